@@ -389,7 +389,8 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 		if (channel_deadline_us(peer->channels[i]) > now_us)
 			continue;
 		unsigned times = channel_tick(peer->channels[i], now_us);
-		const unsigned lane = post_lane_of(peer, (enum post_class)i);
+		const unsigned lane = post_lane_of(peer, (enum post_class)i,
+			channel_oldest_bytes(peer->channels[i]));
 		if (times > 0 && times % OVERDUE_MOST == 0 && lane != POST_LANE_CONTROL)
 			link_redial(peer->line->link, lane);
 		overdue = true;

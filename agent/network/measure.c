@@ -36,7 +36,9 @@ enum {
 	TURN_US = 2000,        /* time between two turns while a link is measured */
 	IDLE_TURN_US = 100000, /* time between two turns otherwise */
 	PIECE_BYTES = 64 << 10,
-	WINDOW_BYTES = 512 << 10, /* initial limit of unacknowledged bulk data, bytes */
+	/* Limits of unacknowledged bulk data: until the first acknowledgement, and then. */
+	FIRST_BYTES = 128 << 10,
+	WINDOW_BYTES = 512 << 10,
 	LEAST_LOOK_US = 60000,
 	/* Least time for bulk data, to which four round trips are added. */
 	FILL_LEAST_US = 150000,
@@ -187,9 +189,13 @@ static bool has_levelled(struct measure *w, const struct post_peer_info *info, i
 	return w->n_level >= 2;
 }
 
-/* Returns twice the bytes that a round trip carries, so that the rate can double. */
+/* Returns twice the bytes that a round trip carries, so that the rate can double. The first pieces
+ * are few: on a slow link more of them would all be acknowledged late, which would look like the
+ * loss of large messages. */
 static size_t window_bytes(const struct post_peer_info *info)
 {
+	if (info->delivery_bytes_per_s == 0)
+		return FIRST_BYTES;
 	return WINDOW_BYTES + (size_t)(2e-6 * (double)info->delivery_bytes_per_s *
 				       (double)info->least_round_trip_us);
 }

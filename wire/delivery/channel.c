@@ -244,6 +244,11 @@ bool channel_awaits_ack(const struct channel *c)
 	return c->una < c->next;
 }
 
+size_t channel_oldest_bytes(const struct channel *c)
+{
+	return c->count == 0 ? 0 : outgoing_at(c, 0)->size;
+}
+
 /* Each message also counts ENTRY_BYTES, which limits the number of empty messages. */
 size_t channel_room(const struct channel *c)
 {
@@ -325,11 +330,13 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	return true;
 }
 
+/* The link may carry half of the measured rate, because other messages share a part of the route.
+ * Chunks that are sent again although they are not lost cost more time than a late repair. */
 static int64_t measured_timeout(const struct channel *c)
 {
 	const struct flow *f = c->options.flow;
 	return flow_overdue_us(c->round.smoothed_us > 0 ? &c->round : &f->round_trip) +
-	       flow_drain_us(f);
+	       2 * flow_drain_us(f);
 }
 
 static int64_t retransmit_timeout_us(const struct channel *c)

@@ -104,6 +104,8 @@ size_t channel_room(const struct channel *c);
 bool channel_empty(const struct channel *c);
 /* Returns true if some chunk was sent and is not acknowledged. */
 bool channel_awaits_ack(const struct channel *c);
+/* Returns the size of the oldest unacknowledged message; 0: none. */
+size_t channel_oldest_bytes(const struct channel *c);
 /* Returns the number of connections needed to send all unacknowledged bytes in one flight after a
  * pause. */
 unsigned channel_flights(const struct channel *c);

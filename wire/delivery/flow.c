@@ -113,6 +113,8 @@ uint64_t flow_bytes_per_s(const struct flow *f)
 int64_t flow_drain_us(const struct flow *f)
 {
 	uint64_t rate = flow_bytes_per_s(f);
+	if (rate == 0 && f->limits.kind == FLOW_FAR)
+		rate = FLOW_SLOW_BYTES_PER_S;
 	return rate == 0 ? 0 : (int64_t)((double)f->under_way * 1e6 / (double)rate);
 }
 

@@ -48,6 +48,7 @@ int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
 #define FLOW_QUEUE_US INT64_C(15000)
+#define FLOW_SLOW_BYTES_PER_S 100000
 #define FLOW_IDLE_SAMPLES 4
 
 /* The greatest or least value of a sliding window, kept in two halves. */
@@ -157,7 +158,8 @@ void flow_sample(struct flow *f, int64_t took_us, int64_t now_us);
 
 int64_t flow_least_us(const struct flow *f);     /* returns the least round trip; 0: unknown */
 uint64_t flow_bytes_per_s(const struct flow *f); /* returns the delivery rate; 0: unknown */
-/* Returns the time that the bytes under way need at the delivery rate; 0: unknown. */
+/* Returns the time that the bytes under way need at the delivery rate, or at FLOW_SLOW_BYTES_PER_S
+ * on a FLOW_FAR link whose rate is unknown; 0: unknown. */
 int64_t flow_drain_us(const struct flow *f);
 
 #endif

@@ -65,7 +65,8 @@ struct line {
 	unsigned added; /* number of its connections that count against connections_more */
 };
 
-/* The lanes of a link. Activations use the quick lane, sums and weights the bulk lane. */
+/* The lanes of a link. Activations use the quick lane, sums and weights the bulk lane. Activations
+ * that fill the link use the bulk lane, too. */
 enum { POST_LANE_CONTROL, POST_LANE_QUICK, POST_LANE_BULK = LINK_LANE_BULK };
 
 #define POST_QUEUE 4
@@ -119,8 +120,8 @@ uint64_t post_peer_drop(struct peer *peer);
 bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */
-/* Returns the lane by which a class is sent. */
-unsigned post_lane_of(const struct peer *peer, enum post_class class);
+/* Returns the lane by which a message of this class and size is sent. */
+unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes);
 /* Sends all chunks that may be sent now. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);
 /* Makes the sweep early enough for the deadlines of this peer's channels. */

@@ -15,12 +15,25 @@
 #define PROBE_LEAST_US INT64_C(2000)
 #define SWEEP_US   INT64_C(5000) /* least time between two checks of all peers' deadlines */
 
-/* A class whose lane is not open uses the control lane. */
-unsigned post_lane_of(const struct peer *peer, enum post_class class)
+/* Returns true if a message fills the link for two round trips or more, so that it gains nothing
+ * from leaving in one flight. */
+static bool fills_link(const struct peer *peer, size_t bytes)
+{
+	return bytes > flow_fills_bytes(&peer->flow);
+}
+
+/* The bulk lane is paced (BBR). In the quick lane, a message that fills the link would also fill
+ * the queues of the network, and acknowledgements and messages of the other direction would wait
+ * in them. A class whose lane is not open uses the control lane. */
+unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	static const unsigned lanes[POST_CLASSES] = {
 		POST_LANE_CONTROL, POST_LANE_QUICK, POST_LANE_BULK, POST_LANE_BULK};
-	return link_has_lane(peer->line->link, lanes[class]) ? lanes[class] : POST_LANE_CONTROL;
+	const struct link *link = peer->line->link;
+	if (class == POST_CLASS_ACTIVATIONS && fills_link(peer, bytes) &&
+	    link_has_lane(link, POST_LANE_BULK))
+		return POST_LANE_BULK;
+	return link_has_lane(link, lanes[class]) ? lanes[class] : POST_LANE_CONTROL;
 }
 
 /* Returns the lane for LOSSY messages: one of several connections if possible, so that one lost
@@ -40,7 +53,7 @@ static int send_content(struct post *p, struct peer *peer, unsigned lane, uint8_
 	return rc;
 }
 
-static int send_chunk(struct post *p, struct peer *peer, const struct post_frame *f,
+static int send_chunk(struct post *p, struct peer *peer, const struct post_frame *f, unsigned lane,
 	int64_t now_us)
 {
 	uint8_t *content = link_buffer(POST_FRAME_HEAD + f->chunk.size);
@@ -49,8 +62,7 @@ static int send_chunk(struct post *p, struct peer *peer, const struct post_frame
 	post_frame_put_head(content, f);
 	if (f->chunk.size > 0)
 		memcpy(content + POST_FRAME_HEAD, f->chunk.data, f->chunk.size);
-	int rc = send_content(p, peer, post_lane_of(peer, f->class), content,
-		POST_FRAME_HEAD + f->chunk.size, now_us);
+	int rc = send_content(p, peer, lane, content, POST_FRAME_HEAD + f->chunk.size, now_us);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
 		peer->unacked[f->class].frames = 0; /* the chunk's head acknowledges them */
 		peer->unacked[f->class].bytes = 0;
@@ -84,8 +96,8 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
-/* Sends the most urgent class first. If its lane is full, less urgent classes do not use that lane
- * either. */
+/* Sends the most urgent class first. If the lane of its next chunk is full, less urgent classes do
+ * not use that lane either. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool full[LINK_LANES] = {false};
@@ -93,14 +105,16 @@ void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 		return;
 	for (int i = 0; i < POST_CLASSES; i++) {
 		struct channel *c = peer->channels[i];
-		const unsigned lane = post_lane_of(peer, (enum post_class)i);
 		const uint64_t resent = channel_resent(c);
 		struct post_frame f = {.kind = POST_FRAME_CHUNK, .class = (enum post_class)i,
 			.ack = channel_expected(c)};
-		while (!full[lane] && channel_next(c, &f.chunk)) {
+		while (channel_next(c, &f.chunk)) {
+			const unsigned lane = post_lane_of(peer, f.class, f.chunk.total);
+			if (full[lane])
+				break;
 			/* Round trips are measured from here: now_us is older than this call. */
 			const int64_t left_us = clock_monotonic_us();
-			if (send_chunk(p, peer, &f, now_us) < 0)
+			if (send_chunk(p, peer, &f, lane, now_us) < 0)
 				full[lane] = true;
 			else
 				channel_sent(c, &f.chunk, left_us);
@@ -140,15 +154,13 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 
 /* After a pause, TCP sends ten segments at once and the rest one round trip later. A burst of
  * activations that needs more than the present connections can send at once gets more of them, for
- * the next burst. A message that fills the link gains nothing from leaving in one flight, and many
- * connections that start together overflow the network's queues. While the rate is unknown, no
- * connection is added. */
+ * the next burst. While the rate is unknown, no connection is added. */
 static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
 	struct link *link = peer->line->link;
-	if (post_lane_of(peer, POST_CLASS_ACTIVATIONS) != POST_LANE_QUICK ||
-	    flow_bytes_per_s(&peer->flow) == 0 || bytes > flow_fills_bytes(&peer->flow))
+	if (post_lane_of(peer, POST_CLASS_ACTIVATIONS, bytes) != POST_LANE_QUICK ||
+	    flow_bytes_per_s(&peer->flow) == 0)
 		return;
 	const unsigned has = link_connections(link, POST_LANE_QUICK);
 	const unsigned free = p->options.connections_more - p->connections_added;
@@ -182,11 +194,13 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 	if (rc < 0)
 		return rc;
 	p->counters.retained_bytes += peer->retained_bytes - before;
-	if (class >= POST_CLASS_SUMS && peer->session != 0)
+	const size_t bytes = peer->retained_bytes - before;
+	const bool urgent = class <= POST_CLASS_ACTIVATIONS;
+	if ((!urgent || fills_link(peer, bytes)) && peer->session != 0)
 		(void)post_open_lane(p, peer->line, POST_LANE_BULK);
 	post_pump(p, peer, now_us);
 	if (class == POST_CLASS_ACTIVATIONS && peer->session != 0)
-		widen_for_bursts(p, peer, peer->retained_bytes - before);
+		widen_for_bursts(p, peer, bytes);
 	return 0;
 }
 
@@ -229,12 +243,13 @@ static int send_bare(struct post *p, struct peer *peer, const struct post_frame 
 	return send_content(p, peer, lane, content, POST_FRAME_HEAD + padding, now_us);
 }
 
-/* A large ping takes the lane of activations, so that it meets what they meet. Every second small
- * one takes the control lane, which lost chunks do not block. */
+/* A large ping takes the lane of the activation that waits, so that it meets what that meets. Every
+ * second small one takes the control lane, which lost chunks do not block. */
 static unsigned lane_of_ping(const struct peer *peer, bool large)
 {
+	const struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
 	if (large)
-		return post_lane_of(peer, POST_CLASS_ACTIVATIONS);
+		return post_lane_of(peer, POST_CLASS_ACTIVATIONS, channel_oldest_bytes(c));
 	return peer->next_ping % 2 == 0 ? POST_LANE_CONTROL : lane_of_lossy(peer);
 }
 

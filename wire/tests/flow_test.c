@@ -248,3 +248,17 @@ TEST(urgent_messages_do_not_wait_for_the_window)
 		flow_left(&f, &mark, BYTES, 1);
 	assert_true(f.under_way <= 131072);
 }
+
+/* The time limit of a first large message follows from a slow link. */
+TEST(an_unknown_rate_counts_as_slow)
+{
+	struct flow f;
+	struct flow_mark mark;
+	flow_init(&f);
+	flow_left(&f, &mark, 2 * FLOW_SLOW_BYTES_PER_S, 1);
+	assert_int_equal(flow_drain_us(&f), 0); /* a FLOW_NEAR link */
+	flow_start(&f, &far);
+	assert_int_equal(flow_drain_us(&f), 2000000);
+	flow_arrived(&f, &mark, FLOW_SLOW_BYTES_PER_S, false, 100001);
+	assert_int_equal(flow_drain_us(&f), 100000); /* at the measured rate */
+}
