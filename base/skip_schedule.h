@@ -88,8 +88,8 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 enum { SKIP_SCHEDULE_RECIPE = 96 }; /* number of bytes that hold any schedule of a recipe */
 
 /* Writes the skip schedule of a named recipe (--recipe) for a run in which `droppable` stages may
- * be skipped. The first and the last stage are always visited, and the others start from their
- * nearest trained neighbours. -EINVAL: there is no such recipe, or no stage may be skipped. */
+ * be skipped. The first and the last stage are always visited, and the others start from these two
+ * (stage_set_source). -EINVAL: there is no such recipe, or no stage may be skipped. */
 int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, uint32_t droppable,
 			    struct error *err);
 

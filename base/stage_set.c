@@ -10,14 +10,15 @@ int stage_set_count(stage_set set)
 	return __builtin_popcountll(set);
 }
 
-int stage_set_nearest(stage_set set, int stage)
+int stage_set_source(stage_set set, int stage)
 {
-	for (int by = 0; by < 64; by++) {
-		if (stage_set_has(set, stage - by))
-			return stage - by;
-		if (stage_set_has(set, stage + by))
-			return stage + by;
-	}
+	int n = set ? stage % stage_set_count(set) : 0;
+
+	if (stage_set_has(set, stage))
+		return stage;
+	for (int s = 0; s < 64; s++)
+		if (stage_set_has(set, s) && n-- == 0)
+			return s;
 	return 0;
 }
 

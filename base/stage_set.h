@@ -27,10 +27,13 @@ static inline bool stage_set_has(stage_set set, int stage)
 
 int stage_set_count(stage_set set);
 
-/* Returns the stage of a nonempty set that is nearest to this one, which may be in the set; of two
- * equally near stages the earlier. A stage that begins to be visited starts with the weights of
- * the nearest stage that every microbatch has visited (stacking). */
-int stage_set_nearest(stage_set set, int stage);
+/* Returns the stage whose layers `stage` starts from if only the stages of a nonempty set are
+ * trained so far (stacking). A stage in the set returns itself. For the others the trained stages
+ * are repeated in their order: with 0 and 5 trained, the stages 0 to 5 start from 0, 5, 0, 5, 0, 5.
+ * This is the operator G_stack of Du et al. (arXiv:2405.15319), "Stacking Your Transformers". At
+ * the test bed `deep`, copies of the nearest trained stage, 0, 0, 0, 5, 5, 5, end at a higher loss
+ * (docs/convergence.md). */
+int stage_set_source(stage_set set, int stage);
 
 /* Reads "0,5": numbers of stages below n_stages. *out also gets stage 0. Returns false and leaves
  * *out unchanged if the text is not such a list. */

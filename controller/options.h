@@ -97,7 +97,7 @@ struct options {
 	bool seed_is_given; /* on the command line of a new run */
 	uint32_t skip;       /* stages that a microbatch skips */
 	uint32_t skip_share; /* percent of the microbatches that skip them; 0: all */
-	bool stack; /* stages that begin to be visited start from trained neighbours */
+	bool stack; /* stages that begin to be visited start from trained stages */
 	const char *recipe;        /* its name (base/skip_schedule.h); NULL: not given */
 	const char *skip_schedule; /* as "4,3,1,0"; replaces skip; NULL: not given */
 	const char *always;  /* stages that every microbatch visits, as "0,5"; NULL: not given */

@@ -30,7 +30,7 @@ grep '"event":"iteration","n":5,' "$events" | grep -q '"skip_share":30' || die "
 check_share 12 12 3 3 # the plan for the change may come during iteration 11
 check_share 13 14 0 0
 [ "$(sqlite3 "$run/run.db" 'SELECT group_concat(iteration) FROM commits WHERE stack_from <> 0')" = 4 ] ||
-	die "the stages do not start from their neighbours with commit 4"
+	die "the stages do not start from trained stages with commit 4"
 sqlite3 "$run/run.db" 'SELECT text FROM note' | grep -q 'skip 4/6 -> 2/6 in 30%' || die "the journal lacks the phase"
 sqlite3 "$run/run.db" 'SELECT text FROM note' | grep -q 'skip 2/6 in 30% -> 3/6 in 50%' ||
 	die "the journal lacks the operator's change"

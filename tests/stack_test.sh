@@ -1,6 +1,6 @@
 #!/bin/bash
-# Stages that begin to be visited start from their nearest trained neighbours, in the last commit before the phase: one
-# of their nodes dies while it fetches its neighbour, and the controller dies in that iteration. One process recomputes
+# Stages that begin to be visited start from trained stages, in the last commit before the phase: one
+# of their nodes dies while it fetches its source, and the controller dies in that iteration. One process recomputes
 # the run. A phase of a recipe for which there is no time to fetch anything begins later.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
@@ -28,14 +28,14 @@ wait $demo || die "demo: exit status $?"
 started=()
 check_verify "$run" 19
 [ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"
-check_stacked "$run" 2 1 2
-check_stacked "$run" 2 3 4
+check_stacked "$run" 2 1 3
+check_stacked "$run" 2 2 4
 check_gone "$run"
 
 "$bin/skippipe" demo --headless --format jsonl --iterations 7 --time-scale 0 --run-dir "$dir/late" \
 	--recipe speed >"$events" 2>"$dir/late.err" || die "demo: exit status $?"
 check_verify "$dir/late" 20
-check_stacked "$dir/late" 2 1 2
+check_stacked "$dir/late" 2 1 3
 check_gone "$dir/late"
 
 expect 1 '--stack: it needs a --skip-schedule whose first phase skips all stages' "$bin/skippipe" demo --headless \

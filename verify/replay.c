@@ -411,14 +411,14 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	return 0;
 }
 
-/* Gives each stage outside the set the layers of the nearest stage in it, as the commit did. */
+/* Gives each stage outside the set the layers of its source in it, as the commit did. */
 static int stack_stages(struct replay *r, stage_set from, struct error *err)
 {
 	if (!stage_set_fits(from, (int)r->config.n_stages))
 		return error_set(err, -EPROTO, "the stages to take layers from do not exist");
 	for (uint32_t s = 0; s < r->config.n_stages; s++)
 		if (!stage_set_has(from, (int)s))
-			stage_stack(r->stages[s], r->stages[stage_set_nearest(from, (int)s)]);
+			stage_stack(r->stages[s], r->stages[stage_set_source(from, (int)s)]);
 	return 0;
 }
 

@@ -26,7 +26,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 14
+#define MSG_VERSION 15
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -374,7 +374,7 @@ struct msg_commit {
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages; 0: none. After the step every other stage takes the weights and moments
-	 * of the nearest of these (stage_set_nearest) from the standby copy that its nodes keep. */
+	 * of one of these (stage_set_source) from the standby copy that its nodes keep. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 };

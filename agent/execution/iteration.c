@@ -261,7 +261,7 @@ static bool is_stacked(const struct agent *a, const struct msg_commit *m)
  */
 static bool copy_is_here(const struct agent *a, const struct msg_commit *m)
 {
-	return standby_holds(a, (uint8_t)stage_set_nearest(m->stack_from, a->held.stage));
+	return standby_holds(a, (uint8_t)stage_set_source(m->stack_from, a->held.stage));
 }
 
 void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)

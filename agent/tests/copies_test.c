@@ -139,7 +139,7 @@ static bool four_keeps_none(struct cluster *c)
 	return c->nodes[4].kept_said.hash == 0;
 }
 
-/* Stage 1 starts from stage 0: the nodes of stage 1 take the layers that their copies of stage 0
+/* Stage 1 starts from stage 2: the nodes of stage 1 take the layers that their copies of stage 2
  * have after the commit's step. Node 4 drops its copy of stage 1, because stage 1 then has other
  * layers. */
 TEST(a_stage_starts_from_the_step_of_a_copy)
@@ -151,8 +151,8 @@ TEST(a_stage_starts_from_the_step_of_a_copy)
 	cluster_route(c, 0, 2, (uint16_t[]){ 0, 4 });
 	cluster_route(c, 1, 2, (uint16_t[]){ 1, 4 });
 	cluster_iterate(c);
-	cluster_keep(c, 2, 0, 0);
-	cluster_keep(c, 3, 0, 1);
+	cluster_keep(c, 2, 2, 4);
+	cluster_keep(c, 3, 2, 4);
 	cluster_keep(c, 4, 1, 2);
 	cluster_until(c, copies_are_kept, "the copies");
 	cluster_start(c);
@@ -160,7 +160,7 @@ TEST(a_stage_starts_from_the_step_of_a_copy)
 	cluster_reduce(c, 1);
 	cluster_check_twins(c);
 	for (int i = 2; i < 4; i++)
-		stage_stack(c->twins[i], c->twins[0]);
+		stage_stack(c->twins[i], c->twins[4]);
 	c->options.stack_from = 1 << 0 | 1 << 2;
 	c->nodes[4].keeps = -1; /* do not wait until this copy has made the step */
 	cluster_commit(c, 1);    /* compares the weights with those of the twins */

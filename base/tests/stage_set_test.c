@@ -1,17 +1,17 @@
-/* Sets of stages: the nearest member, and sets from outside. */
+/* Sets of stages: the stage that another starts from, and sets from outside. */
 #include "base/stage_set.h"
 #include "base/tests/test.h"
 
-TEST(the_nearest_stage_is_found)
+TEST(trained_stages_are_repeated_in_order)
 {
-	const int nearest[] = { 0, 0, 0, 5, 5, 5 };
+	const int of_two[] = { 0, 5, 0, 5, 0, 5 }, of_three[] = { 0, 2, 2, 0, 2, 5 };
 
 	for (int s = 0; s < 6; s++) {
-		assert_int_equal(stage_set_nearest(0x21, s), nearest[s]);
-		assert_int_equal(stage_set_nearest(1, s), 0);
+		assert_int_equal(stage_set_source(0x21, s), of_two[s]);
+		assert_int_equal(stage_set_source(0x25, s), of_three[s]);
+		assert_int_equal(stage_set_source(1, s), 0);
 	}
-	assert_int_equal(stage_set_nearest(0x5, 1), 0); /* of two the earlier */
-	assert_int_equal(stage_set_nearest(UINT64_C(1) << 63, 0), 63);
+	assert_int_equal(stage_set_source(UINT64_C(1) << 63, 0), 63);
 }
 
 TEST(a_set_from_outside_is_checked)

@@ -4,7 +4,7 @@
  * iteration. The plan is requested while the iteration before is computed, from a plan that was
  * made ahead in idle time. Therefore no iteration waits for it. An operator's change of the skip
  * ratio holds until the next phase begins. A phase that visits stages which start from trained
- * neighbours begins later if they are not ready (weights/stacking.c).
+ * stages begins later if the copies are not ready (weights/stacking.c).
  */
 #include "controller/planning/skip_phases.h"
 
@@ -55,7 +55,7 @@ bool skip_phases_planned(const struct run *run)
 	       p->skip_share == (int)run->wanted.skip_share;
 }
 
-/* Finds out whether the stages that may be skipped still have to start from their neighbours. */
+/* Finds out whether the stages that may be skipped still have to start from trained stages. */
 static int find_stack(struct run *run, struct error *err)
 {
 	bool visited = false;
@@ -67,8 +67,8 @@ static int find_stack(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Returns the phase of the next iteration. A phase waits while its stages cannot start from their
- * neighbours. */
+/* Returns the phase of the next iteration. A phase waits while its stages cannot start from
+ * trained stages. */
 static uint32_t next_phase(const struct run *run)
 {
 	const struct wanted *w = &run->wanted;
@@ -175,7 +175,7 @@ bool skip_phases_postpone(struct planning *planning)
 	if (!skip_phases_forbid(run, run->wanted.path_length, run->wanted.skip_share))
 		return false;
 	note(run, NOTE_WARNING, -1, 0,
-	     "phase %u of the skip schedule begins later: a stage has no copy of its neighbour",
+	     "phase %u of the skip schedule begins later: a stage has no copy of its source",
 	     run->wanted.phase + 1);
 	return_to(planning, next_phase(run));
 	return true;
@@ -217,7 +217,7 @@ void skip_phases_turn(struct planning *planning, bool can_stack)
 		if (w->schedule.phases[phase].from == run->iteration + 1)
 			note(run, NOTE_EVENT, -1, 0,
 			     "phase %u of the skip schedule begins later: its stages still fetch "
-			     "their neighbours",
+			     "copies of trained stages",
 			     phase + 1);
 		return;
 	}

@@ -18,9 +18,9 @@
  * iteration in another format for wrong numbers. A sum is encoded by the owner of a slice; every
  * replica and standby copy decodes these bytes.
  *
- * Stages may start from a neighbour (--stack). Their nodes fetch a standby copy of it. The copy has
- * the state of the last commit until it makes this commit's step. The next plan then visits these
- * stages, so that the commit must say that they take the copy's layers.
+ * Stages may start from a trained stage (--stack). Their nodes fetch a standby copy of it. The copy
+ * has the state of the last commit until it makes this commit's step. The next plan then visits
+ * these stages, so that the commit must say that they take the copy's layers.
  *
  * Nodes may move to another stage after the commit (--phase-moves). The model then ends with the
  * next START. A node that will move fetches a copy. When the iteration begins, the controller lists
@@ -84,19 +84,19 @@ enum p_sum {
 	P_COUNTING /* ordered ahead */
 };
 
-/* Stages that start from a neighbour: from the first iterations to the commit that says so. */
+/* Stages that start from a trained stage: from the first iterations to the commit that says so. */
 enum p_stack {
 	P_NO_STACK,
 	P_STACK_LATER, /* the phase that visits them waits for the copies */
 	P_STACK_NEXT,  /* the next iteration visits them */
-	P_STACKED      /* the commit says that they start from their neighbours */
+	P_STACKED      /* the commit says that they start from trained stages */
 };
 
 /* The origin of a node's weights, once it has applied the commit. */
 enum p_layers {
 	P_OWN_LAYERS,
-	P_LAYERS_BEFORE,   /* the neighbour's, from before this commit's step */
-	P_LAYERS_OF_COMMIT /* the neighbour's, after this commit's step */
+	P_LAYERS_BEFORE,   /* the source's, from before this commit's step */
+	P_LAYERS_OF_COMMIT /* the source's, after this commit's step */
 };
 
 /* Nodes that move to another stage between two iterations. */
@@ -193,13 +193,13 @@ enum p_rule {
 	P_STORE_FORMAT = 256, /* the format is stored before the start is announced */
 	/* The owner of a slice decodes the sum that it has encoded, as all others do */
 	P_DECODE_OWN = 512,
-	/* An agent takes its neighbour's layers once the copy has made the commit's step */
+	/* An agent takes its source's layers once the copy has made the commit's step */
 	P_AWAIT_COPY_STEP = 1024,
 	P_NEED_WHOLE_COPY = 2048, /* a stage cannot start from a copy that is being fetched */
 	/* A node without the copy leaves its stage with the commit */
 	P_DROP_WITHOUT_COPY = 4096,
-	P_VOID_COPIES = 8192,   /* copies of a stage that starts from its neighbour are void */
-	P_RECORD_STACK = 16384, /* the commit's record says that stages start from neighbours */
+	P_VOID_COPIES = 8192,   /* copies of a stage that starts from its source are void */
+	P_RECORD_STACK = 16384, /* the commit's record says that stages start from trained stages */
 	/* Only nodes with complete copies are listed */
 	P_LIST_WHOLE_COPIES = 32768,
 	P_KEEP_STAYERS = 65536, /* a replica stays in each stage */

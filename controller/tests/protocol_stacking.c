@@ -1,4 +1,4 @@
-/* protocol_stacking.c - for tests: stages that start from their neighbours in the protocol's model,
+/* protocol_stacking.c - for tests: stages that start from trained stages in the protocol's model,
  * as in stacking.c, skip_phases.c and, for agents, iteration.c.
  *
  * A function p_x is stacking_x or its like there, so that a change there is easy to repeat here. */
@@ -7,7 +7,7 @@
 
 static int source_of(const struct protocol *p, const struct p_node *x)
 {
-	return stage_set_nearest(p->always, x->stage);
+	return stage_set_source(p->always, x->stage);
 }
 
 static bool is_concerned(const struct protocol *p, const struct p_node *x)
@@ -73,7 +73,7 @@ static bool stacking_due(const struct p_run *r)
 	return stages_with(r, has_summed_copy) == (1 << r->p->stages) - 1;
 }
 
-/* Without a copy of each neighbour the commit is an ordinary one, and the phase begins later.
+/* Without a copy of each source the commit is an ordinary one, and the phase begins later.
  * dies: the controller dies once the commit is durable. */
 void p_stacking_begin(struct p_run *r, bool dies)
 {
@@ -118,7 +118,7 @@ bool p_may_take_layers(const struct p_run *r, const struct p_node *x)
 }
 
 /* Returns true if the agent drops its copy with this commit, because the stage of the copy starts
- * from a neighbour. */
+ * from another stage. */
 bool p_is_void_copy(struct p_run *r, const struct p_node *x)
 {
 	if (r->s.stack != P_STACKED)
@@ -132,7 +132,7 @@ bool p_is_void_copy(struct p_run *r, const struct p_node *x)
 	return true;
 }
 
-/* Takes the layers of the copy, if the node's stage starts from its neighbour with this commit. */
+/* Takes the layers of the copy, if the node's stage starts from its source with this commit. */
 void p_take_layers(struct p_run *r, struct p_node *x)
 {
 	if (r->p->always >> x->stage & 1)
@@ -144,10 +144,10 @@ void p_take_layers(struct p_run *r, struct p_node *x)
 	x->layers = x->copy_applied ? P_LAYERS_OF_COMMIT : P_LAYERS_BEFORE;
 	x->wrong = x->copy_wrong;
 	if (x->layers != P_LAYERS_OF_COMMIT)
-		p_found(r, "a stage starts from another commit of its neighbour");
+		p_found(r, "a stage starts from another commit of its source");
 }
 
-/* Returns true if a living node of each stage that starts from its neighbour has done so.
+/* Returns true if a living node of each stage that starts from its source has done so.
  * may_still: or will do so. */
 bool p_stages_started(const struct protocol *p, const struct p_state *s, bool may_still)
 {

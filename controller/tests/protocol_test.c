@@ -123,7 +123,7 @@ static struct protocol with_stacking(uint8_t have_copies)
 	return p;
 }
 
-TEST(a_stage_starts_from_its_neighbour)
+TEST(a_stage_starts_from_its_source)
 {
 	struct protocol p = with_stacking(BOTH);
 
@@ -134,7 +134,7 @@ TEST(a_stage_starts_from_its_neighbour)
 	explore_without_faults(&p);
 }
 
-TEST(a_stage_waits_for_copies_of_its_neighbour)
+TEST(a_stage_waits_for_copies_of_its_source)
 {
 	struct protocol p = with_stacking(1 << 2);
 
@@ -313,7 +313,7 @@ TEST(sums_that_owners_do_not_decode_are_found)
 	is_found(&copy, "it cannot end");
 }
 
-/* Removes one rule of stages that start from their neighbours. */
+/* Removes one rule of stages that start from trained stages. */
 static void is_found_stacking(struct protocol p, int rule, const char *wrong)
 {
 	p.deaths = 1;
@@ -326,7 +326,7 @@ static void is_found_stacking(struct protocol p, int rule, const char *wrong)
 TEST(layers_of_another_commit_are_found)
 {
 	is_found_stacking(with_stacking(BOTH), P_AWAIT_COPY_STEP,
-			  "a stage starts from another commit of its neighbour");
+			  "a stage starts from another commit of its source");
 }
 
 TEST(layers_of_an_incomplete_copy_are_found)

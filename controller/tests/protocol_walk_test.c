@@ -269,7 +269,7 @@ static const char *differs(const struct controller *c, const struct p_state *s)
 	const char *what = phase_of(c) != s->phase ? "phase" : NULL;
 
 	if (!what && s->phase != P_GATHERING && stack_of(c) != s->stack)
-		what = "stages that start from their neighbours";
+		what = "stages that start from trained stages";
 	if (!what && (s->phase <= P_REDUCING || s->phase == P_COMMITTED))
 		what = exchange_differs(c, s);
 	for (int st = 0; !what && s->phase <= P_REDUCING && st < 2; st++)
@@ -726,7 +726,7 @@ static void is_recorded(const struct walk *w)
 	store_commit_clear(&k);
 }
 
-/* Returns the number of walks in which a stage starts from its neighbour, or nodes move. */
+/* Returns the number of walks in which a stage starts from its source, or nodes move. */
 static int walk_at_random(enum kind kind)
 {
 	struct walk *w = calloc(1, sizeof(*w));
@@ -762,7 +762,7 @@ TEST(the_controller_agrees_with_the_model)
 	assert_int_equal(walk_at_random(STAY), 0);
 }
 
-TEST(stages_start_from_neighbours_as_in_the_model)
+TEST(stages_start_from_others_as_in_the_model)
 {
 	assert_true(walk_at_random(STACK) > 0);
 }

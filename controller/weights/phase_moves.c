@@ -14,7 +14,7 @@
  * exchange is prepared when no copy is being fetched any more, or after five iterations.
  *
  * In each stage one replica stays, so that the weights never exist only in copies. When stages
- * start from trained neighbours (stacking.c), nodes move only after that, because a node has one
+ * start from trained stages (stacking.c), nodes move only after that, because a node has one
  * copy at a time. */
 #include "controller/weights/phase_moves.h"
 

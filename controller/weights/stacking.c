@@ -1,13 +1,13 @@
-/* stacking.c - stages that begin to be visited start from the nearest trained stage (--stack).
+/* stacking.c - stages that begin to be visited start from a trained stage (--stack).
  *
  * While the first phase of the skip schedule skips all stages that it may, these stages hold
  * nothing worth keeping. Some iterations before a phase visits them, each of their replicas fetches
- * a standby copy of the nearest stage that is always visited. The copy follows every commit, as
- * every standby copy does. The commit of the last iteration before the phase then says that the
- * stages start from these copies (msg_commit.stack_from): an agent makes the copy's step and takes
- * its layers in place of its own step. The record has this in the commit's own transaction.
- * Therefore a death at any moment leaves the state before it or after it, and every way to repeat
- * or to miss a commit serves here too.
+ * a standby copy of its source, a stage that is always visited (stage_set_source). The copy follows
+ * every commit, as every standby copy does. The commit of the last iteration before the phase then
+ * says that the stages start from these copies (msg_commit.stack_from): an agent makes the copy's
+ * step and takes its layers in place of its own step. The record has this in the commit's own
+ * transaction. Therefore a death at any moment leaves the state before it or after it, and every
+ * way to repeat or to miss a commit serves here too.
  *
  * A stage needs one replica with a copy. A replica without one is dropped with the commit and
  * fetches the stage. If the copies are not complete in time, the phase begins later
@@ -33,10 +33,10 @@ static const double state_bytes = 12; /* of a parameter: the weight and two mome
 
 static int source_of(const struct run *run, const struct member *m)
 {
-	return stage_set_nearest(run->cluster->always | 1, member_stage(run, m));
+	return stage_set_source(run->cluster->always | 1, member_stage(run, m));
 }
 
-/* Returns true if m is a replica of a stage that starts from a neighbour. */
+/* Returns true if m is a replica of a stage that starts from a trained stage. */
 static bool is_concerned(const struct run *run, const struct member *m)
 {
 	return member_is_replica(m) && !m->is_marked &&
@@ -92,7 +92,7 @@ static uint64_t find_lead(const struct weights *weights)
 }
 
 /* Releases a copy that m keeps for a stage in need if another node has one. Without this a stage
- * whose only replica keeps such a copy could never start from its neighbour. */
+ * whose only replica keeps such a copy could never start from its source. */
 static void free_node(struct weights *weights, struct member *m)
 {
 	for (uint32_t i = 0; i < weights->members->n; i++) {
@@ -201,7 +201,7 @@ void stacking_begin(struct weights *weights, stage_set from)
 	run->wanted.stack = false;
 	stage_set_format(from, text);
 	note(run, NOTE_EVENT, -1, 'S',
-	     "after it%llu every other stage starts from the nearest of the stages %s",
+	     "after it%llu the other stages start from copies of the stages %s in turn",
 	     (unsigned long long)run->iteration, text);
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];

@@ -1,4 +1,4 @@
-/* stacking.h - stages that begin to be visited start from the nearest trained stage (--stack). */
+/* stacking.h - stages that begin to be visited start from a trained stage (--stack). */
 #ifndef CONTROLLER_WEIGHTS_STACKING_H
 #define CONTROLLER_WEIGHTS_STACKING_H
 
@@ -14,7 +14,7 @@ struct weights;
 /* Orders the copies some iterations before the phase that needs them. Call it when an iteration
  * begins, before its sums are ordered: a copy that misses a sum has to be fetched again. */
 void stacking_turn(struct weights *weights);
-/* Returns true if the stages can start from their neighbours with the commit of the iteration that
+/* Returns true if the stages can start from trained stages with the commit of the iteration that
  * begins: each stage has a complete copy, and every other replica that can keep one has one, too,
  * or the phase has waited three iterations for them. */
 bool stacking_ready(const struct weights *weights);
@@ -27,7 +27,7 @@ void stacking_begin(struct weights *weights, stage_set from);
 /* Returns true if the commit takes m's stage from a copy that m does not have. m then fetches its
  * stage as a joiner does. */
 bool stacking_lacks(const struct run *run, const struct member *m, stage_set from);
-/* Returns true if stages start from their neighbours so soon that nodes fetch the copies now. */
+/* Returns true if stages start from trained stages so soon that nodes fetch the copies now. */
 bool stacking_is_near(const struct weights *weights);
 /* Returns true if m's copy may not be released yet. */
 bool stacking_needs(const struct run *run, const struct member *m);

@@ -40,7 +40,7 @@ struct train_options {
 	uint32_t checkpoint_every, validate_every;
 	const char *recipe;        /* its name (base/skip_schedule.h); NULL: none */
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
-	bool stack;      /* newly visited stages start from a trained neighbour */
+	bool stack;      /* newly visited stages start from a trained stage */
 	bool new_corpus; /* a corpus other than the checkpoint's is intended */
 	uint32_t skip_bad_steps; /* number of rejected iterations in a row that end the training */
 	enum tensor_format wire, sum_wire;

@@ -44,8 +44,8 @@ static const char help[] =
 	"                          about 75% of the visits, and the loss rises by 0.2% to 3.6%.\n"
 	"                          Skipping half of the middle stages then costs 2% to 5%\n"
 	"  --stack                 stages that the schedule begins to visit start as copies of\n"
-	"                          their nearest trained neighbours; the first phase must skip\n"
-	"                          all stages that may be skipped\n"
+	"                          trained stages; the first phase must skip all stages that\n"
+	"                          may be skipped\n"
 	"  --whole-first N, --whole-last N   skip no stage in the first, in the last N iterations\n"
 	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
 	"  --always STAGE,...      stages that are never skipped, beside stage 0\n"
@@ -334,8 +334,8 @@ static bool skips_all(const struct session *s, uint64_t iteration, uint32_t drop
 	       share == 0;
 }
 
-/* Before the first iteration that visits droppable stages, gives each of them the state of its
- * nearest trained neighbour. */
+/* Before the first iteration that visits droppable stages, gives each of them the state of a
+ * trained stage. */
 static int stack_stages(struct session *s)
 {
 	const struct visit_rules *v = &s->o.visits;
@@ -351,7 +351,7 @@ static int stack_stages(struct session *s)
 	for (uint32_t i = 1; i < s->o.config.n_stages && !rc; i++)
 		if (!visit_rules_always(v->always, i))
 			rc = trainer_stack(s->trainer, i,
-					   (uint32_t)stage_set_nearest(v->always | 1, (int)i));
+					   (uint32_t)stage_set_source(v->always | 1, (int)i));
 	return rc;
 }
 

@@ -35,7 +35,7 @@ const char program_help[] =
 	"With --skip-schedule or --recipe, plan writes a plan for each phase of a run of N\n"
 	"iterations, twice: with one allocation of nodes to stages for all phases, and with an\n"
 	"allocation for each phase, between which nodes move. --recipe adds the last stage to\n"
-	"--always and sets --stack: stages start from their trained neighbours. It also sets\n"
+	"--always and sets --stack: stages start from trained stages. It also sets\n"
 	"--no-swaps: paths visit stages in ascending order. The budget is that of each search.\n"
 	"--format text prints a table.\n"
 	"CLUSTER gives sizes and times in fp32. --wire fp32|bf16|q8|q6 makes activations and\n"

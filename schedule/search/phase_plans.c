@@ -86,7 +86,7 @@ static void count_moves(const struct allocation_pool *o, int phase, const struct
 
 		out->moves += to != from;
 		if (stacks && to >= 0)
-			to = stage_set_nearest(trained, to);
+			to = stage_set_source(trained, to);
 		if (to != from && stage_set_has(trained, to))
 			out->fetch_s = fmax(out->fetch_s, fetch_s(o, was->cluster, to, v));
 	}

@@ -23,7 +23,7 @@ struct phase_plans_request {
 	struct plan_request search;
 	const struct skip_schedule *schedule; /* borrowed; has phases */
 	uint64_t iterations;                  /* of the run, at least 1 */
-	/* The stages that may be skipped start from their nearest neighbours when microbatches
+	/* The stages that may be skipped start from trained stages when microbatches
 	 * begin to visit them. false: from the seed. */
 	bool stack;
 	/* A stage's weights and moments take this many times a sync_pair_s. */

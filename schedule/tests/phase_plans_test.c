@@ -104,7 +104,7 @@ static void assert_moves(const struct question *x, const struct phase_plan *was,
 	plan_stages(is->plan, n, after);
 	for (int v = 0; v < n; v++) {
 		bool is_always = stage_set_has(x->c->always, after[v]);
-		int source = stacks ? stage_set_nearest(x->c->always, after[v]) : after[v];
+		int source = stacks ? stage_set_source(x->c->always, after[v]) : after[v];
 		double nearest = INFINITY;
 
 		moves += before[v] != after[v];
