@@ -180,9 +180,9 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 }
 
 /* Both recipes grow the model from its two ends: at first only the stages that are always visited
- * are trained. `speed` then visits every stage. `robust` then lets 30% of the microbatches skip
- * half of the stages that may be skipped, so that the finished model bears the loss of some.
- * docs/convergence.md has the measured costs and gains. */
+ * are trained. `speed` then visits every stage. `robust` does so earlier, but then 30% of the
+ * microbatches skip half of the stages that may be skipped, so that the finished model bears the
+ * loss of some. docs/convergence.md has the measured costs and gains. */
 int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, uint32_t droppable,
 			    struct error *err)
 {
@@ -194,7 +194,7 @@ int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, ui
 	if (strcmp(name, "speed") == 0)
 		snprintf(out, SKIP_SCHEDULE_RECIPE, "%" PRIu32 "@0,0@30%%", droppable);
 	else if (strcmp(name, "robust") == 0)
-		snprintf(out, SKIP_SCHEDULE_RECIPE, "%" PRIu32 "@0,30%%:%" PRIu32 "@30%%",
+		snprintf(out, SKIP_SCHEDULE_RECIPE, "%" PRIu32 "@0,30%%:%" PRIu32 "@20%%",
 			 droppable, (droppable + 1) / 2);
 	else
 		return error_set(err, -EINVAL, "--recipe %s: expected speed or robust", name);

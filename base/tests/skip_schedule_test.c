@@ -101,7 +101,7 @@ TEST(recipes_skip_all_first_and_less_later)
 			assert_int_equal(s.phases[1].share, k == 0 ? 0 : 30);
 		}
 	assert_int_equal(skip_schedule_of_recipe(text, "robust", 4, &err), 0);
-	assert_string_equal(text, "4@0,30%:2@30%");
+	assert_string_equal(text, "4@0,30%:2@20%");
 	assert_int_equal(skip_schedule_of_recipe(text, "speed", 4, &err), 0);
 	assert_string_equal(text, "4@0,0@30%");
 }
