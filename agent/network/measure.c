@@ -36,7 +36,8 @@ enum {
 	TURN_US = 2000,        /* time between two turns while a link is measured */
 	IDLE_TURN_US = 100000, /* time between two turns otherwise */
 	PIECE_BYTES = 64 << 10,
-	/* Limits of unacknowledged bulk data: until the first acknowledgement, and then. */
+	/* Limit of unacknowledged bulk data until the first acknowledgement, and its least value
+	 * afterwards, bytes. */
 	FIRST_BYTES = 128 << 10,
 	WINDOW_BYTES = 512 << 10,
 	LEAST_LOOK_US = 60000,
@@ -189,9 +190,9 @@ static bool has_levelled(struct measure *w, const struct post_peer_info *info, i
 	return w->n_level >= 2;
 }
 
-/* Returns twice the bytes that a round trip carries, so that the rate can double. The first pieces
- * are few: on a slow link more of them would all be acknowledged late, which would look like the
- * loss of large messages. */
+/* Returns the limit of unacknowledged bulk data: twice the bytes that a round trip carries, so that
+ * the rate can double. Until the first acknowledgement the limit is small. Otherwise all pieces
+ * would be acknowledged late on a slow link, as if the network lost large messages. */
 static size_t window_bytes(const struct post_peer_info *info)
 {
 	if (info->delivery_bytes_per_s == 0)

@@ -330,8 +330,9 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	return true;
 }
 
-/* The link may carry half of the measured rate, because other messages share a part of the route.
- * Chunks that are sent again although they are not lost cost more time than a late repair. */
+/* Returns the time after which a chunk counts as lost. It allows for half of the measured rate,
+ * because other traffic may share the route. To send chunks again that are not lost costs more time
+ * than to repair a loss late. */
 static int64_t measured_timeout(const struct channel *c)
 {
 	const struct flow *f = c->options.flow;

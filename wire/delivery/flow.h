@@ -48,6 +48,8 @@ int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
 #define FLOW_QUEUE_US INT64_C(15000)
+/* Assumed while the rate is unknown: less than the slowest links on which training is useful, so
+ * that no chunk of a first large message counts as lost while it is still being sent. */
 #define FLOW_SLOW_BYTES_PER_S 100000
 #define FLOW_IDLE_SAMPLES 4
 

@@ -120,7 +120,8 @@ uint64_t post_peer_drop(struct peer *peer);
 bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */
-/* Returns the lane by which a message of this class and size is sent. */
+/* Returns the open lane by which a message of this class and size is sent: the control lane if the
+ * lane of its class is not open. */
 unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes);
 /* Sends all chunks that may be sent now. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);

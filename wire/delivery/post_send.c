@@ -15,25 +15,23 @@
 #define PROBE_LEAST_US INT64_C(2000)
 #define SWEEP_US   INT64_C(5000) /* least time between two checks of all peers' deadlines */
 
-/* Returns true if a message fills the link for two round trips or more, so that it gains nothing
- * from leaving in one flight. */
-static bool fills_link(const struct peer *peer, size_t bytes)
+/* Returns true if the message belongs in the bulk lane, which BBR paces. An activation that fills
+ * the link gains nothing from leaving in one flight. In the quick lane it would fill the network's
+ * queues, and delay acknowledgements and messages of the other direction. */
+static bool wants_bulk_lane(const struct peer *peer, enum post_class class, size_t bytes)
 {
-	return bytes > flow_fills_bytes(&peer->flow);
+	return class >= POST_CLASS_SUMS ||
+	       (class == POST_CLASS_ACTIVATIONS && bytes > flow_fills_bytes(&peer->flow));
 }
 
-/* The bulk lane is paced (BBR). In the quick lane, a message that fills the link would also fill
- * the queues of the network, and acknowledgements and messages of the other direction would wait
- * in them. A class whose lane is not open uses the control lane. */
 unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes)
 {
-	static const unsigned lanes[POST_CLASSES] = {
-		POST_LANE_CONTROL, POST_LANE_QUICK, POST_LANE_BULK, POST_LANE_BULK};
 	const struct link *link = peer->line->link;
-	if (class == POST_CLASS_ACTIVATIONS && fills_link(peer, bytes) &&
-	    link_has_lane(link, POST_LANE_BULK))
+	if (wants_bulk_lane(peer, class, bytes) && link_has_lane(link, POST_LANE_BULK))
 		return POST_LANE_BULK;
-	return link_has_lane(link, lanes[class]) ? lanes[class] : POST_LANE_CONTROL;
+	if (class == POST_CLASS_ACTIVATIONS && link_has_lane(link, POST_LANE_QUICK))
+		return POST_LANE_QUICK;
+	return POST_LANE_CONTROL;
 }
 
 /* Returns the lane for LOSSY messages: one of several connections if possible, so that one lost
@@ -195,8 +193,7 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 		return rc;
 	p->counters.retained_bytes += peer->retained_bytes - before;
 	const size_t bytes = peer->retained_bytes - before;
-	const bool urgent = class <= POST_CLASS_ACTIVATIONS;
-	if ((!urgent || fills_link(peer, bytes)) && peer->session != 0)
+	if (wants_bulk_lane(peer, class, bytes) && peer->session != 0)
 		(void)post_open_lane(p, peer->line, POST_LANE_BULK);
 	post_pump(p, peer, now_us);
 	if (class == POST_CLASS_ACTIVATIONS && peer->session != 0)
@@ -243,8 +240,8 @@ static int send_bare(struct post *p, struct peer *peer, const struct post_frame 
 	return send_content(p, peer, lane, content, POST_FRAME_HEAD + padding, now_us);
 }
 
-/* A large ping takes the lane of the activation that waits, so that it meets what that meets. Every
- * second small one takes the control lane, which lost chunks do not block. */
+/* A large ping takes the lane of the oldest waiting activation, and meets the same obstacles. Every
+ * second small ping takes the control lane, which lost chunks do not block. */
 static unsigned lane_of_ping(const struct peer *peer, bool large)
 {
 	const struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];

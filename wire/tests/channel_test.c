@@ -475,3 +475,27 @@ TEST(urgent_messages_leave_one_after_the_other)
 	channel_drop(w.to);
 	world_close(&w);
 }
+
+/* A million bytes a second are known, 200,000 are under way. No chunk counts as lost before a
+ * second (no round trip is known) and twice the 0.2 s that these bytes take. */
+TEST(a_link_may_carry_half_of_its_rate)
+{
+	static uint8_t data[200000];
+	const struct flow_limits far = {FLOW_FAR, 1 << 20, 1024, 1 << 20};
+	const struct channel_part part = {data, sizeof(data)};
+	const struct channel_cut cut = {65536, 8};
+	struct world w;
+
+	world_open(&w, 1, 0, 0);
+	flow_start(&w.flow, &far);
+	w.from->options.urgent = true;
+	channel_start(w.from, &cut);
+	w.flow.least_us.now = 50000;
+	w.flow.rate.now = 1000000;
+	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
+	assert_int_equal(send_all(w.from), 8);
+	assert_int_equal(channel_tick(w.from, FLOW_FIRST_US + 390000), 0);
+	assert_int_equal(channel_tick(w.from, FLOW_FIRST_US + 450000), 1);
+	channel_drop(w.from);
+	world_close(&w);
+}

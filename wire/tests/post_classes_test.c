@@ -144,6 +144,30 @@ TEST(bursts_get_connections)
 	pair_close(&p);
 }
 
+/* An activation that fills the link opens the bulk lane and leaves in it. A short one does not. */
+TEST(an_activation_that_fills_the_link_uses_the_bulk_lane)
+{
+	static const struct post_options two = {.connections = 2};
+	static uint8_t data[8 << 20];
+	const struct post_part tiny = {data, 1}, long_one = {data, sizeof(data)};
+	struct post_peer_info info;
+	struct pair p;
+	pair_open_far(&p, defaults, two);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	assert_int_equal(post_send(p.b.post, p.to_a, &tiny, 1, POST_ACTIVATIONS,
+				 clock_monotonic_us()), 0); /* makes the rate known */
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
+	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
+	assert_true(2e-6 * (double)info.delivery_bytes_per_s *
+			    (double)(info.least_round_trip_us + 15000) < (double)sizeof(data));
+	assert_int_equal(post_send(p.b.post, p.to_a, &long_one, 1, POST_ACTIVATIONS,
+				 clock_monotonic_us()), 0);
+	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2 + 2);
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+	pair_close(&p);
+}
+
 /* To a peer on its own machine a post uses one connection. */
 TEST(near_peers_have_one_connection)
 {
