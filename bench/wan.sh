@@ -82,7 +82,7 @@ summary() { # summary EVENTS
 		/^{"event":"iteration"/ {
 			for (c = 1; c <= 5; c++) if ((v = value(column[c])) != "-") { t[c, ++n[c]] = v; sum[c] += v; squares[c] += v * v }
 			if (value(column[2]) != "-" && value(column[1]) > 0) off[++m] = value(column[2]) / value(column[1])
-			for (k = 1; k <= 3; k += 2) if (value("n") > 10 && value(column[k]) > 0 && value(column[k + 1]) > 0)
+			for (k = 1; k <= 3; k += 2) if (value("n") + 0 > 1 && value(column[k]) > 0 && value(column[k + 1]) > 0)
 				miss[k, ++missed[k]] = away(value(column[k]), value(column[k + 1]))
 			if (value("n") == 2 && value(column[2]) > 0) second = away(value(column[1]), value(column[2]))
 		}
@@ -98,7 +98,7 @@ summary() { # summary EVENTS
 			if (second != "") printf "\nin the second iteration the prediction is off by %.1f%%", 100 * second
 			for (k = 1; k <= 3; k += 2) if (missed[k]) {
 				for (i = 1; i <= missed[k]; i++) x[i] = miss[k, i]
-				printf k == 1 ? "; after the tenth by %.1f%% (median)" : ", of the sum by %.1f%%", 100 * median(x, missed[k])
+				printf k == 1 ? "; after the first by %.1f%% (median)" : ", of the sum by %.1f%%", 100 * median(x, missed[k])
 			}
 			printf "\n%d commits; %d times a node was declared dead, %d times suspected\n", commits, dead, suspect
 		}' "$1"
@@ -197,7 +197,7 @@ if [ -n "$pretend" ] && [ -n "$compare" ]; then
 	printf '%10s %9s %10s %21s %21s %14s\n' run measured predicted "measured/predicted" "less than dtfm-fp32" "than its dtfm"
 	for name in dtfm-fp32 ours-fp32 dtfm-q6 ours-q6; do
 		awk -v name=$name "$events"'
-			/^{"event":"iteration"/ && value("n") > 1 {
+			/^{"event":"iteration"/ && value("n") + 0 > 1 {
 				took[++n] = value("iteration_s") + value("sync_s")
 				said[n] = value("predicted_s") + value("predicted_sync_s")
 			}
