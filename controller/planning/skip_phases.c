@@ -67,8 +67,8 @@ static int find_stack(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Returns the phase of the next iteration. A phase waits until its stages can
- * start from trained stages. */
+/* Returns the phase of the next iteration. A phase waits until its stages can start from trained
+ * stages. */
 static uint32_t next_phase(const struct run *run)
 {
 	const struct wanted *w = &run->wanted;
