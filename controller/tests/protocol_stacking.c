@@ -147,8 +147,8 @@ void p_take_layers(struct p_run *r, struct p_node *x)
 		p_found(r, "a stage starts from another commit of its source");
 }
 
-/* Returns true if a living node of each stage that starts from its source has done so.
- * may_still: or will do so. */
+/* Returns true if every stage that copies its source has a living node that has taken the copy.
+ * may_still: a node that will take the copy counts too. */
 bool p_stages_started(const struct protocol *p, const struct p_state *s, bool may_still)
 {
 	uint8_t started = p->always;
