@@ -60,7 +60,7 @@ plan() { # plan NAME OPTION...: plans the phases of a run
 	local name=$1
 	shift
 	[ -s "$folder/$name.json" ] || "$bin/skippipe" plan schedule/tests/data/shipped20.json --assignment free \
-		--overlap-sync --evaluations 300000 --iterations "$n" "$@" -o "$folder/$name.json"
+		--overlap-sync --evaluations 600000 --iterations "$n" "$@" -o "$folder/$name.json"
 	echo "--plan $folder/$name.json"
 }
 

@@ -24,6 +24,7 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 #include "schedule/search/multi_start.h"
+#include "schedule/search/turn_plans.h"
 #include "schedule/published/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
@@ -457,6 +458,7 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 {
 	struct plan_request q = *request;
 	int64_t start_us = q.clock_us ? q.clock_us(q.clock_arg) : 0;
+	bool spreads;
 	int rc;
 
 	if (q.algorithm == PLAN_DTFM) {
@@ -465,10 +467,17 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	}
 	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
 		q.budget_s = 1;
+	spreads = q.skip_share > 0 && q.path_length < c->n_stages;
+	if (spreads) { /* turn_plans_spread gets the other half */
+		q.budget_s /= 2;
+		q.evaluations = (q.evaluations + 1) / 2;
+	}
 	rc = search_once(c, &q, start_us, out, err);
 	if (rc == OVER_LIMIT)
 		return PLAN_NOT_FOUND;
 	if (rc > 0 && q.algorithm != PLAN_DTFM)
 		suggest_skip(c, &q, start_us, err);
+	if (rc == 0 && spreads)
+		turn_plans_spread(c, &q, out);
 	return rc;
 }

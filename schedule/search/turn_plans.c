@@ -1,4 +1,5 @@
-/* Plans that take turns.
+/* Plans that train many sub-networks: one that spreads its microbatches over them, and plans that
+ * take turns.
  *
  * The search walks from the first plan over the moves of moves.h. It weighs the time against the
  * crowding: the sum over all sub-networks of the squared number of microbatches, in the plans so
@@ -22,25 +23,30 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 
-#define LOOK_EVERY 32     /* proposals between two looks at the limits */
-#define FIRST_STREAM 16   /* random numbers of plan k come from stream FIRST_STREAM + k */
-/* Temperatures: a rise of the crowding by 4, or of the time by a thousandth of its limit, is
- * accepted with probability 1/e. */
+#define FIRST_STREAM 16 /* random numbers of plan k come from stream FIRST_STREAM + k */
+/* Temperatures: a rise of the crowding by CROWDING, or of the time by the part TIME of its limit,
+ * is accepted with probability 1/e. A single plan has fewer microbatches, and a change of its
+ * crowding is smaller. With CROWDING, it would often stay in its first sub-networks. */
 #define CROWDING 4.0
+#define CROWDING_ALONE 0.25
 #define TIME 0.001
 
 struct walk {
 	const struct problem *p;
-	struct solution s, best; /* the present solution; the least crowded one so far */
+	struct solution s, best; /* the present solution; the best one, if is_found */
+	bool is_found;
 	struct moves moves;
 	struct timetable table;
 	struct fast_simulate simulation;
 	double sync_s[CLUSTER_MOST_STAGES]; /* (n_stages) sum of each stage */
-	double seconds, limit_s; /* time of s, sums included; the most for a result */
+	double seconds, least_s; /* time of s and of best, sums included */
+	double limit_s;          /* the most for a result */
 	stage_set *sets; /* (n_sets) sub-networks of all plans; the last n_mb are those of s */
 	int n_sets;
-	/* The crowding of s and of best, less that of the first plan. */
+	/* The crowding of s and of best, less that of the first plan. best is the least crowded
+	 * solution so far and, of these, the quickest. */
 	long crowding, least;
+	double temperature; /* of the crowding */
 };
 
 double turn_plans_seconds(const struct plan *p)
@@ -189,7 +195,7 @@ static void step(struct walk *w)
 	n = w->moves.n_touched;
 	change = update_sets(w, n);
 	set_paths(w, n);
-	room = -log(1 - rng_uniform(rng)) - (double)change / CROWDING;
+	room = -log(1 - rng_uniform(rng)) - (double)change / w->temperature;
 	if (!run_within(w, w->seconds + room * w->limit_s * TIME)) {
 		take_back(w, n);
 		return;
@@ -198,10 +204,13 @@ static void step(struct walk *w)
 	timetable_fill(&w->table, &w->simulation);
 	w->crowding += change;
 	w->seconds = seconds_of(w);
-	if (w->crowding < w->least && w->seconds <= w->limit_s) {
-		w->least = w->crowding;
-		solution_copy(&w->best, &w->s, w->p);
-	}
+	if (w->seconds > w->limit_s || w->crowding > w->least ||
+	    (w->crowding == w->least && w->seconds >= w->least_s))
+		return;
+	w->is_found = true;
+	w->least = w->crowding;
+	w->least_s = w->seconds;
+	solution_copy(&w->best, &w->s, w->p);
 }
 
 /* Makes s the solution that a plan of this problem describes. */
@@ -226,11 +235,11 @@ static void walk_init(struct walk *w, const struct problem *p, struct plan *cons
 	struct rng rng;
 
 	*w = (struct walk){ .p = p, .n_sets = (n + 1) * p->n_mb };
+	w->temperature = n > 0 ? CROWDING : CROWDING_ALONE;
 	rng_init_stream(&rng, p->q->seed, FIRST_STREAM + (uint64_t)n);
 	solution_init(&w->s, p);
 	solution_init(&w->best, p);
 	read_plan(&w->s, p, plans[0]);
-	solution_copy(&w->best, &w->s, p);
 	w->limit_s = turn_plans_seconds(plans[0]) * TURN_PLANS_WITHIN;
 	for (int stage = 0; stage < p->n_stages; stage++)
 		w->sync_s[stage] = simulate_stage_sync_s(p->c, plans[0], stage);
@@ -266,9 +275,10 @@ static bool is_worth_a_turn(const struct problem *p, const struct plan *plan,
 	return differs && turn_plans_seconds(plan) <= most_s;
 }
 
-/* Finds one more plan, which *out gets. NULL: there is none. */
-static int find_next(const struct problem *p, struct plan *const *plans, int n, struct plan **out,
-		     struct error *err)
+/* Walks from plans[0] to the least crowded solution within the limit of time, where the first n
+ * plans count too. *out gets its plan; NULL: none is better than plans[0]. */
+static int find_least_crowded(const struct problem *p, struct plan *const *plans, int n,
+			      struct plan **out, struct error *err)
 {
 	const struct plan_request *q = p->q;
 	struct progress g;
@@ -280,71 +290,139 @@ static int find_next(const struct problem *p, struct plan *const *plans, int n, 
 	walk_init(&w, p, plans, n);
 	*out = NULL;
 	if (run_within(&w, w.limit_s)) {
-		w.seconds = seconds_of(&w);
+		w.seconds = w.least_s = seconds_of(&w);
 		timetable_fill(&w.table, &w.simulation);
-		for (; g.evaluations % LOOK_EVERY != 0 || !progress_over(&g); g.evaluations++)
+		for (; !progress_over(&g); g.evaluations++)
 			step(&w);
 	}
-	if (w.least < 0)
+	if (w.is_found)
 		rc = progress_finish(&g, &w.best, err);
-	if (rc == 0 && w.least < 0)
+	if (rc == 0 && w.is_found)
 		rc = progress_take(&g, out, err);
-	if (*out && !is_worth_a_turn(p, *out, plans, n)) {
-		plan_free(*out);
-		*out = NULL;
-	}
 	walk_fini(&w);
 	progress_fini(&g);
 	return rc;
 }
 
-/* Returns a copy of the cluster in which each node has its stage of the plan, to be freed. */
+/* Finds one more plan, which *out gets. NULL: there is none. */
+static int find_next(const struct problem *p, struct plan *const *plans, int n, struct plan **out,
+		     struct error *err)
+{
+	int rc = find_least_crowded(p, plans, n, out, err);
+
+	if (*out && !is_worth_a_turn(p, *out, plans, n)) {
+		plan_free(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+/* Returns a copy of the cluster in which nodes are pinned to their stages of the plan. Nodes that
+ * the plan excludes are pinned where it lacks nodes, so that stages keep the plan's sizes. */
 static struct cluster *pin_nodes(const struct cluster *c, const struct plan *plan)
 {
 	struct cluster *pinned = cluster_copy(c);
 	int *stage_of = alloc_array((size_t)c->n_nodes, sizeof(*stage_of));
+	int stage = 0, present = plan->stage_start[1]; /* nodes of the stage so far */
 
 	if (!pinned)
 		alloc_failed((size_t)c->n_nodes, sizeof(double));
 	plan_stages(plan, c->n_nodes, stage_of);
+	for (int i = 0; i < c->n_nodes; i++) {
+		if (stage_of[i] >= 0)
+			continue;
+		for (; stage < c->n_stages - 1 && present >= c->stages[stage]; stage++)
+			present = plan->stage_start[stage + 2] - plan->stage_start[stage + 1];
+		stage_of[i] = stage;
+		present++;
+	}
 	for (int i = 0; i < c->n_nodes; i++)
 		pinned->nodes[i].stage = stage_of[i];
 	free(stage_of);
 	return pinned;
 }
 
+/* The problem of a walk from a plan */
+struct around {
+	struct plan_request request;
+	struct cluster *cluster; /* owned; nodes have their stages of the plan */
+	struct problem problem;  /* refers to both */
+};
+
+static void around_fini(struct around *a)
+{
+	problem_fini(&a->problem);
+	cluster_free(a->cluster);
+}
+
+static int around_init(struct around *a, const struct cluster *c, const struct plan_request *q,
+		       const struct plan *plan, struct error *err)
+{
+	int rc;
+
+	*a = (struct around){ .request = *q, .cluster = pin_nodes(c, plan) };
+	a->request.free_assignment = false;
+	a->request.sync_limit_s = 0;
+	a->request.from = NULL;
+	a->request.on_improvement = NULL;
+	if (a->request.budget_s <= 0 && a->request.evaluations <= 0)
+		a->request.budget_s = 1;
+	rc = problem_init(&a->problem, a->cluster, &a->request, err);
+	if (rc != 0) {
+		cluster_free(a->cluster);
+		return rc > 0 ? -EINVAL : rc;
+	}
+	if (a->problem.n_mb == plan->n_microbatches)
+		return 0;
+	rc = error_set(err, -EINVAL, "the plan has %d microbatches, the request %d",
+		       plan->n_microbatches, a->problem.n_mb);
+	around_fini(a);
+	return rc;
+}
+
 int turn_plans_search(const struct cluster *c, const struct plan_request *q, int n,
 		      struct plan **plans, struct error *err)
 {
-	struct plan_request pinned = *q;
-	struct cluster *at = pin_nodes(c, plans[0]);
-	struct problem p;
-	int found = 1, rc;
+	struct around a;
+	int found = 1, rc = around_init(&a, c, q, plans[0], err);
 
 	assert(q->algorithm == PLAN_BEST && n <= TURN_PLANS_MOST);
-	pinned.free_assignment = false;
-	pinned.sync_limit_s = 0;
-	pinned.from = NULL;
-	pinned.on_improvement = NULL;
-	if (pinned.budget_s <= 0 && pinned.evaluations <= 0)
-		pinned.budget_s = 1;
-	rc = problem_init(&p, at, &pinned, err);
-	if (rc != 0) {
-		cluster_free(at);
-		return rc > 0 ? -EINVAL : rc;
-	}
-	if (p.n_mb != plans[0]->n_microbatches)
-		rc = error_set(err, -EINVAL, "the plan has %d microbatches, the request %d",
-			       plans[0]->n_microbatches, p.n_mb);
+	if (rc != 0)
+		return rc;
 	while (rc == 0 && found < n) {
-		rc = find_next(&p, plans, found, &plans[found], err);
+		rc = find_next(&a.problem, plans, found, &plans[found], err);
 		if (rc != 0 || !plans[found])
 			break;
 		found++;
 	}
 	for (int k = 1; rc != 0 && k < found; k++)
 		plan_free(plans[k]);
-	problem_fini(&p);
-	cluster_free(at);
+	around_fini(&a);
 	return rc != 0 ? rc : found;
+}
+
+/* Gives the spread plan the record of the first plan's search, with the walk added. */
+static void add_walk(struct plan *spread, struct plan *first)
+{
+	struct plan_record walk = spread->search;
+
+	spread->search = first->search;
+	spread->search.evaluations += walk.evaluations;
+	spread->search.elapsed_s += walk.elapsed_s;
+	first->search = walk;
+}
+
+void turn_plans_spread(const struct cluster *c, const struct plan_request *q, struct plan **plan)
+{
+	struct plan *spread = NULL;
+	struct around a;
+
+	if (around_init(&a, c, q, *plan, NULL) != 0)
+		return;
+	if (find_least_crowded(&a.problem, plan, 0, &spread, NULL) == 0 && spread) {
+		add_walk(spread, *plan);
+		plan_free(*plan);
+		*plan = spread;
+	}
+	around_fini(&a);
 }

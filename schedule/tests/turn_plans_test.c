@@ -226,6 +226,29 @@ TEST(turns_train_more_sub_networks)
 	cluster_free(c);
 }
 
+/* Six sub-networks have two of the four middle stages. The quickest plans of four seeds train two
+ * or four of them. From seed 4 on, a data node and another node are excluded. */
+TEST(a_share_of_skipping_microbatches_trains_every_sub_network)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	bool excluded[20] = { [0] = true, [9] = true };
+	struct plan_request q = request(4, 40000);
+	struct answer a = { .n = 1 };
+
+	c->always = 1 | 1 << 5;
+	q.skip_share = 30;
+	q.ascending = q.keep_batch = true;
+	for (q.seed = 1; q.seed <= 6; q.seed++) {
+		q.excluded = q.seed > 3 ? excluded : NULL;
+		assert_int_equal(plan_search(c, &q, &a.plans[0], NULL), 0);
+		assert_int_equal(count_sets(&a, 1), 7); /* and the whole model */
+		assert_keeps_rules(c, &q, a.plans[0]);
+		assert_true(a.plans[0]->search.evaluations <= q.evaluations);
+		answer_fini(&a);
+	}
+	cluster_free(c);
+}
+
 /* Without the sums, a search that is free to take longer finds plans beyond the limit here. */
 TEST(plans_keep_the_limit_of_time)
 {
