@@ -226,6 +226,25 @@ TEST(turns_train_more_sub_networks)
 	cluster_free(c);
 }
 
+/* Fails unless each sub-network of this length is trained by as many microbatches as the others,
+ * give or take one. */
+static void assert_even(const struct plan *p, int length)
+{
+	int least = p->n_microbatches, most = 0;
+
+	for (int i = 0; i < p->n_microbatches; i++) {
+		int alike = 0;
+
+		if (p->microbatches[i].length != length)
+			continue;
+		for (int k = 0; k < p->n_microbatches; k++)
+			alike += visited(p, k) == visited(p, i);
+		least = alike < least ? alike : least;
+		most = alike > most ? alike : most;
+	}
+	assert_in_range(most - least, 0, 1);
+}
+
 /* Six sub-networks have two of the four middle stages. The quickest plans of four seeds train two
  * or four of them. From seed 4 on, a data node and another node are excluded. */
 TEST(a_share_of_skipping_microbatches_trains_every_sub_network)
@@ -242,8 +261,42 @@ TEST(a_share_of_skipping_microbatches_trains_every_sub_network)
 		q.excluded = q.seed > 3 ? excluded : NULL;
 		assert_int_equal(plan_search(c, &q, &a.plans[0], NULL), 0);
 		assert_int_equal(count_sets(&a, 1), 7); /* and the whole model */
+		assert_even(a.plans[0], 4);
 		assert_keeps_rules(c, &q, a.plans[0]);
 		assert_true(a.plans[0]->search.evaluations <= q.evaluations);
+		answer_fini(&a);
+	}
+	cluster_free(c);
+}
+
+/* The allocation of the second phase of `robust` on shipped20. */
+static void assign_like_robust(struct cluster *c)
+{
+	static const int stage_of[20] = { 5, 1, 0, 5, 2, 1, 0, 1, 3, 3,
+					  4, 3, 0, 5, 0, 0, 2, 2, 0, 4 };
+	static const int sizes[6] = { 6, 3, 3, 3, 2, 3 };
+
+	for (int v = 0; v < 20; v++)
+		c->nodes[v].stage = stage_of[v];
+	memcpy(c->stages, sizes, sizeof(sizes));
+	c->microbatches_per_data_node = 5;
+}
+
+/* If the walk weighed crowding and time as it does for plans that take turns, it would find four of
+ * six sub-networks here. */
+TEST(spreading_goes_before_time)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct plan_request q = request(4, 60000);
+	struct answer a = { .n = 1 };
+
+	assign_like_robust(c);
+	c->always = 1 | 1 << 5;
+	q.skip_share = 30;
+	q.ascending = true;
+	for (q.seed = 1; q.seed <= 3; q.seed++) {
+		assert_int_equal(plan_search(c, &q, &a.plans[0], NULL), 0);
+		assert_int_equal(count_sets(&a, 1), 7);
 		answer_fini(&a);
 	}
 	cluster_free(c);
