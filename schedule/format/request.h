@@ -34,7 +34,8 @@ struct plan_request {
 	/* Number of stages that a path visits; 0: a third of the stages is skipped. */
 	int path_length;
 	/* Percent of each data node's microbatches whose paths have this length; the others visit
-	 * every stage. 0: all of them. Needs PLAN_BEST. */
+	 * every stage. 0: all of them. Needs PLAN_BEST. Half of the search's budget then spreads
+	 * these paths over all possible sub-networks. */
 	int skip_share;
 	enum plan_algorithm algorithm;
 	/* Pins are ignored; false: pinned nodes keep their stage and only the others are placed. */

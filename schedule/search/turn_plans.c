@@ -24,17 +24,18 @@
 #include "schedule/problem/progress.h"
 
 #define FIRST_STREAM 16 /* random numbers of plan k come from stream FIRST_STREAM + k */
-/* Temperatures: a rise of the crowding by CROWDING, or of the time by the part TIME of its limit,
- * is accepted with probability 1/e. A single plan has fewer microbatches, and a change of its
- * crowding is smaller. With CROWDING, it would often stay in its first sub-networks. */
+/* Temperatures: the walk accepts a rise of the crowding by CROWDING, or of the time by the part
+ * TIME of its limit, with probability 1/e. If no other plans count, CROWDING_ALONE replaces
+ * CROWDING, because with CROWDING the walk often stays in the sub-networks of the first plan. */
 #define CROWDING 4.0
 #define CROWDING_ALONE 0.25
 #define TIME 0.001
 
 struct walk {
 	const struct problem *p;
-	struct solution s, best; /* the present solution; the best one, if is_found */
-	bool is_found;
+	struct solution s;    /* the present solution */
+	struct solution best; /* the least crowded so far and, of these, the quickest */
+	bool is_found;        /* best has a solution */
 	struct moves moves;
 	struct timetable table;
 	struct fast_simulate simulation;
@@ -43,8 +44,7 @@ struct walk {
 	double limit_s;          /* the most for a result */
 	stage_set *sets; /* (n_sets) sub-networks of all plans; the last n_mb are those of s */
 	int n_sets;
-	/* The crowding of s and of best, less that of the first plan. best is the least crowded
-	 * solution so far and, of these, the quickest. */
+	/* The crowding of s and of best, less that of the first plan. */
 	long crowding, least;
 	double temperature; /* of the crowding */
 };
@@ -275,8 +275,9 @@ static bool is_worth_a_turn(const struct problem *p, const struct plan *plan,
 	return differs && turn_plans_seconds(plan) <= most_s;
 }
 
-/* Walks from plans[0] to the least crowded solution within the limit of time, where the first n
- * plans count too. *out gets its plan; NULL: none is better than plans[0]. */
+/* Walks from plans[0] to the least crowded solution within the limit of time. The sub-networks of
+ * the first n plans count towards its crowding. *out gets the plan, for plan_free; NULL: the walk
+ * found none that is better than plans[0]. */
 static int find_least_crowded(const struct problem *p, struct plan *const *plans, int n,
 			      struct plan **out, struct error *err)
 {
@@ -317,50 +318,42 @@ static int find_next(const struct problem *p, struct plan *const *plans, int n, 
 	return rc;
 }
 
-/* Returns a copy of the cluster in which nodes are pinned to their stages of the plan. Nodes that
- * the plan excludes are pinned where it lacks nodes, so that stages keep the plan's sizes. */
+/* Returns a copy of the cluster, for cluster_free, in which each node has its stage of the plan.
+ * Excluded nodes have none; the search takes them off the stages that lack nodes. */
 static struct cluster *pin_nodes(const struct cluster *c, const struct plan *plan)
 {
 	struct cluster *pinned = cluster_copy(c);
 	int *stage_of = alloc_array((size_t)c->n_nodes, sizeof(*stage_of));
-	int stage = 0, present = plan->stage_start[1]; /* nodes of the stage so far */
 
 	if (!pinned)
 		alloc_failed((size_t)c->n_nodes, sizeof(double));
 	plan_stages(plan, c->n_nodes, stage_of);
-	for (int i = 0; i < c->n_nodes; i++) {
-		if (stage_of[i] >= 0)
-			continue;
-		for (; stage < c->n_stages - 1 && present >= c->stages[stage]; stage++)
-			present = plan->stage_start[stage + 2] - plan->stage_start[stage + 1];
-		stage_of[i] = stage;
-		present++;
-	}
 	for (int i = 0; i < c->n_nodes; i++)
 		pinned->nodes[i].stage = stage_of[i];
 	free(stage_of);
 	return pinned;
 }
 
-/* The problem of a walk from a plan */
-struct around {
+/* The problem of finding other paths for a plan whose nodes keep their stages */
+struct pinned_problem {
 	struct plan_request request;
 	struct cluster *cluster; /* owned; nodes have their stages of the plan */
-	struct problem problem;  /* refers to both */
+	struct problem problem;  /* borrows both */
 };
 
-static void around_fini(struct around *a)
+static void pinned_fini(struct pinned_problem *a)
 {
 	problem_fini(&a->problem);
 	cluster_free(a->cluster);
 }
 
-static int around_init(struct around *a, const struct cluster *c, const struct plan_request *q,
-		       const struct plan *plan, struct error *err)
+/* Errors are those of plan_search. After an error there is nothing to free. */
+static int pinned_init(struct pinned_problem *a, const struct cluster *c,
+		       const struct plan_request *q, const struct plan *plan, struct error *err)
 {
 	int rc;
 
-	*a = (struct around){ .request = *q, .cluster = pin_nodes(c, plan) };
+	*a = (struct pinned_problem){ .request = *q, .cluster = pin_nodes(c, plan) };
 	a->request.free_assignment = false;
 	a->request.sync_limit_s = 0;
 	a->request.from = NULL;
@@ -376,15 +369,15 @@ static int around_init(struct around *a, const struct cluster *c, const struct p
 		return 0;
 	rc = error_set(err, -EINVAL, "the plan has %d microbatches, the request %d",
 		       plan->n_microbatches, a->problem.n_mb);
-	around_fini(a);
+	pinned_fini(a);
 	return rc;
 }
 
 int turn_plans_search(const struct cluster *c, const struct plan_request *q, int n,
 		      struct plan **plans, struct error *err)
 {
-	struct around a;
-	int found = 1, rc = around_init(&a, c, q, plans[0], err);
+	struct pinned_problem a;
+	int found = 1, rc = pinned_init(&a, c, q, plans[0], err);
 
 	assert(q->algorithm == PLAN_BEST && n <= TURN_PLANS_MOST);
 	if (rc != 0)
@@ -397,11 +390,12 @@ int turn_plans_search(const struct cluster *c, const struct plan_request *q, int
 	}
 	for (int k = 1; rc != 0 && k < found; k++)
 		plan_free(plans[k]);
-	around_fini(&a);
+	pinned_fini(&a);
 	return rc != 0 ? rc : found;
 }
 
-/* Gives the spread plan the record of the first plan's search, with the walk added. */
+/* Gives the spread plan the record of the first plan's search, and adds the walk's evaluations and
+ * seconds. */
 static void add_walk(struct plan *spread, struct plan *first)
 {
 	struct plan_record walk = spread->search;
@@ -415,14 +409,14 @@ static void add_walk(struct plan *spread, struct plan *first)
 void turn_plans_spread(const struct cluster *c, const struct plan_request *q, struct plan **plan)
 {
 	struct plan *spread = NULL;
-	struct around a;
+	struct pinned_problem a;
 
-	if (around_init(&a, c, q, *plan, NULL) != 0)
+	if (pinned_init(&a, c, q, *plan, NULL) != 0)
 		return;
 	if (find_least_crowded(&a.problem, plan, 0, &spread, NULL) == 0 && spread) {
 		add_walk(spread, *plan);
 		plan_free(*plan);
 		*plan = spread;
 	}
-	around_fini(&a);
+	pinned_fini(&a);
 }

@@ -26,10 +26,11 @@ double turn_plans_seconds(const struct plan *p);
  * for each node. */
 int turn_plans_differ(const struct plan *p, const struct plan *other);
 
-/* Replaces a plan of plan_search by one whose microbatches are spread more evenly over the possible
- * sub-networks, if a search within the limits of the request finds one. plan_search calls this if
- * the request has a skip_share. The purpose of such plans is a model that works without some of its
- * stages, but the quickest plans often train only two of six sub-networks (docs/convergence.md). */
+/* Replaces *plan by a plan whose microbatches are spread more evenly over the possible
+ * sub-networks, and frees the old one. Keeps *plan if no such plan is found within the limits of
+ * the request and TURN_PLANS_WITHIN, or if the search fails. plan_search calls this for requests
+ * with a skip_share: such plans are to train a model that works without some stages, and the
+ * quickest plans often train two of six sub-networks (docs/convergence.md). */
 void turn_plans_spread(const struct cluster *c, const struct plan_request *q, struct plan **plan);
 
 /* Finds up to n - 1 plans that can take turns with plans[0], which plan_search returned for the
