@@ -321,7 +321,7 @@ static void drop_exchange(struct weights *weights)
 	if (!phase_targets_drop(weights->planning))
 		return;
 	note(weights->run, NOTE_WARNING, -1, 0,
-	     "nodes keep their stages for now: a node or a copy of the exchange was lost");
+	     "nodes keep their stages until another exchange: a node or a copy was lost");
 	replan(weights->planning, "an exchange of stages that became impossible");
 }
 
