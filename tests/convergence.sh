@@ -6,7 +6,8 @@
 #
 # SIZE is S, M or L (Debian's fortunes; 12 stages of one layer, and a stage 0 with embedding and head alone), M6 or L6 (six
 # stages of two layers), or deep (six stages of two layers, Python sources from Debian's packages). Default: M; SEED: 1.
-# RUNS lists the runs, each of which may be followed by @ITERATIONS and :LEARNING-RATE:
+# RUNS lists the runs, each of which may be followed by @ITERATIONS and by :LEARNING-RATE or :LEARNING-RATE:WARMUP. The
+# learning rate rises for WARMUP iterations, by default 20. The runs:
 #   full                   no stage is skipped
 #   shallow                a model of a third of the layers
 #   third                  a third of the stages is skipped in all iterations
@@ -92,18 +93,18 @@ corpus=$(sed -n 's/.*\(--corpus .*\)/\1/p' <<<"$train")
 for seed in "$@"; do
 	base=
 	for run in ${RUNS:-full third speed robust}; do
-		name=${run%:*}
+		IFS=: read -r name rate warmup <<<"$run"
 		n=$iterations
 		[ "$name" = "${name%@*}" ] || n=${name#*@}
 		name=${name%@*}
 		options=$(rules "$name")
-		[ "$run" = "${run%:*}" ] || options="$options --set lr=${run#*:}"
+		options="$options --set warmup=${warmup:-20}${rate:+ --set lr=$rate}"
 		case ${FORMATS:-} in *' '*) base= ;; esac
 		for format in ${FORMATS:-fp32/fp32}; do
 			out=$folder/$size-$run-${format/\//-}-$seed
 			if [ ! -s "$out.jsonl" ]; then
 				"$bin/skippipe" train --preset tiny --set n_heads=4 --set n_kv_heads=2 $shape $train \
-					--grad-norm visits --validate-every $every --batches $batches --set warmup=20 --set final_lr=0.1 \
+					--grad-norm visits --validate-every $every --batches $batches --set final_lr=0.1 \
 					--set iterations="$n" --iterations "$n" --seed "$seed" $options --wire "${format%/*}" \
 					--sum-wire "${format#*/}" --threads "${THREADS:-2}" --out "$out" --force --format jsonl >"$out.part"
 				mv "$out.part" "$out.jsonl"
