@@ -11,8 +11,8 @@
 /* Returns an object with the known figures, for the caller to release: numbers under the names of
  * the struct's fields, and `throttling` in words. */
 json_t *gpu_record_pack(const struct gpu_figures *g);
-/* Reads such an object's text. -EINVAL: it is none, or a figure is beyond its limit; *out is
- * untouched then. */
+/* Reads the text of such an object. -EINVAL: the text is no such object, or a figure exceeds its
+ * limit; *out is unchanged then. */
 int gpu_record_read(struct gpu_figures *out, const char *text, struct error *err);
 
 #endif

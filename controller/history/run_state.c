@@ -245,7 +245,7 @@ static int load_numbers(int *to, uint32_t n, const json_t *from)
 	return 0;
 }
 
-/* By its key a returning agent is recognised and gets its own node number again. */
+/* Loads the key of each node. By its key a returning agent gets its own node number again. */
 static int load_keys(struct members *members, const json_t *from)
 {
 	struct error ignored;

@@ -456,7 +456,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	}
 	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
 		return; /* not the newest commit */
-	/* The repeated commit found the sum in place */
+	/* The node still held the sum when it received the repeated commit */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
 		if (r->stage == member_stage(members->run, m))
 			member_apply(members->run, m, MEMBER_HOLDS, NULL);

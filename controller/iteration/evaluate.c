@@ -139,7 +139,7 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	set_phase(it->run, PHASE_PLANNING);
 }
 
-/* Drops the nodes that hang once the limit has passed. If no node reports work, the validation is
+/* Once the limit has passed, drops the nodes that hang. If no node reports work, the validation is
  * abandoned. */
 void evaluation_turn(struct iteration *it)
 {

@@ -52,8 +52,8 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 
 enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
 
-/* Makes replicas of the joiners that hold the weights of the last commit. Returns true if there was
- * one. computing: they only take part in the sums until they have committed. */
+/* Turns the joiners that hold the weights of the last commit into replicas. Returns true if there
+ * was such a joiner. computing: until their first commit they only take part in the sums. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	bool any = false, live = false;
@@ -392,8 +392,8 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	    !routes_may_count(&it->routes, m->id, e.microbatch, e.kind)) {
 		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
 			note(it->run, NOTE_WARNING, m->id, 0,
-			     "n%02u had counted m%02u before that was moved to another node", m->id,
-			     e.microbatch);
+			     "n%02u had counted m%02u before the task was moved to another node",
+			     m->id, e.microbatch);
 			request_restart(&it->run->requests, "a moved microbatch was counted twice");
 			return;
 		}
@@ -497,7 +497,7 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 }
 
 /* The void sums included the parts of nodes that have died and are still on a route. Those parts
- * run again before joiners are admitted: the dead node may be among the joiners, and then without
+ * run again before joiners are admitted, because a dead node may have returned as a joiner, without
  * its gradient. */
 void begin_reduction(struct iteration *it)
 {
@@ -513,8 +513,8 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
-/* Returns true if m was removed because a link of it is cut, and the holder of a copy can still
- * take its stage over. With m the run would stop at the same link again. */
+/* Returns true if m was removed for a cut link, and the holder of a copy can still take over the
+ * stage. With m the run would stop at the same link again. */
 static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
 {
 	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&

@@ -59,7 +59,7 @@ struct iteration {
 /* Voids the sums begun or completed, and restarts them over the remaining replicas once every
  * microbatch is done. */
 void begin_reduction(struct iteration *it);
-/* Makes replicas of the joiners that hold the last commit. */
+/* Turns the joiners that hold the last commit into replicas. */
 void iteration_admit_joiners(struct planning *planning);
 /* Between two iterations: ends the run, pauses, waits for a plan, or begins the next iteration. */
 void iteration_boundary(struct iteration *it);

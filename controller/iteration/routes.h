@@ -26,7 +26,7 @@ struct microbatch {
 	bool done; /* its chain has ended, and every gradient has been counted */
 	bool has_loss;
 	float loss;
-	/* A living node without a reported count gave it to a substitute */
+	/* A hop has moved from a living node, which had reported no count of it, to a substitute */
 	bool moved;
 	uint8_t replaced; /* the hop that was replaced last */
 	/* Number of chain positions (wire/chain.h) up to the furthest that has ended */
@@ -115,7 +115,7 @@ void routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t 
 /* Returns the node's hop in the microbatch's route; -1: none. */
 int routes_hop(const struct microbatch *m, uint16_t node);
 
-/* Returns true if the node should count this (TASK_LOSS, TASK_BACKWARD) and has not yet. */
+/* Returns true if the node should count this task (TASK_LOSS, TASK_BACKWARD) and has not yet. */
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind);
 /* Returns true if the node is on the route and has not made all its counts. */
 bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch);

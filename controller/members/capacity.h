@@ -14,8 +14,8 @@
 
 /* Bytes of one microbatch in a stage: its activations, and its output, which may be sent again. */
 double capacity_slot_bytes(const struct model_config *m, const struct recipe *r);
-/* Bytes that a stage takes besides: weights, gradient, moments, a sum in progress, and a standby
- * copy of another stage. This function and capacity_slot_bytes are public for tests. */
+/* Bytes that a stage takes in addition: weights, gradient, moments, a sum in progress, and a
+ * standby copy of another stage. This function and capacity_slot_bytes are public for tests. */
 double capacity_stage_bytes(uint64_t parameters);
 /* Number of microbatches that fit into `bytes` together with the stage, between 1 and `most`. */
 int capacity_slots(const struct model_config *m, const struct recipe *r, uint64_t parameters,

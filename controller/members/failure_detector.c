@@ -1,6 +1,6 @@
 /* failure_detector.c - finds nodes that have been silent for too long, and removes them.
  *
- * An agent is silent since its newest message of any kind: a heartbeat, a report, an
+ * An agent's silence counts from its newest message of any kind: a heartbeat, a report, an
  * acknowledgement. The allowed silence follows from the agent's round trip and from the recent
  * lateness of heartbeats (heartbeat_timeout.h). Lateness is measured by the agent's own clock,
  * because a message that arrives late may have been lost and sent again.
@@ -29,9 +29,9 @@ enum {
 };
 
 struct machine {
-	uint32_t here;  /* agents of this machine */
-	uint32_t quiet; /* agents silent for more than half of their allowed silence */
-	uint32_t late;  /* agents silent for more than half of the base limit */
+	uint32_t n_agents; /* agents of this machine */
+	uint32_t n_quiet;  /* agents silent for more than half of their allowed silence */
+	uint32_t n_late;   /* agents silent for more than half of the base limit */
 	/* Recent lateness that at most a quarter of the machine's agents exceed. */
 	int64_t usual_us;
 };
@@ -113,8 +113,8 @@ void failure_detector_hung_up(struct members *members)
 					       : members->detector.connections;
 }
 
-/* Returns how many of the ended connections belong to running processes. A node that fell silent
- * and returned closes its old connections then; these say nothing about other nodes. */
+/* Returns how many of the ended connections belong to running processes. A node that returns after
+ * a silence closes its old connections, which says nothing about other nodes. */
 static uint32_t without_lingering(struct members *members, uint32_t ended)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -231,7 +231,7 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 
 struct lateness {
 	uint16_t machine;
-	int64_t said_us, heard_us;
+	int64_t by_sender_us, by_arrival_us; /* lateness by the node's clock, and by ours */
 };
 
 static int by_machine(const void *a, const void *b)
@@ -241,12 +241,13 @@ static int by_machine(const void *a, const void *b)
 	return (x->machine > y->machine) - (x->machine < y->machine);
 }
 
-/* Fills in the usual lateness of each machine. If a quarter of all machines are received late, the
- * controller itself is late, and this lateness counts for all of them. */
+/* Fills in the usual lateness of each machine. If messages of more than a quarter of all machines
+ * arrive late, the controller itself is late, and this lateness counts for all machines. */
 static void look_at_lateness(const struct members *members, struct machine *machines)
 {
 	struct lateness all[MSG_NODES];
-	int64_t said_us[MSG_NODES], heard_us[MSG_NODES], of_machines_us[MSG_NODES], here_us;
+	int64_t by_sender_us[MSG_NODES], by_arrival_us[MSG_NODES], of_machines_us[MSG_NODES];
+	int64_t controller_us;
 	size_t n = 0, n_machines = 0, k;
 
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -259,21 +260,21 @@ static void look_at_lateness(const struct members *members, struct machine *mach
 	qsort(all, n, sizeof(all[0]), by_machine);
 	for (size_t i = 0; i < n; i += k) {
 		for (k = 0; i + k < n && all[i + k].machine == all[i].machine; k++) {
-			said_us[k] = all[i + k].said_us;
-			heard_us[k] = all[i + k].heard_us;
+			by_sender_us[k] = all[i + k].by_sender_us;
+			by_arrival_us[k] = all[i + k].by_arrival_us;
 		}
-		machines[all[i].machine].usual_us = timeout_usual(said_us, k);
-		of_machines_us[n_machines++] = timeout_usual(heard_us, k);
+		machines[all[i].machine].usual_us = timeout_usual(by_sender_us, k);
+		of_machines_us[n_machines++] = timeout_usual(by_arrival_us, k);
 	}
-	here_us = timeout_usual(of_machines_us, n_machines);
+	controller_us = timeout_usual(of_machines_us, n_machines);
 	for (size_t i = 0; i < n; i++)
-		if (machines[all[i].machine].usual_us < here_us)
-			machines[all[i].machine].usual_us = here_us;
+		if (machines[all[i].machine].usual_us < controller_us)
+			machines[all[i].machine].usual_us = controller_us;
 }
 
 static bool all_quiet(const struct machine *m)
 {
-	return m->here > 1 && m->quiet == m->here;
+	return m->n_agents > 1 && m->n_quiet == m->n_agents;
 }
 
 /* Returns true if the silence is due to the controller's machine: it is overloaded, or its link is
@@ -283,8 +284,8 @@ static bool is_our_fault(const struct members *members, const struct machine *ma
 	uint32_t n = 0, quiet = 0;
 
 	for (uint32_t i = 0; i < members->n; i++) {
-		n += machines[i].here > 0;
-		quiet += machines[i].here > 0 && machines[i].late == machines[i].here;
+		n += machines[i].n_agents > 0;
+		quiet += machines[i].n_agents > 0 && machines[i].n_late == machines[i].n_agents;
 	}
 	if (members->run->options.mode.embedded && n == 1)
 		return quiet == 1;
@@ -307,10 +308,10 @@ static void look_at_all(struct members *members, struct machine *machines)
 		m->heard.patience_us =
 			timeout_allowed(m->heard.late_us, machines[m->compute.machine].usual_us,
 					members->run->options.limits.silence_us, 0);
-		machines[m->compute.machine].here++;
-		machines[m->compute.machine].quiet +=
+		machines[m->compute.machine].n_agents++;
+		machines[m->compute.machine].n_quiet +=
 			quiet_us(members->run, m) > m->heard.allowed_us / 2;
-		machines[m->compute.machine].late +=
+		machines[m->compute.machine].n_late +=
 			quiet_us(members->run, m) > members->run->options.limits.silence_us / 2;
 	}
 	if (members->run->phase == PHASE_GATHERING || !is_our_fault(members, machines))
@@ -367,7 +368,7 @@ static void choose_lost(const struct members *members, const struct machine *mac
 
 void failure_detector_check(struct members *members, int64_t slept_us)
 {
-	struct machine machines[MSG_NODES] = { { .here = 0 } };
+	struct machine machines[MSG_NODES] = { { .n_agents = 0 } };
 	bool is_lost[MSG_NODES] = { false };
 
 	/* If this process was held up, silence proves nothing: the heartbeats wait in its sockets.

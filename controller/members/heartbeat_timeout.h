@@ -60,9 +60,9 @@ int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 
 /* The silence allowed to an agent when some connection has ended since its newest message: twice
- * its longest lateness or twice TIMEOUT_BEAT_US, whichever is more, and one round trip, but at most
- * timeout_allowed. A process that has ended sends nothing; a living one soon sends its next
- * heartbeat over a new connection. */
+ * the longest gap between its messages or twice TIMEOUT_BEAT_US, whichever is more, and one round
+ * trip, but at most timeout_allowed. A process that has ended sends nothing; a living one soon
+ * sends its next heartbeat over a new connection. */
 int64_t timeout_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 

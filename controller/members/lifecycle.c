@@ -115,8 +115,8 @@ static const char *const event_names[MEMBER_EVENTS] = {
 
 /* ---- carrying it out ---- */
 
-/* Records a change that consoles and the record show. They do not tell a member that has its stage
- * from one that fetches it. */
+/* Records a change that consoles and the record show. They show a member that has its stage and a
+ * member that fetches it alike. */
 static void record_change(struct run *run, struct member *m)
 {
 	m->since_us = run->now_us;

@@ -57,8 +57,7 @@ struct member_assignment {
 	uint64_t plan_epoch; /* epoch of the newest plan that the node has received */
 };
 
-/* States of a standby copy, changed by weights/copies.c only, but for the sum of a member that is
- * lost (lifecycle.c):
+/* States of a standby copy. Only weights/copies.c changes them.
  *
  *     FETCHING -- is complete --> WHOLE <-- is needed again / not needed --> DROPPED
  *

@@ -42,8 +42,8 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 
 /* ---- joining ---- */
 
-/* Returns true if another key may take this node, for example after the agent's key was changed.
- * The old process may only be suspended. When it continues, another process has its node. */
+/* Returns true if another key may take this node, for example after the agent's key was changed. If
+ * the old process was only suspended and continues, it finds its node taken. */
 static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == MEMBER_DEAD;

@@ -92,8 +92,8 @@ int placement_for(struct members *members, struct member *m, int stage)
 		    (member_alive(away) && !away->is_marked) || !placement_near(members, m, theirs))
 			continue;
 		note(members->run, NOTE_EVENT, m->id, 0,
-		     "n%02u takes the place of n%02u in S%d: its links to those of S%d are too "
-		     "slow",
+		     "n%02u takes the place of n%02u in S%d: its links to the nodes of S%d are "
+		     "too slow",
 		     m->id, away->id, theirs, stage);
 		members->run->cluster->nodes[away->id].stage = stage;
 		members->run->cluster->nodes[m->id].stage = theirs;

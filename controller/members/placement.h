@@ -8,7 +8,8 @@ struct members;
 struct run;
 struct member;
 
-/* Plan seconds to move a gradient, or an activation if the former is unknown; < 0: no link. */
+/* Plan seconds to move a gradient, or an activation if the gradient's time is unknown; < 0: no
+ * link. */
 double placement_distance_s(const struct run *run, const struct member *from,
 			    const struct member *to);
 /* Measured real seconds to move so many bytes between the two; 0: unknown. */

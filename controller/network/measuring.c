@@ -55,14 +55,14 @@ struct measuring {
 	uint32_t *starts;          /* (n_rounds + 1) */
 	uint32_t n_rounds;
 	/* Number of rounds that fit into the time; number of the current round */
-	uint32_t played, round;
-	double shorter;            /* factor on the wanted time of a round: 1 or less */
+	uint32_t n_kept, round;
+	double time_factor;        /* factor on the wanted time of a round: 1 or less */
 	uint64_t order;            /* number of the newest MSG_MEASURE */
 	int64_t began_us, until_us;
 	int64_t logged_us;
 	int64_t rounds_us;         /* start of the first round */
 	int64_t round_us;          /* start of the current round */
-	uint32_t heard;            /* number of nodes that have reported their latencies */
+	uint32_t n_reported;       /* number of nodes that have reported their latencies */
 	bool has_latencies[MSG_NODES];
 	/* Partner of each node in this round. MSG_NOBODY: the node has answered, or has no partner.
 	 */
@@ -114,7 +114,7 @@ void measuring_begin(struct members *members)
 	w->step = LATENCIES;
 	w->began_us = members->run->now_us;
 	w->until_us = members->run->now_us + LATENCIES_US + LATENCIES_MORE_US;
-	w->heard = 0;
+	w->n_reported = 0;
 	memset(w->has_latencies, 0, sizeof(w->has_latencies));
 	for (uint16_t i = 0; i < members->n; i++)
 		if (member_alive(&members->list[i]) && members->list[i].assigned.is_welcomed) {
@@ -195,12 +195,12 @@ static void fit_rounds(struct measuring *w)
 
 	for (uint32_t r = 0; r < w->n_rounds; r++)
 		total_ms += wanted_ms(&w->pairs[w->starts[r]]);
-	w->shorter = total_ms > most_ms ? most_ms / total_ms : 1;
-	w->played = w->n_rounds;
-	if (w->shorter * total_ms / w->n_rounds < ROUND_LEAST_MS) {
-		w->played = (uint32_t)(most_ms / ROUND_LEAST_MS);
-		w->played = w->played < w->n_rounds ? w->played : w->n_rounds;
-		w->shorter = fmin(1, w->shorter * w->n_rounds / w->played);
+	w->time_factor = total_ms > most_ms ? most_ms / total_ms : 1;
+	w->n_kept = w->n_rounds;
+	if (w->time_factor * total_ms / w->n_rounds < ROUND_LEAST_MS) {
+		w->n_kept = (uint32_t)(most_ms / ROUND_LEAST_MS);
+		w->n_kept = w->n_kept < w->n_rounds ? w->n_kept : w->n_rounds;
+		w->time_factor = fmin(1, w->time_factor * w->n_rounds / w->n_kept);
 	}
 }
 
@@ -218,9 +218,9 @@ static void log_round(struct members *members)
 }
 
 /* Spreads the rounds that fit into the time evenly over all rounds. */
-static uint32_t round_of(const struct measuring *w, uint32_t played)
+static uint32_t round_of(const struct measuring *w, uint32_t kept)
 {
-	return (uint32_t)((uint64_t)played * w->n_rounds / w->played);
+	return (uint32_t)((uint64_t)kept * w->n_rounds / w->n_kept);
 }
 
 static void begin_round(struct members *members)
@@ -232,7 +232,7 @@ static void begin_round(struct members *members)
 	memset(w->partner, 0xff, sizeof(w->partner));
 	for (uint32_t i = w->starts[r]; i < w->starts[r + 1]; i++) {
 		const struct meeting *p = &w->pairs[i];
-		double ms = fmax(w->shorter * wanted_ms(p), ROUND_LEAST_MS);
+		double ms = fmax(w->time_factor * wanted_ms(p), ROUND_LEAST_MS);
 
 		if (!member_alive(&members->list[p->a]) || !member_alive(&members->list[p->b]))
 			continue;
@@ -300,21 +300,21 @@ bool measuring_turn(struct members *members)
 {
 	struct measuring *w = members->measuring;
 
-	if (w->step == LATENCIES && (w->heard >= w->n || members->run->now_us >= w->until_us))
+	if (w->step == LATENCIES && (w->n_reported >= w->n || members->run->now_us >= w->until_us))
 		begin_rounds(members);
 	if (w->step != ROUNDS || !round_over(members))
 		return w->step == OVER;
 	note_missing(members);
-	if (++w->round < w->played)
+	if (++w->round < w->n_kept)
 		begin_round(members);
 	else
 		rounds_done(members);
 	return w->step == OVER;
 }
 
-static double allowed_ms(const struct measuring *w, uint32_t played)
+static double allowed_ms(const struct measuring *w, uint32_t kept)
 {
-	return fmax(w->shorter * wanted_ms(&w->pairs[w->starts[round_of(w, played)]]),
+	return fmax(w->time_factor * wanted_ms(&w->pairs[w->starts[round_of(w, kept)]]),
 		    ROUND_LEAST_MS);
 }
 
@@ -331,7 +331,7 @@ static double estimate_left_s(const struct members *members)
 				(w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US) - members->run->now_us);
 	for (uint32_t k = 0; k < w->round; k++)
 		over_ms += allowed_ms(w, k);
-	for (uint32_t k = w->round; k < w->played; k++)
+	for (uint32_t k = w->round; k < w->n_kept; k++)
 		left_ms += allowed_ms(w, k);
 	if (over_ms > 0)
 		share = fmin(1, 1e-3 * (double)(w->round_us - w->rounds_us) / over_ms);
@@ -344,7 +344,7 @@ double measuring_round(const struct members *members, uint32_t *round, uint32_t 
 	bool under_way = w && w->step != OVER && members->run->phase == PHASE_GATHERING;
 
 	*round = under_way ? (w->step == ROUNDS ? w->round + 2 : 1) : 0;
-	*rounds = under_way ? (w->step == ROUNDS ? w->played : w->n - 1) + 1 : 0;
+	*rounds = under_way ? (w->step == ROUNDS ? w->n_kept : w->n - 1) + 1 : 0;
 	return under_way ? fmax(estimate_left_s(members), 0) : 0;
 }
 
@@ -354,7 +354,7 @@ static void note_latencies(struct members *members, const struct member *m)
 {
 	struct measuring *w = members->measuring;
 
-	w->heard += w->step == LATENCIES && !w->has_latencies[m->id];
+	w->n_reported += w->step == LATENCIES && !w->has_latencies[m->id];
 	w->has_latencies[m->id] = true;
 }
 

@@ -43,7 +43,7 @@ static const double worth = 0.9;
 
 struct foreseen {
 	struct planned *answer; /* NULL: no plan yet */
-	uint64_t out;           /* set of the nodes that the plan excludes, one bit for each */
+	uint64_t excluded;      /* set of the nodes that the plan excludes, one bit for each */
 	uint32_t path_length, skip_share;
 	struct tensor_formats formats;
 	uint64_t epoch; /* epoch of the plan in force when this case was requested */
@@ -56,8 +56,8 @@ struct contingency {
 	struct planner *planner;
 	uint64_t request; /* number of the request that the planner works on; 0: none */
 	uint32_t last;    /* case requested last */
-	struct foreseen asked;            /* the requested case as it was at the request */
-	struct foreseen of[CASES + KEPT]; /* one for each case, then plans that were in force */
+	struct foreseen asked;               /* the requested case as it was at the request */
+	struct foreseen cases[CASES + KEPT]; /* one for each case, then plans that were in force */
 	uint32_t n_kept;
 	uint64_t kept_epoch;     /* epoch of the newest plan that was kept */
 	bool warned[MOST_NODES]; /* the operator was warned that this node slows the run */
@@ -101,7 +101,7 @@ void contingency_stop(struct planning *planning)
 		return;
 	planner_stop(planning->contingency->planner);
 	for (uint32_t k = 0; k < CASES + KEPT; k++)
-		planned_free(planning->contingency->of[k].answer);
+		planned_free(planning->contingency->cases[k].answer);
 	free(planning->contingency);
 	planning->contingency = NULL;
 }
@@ -113,14 +113,14 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 {
 	const struct member *m = k < members->n ? &members->list[k] : NULL;
 
-	*w = (struct foreseen){ .out = out_now(members),
+	*w = (struct foreseen){ .excluded = out_now(members),
 				.path_length = members->run->wanted.path_length,
 				.skip_share = members->run->wanted.skip_share,
 				.formats = members->run->wanted.formats,
 				.epoch = members->run->epoch,
 				.work_s = INFINITY };
 	if (m) {
-		w->out |= bit_of(k);
+		w->excluded |= bit_of(k);
 		w->work_s = members->run->cluster->nodes[k].forward_s +
 			    members->run->cluster->nodes[k].backward_s;
 		return member_is_replica(m) && !m->is_marked &&
@@ -139,7 +139,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 /* Returns true if the two are for the same nodes and skip ratio. */
 static bool is_alike(const struct foreseen *a, const struct foreseen *b)
 {
-	return a->out == b->out && a->path_length == b->path_length &&
+	return a->excluded == b->excluded && a->path_length == b->path_length &&
 	       a->skip_share == b->skip_share;
 }
 
@@ -159,9 +159,9 @@ static const struct plan *find_foreseen(const struct planning *planning,
 	const struct plan *best = NULL;
 
 	for (uint32_t i = 0; planning->contingency && i < planning->members->n; i++)
-		wanted.out |= q->excluded[i] ? bit_of(i) : 0;
+		wanted.excluded |= q->excluded[i] ? bit_of(i) : 0;
 	for (uint32_t k = 0; planning->contingency && k < CASES + KEPT; k++) {
-		const struct foreseen *f = &planning->contingency->of[k];
+		const struct foreseen *f = &planning->contingency->cases[k];
 		const struct plan *plan = is_for(f, &wanted) ? f->answer->plan : NULL;
 
 		if (plan &&
@@ -193,7 +193,7 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 static void keep_current(struct planning *planning)
 {
 	struct contingency *a = planning->contingency;
-	struct foreseen new = { 0 }, *f = &a->of[CASES + a->n_kept % KEPT];
+	struct foreseen new = { 0 }, *f = &a->cases[CASES + a->n_kept % KEPT];
 
 	if (!planning->run->plan || a->kept_epoch == planning->run->epoch)
 		return;
@@ -201,13 +201,13 @@ static void keep_current(struct planning *planning)
 	new.path_length = (uint32_t)planning->run->plan->plan->path_length;
 	new.skip_share = (uint32_t)planning->run->plan->plan->skip_share;
 	for (uint32_t i = 0; i < planning->members->n; i++)
-		new.out |= planned_uses(planning->run->plan, (uint16_t)i) ? 0 : bit_of(i);
+		new.excluded |= planned_uses(planning->run->plan, (uint16_t)i) ? 0 : bit_of(i);
 	new.answer = alloc_new(sizeof(*new.answer));
 	new.answer->plan = plan_copy(planning->run->plan->plan);
 	for (uint32_t k = CASES; k < CASES + KEPT; k++)
-		if (is_for(&a->of[k], &new))
-			f = &a->of[k];
-	a->n_kept += f == &a->of[CASES + a->n_kept % KEPT];
+		if (is_for(&a->cases[k], &new))
+			f = &a->cases[k];
+	a->n_kept += f == &a->cases[CASES + a->n_kept % KEPT];
 	planned_free(f->answer);
 	*f = new;
 }
@@ -221,7 +221,7 @@ double contingency_lost_s(const struct planning *planning, const struct member *
 	    !replan_usable(planning->members, planning->run->plan) ||
 	    !what_if(planning->members, m->id, &today))
 		return 0;
-	f = &planning->contingency->of[m->id];
+	f = &planning->contingency->cases[m->id];
 	if (!is_for(f, &today) || !formats_equal(&f->formats, &today.formats))
 		return 0;
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
@@ -232,8 +232,8 @@ static void warn_of_slow_node(struct planning *planning, uint32_t node)
 	const struct member *m = &planning->members->list[node];
 	double now_s = planning->run->plan ? planning->run->plan->plan->predicted.iteration_s : 0,
 	       lost_s = contingency_lost_s(planning, m);
-	bool does = planning->contingency->of[node].epoch == planning->run->epoch && lost_s > 0 &&
-		    lost_s < worth * now_s;
+	bool does = planning->contingency->cases[node].epoch == planning->run->epoch &&
+		    lost_s > 0 && lost_s < worth * now_s;
 
 	if (does && !planning->contingency->warned[node])
 		note(planning->run, NOTE_WARNING, m->id, 0,
@@ -250,7 +250,7 @@ static void take_answers(struct planning *planning)
 
 	while ((answer = planner_take(a->planner)) != NULL) {
 		predict(planning->members, answer);
-		struct foreseen *f = &a->of[a->last];
+		struct foreseen *f = &a->cases[a->last];
 
 		if (answer->request != a->request) {
 			planned_free(answer);
@@ -270,7 +270,7 @@ static void take_answers(struct planning *planning)
  * was requested under an earlier plan and is old, or its node has become much faster or slower. */
 static bool is_due(const struct planning *planning, uint32_t k, const struct foreseen *today)
 {
-	const struct foreseen *f = &planning->contingency->of[k];
+	const struct foreseen *f = &planning->contingency->cases[k];
 
 	return !is_for(f, today) || !formats_equal(&f->formats, &today->formats) ||
 	       (f->epoch != planning->run->epoch &&
@@ -301,7 +301,7 @@ static void ask_next(struct planning *planning)
 		return;
 	replan_request(planning->members, &q, excluded);
 	for (uint32_t i = 0; i < planning->members->n; i++)
-		excluded[i] = best.out & bit_of(i);
+		excluded[i] = best.excluded & bit_of(i);
 	q.path_length = (int)best.path_length;
 	q.skip_share = (int)best.skip_share;
 	q.from = replan_from(planning, &q);

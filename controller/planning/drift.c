@@ -29,8 +29,8 @@
 #include "controller/planning/replan.h"
 
 /* A ratio above this, or below its inverse, counts as a difference from the plan. */
-static const double off = 1.25;
-static const double far_off = 2;    /* a ratio that cannot be noise if only one node has it */
+static const double noticed_ratio = 1.25;
+static const double clear_ratio = 2; /* a ratio that cannot be noise if only one node has it */
 static const double least_s = 0.02; /* smaller differences, in real seconds, are noise */
 /* Weights of a new measurement in a running average. */
 static const double near_share = 0.15, /* a transfer time near the average */
@@ -56,7 +56,7 @@ enum {
 
 static bool is_different(double measured, double believed)
 {
-	return measured > believed * off || measured < believed / off;
+	return measured > believed * noticed_ratio || measured < believed / noticed_ratio;
 }
 
 static double ratio_of(const struct member *m)
@@ -87,7 +87,7 @@ static struct machine_pace measure_pace(const struct members *members, const str
 
 		if (!member_computes(other) ||
 		    (m->hello.machine[0] && !members_share_machine(m, other)))
-			continue; /* agents count as one machine's if m's is unknown */
+			continue; /* if m's machine is unknown, all agents count as one machine's */
 		w.agents++;
 		if (other->tasks.n >= tasks)
 			ratios[w.judged++] = ratio_of(other);
@@ -107,7 +107,8 @@ static struct machine_pace measure_pace(const struct members *members, const str
 static bool is_overloaded(const struct machine_pace *w)
 {
 	return w->shared && w->agents >= PACE_AGENTS &&
-	       ((w->judged >= PACE_AGENTS && w->compute_ratio > off) || w->link_ratio > off);
+	       ((w->judged >= PACE_AGENTS && w->compute_ratio > noticed_ratio) ||
+		w->link_ratio > noticed_ratio);
 }
 
 /* Returns true if all agents of m's machine are late together. In that case their
@@ -123,8 +124,8 @@ static bool machine_is_overloaded(const struct members *members, const struct me
  * median. */
 static bool stands_out(double ratio, double baseline)
 {
-	return (ratio > far_off && ratio > baseline * far_off) ||
-	       (ratio < 1 / far_off && ratio < baseline / far_off);
+	return (ratio > clear_ratio && ratio > baseline * clear_ratio) ||
+	       (ratio < 1 / clear_ratio && ratio < baseline / clear_ratio);
 }
 
 static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
@@ -289,7 +290,7 @@ void drift_links(struct planning *planning, struct member *m, const struct msg_l
 	if (ratio > 0 && !is_different(ratio, 1))
 		ratio = 1;
 	if (ratio <= 0 || ratio == was ||
-	    (ratio != 1 && ratio < was * far_off && ratio > was / far_off)) {
+	    (ratio != 1 && ratio < was * clear_ratio && ratio > was / clear_ratio)) {
 		m->links.strikes = 0;
 		return;
 	}

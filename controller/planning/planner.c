@@ -178,7 +178,7 @@ static void search_baseline(const struct planner *p, const struct job *j, struct
 	search_plan(j, q, wanted);
 	if (has_own_paths(a) && is_late(a, q))
 		snprintf(a->instead, sizeof(a->instead),
-			 "%s used up its %.3g s (--budget): the best it had by then", name,
+			 "%s used up its %.3g s (--budget): its best plan so far is used", name,
 			 q->budget_s);
 	if (has_own_paths(a) || j->request.substitute == SUBSTITUTE_ANY || atomic_load(&p->cancel))
 		return;

@@ -363,7 +363,7 @@ TEST(a_budget_ends_a_baseline)
 	a = plan_once(unplaced, &q);
 	is_by(a, "dtfm");
 	assert_string_equal(a->instead,
-			    "dtfm used up its 1e-09 s (--budget): the best it had by then");
+			    "dtfm used up its 1e-09 s (--budget): its best plan so far is used");
 	planned_free(a);
 	cluster_free(c);
 	cluster_free(unplaced);

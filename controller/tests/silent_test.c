@@ -74,7 +74,7 @@ FIXTURE_TEST(another_node_reads_the_checkpoint)
 		silent++;
 	w->faults[silent] = RESTORES_NOT;
 	lose_a_stage(w);
-	WORLD_UNTIL(w, journal_has(w, "does not answer: it is to restore S2"));
+	WORLD_UNTIL(w, journal_has(w, "does not answer the order to restore S2"));
 	WORLD_UNTIL(w, journal_has(w, "are repeated"));
 	run_continues(w);
 }
@@ -99,7 +99,7 @@ FIXTURE_TEST(all_nodes_are_asked_again)
 	lose_a_stage(w);
 	for (int i = 0; i < 6; i++) {
 		w->console.journal[0] = 0;
-		WORLD_UNTIL(w, journal_has(w, "does not answer: it is to restore S2"));
+		WORLD_UNTIL(w, journal_has(w, "does not answer the order to restore S2"));
 		assert_false(anyone_failed(w));
 	}
 	for (int i = 0; i < PLAYERS; i++)

@@ -26,7 +26,7 @@ void exclude_member(struct members *members, struct member *m, const char *why);
 void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
 			const char *why);
 /* Repeats the iteration with the next data, if --skip-bad-steps allows it once more. epoch: of the
- * plan under which the numbers were computed; 0: they are no numbers. what: the numbers in
+ * plan under which the numbers were computed; 0: the cause is not a number. what: the numbers in
  * question. Returns true if the caller need not act on the numbers: the iteration is repeated, or
  * they belong to an attempt that was abandoned. */
 bool exclude_skips(struct members *members, uint64_t epoch, const char *what);

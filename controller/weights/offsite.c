@@ -67,7 +67,7 @@ struct offsite {
 	uint64_t iteration; /* 0: none */
 	/* The checkpoint goes to the store too; otherwise it is only collected */
 	bool stores;
-	bool asked;         /* skippipe export waits for it */
+	bool is_requested; /* skippipe export waits for it */
 	enum { COLLECTING, CHECKING, STORING } step;
 	/* The stage being handled; n_stages: the manifest; n_stages + 1: `latest` */
 	uint32_t stage;
@@ -75,7 +75,7 @@ struct offsite {
 	/* Number of nodes that saved this stage's file; number of them that were tried */
 	uint32_t n_sources, tried;
 	/* This stage's file was found on this machine, but it was damaged */
-	bool checked_in_vain;
+	bool own_file_is_damaged;
 	struct transfer transfer;
 	uint16_t from; /* the node that sends the file */
 	uint32_t failures;
@@ -169,7 +169,7 @@ static void begin_stage(struct offsite *o, uint32_t stage)
 	o->step = COLLECTING;
 	o->stage = stage;
 	o->tried = 0;
-	o->checked_in_vain = false;
+	o->own_file_is_damaged = false;
 }
 
 /* Reports that the files for which skippipe export waits cannot be collected. */
@@ -201,7 +201,7 @@ static void begin_checkpoint(struct weights *weights, uint64_t iteration)
 static void begin_newest(struct weights *weights)
 {
 	struct offsite *o = weights->offsite;
-	bool is_free = o->iteration == 0 || (o->failures > 0 && !o->asked);
+	bool is_free = o->iteration == 0 || (o->failures > 0 && !o->is_requested);
 
 	if (!o->remote.to || !is_free || weights->saving.last <= o->handled ||
 	    weights->saving.last == o->iteration)
@@ -217,13 +217,13 @@ static void give_up(struct weights *weights, const char *why)
 	note(weights->run, NOTE_WARNING, -1, 0,
 	     "the checkpoint of it%llu cannot be collected: %.110s",
 	     (unsigned long long)o->iteration, why);
-	if (o->asked)
+	if (o->is_requested)
 		refuse_request(weights, why);
 	transfer_cancel(&o->transfer);
 	if (o->stores)
 		o->handled = o->iteration;
 	o->iteration = 0;
-	o->asked = o->stores = false;
+	o->is_requested = o->stores = false;
 }
 
 static bool stage_path(const struct weights *weights, uint32_t stage, uint64_t iteration,
@@ -282,7 +282,7 @@ static void collect(struct weights *weights)
 		while (transfer_next(&o->transfer, &m.u.file_ask, weights->run->now_us))
 			member_send(weights->run, from, &m);
 	} else if (o->transfer.state == TRANSFER_DONE ||
-		   (o->tried == 0 && !o->checked_in_vain &&
+		   (o->tried == 0 && !o->own_file_is_damaged &&
 		    stage_path(weights, o->stage, o->iteration, path) && access(path, R_OK) == 0)) {
 		o->step = CHECKING;
 	} else {
@@ -314,7 +314,7 @@ static void next_stage(struct weights *weights)
 	begin_stage(o, o->stage + 1);
 	if (o->stage < n)
 		return;
-	o->asked = false;
+	o->is_requested = false;
 	o->step = STORING;
 	if (o->stores && o->stage < n + 2)
 		return;
@@ -390,7 +390,7 @@ static void take_result(struct weights *weights)
 		return; /* a newer checkpoint has been begun */
 	if (w->kind == WORK_CHECK && w->rc != 0) {
 		o->step = COLLECTING;
-		o->checked_in_vain = true;
+		o->own_file_is_damaged = true;
 		transfer_cancel(&o->transfer);
 		snprintf(o->transfer.reason, sizeof(o->transfer.reason), "%.180s", w->err.text);
 	} else if (w->rc != 0) {
@@ -486,7 +486,7 @@ static void look_for_request(struct weights *weights)
 		begin_checkpoint(weights, iteration);
 		o->stores = false;
 	}
-	o->asked = true;
+	o->is_requested = true;
 	note(weights->run, NOTE_EVENT, -1, 0, "the checkpoint of it%llu is collected for export",
 	     (unsigned long long)iteration);
 }
@@ -519,7 +519,7 @@ bool offsite_awaited(const struct weights *weights)
 
 bool offsite_asked(const struct weights *weights)
 {
-	return weights->offsite && weights->offsite->asked;
+	return weights->offsite && weights->offsite->is_requested;
 }
 
 bool offsite_has_store(const struct weights *weights)

@@ -38,14 +38,15 @@
 
 enum {
 	PATIENCE = 5, /* iterations in which nodes that are ready wait for the others */
-	EARLIEST = 3, /* iterations before the phase in which the copies are fetched, at least */
-	MOST_FAILURES = 3,  /* of a node to keep a copy; its move does not count any more */
+	EARLIEST = 3, /* least number of iterations before the phase in which copies are fetched */
+	/* Failures of a node to keep a copy, after which its move is given up */
+	MOST_FAILURES = 3,
 	AGAIN_US = 30000000, /* time after which such a node tries again */
-	/* Time that the nodes get to load their copies beside the usual one. An iteration without
-	 * one of them would take longer. */
+	/* Time that the nodes get to load their copies, in addition to the usual time. An iteration
+	 * without one of them would take longer. */
 	MORE_US = 1500000
 };
-static const double state_bytes = 12;  /* of a parameter: the weight and two moments */
+static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
 static const double state_floats = 3;
 
 /* ---- which nodes move ---- */
@@ -171,8 +172,8 @@ bool phase_moves_pending(const struct weights *weights)
 
 /* ---- copies ---- */
 
-/* Releases a copy that m keeps for another stage in need if another node has one, or lets another
- * node fetch it. */
+/* Frees m, which keeps a copy for another purpose: releases the copy if another node has one, and
+ * otherwise lets another node fetch one. */
 static void free_node(struct weights *weights, struct member *m, uint32_t phase)
 {
 	struct members *members = weights->members;
@@ -258,8 +259,8 @@ static void keep_data_nodes(const struct members *members, int *to)
 	}
 }
 
-/* Returns the stage of m after the exchange: a replica needs a complete copy, and the place of a
- * node that is away moves without one. */
+/* Returns the stage of m after the exchange. A replica moves only with a complete copy, and a node
+ * that is away without one. */
 static int stage_after(const struct weights *weights, uint32_t phase, const struct member *m)
 {
 	const struct run *run = weights->run;

@@ -655,8 +655,9 @@ static void abandon_silent(struct iteration *it)
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
 
-		note(it->run, NOTE_ALERT, m->id, 0, "n%02u does not answer: it is to restore S%d",
-		     m->id, member_stage(it->run, m));
+		note(it->run, NOTE_ALERT, m->id, 0,
+		     "n%02u does not answer the order to restore S%d", m->id,
+		     member_stage(it->run, m));
 		/* The new number makes a late answer of the abandoned node invalid. */
 		m->assigned.number = ++it->members->assignments;
 		m->checkpoint.silent_in = it->run->iteration;

@@ -24,12 +24,13 @@
 #include "controller/weights/weights.h"
 
 enum {
-	EARLIEST = 8, /* iterations before the phase in which the copies are fetched, at least */
+	EARLIEST = 8, /* least number of iterations before the phase in which copies are fetched */
 	PATIENCE = 3, /* iterations by which the phase begins later for nodes that still fetch */
-	MOST_FAILURES = 3,  /* of a node to keep a copy; the phase does not wait for it any more */
+	/* Failures of a node to keep a copy, after which the phase ignores it */
+	MOST_FAILURES = 3,
 	AGAIN_US = 30000000 /* time after which such a node tries again */
 };
-static const double state_bytes = 12; /* of a parameter: the weight and two moments */
+static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
 
 static int source_of(const struct run *run, const struct member *m)
 {
@@ -91,8 +92,9 @@ static uint64_t find_lead(const struct weights *weights)
 	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * fetch_s / each_s) : 0);
 }
 
-/* Releases a copy that m keeps for a stage in need if another node has one. Without this a stage
- * whose only replica keeps such a copy could never start from its source. */
+/* Frees m, which keeps a copy for another purpose: releases the copy if another node has one, and
+ * otherwise lets another node fetch one. Without this a stage whose only replica keeps such a copy
+ * could never start from its source. */
 static void free_node(struct weights *weights, struct member *m)
 {
 	for (uint32_t i = 0; i < weights->members->n; i++) {

@@ -114,8 +114,8 @@ static uint32_t count_joiners(const struct members *members, int stage)
 	return n;
 }
 
-/* Returns true if m keeps the copy of a stage with one replica, m's own stage can spare m, and the
- * other has a free place. */
+/* Returns true if m keeps the copy of a stage with one replica and a free place, and m's own stage
+ * can spare m. */
 static bool should_move(struct members *members, const struct member *m)
 {
 	return member_is_replica(m) && m->copy.stage >= 0 && !m->move.is_returning &&

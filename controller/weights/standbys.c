@@ -256,8 +256,8 @@ static void release_idle(struct members *members)
 	}
 }
 
-/* Frees a node for the stage `lacking` if only nodes of that stage could keep more: such a node
- * takes over the copy of another keeper, which can then keep `lacking`. */
+/* Makes room for a copy of the stage `lacking` if only nodes of this stage could keep another copy.
+ * One of them fetches the copy of a keeper of another stage, which can then keep `lacking`. */
 static void make_room(struct members *members, int lacking)
 {
 	struct member *m, *f;
