@@ -1,4 +1,4 @@
-/* bound.h - a lower bound of the iteration for an assignment: no paths and no order are shorter.
+/* bound.h - a lower bound of the iteration for an assignment: no paths and no order take less time.
  *
  * The bound is the largest of three kinds of bounds (docs/bounds.md):
  *

@@ -53,9 +53,9 @@ struct coverage_bound {
 	double proved_s, tried_s, stride;
 	bool failed; /* some T could not be proved impossible */
 	int prices;  /* number of prices tried for this T */
-	int asked;   /* number of kinds examined at the present prices */
+	int n_examined; /* number of kinds examined at the present prices */
 	double earned;
-	bool misfit; /* some kind cannot send all its microbatches within T */
+	bool is_too_short; /* some kind cannot send all its microbatches within T */
 };
 
 static struct kind *kind_of(struct coverage_bound *e, int node, int n)
@@ -252,7 +252,7 @@ static void ask_kind(struct coverage_bound *e, const struct kind *k)
 	double worth = earn_most(e, k, visits);
 
 	if (isinf(worth))
-		e->misfit = true;
+		e->is_too_short = true;
 	else
 		e->earned += k->times * worth;
 	for (int stage = 1; stage < e->p->n_stages; stage++)
@@ -269,7 +269,7 @@ static enum answer judge_prices(struct coverage_bound *e)
 		size += fabs(price_of(e, stage)) * e->p->high[stage];
 		e->point[stage - 1] -= demanded_visits(e, stage);
 	}
-	if (e->misfit || e->earned < demanded - ROUNDING * size)
+	if (e->is_too_short || e->earned < demanded - ROUNDING * size)
 		return IMPOSSIBLE;
 	if (++e->prices > MOST_PRICES || !nearest_point_add(e->nearest, e->point))
 		return NOT_SHOWN;
@@ -284,9 +284,9 @@ static void try_next(struct coverage_bound *e, double known_s)
 
 static void begin_asking(struct coverage_bound *e)
 {
-	e->asked = 0;
+	e->n_examined = 0;
 	e->earned = 0;
-	e->misfit = false;
+	e->is_too_short = false;
 	memset(e->point, 0, (size_t)e->p->n_stages * sizeof(*e->point));
 	value_sets(e);
 }
@@ -299,12 +299,12 @@ bool coverage_bound_step(struct coverage_bound *e, double known_s)
 		return list_routes(e, &e->kinds[e->n_ready++]) && known_s > 0;
 	if (e->tried_s <= 0)
 		try_next(e, known_s);
-	if (e->asked == 0)
+	if (e->n_examined == 0)
 		begin_asking(e);
-	ask_kind(e, &e->kinds[e->asked++]);
-	if (e->asked < e->n_kinds && !e->misfit)
+	ask_kind(e, &e->kinds[e->n_examined++]);
+	if (e->n_examined < e->n_kinds && !e->is_too_short)
 		return true;
-	e->asked = 0;
+	e->n_examined = 0;
 	answer = judge_prices(e);
 	if (answer == NEW_PRICES)
 		return true;

@@ -3,10 +3,10 @@
  *
  * Each data node alone would skip the stages that are far from it, but exposure (CC3) forbids that
  * all data nodes do so. Give each visit of a stage a price, above 0 if too few microbatches would
- * come. For each data node there is a most that its trips within T seconds can earn (pricing.h,
- * along the fastest path through each set of stages, shortest_paths.h). If the data nodes together
- * earn less than the demanded visits are worth at these prices, an iteration of T seconds is
- * impossible, whatever the paths and the order.
+ * visit the stage. A data node's trips within T seconds can earn a limited amount (pricing.h, along
+ * the fastest path through each set of stages, shortest_paths.h). If the data nodes together earn
+ * less than the demanded visits are worth at these prices, an iteration of T seconds is impossible,
+ * whatever the paths and the order.
  *
  * The prices are the direction that separates the visits that can be made from those that must be
  * made (nearest_point.h). T grows by smaller and smaller strides as long as it is impossible.

@@ -19,8 +19,8 @@ struct pricing {
 	struct state *now, *next;
 	int n_now[PRICING_MOST_SLOTS + 1], n_next[PRICING_MOST_SLOTS + 1];
 	int64_t work;
-	/* The question. */
-	const struct pricing_request *of;
+	/* The request that is being answered. */
+	const struct pricing_request *request;
 	double within_s;
 	double per_worth; /* seconds that count as much as a worth of 1 when states are compared */
 };
@@ -82,21 +82,21 @@ static void merge_state(const struct pricing *t, struct state *list, const struc
  * within the time. */
 static bool may_fit(const struct pricing *t, const struct state *s, int under_way, int unsent)
 {
-	const struct pricing_request *of = t->of;
-	double out_s = of->loss_s + of->route_s[0], back_s = of->backward_s + of->overhead_s;
+	const struct pricing_request *q = t->request;
+	double out_s = q->loss_s + q->route_s[0], back_s = q->backward_s + q->overhead_s;
 	double ready_s[PRICING_MOST_SLOTS];
 
-	for (int i = 0; i < of->slots; i++)
+	for (int i = 0; i < q->slots; i++)
 		ready_s[i] = i < under_way ? fmax(s->free_s, s->sent_s[i] + out_s) + back_s
 					   : s->free_s;
 	for (; unsent > 0; unsent--) {
 		int first = 0;
 
-		for (int i = 1; i < of->slots; i++)
+		for (int i = 1; i < q->slots; i++)
 			if (ready_s[i] < ready_s[first])
 				first = i;
-		ready_s[first] += of->forward_s + out_s + back_s;
-		if (ready_s[first] > t->within_s + of->overhead_s)
+		ready_s[first] += q->forward_s + out_s + back_s;
+		if (ready_s[first] > t->within_s + q->overhead_s)
 			return false;
 	}
 	return true;
@@ -131,23 +131,23 @@ static void reach_state(struct pricing *t, const struct state *s, int under_way,
 static void take_back(struct pricing *t, const struct state *from, int which, int under_way,
 		      int unsent, double latest_s)
 {
-	const struct pricing_request *of = t->of;
-	double out_s = from->sent_s[which] + of->loss_s;
-	int first = of->n_routes - 1;
+	const struct pricing_request *q = t->request;
+	double out_s = from->sent_s[which] + q->loss_s;
+	int first = q->n_routes - 1;
 
-	while (first > 0 && out_s + of->route_s[first] > from->free_s)
+	while (first > 0 && out_s + q->route_s[first] > from->free_s)
 		first--;
-	for (int i = first; i < of->n_routes; i++) {
-		double start_s = fmax(from->free_s, out_s + of->route_s[i]);
+	for (int i = first; i < q->n_routes; i++) {
+		double start_s = fmax(from->free_s, out_s + q->route_s[i]);
 		struct state s = *from;
 
 		if (start_s > latest_s)
 			return;
-		s.free_s = start_s + of->backward_s + of->overhead_s;
-		s.worth += of->worth[i];
+		s.free_s = start_s + q->backward_s + q->overhead_s;
+		s.worth += q->worth[i];
 		memmove(s.sent_s + which, s.sent_s + which + 1,
 			(size_t)(under_way - which - 1) * sizeof(s.sent_s[0]));
-		for (uint64_t left = of->stages[i]; left; left &= left - 1)
+		for (uint64_t left = q->stages[i]; left; left &= left - 1)
 			s.visits[__builtin_ctzll(left)]++;
 		reach_state(t, &s, under_way - 1, unsent);
 	}
@@ -157,8 +157,8 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
 {
 	struct state s = *from;
 
-	s.sent_s[under_way] = s.free_s + t->of->forward_s;
-	s.free_s = s.sent_s[under_way] + t->of->overhead_s;
+	s.sent_s[under_way] = s.free_s + t->request->forward_s;
+	s.free_s = s.sent_s[under_way] + t->request->overhead_s;
 	reach_state(t, &s, under_way + 1, unsent - 1);
 }
 
@@ -166,14 +166,14 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
  * tasks that the machine has to do after it. */
 static void take_layer(struct pricing *t, int tasks)
 {
-	const struct pricing_request *of = t->of;
-	double send_s = of->forward_s + of->overhead_s, back_s = of->backward_s + of->overhead_s;
+	const struct pricing_request *q = t->request;
+	double send_s = q->forward_s + q->overhead_s, back_s = q->backward_s + q->overhead_s;
 
 	memset(t->n_next, 0, sizeof(t->n_next));
-	for (int under_way = tasks % 2; under_way <= of->slots && under_way <= tasks;
+	for (int under_way = tasks % 2; under_way <= q->slots && under_way <= tasks;
 	     under_way += 2) {
-		int unsent = of->n - (tasks + under_way) / 2;
-		double latest_s = t->within_s + of->overhead_s - unsent * (send_s + back_s) -
+		int unsent = q->n - (tasks + under_way) / 2;
+		double latest_s = t->within_s + q->overhead_s - unsent * (send_s + back_s) -
 				  under_way * back_s;
 
 		for (int i = 0; i < t->n_now[under_way]; i++) {
@@ -182,25 +182,25 @@ static void take_layer(struct pricing *t, int tasks)
 
 			for (int which = 0; which < under_way; which++)
 				take_back(t, from, which, under_way, unsent, latest_s);
-			if (unsent > 0 && under_way < of->slots && from->free_s <= latest_s)
+			if (unsent > 0 && under_way < q->slots && from->free_s <= latest_s)
 				send_out(t, from, under_way, unsent);
 		}
 	}
 }
 
-double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s,
+double pricing_most(struct pricing *t, const struct pricing_request *q, double within_s,
 		    int *visits)
 {
-	double span = of->worth[of->n_routes - 1] - of->worth[0];
+	double span = q->worth[q->n_routes - 1] - q->worth[0];
 	const struct state *best;
 
-	t->of = of;
+	t->request = q;
 	t->within_s = within_s;
-	t->per_worth = span > 0 ? (of->route_s[of->n_routes - 1] - of->route_s[0]) / span : 0;
+	t->per_worth = span > 0 ? (q->route_s[q->n_routes - 1] - q->route_s[0]) / span : 0;
 	memset(t->n_now, 0, sizeof(t->n_now));
 	memset(t->now, 0, sizeof(*t->now)); /* the first state: time 0, nothing done */
 	t->n_now[0] = 1;
-	for (int tasks = 0; tasks < 2 * of->n; tasks++) {
+	for (int tasks = 0; tasks < 2 * q->n; tasks++) {
 		struct state *were = t->now;
 
 		take_layer(t, tasks);

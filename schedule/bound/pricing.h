@@ -8,7 +8,7 @@
  *
  * The search walks through the numbers of F and B done, as in single_machine.h. Of two states with
  * equal numbers, one that is later everywhere and has earned no more is dropped. If too many are
- * left, two states become one with the better of each value. The result is then too high at most,
+ * left, two states become one with the better of each value. The result can then only be too high,
  * which keeps the bound valid. Internal to schedule/.
  */
 #ifndef SCHEDULE_PRICING_H

@@ -1,9 +1,9 @@
 /* A dynamic program over (visits so far, last node).
  *
  * CC2 allows two neighbouring stages to change places, so there are three kinds of states. The last
- * visit is the highest stage so far (way); or it is the lower stage of an exchange (exchanged); or
- * it has skipped the stage below, which may still follow (from_below). For sets of stages the same
- * rows are filled prefix by prefix (each_set). */
+ * visit is the highest stage so far (at_top); or it is the lower stage of an exchange (exchanged);
+ * or it has skipped the stage below, which may still follow (from_below). For sets of stages the
+ * same rows are filled prefix by prefix (each_set). */
 #include "schedule/bound/shortest_paths.h"
 
 #include <limits.h>
@@ -20,9 +20,10 @@ struct shortest_paths {
 	const int *first;    /* (n_stages + 1) first group of each stage */
 	double *delay;  /* (n, n) least delay between two groups */
 	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not needed yet */
-	double *way;    /* (length, n) least seconds to be there after so many visits */
-	double *from_below; /* (length, n) as `way`, for paths that have skipped the stage below */
-	/* (length, n) as `way`, for paths that visited the stage above just before */
+	double *at_top; /* (length, n) least seconds until a group after so many visits */
+	/* (length, n) as `at_top`, for paths that have skipped the stage below */
+	double *from_below;
+	/* (length, n) as `at_top`, for paths that visited the stage above just before */
 	double *exchanged;
 	long work;      /* hops examined */
 };
@@ -62,7 +63,7 @@ struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem 
 	w->first = w->groups.first;
 	cells = (size_t)w->n * (size_t)p->length;
 	w->delay = arena_array(a, (size_t)w->n * (size_t)w->n, sizeof(double));
-	w->way = arena_array(a, cells, sizeof(double));
+	w->at_top = arena_array(a, cells, sizeof(double));
 	w->from_below = arena_array(a, cells, sizeof(double));
 	w->exchanged = arena_array(a, cells, sizeof(double));
 	find_delays(w);
@@ -122,13 +123,13 @@ static void lower_cell(double *cell, double s)
  * may follow. */
 static void spread_from(struct shortest_paths *w, int k, const double *from_u, int top, double s)
 {
-	double *way = w->way + (size_t)(k + 1) * (size_t)w->n;
+	double *at_top = w->at_top + (size_t)(k + 1) * (size_t)w->n;
 	double *from_below = w->from_below + (size_t)(k + 1) * (size_t)w->n;
 	int next = w->first[top + 1],
 	    after = top + 2 <= w->p->n_stages ? w->first[top + 2] : w->n;
 
 	for (int v = next; v < w->n; v++)
-		lower_cell(&way[v], s + from_u[v]);
+		lower_cell(&at_top[v], s + from_u[v]);
 	for (int v = after; v < w->n; v++)
 		lower_cell(&from_below[v], s + from_u[v]);
 	w->work += w->n - next;
@@ -156,7 +157,7 @@ static double way_home(const struct shortest_paths *w, int data, enum shortest_p
 		double home = kind == SHORTEST_PATHS_OUT ? there
 			      : kind == SHORTEST_PATHS_BACK ? back : there + back;
 
-		lower_cell(&best, home + fmin(w->way[last + (size_t)v],
+		lower_cell(&best, home + fmin(w->at_top[last + (size_t)v],
 					      w->exchanged[last + (size_t)v]));
 	}
 	return best;
@@ -174,7 +175,7 @@ double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 	if (p->short_length == 1)
 		return 0;
 	for (size_t i = 0; i < cells; i++)
-		w->way[i] = w->from_below[i] = w->exchanged[i] = INFINITY;
+		w->at_top[i] = w->from_below[i] = w->exchanged[i] = INFINITY;
 	spread_from(w, 0, hop + (size_t)data * n, 0, 0);
 	for (int k = 1; k < p->length - 1; k++) {
 		for (int stage = 1; stage < p->n_stages; stage++) {
@@ -182,8 +183,8 @@ double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				size_t at = (size_t)k * n + (size_t)v;
 				const double *from_v = hop + (size_t)v * n;
 
-				if (w->way[at] < INFINITY)
-					spread_from(w, k, from_v, stage, w->way[at]);
+				if (w->at_top[at] < INFINITY)
+					spread_from(w, k, from_v, stage, w->at_top[at]);
 				if (w->exchanged[at] < INFINITY)
 					spread_from(w, k, from_v, stage + 1, w->exchanged[at]);
 				if (w->from_below[at] < INFINITY && !p->q->ascending)
@@ -231,7 +232,7 @@ static void enter_stage(struct by_set *b, const struct prefix *p, int stage, dou
 	for (int v = w->first[stage]; v < w->first[stage + 1]; v++)
 		to[v] = INFINITY;
 	for (int end = 0; end < 2; end++) {
-		const double *from = (end ? w->exchanged : w->way) + row;
+		const double *from = (end ? w->exchanged : w->at_top) + row;
 		int last = end ? p->under : p->top;
 
 		for (int u = w->first[last]; u < w->first[last + 1]; u++) {
@@ -244,8 +245,8 @@ static void enter_stage(struct by_set *b, const struct prefix *p, int stage, dou
 	}
 }
 
-/* Extends the prefix by a stage. In the rows of the new prefix, `way` holds paths that end at its
- * top stage, and `exchanged` paths that visit the stage under it last. */
+/* Extends the prefix by a stage. In the rows of the new prefix, `at_top` holds paths that end at
+ * its top stage, and `exchanged` paths that visit the stage under it last. */
 static struct prefix one_more(struct by_set *b, const struct prefix *before,
 			      const struct prefix *p, int stage)
 {
@@ -253,7 +254,7 @@ static struct prefix one_more(struct by_set *b, const struct prefix *before,
 	size_t n = (size_t)w->n, row = (size_t)p->visits * n;
 	struct prefix more = { p->visits + 1, stage, p->top, p->stages | UINT64_C(1) << stage };
 
-	enter_stage(b, p, stage, w->way + row);
+	enter_stage(b, p, stage, w->at_top + row);
 	for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
 		w->exchanged[row + (size_t)v] = INFINITY;
 	if (p->top == 0 || stage != p->top + 1 || w->p->q->ascending)
@@ -274,7 +275,7 @@ static double home_of(const struct by_set *b, const struct prefix *p)
 	double best = INFINITY;
 
 	for (int end = 0; end < 2; end++) {
-		const double *from = (end ? w->exchanged : w->way) + row;
+		const double *from = (end ? w->exchanged : w->at_top) + row;
 		int last = end ? p->under : p->top;
 
 		for (int v = w->first[last]; v < w->first[last + 1]; v++)
@@ -309,7 +310,7 @@ void shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *lea
 	struct prefix start = { .visits = 1 };
 
 	for (int v = 0; v < w->first[1]; v++)
-		w->way[v] = w->exchanged[v] = INFINITY;
-	w->way[b.data] = 0;
+		w->at_top[v] = w->exchanged[v] = INFINITY;
+	w->at_top[b.data] = 0;
 	each_set(&b, NULL, &start);
 }

@@ -32,7 +32,7 @@ struct waiting {
 	int mb, step;
 	double arrival_s;
 	/* Index of the task that delays this one, as sim_task.waited_for; -1: not known yet. */
-	int in_the_way;
+	int delayed_by;
 };
 
 struct node_state {
@@ -165,11 +165,11 @@ static void release_slot(struct node_state *n, const struct sim_task *tasks, int
 	}
 }
 
-static void note_collision(struct run *r, struct sim_task *task, int in_the_way)
+static void note_collision(struct run *r, struct sim_task *task, int delayed_by)
 {
 	bool counts = !(task->kind == TASK_FORWARD && task->hop == 0);
 
-	task->waited_for = task->start_s > task->arrival_s ? in_the_way : -1;
+	task->waited_for = task->start_s > task->arrival_s ? delayed_by : -1;
 	task->collided = task->start_s > task->arrival_s && counts;
 	if (task->collided) {
 		r->s->collisions++;
@@ -222,7 +222,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 		.start_s = r->now_s,
 	};
 	task->end_s = task->start_s + task_duration_s(r, node, task->kind);
-	note_collision(r, task, w->in_the_way);
+	note_collision(r, task, w->delayed_by);
 	if (task->kind == TASK_FORWARD)
 		n->holding[n->n_holding++] = r->s->n_tasks;
 	else if (task->kind == TASK_BACKWARD) /* no task starts here before the task ends */
@@ -258,8 +258,8 @@ static void start_best(struct run *r, int node)
 	}
 	why = best >= 0 ? n->last : n->n_holding > 0 ? n->holding[0] : -1;
 	for (int i = 0; i < n->n_waiting; i++) {
-		if (n->waiting[i].in_the_way < 0)
-			n->waiting[i].in_the_way = why;
+		if (n->waiting[i].delayed_by < 0)
+			n->waiting[i].delayed_by = why;
 	}
 }
 
@@ -284,7 +284,7 @@ static void take_in(struct run *r, struct event e)
 			(struct waiting){ .mb = e.what,
 					  .step = r->step[e.what],
 					  .arrival_s = e.at_s,
-					  .in_the_way = n->busy ? n->last : -1 };
+					  .delayed_by = n->busy ? n->last : -1 };
 	}
 	mark_dirty(r, node);
 }

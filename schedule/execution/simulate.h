@@ -2,7 +2,7 @@
  *
  * The rules in short (docs/formats.md has them in full): A microbatch is the chain F(p0) .. F(pk)
  * L(p0) B(pk) .. B(p0). A node runs one task at a time, to its end, and is never idle while a task
- * that may start is waiting. Waiting tasks go by the plan's order, then by arrival, then by id. F
+ * that may start is waiting. Waiting tasks run in the plan's order, then by arrival, then by id. F
  * needs a memory slot, which is held until the end of its B. After a task the node stays busy for
  * the dispatch overhead, while the output already travels. If the cluster knows the bytes of
  * transfers, a directed link carries the bytes of one after the other. All events of an instant are

@@ -87,9 +87,9 @@ int cluster_read(const char *path, struct cluster **out, struct error *err);
  * because gradients are long: it changes as a whole. */
 void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 
-/* The parts (> 0) of the bytes in a file that travel, because activations and sums do not travel in
- * fp32. The bytes in a delay_s are unknown. They stay the same, or with refuse_delays the file is
- * refused unless activations is 1. A sync_pair_s shrinks as a whole. */
+/* The shares (> 0) of a file's fp32 bytes that activations and sums have in the formats in which
+ * they travel. The bytes in a delay_s are unknown, so a delay_s stays the same; with refuse_delays
+ * the file is refused unless activations is 1. A sync_pair_s shrinks as a whole. */
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;

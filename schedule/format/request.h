@@ -21,7 +21,7 @@
 enum plan_algorithm {
 	PLAN_BEST,      /* everything optimised together */
 	PLAN_CBS,       /* the published method: conflict-based search */
-	PLAN_NO_TC2,    /* the published method without the view of collisions */
+	PLAN_NO_TC2,    /* the published method, with collisions ignored */
 	PLAN_DTFM,      /* straight pipelines through all stages */
 	PLAN_DTFM_SKIP, /* the allocation of PLAN_DTFM with random legal skips */
 };

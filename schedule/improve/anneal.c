@@ -18,7 +18,7 @@
 #define LANES_TRIES 8    /* proposals in one step, if lanes are planned */
 
 /* The 8th power; with very many microbatches the 32nd. Otherwise the many microbatches that are
- * home long before the last would weigh most together. */
+ * home long before the last would together weigh most. */
 static double raise_to_norm(const struct problem *p, double x)
 {
 	x *= x;

@@ -497,8 +497,9 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	return true;
 }
 
-/* Picks the next to plan among the first n taken out: the one sent first or, with in_turn, taken
- * out first. The one before it in its lane must be planned already. -1: none is left. */
+/* Picks the microbatch to plan next among the first n taken out: the one sent first or, with
+ * in_turn, taken out first. Its predecessor in the lane must be planned already. -1: none is
+ * left. */
 static int next_of(const struct lanes *l, int n, bool in_turn)
 {
 	int best = -1;

@@ -77,8 +77,8 @@ void lanes_fill(struct lanes *l, const struct fast_simulate *e);
 
 /* Takes out the microbatch and those after it in its lane, or none if that exceeds LANES_MOST. */
 void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
-/* Plans those of the first n microbatches taken out that are still out, and writes their paths. The
- * first is the one sent first or, with in_turn, the one taken out first, as far as lanes allow.
+/* Plans those of the first n microbatches taken out that are still out, and writes their paths. As
+ * far as lanes allow, the order is that of sending or, with in_turn, that of being taken out.
  * home_s gets the times of return if all others keep their times, and over_s the seconds by which
  * others are delayed. One second of that costs as much as `charge` seconds of a microbatch's own
  * time. Returns false if a microbatch finds no path or others are delayed by more than most_s. */
@@ -87,7 +87,8 @@ bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn
 /* Takes out the microbatches that have been delayed so far. Returns false if they are too many, or
  * if one of them has just been planned again. */
 bool lanes_eject(struct lanes *l, const struct solution *s);
-/* Ends the move: all is as before the first microbatch was taken out, the paths excepted. */
+/* Ends the move: restores everything but the paths to what it was before the first microbatch was
+ * taken out. */
 void lanes_restore(struct lanes *l);
 
 #endif

@@ -27,8 +27,8 @@ static int check_request(const struct cluster *c, const struct plan_request *q,
 	if (q->path_length < 0 || q->path_length > c->n_stages ||
 	    (q->path_length > 0 && q->path_length < stage_set_count(c->always)))
 		return error_set(err, -EINVAL,
-				 "path length %d: expected %d, the stages that every microbatch "
-				 "visits, to %d, all stages",
+				 "path length %d: expected %d (the stages that every microbatch "
+				 "visits) to %d (all stages)",
 				 q->path_length, stage_set_count(c->always), c->n_stages);
 	if (q->skip_share < 0 || q->skip_share > 99)
 		return error_set(err, -EINVAL,

@@ -12,7 +12,7 @@
 
 struct stage_quota {
 	const struct problem *p;
-	int out; /* number of microbatches without a path; one that visits every stage is none */
+	int out; /* microbatches without a path, except those that visit every stage */
 	/* Visits of each stage that these microbatches have to make. */
 	int need[CLUSTER_MOST_STAGES];
 	/* Length of the next path; true: it visits every stage, and takes nothing from the quota.

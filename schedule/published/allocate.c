@@ -1,6 +1,6 @@
 /* The genetic search. The population consists of orders of the nodes, each cut into stages. A child
- * crosses two parents, a local search brings the members of its stages closer together, and it
- * replaces the worst. */
+ * is crossed from two parents. A local search brings the members of its stages closer together, and
+ * the child replaces the worst order. */
 #include "schedule/published/allocate.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* The baselines dtfm and dtfm-skip. They show what skips and the view of collisions are worth. */
+/* The baselines dtfm and dtfm-skip. They show what skipping stages and avoiding collisions are
+ * worth. */
 #include "schedule/published/straight.h"
 
 #include <math.h>

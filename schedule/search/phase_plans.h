@@ -1,5 +1,5 @@
-/* phase_plans.h - plans a run whose microbatches skip ever other numbers of stages: a plan for each
- * phase of its skip schedule, without and with nodes that change their stage between two phases.
+/* phase_plans.h - plans a run in which the number of skipped stages changes: a plan for each phase
+ * of its skip schedule, without and with nodes that change their stage between two phases.
  *
  * While microbatches skip stages, the nodes of these stages have little to do. An allocation of its
  * own for each phase gives them to the stages that are visited. A node that changes its stage

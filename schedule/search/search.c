@@ -190,8 +190,8 @@ static bool is_placing(const struct problem *p)
 	return p->n_movable > 1 && !p->q->from;
 }
 
-/* In large clusters: tries a placement with quick sums and with near stages one after the other. It
- * is adopted if it is better at once. */
+/* In large clusters: tries a placement with quick sums in which stages that follow one another are
+ * near. Adopts it if it is better at once. */
 static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;

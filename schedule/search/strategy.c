@@ -1,7 +1,7 @@
 /* The table of what depends on the size of a cluster, and the cooling that follows from it. */
 #include "schedule/search/strategy.h"
 
-/* Both ends belong to the range; to 0: no upper limit. */
+/* Both ends belong to the range. `to` 0: no upper limit. */
 struct range {
 	int from, to;
 };

@@ -21,9 +21,8 @@ enum { TURN_PLANS_MOST = 16 };
 
 /* Returns the predicted seconds of an iteration and its sums. */
 double turn_plans_seconds(const struct plan *p);
-/* Returns the number of microbatches whose sets of stages the other plan lacks. A set that the
- * other plan has less often counts as often as it lacks the set. Both plans have the same stages
- * for each node. */
+/* Returns the number of microbatches whose sets of stages the other plan lacks. If the other plan
+ * has a set less often, the difference counts. Both plans have the same stages for each node. */
 int turn_plans_differ(const struct plan *p, const struct plan *other);
 
 /* Replaces *plan by a plan whose microbatches are spread more evenly over the possible

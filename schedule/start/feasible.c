@@ -201,7 +201,7 @@ static int find_routes(struct feasible *f, struct error *err)
 			return error_set(
 				err, PLAN_INFEASIBLE,
 				p->c->nodes[f->data_node].memory > 0
-					? "data node %d has no way through %d stages and back"
+					? "data node %d has no path through %d stages and back"
 					: "data node %d has no memory: 1 slot short",
 				f->data_node, p->length - 1);
 	}
@@ -244,8 +244,8 @@ static int check_stages(const struct feasible *f, struct error *err)
 					 s, p->low[s], f->can[s], p->low[s] - f->can[s]);
 		if (f->must[s] > p->high[s])
 			return error_set(err, PLAN_INFEASIBLE,
-					 "stage %d: %d microbatches have no way around it, "
-					 "exposure allows %d visits",
+					 "stage %d: %d microbatches cannot avoid it, exposure "
+					 "allows %d visits",
 					 s, f->must[s], p->high[s]);
 	}
 	return 0;
