@@ -140,7 +140,8 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 			2 * KEYS_BYTES);
 	crypto_scalarmult_base(check, id->secret);
 	if (memcmp(check, id->public.bytes, sizeof(check)) != 0)
-		return error_set(err, -EINVAL, "%s: the public key is not the secret key's", path);
+		return error_set(err, -EINVAL,
+				 "%s: the public key does not belong to the secret key", path);
 	return 0;
 }
 

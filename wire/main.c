@@ -92,12 +92,13 @@ static int command_admit(int argc, char **argv)
 		else if (c == 'n')
 			name = optarg;
 		else
-			return print_usage("admit knows --role and --name");
+			return print_usage(
+				"admit has only the options --role and --name, each with a value");
 	}
 	if (argc - optind != 2 || role_text == NULL || name == NULL)
 		return print_usage("admit takes LIST, KEY, --role and --name");
 	if (keys_role_parse(role_text, &role) < 0)
-		return print_usage("--role is agent, controller, console or watcher");
+		return print_usage("--role: expected agent, controller, console or watcher");
 	if (keys_parse(argv[optind + 1], &key, &err) < 0)
 		return report_error(&err);
 	if (keys_list_open(&list, argv[optind], &err) < 0)

@@ -331,8 +331,8 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 }
 
 /* Returns the time after which a chunk counts as lost. It allows for half of the measured rate,
- * because other traffic may share the route. To send chunks again that are not lost costs more time
- * than to repair a loss late. */
+ * because other traffic may share the route. Repeating chunks that are not lost costs more time
+ * than repairing a loss late. */
 static int64_t measured_timeout(const struct channel *c)
 {
 	const struct flow *f = c->options.flow;

@@ -22,9 +22,10 @@
  * the link, the first would arrive as late as the second.
  *
  * On some links the round trip varies even while nothing is under way. A queue of that length
- * cannot be seen there. A link counts as such until FLOW_IDLE_SAMPLES probes have found it idle.
- * The window is then the delivery rate times the round trip plus a quarter, so it follows the rate
- * upwards, and no queue is longer than that quarter. With fewer probes it is twice the product.
+ * cannot be seen there. A link counts as one of these until FLOW_IDLE_SAMPLES probes have found it
+ * idle. The window is then the delivery rate times the round trip plus a quarter, so it follows the
+ * rate upwards, and no queue is longer than that quarter. With fewer probes the window is twice the
+ * product.
  *
  * Below this module TCP has its own congestion control and repairs losses. This window only keeps
  * TCP from filling long queues. Chunks that it holds back itself are not in the link's queue.

@@ -83,7 +83,8 @@ TEST(broken_key_files_are_named)
 	expect_bad_key(&p, "skippipe-key 1\npublic 12\n", ":2:");
 	expect_bad_key(&p, "skippipe-key 1\npublic " ONES "\n", ":3:");
 	expect_bad_key(&p, "skippipe-key 1\npublic " ONES "\nsecret " ONES "2\n", ":3:");
-	expect_bad_key(&p, "skippipe-key 1\npublic " ONES "\nsecret " ONES "\n", "not the secret");
+	expect_bad_key(&p, "skippipe-key 1\npublic " ONES "\nsecret " ONES "\n",
+		       "does not belong to the secret");
 	place_clear(&p);
 }
 
