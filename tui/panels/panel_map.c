@@ -31,8 +31,8 @@ static bool is_failed(const struct state_node *n)
 	return n->see.state == NODE_FAILED || n->see.state == NODE_DEAD;
 }
 
-/* Returns true for a plan second after a microbatch began to wait at the node: in a run faster than
- * the plan for one picture, because many collisions happen in a real second. */
+/* Returns true while the node lights up: for a plan second after a microbatch began to wait there,
+ * but at least for one picture, because a fast run has many collisions in a real second. */
 static bool collides(const struct chart *c, uint16_t node)
 {
 	double scale = c->s->run.time_scale > 0 ? c->s->run.time_scale : 1;

@@ -43,7 +43,7 @@ static void measure_paths(float *length, uint8_t *done, const float *distances, 
 }
 
 /* Fills lengths (k, n) with the paths from k points, each of which is the farthest from the earlier
- * ones. A point that cannot be reached is half as far again as the farthest one that can. */
+ * ones. A point that cannot be reached counts as 1.5 times as far as the farthest one that can. */
 static void measure_pivots(float *lengths, const float *distances, uint32_t n, uint32_t k)
 {
 	uint8_t *done = alloc_array(n, sizeof(*done));
@@ -186,7 +186,7 @@ static void scale_classically(struct point *points, const float *c, uint32_t k, 
 
 /* ---- majorisation ---- */
 
-/* Returns where the known distances to the other points want point i. */
+/* Returns the position that the known distances to the other points give to point i. */
 static struct point pull(const struct point *points, const float *distances, uint32_t n, uint32_t i)
 {
 	double x = 0, y = 0, weights = 0;

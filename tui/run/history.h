@@ -32,7 +32,7 @@ int64_t history_last_us(const struct history *h);
 /* Applies message i to the state. A message that cannot be decoded is skipped. */
 void history_apply(const struct history *h, size_t i, struct state *s);
 /* Makes *s the state at a time: all messages that arrived until at_us. *s may be of any other time;
- * *applied is the number of messages in it. The state is made from the start only to go back.
+ * *applied is the number of messages in it. Only a step back makes the state from the start.
  * *status_at_us: arrival time of its newest status. */
 void history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
 		 int64_t *status_at_us);

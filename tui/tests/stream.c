@@ -482,14 +482,15 @@ static double send_snapshot(struct run *r)
 		send_node(r, i, NODE_LIVE, "");
 	predicted = send_plan(r);
 	for (uint32_t i = 1; i <= r->o.past; i++) {
-		double said = i < SKIPS_FROM ? 1.6 * predicted : predicted;
+		double predicted_s = i < SKIPS_FROM ? 1.6 * predicted : predicted;
 
-		send_iteration(r, i, said * (1 + 0.03 * sin((double)i)), said, 3 + i % 4,
-			       r->o.nodes);
+		send_iteration(r, i, predicted_s * (1 + 0.03 * sin((double)i)), predicted_s,
+			       3 + i % 4, r->o.nodes);
 	}
 	send_note(r, 1, NOTE_EVENT, 0, 1, 0, "the run began: 20 agents on this machine");
 	send_note(r, 2, NOTE_COMMAND, 'S', 12, 1, "skip 0 > 2 of 6 from iteration 12");
-	send_note(r, 3, NOTE_PREDICTION, 0, 12, 0, "skip 0 > 2: said 33.3s, took 34.1s (2%)");
+	send_note(r, 3, NOTE_PREDICTION, 0, 12, 0,
+		  "skip 0 > 2: 53.3 > 33.3 s predicted, 34.1 s measured (+2%) ok");
 	send_note(r, 4, NOTE_WARNING, 0, 30, 0, "link n06>n12 takes 7.9s, 4.1 times the plan");
 	send_links(r);
 	send_status(r, r->o.past + 1, r->now, PHASE_COMPUTING, r->o.nodes);
