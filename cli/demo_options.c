@@ -374,7 +374,9 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 	uint32_t sum = 0;
 
 	if (given->cluster_stages && (given->agents || given->stages))
-		return error_set(err, -EINVAL, "--cluster: has its own --agents and --stages");
+		return error_set(err, -EINVAL,
+				 "--cluster: not with --agents or --stages, which the file "
+				 "determines");
 	if (given->cluster_stages) {
 		if (given->skip_of && given->skip_of != o->n_stages)
 			return error_set(err, -EINVAL, "--skip %u/%u: %s has %u stages", o->skip,

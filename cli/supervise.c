@@ -65,10 +65,10 @@ struct supervisor {
 	bool has_terminal;
 	struct orders orders;
 	int echo;         /* descriptor of the controller's log; -1: none */
-	unsigned resumed; /* number of restarts in a row */
-	int64_t resumed_us;
+	unsigned n_restarts; /* number of restarts in a row */
+	int64_t restarted_us;
 	/* The error of the agents if every agent ended by itself; otherwise its text is "". */
-	struct error gave_up;
+	struct error agents_error;
 };
 
 static const struct child_start agent_start = { .pass_fd = -1, .parent_death_signal = SIGKILL };
@@ -125,9 +125,9 @@ static void resume_controller(struct supervisor *p)
 
 	if (!can_resume(p))
 		return;
-	p->resumed = now - p->resumed_us < RESUME_US ? p->resumed + 1 : 1;
-	p->resumed_us = now;
-	if (p->resumed > RESUME_MOST) {
+	p->n_restarts = now - p->restarted_us < RESUME_US ? p->n_restarts + 1 : 1;
+	p->restarted_us = now;
+	if (p->n_restarts > RESUME_MOST) {
 		log_line(p->log, LOG_ERROR, "the controller ended %d times in a row",
 			 RESUME_MOST);
 		return;
@@ -287,7 +287,7 @@ static void check_gave_up(struct supervisor *p)
 	}
 	child_ending_text(&c->agents[0], how, sizeof(how));
 	child_last_line(&c->agents[0], words, sizeof(words));
-	error_set(&p->gave_up, -ECHILD, "every agent has ended; agent 0 with %s: %s", how,
+	error_set(&p->agents_error, -ECHILD, "every agent has ended; agent 0 with %s: %s", how,
 		  *words ? words : "its log is empty");
 	begin_stopping(p);
 }
@@ -452,8 +452,8 @@ int supervise(struct processes *processes, const struct log *log, int *status, s
 	while (!all_ended(processes) || p.phase == RUNNING)
 		supervise_turn(&p);
 	restore_terminal(&p);
-	if (rc == 0 && p.gave_up.text[0])
-		rc = error_set(err, -ECHILD, "%s", p.gave_up.text);
+	if (rc == 0 && p.agents_error.text[0])
+		rc = error_set(err, -ECHILD, "%s", p.agents_error.text);
 	*status = child_exit_status(&processes->controller);
 	return rc;
 }

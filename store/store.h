@@ -345,8 +345,8 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 
 /* Sets *iteration to the last committed one; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
-/* Sets *visited to true if an iteration had longer paths than this, or if stages took the weights
- * of others after it. */
+/* Sets *visited to true if some iteration had longer paths than this, or ended with stages that
+ * took the weights of others. */
 int store_visited(struct store *s, uint32_t path_length, bool *visited, struct error *err);
 /* Fills *out; the caller frees its arrays with store_commit_clear. -EBADMSG: a list in the file
  * does not have the form that store_commit writes. */

@@ -25,7 +25,7 @@ struct executor_setup {
 	const char *device; /* model/device_name.h */
 };
 
-/* Number of no sum: the pass adds to none and only passes a gradient on. */
+/* In place of a sum's number: the pass adds to no sum and only passes a gradient on. */
 #define EXECUTOR_NO_SUM UINT32_MAX
 
 /* Gives *out to the caller (executor_free). Errors are those of stage_new. */

@@ -411,7 +411,7 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	return 0;
 }
 
-/* Gives each stage outside the set the layers of its source in it, as the commit did. */
+/* Gives each stage outside the set the layers of its source in the set, as the commit did. */
 static int stack_stages(struct replay *r, stage_set from, struct error *err)
 {
 	if (!stage_set_fits(from, (int)r->config.n_stages))
