@@ -139,8 +139,7 @@ static int write_turns(const struct cluster *c, const struct plan_options *o, st
 	if (n < o->turns)
 		fprintf(stderr,
 			"skippipe: %d of %d plans: no other plan takes at most 2%% longer and "
-			"sends "
-			"a quarter of its microbatches through other sets of stages\n",
+			"sends a quarter of its microbatches through other sets of stages\n",
 			n, o->turns);
 	return status;
 }
