@@ -107,6 +107,25 @@ cp -r "$dir/model" "$dir/mine"
 "$sk" import "$dir/hf" --out "$dir/mine" --force >/dev/null || die "import --force"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
 
+# ---- options that have no effect, or no meaning
+expect 2 'skippipe eval: --skip-schedule is no option of eval' "$sk" eval "$dir/model" --skip-schedule 3,0
+expect 2 'skippipe tokenize: --seed is no option of tokenize' "$sk" tokenize --seed=1 --out "$dir/none" --corpus "$0"
+expect 2 'skippipe generate: --from is no option of generate' "$sk" generate "$dir/model" --from "$dir/nothing"
+expect 2 'train: --iter: no such option; is --iterations meant' "$sk" train --iter 1
+expect 2 'train: --iter: no such option; is --iterations meant' "$sk" train --iter=1
+expect 2 '--format xml: expected text or jsonl' "$sk" eval "$dir/model" --format xml
+expect 2 '--format xml: expected hf or gguf' "$sk" export "$dir/model" --format xml --out "$dir/none"
+for seed in 9223372036854775808 18446744073709551615 99999999999999999999 -1; do
+	expect 2 "--seed $seed: expected a whole number from 0 to 9223372036854775807" "$sk" train --seed $seed --out "$dir/none"
+done
+"$sk" train "${short[@]}" --seed 9223372036854775807 --out "$dir/seed" >/dev/null && "$sk" eval "$dir/seed" --batches 1 >/dev/null ||
+	die "the largest seed gives no readable checkpoint"
+for verb in eval generate; do
+	expect 1 '--exit-after 0: expected a stage from 1 to the last, 5' "$sk" $verb "$dir/model" --exit-after 0
+	expect 1 '--exit-after 6: expected a stage from 1 to the last, 5' "$sk" $verb "$dir/model" --exit-after 6
+done
+[ ! -e "$dir/none" ] || die "something was written in spite of an error"
+
 # ---- training that diverges: 1,000 weights are finite, but so large that the loss is not
 damaged "$dir/hf" && truncate -s -4000 "$dir/damaged-model/model.safetensors"
 for _ in $(seq 1000); do printf '\377\377\177\177'; done >>"$dir/damaged-model/model.safetensors"

@@ -29,10 +29,11 @@ static const char export_help[] =
 
 static const char import_help[] =
 	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set n_stages=N]\n"
-	"                       [--set FIELD=VALUE]\n"
+	"                       [--set FIELD=VALUE] [--seed N]\n"
 	"Makes a checkpoint of a LLaMA model in the transformers library's format (F32, F16 or\n"
 	"BF16), to evaluate it or to continue its training. --set changes the recipe, and the\n"
-	"division into stages. --force replaces an existing checkpoint.\n";
+	"division into stages. --seed gives the order in which training will read its corpus.\n"
+	"--force replaces an existing checkpoint.\n";
 
 /* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones
  * if it had none. The model decides, and not what the folder holds: an export that was killed may
@@ -60,10 +61,7 @@ static int export_model(struct options *o, struct error *err)
 	bool is_copy = false;
 	struct trainer *t;
 	int rc = 0;
-	bool gguf = o->format && strcmp(o->format, "gguf") == 0;
 
-	if (o->format && !gguf && strcmp(o->format, "hf") != 0)
-		return error_set(err, -1, "--format %s: expected hf or gguf", o->format);
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	o->set.recipe = true;
@@ -82,12 +80,12 @@ static int export_model(struct options *o, struct error *err)
 		file_remove_folder(checkpoint);
 	if (rc)
 		return rc;
-	rc = gguf ? gguf_export(o->out, trainer_stages(t), err)
-		  : huggingface_export(o->out, trainer_stages(t), err);
+	rc = o->gguf ? gguf_export(o->out, trainer_stages(t), err)
+		     : huggingface_export(o->out, trainer_stages(t), err);
 	trainer_free(t);
-	if (!rc && !gguf)
+	if (!rc && !o->gguf)
 		rc = write_small_files(o->files.at[0], o->out, o->config.vocab, err);
-	if (!rc && gguf)
+	if (!rc && o->gguf)
 		printf("%s written\n", o->out);
 	else if (!rc)
 		printf("%s/config.json and %s/model.safetensors written\n", o->out, o->out);

@@ -13,6 +13,7 @@
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
+#include "model/program/omission.h"
 #include "model/text/sample.h"
 #include "model/text/tokenizer.h"
 
@@ -164,7 +165,10 @@ static int continue_text(struct session *s, struct error *err)
 static int open_decoder(struct session *s, struct error *err)
 {
 	uint32_t path[1024], n = 0;
+	int rc = omission_check_exit(&s->o, err);
 
+	if (rc)
+		return rc;
 	for (uint32_t i = 1; i < s->o.config.n_stages; i++)
 		if (!s->o.exit_after || i <= s->o.exit_after)
 			path[n++] = i;

@@ -27,6 +27,17 @@ static int parse_list(struct omission *m, const char *list, uint32_t n_stages, s
 	return 0;
 }
 
+int omission_check_exit(const struct options *o, struct error *err)
+{
+	uint32_t last = o->config.n_stages - 1;
+
+	if (!options_given(o, "exit-after") || (o->exit_after >= 1 && o->exit_after <= last))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "--exit-after %" PRIu32 ": expected a stage from 1 to the last, %" PRIu32,
+			 o->exit_after, last);
+}
+
 int omission_parse(struct omission *m, const struct options *o, struct error *err)
 {
 	uint32_t n = o->config.n_stages;
@@ -34,10 +45,9 @@ int omission_parse(struct omission *m, const struct options *o, struct error *er
 
 	if (rc)
 		return rc;
-	if (o->exit_after >= n)
-		return error_set(err, -EINVAL,
-				 "--exit-after %" PRIu32 ": the last stage is %" PRIu32,
-				 o->exit_after, n - 1);
+	rc = omission_check_exit(o, err);
+	if (rc)
+		return rc;
 	for (uint32_t i = o->exit_after + 1; o->exit_after && i < n; i++)
 		m->out[i] = true;
 	rc = visit_rules_check(&o->visits, n, err);

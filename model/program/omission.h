@@ -24,6 +24,9 @@ struct omission {
  * stage does not exist or may not be skipped. */
 int omission_parse(struct omission *m, const struct options *o, struct error *err);
 
+/* Checks --exit-after for the model in o->config. -EINVAL: it has no such stage. */
+int omission_check_exit(const struct options *o, struct error *err);
+
 /* Writes the stages after stage 0 that are visited to path (OMISSION_STAGES), and returns their
  * number. */
 uint32_t omission_draw(const struct omission *m, uint32_t n_stages, struct rng *r, uint32_t *path);

@@ -2,6 +2,7 @@
  * error names the value that was expected. */
 #include "model/program/options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
@@ -20,6 +21,7 @@ enum { MODEL_FILE_MOST = 1 << 20 };
 struct parser {
 	struct options *o;
 	const char *verb, *option;
+	int verb_bit;        /* TRAIN, EVAL, ... */
 	char *value;         /* the option's value, from getopt */
 	bool corpus_goes_on; /* set after --corpus: further words are files of the corpus */
 };
@@ -111,13 +113,14 @@ static int choose_word(const struct parser *p, const char *first, const char *se
 	return *is_second || strcmp(p->value, first) == 0 ? 0 : say_expected(p, expected);
 }
 
+/* A checkpoint holds the seed as a number of JSON, which has 63 bits. */
 static int take_seed(const struct parser *p)
 {
 	char *end;
 
 	p->o->seed = strtoull(p->value, &end, 10);
-	return p->value[0] < '0' || p->value[0] > '9' || *end
-		       ? say_expected(p, "a whole number")
+	return p->value[0] < '0' || p->value[0] > '9' || *end || p->o->seed > INT64_MAX
+		       ? say_expected(p, "a whole number from 0 to 9223372036854775807")
 		       : 0;
 }
 
@@ -153,9 +156,9 @@ static int take_set(const struct parser *p)
 
 static int take_format(const struct parser *p)
 {
-	p->o->format = p->value;
-	p->o->jsonl = strcmp(p->value, "jsonl") == 0;
-	return 0;
+	if (strcmp(p->verb, "export") == 0)
+		return choose_word(p, "hf", "gguf", &p->o->gguf);
+	return choose_word(p, "text", "jsonl", &p->o->jsonl);
 }
 
 static int grad_norm(const struct parser *p)
@@ -212,62 +215,71 @@ static int take_plan(const struct parser *p)
  * handled MODEL (the source of the model) and HELP. */
 enum value_kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
 
+/* The verbs that accept an option. Any other verb refuses it. */
+enum { TRAIN = 1, EVAL = 2, GENERATE = 4, EXPORT = 8, IMPORT = 16, TOKENIZE = 32, ALL = 63 };
+
+static const char *const verb_names[] = { "train",  "eval",   "generate",
+					  "export", "import", "tokenize" };
+
 static const struct setting {
 	const char *name;
+	int verbs;
 	enum value_kind kind;
 	size_t at; /* offset of the option in struct options */
 	int (*take)(const struct parser *p);
 } settings[] = {
 #define AT(field) offsetof(struct options, field)
-	{ "preset", MODEL, AT(preset), NULL },
-	{ "model", MODEL, AT(model_file), NULL },
-	{ "from", MODEL, AT(from), NULL },
-	{ "help", HELP, 0, NULL },
-	{ "table", FLAG, AT(eval.table), NULL },
-	{ "force", FLAG, AT(force), NULL },
-	{ "stack", FLAG, AT(train.stack), NULL },
-	{ "raw", FLAG, AT(raw), NULL },
-	{ "new-corpus", FLAG, AT(train.new_corpus), NULL },
-	{ "checkpoint-from", TEXT, AT(checkpoint_from), NULL },
-	{ "skip-schedule", TEXT, AT(train.skip_schedule), NULL },
-	{ "recipe", TEXT, AT(train.recipe), NULL },
-	{ "out", TEXT, AT(out), NULL },
-	{ "prompt", TEXT, AT(generate.prompt), NULL },
-	{ "omit", TEXT, AT(eval.omit), NULL },
-	{ "logits", TEXT, AT(eval.logits), NULL },
-	{ "choices", TEXT, AT(eval.choices), NULL },
-	{ "device", TEXT, AT(device), NULL },
-	{ "tokenizer", TEXT, AT(tokenizer), NULL },
-	{ "whole-first", WHOLE, AT(visits.whole_first), NULL },
-	{ "whole-last", WHOLE, AT(visits.whole_last), NULL },
-	{ "exit-after", WHOLE, AT(exit_after), NULL },
-	{ "iterations", WHOLE, AT(iterations), NULL },
-	{ "microbatches", WHOLE, AT(microbatches), NULL },
-	{ "threads", WHOLE, AT(threads), NULL },
-	{ "checkpoint-every", WHOLE, AT(train.checkpoint_every), NULL },
-	{ "validate-every", WHOLE, AT(train.validate_every), NULL },
-	{ "skip-bad-steps", WHOLE, AT(train.skip_bad_steps), NULL },
-	{ "batches", WHOLE, AT(batches), NULL },
-	{ "tokens", WHOLE, AT(generate.tokens), NULL },
-	{ "omit-fraction", FRACTION, AT(eval.omit_fraction), NULL },
-	{ "swap", FRACTION, AT(visits.swap), NULL },
-	{ "top-p", FRACTION, AT(generate.top_p), NULL },
-	{ "temperature", NUMBER, AT(generate.temperature), NULL },
-	{ "corpus", TAKEN, 0, take_corpus_path },
-	{ "plan", TAKEN, 0, take_plan },
-	{ "set", TAKEN, 0, take_set },
-	{ "format", TAKEN, 0, take_format },
-	{ "skip", TAKEN, 0, take_skip },
-	{ "skip-share", TAKEN, 0, take_skip_share },
-	{ "always", TAKEN, 0, take_always },
-	{ "break", TAKEN, 0, break_rule },
-	{ "grad-norm", TAKEN, 0, grad_norm },
-	{ "recompute", TAKEN, 0, take_recompute },
-	{ "wire", TAKEN, 0, take_wire },
-	{ "sum-wire", TAKEN, 0, take_sum_wire },
-	{ "seed", TAKEN, 0, take_seed },
+	{ "preset", TRAIN, MODEL, AT(preset), NULL },
+	{ "model", TRAIN, MODEL, AT(model_file), NULL },
+	{ "from", TRAIN, MODEL, AT(from), NULL },
+	{ "help", ALL, HELP, 0, NULL },
+	{ "table", EVAL, FLAG, AT(eval.table), NULL },
+	{ "force", TRAIN | EXPORT | IMPORT, FLAG, AT(force), NULL },
+	{ "stack", TRAIN, FLAG, AT(train.stack), NULL },
+	{ "raw", TOKENIZE, FLAG, AT(raw), NULL },
+	{ "new-corpus", TRAIN, FLAG, AT(train.new_corpus), NULL },
+	{ "checkpoint-from", EXPORT, TEXT, AT(checkpoint_from), NULL },
+	{ "skip-schedule", TRAIN, TEXT, AT(train.skip_schedule), NULL },
+	{ "recipe", TRAIN, TEXT, AT(train.recipe), NULL },
+	{ "out", TRAIN | EXPORT | IMPORT | TOKENIZE, TEXT, AT(out), NULL },
+	{ "prompt", GENERATE, TEXT, AT(generate.prompt), NULL },
+	{ "omit", EVAL, TEXT, AT(eval.omit), NULL },
+	{ "logits", EVAL, TEXT, AT(eval.logits), NULL },
+	{ "choices", EVAL, TEXT, AT(eval.choices), NULL },
+	{ "device", TRAIN | EVAL, TEXT, AT(device), NULL },
+	{ "tokenizer", TRAIN | EVAL | GENERATE | TOKENIZE, TEXT, AT(tokenizer), NULL },
+	{ "whole-first", TRAIN, WHOLE, AT(visits.whole_first), NULL },
+	{ "whole-last", TRAIN, WHOLE, AT(visits.whole_last), NULL },
+	{ "exit-after", EVAL | GENERATE, WHOLE, AT(exit_after), NULL },
+	{ "iterations", TRAIN, WHOLE, AT(iterations), NULL },
+	{ "microbatches", TRAIN, WHOLE, AT(microbatches), NULL },
+	{ "threads", TRAIN | EVAL, WHOLE, AT(threads), NULL },
+	{ "checkpoint-every", TRAIN, WHOLE, AT(train.checkpoint_every), NULL },
+	{ "validate-every", TRAIN, WHOLE, AT(train.validate_every), NULL },
+	{ "skip-bad-steps", TRAIN, WHOLE, AT(train.skip_bad_steps), NULL },
+	{ "batches", TRAIN | EVAL, WHOLE, AT(batches), NULL },
+	{ "tokens", GENERATE, WHOLE, AT(generate.tokens), NULL },
+	{ "omit-fraction", EVAL, FRACTION, AT(eval.omit_fraction), NULL },
+	{ "swap", TRAIN, FRACTION, AT(visits.swap), NULL },
+	{ "top-p", GENERATE, FRACTION, AT(generate.top_p), NULL },
+	{ "temperature", GENERATE, NUMBER, AT(generate.temperature), NULL },
+	{ "corpus", TRAIN | EVAL | TOKENIZE, TAKEN, 0, take_corpus_path },
+	{ "plan", TRAIN, TAKEN, 0, take_plan },
+	{ "set", TRAIN | EVAL | IMPORT, TAKEN, 0, take_set },
+	{ "format", TRAIN | EVAL | EXPORT, TAKEN, 0, take_format },
+	{ "skip", TRAIN, TAKEN, 0, take_skip },
+	{ "skip-share", TRAIN, TAKEN, 0, take_skip_share },
+	{ "always", TRAIN | EVAL, TAKEN, 0, take_always },
+	{ "break", TRAIN, TAKEN, 0, break_rule },
+	{ "grad-norm", TRAIN, TAKEN, 0, grad_norm },
+	{ "recompute", TRAIN, TAKEN, 0, take_recompute },
+	{ "wire", TRAIN, TAKEN, 0, take_wire },
+	{ "sum-wire", TRAIN, TAKEN, 0, take_sum_wire },
+	{ "seed", TRAIN | EVAL | GENERATE | IMPORT, TAKEN, 0, take_seed },
 #undef AT
 };
+
+static_assert(sizeof(settings) / sizeof(settings[0]) <= 64, "options.given has a bit for each");
 
 enum {
 	SETTINGS = sizeof(settings) / sizeof(settings[0]),
@@ -327,6 +339,25 @@ static int take_word(const struct parser *p)
 	return 0;
 }
 
+/* Refuses an option of other verbs, which would have no effect, and an abbreviation, which another
+ * version of the program may read as another option. */
+static int check_name(const struct parser *p, const struct setting *s, char **argv)
+{
+	bool apart = optarg && optarg == argv[optind - 1];
+	const char *word = argv[optind - (apart ? 2 : 1)] + strlen("--");
+
+	if (strcspn(word, "=") != strlen(s->name)) {
+		fprintf(stderr, "skippipe %s: --%.*s: no such option; is --%s meant?\n", p->verb,
+			(int)strcspn(word, "="), word, s->name);
+		return EXIT_USAGE;
+	}
+	if (s->verbs & p->verb_bit)
+		return 0;
+	fprintf(stderr, "skippipe %s: --%s is no option of %s (skippipe help %s)\n", p->verb,
+		s->name, p->verb, p->verb);
+	return EXIT_USAGE;
+}
+
 static int take_all(struct parser *p, int argc, char **argv, const struct option *table)
 {
 	int option;
@@ -338,9 +369,14 @@ static int take_all(struct parser *p, int argc, char **argv, const struct option
 		if (option == WORD) {
 			rc = take_word(p);
 		} else if (option >= FIRST) {
-			p->option = settings[option - FIRST].name;
-			p->corpus_goes_on = settings[option - FIRST].take == take_corpus_path;
-			rc = take_setting_value(p, &settings[option - FIRST]);
+			const struct setting *s = &settings[option - FIRST];
+
+			p->option = s->name;
+			p->corpus_goes_on = s->take == take_corpus_path;
+			p->o->given |= (uint64_t)1 << (option - FIRST);
+			rc = check_name(p, s, argv);
+			if (!rc)
+				rc = take_setting_value(p, s);
 		}
 		if (rc)
 			return rc;
@@ -350,7 +386,7 @@ static int take_all(struct parser *p, int argc, char **argv, const struct option
 
 /* Finds the source of the model first, because --set changes that model wherever it stands on the
  * line. Returns -1 if help is requested. */
-static int find_model(struct options *o, int argc, char **argv, const struct option *table)
+static int find_model(struct parser *p, int argc, char **argv, const struct option *table)
 {
 	int option;
 
@@ -358,8 +394,8 @@ static int find_model(struct options *o, int argc, char **argv, const struct opt
 	while ((option = getopt_long(argc, argv, "-", table, NULL)) != -1) {
 		const struct setting *s = option >= FIRST ? &settings[option - FIRST] : NULL;
 
-		if (s && s->kind == MODEL)
-			*(const char **)((char *)o + s->at) = optarg;
+		if (s && s->kind == MODEL && (s->verbs & p->verb_bit))
+			*(const char **)((char *)p->o + s->at) = optarg;
 		if (s && s->kind == HELP)
 			return -1;
 	}
@@ -418,7 +454,10 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 			       .device = "cpu" };
 	o->corpus = alloc_array((size_t)argc, sizeof(*o->corpus));
 	fill_table(table);
-	if (find_model(o, argc, argv, table)) {
+	for (size_t i = 0; i < sizeof(verb_names) / sizeof(verb_names[0]); i++)
+		if (strcmp(argv[0], verb_names[i]) == 0)
+			p.verb_bit = 1 << i;
+	if (find_model(&p, argc, argv, table)) {
 		fputs(help, stdout);
 		return -1;
 	}
@@ -435,6 +474,14 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 		return EXIT_USAGE;
 	}
 	return 0;
+}
+
+bool options_given(const struct options *o, const char *name)
+{
+	for (int i = 0; i < SETTINGS; i++)
+		if (strcmp(settings[i].name, name) == 0)
+			return o->given >> i & 1;
+	return false;
 }
 
 void options_fini(struct options *o)

@@ -62,7 +62,7 @@ struct options {
 
 	char **corpus; /* (n_corpus) paths of the corpus, borrowed from argv */
 	uint32_t n_corpus;
-	const char *out, *format, *tokenizer, *checkpoint_from;
+	const char *out, *tokenizer, *checkpoint_from;
 	struct visit_rules visits;
 	enum grad_norm grad_norm;
 	uint32_t iterations, microbatches, threads, batches;
@@ -73,7 +73,9 @@ struct options {
 	uint64_t seed;
 	const char *device;
 	enum recompute recompute;
-	bool jsonl, force, raw;
+	bool jsonl, gguf; /* --format */
+	bool force, raw;
+	uint64_t given;     /* a bit for each option on the command line (options_given) */
 	struct words files; /* arguments that are neither an option nor its value */
 };
 
@@ -82,6 +84,8 @@ struct options {
  * each case. */
 int options_parse(struct options *o, int argc, char **argv, const char *help);
 void options_fini(struct options *o);
+/* Returns true if the command line has the option, such as "skip". */
+bool options_given(const struct options *o, const char *name);
 
 /* Prints "skippipe VERB: message" and returns the exit status. */
 int options_fail(const char *verb, const struct error *err);
