@@ -106,6 +106,9 @@ cp -r "$dir/model" "$dir/mine"
 "$sk" train "${short[@]}" --seed 9 --out "$dir/mine" --force >/dev/null || die "train --force"
 "$sk" import "$dir/hf" --out "$dir/mine" --force >/dev/null || die "import --force"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
+touch "$dir/mine/stage-backup.safetensors" "$dir/mine/stage-0.safetensors.bak"
+"$sk" train "${short[@]}" --iterations 2 --from "$dir/model" --out "$dir/mine" --force >/dev/null || die "train --force"
+[ -e "$dir/mine/stage-backup.safetensors" ] && [ -e "$dir/mine/stage-0.safetensors.bak" ] || die "files of the user are removed"
 
 # ---- options that have no effect, or no meaning
 expect 2 'skippipe eval: --skip-schedule is no option of eval' "$sk" eval "$dir/model" --skip-schedule 3,0

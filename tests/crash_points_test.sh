@@ -6,6 +6,7 @@
 #     keygen, admit, expel   the old file or the new one is complete and has mode 0600; a repetition works
 #     train                  a checkpoint can be resumed and gives the same bits, or there is none yet
 #     export                 no incomplete file has its final name; a repetition gives the same bytes
+#     train, export --force  the old model stays until the new one is complete
 #     controller             the supervisor starts it again, the run ends, and verify agrees
 #
 # Every second process also loses all changes that were not synced, as after a power loss. With a second argument all
@@ -127,6 +128,20 @@ for k in $(pick); do
 		"$sk" eval "$work/checkpoint" --batches 1 >"$dir/out" 2>"$dir/eval.err" || die "eval after step $k"
 	fi
 	[ "$(hashes)" = "$want" ] || die "train went on to other bits after step $k"
+done
+
+# Another checkpoint of the same iteration replaces it.
+another=("$sk" train --preset tiny --seed 4 "${rest[@]}" --checkpoint-every 3 --force)
+rm -rf "$dir/old"; cp -r "$work/checkpoint" "$dir/old"
+crash_at 0 skippipe-model "${another[@]}" || die "train --force"
+new=$(hashes)
+[ "$new" != "$want" ] || die "train --force replaces nothing"
+for k in $(pick); do
+	rm -rf "$work"; mkdir "$work"; cp -r "$dir/old" "$work/checkpoint"
+	crash_at "$k" skippipe-model "${another[@]}" && die "train --force lives on after step $k"
+	reach
+	"$sk" eval "$work/checkpoint" --batches 1 >"$dir/out" 2>"$dir/eval.err" || die "train --force left no checkpoint at step $k"
+	[ "$(hashes)" = "$want" ] || [ "$(hashes)" = "$new" ] || die "train --force left parts of two checkpoints at step $k"
 done
 
 # ---- exports

@@ -197,33 +197,83 @@ static int write_manifest(const char *folder, const struct checkpoint *c, json_t
 	return rc;
 }
 
+/* ---- names of shards ---- */
+
+/* Writes the name of a shard. A checkpoint that replaces another one of the same iteration has the
+ * second form of the name, so that the old files stay until the new manifest is complete. */
+static void shard_name(char name[NAME], uint32_t stage, uint64_t iteration, bool second)
+{
+	snprintf(name, NAME, "stage-%03" PRIu32 ".%08" PRIu64 "%s.safetensors", stage, iteration,
+		 second ? ".b" : "");
+}
+
+/* Returns the length of the shard's name with which this name begins, or 0. The names are compared
+ * in full, because the folder may have files of the user, such as stage-backup.safetensors. */
+static size_t shard_prefix(const char *name)
+{
+	unsigned long long iteration;
+	unsigned stage;
+	char same[NAME];
+
+	if (sscanf(name, "stage-%u.%llu", &stage, &iteration) != 2)
+		return 0;
+	for (int second = 0; second < 2; second++) {
+		shard_name(same, stage, iteration, second);
+		if (strncmp(name, same, strlen(same)) == 0)
+			return strlen(same);
+	}
+	return 0;
+}
+
+/* Returns true for the end of a temporary name (base/file.h), which a killed process left. */
+static bool is_aside(const char *end)
+{
+	return strncmp(end, ".tmp.", 5) == 0 && end[5] && !end[5 + strspn(end + 5, "0123456789")];
+}
+
+static bool names_file(const json_t *shards, const char *name)
+{
+	for (size_t i = 0; i < json_array_size(shards); i++) {
+		const json_t *file = json_object_get(json_array_get(shards, i), "file");
+
+		if (json_is_string(file) && strcmp(json_string_value(file), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if the folder has a checkpoint whose files have this iteration's names. */
+static bool names_are_taken(const char *folder, uint64_t iteration)
+{
+	char path[PATH], name[NAME];
+	json_t *root = NULL;
+	bool taken;
+
+	manifest_path(path, folder);
+	shard_name(name, 0, iteration, false);
+	taken = json_file_read(&root, path, MANIFEST_MOST, NULL) == 0 &&
+		names_file(json_object_get(root, "shards"), name);
+	json_decref(root);
+	return taken;
+}
+
 /* Removes shards that the manifest does not name, and nothing else. */
 static void remove_old(const char *folder, const json_t *shards)
 {
 	DIR *d = opendir(folder);
 
 	for (struct dirent *e; d && (e = readdir(d));) {
-		const char *dot = strstr(e->d_name, ".safetensors");
-		bool named = false;
+		size_t n = shard_prefix(e->d_name);
 		char path[PATH + 256];
 
-		if (strncmp(e->d_name, "stage-", 6) != 0 || !dot)
+		if (n == 0 || (e->d_name[n] && !is_aside(e->d_name + n)) ||
+		    names_file(shards, e->d_name))
 			continue;
-		for (size_t i = 0; i < json_array_size(shards); i++)
-			named |= strcmp(e->d_name,
-					json_string_value(json_object_get(
-						json_array_get(shards, i), "file"))) == 0;
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		if (!named)
-			unlink(path);
+		unlink(path);
 	}
 	if (d)
 		closedir(d);
-}
-
-static void shard_name(char name[64], uint32_t stage, uint64_t iteration)
-{
-	snprintf(name, 64, "stage-%03" PRIu32 ".%08" PRIu64 ".safetensors", stage, iteration);
 }
 
 static int note_shard(json_t *shards, const char *name, uint64_t hash)
@@ -238,15 +288,16 @@ static int note_shard(json_t *shards, const char *name, uint64_t hash)
 int checkpoint_write(const char *folder, const struct checkpoint *c,
 		     struct stage *const *stages, struct error *err)
 {
+	bool second = names_are_taken(folder, c->iteration);
 	json_t *shards = json_array();
 	int rc = shards ? file_make_folder(folder, err)
 			: error_set(err, -ENOMEM, "%s: no memory", folder);
 
 	for (uint32_t i = 0; i < c->config.n_stages && !rc; i++) {
-		char name[64], path[PATH];
+		char name[NAME], path[PATH];
 		uint64_t hash = 0;
 
-		shard_name(name, i, c->iteration);
+		shard_name(name, i, c->iteration, second);
 		snprintf(path, sizeof(path), "%s/%s", folder, name);
 		rc = write_shard(path, stages[i], err);
 		if (!rc)
@@ -451,10 +502,10 @@ static void save_folder(char path[PATH], const char *run, uint64_t iteration)
 int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t stage,
 			  uint64_t iteration)
 {
-	char name[64];
+	char name[NAME];
 	int n;
 
-	shard_name(name, stage, iteration);
+	shard_name(name, stage, iteration, false);
 	n = snprintf(path, room, "%s/checkpoints/%08" PRIu64 "/%s", run, iteration, name);
 	return n < 0 || (size_t)n >= room ? -ENAMETOOLONG : 0;
 }
@@ -466,7 +517,7 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 			  uint64_t *bytes, struct error *err)
 {
 	struct tensor_table table;
-	char folder[PATH], name[64], path[PATH + 64];
+	char folder[PATH], name[NAME], path[PATH + NAME];
 	const float *arrays[KINDS];
 	size_t first = 0, n = 0, parameters;
 	struct stat st;
@@ -475,7 +526,7 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 	if (rc)
 		return rc;
 	save_folder(folder, run, iteration);
-	shard_name(name, stage, iteration);
+	shard_name(name, stage, iteration, false);
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	parameters = tensor_table_parameters(&table, stage);
 	for (size_t k = 0; k < KINDS; k++)
@@ -498,16 +549,16 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 	return rc;
 }
 
-static int open_shard(struct safetensors **file, char path[PATH + 64], const char *run,
+static int open_shard(struct safetensors **file, char path[PATH + NAME], const char *run,
 		      uint32_t stage, uint64_t iteration, uint64_t hash, struct error *err)
 {
-	char folder[PATH], name[64];
+	char folder[PATH], name[NAME];
 	uint64_t is = 0;
 	int rc;
 
 	save_folder(folder, run, iteration);
-	shard_name(name, stage, iteration);
-	snprintf(path, PATH + 64, "%s/%s", folder, name);
+	shard_name(name, stage, iteration, false);
+	snprintf(path, PATH + NAME, "%s/%s", folder, name);
 	rc = safetensors_open(file, path, err);
 	if (rc)
 		return rc;
@@ -524,7 +575,7 @@ int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, 
 			   struct error *err)
 {
 	struct safetensors *file;
-	char path[PATH + 64];
+	char path[PATH + NAME];
 	int rc = open_shard(&file, path, run, stage, iteration, hash, err);
 
 	if (!rc)
@@ -536,7 +587,7 @@ int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, 
 			  struct error *err)
 {
 	struct safetensors *file;
-	char path[PATH + 64];
+	char path[PATH + NAME];
 	int rc = open_shard(&file, path, run, stage_index(s), iteration, hash, err);
 
 	if (rc)
@@ -550,12 +601,12 @@ int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 			     const uint64_t *hashes, struct error *err)
 {
 	json_t *shards = json_array();
-	char folder[PATH], name[64];
+	char folder[PATH], name[NAME];
 	int rc = shards ? 0 : -ENOMEM;
 
 	save_folder(folder, run, c->iteration);
 	for (uint32_t i = 0; i < c->config.n_stages && !rc; i++) {
-		shard_name(name, i, c->iteration);
+		shard_name(name, i, c->iteration, false);
 		if (note_shard(shards, name, hashes[i]) < 0)
 			rc = -ENOMEM;
 	}
@@ -577,12 +628,10 @@ static void remove_saved(const char *folder)
 	char path[PATH + 256];
 
 	for (struct dirent *e; d && (e = readdir(d));) {
-		const char *dot = strrchr(e->d_name, '.');
-		bool shard = strncmp(e->d_name, "stage-", 6) == 0 && dot &&
-			     strcmp(dot, ".safetensors") == 0;
+		size_t n = shard_prefix(e->d_name);
 
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		if (shard || strcmp(e->d_name, "manifest.json") == 0)
+		if ((n && !e->d_name[n]) || strcmp(e->d_name, "manifest.json") == 0)
 			unlink(path);
 	}
 	if (d)

@@ -5,7 +5,9 @@
  *     DIR/stage-001.00000040.safetensors     optimizer.moment1.NAME and optimizer.moment2.NAME
  *
  * The manifest names its shards and their hashes and is replaced last, in one rename: a crash
- * leaves the old checkpoint or the new one. Shards no manifest names are then removed.
+ * leaves the old checkpoint or the new one. If the old checkpoint has the same iteration, the new
+ * shards are named stage-000.00000040.b.safetensors. Shards that the manifest does not name are
+ * then removed; files with other names stay.
  */
 #ifndef MODEL_CHECKPOINT_H
 #define MODEL_CHECKPOINT_H

@@ -165,6 +165,59 @@ FIXTURE_TEST(old_shards_are_removed)
 	assert_int_equal(files_in(f->folder), STAGES + 1);
 }
 
+static void make_file(const struct fixture *f, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+	assert_int_equal(file_write(path, "x", 1, 0644, NULL), 0);
+}
+
+/* The folder may have files of the user. Only the names of shards, and the temporary files of a
+ * process that was killed, are removed. */
+FIXTURE_TEST(files_of_other_names_stay)
+{
+	static const char *const users[] = { "stage-backup.safetensors", "stage-0.safetensors.bak",
+					     "stage-000.00000003.safetensors.bak",
+					     "stage-000.00000003.safetensors.tmp.x",
+					     "stage-0.00000003.safetensors" };
+	struct fixture *f = *state;
+
+	save(f, 3);
+	make_file(f, "stage-001.00000002.safetensors");
+	make_file(f, "stage-001.00000002.safetensors.tmp.17");
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
+		make_file(f, users[i]);
+	train(f, f->trainer, 3, 4);
+	save(f, 4);
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
+		assert_true(file_exists(f->folder, users[i]));
+	assert_int_equal(files_in(f->folder), STAGES + 1 + sizeof(users) / sizeof(users[0]));
+}
+
+/* The files of the old checkpoint must stay until the new manifest is complete
+ * (tests/crash_points_test.sh), so the new files have other names. */
+FIXTURE_TEST(a_checkpoint_of_the_same_iteration_has_other_names)
+{
+	struct fixture *f = *state;
+	struct trainer *other = trainer_of(&config, &f->recipe, 77);
+	struct error err = { "" };
+
+	save(f, 3);
+	train(f, f->trainer, 3, 4);
+	save(f, 3);
+	assert_true(file_exists(f->folder, "stage-001.00000003.b.safetensors"));
+	assert_int_equal(files_in(f->folder), STAGES + 1);
+	for (int i = 0; i < STAGES; i++)
+		if (checkpoint_read_stage(f->folder, trainer_stages(other)[i], &err))
+			fail_msg("%s", err.text);
+	same_weights(f->trainer, other);
+	trainer_free(other);
+	save(f, 3);
+	assert_true(file_exists(f->folder, "stage-001.00000003.safetensors"));
+	assert_int_equal(files_in(f->folder), STAGES + 1);
+}
+
 static char *shard_path(const struct fixture *f, char path[128])
 {
 	snprintf(path, 128, "%s/stage-001.00000003.safetensors", f->folder);
