@@ -110,6 +110,37 @@ touch "$dir/mine/stage-backup.safetensors" "$dir/mine/stage-0.safetensors.bak"
 "$sk" train "${short[@]}" --iterations 2 --from "$dir/model" --out "$dir/mine" --force >/dev/null || die "train --force"
 [ -e "$dir/mine/stage-backup.safetensors" ] && [ -e "$dir/mine/stage-0.safetensors.bak" ] || die "files of the user are removed"
 
+# ---- one model in a folder
+before=$(cd "$dir/hf" && cat config.json model.safetensors | sha256sum)
+expect 1 "$dir/hf: there is a Hugging Face model.* already, and a folder holds one" "$sk" train "${short[@]}" --out "$dir/hf" --force
+expect 1 "$dir/hf: there is a Hugging Face model.* already" "$sk" import "$dir/hf" --out "$dir/hf" --force
+expect 1 "$dir/hf: there is a model already: .*--force" "$sk" export "$dir/mine" --out "$dir/hf"
+[ "$(cd "$dir/hf" && cat config.json model.safetensors | sha256sum)" = "$before" ] || die "a refused model was touched"
+expect 1 "$dir/mine: there is a checkpoint .* already, and a folder holds one" "$sk" export "$dir/hf" --out "$dir/mine" --force
+damaged "$dir/hf" && "$sk" export "$dir/mine" --out "$dir/damaged-model" --force >/dev/null || die "export --force"
+cmp -s "$dir/hf/model.safetensors" "$dir/damaged-model/model.safetensors" && die "export --force replaces nothing"
+[ "$(ls -A "$dir/damaged-model")" = "$(ls -A "$dir/hf")" ] || die "export --force leaves other files: $(ls -A "$dir/damaged-model")"
+echo '{}' >"$dir/damaged-model/model.safetensors.index.json"
+expect 1 'model.safetensors.index.json there names the weights of another model' \
+	"$sk" export "$dir/mine" --out "$dir/damaged-model" --force
+cp "$dir/model"/* "$dir/damaged-model"
+expect 1 "$dir/damaged-model holds two models, a checkpoint .* and a Hugging Face model" "$sk" eval "$dir/damaged-model"
+expect 1 "$dir/damaged-model holds two models" "$sk" train --from "$dir/damaged-model" "${short[@]}"
+expect 1 "$dir/damaged-model holds two models" "${controller[@]}" --run-dir "$dir/two" --from "$dir/damaged-model"
+
+# ---- outputs that are inputs, by other names too
+"$sk" tokenize --out "$dir/own.bin" --corpus "$0" >/dev/null && cp "$0" "$dir/own.txt" || die "tokenize"
+ln -s own.txt "$dir/link.txt"
+ln "$dir/own.bin" "$dir/hard.bin"
+before=$(cat "$dir"/own.* "$dir/hf"/* "$dir/model"/* | sha256sum)
+expect 1 "link.txt: this file is an input" "$sk" tokenize --out "$dir/link.txt" --corpus "$dir/hf/../own.txt"
+expect 1 "own.txt: this file is an input" "$sk" tokenize --out "$dir/own.txt" --corpus "$0" "$dir/link.txt"
+expect 1 "tokenizer.json: this file is an input" "$sk" tokenize --out "$dir/hf/tokenizer.json" --tokenizer "$dir/hf" --corpus "$0"
+expect 1 "hard.bin: this file is an input" "$sk" eval "$dir/model" --corpus "$dir/own.bin" --logits "$dir/hard.bin"
+expect 1 "manifest.json: this file is an input" "$sk" eval "$dir/model" --logits "$dir/model/manifest.json"
+expect 1 "config.json: this file is an input" "$sk" export "$dir/hf" --format gguf --out "$dir/hf/config.json"
+[ "$(cat "$dir"/own.* "$dir/hf"/* "$dir/model"/* | sha256sum)" = "$before" ] && [ -L "$dir/link.txt" ] || die "an input was changed"
+
 # ---- options that have no effect, or no meaning
 expect 2 'skippipe eval: --skip-schedule is no option of eval' "$sk" eval "$dir/model" --skip-schedule 3,0
 expect 2 'skippipe tokenize: --seed is no option of tokenize' "$sk" tokenize --seed=1 --out "$dir/none" --corpus "$0"
@@ -123,6 +154,7 @@ for seed in 9223372036854775808 18446744073709551615 99999999999999999999 -1; do
 done
 "$sk" train "${short[@]}" --seed 9223372036854775807 --out "$dir/seed" >/dev/null && "$sk" eval "$dir/seed" --batches 1 >/dev/null ||
 	die "the largest seed gives no readable checkpoint"
+expect 1 '--batches 0: expected at least 1' "$sk" eval "$dir/model" --batches 0
 for verb in eval generate; do
 	expect 1 '--exit-after 0: expected a stage from 1 to the last, 5' "$sk" $verb "$dir/model" --exit-after 0
 	expect 1 '--exit-after 6: expected a stage from 1 to the last, 5' "$sk" $verb "$dir/model" --exit-after 6

@@ -160,9 +160,31 @@ for form in hf; do
 			case $file in *.tmp.* | *\*) continue ;; esac
 			cmp "$file" "$dir/whole/${file##*/}" || die "export left half a file at step $k"
 		done
-		"$sk" export "$dir/model" --out "$work/$form" --format $form >"$dir/out" || die "export again after step $k"
+		"$sk" export "$dir/model" --out "$work/$form" --format $form --force >"$dir/out" || die "export again after step $k"
 		diff -r -x '*.tmp.*' "$work/$form" "$dir/whole" || die "export again gave other bytes after step $k"
 	done
+done
+
+# An export of another shape replaces the model. Without config.json the folder holds no model, and that of the new one
+# is beside it.
+rm -rf "$dir/old"
+"$sk" train --preset tiny --set dim=48 --microbatches 1 --validate-every 0 --iterations 0 --out "$dir/small" >"$dir/out" &&
+	"$sk" export "$dir/small" --out "$dir/old" >"$dir/out" || die "export of a small model"
+replace() { crash_at "$1" skippipe-model "$sk" export "$dir/model" --out "$work/hf" --force; } # replace K
+rm -rf "$work"; mkdir "$work"; cp -r "$dir/old" "$work/hf"
+replace 0 || die "export --force"
+diff -r "$work/hf" "$dir/whole" || die "export --force leaves other files"
+for k in $(pick) $(grep -n 'model.safetensors$\|config.json$' "$dir/list" | cut -d: -f1 | tail -n 6); do
+	rm -rf "$work"; mkdir "$work"; cp -r "$dir/old" "$work/hf"
+	replace "$k" && die "export --force lives on after step $k"
+	reach
+	if [ -e "$work/hf/config.json" ]; then
+		"$sk" eval "$work/hf" --batches 1 >"$dir/out" 2>"$dir/eval.err" || die "export --force left no model at step $k"
+	else
+		cmp "$work/hf/.skippipe-export/config.json" "$dir/whole/config.json" || die "export --force left no model at step $k"
+	fi
+	replace 0 || die "export --force after step $k"
+	diff -r "$work/hf" "$dir/whole" || die "export --force again gave other files after step $k"
 done
 echo "keys, checkpoints, exports: $died of $tried killed"
 

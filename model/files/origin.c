@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "model/files/checkpoint.h"
 #include "model/files/huggingface.h"
+#include "model/files/model_folder.h"
 #include "model/files/safetensors.h"
 #include "model/tensor.h"
 #include "model/text/tokenizer.h"
@@ -40,6 +41,7 @@ int origin_read(struct origin *o, const char *folder, struct model_config *c, st
 {
 	struct origin read = { .steps = 0 };
 	struct checkpoint k;
+	enum model_kind kind;
 	char path[PATH_MAX];
 	int rc;
 
@@ -47,8 +49,11 @@ int origin_read(struct origin *o, const char *folder, struct model_config *c, st
 		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
 	if (snprintf(read.folder, sizeof(read.folder), "%s", path) >= (int)sizeof(read.folder))
 		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", path);
-	*trained = file_exists(folder, "manifest.json");
-	if (!*trained && !file_exists(folder, "config.json"))
+	rc = model_folder_kind(&kind, folder, err);
+	if (rc)
+		return rc;
+	*trained = kind == MODEL_CHECKPOINT;
+	if (kind == MODEL_NONE)
 		return error_set(err, -ENOENT,
 				 "%s: neither a checkpoint (manifest.json) nor a Hugging Face "
 				 "folder (config.json) is there",
@@ -84,10 +89,13 @@ static void close_source(struct source *s)
 static int open_source(struct source *s, const char *folder, struct error *err)
 {
 	struct checkpoint k;
-	int rc;
+	enum model_kind kind;
+	int rc = model_folder_kind(&kind, folder, err);
 
 	*s = (struct source){ .folder = folder };
-	if (!file_exists(folder, "manifest.json"))
+	if (rc)
+		return rc;
+	if (kind != MODEL_CHECKPOINT)
 		return huggingface_open(&s->other, folder, err);
 	rc = checkpoint_read(folder, &k, err);
 	while (!rc && s->n_ours < k.config.n_stages) {

@@ -1,7 +1,9 @@
 /* skippipe export and import: models in the formats of other tools. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,19 +15,24 @@
 #include "model/files/origin.h"
 #include "model/program/commands.h"
 #include "model/program/load.h"
-#include "model/text/tokenizer.h"
+#include "model/program/out.h"
 #include "model/program/run_folder.h"
+#include "model/text/tokenizer.h"
 
-enum { BYTES = 256 }; /* size of the vocabulary of a model whose tokens are bytes */
+enum {
+	PATH = 4096,
+	BYTES = 256 /* size of the vocabulary of a model whose tokens are bytes */
+};
 
 static const char export_help[] =
-	"usage: skippipe export MODEL --out FOLDER [--format hf|gguf]\n"
+	"usage: skippipe export MODEL --out FOLDER [--format hf|gguf] [--force]\n"
 	"       skippipe export RUN-DIR [AGENT-RUN-DIR...] --out FOLDER [--checkpoint-from STORE]\n"
 	"Writes config.json, model.safetensors and generation_config.json as the transformers\n"
 	"library's LlamaForCausalLM reads them, and copies the model's tokenizer.\n"
 	"Of a run the newest checkpoint is exported. Stages that RUN-DIR lacks come from the\n"
 	"agents' run folders named after it, from the store (as in skippipe controller\n"
-	"--checkpoint-to), or from the agents through the run's controller, if it is running.\n";
+	"--checkpoint-to), or from the agents through the run's controller, if it is running.\n"
+	"--force replaces a model in FOLDER.\n";
 
 static const char import_help[] =
 	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set n_stages=N]\n"
@@ -42,7 +49,7 @@ static int write_small_files(const char *from, const char *to, uint32_t vocab, s
 {
 	static const char generation[] = "{\"_from_model_config\": true}\n";
 	bool has_tokenizer = tokenizer_is_in(from);
-	char path[4096];
+	char path[PATH + 64];
 	int rc = origin_copy_tokenizer(from, to, err);
 
 	snprintf(path, sizeof(path), "%s/generation_config.json", to);
@@ -53,10 +60,72 @@ static int write_small_files(const char *from, const char *to, uint32_t vocab, s
 	return rc;
 }
 
+static int write_gguf(const struct options *o, struct trainer *t, struct error *err)
+{
+	int rc = out_refuse_input("--out", o->out, o->files.at[0], err);
+
+	return rc ? rc : gguf_export(o->out, trainer_stages(t), err);
+}
+
+/* Moves the files of a complete export to their places, and removes their folder. config.json,
+ * which makes them a model, is taken away first and moved last, so that old and new files are never
+ * one model. */
+static int move_files(const char *from, const char *to, struct error *err)
+{
+	char source[PATH + 256], target[PATH + 256];
+	struct dirent **names;
+	int n = scandir(from, &names, NULL, alphasort), rc = 0;
+
+	if (n < 0)
+		return error_set(err, -errno, "%s: %s", from, strerror(errno));
+	file_sync_folder(from); /* before a name is removed beside it */
+	snprintf(target, sizeof(target), "%s/config.json", to);
+	unlink(target);
+	for (int i = 0; i <= n; i++) {
+		const char *name = i < n ? names[i]->d_name : "config.json";
+
+		snprintf(source, sizeof(source), "%s/%s", from, name);
+		snprintf(target, sizeof(target), "%s/%s", to, name);
+		if (!rc && name[0] != '.' && (i == n || strcmp(name, "config.json") != 0))
+			rc = file_move(source, target, err);
+	}
+	for (int i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+	if (!rc)
+		rmdir(from);
+	return rc;
+}
+
+/* Writes the model to a folder inside o->out first, so that a model that is replaced stays until
+ * the new one is complete. */
+static int write_folder(const struct options *o, struct trainer *t, struct error *err)
+{
+	char aside[PATH];
+	int lock = -1, rc = out_claim(&lock, o, MODEL_HUGGINGFACE, err);
+	int n = snprintf(aside, sizeof(aside), "%s/.skippipe-export", o->out);
+
+	if (!rc && n >= (int)sizeof(aside))
+		rc = error_set(err, -ENAMETOOLONG, "%s: the path is too long", o->out);
+	if (!rc) {
+		file_remove_folder(aside); /* of an export that was killed */
+		rc = huggingface_export(aside, trainer_stages(t), err);
+		if (!rc)
+			rc = write_small_files(o->files.at[0], aside, o->config.vocab, err);
+		if (rc)
+			file_remove_folder(aside);
+		else
+			rc = move_files(aside, o->out, err);
+	}
+	if (lock >= 0)
+		close(lock);
+	return rc;
+}
+
 static int export_model(struct options *o, struct error *err)
 {
 	const char *folder = o->files.at[0];
-	char checkpoint[4096];
+	char checkpoint[PATH];
 	/* True: the folder `checkpoint` is temporary and is removed at the end. */
 	bool is_copy = false;
 	struct trainer *t;
@@ -80,11 +149,8 @@ static int export_model(struct options *o, struct error *err)
 		file_remove_folder(checkpoint);
 	if (rc)
 		return rc;
-	rc = o->gguf ? gguf_export(o->out, trainer_stages(t), err)
-		     : huggingface_export(o->out, trainer_stages(t), err);
+	rc = o->gguf ? write_gguf(o, t, err) : write_folder(o, t, err);
 	trainer_free(t);
-	if (!rc && !o->gguf)
-		rc = write_small_files(o->files.at[0], o->out, o->config.vocab, err);
 	if (!rc && o->gguf)
 		printf("%s written\n", o->out);
 	else if (!rc)
@@ -98,13 +164,12 @@ static int import_model(struct options *o, struct error *err)
 	struct recipe recipe = o->recipe;
 	uint32_t n_stages = o->config.n_stages;
 	struct trainer *t;
-	int rc;
+	int rc = 0, lock = -1;
 
 	/* The smallest microbatch, because only the weights are used. */
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
-	rc = load_check_out(o, err);
-	if (!rc && o->set.shape)
+	if (o->set.shape)
 		rc = error_set(err, -1,
 			       "--set: the model is that of %s/config.json: only n_stages and "
 			       "fields of the recipe can be set",
@@ -121,6 +186,8 @@ static int import_model(struct options *o, struct error *err)
 	c.recipe = recipe;
 	rc = recipe_check(&recipe, &c.config, err);
 	if (!rc)
+		rc = out_claim(&lock, o, MODEL_CHECKPOINT, err);
+	if (!rc)
 		rc = checkpoint_write(o->out, &c, trainer_stages(t), err);
 	if (!rc)
 		rc = origin_copy_tokenizer(o->files.at[0], o->out, err);
@@ -129,6 +196,8 @@ static int import_model(struct options *o, struct error *err)
 	if (!rc)
 		printf("checkpoint of %zu parameters in %u stages in %s\n",
 		       trainer_parameters(t), c.config.n_stages, o->out);
+	if (lock >= 0)
+		close(lock);
 	trainer_free(t);
 	return rc;
 }

@@ -17,6 +17,7 @@
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
 #include "model/program/omission.h"
+#include "model/program/out.h"
 
 static const char help[] =
 	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE]\n"
@@ -188,6 +189,19 @@ static int open_corpus(struct session *s, struct error *err)
 	return 0;
 }
 
+static int check_options(const struct options *o, struct error *err)
+{
+	int rc = 0;
+
+	if (o->batches == 0)
+		return error_set(err, -EINVAL, "--batches 0: expected at least 1");
+	if (!o->eval.logits)
+		return 0;
+	for (uint32_t i = 0; i < o->n_corpus && !rc; i++)
+		rc = out_refuse_input("--logits", o->eval.logits, o->corpus[i], err);
+	return rc ? rc : out_refuse_input("--logits", o->eval.logits, o->files.at[0], err);
+}
+
 static int session_init(struct session *s, struct omission *m, struct error *err)
 {
 	int rc;
@@ -195,7 +209,9 @@ static int session_init(struct session *s, struct omission *m, struct error *err
 	if (s->o.eval.choices && (s->o.n_corpus > 0 || s->o.eval.logits))
 		return error_set(err, -EINVAL, "--choices excludes --corpus and --logits");
 	s->o.eval.one_sequence = s->o.eval.choices != NULL;
-	rc = load_model_folder(&s->trainer, s->o.files.at[0], &s->o, 0, err);
+	rc = check_options(&s->o, err);
+	if (!rc)
+		rc = load_model_folder(&s->trainer, s->o.files.at[0], &s->o, 0, err);
 	if (!rc)
 		rc = omission_parse(m, &s->o, err);
 	if (rc)

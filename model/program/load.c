@@ -6,11 +6,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "model/files/checkpoint.h"
 #include "model/files/huggingface.h"
+#include "model/files/model_folder.h"
 
 int open_trainer(struct trainer **out, struct options *o, struct error *err)
 {
@@ -74,17 +73,17 @@ static int read_config(const char *folder, bool huggingface, struct options *o,
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err)
 {
-	char path[4096];
+	enum model_kind kind;
 	struct trainer *t;
 	bool huggingface;
-	int rc;
+	int rc = model_folder_kind(&kind, folder, err);
 
-	snprintf(path, sizeof(path), "%s/config.json", folder);
-	huggingface = access(path, F_OK) == 0;
-	rc = read_config(folder, huggingface, o, n_stages, err);
 	if (rc)
 		return rc;
-	rc = open_trainer(&t, o, err);
+	huggingface = kind == MODEL_HUGGINGFACE;
+	rc = read_config(folder, huggingface, o, n_stages, err);
+	if (!rc)
+		rc = open_trainer(&t, o, err);
 	if (rc)
 		return rc;
 	if (huggingface)
@@ -168,26 +167,6 @@ int load_corpus(struct corpus **out, const struct options *o, const char *tokeni
 	else
 		*out = c;
 	return rc;
-}
-
-static bool same_folder(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-int load_check_out(const struct options *o, struct error *err)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/manifest.json", o->out);
-	if (o->force || access(path, F_OK) != 0 || (o->from && same_folder(o->from, o->out)))
-		return 0;
-	return error_set(err, -EEXIST,
-			 "%s: there is a checkpoint already: choose another folder, or --force "
-			 "to replace it",
-			 o->out);
 }
 
 const char *load_failure(const struct trainer *t, int rc)

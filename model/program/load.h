@@ -28,10 +28,6 @@ int load_tokenizer(struct tokenizer **out, const char *folder, const struct opti
 int load_corpus(struct corpus **out, const struct options *o, const char *tokenizer,
 		struct error *err);
 
-/* Checks that a checkpoint may be written to o->out. -EEXIST: the folder already has a checkpoint.
- * Allowed are the one that training continues from, and any with o->force. */
-int load_check_out(const struct options *o, struct error *err);
-
 /* Returns the reason why a call of the trainer returned rc: the device's failure, or the text of
  * rc. */
 const char *load_failure(const struct trainer *t, int rc);

@@ -15,6 +15,7 @@
 #include "base/skip_schedule.h"
 #include "model/config_fields.h"
 #include "model/files/checkpoint.h"
+#include "model/files/model_folder.h"
 
 enum { MODEL_FILE_MOST = 1 << 20 };
 
@@ -419,13 +420,16 @@ static int load_file(const char *path, struct options *o, struct error *err)
 
 static int load_model(struct options *o, struct error *err)
 {
+	enum model_kind kind;
 	struct checkpoint c;
 	int rc = model_preset(o->preset ? o->preset : "tiny", &o->config, &o->recipe, err);
 
 	if (!rc && o->model_file)
 		rc = load_file(o->model_file, o, err);
 	if (!rc && o->from) {
-		rc = checkpoint_read(o->from, &c, err);
+		rc = model_folder_kind(&kind, o->from, err);
+		if (!rc)
+			rc = checkpoint_read(o->from, &c, err);
 		if (!rc) {
 			o->config = c.config;
 			o->recipe = c.recipe;

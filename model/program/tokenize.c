@@ -14,6 +14,7 @@
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/options.h"
+#include "model/program/out.h"
 #include "model/text/jsonl.h"
 #include "model/text/shard.h"
 #include "model/text/tokenizer.h"
@@ -399,8 +400,14 @@ static int write_shard(struct shard_file *s, const struct options *o, struct err
 static int tokenize_files(const struct options *o, struct error *err)
 {
 	struct shard_file s = { .all = total_bytes(o), .bar = isatty(STDERR_FILENO) };
-	int rc = open_tokenizer(&s, o, err);
+	int rc = 0;
 
+	for (uint32_t i = 0; i < o->n_corpus && !rc; i++)
+		rc = out_refuse_input("--out", o->out, o->corpus[i], err);
+	if (!rc && o->tokenizer)
+		rc = out_refuse_input("--out", o->out, o->tokenizer, err);
+	if (!rc)
+		rc = open_tokenizer(&s, o, err);
 	if (!rc)
 		rc = write_shard(&s, o, err);
 	if (!rc)

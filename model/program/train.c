@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/output.h"
 #include "base/skip_schedule.h"
 #include "model/files/checkpoint.h"
@@ -20,6 +19,7 @@
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
 #include "model/program/options.h"
+#include "model/program/out.h"
 #include "model/program/plan_paths.h"
 
 static const char help[] =
@@ -87,11 +87,14 @@ struct session {
 	double flops; /* floating-point operations of the training so far */
 	/* Number of iterations in a row whose loss or gradient was not finite. */
 	uint32_t bad_steps;
+	int lock; /* holds the output folder (out.h); -1: none */
 	bool bar;
 };
 
 static void session_fini(struct session *s)
 {
+	if (s->lock >= 0)
+		close(s->lock);
 	trainer_free(s->trainer);
 	corpus_free(s->corpus);
 	planned_paths_free(&s->planned);
@@ -199,21 +202,8 @@ static int check_corpus(struct session *s, struct error *err)
 	return 0;
 }
 
-/* Measures the validation loss before the first iteration, so that there is a figure to compare
- * with. */
-static int check_folder(const char *path, struct error *err)
-{
-	char inside[4096];
-	int rc = file_make_folder(path, err);
-
-	snprintf(inside, sizeof(inside), "%s/.", path);
-	if (!rc && access(inside, W_OK | X_OK) != 0)
-		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
-	return rc;
-}
-
-/* Checks the plan, model, checkpoint, corpus and memory. Also tries to write to the output folder,
- * so that an error does not appear only after hours of work. */
+/* Checks the plan, model, checkpoint, corpus, memory and output folder, so that an error does not
+ * appear only after hours of work. */
 static int session_init(struct session *s, struct error *err)
 {
 	const struct recipe *r = &s->o.recipe;
@@ -235,9 +225,7 @@ static int session_init(struct session *s, struct error *err)
 	if (!rc && s->o.microbatches == 0)
 		rc = error_set(err, -EINVAL, "--microbatches 0: expected at least 1");
 	if (!rc && s->o.out)
-		rc = load_check_out(&s->o, err);
-	if (!rc && s->o.out)
-		rc = check_folder(s->o.out, err);
+		rc = out_claim(&s->lock, &s->o, MODEL_CHECKPOINT, err);
 	if (rc)
 		return rc;
 	s->tokens = calloc(n, sizeof(*s->tokens));
@@ -548,7 +536,7 @@ static void print_summary(const struct session *s)
 
 int command_train(int argc, char **argv)
 {
-	struct session s = { 0 };
+	struct session s = { .lock = -1 };
 	struct error err = { "" };
 	int rc = options_parse(&s.o, argc, argv, help);
 

@@ -1,0 +1,21 @@
+/* model_folder.c - tells the two formats apart by the file that describes the model. */
+#include "model/files/model_folder.h"
+
+#include <errno.h>
+
+#include "base/file.h"
+
+int model_folder_kind(enum model_kind *kind, const char *folder, struct error *err)
+{
+	bool checkpoint = file_exists(folder, "manifest.json");
+	bool huggingface = file_exists(folder, "config.json");
+
+	if (checkpoint && huggingface)
+		return error_set(err, -EINVAL,
+				 "%s holds two models, a checkpoint (manifest.json, stage-*) and a "
+				 "Hugging Face model (config.json): move one of them to another "
+				 "folder",
+				 folder);
+	*kind = checkpoint ? MODEL_CHECKPOINT : huggingface ? MODEL_HUGGINGFACE : MODEL_NONE;
+	return 0;
+}

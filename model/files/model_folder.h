@@ -1,0 +1,18 @@
+/* model_folder.h - which kind of model a folder holds. A folder holds at most one model: beside a
+ * second one, a reader could not know which of them is meant. */
+#ifndef MODEL_MODEL_FOLDER_H
+#define MODEL_MODEL_FOLDER_H
+
+#include "base/error.h"
+
+enum model_kind {
+	MODEL_NONE,
+	MODEL_CHECKPOINT, /* manifest.json and shards (checkpoint.h) */
+	MODEL_HUGGINGFACE /* config.json and *.safetensors (huggingface.h) */
+};
+
+/* Sets *kind to the kind of model in the folder; MODEL_NONE also if there is no folder. -EINVAL: it
+ * holds both kinds; the message names them. */
+int model_folder_kind(enum model_kind *kind, const char *folder, struct error *err);
+
+#endif

@@ -1,0 +1,111 @@
+/* out.c - checks the place to which a verb writes. */
+#include "model/program/out.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static const char index_name[] = "model.safetensors.index.json";
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* ---- folders of models ---- */
+
+/* Locks the folder itself, so that no lock file stays there. A file system without such locks is
+ * used without one. */
+static int lock_folder(int *lock, const char *folder, struct error *err)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+		close(fd);
+		return error_set(err, -EBUSY,
+				 "%s: another process is writing a model there: choose another "
+				 "folder",
+				 folder);
+	}
+	*lock = fd;
+	return 0;
+}
+
+static int check_room(const struct options *o, enum model_kind kind, struct error *err)
+{
+	bool ours = kind == MODEL_CHECKPOINT;
+	enum model_kind there;
+	int rc = model_folder_kind(&there, o->out, err);
+
+	if (rc)
+		return rc;
+	if (there != MODEL_NONE && there != kind)
+		return error_set(err, -EEXIST,
+				 "%s: there is a %s already, and a folder holds one model: choose "
+				 "another folder",
+				 o->out,
+				 ours ? "Hugging Face model (config.json)"
+				      : "checkpoint (manifest.json)");
+	if (!ours && file_exists(o->out, index_name))
+		return error_set(err, -EEXIST,
+				 "%s: %s there names the weights of another model: choose another "
+				 "folder",
+				 o->out, index_name);
+	if (!ours && file_exists(o->out, "model.safetensors"))
+		there = kind;
+	if (there == MODEL_NONE || o->force || (o->from && same_file(o->from, o->out)))
+		return 0;
+	return error_set(err, -EEXIST,
+			 "%s: there is a %s already: choose another folder, or --force to replace "
+			 "it",
+			 o->out, ours ? "checkpoint" : "model");
+}
+
+int out_claim(int *lock, const struct options *o, enum model_kind kind, struct error *err)
+{
+	char inside[4096];
+	int rc = file_make_folder(o->out, err);
+
+	snprintf(inside, sizeof(inside), "%s/.", o->out);
+	if (!rc && access(inside, W_OK | X_OK) != 0)
+		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
+	if (!rc)
+		rc = lock_folder(lock, o->out, err);
+	return rc ? rc : check_room(o, kind, err);
+}
+
+/* ---- files ---- */
+
+int out_refuse_input(const char *option, const char *out, const char *input, struct error *err)
+{
+	bool same = same_file(out, input);
+	DIR *d = opendir(input);
+	struct stat st;
+
+	for (struct dirent *e; d && !same && (e = readdir(d));) {
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%s/%s", input, e->d_name);
+		same = same_file(out, path);
+	}
+	if (d)
+		closedir(d);
+	/* A terminal or a pipe may be both. */
+	if (!same || stat(out, &st) != 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "%s %s: this file is an input (%s), which the output would replace: "
+			 "choose another name",
+			 option, out, input);
+}

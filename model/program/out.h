@@ -1,0 +1,20 @@
+/* out.h - checks the place to which a verb writes, so that nothing that belongs to the user is
+ * overwritten, and an error does not appear only after hours of work. */
+#ifndef MODEL_PROGRAM_OUT_H
+#define MODEL_PROGRAM_OUT_H
+
+#include "base/error.h"
+#include "model/files/model_folder.h"
+#include "model/program/options.h"
+
+/* Makes the folder o->out if it is missing, and locks it for a model of this kind. *lock: a file
+ * that the caller closes when the model is written. -EEXIST: the folder already has a model.
+ * Allowed are one of this kind with o->force, and the checkpoint from which the training continues.
+ * -EBUSY: another process has the lock. */
+int out_claim(int *lock, const struct options *o, enum model_kind kind, struct error *err);
+
+/* Refuses an output file that is an input, or a file in an input folder, by whatever name. option:
+ * the option of the output file, such as "--out". -EINVAL. */
+int out_refuse_input(const char *option, const char *out, const char *input, struct error *err);
+
+#endif
