@@ -45,3 +45,98 @@ for threads in 1 1 1 1 2 2; do
 	[ -s "$dir/model/manifest.json" ] || die "interrupted training wrote no checkpoint"
 	rm -r "$dir/model"
 done
+
+# Trains or evaluates in the background: begin_model NAME ARGUMENTS... Waits until its first result is printed.
+begin_model() {
+	env --default-signal=INT,PIPE "$bin/skippipe-model" "${@:2}" >"$dir/$1.out" 2>"$dir/$1.err" </dev/null &
+	model=$!
+	started=($model)
+	for _ in $(seq 1200); do
+		[ -s "$dir/$1.out" ] && return
+		kill -0 $model 2>/dev/null || break
+		sleep 0.05
+	done
+	die "$1: no result within 60 s"
+}
+end_model() { # end_model NAME STATUS: waits for the process
+	local status=0
+	wait $model 2>/dev/null || status=$?
+	started=()
+	[ $status = "$2" ] || die "$1: exit status $status, expected $2"
+}
+endless=(train --iterations 1000000 --batches 1)
+
+# `timeout` and terminals send a signal to a process and to its group: the second one must not lose the checkpoint. It is
+# sent when the first one has arrived, because equal signals that wait are one.
+pending() { # pending PID: true if a signal waits
+	local key value=
+	while read -r key value; do [ "$key" = ShdPnd: ] && break; done <"/proc/$1/status"
+	[ -n "${value//0/}" ]
+}
+begin_model twice "${endless[@]}" --microbatches 100 --out "$dir/twice"
+kill -TERM $model
+while pending $model; do :; done 2>/dev/null
+kill -TERM $model
+end_model twice 130
+[ -s "$dir/twice/manifest.json" ] || die "a repeated signal lost the checkpoint"
+
+# A signal that comes later ends an iteration that takes too long. A first signal before the first iteration ends the
+# training in order, and the test is repeated.
+for _ in 1 2 3 4 5; do
+	begin_model late "${endless[@]}" --microbatches 1000000 --out "$dir/late"
+	sleep 0.3
+	for _ in $(seq 600); do
+		kill -TERM $model 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -0 $model 2>/dev/null && die "signals do not end a long iteration"
+	status=0
+	wait $model 2>/dev/null || status=$?
+	started=()
+	[ $status = 143 ] && break
+	rm -r "$dir/late"
+done
+[ $status = 143 ] || die "signals to a long iteration: exit status $status"
+
+# A reader of the output that ends, as in `train | head -n 1`, ends the training with its checkpoint.
+{
+	timeout -k 5 120 env --default-signal=PIPE "$bin/skippipe-model" "${endless[@]}" --microbatches 1 --format jsonl \
+		--out "$dir/piped" 2>"$dir/piped.err" </dev/null
+	echo $? >"$dir/piped.status"
+} | head -n 1 >"$dir/piped.out"
+[ "$(cat "$dir/piped.status")" = 1 ] || die "train | head: exit status $(cat "$dir/piped.status"): $(cat "$dir/piped.err")"
+grep -q 'stdout: Broken pipe' "$dir/piped.err" || die "train | head: $(cat "$dir/piped.err")"
+[ -s "$dir/piped/manifest.json" ] || die "train | head wrote no checkpoint"
+
+# Evaluation ends at once, in the middle of a result.
+"$bin/skippipe-model" eval "$dir/piped" --batches 1 >"$dir/eval.out" || die "the checkpoint cannot be evaluated"
+env --default-signal=INT "$bin/skippipe-model" eval "$dir/piped" --batches 1000000000 >"$dir/eval.out" 2>"$dir/eval.err" \
+	</dev/null &
+model=$!
+started=($model)
+for _ in $(seq 1200); do # until it catches the signal (bit 1 of SigCgt)
+	mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$model/status 2>/dev/null)
+	[ -n "$mask" ] && [ $((0x$mask & 2)) != 0 ] && break
+	sleep 0.05
+done
+kill -INT $model
+for _ in $(seq 1200); do kill -0 $model 2>/dev/null || break; sleep 0.05; done
+kill -0 $model 2>/dev/null && die "SIGINT does not end an evaluation"
+end_model eval 130
+[ ! -s "$dir/eval.out" ] || die "an interrupted evaluation printed a result"
+
+# Two processes may not write to one folder.
+begin_model first "${endless[@]}" --out "$dir/shared"
+expect 1 "$dir/shared: another process is writing a model there" "$bin/skippipe-model" train --iterations 1 --microbatches 1 \
+	--batches 1 --out "$dir/shared" --force
+kill -TERM $model
+end_model first 130
+"$bin/skippipe-model" eval "$dir/shared" --batches 1 >"$dir/eval.out" || die "the checkpoint cannot be evaluated"
+
+# A shard of tokens that is cut while it is read ends the training with a message, and not as a crash.
+yes 'plain text' | head -c 200000 >"$dir/text"
+"$bin/skippipe-model" tokenize --corpus "$dir/text" --out "$dir/text.bin" >"$dir/tokenize.out" || die "tokenize"
+begin_model cut "${endless[@]}" --corpus "$dir/text.bin" --microbatches 1
+: >"$dir/text.bin"
+end_model cut 1
+grep -q 'a file was cut short while it was read' "$dir/cut.err" || die "a shard that was cut: $(cat "$dir/cut.err")"

@@ -64,7 +64,9 @@ static int measure_loss(struct session *s, const struct omission *m, double *los
 		float one = 0;
 
 		corpus_validation_batch(s->corpus, k, s->o.recipe.batch, s->tokens, s->targets);
-		rc = trainer_evaluate(s->trainer, path, n, s->tokens, s->targets, &one);
+		rc = interrupt_seen() ? EXIT_INTERRUPTED
+				      : trainer_evaluate(s->trainer, path, n, s->tokens,
+							 s->targets, &one);
 		*loss += (double)one / s->o.batches;
 	}
 	return rc;
@@ -73,7 +75,7 @@ static int measure_loss(struct session *s, const struct omission *m, double *los
 static int show_loss(struct session *s, const char *what, const struct omission *m)
 {
 	double loss;
-	int rc = interrupt_seen() ? EXIT_INTERRUPTED : measure_loss(s, m, &loss);
+	int rc = measure_loss(s, m, &loss);
 
 	if (rc)
 		return rc;

@@ -6,8 +6,9 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* Call it on the thread that computes. From now on the first signal is only recorded; a second one
- * ends the process. */
+/* Call it on the thread that computes. From now on the first signal is only recorded, and signals
+ * within the next 3 seconds are ignored. A later one ends the process. If a mapped file is cut
+ * short, the process ends with a message. */
 void interrupt_catch(void);
 /* Returns true if Ctrl-C was pressed or SIGTERM has arrived. */
 bool interrupt_seen(void);

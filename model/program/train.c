@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,9 @@ static const char help[] =
 	"                          --always\n"
 	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
 	"                          microbatches; visits with --recipe)\n"
-	"  --out DIR               write a checkpoint to DIR at the end, and on Ctrl-C\n"
+	"  --out DIR               write a checkpoint to DIR at the end, on Ctrl-C, and when the\n"
+	"                          reader of the output ends; Ctrl-C after 3 more seconds ends\n"
+	"                          without a checkpoint\n"
 	"  --force                 replace a checkpoint in DIR that --from does not name\n"
 	"  --checkpoint-every N    also write it every N iterations\n"
 	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
@@ -87,6 +90,7 @@ struct session {
 	double flops; /* floating-point operations of the training so far */
 	/* Number of iterations in a row whose loss or gradient was not finite. */
 	uint32_t bad_steps;
+	bool unread; /* nobody reads standard output any more */
 	int lock; /* holds the output folder (out.h); -1: none */
 	bool bar;
 };
@@ -451,10 +455,13 @@ static void print_step_json(const struct session *s, double loss, double norm,
 	printf(",\"elapsed_s\":%.3f}\n", (double)(clock_monotonic_us() - s->start_us) / 1e6);
 }
 
-/* Ends the training when the output cannot be written, unless checkpoints are written. */
-static int report_step(const struct session *s, double loss, double norm, const double *validation,
+/* Ends the training when the output cannot be written. If a checkpoint is written, the training
+ * ends in order when the output's reader has ended, and goes on when the disk is full. */
+static int report_step(struct session *s, double loss, double norm, const double *validation,
 		       struct error *err)
 {
+	int rc;
+
 	if (s->o.jsonl) {
 		print_step_json(s, loss, norm, validation);
 	} else {
@@ -464,7 +471,9 @@ static int report_step(const struct session *s, double loss, double norm, const 
 			printf("%siteration %" PRIu64 "  validation loss %.4f\n",
 			       s->bar ? "\r\033[K" : "", s->iteration, *validation);
 	}
-	return output_flush(s->o.out ? NULL : err) != 0 && !s->o.out ? -EIO : 0;
+	rc = output_flush(s->o.out ? NULL : err);
+	s->unread = rc == -EPIPE;
+	return rc && !s->o.out ? -EIO : 0;
 }
 
 static int save_checkpoint(struct session *s, struct error *err)
@@ -502,7 +511,7 @@ static int run_training(struct session *s, struct error *err)
 			rc = report_step(s, loss, norm, due ? &validation : NULL, err);
 		if (rc)
 			return rc;
-		if (s->iteration >= s->o.iterations || interrupt_seen())
+		if (s->iteration >= s->o.iterations || interrupt_seen() || s->unread)
 			break;
 		rc = train_iteration(s, &loss, &norm, err);
 		if (rc)
@@ -545,6 +554,8 @@ int command_train(int argc, char **argv)
 		return rc < 0 ? 0 : rc;
 	}
 	interrupt_catch();
+	if (s.o.out)
+		signal(SIGPIPE, SIG_IGN); /* output_flush then returns -EPIPE */
 	rc = session_init(&s, &err);
 	if (!rc)
 		rc = run_training(&s, &err);
