@@ -53,6 +53,27 @@ void stage_set_format(stage_set set, char *out)
 			n += (size_t)snprintf(out + n, STAGE_SET_TEXT - n, "%s%d", n ? "," : "", s);
 }
 
+/* Undoes exchanges from the left: if a stage is followed by the stage just below it, the two were
+ * exchanged. The stages must then ascend. An exchange uses up both places, so exchanges cannot
+ * overlap. */
+int stage_path_misplaced(const int *stages, int n, int *after)
+{
+	int last = -1;
+
+	for (int h = 0; h < n;) {
+		int next = h > 0 && h + 1 < n ? stages[h + 1] : -1;
+		bool exchanged = next >= 1 && next == stages[h] - 1;
+
+		if ((exchanged ? next : stages[h]) <= last) {
+			*after = last;
+			return h;
+		}
+		last = stages[h];
+		h += exchanged ? 2 : 1;
+	}
+	return -1;
+}
+
 void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, long visits, int *low,
 			int *high)
 {

@@ -41,6 +41,12 @@ bool stage_set_parse(const char *text, int n_stages, stage_set *out);
 /* Writes "0,5" (STAGE_SET_TEXT). */
 void stage_set_format(stage_set set, char *out);
 
+/* Finds the first stage of a path (n) that breaks the order of CC2: stages ascend, but two stages
+ * of neighbouring numbers after the first place may be exchanged, and exchanges do not overlap. No
+ * stage occurs twice. Returns the place of that stage, and sets *after to the stage that it would
+ * have to follow; returns -1 if there is none. */
+int stage_path_misplaced(const int *stages, int n, int *after);
+
 /* Gives the least and the most visits that equal exposure (CC3) allows a stage, if the paths of
  * n_mb microbatches have `visits` stages in total. A stage in `always` gets n_mb visits. The other
  * stages share the remaining visits equally, to within one. */

@@ -79,5 +79,28 @@ sed 's/"microbatches_per_data_node": *[0-9]*/"microbatches_per_data_node": 2/' "
 "$bin/skippipe" plan "$dir/few.json" --skip 2 --evaluations 100 -o "$dir/few.plan" 2>/dev/null || die "plan of few: $?"
 refuses "few.plan: has 10 microbatches, the first plan has 30" train $shape --plan "$plan" --plan "$dir/few.plan"
 refuses "phases.json: has the plans of phases" train $shape --plan "$plan" --plan "$dir/phases.json"
+# Options about paths, which the plan decides, and plans that were edited.
+for option in '--skip 1' '--skip-share 30%:1' '--skip-schedule 1,0' '--recipe speed' '--always 5' '--whole-first 1' \
+	'--whole-last 1' '--swap 0.1' '--break order'; do
+	refuses "${option%% *}: not with --plan" train $shape --plan "$plan" $option
+done
+refuses "--microbatches 29: $plan has 30" train $shape --plan "$plan" --microbatches 29
+stages_of() { sqlite3 :memory: "SELECT json_extract(readfile('$plan'), '\$.assignment[$1][0]')"; }
+one=$(stages_of 1) two=$(stages_of 2) three=$(stages_of 3)
+edit() { # edit NAME N PATH: the plan with another path of its first N microbatches, which begins at their data node
+	local m paths=
+	for ((m = 0; m < $2; m++)); do
+		paths+=", '\$.microbatches[$m].path', json('[' || json_extract(plan, '\$.microbatches[$m].path[0]') || ',$3]')"
+	done
+	sqlite3 :memory: "SELECT json_set(plan$paths) FROM (SELECT readfile('$plan') AS plan)" >"$dir/$1.json"
+}
+edit twice 1 "$one,$two,$two"
+refuses 'twice.json: microbatches\[0\].path\[3\]: stage 2 does not follow stage 2' train $shape --plan "$dir/twice.json"
+edit order 1 "$three,$one,$two"
+refuses 'order.json: microbatches\[0\].path\[2\]: stage 1 does not follow stage 3' train $shape --plan "$dir/order.json"
+edit rare 6 "$one"
+refuses 'rare.json: microbatches: [0-9]* visit stage [0-9], expected' train $shape --plan "$dir/rare.json"
+sqlite3 :memory: "SELECT json_set(readfile('$plan'), '\$.assignment[3][0]', $two)" >"$dir/both.json"
+refuses "both.json: assignment\[3\]\[0\]: node $two is in stage 2 too" train $shape --plan "$dir/both.json"
 sed 's/"from": *1,/"from": 2,/g' "$dir/phases.json" >"$dir/late.json"
 refuses 'late.json: with_moves.phases\[0\]: expected from' train $shape --plan "$dir/late.json"

@@ -22,3 +22,24 @@ TEST(a_set_from_outside_is_checked)
 	assert_false(stage_set_fits(0x20, 6));
 	assert_false(stage_set_fits(0, 6));
 }
+
+static int misplaced(const int *stages, int n)
+{
+	int after = -2, at = stage_path_misplaced(stages, n, &after);
+
+	assert_true(at < 0 || after >= 0);
+	return at;
+}
+
+#define MISPLACED(...) misplaced((const int[]){ __VA_ARGS__ }, sizeof((int[]){ __VA_ARGS__ }) / 4)
+
+TEST(the_order_of_a_path_is_checked)
+{
+	assert_int_equal(MISPLACED(0, 1, 2, 5), -1);
+	assert_int_equal(MISPLACED(0, 2, 1, 4, 3, 5), -1);
+	assert_int_equal(MISPLACED(0, 1, 1), 2);
+	assert_int_equal(MISPLACED(0, 1, 2, 1), 2);
+	assert_int_equal(MISPLACED(0, 3, 1), 2); /* not neighbours */
+	assert_int_equal(MISPLACED(0, 3, 2, 1), 3); /* exchanges that overlap */
+	assert_int_equal(MISPLACED(1, 0, 2), 1);
+}

@@ -1,5 +1,6 @@
 /* Reads the paths of plan files. Training needs nothing else from a plan, so the planner is not
- * linked to this program. */
+ * linked to this program. The rules that a path breaks without regard to a cluster are checked here
+ * too, because the file may have been edited, and training would not notice. */
 #include "model/program/plan_paths.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 
-enum { PLAN_MOST = 256 << 20, NODES_MOST = 1 << 20, NO_STAGE = -1 };
+enum { PLAN_MOST = 256 << 20, NODES_MOST = 1 << 20, STAGES_MOST = 64, NO_STAGE = -1 };
 
 struct reader {
 	const char *file;
@@ -23,9 +24,10 @@ struct reader {
 static int read_assignment(struct reader *r, struct plan_paths *p, const json_t *assignment)
 {
 	p->n_stages = (uint32_t)json_array_size(assignment);
-	if (p->n_stages == 0)
-		return error_set(r->err, -EINVAL, "%s: assignment: expected an array of stages",
-				 r->file);
+	if (p->n_stages == 0 || p->n_stages > STAGES_MOST)
+		return error_set(r->err, -EINVAL,
+				 "%s: assignment: expected an array of 1 to %d stages", r->file,
+				 STAGES_MOST);
 	for (uint32_t s = 0; s < p->n_stages; s++) {
 		const json_t *nodes = json_array_get(assignment, s);
 
@@ -38,6 +40,11 @@ static int read_assignment(struct reader *r, struct plan_paths *p, const json_t 
 						 "%s: assignment[%" PRIu32 "][%zu]: expected a "
 						 "node's id",
 						 r->file, s, i);
+			if (r->stage_of[id] != NO_STAGE)
+				return error_set(r->err, -EINVAL,
+						 "%s: assignment[%" PRIu32 "][%zu]: node %d is in "
+						 "stage %d too",
+						 r->file, s, i, (int)id, r->stage_of[id]);
 			r->stage_of[id] = (int)s;
 		}
 	}
@@ -47,6 +54,7 @@ static int read_assignment(struct reader *r, struct plan_paths *p, const json_t 
 static int read_path(struct reader *r, struct plan_paths *p, uint32_t m, const json_t *path)
 {
 	size_t n = json_array_size(path);
+	int stages[STAGES_MOST], at, after;
 
 	if (n == 0 || n > p->n_stages)
 		return error_set(r->err, -EINVAL,
@@ -64,16 +72,64 @@ static int read_path(struct reader *r, struct plan_paths *p, uint32_t m, const j
 					 r->file, m, i,
 					 i ? "an assigned node of a later stage"
 					   : "a node of stage 0");
+		stages[i] = stage;
 		if (i > 0)
 			p->paths[(size_t)m * p->n_stages + i - 1] = (uint32_t)stage;
 	}
+	at = stage_path_misplaced(stages, (int)n, &after);
+	if (at >= 0)
+		return error_set(r->err, -EINVAL,
+				 "%s: microbatches[%" PRIu32
+				 "].path[%d]: stage %d does not follow stage %d (rule CC2)",
+				 r->file, m, at, stages[at], after);
 	p->lengths[m] = (uint32_t)n - 1;
+	return 0;
+}
+
+/* Reads the stages that no microbatch skips. */
+static int read_always(struct reader *r, stage_set *always, const json_t *plan)
+{
+	const json_t *list = json_object_get(plan, "always_visited");
+
+	*always = 1;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_int_t stage = json_integer_value(json_array_get(list, i));
+
+		if (stage < 0 || stage >= 64)
+			return error_set(r->err, -EINVAL,
+					 "%s: always_visited[%zu]: expected a stage", r->file, i);
+		*always |= (stage_set)1 << stage;
+	}
+	return 0;
+}
+
+/* Checks that all stages that may be skipped are visited equally often. */
+static int check_exposure(struct reader *r, const struct plan_paths *p, stage_set always)
+{
+	long visits = 0, of[STAGES_MOST] = { 0 };
+
+	for (uint32_t m = 0; m < p->n; m++) {
+		visits += 1 + p->lengths[m];
+		for (uint32_t i = 0; i < p->lengths[m]; i++)
+			of[p->paths[(size_t)m * p->n_stages + i]]++;
+	}
+	for (uint32_t s = 1; s < p->n_stages; s++) {
+		int low, high;
+
+		stage_set_exposure(always, (int)s, (int)p->n_stages, p->n, visits, &low, &high);
+		if (of[s] < low || of[s] > high)
+			return error_set(r->err, -EINVAL,
+					 "%s: microbatches: %ld visit stage %" PRIu32
+					 ", expected %d to %d (rule CC3)",
+					 r->file, of[s], s, low, high);
+	}
 	return 0;
 }
 
 static int read_plan(struct reader *r, struct plan_paths *p, const json_t *root)
 {
 	const json_t *microbatches = json_object_get(root, "microbatches");
+	stage_set always;
 	int rc;
 
 	for (int i = 0; i < NODES_MOST; i++)
@@ -90,7 +146,9 @@ static int read_plan(struct reader *r, struct plan_paths *p, const json_t *root)
 	for (uint32_t m = 0; m < p->n && !rc; m++)
 		rc = read_path(r, p, m,
 			       json_object_get(json_array_get(microbatches, m), "path"));
-	return rc;
+	if (!rc)
+		rc = read_always(r, &always, root);
+	return rc ? rc : check_exposure(r, p, always);
 }
 
 /* Reads a plan and adds it to those of the training. */
@@ -108,23 +166,6 @@ static int add_plan(struct reader *r, struct planned_paths *p, const json_t *roo
 			       "%s: has %" PRIu32 " microbatches, the first plan has %" PRIu32,
 			       r->file, plan->n, p->plans[0].n);
 	return rc;
-}
-
-/* Reads the stages that no microbatch skips, which the plans of all phases share. */
-static int read_always(struct reader *r, stage_set *always, const json_t *plan)
-{
-	const json_t *list = json_object_get(plan, "always_visited");
-
-	*always = 1;
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		json_int_t stage = json_integer_value(json_array_get(list, i));
-
-		if (stage < 0 || stage >= 64)
-			return error_set(r->err, -EINVAL,
-					 "%s: always_visited[%zu]: expected a stage", r->file, i);
-		*always |= (stage_set)1 << stage;
-	}
-	return 0;
 }
 
 /* Reads the plans of a run's phases. */

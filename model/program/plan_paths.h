@@ -28,7 +28,8 @@ struct planned_paths {
 };
 
 /* Reads n files of `skippipe.plan/1`, or one `skippipe.phases/1`, whose `with_moves` has the plans.
- * -EINVAL names file and key. On success the caller calls planned_paths_free. */
+ * -EINVAL names file and key, also if a path breaks CC1, CC2 or CC3. On success the caller calls
+ * planned_paths_free. */
 int planned_paths_read(struct planned_paths *p, char *const *files, uint32_t n, struct error *err);
 void planned_paths_free(struct planned_paths *p);
 

@@ -118,10 +118,10 @@ static int take_recipe(struct session *s, struct error *err)
 
 	if (!t->recipe)
 		return 0;
-	if (t->plans.n > 0 || t->skip_schedule || t->stack || v->skip || v->whole_first ||
+	if (t->skip_schedule || t->stack || v->skip || v->whole_first ||
 	    v->whole_last)
 		return error_set(err, -EINVAL,
-				 "--recipe: not with --plan, --skip, --skip-schedule, --stack or "
+				 "--recipe: not with --skip, --skip-schedule, --stack or "
 				 "--whole-first and --whole-last");
 	v->always |= 1 | (stage_set)1 << (n - 1);
 	t->skip_schedule = s->schedule;
@@ -129,6 +129,24 @@ static int take_recipe(struct session *s, struct error *err)
 	s->o.grad_norm = GRAD_NORM_VISITS;
 	return skip_schedule_of_recipe(s->schedule, t->recipe, visit_rules_droppable(v->always, n),
 				       err);
+}
+
+/* Refuses options about paths, which the plans decide. */
+static int check_beside_plans(const struct options *o, uint32_t microbatches, struct error *err)
+{
+	static const char *const paths[] = { "recipe", "skip-schedule", "skip",	"skip-share",
+					     "always", "whole-first",	"whole-last", "swap",
+					     "break" };
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (options_given(o, paths[i]))
+			return error_set(err, -EINVAL, "--%s: not with --plan, which has its own "
+					 "paths", paths[i]);
+	if (options_given(o, "microbatches") && o->microbatches != microbatches)
+		return error_set(err, -EINVAL,
+				 "--microbatches %" PRIu32 ": %s has %" PRIu32, o->microbatches,
+				 o->train.plans.at[0], microbatches);
+	return 0;
 }
 
 /* Reads the plans of --plan. Plans of a run's phases also set the skip schedule, which decides when
@@ -144,6 +162,9 @@ static int read_plans(struct session *s, struct error *err)
 	if (s->planned.plans[0].n_stages != s->o.config.n_stages)
 		return error_set(err, -1, "%s: has %" PRIu32 " stages, the model has %" PRIu32,
 				 files->at[0], s->planned.plans[0].n_stages, s->o.config.n_stages);
+	rc = check_beside_plans(&s->o, s->planned.plans[0].n, err);
+	if (rc)
+		return rc;
 	s->o.microbatches = s->planned.plans[0].n;
 	if (s->planned.phases.n > 0) {
 		v->schedule = s->planned.phases;
@@ -157,13 +178,11 @@ static int open_plans(struct session *s, struct error *err)
 	const struct model_config *c = &s->o.config;
 	int rc;
 
-	if (s->o.train.skip_schedule && s->o.train.plans.n > 0)
-		return error_set(err, -EINVAL, "--skip-schedule: a plan has its own paths");
+	if (s->o.train.plans.n > 0)
+		return read_plans(s, err);
 	rc = take_recipe(s, err);
 	if (rc)
 		return rc;
-	if (s->o.train.plans.n > 0)
-		return read_plans(s, err);
 	rc = visit_rules_check(&s->o.visits, c->n_stages, err);
 	return rc || !s->o.train.skip_schedule
 		       ? rc

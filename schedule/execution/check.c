@@ -142,27 +142,16 @@ static void check_cc1(struct checking *k, const struct plan_microbatch *m)
 			   m->path[0], m->data_node);
 }
 
-/* Undoes exchanges from the left: if a stage is followed by the stage just below it, the two were
- * exchanged. The stages must then ascend. An exchange uses up both places, so exchanges cannot
- * overlap. */
 static void check_cc2(struct checking *k, const struct plan_microbatch *m)
 {
-	int last = -1;
+	int stages[PLAN_MOST_PATH], at, after;
 
-	for (int h = 0; h < m->length;) {
-		int a = k->stage_of[m->path[h]];
-		int b = h + 1 < m->length ? k->stage_of[m->path[h + 1]] : -1;
-		bool exchanged = h > 0 && b >= 1 && b == a - 1;
-		int low = exchanged ? b : a;
-
-		if (low <= last) {
-			add_breach(k, "CC2: microbatch %d: stage %d at place %d does not follow "
-				   "stage %d", m->id, a, h, last);
-			return;
-		}
-		last = a;
-		h += exchanged ? 2 : 1;
-	}
+	for (int h = 0; h < m->length; h++)
+		stages[h] = k->stage_of[m->path[h]];
+	at = stage_path_misplaced(stages, m->length, &after);
+	if (at >= 0)
+		add_breach(k, "CC2: microbatch %d: stage %d at place %d does not follow stage %d",
+			   m->id, stages[at], at, after);
 }
 
 static void check_cc3(struct checking *k)
