@@ -21,6 +21,34 @@ struct trainer {
 	struct sum_codec *sum_codecs; /* (n) codecs of the sums; NULL: fp32 */
 };
 
+/* Compares the memory that all stages need for their weights, gradients and moments with the free
+ * memory, because a stage that is made fills its memory at once. Each stage compares its whole need
+ * again, with its activations. */
+static int check_memory(const struct model_config *c, const struct stage_options *o,
+			struct error *err)
+{
+	enum { ARRAYS = 4 };
+	struct stage_device device;
+	struct tensor_table table;
+	size_t need = 0, left = o->memory_bytes;
+	int rc = tensor_table_new(&table, c, err);
+
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < c->n_stages; i++)
+		need += ARRAYS * sizeof(float) * tensor_table_parameters(&table, i);
+	tensor_table_free(&table);
+	if (!left)
+		left = stage_device(&device, o->device, NULL) == 0 ? device.free_bytes : SIZE_MAX;
+	if (need <= left)
+		return 0;
+	return error_set(err, -ENOMEM,
+			 "the model needs more than %.1f MiB for weights, gradients and moments, "
+			 "%.1f are free: %.1f are missing",
+			 (double)need / 0x1p20, (double)left / 0x1p20,
+			 (double)(need - left) / 0x1p20);
+}
+
 int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,
 		const struct stage_options *o, struct error *err)
 {
@@ -28,6 +56,8 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 	struct trainer *t;
 	int rc = model_config_check(c, err);
 
+	if (!rc)
+		rc = check_memory(c, o, err);
 	if (rc)
 		return rc;
 	t = alloc_new(sizeof(*t));

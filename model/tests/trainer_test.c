@@ -357,3 +357,25 @@ TEST(infinite_gradients_are_dropped)
 	trainer_free(t);
 	run_fini(&r);
 }
+
+/* Each stage has room for itself, but not for all of them. */
+TEST(a_model_that_is_too_large_is_refused_before_any_memory_is_filled)
+{
+	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
+	struct error err = { "" };
+	struct trainer *t = NULL;
+	size_t all;
+
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, &err), 0);
+	all = 4 * sizeof(float) * trainer_parameters(t);
+	trainer_free(t);
+	o.memory_bytes = all;
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, &err), 0);
+	trainer_free(t);
+	t = NULL;
+	o.memory_bytes = all - 1;
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, &err), -ENOMEM);
+	assert_null(t);
+	assert_non_null(strstr(err.text, "the model needs more than 0.1 MiB"));
+}
