@@ -53,7 +53,27 @@ static bool is_folder(const char *path)
 
 static bool is_json(const char *data, size_t size)
 {
-	return size > 0 && data[0] == '{';
+	size_t i = 0;
+
+	while (i < size && data[i] && strchr(" \t\r\n", data[i]))
+		i++;
+	return i < size && data[i] == '{';
+}
+
+/* Names the mistake of a file that is neither kind of tokenizer, if its first bytes or its name
+ * show it. Such files come from downloads that failed and from editors. */
+static int check_kind(const char *path, const char *data, size_t size, struct error *err)
+{
+	if (size == 0)
+		return error_set(err, -EINVAL, "%s: the file is empty", path);
+	if (size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
+		return error_set(err, -EINVAL,
+				 "%s: begins with a byte order mark, which JSON does not have: "
+				 "remove these 3 bytes",
+				 path);
+	if (!is_json(data, size) && file_ends_in(path, ".json"))
+		return error_set(err, -EINVAL, "%s: not JSON: expected { at its beginning", path);
+	return 0;
 }
 
 /* Copies a file to a folder, as `name`, or under the standard name of its kind. */
@@ -94,6 +114,11 @@ static int open_file(struct tokenizer *t, const char *path, struct error *err)
 
 	if (rc)
 		return rc;
+	rc = check_kind(path, model, size, err);
+	if (rc) {
+		free(model);
+		return rc;
+	}
 	if (is_json(model, size)) {
 		rc = bpe_open(&t->bpe, model, size, path, err);
 	} else {
