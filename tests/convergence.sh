@@ -14,7 +14,7 @@
 #   begin33, whole33       the same, but not in the first 15% of the iterations, or in the first and the last 15%
 #   swapped33, first-skipped, any-order, unequal    whole33 with exchanges, or with a broken rule
 #   speed, robust          the recipes
-#   full-planned, third-planned, speed-planned, robust-planned    six stages: the paths of plans for shipped20.json
+#   full-planned, third-planned, speed-planned, robust-planned    size deep: the paths of plans for shipped20.json
 # FORMATS lists formats as WIRE/SUM-WIRE. Runs of one seed share the data. The curve is in
 # FOLDER/SIZE-RUN-WIRE-SUM-SEED.jsonl, the checkpoint beside it, and what is there is not trained again. The script prints
 # each validation loss, its distance from that of the first run (with several formats: of the first format), the loss with

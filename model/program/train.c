@@ -118,8 +118,7 @@ static int take_recipe(struct session *s, struct error *err)
 
 	if (!t->recipe)
 		return 0;
-	if (t->skip_schedule || t->stack || v->skip || v->whole_first ||
-	    v->whole_last)
+	if (t->skip_schedule || t->stack || v->skip || v->whole_first || v->whole_last)
 		return error_set(err, -EINVAL,
 				 "--recipe: not with --skip, --skip-schedule, --stack or "
 				 "--whole-first and --whole-last");
@@ -134,14 +133,15 @@ static int take_recipe(struct session *s, struct error *err)
 /* Refuses options about paths, which the plans decide. */
 static int check_beside_plans(const struct options *o, uint32_t microbatches, struct error *err)
 {
-	static const char *const paths[] = { "recipe", "skip-schedule", "skip",	"skip-share",
-					     "always", "whole-first",	"whole-last", "swap",
-					     "break" };
+	static const char *const paths[] = { "recipe",	    "skip-schedule", "skip",
+					     "skip-share",  "always",	     "whole-first",
+					     "whole-last",  "swap",	     "break" };
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (options_given(o, paths[i]))
-			return error_set(err, -EINVAL, "--%s: not with --plan, which has its own "
-					 "paths", paths[i]);
+			return error_set(err, -EINVAL,
+					 "--%s: not with --plan, which has its own paths",
+					 paths[i]);
 	if (options_given(o, "microbatches") && o->microbatches != microbatches)
 		return error_set(err, -EINVAL,
 				 "--microbatches %" PRIu32 ": %s has %" PRIu32, o->microbatches,
