@@ -18,6 +18,7 @@
 
 /* First size of the buffer for a file whose size is unknown. */
 #define FIRST_READ ((size_t)1 << 16)
+enum { LINKS_MOST = 40 }; /* as in the kernel */
 
 static int fail_with_errno(struct error *err, const char *path)
 {
@@ -162,20 +163,68 @@ static int open_aside(const char *aside, mode_t mode)
 	return open(aside, flags, mode);
 }
 
+/* Returns the number of the open descriptor of this process that the path names, as /dev/fd/3 does.
+ * -1: it names none. */
+static int named_descriptor(const char *path)
+{
+	char folder[PATH_MAX], given[PATH_MAX], own[PATH_MAX];
+	const char *name = strrchr(path, '/');
+	char *end;
+	long number;
+
+	if (!name || name == path)
+		return -1;
+	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path), path);
+	number = strtol(name + 1, &end, 10);
+	if (end == name + 1 || *end || number < 0 || number > INT_MAX ||
+	    !realpath(folder, given) || !realpath("/proc/self/fd", own))
+		return -1;
+	return strcmp(given, own) == 0 ? (int)number : -1;
+}
+
+/* Replaces a path that is a link by the link's target, which may be missing. Stops at a link to an
+ * open descriptor, such as the target of /dev/stdout, and returns the descriptor; otherwise -1. */
+static int follow_links(char path[PATH_MAX])
+{
+	char target[PATH_MAX];
+
+	for (int links = 0; links < LINKS_MOST; links++) {
+		const char *slash = strrchr(path, '/');
+		size_t before = slash ? (size_t)(slash + 1 - path) : 0;
+		int descriptor = named_descriptor(path);
+		ssize_t n;
+
+		if (descriptor >= 0)
+			return descriptor;
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n > 0 && target[0] == '/')
+			before = 0;
+		if (n <= 0 || before + (size_t)n >= PATH_MAX)
+			return -1;
+		memcpy(path + before, target, (size_t)n);
+		path[before + (size_t)n] = '\0';
+	}
+	return -1;
+}
+
 int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err)
 {
 	struct stat st;
-	int n;
+	int descriptor;
 
-	a->through = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-	n = snprintf(a->path, sizeof(a->path), "%s", path);
-	if (n < (int)sizeof(a->path))
-		n = a->through ? snprintf(a->aside, sizeof(a->aside), "%s", path)
-			       : snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", path,
-					  (long)getpid());
-	if (n >= (int)sizeof(a->aside))
+	if (snprintf(a->path, sizeof(a->path), "%s", path) >= (int)sizeof(a->path))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	a->fd = a->through ? open(a->aside, O_WRONLY | O_CLOEXEC) : open_aside(a->aside, mode);
+	descriptor = follow_links(a->path);
+	a->through = descriptor >= 0 || (stat(a->path, &st) == 0 && !S_ISREG(st.st_mode) &&
+					 !S_ISDIR(st.st_mode));
+	if (snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", a->path, (long)getpid()) >=
+	    (int)sizeof(a->aside))
+		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
+	if (descriptor >= 0)
+		a->fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+	else
+		a->fd = a->through ? open(a->path, O_WRONLY | O_CLOEXEC)
+				   : open_aside(a->aside, mode);
 	return a->fd < 0 ? fail_with_errno(err, path) : 0;
 }
 
@@ -187,9 +236,9 @@ int file_aside_write(struct file_aside *a, const void *data, size_t size, struct
 int file_aside_close(struct file_aside *a, int rc, struct error *err)
 {
 	if (rc == 0 && !a->through && fsync(a->fd) != 0)
-		rc = fail_with_errno(err, a->aside);
+		rc = fail_with_errno(err, a->path);
 	if (close(a->fd) != 0 && rc == 0)
-		rc = fail_with_errno(err, a->aside);
+		rc = fail_with_errno(err, a->path);
 	if (a->through)
 		return rc;
 	if (rc == 0)

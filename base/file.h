@@ -15,10 +15,12 @@
 int file_read(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
 /* A file that is being written under a temporary name. file_aside_close renames it to its final
- * name once it is durable. A pipe or a device has no temporary name and is written directly. */
+ * name once it is durable. The target of a link is written, and the link stays. Pipes, devices and
+ * open descriptors (/dev/stdout, /dev/fd/3) have no temporary name and are written directly, a
+ * descriptor from its current offset on. */
 struct file_aside {
 	int fd;
-	bool through; /* the path is a pipe or a device, which is written directly */
+	bool through; /* a pipe, a device or a descriptor, which is written directly */
 	char path[4096], aside[4096];
 };
 

@@ -1,14 +1,10 @@
-/* Messages never overrun, files are complete or absent, random numbers are reproducible. */
+/* Messages never overrun, random numbers are reproducible, lists grow. */
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -90,99 +86,6 @@ TEST(normal_numbers_are_the_same_bits_everywhere)
 	assert_true(hash == 0xbff5a6ac1a372c90u);
 }
 
-TEST(files_are_complete_or_unchanged)
-{
-	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], deep[160], *data;
-	struct error e = { "" };
-	struct stat st;
-	size_t size;
-
-	assert_non_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/file", folder);
-	assert_int_equal(file_read(path, 100, &data, &size, &e), -ENOENT);
-	assert_non_null(strstr(e.text, path));
-	assert_int_equal(file_write(path, "first", 5, 0600, &e), 0);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0600);
-	assert_int_equal(file_read(path, 4, &data, &size, &e), -EFBIG);
-	assert_int_equal(file_read(path, 5, &data, &size, &e), 0);
-	assert_string_equal(data, "first");
-	free(data);
-	assert_int_equal(file_read(folder, 100, &data, &size, &e), -EINVAL);
-	/* A link that another user created under the temporary name is not followed. */
-	snprintf(deep, sizeof(deep), "%s/file.tmp.%ld", folder, (long)getpid());
-	assert_int_equal(symlink(path, deep), 0);
-	assert_int_equal(file_write(path, "second", 6, 0600, &e), 0);
-	assert_int_equal(lstat(path, &st), 0);
-	assert_true(S_ISREG(st.st_mode) && st.st_size == 6);
-	assert_int_equal(lstat(deep, &st), -1);
-	/* A failed write leaves the old contents and no temporary file. */
-	snprintf(deep, sizeof(deep), "%s/not/there", folder);
-	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
-	assert_int_equal(file_make_folder(deep, &e), 0);
-	assert_int_equal(file_make_folder(deep, &e), 0);
-	assert_true(file_write(deep, "x", 1, 0600, &e) < 0); /* deep is a folder */
-	assert_int_equal(stat(deep, &st), 0);
-	assert_true(S_ISDIR(st.st_mode));
-	rmdir(deep);
-	snprintf(deep, sizeof(deep), "%s/not", folder);
-	assert_int_equal(rmdir(deep), 0); /* the folder is empty */
-	unlink(path);
-	assert_int_equal(rmdir(folder), 0);
-}
-
-/* Reads, as /dev/fd/N, the bytes that a child writes into a pipe one by one. */
-static int read_from_pipe(size_t bytes, size_t most, char **data, size_t *size, struct error *e)
-{
-	int ends[2], rc, status;
-	char path[32];
-	pid_t child;
-
-	assert_int_equal(pipe(ends), 0);
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		close(ends[0]);
-		for (size_t i = 0; i < bytes; i++) {
-			char c = (char)('a' + i % 26);
-
-			if (write(ends[1], &c, 1) != 1)
-				_exit(0); /* the reader has closed the pipe */
-		}
-		_exit(0);
-	}
-	close(ends[1]);
-	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
-	rc = file_read(path, most, data, size, e);
-	close(ends[0]);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return rc;
-}
-
-TEST(pipes_are_read_to_their_end)
-{
-	static const size_t sizes[] = { 0, 1, 65536, 65537, 200000 };
-	struct error e = { "" };
-	size_t size = 0;
-	char *data = NULL;
-
-	signal(SIGPIPE, SIG_IGN);
-	for (int i = 0; i < 5; i++) {
-		assert_int_equal(read_from_pipe(sizes[i], 200000, &data, &size, &e), 0);
-		assert_int_equal(size, sizes[i]);
-		assert_int_equal(data[size], '\0');
-		for (size_t k = 0; k < size; k++)
-			assert_int_equal(data[k], 'a' + k % 26);
-		free(data);
-		if (sizes[i] > 0)
-			assert_int_equal(
-				read_from_pipe(sizes[i], sizes[i] - 1, &data, &size, &e),
-				-EFBIG);
-	}
-	/* Reading an endless file stops at the limit. */
-	assert_int_equal(file_read("/dev/zero", 1 << 20, &data, &size, &e), -EFBIG);
-}
-
 TEST(time_does_not_go_back)
 {
 	int64_t t = clock_monotonic_us();
@@ -194,26 +97,6 @@ TEST(time_does_not_go_back)
 		t = now;
 	}
 	assert_true(clock_wall_us() > 1700000000000000);
-}
-
-TEST(pipes_are_written_to_and_not_replaced)
-{
-	char folder[] = "/tmp/skippipe-base-XXXXXX", path[64], got[8] = "";
-	struct stat st;
-	int fd;
-
-	assert_non_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/pipe", folder);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	fd = open(path, O_RDWR);
-	assert_int_equal(file_write(path, "words", 5, 0600, NULL), 0);
-	assert_int_equal(stat(path, &st), 0);
-	assert_true(S_ISFIFO(st.st_mode));
-	assert_int_equal(read(fd, got, sizeof(got)), 5);
-	assert_string_equal(got, "words");
-	close(fd);
-	unlink(path);
-	rmdir(folder);
 }
 
 /* A list that grows by one element keeps its elements, and its room doubles. */

@@ -1,0 +1,212 @@
+/* Files are complete or unchanged, and what a path names is written and not replaced: pipes, the
+ * targets of links, open descriptors. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/tests/test.h"
+
+TEST(files_are_complete_or_unchanged)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], deep[160], *data;
+	struct error e = { "" };
+	struct stat st;
+	size_t size;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	assert_int_equal(file_read(path, 100, &data, &size, &e), -ENOENT);
+	assert_non_null(strstr(e.text, path));
+	assert_int_equal(file_write(path, "first", 5, 0600, &e), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(file_read(path, 4, &data, &size, &e), -EFBIG);
+	assert_int_equal(file_read(path, 5, &data, &size, &e), 0);
+	assert_string_equal(data, "first");
+	free(data);
+	assert_int_equal(file_read(folder, 100, &data, &size, &e), -EINVAL);
+	/* A link that another user created under the temporary name is not followed. */
+	snprintf(deep, sizeof(deep), "%s/file.tmp.%ld", folder, (long)getpid());
+	assert_int_equal(symlink(path, deep), 0);
+	assert_int_equal(file_write(path, "second", 6, 0600, &e), 0);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_true(S_ISREG(st.st_mode) && st.st_size == 6);
+	assert_int_equal(lstat(deep, &st), -1);
+	/* A failed write leaves the old contents and no temporary file. */
+	snprintf(deep, sizeof(deep), "%s/not/there", folder);
+	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
+	assert_int_equal(file_make_folder(deep, &e), 0);
+	assert_int_equal(file_make_folder(deep, &e), 0);
+	assert_true(file_write(deep, "x", 1, 0600, &e) < 0); /* deep is a folder */
+	assert_int_equal(stat(deep, &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	rmdir(deep);
+	snprintf(deep, sizeof(deep), "%s/not", folder);
+	assert_int_equal(rmdir(deep), 0); /* the folder is empty */
+	unlink(path);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+/* Reads, as /dev/fd/N, the bytes that a child writes into a pipe one by one. */
+static int read_from_pipe(size_t bytes, size_t most, char **data, size_t *size, struct error *e)
+{
+	int ends[2], rc, status;
+	char path[32];
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		close(ends[0]);
+		for (size_t i = 0; i < bytes; i++) {
+			char c = (char)('a' + i % 26);
+
+			if (write(ends[1], &c, 1) != 1)
+				_exit(0); /* the reader has closed the pipe */
+		}
+		_exit(0);
+	}
+	close(ends[1]);
+	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+	rc = file_read(path, most, data, size, e);
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return rc;
+}
+
+TEST(pipes_are_read_to_their_end)
+{
+	static const size_t sizes[] = { 0, 1, 65536, 65537, 200000 };
+	struct error e = { "" };
+	size_t size = 0;
+	char *data = NULL;
+
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(read_from_pipe(sizes[i], 200000, &data, &size, &e), 0);
+		assert_int_equal(size, sizes[i]);
+		assert_int_equal(data[size], '\0');
+		for (size_t k = 0; k < size; k++)
+			assert_int_equal(data[k], 'a' + k % 26);
+		free(data);
+		if (sizes[i] > 0)
+			assert_int_equal(
+				read_from_pipe(sizes[i], sizes[i] - 1, &data, &size, &e),
+				-EFBIG);
+	}
+	/* Reading an endless file stops at the limit. */
+	assert_int_equal(file_read("/dev/zero", 1 << 20, &data, &size, &e), -EFBIG);
+}
+
+TEST(pipes_are_written_to_and_not_replaced)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX", path[64], got[8] = "";
+	struct stat st;
+	int fd;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/pipe", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(file_write(path, "words", 5, 0600, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(read(fd, got, sizeof(got)), 5);
+	assert_string_equal(got, "words");
+	close(fd);
+	unlink(path);
+	rmdir(folder);
+}
+
+/* Fails unless the file has these contents and is a regular file, not a link. */
+static void assert_file(const char *path, const char *contents)
+{
+	struct stat st;
+	size_t size;
+	char *data;
+
+	assert_int_equal(lstat(path, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(file_read(path, 100, &data, &size, NULL), 0);
+	assert_string_equal(data, contents);
+	free(data);
+}
+
+TEST(links_stay_and_their_targets_are_written)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX", file[64], below[64], near[64], far[64];
+	struct stat st;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(below, sizeof(below), "%s/below", folder);
+	snprintf(file, sizeof(file), "%s/below/file", folder);
+	snprintf(near, sizeof(near), "%s/near", folder);
+	snprintf(far, sizeof(far), "%s/below/far", folder);
+	assert_int_equal(mkdir(below, 0700), 0);
+	assert_int_equal(symlink("below/far", near), 0);
+	assert_int_equal(symlink(file, far), 0);
+	assert_int_equal(file_write(near, "first", 5, 0600, NULL), 0); /* the file is missing */
+	assert_file(file, "first");
+	assert_int_equal(file_write(near, "second", 6, 0600, NULL), 0);
+	assert_file(file, "second");
+	assert_true(lstat(near, &st) == 0 && S_ISLNK(st.st_mode));
+	assert_true(lstat(far, &st) == 0 && S_ISLNK(st.st_mode));
+	unlink(file);
+	unlink(near);
+	unlink(far);
+	assert_int_equal(rmdir(below), 0); /* no temporary file is left */
+	assert_int_equal(rmdir(folder), 0);
+}
+
+/* Descriptors are written from their offset on, as a shell's `>>FILE` and `>FILE` promise. */
+TEST(open_descriptors_are_written_and_not_replaced)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX", file[64], link[64], number[32], target[32];
+	struct error e = { "" };
+	struct stat st;
+	int fd;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/file", folder);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	fd = open(file, O_RDWR | O_CREAT, 0600);
+	snprintf(target, sizeof(target), "/proc/self/fd/%d", fd);
+	assert_int_equal(symlink(target, link), 0); /* as /dev/stdout */
+	assert_int_equal(write(fd, "a", 1), 1);
+	snprintf(number, sizeof(number), "/dev/fd/%d", fd);
+	assert_int_equal(file_write(number, "bc", 2, 0600, &e), 0);
+	assert_int_equal(file_write(target, "bc", 2, 0600, &e), 0);
+	assert_int_equal(file_write(link, "bc", 2, 0600, &e), 0);
+	assert_int_equal(write(fd, "d", 1), 1);
+	assert_file(file, "abcbcbcd");
+	assert_true(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+	close(fd);
+	assert_int_equal(file_write(link, "x", 1, 0600, &e), -EBADF);
+	assert_non_null(strstr(e.text, link));
+	unlink(file);
+	unlink(link);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+/* /dev has devices, and folders of files. */
+TEST(new_files_in_shared_memory_are_files)
+{
+	char path[64];
+
+	if (access("/dev/shm", W_OK) != 0)
+		skip();
+	snprintf(path, sizeof(path), "/dev/shm/skippipe-base-%ld", (long)getpid());
+	assert_int_equal(file_write(path, "first", 5, 0600, NULL), 0);
+	assert_int_equal(file_write(path, "second", 6, 0600, NULL), 0);
+	assert_file(path, "second");
+	unlink(path);
+	assert_int_equal(file_write("/dev/null", "x", 1, 0600, NULL), 0);
+}
