@@ -211,6 +211,9 @@ for _ in $(seq 100); do grep -q 'listening at' "$dir/first.err" && break; sleep 
 address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/first.err")
 [ -n "$address" ] || die "the controller does not say where it listens"
 expect 1 'in use' "${controller[@]}" --run-dir "$dir/second" --listen "$address"
+echo mine >"$dir/letter"
+expect 1 'letter: a file that is not a socket' "${controller[@]}" --run-dir "$dir/second" --listen "ipc://$dir/letter"
+[ "$(cat "$dir/letter")" = mine ] || die "--listen ipc://FILE removed the file"
 
 # ---- keys: an agent that is not admitted reports it and tries again, because it may be admitted later
 timeout 4 "$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" \

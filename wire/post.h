@@ -86,7 +86,8 @@ void post_close(struct post *p);
 
 /* Listens at "tcp://ADDRESS:PORT" (IPv6 in brackets; port 0 chooses a free one) or "ipc://PATH".
  * Writes the address that others dial to bound (LINK_ADDRESS_SIZE), which may be NULL. A post may
- * listen at several addresses. -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL. */
+ * listen at several addresses. A socket that a killed process left at PATH is replaced.
+ * -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL; -EEXIST: at PATH is another file, which stays. */
 int post_listen(struct post *p, const char *address, char *bound, struct error *err);
 
 /* Adds a peer at an address, and gives its number. The peer must prove that it owns `key`. Succeeds

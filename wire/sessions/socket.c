@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -187,6 +188,18 @@ static int bind_any_port(int nn, const char *address, size_t host_length, char *
 	return rc;
 }
 
+/* nanomsg removes what it finds at the path of an ipc address if nobody listens there. Only the
+ * socket that a killed process left may be removed. */
+static int check_path(const char *address, struct error *err)
+{
+	struct stat st;
+	if (strncmp(address, "ipc://", 6) != 0 || lstat(address + 6, &st) < 0 ||
+	    S_ISSOCK(st.st_mode))
+		return 0;
+	return error_set(err, -EEXIST,
+		"%s: a file that is not a socket is there; give another path", address);
+}
+
 int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
 	struct error *err)
 {
@@ -195,7 +208,9 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	if (length >= LINK_ADDRESS_SIZE - 8)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
 	s->port = 0;
-	int rc = open_raw(s, true, address, false, frame_most, err);
+	int rc = check_path(address, err);
+	if (rc == 0)
+		rc = open_raw(s, true, address, false, frame_most, err);
 	if (rc < 0)
 		return rc;
 	if (strncmp(address, "tcp://", 6) == 0 && strcmp(address + length - 2, ":0") == 0) {

@@ -2,10 +2,15 @@
 #include "wire/post.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -309,6 +314,35 @@ TEST(addresses_are_checked)
 	end_free(&e);
 	end_free(&f);
 	remove(path + 6);
+}
+
+TEST(only_left_over_sockets_are_replaced)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	char folder[] = "/tmp/skippipe-post-XXXXXX", address[64];
+	struct end e;
+	struct error err;
+	struct stat st;
+	assert_non_null(mkdtemp(folder));
+	snprintf(address, sizeof(address), "ipc://%s/file", folder);
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", address + 6);
+	end_new(&e, defaults);
+	int fd = open(at.sun_path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(post_listen(e.post, address, NULL, &err), -EEXIST);
+	assert_non_null(strstr(err.text, address));
+	assert_int_equal(lstat(at.sun_path, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	unlink(at.sun_path);
+	/* The socket of a process that ended without removing it. */
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	close(fd);
+	assert_int_equal(post_listen(e.post, address, NULL, &err), 0);
+	end_free(&e);
+	unlink(at.sun_path);
+	rmdir(folder);
 }
 
 TEST(silence_ends_a_session)
