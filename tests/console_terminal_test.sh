@@ -158,6 +158,15 @@ back
 expect 2 'unknown option --nonsense' "$bin/skippipe-console" --nonsense
 expect 2 'is needed' "$bin/skippipe-console"
 expect 1 'No such file' "$bin/skippipe-console" --play "$dir/nothing.rec"
+expect 2 'not a recording' "$bin/skippipe-console" --play "$0"
+expect 2 'not a recording' "$bin/skippipe-console" --play "$bin/skippipe-console"
+sed 's/sp/sq/' "$dir/run.rec" >"$dir/other.rec"
+expect 2 'other.rec: not a recording' "$bin/skippipe-console" --play "$dir/other.rec"
+{ cat "$dir/run.rec" && printf '\377\377\377\377 and more'; } >"$dir/damaged.rec"
+expect 2 "damaged at byte $(stat -c %s "$dir/run.rec"):" "$bin/skippipe-console" --play "$dir/damaged.rec"
+echo mine >"$dir/letter"
+expect 1 'letter: exists' "$bin/skippipe-console" --play "$dir/run.rec" --record "$dir/letter"
+[ "$(cat "$dir/letter")" = mine ] || die "--record replaced a file"
 expect 1 'no theme "nothing"' "$bin/skippipe-console" --play "$dir/run.rec" --theme nothing
 expect 2 'braille, block or ascii' "$bin/skippipe-console" --play "$dir/run.rec" --graph crayon
 echo "every terminal, locale, size and signal leaves the terminal as it was"

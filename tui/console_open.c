@@ -226,9 +226,11 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 	if (rc == 0)
 		rc = open_source(c, err);
 	if (rc == 0 && o->record) {
-		c->record = fopen(o->record, "we");
+		c->record = fopen(o->record, "wxe");
 		if (!c->record)
-			rc = error_set(err, -errno, "%s: %s", o->record, strerror(errno));
+			rc = error_set(err, -errno, "--record %s: %s", o->record,
+				       errno == EEXIST ? "exists; give the name of a new file"
+						       : strerror(errno));
 	}
 	if (rc == 0)
 		rc = open_screen(c, err);

@@ -30,7 +30,7 @@ const char options_help[] =
 	"\n"
 	"  --price FILE          prices in dollars an hour, by node or place, as JSON:\n"
 	"                        {\"n07\": 2.5, \"Oregon\": 1.2, \"others\": 1}\n"
-	"  --record FILE         record the controller's messages\n"
+	"  --record FILE         record the controller's messages in a new file\n"
 	"  --play FILE           play a recording without a controller\n"
 	"  --speed X             play it X times faster  [1]\n"
 	"  --help --version\n"

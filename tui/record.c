@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "wire/msg.h"
 
 enum { HEAD = 12 };
 
@@ -27,34 +28,6 @@ struct record_reader *record_open_memory(const void *data, size_t size)
 	r->data = data;
 	r->size = size;
 	return r;
-}
-
-int record_open(struct record_reader **out, const char *path, struct error *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), code;
-	struct stat st;
-	void *data;
-
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		code = errno;
-		if (fd >= 0)
-			close(fd);
-		return error_set(err, -code, "%s: %s", path, strerror(code));
-	}
-	if (!S_ISREG(st.st_mode) || st.st_size < HEAD) {
-		close(fd);
-		return error_set(
-			err, -EINVAL,
-			"%s: not a recording (made by skippipe console --record)", path);
-	}
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	code = errno;
-	close(fd);
-	if (data == MAP_FAILED)
-		return error_set(err, -code, "%s: %s", path, strerror(code));
-	*out = record_open_memory(data, (size_t)st.st_size);
-	(*out)->mapped = true;
-	return 0;
 }
 
 void record_close(struct record_reader *r)
@@ -105,6 +78,72 @@ int record_next(struct record_reader *r, int64_t *at_us, const void **data, size
 	*size = (size_t)read_little_endian(r->data + r->at, 4);
 	*data = r->data + r->at + HEAD;
 	r->at += HEAD + *size;
+	return 0;
+}
+
+static int refuse_file(const char *path, struct error *err)
+{
+	return error_set(err, -EINVAL, "%s: not a recording (made by skippipe console --record)",
+			 path);
+}
+
+/* Decodes the first message and follows the lengths of all. A message that a killed console left
+ * incomplete at the end is no error. */
+static int check_messages(struct record_reader *r, const char *path, struct error *err)
+{
+	const void *data;
+	struct msg m;
+	size_t size;
+	int64_t at;
+	int rc = record_next(r, &at, &data, &size);
+
+	if (rc == 0)
+		rc = msg_decode(&m, data, size);
+	if (rc == -EPROTONOSUPPORT)
+		return error_set(err, -EINVAL, "%s: recorded by another version of skippipe", path);
+	if (rc != 0)
+		return refuse_file(path, err);
+	msg_clear(&m);
+	while ((rc = record_next(r, &at, &data, &size)) == 0)
+		;
+	if (rc == -EBADMSG)
+		return error_set(err, -EINVAL,
+				 "%s: damaged at byte %zu: its first %zu bytes can be played", path,
+				 r->at, r->at);
+	return 0;
+}
+
+int record_open(struct record_reader **out, const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), code;
+	struct record_reader *r;
+	struct stat st;
+	void *data;
+
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		code = errno;
+		if (fd >= 0)
+			close(fd);
+		return error_set(err, -code, "%s: %s", path, strerror(code));
+	}
+	if (!S_ISREG(st.st_mode) || st.st_size < HEAD) {
+		close(fd);
+		return refuse_file(path, err);
+	}
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	code = errno;
+	close(fd);
+	if (data == MAP_FAILED)
+		return error_set(err, -code, "%s: %s", path, strerror(code));
+	r = record_open_memory(data, (size_t)st.st_size);
+	r->mapped = true;
+	code = check_messages(r, path, err);
+	if (code != 0) {
+		record_close(r);
+		return code;
+	}
+	r->at = 0;
+	*out = r;
 	return 0;
 }
 
