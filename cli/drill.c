@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,7 +27,8 @@ static const char help[] =
 	"usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
 	"\n"
 	"Repeats the commands and faults of a drill on a demo cluster and checks its limits.\n"
-	"Exit status: 0 within the limits; 1 outside, or the run failed; 2 bad file or usage.\n"
+	"Exit status: 0 within the limits; 1 outside, or a command or fault did not happen, or\n"
+	"the run failed; 2 bad file or usage.\n"
 	"Every run with such commands writes a drill: RUN-DIR/drill.json (skippipe.drill/1).\n";
 
 static const char *const limit_names[] = { "iteration_s", "slowest_s", "loss", "recovery_s" };
@@ -41,6 +43,8 @@ struct drill {
 	/* Time of the first death of a node since the last commit; 0: none. */
 	int64_t lost_us;
 	uint64_t commits;
+	/* (number of acts) NULL: not reported yet; "": done; else why it was refused */
+	char **outcomes;
 };
 
 /* ---- the file ---- */
@@ -264,6 +268,22 @@ static void keep_largest(double *seen, double v)
 		*seen = v;
 }
 
+static size_t count_acts(const struct drill *d)
+{
+	return json_array_size(json_object_get(d->file, "acts"));
+}
+
+static void take_act(struct drill *d, const json_t *e)
+{
+	json_int_t act = json_integer_value(json_object_get(e, "act"));
+	const char *text = json_string_value(json_object_get(e, "text"));
+
+	if (act < 0 || (size_t)act >= count_acts(d) || !text)
+		return;
+	free(d->outcomes[act]);
+	d->outcomes[act] = alloc_string(json_is_true(json_object_get(e, "done")) ? "" : text);
+}
+
 static void take_event(struct drill *d, const json_t *e)
 {
 	const char *kind = json_string_value(json_object_get(e, "event"));
@@ -286,20 +306,44 @@ static void take_event(struct drill *d, const json_t *e)
 	} else if (strcmp(kind, "node") == 0 && state &&
 		   (strcmp(state, "dead") == 0 || strcmp(state, "failed") == 0) && !d->lost_us) {
 		d->lost_us = clock_monotonic_us();
+	} else if (strcmp(kind, "act") == 0) {
+		take_act(d, e);
 	}
 }
 
-/* Prints each measurement and its limit. Returns the exit status. */
+/* Prints the acts that did not happen. Returns their number. */
+static int count_missed(const struct drill *d)
+{
+	const json_t *acts = json_object_get(d->file, "acts");
+	int missed = 0;
+
+	for (size_t i = 0; i < count_acts(d); i++) {
+		const char *outcome = d->outcomes[i] ? d->outcomes[i] : "the run ended before it";
+
+		if (!*outcome)
+			continue;
+		printf("MISSED %s: %s\n", json_string_value(json_array_get(acts, i)), outcome);
+		missed++;
+	}
+	return missed;
+}
+
+/* Prints the acts that did not happen, and each measurement with its limit. Returns the exit
+ * status. */
 static int judge_drill(struct drill *d)
 {
-	int over = 0;
+	int over;
 
 	if (d->n_iterations > 0)
 		d->seen[LIMIT_ITERATION] = array_median(d->iterations, d->n_iterations);
 	printf("%llu iterations committed\n", (unsigned long long)d->commits);
+	over = count_missed(d);
 	for (int i = 0; i < LIMITS; i++) {
-		bool held = isnan(d->limits[i]) || isnan(d->seen[i]) || d->seen[i] <= d->limits[i];
+		bool held = isnan(d->limits[i]) || d->seen[i] <= d->limits[i];
 
+		if (isnan(d->seen[i]) && !held)
+			printf("MISSED %s: the run had nothing to measure\n", limit_names[i]);
+		over += !held;
 		if (isnan(d->seen[i]))
 			continue;
 		printf("%-4s %-12s %10.3f", held ? "ok" : "OVER", limit_names[i], d->seen[i]);
@@ -307,7 +351,6 @@ static int judge_drill(struct drill *d)
 			printf("\n");
 		else
 			printf("  limit %.3f\n", d->limits[i]);
-		over += !held;
 	}
 	return over || d->commits == 0 ? EXIT_FAILED : 0;
 }
@@ -404,8 +447,12 @@ int drill_main(char **argv)
 		fprintf(stderr, "skippipe drill: %s\n", err.text);
 		status = EXIT_USAGE;
 	} else {
+		d.outcomes = alloc_array(count_acts(&d), sizeof(*d.outcomes));
 		status = run_drill(&d, run_dir);
 	}
+	for (size_t i = 0; d.outcomes && i < count_acts(&d); i++)
+		free(d.outcomes[i]);
+	free(d.outcomes);
 	json_decref(d.file);
 	free(d.iterations);
 	return status;

@@ -189,8 +189,14 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 	uint32_t share, skip;
 	const char *at = text;
 
-	if (verb != COMMAND_SKIP)
-		return parse_number("at", text, 0, MSG_NODES, v, err);
+	if (verb != COMMAND_SKIP) {
+		if (parse_number("at", text, 0, MSG_NODES, v, err) != 0)
+			return -EINVAL;
+		if (*v != floor(*v))
+			return error_set(err, -EINVAL, "--at: \"%s\" is no number of a node",
+					 text);
+		return 0;
+	}
 	if (skip_share_read(&at, MSG_STAGES - 1, &share, &skip, err) != 0 || *at != '\0')
 		return error_set(
 			err, -EINVAL,
@@ -248,7 +254,7 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 
 	if (o->n_acts == OPTIONS_MOST_ACTS)
 		return error_set(err, -E2BIG, "--at: at most %d acts", OPTIONS_MOST_ACTS);
-	if (end == text || *end != ':')
+	if (*text < '0' || *text > '9' || *end != ':')
 		return error_set(err, -EINVAL, "--at: expected ITERATION:ACT[:NUMBER], got \"%s\"",
 				 text);
 	number = strchr(end + 1, ':');

@@ -498,6 +498,8 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = load_cluster(&c->run, err);
 	if (rc == 0)
+		rc = command_check_script(&c->run, err);
+	if (rc == 0)
 		rc = load_model(&c->run, err);
 	if (rc == 0 && !c->run.options.mode.resume) {
 		if (c->run.options.skip_schedule)

@@ -21,6 +21,20 @@ sed 's/"loss": 5.5/"loss": 0.5/' "$dir/a.json" >"$dir/b.json"
 drill "$dir/b.json" && die "a drill succeeds although it misses a limit"
 grep -q '^OVER loss' "$dir/drill.out" || die "$(cat "$dir/drill.out")"
 
+# An act that is refused, an act after the end and a limit without a measurement make a drill fail.
+miss() { # miss SED-EXPRESSION WORDS: the drill with one change
+	sed "$1" "$dir/a.json" >"$dir/miss.json"
+	rm -rf "$dir/miss"
+	drill "$dir/miss.json" --run-dir "$dir/miss" && die "a drill succeeds although something did not happen: $2"
+	grep -qE -- "$2" "$dir/drill.out" "$dir/drill.err" || die "no \"$2\": $(cat "$dir/drill.out" "$dir/drill.err")"
+}
+miss 's/"4:recover:4"/"4:kill:4"/' '^MISSED 4:kill:4: n04 has no agent'
+miss 's/"5:wire:q6"/"3:stop", "5:wire:q6"/' '^MISSED 5:wire:q6: the run ended before it'
+miss 's/"2:kill:4", "4:recover:4", //; s/"slowest_s"/"recovery_s": 9, "slowest_s"/' \
+	'^MISSED recovery_s: the run had nothing'
+miss 's/2:kill:4/2:kill:9/' '2:kill:9: the cluster has 9 nodes, 0 to 8'
+miss 's/5:wire:q6/7:wire:q6/' '7:wire: the run has 6 iterations'
+
 # A recipe is written as the phases that it means, in iterations, and a drill of that file follows them.
 cat >"$dir/e.json" <<'END'
 {"format": "skippipe.drill/1", "run": {"agents": 6, "stages": [2, 2, 2], "skip": 1, "recipe": "robust", "phase_moves": true, "iterations": 10, "time_scale": 0},

@@ -19,8 +19,8 @@ enum { RECORD_MESSAGE_MOST = 256 << 20 };
 
 struct record_reader; /* opaque: the whole file, mapped */
 
-/* Maps a recording until record_close. -EINVAL: the file is not a recording, is damaged, or was made
- * by another version; other errors are the system's. */
+/* Maps a recording until record_close. -EINVAL: the file is not a recording, is damaged, or is of
+ * another version; other errors are the system's. */
 int record_open(struct record_reader **out, const char *path, struct error *err);
 /* Reads a recording in memory, borrowed until record_close. Public for tests and fuzzers. */
 struct record_reader *record_open_memory(const void *data, size_t size);

@@ -264,6 +264,13 @@ void record_fault(struct run *run, const struct fault *f)
 				 f->peer, "active", f->active));
 }
 
+void record_scripted(struct run *run, uint32_t number, int status, const char *text)
+{
+	put_event(run, json_pack("{s:s, s:i, s:I, s:b, s:s}", "event", "act", "act", (int)number,
+				 "iteration", (json_int_t)run->committed + 1, "done", status == 0,
+				 "text", text));
+}
+
 /* ---- plans ---- */
 
 enum { PLAN_FILES = 100 };

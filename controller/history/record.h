@@ -66,6 +66,8 @@ void record_disk(struct run *run);
  * that started, at_us: when). */
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us);
 void record_fault(struct run *run, const struct fault *f);
+/* Prints the outcome of an act of --at as an event. number: its place among the acts, from 0. */
+void record_scripted(struct run *run, uint32_t number, int status, const char *text);
 void record_iteration(struct iteration *it, const struct msg_see_iteration *see);
 void record_validation(struct run *run, const struct msg_see_validation *v);
 /* Add a row to run->history.curves. Nothing is written. */

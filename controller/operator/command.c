@@ -132,6 +132,41 @@ void command_receive(struct controller *c, struct console *from, const struct ms
 	console_send(&c->run, from, &reply);
 }
 
+static const char *act_name(const struct scripted_act *a)
+{
+	return a->fault != FAULT_NONE ? fault_name(a->fault) : verb_name(a->verb);
+}
+
+int command_check_script(const struct run *run, struct error *err)
+{
+	const struct options *o = &run->options;
+	const struct cluster *cluster = run->cluster;
+
+	for (uint32_t i = 0; i < o->n_acts; i++) {
+		const struct scripted_act *a = &o->acts[i];
+		unsigned long long iteration = a->iteration, last = o->iterations;
+		bool of_node = a->verb == COMMAND_FAIL || a->verb == COMMAND_RECOVER ||
+			       a->verb == COMMAND_INJECT;
+
+		if (of_node && a->node >= cluster->n_nodes)
+			return error_set(err, -EINVAL,
+					 "--at %llu:%s:%d: the cluster has %d nodes, 0 to %d",
+					 iteration, act_name(a), a->node, cluster->n_nodes,
+					 cluster->n_nodes - 1);
+		if (a->verb == COMMAND_SKIP &&
+		    (int)skip_share_stages(a->value) > cluster_most_skipped(cluster))
+			return error_set(err, -EINVAL,
+					 "--at %llu:skip: of %d stages only %d may be skipped",
+					 iteration, cluster->n_stages,
+					 cluster_most_skipped(cluster));
+		if (last > 0 && iteration > last && !o->mode.resume)
+			return error_set(err, -EINVAL,
+					 "--at %llu:%s: the run has %llu iterations (--iterations)",
+					 iteration, act_name(a), last);
+	}
+	return 0;
+}
+
 void command_scripted(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->run.options.n_acts; i++) {
@@ -151,8 +186,10 @@ void command_scripted(struct controller *c)
 			continue;
 		a->done = true;
 		give_command(c, "script", &m, &o);
+		record_scripted(&c->run, i, o.status, o.text);
 		if (o.status != 0)
-			note(&c->run, NOTE_WARNING, a->node, 0, "script: %s", o.text);
+			note(&c->run, NOTE_WARNING, a->node, 0, "script: %s:%d: %s", act_name(a),
+			     a->node, o.text);
 	}
 }
 

@@ -10,6 +10,8 @@
 
 struct controller;
 struct console;
+struct error;
+struct run;
 struct msg_command;
 
 struct operators {
@@ -28,6 +30,8 @@ struct operators {
 
 /* Carries out or refuses a command, and answers its console. */
 void command_receive(struct controller *c, struct console *from, const struct msg_command *m);
+/* Refuses acts of --at that name a node or an iteration that the run does not have. -EINVAL. */
+int command_check_script(const struct run *run, struct error *err);
 /* Carries out the acts of --at that are due before the next iteration. */
 void command_scripted(struct controller *c);
 /* Ends the lease and the faults whose time is up. */
