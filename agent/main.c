@@ -287,6 +287,14 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	return rc < 0 ? error_prefix(err, rc, "%s", text) : 0;
 }
 
+/* Finds a folder that cannot be written now, not when the first checkpoint is due. */
+static int check_run_dir(const struct agent_options *o, struct error *err)
+{
+	int rc = o->run_dir ? file_make_writable_folder(o->run_dir, err) : 0;
+
+	return rc ? error_prefix(err, rc, "--run-dir") : 0;
+}
+
 /* Returns a descriptor that reports the signals that end the agent, so that no system call is
  * interrupted. */
 static int catch_signals(void)
@@ -362,7 +370,8 @@ int main(int argc, char **argv)
 	status = 1;
 	if (signals < 0) {
 		error_set(&err, -errno, "signalfd: %s", strerror(errno));
-	} else if (read_controller_key(o.controller_key, &o.agent.controller, &err) == 0 &&
+	} else if (check_run_dir(&o.agent, &err) == 0 &&
+		   read_controller_key(o.controller_key, &o.agent.controller, &err) == 0 &&
 		   keys_load_or_make(&identity, o.key, &err) == 0) {
 		o.agent.identity = identity;
 		if (agent_new(&a, &o.agent, clock_monotonic_us(), &err) == 0)

@@ -274,6 +274,7 @@ bool file_exists(const char *folder, const char *name)
 int file_make_folder(const char *path, struct error *err)
 {
 	char part[PATH_MAX];
+	struct stat st;
 
 	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
@@ -287,8 +288,19 @@ int file_make_folder(const char *path, struct error *err)
 			return fail_with_errno(err, part);
 		*p = end;
 		if (end == '\0')
-			return 0;
+			break;
 	}
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	errno = ENOTDIR;
+	return fail_with_errno(err, path);
+}
+
+int file_make_writable_folder(const char *path, struct error *err)
+{
+	int rc = file_make_folder(path, err);
+
+	return rc == 0 && access(path, W_OK | X_OK) != 0 ? fail_with_errno(err, path) : rc;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)

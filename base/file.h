@@ -54,5 +54,7 @@ bool file_exists(const char *folder, const char *name);
 
 /* Creates a folder and the missing folders above it, with mode 0700. */
 int file_make_folder(const char *path, struct error *err);
+/* Creates a folder in the same way, and checks that this user may create files in it. */
+int file_make_writable_folder(const char *path, struct error *err);
 
 #endif

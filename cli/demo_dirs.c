@@ -43,9 +43,7 @@ static int make_run(const char *run, struct error *err)
 	for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		rc = join_path(path, sizeof(path), run, parts[i], err);
 		if (rc == 0)
-			rc = file_make_folder(path, err);
-		if (rc == 0 && access(path, W_OK | X_OK) != 0)
-			rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+			rc = file_make_writable_folder(path, err);
 	}
 	return rc;
 }

@@ -222,6 +222,12 @@ grep -q 'not admitted' "$dir/stranger.err" || die "an agent that is not admitted
 expect 1 'controller-key' "$sk" agent --join "$address" --controller-key 12345 --key "$dir/agent.key" \
 	--listen tcp://127.0.0.1:0
 
+agent=("$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" --key "$dir/agent.key"
+	--listen tcp://127.0.0.1:0)
+expect 1 'run-dir: .*agent.key: Not a directory' "${agent[@]}" --run-dir "$dir/agent.key"
+expect 1 'run-dir: .*agent.key/below: Not a directory' "${agent[@]}" --run-dir "$dir/agent.key/below"
+expect 1 'run-dir: /proc/self/x' "${agent[@]}" --run-dir /proc/self/x
+
 # ---- runs
 expect 1 'no run' "$sk" verify "$dir"
 mkdir "$dir/damaged"

@@ -47,6 +47,7 @@ TEST(files_are_complete_or_unchanged)
 	assert_true(file_write(deep, "x", 1, 0600, &e) < 0); /* deep is a folder */
 	assert_int_equal(stat(deep, &st), 0);
 	assert_true(S_ISDIR(st.st_mode));
+	assert_int_equal(file_make_folder(path, &e), -ENOTDIR); /* path is a file */
 	rmdir(deep);
 	snprintf(deep, sizeof(deep), "%s/not", folder);
 	assert_int_equal(rmdir(deep), 0); /* the folder is empty */
