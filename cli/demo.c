@@ -28,13 +28,14 @@ struct demo {
 	char controller_key[KEY_TEXT + 1];
 	char address[96]; /* the controller's */
 	char *admitted;   /* text of the list of admitted keys so far */
+	struct args made; /* files of keys that this process created */
 	char record[PATH_MAX + 8];
 };
 
 /* ---- keys ---- */
 
 /* Creates a key file in the run folder and gives its public key. */
-static int make_key(const struct demo *d, const char *tool, const char *name,
+static int make_key(struct demo *d, const char *tool, const char *name,
 		    char public[KEY_TEXT + 1], struct error *err)
 {
 	struct args args = { 0 };
@@ -48,6 +49,7 @@ static int make_key(const struct demo *d, const char *tool, const char *name,
 	args_free(&args);
 	if (rc != 0)
 		return rc;
+	args_addf(&d->made, "%s/keys/%s.key", d->dirs.run, name);
 	if (strlen(output) != KEY_TEXT || strspn(output, "0123456789abcdef") != KEY_TEXT)
 		return error_set(
 			err, -EPROTO,
@@ -87,7 +89,20 @@ static int make_keys(struct demo *d, struct error *err)
 	if (rc != 0)
 		return rc;
 	snprintf(path, sizeof(path), "%s/keys/admitted", d->dirs.run);
+	if (access(path, F_OK) == 0)
+		return error_set(err, -EEXIST, "%s: exists; give another --run-dir", path);
+	args_add(&d->made, path);
 	return file_write(path, d->admitted, strlen(d->admitted), 0600, err);
+}
+
+/* Removes the keys of a demo whose start failed. Keys are never overwritten, so they would make the
+ * next start in this folder fail. */
+static void remove_keys(const struct demo *d)
+{
+	if (file_exists(d->dirs.run, "run.db"))
+		return;
+	for (size_t i = 0; i < d->made.n; i++)
+		unlink(d->made.list[i]);
 }
 
 /* ---- command lines ---- */
@@ -254,6 +269,8 @@ static void demo_fini(struct demo *d)
 	if (d->processes.orders_to >= 0)
 		close(d->processes.orders_to);
 	demo_dirs_remove(&d->dirs);
+	remove_keys(d);
+	args_free(&d->made);
 	free(d->admitted);
 	demo_options_free(&d->options);
 }

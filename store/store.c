@@ -439,7 +439,8 @@ int store_create(struct store **out, const char *folder, const struct store_run 
 	if (rc != 0)
 		goto close;
 	if (stat(s->path, &st) == 0) {
-		rc = error_set(err, -EEXIST, "%s: there is a run in this folder already",
+		rc = error_set(err, -EEXIST,
+			       "%s: there is a run in this folder already (--resume continues it)",
 			       s->path);
 		goto close;
 	}

@@ -204,7 +204,7 @@ echo garbage >"$dir/garbage"
 expect 1 'garbage:1' "$sk" controller --run-dir "$dir/r" --key "$dir/controller.key" --admitted "$dir/garbage"
 expect 1 'cut.json' "${controller[@]}" --run-dir "$dir/r" --cluster "$dir/cut.json"
 expect 1 'no agent' "${controller[@]}" --run-dir "$dir/alone"
-expect 1 'already|is a run' "${controller[@]}" --run-dir "$dir/alone"
+expect 1 'there is a run in this folder already .--resume' "${controller[@]}" --run-dir "$dir/alone"
 "${controller[@]}" --run-dir "$dir/first" --gather-s 60 --listen tcp://127.0.0.1:0 >"$dir/first.out" 2>"$dir/first.err" &
 started+=($!)
 for _ in $(seq 100); do grep -q 'listening at' "$dir/first.err" && break; sleep 0.05; done
@@ -243,6 +243,21 @@ echo short >"$dir/short.txt"
 expect 1 'too few' "$sk" demo --headless --agents 6 --iterations 1 --time-scale 0 \
 	--run-dir "$dir/r2" --corpus "$dir/short.txt"
 expect 1 'file.*Not a directory|Not a directory' "$sk" demo --headless --run-dir "$dir/garbage/run"
+
+# ---- a failed start keeps the user's files, and leaves the folder ready for the next start
+mkdir "$dir/own" "$dir/own2"
+echo mine >"$dir/own/cluster.json"
+small=("$sk" demo --headless --agents 6 --stages 2,2,2 --iterations 1 --eval-every 0 --time-scale 0)
+expect 1 'own/cluster.json: exists' "${controller[@]}" --run-dir "$dir/own"
+expect 1 'own/cluster.json: exists' "${small[@]}" --run-dir "$dir/own"
+[ "$(cat "$dir/own/cluster.json")" = mine ] || die "the user's cluster.json is lost"
+rm "$dir/own/cluster.json"
+expect 1 '9:kill:7: the cluster has 6 nodes' "${small[@]}" --run-dir "$dir/own" --at 9:kill:7
+"${small[@]}" --run-dir "$dir/own" >"$dir/own.out" 2>"$dir/own.err" || die "no start after a failed start: $(cat "$dir/own.err")"
+touch "$dir/own2/plans"
+expect 1 'own2/plans: Not a directory' "${controller[@]}" --run-dir "$dir/own2"
+rm "$dir/own2/plans"
+expect 1 'no agent' "${controller[@]}" --run-dir "$dir/own2"
 
 if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=800k tmpfs "$dir/small" 2>/dev/null; then
 	undo+=("umount '$dir/small'")

@@ -353,12 +353,9 @@ int record_folder(struct run *run, struct error *err)
 {
 	const char *cluster = store_run_of(run->history.store)->cluster;
 	char path[PATH_MAX];
-	int rc;
 
 	snprintf(path, sizeof(path), "%s/plans", run->options.run_dir);
-	rc = file_make_folder(path, err);
-	if (rc != 0)
-		return rc;
+	file_make_folder(path, NULL); /* record_plan_file warns if there is no folder */
 	snprintf(path, sizeof(path), "%s/cluster.json", run->options.run_dir);
 	return file_write(path, cluster, strlen(cluster), 0600, err);
 }
@@ -411,6 +408,22 @@ struct link_table *record_emulated_links_again(const struct members *members)
 	return NULL;
 }
 
+/* Checks a folder for a new run before the record is created, because a record that is there makes
+ * the next start fail. A cluster.json without a record is the operator's. */
+static int check_folder(const struct run *run, struct error *err)
+{
+	const char *folder = run->options.run_dir;
+	char path[PATH_MAX];
+
+	if (!file_exists(folder, "run.db") && file_exists(folder, "cluster.json"))
+		return error_set(err, -EEXIST,
+				 "%s/cluster.json: exists, and the run would replace it: give "
+				 "another --run-dir",
+				 folder);
+	snprintf(path, sizeof(path), "%s/plans", folder);
+	return file_make_writable_folder(path, err);
+}
+
 /* Writes the run's row before the first iteration. `skippipe verify` and a successor need it. */
 int record_begin(struct run *run, struct error *err)
 {
@@ -445,6 +458,8 @@ int record_begin(struct run *run, struct error *err)
 	if (!cluster || !optimizer || !options || (run->training.origin.folder[0] && !origin))
 		error_set(err, rc, "out of memory");
 	else
+		rc = check_folder(run, err);
+	if (rc == 0)
 		rc = store_create(&run->history.store, run->options.run_dir, &row, err);
 	if (rc == 0)
 		rc = record_folder(run, err);
