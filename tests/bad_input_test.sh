@@ -210,6 +210,10 @@ started+=($!)
 for _ in $(seq 100); do grep -q 'listening at' "$dir/first.err" && break; sleep 0.05; done
 address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/first.err")
 [ -n "$address" ] || die "the controller does not say where it listens"
+for _ in $(seq 600); do grep -q '0 of 20 agents joined' "$dir/first.err" && break; sleep 0.1; done
+grep -q '0 of 20 agents joined' "$dir/first.err" || die "the controller does not say for whom it waits"
+expect 1 'nolist: No such file.*nobody may join' "$sk" controller --run-dir "$dir/r" --key "$dir/controller.key" \
+	--admitted "$dir/nolist" --gather-s 0.1
 expect 1 'in use' "${controller[@]}" --run-dir "$dir/second" --listen "$address"
 echo mine >"$dir/letter"
 expect 1 'letter: a file that is not a socket' "${controller[@]}" --run-dir "$dir/second" --listen "ipc://$dir/letter"

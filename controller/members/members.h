@@ -29,6 +29,9 @@ struct measuring; /* measuring.c */
 struct membership {
 	int64_t next_look_us, next_ping_us;
 	struct rate_limit refusals; /* journal lines about refused agents */
+	/* The journal's lines about the agents that have joined before the run begins */
+	int64_t joined_next_us; /* when the next line may be written */
+	int64_t joined_noted;   /* 1 + the number in the last line; 0: none was written */
 };
 
 struct members {

@@ -37,6 +37,7 @@ enum {
 	REGATHER_US = 1200000,
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
+	JOINED_US = 1000000,
 	SLOTS_MOST = 8,      /* more microbatches at once shorten no plan */
 	TIMED_OF_MACHINE = 2 /* agents of one machine and device compute equally fast */
 };
@@ -648,8 +649,29 @@ static void gather_again(struct weights *weights)
 		replan(weights->planning, "the run was taken over");
 }
 
+/* Writes how many agents have joined, when the number has changed, at most once a second. */
+static void note_joined(struct members *members)
+{
+	const struct run *run = members->run;
+	struct membership *s = &members->membership;
+	int64_t joined = 0;
+
+	if (run->now_us < s->joined_next_us || run->now_us - run->committed_us < JOINED_US)
+		return;
+	for (uint32_t i = 0; i < members->n; i++)
+		joined += member_alive(&members->list[i]);
+	if (s->joined_noted == 1 + joined)
+		return;
+	s->joined_noted = 1 + joined;
+	s->joined_next_us = run->now_us + JOINED_US;
+	note(members->run, NOTE_EVENT, -1, 0, "%lld of %u agents joined", (long long)joined,
+	     members->n);
+}
+
 void startup_turn(struct iteration *it)
 {
+	if (it->run->resumed || it->members->gathering == GATHER_COMING)
+		note_joined(it->members);
 	if (it->run->resumed)
 		gather_again(it->weights);
 	else

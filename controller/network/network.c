@@ -3,6 +3,10 @@
  * The controller and the replay server listen in the same way, with the same limits on messages. */
 #include "controller/network/network.h"
 
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
 int network_open(const struct options *o, uint32_t roles, const struct log *log,
 		 struct keys_identity **identity, struct keys_list **admitted, struct post **post,
 		 struct error *err)
@@ -15,6 +19,11 @@ int network_open(const struct options *o, uint32_t roles, const struct log *log,
 		rc = keys_list_open(admitted, o->admitted, err);
 	if (rc != 0)
 		return rc;
+	if (keys_list_count(*admitted) == 0)
+		log_line(log, LOG_WARN,
+			 "--admitted %s: %s: nobody may join before skippipe admit adds a key",
+			 o->admitted,
+			 access(o->admitted, F_OK) == 0 ? "has no keys" : strerror(errno));
 	po.identity = *identity;
 	po.admitted = *admitted;
 	po.roles = roles;
