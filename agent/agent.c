@@ -30,6 +30,7 @@ enum {
 	STUCK_TIMES = 20,       /* limit of a short job, as a multiple of the longest so far */
 	STUCK_LONG_TIMES = 40,  /* limit of other jobs, as a multiple of the short jobs' limit */
 	FILES = 8192,           /* open files requested from the system */
+	PEERS_LEAST = 8,        /* number of peers for which there must be open files */
 	FILES_FOR_BURSTS = 8,   /* one in so many open files is for bursts of activations */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
@@ -399,9 +400,10 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
 	};
 	const char *address;
-	int rc;
+	int rc = link_check_files(PEERS_LEAST, err);
 
-	rc = post_open(&a->control, &control, err);
+	if (rc == 0)
+		rc = post_open(&a->control, &control, err);
 	if (rc == 0)
 		rc = post_dial(a->control, o->join, &o->controller, &a->controller, err);
 	if (rc == 0)

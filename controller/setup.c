@@ -38,6 +38,7 @@
 #include "model/rehearsal/rehearsal.h"
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
+#include "wire/sessions/link.h"
 
 /* For a cluster without a file. Memory is set once agents have joined. */
 enum { bare_microbatches = 6, bare_memory = 3 };
@@ -510,6 +511,8 @@ int controller_init(struct controller *c, struct error *err)
 		rc = first_weights_cut(&c->run, err);
 	if (rc == 0)
 		rc = make_members(&c->iteration, err);
+	if (rc == 0)
+		rc = link_check_files(c->members.n, err);
 	if (rc == 0) {
 		begin_links(&c->members);
 		begin_emulated_links(&c->members);

@@ -263,6 +263,11 @@ expect 1 'own2/plans: Not a directory' "${controller[@]}" --run-dir "$dir/own2"
 rm "$dir/own2/plans"
 expect 1 'no agent' "${controller[@]}" --run-dir "$dir/own2"
 
+# ---- too few open files: without the check, agents dial a controller that accepts nobody
+few=(bash -c 'ulimit -n 48 && exec "$@"' few)
+expect 1 'too few open files .* 6 peers: raise the limit .ulimit -n. to' "${few[@]}" "${small[@]}" --run-dir "$dir/few"
+expect 1 'too few open files' "${few[@]}" "${agent[@]}"
+
 if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=800k tmpfs "$dir/small" 2>/dev/null; then
 	undo+=("umount '$dir/small'")
 	"$sk" demo --headless --format jsonl --agents 6 --iterations 20 --time-scale 0 --run-dir "$dir/small/run" \

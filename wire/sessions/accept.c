@@ -28,6 +28,12 @@ uint64_t accept_most(void)
 	return files > reserve ? files - reserve : 0;
 }
 
+uint64_t accept_limit_for(uint64_t descriptors)
+{
+	const uint64_t share = descriptors / (RESERVE_SHARE - 1) + 1;
+	return descriptors + (share > RESERVE_LEAST ? share : RESERVE_LEAST);
+}
+
 /* Replaces the C library's accept4 (see accept.h). The kernel always returns the lowest free
  * descriptor, so its number shows how many are in use. nanomsg takes ECONNABORTED for a peer that
  * closed the connection itself. */

@@ -17,6 +17,8 @@
 
 /* Descriptors that connections may take: the process's limit minus the reserve. */
 uint64_t accept_most(void);
+/* Returns the least limit that leaves connections so many descriptors. */
+uint64_t accept_limit_for(uint64_t descriptors);
 
 /* Ends the connections accepted at this TCP port that received nothing for silent_ms. Their peers
  * may dial again. Costs some system calls for each open file. Returns the number ended. */

@@ -4,16 +4,20 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "wire/sessions/accept.h"
 #include "wire/sessions/session.h"
 
 #define FRAMES_PER_CALL   64
 #define PENDING_LIFE_US   INT64_C(5000000)
+#define FILES_OWN         32 /* open files of a process without connections */
+#define FILES_OF_PEER     4  /* open files of the connections to a peer */
 #define INITS_PER_S 2000.0 /* most handshakes that a listener computes in a second */
 #define REFUSALS_PER_S    2000.0
 #define REPAIR_US           INT64_C(100000)
@@ -62,6 +66,17 @@ uint64_t link_raise_files(uint64_t wanted)
 			(void)getrlimit(RLIMIT_NOFILE, &limit);
 	}
 	return limit.rlim_cur;
+}
+
+int link_check_files(uint64_t peers, struct error *err)
+{
+	const uint64_t needed = FILES_OWN + FILES_OF_PEER * peers;
+	if (accept_most() >= needed)
+		return 0;
+	return error_set(err, -EMFILE,
+		"too few open files are allowed for %" PRIu64
+		" peers: raise the limit (ulimit -n) to %" PRIu64,
+		peers, accept_limit_for(needed));
 }
 
 /* ---- opening and closing ---- */

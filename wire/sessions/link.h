@@ -201,5 +201,8 @@ void link_tune_malloc(void);
  * then in force. A listener takes 3 files and one for each connection. A dialed peer takes 4 files,
  * and for each other lane 3 files and one for each connection. */
 uint64_t link_raise_files(uint64_t wanted);
+/* Checks that the limit of open files leaves room for so many peers. -EMFILE. Without room a
+ * listener accepts no connection, and its peers would dial in vain. */
+int link_check_files(uint64_t peers, struct error *err);
 
 #endif
