@@ -277,7 +277,7 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 
 	if (keys_parse(text, out, &ignored) == 0)
 		return 0;
-	rc = file_read(text, 4096, &data, &size, err);
+	rc = file_read_text(text, 4096, &data, &size, err);
 	if (rc < 0)
 		return error_prefix(err, rc, "--controller-key");
 	end = data + strcspn(data, " \t\r\n");

@@ -109,6 +109,19 @@ int file_read(const char *path, size_t most, char **out, size_t *size, struct er
 	return rc;
 }
 
+int file_read_text(const char *path, size_t most, char **out, size_t *size, struct error *err)
+{
+	static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark in UTF-8 */
+	const size_t length = sizeof(mark) - 1;
+	int rc = file_read(path, most, out, size, err);
+
+	if (rc == 0 && *size >= length && memcmp(*out, mark, length) == 0) {
+		*size -= length;
+		memmove(*out, *out + length, *size + 1);
+	}
+	return rc;
+}
+
 static int write_all(int fd, const char *from, size_t size)
 {
 	while (size > 0) {

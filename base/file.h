@@ -14,6 +14,10 @@
  * system's. The message names the path. The outputs are written only on success. */
 int file_read(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
+/* Reads a text that a person may have written: drops the byte order mark with which some editors
+ * begin a file. Otherwise as file_read. */
+int file_read_text(const char *path, size_t most, char **out, size_t *size, struct error *err);
+
 /* A file that is being written under a temporary name. file_aside_close renames it to its final
  * name once it is durable. The target of a link is written, and the link stays. Pipes, devices and
  * open descriptors (/dev/stdout, /dev/fd/3) have no temporary name and are written directly, a

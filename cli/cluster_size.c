@@ -17,7 +17,7 @@ int cluster_size(const char *path, uint32_t *nodes, uint32_t *stages, struct err
 	json_error_t at;
 	char *text;
 	size_t size;
-	int rc = file_read(path, FILE_MOST, &text, &size, err);
+	int rc = file_read_text(path, FILE_MOST, &text, &size, err);
 
 	if (rc != 0)
 		return rc;

@@ -184,7 +184,7 @@ static int load_drill(struct drill *d, const char *path, struct error *err)
 	json_error_t where;
 	char *text;
 	size_t size;
-	int rc = file_read(path, FILE_MOST, &text, &size, err);
+	int rc = file_read_text(path, FILE_MOST, &text, &size, err);
 
 	if (rc != 0)
 		return rc;

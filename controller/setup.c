@@ -54,7 +54,7 @@ static int read_model(const char *name, struct model_config *c, struct recipe *r
 
 	if (rc != -ENOENT || access(name, F_OK) != 0)
 		return rc;
-	rc = file_read(name, 1 << 20, &text, &size, err);
+	rc = file_read_text(name, 1 << 20, &text, &size, err);
 	if (rc != 0)
 		return rc;
 	model_preset("tiny", NULL, r, NULL);
@@ -337,7 +337,7 @@ static struct link_table *links_of_file(const char *path, uint32_t n_nodes)
 	size_t size;
 
 	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
-	    file_read(path, (size_t)st.st_size, &text, &size, &ignored) != 0)
+	    file_read_text(path, (size_t)st.st_size, &text, &size, &ignored) != 0)
 		return NULL;
 	t = link_table_parse(text);
 	free(text);

@@ -31,6 +31,10 @@ cat >"$dir/good.json" <<'END'
 END
 "$sk" plan "$dir/good.json" --skip 0 --budget 0.05 -o "$dir/good.plan" >/dev/null 2>&1 || die "the good cluster is refused"
 "$sk" simulate "$dir/good.json" "$dir/good.plan" >/dev/null || die "the good plan is refused"
+for file in json plan; do # files with a byte order mark, as some editors write them
+	{ printf '\357\273\277' && cat "$dir/good.$file"; } >"$dir/marked.$file"
+done
+"$sk" simulate "$dir/marked.json" "$dir/marked.plan" >/dev/null || die "files with a byte order mark are refused"
 expect 2 '--skip 0/5: the cluster has 2 stages' "$sk" plan "$dir/good.json" --skip 0/5
 expect 2 '--sync-limit: only with --assignment free' "$sk" plan "$dir/good.json" --sync-limit 5
 for limit in 0 -1 nan 5s; do

@@ -35,7 +35,7 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	if (strlen(text) == KEYS_TEXT_SIZE - 1 &&
 	    strspn(text, "0123456789abcdefABCDEF") == strlen(text))
 		return keys_parse(text, out, err);
-	rc = file_read(text, 4096, &file, &size, err);
+	rc = file_read_text(text, 4096, &file, &size, err);
 	if (rc != 0)
 		return error_prefix(err, rc, "--controller-key");
 	while (n < size && n + 1 < sizeof(digits) && isxdigit((unsigned char)file[n])) {

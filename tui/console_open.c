@@ -73,7 +73,7 @@ static void read_config(struct console *c)
 
 	config_default(&c->config);
 	config_folder(path, "config.json");
-	rc = file_read(path, 1 << 20, &text, &size, &err);
+	rc = file_read_text(path, 1 << 20, &text, &size, &err);
 	if (rc == 0) {
 		rc = config_parse(&c->config, path, text, &err);
 		free(text);
@@ -96,7 +96,7 @@ static void read_keys(struct console *c)
 	int rc;
 
 	config_folder(path, "keys.json");
-	rc = file_read(path, 1 << 20, &text, &size, &err);
+	rc = file_read_text(path, 1 << 20, &text, &size, &err);
 	if (rc == 0) {
 		rc = keymap_parse_json(&c->ui.map, path, text, &err);
 		free(text);
@@ -113,7 +113,7 @@ static int read_prices(struct console *c, struct error *err)
 
 	if (!c->options.price)
 		return 0;
-	rc = file_read(c->options.price, 1 << 20, &text, &size, err);
+	rc = file_read_text(c->options.price, 1 << 20, &text, &size, err);
 	if (rc != 0)
 		return rc;
 	rc = prices_parse(&c->ui.prices, c->options.price, text, err);

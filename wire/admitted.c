@@ -243,7 +243,7 @@ static int reread_list(struct keys_list *list, struct error *err)
 		rc = error_set(err, -now.missing, "%s: %s: the list read before stays in force",
 			list->path, strerror(now.missing));
 	else if (now.missing == 0)
-		rc = file_read(list->path, LIST_FILE_MOST, &text, &size, err);
+		rc = file_read_text(list->path, LIST_FILE_MOST, &text, &size, err);
 	if (rc == 0 && text != NULL) {
 		if (memchr(text, '\0', size) != NULL)
 			rc = error_set(err, -EINVAL, "%s: holds a NUL byte", list->path);

@@ -55,6 +55,31 @@ TEST(files_are_complete_or_unchanged)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+TEST(texts_are_read_without_a_byte_order_mark)
+{
+	static const struct {
+		const char *file, *text;
+	} cases[] = { { "\xef\xbb\xbf{}", "{}" },
+		      { "\xef\xbb\xbf", "" },
+		      { "\xef\xbb{}", "\xef\xbb{}" },
+		      { "{}\xef\xbb\xbf", "{}\xef\xbb\xbf" },
+		      { "", "" } };
+	char path[] = "/tmp/skippipe-base-XXXXXX", *text;
+	size_t size;
+
+	close(mkstemp(path));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *file = cases[i].file;
+
+		assert_int_equal(file_write(path, file, strlen(file), 0600, NULL), 0);
+		assert_int_equal(file_read_text(path, 100, &text, &size, NULL), 0);
+		assert_string_equal(text, cases[i].text);
+		assert_int_equal(size, strlen(cases[i].text));
+		free(text);
+	}
+	unlink(path);
+}
+
 /* Reads, as /dev/fd/N, the bytes that a child writes into a pipe one by one. */
 static int read_from_pipe(size_t bytes, size_t most, char **data, size_t *size, struct error *e)
 {

@@ -327,7 +327,7 @@ int cluster_read_share(const char *path, const struct cluster_share *share, stru
 {
 	char *text;
 	size_t size;
-	int rc = file_read(path, MOST_BYTES, &text, &size, err);
+	int rc = file_read_text(path, MOST_BYTES, &text, &size, err);
 
 	if (rc != 0)
 		return rc;

@@ -356,7 +356,7 @@ int plan_read(const char *path, struct plan **out, struct error *err)
 {
 	char *text;
 	size_t size;
-	int rc = file_read(path, MOST_BYTES, &text, &size, err);
+	int rc = file_read_text(path, MOST_BYTES, &text, &size, err);
 
 	if (rc != 0)
 		return rc;

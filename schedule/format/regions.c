@@ -113,7 +113,7 @@ int regions_read(const char *path, struct regions **out, struct error *err)
 	struct regions *r;
 	char *text;
 	size_t size;
-	int rc = file_read(path, (size_t)1 << 24, &text, &size, err);
+	int rc = file_read_text(path, (size_t)1 << 24, &text, &size, err);
 
 	if (rc != 0)
 		return rc;

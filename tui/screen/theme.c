@@ -230,7 +230,7 @@ static int load_theme(struct theme *out, const char *path, struct error *err)
 {
 	char *text;
 	size_t size;
-	int rc = file_read(path, 1 << 20, &text, &size, err);
+	int rc = file_read_text(path, 1 << 20, &text, &size, err);
 
 	if (rc != 0)
 		return rc;
