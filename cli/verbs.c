@@ -26,6 +26,7 @@ static const struct verb table[] = {
 	{ "tokenize", "skippipe-model", true, "convert text to tokens" },
 	{ "verify", "skippipe-verify", false, "replay a recorded run and compare the weights" },
 	{ "keygen", "skippipe-key", true, "create a key pair" },
+	{ "public", "skippipe-key", true, "print the public key of a key pair" },
 	{ "admit", "skippipe-key", true, "admit a key to a cluster" },
 	{ "expel", "skippipe-key", true, "remove a key from a cluster" },
 };

@@ -200,6 +200,8 @@ full keygen "$dir/another.key"
 
 # ---- the controller's files and address
 expect 1 'nokey' "$sk" controller --run-dir "$dir/r" --key "$dir/nokey" --admitted "$dir/admitted"
+ln -s controller.key "$dir/link.key"
+expect 1 'link.key: a link; give the key file' "$sk" controller --run-dir "$dir/r" --key "$dir/link.key" --admitted "$dir/admitted"
 chmod 644 "$dir/stranger.key"
 expect 1 'stranger.key.*0600|stranger.key.*600' "$sk" controller --run-dir "$dir/r" \
 	--key "$dir/stranger.key" --admitted "$dir/admitted"
@@ -222,6 +224,12 @@ expect 1 'in use' "${controller[@]}" --run-dir "$dir/second" --listen "$address"
 echo mine >"$dir/letter"
 expect 1 'letter: a file that is not a socket' "${controller[@]}" --run-dir "$dir/second" --listen "ipc://$dir/letter"
 [ "$(cat "$dir/letter")" = mine ] || die "--listen ipc://FILE removed the file"
+
+# ---- every verb that a help names is one
+[ "$("$sk" public "$dir/agent.key")" = "$(cat "$dir/agent.pub")" ] || die "public prints another key"
+for verb in $("$sk" help keygen | sed -n 's/.*skippipe \([a-z]*\) .*/\1/p'); do
+	"$sk" help "$verb" >/dev/null || die "$verb is no verb"
+done
 
 # ---- keys: an agent that is not admitted reports it and tries again, because it may be admitted later
 timeout 4 "$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" \

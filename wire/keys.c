@@ -151,7 +151,8 @@ static int read_secret_file(const char *path, char text[KEY_FILE_MOST], struct e
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+		return error_set(err, -errno, "%s: %s", path,
+			errno == ELOOP ? "a link; give the key file itself" : strerror(errno));
 	int rc = 0;
 	if (fstat(fd, &st) < 0)
 		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -12,12 +12,13 @@ enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
 static const char help[] =
 	"usage: skippipe keygen FILE\n"
+	"       skippipe public FILE\n"
 	"       skippipe admit LIST KEY --role agent|controller|console|watcher --name NAME\n"
 	"       skippipe expel LIST NAME|KEY\n"
 	"\n"
 	"keygen  makes a key pair. Writes the secret to FILE (mode 0600, never overwritten) and\n"
 	"        prints the public key, 64 hex digits. For an existing FILE, use `public`.\n"
-	"public  FILE: prints the public key of an existing key pair.\n"
+	"public  prints the public key of the key pair in FILE.\n"
 	"admit   adds a public KEY to LIST with a role and a name, so that its owner may join.\n"
 	"        Creates LIST if it does not exist. Running programs notice within a second.\n"
 	"expel   removes a name or key from LIST. Its sessions end at once, and it may no longer\n"
