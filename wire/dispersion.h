@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* A train with fewer packets gives no result. */
-#define DISPERSION_LEAST 32
+#define DISPERSION_LEAST 16
 
 /* Returns bytes per second for packets of this size that arrived at these times, ascending. Lost
  * packets are not among them. 0: too few packets. */

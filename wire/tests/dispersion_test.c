@@ -75,6 +75,7 @@ TEST(a_short_queue_does_not_matter)
 	for (int i = 0; i < 100; i++)
 		at_ns[i] = (int64_t)i * 140000;
 	assert_float_equal(dispersion_rate(at_ns, 100, BYTES), 1e7, 1);
+	assert_float_equal(dispersion_rate(at_ns, 18, BYTES), 1e7, 1); /* 200 ms at 1 Mbit/s */
 }
 
 TEST(a_sender_that_pauses_is_not_a_slow_link)
