@@ -6,8 +6,9 @@
  *     CONNECTING  dialed, no session yet
  *     PROBING     until the round trip is known
  *     TRAINS      trains of packets measure the bandwidth (trains.c)
- *     FILLING     if no train gets through: bulk data, as urgent as activations, fills the link
- *                 until the acknowledged rate stops rising or the time is over
+ *     FILLING     if no train is answered: bulk data, as urgent as activations, fills the link
+ *                 until the acknowledged rate stops rising, the time is over, or a train is
+ *                 answered late
  *
  * The post measures that rate and the round trips (wire/delivery/flow.h). An unused link is probed
  * from time to time. An order for MSG_NOBODY probes all links as fast as answers arrive.
@@ -38,7 +39,7 @@ enum {
 	PIECE_BYTES = 64 << 10,
 	/* Limit of unacknowledged bulk data until the first acknowledgement, and its least value
 	 * afterwards, bytes. */
-	FIRST_BYTES = 128 << 10,
+	FIRST_BYTES = 64 << 10,
 	WINDOW_BYTES = 512 << 10,
 	LEAST_LOOK_US = 60000,
 	/* Least time for bulk data, to which four round trips are added. */
@@ -205,7 +206,12 @@ static void fill_link(struct agent *a, struct post_peer_info *info, int64_t now_
 {
 	struct measure *w = a->modules.measure;
 	bool unanswered = info->stalled_us && info->stalled_us <= w->filling_us;
+	double late = trains_rate(a);
 
+	if (late > 0) {
+		answer_order(a, info, late, now_us, "");
+		return;
+	}
 	if (unanswered && now_us >= w->filling_us + LARGE_US) {
 		tell_only_small(a, now_us);
 		return;

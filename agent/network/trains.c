@@ -1,10 +1,10 @@
 /* trains.c - sends trains of packets (wire/train.h) to measure a link, and times those of others.
  * A train measures a bandwidth with much less data than a full link would need.
  *
- * A pass consists of two trains. The pause before and between them is random, because many nodes
- * begin at the same time. The receiver reports the rate of each train. If both rates agree, the
- * measurement ends; otherwise another pass with longer trains follows. A train ends with its last
- * packet, or when no packet has arrived for QUIET_US.
+ * A pass consists of one or two trains. The pause before and between them is random, because many
+ * nodes begin at the same time. The receiver reports the rate of each train. If the last two rates
+ * agree, the measurement ends; otherwise another pass follows. Its trains are longer, unless the
+ * link is slow. A train ends with its last packet, or when no packet has arrived for QUIET_US.
  */
 #include "agent/network/trains.h"
 
@@ -17,20 +17,28 @@
 #include "wire/dispersion.h"
 #include "wire/train.h"
 
-/* At 1 MB/s a packet arrives every 1.4 ms and the longest train takes 0.36 s. QUIET_US is then some
- * seventy packets, and OVERDUE_US plus QUIET_US is longer than a train. On a slower link the answer
- * is late, and measure.c fills the link instead. */
+/* At 1 MB/s a packet arrives every 1.4 ms, so QUIET_US is some seventy packets, and the longest
+ * train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a short train takes 0.55 s, and its answer may wait
+ * as long behind a short train of the other direction. OVERDUE_US plus QUIET_US is longer than
+ * both. On a much slower link the answer is late, and ends the filling that measure.c has begun
+ * (trains_rate). */
 enum {
-	FIRST_PACKETS = 128,
-	PACKETS = 256,
-	/* Pause between trains: 1 to 2 times this; before the first train: 0 to 1 times this. */
+	/* Pause between trains: 1 to 2 times this; before a pass: 0 to 1 times this. */
 	PAUSE_US = 40000,
 	QUIET_US = 100000,
-	OVERDUE_US = 400000, /* time limit of an answer, beyond the round trip and QUIET_US */
-	UNREACHED_MOST = 3,  /* after this many unreached peers in a row no trains are sent */
-	TRAINS_PASS = 2,
+	OVERDUE_US = 1500000, /* time limit of an answer, beyond the round trip and QUIET_US */
+	UNREACHED_MOST = 3,   /* after this many unreached peers in a row no trains are sent */
+	TRAINS_PASS = 2,      /* most trains of a pass */
 	TRAINS_MOST = 12
 };
+
+/* The passes, in this order; the last one is repeated. A long train would fill the queue of a slow
+ * link for seconds, and delay everything else that passes the link. Therefore the first train is
+ * short, and while the rate is below `slow`, the first pass is repeated. */
+static const struct pass {
+	uint32_t n, packets; /* number of trains, and of the packets of each train */
+} passes[] = { { 1, 48 }, { TRAINS_PASS, 128 }, { TRAINS_PASS, 256 } };
+static const double slow = 1e6; /* bytes per second */
 
 /* A train that another node has announced. */
 struct train_awaited {
@@ -48,7 +56,7 @@ struct trains {
 	uint32_t unreached;   /* number of peers in a row that received no train */
 	/* The fields below belong to the measurement of one peer. */
 	uint16_t to;
-	uint32_t packets; /* number of packets of each train in this pass */
+	const struct pass *pass;
 	/* (n_sent) tokens of the trains of this pass */
 	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES];
 	uint32_t n_sent, n_answered;
@@ -100,25 +108,40 @@ static int64_t draw_us(struct agent *a, int64_t most_us)
 	return (int64_t)(rng_uniform(&a->rng) * (double)most_us);
 }
 
-static void begin_pass(struct agent *a, uint32_t packets, int64_t now_us)
+static void begin_pass(struct agent *a, const struct pass *pass, int64_t now_us)
 {
 	struct trains *t = a->modules.trains;
 
-	t->packets = packets;
+	t->pass = pass;
 	t->n_sent = t->n_answered = 0;
 	t->next_us = now_us + draw_us(a, PAUSE_US);
+}
+
+/* Returns true if the short train has shown that longer ones are needed. Its own rate does not
+ * count, because it is wrong where delays vary. */
+static bool is_too_short(const struct trains *t, double rate)
+{
+	return t->pass == passes && rate >= slow;
+}
+
+static void begin_next_pass(struct agent *a, double rate, int64_t now_us)
+{
+	struct trains *t = a->modules.trains;
+	const struct pass *last = &passes[sizeof(passes) / sizeof(passes[0]) - 1];
+
+	if (is_too_short(t, rate))
+		t->n_rates = 0;
+	begin_pass(a, rate < slow ? passes : t->pass < last ? t->pass + 1 : last, now_us);
 }
 
 bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 {
 	struct trains *t = a->modules.trains;
 
-	if (!t->socket || t->unreached >= UNREACHED_MOST)
-		return false;
 	t->to = to;
 	t->n_rates = 0;
-	begin_pass(a, FIRST_PACKETS, now_us);
-	return true;
+	begin_pass(a, passes, now_us);
+	return t->socket && t->unreached < UNREACHED_MOST;
 }
 
 /* Announces a train in an encrypted message, then sends it. The receiver knows it by its token. */
@@ -138,7 +161,7 @@ static void send_train(struct agent *a, int64_t now_us)
 	if (size > 0)
 		post_send(a->tensors, p->dial, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
-	train_send(t->socket, p->address, m.u.train.token, t->packets);
+	train_send(t->socket, p->address, m.u.train.token, t->pass->packets);
 }
 
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us)
@@ -147,13 +170,13 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 	struct post_peer_info info = { .rto_us = 0 };
 	bool settled;
 
-	if ((t->n_answered < t->n_sent || t->n_sent < TRAINS_PASS) && !(last && t->n_rates > 0)) {
+	if ((t->n_answered < t->n_sent || t->n_sent < t->pass->n) && !(last && t->n_rates > 0)) {
 		if (now_us < t->next_us)
 			return TRAINS_UNDER_WAY;
-		if (t->n_sent < TRAINS_PASS) {
+		if (t->n_sent < t->pass->n) {
 			send_train(a, now_us);
 			post_peer(a->tensors, a->peers[t->to].dial, &info);
-			t->next_us = now_us + (t->n_sent < TRAINS_PASS
+			t->next_us = now_us + (t->n_sent < t->pass->n
 						       ? PAUSE_US + draw_us(a, PAUSE_US)
 						       : info.rto_us + QUIET_US + OVERDUE_US);
 			return TRAINS_UNDER_WAY;
@@ -164,11 +187,18 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 		t->unreached++;
 		return TRAINS_UNANSWERED;
 	}
-	t->unreached = 0;
-	if (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST)
+	if (!is_too_short(t, *rate) &&
+	    (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST))
 		return TRAINS_ANSWERED;
-	begin_pass(a, PACKETS, now_us);
+	begin_next_pass(a, *rate, now_us);
 	return TRAINS_UNDER_WAY;
+}
+
+double trains_rate(const struct agent *a)
+{
+	bool settled;
+
+	return dispersion_settle(a->modules.trains->rates, a->modules.trains->n_rates, &settled);
 }
 
 void trains_answered(struct agent *a, const struct msg_train_heard *m)
@@ -181,8 +211,10 @@ void trains_answered(struct agent *a, const struct msg_train_heard *m)
 		/* The token is cleared, because each train gets one answer. */
 		memset(t->tokens[i], 0, TRAIN_TOKEN_BYTES);
 		t->n_answered++;
-		if (m->bytes_per_s > 0 && m->bytes_per_s < 1e12f && t->n_rates < TRAINS_MOST)
+		if (m->bytes_per_s > 0 && m->bytes_per_s < 1e12f && t->n_rates < TRAINS_MOST) {
 			t->rates[t->n_rates++] = (double)m->bytes_per_s;
+			t->unreached = 0;
+		}
 		return;
 	}
 }

@@ -27,6 +27,9 @@ bool trains_begin(struct agent *a, uint16_t to, int64_t now_us);
 /* Continues the measurement. rate: the result in bytes per second. last: accepts the results so
  * far, if there are any. */
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us);
+/* Returns the rate of the answers so far, bytes per second; 0: none. The first answer may follow
+ * after TRAINS_UNANSWERED, because it is late on a very slow link. */
+double trains_rate(const struct agent *a);
 /* Handle another node's announcement of a train, and its answer to one of this node. */
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer,
 		      int64_t now_us);

@@ -29,12 +29,13 @@
 enum {
 	LATENCIES_US = 1800000,      /* time for all probes of latencies */
 	LATENCIES_MORE_US = 1500000, /* time to wait for the answers afterwards */
-	ROUNDS_US = 21500000,        /* time for all rounds in a cluster of up to SMALL nodes */
+	ROUNDS_US = 24000000,        /* time for all rounds in a cluster of up to SMALL nodes */
 	ROUNDS_MANY_US = 52000000,   /* time for all rounds in a larger cluster */
 	SMALL = 32,
-	ROUND_LEAST_MS = 150,
-	/* round trips until the rate of bulk data has risen and shows; packet trains take two */
-	ROUND_TRIPS = 8,
+	ROUND_LEAST_MS = 200,
+	/* Round trips of the first train, and until the rate of bulk data has risen and shows. If
+	 * trains are answered, three suffice. */
+	ROUND_TRIPS = 9,
 	/* Time for an answer, besides the round's own time. It includes connecting. */
 	GRACE_US = 5000000,
 	LOG_EVERY_US = 5000000,

@@ -1,0 +1,335 @@
+/* measure_test.c - how a link is measured, in virtual time. The test plays the other node and a
+ * link whose queue holds everything, below measure.c and trains.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tests/test.h"
+
+#define links_dial      played_dial
+#define links_redial    played_redial
+#define link_times_tell played_times_tell
+#define post_peer       played_peer
+#define post_probe      played_probe
+#define post_send       played_send
+#define tell_controller played_tell
+#define train_fd        played_train_fd
+#define train_expect    played_expect
+#define train_forget    played_forget
+#define train_free      played_free
+#define train_hear      played_hear
+#define train_heard     played_heard
+#define train_open      played_open
+#define train_send      played_train_send
+#define train_token     played_token
+#include "agent/state.h"
+#include "wire/train.h"
+
+enum {
+	MS = 1000,
+	SECOND = 1000000,
+	PACKET = 1428, /* bytes of a packet of a train on the link */
+	TRAINS = 64,
+	PIECES = 64,
+	LATENCY_US = 10 * MS
+};
+
+static struct {
+	/* The link. */
+	double bytes_per_s;
+	int64_t answer_us;   /* how long an answer waits for the other direction */
+	bool passes_trains;
+	double short_factor; /* a short train shows the rate times this */
+	/* The present, and the past. */
+	int64_t now_us, free_us; /* the time, and when the queue is empty again */
+	int64_t longest_us;      /* longest time that the queue held */
+	struct msg_train_heard answers[TRAINS];
+	int64_t answers_us[TRAINS];
+	uint32_t packets[TRAINS], n_trains, n_answered;
+	int64_t sent_us[PIECES], acked_us[PIECES]; /* of bulk data */
+	uint32_t n_pieces;
+	size_t piece_bytes;
+	struct msg_measured result; /* id 0: none yet */
+} wire;
+
+static void enqueue(size_t bytes)
+{
+	wire.free_us = wire.free_us > wire.now_us ? wire.free_us : wire.now_us;
+	wire.free_us += (int64_t)(1e6 * (double)bytes / wire.bytes_per_s);
+	if (wire.free_us - wire.now_us > wire.longest_us)
+		wire.longest_us = wire.free_us - wire.now_us;
+}
+
+int played_train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
+		      uint32_t packets)
+{
+	uint32_t i = wire.n_trains++;
+	struct msg_train_heard *m = &wire.answers[i];
+
+	(void)t;
+	(void)address;
+	assert_true(i < TRAINS);
+	wire.packets[i] = packets;
+	*m = (struct msg_train_heard){ .from = 1 };
+	memcpy(m->token, token, TRAIN_TOKEN_BYTES);
+	wire.answers_us[i] = wire.now_us + 2 * LATENCY_US + 100 * MS;
+	if (!wire.passes_trains)
+		return (int)packets;
+	enqueue((size_t)packets * PACKET);
+	m->packets = packets;
+	m->bytes_per_s = (float)(wire.bytes_per_s * (packets < 100 ? wire.short_factor : 1));
+	wire.answers_us[i] = wire.free_us + 2 * LATENCY_US + wire.answer_us;
+	return (int)packets;
+}
+
+int played_send(struct post *p, post_peer_id id, const struct post_part *parts, size_t n,
+		enum post_flags flags, int64_t now_us)
+{
+	(void)p;
+	(void)id;
+	if (flags == POST_CONTROL)
+		return 0;
+	assert_true(n == 2 && wire.n_pieces < PIECES);
+	wire.piece_bytes = parts[1].size;
+	enqueue(wire.piece_bytes);
+	wire.sent_us[wire.n_pieces] = now_us;
+	wire.acked_us[wire.n_pieces++] = wire.free_us + 2 * LATENCY_US;
+	return 0;
+}
+
+int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
+{
+	int64_t last_us = 0; /* the last acknowledgement */
+
+	(void)p;
+	(void)id;
+	*out = (struct post_peer_info){ .up = true,
+					.least_round_trip_us = 2 * LATENCY_US,
+					.round_trip_us = 2 * LATENCY_US,
+					.rto_us = 3 * LATENCY_US };
+	for (uint32_t i = 0; i < wire.n_pieces; i++) {
+		if (wire.acked_us[i] <= wire.now_us) {
+			last_us = wire.acked_us[i];
+			out->delivery_bytes_per_s = (uint64_t)wire.bytes_per_s;
+			continue;
+		}
+		out->retained_bytes += wire.piece_bytes;
+		if (!out->stalled_us)
+			out->stalled_us = last_us > wire.sent_us[i] ? last_us : wire.sent_us[i];
+	}
+	return 0;
+}
+
+int played_probe(struct post *p, post_peer_id id, bool large, int64_t now_us)
+{
+	(void)p;
+	(void)id;
+	(void)large;
+	(void)now_us;
+	return 0;
+}
+
+bool played_dial(struct agent *a, uint16_t node)
+{
+	return a->peers[node].dial != 0;
+}
+
+void played_redial(struct agent *a, uint16_t node)
+{
+	a->peers[node].dial++;
+}
+
+void played_times_tell(struct agent *a, int64_t now_us)
+{
+	(void)a;
+	(void)now_us;
+}
+
+void played_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
+{
+	(void)a;
+	(void)flags;
+	(void)now_us;
+	assert_int_equal(m->type, MSG_MEASURED);
+	wire.result = m->u.measured;
+}
+
+int played_open(struct train **out, const char *address, struct error *err)
+{
+	(void)address;
+	(void)err;
+	*out = (struct train *)&wire;
+	return 0;
+}
+
+void played_token(uint8_t token[TRAIN_TOKEN_BYTES])
+{
+	memset(token, 1 + (int)wire.n_trains, TRAIN_TOKEN_BYTES);
+}
+
+int played_train_fd(const struct train *t)
+{
+	(void)t;
+	return -1;
+}
+
+void played_free(struct train *t)
+{
+	(void)t;
+}
+
+void played_hear(struct train *t)
+{
+	(void)t;
+}
+
+void played_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+{
+	(void)t;
+	(void)token;
+}
+
+bool played_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES], struct train_heard *out)
+{
+	(void)t;
+	(void)token;
+	(void)out;
+	return false;
+}
+
+void played_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+{
+	(void)t;
+	(void)token;
+}
+
+#include "agent/network/measure.c"
+#include "agent/network/trains.c"
+
+static struct agent *begin(double bytes_per_s)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+
+	assert_non_null(a);
+	a->peers = calloc(2, sizeof(*a->peers));
+	assert_non_null(a->peers);
+	a->run.n_nodes = 2;
+	a->peers[1].known = true;
+	a->peers[1].dial = 1;
+	rng_init(&a->rng, 1);
+	a->modules.measure = measure_new();
+	a->modules.trains = trains_new();
+	memset(&wire, 0, sizeof(wire));
+	wire.bytes_per_s = bytes_per_s;
+	wire.passes_trains = true;
+	wire.short_factor = 1;
+	wire.now_us = SECOND;
+	return a;
+}
+
+static void end(struct agent *a)
+{
+	measure_free(a->modules.measure);
+	trains_free(a->modules.trains);
+	free(a->peers);
+	free(a);
+}
+
+/* Measures the link. most_ms: as in the controller's order. */
+static void measure_it(struct agent *a, uint32_t most_ms)
+{
+	wire.result.id = 0;
+	measure_begin(a, &(struct msg_measure){ .id = 1, .to = 1, .most_ms = most_ms },
+		      wire.now_us);
+	while (wire.result.id == 0) {
+		wire.now_us += 2 * MS;
+		/* Answers arrive in order. */
+		while (wire.n_answered < wire.n_trains &&
+		       wire.answers_us[wire.n_answered] <= wire.now_us)
+			trains_answered(a, &wire.answers[wire.n_answered++]);
+		measure_turn(a, wire.now_us);
+	}
+	assert_string_equal(wire.result.text, "");
+	assert_true(wire.result.reached);
+}
+
+static void assert_rate(double bytes_per_s)
+{
+	double ratio = (double)wire.result.bandwidth_bytes_per_s / bytes_per_s;
+
+	assert_true(ratio > 0.99 && ratio < 1.01);
+}
+
+/* 1 Mbit/s. An answer may wait as long as a short train of the other direction takes. */
+TEST(a_slow_link_gets_only_short_trains)
+{
+	static const uint32_t most_ms[] = { 150, 5000 };
+
+	for (int i = 0; i < 4; i++) {
+		struct agent *a = begin(125000);
+
+		wire.answer_us = i % 2 * 550 * MS;
+		measure_it(a, most_ms[i / 2]);
+		assert_rate(125000);
+		assert_true(wire.longest_us < 600 * MS);
+		assert_int_equal(wire.n_trains, i / 2 ? 2 : 1);
+		assert_int_equal(wire.n_pieces, 0);
+		end(a);
+	}
+}
+
+/* The train takes 2.3 s, so that the link is being filled when the answer arrives. */
+TEST(a_late_answer_ends_the_filling)
+{
+	struct agent *a = begin(30000);
+
+	measure_it(a, 150);
+	assert_rate(30000);
+	assert_int_equal(wire.n_trains, 1);
+	assert_int_equal(wire.n_pieces, 1);
+	assert_int_equal(wire.piece_bytes, 64 << 10);
+	/* Nodes that answer late are no reason to send no trains. */
+	for (int i = 0; i < UNREACHED_MOST; i++) {
+		wire.now_us += 10 * SECOND;
+		measure_it(a, 150);
+	}
+	assert_int_equal(wire.n_trains, 1 + UNREACHED_MOST);
+	end(a);
+}
+
+/* The short train of a fast link shows three times its rate, because delays vary. If the time is
+ * over early, the first long train suffices. */
+TEST(a_fast_link_is_measured_by_long_trains)
+{
+	static const uint32_t most_ms[] = { 5000, 10 };
+
+	for (int i = 0; i < 2; i++) {
+		struct agent *a = begin(2e7);
+
+		wire.short_factor = 3;
+		measure_it(a, most_ms[i]);
+		assert_rate(2e7);
+		assert_true(wire.n_trains == 3 || i == 1);
+		assert_int_equal(wire.packets[0], 48);
+		assert_int_equal(wire.packets[1], 128);
+		assert_int_equal(wire.packets[2], wire.n_trains > 2 ? 128 : 0);
+		assert_int_equal(wire.n_pieces, 0);
+		end(a);
+	}
+}
+
+TEST(a_link_that_passes_no_trains_is_filled)
+{
+	struct agent *a = begin(5e6);
+
+	wire.passes_trains = false;
+	for (int i = 0; i <= UNREACHED_MOST; i++) {
+		wire.n_pieces = 0;
+		wire.now_us += 10 * SECOND;
+		measure_it(a, 150);
+		assert_rate(5e6);
+		assert_true(wire.n_pieces > 1);
+	}
+	assert_int_equal(wire.n_trains, UNREACHED_MOST);
+	end(a);
+}
