@@ -70,14 +70,15 @@ expect 1 'lower.json: normalizer: "Lowercase"' "$model" tokenize --tokenizer "$d
 mkdir "$dir/empty"
 : >"$dir/empty/tokenizer.json"
 expect 1 'empty/tokenizer.json: the file is empty' "$model" tokenize --tokenizer "$dir/empty" --out "$dir/d.bin" --corpus "$dir/low.txt"
-{ printf '\xef\xbb\xbf'; cat "$dir/tokenizer.json"; } >"$dir/mark.json"
-expect 1 'mark.json: begins with a byte order mark' "$model" tokenize --tokenizer "$dir/mark.json" --out "$dir/d.bin" --corpus "$dir/low.txt"
 tail -c 200 "$dir/tokenizer.json" >"$dir/tail.json"
 expect 1 'tail.json: not JSON' "$model" tokenize --tokenizer "$dir/tail.json" --out "$dir/d.bin" --corpus "$dir/low.txt"
 head -c 200 "$dir/tokenizer.json" >"$dir/head.json"
 expect 1 'head.json: line 3: premature end' "$model" tokenize --tokenizer "$dir/head.json" --out "$dir/d.bin" --corpus "$dir/low.txt"
-{ printf ' \n'; cat "$dir/tokenizer.json"; } >"$dir/blank.json"
-ok '5 tokens' "$model" tokenize --tokenizer "$dir/blank.json" --out "$dir/low.bin" --corpus "$dir/low.txt"
+# White space and a byte order mark, as some editors write them, are ignored.
+for before in ' \n' '\xef\xbb\xbf'; do
+	{ printf "$before"; cat "$dir/tokenizer.json"; } >"$dir/blank.json"
+	ok '5 tokens' "$model" tokenize --tokenizer "$dir/blank.json" --out "$dir/low.bin" --corpus "$dir/low.txt"
+done
 # Ids above 65535 need 32 bits.
 sed 's/"w": 2/"w": 70000/' "$dir/tokenizer.json" >"$dir/wide.json"
 ok '5 tokens' "$model" tokenize --tokenizer "$dir/wide.json" --out "$dir/wide.bin" --corpus "$dir/low.txt"

@@ -33,7 +33,8 @@ train() {
 losses() { grep '"event":"iteration"' "$1" | field loss | tail -n "$2"; }
 shape="--set n_stages=6 --set n_layers=6 --set dim=16 --set ffn_dim=32 --set n_heads=2 --set n_kv_heads=2 --set sequence=16"
 train $shape --plan "$plan" --plan "$dir/plan.2.json" --iterations 4 --out "$dir/whole" >"$dir/turns"
-train $shape --plan "$plan" --iterations 1 --out "$dir/a" >"$dir/1"
+{ printf '\357\273\277' && cat "$plan"; } >"$dir/marked.json" # with a byte order mark, as some editors write it
+train $shape --plan "$dir/marked.json" --iterations 1 --out "$dir/a" >"$dir/1"
 train --from "$dir/a" --plan "$dir/plan.2.json" --iterations 2 --out "$dir/b" >"$dir/2"
 train --from "$dir/a" --plan "$plan" --plan "$dir/plan.2.json" --iterations 4 --out "$dir/c" >"$dir/234"
 losses "$dir/2" 1 >"$dir/second"

@@ -11,15 +11,14 @@
 int json_file_read(json_t **out, const char *path, size_t most, struct error *err)
 {
 	char *text;
-	size_t size, mark;
+	size_t size;
 	json_error_t at;
 	json_t *root;
-	int rc = file_read(path, most, &text, &size, err);
+	int rc = file_read_text(path, most, &text, &size, err);
 
 	if (rc)
 		return rc;
-	mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-	root = json_loadb(text + mark, size - mark, JSON_REJECT_DUPLICATES, &at);
+	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
 	free(text);
 	if (!root)
 		return error_set(err, -EINVAL, "%s: line %d: %s", path, at.line, at.text);

@@ -409,7 +409,7 @@ static int load_file(const char *path, struct options *o, struct error *err)
 {
 	char *text;
 	size_t size;
-	int rc = file_read(path, MODEL_FILE_MOST, &text, &size, err);
+	int rc = file_read_text(path, MODEL_FILE_MOST, &text, &size, err);
 
 	if (rc)
 		return rc;

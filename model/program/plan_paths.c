@@ -235,7 +235,7 @@ int planned_paths_read(struct planned_paths *p, char *const *files, uint32_t n, 
 		size_t size;
 
 		r.file = files[k];
-		rc = file_read(r.file, PLAN_MOST, &text, &size, err);
+		rc = file_read_text(r.file, PLAN_MOST, &text, &size, err);
 		if (rc)
 			break;
 		root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);

@@ -66,11 +66,6 @@ static int check_kind(const char *path, const char *data, size_t size, struct er
 {
 	if (size == 0)
 		return error_set(err, -EINVAL, "%s: the file is empty", path);
-	if (size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
-		return error_set(err, -EINVAL,
-				 "%s: begins with a byte order mark, which JSON does not have: "
-				 "remove these 3 bytes",
-				 path);
 	if (!is_json(data, size) && file_ends_in(path, ".json"))
 		return error_set(err, -EINVAL, "%s: not JSON: expected { at its beginning", path);
 	return 0;
@@ -81,7 +76,7 @@ static int copy_file(const char *from, const char *to, const char *name, struct 
 {
 	char path[PATH], *data;
 	size_t size;
-	int rc = file_read(from, MODEL_MOST, &data, &size, err);
+	int rc = file_read_text(from, MODEL_MOST, &data, &size, err);
 
 	if (rc)
 		return rc;
@@ -110,7 +105,7 @@ static int open_file(struct tokenizer *t, const char *path, struct error *err)
 {
 	char *model, why[256] = "";
 	size_t size;
-	int rc = file_read(path, MODEL_MOST, &model, &size, err);
+	int rc = file_read_text(path, MODEL_MOST, &model, &size, err);
 
 	if (rc)
 		return rc;
