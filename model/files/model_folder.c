@@ -1,4 +1,5 @@
-/* model_folder.c - tells the two formats apart by the file that describes the model. */
+/* model_folder.c - finds the format of a model by the file that describes it, so that readers
+ * and writers agree about what a folder holds. */
 #include "model/files/model_folder.h"
 
 #include <errno.h>

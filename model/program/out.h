@@ -8,9 +8,9 @@
 #include "model/program/options.h"
 
 /* Makes the folder o->out if it is missing, and locks it for a model of this kind. *lock: a file
- * that the caller closes when the model is written. -EEXIST: the folder already has a model.
- * Allowed are one of this kind with o->force, and the checkpoint from which the training continues.
- * -EBUSY: another process has the lock. */
+ * that the caller closes when the model is written. -EBUSY: another process has the lock. -EEXIST:
+ * the folder already has a model that may not be replaced. A model of this kind may be replaced
+ * with o->force, or if it is the checkpoint from which the training continues. */
 int out_claim(int *lock, const struct options *o, enum model_kind kind, struct error *err);
 
 /* Refuses an output file that is an input, or a file in an input folder, by whatever name. option:

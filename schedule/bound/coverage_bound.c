@@ -55,7 +55,7 @@ struct coverage_bound {
 	int prices;  /* number of prices tried for this T */
 	int n_examined; /* number of kinds examined at the present prices */
 	double earned;
-	bool is_too_short; /* some kind cannot send all its microbatches within T */
+	bool is_too_short; /* T is too short for all microbatches of some kind */
 };
 
 static struct kind *kind_of(struct coverage_bound *e, int node, int n)
