@@ -74,12 +74,8 @@ static int check_room(const struct options *o, enum model_kind kind, struct erro
 
 int out_claim(int *lock, const struct options *o, enum model_kind kind, struct error *err)
 {
-	char inside[4096];
-	int rc = file_make_folder(o->out, err);
+	int rc = file_make_writable_folder(o->out, err);
 
-	snprintf(inside, sizeof(inside), "%s/.", o->out);
-	if (!rc && access(inside, W_OK | X_OK) != 0)
-		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
 	if (!rc)
 		rc = lock_folder(lock, o->out, err);
 	return rc ? rc : check_room(o, kind, err);
