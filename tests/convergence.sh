@@ -14,6 +14,7 @@
 #   begin33, whole33       the same, but not in the first 15% of the iterations, or in the first and the last 15%
 #   swapped33, first-skipped, any-order, unequal    whole33 with exchanges, or with a broken rule
 #   speed, robust          the recipes
+#   speed15, robust40      the same, but the first phase lasts for 15 or 40% of the iterations (any number)
 #   full-planned, third-planned, speed-planned, robust-planned    size deep: the paths of plans for shipped20.json
 # FORMATS lists formats as WIRE/SUM-WIRE. Runs of one seed share the data. The curve is in
 # FOLDER/SIZE-RUN-WIRE-SUM-SEED.jsonl, the checkpoint beside it, and what is there is not trained again. The script prints
@@ -80,6 +81,9 @@ rules() { # rules RUN: prints the options for its layers and paths
 	any-order) echo "$layers $skip --whole-last $fifteen --break order" ;;
 	unequal) echo "$layers $skip --whole-last $fifteen --break exposure" ;;
 	speed | robust) echo "$layers --recipe $1" ;;
+	speed[0-9]*) echo "$layers --always $always --stack --skip-schedule $((stages - 2))@0,0@${1#speed}%" ;;
+	robust[0-9]*) echo "$layers --always $always --stack" \
+		"--skip-schedule $((stages - 2))@0,30%:$(((stages - 1) / 2))@${1#robust}%" ;;
 	full-planned) echo "$layers $(plan "full-$n" --always 5 --skip-schedule 0@0)" ;;
 	third-planned) echo "$layers $(plan "third-$n" --always 5 --skip-schedule 2@0)" ;;
 	*-planned) echo "$layers --stack $(plan "$1-$n" --recipe "${1%-planned}")" ;;
