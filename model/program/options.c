@@ -422,8 +422,12 @@ static int load_model(struct options *o, struct error *err)
 {
 	enum model_kind kind;
 	struct checkpoint c;
-	int rc = model_preset(o->preset ? o->preset : "tiny", &o->config, &o->recipe, err);
+	int rc;
 
+	if ((o->preset != NULL) + (o->model_file != NULL) + (o->from != NULL) > 1)
+		return error_set(err, -EINVAL,
+				 "--preset, --model, --from: each gives a model, choose one");
+	rc = model_preset(o->preset ? o->preset : "tiny", &o->config, &o->recipe, err);
 	if (!rc && o->model_file)
 		rc = load_file(o->model_file, o, err);
 	if (!rc && o->from) {
