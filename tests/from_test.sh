@@ -25,6 +25,10 @@ rm "$dir"/ours/checkpoints/00000000/stage-*
 "$sk" verify "$dir/ours" --to 1 >/dev/null || die "verify does not read the folder again"
 "$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --out "$dir/later" >/dev/null ||
 	die "train --from"
+for seed in "" "--seed 2"; do
+	"$sk" train --from "$dir/start" $seed --corpus "$dir/text" --iterations 4 --microbatches 1 --format jsonl | grep -o '"loss":[0-9.]*'
+done >"$dir/losses"
+[ "$(wc -l <"$dir/losses")" = "$(sort -u "$dir/losses" | wc -l)" ] || die "train --from ignores --seed"
 expect 1 "later has changed since the run began: stage 0" "$sk" verify "$dir/ours" --weights "$dir/later"
 
 # ---- a corpus that lies on the controller's machine only ----

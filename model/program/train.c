@@ -200,9 +200,6 @@ static int load_checkpoint(struct session *s, struct error *err)
 	if (!s->o.from)
 		return 0;
 	rc = checkpoint_read(s->o.from, &c, err);
-	if (!rc && options_given(&s->o, "seed") && s->o.seed != c.seed && c.iteration > 0)
-		rc = error_set(err, -EINVAL, "--seed %" PRIu64 ": %s was begun with seed %" PRIu64,
-			       s->o.seed, s->o.from, c.seed);
 	for (uint32_t i = 0; i < s->o.config.n_stages && !rc; i++)
 		rc = checkpoint_read_stage(s->o.from, trainer_stages(s->trainer)[i], err);
 	if (rc)
