@@ -205,9 +205,11 @@ int resume_begin(struct controller *c, struct error *err)
 	if (!changes_options(&c->run.options))
 		return 0;
 	note(&c->run, NOTE_EVENT, -1, 0,
-	     "options changed: iterations %llu, validations every %u, of %u, checkpoints every %u",
+	     "options changed: iterations %llu, validations every %u, of %u, checkpoints every %u, "
+	     "at most %u bad steps skipped",
 	     (unsigned long long)c->run.options.iterations, c->run.options.eval_every,
-	     c->run.options.eval_batches, c->run.options.checkpoint_every);
+	     c->run.options.eval_batches, c->run.options.checkpoint_every,
+	     c->run.options.skip_bad_steps);
 	return resume_save(&c->members);
 }
 

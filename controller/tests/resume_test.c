@@ -590,6 +590,20 @@ FIXTURE_TEST(a_plans_file_is_not_needed)
 	assert_int_equal(t->c->run.epoch, 77);
 }
 
+/* The journal has every option that a resumed run may change. */
+FIXTURE_TEST(the_journal_has_the_changed_options)
+{
+	const struct journal *j = &((struct taken_over *)*state)->c->run.journal;
+	const char *changed = NULL;
+
+	for (uint32_t i = 0; i < j->n_notes; i++)
+		if (strncmp(j->notes[i].text, "options changed: ", 17) == 0)
+			changed = j->notes[i].text;
+	assert_non_null(changed);
+	assert_non_null(strstr(changed, "iterations 100, "));
+	assert_non_null(strstr(changed, ", at most 0 bad steps skipped"));
+}
+
 /* Hashes of another function cannot be compared, so the error names both functions. */
 FIXTURE_TEST(hashes_of_another_function_are_refused)
 {
