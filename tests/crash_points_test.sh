@@ -13,7 +13,7 @@
 # processes do (`lost`) or none does (`kept`).
 #
 # POINTS steps of a long list are used, spread evenly (default 6). `all` uses the first, middle and last step on every
-# file of train and export, and every step of the controller. It takes about an hour.
+# file of train and export, and every step of the controller.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model skippipe-verify
 points=${1:-6} power=${2:-by turns}
