@@ -3,7 +3,7 @@
  * The including file defines INLINE_, the storage class of a small function, and MUL, ADD,
  * SUB, DIV and SQRT of floats: each rounded to the nearest, denormals kept, none contracted with
  * the next. On the CPU these are C's operators, in a file that is compiled with -ffp-contract=off
- * (cpu/exact_body.h); on the GPU intrinsics that the compiler may not contract.
+ * (vector/exact_body.h); on the GPU intrinsics that the compiler may not contract.
  *
  * NaN is replaced by one bit pattern, because machines do not agree on its sign and payload.
  */
