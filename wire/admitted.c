@@ -216,13 +216,15 @@ static bool stamp_equal(const struct stamp *a, const struct stamp *b)
 	       a->modified.tv_nsec == b->modified.tv_nsec;
 }
 
+/* Returns true if the new list b would change nothing. A list that is written again lifts the bars
+ * of a, because an operator has looked at their cause. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 {
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct keys_entry *x = &a->entries[i], *y = &b->entries[i];
-		if (!keys_equal(&x->key, &y->key) || x->role != y->role ||
+		if (x->barred || !keys_equal(&x->key, &y->key) || x->role != y->role ||
 		    strcmp(x->name, y->name) != 0)
 			return false;
 	}

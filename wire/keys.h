@@ -96,8 +96,8 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 /* Removes an entry by its name or its 64 hex digits. -ENOENT. */
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
-/* Refuses a key in this process as if it were not on the list, until the list is changed. Nothing
- * is written. Only an operator can thus admit the key again. */
+/* Refuses a key in this process as if it were not on the list, until the list is written again,
+ * changed or not. Does not write the file, so only an operator can admit the key again. */
 void keys_list_bar(struct keys_list *list, const struct keys_public *key);
 /* Returns true if the key is on the list and barred. */
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);

@@ -246,6 +246,11 @@ TEST(a_barred_key_is_off_until_the_list_changes)
 	assert_int_equal(keys_list_admit(editor, keys_public_of(b), KEYS_AGENT, "b", NULL), 0);
 	assert_int_equal(keys_list_refresh(list, NULL), 1);
 	assert_non_null(keys_list_find(list, keys_public_of(a)));
+	/* An operator who admits the key itself again leaves the entries as they were. */
+	keys_list_bar(list, keys_public_of(a));
+	assert_int_equal(keys_list_admit(editor, keys_public_of(a), KEYS_AGENT, "a", NULL), 0);
+	assert_int_equal(keys_list_refresh(list, NULL), 1);
+	assert_non_null(keys_list_find(list, keys_public_of(a)));
 	keys_list_free(editor);
 	keys_list_free(list);
 	keys_free(a);
