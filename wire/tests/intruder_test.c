@@ -332,6 +332,29 @@ TEST(greetings_without_end)
 	pair_close(&p);
 }
 
+/* Gives a frame the number of another version. */
+static int age_frame(void *context, uint8_t *frame, size_t size)
+{
+	(void)context;
+	(void)size;
+	frame[2] = LINK_VERSION + 1;
+	return 1;
+}
+
+/* Each end takes the other for a process of another version, and the dialer reports why it is
+ * refused. */
+TEST(another_version_is_reported)
+{
+	const struct link_hook hook = {.fate = age_frame};
+	struct pair p;
+	pair_open(&p, (struct post_options){.hook = &hook}, (struct post_options){.hook = &hook});
+	PAIR_UNTIL(&p, p.b.seen.refused > 0);
+	assert_int_equal(p.b.seen.reason, LINK_VERSION_OTHER);
+	assert_true(refused(&p.a, LINK_VERSION_OTHER) > 0);
+	assert_int_equal(p.a.seen.up + p.b.seen.up, 0);
+	pair_close(&p);
+}
+
 static int plain_connect(const char *address)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET,
