@@ -236,12 +236,14 @@ static bool on_data(struct post *p, struct line *line, struct link_event *e, int
 	bool delivers = false;
 	if (peer == NULL)
 		goto release;
+	charge_peer(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
+	if (e->size == 0)
+		goto release; /* the frame is a keep-alive frame */
 	if (post_frame_parse(e->data, e->size, &f) < 0) {
 		count_malformed(p, peer);
 		goto release;
 	}
 	peer->info.heard_us = now_us;
-	charge_peer(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
 	size_t retained = peer->retained_bytes;
 	if (f.kind == POST_FRAME_CHUNK || f.kind == POST_FRAME_ACK) {
 		peer->moved_us[f.class] = clock_monotonic_us();

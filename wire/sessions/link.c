@@ -426,8 +426,6 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 		session_live(link, s, now_us);
 	if (f->counter >= SEAL_FRAMES_MOST / 2 || s->received_bytes >= SEAL_BYTES_MOST / 2)
 		handshake_want(link, now_us);
-	if (f->body_size == 0)
-		return false; /* the frame is a keep-alive frame */
 	link_queue_event(link, &(struct link_event){.kind = LINK_DATA, .session = s->id,
 		.tag = s->tag, .data = content, .size = f->body_size, .owner = bytes});
 	return true;

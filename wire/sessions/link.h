@@ -142,7 +142,7 @@ enum link_kind {
 	/* A new session began. If it replaces one of the same instance, `tag` is kept. */
 	LINK_UP = 1,
 	LINK_DOWN,   /* the session ended; its number is free */
-	LINK_DATA,   /* `data` was received and authenticated */
+	LINK_DATA,   /* `data` was received and authenticated; size 0: a keep-alive frame */
 	LINK_REFUSAL /* the listener refused the dialer, which keeps trying at longer intervals */
 };
 

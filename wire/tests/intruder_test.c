@@ -481,6 +481,28 @@ TEST(connections_without_end)
 
 /* ---- an admitted process that misbehaves ---- */
 
+/* Admits s and opens its link to a, without a post. Returns the session. */
+static uint32_t open_link(struct pair *p, struct end *s, struct link **link)
+{
+	struct link_event e;
+	uint32_t session = 0;
+	end_new(s, defaults);
+	assert_int_equal(
+		keys_list_admit(p->a.list, keys_public_of(s->id), KEYS_AGENT, "s", NULL), 0);
+	struct link_options o = {.identity = s->id, .frame_most = 1 << 20, .silence_us = 5000000,
+		.rekey_us = 5000000};
+	assert_int_equal(link_dial(link, &o, p->address, keys_public_of(p->a.id), 99, NULL), 0);
+	int64_t until = clock_monotonic_us() + 20000000;
+	while (session == 0 && clock_monotonic_us() < until) {
+		link_tick(*link, clock_monotonic_us());
+		if (link_receive(*link, clock_monotonic_us(), &e) == 0 && e.kind == LINK_UP)
+			session = e.session;
+		pair_turn(p);
+	}
+	assert_true(session != 0);
+	return session;
+}
+
 TEST(a_compromised_agent)
 {
 	struct pair p;
@@ -488,24 +510,10 @@ TEST(a_compromised_agent)
 	struct link *link;
 	struct link_event e;
 	struct rng r;
-	uint32_t session = 0;
 	rng_init(&r, 3);
 	pair_open(&p, (struct post_options){.assembling_most_bytes = 4 << 20}, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	end_new(&s, defaults);
-	assert_int_equal(
-		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
-	struct link_options o = {.identity = s.id, .frame_most = 1 << 20, .silence_us = 5000000,
-		.rekey_us = 5000000};
-	assert_int_equal(link_dial(&link, &o, p.address, keys_public_of(p.a.id), 99, NULL), 0);
-	int64_t until = clock_monotonic_us() + 20000000;
-	while (session == 0 && clock_monotonic_us() < until) {
-		link_tick(link, clock_monotonic_us());
-		if (link_receive(link, clock_monotonic_us(), &e) == 0 && e.kind == LINK_UP)
-			session = e.session;
-		pair_turn(&p);
-	}
-	assert_true(session != 0);
+	uint32_t session = open_link(&p, &s, &link);
 	long before = resident_kib();
 	for (int i = 0; i < 20000; i++) {
 		struct post_frame f = {.kind = POST_FRAME_CHUNK, .ack = rng_next(&r) % 3,
@@ -533,6 +541,35 @@ TEST(a_compromised_agent)
 	link_close(link);
 	end_free(&s);
 	pair_close(&p);
+}
+
+/* A process is barred for any frames beyond its quota: here empty ones, and ones that are no
+ * frames of a post. */
+TEST(a_flood_of_frames_without_messages)
+{
+	for (size_t size = 0; size < 2; size++) {
+		struct pair p;
+		struct end s;
+		struct link *link;
+		pair_open(&p, (struct post_options){.charge_per_s = 50}, defaults);
+		PAIR_UNTIL(&p, p.b.seen.up == 1);
+		uint32_t session = open_link(&p, &s, &link);
+		for (int i = 0; i < 2000; i++) {
+			uint8_t *content = link_buffer(size);
+			memset(content, 0, size);
+			(void)link_send(link, session, 0, content, size, clock_monotonic_us());
+			if (i % 20 == 0)
+				pair_turn(&p);
+		}
+		turn_for(&p, 200000);
+		assert_true(keys_list_barred(p.a.list, keys_public_of(s.id)));
+		assert_int_equal(p.a.seen.data, 0);
+		p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+		still_well(&p);
+		link_close(link);
+		end_free(&s);
+		pair_close(&p);
+	}
 }
 
 /* An admitted process sends far too many valid messages. It is barred, and other peers do not

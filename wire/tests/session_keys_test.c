@@ -96,7 +96,7 @@ static void turn_side(struct side *s, int64_t now_us)
 	while (link_receive(s->link, now_us, &e) == 0) {
 		s->up += e.kind == LINK_UP;
 		s->said_no += e.kind == LINK_REFUSAL;
-		s->data += e.kind == LINK_DATA;
+		s->data += e.kind == LINK_DATA && e.size > 0;
 		if (e.kind == LINK_UP)
 			s->session = e.session;
 		link_release(e.owner);
