@@ -141,6 +141,14 @@ static void take_agent_message(struct iteration *it, struct member *m, const str
 	}
 }
 
+static bool is_agent(const struct run *run, post_peer_id peer)
+{
+	struct post_peer_info info;
+
+	return post_peer(run->post, peer, &info) == 0 && info.role == KEYS_AGENT;
+}
+
+/* An agent sends heartbeats before it has a place, so they are no violation. */
 static void take_message(struct controller *c, const struct post_message *p)
 {
 	struct member *m = member_of_peer(&c->members, p->peer);
@@ -166,6 +174,8 @@ static void take_message(struct controller *c, const struct post_message *p)
 	} else if (m) {
 		m->assigned.message_sequence = msg.sequence;
 		take_agent_message(&c->iteration, m, &msg);
+	} else if (!is_agent(&c->run, p->peer)) {
+		admission_wrong(&c->members, p->peer, msg_name(msg.type));
 	}
 	msg_clear(&msg);
 }

@@ -44,8 +44,9 @@ void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 
 void admission_wrong(struct members *members, post_peer_id from, const char *what)
 {
-	const struct member *m = member_of_peer(members, from);
+	struct post_peer_info info = { .name = "" };
 
+	(void)post_peer(members->run->post, from, &info);
 	post_charge(members->run->post, from, WRONG_COST, members->run->now_us);
 	if (!rate_limit_take(&members->admission.wrong, 1, WRONG_LINES, wrong_lines_per_s,
 			     members->run->now_us)) {
@@ -53,8 +54,8 @@ void admission_wrong(struct members *members, post_peer_id from, const char *wha
 		return;
 	}
 	log_line(&members->run->log, LOG_WARN,
-		 "node %d: a message that it must not send: %s (%u more since the last such line)",
-		 m ? m->id : -1, what, members->admission.wrong.n_dropped);
+		 "key %s: a message that it must not send: %s (%u more since the last such line)",
+		 info.name, what, members->admission.wrong.n_dropped);
 	members->admission.wrong.n_dropped = 0;
 }
 

@@ -103,6 +103,22 @@ FIXTURE_TEST(a_watcher_that_floods_is_barred)
 	visitor_free(&operator);
 }
 
+/* Only agents may send a READY. */
+FIXTURE_TEST(a_watcher_that_sends_messages_of_agents_is_barred)
+{
+	struct door *d = *state;
+	struct visitor watcher;
+	struct msg ready = { .type = MSG_READY };
+
+	visitor_new(&watcher, d, KEYS_WATCHER, "watcher");
+	visitor_come_in(&watcher, NULL);
+	for (int i = 0; i < 250; i++)
+		visitor_send(&watcher, &ready, POST_RELIABLE);
+	UNTIL(&watcher, NULL, watcher.refused);
+	assert_int_equal(watcher.reason, LINK_FLOOD);
+	visitor_free(&watcher);
+}
+
 FIXTURE_TEST(the_journal_reports_a_refused_key)
 {
 	struct door *d = *state;
