@@ -140,18 +140,21 @@ void admission_turn(struct members *members)
 	post_count(members->run->post, &now);
 	for (int i = 0; i < LINK_REASON_COUNT; i++) {
 		uint64_t more = now.link.refused[i] - members->admission.refused_reported[i];
+		int size;
 
-		if (!is_reported((enum link_reason)i) || more == 0 || at >= sizeof(text))
+		if (!is_reported((enum link_reason)i) || more == 0)
 			continue;
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%llu times: %s",
-				       at ? "; " : "", (unsigned long long)more,
-				       link_reason_text((enum link_reason)i));
+		size = snprintf(text + at, sizeof(text) - at, "%s%llu times: %s", at ? "; " : "",
+				(unsigned long long)more, link_reason_text((enum link_reason)i));
+		if (at + (size_t)size >= sizeof(text)) {
+			text[at] = '\0'; /* the next line reports the remaining reasons */
+			break;
+		}
+		at += (size_t)size;
+		members->admission.refused_reported[i] = now.link.refused[i];
 	}
 	if (at == 0)
 		return;
-	memcpy(members->admission.refused_reported, now.link.refused,
-	       sizeof(members->admission.refused_reported));
 	members->admission.next_look_us = members->run->now_us + REPORT_EVERY_US;
-	note(members->run, NOTE_WARNING, -1, 0, "refused connections: %.*s", (int)sizeof(text) - 1,
-	     text);
+	note(members->run, NOTE_WARNING, -1, 0, "refused connections: %s", text);
 }
