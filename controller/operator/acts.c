@@ -16,6 +16,7 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/network/formats.h"
+#include "controller/operator/faults.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/outcome.h"
 #include "controller/operator/stream.h"
@@ -221,6 +222,8 @@ void act_arm(struct controller *c, const char *who, const struct msg_command *m,
 		outcome_set(o, -EBUSY, "%s holds the lease for another %lld s", c->operators.lease,
 			    (long long)((c->operators.lease_ends_us - c->run.now_us) / 1000000));
 	} else if (seconds <= 0) {
+		if (c->operators.lease[0])
+			faults_heal_all(c, "the lease was returned");
 		c->operators.lease[0] = '\0';
 		outcome_set(o, 0, "locked");
 	} else {

@@ -294,3 +294,23 @@ EVALUATING(an_answer_for_another_node_is_ignored)
 		assert_true(w->validated == 3.0f);
 	}
 }
+
+/* An operator who returns the lease leaves no failure behind. */
+FIXTURE_TEST(a_returned_lease_heals_the_injected_failures)
+{
+	struct world *w = *state;
+	struct msg commands[] = {
+		{ .u.command = { .verb = COMMAND_ARM, .value = 60 } },
+		{ .u.command = { .verb = COMMAND_INJECT, .fault = FAULT_SLOW_NODE, .factor = 2 } },
+		{ .u.command = { .verb = COMMAND_ARM, .value = 0 } },
+	};
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	for (int i = 0; i < 3; i++) {
+		commands[i].type = MSG_COMMAND;
+		commands[i].u.command.id = (uint64_t)i + 1;
+		commands[i].u.command.peer = -1;
+		visitor_send(&w->console, &commands[i], POST_RELIABLE);
+	}
+	WORLD_UNTIL(w, strstr(w->console.journal, "healed: the lease was returned"));
+}
