@@ -158,6 +158,7 @@ static int check_file(struct drill *d, struct error *err)
 	const json_t *format = json_object_get(d->file, "format");
 	const json_t *acts = json_object_get(d->file, "acts");
 	const json_t *run = json_object_get(d->file, "run");
+	const json_t *limits = json_object_get(d->file, "limits");
 	size_t i;
 
 	if (!json_is_object(d->file) || !json_is_string(format) ||
@@ -174,9 +175,11 @@ static int check_file(struct drill *d, struct error *err)
 					 "acts[%zu]: expected a text like \"10:kill:4\"", i);
 	if (run && !json_is_object(run))
 		return error_set(err, -EINVAL, "run: expected an object");
+	if (limits && !json_is_object(limits))
+		return error_set(err, -EINVAL, "limits: expected an object");
 	if (run && check_run(run, err) != 0)
 		return -EINVAL;
-	return check_limits(d, json_object_get(d->file, "limits"), err);
+	return check_limits(d, limits, err);
 }
 
 static int load_drill(struct drill *d, const char *path, struct error *err)

@@ -54,6 +54,8 @@ sed 's/slowest_s/slowness/' "$dir/a.json" >"$dir/c.json"
 sed 's/"recipe": "robust"/"stack": 1/' "$dir/e.json" >"$dir/g.json"
 expect 2 'run.stack: expected true or false' "$bin/skippipe" drill "$dir/g.json"
 expect 2 'limits.slowness: unknown key' "$bin/skippipe" drill "$dir/c.json"
+sed 's/"limits": .*/"limits": [60]}/' "$dir/a.json" >"$dir/h.json"
+expect 2 'limits: expected an object' "$bin/skippipe" drill "$dir/h.json"
 echo '{' >"$dir/d.json"
 expect 2 'd.json:' "$bin/skippipe" drill "$dir/d.json"
 expect 2 'usage' "$bin/skippipe" drill
