@@ -386,7 +386,6 @@ static int load_cluster(struct run *run, struct error *err)
 	const struct cluster_share share = {
 		.activations = tensor_format_activation_share(o->training.formats.wire),
 		.sums = tensor_format_sum_share(o->training.formats.sum_wire),
-		.with_bytes = true,
 	};
 	stage_set always = 1;
 	int rc = recorded          ? cluster_parse(recorded->cluster, strlen(recorded->cluster),

@@ -207,6 +207,7 @@ char *link_table_json(const struct link_table *t, const struct cluster *c)
 	if (o && links) {
 		json_object_del(o, "delay_s");
 		json_object_del(o, "bytes_s");
+		json_object_del(o, "wire");
 		json_object_set_new(links, "latency_s", matrix(t, true));
 		json_object_set_new(links, "bandwidth_bytes_per_s", matrix(t, false));
 		json_object_set(o, "links", links);

@@ -93,7 +93,6 @@ void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;
-	bool with_bytes; /* read bytes_s beside delay_s, too; links always give bytes_s */
 };
 /* Does as cluster_read does, for a file whose activations and sums travel in other formats than
  * fp32. */

@@ -27,13 +27,14 @@ static const char *const keys[] = { "format",
 				    "sync_pair_s",
 				    "weights_bytes_per_stage",
 				    "bytes_s",
+				    "wire",
 				    "always_visited",
 				    NULL };
 static const char *const node_keys[] = {
 	"id",	 "location", "forward_s", "backward_s", "loss_s",
 	"memory", "stage",   "address",   "device",	NULL
 };
-static const struct cluster_share all_bytes = { .activations = 1, .sums = 1, .with_bytes = true };
+static const struct cluster_share all_bytes = { .activations = 1, .sums = 1 };
 static const char *const link_keys[] = { "latency_s", "bandwidth_bytes_per_s", NULL };
 
 /* Reads an N x N matrix. null and negative numbers become -1: no link, or unknown. */
@@ -111,11 +112,17 @@ static void fill_bytes(const struct links *links, double bytes, struct cluster *
 		c->bytes_s[i] = links->bandwidth[i] > 0 ? bytes / links->bandwidth[i] : 0;
 }
 
-/* Reads bytes_s, which goes with delay_s. */
+/* Reads what goes with delay_s: its format and bytes_s. */
 static int read_bytes(const json_t *root, struct cluster *c, struct error *err)
 {
 	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
+	const json_t *wire = json_object_get(root, "wire");
+	enum tensor_format *format = &c->formats.wire;
 
+	if (wire && (!json_is_string(wire) ||
+		     tensor_format_parse(json_string_value(wire), format) != 0 ||
+		     !tensor_format_suits_activations(*format)))
+		return json_expected(wire, "", "wire", "fp32, bf16, q8 or q6", err);
 	if (!json_object_get(root, "bytes_s"))
 		return 0;
 	c->bytes_s = alloc_array(pairs, sizeof(*c->bytes_s));
@@ -150,10 +157,11 @@ static int read_delays(const json_t *root, const struct cluster_share *share, st
 					 "delay_s: only fp32 activations have these delays; other "
 					 "formats need links and activation_bytes");
 		rc = read_matrix(root, "", "delay_s", c->n_nodes, c->delay_s, err);
-		return rc == 0 && share->with_bytes ? read_bytes(root, c, err) : rc;
+		return rc == 0 ? read_bytes(root, c, err) : rc;
 	}
-	if (json_object_get(root, "bytes_s"))
-		return error_set(err, -EINVAL, "bytes_s: goes with delay_s, not links");
+	if (json_object_get(root, "bytes_s") || json_object_get(root, "wire"))
+		return error_set(err, -EINVAL, "%s: goes with delay_s, not links",
+				 json_object_get(root, "wire") ? "wire" : "bytes_s");
 	rc = read_links(root, c->n_nodes, &links, err);
 	if (rc == 0)
 		rc = json_number(root, "", "activation_bytes", 0, NULL, &activation, err);
@@ -317,9 +325,7 @@ int cluster_parse(const char *text, size_t size, struct cluster **out, struct er
 
 int cluster_read(const char *path, struct cluster **out, struct error *err)
 {
-	const struct cluster_share share = { .activations = 1, .sums = 1 };
-
-	return cluster_read_share(path, &share, out, err);
+	return cluster_read_share(path, &all_bytes, out, err);
 }
 
 int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
@@ -389,6 +395,8 @@ char *cluster_format(const struct cluster *c)
 	for (int s = 0; s < c->n_stages; s++)
 		json_array_append_new(stages, json_integer(c->stages[s]));
 	json_set_always_visited(root, c->always);
+	if (c->formats.wire != FORMAT_FP32)
+		json_object_set_new(root, "wire", json_string(tensor_format_name(c->formats.wire)));
 	for (int i = 0; i < c->n_nodes; i++)
 		json_array_append_new(nodes, node_to_json(&c->nodes[i], i));
 	if (json_object_set_new(root, "stages", stages) == 0 &&

@@ -86,7 +86,9 @@ int program_read_cluster(const char *path, const struct wires *w, struct cluster
 	};
 	int rc = cluster_read_share(path, &share, c, err);
 
+	if (rc == 0 && w->activations != FORMAT_FP32) /* fp32: as in the file */
+		(*c)->formats.wire = w->activations;
 	if (rc == 0)
-		(*c)->formats = (struct tensor_formats){ w->activations, w->sums };
+		(*c)->formats.sum_wire = w->sums;
 	return rc;
 }

@@ -105,6 +105,7 @@ TEST(refuses_by_name)
 	refuse("\"loss_s\":0.5", "\"loss_s\":0.5,\"los\":1", "nodes[0].los");
 	refuse("\"delay_s\":[[0,0.25],[null,0]],", "", "delay_s");
 	refuse("\"name\":\"two\"", "\"name\":\"two\",\"activation_bytes\":1", "activation_bytes");
+	refuse("\"name\":\"two\"", "\"name\":\"two\",\"wire\":\"q4\"", "wire: expected fp32");
 	refuse("\"name\":\"two\"", "\"name\":\"two\",\"name\":\"two\"", "name");
 }
 
@@ -190,6 +191,12 @@ TEST(a_delay_changes_with_the_format)
 	assert_true(read->delay_s[2] < 0);
 	assert_true(read->sync_pair_s[1] == 10 * tensor_format_sum_share(FORMAT_Q8));
 	assert_int_equal(read->formats.wire, FORMAT_BF16);
+	free(text);
+	/* The bytes occupy the link for their time in the format of the delay. */
+	text = cluster_format(read);
+	cluster_free(read);
+	assert_int_equal(parse(text, &read, &err), 0);
+	assert_true(cluster_occupied_s(read, 0, 1) == 4);
 	free(text);
 	cluster_free(read);
 	cluster_free(c);
