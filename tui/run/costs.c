@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tui/json_line.h"
+#include "tui/run/roster.h"
 
 enum { NEWEST = 32 };
 
@@ -61,14 +62,12 @@ int prices_parse(struct prices *out, const char *name, const char *json, struct 
 static double price_of(const struct prices *p, const struct msg_see_node *m)
 {
 	double price = p->others;
-	char name[16];
 
-	snprintf(name, sizeof(name), "n%02u", (unsigned)m->node);
 	for (uint32_t i = 0; i < p->n; i++)
 		if (strcmp(p->list[i].name, m->location) == 0)
 			price = p->list[i].dollars;
 	for (uint32_t i = 0; i < p->n; i++)
-		if (strcmp(p->list[i].name, name) == 0)
+		if (roster_names(p->list[i].name, m->node))
 			return p->list[i].dollars;
 	return price;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/run/roster.h"
+
 const char *notes_kind(const struct msg_see_note *n)
 {
 	static const char *const kinds[] = { "log",     "event", "COMMAND", "predict",
@@ -17,12 +19,8 @@ const char *notes_kind(const struct msg_see_note *n)
  * word names ("n07"). */
 static bool contains_word(const struct msg_see_note *n, const char *word)
 {
-	char node[16] = "";
-
-	if (n->node >= 0)
-		snprintf(node, sizeof(node), "n%02d", (int)n->node);
 	return strcasestr(n->text, word) || strcasestr(notes_kind(n), word) ||
-	       strcasecmp(node, word) == 0;
+	       (n->node >= 0 && roster_names(word, (uint16_t)n->node));
 }
 
 static bool matches(const struct msg_see_note *n, const char *filter)

@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool roster_names(const char *word, uint16_t node)
+{
+	size_t n = strlen(word);
+
+	return n >= 3 && (*word == 'n' || *word == 'N') &&
+	       strspn(word + 1, "0123456789") == n - 1 && strtoul(word + 1, NULL, 10) == node;
+}
+
 static bool node_matches(const struct state *s, uint16_t node, const char *filter)
 {
 	const struct msg_see_node *n = &s->nodes[node].see;
@@ -19,7 +27,8 @@ static bool node_matches(const struct state *s, uint16_t node, const char *filte
 		return strcasecmp(stage, filter) == 0;
 	if (filter[0] >= '0' && filter[0] <= '9')
 		return (unsigned long)node == strtoul(filter, NULL, 10);
-	return strcasestr(id, filter) || strcasestr(n->location, filter) ||
+	return strcasestr(id, filter) || roster_names(filter, node) ||
+	       strcasestr(n->location, filter) ||
 	       strcasestr(n->host, filter) || strcasestr(n->device, filter) ||
 	       strcasestr(node_state_shown(n->state), filter) ||
 	       (state_is_slow(s, &s->nodes[node]) && strcasestr("slow", filter));

@@ -19,6 +19,8 @@ struct roster {
 	int digits;       /* number of digits of the highest id; at least 2 */
 };
 
+/* Returns true if the word is the name of the node: "n07", or "n007" as in large runs. */
+bool roster_names(const char *word, uint16_t node);
 /* Lists the nodes whose id ("n12", "12"), stage ("S3"), location, host, device or state contains
  * the filter, in any case; "": all nodes. */
 void roster_make(struct roster *r, const struct state *s, const char *filter);

@@ -87,6 +87,8 @@ TEST(a_run_costs_what_its_nodes_cost)
 	s->run.emulated = 1; /* plan seconds count */
 	c = costs_of(&p, s, -1, 1);
 	assert_true(fabs(c.per_mtoken - 2 * 5.0 / 200) < 1e-9);
+	assert_int_equal(prices_parse(&p, "p", "{\"n001\": 2}", NULL), 0);
+	assert_true(costs_of(&p, s, -1, 1).per_hour == 2);
 	state_free(s);
 }
 

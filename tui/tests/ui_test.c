@@ -543,6 +543,7 @@ TEST(journal_is_filtered_by_node_and_level)
 		{ "WARNING slow", { 2, 1 } }, { "n07 event slow", { 0 } },
 		{ " slow  n07 ", { 1 } },     { "n7", { 0 } },
 		{ "agent", { 4 } },           { "n12 warning", { 4, 2 } },
+		{ "n007", { 3, 1 } },
 	};
 	struct state *s = state_new();
 	struct msg m = { .type = MSG_SEE_NOTE };

@@ -123,6 +123,21 @@ TEST(starts)
 	state_free(s);
 }
 
+/* Large runs show the number of a node with three digits. */
+TEST(a_node_is_found_by_either_name)
+{
+	static const char *const filters[] = { "n07", "n007", "7" };
+	struct state *s = start_state(60, 4, false, GATHER_COMPUTE, 1, 2, 0);
+	struct roster r;
+
+	for (int k = 0; k < 3; k++) {
+		roster_make(&r, s, filters[k]);
+		assert_int_equal(r.n, 1);
+		assert_int_equal(r.nodes[0], 7);
+	}
+	state_free(s);
+}
+
 /* A click finds a node without a stage exactly where it is drawn. */
 TEST(unplaced_nodes_are_hit)
 {
