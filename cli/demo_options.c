@@ -68,8 +68,8 @@ const char rehearse_help[] =
 	"  --iterations N        stop after N iterations  [never]\n"
 	"\n"
 	"Other options are those of skippipe demo, except --corpus, --from, --new-corpus,\n"
-	"--device, --recompute and --eval-every. To rehearse on a real or a test network, start\n"
-	"the controller with --rehearse and the agents with --device pretend\n"
+	"--device, --recompute, --eval-every and --eval-batches. To rehearse on a real or a test\n"
+	"network, start the controller with --rehearse and the agents with --device pretend\n"
 	"(docs/machines.md).\n";
 
 /* Options of the controller that concern training only. */
