@@ -61,11 +61,10 @@ static void ask_lease(struct ui *u, struct msg_command then)
 
 /* Checks in this order: nothing is sent without a live controller or while the screen shows the
  * past. Previews and plans for comparison are always sent. A console that only watches sends
- * nothing else. Other commands need the lease. */
+ * nothing else in a live run. Other commands need the lease. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
-	const char *never =
-		c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK ? NULL : ui_watch_reason(u);
+	const char *never = s->run.replay || c.verb == COMMAND_COMPARE ? NULL : ui_watch_reason(u);
 
 	if (u->connection.state != UI_LIVE) {
 		if (!*c.text)

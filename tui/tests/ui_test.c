@@ -82,6 +82,12 @@ TEST(lease_refused)
 	}
 	m.u.see_synced.watches = 0;
 	ui_take_message(&u, s, &m);
+	u.authority.readonly = true;
+	s->run.replay = 1; /* the cursor is this console's own */
+	keys(&u, s, "P.");
+	assert_int_equal(u.outbox.n, 2);
+	u.authority.readonly = false;
+	s->run.replay = 0;
 	ui_set_connection(&u, UI_LOST, "");
 	u.outbox.n = 0;
 	keys(&u, s, "XP.");
