@@ -219,6 +219,18 @@ static void type_follow(struct ui *u, const char *word)
 	}
 }
 
+static void type_find(struct ui *u, const struct state *s, char **word, int n)
+{
+	char *filter = u->selection.filter;
+	size_t at = 0, room = sizeof(u->selection.filter);
+
+	*filter = '\0';
+	for (int i = 0; i < n && at < room; i++)
+		at += (size_t)snprintf(filter + at, room - at, i > 0 ? " %s" : "%s", word[i]);
+	if (*filter)
+		ui_reselect(u, s);
+}
+
 static void type_stop(struct ui *u, const struct state *s)
 {
 	u->authority.owner = true;
@@ -262,6 +274,8 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		type_inject(u, s, word, n);
 		break;
 	case TYPED_HEAL:
+		if (!one)
+			return false;
 		type_one_number(u, s, COMMAND_HEAL, one);
 		break;
 	case TYPED_PAUSE:
@@ -293,7 +307,7 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		type_view(u, one);
 		break;
 	case TYPED_FIND:
-		snprintf(u->selection.filter, sizeof(u->selection.filter), "%.40s", one ? one : "");
+		type_find(u, s, word + 1, n - 1);
 		break;
 	case TYPED_SPEED:
 		type_speed(u, s, one);

@@ -576,6 +576,24 @@ TEST(journal_is_filtered_by_node_and_level)
 	state_free(s);
 }
 
+/* :find takes all words, as / does, and selects a node that is listed. :heal opens the list. */
+TEST(typed_commands_do_what_their_keys_do)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+
+	ui_command(&u, s, "find n07 warning");
+	assert_string_equal(u.selection.filter, "n07 warning");
+	ui_command(&u, s, "find n12");
+	assert_int_equal(u.selection.node, 12);
+	ui_command(&u, s, "find");
+	assert_string_equal(u.selection.filter, "");
+	s->n_faults = 1;
+	ui_command(&u, s, "heal");
+	assert_int_equal(u.dialog.kind, DIALOG_HEAL);
+	state_free(s);
+}
+
 /* A kill needs the node's number. A wrong number has no effect. */
 TEST(kill_needs_typing)
 {
