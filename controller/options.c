@@ -581,6 +581,9 @@ static int check_options(struct options *o, struct error *err)
 	if (o->mode.replay && o->mode.resume)
 		return error_set(err, -EINVAL,
 				 "--replay shows a run, --resume continues it: choose one");
+	if (o->recipe && (o->skip_schedule || o->stack))
+		return error_set(err, -EINVAL, "--recipe %s: not with --skip-schedule or --stack",
+				 o->recipe);
 	if (check_rehearsal(o, err) != 0)
 		return -EINVAL;
 	settle_emulation(o);
@@ -596,9 +599,6 @@ static int check_options(struct options *o, struct error *err)
 	if (o->always && !stage_set_parse(o->always, o->cluster.n_stages, &always))
 		return error_set(err, -EINVAL, "--always %s: expected stages below %d, as 0,%d",
 				 o->always, o->cluster.n_stages, o->cluster.n_stages - 1);
-	if (o->recipe && (o->skip_schedule || o->stack))
-		return error_set(err, -EINVAL, "--recipe %s: not with --skip-schedule or --stack",
-				 o->recipe);
 	if ((int)o->skip > o->cluster.n_stages - stage_set_count(always))
 		return error_set(err, -EINVAL, "--skip %u: of %d stages only %d may be skipped",
 				 o->skip, o->cluster.n_stages,

@@ -147,6 +147,8 @@ TEST(a_wrong_option_is_named)
 
 	refuse((char *[]){ "controller", "--key", "k", NULL }, "--run-dir");
 	refuse((char *[]){ NEEDED, "--agents", "twenty", NULL }, "--agents");
+	refuse((char *[]){ NEEDED, "--cluster", "f", "--recipe", "speed", "--stack", NULL },
+	       "--recipe speed: not with");
 	refuse((char *[]){ NEEDED, "--agents", "21", NULL }, "adds up to 20");
 	refuse((char *[]){ NEEDED, "--skip", "6", NULL }, "only 5 may be skipped");
 	refuse((char *[]){ NEEDED, "--skip", "x", NULL }, "--skip");
