@@ -119,15 +119,17 @@ static const char help[] =
 	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
 	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";
 
-static int parse_number(const char *name, const char *text, double least, double most, double *out,
-			struct error *err)
+static int parse_number(const char *name, const char *text, bool whole, double least, double most,
+			double *out, struct error *err)
 {
 	char *end;
 	double v = strtod(text, &end);
 
-	if (end == text || *end || !isfinite(v) || v < least || v > most)
-		return error_set(err, -EINVAL, "--%s: expected a number from %g to %g, got \"%s\"",
-				 name, least, most, text);
+	if (end == text || *end || !isfinite(v) || v < least || v > most ||
+	    (whole && v != floor(v)))
+		return error_set(err, -EINVAL,
+				 "--%s: expected a %snumber from %g to %g, got \"%s\"", name,
+				 whole ? "whole " : "", least, most, text);
 	*out = v;
 	return 0;
 }
@@ -189,14 +191,8 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 	uint32_t share, skip;
 	const char *at = text;
 
-	if (verb != COMMAND_SKIP) {
-		if (parse_number("at", text, 0, MSG_NODES, v, err) != 0)
-			return -EINVAL;
-		if (*v != floor(*v))
-			return error_set(err, -EINVAL, "--at: \"%s\" is no number of a node",
-					 text);
-		return 0;
-	}
+	if (verb != COMMAND_SKIP)
+		return parse_number("at", text, true, 0, MSG_NODES, v, err);
 	if (skip_share_read(&at, MSG_STAGES - 1, &share, &skip, err) != 0 || *at != '\0')
 		return error_set(
 			err, -EINVAL,
@@ -452,7 +448,7 @@ static int take_option(struct options *o, const struct row *r, const char *text,
 	int chosen = 0, rc = 0;
 
 	if (r->value >= INT && r->value < PARSED &&
-	    parse_number(r->name, text, r->least, r->most, &v, err) != 0)
+	    parse_number(r->name, text, r->value <= U64, r->least, r->most, &v, err) != 0)
 		return -EINVAL;
 	switch (r->value) {
 	case FLAG:

@@ -149,6 +149,7 @@ TEST(a_wrong_option_is_named)
 	refuse((char *[]){ NEEDED, "--agents", "twenty", NULL }, "--agents");
 	refuse((char *[]){ NEEDED, "--cluster", "f", "--recipe", "speed", "--stack", NULL },
 	       "--recipe speed: not with");
+	refuse((char *[]){ NEEDED, "--seed", "1.5", NULL }, "--seed: expected a whole number");
 	refuse((char *[]){ NEEDED, "--agents", "21", NULL }, "adds up to 20");
 	refuse((char *[]){ NEEDED, "--skip", "6", NULL }, "only 5 may be skipped");
 	refuse((char *[]){ NEEDED, "--skip", "x", NULL }, "--skip");
