@@ -63,8 +63,9 @@ static int read_model(const char *name, struct model_config *c, struct recipe *r
 	return rc;
 }
 
-/* The model of a new run: of --from, or else of --model. With both, --model gives the recipe. */
-static int choose_model(struct run *run, struct error *err)
+/* The model of a new run: of --from, or else of --model. With both, --model gives the recipe.
+ * *trained: the recipe with which the model of --from was trained so far. */
+static int choose_model(struct run *run, struct recipe *trained, struct error *err)
 {
 	const struct options_training *o = &run->options.training;
 	struct model_config *c = &run->training.model;
@@ -81,6 +82,7 @@ static int choose_model(struct run *run, struct error *err)
 		return rc;
 	given = *r;
 	rc = first_weights_model(run, c, r, err);
+	*trained = *r;
 	if (o->model)
 		*r = given;
 	if (r->sequence > c->context)
@@ -93,6 +95,7 @@ static int load_model(struct run *run, struct error *err)
 	struct options *o = &run->options;
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
+	struct recipe trained;
 	int rc;
 
 	if (recorded) { /* settings of a resumed run are kept */
@@ -118,7 +121,7 @@ static int load_model(struct run *run, struct error *err)
 		if (rc == 0)
 			rc = first_weights_resume(run, err);
 	} else {
-		rc = choose_model(run, err);
+		rc = choose_model(run, &trained, err);
 	}
 	if (rc != 0)
 		return rc;
@@ -141,6 +144,9 @@ static int load_model(struct run *run, struct error *err)
 		rc = recipe_check(&run->training.recipe, &run->training.model, err);
 	if (rc != 0)
 		return rc;
+	if (!recorded && o->training.from)
+		run->training.origin.position = recipe_position(
+			&trained, &run->training.recipe, run->training.origin.position);
 	if (o->training.rehearse)
 		rehearsal_shrink(&run->training.model, &run->training.recipe,
 				 o->training.scale_bytes);

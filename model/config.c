@@ -297,6 +297,17 @@ float recipe_lr(const struct recipe *r, uint64_t t)
 	return (float)(peak * (low + (1 - low) * 0.5 * (1 + cos(acos(-1) * along))));
 }
 
+uint64_t recipe_position(const struct recipe *was, const struct recipe *now, uint64_t position)
+{
+	uint64_t read = (uint64_t)was->batch * was->sequence;
+	uint64_t each = (uint64_t)now->batch * now->sequence;
+
+	if (read == each)
+		return position;
+	return (uint64_t)fminl(ceill((long double)position * (long double)read / (long double)each),
+			       (long double)INT64_MAX);
+}
+
 float recipe_scale(const struct recipe *r, double sum_squares, double divisor)
 {
 	double norm = sqrt(sum_squares) / divisor, clip = (double)r->clip;

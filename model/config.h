@@ -97,6 +97,10 @@ void model_angles(const struct model_config *c, size_t positions, float *cosines
 
 /* Returns the learning rate of iteration t, counted from 1. */
 float recipe_lr(const struct recipe *r, uint64_t t);
+/* Returns the position in microbatches of `now` after `position` microbatches of `was` have been
+ * read. Microbatches of another shape have another number of tokens. Rounded up, so that no text is
+ * read twice. */
+uint64_t recipe_position(const struct recipe *was, const struct recipe *now, uint64_t position);
 /* Returns the factor of the summed gradient: 1 / divisor, reduced if the norm of the averaged
  * gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
 float recipe_scale(const struct recipe *r, double sum_squares, double divisor);

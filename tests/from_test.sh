@@ -15,7 +15,7 @@ common=(--agents 6 --stages 2,2,2 --skip 1/3 --budget 0.1 --ahead 0 --eval-every
 "$sk" train --preset tiny --set n_stages=4 --corpus "$dir/text" --iterations 3 --microbatches 2 --out "$dir/start" \
 	>/dev/null || die "no checkpoint"
 run() { six_begin "$@"; six_end; }
-run ours --run-dir "$dir/ours" --from "$dir/start" "${common[@]}" --iterations 4 --checkpoint-every 2 || die "ours"
+run ours --run-dir "$dir/ours" --from "$dir/start" "${common[@]}" --batch 2 --iterations 4 --checkpoint-every 2 || die "ours"
 grep -q '"iteration": 7' "$dir/ours/checkpoints/00000004/manifest.json" || die "the steps did not go on"
 for i in 0 1 2 3 4 5; do
 	[ "$(ls "$dir/ours.agent$i/checkpoints/00000000" | wc -l)" = 1 ] || die "agent $i did not get its stage"
@@ -25,6 +25,10 @@ rm "$dir"/ours/checkpoints/00000000/stage-*
 "$sk" verify "$dir/ours" --to 1 >/dev/null || die "verify does not read the folder again"
 "$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --out "$dir/later" >/dev/null ||
 	die "train --from"
+# Six microbatches of four sequences are 12 of two, or 24 of one.
+grep -q '"position": 12,' "$dir/ours/checkpoints/00000000/manifest.json" || die "the run reads from another position"
+"$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --set batch=1 --out "$dir/smaller" \
+	>/dev/null && grep -q '"position": 25,' "$dir/smaller/manifest.json" || die "train reads from another position"
 for seed in "" "--seed 2"; do
 	"$sk" train --from "$dir/start" $seed --corpus "$dir/text" --iterations 4 --microbatches 1 --format jsonl | grep -o '"loss":[0-9.]*'
 done >"$dir/losses"

@@ -205,7 +205,7 @@ static int load_checkpoint(struct session *s, struct error *err)
 	if (rc)
 		return rc;
 	s->iteration = c.iteration;
-	s->position = c.position;
+	s->position = recipe_position(&c.recipe, &s->o.recipe, c.position);
 	s->trained_on = c.corpus;
 	if (!options_given(&s->o, "seed"))
 		s->o.seed = c.seed;

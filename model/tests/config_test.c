@@ -184,6 +184,17 @@ TEST(rates_follow_the_recipe)
 	assert_float_equal(recipe_lr(&r, 99), 1, 1e-6);
 }
 
+TEST(a_position_counts_microbatches_of_its_recipe)
+{
+	struct recipe was = { .batch = 4, .sequence = 64 }, now = { .batch = 1, .sequence = 256 };
+
+	assert_int_equal(recipe_position(&was, &now, UINT64_MAX / 2), UINT64_MAX / 2);
+	now.batch = 3;
+	assert_int_equal(recipe_position(&was, &now, 10), 4); /* 3.3 */
+	assert_int_equal(recipe_position(&now, &was, 10), 30);
+	assert_int_equal(recipe_position(&now, &was, INT64_MAX), INT64_MAX);
+}
+
 TEST(the_clip_bounds_the_norm)
 {
 	struct recipe r = { .clip = 1 };
