@@ -220,14 +220,15 @@ static int follow_links(char path[PATH_MAX])
 	return -1;
 }
 
-int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err)
+static int open_file_aside(struct file_aside *a, const char *path, mode_t mode, bool follow,
+			   struct error *err)
 {
 	struct stat st;
 	int descriptor;
 
 	if (snprintf(a->path, sizeof(a->path), "%s", path) >= (int)sizeof(a->path))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	descriptor = follow_links(a->path);
+	descriptor = follow ? follow_links(a->path) : -1;
 	a->through = descriptor >= 0 || (stat(a->path, &st) == 0 && !S_ISREG(st.st_mode) &&
 					 !S_ISDIR(st.st_mode));
 	if (snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", a->path, (long)getpid()) >=
@@ -239,6 +240,11 @@ int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct 
 		a->fd = a->through ? open(a->path, O_WRONLY | O_CLOEXEC)
 				   : open_aside(a->aside, mode);
 	return a->fd < 0 ? fail_with_errno(err, path) : 0;
+}
+
+int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err)
+{
+	return open_file_aside(a, path, mode, true, err);
 }
 
 int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err)
@@ -261,12 +267,23 @@ int file_aside_close(struct file_aside *a, int rc, struct error *err)
 	return rc;
 }
 
-int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err)
+static int write_aside(const char *path, const void *data, size_t size, mode_t mode, bool follow,
+		       struct error *err)
 {
 	struct file_aside a;
-	int rc = file_aside_open(&a, path, mode, err);
+	int rc = open_file_aside(&a, path, mode, follow, err);
 
 	return rc == 0 ? file_aside_close(&a, file_aside_write(&a, data, size, err), err) : rc;
+}
+
+int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err)
+{
+	return write_aside(path, data, size, mode, true, err);
+}
+
+int file_replace(const char *path, const void *data, size_t size, mode_t mode, struct error *err)
+{
+	return write_aside(path, data, size, mode, false, err);
 }
 
 bool file_ends_in(const char *path, const char *ending)

@@ -133,6 +133,17 @@ expect 1 '--preset, --model, --from: each gives a model' "$sk" train --from "$di
 expect 1 "$dir/damaged-model holds two models" "$sk" train --from "$dir/damaged-model" "${short[@]}"
 expect 1 "$dir/damaged-model holds two models" "${controller[@]}" --run-dir "$dir/two" --from "$dir/damaged-model"
 
+# ---- a checkpoint of links, as caches and stores of versions hold it: its files are never overwritten
+echo '{}' >"$dir/tokenizer_config.json"
+mkdir "$dir/links"
+ln -s "$dir/model"/* "$dir/tokenizer_config.json" "$dir/links"
+before=$(cat "$dir/model"/* | sha256sum)
+"$sk" train "${short[@]}" --iterations 2 --from "$dir/links" --out "$dir/links" >/dev/null || die "training from links"
+"$sk" import "$dir/hf" --out "$dir/links" --force >/dev/null || die "import over links"
+[ "$(cat "$dir/model"/* | sha256sum)" = "$before" ] || die "a checkpoint is changed through links to it"
+[ "$(cat "$dir/tokenizer_config.json")" = '{}' ] || die "a tokenizer is changed through a link to it"
+"$sk" eval "$dir/links" --batches 1 >/dev/null || die "no checkpoint in place of the links"
+
 # ---- outputs that are inputs, by other names too
 "$sk" tokenize --out "$dir/own.bin" --corpus "$0" >/dev/null && cp "$0" "$dir/own.txt" || die "tokenize"
 ln -s own.txt "$dir/link.txt"

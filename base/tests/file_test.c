@@ -185,6 +185,9 @@ TEST(links_stay_and_their_targets_are_written)
 	assert_file(file, "second");
 	assert_true(lstat(near, &st) == 0 && S_ISLNK(st.st_mode));
 	assert_true(lstat(far, &st) == 0 && S_ISLNK(st.st_mode));
+	assert_int_equal(file_replace(near, "third", 5, 0600, NULL), 0);
+	assert_file(near, "third");
+	assert_file(file, "second");
 	unlink(file);
 	unlink(near);
 	unlink(far);

@@ -192,7 +192,7 @@ static int write_manifest(const char *folder, const struct checkpoint *c, json_t
 	json_decref(json);
 	if (!text)
 		return error_set(err, -ENOMEM, "%s: no memory", path);
-	rc = file_write(path, text, strlen(text), 0644, err);
+	rc = file_replace(path, text, strlen(text), 0644, err);
 	free(text);
 	return rc;
 }

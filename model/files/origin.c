@@ -224,7 +224,7 @@ int origin_copy_tokenizer(const char *from, const char *to, struct error *err)
 			break;
 		rc = file_make_folder(to, err);
 		if (!rc)
-			rc = file_write(target, text, size, 0644, err);
+			rc = file_replace(target, text, size, 0644, err);
 		free(text);
 	}
 	return rc;

@@ -83,7 +83,7 @@ static int copy_file(const char *from, const char *to, const char *name, struct 
 	if (!name)
 		name = files[is_json(data, size) ? 0 : 1];
 	snprintf(path, sizeof(path), "%s/%s", to, name);
-	rc = file_write(path, data, size, 0644, err);
+	rc = file_replace(path, data, size, 0644, err);
 	free(data);
 	return rc;
 }
