@@ -129,6 +129,13 @@ expect 1 'model.safetensors.index.json there names the weights of another model'
 	"$sk" export "$dir/mine" --out "$dir/damaged-model" --force
 cp "$dir/model"/* "$dir/damaged-model"
 expect 1 "$dir/damaged-model holds two models, a checkpoint .* and a Hugging Face model" "$sk" eval "$dir/damaged-model"
+mkdir "$dir/void" # as the folder of a cache above its snapshots, or a name of the hub
+for verb in "eval $dir/void" "generate $dir/void" "import $dir/void --out $dir/none" "train --from $dir/void"; do
+	expect 1 "$dir/void: neither a checkpoint .* nor a Hugging Face folder .config.json. is there" "$sk" $verb
+done
+expect 1 'eval: meta-llama/Llama: No such file or directory' "$sk" eval meta-llama/Llama
+expect 1 "hf/model.safetensors: Not a directory" "$sk" eval "$dir/hf/model.safetensors"
+expect 1 "--from $dir/hf: a Hugging Face folder: skippipe import makes" "$sk" train --from "$dir/hf" "${short[@]}"
 expect 1 '--preset, --model, --from: each gives a model' "$sk" train --from "$dir/model" --preset tiny "${short[@]}"
 expect 1 "$dir/damaged-model holds two models" "$sk" train --from "$dir/damaged-model" "${short[@]}"
 expect 1 "$dir/damaged-model holds two models" "${controller[@]}" --run-dir "$dir/two" --from "$dir/damaged-model"

@@ -3,6 +3,9 @@
 #include "model/files/model_folder.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -18,5 +21,25 @@ int model_folder_kind(enum model_kind *kind, const char *folder, struct error *e
 				 "folder",
 				 folder);
 	*kind = checkpoint ? MODEL_CHECKPOINT : huggingface ? MODEL_HUGGINGFACE : MODEL_NONE;
+	return 0;
+}
+
+int model_folder_find(enum model_kind *kind, const char *folder, struct error *err)
+{
+	enum model_kind found = MODEL_NONE;
+	char inside[4096];
+	int rc = model_folder_kind(&found, folder, err);
+
+	if (rc)
+		return rc;
+	snprintf(inside, sizeof(inside), "%s/.", folder);
+	if (access(inside, X_OK) != 0)
+		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
+	if (found == MODEL_NONE)
+		return error_set(err, -ENOENT,
+				 "%s: neither a checkpoint (manifest.json) nor a Hugging Face "
+				 "folder (config.json) is there",
+				 folder);
+	*kind = found;
 	return 0;
 }

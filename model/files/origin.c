@@ -49,15 +49,10 @@ int origin_read(struct origin *o, const char *folder, struct model_config *c, st
 		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
 	if (snprintf(read.folder, sizeof(read.folder), "%s", path) >= (int)sizeof(read.folder))
 		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", path);
-	rc = model_folder_kind(&kind, folder, err);
+	rc = model_folder_find(&kind, folder, err);
 	if (rc)
 		return rc;
 	*trained = kind == MODEL_CHECKPOINT;
-	if (kind == MODEL_NONE)
-		return error_set(err, -ENOENT,
-				 "%s: neither a checkpoint (manifest.json) nor a Hugging Face "
-				 "folder (config.json) is there",
-				 folder);
 	if (*trained) {
 		rc = checkpoint_read(folder, &k, err);
 		if (rc)

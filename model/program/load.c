@@ -76,7 +76,7 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 	enum model_kind kind;
 	struct trainer *t;
 	bool huggingface;
-	int rc = model_folder_kind(&kind, folder, err);
+	int rc = model_folder_find(&kind, folder, err);
 
 	if (rc)
 		return rc;

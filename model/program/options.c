@@ -431,7 +431,12 @@ static int load_model(struct options *o, struct error *err)
 	if (!rc && o->model_file)
 		rc = load_file(o->model_file, o, err);
 	if (!rc && o->from) {
-		rc = model_folder_kind(&kind, o->from, err);
+		rc = model_folder_find(&kind, o->from, err);
+		if (!rc && kind == MODEL_HUGGINGFACE)
+			rc = error_set(err, -EINVAL,
+				       "--from %s: a Hugging Face folder: skippipe import makes a "
+				       "checkpoint of it",
+				       o->from);
 		if (!rc)
 			rc = checkpoint_read(o->from, &c, err);
 		if (!rc) {
