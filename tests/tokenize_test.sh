@@ -46,6 +46,21 @@ gives w.bin 120 10 121 10
 printf '\n{"text": "x\\ud83d"}\n' >"$dir/half.jsonl"
 expect 1 'half.jsonl: line 2, byte 12: half of a surrogate' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/half.jsonl"
 
+# JSON lines by their other names, and what is not JSON lines: its syntax is never taken for text.
+for name in x.JSONL x.ndjson x.json; do
+	cp "$dir/b.jsonl" "$dir/$name"
+	ok '5 tokens' "$model" tokenize --out "$dir/x.bin" --corpus "$dir/$name"
+	expect 1 "$name holds JSON lines" "$model" train --corpus "$dir/$name"
+done
+printf '[\n {"text": "x"}\n]\n' >"$dir/array.json"
+expect 1 'array.json: a JSON array: .*each line' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/array.json"
+expect 1 "$dir: a folder, not a file" "$model" tokenize --out "$dir/d.bin" --corpus "$dir"
+gzip -c "$0" >"$dir/text.gz"
+expect 1 'text.gz: line .*, byte .*: NUL: not a text .unpack' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/text.gz"
+expect 1 'text.gz: not a text: .*unpack' "$model" train --corpus "$dir/text.gz"
+{ cat "$dir/a.bin" && echo; } >"$dir/long.bin"
+expect 1 'long.bin: too long: ' "$model" train --corpus "$dir/long.bin"
+
 # ---- byte-level BPE: the letters of "low", their merges and a space
 cat >"$dir/tokenizer.json" <<'JSON'
 {"added_tokens": [{"id": 6, "content": "<|endoftext|>", "special": true}], "normalizer": null,

@@ -24,8 +24,8 @@ static const char help[] =
 	"Turns texts into a token shard, which training maps into memory. The layout is that of\n"
 	"llm.c's .bin files. The tokens are those of a tokenizer.json (byte-level BPE) or of a\n"
 	"SentencePiece model; without --tokenizer they are bytes. Tokens have 16 bits, or 32 if\n"
-	"the vocabulary has more than 65536. In a file named .jsonl the \"text\" of each line is\n"
-	"a document. Token shards (.bin) are joined unchanged.\n"
+	"the vocabulary has more than 65536. In a file named .jsonl, .ndjson or .json the\n"
+	"\"text\" of each line is a document. Token shards (.bin) are joined unchanged.\n"
 	"  --raw    the .bin files are raw 16-bit tokens without a header, like nanoGPT's\n";
 
 /* SentencePiece adds up likelihoods as floats, which are exact enough for some thousands of pieces.
@@ -188,8 +188,8 @@ static int check_block(struct block *b, size_t size, const char *path, bool byte
 	return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %" PRIu64 ": %s", path,
 			 b->place.line, b->place.byte,
 			 *bad ? "not UTF-8"
-			      : "NUL: not a text (text in UTF-16 must be converted to UTF-8 "
-				"first)");
+			      : "NUL: not a text (unpack a compressed file, or convert UTF-16 "
+				"to UTF-8, first)");
 }
 
 /* Encodes a block up to a place where it can be cut, or to its end. The rest stays for the next
@@ -297,8 +297,8 @@ static int put_kind(struct shard_file *s, FILE *in, const char *path, bool raw,
 
 	if (!file_ends_in(path, ".bin")) {
 		s->texts++;
-		return file_ends_in(path, ".jsonl") ? put_jsonl(s, in, path, err)
-					       : put_text(s, in, path, err);
+		return jsonl_is_name(path) ? put_jsonl(s, in, path, err)
+					   : put_text(s, in, path, err);
 	}
 	s->shards++;
 	if (raw)
@@ -313,6 +313,7 @@ static int put_file(struct shard_file *s, const struct options *o, uint32_t i, s
 {
 	const char *path = o->corpus[i];
 	bool is_shard = file_ends_in(path, ".bin");
+	struct stat st;
 	FILE *in;
 	int rc;
 
@@ -325,7 +326,10 @@ static int put_file(struct shard_file *s, const struct options *o, uint32_t i, s
 	in = fopen(path, "rb");
 	if (!in)
 		return error_set(err, -errno, "%s: %s", path, strerror(errno));
-	rc = put_kind(s, in, path, o->raw, err);
+	if (fstat(fileno(in), &st) == 0 && S_ISDIR(st.st_mode))
+		rc = error_set(err, -EISDIR, "%s: a folder, not a file", path);
+	else
+		rc = put_kind(s, in, path, o->raw, err);
 	if (!rc && ferror(in))
 		rc = error_set(err, -EIO, "%s: cannot be read", path);
 	fclose(in);

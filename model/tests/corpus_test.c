@@ -176,7 +176,7 @@ static const struct token_file {
 	{ "version.bin", 20240801, 1, 5000, 4, 20000, "version 1, expected 7" },
 	{ "version.bin", 20240520, 2, 5000, 2, 10000, "version 2, expected 1" },
 	{ "cut.bin", 20240520, 1, 5000, 2, 9998, "cut short: 11022 bytes" },
-	{ "half.bin", 20240520, 1, 5000, 4, 20000, "cut short: 21024 bytes" },
+	{ "half.bin", 20240520, 1, 5000, 4, 20000, "too long: 21024 bytes" },
 	{ "gpt2_124M.bin", 20240326, 3, 1024, 4, 20000, "a model or its state" },
 	{ "hellaswag_val.bin", 20240522, 1, 9, 2, 10000, "an evaluation" },
 	/* train.bin of nanoGPT: raw tokens */

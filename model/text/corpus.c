@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "model/hash.h"
+#include "model/text/jsonl.h"
 #include "model/text/shard.h"
 
 static const char default_folder[] = "/usr/share/games/fortunes";
@@ -82,11 +83,13 @@ static int append_text(struct corpus *c, const char *data, size_t size, size_t w
 static int check_shard(const struct shard *shard, const char *path, size_t size,
 		       struct error *err)
 {
-	if (size != SHARD_HEADER + (size_t)shard->tokens * shard->width)
+	size_t expected = SHARD_HEADER + (size_t)shard->tokens * shard->width;
+
+	if (size != expected)
 		return error_set(err, -EINVAL,
-				 "%s: cut short: %zu bytes where the header promises %" PRIu32
-				 " tokens",
-				 path, size, shard->tokens);
+				 "%s: %s: %zu bytes where the header promises %" PRIu32 " tokens",
+				 path, size < expected ? "cut short" : "too long", size,
+				 shard->tokens);
 	return 0;
 }
 
@@ -103,7 +106,7 @@ static int append_file(struct corpus *c, const char *path, struct error *err)
 		  : error_set(err, -EINVAL, "%s is empty", path);
 	if (!rc)
 		rc = check_shard(&shard, path, size, err);
-	else if (rc > 0 && file_ends_in(path, ".jsonl"))
+	else if (rc > 0 && jsonl_is_name(path))
 		rc = error_set(err, -EINVAL,
 			       "%s holds JSON lines: make a token shard of their texts with "
 			       "skippipe tokenize (without --tokenizer each byte is a token)",

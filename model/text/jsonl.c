@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <jansson.h>
 #include <unistr.h>
@@ -16,6 +17,14 @@
 struct jsonl {
 	json_t *line;
 };
+
+bool jsonl_is_name(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0 ||
+		       strcasecmp(dot, ".json") == 0);
+}
 
 /* Returns the number after \u, or -1. */
 static int escaped(const char *at, size_t size)
@@ -118,9 +127,16 @@ int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, u
 int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
 	       struct error *err)
 {
+	size_t mark = mark_size(line, size, number);
 	json_t *json, *text;
-	int rc = jsonl_parse(&json, line, size, path, number, err);
+	int rc;
 
+	if (number == 1 && size > mark && line[mark] == '[')
+		return error_set(err, -EINVAL,
+				 "%s: a JSON array: expected an object with a \"text\" on each "
+				 "line; jq -c '.[]' writes the elements on lines",
+				 path);
+	rc = jsonl_parse(&json, line, size, path, number, err);
 	if (rc)
 		return rc;
 	text = json_object_get(json, "text");
@@ -134,7 +150,7 @@ int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *pa
 	if (rc < 0)
 		error_set(err, rc,
 			  "%s: line %" PRIu64 ", byte %zu: expected an object with a \"text\"",
-			  path, number, mark_size(line, size, number) + 1);
+			  path, number, mark + 1);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
 #ifndef MODEL_JSONL_H
 #define MODEL_JSONL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,9 @@
 #include "base/error.h"
 
 struct jsonl; /* opaque: a line that was parsed */
+
+/* Returns true if the file's name says JSON lines: .jsonl, .ndjson or .json, in any case. */
+bool jsonl_is_name(const char *path);
 
 /* Parses a line to a value that the caller releases. All numbers become reals. Returns 1 if the
  * line is blank. -EINVAL: it is not UTF-8 or not JSON; the error names path, line and byte, both

@@ -63,8 +63,8 @@ int shard_recognize(struct shard *out, const char *path, const void *data, size_
 				 path, path);
 	if (nul)
 		return error_set(err, -EINVAL,
-				 "%s: not a text: byte %zu is NUL (text in UTF-16 must be "
-				 "converted to UTF-8 first)",
+				 "%s: not a text: byte %zu is NUL (unpack a compressed file, or "
+				 "convert UTF-16 to UTF-8, first)",
 				 path, (size_t)(nul - (const unsigned char *)data) + 1);
 	return 1;
 }
