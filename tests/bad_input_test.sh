@@ -68,6 +68,7 @@ bad negative 's/"forward_s": 1/"forward_s": -1/' 'forward_s'
 bad sums 's/\[1, 1\]/[1, 2]/' 'stages|nodes'
 bad square 's/\[\[0, 1\], \[1, 0\]\]/[[0, 1], [1]]/' 'delay_s'
 bad text 's/"memory": 2/"memory": "two"/' 'memory'
+bad real 's/"memory": 2/"memory": 2.0/' 'memory: expected a whole number .*, found 2\.0$'
 expect 1 'nothing.json' "$sk" plan "$dir/nothing.json"
 expect 1 "$(basename "$dir")" "$sk" plan "$dir"
 sed 's/"path": *\[[^]]*\]/"path": [0, 1, 0]/' "$dir/good.plan" >"$dir/bad.plan"
