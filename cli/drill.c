@@ -112,12 +112,12 @@ static bool is_of_kind(const json_t *value, enum run_key_kind kind)
 
 static int check_run(const json_t *run, struct error *err)
 {
-	static const char *const expected[] = { [KEY_INTEGER] = "a number",
+	static const char *const expected[] = { [KEY_INTEGER] = "a whole number",
 						[KEY_NUMBER] = "a number",
 						[KEY_TEXT] = "a text",
 						[KEY_FLAG] = "true or false",
 						[KEY_STAGES] = "an array of numbers",
-						[KEY_SHARE] = "a number" };
+						[KEY_SHARE] = "a whole number" };
 	const char *keys[RUN_KEYS];
 
 	for (int i = 0; i < RUN_KEYS; i++)
@@ -206,9 +206,9 @@ static void add_stages(struct args *a, const json_t *stages)
 	char text[512] = "--stages=";
 	size_t i, at = strlen(text);
 
-	for (i = 0; i < json_array_size(stages) && at + 16 < sizeof(text); i++)
-		at += (size_t)sprintf(text + at, i ? ",%d" : "%d",
-				      (int)json_integer_value(json_array_get(stages, i)));
+	for (i = 0; i < json_array_size(stages) && at + 24 < sizeof(text); i++)
+		at += (size_t)sprintf(text + at, i ? ",%lld" : "%lld",
+				      (long long)json_integer_value(json_array_get(stages, i)));
 	args_add(a, text);
 }
 
@@ -230,8 +230,8 @@ static void add_option(struct args *a, const struct run_key *k, const json_t *ru
 		add_stages(a, v);
 		break;
 	case KEY_SHARE:
-		args_addf(a, "--%s=%d%%:%d", k->option, (int)json_integer_value(v),
-			  (int)json_integer_value(json_object_get(run, "skip")));
+		args_addf(a, "--%s=%lld%%:%lld", k->option, (long long)json_integer_value(v),
+			  (long long)json_integer_value(json_object_get(run, "skip")));
 		break;
 	case KEY_NUMBER:
 		args_addf(a, "--%s=%.17g", k->option, json_number_value(v));

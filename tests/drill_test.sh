@@ -53,6 +53,10 @@ skips "$dir/second/drill.json" | diff "$dir/skips" - || die "the repeated run sk
 sed 's/slowest_s/slowness/' "$dir/a.json" >"$dir/c.json"
 sed 's/"recipe": "robust"/"stack": 1/' "$dir/e.json" >"$dir/g.json"
 expect 2 'run.stack: expected true or false' "$bin/skippipe" drill "$dir/g.json"
+sed 's/"agents": 9/"agents": 9.5/' "$dir/a.json" >"$dir/i.json"
+expect 2 'run.agents: expected a whole number' "$bin/skippipe" drill "$dir/i.json"
+sed 's/\[3, 3, 3\]/[4294967299, 3, 3]/' "$dir/a.json" >"$dir/j.json" # 2^32 + 3
+expect 1 'expected counts like .*, got "4294967299,3,3"' "$bin/skippipe" drill "$dir/j.json" --headless --run-dir "$dir/many"
 expect 2 'limits.slowness: unknown key' "$bin/skippipe" drill "$dir/c.json"
 sed 's/"limits": .*/"limits": [60]}/' "$dir/a.json" >"$dir/h.json"
 expect 2 'limits: expected an object' "$bin/skippipe" drill "$dir/h.json"
