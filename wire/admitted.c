@@ -175,6 +175,9 @@ static int parse_text(const char *path, char *text, struct keys_list *into, stru
 		struct keys_entry entry = {0};
 		if (end != NULL)
 			*end++ = '\0';
+		size_t length = strlen(line);
+		if (length > 0 && line[length - 1] == '\r') /* editors of Windows write CRLF */
+			line[length - 1] = '\0';
 		number++;
 		line += strspn(line, " \t");
 		if (number == 1) {

@@ -180,6 +180,12 @@ TEST(broken_lists_are_named)
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent\n", ":2:");
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x y\n", ":2:");
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x\n" ONES " agent y\n", ":3:");
+	expect_bad_list(&p, "skippipe-admitted 1\r" ONES " agent x\r", ":1:");
+	/* CRLF, as editors of Windows write it, is no mistake. */
+	write_text(p.list, "skippipe-admitted 1\r\n\r\n" ONES " agent x\r\n", 0600);
+	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
+	assert_string_equal(keys_list_at(list, 0)->name, "x");
+	keys_list_free(list);
 	/* A list stays in force when its file breaks, and the error is reported once. */
 	write_text(p.list, "skippipe-admitted 1\n# c\n" ONES " agent x\n", 0600);
 	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
