@@ -78,6 +78,11 @@ cp "$dir/bad/model.safetensors" "$dir/bad/old.safetensors"
 expect 1 "tensor .* is in $dir/bad/model.safetensors and in $dir/bad/old.safetensors: remove" \
 	"$sk" import "$dir/bad" --out "$dir/none"
 rm "$dir/bad/"*.safetensors
+# Tensors under the names of another tool.
+LC_ALL=C sed 's/"model\.layers\./"_orig.layers./g; s/"model\./"_orig./g' "$dir/l4/model.safetensors" >"$dir/bad/model.safetensors"
+expect 1 "$dir/bad: tensor model.embed_tokens.weight is missing; there are [0-9]* others, such as _orig.embed_tokens.weight" \
+	"$sk" import "$dir/bad" --out "$dir/none"
+rm "$dir/bad/"*.safetensors
 expect 1 "$dir/bad: no \*.safetensors file" "$sk" import "$dir/bad" --out "$dir/none"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
 echo "foreign models: imported or refused by name"

@@ -91,6 +91,16 @@ static int read_map(struct weight_files *f, struct error *err)
 	return 0;
 }
 
+/* Reports the missing tensor and one that is there: names often differ by a prefix, such as
+ * _orig_mod. of a compiled model. */
+static int report_missing(const struct weight_files *f, const char *name, struct error *err)
+{
+	return error_set(err, -ENOENT,
+			 "%s%s: tensor %s is missing; there are %zu others, such as %s",
+			 f->root ? f->index : f->folder, f->root ? ": weight_map" : "", name,
+			 f->n_names, f->n_names ? f->names[0] : "none");
+}
+
 static int find_by_index(struct weight_files *f, const char *name, size_t *which,
 			 struct error *err)
 {
@@ -98,8 +108,7 @@ static int find_by_index(struct weight_files *f, const char *name, size_t *which
 	int rc;
 
 	if (!file)
-		return error_set(err, -ENOENT, "%s: weight_map: tensor %s is missing", f->index,
-				 name);
+		return report_missing(f, name, err);
 	rc = open_file(f, file, which, err);
 	if (rc)
 		return error_prefix(err, rc == -ENOENT ? -EINVAL : rc, "%s: weight_map: %s",
@@ -178,8 +187,7 @@ static int find_only(struct weight_files *f, const char *name, size_t *which, st
 					 name, f->paths[*which], f->paths[i]);
 		*which = i;
 	}
-	return *which < f->n ? 0
-			     : error_set(err, -ENOENT, "%s: tensor %s is missing", f->folder, name);
+	return *which < f->n ? 0 : report_missing(f, name, err);
 }
 
 int weight_files_open(struct weight_files **out, const char *folder, struct error *err)
