@@ -46,6 +46,8 @@ gives w.bin 120 10 121 10
 printf '\n{"text": "x\\ud83d"}\n' >"$dir/half.jsonl"
 expect 1 'half.jsonl: line 2, byte 12: half of a surrogate' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/half.jsonl"
 
+"$model" tokenize --out "$dir/a2.bin" --corpus - <"$dir/a.txt" >/dev/null && cmp -s "$dir/a.bin" "$dir/a2.bin" ||
+	die "standard input is not read"
 # JSON lines by their other names, and what is not JSON lines: its syntax is never taken for text.
 for name in x.JSONL x.ndjson x.json; do
 	cp "$dir/b.jsonl" "$dir/$name"

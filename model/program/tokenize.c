@@ -323,7 +323,7 @@ static int put_file(struct shard_file *s, const struct options *o, uint32_t i, s
 			"%s: a token shard is joined with others alone, not with texts or "
 			"a tokenizer",
 			path);
-	in = fopen(path, "rb");
+	in = fopen(strcmp(path, "-") == 0 ? "/dev/stdin" : path, "rb");
 	if (!in)
 		return error_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (fstat(fileno(in), &st) == 0 && S_ISDIR(st.st_mode))
