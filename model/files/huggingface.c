@@ -293,12 +293,31 @@ static int find_weight(const struct huggingface *h, const struct tensor *t, stru
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
+/* Refuses an embedding or a norm of zeros. No trained model has one, but a file has it whose
+ * download was allocated in full and ended early. Other weights are zero in some models, for
+ * example in layers that were added. */
+static int check_not_zero(const struct tensor *t, const struct weight *w, struct error *err)
+{
+	bool zero = t->role == TENSOR_EMBED || t->role == TENSOR_NORM1 || t->role == TENSOR_NORM2 ||
+		    t->role == TENSOR_LAST_NORM;
+	int rc = zero ? safetensors_all_zero(w->file, w->entry, &zero, err) : 0;
+
+	if (rc || !zero)
+		return rc;
+	return error_set(err, -EINVAL,
+			 "%s: tensor %s: has only zeros, as in a file that was not downloaded to "
+			 "its end",
+			 w->path, t->name);
+}
+
 int huggingface_check_tensor(const struct huggingface *h, const struct tensor *t, struct error *err)
 {
 	struct weight w;
 	int rc = find_weight(h, t, &w, err);
 
-	return rc ? rc : safetensors_check_finite(w.file, w.entry, err);
+	if (!rc)
+		rc = safetensors_check_finite(w.file, w.entry, err);
+	return rc ? rc : check_not_zero(t, &w, err);
 }
 
 int huggingface_read_tensor(const struct huggingface *h, const struct tensor *t, float *to,

@@ -32,7 +32,8 @@ struct huggingface; /* opaque */
  * for huggingface_read_weights. */
 int huggingface_open(struct huggingface **out, const char *folder, struct error *err);
 void huggingface_close(struct huggingface *h); /* NULL is allowed */
-/* Checks that the tensor exists, has the right shape, and has only finite values. */
+/* Checks that the tensor exists, has the right shape, and has only finite values. An embedding or a
+ * norm must not be zero everywhere. */
 int huggingface_check_tensor(const struct huggingface *h, const struct tensor *t,
 			     struct error *err);
 /* Reads a tensor into to (count). */

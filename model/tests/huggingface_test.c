@@ -517,6 +517,18 @@ FIXTURE_TEST(unread_tensors_need_not_be_readable)
 		       "more.safetensors");
 }
 
+FIXTURE_TEST(embeddings_and_norms_of_zeros_are_refused)
+{
+	const struct fixture *f = *state;
+
+	put_config(f, "{}");
+	put_weights(f, "model.safetensors", 0, ALL, 0, NULL, 0);
+	refuse_weights(f, "tensor model.embed_tokens.weight: has only zeros", "downloaded");
+	put_weights(f, "model.safetensors", 0, SPLIT, 1, NULL, 0);
+	put_weights(f, "rest.safetensors", SPLIT, ALL, 0, NULL, 0);
+	refuse_weights(f, "norm.weight: has only zeros", "rest.safetensors");
+}
+
 FIXTURE_TEST(biases_must_be_zero)
 {
 	const struct fixture *f = *state;
@@ -563,15 +575,16 @@ FIXTURE_TEST(other_weights_of_a_layer_are_refused)
 FIXTURE_TEST(tied_heads_agree_with_the_embedding)
 {
 	const struct fixture *f = *state;
-	struct extra head = { "lm_head.weight", "F32", "[7,8]", 224, 0 };
+	struct extra head = { "lm_head.weight", "F32", "[7,8]", 224, 1 };
+	const float ones = 0x1.020202p-125f; /* all of its bytes are 1 */
 
 	put_config(f, "{\"tie_word_embeddings\": true}");
-	put_weights(f, "model.safetensors", 0, ALL, 0, &head, 1);
-	accept_weights(f, 0);
+	put_weights(f, "model.safetensors", 0, ALL, ones, &head, 1);
+	accept_weights(f, ones);
 	put_weights(f, "model.safetensors", 0, ALL, 1, &head, 1);
 	refuse_weights(f, "lm_head.weight differs", "set it to false");
-	head = (struct extra){ "lm_head.weight", "F32", "[6,8]", 192, 0 };
-	put_weights(f, "model.safetensors", 0, ALL, 0, &head, 1);
+	head = (struct extra){ "lm_head.weight", "F32", "[6,8]", 192, 1 };
+	put_weights(f, "model.safetensors", 0, ALL, ones, &head, 1);
 	refuse_weights(f, "lm_head.weight differs", "tie_word_embeddings");
 	put_weights(f, "model.safetensors", 0, ALL, 1, NULL, 0);
 	accept_weights(f, 1);
