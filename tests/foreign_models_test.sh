@@ -69,6 +69,9 @@ cmp -s "$dir/l4/generation_config.json" "$dir/small/generation_config.json" || d
 cmp -s "$dir/l4/chat_template.jinja" "$dir/further/chat_template.jinja" || die "training loses the template"
 
 # ---- errors
+cp -r "$dir/l4" "$dir/unread"
+rm "$dir/unread/tokenizer.json" && mkdir "$dir/unread/tokenizer.json"
+expect 1 'unread/tokenizer.json: a folder, not a file' "$sk" import "$dir/unread" --out "$dir/none"
 cp -r "$dir/l4" "$dir/bad"
 sed -i 's/"hidden_size": 32/"hidden_size": "32"/' "$dir/bad/config.json"
 expect 1 "$dir/bad/config.json: hidden_size is \"32\", expected a whole number" "$sk" import "$dir/bad" --out "$dir/none"

@@ -213,12 +213,13 @@ int origin_copy_tokenizer(const char *from, const char *to, struct error *err)
 		if (!file_exists(from, names[i]))
 			continue;
 		snprintf(source, sizeof(source), "%s/%s", from, names[i]);
-		snprintf(target, sizeof(target), "%s/%s", to, names[i]);
+		snprintf(target, sizeof(target), "%s/%s", to ? to : "", names[i]);
 		rc = file_read(source, TEXT_MOST, &text, &size, err);
 		if (rc)
 			break;
-		rc = file_make_folder(to, err);
-		if (!rc)
+		if (to)
+			rc = file_make_folder(to, err);
+		if (to && !rc)
 			rc = file_replace(target, text, size, 0644, err);
 		free(text);
 	}

@@ -185,6 +185,8 @@ static int import_model(struct options *o, struct error *err)
 	c.config = o->config;
 	c.recipe = recipe;
 	rc = recipe_check(&recipe, &c.config, err);
+	if (!rc) /* before the checkpoint is written, which would be complete without it */
+		rc = origin_copy_tokenizer(o->files.at[0], NULL, err);
 	if (!rc)
 		rc = out_claim(&lock, o, MODEL_CHECKPOINT, err);
 	if (!rc)
