@@ -39,6 +39,10 @@ expect 1 'train.bin: .*nanoGPT.*--raw' "$model" train --corpus "$dir/train.bin"
 expect 1 'train.bin: .*nanoGPT.*--raw' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/train.bin"
 ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --corpus "$dir/train.bin"
 gives r.bin 97 98 256
+printf 'a\0\0\0b\0' >"$dir/three.bin"
+ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --corpus "$dir/three.bin"
+printf 'a\0\0\0b\0\1\0' >"$dir/wide.bin" # of 32 bits
+expect 1 'wide.bin: every second token is below 4: .*32 bits' "$model" tokenize --raw --out "$dir/d.bin" --corpus "$dir/wide.bin"
 # Windows writes a byte order mark, CRLF and empty lines; Python writes null and half of a surrogate pair.
 printf '\xef\xbb\xbf{"text": "x"}\r\n\r\n{"text": null}\r\n{"text": "y"}' >"$dir/w.jsonl"
 ok '4 tokens' "$model" tokenize --out "$dir/w.bin" --corpus "$dir/w.jsonl"

@@ -33,6 +33,7 @@ static const char help[] =
 enum {
 	BLOCK = 1 << 15,      /* bytes of text encoded at a time, */
 	BLOCK_MOST = 1 << 28, /* and the limit for text that cannot be cut */
+	UPPER_HALF = 4,       /* a token's id is below 4 * 2^16 */
 	TOKENS = 1 << 20,     /* number of tokens copied between two updates of the bar */
 };
 
@@ -44,6 +45,7 @@ struct shard_file {
 	int failed;             /* errno of the first failed write */
 	uint64_t done, all;     /* bytes read so far; bytes of all files */
 	uint32_t texts, shards; /* number of text files and of shards */
+	uint32_t most[2];       /* largest token of a shard at even and at odd positions */
 	bool bar;
 };
 
@@ -260,8 +262,13 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 				 "the same width are joined",
 				 path, 8 * shard->width, 8 * s->width);
 	s->width = shard->width;
+	memset(s->most, 0, sizeof(s->most));
 	for (; fread(bytes, 1, s->width, in) == s->width && !interrupt_seen(); n++) {
-		put_token(s, shard_token(bytes, s->width));
+		uint32_t token = shard_token(bytes, s->width);
+
+		put_token(s, token);
+		if (token > s->most[n % 2])
+			s->most[n % 2] = token;
 		s->done += s->width;
 		if (n % TOKENS == 0)
 			show_progress(s, false);
@@ -273,18 +280,26 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 	return 0;
 }
 
-/* Copies the tokens of a nanoGPT file, which has no header. */
+/* Copies the tokens of a nanoGPT file, which has no header. Tokens of 32 bits show in the upper
+ * halves of their numbers. */
 static int put_raw(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
 	struct stat st;
 	struct shard shard = { .width = 2 };
+	int rc;
 
 	if (fstat(fileno(in), &st) || !S_ISREG(st.st_mode) || st.st_size % 2 ||
 	    st.st_size / 2 > UINT32_MAX)
 		return error_set(err, -EINVAL, "%s: expected a file of up to 2^32 16-bit tokens",
 				 path);
 	shard.tokens = (uint32_t)(st.st_size / 2);
-	return put_shard(s, in, path, &shard, err);
+	rc = put_shard(s, in, path, &shard, err);
+	if (!rc && shard.tokens % 2 == 0 && s->most[1] < UPPER_HALF && s->most[0] >= UPPER_HALF)
+		rc = error_set(err, -EINVAL,
+			       "%s: every second token is below %d: these are tokens of 32 bits, "
+			       "as Megatron writes them for large vocabularies: --raw reads 16",
+			       path, UPPER_HALF);
+	return rc;
 }
 
 static int put_kind(struct shard_file *s, FILE *in, const char *path, bool raw,
