@@ -11,6 +11,7 @@
 
 #include "agent/state.h"
 #include "base/alloc.h"
+#include "base/process/cgroup.h"
 
 enum { HEAD_BYTES = 64 << 10 }; /* limit of the header before a tensor's numbers */
 
@@ -57,7 +58,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->keeps = MSG_NO_STAGE;
 	h->saves = a->options.run_dir != NULL;
 	h->memory_bytes = memory_available(a);
-	h->cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	h->cores = cores_usable();
 	read_machine(h->machine, sizeof(h->machine));
 	if (standby_standing(a) == STANDBY_WHOLE) {
 		h->run = a->run.run;

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/process/cgroup.h"
 #include "base/stage_set.h"
 #include "model/average.h"
 #include "model/hash.h"
@@ -122,10 +122,8 @@ static int load_model(struct replay *r, const char *device, struct error *err)
  * busy. */
 static int make_workers(struct replay *r, const char *device, unsigned workers, struct error *err)
 {
-	long n = strncmp(device, "cpu", 3) == 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
-
 	if (workers == 0)
-		workers = n < 1 ? 1 : (unsigned)n;
+		workers = strncmp(device, "cpu", 3) == 0 ? cores_usable() : 1;
 	r->workers = workers > TASK_POOL_MAX ? TASK_POOL_MAX : workers;
 	for (unsigned w = 0; w < r->workers; w++) {
 		r->setup.spare[w] = malloc(r->setup.activation * sizeof(float));

@@ -2,17 +2,52 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process/cgroup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/tests/test.h"
+
+/* In a container, or under taskset, the machine's other processors cannot be used. */
+TEST(cores_are_those_that_the_process_may_use)
+{
+	static const struct {
+		const char *text;
+		uint64_t cores;
+	} cases[] = { { "max 100000", UINT64_MAX }, { "200000 100000", 2 }, { "150000 100000", 2 },
+		      { "10000 100000", 1 },        { "100001 100000", 2 }, { "0 0", UINT64_MAX } };
+	char folder[] = "/tmp/skippipe-base-XXXXXX", file[64];
+	cpu_set_t all, one;
+	struct error err;
+	size_t first = 0;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/cpu.max", folder);
+	assert_true(cgroup_cores(folder) == UINT64_MAX); /* no such file */
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *text = cases[i].text;
+
+		assert_int_equal(file_write(file, text, strlen(text), 0600, &err), 0);
+		assert_true(cgroup_cores(folder) == cases[i].cores);
+	}
+	file_remove_folder(folder);
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(first, &all))
+		first++;
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(cores_usable(), 1);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
 
 TEST(messages_are_cut_not_overrun)
 {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process/cgroup.h"
+
 /* Returns the number after `key` at the start of a line of a file, or `missing`. */
 static uint64_t number_in(const char *path, const char *key, uint64_t missing)
 {
@@ -44,36 +46,10 @@ static uint64_t group_free(const char *path)
 	return most > used ? most - used : 0;
 }
 
-/* Returns the smallest result for this process's control group and the groups above it. */
-static uint64_t groups_free(void)
-{
-	static const char root[] = "/sys/fs/cgroup";
-	char line[256] = "", path[sizeof(root) + sizeof(line)];
-	uint64_t least = UINT64_MAX;
-	FILE *f = fopen("/proc/self/cgroup", "re");
-
-	while (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3) != 0)
-		line[0] = 0;
-	if (f)
-		fclose(f);
-	if (strncmp(line, "0::", 3) != 0)
-		return least;
-	line[strcspn(line, "\n")] = 0;
-	snprintf(path, sizeof(path), "%s%s", root, line + 3);
-	for (;;) {
-		uint64_t here = group_free(path);
-
-		least = here < least ? here : least;
-		if (strlen(path) < sizeof(root))
-			return least;
-		*strrchr(path, '/') = 0;
-	}
-}
-
 size_t stage_memory_free_bytes(void)
 {
 	uint64_t kib = number_in("/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10);
-	uint64_t group = groups_free();
+	uint64_t group = cgroup_least(group_free);
 
 	return kib << 10 < group ? kib << 10 : group;
 }

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/process/cgroup.h"
 #include "base/clock.h"
 #include "schedule/search/turn_plans.h"
 
@@ -261,13 +261,12 @@ static const char *take_plan_option(struct plan_options *o, int option)
 
 int plan_options_parse(struct plan_options *o, int argc, char **argv)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	int option;
 
 	*o = (struct plan_options){ .skip = -1, .turns = 1 };
 	plan_request_init(&o->request);
 	o->request.clock_us = read_clock;
-	o->request.threads = cores > 0 ? (int)cores : 1;
+	o->request.threads = (int)cores_usable();
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "o:h", plan_long, NULL)) != -1) {
 		const char *why;
