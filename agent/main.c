@@ -358,9 +358,10 @@ int main(int argc, char **argv)
 	struct keys_identity *identity = NULL;
 	struct agent *a = NULL;
 	struct error err = { "" };
-	int signals, status = read_options(&o, argc, argv);
+	int signals, status;
 
 	output_check_at_exit("skippipe-agent");
+	status = read_options(&o, argc, argv);
 	if (status >= 0)
 		return status;
 	link_tune_malloc();

@@ -4,6 +4,7 @@
 #include "base/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -45,8 +46,19 @@ static void close_output(void)
 	_exit(EXIT_FAILED);
 }
 
+/* Occupies the standard descriptors that are closed. Otherwise the next file or socket would get
+ * their numbers, and lines for standard error would be written into it. Reads and writes fail as on
+ * closed descriptors, because the placeholders are opened for the opposite direction. */
+static void occupy_closed(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 void output_check_at_exit(const char *program)
 {
+	occupy_closed();
 	name = program;
 	atexit(close_output);
 }

@@ -22,9 +22,10 @@ int main(int argc, char **argv)
 	struct controller *c = controller_new();
 	struct error err = { "" };
 	sigset_t set;
-	int signals, rc = options_parse(&c->run.options, argc, argv, &err);
+	int signals, rc;
 
 	output_check_at_exit("skippipe controller");
+	rc = options_parse(&c->run.options, argc, argv, &err);
 	if (rc > 0)
 		return 0;
 	if (rc < 0) {

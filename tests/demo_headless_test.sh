@@ -22,3 +22,7 @@ check_verify "$run" 20
 # On a busy machine a node may be declared dead for a while, but it must return.
 [ "$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)" -ge 18 ] || die "nodes stayed lost"
 check_gone "$run"
+
+# Standard input and output are closed, as some cron jobs and init scripts have them.
+"$bin/skippipe" demo --headless --agents 2 --stages 1,1 --skip 0 --iterations 2 --time-scale 0 --eval-every 0 --run-dir "$dir/closed" \
+	<&- >&- 2>"$dir/closed.err" || die "demo with closed descriptors: exit status $?"
