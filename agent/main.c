@@ -305,6 +305,7 @@ static int catch_signals(void)
 	sigaddset(&set, SIGCONT); /* ends an injected hang, and nothing else */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a failed write */
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 

@@ -35,6 +35,7 @@ int main(int argc, char **argv)
 	link_tune_malloc();
 	link_raise_files(8192);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a failed write */
 	signals_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

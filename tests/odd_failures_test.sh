@@ -41,6 +41,12 @@ for more in 0 4000 30000; do
 done
 [ $refused -gt 0 ] || die "memory was never short: the limit does nothing"
 
+# ---- a limit of file sizes (ulimit -f) is a full disk, not a crash
+(ulimit -f 2000; timeout -s INT 6 "$sk" demo --headless --agents 2 --stages 1,1 --skip 0 --time-scale 0 \
+	--run-dir "$dir/limited") >"$dir/limited.out" 2>"$dir/limited.err"
+grep -q 'the disk is full' "$dir/limited/log/controller.log" || die "a limit of file sizes is not reported"
+grep -q 'ended: signal' "$dir/limited/log/demo.log" && die "a limit of file sizes kills a program"
+
 # ---- a folder that cannot be written
 if [ "$(id -u)" = 0 ] && mkdir "$dir/fixed" && mount -t tmpfs -o ro,size=1m tmpfs "$dir/fixed" 2>/dev/null; then
 	undo+=("umount '$dir/fixed'")
