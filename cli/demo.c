@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -275,24 +276,49 @@ static void demo_fini(struct demo *d)
 	demo_options_free(&d->options);
 }
 
-/* Prints how the run ended. The reason of a failure is the last line of the controller's log. */
+/* Prints an argument as a shell reads it. */
+static void print_quoted(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789/._-+=:,@%"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	if (strspn(text, plain) == strlen(text)) {
+		fputs(text, stderr);
+		return;
+	}
+	fputc('\'', stderr);
+	for (; *text; text++)
+		*text == '\'' ? fputs("'\\''", stderr) : fputc(*text, stderr);
+	fputc('\'', stderr);
+}
+
+/* Prints how the run ended. The reason of a failure is the last line of the controller's log, or
+ * the signal that killed the controller. */
 static void report_end(const struct demo *d, int status)
 {
+	const struct child *controller = &d->processes.controller;
 	char words[512], path[PATH_MAX];
 
 	if (status != 0) {
-		child_last_line(&d->processes.controller, words, sizeof(words));
-		fprintf(stderr, "skippipe: %s\n",
+		child_last_line(controller, words, sizeof(words));
+		if (WIFSIGNALED(controller->status))
+			child_ending_text(controller, words, sizeof(words));
+		fprintf(stderr, "skippipe: %s%s\n",
+			WIFSIGNALED(controller->status) ? "the controller ended: " : "",
 			*words ? words : "the controller failed, and its log is empty");
 		fprintf(stderr, "skippipe: logs are in %s/log\n", d->dirs.run);
 		return;
 	}
 	fprintf(stderr, "skippipe: the run is recorded in %s\n", d->dirs.run);
-	if (verbs_program("skippipe", path, sizeof(path), NULL) == 0)
-		fprintf(stderr, "skippipe: to %s:\n  %s verify %s\n",
-			d->options.rehearse ? "check its record"
-					    : "recompute it and compare the weights",
-			path, d->dirs.run);
+	if (verbs_program("skippipe", path, sizeof(path), NULL) != 0)
+		return;
+	fprintf(stderr, "skippipe: to %s:\n  ",
+		d->options.rehearse ? "check its record"
+				    : "recompute it and compare the weights");
+	print_quoted(path);
+	fputs(" verify ", stderr);
+	print_quoted(d->dirs.run);
+	fputc('\n', stderr);
 }
 
 static FILE *open_log(const struct demo *d)

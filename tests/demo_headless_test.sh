@@ -23,6 +23,23 @@ check_verify "$run" 20
 [ "$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)" -ge 18 ] || die "nodes stayed lost"
 check_gone "$run"
 
-# Standard input and output are closed, as some cron jobs and init scripts have them.
-"$bin/skippipe" demo --headless --agents 2 --stages 1,1 --skip 0 --iterations 2 --time-scale 0 --eval-every 0 --run-dir "$dir/closed" \
+# Standard input and output are closed, as some cron jobs and init scripts have them. The printed command can be pasted.
+odd="$dir/it's a \"run\""
+"$bin/skippipe" demo --headless --agents 2 --stages 1,1 --skip 0 --iterations 2 --time-scale 0 --eval-every 0 --run-dir "$odd" \
 	<&- >&- 2>"$dir/closed.err" || die "demo with closed descriptors: exit status $?"
+eval "$(tail -n 1 "$dir/closed.err")" >"$dir/pasted.out" 2>"$dir/pasted.err" || die "the printed command does not work"
+
+# A controller is killed again and again: the last message names the signal.
+"$bin/skippipe" demo --headless --agents 2 --stages 1,1 --skip 0 --time-scale 0 --run-dir "$dir/killed" \
+	>"$dir/killed.out" 2>"$dir/killed.err" &
+demo=$!
+started+=($demo)
+end=$((SECONDS + 60))
+while kill -0 $demo 2>/dev/null; do
+	[ $SECONDS -lt $end ] || die "the controller is restarted without end"
+	pid=$(sed -n 's/.*controller started, process //p' "$dir/killed/log/demo.log" 2>/dev/null | tail -n 1)
+	[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null
+	sleep 0.05
+done
+wait $demo && die "a demo without a controller ended with status 0"
+grep -q 'the controller ended: signal 9' "$dir/killed.err" || die "the signal is not named"
