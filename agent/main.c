@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process/outlet.h"
 #include "base/output.h"
 #include "base/signals.h"
 #include "wire/sessions/link.h"
@@ -58,7 +59,7 @@ static const char usage[] =
 	"Ends on SIGTERM, SIGINT and SIGHUP (unless nohup or a shell ignores it), and on the\n"
 	"controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage.\n";
 
-enum { WAIT_MOST_US = 1000000 };
+enum { WAIT_MOST_US = 1000000, LOG_WAIT_US = 1000000 };
 
 struct options {
 	struct agent_options agent;
@@ -358,6 +359,7 @@ int main(int argc, char **argv)
 			     .log = { .to = stderr, .least = LOG_INFO, .who = "agent" } };
 	struct keys_identity *identity = NULL;
 	struct agent *a = NULL;
+	struct outlet *log;
 	struct error err = { "" };
 	int signals, status;
 
@@ -368,6 +370,8 @@ int main(int argc, char **argv)
 	link_tune_malloc();
 	link_raise_files(8192);
 	signals = catch_signals();
+	log = outlet_new(stderr); /* after catch_signals, because its thread takes no signals */
+	o.log.to = outlet_stream(log);
 	o.agent.log = &o.log;
 	status = 1;
 	if (signals < 0) {
@@ -380,11 +384,14 @@ int main(int argc, char **argv)
 			status = run_loop(a, signals);
 	}
 	if (err.text[0])
-		fprintf(stderr, "skippipe-agent: %s\n", err.text);
-	if (a && agent_stuck(a))
+		fprintf(o.log.to, "skippipe-agent: %s\n", err.text);
+	if (a && agent_stuck(a)) {
+		outlet_free(log, LOG_WAIT_US);
 		_exit(status);
+	}
 	agent_free(a);
 	keys_free(identity);
+	outlet_free(log, LOG_WAIT_US);
 	if (signals >= 0)
 		close(signals);
 	return status;

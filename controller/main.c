@@ -3,12 +3,14 @@
  *
  * It reads the command line, blocks the signals that end the run so that the loop can read them,
  * and runs the loop or a replay. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "base/process/outlet.h"
 #include "base/output.h"
 #include "base/signals.h"
 #include "controller/controller.h"
@@ -17,11 +19,27 @@
 #include "controller/setup.h"
 #include "wire/sessions/link.h"
 
+enum { LOG_WAIT_US = 1000000 };
+
+/* After an ordinary end, the reader of the events gets them all, however long it takes. */
+static int close_events(struct outlet *events, int64_t wait_us)
+{
+	int rc = outlet_free(events, wait_us);
+
+	if (rc != 0)
+		fprintf(stderr, "skippipe controller: stdout: %s\n",
+			rc == -ENOBUFS ? "the reader was too slow: events are missing there"
+				       : strerror(-rc));
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct controller *c = controller_new();
 	struct error err = { "" };
+	struct outlet *log, *events;
 	sigset_t set;
+	bool stopped;
 	int signals, rc;
 
 	output_check_at_exit("skippipe controller");
@@ -39,22 +57,28 @@ int main(int argc, char **argv)
 	signals_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	c->run.log = (struct log){ stderr, c->run.options.level, "controller" };
+	log = outlet_new(stderr);
+	c->run.log = (struct log){ outlet_stream(log), c->run.options.level, "controller" };
 	if (c->run.options.mode.replay) {
 		rc = replay_serve(&c->run.options, &c->run.log, signals, &err);
 		if (rc != 0)
-			fprintf(stderr, "skippipe controller: %s\n", err.text);
+			fprintf(c->run.log.to, "skippipe controller: %s\n", err.text);
+		outlet_free(log, LOG_WAIT_US);
 		return rc != 0;
 	}
+	events = outlet_new(stdout);
+	c->run.history.jsonl = c->run.options.mode.jsonl ? outlet_stream(events) : NULL;
 	rc = controller_init(c, &err);
 	if (rc == 0) {
 		loop_run(c, signals);
 		rc = c->run.ending.exit_status;
 	} else {
-		fprintf(stderr, "skippipe controller: %s\n", err.text);
+		fprintf(c->run.log.to, "skippipe controller: %s\n", err.text);
 		rc = 1;
 	}
+	stopped = c->run.ending.stopping != NULL;
 	controller_fini(c);
 	free(c);
-	return rc;
+	outlet_free(log, LOG_WAIT_US);
+	return close_events(events, stopped ? LOG_WAIT_US : INT64_MAX) == 0 ? rc : 1;
 }

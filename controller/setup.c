@@ -489,7 +489,6 @@ int controller_init(struct controller *c, struct error *err)
 	c->run.started.us = c->run.committed_us = c->run.now_us;
 	c->run.started.wall_us = clock_wall_us();
 	c->run.supervisor = c->run.options.supervisor;
-	c->run.history.jsonl = c->run.options.mode.jsonl ? stdout : NULL;
 	c->run.phase = PHASE_GATHERING;
 	c->run.iteration = 1;
 	rng_init_stream(&rng, (uint64_t)c->run.started.wall_us, (uint64_t)getpid());

@@ -47,6 +47,22 @@ done
 grep -q 'the disk is full' "$dir/limited/log/controller.log" || die "a limit of file sizes is not reported"
 grep -q 'ended: signal' "$dir/limited/log/demo.log" && die "a limit of file sizes kills a program"
 
+# ---- the reader of the events pauses, as less does: the run goes on and ends in order
+mkfifo "$dir/paused" && exec 9<>"$dir/paused" && head -c 61440 /dev/zero >&9
+"$sk" demo --headless --format jsonl --agents 2 --stages 1,1 --skip 0 --time-scale 0 --eval-every 0 --checkpoint-every 20 \
+	--run-dir "$dir/unread" >&9 2>"$dir/unread.err" 9>&- &
+demo=$!
+started+=($demo)
+end=$((SECONDS + 60))
+until grep -qs 'checkpoint of it60' "$dir/unread/log/controller.log"; do
+	[ $SECONDS -lt $end ] || die "a reader that pauses stops the run"
+	sleep 0.1
+done
+kill -TERM $demo
+wait $demo && die "events are missing, but the exit status is 0"
+exec 9>&-
+grep -q 'stdout: the reader was too slow' "$dir/unread.err" || die "the missing events are not reported"
+
 # ---- a folder that cannot be written
 if [ "$(id -u)" = 0 ] && mkdir "$dir/fixed" && mount -t tmpfs -o ro,size=1m tmpfs "$dir/fixed" 2>/dev/null; then
 	undo+=("umount '$dir/fixed'")

@@ -66,11 +66,11 @@ void controller_stop(struct iteration *it, const char *why)
 
 	if (it->run->phase == PHASE_FINISHED)
 		return;
+	it->run->ending.stopping = why;
 	if (is_second || it->run->phase == PHASE_GATHERING || it->run->phase == PHASE_STALLED) {
 		controller_finish(it->members, 0, why);
 		return;
 	}
-	it->run->ending.stopping = why;
 	it->evaluation.wanted = false;
 	/* The iteration's next turn ends the run once nothing is under way (iteration.c). */
 	set_phase(it->run, PHASE_PAUSED);

@@ -1,0 +1,96 @@
+/* A reader that pauses delays nobody, and whole lines arrive. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process/outlet.h"
+#include "base/tests/test.h"
+
+enum { LINES = 20000, SECOND_US = 1000000 };
+
+static struct outlet *open_pipe(int ends[2], FILE **to)
+{
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(pipe(ends), 0);
+	*to = fdopen(ends[1], "w");
+	assert_non_null(*to);
+	return outlet_new(*to);
+}
+
+/* More lines than a pipe holds are written before anything is read. All of them arrive. */
+TEST(a_reader_that_pauses_delays_nobody)
+{
+	int ends[2], n = 0, number;
+	FILE *to, *from;
+	struct outlet *o = open_pipe(ends, &to);
+	char line[64];
+
+	for (int i = 0; i < LINES; i++) {
+		fprintf(outlet_stream(o), "line %d of many that the pipe has no room for\n", i);
+		fflush(outlet_stream(o));
+	}
+	from = fdopen(ends[0], "r");
+	for (; n < LINES && fgets(line, sizeof(line), from); n++) {
+		assert_int_equal(sscanf(line, "line %d of", &number), 1);
+		assert_int_equal(number, n);
+	}
+	assert_int_equal(n, LINES);
+	assert_int_equal(outlet_free(o, SECOND_US), 0);
+	fclose(from);
+	fclose(to);
+}
+
+TEST(lines_that_nobody_reads_are_reported_as_missing)
+{
+	int ends[2];
+	FILE *to;
+	struct outlet *o = open_pipe(ends, &to);
+	int64_t begun;
+
+	for (int i = 0; i < LINES; i++)
+		fprintf(outlet_stream(o), "line %d of many that the pipe has no room for\n", i);
+	begun = clock_monotonic_us();
+	assert_int_equal(outlet_free(o, SECOND_US / 10), -ENOBUFS);
+	assert_true(clock_monotonic_us() - begun < 10 * SECOND_US);
+	close(ends[0]);
+}
+
+/* A queue without room drops lines, but no parts of lines. */
+TEST(a_full_queue_drops_whole_lines)
+{
+	char text[10001], line[20000];
+	int ends[2], n = 0;
+	FILE *to, *from;
+	struct outlet *o = open_pipe(ends, &to);
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (int i = 0; i < 2000; i++) {
+		fprintf(outlet_stream(o), "%s\n", text);
+		fflush(outlet_stream(o));
+	}
+	from = fdopen(ends[0], "r");
+	while (n < 1500 && fgets(line, sizeof(line), from)) {
+		assert_int_equal(strlen(line), sizeof(text));
+		n++;
+	}
+	assert_int_equal(n, 1500);
+	while (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 && fgets(line, sizeof(line), from))
+		;
+	assert_int_equal(outlet_free(o, 0), -ENOBUFS);
+	fclose(from);
+}
+
+TEST(a_failed_write_is_reported)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct outlet *o = outlet_new(full);
+
+	fprintf(outlet_stream(o), "a line\n");
+	assert_int_equal(outlet_free(o, SECOND_US), -ENOSPC);
+	fclose(full);
+}
