@@ -118,6 +118,24 @@ see 5 'Pipeline'
 tm send-keys q
 back
 
+# Ctrl-S does not stop the screen. While the terminal takes no output at all, a signal still ends the console.
+case=flow
+start "TERM=tmux-256color LC_ALL=C.UTF-8" "--fps 60 --speed 20"
+see 5 'Pipeline'
+tm send-keys C-s 2
+see 5 'Nodes'
+pid=$(pgrep -f -x "$bin/skippipe-console --play $dir/run.rec --fps 60 --speed 20") || die "no console runs"
+server=$(tm display-message -p '#{pid}')
+tm send-keys 4
+kill -STOP "$server"
+sleep 2
+kill -TERM "$pid"
+for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+ended=$(kill -0 "$pid" 2>/dev/null || echo yes)
+kill -CONT "$server"
+[ "$ended" ] || die "a console that waits for its terminal cannot be ended"
+back
+
 # Copied text is in the terminal's clipboard and in the file, byte for byte.
 case=copy
 tm set -s set-clipboard on

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,23 +16,53 @@
 #include "tui/console.h"
 #include "tui/manual.h"
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000, END_S = 2 };
 
-/* Blocks the signals that end the loop in order. ncurses handles WINCH, terminal.c handles
- * signals of crashes. */
-static int hold_signals(void)
+static volatile sig_atomic_t ended; /* a signal ends the program */
+
+static void end_soon(int number)
 {
-	sigset_t set;
-
-	signals_ending(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	(void)number;
+	ended = 1;
+	alarm(END_S);
 }
 
-/* Waits for the terminal, the controller, a signal or the next deadline. Returns true if a signal
- * ends the program. */
-static bool wait_for_input(struct console *c, int signals)
+/* The program should have ended, but waits for a terminal that takes no output, as over a stalled
+ * ssh. What waits for the terminal is discarded, so that the program can end in order. A pipe has
+ * nothing to restore. */
+static void discard_output(int number)
+{
+	(void)number;
+	tcflow(STDOUT_FILENO, TCOON);
+	if (tcflush(STDOUT_FILENO, TCOFLUSH) != 0)
+		_exit(EXIT_FAILED);
+	alarm(1);
+}
+
+static void handle(int number, void (*handler)(int))
+{
+	struct sigaction act = { .sa_handler = handler, .sa_flags = SA_RESTART };
+
+	sigaction(number, &act, NULL);
+}
+
+/* Blocks the signals that end the loop in order. The loop lets them through while it draws and
+ * prints, because a write can wait without end. ncurses handles WINCH, terminal.c handles signals
+ * of crashes. */
+static int hold_signals(sigset_t *set)
+{
+	signals_ending(set);
+	sigprocmask(SIG_BLOCK, set, NULL);
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(set, number) == 1)
+			handle(number, end_soon);
+	handle(SIGALRM, discard_output);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* Waits for the terminal, the controller, a signal or the next deadline. */
+static void wait_for_input(struct console *c, int signals)
 {
 	struct pollfd fds[3] = { { signals, POLLIN, 0 }, { -1, POLLIN, 0 }, { -1, POLLIN, 0 } };
 	int64_t left = console_deadline_us(c) - clock_monotonic_us();
@@ -46,7 +77,8 @@ static bool wait_for_input(struct console *c, int signals)
 	c->now_us = clock_monotonic_us();
 	if (c->terminal && (fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)))
 		c->hung_up = true;
-	return read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
+	if (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		end_soon((int)info.ssi_signo);
 }
 
 /* Commands that were just given (the end of the run, the return of a lease) should still arrive. */
@@ -66,19 +98,18 @@ static void flush_commands(struct console *c)
 	}
 }
 
-static void run_loop(struct console *c, int signals)
+static void run_loop(struct console *c, int signals, const sigset_t *ending)
 {
-	while (!c->ui.requests.quit && !c->hung_up) {
-		bool ended = wait_for_input(c, signals);
-
+	while (!c->ui.requests.quit && !c->hung_up && !ended) {
+		wait_for_input(c, signals);
+		sigprocmask(SIG_UNBLOCK, ending, NULL);
 		ui_tick(&c->ui, c->state, c->now_us, clock_wall_us());
 		console_read_keys(c);
 		console_read_messages(c);
 		console_send_commands(c);
 		console_do_side_effects(c);
 		console_draw(c);
-		if (ended)
-			break;
+		sigprocmask(SIG_BLOCK, ending, NULL);
 	}
 	flush_commands(c);
 }
@@ -106,6 +137,7 @@ int main(int argc, char **argv)
 	struct options options;
 	struct console console;
 	struct error err = { "" };
+	sigset_t ending;
 	int signals, rc;
 
 	output_check_at_exit("skippipe console");
@@ -125,14 +157,14 @@ int main(int argc, char **argv)
 		print_text(options.print);
 		return EXIT_DONE;
 	}
-	signals = hold_signals();
+	signals = hold_signals(&ending);
 	rc = console_open(&console, &options, &err);
 	if (rc != 0) {
 		fprintf(stderr, "skippipe console: %s\n",
 			err.text[0] ? err.text : strerror(-rc));
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	run_loop(&console, signals);
+	run_loop(&console, signals, &ending);
 	console_close(&console);
 	return EXIT_DONE;
 }

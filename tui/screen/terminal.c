@@ -283,11 +283,24 @@ int terminal_check(struct error *err)
 	return choose_type(&type, err);
 }
 
+/* Ctrl-S would stop a screen that then looks live. Ctrl-S and Ctrl-Q are keys instead. */
+static void end_flow_control(void)
+{
+	struct termios now;
+
+	if (tcgetattr(STDIN_FILENO, &now) != 0)
+		return;
+	now.c_iflag &= ~(tcflag_t)IXON;
+	tcsetattr(STDIN_FILENO, TCSANOW, &now);
+	def_prog_mode();
+}
+
 static void begin_curses(struct terminal *t)
 {
 	cbreak();
 	noecho();
 	nonl();
+	end_flow_control();
 	intrflush(stdscr, FALSE);
 	typeahead(-1); /* pending input does not stop the drawing */
 	curs_set(0);
