@@ -175,6 +175,9 @@ back
 
 expect 2 'unknown option --nonsense' "$bin/skippipe-console" --nonsense
 expect 2 'is needed' "$bin/skippipe-console"
+# Without a home the console leaves no key in the folder in which it was started.
+expect 1 'HOME is set: give --key' env -C "$dir" -u HOME -u XDG_CONFIG_HOME "$bin/skippipe-console" --connect "ipc://$dir/nobody" \
+	--controller-key 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 expect 1 'No such file' "$bin/skippipe-console" --play "$dir/nothing.rec"
 expect 2 'not a recording' "$bin/skippipe-console" --play "$0"
 expect 2 'not a recording' "$bin/skippipe-console" --play "$bin/skippipe-console"

@@ -11,6 +11,13 @@
 
 enum { HISTORY_MOST = 64 << 20 };
 
+static bool has_config_folder(void)
+{
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	return (xdg && *xdg) || (home && *home);
+}
+
 static void config_folder(char out[4096], const char *below)
 {
 	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -133,6 +140,9 @@ static int open_source(struct console *c, struct error *err)
 	if (c->options.play)
 		return record_open(&c->play, c->options.play, err);
 	if (!o.key) {
+		if (!has_config_folder())
+			return error_set(err, -ENOENT,
+					 "neither XDG_CONFIG_HOME nor HOME is set: give --key");
 		config_folder(key, "console.key");
 		slash = strrchr(key, '/');
 		*slash = '\0';
