@@ -240,6 +240,7 @@ for _ in $(seq 600); do grep -q '0 of 20 agents joined' "$dir/first.err" && brea
 grep -q '0 of 20 agents joined' "$dir/first.err" || die "the controller does not say for whom it waits"
 expect 1 'nolist: No such file.*nobody may join' "$sk" controller --run-dir "$dir/r" --key "$dir/controller.key" \
 	--admitted "$dir/nolist" --gather-s 0.1
+expect 1 'names are not looked up' "${controller[@]}" --run-dir "$dir/second" --listen tcp://localhost:0
 expect 1 'in use' "${controller[@]}" --run-dir "$dir/second" --listen "$address"
 echo mine >"$dir/letter"
 expect 1 'letter: a file that is not a socket' "${controller[@]}" --run-dir "$dir/second" --listen "ipc://$dir/letter"

@@ -165,7 +165,7 @@ static const char *advice_for(int code)
 	case EADDRNOTAVAIL:
 		return "no interface of this machine has this address";
 	case ENODEV:
-		return "no such host or interface";
+		return "no address or interface of this machine; names are not looked up here";
 	case EINVAL:
 	case EPROTONOSUPPORT:
 		return "not an address: expected tcp://ADDRESS:PORT or ipc://PATH";
