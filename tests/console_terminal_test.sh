@@ -148,6 +148,13 @@ grep -q 'Pipeline' "$dir/clipboard" || die "the view is not on the clipboard"
 cmp "$dir/clipboard" "$dir/cache/skippipe/copied.txt" || die "clipboard and file differ"
 tm send-keys q
 back
+# Without a folder that can be written, the clipboard still gets the text.
+start "TERM=tmux-256color LC_ALL=C.UTF-8 XDG_CACHE_HOME=/proc" ""
+see 5 'Pipeline'
+tm send-keys y
+see 5 "copied to the terminal's clipboard only: /proc"
+tm send-keys q
+back
 
 # The console is ended by signals.
 for signal in TERM INT HUP SEGV ABRT BUS FPE ILL QUIT; do

@@ -119,6 +119,7 @@ static void copy_text(struct console *c)
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	struct error err = { "" };
 	char folder[4000], path[4096], *text;
+	bool copied;
 	int rc;
 
 	if (!c->screen)
@@ -133,9 +134,11 @@ static void copy_text(struct console *c)
 	rc = file_make_folder(folder, &err);
 	if (rc == 0)
 		rc = file_write(path, text, strlen(text), 0600, &err);
+	copied = c->terminal && terminal_copy(c->terminal, text);
 	if (rc != 0)
-		ui_say(&c->ui, STYLE_ALERT, "not copied: %s", err.text);
-	else if (c->terminal && terminal_copy(c->terminal, text))
+		ui_say(&c->ui, copied ? STYLE_WARNING : STYLE_ALERT, "%s: %s",
+		       copied ? "copied to the terminal's clipboard only" : "not copied", err.text);
+	else if (copied)
 		ui_say(&c->ui, STYLE_GOOD, "copied to the terminal's clipboard and %s", path);
 	else
 		ui_say(&c->ui, STYLE_GOOD, "copied to %s", path);
