@@ -195,6 +195,10 @@ expect 2 "damaged at byte $(stat -c %s "$dir/run.rec"):" "$bin/skippipe-console"
 echo mine >"$dir/letter"
 expect 1 'letter: exists' "$bin/skippipe-console" --play "$dir/run.rec" --record "$dir/letter"
 [ "$(cat "$dir/letter")" = mine ] || die "--record replaced a file"
+# A recording whose disk is full is reported, also where there is no screen.
+(trap '' XFSZ; ulimit -f 4; timeout 3 "$bin/skippipe-console" --play "$dir/run.rec" --speed 1000 --record "$dir/cut.rec" \
+	</dev/null 2>&1 >/dev/null | cat >"$dir/cut.err")
+grep -q 'cut.rec: the end is missing' "$dir/cut.err" || die "a recording that is cut is not reported"
 expect 1 'no theme "nothing"' "$bin/skippipe-console" --play "$dir/run.rec" --theme nothing
 expect 2 'braille, block or ascii' "$bin/skippipe-console" --play "$dir/run.rec" --graph crayon
 echo "every terminal, locale, size and signal leaves the terminal as it was"

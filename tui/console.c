@@ -18,6 +18,13 @@
 
 enum { MESSAGES_A_TURN = 256 };
 
+/* Closes the recording. A failed write is printed when the terminal is restored. */
+static void stop_recording(struct console *c, bool failed)
+{
+	c->record_failed |= fclose(c->record) != 0 || failed;
+	c->record = NULL;
+}
+
 void console_close(struct console *c)
 {
 	terminal_close(c->terminal);
@@ -25,7 +32,10 @@ void console_close(struct console *c)
 	connection_close(c->connection);
 	record_close(c->play);
 	if (c->record)
-		fclose(c->record);
+		stop_recording(c, false);
+	if (c->record_failed)
+		fprintf(stderr, "skippipe console: --record %s: the end is missing: a write "
+				"failed\n", c->options.record);
 	for (uint32_t k = 0; k < OTHER_RUNS; k++)
 		run_reader_close(c->readers[k]);
 	ui_fini(&c->ui);
@@ -71,8 +81,7 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 	if (c->record && record_write(c->record, c->now_us, data, size) != 0) {
 		ui_say(&c->ui, STYLE_ALERT, "%s: cannot be written; the recording stops",
 		       c->options.record);
-		fclose(c->record);
-		c->record = NULL;
+		stop_recording(c, true);
 	}
 	if (msg_decode(&m, data, size) != 0)
 		return; /* the message is of another version */

@@ -27,6 +27,7 @@ struct console {
 	struct connection *connection; /* the connection; NULL: a recording is played */
 	struct record_reader *play;
 	FILE *record;
+	bool record_failed; /* a write to the recording failed, so that its end is missing */
 	int64_t now_us;       /* local clock */
 	int64_t play_base_us; /* time on the recording's clock at play_local_us */
 	int64_t play_local_us;
