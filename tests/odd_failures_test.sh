@@ -42,9 +42,17 @@ done
 [ $refused -gt 0 ] || die "memory was never short: the limit does nothing"
 
 # ---- a limit of file sizes (ulimit -f) is a full disk, not a crash
-(ulimit -f 2000; timeout -s INT 6 "$sk" demo --headless --agents 2 --stages 1,1 --skip 0 --time-scale 0 \
-	--run-dir "$dir/limited") >"$dir/limited.out" 2>"$dir/limited.err"
-grep -q 'the disk is full' "$dir/limited/log/controller.log" || die "a limit of file sizes is not reported"
+(ulimit -f 2000 && exec "$sk" demo --headless --agents 2 --stages 1,1 --skip 0 --time-scale 0 --run-dir "$dir/limited") \
+	>"$dir/limited.out" 2>"$dir/limited.err" &
+demo=$!
+started+=($demo)
+end=$((SECONDS + 60))
+until grep -qs 'the disk is full' "$dir/limited/log/controller.log"; do
+	[ $SECONDS -lt $end ] || die "a limit of file sizes is not reported"
+	sleep 0.1
+done
+kill -INT $demo
+wait $demo
 grep -q 'ended: signal' "$dir/limited/log/demo.log" && die "a limit of file sizes kills a program"
 
 # ---- the reader of the events pauses, as less does: the run goes on and ends in order

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/process/outlet.h"
 #include "base/tests/test.h"
 
@@ -49,13 +48,10 @@ TEST(lines_that_nobody_reads_are_reported_as_missing)
 	int ends[2];
 	FILE *to;
 	struct outlet *o = open_pipe(ends, &to);
-	int64_t begun;
 
 	for (int i = 0; i < LINES; i++)
 		fprintf(outlet_stream(o), "line %d of many that the pipe has no room for\n", i);
-	begun = clock_monotonic_us();
 	assert_int_equal(outlet_free(o, SECOND_US / 10), -ENOBUFS);
-	assert_true(clock_monotonic_us() - begun < 10 * SECOND_US);
 	close(ends[0]);
 }
 
