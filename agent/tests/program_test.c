@@ -64,9 +64,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const made[] = { "log", "key", "controller", "empty" };
 	struct scene *s = *state;
-	char path[160];
 
 	if (s->pid > 0) {
 		kill(s->pid, SIGKILL);
@@ -76,11 +74,7 @@ static int teardown(void **state)
 	keys_list_free(s->admitted);
 	keys_free(s->identity);
 	keys_free(s->agent_key);
-	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", s->folder, made[i]);
-		unlink(path);
-	}
-	rmdir(s->folder);
+	file_remove_folder(s->folder);
 	free(s);
 	return 0;
 }
