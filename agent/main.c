@@ -13,8 +13,8 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/process/outlet.h"
 #include "base/output.h"
+#include "base/process/outlet.h"
 #include "base/signals.h"
 #include "wire/sessions/link.h"
 

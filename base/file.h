@@ -39,8 +39,8 @@ int file_aside_close(struct file_aside *a, int rc, struct error *err);
 
 /* Writes a whole file: open, write and close in one call. */
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err);
-/* Writes a whole file of a folder, in the same way, but replaces a link: its target may be a file
- * of another folder. */
+/* Writes a whole file as file_write does. If `path` is a link, the file replaces the link, and the
+ * link's target, which may belong to another folder, stays. */
 int file_replace(const char *path, const void *data, size_t size, mode_t mode, struct error *err);
 
 /* Renames a durable file durably, and replaces the file at `to`. */

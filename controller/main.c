@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
-#include "base/process/outlet.h"
 #include "base/output.h"
+#include "base/process/outlet.h"
 #include "base/signals.h"
 #include "controller/controller.h"
 #include "controller/loop.h"

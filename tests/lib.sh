@@ -77,15 +77,18 @@ see() {
 count() { grep -c "\"event\":\"$2\"" "$1"; } # count EVENTS KIND
 field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field NAME <objects, one in each line
 
-# Waits until the events contain the iteration: wait_for EVENTS N PID SECONDS
-wait_for() {
+# Waits until a file has the text, while a process runs: wait_text FILE TEXT PID SECONDS
+wait_text() {
 	local end=$((SECONDS + $4))
-	until grep -qs "\"event\":\"iteration\",\"n\":$2," "$1"; do
-		kill -0 "$3" 2>/dev/null || die "it ended before iteration $2"
-		[ $SECONDS -lt $end ] || die "no iteration $2 within $4 s"
+	until grep -qs "$2" "$1"; do
+		kill -0 "$3" 2>/dev/null || die "it ended before: $2"
+		[ $SECONDS -lt $end ] || die "$1 has no $2 within $4 s"
 		sleep 0.05
 	done
 }
+
+# Waits until the events contain the iteration: wait_for EVENTS N PID SECONDS
+wait_for() { wait_text "$1" "\"event\":\"iteration\",\"n\":$2," "$3" "$4"; }
 
 # Prints the process id of an agent from the supervisor's log: agent_pid RUN N
 agent_pid() { sed -n "s/.*agent $2 started, process \\([0-9]*\\)\$/\\1/p" "$1/log/demo.log" | tail -n 1; }

@@ -46,11 +46,7 @@ done
 	>"$dir/limited.out" 2>"$dir/limited.err" &
 demo=$!
 started+=($demo)
-end=$((SECONDS + 60))
-until grep -qs 'the disk is full' "$dir/limited/log/controller.log"; do
-	[ $SECONDS -lt $end ] || die "a limit of file sizes is not reported"
-	sleep 0.1
-done
+wait_text "$dir/limited/log/controller.log" 'the disk is full' $demo 60
 kill -INT $demo
 wait $demo
 grep -q 'ended: signal' "$dir/limited/log/demo.log" && die "a limit of file sizes kills a program"
@@ -61,11 +57,7 @@ mkfifo "$dir/paused" && exec 9<>"$dir/paused" && head -c 61440 /dev/zero >&9
 	--run-dir "$dir/unread" >&9 2>"$dir/unread.err" 9>&- &
 demo=$!
 started+=($demo)
-end=$((SECONDS + 60))
-until grep -qs 'checkpoint of it60' "$dir/unread/log/controller.log"; do
-	[ $SECONDS -lt $end ] || die "a reader that pauses stops the run"
-	sleep 0.1
-done
+wait_text "$dir/unread/log/controller.log" 'checkpoint of it60' $demo 60
 kill -TERM $demo
 wait $demo && die "events are missing, but the exit status is 0"
 exec 9>&-

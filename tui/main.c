@@ -27,9 +27,9 @@ static void end_soon(int number)
 	alarm(END_S);
 }
 
-/* The program should have ended, but waits for a terminal that takes no output, as over a stalled
- * ssh. What waits for the terminal is discarded, so that the program can end in order. A pipe has
- * nothing to restore. */
+/* Handles SIGALRM: a signal has ended the program, but it still waits for a terminal that takes no
+ * output, for example over a stalled ssh. Discards the waiting output, so that the program restores
+ * the terminal and ends. If the output is a pipe, there is nothing to restore. */
 static void discard_output(int number)
 {
 	(void)number;

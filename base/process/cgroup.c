@@ -54,7 +54,7 @@ unsigned cores_usable(void)
 	uint64_t cores = online > 0 ? (uint64_t)online : 1, limit = cgroup_least(cgroup_cores);
 	cpu_set_t set;
 
-	/* The call fails on a machine with more processors than the set has room for. */
+	/* The set has room for 1,024 processors. If the machine has more, the call fails. */
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
 		cores = (uint64_t)CPU_COUNT(&set);
 	return (unsigned)(limit < cores ? limit : cores);

@@ -44,8 +44,9 @@ static int write_chunk(int fd, const char *from, size_t size)
 	return 0;
 }
 
-/* Copies each chunk: the queue can move while the thread writes, which lasts as long as the reader
- * likes. After a failure the thread discards what it takes. */
+/* The thread of an outlet. It copies each chunk, because the queue can move while the chunk is
+ * written, and a write lasts as long as the reader pauses. After a failure the thread discards
+ * what it takes. */
 static void *write_queue(void *user)
 {
 	struct outlet *o = user;
@@ -87,7 +88,8 @@ static void make_room(struct outlet *o, size_t more)
 	}
 }
 
-/* Drops the bytes, and the part of their line that is in the queue. */
+/* Drops the bytes for which the queue has no room, and the beginning of their line, which is in the
+ * queue already. */
 static void drop_line(struct outlet *o, const char *from, size_t size)
 {
 	while (!o->in_dropped && o->n > o->taken && o->queue[o->n - 1] != '\n')

@@ -293,9 +293,9 @@ static int find_weight(const struct huggingface *h, const struct tensor *t, stru
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
-/* Refuses an embedding or a norm of zeros. No trained model has one, but a file has it whose
- * download was allocated in full and ended early. Other weights are zero in some models, for
- * example in layers that were added. */
+/* Refuses an embedding or a norm of zeros. No trained model has one. Some download tools allocate a
+ * file in full, and if they end early, the rest of it is zeros. Other weights may be zero, for
+ * example in layers that were added to a trained model. */
 static int check_not_zero(const struct tensor *t, const struct weight *w, struct error *err)
 {
 	bool zero = t->role == TENSOR_EMBED || t->role == TENSOR_NORM1 || t->role == TENSOR_NORM2 ||

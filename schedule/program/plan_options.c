@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process/cgroup.h"
 #include "base/clock.h"
+#include "base/process/cgroup.h"
 #include "schedule/search/turn_plans.h"
 
 enum {
