@@ -1,6 +1,5 @@
 /* A reader that pauses delays nobody, and whole lines arrive. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,30 +54,37 @@ TEST(lines_that_nobody_reads_are_reported_as_missing)
 	close(ends[0]);
 }
 
-/* A queue without room drops lines, but no parts of lines. */
+/* A queue without room drops lines, but no parts of lines. Each line gets to the queue in many
+ * pieces, so the queue is full in the middle of one. */
 TEST(a_full_queue_drops_whole_lines)
 {
-	char text[10001], line[20000];
+	enum { PIECES = 1000, WRITTEN = 300, READ = 100 };
+	static const char piece[] = "pieces of a line, of which the queue has many, are never "
+				    "dropped one by one in the middle. ";
+	char line[PIECES * sizeof(piece)];
 	int ends[2], n = 0;
 	FILE *to, *from;
 	struct outlet *o = open_pipe(ends, &to);
 
-	memset(text, 'x', sizeof(text) - 1);
-	text[sizeof(text) - 1] = '\0';
-	for (int i = 0; i < 2000; i++) {
-		fprintf(outlet_stream(o), "%s\n", text);
+	for (int i = 0; i < WRITTEN; i++) {
+		for (int k = 0; k < PIECES; k++)
+			fputs(piece, outlet_stream(o));
+		fputc('\n', outlet_stream(o));
 		fflush(outlet_stream(o));
 	}
 	from = fdopen(ends[0], "r");
-	while (n < 1500 && fgets(line, sizeof(line), from)) {
-		assert_int_equal(strlen(line), sizeof(text));
-		n++;
+	for (; fgets(line, sizeof(line), from) && strcmp(line, "end\n") != 0; n++) {
+		assert_int_equal(strlen(line), PIECES * (sizeof(piece) - 1) + 1);
+		if (n == READ) { /* the queue has room */
+			fprintf(outlet_stream(o), "end\n");
+			fflush(outlet_stream(o));
+		}
 	}
-	assert_int_equal(n, 1500);
-	while (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 && fgets(line, sizeof(line), from))
-		;
-	assert_int_equal(outlet_free(o, 0), -ENOBUFS);
+	assert_string_equal(line, "end\n");
+	assert_true(n > READ && n < WRITTEN);
+	assert_int_equal(outlet_free(o, SECOND_US), -ENOBUFS);
 	fclose(from);
+	fclose(to);
 }
 
 TEST(a_failed_write_is_reported)
