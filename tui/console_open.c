@@ -11,21 +11,18 @@
 
 enum { HISTORY_MOST = 64 << 20 };
 
-static bool has_config_folder(void)
+/* Gives the path of a file in the operator's folder. Returns false if the environment names no such
+ * folder; then the path is in the working folder. */
+static bool config_path(char out[4096], const char *name)
 {
 	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-	return (xdg && *xdg) || (home && *home);
-}
-
-static void config_folder(char out[4096], const char *below)
-{
-	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	bool has_home = home && *home;
 
 	if (xdg && *xdg)
-		snprintf(out, 4096, "%s/skippipe/%s", xdg, below);
+		snprintf(out, 4096, "%s/skippipe/%s", xdg, name);
 	else
-		snprintf(out, 4096, "%s/.config/skippipe/%s", home ? home : ".", below);
+		snprintf(out, 4096, "%s/.config/skippipe/%s", has_home ? home : ".", name);
+	return (xdg && *xdg) || has_home;
 }
 
 /* Themes are searched for in the operator's folder, then the installed ones, then those of the
@@ -36,7 +33,7 @@ static void find_folders(struct console *c)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	int i = 0;
 
-	config_folder(c->theme_folders[i++], "themes");
+	config_path(c->theme_folders[i++], "themes");
 	snprintf(c->theme_folders[i++], 4096, "%s/share/skippipe/themes", SKIPPIPE_PREFIX);
 	if (n > 0) {
 		self[n] = '\0';
@@ -79,7 +76,7 @@ static void read_config(struct console *c)
 	int rc;
 
 	config_default(&c->config);
-	config_folder(path, "config.json");
+	config_path(path, "config.json");
 	rc = file_read_text(path, 1 << 20, &text, &size, &err);
 	if (rc == 0) {
 		rc = config_parse(&c->config, path, text, &err);
@@ -102,7 +99,7 @@ static void read_keys(struct console *c)
 	size_t size;
 	int rc;
 
-	config_folder(path, "keys.json");
+	config_path(path, "keys.json");
 	rc = file_read_text(path, 1 << 20, &text, &size, &err);
 	if (rc == 0) {
 		rc = keymap_parse_json(&c->ui.map, path, text, &err);
@@ -140,10 +137,9 @@ static int open_source(struct console *c, struct error *err)
 	if (c->options.play)
 		return record_open(&c->play, c->options.play, err);
 	if (!o.key) {
-		if (!has_config_folder())
+		if (!config_path(key, "console.key"))
 			return error_set(err, -ENOENT,
 					 "neither XDG_CONFIG_HOME nor HOME is set: give --key");
-		config_folder(key, "console.key");
 		slash = strrchr(key, '/');
 		*slash = '\0';
 		file_make_folder(key, err);
