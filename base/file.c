@@ -293,6 +293,13 @@ bool file_ends_in(const char *path, const char *ending)
 	return n >= m && strcmp(path + n - m, ending) == 0;
 }
 
+bool file_is_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 bool file_exists(const char *folder, const char *name)
 {
 	char path[4096];

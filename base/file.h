@@ -56,6 +56,9 @@ void file_remove_folder(const char *path);
 /* Returns true if the path ends in this, such as ".jsonl". */
 bool file_ends_in(const char *path, const char *ending);
 
+/* Returns true if both paths exist and lead to the same file or folder. */
+bool file_is_same(const char *a, const char *b);
+
 /* Returns true if the folder has a file of this name. */
 bool file_exists(const char *folder, const char *name);
 

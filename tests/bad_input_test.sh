@@ -111,6 +111,17 @@ cp -r "$dir/model" "$dir/mine"
 "$sk" train "${short[@]}" --seed 9 --out "$dir/mine" --force >/dev/null || die "train --force"
 "$sk" import "$dir/hf" --out "$dir/mine" --force >/dev/null || die "import --force"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
+for verb in "train ${short[*]} --seed 9" "import $dir/hf" "export $dir/model"; do # the tokenizer of a replaced model
+	rm -rf "$dir/replaced"
+	"$sk" ${verb/--seed 9/--seed 8} --out "$dir/replaced" >/dev/null || die "$verb"
+	touch "$dir/replaced/"{tokenizer.model,merges.txt,notes.txt}
+	"$sk" $verb --out "$dir/replaced" --force >/dev/null || die "$verb --force"
+	[ ! -e "$dir/replaced/tokenizer.model" ] && [ ! -e "$dir/replaced/merges.txt" ] || die "$verb --force leaves a tokenizer"
+	[ -e "$dir/replaced/notes.txt" ] || die "$verb --force removes a file of the user"
+done
+cp "$dir/hf/tokenizer.json" "$dir/mine"
+"$sk" train "${short[@]}" --seed 9 --tokenizer "$dir/mine/tokenizer.json" --out "$dir/mine" --force >/dev/null || die "train --tokenizer"
+cmp "$dir/hf/tokenizer.json" "$dir/mine/tokenizer.json" || die "a tokenizer in use is removed"
 touch "$dir/mine/stage-backup.safetensors" "$dir/mine/stage-0.safetensors.bak"
 "$sk" train "${short[@]}" --iterations 2 --from "$dir/model" --out "$dir/mine" --force >/dev/null || die "train --force"
 [ -e "$dir/mine/stage-backup.safetensors" ] && [ -e "$dir/mine/stage-0.safetensors.bak" ] || die "files of the user are removed"

@@ -13,6 +13,7 @@
 #include "controller/run.h"
 #include "model/files/checkpoint.h"
 #include "model/files/huggingface.h"
+#include "model/files/tokenizer_files.h"
 
 enum { PATH = 4096 };
 
@@ -64,12 +65,12 @@ int first_weights_cut(struct run *run, struct error *err)
 	if (rc == 0)
 		rc = save_manifest(run, err);
 	if (rc == 0)
-		rc = origin_copy_tokenizer(o->folder, run->options.run_dir, err);
+		rc = tokenizer_files_copy(o->folder, run->options.run_dir, err);
 	if (rc == 0)
 		rc = huggingface_keep_tokens(o->folder, run->options.run_dir, err);
 	if (run->options.training.new_corpus)
 		o->position = 0;
-	run->training.has_tokenizer = origin_has_tokenizer(run->options.run_dir);
+	run->training.has_tokenizer = tokenizer_files_beyond_bytes(run->options.run_dir);
 	return rc;
 }
 
@@ -84,7 +85,7 @@ int first_weights_resume(struct run *run, struct error *err)
 	}
 	rc = origin_parse(&run->training.origin, text, err);
 	free(text);
-	run->training.has_tokenizer = origin_has_tokenizer(run->options.run_dir);
+	run->training.has_tokenizer = tokenizer_files_beyond_bytes(run->options.run_dir);
 	return rc;
 }
 

@@ -15,15 +15,13 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "model/files/checkpoint.h"
 #include "model/files/huggingface.h"
 #include "model/files/model_folder.h"
 #include "model/files/safetensors.h"
 #include "model/tensor.h"
-#include "model/text/tokenizer.h"
 
-enum { PATH = 4096, KINDS = 3, TEXT_MOST = 256 << 20, STAGES_MOST = 1024 };
+enum { KINDS = 3, STAGES_MOST = 1024 };
 
 static const char *const moment_prefixes[KINDS] = { "", "optimizer.moment1.",
 						     "optimizer.moment2." };
@@ -195,37 +193,6 @@ int origin_cut_again(const struct origin *o, const struct model_config *c, const
 	return rc;
 }
 
-/* ---- small files ---- */
-
-int origin_copy_tokenizer(const char *from, const char *to, struct error *err)
-{
-	static const char *const names[] = {
-		"tokenizer.json",      "tokenizer.model",	  "tokenizer_config.json",
-		"vocab.json",	       "merges.txt",		  "special_tokens_map.json",
-		"added_tokens.json",   "generation_config.json", "chat_template.jinja",
-	};
-	int rc = 0;
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !rc; i++) {
-		char source[PATH], target[PATH], *text;
-		size_t size;
-
-		if (!file_exists(from, names[i]))
-			continue;
-		snprintf(source, sizeof(source), "%s/%s", from, names[i]);
-		snprintf(target, sizeof(target), "%s/%s", to ? to : "", names[i]);
-		rc = file_read(source, TEXT_MOST, &text, &size, err);
-		if (rc)
-			break;
-		if (to)
-			rc = file_make_folder(to, err);
-		if (to && !rc)
-			rc = file_replace(target, text, size, 0644, err);
-		free(text);
-	}
-	return rc;
-}
-
 /* ---- the record ---- */
 
 static json_t *pack_hex(uint64_t v)
@@ -245,19 +212,6 @@ static bool unpack_hex(const json_t *v, uint64_t *out)
 		return false;
 	*out = strtoull(text, &end, 16);
 	return *text && !*end;
-}
-
-bool origin_has_tokenizer(const char *folder)
-{
-	struct tokenizer *t = NULL;
-	struct error ignored;
-	bool other;
-
-	if (!tokenizer_is_in(folder))
-		return false;
-	other = tokenizer_open(&t, folder, &ignored) != 0 || !tokenizer_is_bytes(t);
-	tokenizer_free(t);
-	return other;
 }
 
 char *origin_print(const struct origin *o)

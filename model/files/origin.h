@@ -38,12 +38,6 @@ int origin_cut(struct origin *o, const struct model_config *c, const char *run, 
 int origin_cut_again(const struct origin *o, const struct model_config *c, const char *run,
 		     struct error *err);
 
-/* Copies those of the tokenizer's and the model's other small files that exist from one folder to
- * another. to is NULL: only checks that they can be read. */
-int origin_copy_tokenizer(const char *from, const char *to, struct error *err);
-/* Returns true if the folder has a tokenizer whose tokens are not the bytes of a text. */
-bool origin_has_tokenizer(const char *folder);
-
 /* Returns the description as JSON, which the caller frees; NULL if memory runs out. */
 char *origin_print(const struct origin *o);
 int origin_parse(struct origin *o, const char *text, struct error *err); /* -EINVAL */

@@ -12,7 +12,7 @@
 #include "model/files/checkpoint.h"
 #include "model/files/gguf.h"
 #include "model/files/huggingface.h"
-#include "model/files/origin.h"
+#include "model/files/tokenizer_files.h"
 #include "model/program/commands.h"
 #include "model/program/load.h"
 #include "model/program/out.h"
@@ -50,7 +50,7 @@ static int write_small_files(const char *from, const char *to, uint32_t vocab, s
 	static const char generation[] = "{\"_from_model_config\": true}\n";
 	bool has_tokenizer = tokenizer_is_in(from);
 	char path[PATH + 64];
-	int rc = origin_copy_tokenizer(from, to, err);
+	int rc = tokenizer_files_copy(from, to, err);
 
 	snprintf(path, sizeof(path), "%s/generation_config.json", to);
 	if (!rc && !file_exists(from, "generation_config.json"))
@@ -102,7 +102,8 @@ static int move_files(const char *from, const char *to, struct error *err)
 static int write_folder(const struct options *o, struct trainer *t, struct error *err)
 {
 	char aside[PATH];
-	int lock = -1, rc = out_claim(&lock, o, MODEL_HUGGINGFACE, err);
+	struct out_place place;
+	int rc = out_claim(&place, o, MODEL_HUGGINGFACE, err);
 	int n = snprintf(aside, sizeof(aside), "%s/.skippipe-export", o->out);
 
 	if (!rc && n >= (int)sizeof(aside))
@@ -112,13 +113,14 @@ static int write_folder(const struct options *o, struct trainer *t, struct error
 		rc = huggingface_export(aside, trainer_stages(t), err);
 		if (!rc)
 			rc = write_small_files(o->files.at[0], aside, o->config.vocab, err);
+		if (!rc && place.replaces)
+			tokenizer_files_remove(o->out, aside, NULL);
 		if (rc)
 			file_remove_folder(aside);
 		else
 			rc = move_files(aside, o->out, err);
 	}
-	if (lock >= 0)
-		close(lock);
+	out_release(&place);
 	return rc;
 }
 
@@ -164,7 +166,8 @@ static int import_model(struct options *o, struct error *err)
 	struct recipe recipe = o->recipe;
 	uint32_t n_stages = o->config.n_stages;
 	struct trainer *t;
-	int rc = 0, lock = -1;
+	struct out_place place = OUT_PLACE_NONE;
+	int rc = 0;
 
 	/* The smallest microbatch, because only the weights are used. */
 	o->recipe.batch = 1;
@@ -186,20 +189,21 @@ static int import_model(struct options *o, struct error *err)
 	c.recipe = recipe;
 	rc = recipe_check(&recipe, &c.config, err);
 	if (!rc) /* before the checkpoint is written, which would be complete without it */
-		rc = origin_copy_tokenizer(o->files.at[0], NULL, err);
+		rc = tokenizer_files_check(o->files.at[0], err);
 	if (!rc)
-		rc = out_claim(&lock, o, MODEL_CHECKPOINT, err);
+		rc = out_claim(&place, o, MODEL_CHECKPOINT, err);
 	if (!rc)
 		rc = checkpoint_write(o->out, &c, trainer_stages(t), err);
 	if (!rc)
-		rc = origin_copy_tokenizer(o->files.at[0], o->out, err);
+		rc = tokenizer_files_copy(o->files.at[0], o->out, err);
+	if (!rc && place.replaces)
+		tokenizer_files_remove(o->out, o->files.at[0], NULL);
 	if (!rc)
 		rc = huggingface_keep_tokens(o->files.at[0], o->out, err);
 	if (!rc)
-		printf("checkpoint of %zu parameters in %u stages in %s\n",
-		       trainer_parameters(t), c.config.n_stages, o->out);
-	if (lock >= 0)
-		close(lock);
+		printf("checkpoint of %zu parameters in %u stages in %s\n", trainer_parameters(t),
+		       c.config.n_stages, o->out);
+	out_release(&place);
 	trainer_free(t);
 	return rc;
 }

@@ -14,18 +14,11 @@
 
 static const char index_name[] = "model.safetensors.index.json";
 
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* ---- folders of models ---- */
 
 /* Locks the folder itself, so that no lock file stays there. A file system without such locks is
  * used without one. */
-static int lock_folder(int *lock, const char *folder, struct error *err)
+static int lock_folder(struct out_place *p, const char *folder, struct error *err)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -38,11 +31,12 @@ static int lock_folder(int *lock, const char *folder, struct error *err)
 				 "folder",
 				 folder);
 	}
-	*lock = fd;
+	p->lock = fd;
 	return 0;
 }
 
-static int check_room(const struct options *o, enum model_kind kind, struct error *err)
+static int check_room(struct out_place *p, const struct options *o, enum model_kind kind,
+		      struct error *err)
 {
 	bool ours = kind == MODEL_CHECKPOINT;
 	enum model_kind there;
@@ -64,7 +58,10 @@ static int check_room(const struct options *o, enum model_kind kind, struct erro
 				 o->out, index_name);
 	if (!ours && file_exists(o->out, "model.safetensors"))
 		there = kind;
-	if (there == MODEL_NONE || o->force || (o->from && same_file(o->from, o->out)))
+	if (there == MODEL_NONE || (o->from && file_is_same(o->from, o->out)))
+		return 0;
+	p->replaces = o->force;
+	if (o->force)
 		return 0;
 	return error_set(err, -EEXIST,
 			 "%s: there is a %s already: choose another folder, or --force to replace "
@@ -72,20 +69,28 @@ static int check_room(const struct options *o, enum model_kind kind, struct erro
 			 o->out, ours ? "checkpoint" : "model");
 }
 
-int out_claim(int *lock, const struct options *o, enum model_kind kind, struct error *err)
+int out_claim(struct out_place *p, const struct options *o, enum model_kind kind, struct error *err)
 {
-	int rc = file_make_writable_folder(o->out, err);
+	int rc;
 
+	*p = OUT_PLACE_NONE;
+	rc = file_make_writable_folder(o->out, err);
 	if (!rc)
-		rc = lock_folder(lock, o->out, err);
-	return rc ? rc : check_room(o, kind, err);
+		rc = lock_folder(p, o->out, err);
+	return rc ? rc : check_room(p, o, kind, err);
+}
+
+void out_release(struct out_place *p)
+{
+	if (p->lock >= 0)
+		close(p->lock);
 }
 
 /* ---- files ---- */
 
 int out_refuse_input(const char *option, const char *out, const char *input, struct error *err)
 {
-	bool same = same_file(out, input);
+	bool same = file_is_same(out, input);
 	DIR *d = opendir(input);
 	struct stat st;
 
@@ -93,7 +98,7 @@ int out_refuse_input(const char *option, const char *out, const char *input, str
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%s/%s", input, e->d_name);
-		same = same_file(out, path);
+		same = file_is_same(out, path);
 	}
 	if (d)
 		closedir(d);

@@ -7,11 +7,20 @@
 #include "model/files/model_folder.h"
 #include "model/program/options.h"
 
-/* Makes the folder o->out if it is missing, and locks it for a model of this kind. *lock: a file
- * that the caller closes when the model is written. -EBUSY: another process has the lock. -EEXIST:
- * the folder already has a model that may not be replaced. A model of this kind may be replaced
- * with o->force, or if it is the checkpoint from which the training continues. */
-int out_claim(int *lock, const struct options *o, enum model_kind kind, struct error *err);
+struct out_place {
+	int lock;      /* descriptor that locks the folder; -1: none */
+	bool replaces; /* the folder has another model, which the new one replaces */
+};
+
+#define OUT_PLACE_NONE ((struct out_place){ .lock = -1 })
+
+/* Makes the folder o->out if it is missing, and locks it for a model of this kind. The caller calls
+ * out_release when the model is written, and after an error too. -EBUSY: another process has the
+ * lock. -EEXIST: the folder already has a model that may not be replaced. A model of this kind may
+ * be replaced with o->force, or if it is the checkpoint from which the training continues. */
+int out_claim(struct out_place *p, const struct options *o, enum model_kind kind,
+	      struct error *err);
+void out_release(struct out_place *p);
 
 /* Refuses an output file that is an input, or a file in an input folder, by whatever name. option:
  * the option of the output file, such as "--out". -EINVAL. */

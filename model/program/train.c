@@ -13,7 +13,7 @@
 #include "base/output.h"
 #include "base/skip_schedule.h"
 #include "model/files/checkpoint.h"
-#include "model/files/origin.h"
+#include "model/files/tokenizer_files.h"
 #include "model/text/corpus.h"
 #include "model/text/tokenizer.h"
 #include "model/program/commands.h"
@@ -91,14 +91,13 @@ struct session {
 	/* Number of iterations in a row whose loss or gradient was not finite. */
 	uint32_t bad_steps;
 	bool unread; /* nobody reads standard output any more */
-	int lock; /* holds the output folder (out.h); -1: none */
+	struct out_place place;
 	bool bar;
 };
 
 static void session_fini(struct session *s)
 {
-	if (s->lock >= 0)
-		close(s->lock);
+	out_release(&s->place);
 	trainer_free(s->trainer);
 	corpus_free(s->corpus);
 	planned_paths_free(&s->planned);
@@ -249,7 +248,7 @@ static int session_init(struct session *s, struct error *err)
 	if (!rc && s->o.microbatches == 0)
 		rc = error_set(err, -EINVAL, "--microbatches 0: expected at least 1");
 	if (!rc && s->o.out)
-		rc = out_claim(&s->lock, &s->o, MODEL_CHECKPOINT, err);
+		rc = out_claim(&s->place, &s->o, MODEL_CHECKPOINT, err);
 	if (rc)
 		return rc;
 	s->tokens = calloc(n, sizeof(*s->tokens));
@@ -511,9 +510,12 @@ static int save_checkpoint(struct session *s, struct error *err)
 		return 0;
 	rc = checkpoint_write(s->o.out, &c, trainer_stages(s->trainer), err);
 	if (!rc && s->o.from)
-		rc = origin_copy_tokenizer(s->o.from, s->o.out, err);
+		rc = tokenizer_files_copy(s->o.from, s->o.out, err);
+	if (!rc && s->place.replaces)
+		tokenizer_files_remove(s->o.out, s->o.from, s->o.tokenizer);
 	if (!rc && s->o.tokenizer)
 		rc = tokenizer_copy(s->o.tokenizer, s->o.out, err);
+	s->place.replaces = false; /* a later checkpoint replaces this run's own */
 	return rc;
 }
 
@@ -565,7 +567,7 @@ static void print_summary(const struct session *s)
 
 int command_train(int argc, char **argv)
 {
-	struct session s = { .lock = -1 };
+	struct session s = { .place = OUT_PLACE_NONE };
 	struct error err = { "" };
 	int rc = options_parse(&s.o, argc, argv, help);
 

@@ -1,0 +1,22 @@
+/* tokenizer_files.h - the small files that belong to a model beside its weights: its tokenizer and
+ * the settings for generation. They are copied as they are, so that a model that passes through
+ * this program keeps them. */
+#ifndef MODEL_TOKENIZER_FILES_H
+#define MODEL_TOKENIZER_FILES_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* Checks that the files of the folder can be read. Missing files are no error. */
+int tokenizer_files_check(const char *folder, struct error *err);
+/* Copies the files that exist from one folder to another, which is created if it is missing. */
+int tokenizer_files_copy(const char *from, const char *to, struct error *err);
+/* Removes the files of a model that another one replaces, except for those names that the folder
+ * `from` has too, and for `tokenizer`, a file or a folder. Both may be NULL. */
+void tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer);
+
+/* Returns true if the folder has a tokenizer whose tokens are not the bytes of a text. */
+bool tokenizer_files_beyond_bytes(const char *folder);
+
+#endif
