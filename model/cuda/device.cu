@@ -4,6 +4,7 @@
  */
 extern "C" {
 #include "base/error.h" /* C's, and not written for C++ */
+#include "base/process/cgroup.h"
 }
 
 #include "model/cuda/device.h"
@@ -12,7 +13,6 @@ extern "C" {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cuda_runtime.h>
 
@@ -160,12 +160,12 @@ static void note(struct device *d, cudaError_t e, const char *what)
 
 enum { FEW_CORES = 8 };
 
-/* A thread that waits for the GPU keeps a core busy by default, which is the quickest. Where
- * cores are few the network and other agents need them more. Ignored by a runtime that allows
- * no change by now. */
+/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If there
+ * are few cores, the network and other agents need them more. The runtime refuses the change if
+ * the program already uses the GPU, which is ignored. */
 static void choose_waiting(void)
 {
-	if (sysconf(_SC_NPROCESSORS_ONLN) < FEW_CORES &&
+	if (cores_usable() < FEW_CORES &&
 	    cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
 		cudaGetLastError();
 }

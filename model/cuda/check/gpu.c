@@ -21,9 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process/cgroup.h"
 #include "base/rng.h"
 #include "model/tests/kernel_check.h"
 #include "model/trainer.h"
@@ -345,7 +345,6 @@ static void report_rate(const char *name, const struct trainer *t, const struct 
 static int bench_preset(const char *name, double seconds)
 {
 	struct stage_options o = { .seed = 1, .device = "cuda:bf16" };
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	struct model_config c;
 	struct recipe r;
 	struct error err = { "" };
@@ -361,7 +360,7 @@ static int bench_preset(const char *name, double seconds)
 	c.n_stages = 1;
 	o.batch = r.batch = c.context < TOKENS ? TOKENS / c.context : 1;
 	o.sequence = r.sequence = c.context;
-	o.threads = cores > 1 ? (uint32_t)cores : 1; /* threads that draw the first weights */
+	o.threads = cores_usable(); /* threads that draw the first weights */
 	n = (size_t)o.batch * o.sequence;
 	announce(name, "drawing weights and taking memory");
 	if (!rc)
