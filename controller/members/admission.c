@@ -129,8 +129,6 @@ static bool is_reported(enum link_reason reason)
 void admission_turn(struct members *members)
 {
 	struct post_counters now;
-	char text[160] = "";
-	size_t at = 0;
 
 	refresh_keys(members);
 	look_at_keys(members);
@@ -140,21 +138,12 @@ void admission_turn(struct members *members)
 	post_count(members->run->post, &now);
 	for (int i = 0; i < LINK_REASON_COUNT; i++) {
 		uint64_t more = now.link.refused[i] - members->admission.refused_reported[i];
-		int size;
 
 		if (!is_reported((enum link_reason)i) || more == 0)
 			continue;
-		size = snprintf(text + at, sizeof(text) - at, "%s%llu times: %s", at ? "; " : "",
-				(unsigned long long)more, link_reason_text((enum link_reason)i));
-		if (at + (size_t)size >= sizeof(text)) {
-			text[at] = '\0'; /* the next line reports the remaining reasons */
-			break;
-		}
-		at += (size_t)size;
 		members->admission.refused_reported[i] = now.link.refused[i];
+		members->admission.next_look_us = members->run->now_us + REPORT_EVERY_US;
+		note(members->run, NOTE_WARNING, -1, 0, "refused connections: %llu times: %s",
+		     (unsigned long long)more, link_reason_text((enum link_reason)i));
 	}
-	if (at == 0)
-		return;
-	members->admission.next_look_us = members->run->now_us + REPORT_EVERY_US;
-	note(members->run, NOTE_WARNING, -1, 0, "refused connections: %s", text);
 }
