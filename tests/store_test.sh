@@ -39,6 +39,11 @@ rm "$dir/store.broken"
 	die "the export is not whole"
 kill -TERM $controller
 six_end || die "the controller's exit status"
+if unshare -m true 2>/dev/null; then # a run that another user may only read
+	unshare -m sh -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && "$0" export "$1" --out "$2"' \
+		"$sk" "$dir/run" "$dir/read-only" >"$dir/export.out" 2>&1 || die "export, read-only: $(cat "$dir/export.out")"
+	[ -s "$dir/read-only/model.safetensors" ] || die "the export of a read-only run is not whole"
+fi
 last=$(cat "$dir/store/latest")
 grep -q "the checkpoint of it$((10#$last)) is in the store" "$dir/run.err" || die "the last checkpoint was not stored"
 [ "$(ls "$dir/store/$last" | wc -l)" = 4 ] || die "not every file is in the store"

@@ -128,8 +128,7 @@ static int export_model(struct options *o, struct error *err)
 {
 	const char *folder = o->files.at[0];
 	char checkpoint[PATH];
-	/* True: the folder `checkpoint` is temporary and is removed at the end. */
-	bool is_copy = false;
+	bool temporary = false;
 	struct trainer *t;
 	int rc = 0;
 
@@ -138,8 +137,8 @@ static int export_model(struct options *o, struct error *err)
 	o->set.recipe = true;
 	if (run_folder_is_run(folder)) {
 		rc = run_folder_checkpoint(folder, o->files.at + 1, o->files.n - 1,
-					   o->checkpoint_from, checkpoint, sizeof(checkpoint), err);
-		is_copy = rc == 0;
+					   o->checkpoint_from, checkpoint, sizeof(checkpoint),
+					   &temporary, err);
 		folder = checkpoint;
 	} else if (o->files.n > 1) {
 		rc = error_set(err, -EINVAL, "%s is one model: %s has no meaning here", folder,
@@ -147,7 +146,7 @@ static int export_model(struct options *o, struct error *err)
 	}
 	if (!rc)
 		rc = load_model_folder(&t, folder, o, 0, err);
-	if (is_copy)
+	if (temporary)
 		file_remove_folder(checkpoint);
 	if (rc)
 		return rc;

@@ -222,17 +222,24 @@ static int keep_file(const char *from, const char *to, struct error *err)
 	return errno == ENOENT ? -EAGAIN : copy_file(from, to, err);
 }
 
-/* Links the files into a separate folder, because a running run removes old checkpoints. -EAGAIN:
- * the run has removed this one. */
+/* Links the files into a separate folder, because a running run removes old checkpoints. If this
+ * user may not write to the run folder, the checkpoint itself is used, and the export fails if the
+ * run removes it meanwhile. -EAGAIN: the run has removed this one. */
 static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *out, size_t room,
-		struct error *err)
+		bool *temporary, struct error *err)
 {
 	char from[PATH], to[PATH + 128], name[128];
 	int rc = 0;
 
-	if (snprintf(out, room, "%s/export-XXXXXX", run) >= (int)room || !mkdtemp(out))
+	if (snprintf(to, sizeof(to), "%s/export-XXXXXX", run) >= (int)room)
+		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", run);
+	*temporary = mkdtemp(to) != NULL;
+	if (!*temporary && (errno == EROFS || errno == EACCES))
+		return 0;
+	if (!*temporary)
 		return error_set(err, -errno, "%s: cannot make a folder there: %s", run,
 				 strerror(errno));
+	snprintf(out, room, "%s", to);
 	for (uint32_t s = 0; s <= n_stages && rc == 0; s++) {
 		snprintf(name, sizeof(name), "manifest.json");
 		if (s < n_stages)
@@ -245,14 +252,16 @@ static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *ou
 		if (rc == 0)
 			rc = keep_file(from, to, err);
 	}
-	if (rc != 0)
+	if (rc != 0) {
 		file_remove_folder(out);
+		*temporary = false;
+	}
 	return rc;
 }
 
 /* -EAGAIN: a running run has removed the checkpoint meanwhile. */
 static int gather(const char *run, char *const *others, uint32_t n, const char *store, char *out,
-		  size_t room, struct error *err)
+		  size_t room, bool *temporary, struct error *err)
 {
 	struct remote remote = { .to = store };
 	struct checkpoint k;
@@ -280,16 +289,16 @@ static int gather(const char *run, char *const *others, uint32_t n, const char *
 			       out, missing);
 	if (rc == 0 && missing < k.config.n_stages)
 		rc = ask_controller(run, k.config.n_stages, iteration, err);
-	return rc ? rc : keep(run, iteration, k.config.n_stages, out, room, err);
+	return rc ? rc : keep(run, iteration, k.config.n_stages, out, room, temporary, err);
 }
 
 int run_folder_checkpoint(const char *run, char *const *others, uint32_t n, const char *store,
-			  char *out, size_t room, struct error *err)
+			  char *out, size_t room, bool *temporary, struct error *err)
 {
 	int rc = -EAGAIN;
 
 	for (int i = 0; i < TRIES && rc == -EAGAIN; i++)
-		rc = gather(run, others, n, store, out, room, err);
+		rc = gather(run, others, n, store, out, room, temporary, err);
 	if (rc == -EAGAIN)
 		error_set(err, rc, "%s: the run removes its checkpoints before they are collected",
 			  run);
