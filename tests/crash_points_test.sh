@@ -170,6 +170,7 @@ done
 rm -rf "$dir/old"
 "$sk" train --preset tiny --set dim=48 --microbatches 1 --validate-every 0 --iterations 0 --out "$dir/small" >"$dir/out" &&
 	"$sk" export "$dir/small" --out "$dir/old" >"$dir/out" || die "export of a small model"
+touch "$dir/old/merges.txt" # of the old model's tokenizer
 replace() { crash_at "$1" skippipe-model "$sk" export "$dir/model" --out "$work/hf" --force; } # replace K
 rm -rf "$work"; mkdir "$work"; cp -r "$dir/old" "$work/hf"
 replace 0 || die "export --force"
@@ -180,6 +181,8 @@ for k in $(pick) $(grep -n 'model.safetensors$\|config.json$' "$dir/list" | cut 
 	reach
 	if [ -e "$work/hf/config.json" ]; then
 		"$sk" eval "$work/hf" --batches 1 >"$dir/out" 2>"$dir/eval.err" || die "export --force left no model at step $k"
+		cmp -s "$work/hf/config.json" "$dir/old/config.json" && want=old || want=whole
+		[ "$(ls "$work/hf")" = "$(ls "$dir/$want")" ] || die "export --force left other files at step $k: $(ls "$work/hf")"
 	else
 		cmp "$work/hf/.skippipe-export/config.json" "$dir/whole/config.json" || die "export --force left no model at step $k"
 	fi

@@ -1,8 +1,10 @@
 /* tokenizer_files.c - copies and removes the small files of a model. */
 #include "model/files/tokenizer_files.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -24,59 +26,71 @@ static const char *const names[] = {
 
 enum { NAMES = sizeof(names) / sizeof(names[0]) };
 
-/* to is NULL: the file is only read. */
-static int copy_file(const char *from, const char *to, const char *name, struct error *err)
+static int read_named(const char *folder, const char *name, char **text, size_t *size,
+		      struct error *err)
 {
-	char source[PATH], target[PATH], *text;
-	size_t size;
-	int rc;
+	char path[PATH];
 
-	snprintf(source, sizeof(source), "%s/%s", from, name);
-	rc = file_read(source, TEXT_MOST, &text, &size, err);
-	if (rc)
-		return rc;
-	if (to) {
-		snprintf(target, sizeof(target), "%s/%s", to, name);
-		rc = file_make_folder(to, err);
-		if (!rc)
-			rc = file_replace(target, text, size, 0644, err);
-	}
-	free(text);
-	return rc;
-}
-
-static int copy_files(const char *from, const char *to, struct error *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < NAMES && !rc; i++)
-		if (file_exists(from, names[i]))
-			rc = copy_file(from, to, names[i], err);
-	return rc;
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return file_read(path, TEXT_MOST, text, size, err);
 }
 
 int tokenizer_files_check(const char *folder, struct error *err)
 {
-	return copy_files(folder, NULL, err);
+	int rc = 0;
+
+	for (size_t i = 0; i < NAMES && !rc; i++) {
+		char *text;
+		size_t size;
+
+		if (!file_exists(folder, names[i]))
+			continue;
+		rc = read_named(folder, names[i], &text, &size, err);
+		if (!rc)
+			free(text);
+	}
+	return rc;
 }
 
 int tokenizer_files_copy(const char *from, const char *to, struct error *err)
 {
-	return copy_files(from, to, err);
+	int rc = 0;
+
+	for (size_t i = 0; i < NAMES && !rc; i++) {
+		char target[PATH], *text;
+		size_t size;
+
+		if (!file_exists(from, names[i]))
+			continue;
+		rc = read_named(from, names[i], &text, &size, err);
+		if (rc)
+			break;
+		snprintf(target, sizeof(target), "%s/%s", to, names[i]);
+		rc = file_make_folder(to, err);
+		if (!rc)
+			rc = file_replace(target, text, size, 0644, err);
+		free(text);
+	}
+	return rc;
 }
 
-void tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer)
+int tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer,
+			   struct error *err)
 {
 	if (tokenizer && file_is_same(folder, tokenizer))
-		return;
+		return 0;
 	for (size_t i = 0; i < NAMES; i++) {
 		char path[PATH];
 
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		if (!(from && file_exists(from, names[i])) &&
-		    !(tokenizer && file_is_same(path, tokenizer)))
-			unlink(path);
+		if ((from && file_exists(from, names[i])) ||
+		    (tokenizer && file_is_same(path, tokenizer)))
+			continue;
+		if (unlink(path) != 0 && errno != ENOENT)
+			return error_set(err, -errno, "%s: cannot be removed: %s", path,
+					 strerror(errno));
 	}
+	return 0;
 }
 
 bool tokenizer_files_beyond_bytes(const char *folder)

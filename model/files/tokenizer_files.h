@@ -12,9 +12,11 @@
 int tokenizer_files_check(const char *folder, struct error *err);
 /* Copies the files that exist from one folder to another, which is created if it is missing. */
 int tokenizer_files_copy(const char *from, const char *to, struct error *err);
-/* Removes the files of a model that another one replaces, except for those names that the folder
- * `from` has too, and for `tokenizer`, a file or a folder. Both may be NULL. */
-void tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer);
+/* Removes the files of a replaced model from the folder. Stay: a name that the folder `from` of the
+ * new model has too, and `tokenizer`, a file or a folder. Both may be NULL. Errors are the
+ * system's. */
+int tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer,
+			   struct error *err);
 
 /* Returns true if the folder has a tokenizer whose tokens are not the bytes of a text. */
 bool tokenizer_files_beyond_bytes(const char *folder);

@@ -69,8 +69,8 @@ static int write_gguf(const struct options *o, struct trainer *t, struct error *
 
 /* Moves the files of a complete export to their places, and removes their folder. config.json,
  * which makes them a model, is taken away first and moved last, so that old and new files are never
- * one model. */
-static int move_files(const char *from, const char *to, struct error *err)
+ * one model. replaces: `to` has the files of an older model. */
+static int move_files(const char *from, const char *to, bool replaces, struct error *err)
 {
 	char source[PATH + 256], target[PATH + 256];
 	struct dirent **names;
@@ -81,6 +81,8 @@ static int move_files(const char *from, const char *to, struct error *err)
 	file_sync_folder(from); /* before a name is removed beside it */
 	snprintf(target, sizeof(target), "%s/config.json", to);
 	unlink(target);
+	if (replaces)
+		rc = tokenizer_files_remove(to, from, NULL, err);
 	for (int i = 0; i <= n; i++) {
 		const char *name = i < n ? names[i]->d_name : "config.json";
 
@@ -113,12 +115,10 @@ static int write_folder(const struct options *o, struct trainer *t, struct error
 		rc = huggingface_export(aside, trainer_stages(t), err);
 		if (!rc)
 			rc = write_small_files(o->files.at[0], aside, o->config.vocab, err);
-		if (!rc && place.replaces)
-			tokenizer_files_remove(o->out, aside, NULL);
 		if (rc)
 			file_remove_folder(aside);
 		else
-			rc = move_files(aside, o->out, err);
+			rc = move_files(aside, o->out, place.replaces, err);
 	}
 	out_release(&place);
 	return rc;
@@ -196,7 +196,7 @@ static int import_model(struct options *o, struct error *err)
 	if (!rc)
 		rc = tokenizer_files_copy(o->files.at[0], o->out, err);
 	if (!rc && place.replaces)
-		tokenizer_files_remove(o->out, o->files.at[0], NULL);
+		rc = tokenizer_files_remove(o->out, o->files.at[0], NULL, err);
 	if (!rc)
 		rc = huggingface_keep_tokens(o->files.at[0], o->out, err);
 	if (!rc)

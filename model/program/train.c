@@ -512,7 +512,7 @@ static int save_checkpoint(struct session *s, struct error *err)
 	if (!rc && s->o.from)
 		rc = tokenizer_files_copy(s->o.from, s->o.out, err);
 	if (!rc && s->place.replaces)
-		tokenizer_files_remove(s->o.out, s->o.from, s->o.tokenizer);
+		rc = tokenizer_files_remove(s->o.out, s->o.from, s->o.tokenizer, err);
 	if (!rc && s->o.tokenizer)
 		rc = tokenizer_copy(s->o.tokenizer, s->o.out, err);
 	s->place.replaces = false; /* a later checkpoint replaces this run's own */
