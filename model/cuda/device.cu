@@ -160,9 +160,9 @@ static void note(struct device *d, cudaError_t e, const char *what)
 
 enum { FEW_CORES = 8 };
 
-/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If there
- * are few cores, the network and other agents need them more. The runtime refuses the change if
- * the program already uses the GPU, which is ignored. */
+/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If
+ * there are few cores, the network and other agents need them more. If the program already uses
+ * the GPU, the runtime refuses the change, and the thread keeps its core busy. */
 static void choose_waiting(void)
 {
 	if (cores_usable() < FEW_CORES &&
