@@ -62,7 +62,7 @@ static bool journal_has(const struct world *w, const char *words)
 static void run_ends(struct world *w, const char *why)
 {
 	char words[64];
-	int64_t give_up = clock_monotonic_us() + 40000000;
+	int64_t give_up = clock_monotonic_us() + TEST_PATIENCE_US;
 
 	snprintf(words, sizeof(words), "the run ends: %s", why);
 	while (!journal_has(w, words) && clock_monotonic_us() < give_up)
@@ -124,7 +124,7 @@ TEST_WITH(a_new_controller_writes_the_last_checkpoint, world_open_patient, world
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
 	door_restart(w->door, options);
-	for (int64_t give_up = clock_monotonic_us() + 40000000;
+	for (int64_t give_up = clock_monotonic_us() + TEST_PATIENCE_US;
 	     !logged(w, "the run ends: done") && clock_monotonic_us() < give_up;)
 		world_turn(w);
 	assert_true(logged(w, "the run ends: done"));

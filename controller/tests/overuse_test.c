@@ -267,7 +267,7 @@ static int32_t compare(struct visitor *v, struct world *w)
 					    .value = 1,
 					    .text = "best" };
 	visitor_send(v, &m, POST_RELIABLE);
-	for (int64_t give_up = clock_monotonic_us() + 30000000;
+	for (int64_t give_up = clock_monotonic_us() + TEST_PATIENCE_US;
 	     v->answered != id && clock_monotonic_us() < give_up;) {
 		visitor_turn(v);
 		world_turn(w);

@@ -141,7 +141,7 @@ bool world_all_ready(const struct world *w);
 /* Turns the world until the condition holds; fails with the journal after 40 s. */
 #define WORLD_UNTIL(w, condition) \
 	do { \
-		int64_t give_up_ = clock_monotonic_us() + 40000000; \
+		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US; \
 		while (!(condition)) \
 			world_turn_before(w, give_up_, #condition); \
 	} while (0)

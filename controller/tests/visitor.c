@@ -126,7 +126,7 @@ int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value
  * reads. */
 static void read_address(struct door *d, const char *log)
 {
-	int64_t give_up = clock_monotonic_us() + 30000000;
+	int64_t give_up = clock_monotonic_us() + TEST_PATIENCE_US;
 	char line[512], *at;
 	FILE *f;
 

@@ -59,7 +59,7 @@ int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value
 /* Turns v (and w, unless NULL) until the condition holds. */
 #define UNTIL(v, w, condition) \
 	do { \
-		int64_t give_up_ = clock_monotonic_us() + 30000000; \
+		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US; \
 		struct visitor *w_ = (w); \
 		while (!(condition)) { \
 			visitor_turn(v); \

@@ -53,7 +53,7 @@ static void stranger(struct pair *p, struct end *s, const struct keys_public *ke
 	post_peer_id peer;
 	assert_int_equal(post_dial(s->post, p->address, key, &peer, NULL), 0);
 	send_text(s->post, peer, "let me in", POST_RELIABLE);
-	int64_t until = clock_monotonic_us() + 20000000;
+	int64_t until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while (s->seen.refused == 0 && clock_monotonic_us() < until) {
 		pair_turn(p);
 		end_turn(s);
@@ -131,7 +131,7 @@ TEST(of_two_with_one_key_the_newer_stays)
 	struct post_options o = {.identity = p.b.id};
 	assert_int_equal(post_open(&s.post, &o, NULL), 0);
 	assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &peer, NULL), 0);
-	int64_t until = clock_monotonic_us() + 20000000;
+	int64_t until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while ((s.seen.up == 0 || p.b.seen.refused == 0) && clock_monotonic_us() < until) {
 		send_text(p.b.post, p.to_a, "I was first", POST_LOSSY);
 		pair_turn(&p);
@@ -164,7 +164,7 @@ TEST(consoles_may_share_a_key)
 	struct post_options o = {.identity = p.b.id, .silence_us = 300000};
 	assert_int_equal(post_open(&s.post, &o, NULL), 0);
 	assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &peer, NULL), 0);
-	int64_t until = clock_monotonic_us() + 20000000;
+	int64_t until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while (p.a.seen.up < 2 && clock_monotonic_us() < until) {
 		pair_turn(&p);
 		end_turn(&s);
@@ -492,7 +492,7 @@ static uint32_t open_link(struct pair *p, struct end *s, struct link **link)
 	struct link_options o = {.identity = s->id, .frame_most = 1 << 20, .silence_us = 5000000,
 		.rekey_us = 5000000};
 	assert_int_equal(link_dial(link, &o, p->address, keys_public_of(p->a.id), 99, NULL), 0);
-	int64_t until = clock_monotonic_us() + 20000000;
+	int64_t until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while (session == 0 && clock_monotonic_us() < until) {
 		link_tick(*link, clock_monotonic_us());
 		if (link_receive(*link, clock_monotonic_us(), &e) == 0 && e.kind == LINK_UP)
@@ -585,7 +585,7 @@ TEST(a_flood)
 	assert_int_equal(
 		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
 	assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &to_a, NULL), 0);
-	int64_t until = clock_monotonic_us() + 20000000;
+	int64_t until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while (s.seen.refused == 0 && clock_monotonic_us() < until) {
 		for (int i = 0; i < 20; i++)
 			(void)send_text(s.post, to_a, "again", POST_LOSSY);
@@ -612,7 +612,7 @@ TEST(a_flood)
 		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
 	taken = p.a.seen.data;
 	assert_int_equal(send_text(s.post, to_a, "sorry", POST_RELIABLE), 0);
-	until = clock_monotonic_us() + 20000000;
+	until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while (p.a.seen.data == taken && clock_monotonic_us() < until) {
 		pair_turn(&p);
 		end_turn(&s);

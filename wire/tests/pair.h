@@ -44,7 +44,7 @@ void end_turn(struct end *e);
 /* Runs both loops until the condition holds; fails the test after 20 s. */
 #define PAIR_UNTIL(pair, condition)                                                  \
 	do {                                                                         \
-		int64_t give_up_ = clock_monotonic_us() + 20000000;                  \
+		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US;                  \
 		while (!(condition)) {                                               \
 			pair_turn(pair);                                             \
 			if (clock_monotonic_us() > give_up_)                         \

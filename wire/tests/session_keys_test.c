@@ -112,7 +112,7 @@ static void turn(struct two *t)
 
 #define UNTIL(t, condition)                                              \
 	do {                                                             \
-		int64_t give_up_ = clock_monotonic_us() + 20000000;      \
+		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US;      \
 		while (!(condition)) {                                   \
 			turn(t);                                         \
 			if (clock_monotonic_us() > give_up_)             \

@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +14,8 @@
 #include <linux/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "base/tests/test.h"
 #include "wire/sessions/accept.h"
 
 enum { HEAD = 8, WORD = 4, CONTENT = 5, MESSAGE = HEAD + WORD + CONTENT };
@@ -79,7 +76,7 @@ static void send_messages(int fd, int n)
 static int wait_for_frame(struct socket *s, int listener)
 {
 	unsigned char bytes[MESSAGE];
-	int64_t give_up = clock_monotonic_us() + 10000000;
+	int64_t give_up = clock_monotonic_us() + TEST_PATIENCE_US;
 	int fd = -1, tries = 0;
 	bool came = false;
 
@@ -205,7 +202,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	char address[LINK_ADDRESS_SIZE];
 	int listener = listen_anywhere(address), fds[3], ended = 0;
 	struct socket s = {.nn = -1};
-	int64_t now = 1, give_up = clock_monotonic_us() + 20000000;
+	int64_t now = 1, give_up = clock_monotonic_us() + TEST_PATIENCE_US;
 
 	(void)state;
 	assert_int_equal(socket_dial(&s, address, 3, false, 1 << 16, NULL), 0);
