@@ -2,8 +2,10 @@
  *
  * A heap holds the events: a microbatch reaches its next task, or a node becomes free. All events
  * of an instant are taken in before the nodes concerned (`dirty`) choose. Each starts the best
- * waiting task that may start. A waiting task remembers the task that delayed it, for the report of
- * collisions. The code is written to be plain; fast_simulate.c is written to be fast. */
+ * waiting task that may start. A node's waiting tasks are in two heaps, because only F need a
+ * slot. In a large plan thousands of F wait at a data node. A waiting task remembers the task that
+ * delayed it, for the report of collisions. The code is written to be plain; fast_simulate.c is
+ * written to be fast. */
 #include "schedule/execution/simulate.h"
 
 #include <errno.h>
@@ -20,29 +22,34 @@
 
 #define NO_PRIORITY INT32_MAX
 
-struct event {
-	double at_s;
-	/* At least 0: the microbatch that reaches its next task. Below 0: node -1 - what is
-	 * free. */
-	int what;
+/* A binary heap of microbatches or events. */
+struct heap {
+	int n;
+	int *list;
 };
 
-/* A task that has arrived. */
-struct waiting {
-	int mb, step;
+/* A microbatch's next task, which has arrived at its node or is about to. */
+struct microbatch_state {
+	int step; /* 0 .. 2 * length */
 	double arrival_s;
 	/* Index of the task that delays this one, as sim_task.waited_for; -1: not known yet. */
 	int delayed_by;
+	int next_arrived; /* the next microbatch in the node's list `arrived`; -1: none */
 };
 
 struct node_state {
 	bool busy, dirty; /* dirty: an event of the present instant concerns the node */
+	double free_s;    /* end of the present task and its overhead */
 	int last;         /* the task that the node runs or ran last; -1: none yet */
-	int n_waiting;
-	/* Tasks that wait here, in no order; a microbatch has at most one of them. */
-	struct waiting *waiting;
-	int n_holding;
-	int *holding;      /* the F whose microbatches hold a slot, oldest first */
+	/* Microbatches whose task waits here, the best first: F, which need a slot, and others. */
+	struct heap forwards, others;
+	/* List by next_arrived of the microbatches that have arrived at this instant and found the
+	 * node free; -1: none. */
+	int arrived;
+	int n_holding; /* microbatches that hold a slot */
+	/* F that have started here, oldest first. Those before `oldest` have given back their slot,
+	 * and some of the others may have. */
+	int *started, n_started, oldest;
 };
 
 struct run {
@@ -52,9 +59,10 @@ struct run {
 	double now_s;
 	struct arena arena; /* owns the arrays below */
 	struct node_state *nodes;
-	int *step; /* (n_microbatches) the next task of each chain, 0 .. 2 * length */
-	struct event *heap;
-	int n_heap;
+	struct microbatch_state *microbatches;
+	/* At least 0: the microbatch that reaches its next task. Below 0: node -1 - number is
+	 * free. */
+	struct heap events;
 	int *dirty, n_dirty;
 	int steps;         /* most tasks of one microbatch */
 	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
@@ -96,73 +104,76 @@ static double task_duration_s(const struct run *r, int node, enum task_kind kind
 	}
 }
 
-static void heap_push(struct run *r, double at_s, int what)
-{
-	int i = r->n_heap++;
+/* Returns true if a leaves the heap before b. */
+typedef bool order_function(const struct run *r, int a, int b);
 
-	while (i > 0 && r->heap[(i - 1) / 2].at_s > at_s) {
-		r->heap[i] = r->heap[(i - 1) / 2];
+static void heap_push(const struct run *r, struct heap *h, int what, order_function *goes_first)
+{
+	int i = h->n++;
+
+	while (i > 0 && goes_first(r, what, h->list[(i - 1) / 2])) {
+		h->list[i] = h->list[(i - 1) / 2];
 		i = (i - 1) / 2;
 	}
-	r->heap[i] = (struct event){ at_s, what };
+	h->list[i] = what;
 }
 
-static struct event heap_pop(struct run *r)
+static int heap_pop(const struct run *r, struct heap *h, order_function *goes_first)
 {
-	struct event top = r->heap[0], last = r->heap[--r->n_heap];
-	int i = 0;
+	int top = h->list[0], last = h->list[--h->n], i = 0;
 
-	for (int child; (child = 2 * i + 1) < r->n_heap; i = child) {
-		if (child + 1 < r->n_heap && r->heap[child + 1].at_s < r->heap[child].at_s)
+	for (int child; (child = 2 * i + 1) < h->n; i = child) {
+		if (child + 1 < h->n && goes_first(r, h->list[child + 1], h->list[child]))
 			child++;
-		if (r->heap[child].at_s >= last.at_s)
+		if (!goes_first(r, h->list[child], last))
 			break;
-		r->heap[i] = r->heap[child];
+		h->list[i] = h->list[child];
 	}
-	r->heap[i] = last;
+	h->list[i] = last;
 	return top;
 }
 
-static int32_t priority_of(const struct run *r, const struct waiting *w)
+static double event_s(const struct run *r, int event)
 {
-	return r->priority ? r->priority[w->mb * r->steps + w->step] : NO_PRIORITY;
+	return event < 0 ? r->nodes[-1 - event].free_s : r->microbatches[event].arrival_s;
 }
 
-static enum task_kind kind_of(const struct run *r, const struct waiting *w)
+/* Returns true if event a happens before event b. */
+static bool is_earlier(const struct run *r, int a, int b)
 {
-	return step_kind(&r->p->microbatches[w->mb], w->step);
+	return event_s(r, a) < event_s(r, b);
 }
 
-/* Microbatches are sorted by id, so their indices compare like their ids. */
-static bool goes_first(const struct run *r, const struct waiting *a, const struct waiting *b)
+static int32_t priority_of(const struct run *r, int mb)
+{
+	return r->priority ? r->priority[mb * r->steps + r->microbatches[mb].step] : NO_PRIORITY;
+}
+
+/* Returns true if microbatch a's waiting task starts before b's. Microbatches are sorted by id, so
+ * their indices compare like their ids. */
+static bool is_served_first(const struct run *r, int a, int b)
 {
 	int32_t pa = priority_of(r, a), pb = priority_of(r, b);
 
 	if (pa != pb)
 		return pa < pb;
-	if (a->arrival_s != b->arrival_s)
-		return a->arrival_s < b->arrival_s;
-	return a->mb < b->mb;
+	if (r->microbatches[a].arrival_s != r->microbatches[b].arrival_s)
+		return r->microbatches[a].arrival_s < r->microbatches[b].arrival_s;
+	return a < b;
 }
 
-static bool may_start(const struct run *r, int node, const struct waiting *w)
+/* Returns the F whose microbatch has held a slot longest; -1: no slot is held. A slot is held until
+ * the microbatch is past its B on this node. */
+static int oldest_holder(const struct run *r, struct node_state *n)
 {
-	return kind_of(r, w) != TASK_FORWARD ||
-	       r->nodes[node].n_holding < r->c->nodes[node].memory;
-}
+	for (; n->oldest < n->n_started; n->oldest++) {
+		const struct sim_task *f = &r->s->tasks[n->started[n->oldest]];
+		int b_step = 2 * r->p->microbatches[f->microbatch].length - f->hop;
 
-static void release_slot(struct node_state *n, const struct sim_task *tasks, int mb, int hop)
-{
-	for (int i = 0; i < n->n_holding; i++) {
-		const struct sim_task *f = &tasks[n->holding[i]];
-
-		if (f->microbatch == mb && f->hop == hop) {
-			n->n_holding--;
-			memmove(n->holding + i, n->holding + i + 1,
-				(size_t)(n->n_holding - i) * sizeof(*n->holding));
-			return;
-		}
+		if (r->microbatches[f->microbatch].step <= b_step)
+			return n->started[n->oldest];
 	}
+	return -1;
 }
 
 static void note_collision(struct run *r, struct sim_task *task, int delayed_by)
@@ -194,7 +205,7 @@ static double leave_s(struct run *r, int from, int to, double end_s)
 static void send_on(struct run *r, int mb, int node, double end_s)
 {
 	const struct plan_microbatch *m = &r->p->microbatches[mb];
-	int next = ++r->step[mb], to;
+	int next = ++r->microbatches[mb].step, to;
 
 	if (next > 2 * m->length) {
 		r->done++;
@@ -204,17 +215,19 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 	if (to != node)
 		end_s = leave_s(r, node, to, end_s) +
 			r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
-	heap_push(r, end_s, mb);
+	r->microbatches[mb].arrival_s = end_s;
+	heap_push(r, &r->events, mb, is_earlier);
 }
 
-static void start_task(struct run *r, int node, const struct waiting *w)
+static void start_task(struct run *r, int node, int mb)
 {
-	const struct plan_microbatch *m = &r->p->microbatches[w->mb];
+	const struct plan_microbatch *m = &r->p->microbatches[mb];
+	const struct microbatch_state *w = &r->microbatches[mb];
 	struct node_state *n = &r->nodes[node];
 	struct sim_task *task = &r->s->tasks[r->s->n_tasks];
 
 	*task = (struct sim_task){
-		.microbatch = w->mb,
+		.microbatch = mb,
 		.hop = step_hop(m, w->step),
 		.kind = step_kind(m, w->step),
 		.node = node,
@@ -224,9 +237,9 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	task->end_s = task->start_s + task_duration_s(r, node, task->kind);
 	note_collision(r, task, w->delayed_by);
 	if (task->kind == TASK_FORWARD)
-		n->holding[n->n_holding++] = r->s->n_tasks;
-	else if (task->kind == TASK_BACKWARD) /* no task starts here before the task ends */
-		release_slot(n, r->s->tasks, w->mb, task->hop);
+		n->started[n->n_started++] = r->s->n_tasks;
+	/* A B gives its slot back at its start, because no task starts here before it ends. */
+	n->n_holding += (task->kind == TASK_FORWARD) - (task->kind == TASK_BACKWARD);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
 	r->s->busy_s[node] += task->end_s - task->start_s;
@@ -234,33 +247,29 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 		r->s->iteration_s = task->end_s;
 	n->last = r->s->n_tasks++;
 	n->busy = true;
-	heap_push(r, task->end_s + r->c->dispatch_overhead_s, -1 - node);
-	send_on(r, w->mb, node, task->end_s);
+	n->free_s = task->end_s + r->c->dispatch_overhead_s;
+	heap_push(r, &r->events, -1 - node, is_earlier);
+	send_on(r, mb, node, task->end_s);
 }
 
-/* Starts the best waiting task that may start, on a node that is free. The others note what they
- * wait for: that task or, if none may start, the oldest holder of a slot. */
+/* Starts the best waiting task that may start, on a node that is free. Then the microbatches that
+ * have just arrived note what they wait for: that task or, if none may start, the oldest holder of
+ * a slot. */
 static void start_best(struct run *r, int node)
 {
 	struct node_state *n = &r->nodes[node];
-	int best = -1, why;
+	bool has_slot = n->n_holding < r->c->nodes[node].memory;
+	struct heap *from = &n->others;
+	int why;
 
-	for (int i = 0; i < n->n_waiting; i++) {
-		if (may_start(r, node, &n->waiting[i]) &&
-		    (best < 0 || goes_first(r, &n->waiting[i], &n->waiting[best])))
-			best = i;
-	}
-	if (best >= 0) {
-		struct waiting w = n->waiting[best];
-
-		n->waiting[best] = n->waiting[--n->n_waiting];
-		start_task(r, node, &w);
-	}
-	why = best >= 0 ? n->last : n->n_holding > 0 ? n->holding[0] : -1;
-	for (int i = 0; i < n->n_waiting; i++) {
-		if (n->waiting[i].delayed_by < 0)
-			n->waiting[i].delayed_by = why;
-	}
+	if (n->forwards.n > 0 && has_slot &&
+	    (n->others.n == 0 || is_served_first(r, n->forwards.list[0], n->others.list[0])))
+		from = &n->forwards;
+	if (from->n > 0)
+		start_task(r, node, heap_pop(r, from, is_served_first));
+	why = n->busy ? n->last : oldest_holder(r, n);
+	for (; n->arrived >= 0; n->arrived = r->microbatches[n->arrived].next_arrived)
+		r->microbatches[n->arrived].delayed_by = why;
 }
 
 static void mark_dirty(struct run *r, int node)
@@ -271,31 +280,40 @@ static void mark_dirty(struct run *r, int node)
 	}
 }
 
-static void take_in(struct run *r, struct event e)
+static void take_microbatch_in(struct run *r, int mb)
 {
-	int node = e.what < 0 ? -1 - e.what
-			      : step_node(&r->p->microbatches[e.what], r->step[e.what]);
+	const struct plan_microbatch *path = &r->p->microbatches[mb];
+	struct microbatch_state *m = &r->microbatches[mb];
+	int node = step_node(path, m->step);
 	struct node_state *n = &r->nodes[node];
+	bool is_forward = step_kind(path, m->step) == TASK_FORWARD;
 
-	if (e.what < 0) {
-		n->busy = false;
-	} else {
-		n->waiting[n->n_waiting++] =
-			(struct waiting){ .mb = e.what,
-					  .step = r->step[e.what],
-					  .arrival_s = e.at_s,
-					  .delayed_by = n->busy ? n->last : -1 };
+	heap_push(r, is_forward ? &n->forwards : &n->others, mb, is_served_first);
+	m->delayed_by = n->busy ? n->last : -1;
+	if (!n->busy) {
+		m->next_arrived = n->arrived;
+		n->arrived = mb;
 	}
 	mark_dirty(r, node);
 }
 
+static void take_in(struct run *r, int event)
+{
+	if (event < 0) {
+		r->nodes[-1 - event].busy = false;
+		mark_dirty(r, -1 - event);
+	} else {
+		take_microbatch_in(r, event);
+	}
+}
+
 static void run_events(struct run *r)
 {
-	while (r->n_heap > 0) {
-		r->now_s = r->heap[0].at_s;
+	while (r->events.n > 0) {
+		r->now_s = event_s(r, r->events.list[0]);
 		r->n_dirty = 0;
-		while (r->n_heap > 0 && r->heap[0].at_s == r->now_s)
-			take_in(r, heap_pop(r));
+		while (r->events.n > 0 && event_s(r, r->events.list[0]) == r->now_s)
+			take_in(r, heap_pop(r, &r->events, is_earlier));
 		for (int i = 0; i < r->n_dirty; i++) {
 			int node = r->dirty[i];
 
@@ -397,8 +415,7 @@ static void fill_priorities(struct run *r)
 static void run_alloc(struct run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
-	struct waiting *waiting;
-	int *holding;
+	int *room;
 
 	for (size_t i = 0; i < m; i++) {
 		visits += (size_t)r->p->microbatches[i].length;
@@ -406,10 +423,9 @@ static void run_alloc(struct run *r)
 			r->steps = task_count(&r->p->microbatches[i]);
 	}
 	r->nodes = arena_array(&r->arena, n, sizeof(*r->nodes));
-	r->step = arena_array(&r->arena, m + 1, sizeof(*r->step));
-	waiting = arena_array(&r->arena, visits + 1, sizeof(*waiting));
-	holding = arena_array(&r->arena, visits + 1, sizeof(*holding));
-	r->heap = arena_array(&r->arena, m + n + 1, sizeof(*r->heap));
+	r->microbatches = arena_array(&r->arena, m + 1, sizeof(*r->microbatches));
+	room = arena_array(&r->arena, 3 * visits + 1, sizeof(*room));
+	r->events.list = arena_array(&r->arena, m + n + 1, sizeof(*r->events.list));
 	r->dirty = arena_array(&r->arena, n, sizeof(*r->dirty));
 	if (r->c->bytes_s)
 		r->link_free_s = arena_array(&r->arena, n * n, sizeof(*r->link_free_s));
@@ -420,17 +436,18 @@ static void run_alloc(struct run *r)
 		fill_priorities(r);
 	for (size_t i = 0; i < m; i++) {
 		for (int h = 0; h < r->p->microbatches[i].length; h++)
-			r->nodes[r->p->microbatches[i].path[h]].n_waiting++;
+			r->nodes[r->p->microbatches[i].path[h]].n_started++;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct node_state *node = &r->nodes[i];
-		int visits_here = node->n_waiting;
+		int visits_here = node->n_started;
 
 		*node = (struct node_state){ .last = -1,
-					     .waiting = waiting,
-					     .holding = holding };
-		waiting += visits_here;
-		holding += visits_here;
+					     .arrived = -1,
+					     .forwards.list = room,
+					     .others.list = room + visits_here,
+					     .started = room + 2 * visits_here };
+		room += 3 * visits_here;
 	}
 }
 
@@ -441,19 +458,19 @@ static int report_standstill(const struct run *r, struct error *err)
 	int named = 0, stuck = r->p->n_microbatches - r->done;
 
 	for (int node = 0; node < r->c->n_nodes && named < 4; node++) {
-		const struct node_state *n = &r->nodes[node];
+		struct node_state *n = &r->nodes[node];
 		size_t used = strlen(who);
-		int holder = n->n_holding > 0 ? r->s->tasks[n->holding[0]].microbatch : -1;
+		int holder = oldest_holder(r, n);
 
-		if (n->n_waiting == 0)
+		if (n->forwards.n == 0)
 			continue;
 		snprintf(who + used, sizeof(who) - used,
 			 "%s microbatch %d waits for a slot of node %d", named++ ? ";" : "",
-			 r->p->microbatches[n->waiting[0].mb].id, node);
+			 r->p->microbatches[n->forwards.list[0]].id, node);
 		used = strlen(who);
 		if (holder >= 0)
 			snprintf(who + used, sizeof(who) - used, " (held by %d)",
-				 r->p->microbatches[holder].id);
+				 r->p->microbatches[r->s->tasks[holder].microbatch].id);
 	}
 	return error_set(err, -EDEADLK, "standstill: %d microbatches wait in a circle:%s", stuck,
 			 who);
@@ -559,8 +576,10 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 		return rc;
 	r.s = simulation_alloc(c, p);
 	run_alloc(&r);
-	for (int i = 0; i < p->n_microbatches; i++)
-		heap_push(&r, p->microbatches[i].release_s, i);
+	for (int i = 0; i < p->n_microbatches; i++) {
+		r.microbatches[i].arrival_s = p->microbatches[i].release_s;
+		heap_push(&r, &r.events, i, is_earlier);
+	}
 	run_events(&r);
 	if (r.done < p->n_microbatches) {
 		rc = report_standstill(&r, err);
