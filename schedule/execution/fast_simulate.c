@@ -334,11 +334,14 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 	e->n_booked = e->n_replayed = i;
 }
 
-/* Inserts the microbatch in order of arrival. */
+/* Inserts the microbatch in order of arrival. Microbatches that wait for their first F arrive in
+ * order; without the short cut to the end of the list they would take quadratic time. */
 static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
 {
 	int32_t *at = &n->first;
 
+	if (n->first >= 0 && e->event[n->last].due_s <= e->event[mb].due_s)
+		at = &e->event[n->last].next;
 	while (*at >= 0 && e->event[*at].due_s <= e->event[mb].due_s)
 		at = &e->event[*at].next;
 	e->event[mb].next = *at;

@@ -235,29 +235,32 @@ static void load_path(struct builder *b, const int *path)
 	}
 }
 
-/* Writes the microbatches to order by waves: the first microbatch of every data node, then the
- * second of each, and so on. With an rng the order is shuffled. order has room for 2 n_mb: the
- * ranks follow the order. */
-static void order_microbatches(const struct problem *p, int *order, struct rng *rng)
+/* Returns the microbatches by waves: the first microbatch of every data node, then the second of
+ * each, and so on. With an rng the order is shuffled. (2 n_mb): the order, then the rank of each
+ * microbatch in its data node. */
+static int *order_microbatches(struct builder *b, struct rng *rng)
 {
-	int n = 0, most = 0, *rank = order + p->n_mb;
+	const struct problem *p = b->p;
+	size_t n = (size_t)p->n_mb;
+	int *order = arena_array(&b->arena, 2 * n, sizeof(*order)), *rank = order + n;
+	/* (n + 1) for each wave, the place of its next microbatch in order */
+	int *place = arena_array(&b->arena, n + 1, sizeof(*place));
 
 	for (int i = 0; i < p->n_mb; i++) {
 		rank[i] = i > 0 && p->mb_slot[i] == p->mb_slot[i - 1] ? rank[i - 1] + 1 : 0;
-		most = rank[i] > most ? rank[i] : most;
+		place[rank[i] + 1]++;
 	}
-	for (int wave = 0; wave <= most; wave++) {
-		for (int i = 0; i < p->n_mb; i++) {
-			if (rank[i] == wave)
-				order[n++] = i;
-		}
-	}
-	for (int i = n - 1; rng && i > 0; i--) {
+	for (int wave = 1; wave < p->n_mb; wave++)
+		place[wave] += place[wave - 1];
+	for (int i = 0; i < p->n_mb; i++)
+		order[place[rank[i]]++] = i;
+	for (int i = p->n_mb - 1; rng && i > 0; i--) {
 		int j = (int)rng_below(rng, (uint32_t)i + 1), was = order[i];
 
 		order[i] = order[j];
 		order[j] = was;
 	}
+	return order;
 }
 
 /* Returns true if the path has this length and is legal as it stands: its nodes take part, its
@@ -374,12 +377,11 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 	struct builder b;
 
 	builder_init(&b, s, p, attempt > 0);
-	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
 	kept = arena_array(&b.arena, (size_t)p->n_mb, sizeof(*kept));
 	if (attempt > 1 && p->n_stages > 1)
 		first = 1 + (int)rng_below(rng, (uint32_t)p->n_stages - 1);
 	stage_quota_deal(&b.quota, first);
-	order_microbatches(p, order, attempt > 1 ? rng : NULL);
+	order = order_microbatches(&b, attempt > 1 ? rng : NULL);
 	if (repair)
 		find_kept(&b, kept);
 	if (!build_all(&b, order, repair ? kept : NULL))
@@ -488,8 +490,7 @@ int construct_tied(struct solution *s, const struct problem *p, int group, struc
 	struct builder b;
 
 	builder_init(&b, s, p, false);
-	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
-	order_microbatches(p, order, rng);
+	order = order_microbatches(&b, rng);
 	for (int i = 0; i < p->n_mb; i++)
 		groups += order[p->n_mb + i] < count_siblings(p, i) / group;
 	rc = split_quotas(&b, groups, group, &rest) && build_groups(&b, order, group, &rest)
