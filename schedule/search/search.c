@@ -199,7 +199,7 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	struct anneal other;
 	int rc = 0;
 
-	if (problem_is(p, REGIME_SHORT_ROUNDS) || !is_placing(p))
+	if (problem_is(p, REGIME_SHORT_ROUNDS) || !is_placing(p) || progress_late(g))
 		return 0;
 	solution_init(&placed, p);
 	solution_copy(&placed, &a->best, p);
@@ -231,7 +231,7 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
 
-	if (problem_is(p, REGIME_SHORT_ROUNDS) || p->q->from)
+	if (problem_is(p, REGIME_SHORT_ROUNDS) || p->q->from || progress_late(g))
 		return 0;
 	if (!a->plans_lanes)
 		return multi_start_sketched(g, a, SKETCH_STEPS, 0, err);
