@@ -413,8 +413,10 @@ static int load_cluster(struct run *run, struct error *err)
 	run->training.per_shard = (uint32_t)run->cluster->microbatches_per_data_node;
 	run->training.n_shards = (uint32_t)run->cluster->stages[0];
 	if ((uint64_t)run->training.per_shard * run->training.n_shards > MSG_MICROBATCHES)
-		return error_set(err, -E2BIG, "a run takes at most %d microbatches an iteration",
-				 MSG_MICROBATCHES);
+		return error_set(err, -E2BIG,
+				 "a run takes at most %d microbatches an iteration, not %u for "
+				 "each of %u data nodes",
+				 MSG_MICROBATCHES, run->training.per_shard, run->training.n_shards);
 	if (o->always && !stage_set_parse(o->always, run->cluster->n_stages, &always))
 		return error_set(err, -EINVAL, "--always %s: expected stages below %d, as 0,%d",
 				 o->always, run->cluster->n_stages, run->cluster->n_stages - 1);
