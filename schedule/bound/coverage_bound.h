@@ -26,8 +26,8 @@ struct coverage_bound; /* opaque: work in progress */
 struct coverage_bound *coverage_bound_new(struct arena *a, const struct problem *p,
 					  const struct solution *s, struct shortest_paths *w,
 					  const int *sent);
-/* Does one more piece of work, given a known bound: some milliseconds, with 1,000 nodes up to a
- * tenth of a second. Returns false if nothing is left to do. */
+/* Does one step towards a bound above known_s and above the bound proved so far. A step takes some
+ * milliseconds, or up to a tenth of a second with 1,000 nodes. Returns false if no step is left. */
 bool coverage_bound_step(struct coverage_bound *e, double known_s);
 int64_t coverage_bound_work(const struct coverage_bound *e); /* as pricing_work */
 /* Returns the bound proved so far; 0: none. */

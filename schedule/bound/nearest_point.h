@@ -1,8 +1,8 @@
 /* nearest_point.h - decides if the origin is in the hull of points that are found one at a time.
  *
  * The hull's point nearest to the origin gives a direction. The caller finds the point of its set
- * that is lowest in that direction. If that point is above the origin, the origin is outside the
- * hull of the whole set. Otherwise the caller adds the point and asks for the next direction.
+ * with the least dot product with that direction. If the product is above 0, the origin is outside
+ * the hull of the whole set. Otherwise the caller adds the point and asks for the next direction.
  *
  * Source: P. Wolfe, Finding the nearest point in a polytope, Mathematical Programming 11 (1976).
  * Internal to schedule/.
@@ -16,11 +16,12 @@
 
 struct nearest_point; /* opaque */
 
-/* Begins without points. It lives as long as the arena. */
+/* Makes a hull without points, which lives as long as the arena. */
 struct nearest_point *nearest_point_new(struct arena *a, int dimensions);
 /* Removes all points. */
 void nearest_point_clear(struct nearest_point *s);
-/* The nearest point of the hull (dimensions), borrowed until the next call. Without points: 0. */
+/* Returns the hull's point nearest to the origin (dimensions), borrowed until the next call. A hull
+ * without points returns the origin. */
 const double *nearest_point_direction(const struct nearest_point *s);
 /* Adds a point (dimensions; copied). Returns false if the hull holds the origin, or if the point
  * brings the hull no nearer to it, within rounding. */

@@ -20,19 +20,20 @@ struct shortest_paths; /* opaque */
 /* All are borrowed; s gives the assignment. It lives as long as the arena. */
 struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p,
 					  const struct solution *s);
-/* Data nodes with the same number have equal routes, speeds and memory. */
+/* Returns a number that is the same for data nodes with equal routes, speeds and memory. */
 int shortest_paths_like(const struct shortest_paths *w, int data_node);
-/* Seconds of the fastest path of any length that the problem has. INFINITY: there is none. */
+/* Returns the seconds of the data node's fastest path; any path length of the problem counts.
+ * INFINITY: there is no path. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				enum shortest_paths_kind kind);
 /* Returns the number of sets of stages that a path can visit, stage 0 not counted. INT_MAX: more
  * than that.
  */
 int shortest_paths_sets(const struct shortest_paths *w);
-/* Finds the fastest round trip through exactly the stages of each of these sets. Sets are in
- * ascending order by first stage, then second, and so on. least_s (shortest_paths_sets) gets the
- * seconds; INFINITY: there is no such trip. stages (shortest_paths_sets) gets one bit for each
- * stage of the set; NULL: not wanted. */
+/* Finds, for each set of stages that a path can visit, the fastest round trip through exactly these
+ * stages. Sets are in ascending order by first stage, then second, and so on. least_s
+ * (shortest_paths_sets) gets the seconds; INFINITY: there is no such trip. stages
+ * (shortest_paths_sets) gets one bit for each stage of the set; NULL: not wanted. */
 void shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s,
 			    uint64_t *stages);
 /* Returns the number of hops examined so far. */

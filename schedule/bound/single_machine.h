@@ -23,7 +23,7 @@ struct single_machine {
 	double forward_s, loss_s, backward_s, overhead_s;
 	double lag_loss_s;  /* least time from the end of F to the arrival of L */
 	double lag_back_s;  /* least time from the end of L to the arrival of B */
-	double lag_round_s; /* least sum of both: no single route may have both least lags */
+	double lag_round_s; /* least sum of both lags on one route */
 	int n;              /* microbatches */
 	int slots;          /* most microbatches under way at once */
 };

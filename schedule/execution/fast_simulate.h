@@ -30,8 +30,8 @@ struct fast_simulate_step {
 
 /* A directed link between two nodes. */
 struct fast_simulate_link {
-	double free_s; /* the link is free from this time on, in the run `run`; in later runs: 0 */
-	uint64_t run;
+	double free_s; /* the link is free from this time on; only valid in the run `run` */
+	uint64_t run;  /* number of the last run that used the link */
 };
 
 /* The link of a step's output, and for how long the output occupies it. */

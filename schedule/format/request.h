@@ -56,8 +56,9 @@ struct plan_request {
 	const bool *excluded;
 	bool ascending;                /* stages are never exchanged: every path computes the same
 					* as a plain pipeline */
-	bool keep_batch;               /* if data nodes are excluded, the others take over their
-					* microbatches; else the iteration has fewer */
+	/* The other data nodes take over the microbatches of excluded ones. false: the iteration
+	 * has fewer microbatches. */
+	bool keep_batch;
 	/* Borrowed: the plan from which the search starts; nodes keep their stages unless excluded.
 	 * NULL: none. */
 	const struct plan *from;

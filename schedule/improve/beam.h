@@ -12,7 +12,8 @@
 #define BEAM_MOST 8
 
 struct beam {
-	int width, n; /* most states kept, at most BEAM_MOST; number of states kept */
+	int width; /* the beam keeps at most this many states; at most BEAM_MOST */
+	int n;     /* number of states kept */
 	/* Places of the kept states in their level, cheapest first; equal costs by place. */
 	int at[BEAM_MOST];
 	double cost[BEAM_MOST];

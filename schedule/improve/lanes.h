@@ -51,7 +51,8 @@ struct lanes {
 	/* (n_nodes, n_stages, candidates.most) hops from each node, nearest first */
 	struct lanes_hop *hops;
 	/* State of the move in progress. */
-	int out[LANES_MOST], n_out; /* microbatches taken out, also if planned again since */
+	/* Microbatches taken out by this move. Those planned again since then stay listed. */
+	int out[LANES_MOST], n_out;
 	float was_s[LANES_MOST];    /* home_s of each microbatch in `out` before the move */
 	/* home_s of each microbatch in `out` after the move, set by lanes_restore */
 	float back_s[LANES_MOST];
@@ -77,11 +78,13 @@ void lanes_fill(struct lanes *l, const struct fast_simulate *e);
 
 /* Takes out the microbatch and those after it in its lane, or none if that exceeds LANES_MOST. */
 void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
-/* Plans those of the first n microbatches taken out that are still out, and writes their paths. As
- * far as lanes allow, the order is that of sending or, with in_turn, that of being taken out.
- * home_s gets the times of return if all others keep their times, and over_s the seconds by which
- * others are delayed. One second of that costs as much as `charge` seconds of a microbatch's own
- * time. Returns false if a microbatch finds no path or others are delayed by more than most_s. */
+/* Plans those of out[0] .. out[n - 1] that are still out, and writes their paths. A microbatch is
+ * planned after the one before it in its lane. Otherwise the microbatch that was sent first is
+ * planned first, or with in_turn the one that was taken out first. home_s gets the times of return
+ * if all other microbatches keep their times, and over_s the seconds by which these are delayed.
+ * The search for a path weighs one second of delay to others as `charge` seconds of the
+ * microbatch's own time. Returns false if a microbatch finds no path or others are delayed by more
+ * than most_s. */
 bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn, float charge,
 		  float most_s);
 /* Takes out the microbatches that have been delayed so far. Returns false if they are too many, or

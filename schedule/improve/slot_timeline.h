@@ -1,5 +1,5 @@
-/* slot_timeline.h - knows when each node is busy in a run and when all its slots are taken. The
- * data is packed so that a few nanoseconds tell where a new task would start.
+/* slot_timeline.h - holds the times at which each node is busy in a run and at which all its slots
+ * are taken. The data is packed, so that a caller finds the start of a new task within nanoseconds.
  *
  * Nodes serve first come, first served: a task starts after those that arrived before it, and
  * delays no other task if it ends before the next one starts. As in timetable.h, estimates assume
@@ -21,9 +21,8 @@
 
 /* The rows of a node, ascending by arrival. */
 struct slot_timeline_list {
-	/* First row, number of rows, and room, which is a multiple of SLOT_TIMELINE_BLOCK and more
-	 * than n. */
-	int32_t first, n, room;
+	int32_t first, n; /* first row, number of rows */
+	int32_t room;     /* a multiple of SLOT_TIMELINE_BLOCK, and more than n */
 	float forward_s, backward_s; /* seconds of the node's F and B */
 	uint64_t full; /* bit i: all slots are taken after row i (first 64 rows only) */
 };
@@ -55,14 +54,16 @@ struct slot_timeline_task {
 /* The timeline is empty until slot_timeline_fill. */
 void slot_timeline_init(struct slot_timeline *g, const struct problem *p);
 void slot_timeline_fini(struct slot_timeline *g);
-/* Fills the timeline from the simulation's last run, which must be complete. A task that waited for
- * a slot counts as if it had arrived together with the task before it. */
+/* Fills the timeline from the simulation's last run, which must be complete. Rows ascend by
+ * arrival. If later arrivals overtook an F that waited for a slot, the F gets the arrival of the
+ * row before it. */
 void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e);
 
-/* Removes all tasks of the microbatch from the node. Adds a task after those that arrived no later;
- * returns false if the list has no room. Restores the timeline of the last fill. */
+/* Removes all tasks of the microbatch from the node. */
 void slot_timeline_take_out(struct slot_timeline *g, int node, int mb);
+/* Adds a task after those that arrived no later. Returns false if the list has no room. */
 bool slot_timeline_put_in(struct slot_timeline *g, const struct slot_timeline_task *t);
+/* Restores the timeline of the last fill. */
 void slot_timeline_restore(struct slot_timeline *g);
 
 /* Counts the rows of a node that come before a task with this arrival. */
@@ -94,7 +95,7 @@ static inline float slot_timeline_start_s(const struct slot_timeline *g,
 }
 
 /* Returns true if a slot is free all the time from an F after `before` rows to a B after `until`
- * rows.
+ * rows. A slot counts as free after every row past the first 64.
  */
 static inline bool slot_timeline_have_slot(const struct slot_timeline_list *list, int before,
 					   int until)

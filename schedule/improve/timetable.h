@@ -1,5 +1,6 @@
-/* timetable.h - knows when each node is busy in the run of a solution. From that it estimates when
- * a microbatch would be home by another path, and finds a path that brings it home early.
+/* timetable.h - holds the times at which each node is busy in the run of a solution. From these it
+ * estimates when a microbatch would be home by another path, and finds a path that brings the
+ * microbatch home early.
  *
  * The estimates assume that all other microbatches keep their times, and are a few dozen times
  * cheaper than a simulation. A task that starts between others delays those after it; the delay has

@@ -2,8 +2,8 @@
  * the other. The microbatches share a quota of visits of each stage; the quota says which stages
  * the next path may visit. Internal to schedule/.
  *
- * A microbatch is out until it has its path. A path is built visit by visit. If a stage's quota
- * equals the number of microbatches that are out, each of them must visit the stage.
+ * A microbatch without a path is out. A path is built visit by visit. If a stage's quota equals the
+ * number of microbatches that are out, each of them must visit the stage.
  */
 #ifndef SCHEDULE_STAGE_QUOTA_H
 #define SCHEDULE_STAGE_QUOTA_H
@@ -15,11 +15,10 @@ struct stage_quota {
 	int out; /* microbatches without a path, except those that visit every stage */
 	/* Visits of each stage that these microbatches have to make. */
 	int need[CLUSTER_MOST_STAGES];
-	/* Length of the next path; true: it visits every stage, and takes nothing from the quota.
-	 * Set by stage_quota_count. */
+	/* stage_quota_count sets the fields below for the next path. */
 	int length;
-	bool is_whole;
-	/* Later stages that may be visited, and that must be visited. Set by stage_quota_count. */
+	bool is_whole; /* the path visits every stage, and takes nothing from the quota */
+	/* For each stage, the number of later stages that the path may visit, and must visit. */
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
 
@@ -39,15 +38,17 @@ struct visit {
 /* Starts with no microbatch out. */
 void stage_quota_init(struct stage_quota *v, const struct problem *p);
 
-/* Makes all microbatches out, with the least number of visits for every stage. The visits that
+/* Starts with all microbatches out. Every stage gets its least number of visits. The visits that
  * remain go to stage `first` and the stages after it, one each, as far as exposure allows. */
 void stage_quota_deal(struct stage_quota *v, int first);
 
-/* Adds the visits of a path to the quota, or uses them up. */
+/* Takes a microbatch out: the visits of its path return to the quota. */
 void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path);
+/* Gives a microbatch a path again: its visits are taken from the quota. */
 void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path);
 
-/* Must be called before a path is built. path: of the microbatch, for its length. */
+/* Must be called before a path is built. path: where the path will be, which determines its
+ * length. */
 void stage_quota_count(struct stage_quota *v, const int *path);
 /* Returns true if the path must visit the stage. */
 static inline bool stage_quota_forces(const struct stage_quota *v, int stage)

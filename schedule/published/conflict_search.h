@@ -7,10 +7,13 @@
  * is taken (an agent that arrives then waits). The high level is a best-first tree of constraints
  * in three phases:
  *
- *   exposure    A stage has too many visits: its quickest agents may not visit it, in up to three
- *               choices. The phase ends with 32 candidates.
- *   memory      A node has more agents than it can hold: the same, in up to two choices.
- *   collisions  Two agents are at a node at the same time: either of them waits.
+ *   exposure    A stage has k visits too many. A branch forbids the stage to k of its visitors.
+ *               The first branch takes the quickest k; two more branches replace the last of these
+ *               by the next quickest visitors. The phase ends with 32 candidates.
+ *   memory      A node has k agents more than it can hold. Two branches forbid the node in the
+ *               same way.
+ *   collisions  Two agents are at a node at the same time. In each of two branches another one of
+ *               them waits.
  *
  * The execution model times each child of the last phase. The search stops at 0.88 of the first
  * solution, after 8 solutions without conflicts, or when its limits are reached.

@@ -20,12 +20,12 @@ struct constraint {
 };
 
 struct branch {
-	/* The parent, which lives, like all branches, until conflict_tree_fini. */
-	struct branch *parent;
+	struct branch *parent; /* NULL: the root. All branches live until conflict_tree_fini. */
 	int n_own;
 	struct constraint *own;
 	int *paths;     /* (n_agents, length) */
-	/* (n_agents) time at which each agent is home, if it were alone under its constraints */
+	/* (n_agents) time at which each agent is home under its constraints; other agents do not
+	 * delay it */
 	double *home_s;
 	double cost_s;
 	int conflicts;

@@ -30,8 +30,8 @@ struct phase_plans_request {
 	double state_ratio;
 };
 
-/* Returns the state_ratio of a cluster whose sync_pair_s are those of this part of an fp32
- * gradient: weights and two moments take three times the bytes of an fp32 gradient. */
+/* Returns the state_ratio of a cluster whose sums send sum_share times the bytes of an fp32
+ * gradient. A stage's weights and two moments have three times the bytes of its fp32 gradient. */
 static inline double phase_plans_state_ratio(double sum_share)
 {
 	return 3 / sum_share;
@@ -39,15 +39,15 @@ static inline double phase_plans_state_ratio(double sum_share)
 
 struct phase_plan {
 	uint64_t from, iterations; /* first iteration, and their number */
-	uint32_t skip, share;      /* stages that a microbatch skips; percent of those that do, or
-				    * 0: all */
+	uint32_t skip;             /* number of stages that a skipping microbatch skips */
+	uint32_t share;            /* percent of the microbatches that skip stages; 0: all */
 	int microbatches_per_data_node;
 	const struct plan *plan;   /* borrowed from the pool; check it on a cluster with these
 				    * stages and microbatches */
-	double seconds;            /* an iteration and its sums */
+	double seconds;            /* seconds of an iteration and its sums */
 	int moves;                 /* nodes with another stage than in the phase before */
 	double fetch_s;            /* the longest transfer of weights and moments */
-	double delay_s;            /* the part of it that the phase before does not cover */
+	double delay_s;            /* part of fetch_s that exceeds the phase before */
 };
 
 struct phase_plan_list {

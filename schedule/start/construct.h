@@ -32,8 +32,9 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
  * own. The order is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: no such paths. */
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng);
 
-/* Links the microbatches of such a group that share a path in s into a ring: ring (n_mb) gets the
- * next member of each, and the first after the last. A microbatch that is alone gets itself. */
+/* Links the members of each group of construct_tied that have the same path in s into a ring. ring
+ * (n_mb) gets the member that follows each microbatch. The last member is followed by the first,
+ * and a microbatch without a partner by itself. */
 void construct_rings(int *ring, const struct solution *s, const struct problem *p, int group);
 
 #endif

@@ -13,10 +13,11 @@
  */
 void place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
 
-/* Does the same, but stops when no sum takes longer than enough_s. solution_sync_s then tells how
- * long the slowest sum takes. */
+/* Does as place_by_sync does, but without a limit of time, and stops when no sum takes longer than
+ * enough_s. If no such assignment is found, solution_sync_s is more than enough_s. */
 void place_within(struct solution *s, const struct problem *p, double enough_s);
-/* Shuffles the movable nodes over the stages first, and then does the same once. */
+/* Shuffles the movable nodes over the stages, and then improves the result as place_within does,
+ * but only once. */
 void place_at_random(struct solution *s, const struct problem *p, double enough_s,
 		     struct rng *rng);
 
