@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define WINDOWS      4
+#define WINDOW_LEAST 2 /* packets; single distances vary most */
 /* Least time between two packets; it is below the resolution of every clock. */
 #define LEAST_GAP_NS 100
 #define TRAIN_MOST   1024
@@ -31,10 +32,12 @@ static int compare_rates(const void *a, const void *b)
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes)
 {
 	int64_t took[TRAIN_MOST];
-	const uint32_t first = n / 10, window = (n - first) / WINDOWS;
+	const uint32_t first = n / 10, quarter = (n - first) / WINDOWS;
+	const uint32_t window = quarter > WINDOW_LEAST ? quarter : WINDOW_LEAST;
 
 	assert(n <= TRAIN_MOST);
-	if (n < DISPERSION_LEAST)
+	if (n < DISPERSION_LEAST ||
+	    (n < DISPERSION_FEW && at_ns[n - 1] - at_ns[0] < DISPERSION_LONG_NS))
 		return 0;
 	const uint32_t windows = n - first - window;
 	for (uint32_t i = 0; i < windows; i++)

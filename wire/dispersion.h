@@ -14,8 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A train with fewer packets gives no result. */
-#define DISPERSION_LEAST 16
+/* A train with fewer packets gives no result. A queue shorter than a train drops its end, and the
+ * queue of a slow link may hold few packets: 100 ms at 1 Mbit/s are nine. A train of fewer than
+ * DISPERSION_FEW packets counts only if it took DISPERSION_LONG_NS, as on a link below 5 MB/s. In
+ * less time, a few packets may be the burst that a rate limiter lets pass at full speed. */
+#define DISPERSION_LEAST 4
+#define DISPERSION_FEW 16
+#define DISPERSION_LONG_NS 4000000
 
 /* Returns bytes per second for packets of this size that arrived at these times, ascending. Lost
  * packets are not among them. 0: too few packets. */

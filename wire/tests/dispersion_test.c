@@ -78,6 +78,35 @@ TEST(a_short_queue_does_not_matter)
 	assert_float_equal(dispersion_rate(at_ns, 18, BYTES), 1e7, 1); /* 200 ms at 1 Mbit/s */
 }
 
+/* Arrivals recorded behind 1 Mbit/s with a queue of 200 ms, which holds 18 packets. Other messages
+ * already waited in it, so that only the beginning of each train of 48 packets passed. TCP carries
+ * 1,378 bytes in the time of such a packet. */
+TEST(few_packets_show_the_rate_of_a_slow_link)
+{
+	static const int64_t four[] = { 0, 11439000, 22852000, 34277000 },
+			     six[] = { 0, 11415000, 22850000, 34402000, 45691000, 57115000 },
+			     eleven[] = { 0,        11418000,  22841000, 34257000,
+					  45684000, 57118000,  68538000, 79957000,
+					  91383000, 102802000, 114225000 };
+	const double rate = 125000.0 * 1448 / 1500;
+
+	assert_float_equal(dispersion_rate(four, 4, 1378), rate, 1200);
+	assert_float_equal(dispersion_rate(six, 6, 1378), rate, 1200);
+	assert_float_equal(dispersion_rate(eleven, 11, 1378), rate, 1200);
+}
+
+/* A rate limiter with a burst of 11 packets passes them at the full 100 MB/s, and drops the rest.
+ */
+TEST(a_short_burst_is_not_a_fast_link)
+{
+	int64_t at_ns[16];
+
+	for (int i = 0; i < 16; i++)
+		at_ns[i] = (int64_t)i * 14000;
+	assert_true(dispersion_rate(at_ns, 11, BYTES) == 0);
+	assert_float_equal(dispersion_rate(at_ns, 16, BYTES), 1e8, 1);
+}
+
 TEST(a_sender_that_pauses_is_not_a_slow_link)
 {
 	assert_true(worst(&(struct bottleneck){2e7, 0.05, 0, 0, 0.02, 0}, 128) < 1.2);
