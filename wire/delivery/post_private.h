@@ -23,6 +23,14 @@ struct account {
 	int64_t spent_us;      /* when `spent` was last updated */
 };
 
+/* The last pings that were sent. Small pings may be sent ten times as often as large ones, so they
+ * have a ring of their own. Otherwise they would displace a large ping within 1.6 s, and on a long
+ * link its answer would count as unsolicited. */
+struct ping_ring {
+	int64_t left_us[POST_PINGS]; /* when each left; 0: answered */
+	unsigned n_sent;
+};
+
 struct peer {
 	post_peer_id id;
 	struct line *line;
@@ -40,11 +48,7 @@ struct peer {
 	/* Account of the key of a peer that connected; NULL before the first session. */
 	struct account *account;
 	struct flow flow;
-	struct {
-		int64_t left_us; /* 0: answered */
-		bool large;
-	} pings[POST_PINGS]; /* the last pings that were sent */
-	unsigned next_ping;
+	struct ping_ring small_pings, large_pings;
 	/* For each class: the last acknowledgement, or when a message was first queued after it */
 	int64_t moved_us[POST_CLASSES];
 	int64_t probed_us;     /* when the post itself last sent a ping */

@@ -143,21 +143,26 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 		.reason = e->reason});
 }
 
+/* Returns true if the ping with this number was sent and is not answered yet. */
+static bool take_ping(struct ping_ring *sent, uint64_t number)
+{
+	for (unsigned i = 0; i < POST_PINGS; i++) {
+		if (sent->left_us[i] == 0 || (uint64_t)sent->left_us[i] != number)
+			continue;
+		sent->left_us[i] = 0;
+		return true;
+	}
+	return false;
+}
+
 /* Unsolicited answers are ignored. The round trip of a large ping includes the time of its bytes,
  * so it is not a sample. */
 static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 {
-	for (unsigned i = 0; i < POST_PINGS; i++) {
-		const int64_t left_us = peer->pings[i].left_us;
-		if (left_us == 0 || (uint64_t)left_us != number)
-			continue;
-		if (peer->pings[i].large)
-			peer->info.large_passed_us = left_us;
-		else
-			flow_sample(&peer->flow, now_us - left_us, now_us);
-		peer->pings[i].left_us = 0;
-		return;
-	}
+	if (take_ping(&peer->small_pings, number))
+		flow_sample(&peer->flow, now_us - (int64_t)number, now_us);
+	else if (take_ping(&peer->large_pings, number))
+		peer->info.large_passed_us = (int64_t)number;
 }
 
 bool post_next_given(struct post *p, struct post_message *out)

@@ -247,7 +247,7 @@ static unsigned lane_of_ping(const struct peer *peer, bool large)
 	const struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
 	if (large)
 		return post_lane_of(peer, POST_CLASS_ACTIVATIONS, channel_oldest_bytes(c));
-	return peer->next_ping % 2 == 0 ? POST_LANE_CONTROL : lane_of_lossy(peer);
+	return peer->small_pings.n_sent % 2 == 0 ? POST_LANE_CONTROL : lane_of_lossy(peer);
 }
 
 static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_us)
@@ -257,11 +257,11 @@ static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_
 		.chunk = {.number = (uint64_t)left_us}};
 	const size_t most = peer->lossy_most < POST_PROBE_LARGE ? peer->lossy_most
 								: POST_PROBE_LARGE;
+	struct ping_ring *sent = large ? &peer->large_pings : &peer->small_pings;
 	int rc = send_bare(p, peer, &f, lane_of_ping(peer, large), large ? most : 0, now_us);
 	if (rc < 0)
 		return rc;
-	peer->pings[peer->next_ping % POST_PINGS].left_us = left_us;
-	peer->pings[peer->next_ping++ % POST_PINGS].large = large;
+	sent->left_us[sent->n_sent++ % POST_PINGS] = left_us;
 	return 0;
 }
 

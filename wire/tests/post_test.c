@@ -507,3 +507,17 @@ TEST(a_large_probe_shows_that_large_packets_pass)
 	assert_int_equal(info.malformed_frames, 0);
 	pair_close(&p);
 }
+
+/* Small probes follow a large one for longer than the round trip, as on a long link in doubt. */
+TEST(small_probes_do_not_displace_a_large_one)
+{
+	struct pair p;
+	struct post_peer_info info;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	assert_int_equal(post_probe(p.b.post, p.to_a, true, clock_monotonic_us()), 0);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), 0);
+	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.large_passed_us > 0);
+	pair_close(&p);
+}
