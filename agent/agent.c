@@ -106,16 +106,27 @@ static bool job_is_short(enum job_kind kind)
 	}
 }
 
+/* Excludes the time in which the process was suspended from the limits of waiting: a stopped
+ * process, a paused container or virtual machine. Otherwise an agent that continues would end,
+ * although its controller may run, and the last replica of a stage would be lost. */
+static void note_suspension(struct agent *a, int64_t now_us)
+{
+	int64_t since_us = now_us - a->self.turn_us;
+
+	a->self.turn_us = now_us;
+	if (since_us <= STOPPED_US)
+		return;
+	a->self.awake_us = now_us;
+	a->stuck.job_from_us += since_us;
+}
+
 /* Ends the agent when a job does not end. A hung GPU does not stop the heartbeats, so the
  * controller cannot detect it. Every kind of job has a limit, because a driver may hang at its
  * first use, in PREPARE. */
 static void check_stuck(struct agent *a, int64_t now_us)
 {
-	int64_t since_us = now_us - a->stuck.turn_us, took_us, limit_us;
+	int64_t took_us, limit_us;
 
-	a->stuck.turn_us = now_us;
-	if (since_us > STOPPED_US)
-		a->stuck.job_from_us += since_us;
 	if (!worker_busy(a->worker) || a->end.leaving)
 		return;
 	took_us = now_us - a->stuck.job_from_us;
@@ -218,6 +229,7 @@ static void start_job(struct agent *a, int64_t now_us)
 void agent_work(struct agent *a, int64_t now_us)
 {
 	a->now_us = now_us;
+	note_suspension(a, now_us);
 	if (a->end.leaving)
 		worker_finished(a->worker); /* otherwise the worker's descriptor stays readable */
 	if (!a->welcomed || a->end.leaving)
@@ -245,7 +257,7 @@ static void note_trouble(struct agent *a, const char *trouble)
 static void check_orphaned(struct agent *a, int64_t now_us)
 {
 	struct post_peer_info info = { .heard_us = 0 };
-	int64_t heard = a->self.started_us;
+	int64_t heard = a->self.awake_us;
 
 	if (post_peer(a->control, a->controller, &info) == 0 && info.heard_us > heard)
 		heard = info.heard_us;
@@ -263,6 +275,7 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 void agent_send(struct agent *a, int64_t now_us)
 {
 	a->now_us = now_us;
+	note_suspension(a, now_us);
 	if (a->welcomed) {
 		standby_turn(a, now_us);
 		restore_turn(a, now_us);
@@ -417,7 +430,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		return error_set(err, -EINVAL, "the address %s is too long", address);
 	snprintf(a->self.address, sizeof(a->self.address), "%s", address);
 	log_line(o->log, LOG_INFO, "tensors at %s, controller at %s", a->self.address, o->join);
-	a->self.started_us = now_us;
+	a->self.awake_us = a->self.turn_us = now_us;
 	return 0;
 }
 

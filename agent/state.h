@@ -78,7 +78,8 @@ struct identity {
 	/* Reason why the controller is not reached, as last logged. */
 	char trouble[512];
 	uint64_t incarnation; /* random number that identifies the process */
-	int64_t started_us;
+	int64_t awake_us;     /* when the process started, or continued after a suspension */
+	int64_t turn_us;      /* when the last turn began */
 };
 
 /* Messages counted by all modules. */
@@ -101,7 +102,6 @@ struct stuck_check {
 	int64_t job_from_us; /* when the present job began */
 	/* Duration of the longest job so far among those that an iteration waits for. */
 	int64_t longest_us;
-	int64_t turn_us;     /* when the last turn began */
 	bool found;
 };
 

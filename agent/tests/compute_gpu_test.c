@@ -101,7 +101,7 @@ TEST(test_hang_at_first_use_ends)
 	a->modules.standby = standby_new();
 	a->options.stuck_s = 2;
 	a->welcomed = true;
-	a->stuck.turn_us = a->stuck.job_from_us = now_us;
+	a->self.turn_us = a->stuck.job_from_us = now_us;
 	a->job = (struct job){ .kind = JOB_PREPARE, .prepare = { .stage = 1, .from_seed = true } };
 	atomic_store(&hang_at_wait, true);
 	worker_start(a->worker, compute_run, a->compute, &a->job);

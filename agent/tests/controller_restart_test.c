@@ -128,3 +128,24 @@ TEST(test_impossible_numbers_in_other_formats_are_found)
 	check_report(FORMAT_Q6, 2);
 	check_report(FORMAT_Q6, 3);
 }
+
+/* An agent that continues after a suspension waits for its controller as long as at its start. The
+ * test passes the agent no message of the controller. */
+TEST(test_a_suspended_agent_waits_for_its_controller)
+{
+	struct cluster *c = cluster_of_six();
+	struct agent *a = c->nodes[0].agent;
+	int64_t now_us = a->now_us + (int64_t)3600 * 1000000;
+
+	agent_send(a, now_us);
+	assert_false(a->end.leaving);
+	for (int second = 0; second < 59; second++) {
+		now_us += 1000000;
+		agent_send(a, now_us);
+		assert_false(a->end.leaving);
+	}
+	now_us += 1000000;
+	agent_send(a, now_us);
+	assert_true(a->end.leaving);
+	cluster_unmake(c);
+}
