@@ -231,8 +231,6 @@ full keygen "$dir/another.key"
 
 # ---- the controller's files and address
 expect 1 'nokey' "$sk" controller --run-dir "$dir/r" --key "$dir/nokey" --admitted "$dir/admitted"
-ln -s controller.key "$dir/link.key"
-expect 1 'link.key: a link; give the key file' "$sk" controller --run-dir "$dir/r" --key "$dir/link.key" --admitted "$dir/admitted"
 chmod 644 "$dir/stranger.key"
 expect 1 'stranger.key.*0600|stranger.key.*600' "$sk" controller --run-dir "$dir/r" \
 	--key "$dir/stranger.key" --admitted "$dir/admitted"

@@ -117,7 +117,13 @@ static int parse_line(const char *line, const char *name, uint8_t out[KEYS_BYTES
 	size_t n = strlen(name);
 	if (strncmp(line, name, n) != 0 || line[n] != ' ')
 		return -EINVAL;
-	return parse_hex(line + n + 1, strcspn(line + n + 1, "\n"), out);
+	return parse_hex(line + n + 1, strcspn(line + n + 1, "\r\n"), out);
+}
+
+static const char *next_line(const char *line)
+{
+	line += strcspn(line, "\n");
+	return line + (*line == '\n');
 }
 
 static int parse_key_file(const char *path, const char *text, struct keys_identity *id,
@@ -126,15 +132,14 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 	const char *line = text;
 	uint8_t check[KEYS_BYTES];
 
-	if (strncmp(line, magic, strlen(magic)) != 0 || line[strlen(magic)] != '\n')
+	if (strncmp(line, magic, strlen(magic)) != 0 || strcspn(line, "\r\n") != strlen(magic))
 		return error_set(err, -EINVAL, "%s:1: not a key file: expected \"%s\"", path,
 			magic);
-	line += strlen(magic) + 1;
+	line = next_line(line);
 	if (parse_line(line, "public", id->public.bytes) < 0)
 		return error_set(err, -EINVAL, "%s:2: expected \"public\" and %d hex digits", path,
 			2 * KEYS_BYTES);
-	line += strcspn(line, "\n");
-	line += *line == '\n';
+	line = next_line(line);
 	if (parse_line(line, "secret", id->secret) < 0)
 		return error_set(err, -EINVAL, "%s:3: expected \"secret\" and %d hex digits", path,
 			2 * KEYS_BYTES);
@@ -145,20 +150,30 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 	return 0;
 }
 
-/* Reads the file into memory that the caller wipes; file_read would not wipe its buffers. */
+/* Returns true if users other than the administrator and this process may read or change the file.
+ * A file of root may be readable for its group, because service managers lend secrets in this way:
+ * a systemd credential has mode 0440, and so has a Kubernetes secret with fsGroup. */
+static bool is_exposed(const struct stat *st)
+{
+	const mode_t lent = st->st_uid == 0 && geteuid() != 0 ? S_IRGRP : 0;
+
+	return (st->st_mode & 077 & ~lent) != 0;
+}
+
+/* Reads the file into memory that the caller wipes; file_read would not wipe its buffers. Follows
+ * links, because each file of a mounted Kubernetes secret is a link. */
 static int read_secret_file(const char *path, char text[KEY_FILE_MOST], struct error *err)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return error_set(err, -errno, "%s: %s", path,
-			errno == ELOOP ? "a link; give the key file itself" : strerror(errno));
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
 	int rc = 0;
 	if (fstat(fd, &st) < 0)
 		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
 		rc = error_set(err, -EINVAL, "%s: not a regular file", path);
-	else if ((st.st_mode & 077) != 0)
+	else if (is_exposed(&st))
 		rc = error_set(err, -EACCES, "%s: others may read this secret key (mode %04o): "
 			"chmod 600 it, or make a new one", path, (unsigned)(st.st_mode & 07777));
 	else if (st.st_size >= KEY_FILE_MOST)

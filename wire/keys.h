@@ -46,8 +46,9 @@ struct keys_identity; /* opaque: a key pair */
 
 /* Makes a key pair: gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
-/* Loads a key pair: gives *out. -EACCES: others may read the file. -EINVAL: it is not a key file,
- * or its halves do not belong together. The message names file and line. */
+/* Loads a key pair: gives *out. -EACCES: others may read the file; the group may, if the file is
+ * root's and this process is not. -EINVAL: it is not a key file, or its halves do not belong
+ * together. The message names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
 /* Saves a key pair with mode 0600. -EEXIST: the file exists; a key is never overwritten. */
 int keys_save(const struct keys_identity *id, const char *path, struct error *err);

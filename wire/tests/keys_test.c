@@ -2,10 +2,12 @@
 #include "wire/keys.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -57,6 +59,82 @@ TEST(a_key_survives_its_file)
 	keys_free(b);
 	assert_int_equal(chmod(p.key, 0640), 0);
 	assert_int_equal(keys_load(&a, p.key, &err), -EACCES);
+	place_clear(&p);
+}
+
+/* Returns the result of keys_load in a process of another user, whose group is 4242. */
+static int load_as_user(const char *path)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct keys_identity *id;
+
+		if (setgroups(0, NULL) < 0 || setgid(4242) < 0 || setuid(4243) < 0)
+			_exit(1);
+		_exit(-keys_load(&id, path, NULL));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+/* A service manager lends a key: root owns the file, the service's group may read it, and its path
+ * is a link. */
+TEST(a_key_is_lent_by_root)
+{
+	struct place p;
+	struct keys_identity *id;
+	char path[256];
+
+	if (geteuid() != 0)
+		skip();
+	place_make(&p);
+	snprintf(path, sizeof(path), "%s.link", p.key);
+	assert_int_equal(keys_load_or_make(&id, p.key, NULL), 0);
+	keys_free(id);
+	assert_int_equal(symlink(p.key, path), 0);
+	assert_int_equal(chmod(p.folder, 0711), 0);
+	assert_int_equal(chown(p.key, 0, 4242), 0);
+	assert_int_equal(chmod(p.key, 0440), 0);
+	assert_int_equal(load_as_user(path), 0);
+	assert_int_equal(chmod(p.key, 0444), 0);
+	assert_int_equal(load_as_user(path), -EACCES);
+	assert_int_equal(chmod(p.key, 0460), 0);
+	assert_int_equal(load_as_user(path), -EACCES);
+	assert_int_equal(chmod(p.key, 0440), 0);
+	assert_int_equal(chown(p.key, 4243, 4242), 0);
+	assert_int_equal(load_as_user(path), -EACCES);
+	unlink(path);
+	place_clear(&p);
+}
+
+TEST(a_key_file_has_the_line_ends_of_windows)
+{
+	struct place p;
+	struct keys_identity *id;
+	char hex[KEYS_TEXT_SIZE], text[256], *from, *to = text;
+	size_t size;
+
+	place_make(&p);
+	assert_int_equal(keys_load_or_make(&id, p.key, NULL), 0);
+	keys_text(keys_public_of(id), hex);
+	keys_free(id);
+	assert_int_equal(file_read(p.key, 200, &from, &size, NULL), 0);
+	for (size_t i = 0; i < size; i++) {
+		if (from[i] == '\n')
+			*to++ = '\r';
+		*to++ = from[i];
+	}
+	*to = 0;
+	free(from);
+	write_text(p.key, text, 0600);
+	assert_int_equal(keys_load(&id, p.key, NULL), 0);
+	keys_text(keys_public_of(id), text);
+	assert_string_equal(text, hex);
+	keys_free(id);
 	place_clear(&p);
 }
 
