@@ -114,8 +114,7 @@ static int list_devices(void)
 	struct error err;
 	char name[DEVICE_NAME_SIZE];
 
-	if (stage_device(&d, "cpu", &err) == 0)
-		puts(d.text);
+	puts(stage_device(&d, "cpu", &err) == 0 ? d.text : err.text);
 	for (uint32_t i = 0; i < stage_gpus(); i++) {
 		snprintf(name, sizeof(name), "cuda:%u", i);
 		if (stage_device(&d, name, &err) == 0)

@@ -42,17 +42,37 @@ struct product_thread {
 
 /* ---- fp32 ---- */
 
+static dnnl_status_t multiply(const struct shape *s, const float *a, size_t lda, const float *b,
+			      size_t ldb, float *c)
+{
+	return dnnl_sgemm(s->ta, s->tb, (dnnl_dim_t)s->m, (dnnl_dim_t)s->n, (dnnl_dim_t)s->k, 1.0f,
+			  a, (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, s->adds ? 1 : 0, c,
+			  (dnnl_dim_t)s->ldc);
+}
+
 static void product_float(const struct shape *s, const float *a, size_t lda, const float *b,
 			  size_t ldb, float *c)
 {
-	dnnl_status_t status;
+	dnnl_status_t status = multiply(s, a, lda, b, ldb, c);
 
-	status = dnnl_sgemm(s->ta, s->tb, (dnnl_dim_t)s->m, (dnnl_dim_t)s->n, (dnnl_dim_t)s->k,
-			    1.0f, a, (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, s->adds ? 1 : 0, c,
-			    (dnnl_dim_t)s->ldc);
-	/* The call fails only for wrong arguments, which would be our own bug. */
+	/* After product_check the call fails only for wrong arguments, which would be our own bug.
+	 */
 	assert(status == dnnl_success);
 	(void)status;
+}
+
+int product_check(struct error *err)
+{
+	enum { N = 16 };
+	const struct shape s = { 'N', 'N', N, N, N, N, false };
+	float a[N * N] = { 0 }, c[N * N];
+
+	omp_set_num_threads(1);
+	if (multiply(&s, a, N, a, N, c) == dnnl_success)
+		return 0;
+	return error_set(err, -EPERM,
+			 "oneDNN cannot compute: it writes code into memory and runs it, which "
+			 "this process may not (MemoryDenyWriteExecute of systemd, SELinux)");
 }
 
 /* ---- bf16 ---- */

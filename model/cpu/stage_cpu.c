@@ -79,6 +79,9 @@ static int cpu_look(struct device_name *name, struct stage_device *out, struct e
 	if (name->bf16 && !product_has_bf16())
 		return error_set(err, -ENOTSUP, "no bf16 products with %s on this CPU",
 				 name->set);
+	rc = product_check(err);
+	if (rc)
+		return rc;
 	product_describe(name->bf16, out->text, sizeof(out->text));
 	out->free_bytes = stage_memory_free_bytes();
 	if (out->free_bytes == SIZE_MAX)

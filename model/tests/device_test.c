@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/tests/test.h"
 #include "model/vector/vector.h"
@@ -47,6 +50,31 @@ TEST(likeness_leaves_a_gpus_number_out)
 	assert_false(stage_devices_alike("cpu:v3 oneDNN 2.6.3", "cpu:v3 oneDNN 3.6.2"));
 	assert_true(stage_devices_alike("", ""));
 	assert_false(stage_devices_alike("", "cpu:v3"));
+}
+
+/* As MemoryDenyWriteExecute=yes of systemd does. The test runs before others compute, because
+ * oneDNN keeps the code that it has made. */
+TEST(a_process_that_may_run_no_new_code_has_no_cpu)
+{
+	enum { SET_MDWE = 65, REFUSE_EXEC_GAIN = 1, NOT_HERE = 255 }; /* Linux 6.3 */
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct stage_device d;
+		struct error err = { "" };
+
+		if (prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0) < 0)
+			_exit(NOT_HERE);
+		if (stage_device(&d, "cpu", &err) != -EPERM || !strstr(err.text, "oneDNN"))
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
+		skip();
+	assert_int_equal(status, 0);
 }
 
 /* The library of products takes one set for a whole process: the first that is asked for. */
