@@ -287,6 +287,16 @@ static void begin_with_successor(struct agent *a, int64_t now_us)
 	join_hello(a, now_us);
 }
 
+/* Ends the agent, because neither side reads a message of the other. */
+static void refuse_version(struct agent *a, int64_t now_us)
+{
+	if (a->end.leaving)
+		return;
+	log_line(a->options.log, LOG_ERROR,
+		 "the controller is of another version of skippipe; this is " SKIPPIPE_VERSION);
+	tell_last(a, 1, now_us);
+}
+
 /* Carries out messages, and logs each change of the connection once. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
@@ -301,7 +311,10 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 			break;
 		}
 		a->tally.refused++;
-		tell_log(a, LOG_WARN, "a message of the controller: %s", strerror(-rc));
+		if (rc == -EPROTONOSUPPORT)
+			refuse_version(a, now_us);
+		else
+			tell_log(a, LOG_WARN, "a message of the controller: %s", strerror(-rc));
 		break;
 	case POST_UP:
 		log_line(a->options.log, LOG_INFO, "the controller is up%s",

@@ -5,6 +5,7 @@
  * next part therefore finds these requests settled. */
 #include "controller/loop.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -156,8 +157,12 @@ static void take_message(struct controller *c, const struct post_message *p)
 	struct msg msg;
 	int rc = msg_decode(&msg, p->data, p->size);
 
+	if (rc == -EPROTONOSUPPORT)
+		members_refuse_version(&c->members, p->peer);
 	if (rc != 0) {
-		admission_wrong(&c->members, p->peer, strerror(-rc));
+		admission_wrong(&c->members, p->peer,
+				rc == -EPROTONOSUPPORT ? "a message of another version of skippipe"
+						       : strerror(-rc));
 		return;
 	}
 	admission_charge(&c->run, p->peer, &msg);

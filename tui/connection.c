@@ -176,6 +176,12 @@ void connection_next(struct connection *c, int64_t now_us, struct connection_not
 			out->event = CONNECTION_MESSAGE;
 			out->data = m.data;
 			out->size = m.size;
+			if (msg_is_foreign(m.data, m.size)) {
+				out->event = CONNECTION_REFUSED;
+				snprintf(out->why, sizeof(out->why),
+					 "the controller is of another version of skippipe; this "
+					 "is " SKIPPIPE_VERSION);
+			}
 			return;
 		case POST_UP:
 			c->up = true;

@@ -347,6 +347,13 @@ static bool read_struct(struct reader *r, const struct layout *l, char *s)
 	return ok;
 }
 
+bool msg_is_foreign(const void *data, size_t size)
+{
+	const unsigned char *d = data;
+
+	return size >= ENVELOPE && memcmp(d, "sp", 2) == 0 && d[2] != MSG_VERSION;
+}
+
 int msg_decode(struct msg *m, const void *data, size_t size)
 {
 	const unsigned char *d = data;
@@ -357,7 +364,7 @@ int msg_decode(struct msg *m, const void *data, size_t size)
 	memset(m, 0, sizeof(*m));
 	if (size < ENVELOPE || memcmp(d, "sp", 2) != 0)
 		return -EBADMSG;
-	if (d[2] != MSG_VERSION)
+	if (msg_is_foreign(data, size))
 		return -EPROTONOSUPPORT;
 	f = layouts_find((enum msg_type)get_number(d + 4, 2));
 	if (!f || d[3] != 0 || get_number(d + 6, 2) != 0 || !read_struct(&r, f->layout, NULL))

@@ -732,6 +732,8 @@ long msg_encode(const struct msg *m, void *out, size_t room);
 /* Decodes *m from untrusted bytes. Allocates arrays; m->body borrows data. Returns 0, or -EBADMSG
  * (malformed), -EPROTONOSUPPORT (another version), -ENOMEM; on an error *m is empty. */
 int msg_decode(struct msg *m, const void *data, size_t size);
+/* Returns true if msg_decode would return -EPROTONOSUPPORT. */
+bool msg_is_foreign(const void *data, size_t size);
 /* Frees the memory that msg_decode allocated. A zeroed message is allowed. */
 void msg_clear(struct msg *m);
 

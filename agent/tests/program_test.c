@@ -384,6 +384,24 @@ SCENE(test_refused)
 	assert_output_has(s, "the cluster is full");
 }
 
+/* The controller's answer to an agent of another version. */
+SCENE(test_another_version)
+{
+	struct msg m = { .type = MSG_REFUSED };
+	struct scene *s = *state;
+	unsigned char bytes[256];
+	struct post_part part = { bytes, msg_size(&m) };
+
+	start_agent(s);
+	assert_true(part.size <= sizeof(bytes));
+	assert_int_equal(msg_encode(&m, bytes, sizeof(bytes)), (long)part.size);
+	bytes[2]++; /* MSG_VERSION */
+	assert_int_equal(post_send(s->post, s->peer, &part, 1, POST_RELIABLE,
+				   clock_monotonic_us()), 0);
+	assert_int_equal(exit_of(s), 1);
+	assert_output_has(s, "another version of skippipe");
+}
+
 SCENE(test_stop_and_signals)
 {
 	struct msg m = { .type = MSG_STOP, .u.stop = { "enough" } };

@@ -83,6 +83,14 @@ static void refuse_agent(struct members *members, post_peer_id peer, const char 
 		note(members->run, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
 }
 
+void members_refuse_version(struct members *members, post_peer_id peer)
+{
+	struct msg m = { .type = MSG_REFUSED };
+	struct member sender = { .peer = peer };
+
+	member_send(members->run, &sender, &m);
+}
+
 static size_t join_corpus(const struct run *run, char *out, size_t room)
 {
 	size_t at = 0;

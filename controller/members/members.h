@@ -57,6 +57,9 @@ struct members {
  * members_hello. */
 void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
 void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *m);
+/* Answers a process whose messages are of another version. It cannot read the answer either, but
+ * sees the answer's version. */
+void members_refuse_version(struct members *members, post_peer_id peer);
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h);
 /* Writes a line of an agent's log to the journal. */

@@ -49,6 +49,36 @@ FIXTURE_TEST(watchers_watch_and_operators_need_the_lease)
 	visitor_free(&operator);
 }
 
+static void hear_refusal(void *context, const struct msg *m)
+{
+	*(bool *)context |= m->type == MSG_REFUSED;
+}
+
+/* An agent and a console of another version are answered, so that they can report the cause. */
+FIXTURE_TEST(another_version_is_answered)
+{
+	static const enum keys_role roles[] = { KEYS_AGENT, KEYS_CONSOLE };
+	struct msg hello = { .type = MSG_HELLO };
+	unsigned char bytes[2048];
+	struct post_part part = { bytes, msg_size(&hello) };
+	struct visitor v;
+	bool refused;
+
+	assert_int_equal(msg_encode(&hello, bytes, sizeof(bytes)), (long)part.size);
+	bytes[2]++; /* MSG_VERSION */
+	for (int i = 0; i < 2; i++) {
+		visitor_new(&v, *state, roles[i], keys_role_name(roles[i]));
+		visitor_come_in(&v, NULL);
+		refused = false;
+		v.context = &refused;
+		v.hear = hear_refusal;
+		assert_int_equal(post_send(v.post, v.to, &part, 1, POST_RELIABLE,
+					   clock_monotonic_us()), 0);
+		UNTIL(&v, NULL, refused);
+		visitor_free(&v);
+	}
+}
+
 FIXTURE_TEST(an_agent_that_floods_is_barred)
 {
 	struct door *d = *state;
