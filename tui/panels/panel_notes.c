@@ -51,12 +51,13 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 			     &s->history.iterations[s->history.n_iterations - 1 - (size_t)i]);
 }
 
-/* Draws active injected failures first, then unacknowledged warnings and alerts, newest first. */
+/* Draws active injected failures first, then unacknowledged warnings and alerts, newest first. Long
+ * texts take the lines that are not needed for others. */
 void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	uint32_t open = state_alerts(s);
 	char title[64], key[16];
-	int y = at.y + 1;
+	int y = at.y + 1, spare = at.h - 1 - (int)s->n_faults - (int)open;
 
 	if (at.h < 2)
 		return;
@@ -79,14 +80,21 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 	}
 	for (size_t i = s->history.n_notes; i > 0 && y < at.y + at.h; i--) {
 		const struct msg_see_note *n = &s->history.notes[i - 1];
-		char age[16];
+		char age[16], text[sizeof(n->text) + sizeof(age)];
+		enum style style = n->kind == NOTE_ALERT ? STYLE_ALERT : STYLE_WARNING;
+		int lines;
 
 		if (!note_stands(n->kind) || n->acknowledged)
 			continue;
 		glyphs_age((double)(u->clock.now_us - n->at_us) / 1e6, age);
-		screen_print(out, at.x, y++, at.w,
-			     n->kind == NOTE_ALERT ? STYLE_ALERT : STYLE_WARNING, "%s %s %s",
-			     n->kind == NOTE_ALERT ? "!!" : "! ", n->text, age);
+		snprintf(text, sizeof(text), "%s %s", n->text, age);
+		screen_text(out, at.x, y, at.w, style, n->kind == NOTE_ALERT ? "!!" : "!");
+		lines = screen_paragraph(out,
+					 (struct rect){ at.x + 3, y, at.w - 3,
+							1 + (spare > 0 ? spare : 0) },
+					 style, text);
+		spare -= lines - 1;
+		y += lines;
 	}
 	if (y == at.y + 1)
 		screen_text(out, at.x, y, at.w, STYLE_GOOD, "no alerts");

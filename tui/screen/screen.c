@@ -258,6 +258,37 @@ int screen_text(struct screen *s, int x, int y, int w, unsigned style, const cha
 	return taken;
 }
 
+/* Returns the end of the first line of a text: after the last word that fits into w columns, or in
+ * the middle of a word that is too long. */
+static const char *line_end(const char *utf8, int w)
+{
+	const char *at = utf8, *word_end = NULL;
+
+	for (int i = 0; i < w && *at; i++) {
+		if (*at == ' ')
+			word_end = at;
+		utf8_next(&at);
+	}
+	return *at && *at != ' ' && word_end ? word_end : at;
+}
+
+int screen_paragraph(struct screen *s, struct rect at, unsigned style, const char *utf8)
+{
+	int lines = 0;
+
+	do {
+		const char *end = line_end(utf8, at.w > 0 ? at.w : 1);
+
+		if (lines == at.h - 1)
+			end = utf8 + strlen(utf8);
+		for (int i = 0; i < at.w && utf8 < end && lines < at.h; i++)
+			screen_put(s, at.x + i, at.y + lines, utf8_next(&utf8), style);
+		utf8 = end + strspn(end, " ");
+		lines++;
+	} while (*utf8);
+	return lines;
+}
+
 int screen_print(struct screen *s, int x, int y, int w, unsigned style, const char *format, ...)
 {
 	char text[1024];

@@ -100,6 +100,9 @@ void screen_put(struct screen *s, int x, int y, uint32_t glyph, unsigned style);
 void screen_fill(struct screen *s, struct rect r, uint32_t glyph, unsigned style);
 /* Draws UTF-8 text from (x, y), at most w columns. Returns the columns used. */
 int screen_text(struct screen *s, int x, int y, int w, unsigned style, const char *utf8);
+/* Draws UTF-8 text in lines that end between words, at most at.h of them; the last line is cut.
+ * Returns the number of lines drawn, and with at.h = 0 the number of lines that the text needs. */
+int screen_paragraph(struct screen *s, struct rect at, unsigned style, const char *utf8);
 /* Draws formatted text like screen_text. */
 int screen_print(struct screen *s, int x, int y, int w, unsigned style, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));

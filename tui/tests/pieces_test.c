@@ -33,6 +33,27 @@ TEST(screen_clips)
 	screen_free(s);
 }
 
+TEST(paragraphs_end_between_words)
+{
+	static const char words[] = "one two  three fourteen";
+	struct screen *s = screen_new(6, 5, false);
+	char *text;
+
+	assert_int_equal(screen_paragraph(s, (struct rect){ 0, 0, 6, 0 }, STYLE_TEXT, words), 5);
+	assert_int_equal(screen_paragraph(s, (struct rect){ 0, 0, 6, 9 }, STYLE_TEXT, words), 5);
+	text = screen_dump(s);
+	assert_string_equal(text, "one\ntwo\nthree\nfourte\nen\n");
+	free(text);
+	screen_clear(s);
+	assert_int_equal(screen_paragraph(s, (struct rect){ 1, 1, 5, 2 }, STYLE_TEXT, words), 2);
+	text = screen_dump(s);
+	assert_string_equal(text, "\n one\n two\n\n\n");
+	free(text);
+	assert_int_equal(screen_paragraph(s, (struct rect){ 0, 0, 0, 1 }, STYLE_TEXT, words), 1);
+	assert_int_equal(screen_paragraph(s, (struct rect){ 0, 0, 6, 1 }, STYLE_TEXT, ""), 1);
+	screen_free(s);
+}
+
 /* Escape sequences in a journal line must not reach the terminal. */
 TEST(screen_is_safe)
 {

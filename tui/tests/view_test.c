@@ -301,6 +301,29 @@ TEST(other_views)
 	state_free(s);
 }
 
+/* The selected entry shows its whole text, also at the end of a page. */
+TEST(a_long_entry_of_the_journal)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+	struct state_history *h = &s->history;
+
+	for (h->n_notes = 0; h->n_notes < 30; h->n_notes++) {
+		struct msg_see_note *n = &h->notes[h->n_notes];
+
+		*n = (struct msg_see_note){ .id = 100 + h->n_notes, .kind = NOTE_LOG, .node = -1 };
+		snprintf(n->text, sizeof(n->text),
+			 "line %zu: link n06>n12 takes 7.9s where the plan has 1.9s, and the "
+			 "measured bandwidth is a quarter of the planned one", h->n_notes);
+	}
+	u.display.view = VIEW_JOURNAL;
+	u.selection.note = 100 + 29 - 2;
+	golden_check(s, &u, "journal-entry", 80, 24);
+	u.selection.note = 100 + 29 - 18; /* the last line of the first page */
+	golden_check(s, &u, "journal-end", 80, 24);
+	state_free(s);
+}
+
 /* Colours by microbatch in Timeline and Microbatches, with few and many nodes, and by data node. */
 TEST(colours)
 {
