@@ -3,6 +3,7 @@
  * stranger. One such peer must never keep the operator from working or seeing reports. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -162,6 +163,41 @@ FIXTURE_TEST(the_journal_reports_a_refused_key)
 	UNTIL(&operator, & stranger, strstr(operator.journal, "refused connections"));
 	assert_non_null(strstr(operator.journal, "the key is not admitted"));
 	visitor_free(&stranger);
+	visitor_free(&operator);
+}
+
+static size_t count_of(const char *text, const char *word)
+{
+	size_t n = 0;
+
+	for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+		n++;
+	return n;
+}
+
+/* A refused peer connects again and again. Its reason must neither hide another reason nor share a
+ * line with it, because a journal line is cut at its limit. */
+FIXTURE_TEST(the_journal_has_a_line_for_each_reason_of_refusals)
+{
+	struct door *d = *state;
+	struct visitor stranger, impostor, operator;
+
+	visitor_new(&operator, d, KEYS_CONSOLE, "operator");
+	visitor_attach(&operator);
+	visitor_new(&stranger, d, 0, "");
+	visitor_new(&impostor, d, KEYS_CONTROLLER, "impostor");
+	UNTIL(&stranger, &impostor, impostor.reason == LINK_ROLE && stranger.refused);
+	for (int i = 0; i < 2; i++) {
+		enum link_reason reason = i ? LINK_ROLE : LINK_NOT_ADMITTED;
+		char line[128];
+
+		snprintf(line, sizeof(line), " times: %s\n", link_reason_text(reason));
+		UNTIL(&operator, &stranger, strstr(operator.journal, line));
+	}
+	assert_int_equal(count_of(operator.journal, " times: "),
+			 count_of(operator.journal, "refused connections: "));
+	visitor_free(&stranger);
+	visitor_free(&impostor);
 	visitor_free(&operator);
 }
 
