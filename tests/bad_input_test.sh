@@ -317,10 +317,7 @@ if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=800k tmpfs
 		>"$dir/small.events" 2>"$dir/small.err" &
 	demo=$!
 	started+=($demo)
-	until grep -q '"event":"disk"' "$dir/small.events"; do
-		kill -0 $demo 2>/dev/null || die "a full disk ended the run: $(tail -n 3 "$dir/small.err")"
-		sleep 0.1
-	done
+	wait_text "$dir/small.events" '"event":"disk"' $demo 120
 	mount -o remount,size=64m "$dir/small"
 	wait $demo || die "the run ended with $? after the disk had room again: $(tail -n 3 "$dir/small.err")"
 	check_verify "$dir/small/run" 1
