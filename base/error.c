@@ -1,39 +1,56 @@
-/* Formats messages into struct error. A message that is too long is cut, so that reporting an error
- * never fails. */
+/* Formats messages into struct error. A message that is too long loses its middle, so that
+ * reporting an error never fails. */
 #include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* A long message is mostly a long path, and its cause is at the end. */
+static void set_text(struct error *e, const char *format, va_list ap)
+{
+	static const char gap[] = " ... ";
+	const size_t room = sizeof(e->text), half = room / 2;
+	char *whole;
+	va_list again;
+	int n;
+
+	va_copy(again, ap);
+	n = vsnprintf(e->text, room, format, ap);
+	whole = n >= (int)room ? malloc((size_t)n + 1) : NULL;
+	if (whole) {
+		vsnprintf(whole, (size_t)n + 1, format, again);
+		snprintf(e->text + half, room - half, "%s%s", gap,
+			 whole + (size_t)n + sizeof(gap) - (room - half));
+	}
+	va_end(again);
+	free(whole);
+}
 
 int error_set(struct error *e, int code, const char *format, ...)
 {
-	if (e) {
-		va_list ap;
+	va_list ap;
 
-		va_start(ap, format);
-		vsnprintf(e->text, sizeof(e->text), format, ap);
-		va_end(ap);
-	}
+	va_start(ap, format);
+	if (e)
+		set_text(e, format, ap);
+	va_end(ap);
 	return code;
 }
 
 int error_prefix(struct error *e, int code, const char *format, ...)
 {
+	struct error prefix;
+	va_list ap;
+
+	va_start(ap, format);
+	set_text(&prefix, format, ap);
+	va_end(ap);
 	if (e) {
 		struct error old = *e;
-		size_t at;
-		va_list ap;
 
-		va_start(ap, format);
-		vsnprintf(e->text, sizeof(e->text), format, ap);
-		va_end(ap);
-		at = strlen(e->text);
-		for (const char *p = ": "; *p && at + 1 < sizeof(e->text); p++)
-			e->text[at++] = *p;
-		for (const char *p = old.text; *p && at + 1 < sizeof(e->text); p++)
-			e->text[at++] = *p;
-		e->text[at] = '\0';
+		error_set(e, code, "%s: %s", prefix.text, old.text);
 	}
 	return code;
 }

@@ -11,7 +11,8 @@ struct error {
 	char text[512]; /* one line without a newline; "" none */
 };
 
-/* Writes the message, cut at the buffer's end. Returns code, so that a function can end with
+/* Writes the message. A message that is too long keeps its beginning and its end, with " ... "
+ * between. The arguments must not point into e. Returns code, so that a function can end with
  * `return error_set(err, -EINVAL, ...)`. e may be NULL. */
 int error_set(struct error *e, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -49,7 +49,8 @@ TEST(cores_are_those_that_the_process_may_use)
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
-TEST(messages_are_cut_not_overrun)
+/* The cause of an error, at the end of its message, remains beside a path of any length. */
+TEST(long_messages_lose_their_middle)
 {
 	struct error e;
 	char big[2000];
@@ -61,6 +62,15 @@ TEST(messages_are_cut_not_overrun)
 	assert_int_equal(error_prefix(&e, -EIO, "file %d", 7), -EIO);
 	assert_int_equal(strncmp(e.text, "file 7: xxx", 11), 0);
 	assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
+	for (size_t n = sizeof(e.text) - 4; n < sizeof(e.text) + 8; n++) {
+		error_set(&e, -EINVAL, "/begin/%.*s: end", (int)(n - strlen("/begin/: end")), big);
+		assert_int_equal(strlen(e.text), n < sizeof(e.text) ? n : sizeof(e.text) - 1);
+		assert_int_equal(strncmp(e.text, "/begin/xx", 9), 0);
+		assert_string_equal(e.text + strlen(e.text) - strlen("x: end"), "x: end");
+		assert_int_equal(strstr(e.text, " ... ") != NULL, n >= sizeof(e.text));
+	}
+	error_prefix(&e, -EIO, "%s", big);
+	assert_string_equal(e.text + strlen(e.text) - strlen("x: end"), "x: end");
 	error_set(&e, 0, "why");
 	error_prefix(&e, 0, "%s", "where");
 	assert_string_equal(e.text, "where: why");
