@@ -174,10 +174,30 @@ static void make_private(const char *path, bool create)
 	close(fd);
 }
 
+/* SQLite refuses a longer path without a reason. Its journal beside the file needs 8 bytes. */
+static int check_length(const struct store *s, struct error *err)
+{
+	const size_t most = (size_t)sqlite3_vfs_find(NULL)->mxPathname - strlen("-journal");
+	char *folder = alloc_format("%.*s", (int)(strrchr(s->path, '/') - s->path), s->path);
+	char *full = realpath(folder, NULL);
+	size_t n = (full ? strlen(full) : strlen(folder)) + strlen(strrchr(s->path, '/'));
+
+	free(full);
+	free(folder);
+	if (n <= most)
+		return 0;
+	return error_set(err, -ENAMETOOLONG,
+			 "%s: this path is %zu bytes long, and a record's at most %zu: choose a "
+			 "folder with a shorter path",
+			 s->path, n, most);
+}
+
 static int open_file(struct store *s, int flags, struct error *err)
 {
-	int result;
+	int result = check_length(s, err);
 
+	if (result != 0)
+		return result;
 	if (flags & SQLITE_OPEN_READWRITE)
 		make_private(s->path, flags & SQLITE_OPEN_CREATE);
 	result = sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);

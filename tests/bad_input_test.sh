@@ -273,6 +273,9 @@ agent=("$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pu
 expect 1 'run-dir: .*agent.key: Not a directory' "${agent[@]}" --run-dir "$dir/agent.key"
 expect 1 'run-dir: .*agent.key/below: Not a directory' "${agent[@]}" --run-dir "$dir/agent.key/below"
 expect 1 'run-dir: /proc/self/x' "${agent[@]}" --run-dir /proc/self/x
+far=$(printf '/%080d' $(seq 43)) # a path of 3.5 KB: a message keeps the cause at its end
+expect 1 'run.db.new: this path is [0-9]* bytes long.*choose a folder with a shorter path' "${controller[@]}" --run-dir "$dir$far"
+expect 1 'run.db: no run in this folder' "$sk" verify "$dir$far"
 
 # ---- runs
 expect 1 'no run' "$sk" verify "$dir"

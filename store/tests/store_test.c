@@ -64,6 +64,31 @@ FOLDER_TEST(a_run_is_private)
 	umask(mask);
 }
 
+/* SQLite refuses a path of some 500 bytes without a reason. */
+FOLDER_TEST(a_path_that_is_too_long_is_named_as_the_cause)
+{
+	struct folder *f = *state;
+	char folder[700];
+	struct error err;
+	struct stat st;
+	int rc = 0;
+
+	snprintf(folder, sizeof(folder), "%s/%0200d/%0200d", f->path, 0, 0);
+	while (rc == 0 && strlen(folder) < sizeof(folder) - 40) {
+		struct store *s;
+
+		snprintf(folder + strlen(folder), 40, "/aaaaaaa");
+		rc = store_create(&s, folder, &a_run, &err);
+		if (rc == 0)
+			store_close(s);
+	}
+	assert_int_equal(rc, -ENAMETOOLONG);
+	assert_non_null(strstr(err.text, "choose a folder with a shorter path"));
+	strcat(folder, "/run.db.new");
+	assert_int_equal(stat(folder, &st), -1); /* nothing is left */
+	assert_int_equal(errno, ENOENT);
+}
+
 FOLDER_TEST(the_corpus_hash_is_recorded_once)
 {
 	struct folder *f = *state;
