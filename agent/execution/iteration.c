@@ -15,8 +15,8 @@
 
 #include "agent/needs.h"
 #include "agent/state.h"
+#include "base/process/cgroup.h"
 #include "base/stage_set.h"
-#include "model/cpu/stage_memory.h"
 
 /* ---- start ---- */
 
@@ -57,7 +57,7 @@ static uint64_t find_free_bytes(const struct agent *a)
 {
 	const uint64_t enough = UINT64_C(1) << 60, limit = a->options.memory_bytes;
 	const uint64_t taken = a->held.stage_bytes + a->checked.total;
-	uint64_t left = stage_memory_free_bytes();
+	uint64_t left = memory_usable();
 
 	if (limit && (limit < taken || limit - taken < left))
 		left = limit > taken ? limit - taken : 0;

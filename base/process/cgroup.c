@@ -1,61 +1,149 @@
-/* cgroup.c - reads limits from /sys/fs/cgroup. Groups of version 1 are not read. */
+/* cgroup.c - reads limits from /sys/fs/cgroup.
+ *
+ * Version 2 has one tree of groups there, and version 1 a tree for each controller, in a folder of
+ * its name. A line of /proc/self/cgroup has the controllers of a tree (none for version 2) and this
+ * process's group in it. A container can see its own group as the root of the tree, and read a path
+ * that does not exist below this root. Groups that are missing therefore count as without a limit,
+ * and the root is always read. */
 #include "base/process/cgroup.h"
 
 #include <inttypes.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-uint64_t cgroup_least(uint64_t (*limit_of)(const char *folder))
-{
-	static const char root[] = "/sys/fs/cgroup";
-	char line[256] = "", path[sizeof(root) + sizeof(line)];
-	uint64_t least = UINT64_MAX;
-	FILE *f = fopen("/proc/self/cgroup", "re");
+#include "base/alloc.h"
+#include "base/file.h"
 
-	while (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3) != 0)
-		line[0] = 0;
-	if (f)
-		fclose(f);
-	if (strncmp(line, "0::", 3) != 0)
-		return least;
-	line[strcspn(line, "\n")] = 0;
-	snprintf(path, sizeof(path), "%s%s", root, line + 3);
+static bool is_in_list(const char *word, const char *list)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)); at += n)
+		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+/* Returns the smallest limit of a group and the groups above it, up to the root of the tree. */
+static uint64_t least_in_tree(const char *root, const char *group,
+			      uint64_t (*limit_of)(const char *folder))
+{
+	char *path = alloc_format("%s%s", root, group);
+	uint64_t least = UINT64_MAX;
+
 	for (;;) {
 		uint64_t here = limit_of(path);
 
 		least = here < least ? here : least;
-		if (strlen(path) < sizeof(root))
-			return least;
+		if (strlen(path) <= strlen(root))
+			break;
 		*strrchr(path, '/') = 0;
 	}
+	free(path);
+	return least;
 }
 
-uint64_t cgroup_cores(const char *folder)
+uint64_t cgroup_least(const char *system, const char *controller,
+		      uint64_t (*limit_of)(const char *folder))
 {
-	uint64_t quota, period, cores = UINT64_MAX;
-	char file[512];
-	FILE *f;
+	char *groups = alloc_format("%s/proc/self/cgroup", system), *line = NULL;
+	FILE *f = fopen(groups, "re");
+	uint64_t least = UINT64_MAX;
+	size_t room = 0;
 
-	snprintf(file, sizeof(file), "%s/cpu.max", folder);
-	f = fopen(file, "re");
-	/* "max 100000" is no limit */
-	if (f && fscanf(f, "%" SCNu64 " %" SCNu64, &quota, &period) == 2 && period > 0)
-		cores = quota > period ? (quota - 1) / period + 1 : 1;
+	while (f && getline(&line, &room, f) > 0) {
+		char *rest = line, *root, *list, *group;
+		uint64_t here;
+
+		strsep(&rest, ":");
+		list = strsep(&rest, ":");
+		group = strsep(&rest, "\n");
+		if (!group || (*list && !is_in_list(controller, list)))
+			continue;
+		root = alloc_format("%s/sys/fs/cgroup%s%s", system, *list ? "/" : "",
+				    *list ? controller : "");
+		here = least_in_tree(root, group, limit_of);
+		least = here < least ? here : least;
+		free(root);
+	}
 	if (f)
 		fclose(f);
-	return cores;
+	free(line);
+	free(groups);
+	return least;
+}
+
+/* Returns the number after `key` at the start of a line of a file, or `missing`. */
+static uint64_t number_in(const char *folder, const char *name, const char *key, uint64_t missing)
+{
+	char *path = alloc_format("%s/%s", folder, name), line[256];
+	uint64_t value = missing;
+	size_t n = strlen(key);
+	FILE *f = fopen(path, "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, key, n) == 0 && line[n] && strchr(" 0123456789", line[n])) {
+			value = strtoull(line + n, NULL, 10);
+			break;
+		}
+	if (f)
+		fclose(f);
+	free(path);
+	return value;
+}
+
+/* Version 2 has "max 100000" for no limit, and version 1 has -1. */
+uint64_t cgroup_cores(const char *folder)
+{
+	uint64_t quota = number_in(folder, "cpu.cfs_quota_us", "", 0);
+	uint64_t period = number_in(folder, "cpu.cfs_period_us", "", 0);
+	char *file = alloc_format("%s/cpu.max", folder);
+	FILE *f = fopen(file, "re");
+
+	if (f && fscanf(f, "%" SCNu64 " %" SCNu64, &quota, &period) != 2)
+		quota = 0;
+	if (f)
+		fclose(f);
+	free(file);
+	return quota > 0 && period > 0 ? (quota - 1) / period + 1 : UINT64_MAX;
+}
+
+uint64_t cgroup_memory_free(const char *folder)
+{
+	bool v1 = file_exists(folder, "memory.limit_in_bytes");
+	uint64_t most = number_in(folder, v1 ? "memory.limit_in_bytes" : "memory.max", "",
+				  UINT64_MAX); /* the text "max" is not a number */
+	uint64_t used = number_in(folder, v1 ? "memory.usage_in_bytes" : "memory.current", "", 0);
+	uint64_t dropped = number_in(folder, "memory.stat",
+				     v1 ? "total_inactive_file" : "inactive_file", 0);
+
+	used = used > dropped ? used - dropped : 0;
+	if (most == UINT64_MAX)
+		return most;
+	return most > used ? most - used : 0;
 }
 
 unsigned cores_usable(void)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t cores = online > 0 ? (uint64_t)online : 1, limit = cgroup_least(cgroup_cores);
+	uint64_t cores = online > 0 ? (uint64_t)online : 1, limit;
 	cpu_set_t set;
 
+	limit = cgroup_least("", "cpu", cgroup_cores);
 	/* The set has room for 1,024 processors. If the machine has more, the call fails. */
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
 		cores = (uint64_t)CPU_COUNT(&set);
 	return (unsigned)(limit < cores ? limit : cores);
+}
+
+size_t memory_usable(void)
+{
+	uint64_t kib = number_in("/proc", "meminfo", "MemAvailable:", UINT64_MAX >> 10);
+	uint64_t group = cgroup_least("", "memory", cgroup_memory_free);
+
+	return kib << 10 < group ? kib << 10 : group;
 }

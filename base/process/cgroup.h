@@ -1,19 +1,31 @@
-/* cgroup.h - limits of this process's control group (version 2) and of the groups above it.
- * Containers, Kubernetes and systemd set them. */
+/* cgroup.h - limits of this process's control groups and of the groups above them (versions 1 and
+ * 2). Containers, Kubernetes and systemd set them. */
 #ifndef BASE_PROCESS_CGROUP_H
 #define BASE_PROCESS_CGROUP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* Returns the smallest limit of this process's group and the groups above it. limit_of returns the
- * limit of the group in a folder, UINT64_MAX if it has none. UINT64_MAX: there is no group. */
-uint64_t cgroup_least(uint64_t (*limit_of)(const char *folder));
+/* Returns the smallest limit of this process's groups and the groups above them. system: the folder
+ * that has proc and sys, "" for this system's own. controller: of this limit, such as "cpu".
+ * limit_of returns the limit of the group in a folder, UINT64_MAX if it has none. UINT64_MAX: there
+ * is no group. */
+uint64_t cgroup_least(const char *system, const char *controller,
+		      uint64_t (*limit_of)(const char *folder));
 
-/* Returns how many processors the group's cpu.max amounts to, rounded up. UINT64_MAX: no limit. */
+/* Returns how many processors the group's quota amounts to, rounded up. UINT64_MAX: no limit. */
 uint64_t cgroup_cores(const char *folder);
 
-/* Returns how many processors this process may use: those of its affinity, within cpu.max. The
- * number of the machine's processors can be far larger. At least 1. */
+/* Returns the bytes that the group may still use: its limit minus its use, not counting cached
+ * files that the kernel would drop. UINT64_MAX: no limit. */
+uint64_t cgroup_memory_free(const char *folder);
+
+/* Returns how many processors this process may use: those of its affinity, within its groups'
+ * quotas. The number of the machine's processors can be far larger. At least 1. */
 unsigned cores_usable(void);
+
+/* Returns the bytes that the kernel would give this process now without swapping, within its
+ * groups' limits; SIZE_MAX if the kernel does not say. */
+size_t memory_usable(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "base/process/cgroup.h"
 #include "base/clock.h"
@@ -47,6 +48,78 @@ TEST(cores_are_those_that_the_process_may_use)
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 	assert_int_equal(cores_usable(), 1);
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
+static void put(const char *system, const char *name, const char *text)
+{
+	char *path = alloc_format("%s/%s", system, name), *folder = alloc_string(path);
+	struct error err;
+
+	*strrchr(folder, '/') = 0;
+	assert_int_equal(file_make_folder(folder, &err), 0);
+	assert_int_equal(file_write(path, text, strlen(text), 0600, &err), 0);
+	free(folder);
+	free(path);
+}
+
+/* Systems with version 2, with version 1, and with both. In a container of version 1 the group in
+ * /proc is a path of the host, and the container's group is the root of its tree. */
+TEST(limits_of_groups_of_both_versions_are_found)
+{
+	static const struct {
+		const char *groups, *file, *quota, *period;
+		uint64_t cores;
+	} cases[] = {
+		{ "0::/a/b\n", "a/b/cpu.max", "300000 100000", NULL, 3 },
+		{ "0::/a/b\n", "a/cpu.max", "300000 100000", NULL, 3 },
+		{ "0::/a\n", "a/b/cpu.max", "300000 100000", NULL, UINT64_MAX },
+		{ "3:cpuacct,cpu:/a/b\n", "cpu/a/b/cpu.cfs_", "250000\n", "100000\n", 3 },
+		{ "3:cpu,cpuacct:/a\n0::/\n", "cpu/a/cpu.cfs_", "50000\n", "100000\n", 1 },
+		{ "4:cpuset:/a\n3:cpu:/a\n0::/\n", "cpu/cpu.cfs_", "200000\n", "50000\n", 4 },
+		{ "3:cpu:/a\n", "cpu/a/cpu.cfs_", "-1\n", "100000\n", UINT64_MAX },
+		{ "3:cpuacct:/a\n", "cpu/a/cpu.cfs_", "100000\n", "100000\n", UINT64_MAX },
+		{ "3:cpu:/a\n2:no colon\n\n", "cpu/a/cpu.cfs_", "100000\n", "100000\n", 1 },
+		{ "", "cpu.max", "300000 100000", NULL, UINT64_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char folder[] = "/tmp/skippipe-base-XXXXXX", name[96];
+
+		assert_non_null(mkdtemp(folder));
+		put(folder, "proc/self/cgroup", cases[i].groups);
+		snprintf(name, sizeof(name), "sys/fs/cgroup/%s%s", cases[i].file,
+			 cases[i].period ? "quota_us" : "");
+		put(folder, name, cases[i].quota);
+		snprintf(name, sizeof(name), "sys/fs/cgroup/%speriod_us", cases[i].file);
+		if (cases[i].period)
+			put(folder, name, cases[i].period);
+		if (cgroup_least(folder, "cpu", cgroup_cores) != cases[i].cores)
+			fail_msg("case %zu", i);
+		file_remove_folder(folder);
+	}
+}
+
+TEST(free_memory_of_groups_of_both_versions_is_found)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX";
+
+	assert_non_null(mkdtemp(folder));
+	put(folder, "proc/self/cgroup", "5:memory:/a\n0::/a\n");
+	put(folder, "sys/fs/cgroup/a/memory.max", "max\n");
+	put(folder, "sys/fs/cgroup/a/memory.current", "700\n");
+	assert_true(cgroup_least(folder, "memory", cgroup_memory_free) == UINT64_MAX);
+	put(folder, "sys/fs/cgroup/a/memory.max", "1000\n");
+	put(folder, "sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 50\n");
+	assert_true(cgroup_least(folder, "memory", cgroup_memory_free) == 350);
+	put(folder, "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "900\n");
+	put(folder, "sys/fs/cgroup/memory/a/memory.usage_in_bytes", "800\n");
+	put(folder, "sys/fs/cgroup/memory/a/memory.stat",
+	    "inactive_file 1\ntotal_inactive_file 30\n");
+	assert_true(cgroup_least(folder, "memory", cgroup_memory_free) == 130);
+	put(folder, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	put(folder, "sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
+	assert_true(cgroup_least(folder, "memory", cgroup_memory_free) == 130);
+	file_remove_folder(folder);
 }
 
 /* The cause of an error, at the end of its message, remains beside a path of any length. */

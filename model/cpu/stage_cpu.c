@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/process/cgroup.h"
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
 
@@ -83,7 +84,7 @@ static int cpu_look(struct device_name *name, struct stage_device *out, struct e
 	if (rc)
 		return rc;
 	product_describe(name->bf16, out->text, sizeof(out->text));
-	out->free_bytes = stage_memory_free_bytes();
+	out->free_bytes = memory_usable();
 	if (out->free_bytes == SIZE_MAX)
 		out->free_bytes = UINT64_MAX;
 	return 0;

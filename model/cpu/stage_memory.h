@@ -12,13 +12,9 @@
 
 enum { STAGE_ALIGN = 64 }; /* alignment in bytes: a cache line, or an AVX-512 register */
 
-/* Allocates size bytes, zeroed and aligned. most: the limit; 0: stage_memory_free_bytes(). -ENOMEM:
- * the error names the bytes needed, free and missing. */
+/* Allocates size bytes, zeroed and aligned. most: the limit; 0: memory_usable(). -ENOMEM: the
+ * error names the bytes needed, free and missing. */
 int stage_memory_new(void **out, size_t size, size_t most, struct error *err);
 void stage_memory_free(void *arena); /* NULL is allowed */
-
-/* Returns the bytes that the kernel would give this process now without swapping, under its control
- * groups (v2); SIZE_MAX if the kernel does not say. */
-size_t stage_memory_free_bytes(void);
 
 #endif

@@ -3,8 +3,6 @@
  * as a graph and replayed. */
 #include "model/cuda/stage_cuda.h"
 
-#include "model/cpu/stage_memory.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/alloc.h"
+#include "base/process/cgroup.h"
 
 enum {
 	ALIGN = 256,
@@ -130,7 +129,7 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 /* Pinned memory cannot be swapped: a system that has pinned too much of it stalls. */
 static int check_host(const struct cuda_stage *s, struct error *err)
 {
-	size_t left = s->l->memory_bytes ? s->l->memory_bytes : stage_memory_free_bytes();
+	size_t left = s->l->memory_bytes ? s->l->memory_bytes : memory_usable();
 
 	if (s->host_bytes <= left)
 		return 0;
@@ -212,7 +211,7 @@ static size_t chunk_of(size_t rows, size_t vocab)
 
 static int cuda_look(struct device_name *name, struct stage_device *out, struct error *err)
 {
-	uint64_t host = stage_memory_free_bytes();
+	uint64_t host = memory_usable();
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
 
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));

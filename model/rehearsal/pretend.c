@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/process/cgroup.h"
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
 #include "model/vector/vector.h"
@@ -29,7 +30,7 @@ static int pretend_look(struct device_name *name, struct stage_device *out, stru
 	(void)name;
 	(void)err;
 	snprintf(out->text, sizeof(out->text), "computes nothing");
-	out->free_bytes = stage_memory_free_bytes();
+	out->free_bytes = memory_usable();
 	if (out->free_bytes == SIZE_MAX)
 		out->free_bytes = UINT64_MAX;
 	return 0;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process/cgroup.h"
 #include "base/tests/test.h"
-#include "model/cpu/stage_memory.h"
 #include "model/stage.h"
 
 enum { B = 2, T = 70, C = 24, ROWS = B * T * C };
@@ -151,7 +151,7 @@ TEST(memory_that_no_machine_has_is_missing)
 	struct error err = { "" };
 	struct stage *s = NULL;
 
-	assert_true(stage_memory_free_bytes() > 0 && stage_memory_free_bytes() < (size_t)1 << 50);
+	assert_true(memory_usable() > 0 && memory_usable() < (size_t)1 << 50);
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), -ENOMEM);
 	assert_non_null(strstr(err.text, "are missing"));
 	assert_null(s);
