@@ -225,12 +225,15 @@ static int open_file_aside(struct file_aside *a, const char *path, mode_t mode, 
 {
 	struct stat st;
 	int descriptor;
+	bool exists;
 
 	if (snprintf(a->path, sizeof(a->path), "%s", path) >= (int)sizeof(a->path))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	descriptor = follow ? follow_links(a->path) : -1;
-	a->through = descriptor >= 0 || (stat(a->path, &st) == 0 && !S_ISREG(st.st_mode) &&
-					 !S_ISDIR(st.st_mode));
+	exists = stat(a->path, &st) == 0;
+	if (descriptor < 0 && exists && S_ISDIR(st.st_mode))
+		return error_set(err, -EISDIR, "%s: a folder, not a file", path);
+	a->through = descriptor >= 0 || (exists && !S_ISREG(st.st_mode));
 	if (snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", a->path, (long)getpid()) >=
 	    (int)sizeof(a->aside))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
@@ -327,7 +330,10 @@ int file_make_folder(const char *path, struct error *err)
 		if (end == '\0')
 			break;
 	}
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+	if (stat(path, &st) != 0)
+		return error_set(err, -errno, "%s: a link whose target cannot be used: %s", path,
+				 strerror(errno));
+	if (S_ISDIR(st.st_mode))
 		return 0;
 	errno = ENOTDIR;
 	return fail_with_errno(err, path);

@@ -135,6 +135,9 @@ expect 1 "$dir/hf: there is a model already: .*--force" "$sk" export "$dir/mine"
 expect 1 "$dir/mine: there is a checkpoint .* already, and a folder holds one" "$sk" export "$dir/hf" --out "$dir/mine" --force
 damaged "$dir/hf" && "$sk" export "$dir/mine" --out "$dir/damaged-model" --force >/dev/null || die "export --force"
 cmp -s "$dir/hf/model.safetensors" "$dir/damaged-model/model.safetensors" && die "export --force replaces nothing"
+expect 1 "$dir/hf: a folder, not a file" "$sk" export "$dir/model" --format gguf --out "$dir/hf"
+ln -s unmounted "$dir/disk"
+expect 1 'disk: a link whose target cannot be used: No such file' "$sk" export "$dir/model" --out "$dir/disk"
 [ "$(ls -A "$dir/damaged-model")" = "$(ls -A "$dir/hf")" ] || die "export --force leaves other files: $(ls -A "$dir/damaged-model")"
 echo '{}' >"$dir/damaged-model/model.safetensors.index.json"
 expect 1 'model.safetensors.index.json there names the weights of another model' \
