@@ -4,6 +4,7 @@
  * under a temporary name, synced, and then renamed. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -301,6 +302,29 @@ bool file_is_same(const char *a, const char *b)
 	struct stat x, y;
 
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int file_refuse_input(const char *option, const char *out, const char *input, struct error *err)
+{
+	bool same = file_is_same(out, input);
+	DIR *d = opendir(input);
+	struct stat st;
+
+	for (struct dirent *e; d && !same && (e = readdir(d));) {
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%s/%s", input, e->d_name);
+		same = file_is_same(out, path);
+	}
+	if (d)
+		closedir(d);
+	/* A terminal or a pipe may be both. */
+	if (!same || stat(out, &st) != 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "%s %s: this file is an input (%s), which the output would replace: "
+			 "choose another name",
+			 option, out, input);
 }
 
 bool file_exists(const char *folder, const char *name)

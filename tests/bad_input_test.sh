@@ -170,14 +170,19 @@ before=$(cat "$dir/model"/* | sha256sum)
 "$sk" tokenize --out "$dir/own.bin" --corpus "$0" >/dev/null && cp "$0" "$dir/own.txt" || die "tokenize"
 ln -s own.txt "$dir/link.txt"
 ln "$dir/own.bin" "$dir/hard.bin"
-before=$(cat "$dir"/own.* "$dir/hf"/* "$dir/model"/* | sha256sum)
+ln -s good.json "$dir/link.json"
+before=$(cat "$dir"/own.* "$dir/hf"/* "$dir/model"/* "$dir"/good.* | sha256sum)
 expect 1 "link.txt: this file is an input" "$sk" tokenize --out "$dir/link.txt" --corpus "$dir/hf/../own.txt"
 expect 1 "own.txt: this file is an input" "$sk" tokenize --out "$dir/own.txt" --corpus "$0" "$dir/link.txt"
 expect 1 "tokenizer.json: this file is an input" "$sk" tokenize --out "$dir/hf/tokenizer.json" --tokenizer "$dir/hf" --corpus "$0"
 expect 1 "hard.bin: this file is an input" "$sk" eval "$dir/model" --corpus "$dir/own.bin" --logits "$dir/hard.bin"
 expect 1 "manifest.json: this file is an input" "$sk" eval "$dir/model" --logits "$dir/model/manifest.json"
 expect 1 "config.json: this file is an input" "$sk" export "$dir/hf" --format gguf --out "$dir/hf/config.json"
-[ "$(cat "$dir"/own.* "$dir/hf"/* "$dir/model"/* | sha256sum)" = "$before" ] && [ -L "$dir/link.txt" ] || die "an input was changed"
+expect 1 "-o .*link.json: this file is an input" "$sk" plan "$dir/good.json" --skip 0 --budget 0.05 -o "$dir/link.json"
+for input in json plan; do
+	expect 1 "good.$input: this file is an input" "$sk" simulate "$dir/good.json" "$dir/good.plan" --trace "$dir/good.$input"
+done
+[ "$(cat "$dir"/own.* "$dir/hf"/* "$dir/model"/* "$dir"/good.* | sha256sum)" = "$before" ] && [ -L "$dir/link.txt" ] || die "an input was changed"
 
 # ---- options that have no effect, or no meaning
 expect 2 'skippipe eval: --skip-schedule is no option of eval' "$sk" eval "$dir/model" --skip-schedule 3,0

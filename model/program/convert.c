@@ -62,7 +62,7 @@ static int write_small_files(const char *from, const char *to, uint32_t vocab, s
 
 static int write_gguf(const struct options *o, struct trainer *t, struct error *err)
 {
-	int rc = out_refuse_input("--out", o->out, o->files.at[0], err);
+	int rc = file_refuse_input("--out", o->out, o->files.at[0], err);
 
 	return rc ? rc : gguf_export(o->out, trainer_stages(t), err);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/output.h"
 #include "base/rng.h"
 #include "model/text/corpus.h"
@@ -17,7 +18,6 @@
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
 #include "model/program/omission.h"
-#include "model/program/out.h"
 
 static const char help[] =
 	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE]\n"
@@ -200,8 +200,8 @@ static int check_options(const struct options *o, struct error *err)
 	if (!o->eval.logits)
 		return 0;
 	for (uint32_t i = 0; i < o->n_corpus && !rc; i++)
-		rc = out_refuse_input("--logits", o->eval.logits, o->corpus[i], err);
-	return rc ? rc : out_refuse_input("--logits", o->eval.logits, o->files.at[0], err);
+		rc = file_refuse_input("--logits", o->eval.logits, o->corpus[i], err);
+	return rc ? rc : file_refuse_input("--logits", o->eval.logits, o->files.at[0], err);
 }
 
 static int session_init(struct session *s, struct omission *m, struct error *err)

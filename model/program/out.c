@@ -1,13 +1,10 @@
 /* out.c - checks the place to which a verb writes. */
 #include "model/program/out.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -84,29 +81,4 @@ void out_release(struct out_place *p)
 {
 	if (p->lock >= 0)
 		close(p->lock);
-}
-
-/* ---- files ---- */
-
-int out_refuse_input(const char *option, const char *out, const char *input, struct error *err)
-{
-	bool same = file_is_same(out, input);
-	DIR *d = opendir(input);
-	struct stat st;
-
-	for (struct dirent *e; d && !same && (e = readdir(d));) {
-		char path[4096];
-
-		snprintf(path, sizeof(path), "%s/%s", input, e->d_name);
-		same = file_is_same(out, path);
-	}
-	if (d)
-		closedir(d);
-	/* A terminal or a pipe may be both. */
-	if (!same || stat(out, &st) != 0 || !S_ISREG(st.st_mode))
-		return 0;
-	return error_set(err, -EINVAL,
-			 "%s %s: this file is an input (%s), which the output would replace: "
-			 "choose another name",
-			 option, out, input);
 }

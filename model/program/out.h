@@ -22,8 +22,4 @@ int out_claim(struct out_place *p, const struct options *o, enum model_kind kind
 	      struct error *err);
 void out_release(struct out_place *p);
 
-/* Refuses an output file that is an input, or a file in an input folder, by whatever name. option:
- * the option of the output file, such as "--out". -EINVAL. */
-int out_refuse_input(const char *option, const char *out, const char *input, struct error *err);
-
 #endif

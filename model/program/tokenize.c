@@ -422,9 +422,9 @@ static int tokenize_files(const struct options *o, struct error *err)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < o->n_corpus && !rc; i++)
-		rc = out_refuse_input("--out", o->out, o->corpus[i], err);
+		rc = file_refuse_input("--out", o->out, o->corpus[i], err);
 	if (!rc && o->tokenizer)
-		rc = out_refuse_input("--out", o->out, o->tokenizer, err);
+		rc = file_refuse_input("--out", o->out, o->tokenizer, err);
 	if (!rc)
 		rc = open_tokenizer(&s, o, err);
 	if (!rc)

@@ -210,7 +210,8 @@ int command_plan(int argc, char **argv)
 
 	if (status != 0)
 		return status < 0 ? DONE : status;
-	if (program_read_cluster(o.cluster, &o.wires, &c, &err) != 0)
+	if ((o.output && file_refuse_input("-o", o.output, o.cluster, &err) != 0) ||
+	    program_read_cluster(o.cluster, &o.wires, &c, &err) != 0)
 		return program_fail(&err, FAILED);
 	if (o.from && plan_read(o.from, &from, &err) != 0) {
 		status = program_fail(&err, FAILED);

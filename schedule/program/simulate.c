@@ -170,6 +170,9 @@ int command_simulate(int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return program_refuse("simulate: expected a cluster file and a plan file");
+	for (int i = optind; options.trace && i < argc; i++)
+		if (file_refuse_input("--trace", options.trace, argv[i], &err) != 0)
+			return program_fail(&err, FAILED);
 	if (program_read_cluster(argv[optind], &options.wires, &c, &err) != 0)
 		return program_fail(&err, FAILED);
 	if (plan_read(argv[optind + 1], &p, &err) != 0) {
