@@ -304,6 +304,16 @@ bool file_is_same(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+bool file_would_replace(const char *path)
+{
+	char target[PATH_MAX];
+	struct stat st;
+
+	return snprintf(target, sizeof(target), "%s", path) < (int)sizeof(target) &&
+	       follow_links(target) < 0 && stat(target, &st) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_size > 0;
+}
+
 int file_refuse_input(const char *option, const char *out, const char *input, struct error *err)
 {
 	bool same = file_is_same(out, input);

@@ -59,6 +59,9 @@ bool file_ends_in(const char *path, const char *ending);
 /* Returns true if both paths exist and lead to the same file or folder. */
 bool file_is_same(const char *a, const char *b);
 
+/* Returns true if file_write to this path would replace a file that has contents. */
+bool file_would_replace(const char *path);
+
 /* Refuses an output file that is an input, or a file in an input folder, by whatever name. option:
  * the option of the output file, such as "--out". -EINVAL. */
 int file_refuse_input(const char *option, const char *out, const char *input, struct error *err);

@@ -135,6 +135,12 @@ expect 1 "$dir/hf: there is a model already: .*--force" "$sk" export "$dir/mine"
 expect 1 "$dir/mine: there is a checkpoint .* already, and a folder holds one" "$sk" export "$dir/hf" --out "$dir/mine" --force
 damaged "$dir/hf" && "$sk" export "$dir/mine" --out "$dir/damaged-model" --force >/dev/null || die "export --force"
 cmp -s "$dir/hf/model.safetensors" "$dir/damaged-model/model.safetensors" && die "export --force replaces nothing"
+"$sk" export "$dir/mine" --format gguf --out "$dir/mine.gguf" >/dev/null || die "export --format gguf"
+before=$(sha256sum <"$dir/mine.gguf")
+expect 1 'mine.gguf: there is a file already: .*--force' "$sk" export "$dir/model" --format gguf --out "$dir/mine.gguf"
+[ "$(sha256sum <"$dir/mine.gguf")" = "$before" ] || die "a refused file was replaced"
+"$sk" export "$dir/model" --format gguf --out "$dir/mine.gguf" --force >/dev/null || die "export --format gguf --force"
+[ "$(sha256sum <"$dir/mine.gguf")" != "$before" ] || die "export --format gguf --force replaces nothing"
 expect 1 "$dir/hf: a folder, not a file" "$sk" export "$dir/model" --format gguf --out "$dir/hf"
 ln -s unmounted "$dir/disk"
 expect 1 'disk: a link whose target cannot be used: No such file' "$sk" export "$dir/model" --out "$dir/disk"

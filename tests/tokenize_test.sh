@@ -40,9 +40,9 @@ expect 1 'train.bin: .*nanoGPT.*--raw' "$model" tokenize --out "$dir/d.bin" --co
 ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --corpus "$dir/train.bin"
 gives r.bin 97 98 256
 printf 'a\0\0\0b\0' >"$dir/three.bin"
-ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --corpus "$dir/three.bin"
-printf 'a\0\0\0b\0\1\0' >"$dir/wide.bin" # of 32 bits
-expect 1 'wide.bin: every second token is below 4: .*32 bits' "$model" tokenize --raw --out "$dir/d.bin" --corpus "$dir/wide.bin"
+ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --force --corpus "$dir/three.bin"
+printf 'a\0\0\0b\0\1\0' >"$dir/four.bin" # of 32 bits
+expect 1 'four.bin: every second token is below 4: .*32 bits' "$model" tokenize --raw --out "$dir/d.bin" --corpus "$dir/four.bin"
 # Windows writes a byte order mark, CRLF and empty lines; Python writes null and half of a surrogate pair.
 printf '\xef\xbb\xbf{"text": "x"}\r\n\r\n{"text": null}\r\n{"text": "y"}' >"$dir/w.jsonl"
 ok '4 tokens' "$model" tokenize --out "$dir/w.bin" --corpus "$dir/w.jsonl"
@@ -52,10 +52,27 @@ expect 1 'half.jsonl: line 2, byte 12: half of a surrogate' "$model" tokenize --
 
 "$model" tokenize --out "$dir/a2.bin" --corpus - <"$dir/a.txt" >/dev/null && cmp -s "$dir/a.bin" "$dir/a2.bin" ||
 	die "standard input is not read"
+# A file that is there stays without --force, by the name of a link too; an empty one holds nothing to lose.
+ln -s a2.bin "$dir/link.bin"
+ln -s target.bin "$dir/dangling.bin"
+for name in a2.bin link.bin; do
+	expect 1 "$name: there is a file already: .*--force" "$model" tokenize --out "$dir/$name" --corpus "$dir/b.jsonl"
+done
+cmp "$dir/a.bin" "$dir/a2.bin" || die "a shard is replaced without --force"
+ok '5 tokens' "$model" tokenize --out "$dir/link.bin" --force --corpus "$dir/b.jsonl"
+[ -L "$dir/link.bin" ] && cmp "$dir/a2.bin" "$dir/b.bin" || die "--force does not replace the target of a link"
+ok '5 tokens' "$model" tokenize --out "$dir/dangling.bin" --corpus "$dir/b.jsonl"
+cmp "$dir/target.bin" "$dir/b.bin" || die "the target of a dangling link is not created"
+: >"$dir/new.bin"
+ok '5 tokens' "$model" tokenize --out "$dir/new.bin" --corpus "$dir/b.jsonl"
+ok '5 tokens' "$model" tokenize --out /dev/null --corpus "$dir/b.jsonl"
+[ -c /dev/null ] || die "/dev/null is replaced"
+expect 1 "$dir: a folder, not a file" "$model" tokenize --out "$dir" --corpus "$dir/a.txt"
+
 # JSON lines by their other names, and what is not JSON lines: its syntax is never taken for text.
 for name in x.JSONL x.ndjson x.json; do
 	cp "$dir/b.jsonl" "$dir/$name"
-	ok '5 tokens' "$model" tokenize --out "$dir/x.bin" --corpus "$dir/$name"
+	ok '5 tokens' "$model" tokenize --out "$dir/$name.bin" --corpus "$dir/$name"
 	expect 1 "$name holds JSON lines" "$model" train --corpus "$dir/$name"
 done
 printf '[\n {"text": "x"}\n]\n' >"$dir/array.json"
@@ -98,7 +115,7 @@ expect 1 'head.json: line 3: premature end' "$model" tokenize --tokenizer "$dir/
 # White space and a byte order mark, as some editors write them, are ignored.
 for before in ' \n' '\xef\xbb\xbf'; do
 	{ printf "$before"; cat "$dir/tokenizer.json"; } >"$dir/blank.json"
-	ok '5 tokens' "$model" tokenize --tokenizer "$dir/blank.json" --out "$dir/low.bin" --corpus "$dir/low.txt"
+	ok '5 tokens' "$model" tokenize --tokenizer "$dir/blank.json" --out "$dir/low.bin" --force --corpus "$dir/low.txt"
 done
 # Ids above 65535 need 32 bits.
 sed 's/"w": 2/"w": 70000/' "$dir/tokenizer.json" >"$dir/wide.json"

@@ -180,8 +180,10 @@ TEST(links_stay_and_their_targets_are_written)
 	assert_int_equal(mkdir(below, 0700), 0);
 	assert_int_equal(symlink("below/far", near), 0);
 	assert_int_equal(symlink(file, far), 0);
+	assert_false(file_would_replace(near));
 	assert_int_equal(file_write(near, "first", 5, 0600, NULL), 0); /* the file is missing */
 	assert_file(file, "first");
+	assert_true(file_would_replace(file) && file_would_replace(near));
 	assert_int_equal(file_write(near, "second", 6, 0600, NULL), 0);
 	assert_file(file, "second");
 	assert_true(lstat(near, &st) == 0 && S_ISLNK(st.st_mode));
@@ -189,6 +191,8 @@ TEST(links_stay_and_their_targets_are_written)
 	assert_int_equal(file_replace(near, "third", 5, 0600, NULL), 0);
 	assert_file(near, "third");
 	assert_file(file, "second");
+	assert_int_equal(file_write(file, "", 0, 0600, NULL), 0);
+	assert_false(file_would_replace(file) || file_would_replace(below)); /* nothing is lost */
 	unlink(file);
 	unlink(near);
 	unlink(far);
@@ -217,6 +221,8 @@ TEST(open_descriptors_are_written_and_not_replaced)
 	assert_int_equal(file_write(link, "bc", 2, 0600, &e), 0);
 	assert_int_equal(write(fd, "d", 1), 1);
 	assert_file(file, "abcbcbcd");
+	assert_true(file_would_replace(file));
+	assert_false(file_would_replace(link) || file_would_replace(number));
 	assert_true(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
 	close(fd);
 	assert_int_equal(file_write(link, "x", 1, 0600, &e), -EBADF);

@@ -32,7 +32,8 @@ static const char export_help[] =
 	"Of a run the newest checkpoint is exported. Stages that RUN-DIR lacks come from the\n"
 	"agents' run folders named after it, from the store (as in skippipe controller\n"
 	"--checkpoint-to), or from the agents through the run's controller, if it is running.\n"
-	"--force replaces a model in FOLDER.\n";
+	"With --format gguf, FOLDER is the name of a file. --force replaces a model in FOLDER, or\n"
+	"an existing file.\n";
 
 static const char import_help[] =
 	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set n_stages=N]\n"
@@ -58,13 +59,6 @@ static int write_small_files(const char *from, const char *to, uint32_t vocab, s
 	if (!rc && vocab == BYTES && !has_tokenizer)
 		rc = byte_tokenizer_write(to, err);
 	return rc;
-}
-
-static int write_gguf(const struct options *o, struct trainer *t, struct error *err)
-{
-	int rc = file_refuse_input("--out", o->out, o->files.at[0], err);
-
-	return rc ? rc : gguf_export(o->out, trainer_stages(t), err);
 }
 
 /* Moves the files of a complete export to their places, and removes their folder. config.json,
@@ -130,8 +124,12 @@ static int export_model(struct options *o, struct error *err)
 	char checkpoint[PATH];
 	bool temporary = false;
 	struct trainer *t;
-	int rc = 0;
+	int rc = o->gguf ? file_refuse_input("--out", o->out, folder, err) : 0;
 
+	if (!rc && o->gguf)
+		rc = out_refuse_existing(o, err);
+	if (rc)
+		return rc;
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	o->set.recipe = true;
@@ -150,7 +148,7 @@ static int export_model(struct options *o, struct error *err)
 		file_remove_folder(checkpoint);
 	if (rc)
 		return rc;
-	rc = o->gguf ? write_gguf(o, t, err) : write_folder(o, t, err);
+	rc = o->gguf ? gguf_export(o->out, trainer_stages(t), err) : write_folder(o, t, err);
 	trainer_free(t);
 	if (!rc && o->gguf)
 		printf("%s written\n", o->out);

@@ -235,7 +235,7 @@ static const struct setting {
 	{ "from", TRAIN, MODEL, AT(from), NULL },
 	{ "help", ALL, HELP, 0, NULL },
 	{ "table", EVAL, FLAG, AT(eval.table), NULL },
-	{ "force", TRAIN | EXPORT | IMPORT, FLAG, AT(force), NULL },
+	{ "force", TRAIN | EXPORT | IMPORT | TOKENIZE, FLAG, AT(force), NULL },
 	{ "stack", TRAIN, FLAG, AT(train.stack), NULL },
 	{ "raw", TOKENIZE, FLAG, AT(raw), NULL },
 	{ "new-corpus", TRAIN, FLAG, AT(train.new_corpus), NULL },

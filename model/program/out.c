@@ -82,3 +82,15 @@ void out_release(struct out_place *p)
 	if (p->lock >= 0)
 		close(p->lock);
 }
+
+/* ---- files ---- */
+
+int out_refuse_existing(const struct options *o, struct error *err)
+{
+	if (o->force || !file_would_replace(o->out))
+		return 0;
+	return error_set(err, -EEXIST,
+			 "%s: there is a file already: choose another name, or --force to replace "
+			 "it",
+			 o->out);
+}

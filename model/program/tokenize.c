@@ -20,12 +20,14 @@
 #include "model/text/tokenizer.h"
 
 static const char help[] =
-	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE|FOLDER] --corpus FILE...\n"
+	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE|FOLDER] [--force]\n"
+	"                         --corpus FILE...\n"
 	"Turns texts into a token shard, which training maps into memory. The layout is that of\n"
 	"llm.c's .bin files. The tokens are those of a tokenizer.json (byte-level BPE) or of a\n"
 	"SentencePiece model; without --tokenizer they are bytes. Tokens have 16 bits, or 32 if\n"
 	"the vocabulary has more than 65536. In a file named .jsonl, .ndjson or .json the\n"
 	"\"text\" of each line is a document. Token shards (.bin) are joined unchanged.\n"
+	"  --force  replace an existing file\n"
 	"  --raw    the .bin files are raw 16-bit tokens without a header, like nanoGPT's\n";
 
 /* SentencePiece adds up likelihoods as floats, which are exact enough for some thousands of pieces.
@@ -425,6 +427,8 @@ static int tokenize_files(const struct options *o, struct error *err)
 		rc = file_refuse_input("--out", o->out, o->corpus[i], err);
 	if (!rc && o->tokenizer)
 		rc = file_refuse_input("--out", o->out, o->tokenizer, err);
+	if (!rc)
+		rc = out_refuse_existing(o, err);
 	if (!rc)
 		rc = open_tokenizer(&s, o, err);
 	if (!rc)

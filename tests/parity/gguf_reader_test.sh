@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 
 llama3="--set rope_factor=8 --set rope_low_freq_factor=1 --set rope_high_freq_factor=4 --set rope_original_context=64"
 for scaling in "" "--set rope_factor=4" "$llama3"; do
-	rm -rf "$work/start" "$work/hf"
+	rm -rf "$work/start" "$work/hf" "$work/model.gguf"
 	# shellcheck disable=SC2086
 	"$model" train --iterations 0 --batches 0 --set init_std=0.15 $scaling --out "$work/start" >/dev/null
 	"$model" export "$work/start" --format gguf --out "$work/model.gguf" >/dev/null
