@@ -139,6 +139,7 @@ cmp -s "$dir/hf/model.safetensors" "$dir/damaged-model/model.safetensors" && die
 before=$(sha256sum <"$dir/mine.gguf")
 expect 1 'mine.gguf: there is a file already: .*--force' "$sk" export "$dir/model" --format gguf --out "$dir/mine.gguf"
 [ "$(sha256sum <"$dir/mine.gguf")" = "$before" ] || die "a refused file was replaced"
+"$sk" export "$dir/mine" --format gguf --out /dev/stdout 2>/dev/null | cmp - "$dir/mine.gguf" || die "a message is in the output"
 "$sk" export "$dir/model" --format gguf --out "$dir/mine.gguf" --force >/dev/null || die "export --format gguf --force"
 [ "$(sha256sum <"$dir/mine.gguf")" != "$before" ] || die "export --format gguf --force replaces nothing"
 expect 1 "$dir/hf: a folder, not a file" "$sk" export "$dir/model" --format gguf --out "$dir/hf"

@@ -67,7 +67,10 @@ cmp "$dir/target.bin" "$dir/b.bin" || die "the target of a dangling link is not 
 ok '5 tokens' "$model" tokenize --out "$dir/new.bin" --corpus "$dir/b.jsonl"
 ok '5 tokens' "$model" tokenize --out /dev/null --corpus "$dir/b.jsonl"
 [ -c /dev/null ] || die "/dev/null is replaced"
+# Places that take no shard: the header is written last, at the beginning of the file.
 expect 1 "$dir: a folder, not a file" "$model" tokenize --out "$dir" --corpus "$dir/a.txt"
+expect 1 '/dev/stdout: a shard begins with the number of its tokens' "$model" tokenize --out /dev/stdout --corpus "$dir/a.txt"
+expect 1 '/dev/fd/3: a shard begins with the number of its tokens' bash -c '"$@" 3> >(cat)' _ "$model" tokenize --out /dev/fd/3 --corpus "$dir/a.txt"
 
 # JSON lines by their other names, and what is not JSON lines: its syntax is never taken for text.
 for name in x.JSONL x.ndjson x.json; do

@@ -150,8 +150,9 @@ static int export_model(struct options *o, struct error *err)
 		return rc;
 	rc = o->gguf ? gguf_export(o->out, trainer_stages(t), err) : write_folder(o, t, err);
 	trainer_free(t);
-	if (!rc && o->gguf)
-		printf("%s written\n", o->out);
+	if (!rc && o->gguf) /* no message in the midst of the file */
+		fprintf(file_is_same(o->out, "/dev/stdout") ? stderr : stdout, "%s written\n",
+			o->out);
 	else if (!rc)
 		printf("%s/config.json and %s/model.safetensors written\n", o->out, o->out);
 	return rc;

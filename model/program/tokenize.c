@@ -393,10 +393,19 @@ static int write_header(struct shard_file *s)
 static int write_shard(struct shard_file *s, const struct options *o, struct error *err)
 {
 	struct file_aside a;
+	struct stat st;
 	int rc = file_aside_open(&a, o->out, 0644, err);
 
 	if (rc)
 		return rc;
+	if (a.through && (fstat(a.fd, &st) != 0 || !S_ISCHR(st.st_mode)))
+		return file_aside_close(
+			&a,
+			error_set(err, -ESPIPE,
+				  "%s: a shard begins with the number of its tokens, which is "
+				  "written last: choose a file, not a pipe or a descriptor",
+				  o->out),
+			err);
 	s->out = fdopen(dup(a.fd), "wb");
 	if (!s->out)
 		return file_aside_close(
