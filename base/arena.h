@@ -1,6 +1,7 @@
 /* arena.h - memory that is released all at once: the arrays of one struct.
  *
- * The struct has an arena, {0} at first, and takes its arrays from it one after the other.
+ * The struct contains an arena, which is {0} at first. Each array of the struct is taken from this
+ * arena.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H

@@ -14,8 +14,8 @@
  * frees it. Returns false when there is not enough memory: array and *room are then unchanged. */
 bool array_grow(void *array, size_t *room, size_t want, size_t size);
 
-/* Does the same, but ends the program when memory runs out (base/alloc.h). For
- * arrays that grow by what the program reads or keeps, not by a size that a peer states. */
+/* Like array_grow, but ends the program when memory runs out (base/alloc.h). For arrays that grow
+ * by what the program reads or keeps, not by a size that a peer states. */
 void array_reserve(void *array, size_t *room, size_t want, size_t size);
 
 /* An array that grows: `LIST(struct x) xs;` declares xs.list[0] to xs.list[xs.n - 1]. A list that

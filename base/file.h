@@ -53,7 +53,7 @@ void file_sync_folder(const char *path);
 /* Removes a folder with everything in it, as far as it can be removed. Links are not followed. */
 void file_remove_folder(const char *path);
 
-/* Returns true if the path ends in this, such as ".jsonl". */
+/* Returns true if the path has this ending, such as ".jsonl". */
 bool file_ends_in(const char *path, const char *ending);
 
 /* Returns true if both paths exist and lead to the same file or folder. */

@@ -47,8 +47,9 @@ static void close_output(void)
 }
 
 /* Occupies the standard descriptors that are closed. Otherwise the next file or socket would get
- * their numbers, and lines for standard error would be written into it. Reads of standard input and
- * writes to the others still fail, because /dev/null is opened for the opposite direction. */
+ * their numbers, and lines for standard error would be written into it. Reads of standard input
+ * still fail, and so do writes to standard output and error, because /dev/null is opened for the
+ * opposite direction. */
 static void occupy_closed(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -17,7 +17,7 @@
  * to 99 percent. The other microbatches visit every stage. 0: all microbatches skip. */
 
 /* Reads "2", or "30%:2" for a share of the microbatches, from *at, and advances *at. most: the
- * most stages that may be skipped. -EINVAL: the message says what was expected. */
+ * number of stages that may be skipped. -EINVAL: the message says what was expected. */
 int skip_share_read(const char **at, uint32_t most, uint32_t *share, uint32_t *skip,
 		    struct error *err);
 /* Reads the whole text "30%:2", which needs a share. option: the name for the message. */
@@ -52,7 +52,8 @@ static inline int skip_share_count(int share, int n)
 	return share > 0 ? (int)(((long)n * share + 50) / 100) : n;
 }
 
-/* Returns true if microbatch i of n of a data node skips stages. Those that do are spread evenly.
+/* Returns true if microbatch i of n of a data node skips stages. The microbatches that skip are
+ * spread evenly.
  */
 static inline bool skip_share_takes(int share, int n, int i)
 {
@@ -79,17 +80,17 @@ struct skip_schedule {
 
 /* Reads "4,3,1,0", equal parts of the run, or "4@0,3@25%,1@50%,0@800": each phase begins after that
  * share of the run, or after that many iterations. "30%:2" in place of a number of stages: 30% of
- * the microbatches skip two stages, as in "4@0,30%:2@30%". iterations: of the run; 0: no end, and
- * then only numbers of iterations are possible. most: the most stages that may be skipped. -EINVAL:
- * the message names the phase. */
+ * the microbatches skip two stages, as in "4@0,30%:2@30%". iterations: length of the run; 0: the
+ * run has no end, so each phase must begin after a number of iterations. most: the number of stages
+ * that may be skipped. -EINVAL: the message names the phase. */
 int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t iterations,
 			uint32_t most, struct error *err);
 
 enum { SKIP_SCHEDULE_RECIPE = 96 }; /* number of bytes that hold any schedule of a recipe */
 
 /* Writes the skip schedule of a named recipe (--recipe) for a run in which `droppable` stages may
- * be skipped. The first and the last stage are always visited, and the others start from these two
- * (stage_set_source). -EINVAL: there is no such recipe, or no stage may be skipped. */
+ * be skipped. The first and the last stage are always visited, and all other stages start from
+ * these two (stage_set_source). -EINVAL: there is no such recipe, or no stage may be skipped. */
 int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, uint32_t droppable,
 			    struct error *err);
 

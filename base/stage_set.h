@@ -29,10 +29,10 @@ int stage_set_count(stage_set set);
 
 /* Returns the source of a stage: the trained stage whose layers it copies when it begins to be
  * visited (stacking). `set` has the trained stages and is not empty. A trained stage is its own
- * source. For the others the trained stages are repeated in their order: with 0 and 5 trained, the
- * stages 0 to 5 get the sources 0, 5, 0, 5, 0, 5. This is the operator G_stack of Du et al.
- * (arXiv:2405.15319), "Stacking Your Transformers". At the test bed `deep`, copies of the nearest
- * trained stage, 0, 0, 0, 5, 5, 5, end at a higher loss (docs/convergence.md). */
+ * source. The other stages take the trained stages in turn: if 0 and 5 are trained, the stages 0 to
+ * 5 get the sources 0, 5, 0, 5, 0, 5. This is the operator G_stack of Du et al. (arXiv:2405.15319),
+ * "Stacking Your Transformers". On the test bed `deep`, the loss ends higher if each stage copies
+ * the nearest trained stage (0, 0, 0, 5, 5, 5; docs/convergence.md). */
 int stage_set_source(stage_set set, int stage);
 
 /* Reads "0,5": numbers of stages below n_stages. *out also gets stage 0. Returns false and leaves

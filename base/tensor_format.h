@@ -38,9 +38,9 @@ bool tensor_format_suits_sums(enum tensor_format format);
 
 /* Returns the bits of a code; 0 for fp32 and bf16. */
 unsigned tensor_format_bits(enum tensor_format format);
-/* Returns the bytes of n numbers in groups of so many; the last group may be shorter. */
+/* Returns the bytes of n numbers in groups of `group` numbers; the last group may be shorter. */
 size_t tensor_format_bytes(enum tensor_format format, size_t n, size_t group);
-/* Returns the bytes of n numbers of an activation with so many channels, and of its gradient. */
+/* Return the bytes of n numbers of an activation with this many channels, and of its gradient. */
 size_t tensor_format_activation_bytes(enum tensor_format format, size_t n, size_t channels);
 size_t tensor_format_gradient_bytes(enum tensor_format format, size_t n);
 /* Returns the bytes of n numbers of a tensor's sum. */

@@ -121,8 +121,8 @@ struct store_commit {
 	/* The announced step: the summed gradient times `scale`, divided by the stage's visits if
 	 * these are given, then AdamW step number `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
-	/* A set of stages (base/stage_set.h); 0: none. After the step every other stage took the
-	 * weights and moments of the nearest of these. */
+	/* A set of stages (base/stage_set.h); 0: none. After the step, every other stage took the
+	 * weights and moments of a stage in the set (stage_set_source). */
 	uint64_t stack_from;
 	struct stage_visits visits;
 	struct tensor_formats formats; /* formats of the iteration; the bits depend on them */
@@ -346,7 +346,7 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 /* Sets *iteration to the last committed one; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
 /* Sets *visited to true if some iteration had longer paths than this, or ended with stages that
- * took the weights of others. */
+ * took the weights of other stages. */
 int store_visited(struct store *s, uint32_t path_length, bool *visited, struct error *err);
 /* Fills *out; the caller frees its arrays with store_commit_clear. -EBADMSG: a list in the file
  * does not have the form that store_commit writes. */
