@@ -4,9 +4,9 @@
  * Packets sent back to back arrive separated by the time that the slowest part of the link needs
  * for one packet. A train shows the bandwidth in a tenth of a second; a TCP connection needs many
  * round trips to reach it (Dovrolis, Ramanathan, Moore: Packet-Dispersion Techniques and a
- * Capacity-Estimation Methodology, 2004). Two things differ here. The result of a train is the
- * median over windows of a quarter of the train, so that a pause of the sender, or packets that
- * queued behind a late one, change it little. And trains are sent until two of them agree.
+ * Capacity-Estimation Methodology, 2004). This module differs in two ways. The result of a train is
+ * the median over windows of a quarter of the train, so that a pause of the sender, or a queue
+ * behind a late packet, changes the result little. Trains are sent until two of them agree.
  */
 #ifndef WIRE_DISPERSION_H
 #define WIRE_DISPERSION_H

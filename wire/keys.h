@@ -27,7 +27,7 @@
 #define KEYS_BYTES     32
 #define KEYS_TEXT_SIZE 65   /* size of a key as text: the hex digits and the NUL */
 #define KEYS_NAME_SIZE 64   /* size of a name with the NUL; letters, digits, '.', '_', '-' */
-#define KEYS_LIST_MOST 4096 /* most entries of one list */
+#define KEYS_LIST_MOST 4096 /* limit of entries of one list */
 
 /* Numbers go over the wire: never renumber. */
 enum keys_role {

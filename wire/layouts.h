@@ -20,8 +20,8 @@ struct field {
 	enum kind kind;
 	uint16_t offset;       /* offset of the field in its struct */
 	uint16_t count_offset; /* ARRAY, SHARED: offset of the array's u32 count */
-	/* TEXT: size of the char array; RAW: bytes; ARRAY: most elements; U8..U32: largest value,
-	 * 0: any. */
+	/* TEXT: size of the char array; RAW: bytes; ARRAY: limit of elements; U8..U32: largest
+	 * value, 0: any. */
 	uint32_t most;
 	enum kind of; /* ARRAY, SHARED of scalars: kind of the elements */
 	/* ARRAY of structs: layout of the elements; NULL: the elements are scalars. */

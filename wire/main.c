@@ -21,8 +21,8 @@ static const char help[] =
 	"public  prints the public key of the key pair in FILE.\n"
 	"admit   adds a public KEY to LIST with a role and a name, so that its owner may join.\n"
 	"        Creates LIST if it does not exist. Running programs notice within a second.\n"
-	"expel   removes a name or key from LIST. Its sessions end at once, and it may no longer\n"
-	"        connect.\n"
+	"expel   removes a name or key from LIST. Its sessions end at once, and it cannot connect\n"
+	"        again.\n"
 	"\n"
 	"To change a key: generate a new one, admit it, restart its owner, expel the old one.\n";
 

@@ -169,7 +169,8 @@ struct msg_kept {
 	char text[160];
 };
 
-/* This agent saved its stage's file of a checkpoint. bytes 0: it failed for the reason in text. */
+/* This agent saved its stage's file of a checkpoint. bytes 0: the agent could not save the file;
+ * text has the reason. */
 struct msg_saved {
 	uint64_t iteration;
 	uint8_t stage;
@@ -373,8 +374,9 @@ struct msg_commit {
 	 * alone, and each stage divides by its own visits (recipe_stage_scale). */
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
-	/* A set of stages; 0: none. After the step every other stage takes the weights and moments
-	 * of one of these (stage_set_source) from the standby copy that its nodes keep. */
+	/* A set of stages; 0: none. After the step, every stage outside the set takes the weights
+	 * and moments of a stage in the set (stage_set_source), from the standby copy that its
+	 * nodes keep. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 };

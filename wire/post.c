@@ -27,7 +27,7 @@
 /* A lane is redialed after its chunks were overdue this often in a row. */
 #define OVERDUE_MOST 4
 #define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
-#define TURNS_PER_CALL 32 /* most frames handled in one call, because its now_us grows old */
+#define TURNS_PER_CALL 32 /* limit of frames handled in one call: its now_us grows old */
 
 /* ---- opening and closing ---- */
 
@@ -127,7 +127,7 @@ void post_close(struct post *p)
 {
 	if (p == NULL)
 		return;
-	post_flush_acks(p, 0); /* sends only those acknowledgements that can be sent at once */
+	post_flush_acks(p, 0); /* sends only the acknowledgements that can be sent at once */
 	link_release(p->lent);
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
 		if (p->slots[i] != NULL)
@@ -202,7 +202,7 @@ int post_listen(struct post *p, const char *address, char *bound, struct error *
 	struct line *line = NULL;
 	struct link_options options = link_options_of(p);
 	if (p->options.admitted == NULL)
-		return error_set(err, -EINVAL, "to listen, a post needs a list of the admitted");
+		return error_set(err, -EINVAL, "to listen, a post needs a list of admitted keys");
 	int rc = line_new(p, &line, err);
 	if (rc < 0)
 		return rc;

@@ -169,8 +169,8 @@ struct post_message {
 	void *owner;          /* private to the post */
 };
 
-/* Counts so many more frames against the quota of a peer's key, for a message that is expensive to
- * handle. */
+/* Counts these frames, in addition to those received, against the quota of a peer's key, for a
+ * message that is expensive to handle. */
 void post_charge(struct post *p, post_peer_id peer, double frames, int64_t now_us);
 
 /* Gives the next message or event. 0, or -EAGAIN if there is none now. */

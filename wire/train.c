@@ -26,9 +26,9 @@
 #define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
 #define BUFFER_BYTES  (4 << 20)
 #define BATCH         64
-#define BATCHES       16 /* most batches received in one call */
+#define BATCHES       16 /* limit of batches received in one call */
 #define FULL_MS 2        /* milliseconds to wait if the system has no room */
-#define FULL_MOST 10     /* most waits for room during one train */
+#define FULL_MOST 10     /* limit of waits for room during one train */
 
 struct head {
 	uint8_t token[TRAIN_TOKEN_BYTES];

@@ -31,7 +31,7 @@
 /* Bytes that a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928),
  * less the overhead of the layers below. A message up to this length is one chunk. */
 #define CHANNEL_FLIGHT_BYTES ((size_t)14000)
-#define CHANNEL_RANGES 32 /* most runs in one acknowledgement */
+#define CHANNEL_RANGES 32 /* limit of runs in one acknowledgement */
 
 struct channel; /* opaque */
 
@@ -109,7 +109,7 @@ size_t channel_oldest_bytes(const struct channel *c);
 /* Returns the number of connections needed to send all unacknowledged bytes in one flight after a
  * pause. */
 unsigned channel_flights(const struct channel *c);
-/* Cuts later messages for so many connections. */
+/* Cuts later messages into chunks for this many connections. */
 void channel_spread(struct channel *c, unsigned connections);
 
 struct channel_chunk {

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "wire/delivery/channel_private.h"
 
-#define INCOMING_MOST 1024 /* most incomplete messages of a channel */
+#define INCOMING_MOST 1024 /* limit of incomplete messages of a channel */
 #define WORD_BITS     64
 
 void channel_receiver_reset(struct channel *c)
@@ -104,7 +104,7 @@ static bool agrees_with_itself(const struct channel *c, const struct channel_chu
 	    k->index > k->number || (k->chunks > 1 && k->chunks > k->total))
 		return false;
 	const uint64_t each = channel_chunk_bytes((size_t)k->total, k->chunks);
-	/* This cannot overflow: index < 2^32, and each is limited. */
+	/* This cannot overflow: index < 2^32, and chunk sizes are limited. */
 	const uint64_t offset = each * k->index;
 	if (offset > k->total || (offset == k->total && k->total > 0))
 		return false;

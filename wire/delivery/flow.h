@@ -130,15 +130,15 @@ struct flow_mark {
 	uint64_t delivered;
 	bool limited;
 };
-/* Returns true if so many bytes may be sent now. While an urgent message waits (flow_may_follow),
+/* Returns true if this many bytes may be sent now. While an urgent message waits (flow_may_follow),
  * only urgent messages may be sent. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
 /* Returns the least size of a message that fills the link for two round trips. SIZE_MAX: the rate
  * is unknown. */
 size_t flow_fills_bytes(const struct flow *f);
-/* Returns true if an urgent message of so many bytes may leave although older ones are under way. A
- * message has to wait if it fills the link for two round trips while the older messages still fill
- * the link for one. */
+/* Returns true if an urgent message of this size may leave although older urgent messages are under
+ * way. The message has to wait if it fills the link for two round trips while the older messages
+ * still fill the link for one. */
 bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);

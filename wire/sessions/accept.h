@@ -17,7 +17,7 @@
 
 /* Descriptors that connections may take: the process's limit minus the reserve. */
 uint64_t accept_most(void);
-/* Returns the least limit that leaves connections so many descriptors. */
+/* Returns the lowest limit of open files that leaves connections this many descriptors. */
 uint64_t accept_limit_for(uint64_t descriptors);
 
 /* Ends the connections accepted at this TCP port that received nothing for silent_ms. Their peers

@@ -18,7 +18,7 @@
 #define PENDING_LIFE_US   INT64_C(5000000)
 #define FILES_OWN         32 /* open files of a process without connections */
 #define FILES_OF_PEER     4  /* open files of the connections to a peer */
-#define INITS_PER_S 2000.0 /* most handshakes that a listener computes in a second */
+#define INITS_PER_S 2000.0 /* limit of handshakes that a listener computes in a second */
 #define REFUSALS_PER_S    2000.0
 #define REPAIR_US           INT64_C(100000)
 #define CROWD_CHECK_US          INT64_C(3000000)

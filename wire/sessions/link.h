@@ -39,7 +39,7 @@
 #define LINK_VERSION      2
 #define LINK_LANES 3 /* number of lanes; lane 0 is always open */
 #define LINK_LANE_BULK    2
-#define LINK_CONNECTIONS_MOST 32 /* most connections of a lane; lane 0 has one */
+#define LINK_CONNECTIONS_MOST 32 /* limit of connections of a lane; lane 0 has one connection */
 #define LINK_ADDRESS_SIZE 160
 
 /* The reason of a refusal or of a session's end. Numbers go over the wire: never renumber. */
@@ -86,7 +86,7 @@ struct link_options {
 	const struct keys_identity *identity; /* borrowed */
 	const struct keys_list *admitted;     /* borrowed; listeners need it */
 	uint32_t roles;           /* KEYS_ROLE_BIT mask of the roles that may connect; 0: any */
-	uint32_t sessions_most;   /* most sessions of a listener, half-open ones included */
+	uint32_t sessions_most;   /* limit of a listener's sessions, half-open sessions included */
 	/* Length of the longest accepted frame, at least FRAME_LEAST_MOST bytes. */
 	uint32_t frame_most;
 	int64_t silence_us;       /* a session ends after so long without a frame */
@@ -122,10 +122,10 @@ int link_open_lane(struct link *link, unsigned lane);
 bool link_has_lane(const struct link *link, unsigned lane);
 /* Returns the number of connections of an open lane of a dialing link. */
 unsigned link_connections(const struct link *link, unsigned lane);
-/* Opens more connections in this lane until there are so many. */
+/* Opens connections until the lane has this many. */
 void link_widen(struct link *link, unsigned lane, unsigned connections);
-/* Returns why a dialing link reaches no address: the name, each address and its cause. "": it does,
- * or the cause is not known yet. */
+/* Returns why a dialing link reaches no address: the name, each address and its cause. "": the link
+ * reaches an address, or the cause is not known yet. */
 const char *link_trouble(const struct link *link);
 /* Closes and reopens the connections of a lane on which nothing arrives. */
 void link_redial(struct link *link, unsigned lane);
@@ -201,8 +201,8 @@ void link_tune_malloc(void);
  * then in force. A listener takes 3 files and one for each connection. A dialed peer takes 4 files,
  * and for each other lane 3 files and one for each connection. */
 uint64_t link_raise_files(uint64_t wanted);
-/* Checks that the limit of open files leaves room for so many peers. -EMFILE. Without room a
- * listener accepts no connection, and its peers would dial in vain. */
+/* Checks that the limit of open files leaves room for this many peers. -EMFILE: the limit is too
+ * low, so a listener would accept no connection and its peers would dial in vain. */
 int link_check_files(uint64_t peers, struct error *err);
 
 #endif

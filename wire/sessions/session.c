@@ -9,7 +9,7 @@
 #include "base/array.h"
 
 #define SLOT_MASK 0xffffu
-#define PER_KEY_MOST 16 /* most sessions that a console's or watcher's key may have at a time */
+#define PER_KEY_MOST 16 /* limit of sessions that a console's or watcher's key has at a time */
 
 struct session *session_find(const struct link *link, uint32_t id)
 {

@@ -94,7 +94,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 		memcpy(&bytes, value, sizeof(bytes));
 		if ((bytes == BUFFER_KERNELS || bytes == BUFFER_BULKS) &&
 		    tune_connection(fd, bytes == BUFFER_BULKS)) {
-			/* Only dialed connections pass SO_SNDBUF; others have large buffers. */
+			/* Only dialed connections pass SO_SNDBUF. Other connections have large
+			 * buffers. */
 			if (name == SO_SNDBUF)
 				widen_first_flight(fd);
 			return 0;

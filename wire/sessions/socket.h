@@ -56,8 +56,8 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	size_t frame_most, struct error *err);
 /* Returns true if the address is on this machine: a path, or a loopback address. */
 bool socket_is_near(const char *address);
-/* Adds connections to a dialer until it has so many, or nanomsg has no memory for more. They
- * connect in the background. */
+/* Adds connections to a dialer until it has this many, or until nanomsg has no memory for more. New
+ * connections connect in the background. */
 void socket_widen(struct socket *s, unsigned connections);
 void socket_close(struct socket *s);
 /* Redials a dialer whose connections keep breaking. Call it a few times a second. If a connection
