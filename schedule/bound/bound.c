@@ -16,10 +16,10 @@
 #include "schedule/bound/shortest_paths.h"
 
 #define MOST_STATES 100      /* states that the walk of a data node keeps (single_machine.h) */
-#define MOST_HOPS 300000000L /* once so many hops were examined, the other data nodes are skipped */
-/* During a search a step is due after n_nodes / NODES_APART evaluations, and later if the step
- * before compared states: STATES_A_VISIT states take as long as one visit in an evaluation. The
- * bound then takes about a tenth of the time. */
+#define MOST_HOPS 300000000L /* after this many examined hops, further data nodes are skipped */
+/* During a search, a step of the bound is due after n_nodes / NODES_APART evaluations. If the
+ * previous step compared states, the step is due later: STATES_A_VISIT states take as long as one
+ * visit in an evaluation. The bound then takes about a tenth of the search's time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
 /* Limits of bound_answer. */

@@ -17,10 +17,10 @@
 
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
-#define MOST_PRICES 100 /* most prices tried for one T */
+#define MOST_PRICES 100 /* limit of prices tried for one T */
 #define MOST_STATES 300 /* states that pricing.h keeps; fewer with more microbatches and slots */
 #define STATES_BY_SIZE 20000
-/* Most routes given to pricing.h; if there are more, neighbours are merged. */
+/* Limit of routes given to pricing.h; if there are more routes, neighbouring routes are merged. */
 #define MOST_ROUTES 32
 #define ROUNDING 1e-9
 

@@ -24,7 +24,7 @@
 struct pricing_request {
 	double forward_s, loss_s, backward_s, overhead_s;
 	int n;        /* number of microbatches, below 65536 */
-	int slots;    /* most microbatches under way at once, up to PRICING_MOST_SLOTS */
+	int slots;    /* limit of microbatches under way at once, up to PRICING_MOST_SLOTS */
 	int n_routes; /* number of routes, at least one */
 	/* (n_routes) length and worth of each route, both ascending */
 	const double *route_s, *worth;

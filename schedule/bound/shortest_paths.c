@@ -20,7 +20,7 @@ struct shortest_paths {
 	const int *first;    /* (n_stages + 1) first group of each stage */
 	double *delay;  /* (n, n) least delay between two groups */
 	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not needed yet */
-	double *at_top; /* (length, n) least seconds until a group after so many visits */
+	double *at_top; /* (length, n) least seconds to a group, by number of visits before it */
 	/* (length, n) as `at_top`, for paths that have skipped the stage below */
 	double *from_below;
 	/* (length, n) as `at_top`, for paths that visited the stage above just before */

@@ -25,7 +25,7 @@ struct single_machine {
 	double lag_back_s;  /* least time from the end of L to the arrival of B */
 	double lag_round_s; /* least sum of both lags on one route */
 	int n;              /* microbatches */
-	int slots;          /* most microbatches under way at once */
+	int slots;          /* limit of microbatches under way at once */
 };
 
 /* Returns a lower bound of the makespan; *exact: the bound is the least makespan itself.

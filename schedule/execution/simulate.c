@@ -64,7 +64,7 @@ struct run {
 	 * free. */
 	struct heap events;
 	int *dirty, n_dirty;
-	int steps;         /* most tasks of one microbatch */
+	int steps;         /* largest number of tasks of one microbatch */
 	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
 	double *link_free_s; /* (n_nodes, n_nodes) NULL: transfers do not wait for one another */
 	int done;
@@ -188,7 +188,7 @@ static void note_collision(struct run *r, struct sim_task *task, int delayed_by)
 	}
 }
 
-/* Returns the time when an output leaves, which is not before its link is free. A node's tasks end
+/* Returns the time when an output leaves: at the earliest when its link is free. A node's tasks end
  * one after another, so its outputs leave in the order in which their tasks start. */
 static double leave_s(struct run *r, int from, int to, double end_s)
 {

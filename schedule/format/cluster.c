@@ -209,10 +209,10 @@ int cluster_validate(const struct cluster *c, struct error *err)
 	int rc;
 
 	if (c->n_nodes < 1 || c->n_nodes > CLUSTER_MOST_NODES)
-		return error_set(err, -EINVAL, "nodes: expected 1 to %d of them",
+		return error_set(err, -EINVAL, "expected 1 to %d nodes",
 				 CLUSTER_MOST_NODES);
 	if (c->n_stages < 1 || c->n_stages > CLUSTER_MOST_STAGES)
-		return error_set(err, -EINVAL, "stages: expected 1 to %d of them",
+		return error_set(err, -EINVAL, "expected 1 to %d stages",
 				 CLUSTER_MOST_STAGES);
 	rc = validate_nodes(c, err);
 	if (rc == 0)

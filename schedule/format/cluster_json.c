@@ -293,12 +293,12 @@ static int parse_share(const char *text, size_t size, const struct cluster_share
 	if (rc != 0)
 		goto free_root;
 	if (json_array_size(stages) < 1 || json_array_size(stages) > CLUSTER_MOST_STAGES) {
-		rc = error_set(err, -EINVAL, "stages: expected 1 to %d of them",
+		rc = error_set(err, -EINVAL, "expected 1 to %d stages",
 			       CLUSTER_MOST_STAGES);
 		goto free_root;
 	}
 	if (json_array_size(nodes) < 1 || json_array_size(nodes) > CLUSTER_MOST_NODES) {
-		rc = error_set(err, -EINVAL, "nodes: expected 1 to %d of them",
+		rc = error_set(err, -EINVAL, "expected 1 to %d nodes",
 			       CLUSTER_MOST_NODES);
 		goto free_root;
 	}

@@ -13,8 +13,8 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 
-/* Results of plan_search without a plan. err says why. It also names the nearest skip ratio that
- * has a plan, or the least sync_s found if that exceeds the limit. */
+/* Results of plan_search without a plan. err says why. err also names the nearest skip ratio that
+ * has a plan, or the smallest sync_s found if it exceeds the limit. */
 #define PLAN_INFEASIBLE 1 /* it is proved that no plan exists */
 #define PLAN_NOT_FOUND 2  /* no plan was found, and nothing proves that none exists */
 
@@ -33,17 +33,18 @@ bool plan_algorithm_named(const char *name, enum plan_algorithm *out);
 struct plan_request {
 	/* Number of stages that a path visits; 0: a third of the stages is skipped. */
 	int path_length;
-	/* Percent of each data node's microbatches whose paths have this length; the others visit
-	 * every stage. 0: all of them. Needs PLAN_BEST. Half of the search's budget then spreads
-	 * these paths over all possible sub-networks. */
+	/* Percent of each data node's microbatches whose paths have path_length stages; the rest
+	 * visit every stage. 0: all paths have this length. Needs PLAN_BEST. Half of the search's
+	 * budget then spreads these paths over all possible sub-networks. */
 	int skip_share;
 	enum plan_algorithm algorithm;
-	/* Pins are ignored; false: pinned nodes keep their stage and only the others are placed. */
+	/* true: pins are ignored; false: pinned nodes keep their stage, and only the rest are
+	 * placed. */
 	bool free_assignment;
 	/* Each stage sums its gradients after its own last task. If the assignment is free, total_s
 	 * is then the objective. */
 	bool overlap_sync;
-	/* Limit of sync_s: of the plans within it, the one with the least iteration_s is wanted.
+	/* Limit of sync_s. The search minimises iteration_s among the plans within this limit.
 	 * Needs PLAN_BEST, a free assignment and a cluster with sync_pair_s. 0: no limit. */
 	double sync_limit_s;
 	double budget_s; /* seconds for the search; 0 or less: no limit */
@@ -51,7 +52,7 @@ struct plan_request {
 	 * second. */
 	int64_t evaluations;
 	uint64_t seed;
-	int threads; /* most threads to use; 1 or less: only the caller's */
+	int threads; /* limit of threads; 1 or less: only the caller's */
 	/* (n_nodes) borrowed: nodes that must not be used; NULL: none */
 	const bool *excluded;
 	bool ascending;                /* stages are never exchanged: every path computes the same

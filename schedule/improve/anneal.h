@@ -53,7 +53,7 @@ void anneal_fini(struct anneal *a);
 /* Takes over the best solution of another annealing. The next step begins a round from it. */
 void anneal_adopt(struct anneal *a, const struct anneal *from);
 
-/* Begins a round of so many steps from the best solution so far. */
+/* Begins a round of `steps` steps from the best solution so far. */
 void anneal_begin_round(struct anneal *a, int64_t steps);
 
 /* Tries one proposal. Returns true if best improved. */

@@ -14,7 +14,7 @@
 
 #define BEAM 6
 #define NEAR 16
-#define REPLACED 6  /* most nodes of a path that are replaced */
+#define REPLACED 6  /* limit of replaced nodes of a path */
 #define NO_SLOT 2   /* delay of others if no slot is free, as a multiple of a node's mean work */
 #define SAME 1e-4f  /* seconds that count as equal */
 #define MOST_STEPS (2 * PLAN_MOST_PATH + 1)

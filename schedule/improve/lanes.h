@@ -25,7 +25,7 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/stage_quota.h"
 
-#define LANES_MOST 24 /* most microbatches out at a time */
+#define LANES_MOST 24 /* limit of microbatches taken out at a time */
 
 struct lanes_state; /* a state of the search for a path */
 
@@ -59,7 +59,7 @@ struct lanes {
 	int n_back; /* number of entries of back_s */
 	/* (n_mb) the microbatch is taken out and not planned again yet */
 	bool *is_out;
-	float over_s;               /* seconds by which others are delayed */
+	float over_s;               /* seconds by which other microbatches are delayed */
 	/* The delayed microbatches, as many as there is room for. */
 	int in_way[LANES_MOST], n_in_way;
 	struct stage_quota quota;   /* quota of the microbatches that are out */
@@ -76,7 +76,8 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s);
 /* Fills the times from the simulation's last run, which must be complete. */
 void lanes_fill(struct lanes *l, const struct fast_simulate *e);
 
-/* Takes out the microbatch and those after it in its lane, or none if that exceeds LANES_MOST. */
+/* Takes out the microbatch and the microbatches after it in its lane. Takes out none if they are
+ * too many (LANES_MOST). */
 void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
 /* Plans those of out[0] .. out[n - 1] that are still out, and writes their paths. A microbatch is
  * planned after the one before it in its lane. Otherwise the microbatch that was sent first is

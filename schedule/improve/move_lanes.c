@@ -5,9 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#define CHARGE 2          /* cost of a second by which others are delayed */
-#define FIRST_CHARGE 0.5  /* most of that cost, if the delayed ones are planned again too */
-/* Most seconds by which others are delayed, as a multiple of a node's mean work. */
+#define CHARGE 2          /* cost of a second of delay to other microbatches */
+#define FIRST_CHARGE 0.5  /* limit of CHARGE if the delayed ones are planned again */
+/* Limit of the seconds by which other microbatches are delayed, as a multiple of a node's mean
+ * work. */
 #define MOST_DELAY 1.4
 #define LENT 3            /* fewer lanes than this are taken out for their stages alone */
 

@@ -71,7 +71,7 @@ void moves_refresh(struct moves *m);
 /* Tries one move that preferably concerns microbatch mb. Returns false if no legal move resulted;
  * the solution is then unchanged. After true the caller calls moves_keep or moves_undo. */
 bool moves_propose(struct moves *m, int mb);
-/* Does the same with only those moves that take less than a microsecond in any cluster. */
+/* Like moves_propose, but tries only moves that take less than a microsecond in any cluster. */
 bool moves_propose_plain(struct moves *m, int mb);
 /* Makes the move permanent, or takes all of it back. */
 void moves_keep(struct moves *m);

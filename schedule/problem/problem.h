@@ -17,8 +17,8 @@ struct problem {
 	const struct cluster *c;      /* borrowed */
 	const struct plan_request *q; /* borrowed */
 	int n_nodes, n_stages;
-	/* Number of stages of the longest and of the shortest path. They differ only if some
-	 * microbatches skip stages and n_whole others visit all. */
+	/* Number of stages of the longest and of the shortest path. The two differ only if some
+	 * microbatches skip stages and n_whole microbatches visit all stages. */
 	int length, short_length;
 	int n_mb, n_whole;
 	long visits;      /* sum of the lengths of all paths */

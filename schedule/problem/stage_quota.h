@@ -13,7 +13,7 @@
 struct stage_quota {
 	const struct problem *p;
 	int out; /* microbatches without a path, except those that visit every stage */
-	/* Visits of each stage that these microbatches have to make. */
+	/* Number of visits that these microbatches have to make to each stage. */
 	int need[CLUSTER_MOST_STAGES];
 	/* stage_quota_count sets the fields below for the next path. */
 	int length;
@@ -32,7 +32,7 @@ struct visit {
 	enum visit_owing owing;
 };
 
-/* Most entries that stage_quota_next writes. */
+/* Limit of the entries that stage_quota_next writes. */
 #define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES)
 
 /* Starts with no microbatch out. */

@@ -19,7 +19,7 @@
 #define CANDIDATES 32
 #define ENOUGH_SOLUTIONS 8
 #define GOOD_ENOUGH 0.88
-#define MOST_NODES 10000 /* most branches of the tree in one phase */
+#define MOST_NODES 10000 /* limit of branches of the tree in one phase */
 #define PER_OVERRUN 0.01 /* share of the cost that each surplus visit adds */
 
 struct agent {

@@ -8,7 +8,7 @@
 #include "schedule/problem/candidate_lists.h"
 
 #define NEAR 16           /* number of next hops considered in each stage */
-#define MOST_STATES 20000 /* most states of one query */
+#define MOST_STATES 20000 /* limit of states of one query */
 #define SAME_S 1e-9
 
 /* A partial path: its last visit, and the state before. */

@@ -33,8 +33,8 @@ struct path_query {
 	/* (n_taken) borrowed: times at which nodes are taken, in any order */
 	const struct taken *taken;
 	int n_taken;
-	/* (n_nodes) borrowed: number of visits of each node by others. Of equally early paths the
-	 * one with fewer such visits is taken. NULL: any */
+	/* (n_nodes) borrowed: number of visits of each node by other microbatches. Of equally early
+	 * paths the one with fewer such visits is taken. NULL: any */
 	const int *visits;
 };
 
@@ -51,8 +51,8 @@ struct path_search; /* opaque */
 struct path_search *path_search_new(struct arena *a, const struct problem *p,
 				    const struct solution *s);
 
-/* Writes the best path to path (length) and the time it is home to *home_s. Returns false if there
- * is none or the search reaches its limit. */
+/* Writes the best path to path (length), and the time at which the trip ends at the data node to
+ * *home_s. Returns false if there is none or the search reaches its limit. */
 bool path_search_run(struct path_search *f, const struct path_query *q, int *path,
 		     double *home_s);
 

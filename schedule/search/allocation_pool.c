@@ -1,12 +1,13 @@
 /* The allocations among which the phases of a run choose.
  *
  * Phases of one ratio share their plans. For each ratio the pool has a plan with the cluster's own
- * sizes of stages, and one with the best sizes that a sweep finds. For two ratios that follow one
- * another it has allocations that are near each other, so that few nodes move. Each allocation is
- * planned for every ratio.
+ * sizes of stages, and one with the best sizes that a sweep finds. For two successive ratios the
+ * pool has allocations that differ little, so that few nodes move. Each allocation is planned for
+ * every ratio.
  *
- * The batch stays constant, so the number of data nodes divides it. Every stage has a node, because
- * AdamW steps in every iteration, visited or not, and the weights must be somewhere. */
+ * The batch stays constant, so it must be a multiple of the number of data nodes. Every stage has a
+ * node, even a stage that no microbatch visits, because the node keeps its weights and AdamW steps
+ * in every iteration. */
 #include "schedule/search/allocation_pool.h"
 
 #include <stdlib.h>
@@ -85,9 +86,9 @@ static double mean_skip(const struct allocation_pool *o, int ratio)
 	return o->skips[ratio] * (o->shares[ratio] > 0 ? o->shares[ratio] / 100.0 : 1);
 }
 
-/* Deals `places` to the stages: `data` to stage 0, and the others one by one to the stage with the
- * most visits for each of its nodes. A stage that may be skipped counts as visited by at least
- * `least` of the microbatches. Returns false if a stage would have none. */
+/* Deals `places` to the stages: `data` to stage 0, and each further place to the stage with the
+ * most visits per node. A stage that may be skipped counts as visited by at least `least` of the
+ * microbatches. Returns false if a stage would have none. */
 static bool deal_places(const struct cluster *c, double skip, int places, int data, double least,
 			int *sizes)
 {
@@ -231,8 +232,8 @@ static double apart_s(const struct cluster *c, int node)
 	return sum;
 }
 
-/* Pins nodes of `to` to their stages in `from`: of each stage the most central ones, at most
- * `most`, as far as the stage has room. The other nodes have no stage. */
+/* Pins nodes of `to` to their stages in `from`: from each stage the most central nodes, at most
+ * `most` of them, as far as the stage has room. The other nodes have no stage. */
 static void pin_stayers(struct cluster *to, const struct cluster *from, int most)
 {
 	for (int v = 0; v < to->n_nodes; v++)
@@ -251,8 +252,8 @@ static void pin_stayers(struct cluster *to, const struct cluster *from, int most
 	}
 }
 
-/* Adds allocations for a ratio in which nodes keep their stages of the best allocation for
- * another ratio: at least one of each stage, and as many as possible. */
+/* Adds allocations for a ratio in which nodes keep their stages from the best allocation for
+ * another ratio: at least one node of each stage, and as many nodes as possible. */
 static void add_near(struct allocation_pool *o, int ratio, int other)
 {
 	static const int most[] = { 1, CLUSTER_MOST_NODES };

@@ -1,9 +1,10 @@
-/* phase_plans.h - plans a run in which the number of skipped stages changes: a plan for each phase
- * of its skip schedule, without and with nodes that change their stage between two phases.
+/* phase_plans.h - plans a run in which the number of skipped stages changes. Each phase of the skip
+ * schedule gets two plans: one in which all nodes keep their stages, and one in which nodes may
+ * change their stage between phases.
  *
- * While microbatches skip stages, the nodes of these stages have little to do. An allocation of its
- * own for each phase gives them to the stages that are visited. A node that changes its stage
- * fetches the weights and AdamW moments of its new stage while the phase before is computed.
+ * While microbatches skip stages, the nodes of these stages have little to do. A separate
+ * allocation for each phase gives these nodes to the visited stages. A node that changes its stage
+ * fetches the weights and AdamW moments of its new stage while the previous phase is computed.
  */
 #ifndef SCHEDULE_PHASE_PLANS_H
 #define SCHEDULE_PHASE_PLANS_H
@@ -26,7 +27,7 @@ struct phase_plans_request {
 	/* The stages that may be skipped start from trained stages when microbatches
 	 * begin to visit them. false: from the seed. */
 	bool stack;
-	/* A stage's weights and moments take this many times a sync_pair_s. */
+	/* Time to transfer a stage's weights and moments, in multiples of sync_pair_s. */
 	double state_ratio;
 };
 
@@ -62,8 +63,8 @@ struct phase_plans {
 	struct allocation_pool *pool; /* owned: owns the plans; opaque */
 };
 
-/* Chooses among the allocations that the searches found those with the least predicted seconds of
- * the whole run. On success the caller frees *out (phase_plans_fini). Errors are those of
+/* Chooses the allocations with the least predicted seconds of the whole run, among those that the
+ * searches found. On success the caller frees *out (phase_plans_fini). Errors are those of
  * plan_search; the message names the phase. */
 int phase_plans_choose(const struct cluster *c, const struct phase_plans_request *q,
 		       struct phase_plans *out, struct error *err);

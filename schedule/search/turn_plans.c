@@ -41,7 +41,7 @@ struct walk {
 	struct fast_simulate simulation;
 	double sync_s[CLUSTER_MOST_STAGES]; /* (n_stages) sum of each stage */
 	double seconds, least_s; /* time of s and of best, sums included */
-	double limit_s;          /* the most for a result */
+	double limit_s;          /* limit for a result */
 	stage_set *sets; /* (n_sets) sub-networks of all plans; the last n_mb are those of s */
 	int n_sets;
 	/* The crowding of s and of best, less that of the first plan. */

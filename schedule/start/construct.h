@@ -1,6 +1,6 @@
-/* construct.h - builds a first solution quickly: it assigns nodes to stages, then gives one
- * microbatch after the other the cheapest round trip past the work already given to the nodes.
- * Internal to schedule/.
+/* construct.h - builds a first solution quickly: it assigns nodes to stages, then gives each
+ * microbatch in turn the cheapest round trip around the work that the nodes already have. Internal
+ * to schedule/.
  *
  * Stages ascend along every path, therefore the solution cannot come to a standstill. Quotas give
  * every stage the visits that equal exposure (CC3) asks for: if a stage's quota equals the number
@@ -13,9 +13,9 @@
 #include "base/rng.h"
 #include "schedule/problem/problem.h"
 
-/* Fills in stage_of, members and start of s. A pinned node gets its stage, then a node of the plan
- * to start from keeps its stage, and the others get any stage with room. PLAN_INFEASIBLE: some
- * stage gets no node. */
+/* Fills in stage_of, members and start of s. A pinned node gets its stage, a node in q->from keeps
+ * its stage, and the remaining nodes get any stage with room. PLAN_INFEASIBLE: some stage gets no
+ * node. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err);
 
 /* Builds the paths for the assignment in s. repair: a microbatch keeps its path from the plan to
@@ -26,10 +26,10 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err);
 
-/* Does the same as construct_paths, but ties microbatches: of the n microbatches of a data node,
- * `group` of them take the same path. Members of a group are n / group places apart, so that a
- * group has one microbatch in each wave. Microbatches that do not fill a group get a path of their
- * own. The order is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: no such paths. */
+/* Like construct_paths, but ties microbatches: groups of `group` of a data node's n microbatches
+ * take the same path. Members of a group are n / group places apart, so that a group has one
+ * microbatch in each wave. Microbatches that do not fill a group get a path of their own. The order
+ * is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: no such paths. */
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng);
 
 /* Links the members of each group of construct_tied that have the same path in s into a ring. ring

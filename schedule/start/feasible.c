@@ -15,7 +15,7 @@
 #include "base/array.h"
 
 #define MOST_WORK 40000000L     /* hops examined */
-#define MOST_ROUTES 60000       /* most sets of stages, over all data nodes */
+#define MOST_ROUTES 60000       /* limit of sets of stages, over all data nodes */
 #define MOST_STATES 100000      /* failures remembered */
 #define EXCHANGE_COST 1e12      /* cost of an exchange in seconds: an exchange is a last resort */
 

@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 
-#define MOST_EXCHANGES 4 /* most exchanges for each node */
+#define MOST_EXCHANGES 4 /* limit of exchanges for each node */
 #define CHECK_EVERY 16   /* number of exchanges between two looks at the time left */
 #define RESTARTS 32
 #define RESTARTS_WITHIN 1000
