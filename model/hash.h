@@ -20,7 +20,7 @@
 
 enum { HASH_LEAF = 4096, HASH_DIGEST = 32, HASH_BATCH = 16 * HASH_LEAF };
 
-/* Returns the number of leaves of so many bytes. */
+/* Returns the number of leaves of a tensor of this size. */
 static inline size_t hash_leaves(size_t bytes)
 {
 	return (bytes + HASH_LEAF - 1) / HASH_LEAF;

@@ -116,8 +116,8 @@ int product_limit(const char *set, bool bf16, struct error *err)
 	    (amx && !bf16 && strcmp(product_set(true), set) == 0))
 		return 0;
 	return error_set(err, -EBUSY,
-			 "products with %s: oneDNN takes %s, as this CPU has no more, or this "
-			 "process has begun with it",
+			 "products with %s: oneDNN uses %s, because this CPU has no more, or this "
+			 "process already uses it",
 			 set, product_set(bf16));
 }
 
@@ -133,7 +133,8 @@ void product_describe(bool bf16, char *text, size_t size)
 		snprintf(text + n, size - (size_t)n, " L2 %ld KiB", l2 / 1024);
 }
 
-/* Touches the memory, so that a lack of memory shows now and not in the middle of an iteration. */
+/* Writes to the memory, so that a lack of memory shows now and not in the middle of an
+ * iteration. */
 static uint16_t *room_for(size_t n)
 {
 	size_t size = (n * sizeof(uint16_t) + 63) / 64 * 64;

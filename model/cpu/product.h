@@ -26,8 +26,8 @@ const char *product_set(bool bf16); /* returns the instruction set that products
 /* Prints the library's name and version, and everything else that determines the order of its
  * sums. */
 void product_describe(bool bf16, char *text, size_t size);
-/* Makes the memory for products whose factors have at most so many numbers. NULL if memory runs
- * out. */
+/* Makes the memory for products whose factors a and b have at most a_room and b_room numbers. NULL
+ * if memory runs out. */
 struct product_thread *product_thread_new(size_t a_room, size_t b_room);
 void product_thread_free(struct product_thread *t); /* NULL is allowed */
 

@@ -13,7 +13,7 @@
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
 
-enum { LOGITS_MOST = 8 << 20 /* most floats of logits that are held at a time */ };
+enum { LOGITS_MOST = 8 << 20 /* limit of floats of logits held at a time */ };
 
 static void carve_scratch(struct cpu_stage *s, struct carver *c)
 {
@@ -72,7 +72,7 @@ static int cpu_look(struct device_name *name, struct stage_device *out, struct e
 			 ops_of(best) ? best : vector_ops()->name);
 	}
 	if (!ops_of(name->set))
-		return error_set(err, -ENOTSUP, "this CPU has not the instructions of %s",
+		return error_set(err, -ENOTSUP, "this CPU lacks the instructions of %s",
 				 name->set);
 	rc = product_limit(name->set, name->bf16, err);
 	if (rc)

@@ -268,7 +268,7 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 	if (rc)
 		return rc;
 	if (number >= (uint32_t)n)
-		return error_set(err, -EINVAL, "device cuda:%u: there are %d, cuda:0 the first",
+		return error_set(err, -EINVAL, "device cuda:%u: there are %d, from cuda:0 on",
 				 number, n);
 	e = cudaGetDeviceProperties(p, (int)number);
 	if (e != cudaSuccess)

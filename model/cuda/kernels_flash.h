@@ -354,9 +354,9 @@ DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, flo
 	flash_load_small(a, small, b, h, q0);
 }
 
-/* Adds the gradients of keys and values from a tile of queries at q0. It takes only so many queries
- * at a time that registers suffice. mine: this warp's keys, of which this thread's first is number
- * `key`. hidden: some queries are before some keys, or past the end. */
+/* Adds the gradients of keys and values from a tile of queries at q0. The number of queries taken
+ * at a time is limited by the registers. mine: this warp's keys. key: the number of this thread's
+ * first key. hidden: some queries are before some keys, or past the end. */
 DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
 			   const uint16_t *mine, const uint16_t *queries, const float *small,
 			   unsigned q0, unsigned key, bool hidden, unsigned wide)

@@ -46,7 +46,7 @@ enum {
 struct nvml {
 	void *library;
 	void *device;
-	/* Functions; all but the first three may be NULL. */
+	/* NVML's functions. All except the first three may be NULL. */
 	nvml_call *init, *shutdown;
 	nvml_find *find;
 	nvml_utilisation *utilisation;

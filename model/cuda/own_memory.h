@@ -18,9 +18,9 @@ enum pointer_kind { POINTER_HOST, POINTER_DEVICE, POINTER_UNKNOWN /* the driver 
 
 /* Adds an allocation. The caller makes sure that there is room (n < OWN_MEMORY_MOST). */
 void own_memory_add(struct own_memory *o, void *at, size_t bytes);
-/* Returns true if the caller must not read or write at p: it is in a device's memory, or may be.
- * Own memory is recognised without look_up (context): after a failure the driver answers every
- * query with that failure, and the pointer may then be a device's. */
+/* Returns true if the caller must not read or write at p, because p is or may be in a device's
+ * memory. Memory of this module is recognised without look_up (context). For any other pointer a
+ * failed driver answers look_up with its failure, and the pointer may be a device's. */
 bool own_memory_holds(const struct own_memory *o, const void *p,
 		      enum pointer_kind (*look_up)(void *context, const void *p), void *context);
 

@@ -620,8 +620,8 @@ int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 	return rc;
 }
 
-/* Removes the files that were written here, shards and the manifest, and the folder if it is empty
- * then. */
+/* Removes the shards and the manifest that were written here, and the folder if nothing else is in
+ * it. */
 static void remove_saved(const char *folder)
 {
 	DIR *d = opendir(folder);

@@ -53,9 +53,9 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
  *
  *     RUN/checkpoints/00000040/manifest.json, stage-000.00000040.safetensors ...
  *
- * One folder for each, in the same form. Every agent writes its stage on its own machine; the
- * manifest is written where the controller runs, once every stage was. On one machine that
- * makes it a checkpoint like any other. */
+ * Each checkpoint of a run has a folder, in the form described above. Every agent writes its stage
+ * on its own machine. The controller writes the manifest on its machine, after every stage has been
+ * written. If all of them run on one machine, the folder is an ordinary checkpoint. */
 
 /* Writes one stage's file. state: (3, P) weights, first and second moments. Without moments it is
  * (P), and a reader of the file gets zeros. On success the file is on disk; gives the hash of the

@@ -15,8 +15,8 @@ enum model_kind {
  * holds both kinds; the message names them. */
 int model_folder_kind(enum model_kind *kind, const char *folder, struct error *err);
 
-/* Does the same for a folder that must hold a model. -ENOENT: it holds none. Other errors, such as
- * a folder that may not be read, are the system's. */
+/* Like model_folder_kind, but the folder must hold a model. -ENOENT: the folder holds no model.
+ * Other errors, such as a folder that may not be read, are the system's. */
 int model_folder_find(enum model_kind *kind, const char *folder, struct error *err);
 
 #endif

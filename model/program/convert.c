@@ -29,9 +29,9 @@ static const char export_help[] =
 	"       skippipe export RUN-DIR [AGENT-RUN-DIR...] --out FOLDER [--checkpoint-from STORE]\n"
 	"Writes config.json, model.safetensors and generation_config.json as the transformers\n"
 	"library's LlamaForCausalLM reads them, and copies the model's tokenizer.\n"
-	"Of a run the newest checkpoint is exported. Stages that RUN-DIR lacks come from the\n"
-	"agents' run folders named after it, from the store (as in skippipe controller\n"
-	"--checkpoint-to), or from the agents through the run's controller, if it is running.\n"
+	"If a run is named, its newest checkpoint is exported. Stages that RUN-DIR lacks come\n"
+	"from the agents' run folders named after RUN-DIR, from the store (as in skippipe\n"
+	"controller --checkpoint-to), or through the run's controller if it is running.\n"
 	"With --format gguf, FOLDER is the name of a file. --force replaces a model in FOLDER, or\n"
 	"an existing file.\n";
 
@@ -139,7 +139,7 @@ static int export_model(struct options *o, struct error *err)
 					   &temporary, err);
 		folder = checkpoint;
 	} else if (o->files.n > 1) {
-		rc = error_set(err, -EINVAL, "%s is one model: %s has no meaning here", folder,
+		rc = error_set(err, -EINVAL, "%s is a single model: omit the argument %s", folder,
 			       o->files.at[1]);
 	}
 	if (!rc)

@@ -260,7 +260,7 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 
 	if (s->width && s->width != shard->width)
 		return error_set(err, -EINVAL,
-				 "%s: tokens of %zu bits, those before have %zu: only shards of "
+				 "%s: tokens of %zu bits, after tokens of %zu: only shards of "
 				 "the same width are joined",
 				 path, 8 * shard->width, 8 * s->width);
 	s->width = shard->width;

@@ -33,7 +33,7 @@ static const char help[] =
 	"  --microbatches M        microbatches of an iteration (default 30; a plan has its own)\n"
 	"  --skip K                stages that each microbatch skips, evenly (K or K/STAGES)\n"
 	"  --skip-share S%:K       S percent of an iteration's microbatches, rounded to the\n"
-	"                          nearest number, skip K stages, the others none\n"
+	"                          nearest number, skip K stages; the rest skip none\n"
 	"  --skip-schedule LIST    stages skipped in each phase: 4,3,1,0 (equal parts), or\n"
 	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on); a\n"
 	"                          phase may be a share: 4@0,30%:2@30%\n"
@@ -70,7 +70,7 @@ static const char help[] =
 	"  --batches N             validation microbatches (default 16)\n"
 	"  --wire fp32|bf16|q8|q6, --sum-wire fp32|q8|q6|q4   round activations and sums as a\n"
 	"                          run over nodes does with these formats (default fp32)\n"
-	"  --recompute none|norms|block   what a backward pass computes again to save memory\n"
+	"  --recompute none|norms|block   values that a backward pass recomputes to save memory\n"
 	"  --threads N --seed N --device cpu|cuda[:N][:bf16] --format text|jsonl\n";
 
 struct session {
@@ -218,8 +218,8 @@ static int check_corpus(struct session *s, struct error *err)
 		return 0;
 	if (!s->o.train.new_corpus)
 		return error_set(err, -EINVAL,
-				 "%s was trained on another corpus: --corpus names that one, or "
-				 "--new-corpus continues with this one",
+				 "%s was trained on another corpus: give that corpus with "
+				 "--corpus, or continue on this corpus with --new-corpus",
 				 s->o.from);
 	s->position = 0;
 	return 0;

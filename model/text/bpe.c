@@ -15,7 +15,7 @@
 enum {
 	CACHE = 1 << 16, /* number of words in the cache */
 	WORD_MOST = 27,  /* longest word that is cached, in bytes */
-	KEPT_MOST = 8,   /* most tokens of a cached word */
+	KEPT_MOST = 8,   /* limit of tokens of a cached word */
 	NONE = -1,
 };
 

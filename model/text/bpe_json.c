@@ -144,7 +144,7 @@ static void take_split(struct reader *r, const json_t *v)
 	if (flag(r, v, "invert", false))
 		fail(r, -ENOTSUP, "pre_tokenizer: Split: invert: expected false");
 	if (r->rules.split || r->rules.digits)
-		fail(r, -ENOTSUP, "pre_tokenizer: Split: expected one and no Digits");
+		fail(r, -ENOTSUP, "pre_tokenizer: expected one Split and no Digits");
 	r->rules.split = rule;
 }
 
@@ -153,7 +153,7 @@ static void take_digits(struct reader *r, const json_t *v)
 	bool each = flag(r, v, "individual_digits", false);
 
 	if (r->rules.split || r->rules.digits)
-		fail(r, -ENOTSUP, "pre_tokenizer: Digits: expected one and no Split");
+		fail(r, -ENOTSUP, "pre_tokenizer: expected one Digits and no Split");
 	r->rules.digits = each ? BPE_EACH_DIGIT : BPE_RUNS_OF_DIGITS;
 }
 

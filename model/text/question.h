@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "model/text/tokenizer.h"
 
-enum { QUESTION_CHOICES = 32 }; /* most choices of a question */
+enum { QUESTION_CHOICES = 32 }; /* limit of choices of a question */
 
 /* The context and one of the choices, joined. */
 struct continuation {

@@ -16,7 +16,7 @@
 /* A family of expressions. */
 struct split_rule {
 	const char *regex; /* the regular expression, as in tokenizer.json */
-	uint32_t digits;   /* most digits in one word; 0: GPT-2's rule, without a limit */
+	uint32_t digits;   /* limit of digits in one word; 0: GPT-2's rule, without a limit */
 	bool marks;        /* combining marks (\p{M}) belong to words of letters */
 };
 
