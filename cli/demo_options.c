@@ -61,7 +61,7 @@ const char rehearse_help[] =
 	"                        --agents and --stages may be given as to skippipe demo]\n"
 	"  --model NAME|FILE     the model to rehearse  [1.5b]\n"
 	"  --scale-bytes K       tensors take 1/K of the model's bytes on this machine; the\n"
-	"                        emulated network delays them as the whole ones  [1000]\n"
+	"                        emulated network delays them as if they were whole  [1000]\n"
 	"  --skip K/S            every microbatch skips K of S stages  [a third; 0 with dtfm]\n"
 	"  --time-scale X        real seconds per second of the cluster  [1]\n"
 	"  --wire F  --sum-wire F   formats of activations and of sums\n"

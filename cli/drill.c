@@ -27,9 +27,9 @@ static const char help[] =
 	"usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
 	"\n"
 	"Repeats the commands and faults of a drill on a demo cluster and checks its limits.\n"
-	"Exit status: 0 within the limits; 1 outside, or a command or fault did not happen, or\n"
-	"the run failed; 2 bad file or usage.\n"
-	"Every run with such commands writes a drill: RUN-DIR/drill.json (skippipe.drill/1).\n";
+	"Exit status: 0 within the limits; 1 outside the limits, the run failed, or a command or\n"
+	"fault did not happen; 2 bad file or usage.\n"
+	"Every run with commands or faults writes RUN-DIR/drill.json (skippipe.drill/1).\n";
 
 static const char *const limit_names[] = { "iteration_s", "slowest_s", "loss", "recovery_s" };
 enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };

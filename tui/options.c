@@ -32,7 +32,7 @@ const char options_help[] =
 	"                        {\"n07\": 2.5, \"Oregon\": 1.2, \"others\": 1}\n"
 	"  --record FILE         record the controller's messages in a new file\n"
 	"  --play FILE           play a recording without a controller\n"
-	"  --speed X             play it X times faster  [1]\n"
+	"  --speed X             speed of the recording with --play  [1]\n"
 	"  --help --version\n"
 	"  --manual              print the manual page, for man -l -\n"
 	"  --keys                print tables of the keys and of the failures\n"

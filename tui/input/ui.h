@@ -120,7 +120,7 @@ struct ui_candidate {
 /* The Compare view: every skip ratio, a baseline, then every other format. */
 struct ui_compare {
 	struct ui_candidate candidates[STATE_CANDIDATES];
-	uint32_t n, n_plans; /* n_plans: those before the formats */
+	uint32_t n, n_plans; /* n_plans: entries before the formats */
 	uint8_t wire, sum_wire; /* formats with which the candidates are compared */
 	uint64_t epoch; /* epoch of the plan in force with which the candidates are compared */
 	uint32_t shown; /* index of the candidate that is drawn beside the plan in force */
@@ -312,8 +312,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
 /* Takes a preview that the open dialog has requested. */
 void dialog_take_preview(struct dialog *d, const struct msg_see_preview *p);
-/* Returns the format that a dialog offers at this index, and the one in force. kind: DIALOG_WIRE or
- * DIALOG_SUM_WIRE. */
+/* Return the format that a dialog offers at this index, and the format in force. kind: DIALOG_WIRE
+ * or DIALOG_SUM_WIRE. */
 enum tensor_format dialog_format(enum dialog_kind kind, int64_t index);
 /* Returns the skip ratio in the fields of DIALOG_SKIP (skip_share_pack). */
 int64_t dialog_ratio(const struct dialog *d);

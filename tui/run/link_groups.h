@@ -11,7 +11,7 @@
 
 enum link_grouping { LINKS_BY_NODE, LINKS_BY_REGION, LINKS_BY_STAGE, LINK_GROUPINGS };
 
-/* The most groups, and the most groups of one node each. */
+/* LINK_GROUPS: limit of groups. LINK_GROUPS_NODES: limit of nodes if each node is a group. */
 enum { LINK_GROUPS = 64, LINK_GROUPS_NODES = 48, LINK_GROUPS_NONE = 255 };
 
 struct link_groups {

@@ -1,6 +1,7 @@
-/* The map's points. New links correct the points by a few steps from where they are; if many have
- * been added, all points are placed again and turned to lie as near as possible to the former
- * ones. The eye then finds each node where it was. */
+/* The map's points. When a few links are added, the points move by a few steps from their present
+ * places. When many are added, all points are placed again, and the picture is rotated so that each
+ * point is as near as possible to its former place. The operator then finds each node where it
+ * was. */
 #include "tui/run/map.h"
 
 #include <math.h>

@@ -15,8 +15,8 @@ struct other_point {
 	float loss;
 };
 
-/* The losses of a run in order of iterations. Of a long run only every second, fourth or eighth
- * loss (and so on) is kept, so that there are at most OTHER_POINTS. */
+/* The losses of a run in order of iterations. For a long run only every second, fourth or eighth
+ * loss (and so on) is kept, so that a curve has at most OTHER_POINTS. */
 struct other_curve {
 	LIST(struct other_point) points;
 	uint64_t step; /* the curve keeps every step-th point; 0: it has none */

@@ -33,7 +33,8 @@ void glyphs_step(const struct state *s, char text[64]);
 
 /* Writes a short number: "1.3M", "14.4k", "812". */
 void glyphs_count(double v, char text[16]);
-/* Writes a loss with so many decimals; "-" if it is NaN: a rehearsal has none. */
+/* Writes a loss with this many decimals; "-" if the loss is NaN, because a rehearsal has no
+ * loss. */
 void glyphs_loss(float v, int decimals, char text[16]);
 /* Returns the number of decimals for seconds of this size: 24.3, 0.24, 0.024. */
 int glyphs_decimals(double seconds);

@@ -78,7 +78,7 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 		bool chosen = k == compare->shown;
 
 		if (k >= compare->n_plans && !chosen)
-			continue; /* draw_formats shows it */
+			continue; /* draw_formats shows this entry */
 		shown[n] = &compare->candidates[k];
 		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "",
 			 compare->candidates[k].name);
