@@ -31,7 +31,7 @@ enum {
 	STUCK_LONG_TIMES = 40,  /* limit of other jobs, as a multiple of the short jobs' limit */
 	FILES = 8192,           /* open files requested from the system */
 	PEERS_LEAST = 8,        /* number of peers for which there must be open files */
-	FILES_FOR_BURSTS = 8,   /* one in so many open files is for bursts of activations */
+	FILES_FOR_BURSTS = 8,   /* of this many open files, 1 is for bursts of activations */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
 /* Limit of unacknowledged bytes to one peer in one class. */
@@ -87,8 +87,8 @@ void agent_receive(struct agent *a, int64_t now_us)
 		take_tensor_event(a, &p, now_us);
 }
 
-/* Returns true if an iteration waits for such a job. The time of the other jobs grows with the size
- * of the stage. */
+/* Returns true if iterations wait for jobs of this kind. Jobs of other kinds take time in
+ * proportion to the size of the stage. */
 static bool job_is_short(enum job_kind kind)
 {
 	switch (kind) {
@@ -136,7 +136,7 @@ static void check_stuck(struct agent *a, int64_t now_us)
 	if (took_us < limit_us)
 		return;
 	a->stuck.found = true;
-	tell_trouble(a, true, "a job of its device has not ended for %.0f s: it gives up",
+	tell_trouble(a, true, "a job on its device has not ended for %.0f s: the agent ends",
 		      (double)took_us * 1e-6);
 }
 

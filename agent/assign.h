@@ -25,7 +25,7 @@ enum standing {
 
 /* Begins the newest assignment. Reports an invalid one to the controller. */
 void assign_begin(struct agent *a, const struct msg_assign *m);
-/* Returns true if the standing is neither UNASSIGNED nor READY. */
+/* Returns true unless the standing is UNASSIGNED or READY. */
 bool assign_under_way(const struct agent *a);
 /* Returns true if *job is the next job. Before the first one, drops the previous stage. */
 bool assign_next_job(struct agent *a, struct job *job, int64_t now_us);

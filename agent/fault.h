@@ -12,7 +12,7 @@
 
 #include "wire/msg.h"
 
-enum { FAULT_MOST = 64 }; /* most faults that are active at once */
+enum { FAULT_MOST = 64 }; /* limit of faults active at once */
 
 struct faults {
 	uint32_t n;
@@ -25,8 +25,8 @@ struct faults {
 	} active[FAULT_MOST];
 };
 
-/* Adds a fault, replaces the one of the same number, or (FAULT_NONE) heals it. -EINVAL: KILL, HANG,
- * or refused by fault_refusal (wire/faults.h); -ENOSPC. */
+/* Adds a fault, or replaces the fault with the same number. The kind FAULT_NONE heals that fault.
+ * -EINVAL: KILL, HANG, or refused by fault_refusal (wire/faults.h); -ENOSPC. */
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
 /* Heals the faults whose time is over. Returns true if there were any. */
 bool fault_expire(struct faults *f, int64_t now_us);

@@ -35,7 +35,8 @@ struct needs { /* bytes */
  * node; early_most: bytes; saves: this node writes checkpoints. */
 struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most,
 		      bool saves);
-/* Returns the needs of n beyond those checked before, whose memory may be in use; none negative. */
+/* Returns the part of n's needs that exceeds the needs checked before, whose memory may be in use;
+ * no field is negative. */
 struct needs needs_beyond(const struct needs *n, const struct needs *checked);
 /* -ENOMEM: the message says how much is needed, for what, and how much is missing. */
 int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err);

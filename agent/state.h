@@ -70,7 +70,7 @@
 
 #define EARLY_MOST_BYTES ((size_t)1 << 30) /* limit of the bytes of tensors that arrive early */
 
-/* How this process appears to others. */
+/* This process as other processes see it. */
 struct identity {
 	char who[32];                  /* name of this process in log lines */
 	char address[128];             /* address at which peers dial this process */

@@ -29,7 +29,7 @@ struct compute_setup {
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;
-	bool has_tokenizer; /* the model's tokens are no bytes */
+	bool has_tokenizer; /* the model's tokens are not bytes */
 	char *corpus;       /* n_corpus paths of the corpus, each ended by NUL; copied */
 	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
 	size_t corpus_size; /* bytes of corpus */
@@ -50,7 +50,7 @@ enum job_kind {
 	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
 	JOB_STACK,    /* take the standby copy's layers (stage_stack); gradient to zero; hash */
 	JOB_STATE,    /* copy weights and moments: out (3, P) */
-	/* These two work on the standby copy. */
+	/* The next two jobs work on the standby copy. */
 	JOB_KEEP,     /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
 	JOB_FOLLOW    /* store pieces in the copy, and then step it if `slices` is set */
 };
@@ -84,7 +84,8 @@ struct job_task {
 	bool evaluate;
 	bool count; /* the task adds to the gradient */
 	uint32_t slot, shard;
-	/* Position of the microbatch in the shard's data; evaluate: in the validation data. */
+	/* Position of the microbatch in the shard's data. If `evaluate` is set: in the validation
+	 * data. */
 	uint64_t position;
 	const float *in;   /* (B, T, C); NULL: the task reads tokens */
 	float loss;        /* output of TASK_LOSS */

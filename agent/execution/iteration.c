@@ -64,9 +64,9 @@ static uint64_t find_free_bytes(const struct agent *a)
 	return left < enough ? left : enough;
 }
 
-/* Checks that the memory suffices for the iteration. This runs before the first microbatch, and
- * again when there is more to do: a larger plan or stage, or because this node replaces others.
- * By then the heap may hold memory that was free at first, so only the additional need must be
+/* Checks that the memory suffices for the iteration. Runs before the first microbatch, and again
+ * when the need grows: with a larger plan or stage, or when this node replaces other nodes. The
+ * heap may then hold memory that was free at the first check, so only the additional need must be
  * free. */
 static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 {
@@ -90,7 +90,7 @@ static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 	return needs_check(&more, left, err);
 }
 
-/* Measurements of transfers in another format say nothing about those to come. */
+/* Measurements of transfers in another format say nothing about the coming transfers. */
 static void travel_in(struct agent *a, uint8_t wire)
 {
 	if (a->progress.wire == wire)
@@ -140,8 +140,8 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 			begin_microbatch(a, &p->routes[i], now_us);
 }
 
-/* Sends the outputs that this node has kept to the nodes that replace others in r. `was` is the
- * route before. */
+/* Sends the outputs that this node has kept to the nodes that are new in the route r. was: the
+ * previous route. */
 static void send_to_substitutes(struct agent *a, const struct route *was, const struct route *r,
 				int64_t now_us)
 {
@@ -257,7 +257,8 @@ static bool is_stacked(const struct agent *a, const struct msg_commit *m)
 	return m->stack_from && !stage_set_has(m->stack_from, a->held.stage);
 }
 
-/* Returns true if the copy of the stage that this one takes its layers from is here and complete.
+/* Returns true if the standby copy is complete and holds the stage from which this node's stage
+ * takes its layers.
  */
 static bool copy_is_here(const struct agent *a, const struct msg_commit *m)
 {

@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 
 enum {
-	EVENTS_MOST = 4096, /* most events in one report */
-	/* Longest time for which an event waits for others before a report. */
+	EVENTS_MOST = 4096, /* limit of events in one report */
+	/* Longest time for which an event waits for further events before a report. */
 	REPORT_US = 5000
 };
 

@@ -1,5 +1,5 @@
-/* trains.c - sends trains of packets (wire/train.h) to measure a link, and times those of others.
- * A train measures a bandwidth with much less data than a full link would need.
+/* trains.c - sends trains of packets (wire/train.h) to measure a link, and times the trains of
+ * other nodes. A train measures a bandwidth with much less data than a full link would need.
  *
  * A pass consists of one or two trains. The pause before and between them is random, because many
  * nodes begin at the same time. The receiver reports the rate of each train. If the last two rates
@@ -19,16 +19,17 @@
 
 /* At 1 MB/s a packet arrives every 1.4 ms, so QUIET_US is some seventy packets, and the longest
  * train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a short train takes 0.55 s, and its answer may wait
- * as long behind a short train of the other direction. OVERDUE_US plus QUIET_US is longer than
- * both. On a much slower link the answer is late, and ends the filling that measure.c has begun
- * (trains_rate). */
+ * another 0.55 s behind a short train in the other direction. OVERDUE_US plus QUIET_US is longer
+ * than both. On a much slower link the answer is late, and ends the filling that measure.c has
+ * begun (trains_rate). */
 enum {
-	/* Pause between trains: 1 to 2 times this; before a pass: 0 to 1 times this. */
+	/* The random pause lasts 1 to 2 times PAUSE_US between trains, and 0 to 1 times PAUSE_US
+	 * before a pass. */
 	PAUSE_US = 40000,
 	QUIET_US = 100000,
 	OVERDUE_US = 1500000, /* time limit of an answer, beyond the round trip and QUIET_US */
 	UNREACHED_MOST = 3,   /* after this many unreached peers in a row no trains are sent */
-	TRAINS_PASS = 2,      /* most trains of a pass */
+	TRAINS_PASS = 2,      /* limit of trains in a pass */
 	TRAINS_MOST = 12
 };
 
@@ -117,7 +118,7 @@ static void begin_pass(struct agent *a, const struct pass *pass, int64_t now_us)
 	t->next_us = now_us + draw_us(a, PAUSE_US);
 }
 
-/* Returns true if the short train has shown that longer ones are needed. Its own rate does not
+/* Returns true if the short train has shown that longer trains are needed. Its own rate does not
  * count, because it is wrong where delays vary. */
 static bool is_too_short(const struct trains *t, double rate)
 {
@@ -144,7 +145,8 @@ bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 	return t->socket && t->unreached < UNREACHED_MOST;
 }
 
-/* Announces a train in an encrypted message, then sends it. The receiver knows it by its token. */
+/* Announces a train in an encrypted message, then sends it. The receiver recognises the train by
+ * its token. */
 static void send_train(struct agent *a, int64_t now_us)
 {
 	struct trains *t = a->modules.trains;

@@ -34,7 +34,7 @@ double trains_rate(const struct agent *a);
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer,
 		      int64_t now_us);
 void trains_answered(struct agent *a, const struct msg_train_heard *m);
-/* Answers the trains that have ended. Returns true if others are expected. */
+/* Answers the trains that have ended. Returns true if further trains are expected. */
 bool trains_answer(struct agent *a, int64_t now_us);
 void trains_forget(struct agent *a);
 

@@ -108,7 +108,7 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 		tell_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
 			      m->attempt, m->iteration,
 			      rc == -ENOMEM ? "no memory"
-					    : "its nodes must ascend, this one among them");
+					    : "its nodes must ascend and include this node");
 		return;
 	}
 	reduction_forget(a);
@@ -124,8 +124,9 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, is_older_slice, r);
 }
 
-/* Sends a slice. body is given; with `users` it is shared. A node sends the slices of a phase one
- * after another, at *due. */
+/* Adds the slice's emulated time to *due, and sends the slice at *due. A node therefore sends the
+ * slices of a phase one after another. body is given; with `users` several messages share the body
+ * (delay_queue.h). */
 static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       void *body, uint32_t *users, int64_t now_us, int64_t *due)
 {

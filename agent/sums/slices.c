@@ -258,13 +258,15 @@ static int add_span(struct spans *s, size_t from, size_t to)
 	return 0;
 }
 
-/* The bytes that must stay together: whole floats, so that the caller can check each piece's. */
+/* Returns the size that no piece may divide: a float in fp32, so that the caller can check the
+ * floats of each piece. */
 static size_t unit_of(const struct slices *r)
 {
 	return is_fp32(r) ? sizeof(float) : 1;
 }
 
-/* Copies a piece of an encoded slice into its place. *all: the slice is now complete. */
+/* Copies a piece of an encoded slice into its place. Sets *all to true if the slice is now
+ * complete. */
 static int put_piece(const struct slices *r, struct spans *s, unsigned char *to, uint32_t slice,
 		     uint64_t offset, const void *body, size_t bytes, bool *all)
 {
@@ -284,8 +286,8 @@ static int put_piece(const struct slices *r, struct spans *s, unsigned char *to,
 	return 0;
 }
 
-/* Checks the scales of a whole slice from another node. Drops its pieces if no computation gives
- * such scales. */
+/* Checks the scales of a whole slice from another node. Drops the slice if no computation can
+ * produce these scales. */
 static int check_slice(const struct slices *r, struct spans *s, const unsigned char *encoded,
 		       uint32_t slice)
 {

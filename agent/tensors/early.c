@@ -1,5 +1,5 @@
-/* early.c - stores the tensors that arrive early, within a share for each peer.
- * Without shares one fast peer could fill the memory and exclude the others. */
+/* early.c - stores the tensors that arrive early, within a share for each peer. Without shares, one
+ * fast peer could fill the memory and exclude all other peers. */
 #include "agent/tensors/early.h"
 
 #include <assert.h>
@@ -131,7 +131,7 @@ size_t early_close_up(struct early *e)
 	return n - kept;
 }
 
-size_t early_most_of(const struct early *e)
+size_t early_share_of(const struct early *e)
 {
 	return e->share;
 }

@@ -46,7 +46,7 @@ void early_free(struct early *e); /* drops the tensors too; NULL is allowed */
 /* Sets the limits, in bytes, of all tensors and of each peer's. Stored tensors stay. */
 void early_bound(struct early *e, size_t room_bytes, size_t share_bytes);
 
-/* Returns true if a message of so many bytes may be stored, and reserves memory for its entry. */
+/* Returns true if a message of this size may be stored, and reserves memory for its entry. */
 bool early_fits(struct early *e, uint16_t from, size_t bytes);
 /* Stores a tensor that fits. Its message is kept (post_keep) and owned from now on. */
 void early_keep(struct early *e, const struct early_tensor *t);
@@ -56,7 +56,7 @@ bool early_crowded(const struct early *e, uint16_t from);
 size_t early_count(const struct early *e);
 /* Returns the i-th tensor, oldest first, i < early_count; borrowed until the store changes. */
 struct early_tensor *early_at(struct early *e, size_t i);
-/* Releases the i-th tensor; the others keep their numbers until early_close_up. */
+/* Releases the i-th tensor. All tensors keep their numbers until early_close_up. */
 void early_drop(struct early *e, size_t i);
 /* Removes the entries of dropped tensors. Returns their number. */
 size_t early_close_up(struct early *e);
@@ -64,7 +64,7 @@ size_t early_close_up(struct early *e);
 /* ---- for tests ---- */
 
 /* Returns the present share of a peer. */
-size_t early_most_of(const struct early *e);
+size_t early_share_of(const struct early *e);
 /* Returns the bytes of all stored tensors. */
 size_t early_bytes(const struct early *e);
 /* Returns the bytes of a peer's stored tensors. */

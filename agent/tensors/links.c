@@ -11,16 +11,17 @@
 #include "agent/state.h"
 
 enum {
-	RETRY_US = 5000,         /* wait for a peer that has no room, or to which the link is cut */
+	RETRY_US = 5000,         /* wait before a retry to a peer that is full or cut off */
 	DIAL_AGAIN_US = 1000000, /* wait after dialing failed at once, as with an invalid address */
 	RESEND_US = 200000,      /* delay of an injected loss */
 	LOSSES_MOST = 50,
 	SLOW_LINK_US = 5000,   /* delay that an injected fault multiplies if none is emulated */
-	PUMP_MOST = 64,        /* most tensors sent in a turn */
+	PUMP_MOST = 64,        /* limit of tensors sent in a turn */
 	SUMS_BEHIND = 8,       /* number of iterations by which a standby copy may be late */
 	PIECE_BYTES = 2 << 20, /* message size for slices */
 	BIG_BYTES = 256 << 10, /* a transfer of this size shows the bandwidth */
-	/* A transfer waited if others had more than 1 / BEHIND_PART of its bytes under way. */
+	/* A transfer counts as having waited if more than 1 / BEHIND_PART of its bytes were under
+	 * way in other transfers. */
 	BEHIND_PART = 8,
 	/* Least allowance for an answer, because a process may pause for so long. */
 	EXPECTED_LEAST_US = 250000,

@@ -43,8 +43,8 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
  * (delay_queue.h). */
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, void *body,
 		uint32_t *users, size_t bytes, int64_t ready_us, int64_t due_us);
-/* Returns the time, us, of a slice on the emulated link when so many replicas sum; 0: not
- * emulated. */
+/* Returns how long a slice takes on the emulated link, us, in a sum of this many replicas; 0: the
+ * link is not emulated. */
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
 /* Sends a piece of a stage's weights. An emulated link carries one piece at a time. */
 void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,

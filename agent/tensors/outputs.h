@@ -1,10 +1,10 @@
 /* outputs.h - keeps the tensors that this node has sent in an iteration until the iteration ends.
  *
  * If a node dies, its substitute receives these tensors again, so only the work of the dead node is
- * recomputed. A route visits this node at most once (a data node also for the loss), so a
- * microbatch has at most OUTPUTS_OF_VISIT outputs here: its activation and its gradient. Their
- * memory is checked before the iteration begins (needs.h), and when a visit is added. The outputs
- * of a microbatch are dropped when it restarts (outputs_drop).
+ * recomputed. A microbatch has at most OUTPUTS_OF_VISIT outputs here, an activation and a gradient,
+ * because a route visits a node once (a data node once more, for the loss). The memory of all
+ * outputs is checked before the iteration begins (needs.h), and again when a visit is added. The
+ * outputs of a microbatch are dropped when it restarts (outputs_drop).
  */
 #ifndef AGENT_OUTPUTS_H
 #define AGENT_OUTPUTS_H
@@ -26,7 +26,7 @@ int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, co
 /* Returns the output of the task, borrowed; NULL: the task has not ended. */
 const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);
 void outputs_drop(struct outputs *o, uint32_t microbatch);
-void outputs_forget(struct outputs *o); /* all */
+void outputs_forget(struct outputs *o); /* drops all outputs */
 uint32_t outputs_count(const struct outputs *o); /* for tests */
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "agent/state.h"
 
-/* Most iterations that a tensor may be ahead: other nodes may already compute the next
+/* Number of iterations that a tensor may be ahead: other nodes may already compute the next
  * iteration. */
 enum { AHEAD_MOST = 2 };
 

@@ -61,9 +61,9 @@ TEST(no_peer_takes_more_than_its_share)
 {
 	struct early *e = made(1024 * MIB);
 
-	assert_int_equal(flood(e, GREEDY, MIB), early_most_of(e) / (MIB + EARLY_PLACE_BYTES));
-	assert_true(early_bytes_of(e, GREEDY) <= early_most_of(e));
-	assert_true(early_most_of(e) >= 2 * (2 * VISITS + 9) * MIB); /* two iterations */
+	assert_int_equal(flood(e, GREEDY, MIB), early_share_of(e) / (MIB + EARLY_PLACE_BYTES));
+	assert_true(early_bytes_of(e, GREEDY) <= early_share_of(e));
+	assert_true(early_share_of(e) >= 2 * (2 * VISITS + 9) * MIB); /* two iterations */
 	assert_false(keep(e, GREEDY, MIB));
 	check_modest_fits(e, MODEST);
 	early_free(e);
@@ -74,7 +74,7 @@ TEST(the_number_of_small_tensors_is_limited)
 {
 	struct early *e = made(1024 * MIB);
 
-	assert_true(flood(e, GREEDY, 4) <= early_most_of(e) / EARLY_PLACE_BYTES);
+	assert_true(flood(e, GREEDY, 4) <= early_share_of(e) / EARLY_PLACE_BYTES);
 	early_free(e);
 }
 
@@ -113,7 +113,7 @@ TEST(sums_wait_at_their_sender_before_the_share_is_full)
 
 	for (; !early_crowded(e, GREEDY); n++)
 		assert_true(keep(e, GREEDY, MIB));
-	assert_true(early_bytes_of(e, GREEDY) < early_most_of(e) / 2 + 2 * MIB);
+	assert_true(early_bytes_of(e, GREEDY) < early_share_of(e) / 2 + 2 * MIB);
 	assert_false(early_crowded(e, MODEST));
 	early_drop(e, 0);
 	early_drop(e, 1);

@@ -278,7 +278,7 @@ TEST(test_evaluations_without_an_order)
 	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
 		thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION, false));
 	thief_waits(&t);
-	assert_true(early_bytes_of(a->modules.early, 1) <= early_most_of(a->modules.early));
+	assert_true(early_bytes_of(a->modules.early, 1) <= early_share_of(a->modules.early));
 	assert_true(early_count(a->modules.early) < MSG_MICROBATCHES);
 	assert_int_equal(queue_waiting(a->progress.queue), 0);
 	assert_int_equal(t.c->nodes[2].troubles, 1);
@@ -334,7 +334,7 @@ TEST(test_shares_of_early_tensors)
 		thief_sends(&t, &part, t.floats * sizeof(float));
 	thief_waits(&t);
 	assert_true(early_count(a->modules.early) > n_early);
-	assert_true(early_bytes_of(a->modules.early, 1) <= early_most_of(a->modules.early));
+	assert_true(early_bytes_of(a->modules.early, 1) <= early_share_of(a->modules.early));
 	assert_true(early_bytes(a->modules.early) < 40 * t.floats * sizeof(float));
 	assert_true(a->tally.refused - refused > 2);
 	/* When the key is expelled, all early tensors of the peer are dropped. */

@@ -115,7 +115,8 @@ int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece)
 								      : SILENCE_MOST_US;
 		f->heard_us = now_us;
 	}
-	if (f->n_asked >= f->window || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
+	if (f->n_asked >= f->window || f->n_held + f->n_asked >= f->n ||
+	    now_us < f->next_request_us)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < f->n; i++)
 		if (!f->held[i] && !f->asked_us[i]) {
@@ -143,7 +144,7 @@ uint64_t fetch_hash(const float *body, size_t floats)
 
 void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us)
 {
-	f->ask_us = now_us + FETCH_AGAIN_US;
+	f->next_request_us = now_us + FETCH_AGAIN_US;
 	if (piece >= f->n || !f->asked_us[piece])
 		return;
 	f->asked_us[piece] = 0;
@@ -221,6 +222,6 @@ int64_t fetch_deadline_us(const struct fetch *f)
 	if (f->n == 0 || f->n_held == f->n)
 		return INT64_MAX;
 	if (f->n_asked < f->window && f->n_held + f->n_asked < f->n)
-		return f->ask_us;
+		return f->next_request_us;
 	return f->heard_us + f->patience_us;
 }

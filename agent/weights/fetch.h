@@ -56,7 +56,7 @@ struct fetch {
 	bool *held, *fresh; /* (n) the piece is held; the piece is not yet stored in the copy */
 	uint64_t *of;       /* (n) iteration of each fresh piece */
 	int64_t *asked_us;  /* (n) when each piece was requested; 0: not requested */
-	int64_t ask_us;     /* no piece is requested before this time */
+	int64_t next_request_us; /* no piece is requested before this time */
 	int64_t heard_us;   /* when the last piece arrived, or the first request was sent */
 	int64_t patience_us; /* silence after which pieces are requested again */
 };

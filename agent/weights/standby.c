@@ -175,12 +175,12 @@ static void check_sum(struct agent *a, int64_t now_us)
 
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
 		k->most_held = k->fetch.n_held;
-		k->more_us = now_us;
+		k->last_growth_us = now_us;
 		k->piece_us = k->fetch.took_us;
 	}
 	if (k->standing == STANDBY_FETCHING && !fetch_whole(&k->fetch) && !k->following &&
 	    k->reducing != REDUCE_NORMING &&
-	    now_us - k->more_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us) {
+	    now_us - k->last_growth_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us) {
 		tell_kept(a, "its link is too slow for the sums of the commits", now_us);
 		standby_forget(a);
 		return;
@@ -413,7 +413,7 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 	k->most_held = 0;
 	k->piece_us =
 		links_piece_us(a, k->order.source, fetch_piece_floats(k->parameters));
-	k->more_us = now_us;
+	k->last_growth_us = now_us;
 	free(k->taken);
 	k->taken = NULL;
 	if (fetch_begin(&k->fetch, k->order.source, k->stage, k->parameters, now_us) == 0)

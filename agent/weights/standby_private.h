@@ -8,7 +8,7 @@
 
 struct standby {
 	enum standby_standing standing;
-	struct msg_keep order;    /* the newest */
+	struct msg_keep order;    /* the newest order */
 	uint8_t stage;            /* MSG_NO_STAGE */
 	size_t parameters;        /* P */
 	uint64_t iteration, hash; /* iteration and hash of a complete copy */
@@ -23,7 +23,7 @@ struct standby {
 	int64_t heard_us;   /* when the last part of a sum, or the commit, arrived */
 	int64_t piece_us;   /* transfer time of a piece */
 	uint32_t most_held; /* largest number of pieces held so far */
-	int64_t more_us;    /* when most_held last grew */
+	int64_t last_growth_us; /* when most_held last grew */
 	struct msg_commit commit;
 };
 

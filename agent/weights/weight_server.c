@@ -18,8 +18,8 @@
 enum {
 	ASKED_MOST = 1024, /* limit of requests that are not answered yet */
 	/* The snapshot stays this long after its last use, plus the longest recent pause. A
-	 * fetching node requests a piece when another arrives: with a delay of 300 ms and 1 MB/s
-	 * after 2.2 s. */
+	 * fetching node requests its next piece when a piece arrives: 2.2 s after the previous
+	 * request, if the link has a delay of 300 ms and 1 MB/s. */
 	LINGER_US = 3000000,
 	PIECES_OF_TURN = 64
 };
@@ -58,8 +58,8 @@ void weight_server_forget(struct agent *a)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Finds the weights of that stage here: the node's stage or its standby copy. Returns false if
- * the node has neither. */
+/* Finds the weights of the stage on this node, in its own stage or in its standby copy. Returns
+ * false if the node does not have them. */
 static bool find_held(const struct agent *a, uint8_t stage, bool *of_copy, uint64_t *iteration,
 		      size_t *parameters)
 {
