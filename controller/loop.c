@@ -51,7 +51,7 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 /* ---- requests ---- */
 
 /* Void sums are forgotten first: otherwise the loss of a node could complete and commit them. Then
- * the work of lost nodes is given to others, or the run stalls. Void sums restart, unless a loss
+ * other nodes take over the work of lost nodes, or the run stalls. Void sums restart, unless a loss
  * has restarted them, before the controller checks whether all sums have arrived. A restart of the
  * iteration comes last: its new attempt voids whatever was sent before, and it must wait for a lost
  * stage. */

@@ -52,7 +52,7 @@ struct options_training {
 	const char *from;  /* folder of the first weights; NULL: those of the seed */
 	bool new_corpus;   /* another corpus than that of the first weights is intended */
 	bool rehearse;     /* agents compute nothing (model/rehearsal/rehearsal.h) */
-	uint32_t scale_bytes; /* in a rehearsal, tensors are so many times smaller; 0: 1000 */
+	uint32_t scale_bytes; /* divisor of the tensors' bytes in a rehearsal; 0: 1000 */
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
 	/* 0: batch and sequence as in the recipe, microbatches as in the cluster */

@@ -1,6 +1,6 @@
 /* requests.h - requests of the controller's parts about the iteration under way.
  *
- * A part that notices a dead node or a void sum changes its own state only and queues a request
+ * If a part notices a dead node or a void sum, it changes only its own state and queues a request
  * here. The loop carries requests out in a fixed order, after every message and every part's turn
  * (loop.c). No part therefore calls another that might call it back, and a test can see a request
  * without carrying it out. */
@@ -12,13 +12,13 @@
 
 #include "wire/msg.h"
 
-/* In the order in which they are carried out. */
+/* The requests, in the order in which the loop carries them out. */
 struct requests {
 	/* Replicas that died (n_lost); others must do their work */
 	uint16_t lost[MSG_NODES];
 	uint32_t n_lost;
 	bool restart_sums; /* sums begun or completed are void */
-	/* The last awaited sum may have arrived, or may be awaited no longer. */
+	/* The last awaited sum may have arrived, or nothing may wait for it now. */
 	bool look_at_sums;
 	/* Reason for which the iteration restarts; NULL: it does not. Borrowed for good. */
 	const char *restart_reason;

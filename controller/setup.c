@@ -40,7 +40,7 @@
 #include "schedule/format/regions.h"
 #include "wire/sessions/link.h"
 
-/* For a cluster without a file. Memory is set once agents have joined. */
+/* Values for a cluster without a file. The memory is corrected once agents have joined. */
 enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
@@ -63,8 +63,9 @@ static int read_model(const char *name, struct model_config *c, struct recipe *r
 	return rc;
 }
 
-/* The model of a new run: of --from, or else of --model. With both, --model gives the recipe.
- * *trained: the recipe with which the model of --from was trained so far. */
+/* Chooses the model of a new run: the model in --from, otherwise the model of --model. If both are
+ * given, --model gives only the recipe. *trained gets the recipe with which the model in --from was
+ * trained. */
 static int choose_model(struct run *run, struct recipe *trained, struct error *err)
 {
 	const struct options_training *o = &run->options.training;
@@ -265,7 +266,7 @@ static void near_cluster(struct cluster *c)
 	c->dispatch_overhead_s = 0;
 }
 
-/* Builds a cluster of so many nodes about which nothing is known yet. */
+/* Builds the cluster of a run without a cluster file: nothing is known about its nodes yet. */
 static int bare_cluster(struct run *run)
 {
 	const struct options *o = &run->options;

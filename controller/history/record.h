@@ -28,7 +28,7 @@ struct curves {
 	struct msg_see_iteration *history; /* (n_history) at least the newest KEPT_CURVE rows */
 	uint32_t n_history;
 	size_t room_history;
-	struct msg_see_validation *validations; /* (n_validations) likewise */
+	struct msg_see_validation *validations; /* (n_validations) as history */
 	uint32_t n_validations;
 	size_t room_validations;
 };

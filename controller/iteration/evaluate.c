@@ -146,7 +146,7 @@ void evaluation_turn(struct iteration *it)
 	const struct evaluation *e = &it->evaluation;
 	char awaited[120];
 
-	if (!stall_look(it) || !stall_hung(it, e->n) || stall_drop_hung(it->members))
+	if (!stall_look(it) || !stall_hung(it, e->n) || stall_drop_hanging(it->members))
 		return;
 	stall_name_awaited(it->members, awaited, sizeof(awaited));
 	note(it->run, NOTE_WARNING, -1, 0,

@@ -3,12 +3,12 @@
  *     begin -> COMPUTING -> (every microbatch done) REDUCING -> (every replica has the sum)
  *       -> commit, written durably and then announced -> EVALUATING at times -> begin
  *
- * If a node dies while COMPUTING or REDUCING, its gradients are lost. The microbatches concerned
- * run again over other replicas of its stage; gradients that other nodes counted stay counted.
+ * If a node dies while COMPUTING or REDUCING, its gradients are lost. The node's microbatches run
+ * again on other replicas of its stage. Gradients that other nodes counted stay counted.
  *
  * A death after every survivor of the stage has reported its sum changes nothing, because that sum
- * contains the dead node's part. If the sums restart later, that part runs again first. After the
- * commit is recorded, the survivors apply it whoever dies. */
+ * contains the dead node's part. If the sums restart later, the dead node's part runs again first.
+ * After the commit is recorded, the survivors apply it, even if another node dies. */
 #include "controller/iteration/iteration.h"
 
 #include <errno.h>
@@ -53,7 +53,8 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
 
 /* Turns the joiners that hold the weights of the last commit into replicas. Returns true if there
- * was such a joiner. computing: until their first commit they only take part in the sums. */
+ * was such a joiner. computing: the iteration has begun, so until their first commit the joiners
+ * only take part in the sums. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	bool any = false, live = false;
@@ -81,8 +82,8 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 /* ---- reducing ---- */
 
-/* Starts the sums. A joiner takes part in them, so sums that were ordered ahead restart with it.
- * Without a joiner, those sums may even be complete already. */
+/* Starts the sums. A joiner takes part in the sums, so sums that were ordered ahead restart with
+ * the joiner. Without a joiner, the sums ordered ahead continue, and may be complete already. */
 static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
@@ -202,7 +203,7 @@ static void begin_progress(struct iteration *it)
 }
 
 /* An iteration travels in the formats of its plan. An attempt that restarts, also under a new
- * controller, keeps those with which the iteration began. Agents never receive tensors of one
+ * controller, keeps the formats with which the iteration began. Agents never receive tensors of one
  * iteration in two formats. */
 static void take_formats(struct iteration *it)
 {
@@ -351,7 +352,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	bool is_expected, is_repeated;
 
 	if (e.microbatch >= it->routes.n || e.attempt < it->run->first_attempt)
-		return; /* the event is of an attempt under an earlier controller, and void */
+		return; /* void: the event is of an attempt under an earlier controller */
 	if (!is_clock(e.at_us) || !is_clock(e.arrived_us))
 		return;
 	mb = &it->routes.microbatches[e.microbatch];
@@ -538,7 +539,7 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	/* The node has a new process, or its process dropped the state to read a checkpoint. */
 	if (m->beat.iteration != it->run->iteration)
 		it->weights->stall.taken_over = true;
-	if (m->copy.stage >= 0 && !copy_coming(it->run, m, m->copy.stage))
+	if (m->copy.stage >= 0 && !copy_expected(it->run, m, m->copy.stage))
 		copies_release(it->members, m);
 	member_apply(it->run, m, MEMBER_REINSTATE, "");
 	note(it->run, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
@@ -579,9 +580,9 @@ static bool has_reported_counts(const struct iteration *it, const struct member 
 
 /* Recovers from the death of m, depending on the phase.
  *
- * COMPUTING: its part runs again elsewhere. REDUCING: likewise, unless its part is safely in the
- * sum. That is so if its whole stage has reported the sum, two nodes can be compared, and all its
- * counts are known. Between iterations: only a replica is lost.
+ * COMPUTING: m's part runs again on other nodes. REDUCING: m's part runs again unless it is safely
+ * in the sum. The part is safe if m's whole stage has reported the sum, two of the reports can be
+ * compared, and all of m's counts are known. Between iterations: only a replica is lost.
  *
  * If every stage still has a replica, a plan without the node is requested. */
 void iteration_lost(struct iteration *it, struct member *m)

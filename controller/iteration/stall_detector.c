@@ -4,11 +4,11 @@
  * runs and nothing travels, but not everything is done. Either slots wait in a circle, which is
  * resolved, or a message was lost, and the iteration restarts.
  *
- * In the second, some agents report work, but no task ends anywhere. The limit for this is far
- * beyond the longest task and transfer. If no data arrives within it either, the nodes that report
- * work hang. The controller treats them as dead, and they return once they have loaded their
- * weights. If no node reports work, the iteration restarts. Usually an agent notices by itself that
- * its computing hangs, and ends. Agents are trusted to report their work honestly.
+ * In the second, some agents report work, but no task ends anywhere. The time limit for such work
+ * is far beyond the longest task and transfer. If no data arrives within this limit either, the
+ * nodes that report work hang. The controller treats them as dead, and they return once they have
+ * loaded their weights. If no node reports work, the iteration restarts. Usually an agent notices
+ * by itself that its computing hangs, and ends. Agents are trusted to report their work honestly.
  *
  * Time is counted in looks rather than by the clock, so that it does not pass while this process or
  * the whole machine was suspended. */
@@ -120,7 +120,7 @@ static bool at_rest(const struct members *members, const struct member *m)
 		return false; /* its last heartbeat may be outdated */
 	if (member_is_replica(m) && link_failures_doubted(members, m))
 		return false; /* the link that it needs is in doubt */
-	/* The commit may still be travelling, or the node makes its step. */
+	/* The commit may still be travelling, or the node may still be stepping. */
 	if (member_is_replica(m) && b->committed != members->run->committed)
 		return !b->running && post_idle(members->run->post, m->peer);
 	return !member_is_replica(m) ||
@@ -155,7 +155,7 @@ void stall_note_heartbeat(struct run *run, struct member *m)
 	if (f->since_us && !much && run->now_us - f->since_us < SHORT_US)
 		return;
 	if (much)
-		f->much_us = run->now_us;
+		f->last_burst_us = run->now_us;
 	f->bytes = bytes;
 	f->since_us = run->now_us;
 }
@@ -163,7 +163,7 @@ void stall_note_heartbeat(struct run *run, struct member *m)
 static bool data_moves(const struct iteration *it)
 {
 	for (uint32_t i = 0; i < it->members->n; i++)
-		if (it->members->list[i].heard.received.much_us > it->detector.hung_us)
+		if (it->members->list[i].heard.received.last_burst_us > it->detector.hung_us)
 			return true;
 	return false;
 }
@@ -198,7 +198,7 @@ static double longest_s(const struct members *members)
 	return fmax((task + delay) * members->run->unit_s, measured) * slower;
 }
 
-/* Limit of work on a whole stage: a gradient is copied, added up and hashed, or a step is made. */
+/* Returns the limit of work on a whole stage: to copy, add up and hash a gradient, or to step. */
 static int64_t stage_limit_us(const struct run *run)
 {
 	static const double parameter_us = 0.05;
@@ -260,8 +260,8 @@ static uint32_t count_hung(const struct members *members, int rank, uint32_t *re
 }
 
 /* Drops the hanging nodes, unless they are more than half of the replicas. In that case the machine
- * or the network is probably slow, and all get the same time again. */
-bool stall_drop_hung(struct members *members)
+ * or the network is probably slow, and all nodes get the same time again. */
+bool stall_drop_hanging(struct members *members)
 {
 	uint32_t n = 0, replicas = 0;
 	int rank = -1;
@@ -309,8 +309,8 @@ static bool holds_sum(const struct members *members, const struct member *m)
 	return member_is_replica(m) && !m->sum.is_done && !awaits_replica(members, m);
 }
 
-/* The replicas that wait for nobody, and have not reported their sum, hang. If there are none, or
- * if more than half of the replicas seem to hang, the iteration restarts. */
+/* A replica that waits for no other node and has not reported its sum hangs. If no replica hangs,
+ * or if more than half of them seem to hang, the iteration restarts. */
 void stall_sums_turn(struct iteration *it)
 {
 	uint32_t n = 0, replicas = 0;
@@ -363,7 +363,7 @@ void stall_turn(struct iteration *it)
 		return;
 	rest = all_rest(it);
 	hung = stall_hung(it, 1);
-	if ((!rest && !hung) || (hung && !rest && stall_drop_hung(it->members)))
+	if ((!rest && !hung) || (hung && !rest && stall_drop_hanging(it->members)))
 		return;
 	it->detector.rounds = 0;
 	if (drop_strangers(it->members) || (rest && unswap_one(it)))

@@ -63,7 +63,7 @@ void admission_ignored(struct run *run, struct member *m, const char *what)
 {
 	if (rate_limit_take(&m->quota.ignored, 1, 1, ignored_per_s, run->now_us))
 		note(run, NOTE_WARNING, m->id, 0,
-		     "messages of n%02u are ignored until this ends: it %s", m->id, what);
+		     "n%02u %s: such messages are ignored", m->id, what);
 }
 
 void admission_stray(struct run *run, struct member *m, const char *what)

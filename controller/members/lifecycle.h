@@ -50,19 +50,19 @@ enum member_event {
 	MEMBER_HEARD,     /* sent a heartbeat */
 	MEMBER_RETURN,    /* was dead, and sent a heartbeat */
 	MEMBER_REINSTATE, /* has the last commit of a stage that has no replica */
-	MEMBER_WAIT,      /* cannot have a stage yet, or its weights are useless */
+	MEMBER_WAIT,      /* the node cannot have a stage yet, or its weights are useless */
 	MEMBER_LEAVE,     /* a replica gives its stage up to take another one */
 	MEMBER_ASSIGN,    /* gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
 	MEMBER_HAS_STAGE, /* reported that it has its stage (MSG_READY) */
 	MEMBER_HOLDS,     /* returned to a resumed run with the last commit of its stage */
 	MEMBER_RESTORE,   /* the controller sends it MSG_RESTORE */
 	MEMBER_ABANDON,   /* the restore is given up; an answer may still arrive */
-	MEMBER_JOIN_SUMS, /* its stage's next MSG_REDUCE names it */
-	MEMBER_ADMIT,     /* the next MSG_START is sent to it */
+	MEMBER_JOIN_SUMS, /* the next MSG_REDUCE of its stage names the node */
+	MEMBER_ADMIT,     /* the node gets the next MSG_START */
 	MEMBER_REWIND,    /* the run goes back to a checkpoint */
 	MEMBER_QUIET,     /* was silent for most of the allowed time */
 	MEMBER_MARK,      /* was marked failed; a replica works until a plan excludes it */
-	MEMBER_RETIRE,    /* a marked replica is in no plan any more */
+	MEMBER_RETIRE,    /* no plan contains the marked replica any more */
 	MEMBER_BAR,       /* is marked failed, and connects */
 	MEMBER_RECOVER,   /* the operator takes the mark back */
 	MEMBER_LOST,      /* counts as dead */

@@ -32,7 +32,8 @@ struct reported_sum {
 struct flow {
 	uint64_t bytes;
 	int64_t since_us; /* when this number of bytes was reached */
-	int64_t much_us;  /* when the node last received much data in a short time; 0: never */
+	/* When the node last received MUCH_BYTES in a short time; 0: never. */
+	int64_t last_burst_us;
 };
 
 /* Addresses and keys that this node and the other nodes have received of one another (peers.c). */
@@ -79,7 +80,7 @@ enum copy_sum {
 	COPY_SUM_REPORTED, /* the copy has reported this iteration's sum */
 };
 
-/* The standby copy of another stage that it keeps or fetches (copies.c, standbys.c). */
+/* The standby copy that the node keeps or fetches (copies.c, standbys.c). */
 struct member_copy {
 	int stage;           /* -1: none */
 	uint64_t order;      /* number of the MSG_KEEP that ordered the copy */
@@ -113,21 +114,21 @@ struct member_weights {
 	uint8_t stage;
 	uint64_t hash;
 	bool hash_agrees;
-	/* These weights differed from those of the stage, and the right ones have not been fetched
-	 * yet. */
+	/* These weights differed from the stage's weights, and the node has not fetched the right
+	 * weights yet. */
 	bool differ;
 	uint64_t differed_in;      /* the last iteration in which they differed; 0: none */
 	uint64_t last_commit_sent; /* newest commit announced to this node */
 };
 
-/* Files of its stage: saving (checkpoints.c) and restoring (restore.c). */
+/* Files of the node's stage: saving (checkpoints.c) and restoring (restore.c). */
 struct member_checkpoint {
 	/* The commit whose weights the node was ordered to save; 0: the node has answered */
 	uint64_t saving;
 	uint8_t saving_stage;
 	uint64_t failed; /* the checkpoint that the node could not read; 0: none */
-	/* When the node reported that failure, or joined. Its next heartbeat reports which weights
-	 * it holds. */
+	/* When the node reported that failure, or when it joined. The node's next heartbeat reports
+	 * which weights it holds. */
 	int64_t unready_us;
 	/* The last iteration in which the node did not answer an order to restore; 0: none */
 	uint64_t silent_in;
@@ -177,7 +178,7 @@ struct member_heard {
 	struct flow received;
 };
 
-/* Links on which it reports that nothing moves (link_failures.c). */
+/* Links on which the node reports that nothing moves (link_failures.c). */
 struct member_stuck {
 	struct msg_stuck links[MSG_STUCK]; /* (n) */
 	uint32_t n;
@@ -275,11 +276,11 @@ bool member_alive(const struct member *m);
 bool member_is_replica(const struct member *m);
 /* Returns true if m is a replica and connected. */
 bool member_takes_part(const struct member *m);
-/* Returns true if m takes part in the iteration under way, which it began with the others. */
+/* Returns true if m computes in the iteration under way, because m was a replica when it began. */
 bool member_computes(const struct member *m);
 /* Returns true if the node has the stage that it was given */
 bool member_is_ready(const struct member *m);
-/* Returns true if the node restores a stage, or has restored it and waits for others */
+/* Returns true if the node restores a stage, or has restored it and waits for other nodes */
 bool member_is_restoring(const struct member *m);
 /* Returns the state of the node that consoles and the record show */
 enum node_state member_shown(const struct member *m);

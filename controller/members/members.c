@@ -502,7 +502,7 @@ static bool source_lost(const struct members *members, const struct member *m)
 	       (!(member_is_replica(source) &&
 		  member_stage(members->run, source) == m->copy.stage) &&
 		!copy_whole(source, m->copy.stage) &&
-		!copy_left_out(members, source, m->copy.stage));
+		!copy_of_excluded(members, source, m->copy.stage));
 }
 
 /* When to try again to fetch weights: the delay doubles with each failure. */

@@ -1,4 +1,4 @@
-/* peers.c - sends each agent the addresses and keys of the others.
+/* peers.c - sends each agent the addresses and keys of all other agents.
  *
  * Agents connect to each other directly and admit only keys that the controller has sent. This
  * module therefore also withdraws the key of a node that was expelled or excluded. */

@@ -1,4 +1,4 @@
-/* peers.h - sends each agent the addresses and keys of the others. */
+/* peers.h - sends each agent the addresses and keys of all other agents. */
 #ifndef CONTROLLER_MEMBERS_PEERS_H
 #define CONTROLLER_MEMBERS_PEERS_H
 

@@ -187,7 +187,7 @@ static void choose_time_scale(struct planning *planning)
 		most_s = watchable_s; /* no processor works */
 	if (planning->run->options.cluster.time_scale < 0 && most_s > watchable_s)
 		note(planning->run, NOTE_EVENT, -1, 0,
-		     "an iteration takes %.1f s of %u cores: its time scale leaves it %.1f s",
+		     "an iteration needs %.1f s of %u cores: the time scale gives it %.1f s",
 		     busy_s, cores, most_s);
 	if (planning->run->options.cluster.time_scale < 0)
 		planning->run->options.cluster.time_scale = most_s / (p->iteration_s + p->sync_s);

@@ -14,7 +14,8 @@ struct msg_command;
 struct outcome;
 
 /* One function for each row of the table in command.c. who: the console's name, or "script". Each
- * sets *o: 0 and what it does, or a negative errno and why not. */
+ * sets *o: 0 and a text that says what the function does, or a negative errno and the reason for
+ * the refusal. */
 void act_skip(struct controller *c, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 void act_fail(struct controller *c, const char *who, const struct msg_command *m,
@@ -33,7 +34,7 @@ void act_acknowledge(struct controller *c, const char *who, const struct msg_com
 /* Changes the format of activations, or of sums (COMMAND_SUM_WIRE). */
 void act_wire(struct controller *c, const char *who, const struct msg_command *m,
 	      struct outcome *o);
-/* Replaces in *formats the one that the command names. Returns false if tensors cannot travel in
+/* Replaces the format in *formats that the command names. Returns false if tensors cannot travel in
  * this format, and sets the reason in *o. */
 bool acts_take_format(const struct msg_command *m, struct tensor_formats *formats,
 		      struct outcome *o);

@@ -15,7 +15,7 @@ struct run;
 struct msg_command;
 
 struct operators {
-	char lease[64]; /* name of the console that holds the lease; "": none does */
+	char lease[64]; /* name of the console that holds the lease; "": no console */
 	int64_t lease_ends_us;
 	struct act *acts; /* for undo */
 	uint32_t n_acts;

@@ -28,8 +28,8 @@ enum {
 	STATUS_EVERY_US = 200000,
 	TASKS_EVERY_US = 50000,
 	NODE_EVERY_US = 500000,
-	/* Most events of the current iteration that a snapshot contains; if there are more, it has
-	 * none */
+	/* Limit of events in a snapshot. If the current iteration has more events, the snapshot
+	 * contains none. */
 	SNAPSHOT_EVENTS = 16384,
 	LINKS_PER_MESSAGE = 8192,
 	VISITS = 100 /* journal lines about attaching consoles in one burst */

@@ -44,12 +44,12 @@ static const double reported_ratio = 1.05; /* smaller changes of a plan's time a
 enum {
 	STRIKES = 2,      /* measurements in a row that must differ from the plan */
 	TASKS = 3,        /* fewest tasks by which a node is judged after an iteration */
-	SOON_TASKS = 2,   /* during an iteration a node is judged every so many tasks */
+	SOON_TASKS = 2,   /* tasks between two judgements of a node during an iteration */
 	LINKS = 2,        /* fewest measured links that can have a common factor */
-	MANY_LINKS = 4,   /* from so many links on, one measurement is enough */
+	MANY_LINKS = 4,   /* with at least this many measured links, one measurement is enough */
 	PACE_AGENTS = 3,        /* fewest agents by which a machine is judged */
-	PACE_STEPS = 12,  /* most steps of the first estimate of a machine's pace */
-	ASKED_MOST = 3,   /* most plans requested during an iteration; drift_turn asks after it */
+	PACE_STEPS = 12,  /* limit of steps of the first estimate of a machine's pace */
+	ASKED_MOST = 3,   /* limit of plans requested during an iteration */
 	CORRECTIONS = 32, /* corrections that a node may cause in a burst, beside two per link */
 	BETTER_EVERY_US = 15000000 /* shortest time between requests for small corrections */
 };
@@ -133,8 +133,8 @@ static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
 	return &of->delay_s[from * of->n_nodes + to];
 }
 
-/* Returns true if m may have so many of its links corrected now. The limit ignores an agent that
- * keeps contradicting its own reports, because each correction can cost a plan. */
+/* Returns true if this many links of m may be corrected now. The limit ignores an agent that keeps
+ * contradicting its own reports, because each correction can cost a plan. */
 static bool may_correct(struct members *members, struct member *m, uint32_t links)
 {
 	const double n = members->n;

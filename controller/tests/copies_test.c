@@ -63,18 +63,18 @@ FIXTURE_TEST(weights_of_an_excluded_node_need_a_second_report)
 	m->is_marked = true;
 	m->weights.iterations = m->beat.committed = c->run.committed;
 	m->weights.hash = 77;
-	assert_true(copy_left_out(&c->members, m, 1));
+	assert_true(copy_of_excluded(&c->members, m, 1));
 	assert_true(copies_holder(&c->members, 1, NULL) == m);
 	m->peers.is_excluded = true;
-	assert_false(copy_left_out(&c->members, m, 1));
+	assert_false(copy_of_excluded(&c->members, m, 1));
 	c->members.list[5].weights.iterations = c->run.committed;
 	c->members.list[5].weights.hash = 77;
-	assert_true(copy_left_out(&c->members, m, 1));
+	assert_true(copy_of_excluded(&c->members, m, 1));
 	c->members.list[5].weights.hash = 78;
-	assert_false(copy_left_out(&c->members, m, 1));
+	assert_false(copy_of_excluded(&c->members, m, 1));
 	m->peers.is_excluded = false;
 	m->beat.committed--; /* this node has not committed yet */
-	assert_false(copy_left_out(&c->members, m, 1));
+	assert_false(copy_of_excluded(&c->members, m, 1));
 }
 
 /* The joiner has unknown links to the holder of the copy. */

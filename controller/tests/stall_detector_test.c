@@ -154,7 +154,7 @@ TEST(a_node_that_reports_a_running_task_is_dropped)
 
 	c->members.list[1].beat.in_flight = 2;
 	c->members.list[4].beat.running = 1;
-	assert_true(stall_drop_hung(&c->members));
+	assert_true(stall_drop_hanging(&c->members));
 	assert_true(out(c, 4));
 	assert_false(out(c, 1) || c->members.list[4].is_marked);
 	bare_free(c);
@@ -214,9 +214,9 @@ TEST(a_microbatch_may_wait_for_a_slot)
 
 	c->members.list[3].beat.queued = 2;
 	c->members.list[3].beat.blocked = 1;
-	assert_false(stall_drop_hung(&c->members));
+	assert_false(stall_drop_hanging(&c->members));
 	c->members.list[3].beat.blocked = 0;
-	assert_true(stall_drop_hung(&c->members));
+	assert_true(stall_drop_hanging(&c->members));
 	assert_true(out(c, 3));
 	bare_free(c);
 }
@@ -244,7 +244,7 @@ TEST(each_kind_of_work_gives_more_time)
 		struct controller *c = made();
 
 		report_tasks(c, what);
-		assert_true(stall_drop_hung(&c->members));
+		assert_true(stall_drop_hanging(&c->members));
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(out(c, i), i == 2);
 		bare_free(c);
@@ -294,7 +294,7 @@ TEST(all_hanging_nodes_are_dropped)
 	struct controller *c = made();
 
 	c->members.list[1].beat.running = c->members.list[4].beat.running = 1;
-	assert_true(stall_drop_hung(&c->members));
+	assert_true(stall_drop_hanging(&c->members));
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(out(c, i), i == 1 || i == 4);
 	bare_free(c);
@@ -322,7 +322,7 @@ TEST(a_majority_is_not_dropped)
 
 	for (int i = 0; i < 4; i++)
 		c->members.list[i].beat.running = 1;
-	assert_true(stall_drop_hung(&c->members)); /* all get the same time again */
+	assert_true(stall_drop_hanging(&c->members)); /* all get the same time again */
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	assert_false(hung_after(c, 60));

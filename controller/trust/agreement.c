@@ -148,7 +148,7 @@ static void check_copies(struct members *members, int stage)
 	for (uint32_t i = 0; i < members->n; i++)
 		if (copy_usable(members->run, &members->list[i], stage) &&
 		    members->list[i].copy.hash)
-			copies_hash_right(members, &members->list[i], members->run->committed,
+			copies_check_hash(members, &members->list[i], members->run->committed,
 					  members->list[i].copy.hash);
 }
 

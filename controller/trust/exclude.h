@@ -25,10 +25,10 @@ void exclude_member(struct members *members, struct member *m, const char *why);
  * exclude_skips, which is asked first. */
 void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
 			const char *why);
-/* Repeats the iteration with the next data, if --skip-bad-steps allows it once more. epoch: of the
- * plan under which the numbers were computed; 0: the cause is not a number. what: the numbers in
- * question. Returns true if the caller need not act on the numbers: the iteration is repeated, or
- * they belong to an attempt that was abandoned. */
+/* Repeats the iteration with the next data, if --skip-bad-steps allows one more repetition. epoch:
+ * the epoch of the plan under which the numbers were computed; 0: the cause is not a number. what:
+ * the numbers in question. Returns true if the caller need not act on the numbers: the iteration is
+ * repeated, or they belong to an attempt that was abandoned. */
 bool exclude_skips(struct members *members, uint64_t epoch, const char *what);
 /* Ends the run because the numbers of this iteration are not finite or absurdly large. what: the
  * numbers in question. The excluded node of this iteration is no longer marked failed. */

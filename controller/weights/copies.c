@@ -35,12 +35,12 @@ static bool last_commit(const struct run *run, const struct member *m)
 	return m->copy.iterations == run->committed || m->copy.last_commit_sent == run->committed;
 }
 
-bool copy_coming(const struct run *run, const struct member *m, int stage)
+bool copy_expected(const struct run *run, const struct member *m, int stage)
 {
 	return copy_whole(m, stage) && last_commit(run, m);
 }
 
-bool copy_asleep(const struct run *run, const struct member *m, int stage)
+bool copy_holder_silent(const struct run *run, const struct member *m, int stage)
 {
 	return m->state == MEMBER_DEAD && m->copy.stage == stage &&
 	       m->copy.state != COPY_FETCHING && last_commit(run, m);
@@ -49,10 +49,10 @@ bool copy_asleep(const struct run *run, const struct member *m, int stage)
 bool copy_needed(const struct members *members, const struct member *m)
 {
 	return m->copy.stage >= 0 && stage_replicas(members, m->copy.stage, NULL) == 0 &&
-	       copy_coming(members->run, m, m->copy.stage);
+	       copy_expected(members->run, m, m->copy.stage);
 }
 
-bool copy_left_out(const struct members *members, const struct member *m, int stage)
+bool copy_of_excluded(const struct members *members, const struct member *m, int stage)
 {
 	if (!m->is_marked || !member_alive(m) || m->weights.stage != stage ||
 	    members->run->committed == 0 || m->weights.iterations != members->run->committed ||
@@ -74,7 +74,7 @@ bool copy_left_out(const struct members *members, const struct member *m, int st
 static struct member *left_out_with(struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++)
-		if (copy_left_out(members, &members->list[i], stage))
+		if (copy_of_excluded(members, &members->list[i], stage))
 			return &members->list[i];
 	return NULL;
 }
@@ -199,7 +199,7 @@ uint64_t copies_hash(const struct members *members, int stage, uint64_t iteratio
 			return m->weights.hash;
 	}
 	for (uint32_t i = 0; i < members->n && iteration == members->run->committed; i++)
-		if (copy_left_out(members, &members->list[i], stage))
+		if (copy_of_excluded(members, &members->list[i], stage))
 			return members->list[i].weights.hash;
 	for (uint32_t i = 0; i < members->n && iteration == members->run->committed; i++)
 		if (copy_usable(members->run, &members->list[i], stage) &&
@@ -218,7 +218,7 @@ void copies_drop_source(struct members *members, const struct member *m)
 {
 	struct member *source = &members->list[m->assigned.source];
 
-	if (!copy_left_out(members, source, m->copy.stage))
+	if (!copy_of_excluded(members, source, m->copy.stage))
 		return;
 	note(members->run, NOTE_ALERT, source->id, 0, "n%02u, which is excluded, does not send S%d",
 	     source->id, m->copy.stage);
@@ -235,7 +235,7 @@ void copies_fetch_again(struct members *members, struct member *m)
 			     "its stage has no living copy of the weights");
 }
 
-bool copies_hash_right(struct members *members, struct member *m, uint64_t iteration, uint64_t hash)
+bool copies_check_hash(struct members *members, struct member *m, uint64_t iteration, uint64_t hash)
 {
 	uint64_t right = copies_hash(members, m->copy.stage, iteration);
 
@@ -289,7 +289,7 @@ bool copies_awaited(const struct member *m)
 		 m->copy.purpose == COPY_FOR_SAFETY));
 }
 
-bool copies_room(const struct run *run, const struct member *m, int stage)
+bool copy_fits(const struct run *run, const struct member *m, int stage)
 {
 	uint64_t bytes = run->training.stage_parameters[stage] * sizeof(float) * COPY_FLOATS;
 

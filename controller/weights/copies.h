@@ -16,8 +16,9 @@ bool copies_fetch(struct members *members, struct member *m, int stage);
 /* Orders m to fetch and keep a copy from `source`. */
 bool copies_keep(struct members *members, struct member *m, int stage, const struct member *source);
 void copies_fetch_again(struct members *members, struct member *m);
-/* Returns false if m's copy differs from the stage. The copy is then fetched again. */
-bool copies_hash_right(struct members *members, struct member *m, uint64_t iteration,
+/* Compares m's copy with the stage. Returns false if they differ, and orders m to fetch the copy
+ * again. */
+bool copies_check_hash(struct members *members, struct member *m, uint64_t iteration,
 		       uint64_t hash);
 /* Stops using m's source if it is an excluded node that sent nothing or wrong weights. */
 void copies_drop_source(struct members *members, const struct member *m);
@@ -25,8 +26,8 @@ void copies_release(struct members *members, struct member *m);
 /* Stops sending sums to m's copy. A joiner starts over. A copy of the last commit is released only
  * with the next commit, because no other node may have the stage until then. */
 void copies_refuse(struct members *members, struct member *m, const char *why);
-/* Returns true if the commit waits until m's copy has the sum. It does not wait for a joiner, or a
- * node whose stage will start from the copy, that still fetches. */
+/* Returns true if the commit waits until m's copy has the sum. While the copy is still being
+ * fetched, the commit waits only for a replica that fetches it to protect the stage. */
 bool copies_awaited(const struct member *m);
 /* Marks the copy complete, with the weights of that iteration. */
 void copies_complete(struct member *m, uint64_t iterations, uint64_t hash);
@@ -35,7 +36,7 @@ void copies_drop(struct member *m);
 /* Uses a dropped copy of the stage again. Returns false if there is none, or if it is out of date.
  */
 bool copies_use_again(const struct run *run, struct member *m, int stage);
-/* Marks no copy as a receiver of this iteration's sum */
+/* Unmarks all copies as receivers of this iteration's sum. */
 void copies_forget_sums(struct members *members);
 void copies_sum_reported(struct member *m);
 /* Returns true if the commit waits for m's copy to report the sum. */
@@ -43,28 +44,29 @@ bool copies_lacks_sum(const struct member *m);
 void copies_forget(struct member *m); /* marks m as having no usable copy */
 /* Returns true if m is connected and keeps a complete copy, possibly of an older commit. */
 bool copy_whole(const struct member *m, int stage);
-/* Returns true if the copy is of the last commit */
+/* Returns true if m keeps a complete copy of the stage, of the last commit. */
 bool copy_usable(const struct run *run, const struct member *m, int stage);
 /* Returns true if a replica's hash proves that m's own weights are those of the stage at that
  * commit, so that m need not fetch them. */
 bool copies_own(const struct members *members, const struct member *m, int stage);
 /* Returns true if the copy is usable, or will be once m has reported the commit. */
-bool copy_coming(const struct run *run, const struct member *m, int stage);
+bool copy_expected(const struct run *run, const struct member *m, int stage);
 /* Returns true if m keeps a usable copy of a stage that has no replica. */
 bool copy_needed(const struct members *members, const struct member *m);
 /* Returns true if m keeps a usable copy of the stage but is silent. */
-bool copy_asleep(const struct run *run, const struct member *m, int stage);
-/* Returns the hash of the stage's weights after that iteration, from its replicas. Without
- * replicas, and for the last commit only, from excluded nodes or standby copies. 0: unknown. */
+bool copy_holder_silent(const struct run *run, const struct member *m, int stage);
+/* Returns the hash of the stage's weights after that iteration, as the stage's replicas report it.
+ * For the last commit of a stage without replicas, excluded nodes or standby copies report the
+ * hash. 0: unknown. */
 uint64_t copies_hash(const struct members *members, int stage, uint64_t iteration);
 /* Returns a node that keeps a usable copy of the stage, other than `but`; NULL if there is none. */
 struct member *copies_holder(struct members *members, int stage, const struct member *but);
 /* Returns true if m is excluded, and its own weights are those of the stage's last commit. */
-bool copy_left_out(const struct members *members, const struct member *m, int stage);
+bool copy_of_excluded(const struct members *members, const struct member *m, int stage);
 /* Marks the nodes that get the stage's sum for a copy, and lists them in nodes (n_members). Returns
  * their number. */
 uint32_t copies_of(struct members *members, int stage, uint16_t *nodes);
-/* returns true if the node has memory for a copy */
-bool copies_room(const struct run *run, const struct member *m, int stage);
+/* Returns true if the node has memory for a copy of the stage. */
+bool copy_fits(const struct run *run, const struct member *m, int stage);
 
 #endif

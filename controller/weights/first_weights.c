@@ -120,8 +120,8 @@ bool first_weights_corpus(const struct run *run, struct error *err)
 	    o->corpus == run->training.corpus_hash)
 		return true;
 	error_set(err, -EINVAL,
-		  "%s was trained on another corpus: --corpus names that one, or --new-corpus "
-		  "continues with this one",
+		  "%s was trained on another corpus: give that corpus with --corpus, or continue "
+		  "on this corpus with --new-corpus",
 		  o->folder);
 	return false;
 }

@@ -37,13 +37,13 @@
 #include "controller/weights/weights.h"
 
 enum {
-	PATIENCE = 5, /* iterations in which nodes that are ready wait for the others */
+	PATIENCE = 5, /* iterations in which ready nodes wait for further nodes */
 	EARLIEST = 3, /* least number of iterations before the phase in which copies are fetched */
 	/* Failures of a node to keep a copy, after which its move is given up */
 	MOST_FAILURES = 3,
 	AGAIN_US = 30000000, /* time after which such a node tries again */
 	/* Time that the nodes get to load their copies, in addition to the usual time. An iteration
-	 * without one of them would take longer. */
+	 * without one of these nodes would take longer. */
 	MORE_US = 1500000
 };
 static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
@@ -68,7 +68,7 @@ static bool has_failed(const struct run *run, const struct member *m)
 static bool has_copy(const struct run *run, const struct member *m, int stage)
 {
 	return m->copy.stage == stage && m->copy.state == COPY_WHOLE &&
-	       copy_coming(run, m, stage) && !m->move.is_returning;
+	       copy_expected(run, m, stage) && !m->move.is_returning;
 }
 
 /* Returns true if m is on its way to a copy of the stage. */
@@ -77,7 +77,7 @@ static bool is_fetching(const struct run *run, const struct member *m, int stage
 	if (m->copy.stage == stage)
 		return m->copy.state == COPY_FETCHING;
 	return m->copy.stage < 0 && m->state == MEMBER_LIVE && !m->is_marked &&
-	       copies_room(run, m, stage) && !has_failed(run, m);
+	       copy_fits(run, m, stage) && !has_failed(run, m);
 }
 
 /* Returns the real seconds in which m fetches the stage from the nearest replica. */
@@ -193,7 +193,7 @@ static void free_node(struct weights *weights, struct member *m, uint32_t phase)
 		if (o->state == MEMBER_LIVE && !o->is_marked && o->copy.stage < 0 &&
 		    !is_due(weights, phase, o) && !has_failed(weights->run, o) &&
 		    member_stage(weights->run, o) != m->copy.stage &&
-		    copies_room(weights->run, o, m->copy.stage) &&
+		    copy_fits(weights->run, o, m->copy.stage) &&
 		    copies_fetch(members, o, m->copy.stage))
 			return;
 	}
@@ -259,8 +259,8 @@ static void keep_data_nodes(const struct members *members, int *to)
 	}
 }
 
-/* Returns the stage of m after the exchange. A replica moves only with a complete copy, and a node
- * that is away without one. */
+/* Returns the stage of m after the exchange. A replica moves only with a complete copy. A node that
+ * is away moves without a copy. */
 static int stage_after(const struct weights *weights, uint32_t phase, const struct member *m)
 {
 	const struct run *run = weights->run;

@@ -34,7 +34,7 @@ static bool is_unhindered(const struct members *members, const struct member *m)
 static bool may_move(const struct members *members, const struct member *m, int stage)
 {
 	return is_unhindered(members, m) && is_away(members->run, m) && m->copy.stage < 0 &&
-	       copies_room(members->run, m, stage) && placement_near(members, m, stage);
+	       copy_fits(members->run, m, stage) && placement_near(members, m, stage);
 }
 
 /* Returns the node that should leave m's home stage, preferably one whose own home is m's current
@@ -174,7 +174,7 @@ bool rebalance_awaited(struct weights *weights)
 		if (k == 1 && !m)
 			break;
 		if (!m || !is_unhindered(weights->members, m) ||
-		    !copy_coming(weights->run, m, bound_for(weights, k)) ||
+		    !copy_expected(weights->run, m, bound_for(weights, k)) ||
 		    (!weights->rebalance.pair[!k] && !may_go_alone(weights->members, m)))
 			return false;
 		now = now && copy_usable(weights->run, m, bound_for(weights, k));

@@ -137,14 +137,14 @@ static bool will_hold(const struct run *run, const struct member *m, int stage)
 		   m->weights.last_commit_sent == run->committed;
 
 	return !m->is_marked && ((own && !m->weights.differ) ||
-				 (copy_coming(run, m, stage) && !copy_usable(run, m, stage)));
+				 (copy_expected(run, m, stage) && !copy_usable(run, m, stage)));
 }
 
 static bool may_wake_with(const struct run *run, const struct member *m, int stage)
 {
 	return member_stage(run, m) == stage ||
 	       (m->weights.stage == stage && m->weights.iterations == run->committed) ||
-	       copy_asleep(run, m, stage);
+	       copy_holder_silent(run, m, stage);
 }
 
 /* Returns true if a node that may have the weights of a lost stage still runs its old process.

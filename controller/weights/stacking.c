@@ -47,7 +47,7 @@ static bool is_concerned(const struct run *run, const struct member *m)
 static bool has_copy(const struct run *run, const struct member *m)
 {
 	return m->copy.stage == source_of(run, m) && m->copy.state == COPY_WHOLE &&
-	       copy_coming(run, m, m->copy.stage);
+	       copy_expected(run, m, m->copy.stage);
 }
 
 static bool has_failed(const struct run *run, const struct member *m)
@@ -61,7 +61,7 @@ static bool may_fetch(const struct run *run, const struct member *m)
 {
 	int source = source_of(run, m);
 
-	return m->copy.stage < 0 ? copies_room(run, m, source) && !has_failed(run, m)
+	return m->copy.stage < 0 ? copy_fits(run, m, source) && !has_failed(run, m)
 				 : m->copy.stage == source && m->copy.state == COPY_FETCHING;
 }
 
@@ -116,7 +116,7 @@ static void free_node(struct weights *weights, struct member *m)
 
 		if (o->state == MEMBER_LIVE && !is_concerned(weights->run, o) && !o->is_marked &&
 		    o->copy.stage < 0 && member_stage(weights->run, o) != m->copy.stage &&
-		    copies_room(weights->run, o, m->copy.stage) && !has_failed(weights->run, o) &&
+		    copy_fits(weights->run, o, m->copy.stage) && !has_failed(weights->run, o) &&
 		    copies_fetch(weights->members, o, m->copy.stage))
 			return;
 	}

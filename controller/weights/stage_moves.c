@@ -120,7 +120,7 @@ static bool should_move(struct members *members, const struct member *m)
 {
 	return member_is_replica(m) && m->copy.stage >= 0 && !m->move.is_returning &&
 	       m->copy.purpose == COPY_FOR_SAFETY &&
-	       copy_coming(members->run, m, m->copy.stage) &&
+	       copy_expected(members->run, m, m->copy.stage) &&
 	       placement_near(members, m, m->copy.stage) &&
 	       stage_replicas(members, m->copy.stage, NULL) +
 			       count_joiners(members, m->copy.stage) <=

@@ -69,7 +69,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 		copies_fetch_again(members, m); /* the copy missed a commit */
 		return;
 	}
-	if (!copies_hash_right(members, m, k->iteration, k->hash))
+	if (!copies_check_hash(members, m, k->iteration, k->hash))
 		return;
 	copies_complete(m, k->iteration, k->hash);
 	if (!member_is_replica(m) && member_stage(members->run, m) == m->copy.stage)
@@ -85,7 +85,7 @@ void standbys_committed(struct members *members, struct member *m, const struct 
 		return;
 	m->copy.iterations = r->iteration;
 	m->copy.hash = r->hash;
-	if (copies_hash_right(members, m, r->iteration, r->hash))
+	if (copies_check_hash(members, m, r->iteration, r->hash))
 		load_copy(members, m);
 }
 
@@ -161,7 +161,7 @@ static bool was_refused(const struct run *run, const struct member *m)
 static bool may_keep(const struct run *run, const struct member *m, int stage)
 {
 	return m->state == MEMBER_LIVE && !m->is_marked && m->copy.stage < 0 &&
-	       member_stage(run, m) != stage && copies_room(run, m, stage) && !was_refused(run, m);
+	       member_stage(run, m) != stage && copy_fits(run, m, stage) && !was_refused(run, m);
 }
 
 static bool is_better_keeper(const struct members *members, int stage, const struct member *source,
@@ -251,7 +251,7 @@ static void release_idle(struct members *members)
 		if (m->is_marked ||
 		    (member_is_replica(m) && member_stage(members->run, m) == m->copy.stage) ||
 		    ((spare || m->copy.state == COPY_DROPPED) &&
-		     (!copy_coming(members->run, m, m->copy.stage) || has_second(members, m))))
+		     (!copy_expected(members->run, m, m->copy.stage) || has_second(members, m))))
 			copies_release(members, m);
 	}
 }
@@ -267,7 +267,7 @@ static void make_room(struct members *members, int lacking)
 		if (!member_is_replica(m) || m->copy.stage < 0 ||
 		    member_stage(members->run, m) == lacking ||
 		    !copy_usable(members->run, m, m->copy.stage) ||
-		    !copies_room(members->run, m, lacking))
+		    !copy_fits(members->run, m, lacking))
 			continue;
 		if (has_second(members, m)) {
 			copies_release(members, m);
