@@ -251,11 +251,7 @@ int post_forget(struct post *p, post_peer_id peer);
 struct post_counters {
 	struct link_counters link; /* counters of all sockets together */
 	uint64_t sent_messages, received_messages, sent_bytes, received_bytes;
-	/* LOSSY messages that this end dropped, for lack of room or of a session. */
-	uint64_t lossy_dropped;
 	uint64_t resent_frames, duplicate_frames, gap_frames;
-	uint64_t lost_messages;
-	uint64_t deferred_frames; /* frames refused because assembling_most_bytes was reached */
 	size_t retained_bytes, assembling_bytes;
 	uint32_t peers, peers_up;
 };

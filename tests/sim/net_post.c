@@ -157,10 +157,8 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	(void)now_us;
 	if (!r)
 		return -ENOENT;
-	if (lossy && !r->up) {
-		p->counters.lossy_dropped++;
+	if (lossy && !r->up)
 		return -ENOTCONN;
-	}
 	x = net_parcel_new(parts, n);
 	r->info.sent_messages++;
 	r->info.sent_bytes += x->size;

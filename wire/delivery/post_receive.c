@@ -61,7 +61,6 @@ static void drop_retained(struct post *p, struct peer *peer)
 {
 	p->counters.retained_bytes -= peer->retained_bytes;
 	uint64_t lost = post_peer_drop(peer);
-	p->counters.lost_messages += lost;
 	if (lost > 0)
 		queue_message(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id,
 			.lost = lost});
@@ -223,7 +222,6 @@ static bool on_content(struct post *p, struct peer *peer, const struct post_fram
 	p->counters.gap_frames += taken == CHANNEL_TOO_FAR;
 	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
-	p->counters.deferred_frames += taken == CHANNEL_DEFERRED;
 	/* Gives this peer's messages next: the chunk may have completed several. */
 	p->giving = peer;
 	if (taken != CHANNEL_WHOLE)

@@ -128,10 +128,8 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 	size_t n, size_t total, int64_t now_us)
 {
 	struct post_frame f = {.kind = POST_FRAME_LOSSY, .chunk = {.total = total}};
-	if (peer->session == 0) {
-		p->counters.lossy_dropped++;
+	if (peer->session == 0)
 		return -ENOTCONN;
-	}
 	if (total > peer->lossy_most)
 		return -EMSGSIZE;
 	uint8_t *content = link_buffer(POST_FRAME_HEAD + total);
@@ -144,10 +142,7 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 			memcpy(content + filled, parts[i].data, parts[i].size);
 		filled += parts[i].size;
 	}
-	int rc = send_content(p, peer, lane_of_lossy(peer), content, filled, now_us);
-	if (rc < 0)
-		p->counters.lossy_dropped++;
-	return rc;
+	return send_content(p, peer, lane_of_lossy(peer), content, filled, now_us);
 }
 
 /* After a pause, TCP sends ten segments at once and the rest one round trip later. A burst of

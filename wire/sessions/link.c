@@ -253,7 +253,6 @@ static int transmit_now(struct link *link, unsigned lane, const struct socket_ro
 		link->counters->blocked++;
 		return rc;
 	}
-	link->counters->sent_frames++;
 	link->counters->sent_bytes += size;
 	return 0;
 }
@@ -510,7 +509,6 @@ int link_receive(struct link *link, int64_t now_us, struct link_event *out)
 			return 0;
 		if (receive_frame(link, &route, &bytes, &size) < 0)
 			return -EAGAIN;
-		link->counters->received_frames++;
 		link->counters->received_bytes += size;
 		if (!on_frame(link, bytes, size, &route, now_us))
 			socket_frame_free(bytes);

@@ -62,8 +62,7 @@ enum link_reason {
 const char *link_reason_text(enum link_reason reason); /* in words for people */
 
 struct link_counters {
-	/* Numbers of encrypted frames and bytes, their headers included. */
-	uint64_t sent_frames, sent_bytes, received_frames, received_bytes;
+	uint64_t sent_bytes, received_bytes; /* encrypted frames, their headers included */
 	uint64_t refused[LINK_REASON_COUNT];
 	uint64_t handshakes;  /* completed */
 	uint64_t blocked;     /* number of sends that found nanomsg's buffer full */
