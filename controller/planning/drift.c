@@ -314,18 +314,6 @@ void drift_links(struct planning *planning, struct member *m, const struct msg_l
 	ask_for_next(planning);
 }
 
-static double planned_s(const struct cluster_node *n, uint8_t kind)
-{
-	switch (kind) {
-	case TASK_FORWARD:
-		return n->forward_s;
-	case TASK_LOSS:
-		return n->loss_s;
-	default:
-		return n->backward_s;
-	}
-}
-
 /* Multiplies the compute times that plans assume for m by `ratio`. */
 static void slow_down(struct planning *planning, struct member *m, double ratio)
 {
@@ -506,7 +494,7 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 	if (e->type != WORK_ENDS || !m->tasks.started_us)
 		return;
 	m->tasks.took_s += took_s(planning->run, began_us, at_us - m->tasks.started_us);
-	m->tasks.planned_s += planning->run->unit_s * planned_s(n, e->kind);
+	m->tasks.planned_s += planning->run->unit_s * cluster_task_s(n, e->kind);
 	m->tasks.n++;
 	m->tasks.started_us = 0;
 	/* Only a node that seems far off is compared with all others: this is costly. */

@@ -90,20 +90,6 @@ static int step_node(const struct plan_microbatch *m, int step)
 	return m->path[step_hop(m, step)];
 }
 
-static double task_duration_s(const struct run *r, int node, enum task_kind kind)
-{
-	const struct cluster_node *n = &r->c->nodes[node];
-
-	switch (kind) {
-	case TASK_FORWARD:
-		return n->forward_s;
-	case TASK_LOSS:
-		return n->loss_s;
-	default:
-		return n->backward_s;
-	}
-}
-
 /* Returns true if a leaves the heap before b. */
 typedef bool order_function(const struct run *r, int a, int b);
 
@@ -234,7 +220,7 @@ static void start_task(struct run *r, int node, int mb)
 		.arrival_s = w->arrival_s,
 		.start_s = r->now_s,
 	};
-	task->end_s = task->start_s + task_duration_s(r, node, task->kind);
+	task->end_s = task->start_s + cluster_task_s(&r->c->nodes[node], task->kind);
 	note_collision(r, task, w->delayed_by);
 	if (task->kind == TASK_FORWARD)
 		n->started[n->n_started++] = r->s->n_tasks;

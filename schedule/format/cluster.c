@@ -142,6 +142,11 @@ void cluster_reformat(struct cluster *c, const struct tensor_formats *is)
 	c->formats = *is;
 }
 
+double cluster_task_s(const struct cluster_node *n, enum task_kind kind)
+{
+	return kind == TASK_FORWARD ? n->forward_s : kind == TASK_LOSS ? n->loss_s : n->backward_s;
+}
+
 double cluster_occupied_s(const struct cluster *c, int from, int to)
 {
 	size_t at = (size_t)from * (size_t)c->n_nodes + (size_t)to;

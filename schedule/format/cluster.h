@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/stage_set.h"
+#include "base/task_kind.h"
 #include "base/tensor_format.h"
 
 #define CLUSTER_MOST_NODES 10000
@@ -69,6 +70,9 @@ static inline int cluster_most_skipped(const struct cluster *c)
 {
 	return c->n_stages - stage_set_count(c->always);
 }
+
+/* Returns the seconds that a task of a plan takes on the node. */
+double cluster_task_s(const struct cluster_node *n, enum task_kind kind);
 
 /* Returns the seconds for which an activation occupies the link, in the format of the delays. 0:
  * the bytes are unknown. */
