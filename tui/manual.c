@@ -38,6 +38,16 @@ static void keys_of(const struct keymap *map, enum action a, char out[64])
 	}
 }
 
+/* Writes an entry of a list: its name and its arguments, which may be "". */
+static void write_name(FILE *to, const char *name, const char *arguments)
+{
+	fputs(".TP\n.B \"", to);
+	write_escaped(to, name);
+	fputs(*arguments ? " " : "", to);
+	write_escaped(to, arguments);
+	fputs("\"\n", to);
+}
+
 void manual_page(FILE *to)
 {
 	struct keymap map;
@@ -59,9 +69,7 @@ void manual_page(FILE *to)
 			if (!e || e->group != (enum keymap_group)g)
 				continue;
 			keys_of(&map, (enum action)a, keys);
-			fputs(".TP\n.B \"", to);
-			write_escaped(to, keys);
-			fprintf(to, "\"\n");
+			write_name(to, keys, "");
 			write_escaped(to, e->help);
 			fprintf(to, " (");
 			write_escaped(to, e->name);
@@ -72,11 +80,7 @@ void manual_page(FILE *to)
 	for (size_t i = 0; i < command_count(); i++) {
 		const struct command_entry *e = command_at(i);
 
-		fputs(".TP\n.B \"", to);
-		write_escaped(to, e->name);
-		fputs(*e->arguments ? " " : "", to);
-		write_escaped(to, e->arguments);
-		fputs("\"\n", to);
+		write_name(to, e->name, e->arguments);
 		write_escaped(to, e->help);
 		fputc('\n', to);
 	}
@@ -84,9 +88,7 @@ void manual_page(FILE *to)
 	for (unsigned k = FAULT_NONE + 1; k <= FAULT_LAST; k++) {
 		const struct fault_description *fault = fault_describe(k);
 
-		fputs(".TP\n.B \"", to);
-		write_escaped(to, fault->name);
-		fputs("\"\n", to);
+		write_name(to, fault->name, "");
 		write_escaped(to, fault->what);
 		fputs("; ", to);
 		write_escaped(to, fault->ending ? fault->ending : FAULT_HEALS);

@@ -274,19 +274,15 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		type_inject(u, s, word, n);
 		break;
 	case TYPED_HEAL:
+	case TYPED_UNDO:
 		if (!one)
 			return false;
-		type_one_number(u, s, COMMAND_HEAL, one);
+		type_one_number(u, s, command == TYPED_HEAL ? COMMAND_HEAL : COMMAND_UNDO, one);
 		break;
 	case TYPED_PAUSE:
 	case TYPED_RESUME:
 		plain.verb = command == TYPED_PAUSE ? COMMAND_PAUSE : COMMAND_RESUME;
 		ui_send(u, s, plain);
-		break;
-	case TYPED_UNDO:
-		if (!one)
-			return false;
-		type_one_number(u, s, COMMAND_UNDO, one);
 		break;
 	case TYPED_ARM:
 		type_arm(u, s, one);
