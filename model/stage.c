@@ -33,39 +33,11 @@ struct stage {
 
 /* ---- construction ---- */
 
-static int lay_out(struct stage *s, const struct model_config *c, uint32_t index,
-		   const struct stage_options *o, struct error *err)
+/* Sets the offsets of the stage's tensors. K and V follow Q without a gap, and UP follows GATE. */
+static void set_offsets(struct stage_layout *l)
 {
-	struct stage_layout *l = &s->layout;
-	uint32_t first = model_first_layer(c, index);
-	size_t begin = 0;
-	int rc = tensor_table_new(&s->table, c, err);
+	uint32_t first = model_first_layer(&l->config, l->index);
 
-	if (rc)
-		return rc;
-	*l = (struct stage_layout){
-		.config = *c,
-		.index = index,
-		.slots = o->slots,
-		.batch = o->batch,
-		.sequence = o->sequence,
-		.threads = o->threads ? o->threads : 1,
-		.recompute = o->recompute,
-		.memory_bytes = o->memory_bytes,
-		.n_layers = model_layer_count(c, index),
-		.parameters = tensor_table_parameters(&s->table, index),
-	};
-	l->layers = alloc_array(l->n_layers + 1, sizeof(*l->layers));
-	s->kept = calloc(l->slots ? l->slots : 1, sizeof(*s->kept));
-	if (!s->kept)
-		return error_set(err, -ENOMEM, "no memory for the layout of stage %" PRIu32,
-				 index);
-	while (s->table.tensors[begin].stage != index)
-		begin++;
-	l->tensors = s->table.tensors + begin;
-	while (begin + l->n_tensors < s->table.n &&
-	       s->table.tensors[begin + l->n_tensors].stage == index)
-		l->n_tensors++;
 	for (size_t i = 0; i < l->n_tensors; i++) {
 		const struct tensor *t = &l->tensors[i];
 		struct layer_offsets *at = &l->layers[t->layer > first ? t->layer - first : 0];
@@ -98,12 +70,47 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		case TENSOR_HEAD:
 			l->head = t->offset;
 			break;
-		case TENSOR_K: /* these tensors follow q and gate without a gap */
+		case TENSOR_K:
 		case TENSOR_V:
 		case TENSOR_UP:
 			break;
 		}
 	}
+}
+
+static int lay_out(struct stage *s, const struct model_config *c, uint32_t index,
+		   const struct stage_options *o, struct error *err)
+{
+	struct stage_layout *l = &s->layout;
+	size_t begin = 0;
+	int rc = tensor_table_new(&s->table, c, err);
+
+	if (rc)
+		return rc;
+	*l = (struct stage_layout){
+		.config = *c,
+		.index = index,
+		.slots = o->slots,
+		.batch = o->batch,
+		.sequence = o->sequence,
+		.threads = o->threads ? o->threads : 1,
+		.recompute = o->recompute,
+		.memory_bytes = o->memory_bytes,
+		.n_layers = model_layer_count(c, index),
+		.parameters = tensor_table_parameters(&s->table, index),
+	};
+	l->layers = alloc_array(l->n_layers + 1, sizeof(*l->layers));
+	s->kept = calloc(l->slots ? l->slots : 1, sizeof(*s->kept));
+	if (!s->kept)
+		return error_set(err, -ENOMEM, "no memory for the layout of stage %" PRIu32,
+				 index);
+	while (s->table.tensors[begin].stage != index)
+		begin++;
+	l->tensors = s->table.tensors + begin;
+	while (begin + l->n_tensors < s->table.n &&
+	       s->table.tensors[begin + l->n_tensors].stage == index)
+		l->n_tensors++;
+	set_offsets(l);
 	return 0;
 }
 
