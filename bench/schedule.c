@@ -469,15 +469,8 @@ static void run_one(struct cluster *c, const char *name, double published_s,
 		run_phases(c, name, runs[i], o);
 }
 
-static int write_csv(const struct table *t, const char *stem, struct error *err)
+static void print_csv(FILE *f, const struct table *t)
 {
-	char path[512], *text;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	int rc;
-
-	if (!f)
-		return error_set(err, -ENOMEM, "out of memory");
 	fprintf(f, "instance,nodes,assignment,algorithm,iteration_s,sync_s,lower_bound_s,"
 		   "ratio_to_published,first_ms,within_one_percent_ms,evaluations_per_s,"
 		   "beats_published_ms,run_us\n");
@@ -489,22 +482,10 @@ static int write_csv(const struct table *t, const char *stem, struct error *err)
 			r->sync_s, r->bound_s, r->ratio, r->first_ms, r->within_ms, r->per_s,
 			r->beats_ms, r->run_us);
 	}
-	fclose(f);
-	snprintf(path, sizeof(path), "%s.csv", stem);
-	rc = file_write(path, text, size, 0644, err);
-	free(text);
-	return rc;
 }
 
-static int write_json(const struct table *t, const char *stem, struct error *err)
+static void print_json(FILE *f, const struct table *t)
 {
-	char path[512], *text;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	int rc;
-
-	if (!f)
-		return error_set(err, -ENOMEM, "out of memory");
 	fprintf(f, "[");
 	for (int i = 0; i < t->n; i++) {
 		const struct row *r = &t->rows[i];
@@ -520,8 +501,21 @@ static int write_json(const struct table *t, const char *stem, struct error *err
 			r->within_ms, r->per_s, r->beats_ms, r->run_us);
 	}
 	fprintf(f, "\n]\n");
+}
+
+static int write_table(const struct table *t, const char *stem, const char *ending,
+		       void (*print)(FILE *f, const struct table *t), struct error *err)
+{
+	char path[512], *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	int rc;
+
+	if (!f)
+		return error_set(err, -ENOMEM, "out of memory");
+	print(f, t);
 	fclose(f);
-	snprintf(path, sizeof(path), "%s.json", stem);
+	snprintf(path, sizeof(path), "%s%s", stem, ending);
 	rc = file_write(path, text, size, 0644, err);
 	free(text);
 	return rc;
@@ -627,9 +621,9 @@ int main(int argc, char **argv)
 	}
 	rc = run_all(&o, t, &err);
 	if (rc == 0 && o.out && !o.repairs && !o.phases)
-		rc = write_csv(t, o.out, &err);
+		rc = write_table(t, o.out, ".csv", print_csv, &err);
 	if (rc == 0 && o.out && !o.repairs && !o.phases)
-		rc = write_json(t, o.out, &err);
+		rc = write_table(t, o.out, ".json", print_json, &err);
 	free(t);
 	if (rc != 0)
 		fprintf(stderr, "schedule: %s\n", err.text);
