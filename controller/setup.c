@@ -91,39 +91,42 @@ static int choose_model(struct run *run, struct recipe *trained, struct error *e
 	return rc;
 }
 
+/* Takes the model of a resumed run, and the settings that belong to it, from the record. */
+static int take_recorded_model(struct run *run, const struct store_run *recorded,
+			       struct error *err)
+{
+	struct options *o = &run->options;
+	int rc;
+
+	o->seed = recorded->seed;
+	o->training.threads = recorded->threads;
+	o->training.formats = recorded->formats;
+	o->name = recorded->name;
+	o->training.batch = recorded->batch;
+	o->training.sequence = recorded->sequence;
+	o->training.n_corpus =
+		recorded->n_corpus <= OPTIONS_MOST_CORPUS ? (uint32_t)recorded->n_corpus : 0;
+	for (uint32_t i = 0; i < o->training.n_corpus; i++)
+		o->training.corpus[i] = recorded->corpus[i];
+	rc = model_preset("tiny", &run->training.model, &run->training.recipe, err);
+	if (rc == 0)
+		rc = model_config_parse(&run->training.model, &run->training.recipe,
+					recorded->model, strlen(recorded->model), o->run_dir, err);
+	if (rc == 0 && run_is_rehearsal(run) && o->eval_every > 0)
+		rc = error_set(err, -EINVAL, "--eval-every %u: a rehearsal has no loss",
+			       o->eval_every);
+	return rc ? rc : first_weights_resume(run, err);
+}
+
 static int load_model(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
 	struct recipe trained;
-	int rc;
+	int rc = recorded ? take_recorded_model(run, recorded, err)
+			  : choose_model(run, &trained, err);
 
-	if (recorded) { /* settings of a resumed run are kept */
-		o->seed = recorded->seed;
-		o->training.threads = recorded->threads;
-		o->training.formats = recorded->formats;
-		o->name = recorded->name;
-		o->training.batch = recorded->batch;
-		o->training.sequence = recorded->sequence;
-		o->training.n_corpus = recorded->n_corpus <= OPTIONS_MOST_CORPUS
-					       ? (uint32_t)recorded->n_corpus
-					       : 0;
-		for (uint32_t i = 0; i < o->training.n_corpus; i++)
-			o->training.corpus[i] = recorded->corpus[i];
-		rc = model_preset("tiny", &run->training.model, &run->training.recipe, err);
-		if (rc == 0)
-			rc = model_config_parse(&run->training.model, &run->training.recipe,
-						recorded->model, strlen(recorded->model),
-						o->run_dir, err);
-		if (rc == 0 && run_is_rehearsal(run) && o->eval_every > 0)
-			rc = error_set(err, -EINVAL, "--eval-every %u: a rehearsal has no loss",
-				       o->eval_every);
-		if (rc == 0)
-			rc = first_weights_resume(run, err);
-	} else {
-		rc = choose_model(run, &trained, err);
-	}
 	if (rc != 0)
 		return rc;
 	run->cluster->formats = run->wanted.formats = o->training.formats;

@@ -314,10 +314,8 @@ static void task_ended(struct iteration *it, struct microbatch *mb, const struct
 	it->run->steps += e->counted;
 	if (e->kind == TASK_BACKWARD && e->at_us > it->progress.last_backward_us)
 		it->progress.last_backward_us = e->at_us;
-	if (e->kind == TASK_LOSS) {
+	if (e->kind == TASK_LOSS)
 		mb->loss = e->loss;
-		mb->has_loss = true;
-	}
 }
 
 /* Marks the microbatch done when its chain has ended and no substitute owes a backward pass. Every
@@ -346,6 +344,49 @@ static uint64_t event_number(const struct msg_task_event *e)
 	       (uint64_t)e->type << 48 | (uint64_t)e->microbatch << 32 | e->attempt;
 }
 
+/* Counts a collision if the task that starts has waited. The first F of a microbatch never
+ * collides. */
+static void note_collision(struct iteration *it, const struct microbatch *mb,
+			   const struct msg_task_event *e)
+{
+	if (e->type != WORK_STARTS || e->blocker == UINT32_MAX || e->at_us <= e->arrived_us ||
+	    (e->kind == TASK_FORWARD && e->node == mb->route.nodes[0]))
+		return;
+	it->progress.collisions++;
+	it->progress.wait_s += (double)(e->at_us - e->arrived_us) * 1e-6;
+}
+
+/* Records the end of a recovery: a substitute starts the first task that runs again. */
+static void note_recovery(struct iteration *it, const struct microbatch *mb,
+			  const struct msg_task_event *e)
+{
+	if (it->rerun_us == 0 || e->type != WORK_STARTS || e->attempt != mb->route.attempt ||
+	    e->attempt <= it->run->first_attempt || e->node != mb->route.nodes[mb->replaced] ||
+	    e->at_us < it->rerun_us)
+		return;
+	it->rerun_us = 0;
+	record_recovery(it->run, "started", e->node, e->microbatch, e->at_us);
+}
+
+/* Responds to a gradient that m must not count: restarts the iteration if the microbatch moved away
+ * from m in the meantime, otherwise excludes m. */
+static void refuse_count(struct iteration *it, struct member *m, const struct microbatch *mb,
+			 const struct msg_task_event *e)
+{
+	bool visits = routes_hop(mb, m->id) >= 0;
+
+	if (mb->moved && e->attempt < mb->route.attempt && !visits) {
+		note(it->run, NOTE_WARNING, m->id, 0,
+		     "n%02u had counted m%02u before the task was moved to another node", m->id,
+		     e->microbatch);
+		request_restart(&it->run->requests, "a moved microbatch was counted twice");
+		return;
+	}
+	note(it->run, NOTE_ALERT, m->id, 0, "n%02u reports that it counted m%02u%s", m->id,
+	     e->microbatch, visits ? " again or out of turn" : ", which does not visit it");
+	exclude_member(it->members, m, "counted a gradient that it must not count");
+}
+
 static void take_event(struct iteration *it, struct member *m, struct msg_task_event e)
 {
 	struct microbatch *mb;
@@ -372,37 +413,17 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	e.arrived_us += m->clock.offset_us;
 	m->compute.slots = e.slots;
 	m->shown.is_stale = true;
-	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
-	    !(e.kind == TASK_FORWARD && m->id == mb->route.nodes[0]) && e.at_us > e.arrived_us) {
-		it->progress.collisions++;
-		it->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
-	}
+	note_collision(it, mb, &e);
 	if (e.type == WORK_ENDS && e.kind == TASK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
 		exclude_for_number(it->members, m, it->run->epoch,
 				   "computed an impossible loss");
 		return;
 	}
-	if (it->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
-	    e.attempt > it->run->first_attempt && m->id == mb->route.nodes[mb->replaced] &&
-	    e.at_us >= it->rerun_us) {
-		it->rerun_us = 0;
-		record_recovery(it->run, "started", m->id, e.microbatch, e.at_us);
-	}
+	note_recovery(it, mb, &e);
 	if (e.type == WORK_ENDS && e.counted &&
 	    !routes_may_count(&it->routes, m->id, e.microbatch, e.kind)) {
-		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
-			note(it->run, NOTE_WARNING, m->id, 0,
-			     "n%02u had counted m%02u before the task was moved to another node",
-			     m->id, e.microbatch);
-			request_restart(&it->run->requests, "a moved microbatch was counted twice");
-			return;
-		}
-		note(it->run, NOTE_ALERT, m->id, 0, "n%02u reports that it counted m%02u%s", m->id,
-		     e.microbatch,
-		     routes_hop(mb, m->id) < 0 ? ", which does not visit it"
-					       : " again or out of turn");
-		exclude_member(it->members, m, "counted a gradient that it must not count");
+		refuse_count(it, m, mb, &e);
 		return;
 	}
 	drift_task(it->planning, m, &e, it->progress.started_us);

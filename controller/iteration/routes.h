@@ -24,7 +24,6 @@
 struct microbatch {
 	struct route route;
 	bool done; /* its chain has ended, and every gradient has been counted */
-	bool has_loss;
 	float loss;
 	/* A hop has moved from a living node, which had reported no count of it, to a substitute */
 	bool moved;

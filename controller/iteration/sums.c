@@ -55,16 +55,11 @@ static void order_stage(struct iteration *it, int stage, bool when_counted)
 	it->summing[stage] = n;
 }
 
-/* Returns true if sums may be ordered with the iteration's start. Emulated runs may not: their
- * model has sums begin after the last task of the iteration or of the stage. */
-static bool may_order_ahead(const struct members *members)
-{
-	return members->links != NULL;
-}
-
 void sums_order_ahead(struct iteration *it)
 {
-	for (int s = 0; may_order_ahead(it->members) && s < it->run->cluster->n_stages; s++)
+	if (!it->members->links)
+		return; /* emulated sums begin after the last task of the iteration or stage */
+	for (int s = 0; s < it->run->cluster->n_stages; s++)
 		order_stage(it, s, true);
 }
 

@@ -217,42 +217,32 @@ static bool pretends(const struct msg_hello *hello)
 	return strncmp(hello->device, "pretend", 7) == 0;
 }
 
-void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *hello)
+/* Returns why an agent cannot take part in the run, or NULL. m: the place found for it, or NULL. */
+static const char *why_refused(const struct run *run, const struct msg_hello *hello,
+			       const struct member *m)
 {
-	struct post_peer_info info;
-	struct member *m;
-	bool known;
+	if (hello->protocol != MSG_VERSION)
+		return "it speaks another version of the protocol";
+	if (pretends(hello) && !run_is_rehearsal(run))
+		return "--device pretend computes nothing: this run is no rehearsal";
+	if (!pretends(hello) && run_is_rehearsal(run))
+		return "this run is a rehearsal, whose agents need --device pretend";
+	if (!m)
+		return hello->node >= 0 ? "that node is taken, or not in the cluster"
+					: "every node of the cluster has its agent";
+	return NULL;
+}
 
-	if (post_peer(weights->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
-		return;
-	if (hello->protocol != MSG_VERSION) {
-		refuse_agent(weights->members, peer, "it speaks another version of the protocol");
-		return;
-	}
-	if (pretends(hello) && !run_is_rehearsal(weights->run)) {
-		refuse_agent(weights->members, peer,
-			     "--device pretend computes nothing: this run is no rehearsal");
-		return;
-	}
-	if (!pretends(hello) && run_is_rehearsal(weights->run)) {
-		refuse_agent(weights->members, peer,
-			     "this run is a rehearsal, whose agents need --device pretend");
-		return;
-	}
-	m = find_place(weights->members, &info.key, hello->node);
-	if (!m) {
-		refuse_agent(weights->members, peer,
-			     hello->node >= 0 ? "that node is taken, or not in the cluster"
-					      : "every node of the cluster has its agent");
-		return;
-	}
+/* Makes the process that sent hello the process of m, and forgets the state of the previous one. */
+static void connect_member(struct weights *weights, struct member *m, post_peer_id peer,
+			   const struct keys_public *key, const struct msg_hello *hello)
+{
 	if (m->peer != 0 && m->peer != peer)
 		post_forget(weights->run->post, m->peer);
 	if (weights->run->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
 		measuring_forget(weights->members, m);
-	known = keys_equal(&m->key, &info.key);
 	m->peer = peer;
-	m->key = info.key;
+	m->key = *key;
 	if (m->hello.incarnation != hello->incarnation)
 		m->weights.differ = false; /* the difference was found in another process */
 	m->hello = *hello;
@@ -271,6 +261,25 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	m->peers.key_revoked = false;
 	m->peers.arrival = ++weights->members->arrivals;
 	m->peers.arrivals_sent = 0;
+}
+
+void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *hello)
+{
+	struct post_peer_info info;
+	struct member *m;
+	const char *why;
+	bool known;
+
+	if (post_peer(weights->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
+		return;
+	m = find_place(weights->members, &info.key, hello->node);
+	why = why_refused(weights->run, hello, m);
+	if (why) {
+		refuse_agent(weights->members, peer, why);
+		return;
+	}
+	known = keys_equal(&m->key, &info.key);
+	connect_member(weights, m, peer, &info.key, hello);
 	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed &&
 	    weights->members->gathering < GATHER_BUILD)
 		return; /* the first plan decides the node's stage and sets the time scale */

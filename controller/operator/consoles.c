@@ -219,12 +219,19 @@ static void send_events(struct iteration *it, uint32_t at, uint32_t end, bool wh
 
 /* ---- snapshots ---- */
 
+/* Returns the index of the first of n rows if a console gets the newest `most`. */
+static uint32_t first_sent(uint32_t n, uint32_t most)
+{
+	return n > most ? n - most : 0;
+}
+
 /* The order matters, because a console interprets each message with the earlier ones: the run,
  * nodes, the plan, curves, the journal, faults, links, tasks, the status. MSG_SEE_SYNCED ends the
  * snapshot. */
 static void send_snapshot(struct controller *c, struct console *to)
 {
-	uint32_t first;
+	const struct curves *curves = &c->run.history.curves;
+	const struct journal *journal = &c->run.journal;
 	struct msg m = { 0 };
 
 	to->live = true;
@@ -239,25 +246,19 @@ static void send_snapshot(struct controller *c, struct console *to)
 	if (c->run.plan)
 		announce_plan_to(&c->iteration, c->run.plan, NULL, to);
 	m.type = MSG_SEE_ITERATION;
-	first = c->run.history.curves.n_history > KEPT_CURVE
-			? c->run.history.curves.n_history - KEPT_CURVE
-			: 0;
-	for (uint32_t i = first; i < c->run.history.curves.n_history; i++) {
-		m.u.see_iteration = c->run.history.curves.history[i];
+	for (uint32_t i = first_sent(curves->n_history, KEPT_CURVE); i < curves->n_history; i++) {
+		m.u.see_iteration = curves->history[i];
 		console_send(&c->run, to, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
-	first = c->run.history.curves.n_validations > KEPT_CURVE
-			? c->run.history.curves.n_validations - KEPT_CURVE
-			: 0;
-	for (uint32_t i = first; i < c->run.history.curves.n_validations; i++) {
-		m.u.see_validation = c->run.history.curves.validations[i];
+	for (uint32_t i = first_sent(curves->n_validations, KEPT_CURVE);
+	     i < curves->n_validations; i++) {
+		m.u.see_validation = curves->validations[i];
 		console_send(&c->run, to, &m);
 	}
 	m.type = MSG_SEE_NOTE;
-	first = c->run.journal.n_notes > KEPT_NOTES ? c->run.journal.n_notes - KEPT_NOTES : 0;
-	for (uint32_t i = first; i < c->run.journal.n_notes; i++) {
-		m.u.see_note = c->run.journal.notes[i];
+	for (uint32_t i = first_sent(journal->n_notes, KEPT_NOTES); i < journal->n_notes; i++) {
+		m.u.see_note = journal->notes[i];
 		console_send(&c->run, to, &m);
 	}
 	for (uint32_t i = 0; i < c->run.faults.n; i++) {

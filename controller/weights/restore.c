@@ -665,11 +665,6 @@ static void abandon_silent(struct iteration *it)
 	}
 }
 
-static bool is_reading(const struct member *m)
-{
-	return member_is_restoring(m);
-}
-
 /* Replaces readers that have died. Continues the run once all have answered, and abandons those
  * that stay silent for too long. */
 void restore_turn(struct iteration *it)
@@ -680,7 +675,7 @@ void restore_turn(struct iteration *it)
 	for (int s = 0; s < it->run->cluster->n_stages; s++) {
 		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
-		if (is_reading(&it->members->list[r->who[s]]))
+		if (member_is_restoring(&it->members->list[r->who[s]]))
 			continue;
 		if (r->average) {
 			give_up(it->weights);
