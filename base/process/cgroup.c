@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 
 static bool is_in_list(const char *word, const char *list)
 {
@@ -114,13 +113,14 @@ uint64_t cgroup_cores(const char *folder)
 
 uint64_t cgroup_memory_free(const char *folder)
 {
-	bool v1 = file_exists(folder, "memory.limit_in_bytes");
-	uint64_t most = number_in(folder, v1 ? "memory.limit_in_bytes" : "memory.max", "",
-				  UINT64_MAX); /* the text "max" is not a number */
+	uint64_t most = number_in(folder, "memory.limit_in_bytes", "", UINT64_MAX);
+	bool v1 = most != UINT64_MAX;
 	uint64_t used = number_in(folder, v1 ? "memory.usage_in_bytes" : "memory.current", "", 0);
 	uint64_t dropped = number_in(folder, "memory.stat",
 				     v1 ? "total_inactive_file" : "inactive_file", 0);
 
+	if (!v1) /* the text "max" is not a number */
+		most = number_in(folder, "memory.max", "", UINT64_MAX);
 	used = used > dropped ? used - dropped : 0;
 	if (most == UINT64_MAX)
 		return most;
