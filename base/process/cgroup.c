@@ -49,12 +49,11 @@ static uint64_t least_in_tree(const char *root, const char *group,
 uint64_t cgroup_least(const char *system, const char *controller,
 		      uint64_t (*limit_of)(const char *folder))
 {
-	char *groups = alloc_format("%s/proc/self/cgroup", system), *line = NULL;
+	char *groups = alloc_format("%s/proc/self/cgroup", system), line[8192]; /* a long path */
 	FILE *f = fopen(groups, "re");
 	uint64_t least = UINT64_MAX;
-	size_t room = 0;
 
-	while (f && getline(&line, &room, f) > 0) {
+	while (f && fgets(line, sizeof(line), f)) {
 		char *rest = line, *root, *list, *group;
 		uint64_t here;
 
@@ -71,7 +70,6 @@ uint64_t cgroup_least(const char *system, const char *controller,
 	}
 	if (f)
 		fclose(f);
-	free(line);
 	free(groups);
 	return least;
 }

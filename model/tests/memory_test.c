@@ -109,6 +109,17 @@ char *alloc_string(const char *text)
 	return alloc_copy(text, strlen(text) + 1);
 }
 
+char *alloc_format(const char *format, ...)
+{
+	char text[4096];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return alloc_string(text);
+}
+
 static void *steady(size_t n)
 {
 	return counted(__libc_malloc(n));
