@@ -66,10 +66,14 @@ int product_check(struct error *err)
 	enum { N = 16 };
 	const struct shape s = { 'N', 'N', N, N, N, N, false };
 	float a[N * N] = { 0 }, c[N * N];
+	dnnl_status_t status;
 
 	omp_set_num_threads(1);
-	if (multiply(&s, a, N, a, N, c) == dnnl_success)
+	status = multiply(&s, a, N, a, N, c);
+	if (status == dnnl_success)
 		return 0;
+	if (status == dnnl_out_of_memory)
+		return error_set(err, -ENOMEM, "no memory for a small product");
 	return error_set(err, -EPERM,
 			 "oneDNN cannot compute: it writes code into memory and runs it, which "
 			 "this process may not (MemoryDenyWriteExecute of systemd, SELinux)");

@@ -20,7 +20,7 @@ bool product_has_bf16(void); /* returns true if this CPU has instructions for pr
  * another set already. -ENOTSUP: this CPU lacks the set. */
 int product_limit(const char *set, bool bf16, struct error *err);
 /* Makes a small product. -EPERM: oneDNN cannot run the code that it makes, and every other product
- * would fail too. */
+ * would fail too. -ENOMEM. */
 int product_check(struct error *err);
 const char *product_set(bool bf16); /* returns the instruction set that products use now */
 /* Prints the library's name and version, and everything else that determines the order of its

@@ -74,6 +74,13 @@ void *aligned_alloc(size_t align, size_t n)
 	return fails() ? NULL : counted(__libc_memalign(align, n));
 }
 
+/* oneDNN's allocations */
+int posix_memalign(void **out, size_t align, size_t n)
+{
+	*out = fails() ? NULL : counted(__libc_memalign(align, n));
+	return *out ? 0 : ENOMEM;
+}
+
 void free(void *p)
 {
 	live -= p != NULL;
