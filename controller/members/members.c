@@ -187,8 +187,7 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 	struct post_peer_info info;
 	struct member *m;
 
-	if (post_peer(members->run->post, peer, &info) != 0 || info.role != KEYS_AGENT ||
-	    hello->protocol != MSG_VERSION)
+	if (post_peer(members->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
 		return;
 	m = find_place(members, &info.key, hello->node);
 	if (!m || !member_is_replica(m))
@@ -221,8 +220,6 @@ static bool pretends(const struct msg_hello *hello)
 static const char *why_refused(const struct run *run, const struct msg_hello *hello,
 			       const struct member *m)
 {
-	if (hello->protocol != MSG_VERSION)
-		return "it speaks another version of the protocol";
 	if (pretends(hello) && !run_is_rehearsal(run))
 		return "--device pretend computes nothing: this run is no rehearsal";
 	if (!pretends(hello) && run_is_rehearsal(run))
