@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/args.h"
+#include "cli/verbs.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, FILE_MOST = 1 << 20 };
 
@@ -398,13 +399,14 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 static int run_drill(struct drill *d, const char *run_dir)
 {
 	struct args args = { 0 };
+	struct error err = { "" };
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int status = 0, rc;
+	int status = 0, rc = verbs_program("skippipe", self, sizeof(self), &err);
 
-	if (n <= 0)
+	if (rc != 0) {
+		fprintf(stderr, "skippipe drill: %s\n", err.text);
 		return EXIT_FAILED;
-	self[n] = '\0';
+	}
 	make_command_line(d, self, run_dir, &args);
 	rc = run_demo(d, &args, &status);
 	args_free(&args);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process/installed.h"
+
 static const struct verb table[] = {
 	{ "demo", NULL, false, "train on an emulated cluster on this machine, and watch" },
 	{ "rehearse", NULL, false, "run a cluster that computes nothing, before renting it" },
@@ -102,17 +104,13 @@ void verbs_print(FILE *to)
 
 int verbs_program(const char *program, char *path, size_t room, struct error *err)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	char folder[PATH_MAX];
+	int rc = installed_folder(folder, sizeof(folder), err);
 
-	if (n < 0)
-		return error_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	*slash = '\0';
-	if ((size_t)snprintf(path, room, "%s/%s", self, program) >= room)
-		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", self,
+	if (rc != 0)
+		return rc;
+	if ((size_t)snprintf(path, room, "%s/%s", folder, program) >= room)
+		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", folder,
 				 program);
 	if (access(path, X_OK) != 0)
 		return error_set(err, -errno,

@@ -17,6 +17,7 @@
 #include "base/skip_schedule.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process/installed.h"
 #include "base/rng.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
@@ -164,32 +165,11 @@ static int load_model(struct run *run, struct error *err)
 
 /* ---- the cluster ---- */
 
-static void shipped_file(const char *name, char *out, size_t room)
-{
-	char exe[PATH_MAX / 2];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
-
-	snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
-	if (n <= 0)
-		return;
-	exe[n] = '\0';
-	slash = strrchr(exe, '/');
-	if (slash)
-		*slash = '\0';
-	/* Path after an installation at any prefix */
-	snprintf(out, room, "%s/../share/skippipe/%s", exe, name);
-	if (access(out, R_OK) != 0)
-		snprintf(out, room, "%s/../../deploy/%s", exe, name); /* path in the source tree */
-	if (access(out, R_OK) != 0)
-		snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
-}
-
 static int read_regions(const struct options *o, struct regions **out, struct error *err)
 {
 	char path[PATH_MAX];
 
-	shipped_file("regions.json", path, sizeof(path));
+	installed_path("regions.json", "deploy/regions.json", path, sizeof(path));
 	return regions_read(o->cluster.regions ? o->cluster.regions : path, out, err);
 }
 

@@ -40,8 +40,8 @@ struct console {
 	int64_t cursor_us; /* the time shown while the screen is frozen, on the history's clock */
 	bool missed;       /* messages were dropped because the history was full */
 	struct run_reader *readers[OTHER_RUNS]; /* readers of ui.others; NULL: the run is read */
-	char theme_folders[3][4096];
-	const char *folders[4];
+	char theme_folders[2][4096];
+	const char *folders[3];
 };
 
 /* Opens a console; the options are copied. On error nothing stays open. -EINVAL: an option is

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process/installed.h"
 
 enum { HISTORY_MOST = 64 << 20 };
 
@@ -25,25 +26,14 @@ static bool config_path(char out[4096], const char *name)
 	return (xdg && *xdg) || has_home;
 }
 
-/* Themes are searched for in the operator's folder, then the installed ones, then those of the
- * build tree. */
+/* Themes are searched for in the operator's folder, then among the installed ones. */
 static void find_folders(struct console *c)
 {
-	char self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int i = 0;
-
-	config_path(c->theme_folders[i++], "themes");
-	snprintf(c->theme_folders[i++], 4096, "%s/share/skippipe/themes", SKIPPIPE_PREFIX);
-	if (n > 0) {
-		self[n] = '\0';
-		for (int up = 0; up < 3 && strrchr(self, '/'); up++)
-			*strrchr(self, '/') = '\0';
-		snprintf(c->theme_folders[i++], 4096, "%s/themes", self);
-	}
-	for (int k = 0; k < i; k++)
-		c->folders[k] = c->theme_folders[k];
-	c->folders[i] = NULL;
+	config_path(c->theme_folders[0], "themes");
+	installed_path("themes", "themes", c->theme_folders[1], sizeof(c->theme_folders[1]));
+	c->folders[0] = c->theme_folders[0];
+	c->folders[1] = c->theme_folders[1];
+	c->folders[2] = NULL;
 }
 
 /* A missing theme of the command line is an error; a missing theme of config.json is a warning. */
