@@ -1,0 +1,63 @@
+/* The places where cuBLASLt is searched for, with another library under another name. */
+#include "model/cuda/cublas_library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "base/tests/test.h"
+
+static const char *const names[] = { "json_object", "json_loads" };
+
+static int try_open(const char *file, struct error *err)
+{
+	void *functions[2] = { NULL, NULL };
+	int rc = cublas_library_open(file, 99, names, functions, 2, err);
+
+	if (rc == 0)
+		assert_true(functions[0] && functions[1]);
+	return rc;
+}
+
+/* An image with PyTorch has the library among the packages of its environment only. */
+TEST(a_library_among_python_packages_is_found)
+{
+	char root[] = "/tmp/skippipe-cublas-XXXXXX", folder[PATH_MAX], link[PATH_MAX + 32];
+	struct error err = { "" };
+	Dl_info jansson;
+
+	assert_non_null(mkdtemp(root));
+	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "json_object"), &jansson), 0);
+	snprintf(folder, sizeof(folder), "%s/lib/python3.12/site-packages/nvidia/cu13/lib", root);
+	assert_int_equal(file_make_folder(folder, &err), 0);
+	snprintf(link, sizeof(link), "%s/libnowhere.so.99", folder);
+	assert_int_equal(symlink(jansson.dli_fname, link), 0);
+
+	unsetenv("VIRTUAL_ENV");
+	assert_int_equal(try_open("libnowhere.so.99", &err), -ENODEV);
+	assert_non_null(strstr(err.text, "libnowhere.so.99"));
+	assert_non_null(strstr(err.text, "version 99"));
+	setenv("VIRTUAL_ENV", root, 1);
+	assert_int_equal(try_open("libnowhere.so.99", &err), 0);
+	file_remove_folder(root);
+}
+
+TEST(a_missing_function_is_named)
+{
+	static const char *const unknown[] = { "json_object", "json_no_such_function" };
+	struct error err = { "" };
+	void *functions[2];
+	Dl_info jansson;
+
+	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "json_object"), &jansson), 0);
+	assert_int_equal(cublas_library_open(jansson.dli_fname, 99, unknown, functions, 2, &err),
+			 -ENODEV);
+	assert_non_null(strstr(err.text, "json_no_such_function"));
+}
