@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,11 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/process/installed.h"
 #include "base/rng.h"
 #include "model/hash.h"
 #include "model/text/jsonl.h"
 #include "model/text/shard.h"
-
-static const char default_folder[] = "/usr/share/games/fortunes";
 
 enum {
 	BLOCK = 4096,   /* tokens */
@@ -183,11 +183,17 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* A bundle brings its own copy of the texts. */
 static int append_default(struct corpus *c, struct error *err)
 {
+	char folder[PATH_MAX], path[PATH_MAX + 256];
 	struct dirent **names;
-	int n = scandir(default_folder, &names, is_fortune, by_name), rc = 0;
+	int n, rc = 0;
 
+	installed_path("fortunes", NULL, folder, sizeof(folder));
+	if (access(folder, R_OK) != 0)
+		strcpy(folder, "/usr/share/games/fortunes");
+	n = scandir(folder, &names, is_fortune, by_name);
 	if (n <= 0) {
 		if (n == 0)
 			free(names);
@@ -195,12 +201,10 @@ static int append_default(struct corpus *c, struct error *err)
 			err, -ENOENT,
 			"corpus: no texts in %s; install the package \"fortunes\" or name "
 			"files with --corpus",
-			default_folder);
+			folder);
 	}
 	for (int i = 0; i < n; i++) {
-		char path[sizeof(default_folder) + sizeof(names[i]->d_name)];
-
-		snprintf(path, sizeof(path), "%s/%s", default_folder, names[i]->d_name);
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
 		if (!rc)
 			rc = append_file(c, path, err);
 		free(names[i]);

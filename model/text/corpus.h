@@ -24,7 +24,8 @@
 struct corpus; /* opaque; read-only once made, so threads may share it */
 
 /* Reads the files in the order of paths (n_paths) and gives *out to the caller. n_paths 0: the
- * default corpus, which is the English texts of Debian's fortunes, sorted by name. sequence: T.
+ * default corpus, which is the English texts of Debian's fortunes, sorted by name (those of the
+ * bundle, or else those of the package). sequence: T.
  * Errors name the file (unreadable, empty, neither text nor a token shard), or say that the corpus
  * is too short for both parts. */
 int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
