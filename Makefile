@@ -4,7 +4,8 @@
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
 #   make wan      the wide-area test bed (docs/testbed.md)
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | simulate | crash-points | storm | long | history | mutants | check-gpu | bench-gpu
+#   make bundle   one archive that runs on other systems (docs/machines.md)
+#   make deps | install PREFIX= | image | fmt | tidy | clean | layers | fuzz | tsan | simulate | crash-points | storm | long | history | mutants | check-gpu | bench-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -242,7 +243,7 @@ $(BUILD)/tests/hostile_agent: $(HOSTILE) $(call archives,agent)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,agent)
 
-tests: all wan $(BUILD)/gpu $(BUILD)/tests/hostile_agent $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck nvml nvml_old)
+tests: all wan $(BUILD)/deploy/launch $(BUILD)/gpu $(BUILD)/tests/hostile_agent $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck nvml nvml_old)
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests
@@ -335,6 +336,18 @@ install: all manual
 	install -m 644 deploy/*.json $(DESTDIR)$(PREFIX)/share/skippipe
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/skippipe
 
+# One archive that runs on other systems (deploy/bundle.sh), and a container image of it (deploy/image.sh).
+BUNDLE := $(BUILD)/skippipe-$(VERSION)-$(shell uname -m).tar.gz
+bundle: all $(BUILD)/deploy/launch
+	@deploy/bundle.sh $(BUILD) $(BUNDLE)
+image: bundle
+	@deploy/image.sh $(BUNDLE) $(BUILD)/skippipe-$(VERSION)-image.tar
+# Statically linked, so that it starts with any C library.
+$(BUILD)/deploy/launch: deploy/launch.c Makefile
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARN) -O2 -static -o $@ $<
+
 SOURCES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 # The lines that differ from the last commit.
 fmt:
@@ -345,5 +358,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: simulate wan tsan crash-points storm long history mutants screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
+.PHONY: bundle image simulate wan tsan crash-points storm long history mutants screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
 .SECONDARY:

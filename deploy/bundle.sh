@@ -1,0 +1,65 @@
+#!/bin/bash
+# Writes one archive that runs on any Linux of this processor, without root and without installation:
+#
+#   deploy/bundle.sh BUILD-FOLDER ARCHIVE.tar.gz
+#
+# The archive has the programs, every library that they are linked with, the C library and its loader (deploy/launch.c),
+# themes, regions, the default corpus, and the licences of all of these. A GPU's driver is the system's.
+# The same programs and libraries give the same archive, byte for byte.
+set -eu
+cd "$(dirname "$0")/.."
+build=$1 archive=$2
+version=$(cat VERSION)
+name=skippipe-$version
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/$name
+mkdir -p "$root/bin" "$root/lib/programs" "$root/share/skippipe/themes" "$root/share/licences"
+
+fail() { echo "bundle: $*" >&2; exit 1; }
+
+# Copies the licence of the package that a file belongs to.
+licence() { # licence FILE
+	local package file
+	# Packages may have installed /lib/... where the file system has /usr/lib/...
+	package=$(dpkg -S "$1" 2>/dev/null || dpkg -S "${1#/usr}" 2>/dev/null) || fail "no package has $1, so its licence is unknown"
+	package=${package%%:*}
+	file=/usr/share/doc/$package/copyright
+	[ -r "$file" ] || fail "$file, the licence of $1, is missing"
+	cp -L "$file" "$root/share/licences/$package"
+}
+
+programs=("$build"/bin/skippipe*)
+strip -s -o "$root/bin/skippipe" "$build/deploy/launch"
+for program in "${programs[@]}"; do
+	strip -s -o "$root/lib/programs/${program##*/}" "$program"
+	[ -e "$root/bin/${program##*/}" ] || ln "$root/bin/skippipe" "$root/bin/${program##*/}"
+done
+loader=$(readelf -l "${programs[0]}" | sed -n 's/.*interpreter: \(.*\)\].*/\1/p')
+install -m 755 "$(realpath "$loader")" "$root/bin/skippipe-loader"
+licence "$(realpath "$loader")"
+
+# Resolved paths, by the name under which programs ask for them.
+ldd "${programs[@]}" | grep -q 'not found' && fail "a library is missing: $(ldd "${programs[@]}" | grep 'not found' | sort -u)"
+ldd "${programs[@]}" | sed -n 's/^[[:space:]]*\([^ ]*\) => \(\/[^ ]*\) .*/\1 \2/p' | sort -u >"$work/libraries"
+while read -r library path; do
+	install -m 644 "$(realpath "$path")" "$root/lib/$library"
+	licence "$(realpath "$path")"
+done <"$work/libraries"
+
+cp LICENSE "$root/share/licences/skippipe"
+cp themes/*.json "$root/share/skippipe/themes"
+cp deploy/*.json "$root/share/skippipe"
+corpus=/usr/share/games/fortunes
+if [ -d "$corpus" ]; then
+	mkdir "$root/share/skippipe/fortunes"
+	find "$corpus" -maxdepth 1 -type f ! -name '*.*' ! -name ascii-art -exec cp {} "$root/share/skippipe/fortunes" \;
+	for text in "$root"/share/skippipe/fortunes/*; do licence "$corpus/${text##*/}"; done
+fi
+cp README.md "$root"
+mkdir -p "$(dirname "$archive")"
+# git's date of the version, so that the archive does not depend on the time at which it is made.
+tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX --mtime="@$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
+	-C "$work" -c "$name" | gzip -n -6 >"$archive.part"
+mv "$archive.part" "$archive"
+echo "$archive: $(du -h "$archive" | cut -f 1), unpacked $(du -sh "$root" | cut -f 1)"
