@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...], by default Debian 13 and 12.
+# Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...], by default Debian 13, Debian 12, and the
+# bundle on Debian 11.
 # Each system is made from nothing and gets git and make. The last commit is cloned there, `make demo` installs the
 # missing packages and runs five iterations, and verify recomputes them to the same bits. So the test proves that
 # `make deps` names every package, and that the source compiles with the libraries of each system.
@@ -9,10 +10,13 @@
 # installs the packages of `make deps`, builds all programs and lists their devices. It downloads 2 GB, needs 8 GB of
 # disk, and is not made by default.
 #
+# SUITE:bundle is a system without any package besides, whose C library may be older. It gets the bundle of this build
+# tree, runs five iterations as an ordinary user, and verifies them.
+#
 # Packages come from the mirror that apt uses on this machine, or from MIRROR. Only the processes inside see the mounted
 # file systems, which are removed with them.
 . "$(dirname "$0")/lib.sh"
-[ $# -gt 0 ] || set -- trixie bookworm
+[ $# -gt 0 ] || set -- trixie bookworm bullseye:bundle
 iterations=5
 
 # Finds the mirror: the first list of apt that belongs to a whole suite, not to its updates.
@@ -71,6 +75,24 @@ check_system() { # check_system SUITE
 	rm -rf --one-file-system "$root"
 }
 
+# Runs the bundle with the libraries of another system around it.
+check_bundle() { # check_bundle SUITE
+	local root=$dir/$1-bundle start=$SECONDS made commits
+	make_system "$1" "$root"
+	made=$SECONDS
+	deploy/bundle.sh "$(dirname "$bin")" "$dir/bundle.tar.gz" >"$dir/bundle.err" 2>&1 || die "no bundle can be made"
+	tar -xzf "$dir/bundle.tar.gz" -C "$root/opt" || die "$1: the bundle cannot be unpacked"
+	inside "$root" "useradd --create-home user; cd /opt/skippipe-*; PATH=\$PWD/bin:\$PATH; export PATH
+		su user -c 'PATH=\$PATH; skippipe demo --headless --format jsonl --iterations $iterations --time-scale 0 --run-dir ~/demo'" \
+		>"$dir/events" 2>"$dir/demo.err" || die "$1: the bundle's demo: exit status $?"
+	commits=$(count "$dir/events" commit)
+	[ "$commits" = $iterations ] || die "$1: $commits commits"
+	inside "$root" '/opt/skippipe-*/bin/skippipe verify /home/user/demo --format json' >"$dir/verify.json" \
+		2>"$dir/verify.err" || { cat "$dir/verify.json"; die "$1: verify finds a difference"; }
+	echo "$1: made in $((made - start)) s, the bundle's demo and verify in $((SECONDS - made)) s: $commits commits, $(field hashes <"$dir/verify.json") hashes the same; C library $(inside "$root" 'ldd --version' | sed -n '1s/.* //p')"
+	rm -rf --one-file-system "$root"
+}
+
 # Builds with the CUDA of the suite: first the check, then all programs.
 check_cuda() { # check_cuda SUITE
 	local root=$dir/$1-cuda start=$SECONDS made code
@@ -102,6 +124,7 @@ echo "commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ', wit
 for suite in "$@"; do
 	case $suite in
 	*:cuda) check_cuda "${suite%:cuda}" ;;
+	*:bundle) check_bundle "${suite%:bundle}" ;;
 	*) check_system "$suite" ;;
 	esac
 done
