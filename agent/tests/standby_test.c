@@ -170,6 +170,36 @@ TEST(a_whole_copy_has_time)
 	lone_agent_free(a);
 }
 
+static void commit(struct agent *a, uint64_t iteration)
+{
+	struct msg m = { .type = MSG_COMMIT };
+
+	m.u.commit = (struct msg_commit){ .iteration = iteration, .attempt = 1 };
+	standby_control(a, &m, 0);
+	assert_true(a->modules.standby->step_wanted);
+}
+
+/* The worker reads the pieces while the sum of a committed iteration does not arrive. */
+TEST(pieces_in_use_stay)
+{
+	struct agent *a = made();
+
+	sum_of(a, 7);
+	commit(a, 7);
+	for (uint32_t i = 0; i < PIECES; i++)
+		piece(a, i, 6, 1000000);
+	assert_true(standby_next_job(a, &a->job));
+	assert_int_equal(a->job.kind, JOB_FOLLOW);
+	assert_null(a->job.slices); /* the job makes no step */
+	assert_false(gives_up(a, 100));
+	for (uint32_t i = 0; i < PIECES; i++)
+		assert_true(a->job.follow.fresh[i]);
+	assert_true(a->job.follow.state[3 * P - 1] == 0);
+	standby_job_done(a, &a->job, 100000000);
+	assert_true(gives_up(a, 101));
+	lone_agent_free(a);
+}
+
 static void deliver(struct agent *a, const struct msg *m)
 {
 	unsigned char data[256];

@@ -13,6 +13,7 @@
  */
 #include "agent/weights/standby_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,6 +64,13 @@ void standby_forget(struct agent *a)
 	k->stage = k->order.stage = MSG_NO_STAGE;
 }
 
+/* Returns true if the worker runs a job of the copy. The job uses the memory of the copy, of its
+ * pieces and of its sum, so this memory must stay. */
+static bool job_runs(const struct standby *k)
+{
+	return k->standing == STANDBY_MAKING || k->following || k->reducing == REDUCE_NORMING;
+}
+
 static uint64_t find_iteration(const struct standby *k)
 {
 	return k->standing == STANDBY_WHOLE ? k->iteration : k->fetch.iteration;
@@ -83,6 +91,14 @@ static void tell_kept(struct agent *a, const char *why, int64_t now_us)
 				      .hash = why ? 0 : a->modules.standby->hash };
 	snprintf(m.u.kept.text, sizeof(m.u.kept.text), "%s", why ? why : "");
 	tell_controller(a, &m, POST_RELIABLE, now_us);
+}
+
+/* Forgets the copy, and reports why. */
+static void drop_copy(struct agent *a, const char *why, int64_t now_us)
+{
+	assert(!job_runs(a->modules.standby));
+	tell_kept(a, why, now_us);
+	standby_forget(a);
 }
 
 static void tell_committed(struct agent *a, int64_t now_us)
@@ -178,18 +194,14 @@ static void check_sum(struct agent *a, int64_t now_us)
 		k->last_growth_us = now_us;
 		k->piece_us = k->fetch.took_us;
 	}
-	if (k->standing == STANDBY_FETCHING && !fetch_whole(&k->fetch) && !k->following &&
-	    k->reducing != REDUCE_NORMING &&
-	    now_us - k->last_growth_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us) {
-		tell_kept(a, "its link is too slow for the sums of the commits", now_us);
-		standby_forget(a);
+	if (job_runs(k))
 		return;
-	}
-	if (!k->step_wanted || k->reducing != REDUCE_SUMS ||
-	    now_us - k->heard_us < sum_patience_us(k))
-		return;
-	tell_kept(a, "its sums did not arrive in time", now_us);
-	standby_forget(a);
+	if (k->standing == STANDBY_FETCHING && !fetch_whole(&k->fetch) &&
+	    now_us - k->last_growth_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us)
+		drop_copy(a, "its link is too slow for the sums of the commits", now_us);
+	else if (k->step_wanted && k->reducing == REDUCE_SUMS &&
+		 now_us - k->heard_us >= sum_patience_us(k))
+		drop_copy(a, "its sums did not arrive in time", now_us);
 }
 
 void standby_turn(struct agent *a, int64_t now_us)
@@ -296,13 +308,11 @@ static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now
 		return;
 	}
 	if (m->stack_from && !stage_set_has(m->stack_from, k->order.stage)) {
-		tell_kept(a, "its stage took the layers of another one", now_us);
-		standby_forget(a);
+		drop_copy(a, "its stage took the layers of another one", now_us);
 		return;
 	}
 	if (k->standing == STANDBY_WHOLE && (!mine || m->iteration != k->iteration + 1)) {
-		tell_kept(a, "it missed a commit", now_us);
-		standby_forget(a);
+		drop_copy(a, "it missed a commit", now_us);
 		return;
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
@@ -351,8 +361,7 @@ bool standby_settled(const struct agent *a)
 {
 	const struct standby *k = a->modules.standby;
 
-	return k->standing != STANDBY_WANTED && k->standing != STANDBY_MAKING && !k->following &&
-	       !k->step_wanted && k->reducing != REDUCE_NORMING;
+	return k->standing != STANDBY_WANTED && !k->step_wanted && !job_runs(k);
 }
 
 void standby_abandon(struct agent *a)
@@ -398,9 +407,9 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 	struct standby *k = a->modules.standby;
 
 	k->stage = k->order.stage;
+	k->standing = STANDBY_FETCHING;
 	if (job->rc < 0) {
-		tell_kept(a, job->err.text, now_us);
-		standby_forget(a);
+		drop_copy(a, job->err.text, now_us);
 		return;
 	}
 	if (k->stage == MSG_NO_STAGE) {
@@ -408,7 +417,6 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 		return;
 	}
 	k->parameters = job->prepare.parameters;
-	k->standing = STANDBY_FETCHING;
 	k->iteration = 0;
 	k->most_held = 0;
 	k->piece_us =
@@ -419,11 +427,8 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 	if (fetch_begin(&k->fetch, k->order.source, k->stage, k->parameters, now_us) == 0)
 		k->taken = alloc_array(k->fetch.n, sizeof(k->taken[0]));
 	fetch_expect(&k->fetch, k->piece_us);
-	if (!k->taken) {
-		tell_kept(a, "no memory for the copy", now_us);
-		standby_forget(a);
-		return;
-	}
+	if (!k->taken)
+		drop_copy(a, "no memory for the copy", now_us);
 }
 
 static void take_followed(struct agent *a, const struct job *job, int64_t now_us)

@@ -54,6 +54,7 @@ void standby_turn(struct agent *a, int64_t now_us);
 int64_t standby_deadline_us(const struct agent *a);
 bool standby_next_job(struct agent *a, struct job *job);
 void standby_job_done(struct agent *a, const struct job *job, int64_t now_us);
-void standby_forget(struct agent *a); /* forgets the copy; no job of the copy may be running */
+/* Forgets the copy. The worker must be idle. */
+void standby_forget(struct agent *a);
 
 #endif
