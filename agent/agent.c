@@ -22,7 +22,7 @@
 enum {
 	/* Messages taken from each post in one turn, so that a flood delays nothing. */
 	TURN_MESSAGES = 64,
-	LEAVE_JOB_US = 10000000, /* a leaving agent waits at most this long for its running job */
+	LEAVE_JOB_US = 10000000, /* a leaving agent waits at most this long for its jobs */
 	LISTEN_AGAIN_NS = 100000000,
 	LISTEN_TRIES = 50,
 	/* A pause this long between two turns shows that the process was suspended. */
@@ -224,6 +224,15 @@ static void start_job(struct agent *a, int64_t now_us)
 	worker_start(a->worker, compute_run, a->compute, job);
 }
 
+/* Lets the previous run's job end, drops its result, and joins the next run. */
+static void end_last_job(struct agent *a, int64_t now_us)
+{
+	check_stuck(a, now_us);
+	worker_finished(a->worker);
+	if (!worker_busy(a->worker))
+		orders_begin_run(a, now_us);
+}
+
 /* Ends and starts jobs. A finished job comes first, because it may settle the agent for waiting
  * orders. These come before the next job, because they may change which job that is. */
 void agent_work(struct agent *a, int64_t now_us)
@@ -232,6 +241,8 @@ void agent_work(struct agent *a, int64_t now_us)
 	note_suspension(a, now_us);
 	if (a->end.leaving)
 		worker_finished(a->worker); /* otherwise the worker's descriptor stays readable */
+	else if (!a->welcomed)
+		end_last_job(a, now_us);
 	if (!a->welcomed || a->end.leaving)
 		return;
 	fault_expire(&a->faults, now_us);
@@ -280,11 +291,11 @@ void agent_send(struct agent *a, int64_t now_us)
 		standby_turn(a, now_us);
 		restore_turn(a, now_us);
 		files_turn(a, now_us);
-		save_turn(a, now_us);
 		weight_server_turn(a, now_us);
 		measure_turn(a, now_us);
 		links_pump(a, now_us);
 	}
+	save_turn(a, now_us); /* the writer may end between two runs */
 	tell_turn(a, now_us);
 	report_turn(a, now_us);
 	heartbeat_turn(a, now_us);
@@ -309,21 +320,33 @@ static int64_t take_sooner(int64_t x, int64_t y)
 	return x < y ? x : y;
 }
 
+/* Returns the deadline of the modules that work only in a run. */
+static int64_t deadline_in_run_us(const struct agent *a)
+{
+	int64_t at = take_sooner(delay_queue_deadline_us(a->modules.delay_queue),
+				 fault_deadline_us(&a->faults));
+
+	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
+	at = take_sooner(at, take_sooner(files_deadline_us(a), tasks_deadline_us(a)));
+	return take_sooner(at, measure_deadline_us(a));
+}
+
+/* Returns true if a thread works that agent_free would wait for. */
+static bool threads_work(const struct agent *a)
+{
+	return worker_busy(a->worker) || save_busy(a->modules.save);
+}
+
 int64_t agent_deadline_us(const struct agent *a)
 {
 	int64_t at = take_sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
 
-	at = take_sooner(at, take_sooner(delay_queue_deadline_us(a->modules.delay_queue),
-					 fault_deadline_us(&a->faults)));
 	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a)));
-	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
-	at = take_sooner(at, files_deadline_us(a));
-	at = take_sooner(at, tasks_deadline_us(a));
 	if (a->welcomed)
-		at = take_sooner(at, measure_deadline_us(a));
+		at = take_sooner(at, deadline_in_run_us(a));
 	if (a->end.leaving) /* the end of a job wakes the loop */
-		at = take_sooner(at, worker_busy(a->worker) ? a->end.leave_by_us + LEAVE_JOB_US
-						       : a->end.leave_from_us);
+		at = take_sooner(at, threads_work(a) ? a->end.leave_by_us + LEAVE_JOB_US
+						     : a->end.leave_from_us);
 	return at;
 }
 
@@ -349,14 +372,14 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	if (!a->end.leaving || now_us < a->end.leave_from_us)
 		return false;
 	*status = a->end.status;
-	if (worker_busy(a->worker) && now_us < a->end.leave_by_us + LEAVE_JOB_US && !a->stuck.found)
+	if (threads_work(a) && now_us < a->end.leave_by_us + LEAVE_JOB_US && !a->stuck.found)
 		return false;
 	return now_us >= a->end.leave_by_us || !a->welcomed || post_idle(a->control, 0);
 }
 
 bool agent_stuck(const struct agent *a)
 {
-	return worker_busy(a->worker) || gpu_monitor_busy(a->modules.gpu_monitor);
+	return threads_work(a) || gpu_monitor_busy(a->modules.gpu_monitor);
 }
 
 uint32_t agent_hang_ms(struct agent *a)

@@ -49,7 +49,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
 		snprintf(h->host, sizeof(h->host), "unknown");
 	h->pid = getpid();
-	if (a->held.standing == STAND_READY && !restore_unused(a)) {
+	if (a->welcomed && a->held.standing == STAND_READY && !restore_unused(a)) {
 		h->run = a->run.run;
 		h->stage = a->held.stage;
 		h->committed = a->held.committed;
@@ -60,7 +60,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->memory_bytes = memory_available(a);
 	h->cores = cores_usable();
 	read_machine(h->machine, sizeof(h->machine));
-	if (standby_standing(a) == STANDBY_WHOLE) {
+	if (a->welcomed && standby_standing(a) == STANDBY_WHOLE) {
 		h->run = a->run.run;
 		h->keeps = standby_stage(a);
 		h->kept = standby_iteration(a);
@@ -196,18 +196,27 @@ static void take_times(struct agent *a, const struct msg_welcome *w)
 	a->run.corpus = NULL;
 }
 
+/* Takes no more part in the present run, and reports nothing more of it. The run's state stays
+ * until the worker is idle, because the worker's job uses it. */
+static void leave_run(struct agent *a)
+{
+	report_void(a);
+	save_forget(a);
+	a->welcomed = false;
+}
+
+/* Returns -EAGAIN if a job of the previous run is running. The loop must not wait for its end: the
+ * heartbeats would stop. */
 static int begin_run(struct agent *a, const struct msg_welcome *w,
 		     const struct compute_setup *setup, struct error *err)
 {
 	int rc;
 
-	/* A job of the previous run may be running: this waits for its end. */
-	worker_free(a->worker);
-	a->worker = NULL;
+	if (worker_busy(a->worker)) {
+		leave_run(a);
+		return -EAGAIN;
+	}
 	join_forget_run(a);
-	rc = worker_new(&a->worker, err);
-	if (rc)
-		return rc;
 	a->peers = alloc_array(w->n_nodes, sizeof(a->peers[0]));
 	a->modules.early = early_new(w->n_nodes);
 	take_times(a, w);
@@ -232,7 +241,7 @@ static size_t longest_message(const struct agent *a, const struct msg_welcome *w
 	return longest < links_message_bytes(a) ? longest : links_message_bytes(a);
 }
 
-void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
+int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 {
 	const char *fault = welcome_fault(w);
 	struct compute_setup setup = { 0 };
@@ -245,7 +254,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		rc = read_model(w, &setup.config, &err);
 	if (rc) {
 		tell_trouble(a, true, "the controller's welcome: %s", err.text);
-		return;
+		return 0;
 	}
 	setup.batch = w->batch;
 	setup.sequence = w->sequence;
@@ -267,9 +276,11 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		take_times(a, w);
 	else
 		rc = begin_run(a, w, &setup, &err);
+	if (rc == -EAGAIN)
+		return rc;
 	if (rc) {
 		tell_trouble(a, true, "%s", err.text[0] ? err.text : "no memory for the run");
-		return;
+		return 0;
 	}
 	a->config = setup.config;
 	corpus_files_welcome(a, w->corpus, w->n_corpus);
@@ -284,6 +295,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		 "time scale %g", w->node, w->n_nodes, setup.config.n_stages, w->slots,
 		 w->time_scale);
 	a->modules.link_times.due_us = now_us;
+	return 0;
 }
 
 /* ---- the other nodes ---- */

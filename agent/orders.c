@@ -2,7 +2,8 @@
  *
  * An order that uses the weights waits while a job changes them; otherwise it would use
  * half-changed weights. The stage and the standby copy have a line each. An order that makes
- * waiting ones pointless, for example a new assignment, clears their line.
+ * waiting ones pointless, for example a new assignment, clears their line. A WELCOME to another run
+ * waits for the end of the worker's job, and all orders after it wait behind it.
  */
 #include "agent/orders.h"
 
@@ -24,6 +25,8 @@ struct line {
 struct orders {
 	struct line stage;        /* orders for this node's stage */
 	struct line copy;         /* orders for the standby copy */
+	/* A WELCOME that waits for the end of the previous run's job, and the orders after it */
+	struct line next_run;
 	enum link_reason refusal; /* reason of the last refused connection that was logged */
 };
 
@@ -47,8 +50,10 @@ void orders_free(struct orders *o)
 		return;
 	clear_line(&o->stage);
 	clear_line(&o->copy);
+	clear_line(&o->next_run);
 	free(o->stage.list);
 	free(o->copy.list);
+	free(o->next_run.list);
 	free(o);
 }
 
@@ -210,9 +215,6 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 		log_line(a->options.log, LOG_INFO, "ordered to stop: %s", m->u.stop.reason);
 		tell_last(a, 0, now_us);
 		return true;
-	case MSG_WELCOME:
-		join_welcome(a, &m->u.welcome, now_us);
-		return true;
 	case MSG_PING:
 		heartbeat_ping(a, &m->u.ping, now_us);
 		return true;
@@ -259,13 +261,43 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
+/* A newer WELCOME replaces one that waits. */
+static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
+{
+	struct line *l = &a->modules.orders->next_run;
+
+	clear_line(l);
+	if (join_welcome(a, &m->u.welcome, now_us) == -EAGAIN)
+		join_line(l, m);
+	else
+		msg_clear(m);
+}
+
+/* Lets an order wait behind a WELCOME. A part of a file is for the previous run. */
+static void wait_for_run(struct agent *a, struct msg *m)
+{
+	if (m->type == MSG_FILE_PART) {
+		a->tally.dropped++;
+		msg_clear(m);
+	} else {
+		join_line(&a->modules.orders->next_run, m);
+	}
+}
+
 /* Carries out the order or puts it in a line. *m is owned here from now on. */
 static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 {
-	log_line(a->options.log, LOG_DEBUG, "%s from the controller", msg_name(m->type));
-	a->held.announced = committed_according_to(a, m);
 	if (obey_any_time(a, m, now_us)) {
 		msg_clear(m);
+		return;
+	}
+	if (m->type != MSG_WELCOME && a->modules.orders->next_run.n > 0) {
+		wait_for_run(a, m);
+		return;
+	}
+	a->held.announced = committed_according_to(a, m);
+	if (m->type == MSG_WELCOME) {
+		take_welcome(a, m, now_us);
 	} else if (!a->welcomed) {
 		a->tally.refused++;
 		tell_log(a, LOG_WARN, "%s before a welcome", msg_name(m->type));
@@ -278,12 +310,23 @@ static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 	}
 }
 
+void orders_begin_run(struct agent *a, int64_t now_us)
+{
+	struct line l = a->modules.orders->next_run;
+
+	a->modules.orders->next_run = (struct line){ .n = 0 };
+	for (size_t i = 0; i < l.n; i++)
+		obey_order(a, &l.list[i], now_us);
+	free(l.list);
+}
+
 /* Drops the previous controller's waiting orders, so that the state reported in HELLO stays true
  * until the new controller sends an order. */
 static void begin_with_successor(struct agent *a, int64_t now_us)
 {
 	clear_line(&a->modules.orders->stage);
 	clear_line(&a->modules.orders->copy);
+	clear_line(&a->modules.orders->next_run);
 	join_hello(a, now_us);
 }
 
@@ -307,6 +350,8 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 	case POST_DATA:
 		rc = msg_decode(&m, p->data, p->size);
 		if (rc == 0) {
+			log_line(a->options.log, LOG_DEBUG, "%s from the controller",
+				 msg_name(m.type));
 			obey_order(a, &m, now_us);
 			break;
 		}

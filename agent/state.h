@@ -190,6 +190,8 @@ struct agent {
 	struct ending end;  /* tell.c */
 
 	/* ---- join.c: from WELCOME ---- */
+	/* false: the agent is in no run. State of the run before may stay until the worker is
+	 * idle. */
 	bool welcomed;
 	struct msg_welcome run; /* its arrays are in `times`; no corpus */
 	struct emulated_times times;

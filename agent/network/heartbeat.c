@@ -82,6 +82,23 @@ static uint64_t count_refused(const struct post_counters *c)
 	return n;
 }
 
+/* Writes what this node does in its run. */
+static void tell_progress(struct agent *a, struct msg_heartbeat *h)
+{
+	h->iteration = a->progress.iteration;
+	h->committed = a->held.committed;
+	h->hash = a->held.hash;
+	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
+	h->slots = (uint8_t)queue_slots_held(a->progress.queue);
+	/* The step of a large stage takes seconds. The agent is not at rest then. */
+	h->running = queue_running(a->progress.queue) != NULL || a->requests.step ||
+		     a->requests.zero;
+	h->blocked = queue_blocked(a->progress.queue);
+	h->queued = queue_waiting(a->progress.queue);
+	h->in_flight = count_in_flight(a);
+	h->awaits = (uint16_t)(reduction_awaits(a) + 1);
+}
+
 /* Sends one heartbeat. */
 static void tell_beat(struct agent *a, int64_t now_us)
 {
@@ -99,19 +116,9 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->now_us = now_us;
 	h->echo_us = own->ping_us;
 	h->echo_age_us = own->ping_at_us ? now_us - own->ping_at_us : 0;
-	h->iteration = a->progress.iteration;
-	h->committed = a->held.committed;
-	h->hash = a->held.hash;
-	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
-	if (a->progress.queue) {
-		h->slots = (uint8_t)queue_slots_held(a->progress.queue);
-		/* The step of a large stage takes seconds. The agent is not at rest then. */
-		h->running = queue_running(a->progress.queue) != NULL || a->requests.step ||
-			     a->requests.zero;
-		h->blocked = queue_blocked(a->progress.queue);
-		h->queued = queue_waiting(a->progress.queue);
-		h->in_flight = count_in_flight(a);
-	}
+	h->stage = MSG_NO_STAGE;
+	if (a->welcomed)
+		tell_progress(a, h);
 	h->tasks_done = tasks_done(a);
 	h->rss_bytes = own->rss_bytes;
 	h->gpu = gpu_monitor_turn(a->modules.gpu_monitor);
@@ -119,7 +126,6 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->received_bytes = control.received_bytes + tensors.received_bytes;
 	h->resent = control.resent_frames + tensors.resent_frames;
 	h->refused = a->tally.refused + count_refused(&control) + count_refused(&tensors);
-	h->awaits = (uint16_t)(reduction_awaits(a) + 1);
 	if (a->welcomed)
 		misuse_malformed(a, now_us);
 	if (a->welcomed && !a->end.leaving)

@@ -346,7 +346,7 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 	*w = (struct msg_welcome){
 		.node = (uint16_t)node,
 		.n_nodes = c->n_nodes,
-		.run = 77,
+		.run = c->options.run ? c->options.run : 77,
 		.seed = 42,
 		.batch = CLUSTER_BATCH,
 		.sequence = CLUSTER_SEQUENCE,

@@ -59,6 +59,7 @@ struct node {
 /* How the cluster emulates, and the limits of the agents; set before the agents start. */
 struct cluster_options {
 	uint32_t dim; /* 0 means 16 */
+	uint64_t run; /* number of the run in WELCOME; 0 means 77 */
 	const char *device; /* of all agents; NULL: cpu */
 	double time_scale, task_s, overhead_s, serialise;
 	enum tensor_format wire; /* format of activations and their gradients */

@@ -1,7 +1,33 @@
-/* Tests which orders to save its stage an agent accepts, and which it refuses. */
+/* Tests which orders to save its stage an agent accepts, and which it refuses, also while its
+ * writer writes. The test holds the writer. */
+#include <poll.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
 
-#include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
+
+#define checkpoint_save_stage held_save_stage
+#include "agent/tests/lone_agent.h"
+#include "agent/weights/save.c"
+
+static sem_t release;
+
+/* A writer that nobody releases fails, so that a test whose loop waits for it ends. */
+int held_save_stage(const char *run_dir, const struct model_config *config, uint32_t stage,
+		    uint64_t iteration, const float *state, bool moments, uint64_t *hash,
+		    uint64_t *bytes, struct error *err)
+{
+	struct timespec by;
+
+	(void)run_dir, (void)config, (void)stage, (void)iteration, (void)state, (void)moments;
+	clock_gettime(CLOCK_REALTIME, &by);
+	by.tv_sec += 20;
+	if (sem_timedwait(&release, &by) != 0)
+		return error_set(err, -ETIMEDOUT, "nobody released the writer");
+	*hash = *bytes = 1;
+	return error_set(err, -EIO, "no file"); /* nothing is pruned */
+}
 
 enum { STAGE = 1, COMMITTED = 4 };
 
@@ -98,4 +124,76 @@ FIXTURE_TEST(replaced_weights_are_not_saved)
 		assert_false(save_wanted(a));
 		assert_int_equal(a->tally.sequence, other + 1);
 	}
+}
+
+/* Gives the writer a checkpoint, which it holds. */
+static void begin_writing(struct agent *a)
+{
+	struct job job;
+
+	assert_int_equal(sem_init(&release, 0, 0), 0);
+	save(a, COMMITTED);
+	assert_true(save_next_job(a, &job));
+	job.out = calloc(1, sizeof(float));
+	save_job_done(a, &job, 0);
+	assert_true(save_busy(a->modules.save));
+}
+
+/* Runs turns until the writer has ended. */
+static void end_writing(struct agent *a)
+{
+	struct pollfd p = { .fd = save_fd(a->modules.save), .events = POLLIN };
+
+	sem_post(&release);
+	assert_int_equal(poll(&p, 1, 60000), 1);
+	save_turn(a, 0);
+	assert_false(save_busy(a->modules.save));
+	assert_int_equal(poll(&p, 1, 0), 0);
+	sem_destroy(&release);
+}
+
+FIXTURE_TEST(a_written_checkpoint_is_reported)
+{
+	struct agent *a = *state;
+
+	begin_writing(a);
+	save_turn(a, 0);
+	assert_int_equal(a->tally.sequence, 0);
+	end_writing(a);
+	assert_int_equal(a->tally.sequence, 1);
+}
+
+/* The loop goes on while the writer writes for a run that the node has left. */
+FIXTURE_TEST(a_forgotten_checkpoint_delays_nothing)
+{
+	struct agent *a = *state;
+	struct job job;
+
+	begin_writing(a);
+	save_forget(a);
+	assert_true(save_busy(a->modules.save));
+	save(a, COMMITTED);
+	assert_int_equal(a->tally.sequence, 1); /* refused: the writer is busy */
+	end_writing(a);
+	assert_int_equal(a->tally.sequence, 1);
+	save(a, COMMITTED);
+	assert_true(save_next_job(a, &job));
+}
+
+/* An agent that leaves waits for its writer only for a limited time. */
+FIXTURE_TEST(a_writer_that_hangs_does_not_keep_an_agent)
+{
+	struct agent *a = *state;
+	struct error err;
+	int status;
+
+	assert_int_equal(worker_new(&a->worker, &err), 0);
+	begin_writing(a);
+	tell_last(a, 0, 0);
+	assert_false(agent_over(a, &status, 5000000));
+	assert_true(agent_over(a, &status, 60000000));
+	assert_true(agent_stuck(a));
+	end_writing(a);
+	assert_false(agent_stuck(a));
+	worker_free(a->worker);
 }

@@ -26,12 +26,18 @@ struct save_job {
 	uint64_t hash, bytes;
 };
 
+enum save_state {
+	SAVE_IDLE,
+	SAVE_WANTED,   /* the stage must be copied before it steps again */
+	SAVE_COPYING,  /* the compute thread makes the copy */
+	SAVE_WRITING,  /* the second thread writes the copy */
+	SAVE_FORGOTTEN /* the second thread still writes for a run that this node has left */
+};
+
 /* The one checkpoint that is being written. */
 struct save {
 	struct worker *worker; /* a second thread, because disks are slow */
-	bool wanted;           /* the stage must be copied before it steps again */
-	bool copying;          /* the compute thread makes the copy */
-	bool writing;          /* the second thread writes the copy */
+	enum save_state state;
 	struct msg_save order;
 	uint8_t stage; /* stage that the order names */
 	struct save_job *job;
@@ -57,7 +63,12 @@ int save_fd(const struct save *s)
 
 bool save_wanted(const struct agent *a)
 {
-	return a->modules.save->wanted;
+	return a->modules.save->state == SAVE_WANTED;
+}
+
+bool save_busy(const struct save *s)
+{
+	return worker_busy(s->worker);
 }
 
 static void write_job(void *context, void *job)
@@ -92,18 +103,18 @@ static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_
 void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
 {
 	struct save *s = a->modules.save;
-	bool busy = s->wanted || s->copying || s->writing;
 
 	if (!a->options.run_dir || m->iteration != a->held.committed) {
 		tell_not_saved(a, m, a->held.stage,
 			       a->options.run_dir ? "it holds another iteration"
 						  : "it has no --run-dir",
 			       now_us);
-	} else if (!busy) {
+	} else if (s->state == SAVE_IDLE) {
 		s->order = *m;
 		s->stage = a->held.stage;
-		s->wanted = true;
-	} else if (s->order.iteration != m->iteration || s->stage != a->held.stage) {
+		s->state = SAVE_WANTED;
+	} else if (s->state == SAVE_FORGOTTEN || s->order.iteration != m->iteration ||
+		   s->stage != a->held.stage) {
 		tell_not_saved(a, m, a->held.stage,
 			       "the previous checkpoint is still being written", now_us);
 	}
@@ -113,16 +124,16 @@ bool save_next_job(struct agent *a, struct job *job)
 {
 	struct save *s = a->modules.save;
 
-	if (!s->wanted || a->held.standing != STAND_READY)
+	if (s->state != SAVE_WANTED || a->held.standing != STAND_READY)
 		return false;
-	s->wanted = false;
+	s->state = SAVE_IDLE;
 	if (s->order.iteration != a->held.committed || s->stage != a->held.stage) {
 		/* The node got another stage before the worker was free. */
 		tell_not_saved(a, &s->order, s->stage, "it now holds another stage or iteration",
 			       a->now_us);
 		return false;
 	}
-	s->copying = true;
+	s->state = SAVE_COPYING;
 	*job = (struct job){ .kind = JOB_STATE, .for_checkpoint = true };
 	return true;
 }
@@ -132,7 +143,7 @@ void save_job_done(struct agent *a, struct job *job, int64_t now_us)
 	struct save *s = a->modules.save;
 	struct save_job *j;
 
-	s->copying = false;
+	s->state = SAVE_IDLE;
 	if (job->rc < 0) {
 		tell_not_saved(a, &s->order, s->stage, "no memory for a copy of the stage", now_us);
 		return;
@@ -145,7 +156,7 @@ void save_job_done(struct agent *a, struct job *job, int64_t now_us)
 				.state = job->out };
 	job->out = NULL;
 	s->job = j;
-	s->writing = true;
+	s->state = SAVE_WRITING;
 	worker_start(s->worker, write_job, NULL, j);
 }
 
@@ -154,15 +165,16 @@ static void free_job(struct save *s)
 	free(s->job->state);
 	free(s->job);
 	s->job = NULL;
-	s->writing = false;
+	s->state = SAVE_IDLE;
 }
 
 void save_turn(struct agent *a, int64_t now_us)
 {
 	struct save *s = a->modules.save;
 	struct msg_saved saved = { .iteration = 0 };
+	bool is_awaited = s->state == SAVE_WRITING;
 
-	if (!s->writing || !worker_finished(s->worker))
+	if (!worker_finished(s->worker))
 		return;
 	saved.iteration = s->job->order.iteration;
 	saved.stage = s->job->stage;
@@ -174,7 +186,8 @@ void save_turn(struct agent *a, int64_t now_us)
 			 s->job->err.text);
 	}
 	free_job(s);
-	tell_saved(a, &saved, now_us);
+	if (is_awaited)
+		tell_saved(a, &saved, now_us);
 }
 
 void save_free(struct save *s)
@@ -182,7 +195,7 @@ void save_free(struct save *s)
 	if (!s)
 		return;
 	worker_free(s->worker); /* worker_free waits for the writer */
-	if (s->writing)
+	if (s->job)
 		free_job(s);
 	free(s);
 }
@@ -190,14 +203,6 @@ void save_free(struct save *s)
 void save_forget(struct agent *a)
 {
 	struct save *s = a->modules.save;
-	struct error err;
 
-	s->wanted = s->copying = false;
-	if (!s->writing)
-		return;
-	worker_free(s->worker); /* worker_free waits for the writer */
-	s->worker = NULL;
-	free_job(s);
-	if (worker_new(&s->worker, &err) < 0)
-		tell_trouble(a, true, "%s", err.text);
+	s->state = s->job ? SAVE_FORGOTTEN : SAVE_IDLE;
 }

@@ -26,7 +26,9 @@ bool save_next_job(struct agent *a, struct job *job);
 /* Takes the copy from the job and starts to write it. */
 void save_job_done(struct agent *a, struct job *job, int64_t now_us);
 void save_turn(struct agent *a, int64_t now_us); /* reports a checkpoint once it is written */
-/* Forgets the order, after waiting for the writer. */
+/* Returns true if the second thread writes: save_free would wait for it. */
+bool save_busy(const struct save *s);
+/* Forgets the order. A checkpoint that is being written is not reported. */
 void save_forget(struct agent *a);
 
 #endif
