@@ -67,6 +67,24 @@ static void on_found(struct link *link, const char *address, int64_t now_us)
 		redirect(link, link->address, now_us);
 }
 
+static void pause_search(struct dial *d, int64_t now_us)
+{
+	d->search_pause_us = d->search_pause_us == 0 ? PAUSE_US : 2 * d->search_pause_us;
+	if (d->search_pause_us > PAUSE_MOST_US)
+		d->search_pause_us = PAUSE_MOST_US;
+	d->search_us = now_us + d->search_pause_us;
+}
+
+static void begin_search(struct dial *d, int64_t now_us)
+{
+	d->search = search_new(d->target);
+	if (d->search != NULL)
+		return;
+	(void)error_set(&d->trouble, -EAGAIN, "%.80s: no memory for a thread to find the address",
+		d->target);
+	pause_search(d, now_us);
+}
+
 void dial_search_tick(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;
@@ -77,7 +95,7 @@ void dial_search_tick(struct link *link, int64_t now_us)
 		d->dialed_us = now_us;
 	if (d->search == NULL) {
 		if (now_us >= due_us(link))
-			d->search = search_new(d->target);
+			begin_search(d, now_us);
 		return;
 	}
 	int rc = search_result(d->search, address, &d->trouble);
@@ -87,10 +105,7 @@ void dial_search_tick(struct link *link, int64_t now_us)
 	d->search = NULL;
 	if (now_us - last_heard_us(link) < SILENT_US && link->n_sessions > 0)
 		d->search_pause_us = 0;
-	d->search_pause_us = d->search_pause_us == 0 ? PAUSE_US : 2 * d->search_pause_us;
-	if (d->search_pause_us > PAUSE_MOST_US)
-		d->search_pause_us = PAUSE_MOST_US;
-	d->search_us = now_us + d->search_pause_us;
+	pause_search(d, now_us);
 	if (rc == 0)
 		on_found(link, address, now_us);
 }
