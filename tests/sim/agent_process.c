@@ -2,6 +2,7 @@
 #include "tests/sim/agent_process.h"
 
 #include "agent/state.h"
+#include "agent/weights/standby_private.h"
 
 uint64_t agent_process_incarnation(const struct agent *a)
 {
@@ -20,5 +21,8 @@ bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed,
 
 bool agent_process_steps(const struct agent *a)
 {
-	return a->requests.step;
+	const struct standby *k = a->modules.standby;
+
+	return a->requests.step || (k->step_wanted && k->reducing == REDUCE_DONE) ||
+	       (k->fetch.n > 0 && k->fetch.n_held == k->fetch.n);
 }

@@ -52,19 +52,27 @@ int64_t sim_delay(int64_t usual_us)
 	return us;
 }
 
+static void mix_word(uint64_t word)
+{
+	sim.hash = (sim.hash ^ word) * UINT64_C(1099511628211);
+	sim.hash ^= sim.hash >> 32;
+}
+
 /* FNV-1a over words of eight bytes. The high bits are folded into the low ones after each word,
  * because the low bits of a product do not depend on the high bits of its factors. */
 void sim_mix(const void *data, size_t size)
 {
 	const uint8_t *bytes = data;
+	uint64_t word;
 
-	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = 0;
-
-		memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
-		sim.hash = (sim.hash ^ word) * UINT64_C(1099511628211);
-		sim.hash ^= sim.hash >> 32;
+	for (; size >= sizeof(word); size -= sizeof(word), bytes += sizeof(word)) {
+		memcpy(&word, bytes, sizeof(word));
+		mix_word(word);
 	}
+	word = 0;
+	memcpy(&word, bytes, size);
+	if (size > 0)
+		mix_word(word);
 }
 
 void sim_note(const char *format, ...)

@@ -9,8 +9,8 @@
  *     network.c  wire/post.h, in memory, with the promises of its contract (net.h, net_*.c)
  *     train.c    wire/train.h
  *     flip.c     flipped bits in tensors
- *     threads.c  agent/execution/worker.h and controller/planning/planner.h: the work is done at
- *                once, and its result is returned later
+ *     threads.c  agent/execution/worker.h and controller/planning/planner.h: the work is done
+ *                when it is taken or when its result is collected, as the seed decides
  *     world.c    processes, their turns and the main loop (world_private.h)
  *     arguments.c, mishaps.c, checks.c    the run's options, its failures, and its checks
  *     sim_test.c the loop over seeds
@@ -43,7 +43,7 @@ struct sim_process {
 struct sim {
 	struct rng rng;
 	int64_t now_us;  /* world */
-	/* In a job: the time that it has taken, and the time that each look at the clock adds. */
+	/* In a job: its time minus now_us, and the time that each look at the clock adds. */
 	int64_t ahead_us, step_us;
 	uint32_t self;      /* the process whose turn it is */
 	uint64_t hash;      /* hash of the trace */

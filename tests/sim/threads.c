@@ -1,7 +1,8 @@
-/* Replaces agent/execution/worker.c and the planner's thread. A job is done at once in the caller,
- * with a clock that advances during the job. Its result is returned when the simulated time has
- * come. A job changes only its own data until then, so the difference to a real thread cannot be
- * seen. */
+/* Replaces agent/execution/worker.c and the planner's thread. A job runs in the caller, with a
+ * clock of its own, and its result is returned when the simulated time has come. Half of the jobs
+ * run when they are taken, and the others when they are collected; the seed decides. A caller that
+ * frees or changes what a running job uses, or reads a result too early, therefore fails in some
+ * of the runs (AddressSanitizer, or another result). */
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,6 +11,7 @@
 
 enum {
 	TASK_US = 1000,        /* usual length of a job */
+	JOB_LOOKS = 2,         /* looks of most jobs at the clock: at their begin and their end */
 	LOOK_US = 10000,       /* between two looks of the planner at its clock */
 	NOBODY = SIM_PROCESSES /* no process */
 };
@@ -87,6 +89,22 @@ static void due_free(struct due *d)
 	*d = (struct due){ NOBODY, INT64_MAX };
 }
 
+/* Lets the process's clock begin at this time of the world and advance at each look. */
+static void clock_begin(int64_t world_us, int64_t step_us)
+{
+	sim.ahead_us = world_us - sim.now_us;
+	sim.step_us = step_us;
+}
+
+/* Returns the time that the clock has reached, and lets the clock follow the world's again. */
+static int64_t clock_end(void)
+{
+	int64_t at_us = sim.now_us + sim.ahead_us;
+
+	sim.ahead_us = sim.step_us = 0;
+	return at_us;
+}
+
 int64_t threads_due_us(uint32_t process)
 {
 	int64_t at_us = INT64_MAX;
@@ -102,6 +120,9 @@ int64_t threads_due_us(uint32_t process)
 struct worker {
 	struct due *due;
 	void *job; /* NULL: idle */
+	void (*does)(void *context, void *job); /* NULL: the job has run */
+	void *context;
+	int64_t began_us, step_us;
 };
 
 int worker_new(struct worker **out, struct error *err)
@@ -114,10 +135,22 @@ int worker_new(struct worker **out, struct error *err)
 	return 0;
 }
 
+/* Runs the job. Its clock begins when the job was taken. */
+static void run_job(struct worker *w)
+{
+	clock_begin(w->began_us, w->step_us);
+	w->does(w->context, w->job);
+	w->does = NULL;
+	w->due->at_us = clock_end();
+}
+
+/* The real worker waits for the end of its job. */
 void worker_free(struct worker *w)
 {
 	if (!w)
 		return;
+	if (w->does)
+		run_job(w);
 	due_free(w->due);
 	free(w);
 }
@@ -131,12 +164,14 @@ int worker_fd(const struct worker *w)
 void worker_start(struct worker *w, void (*does)(void *context, void *job), void *context,
 		  void *job)
 {
-	sim.step_us = sim_delay(pace_us[sim.self]);
-	sim.ahead_us = 0;
-	does(context, job);
+	w->does = does;
+	w->context = context;
 	w->job = job;
-	w->due->at_us = sim.now_us + sim.ahead_us;
-	sim.step_us = sim.ahead_us = 0;
+	w->began_us = sim.now_us;
+	w->step_us = sim_delay(pace_us[sim.self]);
+	w->due->at_us = w->began_us + JOB_LOOKS * w->step_us;
+	if (sim_chance(0.5))
+		run_job(w);
 }
 
 bool worker_busy(const struct worker *w)
@@ -148,6 +183,8 @@ void *worker_finished(struct worker *w)
 {
 	void *job = w->job;
 
+	if (job && w->does && w->due->at_us <= sim.now_us)
+		run_job(w); /* it may have taken longer than expected */
 	if (!job || w->due->at_us > sim.now_us)
 		return NULL;
 	w->job = NULL;
@@ -159,7 +196,9 @@ void *worker_finished(struct worker *w)
 
 struct answer {
 	struct job *job;
-	int64_t at_us;
+	bool is_found;   /* the search has run */
+	int64_t from_us; /* world: when the request arrived */
+	int64_t at_us;   /* world: when the answer is taken; before the search: when it runs */
 	struct answer *next;
 };
 
@@ -168,7 +207,7 @@ struct sim_planner {
 	struct planner real;
 	struct due *due;
 	struct answer *answers; /* oldest first */
-	int64_t free_us;
+	int64_t free_us;        /* when the last search ended */
 };
 
 static int begin_planner(struct planner **out, bool idle, struct error *err)
@@ -235,12 +274,35 @@ static void draw_phases(struct job *j)
 	}
 }
 
+/* Searches for the oldest request. */
+static void search(struct sim_planner *p, struct answer *a)
+{
+	int64_t from_us = p->free_us > a->from_us ? p->free_us : a->from_us;
+
+	clock_begin(from_us, LOOK_US);
+	if (a->job->request.kind == PLANNER_PHASES)
+		draw_phases(a->job);
+	else
+		run_request(&p->real, a->job);
+	p->free_us = a->at_us = clock_end() + sim_delay(LOOK_US);
+	a->is_found = true;
+}
+
+static void append(struct sim_planner *p, struct answer *a)
+{
+	struct answer **end = &p->answers;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = a;
+}
+
 uint64_t planner_ask(struct planner *planner, const struct cluster *c,
 		     const struct planner_request *q)
 {
 	struct sim_planner *p = (struct sim_planner *)planner;
 	struct job *j = job_new(c, q);
-	struct answer *a = alloc_new(sizeof(*a)), **end = &p->answers;
+	struct answer *a = alloc_new(sizeof(*a));
 
 	if (!j) {
 		free(a);
@@ -249,21 +311,14 @@ uint64_t planner_ask(struct planner *planner, const struct cluster *c,
 	j->number = ++p->real.numbers;
 	j->answer->request = j->number;
 	j->answer->kind = q->kind;
+	j->answer->formats = q->formats;
 	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
-	sim.step_us = LOOK_US;
-	sim.ahead_us = 0;
-	if (q->kind == PLANNER_PHASES)
-		draw_phases(j);
-	else
-		run_request(&p->real, j);
-	p->free_us = (p->free_us > sim.now_us ? p->free_us : sim.now_us) + sim.ahead_us +
-		     sim_delay(LOOK_US);
-	sim.step_us = sim.ahead_us = 0;
 	a->job = j;
-	a->at_us = p->free_us;
-	while (*end)
-		end = &(*end)->next;
-	*end = a;
+	a->from_us = sim.now_us;
+	a->at_us = sim.now_us + sim_delay(LOOK_US);
+	append(p, a);
+	if (a == p->answers && sim_chance(0.5))
+		search(p, a);
 	p->due->at_us = p->answers->at_us;
 	return j->number;
 }
@@ -274,6 +329,9 @@ struct planned *planner_take(struct planner *planner)
 	struct answer *a = p->answers;
 	struct planned *planned;
 
+	if (a && !a->is_found && a->at_us <= sim.now_us)
+		search(p, a);
+	p->due->at_us = a ? a->at_us : INT64_MAX;
 	if (!a || a->at_us > sim.now_us)
 		return NULL;
 	planned = a->job->answer;
