@@ -364,15 +364,14 @@ static void keep_reported_sum(struct reported_sum *to, const struct msg_reduced 
 /* Excludes a replica that reports its sum before it has counted every gradient of its own. */
 static bool lacks_gradient(struct iteration *it, struct member *m)
 {
-	for (uint32_t i = 0; i < it->routes.n; i++) {
-		if (!routes_lacks(&it->routes, m->id, i))
-			continue;
-		note(it->run, NOTE_ALERT, m->id, 0,
-		     "n%02u has reported its sum, but not that it counted m%02u", m->id, i);
-		exclude_member(it->members, m, "reported a sum that lacks a gradient");
-		return true;
-	}
-	return false;
+	int64_t id = routes_lacking(&it->routes, m->id);
+
+	if (id < 0)
+		return false;
+	note(it->run, NOTE_ALERT, m->id, 0,
+	     "n%02u has reported its sum, but not that it counted m%02lld", m->id, (long long)id);
+	exclude_member(it->members, m, "reported a sum that lacks a gradient");
+	return true;
 }
 
 void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r)

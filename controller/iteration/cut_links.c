@@ -47,19 +47,27 @@ static bool cut_off(const struct iteration *it, const struct link_tally *tallies
 	return tallies[m->id].surely > 1 && 2 * tallies[m->id].surely > count_partners(it, m);
 }
 
-static bool is_needed(const struct iteration *it, const struct link_failure *k)
+/* Returns true if a microbatch still needs the link. Once none does, only a change of the routes
+ * can make the link needed again, so that a long cut costs one search and not one in each turn. */
+static bool is_needed_by_routes(const struct routes *r, struct link_failure *k)
+{
+	for (uint32_t i = 0; k->unneeded_in != r->version && i < r->n; i++)
+		if (routes_need(&r->microbatches[i], k->from, k->to))
+			return true;
+	k->unneeded_in = r->version;
+	return false;
+}
+
+static bool is_needed(const struct iteration *it, struct link_failure *k)
 {
 	if (it->run->phase == PHASE_EVALUATING)
 		return evaluation_needs(it, k->from, k->to);
-	for (uint32_t i = 0; it->run->phase == PHASE_COMPUTING && i < it->routes.n; i++)
-		if (routes_need(&it->routes.microbatches[i], k->from, k->to))
-			return true;
-	return false;
+	return it->run->phase == PHASE_COMPUTING && is_needed_by_routes(&it->routes, k);
 }
 
 /* Reroutes the current work around the link. If there is no other route, removes one end, which may
  * rejoin at once. */
-static void go_around(struct iteration *it, const struct link_failure *k)
+static void go_around(struct iteration *it, struct link_failure *k)
 {
 	struct member *x = &it->members->list[k->from], *y = &it->members->list[k->to], *out;
 	struct link_tally tallies[MSG_NODES] = { { .cut = 0 } };

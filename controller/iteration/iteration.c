@@ -492,9 +492,11 @@ static void stall_run(struct weights *weights, const struct member *gone)
  * or in an earlier sum. */
 static bool all_on_route(const struct iteration *it)
 {
+	bool visited[MSG_NODES];
+
+	routes_visited(&it->routes, visited);
 	for (uint32_t i = 0; i < it->members->n; i++)
-		if (!member_is_replica(&it->members->list[i]) &&
-		    routes_visit(&it->routes, (uint16_t)i))
+		if (visited[i] && !member_is_replica(&it->members->list[i]))
 			return false;
 	return true;
 }
@@ -523,10 +525,12 @@ static bool rerun_without(struct iteration *it, struct member *gone)
  * its gradient. */
 void begin_reduction(struct iteration *it)
 {
+	bool visited[MSG_NODES];
+
 	sums_forget(it);
+	routes_visited(&it->routes, visited); /* substitutes are replicas */
 	for (uint32_t i = 0; i < it->members->n; i++)
-		if (!member_is_replica(&it->members->list[i]) &&
-		    routes_visit(&it->routes, (uint16_t)i) &&
+		if (visited[i] && !member_is_replica(&it->members->list[i]) &&
 		    !rerun_without(it, &it->members->list[i]))
 			return;
 	if (all_done(it))
@@ -593,10 +597,7 @@ static void rerun_what_died(struct iteration *it, struct member *gone)
  * its sum, but a node that has died may not have reported them. */
 static bool has_reported_counts(const struct iteration *it, const struct member *gone)
 {
-	for (uint32_t i = 0; i < it->routes.n; i++)
-		if (routes_lacks(&it->routes, gone->id, i))
-			return false;
-	return true;
+	return routes_lacking(&it->routes, gone->id) < 0;
 }
 
 /* Recovers from the death of m, depending on the phase.

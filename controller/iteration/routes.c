@@ -35,6 +35,17 @@ void routes_fini(struct routes *r)
 	memset(r, 0, sizeof(*r));
 }
 
+static uint64_t bit(uint32_t hop)
+{
+	return (uint64_t)1 << hop;
+}
+
+/* Returns how many counts a hop's node makes: its gradient, and at the data node the loss. */
+static uint32_t counts_at(uint32_t hop)
+{
+	return hop == 0 ? 2 : 1;
+}
+
 static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 		      const struct plan_microbatch *from, const int *stage_of)
 {
@@ -77,6 +88,22 @@ static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards
 	}
 }
 
+/* Sets which counts are awaited: none has been made. */
+static void await_counts(struct routes *r)
+{
+	memset(r->awaited, 0, sizeof(r->awaited));
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		r->counts[i].n = r->counts[i].awaited = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct route *w = &r->microbatches[i].route;
+
+		for (uint32_t h = 0; h < w->n_hops; h++) {
+			r->counts[w->nodes[h]].awaited += counts_at(h);
+			r->awaited[w->stages[h]]++;
+		}
+	}
+}
+
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
 		     uint32_t per_shard, uint32_t attempt, struct error *err)
 {
@@ -93,8 +120,8 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 		set_route(&r->microbatches[i], i, attempt, &p->microbatches[i], stage_of);
 	deal_shards(r, shard_of, n_shards, per_shard, next_wave);
 	r->done = r->rerun = 0;
-	for (uint32_t i = 0; i < r->n_nodes; i++)
-		r->counts[i].n = 0;
+	await_counts(r);
+	r->version++;
 	free(next_wave);
 	free(stage_of);
 	return 0;
@@ -108,11 +135,6 @@ int routes_hop(const struct microbatch *m, uint16_t node)
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t)
 {
 	return m->route.nodes[chain_hop(m->route.n_hops, t)];
-}
-
-static uint64_t bit(uint32_t hop)
-{
-	return (uint64_t)1 << hop;
 }
 
 bool routes_owes(const struct microbatch *m, uint32_t t)
@@ -141,12 +163,30 @@ bool routes_chain_ended(const struct microbatch *m)
 	return m->passed > 2 * m->route.n_hops;
 }
 
+/* Returns how many of the hop's counts its node has made. */
+static uint32_t counts_made(const struct microbatch *m, uint32_t hop)
+{
+	return (m->counted & bit(hop) ? 1u : 0u) + (hop == 0 && m->counted_loss ? 1u : 0u);
+}
+
+/* Hands the counts of a hop to another node, which has to make all of them. */
+static void hand_over_counts(struct routes *r, struct microbatch *m, uint32_t hop, uint16_t node)
+{
+	r->counts[m->route.nodes[hop]].awaited -= counts_at(hop) - counts_made(m, hop);
+	r->counts[node].awaited += counts_at(hop);
+	r->awaited[m->route.stages[hop]] += (m->counted & bit(hop)) != 0;
+	m->counted &= ~bit(hop);
+	m->counted_loss = m->counted_loss && hop > 0;
+}
+
 /* Puts a substitute, another node of the same stage, at a hop. Work of other nodes stays valid, and
  * the substitute owes this hop's. The caller raises the attempt. */
-static void substitute(struct microbatch *m, uint32_t hop, uint16_t node)
+static void substitute(struct routes *r, struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	if (m->route.nodes[hop] == node)
 		return;
+	r->version++;
+	hand_over_counts(r, m, hop, node);
 	m->route.nodes[hop] = node;
 	m->owed_forward |= bit(hop);
 	m->owed_backward |= bit(hop);
@@ -252,14 +292,30 @@ bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum wor
 	return true;
 }
 
-/* Returns how many unfinished microbatches visit the node. */
-static uint32_t unfinished_visits(const struct routes *r, uint16_t node)
+/* The facts by which substitutes are chosen. */
+struct choice {
+	const struct cluster *c;
+	const bool *usable;  /* (n_nodes) */
+	const int *stage_of; /* (n_nodes) */
+	int *unfinished;     /* (n_nodes) number of unfinished microbatches that visit the node */
+};
+
+/* Adds `change` to the unfinished work of the microbatch's nodes. */
+static void add_unfinished(struct choice *w, const struct microbatch *m, int change)
 {
-	uint32_t n = 0;
+	for (uint32_t h = 0; !m->done && h < m->route.n_hops; h++)
+		w->unfinished[m->route.nodes[h]] += change;
+}
+
+static struct choice choice_init(const struct routes *r, const struct cluster *c,
+				 const bool *usable, const int *stage_of)
+{
+	struct choice w = { c, usable, stage_of,
+			    alloc_array(r->n_nodes, sizeof(*w.unfinished)) };
 
 	for (uint32_t i = 0; i < r->n; i++)
-		n += !r->microbatches[i].done && routes_hop(&r->microbatches[i], node) >= 0;
-	return n;
+		add_unfinished(&w, &r->microbatches[i], 1);
+	return w;
 }
 
 /* Returns the delay from and to the neighbours of the hop, forward and backward. The last hop's
@@ -288,17 +344,17 @@ static double neighbour_delay_s(const struct cluster *c, const struct microbatch
 
 /* Returns the predicted delay in seconds if the node takes one more microbatch: its unfinished work
  * plus the links of the new route. */
-static double predicted_delay_s(const struct routes *r, const struct microbatch *m, int hop,
-				const struct cluster *c, uint16_t node)
+static double predicted_delay_s(const struct choice *w, const struct microbatch *m, int hop,
+				uint16_t node)
 {
-	const struct cluster_node *n = &c->nodes[node];
+	const struct cluster_node *n = &w->c->nodes[node];
 
-	return (unfinished_visits(r, node) + 1) * (n->forward_s + n->backward_s) +
-	       neighbour_delay_s(c, m, hop, node);
+	return (w->unfinished[node] + 1) * (n->forward_s + n->backward_s) +
+	       neighbour_delay_s(w->c, m, hop, node);
 }
 
-static int choose(const struct routes *r, const struct microbatch *m, int hop, const bool *usable,
-		  const int *stage_of, const struct cluster *c)
+static int choose(const struct routes *r, const struct choice *w, const struct microbatch *m,
+		  int hop)
 {
 	double least = 0;
 	int best = -1;
@@ -306,9 +362,9 @@ static int choose(const struct routes *r, const struct microbatch *m, int hop, c
 	for (uint32_t i = 0; i < r->n_nodes; i++) {
 		double d;
 
-		if (!usable[i] || stage_of[i] != m->route.stages[hop])
+		if (!w->usable[i] || w->stage_of[i] != m->route.stages[hop])
 			continue;
-		d = predicted_delay_s(r, m, hop, c, (uint16_t)i);
+		d = predicted_delay_s(w, m, hop, (uint16_t)i);
 		if (best < 0 || d < least) {
 			best = (int)i;
 			least = d;
@@ -317,8 +373,7 @@ static int choose(const struct routes *r, const struct microbatch *m, int hop, c
 	return best;
 }
 
-int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
-		   const struct cluster *c, uint32_t *changed)
+static int replace_all(struct routes *r, struct choice *w, uint16_t gone, uint32_t *changed)
 {
 	int n = 0;
 
@@ -328,26 +383,29 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 
 		if (hop < 0)
 			continue;
-		node = choose(r, m, hop, usable, stage_of, c);
+		node = choose(r, w, m, hop);
 		if (node < 0)
 			/* the stage has no usable node, so nothing was changed yet */
 			return -ENOENT;
+		add_unfinished(w, m, -1);
 		m->replaced = (uint8_t)hop;
-		substitute(m, (uint32_t)hop, (uint16_t)node);
+		substitute(r, m, (uint32_t)hop, (uint16_t)node);
 		run_again(r, m);
 		avoid_circle(m);
+		add_unfinished(w, m, 1);
 		changed[n++] = i;
 	}
 	r->counts[gone].n = 0;
 	return n;
 }
 
-static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8_t kind)
+int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
+		   const struct cluster *c, uint32_t *changed)
 {
-	uint32_t n = 0;
+	struct choice w = choice_init(r, c, usable, stage_of);
+	int n = replace_all(r, &w, gone, changed);
 
-	for (uint32_t i = 0; i < c->n; i++)
-		n += c->list[i].microbatch == microbatch && c->list[i].kind == kind;
+	free(w.unfinished);
 	return n;
 }
 
@@ -377,29 +435,21 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
 	return false;
 }
 
-static bool has_counted(const struct routes *r, const struct microbatch *m, uint32_t hop)
-{
-	const struct counts *c = &r->counts[m->route.nodes[hop]];
-
-	return times_counted(c, m->route.microbatch, TASK_BACKWARD) > 0 ||
-	       times_counted(c, m->route.microbatch, TASK_LOSS) > 0;
-}
-
 /* Returns true if the hop's node has counted nothing of the microbatch and runs no task that
  * counts. */
-static bool can_be_moved(const struct routes *r, const struct microbatch *m, uint32_t hop)
+static bool can_be_moved(const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
 
 	return !has_begun(m, 2 * n - hop) && (hop > 0 || !has_begun(m, n)) &&
-	       !has_counted(r, m, hop);
+	       counts_made(m, hop) == 0;
 }
 
 /* Chooses a substitute for a or b: the hop and the node. Prefers hops that have not begun. Returns
  * false if there is none. */
-static bool choose_around(const struct routes *r, const struct microbatch *m, uint16_t a,
-			  uint16_t b, const bool *usable, const int *stage_of,
-			  const struct cluster *c, uint32_t *hop, uint16_t *node)
+static bool choose_around(const struct routes *r, const struct choice *w,
+			  const struct microbatch *m, uint16_t a, uint16_t b, uint32_t *hop,
+			  uint16_t *node)
 {
 	bool any = false, best_began = false;
 	double least = 0;
@@ -407,15 +457,15 @@ static bool choose_around(const struct routes *r, const struct microbatch *m, ui
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
 		bool began = has_begun(m, h);
 
-		if ((m->route.nodes[h] != a && m->route.nodes[h] != b) || !can_be_moved(r, m, h))
+		if ((m->route.nodes[h] != a && m->route.nodes[h] != b) || !can_be_moved(m, h))
 			continue;
 		for (uint32_t i = 0; i < r->n_nodes; i++) {
 			double d;
 
-			if (!usable[i] || stage_of[i] != m->route.stages[h] ||
+			if (!w->usable[i] || w->stage_of[i] != m->route.stages[h] ||
 			    routes_hop(m, (uint16_t)i) >= 0)
 				continue;
-			d = predicted_delay_s(r, m, (int)h, c, (uint16_t)i);
+			d = predicted_delay_s(w, m, (int)h, (uint16_t)i);
 			if (isinf(d) || (any && (began != best_began ? began : d >= least)))
 				continue;
 			any = true;
@@ -428,44 +478,42 @@ static bool choose_around(const struct routes *r, const struct microbatch *m, ui
 	return any;
 }
 
-int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
-		  const struct cluster *c, uint32_t *changed)
+static int go_around(struct routes *r, struct choice *w, uint16_t a, uint16_t b, uint32_t *changed)
 {
 	uint32_t hop;
 	uint16_t node;
 	int n = 0;
 
-	for (uint32_t i = 0; i < r->n; i++) {
-		const struct microbatch *m = &r->microbatches[i];
-
-		if (routes_need(m, a, b) &&
-		    !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+	for (uint32_t i = 0; i < r->n; i++)
+		if (routes_need(&r->microbatches[i], a, b) &&
+		    !choose_around(r, w, &r->microbatches[i], a, b, &hop, &node))
 			return -ENOENT;
-	}
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct microbatch *m = &r->microbatches[i];
 
-		if (!routes_need(m, a, b) ||
-		    !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+		if (!routes_need(m, a, b) || !choose_around(r, w, m, a, b, &hop, &node))
 			continue;
+		add_unfinished(w, m, -1);
 		r->rerun += has_begun(m, hop);
 		m->route.attempt++;
 		m->replaced = (uint8_t)hop;
 		m->moved = true;
-		substitute(m, hop, node);
+		substitute(r, m, hop, node);
 		avoid_circle(m);
+		add_unfinished(w, m, 1);
 		changed[n++] = i;
 	}
 	return n;
 }
 
-static bool counted_anywhere(const struct routes *r, uint32_t id)
+int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
+		  const struct cluster *c, uint32_t *changed)
 {
-	for (uint32_t i = 0; i < r->n_nodes; i++)
-		for (uint32_t k = 0; k < r->counts[i].n; k++)
-			if (r->counts[i].list[k].microbatch == id)
-				return true;
-	return false;
+	struct choice w = choice_init(r, c, usable, stage_of);
+	int n = go_around(r, &w, a, b, changed);
+
+	free(w.unfinished);
+	return n;
 }
 
 static void sort_stages(struct microbatch *m)
@@ -489,8 +537,10 @@ int64_t routes_unswap(struct routes *r)
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct microbatch *m = &r->microbatches[i];
 
-		if (m->done || !swapped(m) || m->passed > m->route.n_hops || counted_anywhere(r, i))
+		if (m->done || !swapped(m) || m->passed > m->route.n_hops || m->counted ||
+		    m->counted_loss)
 			continue;
+		r->version++;
 		sort_stages(m);
 		run_again(r, m);
 		start_over(m);
@@ -502,36 +552,44 @@ int64_t routes_unswap(struct routes *r)
 void routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
 {
 	struct counts *c = &r->counts[node];
+	struct microbatch *m = &r->microbatches[microbatch];
+	bool is_awaited = routes_may_count(r, node, microbatch, kind);
 
 	array_reserve(&c->list, &c->room, c->n + 1, sizeof(*c->list));
 	c->list[c->n++] = (struct counted){ microbatch, kind };
+	if (!is_awaited)
+		return; /* the audit will find it */
+	c->awaited--;
+	if (kind == TASK_LOSS) {
+		m->counted_loss = true;
+	} else {
+		m->counted |= bit((uint32_t)routes_hop(m, node));
+		r->awaited[m->route.stages[routes_hop(m, node)]]--;
+	}
 }
 
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
 {
-	int hop = routes_hop(&r->microbatches[microbatch], node);
+	const struct microbatch *m = &r->microbatches[microbatch];
+	int hop = routes_hop(m, node);
 
-	return (kind == TASK_BACKWARD ? hop >= 0 : kind == TASK_LOSS && hop == 0) &&
-	       times_counted(&r->counts[node], microbatch, kind) == 0;
+	if (kind == TASK_BACKWARD)
+		return hop >= 0 && !(m->counted & bit((uint32_t)hop));
+	return kind == TASK_LOSS && hop == 0 && !m->counted_loss;
 }
 
-bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch)
+int64_t routes_lacking(const struct routes *r, uint16_t node)
 {
-	return routes_may_count(r, node, microbatch, TASK_BACKWARD) ||
-	       routes_may_count(r, node, microbatch, TASK_LOSS);
+	for (uint32_t i = 0; r->counts[node].awaited > 0 && i < r->n; i++)
+		if (routes_may_count(r, node, i, TASK_BACKWARD) ||
+		    routes_may_count(r, node, i, TASK_LOSS))
+			return i;
+	return -1;
 }
 
 bool routes_stage_counted(const struct routes *r, uint8_t stage)
 {
-	for (uint32_t i = 0; i < r->n; i++) {
-		const struct microbatch *m = &r->microbatches[i];
-
-		for (uint32_t h = 0; h < m->route.n_hops; h++)
-			if (m->route.stages[h] == stage &&
-			    times_counted(&r->counts[m->route.nodes[h]], i, TASK_BACKWARD) == 0)
-				return false;
-	}
-	return true;
+	return r->awaited[stage] == 0;
 }
 
 void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages)
@@ -542,46 +600,90 @@ void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages)
 			visits[r->microbatches[i].route.stages[h]]++;
 }
 
-bool routes_visit(const struct routes *r, uint16_t node)
+void routes_visited(const struct routes *r, bool *visited)
 {
+	memset(visited, 0, r->n_nodes * sizeof(*visited));
 	for (uint32_t i = 0; i < r->n; i++)
-		if (routes_hop(&r->microbatches[i], node) >= 0)
-			return true;
-	return false;
+		for (uint32_t h = 0; h < r->microbatches[i].route.n_hops; h++)
+			visited[r->microbatches[i].route.nodes[h]] = true;
 }
 
-static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t node,
+/* ---- the audit ---- */
+
+/* How often the node of a hop counted the microbatch, by its list. */
+struct tally {
+	uint32_t gradients, losses;
+};
+
+static int check_sums(const struct routes *r, const int *sum_of, struct error *err)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct route *w = &r->microbatches[i].route;
+
+		for (uint32_t h = 0; h < w->n_hops; h++)
+			if (sum_of[w->nodes[h]] != w->stages[h])
+				return error_set(err, -EPROTO,
+						 "microbatch %u: node %u has its part of stage %u, "
+						 "and is not in that stage's sum",
+						 i, w->nodes[h], w->stages[h]);
+	}
+	return 0;
+}
+
+/* Adds a node's list to the tallies, (n, ROUTE_HOPS). */
+static int tally_counts(const struct routes *r, uint16_t node, struct tally *tallies,
 			struct error *err)
 {
-	const struct microbatch *m = &r->microbatches[microbatch];
-	uint32_t b = times_counted(&r->counts[node], microbatch, TASK_BACKWARD);
-	uint32_t l = times_counted(&r->counts[node], microbatch, TASK_LOSS);
-	uint32_t want = routes_hop(m, node) >= 0;
+	const struct counts *c = &r->counts[node];
 
-	if (b == want && l == (node == m->route.nodes[0]))
-		return 0;
-	return error_set(err, -EPROTO,
-			 "microbatch %u: node %u counted its gradient %u times and its loss %u "
-			 "times, expected %u and %u",
-			 microbatch, node, b, l, want, node == m->route.nodes[0]);
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint32_t id = c->list[i].microbatch;
+		int hop = routes_hop(&r->microbatches[id], node);
+		struct tally *t;
+
+		if (hop < 0)
+			return error_set(err, -EPROTO,
+					 "microbatch %u: node %u counted it, and is not on its "
+					 "route",
+					 id, node);
+		t = &tallies[(size_t)id * ROUTE_HOPS + (size_t)hop];
+		t->gradients += c->list[i].kind == TASK_BACKWARD;
+		t->losses += c->list[i].kind == TASK_LOSS;
+	}
+	return 0;
+}
+
+static int check_tallies(const struct routes *r, const struct tally *tallies, struct error *err)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct route *w = &r->microbatches[i].route;
+
+		for (uint32_t h = 0; h < w->n_hops; h++) {
+			const struct tally *t = &tallies[(size_t)i * ROUTE_HOPS + h];
+
+			if (t->gradients != 1 || t->losses != (h == 0))
+				return error_set(err, -EPROTO,
+						 "microbatch %u: node %u counted its gradient %u "
+						 "times and its loss %u times, expected 1 and %u",
+						 i, w->nodes[h], t->gradients, t->losses, h == 0);
+		}
+	}
+	return 0;
 }
 
 int routes_audit(const struct routes *r, const int *sum_of, struct error *err)
 {
-	int rc = 0;
+	struct tally *tallies;
+	int rc = check_sums(r, sum_of, err);
 
-	for (uint32_t i = 0; rc == 0 && i < r->n; i++) {
-		const struct microbatch *m = &r->microbatches[i];
-
-		for (uint32_t h = 0; h < m->route.n_hops; h++)
-			if (sum_of[m->route.nodes[h]] != m->route.stages[h])
-				return error_set(err, -EPROTO,
-						 "microbatch %u: node %u has its part of stage %u, "
-						 "and is not in that stage's sum",
-						 i, m->route.nodes[h], m->route.stages[h]);
-		for (uint16_t node = 0; rc == 0 && node < r->n_nodes; node++)
-			if (sum_of[node] >= 0)
-				rc = audit_counts(r, i, node, err);
-	}
+	if (rc != 0)
+		return rc;
+	tallies = alloc_array((size_t)r->n * ROUTE_HOPS, sizeof(*tallies));
+	for (uint32_t node = 0; rc == 0 && node < r->n_nodes; node++)
+		if (sum_of[node] >= 0)
+			rc = tally_counts(r, (uint16_t)node, tallies, err);
+	if (rc == 0)
+		rc = check_tallies(r, tallies, err);
+	free(tallies);
 	return rc;
 }

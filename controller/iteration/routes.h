@@ -35,6 +35,10 @@ struct microbatch {
 	 * node's loss */
 	uint64_t owed_forward, owed_backward;
 	bool owed_loss;
+	/* Gradients and loss that the present nodes have counted: a bit for each hop, and one for
+	 * the data node's loss */
+	uint64_t counted;
+	bool counted_loss;
 };
 
 /* One count of a node. Counts are kept in the node's order. */
@@ -47,15 +51,18 @@ struct counts {
 	struct counted *list;
 	uint32_t n;
 	size_t room;
+	uint32_t awaited; /* number of counts that the node still has to make */
 };
 
 struct routes {
+	uint64_t version; /* grows with each change of the routes */
 	uint32_t n; /* number of microbatches; their ids are 0 .. n - 1 */
 	struct microbatch *microbatches;
 	uint32_t done;
 	uint32_t rerun;
 	uint32_t n_nodes;
 	struct counts *counts; /* (n_nodes) */
+	uint32_t awaited[ROUTE_HOPS]; /* for each stage: number of gradients not counted yet */
 };
 
 /* Allocates n microbatches over n_nodes nodes. */
@@ -116,8 +123,8 @@ int routes_hop(const struct microbatch *m, uint16_t node);
 
 /* Returns true if the node should count this task (TASK_LOSS, TASK_BACKWARD) and has not yet. */
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind);
-/* Returns true if the node is on the route and has not made all its counts. */
-bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch);
+/* Returns the first microbatch that visits the node and lacks a count of it; -1: none. */
+int64_t routes_lacking(const struct routes *r, uint16_t node);
 
 /* Returns true if every microbatch is counted at every node of this stage. */
 bool routes_stage_counted(const struct routes *r, uint8_t stage);
@@ -125,13 +132,14 @@ bool routes_stage_counted(const struct routes *r, uint8_t stage);
 /* Adds up how many microbatches visit each stage: visits (n_stages). */
 void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages);
 
-/* Returns true if some microbatch visits the node. */
-bool routes_visit(const struct routes *r, uint16_t node);
+/* Marks the nodes that microbatches visit: visited (n_nodes). */
+void routes_visited(const struct routes *r, bool *visited);
 
 /* Checks that the sums contain each gradient once: every node on a route counted it once and is in
- * its stage's sum, and no other node in a sum counted it. The data node counted the loss once.
+ * its stage's sum, and no other node in a sum counted it. The data node counted the loss once. The
+ * check adds up the lists of counts, because the store gets these lists.
  * sum_of: (n_nodes) the stage whose sum contains the node's counts, -1: none. On a breach, err
- * names the first. */
+ * names one. */
 int routes_audit(const struct routes *r, const int *sum_of, struct error *err);
 
 #endif

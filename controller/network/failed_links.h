@@ -17,6 +17,7 @@ struct link_failure {
 	uint16_t from, to; /* the node that reported the current cut first, and the other end */
 	bool active;       /* true: the link counts as absent; false: the link is in use again */
 	uint32_t times;    /* number of cuts */
+	uint64_t unneeded_in; /* version of the routes whose rest does not need the link; 0: none */
 	int64_t since_us, seen_us; /* start of the current state; newest report */
 	/* How long the link was silent, and how long was expected, in the first report */
 	double quiet_s, expected_s;

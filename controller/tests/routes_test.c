@@ -143,6 +143,28 @@ static bool stage_counted(const struct agents *a, const struct routes *r, uint8_
 	return true;
 }
 
+static bool lacks(const struct agents *a, const struct routes *r, uint16_t node, uint32_t id)
+{
+	const struct microbatch *m = &r->microbatches[id];
+
+	return routes_hop(m, node) >= 0 &&
+	       (!a->backward[node][id] || (node == m->route.nodes[0] && !a->loss[node][id]));
+}
+
+/* The counts that are still awaited are those that the agents have not made. */
+static void check_awaited(const struct routes *r, const struct agents *a)
+{
+	for (uint8_t stage = 0; stage < STAGES; stage++)
+		assert_true(routes_stage_counted(r, stage) == stage_counted(a, r, stage));
+	for (uint16_t node = 0; node < NODES; node++) {
+		int64_t first = -1;
+
+		for (uint32_t id = r->n; id-- > 0;)
+			first = lacks(a, r, node, id) ? id : first;
+		assert_int_equal(routes_lacking(r, node), first);
+	}
+}
+
 static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 {
 	struct microbatch *m = &r->microbatches[id];
@@ -157,16 +179,13 @@ static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 	if (!a->loss[m->route.nodes[0]][id])
 		routes_count(r, m->route.nodes[0], id, TASK_LOSS);
 	a->loss[m->route.nodes[0]][id] = true;
+	check_awaited(r, a);
 	for (uint32_t h = m->route.n_hops; h-- > 0;) {
-		assert_true(routes_lacks(r, m->route.nodes[h], id) ==
-			    !a->backward[m->route.nodes[h]][id]);
 		if (!a->backward[m->route.nodes[h]][id])
 			routes_count(r, m->route.nodes[h], id, TASK_BACKWARD);
 		a->backward[m->route.nodes[h]][id] = true;
-		assert_false(routes_lacks(r, m->route.nodes[h], id));
+		check_awaited(r, a);
 	}
-	for (uint8_t stage = 0; stage < STAGES; stage++)
-		assert_true(routes_stage_counted(r, stage) == stage_counted(a, r, stage));
 	m->done = true;
 	r->done++;
 }
@@ -200,6 +219,7 @@ TEST(every_gradient_counts_once_through_any_deaths)
 			if (routes_replace(&r, gone, alive, stage_of, c, changed) == -ENOENT)
 				/* the last replica of a stage; it returns later */
 				alive[gone] = true;
+			check_awaited(&r, a);
 		}
 		for (int i = 0; i < NODES; i++)
 			sum_of[i] = alive[i] ? stage_of[i] : -1;
@@ -226,6 +246,7 @@ TEST(the_audit_finds_what_is_wrong)
 	struct agents *a = calloc(1, sizeof(*a));
 	struct error err = { "" };
 	int sum_of[NODES];
+	bool visited[NODES];
 
 	memcpy(sum_of, stage_of, sizeof(sum_of));
 	setup(&r, &p, 5);
@@ -235,13 +256,12 @@ TEST(the_audit_finds_what_is_wrong)
 	r.counts[0].n--; /* one count is missing */
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	r.counts[0].n++;
+	routes_visited(&r, visited);
 	for (uint16_t node = 0; node < NODES; node++) {
-		bool visited = routes_visit(&r, node);
-
 		sum_of[node] = -1; /* this node's part is in no sum */
-		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
+		assert_int_equal(routes_audit(&r, sum_of, &err), visited[node] ? -EPROTO : 0);
 		sum_of[node] = (stage_of[node] + 1) % STAGES; /* or in the sum of another stage */
-		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
+		assert_int_equal(routes_audit(&r, sum_of, &err), visited[node] ? -EPROTO : 0);
 		sum_of[node] = stage_of[node];
 	}
 	/* one count too many, or at a node that the microbatch never visited */
