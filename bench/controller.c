@@ -1,6 +1,6 @@
 /* Measures the controller with many agents that only pretend to compute, over real connections:
  *
- *     build/bench/controller [AGENTS] [ITERATIONS]        1000 and 12
+ *     build/bench/controller [AGENTS] [ITERATIONS] [MICROBATCHES]        1000, 12 and 2 a data node
  *
  * The installed controller runs the cluster. The agents are played by processes of this program,
  * some hundred in each. An agent has its own key and socket, sends ten heartbeats a second, answers
@@ -328,9 +328,9 @@ static int make_keys(int n)
 	return fclose(list);
 }
 
-static FILE *start_controller(int n, int iterations, char *address, char *key)
+static FILE *start_controller(int n, int iterations, int per_data_node, char *address, char *key)
 {
-	char run[128], key_file[128], admitted[128], agents[16],
+	char run[128], key_file[128], admitted[128], agents[16], microbatches[16],
 		stages[STAGES * 5] = "", act_at[32], line[512];
 	int pipes[2];
 	FILE *log;
@@ -342,6 +342,7 @@ static FILE *start_controller(int n, int iterations, char *address, char *key)
 	snprintf(key_file, sizeof(key_file), "%s/controller.key", folder);
 	snprintf(admitted, sizeof(admitted), "%s/admitted", folder);
 	snprintf(agents, sizeof(agents), "%d", n);
+	snprintf(microbatches, sizeof(microbatches), "%d", per_data_node);
 	snprintf(act_at, sizeof(act_at), "%d:pause", iterations + 1);
 	if (pipe(pipes) != 0)
 		return NULL;
@@ -352,7 +353,7 @@ static FILE *start_controller(int n, int iterations, char *address, char *key)
 		close(pipes[0]);
 		execl("build/bin/skippipe-controller", "skippipe-controller", "--run-dir", run,
 		      "--key", key_file, "--admitted", admitted, "--agents", agents, "--stages",
-		      stages, "--skip", "4", "--microbatches", "2", "--eval-every", "0",
+		      stages, "--skip", "4", "--microbatches", microbatches, "--eval-every", "0",
 		      "--time-scale", "0", "--gather-s", "300", "--silence-ms", "5000", "--at",
 		      act_at, (char *)NULL);
 		_exit(127);
@@ -501,17 +502,22 @@ static void measure(FILE *log, int n, int iterations)
 int main(int argc, char **argv)
 {
 	char address[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE], clean[96];
-	int n = argc > 1 ? atoi(argv[1]) : 1000, iterations = argc > 2 ? atoi(argv[2]) : 12;
+	int n = argc > 1 ? atoi(argv[1]) : 1000, iterations = argc > 2 ? atoi(argv[2]) : 12,
+	    data_nodes = n / STAGES + (n % STAGES > 0),
+	    per_data_node = argc > 3 && n >= STAGES ? atoi(argv[3]) / data_nodes : 2;
 	FILE *log;
 
 	if (argc > 4 && strcmp(argv[1], "host") == 0)
 		return host(argc, argv);
-	if (n < STAGES || n > MSG_NODES || iterations < 1)
-		return fprintf(stderr, "%d to %d agents\n", STAGES, MSG_NODES), 2;
+	if (n < STAGES || n > MSG_NODES || iterations < 1 || per_data_node < 1 ||
+	    per_data_node * data_nodes > MSG_MICROBATCHES)
+		return fprintf(stderr, "%d to %d agents, and 1 to %d microbatches a data node\n",
+			       STAGES, MSG_NODES, MSG_MICROBATCHES / (data_nodes ? data_nodes : 1)),
+		       2;
 	strcpy(folder, "/tmp/skippipe-bench-XXXXXX");
 	if (!mkdtemp(folder) || make_keys(n) != 0)
 		return fprintf(stderr, "%s: no keys\n", folder), 1;
-	log = start_controller(n, iterations, address, key);
+	log = start_controller(n, iterations, per_data_node, address, key);
 	if (!log)
 		return fprintf(stderr, "the controller does not start\n"), 1;
 	snprintf(main_task, sizeof(main_task), "task/%d/", (int)controller_pid);
