@@ -3,7 +3,7 @@
  *     STREAM_KEEP=run.rec STREAM_NODES=1000 build/tui/tests/view_test
  *         records a stream of messages
  *     build/bench/tui run.rec [COLUMNS ROWS]
- *         measures the time to apply an event and to draw a picture, in memory
+ *         measures the time to apply an event, to draw a picture, and to step back, in memory
  *     build/bench/tui COLUMNSxROWS SECONDS PROGRAM ARGUMENTS...
  *         runs a program on a terminal of its own, with the TERM of this one. Measures the time to
  *         its first picture, from a key to the screen, the bytes per second to the terminal and the
@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "tui/record.h"
+#include "tui/run/history.h"
 #include "tui/views/view.h"
 
 enum { MAX_FRAMES = 100000, FRAME_US = 100000, KEYS = 20, QUIET_US = 60000, TAIL = 31 };
@@ -56,7 +57,24 @@ static double draw(struct screen *screen, const struct state *s, struct ui *u, i
 	return (double)(cpu_us() - start) / 1e3;
 }
 
-static int pictures(const char *path, int w, int h)
+/* Steps back through the history, from its end: a fiftieth of its time with each step. */
+static void step_back(struct history *h, struct state **s, size_t applied)
+{
+	int64_t last = history_last_us(h), first = history_first_us(h), status_at;
+	double ms[50];
+
+	for (int i = 0; i < 50; i++) {
+		int64_t start = cpu_us();
+
+		history_seek(h, last - (last - first) / 50 * (i + 1), s, &applied, &status_at);
+		ms[i] = (double)(cpu_us() - start) / 1e3;
+	}
+	qsort(ms, 50, sizeof(*ms), compare);
+	printf("%zu messages in the history: a step back p50 %.1f ms, longest %.1f ms\n",
+	       history_count(h), ms[25], ms[49]);
+}
+
+static int pictures(const char *path, int columns, int rows)
 {
 	static double frames[MAX_FRAMES];
 	struct record_reader *r;
@@ -66,6 +84,7 @@ static int pictures(const char *path, int w, int h)
 	struct ui u;
 	struct msg m;
 	const void *data;
+	struct history *h = history_new(64 << 20);
 	size_t size, messages = 0, events = 0;
 	int64_t at, first = 0, last = 0, next = 0, apply_us = 0, start;
 	int n = 0;
@@ -75,7 +94,7 @@ static int pictures(const char *path, int w, int h)
 		return 1;
 	}
 	s = state_new();
-	screen = screen_new(w, h, false);
+	screen = screen_new(columns, rows, false);
 	ui_init(&u, GRAPH_BRAILLE);
 	ui_set_connection(&u, UI_LIVE, "");
 	while (record_next(r, &at, &data, &size) == 0) {
@@ -83,10 +102,12 @@ static int pictures(const char *path, int w, int h)
 		if (msg_decode(&m, data, size) != 0)
 			continue;
 		state_apply(s, &m);
+		apply_us += cpu_us() - start;
+		if (history_append(h, at, data, size) == 0)
+			history_keep(h, history_count(h), s);
 		messages++;
 		events += m.type == MSG_SEE_TASKS ? m.u.see_tasks.n_events : 0;
 		msg_clear(&m);
-		apply_us += cpu_us() - start;
 		first = first ? first : at;
 		last = at;
 		if (s->stream.has_snapshot && at >= next && n < MAX_FRAMES) {
@@ -103,9 +124,11 @@ static int pictures(const char *path, int w, int h)
 	printf("%zu messages, %zu events, %.0f a second: %.2f us an event\n", messages, events,
 	       last > first ? (double)events * 1e6 / (double)(last - first) : 0,
 	       events ? (double)apply_us / (double)events : 0);
-	printf("%d pictures of %dx%d, %u nodes: p50 %.2f ms, p99 %.2f ms, longest %.2f ms\n", n, w,
-	       h, s->n_nodes, frames[n / 2], frames[n * 99 / 100], frames[n - 1]);
+	printf("%d pictures of %dx%d, %u nodes: p50 %.2f ms, p99 %.2f ms, longest %.2f ms\n", n,
+	       columns, rows, s->n_nodes, frames[n / 2], frames[n * 99 / 100], frames[n - 1]);
+	step_back(h, &s, messages);
 	screen_free(screen);
+	history_free(h);
 	state_free(s);
 	record_close(r);
 	return 0;

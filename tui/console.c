@@ -69,6 +69,7 @@ static void history_is_full(struct console *c, const struct msg *m)
 	history_clear(c->history);
 	c->applied = 0;
 	state_apply(c->state, m);
+	history_keep(c->history, 0, c->state);
 	c->state->stream.needs_snapshot = true;
 }
 
@@ -90,6 +91,7 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 	} else if (!c->ui.clock.frozen) {
 		state_apply(c->state, &m);
 		c->applied = history_count(c->history);
+		history_keep(c->history, c->applied, c->state);
 		say_plain(c, &m);
 	}
 	ui_take_message(&c->ui, c->state, &m);
@@ -100,8 +102,9 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 
 static void to_live(struct console *c)
 {
-	while (c->applied < history_count(c->history))
-		history_apply(c->history, c->applied++, c->state);
+	int64_t status_at;
+
+	history_seek(c->history, INT64_MAX, &c->state, &c->applied, &status_at);
 	if (c->missed)
 		c->state->stream.needs_snapshot = true;
 	c->missed = false;

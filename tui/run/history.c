@@ -1,4 +1,7 @@
-/* Keeps the messages of a session and makes the state of any past time from them. */
+/* Keeps the messages of a session and makes the state of any past time from them.
+ *
+ * Checkpoints are `spacing` bytes of messages apart. When they exceed their share of memory, every
+ * second one is dropped and the spacing doubles. */
 #include "tui/run/history.h"
 
 #include <errno.h>
@@ -7,10 +10,19 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
+#include "tui/run/checkpoint.h"
+
+enum { CHECKPOINTS = 128 }; /* number of checkpoints in a full history, if they are small */
 
 struct entry {
 	int64_t at_us;
 	size_t offset, size;
+};
+
+/* The state after the first `applied` messages, which have `offset` bytes. */
+struct mark {
+	struct checkpoint state;
+	size_t applied, offset;
 };
 
 struct history {
@@ -18,6 +30,11 @@ struct history {
 	size_t n_bytes, room_bytes, most_bytes;
 	struct entry *entries;
 	size_t n, room;
+	struct mark marks[CHECKPOINTS + 1]; /* ascending */
+	unsigned n_marks;
+	size_t spacing; /* least distance of two marks, bytes of messages */
+	size_t due;     /* offset at which the next mark is due */
+	size_t mark_bytes;
 };
 
 struct history *history_new(size_t most_bytes)
@@ -25,13 +42,23 @@ struct history *history_new(size_t most_bytes)
 	struct history *h = alloc_new(sizeof(*h));
 
 	h->most_bytes = most_bytes;
+	h->spacing = most_bytes / CHECKPOINTS;
 	return h;
+}
+
+static void drop_mark(struct history *h, unsigned i)
+{
+	h->mark_bytes -= h->marks[i].state.n;
+	checkpoint_fini(&h->marks[i].state);
+	h->n_marks--;
+	memmove(&h->marks[i], &h->marks[i + 1], (h->n_marks - i) * sizeof(h->marks[0]));
 }
 
 void history_free(struct history *h)
 {
 	if (!h)
 		return;
+	history_clear(h);
 	free(h->bytes);
 	free(h->entries);
 	free(h);
@@ -41,6 +68,10 @@ void history_clear(struct history *h)
 {
 	h->n = 0;
 	h->n_bytes = 0;
+	while (h->n_marks > 0)
+		drop_mark(h, h->n_marks - 1);
+	h->spacing = h->most_bytes / CHECKPOINTS;
+	h->due = 0;
 }
 
 int history_append(struct history *h, int64_t at_us, const void *data, size_t size)
@@ -94,16 +125,73 @@ void history_apply(const struct history *h, size_t i, struct state *s)
 	msg_clear(&m);
 }
 
-void history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
-		 int64_t *status_at_us)
+/* Returns the number of bytes of the first `applied` messages. */
+static size_t offset_of(const struct history *h, size_t applied)
 {
-	if (*applied > h->n || (*applied > 0 && h->entries[*applied - 1].at_us > at_us)) {
-		state_free(*s);
-		*s = state_new();
-		*applied = 0;
+	return applied < h->n ? h->entries[applied].offset : h->n_bytes;
+}
+
+/* Drops every second mark, except the first, while the marks take too much memory. */
+static void thin_out(struct history *h)
+{
+	while (h->n_marks > 1 && (h->n_marks > CHECKPOINTS || h->mark_bytes > h->most_bytes)) {
+		for (unsigned i = 1; i < h->n_marks; i++)
+			drop_mark(h, i);
+		h->spacing *= 2;
 	}
-	while (*applied < h->n && h->entries[*applied].at_us <= at_us)
+}
+
+void history_keep(struct history *h, size_t applied, const struct state *s)
+{
+	size_t offset = offset_of(h, applied);
+	struct mark m = { .applied = applied, .offset = offset };
+
+	if (offset < h->due)
+		return;
+	m.state = checkpoint_of(s);
+	h->mark_bytes += m.state.n;
+	h->marks[h->n_marks++] = m;
+	thin_out(h);
+	h->due = offset + h->spacing;
+}
+
+/* Returns the newest mark of this time or an earlier one; NULL: none. */
+static const struct mark *mark_before(const struct history *h, int64_t at_us)
+{
+	for (unsigned i = h->n_marks; i > 0; i--) {
+		size_t applied = h->marks[i - 1].applied;
+
+		if (applied == 0 || h->entries[applied - 1].at_us <= at_us)
+			return &h->marks[i - 1];
+	}
+	return NULL;
+}
+
+/* Replaces *s by the state from which the state at a time is made soonest. */
+static void choose_start(const struct history *h, int64_t at_us, struct state **s, size_t *applied)
+{
+	bool is_later = *applied > h->n ||
+			(*applied > 0 && h->entries[*applied - 1].at_us > at_us);
+	const struct mark *m = mark_before(h, at_us);
+
+	if (!is_later && (!m || m->applied <= *applied))
+		return;
+	state_free(*s);
+	*s = m ? checkpoint_state(&m->state) : state_new();
+	*applied = m ? m->applied : 0;
+}
+
+size_t history_seek(struct history *h, int64_t at_us, struct state **s, size_t *applied,
+		    int64_t *status_at_us)
+{
+	size_t from;
+
+	choose_start(h, at_us, s, applied);
+	from = offset_of(h, *applied);
+	while (*applied < h->n && h->entries[*applied].at_us <= at_us) {
 		history_apply(h, (*applied)++, *s);
+		history_keep(h, *applied, *s);
+	}
 	*status_at_us = at_us;
 	for (size_t i = *applied; i > 0; i--) {
 		if (type_of(h, i - 1) == MSG_SEE_STATUS) {
@@ -111,6 +199,7 @@ void history_seek(const struct history *h, int64_t at_us, struct state **s, size
 			break;
 		}
 	}
+	return offset_of(h, *applied) - from;
 }
 
 static bool is_event(const struct history *h, size_t i)

@@ -1,6 +1,7 @@
 /* history.h - every message of this session, so that the screen can show the past. A state is
- * made by applying messages one after another, so the state of a past time is made from the
- * messages up to it.
+ * made by applying messages one after another. Checkpoints, copies of earlier states, are kept
+ * between the messages, so that the state of a past time is made from the nearest checkpoint before
+ * it and the messages after that checkpoint.
  *
  * The history is bounded. When it is full it takes no further message; its owner clears it and
  * starts again with a snapshot.
@@ -15,6 +16,7 @@
 
 struct history; /* opaque */
 
+/* most_bytes: limit of the messages, and of the checkpoints together. */
 struct history *history_new(size_t most_bytes);
 void history_free(struct history *h); /* NULL is allowed */
 void history_clear(struct history *h);
@@ -31,11 +33,15 @@ int64_t history_last_us(const struct history *h);
 
 /* Applies message i to the state. A message that cannot be decoded is skipped. */
 void history_apply(const struct history *h, size_t i, struct state *s);
+/* Keeps a copy of the state after the first `applied` messages, unless the previous checkpoint is
+ * near. The first checkpoint is never dropped while the history lasts. */
+void history_keep(struct history *h, size_t applied, const struct state *s);
 /* Makes *s the state at a time: all messages that arrived until at_us. *s may be of any other time;
- * *applied is the number of messages in it. Only a step back makes the state from the start.
- * *status_at_us: arrival time of its newest status. */
-void history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
-		 int64_t *status_at_us);
+ * *applied is the number of messages in it. *status_at_us: arrival time of its newest status.
+ * Returns the bytes of the messages that it applied: at most the distance of two checkpoints for a
+ * step back. */
+size_t history_seek(struct history *h, int64_t at_us, struct state **s, size_t *applied,
+		    int64_t *status_at_us);
 /* Returns the time of the nearest journal entry before or after at_us; -1: none. Log entries and
  * entries of the first snapshot do not count. */
 int64_t history_nearest_event(const struct history *h, int64_t at_us, int direction);

@@ -1,6 +1,7 @@
 /* The console's history: going back to an earlier moment, events, and its limit. */
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/tests/test.h"
@@ -30,7 +31,7 @@ TEST(an_earlier_picture_is_shown_again)
 
 	stream_defaults(&o);
 	o.dead = -1;
-	h = history_new(64 << 20);
+	h = history_new(4 << 20); /* has several checkpoints before the picture */
 	assert_true(stream_run(&o, remember, h) > 0);
 	s = state_new();
 	for (int i = 0; i < 3; i++) { /* from an earlier time, from the end, from shortly before */
@@ -59,6 +60,62 @@ TEST(an_earlier_picture_is_shown_again)
 	assert_true(event > STREAM_START_US && event < history_last_us(h));
 	assert_int_equal(history_nearest_event(h, event, -1), -1);
 	assert_int_equal(history_nearest_event(h, STREAM_START_US, 1), event);
+	history_free(h);
+	state_free(s);
+}
+
+/* Compares the state with the one that the first n messages make one after another. */
+static void check_state(const struct history *h, const struct state *s, size_t n)
+{
+	struct state *want = state_new();
+
+	for (size_t i = 0; i < n; i++)
+		history_apply(h, i, want);
+	assert_int_equal(s->n_nodes, want->n_nodes);
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		const struct state_node *a = &s->nodes[i], *b = &want->nodes[i];
+
+		assert_memory_equal(a, b, offsetof(struct state_node, queue));
+		assert_memory_equal(a->queue, b->queue, a->n_queue * sizeof(a->queue[0]));
+	}
+	assert_int_equal(s->n_flights, want->n_flights);
+	for (uint32_t i = 0; i < s->n_flights; i++)
+		assert_memory_equal(s->flights[i].chain, want->flights[i].chain,
+				    (2 * s->flights[i].route.n_hops + 1) *
+					    sizeof(s->flights[i].chain[0]));
+	assert_int_equal(s->history.n_notes, want->history.n_notes);
+	assert_int_equal(s->history.n_iterations, want->history.n_iterations);
+	assert_int_equal(s->n_links, want->n_links);
+	assert_int_equal(s->plan.n_tasks, want->plan.n_tasks);
+	assert_int_equal(s->n_collisions, want->n_collisions);
+	state_free(want);
+}
+
+/* A step back starts at a checkpoint and gives the same state as all messages from the first. */
+TEST(a_step_back_costs_a_part_of_the_history)
+{
+	struct stream_options o;
+	struct history *h;
+	struct state *s = state_new();
+	size_t applied = 0, all, most = 0;
+	int64_t status_at, first, last;
+
+	stream_defaults(&o);
+	o.live = 12;
+	h = history_new(8 << 20);
+	stream_run(&o, remember, h);
+	first = history_first_us(h);
+	last = history_last_us(h);
+	all = history_seek(h, last, &s, &applied, &status_at);
+	assert_int_equal(applied, history_count(h));
+	for (int64_t i = 39; i >= 0; i--) {
+		size_t bytes = history_seek(h, first + (last - first) / 40 * i, &s, &applied,
+					    &status_at);
+
+		most = bytes > most ? bytes : most;
+		check_state(h, s, applied);
+	}
+	assert_true(most > 0 && most < all / 3);
 	history_free(h);
 	state_free(s);
 }
