@@ -159,6 +159,20 @@ static void draw_formats(struct screen *out, struct rect at, const struct state 
 
 /* ---- plans of this run ---- */
 
+/* The columns, in the order of the screen. */
+enum ran_column {
+	RAN_PLAN,
+	RAN_ALGORITHM,
+	RAN_ITERATIONS,
+	RAN_PREDICTED,
+	RAN_TOOK,
+	RAN_CHANGE,
+	RAN_SUMS,
+	RAN_SUMS_TOOK,
+	RAN_REST,
+	RAN_COLUMNS
+};
+
 static void draw_ran_plan(const struct table *t, struct screen *out, int row, const struct state *s,
 			  const struct used_plan *r)
 {
@@ -168,31 +182,36 @@ static void draw_ran_plan(const struct table *t, struct screen *out, int row, co
 
 	if (r->skip_share > 0)
 		snprintf(share, sizeof(share), " %u%%", r->skip_share);
-	table_cell(t, out, row, 0, STYLE_TEXT, "%llu", (unsigned long long)r->epoch);
-	table_cell(t, out, row, 1, STYLE_TEXT, "%.15s %u/%u%s", *r->algorithm ? r->algorithm : "?",
+	table_cell(t, out, row, RAN_PLAN, STYLE_TEXT, "%llu", (unsigned long long)r->epoch);
+	table_cell(t, out, row, RAN_ALGORITHM, STYLE_TEXT, "%.15s %u/%u%s",
+		   *r->algorithm ? r->algorithm : "?",
 		   stages > r->path_length ? stages - r->path_length : 0, stages, share);
-	table_cell(t, out, row, 3, STYLE_TEXT, "%.*f*", d, (double)r->predicted_s);
-	table_cell(t, out, row, 6, STYLE_TEXT, "%.*f*", d, (double)r->predicted_sync_s);
+	table_cell(t, out, row, RAN_PREDICTED, STYLE_TEXT, "%.*f*", d, (double)r->predicted_s);
+	table_cell(t, out, row, RAN_SUMS, STYLE_TEXT, "%.*f*", d, (double)r->predicted_sync_s);
 	if (r->last == 0)
 		return;
 	glyphs_change((double)r->predicted_s, (double)r->measured_s, change);
-	table_cell(t, out, row, 2, STYLE_FAINT, "%llu-%llu", (unsigned long long)r->first,
-		   (unsigned long long)r->last);
-	table_cell(t, out, row, 4, STYLE_STRONG, "%.*f", d, (double)r->measured_s);
-	table_cell(t, out, row, 5, STYLE_TEXT, "%s", change);
-	table_cell(t, out, row, 7, STYLE_STRONG, "%.*f", d, (double)r->measured_sync_s);
+	table_cell(t, out, row, RAN_ITERATIONS, STYLE_FAINT, "%llu-%llu",
+		   (unsigned long long)r->first, (unsigned long long)r->last);
+	table_cell(t, out, row, RAN_TOOK, STYLE_STRONG, "%.*f", d, (double)r->measured_s);
+	table_cell(t, out, row, RAN_CHANGE, STYLE_TEXT, "%s", change);
+	table_cell(t, out, row, RAN_SUMS_TOOK, STYLE_STRONG, "%.*f", d, (double)r->measured_sync_s);
 }
 
 /* Draws the plans of this run in at most a quarter of the space. Returns the number of lines
  * used. */
 static int draw_ran(struct screen *out, struct rect at, const struct state *s)
 {
-	static const struct table_column columns[] = {
-		{ "plan", 5, 9, true },        { "", 13, 9, false },
-		{ "iterations", 12, 6, true }, { "iteration, s", 12, 9, true },
-		{ "took", 7, 9, true },        { "", 5, 7, true },
-		{ "sums, s", 11, 8, true },    { "took", 7, 8, true },
-		{ "", 1, 9, false },
+	static const struct table_column columns[RAN_COLUMNS] = {
+		[RAN_PLAN] = { "plan", 5, 9, true },
+		[RAN_ALGORITHM] = { "", 13, 9, false },
+		[RAN_ITERATIONS] = { "iterations", 12, 6, true },
+		[RAN_PREDICTED] = { "iteration, s", 12, 9, true },
+		[RAN_TOOK] = { "took", 7, 9, true },
+		[RAN_CHANGE] = { "", 5, 7, true },
+		[RAN_SUMS] = { "sums, s", 11, 8, true },
+		[RAN_SUMS_TOOK] = { "took", 7, 8, true },
+		[RAN_REST] = { "", 1, 9, false },
 	};
 	int most = (at.h - 3) / 4 + 1;
 	struct used_plan list[USED_PLANS_MOST];
@@ -205,7 +224,7 @@ static int draw_ran(struct screen *out, struct rect at, const struct state *s)
 	screen_rule(out, at, "Plans of this run", at.w >= 76 ? "took: the measured median" : NULL);
 	at.y++;
 	at.h = (int)n + 1;
-	table_open(&t, out, at, columns, sizeof(columns) / sizeof(columns[0]));
+	table_open(&t, out, at, columns, RAN_COLUMNS);
 	for (uint32_t i = 0; i < n; i++)
 		draw_ran_plan(&t, out, (int)i, s, &list[i]);
 	return (int)n + 2;

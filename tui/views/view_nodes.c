@@ -267,34 +267,35 @@ static unsigned write_why(const struct node_row *r, char text[CELL])
 static const struct {
 	struct table_column column; /* heading, width, rank, aligned right */
 	unsigned (*write)(const struct node_row *r, char text[CELL]);
+	bool of_gpu; /* hidden unless a node sends figures of a GPU */
 } columns[] = {
-	{ { "node", 5, 9, false }, write_number },
-	{ { "S", 3, 9, false }, write_stage },
-	{ { "state", 8, 9, false }, write_state },
-	{ { "task", 7, 8, false }, write_work },
-	{ { "slots", 5, 7, true }, write_slots },
-	{ { "wait", 4, 7, true }, write_queue },
-	{ { "heard", 5, 7, true }, write_heard },
-	{ { "busy", 4, 5, true }, write_busy },
-	{ { "if lost", 7, 6, true }, write_cost_of_loss },
-	{ { "place", 10, 6, false }, write_place },
-	{ { "F s", 5, 4, true }, write_forward },
-	{ { "B s", 5, 4, true }, write_backward },
-	{ { "F/B ms", 11, 2, true }, write_own_times },
-	{ { "sent", 6, 3, true }, write_sent },
-	{ { "resent", 6, 1, true }, write_resent },
-	{ { "rss", 6, 2, true }, write_memory },
-	{ { "weights", 10, 5, false }, write_hash },
-	{ { "device", 8, 3, false }, write_device },
-	{ { "gpu", 4, 7, true }, write_gpu },
-	{ { "C", 3, 7, true }, write_temperature },
-	{ { "gpu mem", 8, 5, true }, write_gpu_memory },
-	{ { "gpu W", 7, 4, true }, write_power },
-	{ { "throttled", 11, 7, false }, write_throttling },
-	{ { "why", 12, 8, false }, write_why },
+	{ { "node", 5, 9, false }, write_number, false },
+	{ { "S", 3, 9, false }, write_stage, false },
+	{ { "state", 8, 9, false }, write_state, false },
+	{ { "task", 7, 8, false }, write_work, false },
+	{ { "slots", 5, 7, true }, write_slots, false },
+	{ { "wait", 4, 7, true }, write_queue, false },
+	{ { "heard", 5, 7, true }, write_heard, false },
+	{ { "busy", 4, 5, true }, write_busy, false },
+	{ { "if lost", 7, 6, true }, write_cost_of_loss, false },
+	{ { "place", 10, 6, false }, write_place, false },
+	{ { "F s", 5, 4, true }, write_forward, false },
+	{ { "B s", 5, 4, true }, write_backward, false },
+	{ { "F/B ms", 11, 2, true }, write_own_times, false },
+	{ { "sent", 6, 3, true }, write_sent, false },
+	{ { "resent", 6, 1, true }, write_resent, false },
+	{ { "rss", 6, 2, true }, write_memory, false },
+	{ { "weights", 10, 5, false }, write_hash, false },
+	{ { "device", 8, 3, false }, write_device, false },
+	{ { "gpu", 4, 7, true }, write_gpu, true },
+	{ { "C", 3, 7, true }, write_temperature, true },
+	{ { "gpu mem", 8, 5, true }, write_gpu_memory, true },
+	{ { "gpu W", 7, 4, true }, write_power, true },
+	{ { "throttled", 11, 7, false }, write_throttling, true },
+	{ { "why", 12, 8, false }, write_why, false },
 };
 
-enum { COLUMNS = sizeof(columns) / sizeof(columns[0]), GPU_FIRST = 18, GPU_LAST = 22 };
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 _Static_assert((int)COLUMNS <= (int)TABLE_COLUMNS, "table.h has room for every column");
 
 static void draw_node(const struct table *t, struct screen *out, int row, const struct state *s,
@@ -413,7 +414,7 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 
 	for (int i = 0; i < COLUMNS; i++) {
 		shown[i] = columns[i].column;
-		if (i >= GPU_FIRST && i <= GPU_LAST && !has_gpus(s))
+		if (columns[i].of_gpu && !has_gpus(s))
 			shown[i].width = 0;
 	}
 	detail.h = at.h >= 12 ? 4 + u->prices.are_known + has_gpus(s) : 0;
