@@ -6,6 +6,8 @@
  *     build/bench/wire many [PEERS] [SECONDS]
  *         the cost of a listener with many peers, each of which sends ten LOSSY heartbeats of 200
  *         bytes a second
+ *     build/bench/wire dials [PEERS] [SECONDS]
+ *         the cost of a turn of a process that dials many peers and sends to one of them
  *     build/bench/wire listen ADDRESS DIR
  *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS] [BYTES]
  *         on two machines: activations after a pause, bulk data, and activations among bulk data;
@@ -375,6 +377,89 @@ static int many(size_t n, double seconds)
 	return 0;
 }
 
+/* ---- many dialed peers ---- */
+
+/* Listens with n keys in this process, and answers nothing. */
+static int listen_often(size_t n, struct keys_identity **listeners, int to_parent)
+{
+	struct keys_list *list = keys_list_new();
+	struct post **posts = alloc_array(n, sizeof(struct post *));
+	unsigned seen = 0;
+	if (keys_list_admit(list, keys_public_of(ids[1]), KEYS_AGENT, "bench", NULL) != 0)
+		return 1;
+	for (size_t i = 0; i < n; i++) {
+		const struct post_options options = { .identity = listeners[i], .admitted = list };
+		if (post_open(&posts[i], &options, NULL) != 0 ||
+		    post_listen(posts[i], "tcp://127.0.0.1:0", address, NULL) != 0 ||
+		    write(to_parent, address, sizeof(address)) != sizeof(address))
+			return 1;
+	}
+	for (;;) {
+		for (size_t i = 0; i < n; i++) {
+			post_tick(posts[i], clock_monotonic_us());
+			drain(posts[i], &seen);
+		}
+		usleep(20000);
+	}
+}
+
+/* Does turns, each of which sends one message to one peer, once all peers are connected. */
+static void print_turns(struct post *post, size_t n, post_peer_id peer, double seconds)
+{
+	static const uint8_t data[200] = { SINK };
+	const struct post_part part = { data, sizeof(data) };
+	struct post_counters c = { 0 };
+	unsigned seen = 0, turns = 0;
+	for (int64_t limit = clock_monotonic_us() + 60000000;
+	     c.peers_up < n && clock_monotonic_us() < limit; post_count(post, &c)) {
+		wait_turn(post);
+		drain(post, &seen);
+	}
+	const double cpu = cpu_s(RUSAGE_SELF);
+	const int64_t until = clock_monotonic_us() + (int64_t)(seconds * 1e6);
+	for (; clock_monotonic_us() < until; turns++) {
+		usleep(200);
+		post_tick(post, clock_monotonic_us());
+		(void)post_deadline_us(post);
+		drain(post, &seen);
+		(void)post_send(post, peer, &part, 1, POST_LOSSY, clock_monotonic_us());
+	}
+	printf("{\"bench\":\"wire\",\"what\":\"dials\",\"peers\":%u,\"turns\":%u,"
+	       "\"us_a_turn\":%.1f}\n",
+	       c.peers_up, turns, (cpu_s(RUSAGE_SELF) - cpu) / turns * 1e6);
+}
+
+static int dials(size_t n, double seconds)
+{
+	struct keys_identity **listeners = alloc_array(n, sizeof(struct keys_identity *));
+	const struct post_options options = { .identity = ids[1] };
+	struct post *post;
+	post_peer_id peer = 0;
+	int channel[2];
+	if (n > PER_PROCESS || pipe(channel) != 0)
+		return 1;
+	for (size_t i = 0; i < n; i++)
+		if (keys_generate(&listeners[i], NULL) != 0)
+			return 1;
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(listen_often(n, listeners, channel[1]));
+	if (post_open(&post, &options, NULL) != 0)
+		return 1;
+	for (size_t i = 0; i < n; i++)
+		if (read(channel[0], address, sizeof(address)) != sizeof(address) ||
+		    post_dial(post, address, keys_public_of(listeners[i]), &peer, NULL) != 0)
+			return 1;
+	print_turns(post, n, peer, seconds);
+	kill(child, SIGKILL);
+	wait(NULL);
+	post_close(post);
+	for (size_t i = 0; i < n; i++)
+		keys_free(listeners[i]);
+	free(listeners);
+	return 0;
+}
+
 /* ---- two machines ---- */
 
 enum { ACTIVATION_BYTES = 98304, PIECE_BYTES = 2 << 20, TIMES = 8, MAX_TIMES = 256 };
@@ -609,6 +694,13 @@ int main(int argc, char **argv)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		return keys_generate(&ids[0], NULL) != 0 ||
 		       many(argc > 2 ? (size_t)atoi(argv[2]) : 800, argc > 3 ? atof(argv[3]) : 5.0);
+	}
+	if (argc > 1 && strcmp(argv[1], "dials") == 0) {
+		link_raise_files(20000);
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		return keys_generate(&ids[1], NULL) != 0 ||
+		       dials(argc > 2 ? (size_t)atoi(argv[2]) : PER_PROCESS,
+			     argc > 3 ? atof(argv[3]) : 5.0);
 	}
 	if (argc > 3 && (strcmp(argv[1], "listen") == 0 || strcmp(argv[1], "fill") == 0)) {
 		link_tune_malloc();

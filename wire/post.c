@@ -97,7 +97,6 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 		return error_set(err, -EIO, "the system gives no randomness");
 	struct post *p = alloc_new(sizeof(*p));
 	p->options = o;
-	p->sweep_us = INT64_MAX;
 	p->memory.most_bytes = o.assembling_most_bytes;
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {
@@ -113,8 +112,51 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 	return 0;
 }
 
+/* ---- the lines that have something to do ---- */
+
+static void set_ready(struct post *p, struct line *line)
+{
+	if (line->ready)
+		return;
+	line->ready = true;
+	line->next_ready = NULL;
+	if (p->last_ready != NULL)
+		p->last_ready->next_ready = line;
+	else
+		p->first_ready = line;
+	p->last_ready = line;
+}
+
+/* Takes the longest waiting line out of the ready list; NULL: none is ready. */
+static struct line *take_ready(struct post *p)
+{
+	struct line *line = p->first_ready;
+	if (line == NULL)
+		return NULL;
+	p->first_ready = line->next_ready;
+	if (p->first_ready == NULL)
+		p->last_ready = NULL;
+	line->ready = false;
+	return line;
+}
+
+static void remove_ready(struct post *p, const struct line *line)
+{
+	struct line *next, *others = p->first_ready;
+	p->first_ready = p->last_ready = NULL;
+	for (; others != NULL; others = next) {
+		next = others->next_ready;
+		others->ready = false;
+		if (others != line)
+			set_ready(p, others);
+	}
+}
+
 static void line_close(struct post *p, struct line *line)
 {
+	if (line->ready)
+		remove_ready(p, line);
+	timers_set(&p->line_timers, &line->due, INT64_MAX);
 	p->connections_added -= line->added;
 	p->n_lines--;
 	p->lines[line->index] = p->lines[p->n_lines];
@@ -136,6 +178,8 @@ void post_close(struct post *p)
 	post_accounts_fini(p);
 	while (p->n_lines > 0)
 		line_close(p, p->lines[0]);
+	timers_fini(&p->line_timers);
+	timers_fini(&p->peer_timers);
 	close(p->epoll);
 	free(p->slots);
 	free(p->uses);
@@ -192,8 +236,10 @@ static int line_add(struct post *p, struct line *line, struct error *err)
 		return error_set(err, rc, "epoll: %s", strerror(-rc));
 	line->polls_read[0] = true;
 	line->index = p->n_lines;
-	line->ready = true;
+	line->due.owner = line;
 	p->lines[p->n_lines++] = line;
+	set_ready(p, line);
+	timers_set(&p->line_timers, &line->due, 0);
 	return 0;
 }
 
@@ -246,7 +292,7 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 	return 0;
 }
 
-void post_watch_write(struct post *p, struct line *line)
+static void watch_write(struct post *p, struct line *line)
 {
 	for (unsigned i = 0; i < LINK_LANES; i++) {
 		bool wanted = link_has_lane(line->link, i) && link_blocked(line->link, i);
@@ -258,6 +304,15 @@ void post_watch_write(struct post *p, struct line *line)
 	}
 }
 
+void post_line_changed(struct post *p, struct line *line)
+{
+	const int64_t at = link_deadline_us(line->link);
+	watch_write(p, line);
+	timers_set(&p->line_timers, &line->due, at);
+	if (at == 0)
+		set_ready(p, line);
+}
+
 bool post_open_lane(struct post *p, struct line *line, unsigned lane)
 {
 	if (line->polls_read[lane])
@@ -266,7 +321,8 @@ bool post_open_lane(struct post *p, struct line *line, unsigned lane)
 	    watch_line(p, line, link_read_fd(line->link, lane), EPOLL_CTL_ADD) < 0)
 		return false;
 	line->polls_read[lane] = true;
-	line->ready = true;
+	post_line_changed(p, line);
+	set_ready(p, line);
 	return true;
 }
 
@@ -292,32 +348,42 @@ static void poll_lines(struct post *p)
 	struct epoll_event events[64];
 	int n = epoll_wait(p->epoll, events, 64, 0);
 	for (int i = 0; i < n; i++)
-		((struct line *)events[i].data.ptr)->ready = true;
+		set_ready(p, events[i].data.ptr);
 }
 
-/* Handles one event of one link. Returns true if *out is a message to deliver. */
+static bool is_blocked(const struct line *line)
+{
+	bool blocked = false;
+	for (unsigned i = 0; i < LINK_LANES; i++)
+		blocked = blocked || line->polls_write[i];
+	return blocked;
+}
+
+/* Does a link's periodic work. Sends what has waited for a blocked lane. */
+static void tick_line(struct post *p, struct line *line, int64_t now_us)
+{
+	const bool blocked = is_blocked(line);
+	link_tick(line->link, now_us);
+	post_line_changed(p, line);
+	if (blocked && line->peer != NULL)
+		post_pump(p, line->peer, now_us);
+}
+
+/* Handles one event of a link that was taken out of the ready list. Returns true if *out is a
+ * message to deliver. A link without an event may be ready because a blocked lane has room. */
 static bool receive_from(struct post *p, struct line *line, int64_t now_us,
-	struct post_message *out)
+			 struct post_message *out)
 {
 	struct link_event e;
-	if (link_receive(line->link, now_us, &e) < 0) {
-		line->ready = false;
-		post_watch_write(p, line);
-		return false;
+	if (link_receive(line->link, now_us, &e) == 0) {
+		set_ready(p, line);
+		return post_on_event(p, line, &e, now_us, out);
 	}
-	return post_on_event(p, line, &e, now_us, out);
-}
-
-static struct line *next_ready(struct post *p)
-{
-	for (uint32_t i = 0; i < p->n_lines; i++) {
-		struct line *line = p->lines[(p->turn + i) % p->n_lines];
-		if (line->ready) {
-			p->turn = (line->index + 1) % p->n_lines;
-			return line;
-		}
-	}
-	return NULL;
+	if (is_blocked(line))
+		tick_line(p, line, now_us);
+	else
+		post_line_changed(p, line);
+	return false;
 }
 
 static void tidy_up(struct post *p)
@@ -350,7 +416,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 				p->leaving = out->peer;
 			return 0;
 		}
-		struct line *line = next_ready(p);
+		struct line *line = take_ready(p);
 		if (line != NULL) {
 			if (receive_from(p, line, now_us, out))
 				return 0;
@@ -405,55 +471,37 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 	}
 }
 
-/* Checks the deadlines of all peers. */
-static void sweep_peers(struct post *p, int64_t now_us)
+/* Ticks all lines after a change of the list of admitted keys, which concerns every listener. */
+static void follow_admitted(struct post *p, int64_t now_us)
 {
-	p->sweep_us = INT64_MAX;
-	for (uint32_t i = 0; i < p->options.peers_most; i++) {
-		struct peer *peer = p->slots[i];
-		if (peer == NULL || peer->session == 0)
-			continue;
-		tick_peer(p, peer, now_us);
-	}
-}
-
-static bool is_blocked(const struct line *line)
-{
-	bool blocked = false;
-	for (unsigned i = 0; i < LINK_LANES; i++)
-		blocked = blocked || line->polls_write[i];
-	return blocked;
+	const struct keys_list *list = p->options.admitted;
+	if (list == NULL || keys_list_version(list) == p->admitted_version)
+		return;
+	p->admitted_version = keys_list_version(list);
+	for (uint32_t i = 0; i < p->n_lines; i++)
+		tick_line(p, p->lines[i], now_us);
 }
 
 void post_tick(struct post *p, int64_t now_us)
 {
-	for (uint32_t i = 0; i < p->n_lines; i++) {
-		struct line *line = p->lines[i];
-		bool blocked = is_blocked(line);
-		link_tick(line->link, now_us);
-		if (link_deadline_us(line->link) == 0)
-			line->ready = true; /* the link has an event that no descriptor shows */
-		post_watch_write(p, line);
-		if (blocked && line->peer != NULL)
-			post_pump(p, line->peer, now_us);
+	follow_admitted(p, now_us);
+	for (uint32_t i = 0; i < p->n_lines && timers_first_us(&p->line_timers) <= now_us; i++)
+		tick_line(p, timers_first(&p->line_timers)->owner, now_us);
+	while (timers_first_us(&p->peer_timers) <= now_us) {
+		struct peer *peer = timers_first(&p->peer_timers)->owner;
+		timers_set(&p->peer_timers, &peer->deadline, INT64_MAX);
+		if (peer->session != 0)
+			tick_peer(p, peer, now_us);
 	}
-	if (now_us >= p->sweep_us)
-		sweep_peers(p, now_us);
 }
 
 int64_t post_deadline_us(const struct post *p)
 {
-	int64_t at = p->sweep_us;
-	if (p->n_queue > 0 || p->acks != NULL || p->giving != NULL)
+	const int64_t lines = timers_first_us(&p->line_timers);
+	const int64_t peers = timers_first_us(&p->peer_timers);
+	if (p->n_queue > 0 || p->acks != NULL || p->giving != NULL || p->first_ready != NULL)
 		return 0;
-	for (uint32_t i = 0; i < p->n_lines; i++) {
-		int64_t theirs = link_deadline_us(p->lines[i]->link);
-		if (p->lines[i]->ready)
-			return 0;
-		if (theirs < at)
-			at = theirs;
-	}
-	return at;
+	return lines < peers ? lines : peers;
 }
 
 void post_limit(struct post *p, size_t message_most_bytes)

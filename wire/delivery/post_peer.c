@@ -99,6 +99,7 @@ struct peer *post_peer_new(struct post *p, struct line *line, bool dialed)
 		return NULL;
 	struct peer *peer = alloc_new(sizeof(*peer));
 	peer->post = p;
+	peer->deadline.owner = peer;
 	flow_init(&peer->flow);
 	make_channels(peer);
 	p->uses[slot]++;
@@ -234,6 +235,7 @@ void post_peer_free(struct post *p, struct peer *peer)
 	p->memory.peers--;
 	if (p->giving == peer)
 		p->giving = NULL;
+	timers_set(&p->peer_timers, &peer->deadline, INT64_MAX);
 	free_channels(peer);
 	p->slots[peer->id & POST_SLOT_MASK] = NULL;
 	free(peer);

@@ -6,6 +6,7 @@
 #define WIRE_POST_PRIVATE_H
 
 #include "wire/delivery/channel.h"
+#include "wire/delivery/timers.h"
 #include "wire/post.h"
 
 #define POST_SLOT_MASK  0xffffu
@@ -56,6 +57,7 @@ struct peer {
 	struct channel *channels[POST_CLASSES];
 	size_t assembling_bytes, retained_bytes;
 	struct peer *next_ack; /* the next peer with ack_due */
+	struct timer deadline; /* when to check the deadlines of the channels */
 	struct post_peer_info info;
 };
 
@@ -63,7 +65,9 @@ struct peer {
 struct line {
 	struct link *link;
 	struct peer *peer;  /* the peer that a dialing link dials; NULL for a listening link */
-	bool ready;         /* the link may have an event to receive */
+	bool ready;         /* the link may have an event to receive; it is in the ready list */
+	struct line *next_ready;
+	struct timer due; /* when to call link_tick */
 	bool polls_read[LINK_LANES], polls_write[LINK_LANES];
 	uint32_t index;
 	unsigned added; /* number of its connections that count against connections_more */
@@ -79,7 +83,11 @@ struct post {
 	struct post_options options;
 	int epoll;
 	struct line *lines[POST_LINKS_MOST];
-	uint32_t n_lines, turn;
+	uint32_t n_lines;
+	struct line *first_ready,
+		*last_ready; /* list of the ready lines, the longest waiting first */
+	struct timers line_timers, peer_timers; /* `due` of the lines, `deadline` of the peers */
+	uint64_t admitted_version; /* keys_list_version at the last look at all lines */
 	struct peer **slots; /* (peers_most) */
 	uint16_t *uses;      /* (peers_most) how often each slot was used */
 	struct peer *acks;   /* list of the peers with ack_due */
@@ -89,7 +97,6 @@ struct post {
 	unsigned n_queue;
 	void *lent;          /* the buffer that the last delivered message lies in */
 	post_peer_id leaving; /* the peer to remove at the next post_receive */
-	int64_t sweep_us;     /* time of the next check of the channels' deadlines */
 	struct channel_memory memory;
 	struct post_transfer *transfers; /* (POST_TRANSFERS) finished transfers, in a ring */
 	/* Number of transfers that the caller has taken; number of recorded transfers. */
@@ -129,8 +136,8 @@ bool post_peer_empty(const struct peer *peer);
 unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes);
 /* Sends all chunks that may be sent now. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);
-/* Makes the sweep early enough for the deadlines of this peer's channels. */
-void post_note_deadline(struct post *p, const struct peer *peer, int64_t now_us);
+/* Makes the peer's timer early enough for the deadlines of its channels. */
+void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us);
 /* Acknowledges a chunk, at once or at the next post_flush_acks. */
 void post_owe_ack(struct post *p, struct peer *peer, enum post_class class, size_t size,
 	int64_t now_us);
@@ -147,8 +154,9 @@ bool post_next_given(struct post *p, struct post_message *out);
 void post_count_received(struct post *p, const struct post_message *m);
 
 /* ---- post.c ---- */
-/* Polls for writing exactly those lanes that are blocked. */
-void post_watch_write(struct post *p, struct line *line);
+/* Follows a change of the link's state: polls for writing exactly those lanes that are blocked, and
+ * sets when the link is next due. */
+void post_line_changed(struct post *p, struct line *line);
 /* Opens a lane and polls it. Returns true if it is open. */
 bool post_open_lane(struct post *p, struct line *line, unsigned lane);
 

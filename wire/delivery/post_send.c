@@ -13,7 +13,7 @@
 #define ACK_BYTES  ((size_t)4 << 20) /* or bytes */
 #define PROBES_A_ROUND 8
 #define PROBE_LEAST_US INT64_C(2000)
-#define SWEEP_US   INT64_C(5000) /* least time between two checks of all peers' deadlines */
+#define LOOK_US INT64_C(5000) /* least time between two checks of a peer's deadlines */
 
 /* Returns true if the message belongs in the bulk lane, which BBR paces. An activation that fills
  * the link gains nothing from leaving in one flight. In the quick lane it would fill the network's
@@ -47,7 +47,7 @@ static int send_content(struct post *p, struct peer *peer, unsigned lane, uint8_
 	size_t size, int64_t now_us)
 {
 	int rc = link_send(peer->line->link, peer->session, lane, content, size, now_us);
-	post_watch_write(p, peer->line);
+	post_line_changed(p, peer->line);
 	return rc;
 }
 
@@ -68,17 +68,17 @@ static int send_chunk(struct post *p, struct peer *peer, const struct post_frame
 	return rc;
 }
 
-void post_note_deadline(struct post *p, const struct peer *peer, int64_t now_us)
+void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us)
 {
+	int64_t first = INT64_MAX;
 	for (int i = 0; i < POST_CLASSES; i++) {
 		int64_t at = channel_deadline_us(peer->channels[i]);
-		if (at == INT64_MAX)
-			continue;
-		if (at < now_us + SWEEP_US)
-			at = now_us + SWEEP_US;
-		if (at < p->sweep_us)
-			p->sweep_us = at;
+		if (at < first)
+			first = at < now_us + LOOK_US ? now_us + LOOK_US : at;
 	}
+	/* A deadline that has moved on is noticed when the timer expires. */
+	if (peer->deadline.place == 0 || first < peer->deadline.at_us)
+		timers_set(&p->peer_timers, &peer->deadline, first);
 }
 
 static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_us);

@@ -396,6 +396,16 @@ void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_u
 	rest_before_retry(link, now_us);
 }
 
+int64_t handshake_deadline_us(const struct link *link)
+{
+	const struct dial *d = &link->dial;
+	if (link->listens || !d->handshake_wanted)
+		return INT64_MAX;
+	return d->state == DIAL_REST && d->deadline_us == INT64_MAX && !link->blocked[0]
+		       ? 0
+		       : d->deadline_us;
+}
+
 void handshake_tick(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;

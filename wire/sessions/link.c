@@ -585,7 +585,8 @@ void link_tick(struct link *link, int64_t now_us)
 			socket_end_silent(&link->sockets[0], SILENT_MS);
 	}
 	if (!link->listens && now_us >= link->next_repair_us) {
-		link->next_repair_us = now_us + REPAIR_US;
+		/* All dialing links are due at the same times, so that their process wakes once. */
+		link->next_repair_us = now_us - now_us % REPAIR_US + REPAIR_US;
 		for (unsigned i = 0; i < LINK_LANES; i++) {
 			if (link_has_lane(link, i))
 				socket_repair(&link->sockets[i], now_us);
@@ -611,11 +612,11 @@ int64_t link_deadline_us(const struct link *link)
 		return 0;
 	if (link->n_sessions > 0)
 		at = link->next_scan_us;
-	if (!link->listens && link->dial.handshake_wanted && link->dial.deadline_us < at)
-		at = link->dial.deadline_us;
-	if (!link->listens && link->dial.handshake_wanted && link->next_repair_us < at)
+	if (link->next_repair_us < at)
 		at = link->next_repair_us;
+	if (handshake_deadline_us(link) < at)
+		at = handshake_deadline_us(link);
 	if (dial_search_deadline_us(link) < at)
 		at = dial_search_deadline_us(link);
-	return at;
+	return at > 0 ? at : 1;
 }

@@ -188,8 +188,9 @@ void link_drop(struct link *link, uint32_t session);
 
 /* Does the periodic work: handshakes, silence, keep-alive frames, expelled keys, repairs. */
 void link_tick(struct link *link, int64_t now_us);
-/* Returns the time at which to call link_tick and link_receive even if no descriptor is ready;
- * INT64_MAX: never. */
+/* Returns the time at which to call link_tick even if no descriptor is ready. 0: the link has an
+ * event that no descriptor shows; call link_receive. The time can become earlier only in a call
+ * with this link, or when the list of admitted keys changes. */
 int64_t link_deadline_us(const struct link *link);
 
 /* Keeps freed memory in the process. By default glibc returns large buffers to the kernel at every

@@ -171,6 +171,8 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 	const struct socket_route *route, int64_t now_us);
 /* Dialer: begins a handshake that is due, or gives up waiting for an answer. */
 void handshake_tick(struct link *link, int64_t now_us);
+/* Returns when handshake_tick has something to do; INT64_MAX: never. */
+int64_t handshake_deadline_us(const struct link *link);
 /* Dialer: asks for a new session. A listener ignores the call. */
 void handshake_want(struct link *link, int64_t now_us);
 
