@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -165,17 +168,91 @@ int file_move(const char *from, const char *to, struct error *err)
 	return 0;
 }
 
-/* Another user can guess the temporary name and create a file or a link there. Such a file is never
- * written to; it is removed, like the file that a killed process of the same number left. */
-static int open_aside(const char *aside, mode_t mode)
+/* ---- temporary names ---- */
+
+static const char aside_mark[] = ".tmp.";
+
+enum {
+	ASIDE_MARK = sizeof(aside_mark) - 1,
+	ASIDE_DIGITS = 16,
+	ASIDE_TRIES = 100 /* a bound in case that a file system takes every lock away */
+};
+
+bool file_is_aside(const char *ending)
+{
+	return strncmp(ending, aside_mark, ASIDE_MARK) == 0 &&
+	       strspn(ending + ASIDE_MARK, "0123456789abcdef") == ASIDE_DIGITS &&
+	       !ending[ASIDE_MARK + ASIDE_DIGITS];
+}
+
+void file_remove_aside(const char *aside)
+{
+	/* Some file systems lock only files that are open for writing. */
+	int fd = open(aside, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		unlink(aside);
+	close(fd);
+}
+
+/* Removes the temporary files that killed writers of this path left. */
+static void remove_leftovers(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char folder[PATH_MAX], aside[PATH_MAX];
+	size_t n = strlen(name);
+	DIR *d;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 2,
+		 slash ? path : "./");
+	d = opendir(folder);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (strncmp(e->d_name, name, n) == 0 && file_is_aside(e->d_name + n) &&
+		    snprintf(aside, sizeof(aside), "%s%s", folder, e->d_name) < (int)sizeof(aside))
+			file_remove_aside(aside);
+	if (d)
+		closedir(d);
+}
+
+/* Locks a new file. Returns false if another process has taken it for a leftover meanwhile. A file
+ * system without locks is used without them, since file_remove_aside removes nothing there. */
+static bool lock_aside(int fd)
+{
+	struct stat st;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return errno != EWOULDBLOCK;
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+int file_make_aside(char aside[FILE_ASIDE], const char *path, mode_t mode)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	int fd = open(aside, flags, mode);
+	uint64_t number;
 
-	if (fd >= 0 || errno != EEXIST || unlink(aside) != 0)
-		return fd;
-	return open(aside, flags, mode);
+	remove_leftovers(path);
+	for (int i = 0; i < ASIDE_TRIES; i++) {
+		int fd;
+
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return -errno;
+		if (snprintf(aside, FILE_ASIDE, "%s%s%016" PRIx64, path, aside_mark, number) >=
+		    FILE_ASIDE)
+			return -ENAMETOOLONG;
+		fd = open(aside, flags, mode);
+		if (fd >= 0 && lock_aside(fd))
+			return fd;
+		if (fd < 0 && errno != EEXIST)
+			return -errno;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -EAGAIN;
 }
+
+/* ---- files that are written aside ---- */
 
 /* Returns the number of the open descriptor of this process that the path names, as /dev/fd/3 does.
  * -1: it names none. */
@@ -235,14 +312,12 @@ static int open_file_aside(struct file_aside *a, const char *path, mode_t mode, 
 	if (descriptor < 0 && exists && S_ISDIR(st.st_mode))
 		return error_set(err, -EISDIR, "%s: a folder, not a file", path);
 	a->through = descriptor >= 0 || (exists && !S_ISREG(st.st_mode));
-	if (snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", a->path, (long)getpid()) >=
-	    (int)sizeof(a->aside))
-		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	if (descriptor >= 0)
-		a->fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-	else
-		a->fd = a->through ? open(a->path, O_WRONLY | O_CLOEXEC)
-				   : open_aside(a->aside, mode);
+	if (!a->through) {
+		a->fd = file_make_aside(a->aside, a->path, mode);
+		return a->fd < 0 ? error_set(err, a->fd, "%s: %s", path, strerror(-a->fd)) : 0;
+	}
+	a->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+				: open(a->path, O_WRONLY | O_CLOEXEC);
 	return a->fd < 0 ? fail_with_errno(err, path) : 0;
 }
 
@@ -345,7 +420,7 @@ bool file_exists(const char *folder, const char *name)
 	return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
 }
 
-int file_make_folder(const char *path, struct error *err)
+static int make_folder(const char *path, mode_t mode, struct error *err)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -358,7 +433,7 @@ int file_make_folder(const char *path, struct error *err)
 		if (end != '/' && end != '\0')
 			continue;
 		*p = '\0';
-		if (mkdir(part, 0700) != 0 && errno != EEXIST)
+		if (mkdir(part, mode) != 0 && errno != EEXIST)
 			return fail_with_errno(err, part);
 		*p = end;
 		if (end == '\0')
@@ -371,6 +446,16 @@ int file_make_folder(const char *path, struct error *err)
 		return 0;
 	errno = ENOTDIR;
 	return fail_with_errno(err, path);
+}
+
+int file_make_folder(const char *path, struct error *err)
+{
+	return make_folder(path, 0700, err);
+}
+
+int file_make_private_folder(const char *path, struct error *err)
+{
+	return make_folder(path, 0700, err);
 }
 
 int file_make_writable_folder(const char *path, struct error *err)

@@ -18,6 +18,24 @@ int file_read(const char *path, size_t most, char **out, size_t *size, struct er
  * begin a file. Otherwise as file_read. */
 int file_read_text(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
+/* Modes of a new file. The umask decides who may read a result; other files are their owner's. */
+enum { FILE_RESULT = 0666, FILE_PRIVATE = 0600 };
+
+/* ---- temporary names ----
+ * The name is that of the file and a random number, so that writers in different containers cannot
+ * choose the same one. A writer holds a lock on its file (flock). A file without a lock was left by
+ * a process that was killed. Creating another temporary file for the same path removes it. */
+
+enum { FILE_ASIDE = 4096 /* room for a temporary name */ };
+
+/* Creates a temporary file for `path` and locks it; its name in `aside`. Returns the descriptor,
+ * which holds the lock until it is closed, or a negative errno. */
+int file_make_aside(char aside[FILE_ASIDE], const char *path, mode_t mode);
+/* Returns true if a temporary name can end so. */
+bool file_is_aside(const char *ending);
+/* Removes a temporary file, unless a process holds its lock or the file system has no locks. */
+void file_remove_aside(const char *aside);
+
 /* A file that is being written under a temporary name. file_aside_close renames it to its final
  * name once it is durable. The target of a link is written, and the link stays. Pipes, devices and
  * open descriptors (/dev/stdout, /dev/fd/3) have no temporary name and are written directly, a
@@ -25,10 +43,10 @@ int file_read_text(const char *path, size_t most, char **out, size_t *size, stru
 struct file_aside {
 	int fd;
 	bool through; /* a pipe, a device or a descriptor, which is written directly */
-	char path[4096], aside[4096];
+	char path[4096], aside[FILE_ASIDE];
 };
 
-/* Creates the temporary file. Leaves nothing on error. */
+/* Creates the temporary file. Leaves nothing on error. mode: FILE_RESULT or FILE_PRIVATE. */
 int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err);
 /* Appends `size` bytes. Errors are the system's. */
 int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err);
@@ -69,9 +87,11 @@ int file_refuse_input(const char *option, const char *out, const char *input, st
 /* Returns true if the folder has a file of this name. */
 bool file_exists(const char *folder, const char *name);
 
-/* Creates a folder and the missing folders above it, with mode 0700. */
+/* Creates a folder and the missing folders above it, with the modes that the umask gives. */
 int file_make_folder(const char *path, struct error *err);
-/* Creates a folder in the same way, and checks that this user may create files in it. */
+/* Creates a folder in the same way, with mode 0700: keys and settings of this user. */
+int file_make_private_folder(const char *path, struct error *err);
+/* Creates a folder as file_make_folder does, and checks that this user may create files in it. */
 int file_make_writable_folder(const char *path, struct error *err);
 
 #endif

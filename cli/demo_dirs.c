@@ -4,9 +4,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,30 +24,36 @@ static int join_path(char *to, size_t room, const char *folder, const char *name
 	return 0;
 }
 
+/* The random number separates runs that begin in the same second, also in different containers. */
 static void dated_name(char *to, size_t room)
 {
 	time_t now = (time_t)(clock_wall_us() / 1000000);
+	uint32_t number;
 	struct tm tm;
 	size_t n;
 
 	localtime_r(&now, &tm);
 	n = strftime(to, room, "%Y%m%d-%H%M%S", &tm);
-	snprintf(to + n, room - n, "-%ld", (long)getpid());
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		number = (uint32_t)getpid();
+	snprintf(to + n, room - n, "-%08" PRIx32, number);
 }
 
 /* Creates the run folder and its subfolders, and checks that they can be written. */
 static int make_run(const char *run, struct error *err)
 {
-	static const char *const parts[] = { "log", "keys" };
-	char path[PATH_MAX];
-	int rc = file_make_folder(run, err);
+	char log[PATH_MAX], keys[PATH_MAX];
+	int rc = join_path(log, sizeof(log), run, "log", err);
 
-	for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++) {
-		rc = join_path(path, sizeof(path), run, parts[i], err);
-		if (rc == 0)
-			rc = file_make_writable_folder(path, err);
-	}
-	return rc;
+	if (rc == 0)
+		rc = join_path(keys, sizeof(keys), run, "keys", err);
+	if (rc == 0)
+		rc = file_make_writable_folder(log, err);
+	if (rc == 0)
+		rc = file_make_private_folder(keys, err);
+	return rc == 0 && access(keys, W_OK | X_OK) != 0
+		       ? error_set(err, -errno, "%s: %s", keys, strerror(errno))
+		       : rc;
 }
 
 /* Gives the folder in which run folders are created by default. -ENOENT: there is no home. */

@@ -235,13 +235,11 @@ static int publish_file(const char *temporary, const char *path)
 
 int keys_save(const struct keys_identity *id, const char *path, struct error *err)
 {
-	char public_hex[KEYS_TEXT_SIZE], secret_hex[KEYS_TEXT_SIZE], text[256], temporary[4096];
-	if (snprintf(temporary, sizeof(temporary), "%s.tmp.%ld", path, (long)getpid()) >=
-	    (int)sizeof(temporary))
-		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", path);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	char public_hex[KEYS_TEXT_SIZE], secret_hex[KEYS_TEXT_SIZE], text[256];
+	char temporary[FILE_ASIDE];
+	int fd = file_make_aside(temporary, path, FILE_PRIVATE);
 	if (fd < 0)
-		return error_set(err, -errno, "%s: %s", temporary, strerror(errno));
+		return error_set(err, fd, "%s: %s", path, strerror(-fd));
 
 	keys_text(&id->public, public_hex);
 	sodium_bin2hex(secret_hex, sizeof(secret_hex), id->secret, sizeof(id->secret));

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,7 +48,7 @@ static void fail_with_errno(struct transfer *t, const char *path)
 }
 
 void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const char *path,
-		    uint64_t mark, int64_t now_us)
+		    int64_t now_us)
 {
 	struct error err = { "" };
 	char *slash;
@@ -69,10 +68,11 @@ void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const ch
 			return;
 		}
 	}
-	snprintf(t->aside, sizeof(t->aside), "%s.%" PRIx64, t->path, mark);
-	t->fd = open(t->aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (t->fd < 0)
-		fail_with_errno(t, t->aside);
+	t->fd = file_make_aside(t->aside, t->path, FILE_RESULT);
+	if (t->fd < 0) {
+		error_set(&err, t->fd, "%s: %s", path, strerror(-t->fd));
+		fail(t, err.text);
+	}
 }
 
 static bool may_ask(const struct transfer *t)

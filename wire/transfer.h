@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/file.h"
 #include "wire/msg.h"
 
 enum transfer_state {
@@ -26,7 +27,7 @@ enum transfer_state {
 struct transfer {
 	enum transfer_state state;
 	struct msg_file_ask ask;        /* names the file */
-	char path[4096], aside[4096 + 32]; /* temporary path until the file is complete */
+	char path[4096], aside[FILE_ASIDE]; /* temporary path until the file is complete */
 	char reason[192];
 	int fd; /* descriptor of the temporary file; -1: none */
 	/* Numbers of bytes received, requested, and of the whole file; total 0: unknown. */
@@ -35,11 +36,10 @@ struct transfer {
 	int64_t heard_us;
 };
 
-/* Begins to receive a file. It replaces the file at path when it is whole. mark: a number that
- * differs between processes that share the folder. The state is RUNNING, or FAILED if the file
- * cannot be written. */
+/* Begins to receive a file. It replaces the file at path when it is whole. The state is RUNNING, or
+ * FAILED if the file cannot be written. */
 void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const char *path,
-		    uint64_t mark, int64_t now_us);
+		    int64_t now_us);
 /* Ends the transfer, and removes an incomplete file. */
 void transfer_cancel(struct transfer *t);
 /* Gives the next request to send. Returns false if there is none now. */

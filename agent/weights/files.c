@@ -54,7 +54,7 @@ const char *files_folder(struct agent *a)
 void files_fetch(struct agent *a, const struct msg_file_ask *ask, const char *path, int64_t now_us)
 {
 	log_line(a->options.log, LOG_INFO, "fetching %s from the controller", path);
-	transfer_begin(&a->modules.files->transfer, ask, path, a->self.incarnation, now_us);
+	transfer_begin(&a->modules.files->transfer, ask, path, now_us);
 }
 
 const struct transfer *files_fetched(const struct agent *a)

@@ -33,13 +33,6 @@ TEST(files_are_complete_or_unchanged)
 	assert_string_equal(data, "first");
 	free(data);
 	assert_int_equal(file_read(folder, 100, &data, &size, &e), -EINVAL);
-	/* A link that another user created under the temporary name is not followed. */
-	snprintf(deep, sizeof(deep), "%s/file.tmp.%ld", folder, (long)getpid());
-	assert_int_equal(symlink(path, deep), 0);
-	assert_int_equal(file_write(path, "second", 6, 0600, &e), 0);
-	assert_int_equal(lstat(path, &st), 0);
-	assert_true(S_ISREG(st.st_mode) && st.st_size == 6);
-	assert_int_equal(lstat(deep, &st), -1);
 	/* A failed write leaves the old contents and no temporary file. */
 	snprintf(deep, sizeof(deep), "%s/not/there", folder);
 	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
@@ -52,6 +45,89 @@ TEST(files_are_complete_or_unchanged)
 	rmdir(deep);
 	snprintf(deep, sizeof(deep), "%s/not", folder);
 	assert_int_equal(rmdir(deep), 0); /* the folder is empty */
+	unlink(path);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+/* Two containers on one volume: both writers have the same process number. */
+TEST(two_writers_of_one_file_do_not_meet)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], *data;
+	struct file_aside a, b;
+	size_t size;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	assert_int_equal(file_aside_open(&a, path, FILE_RESULT, NULL), 0);
+	assert_int_equal(file_aside_open(&b, path, FILE_RESULT, NULL), 0);
+	assert_int_equal(file_aside_write(&a, "first", 5, NULL), 0);
+	assert_int_equal(file_aside_write(&b, "second", 6, NULL), 0);
+	assert_int_equal(file_aside_close(&a, 0, NULL), 0);
+	assert_int_equal(file_read(path, 100, &data, &size, NULL), 0);
+	assert_string_equal(data, "first");
+	free(data);
+	assert_int_equal(file_aside_close(&b, 0, NULL), 0);
+	assert_int_equal(file_read(path, 100, &data, &size, NULL), 0);
+	assert_string_equal(data, "second");
+	free(data);
+	unlink(path);
+	assert_int_equal(rmdir(folder), 0); /* no temporary file stays */
+}
+
+/* Writes half of a file in another process, which is then killed. */
+static void leave_aside(const char *path, char aside[FILE_ASIDE])
+{
+	int ends[2];
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		struct file_aside a;
+
+		if (file_aside_open(&a, path, FILE_RESULT, NULL) ||
+		    write(ends[1], a.aside, FILE_ASIDE) != FILE_ASIDE)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ends[0], aside, FILE_ASIDE), FILE_ASIDE);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* The next writer removes it, and keeps what looks similar. */
+TEST(what_a_killed_writer_left_is_removed)
+{
+	static const char *const users[] = { "file.tmp.17", "file.tmp.0123456789abcdeg",
+					     "other.tmp.0123456789abcdef",
+					     "file.tmp.0123456789abcdef.bak" };
+	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], other[160], aside[FILE_ASIDE];
+	struct file_aside busy;
+	struct stat st;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		snprintf(other, sizeof(other), "%s/%s", folder, users[i]);
+		close(open(other, O_CREAT | O_WRONLY, 0600));
+	}
+	leave_aside(path, aside);
+	assert_true(file_is_aside(aside + strlen(path)));
+	assert_int_equal(file_aside_open(&busy, path, FILE_RESULT, NULL), 0);
+	assert_int_equal(lstat(aside, &st), -1);
+	/* Nobody can prepare a link at a name that cannot be guessed; one there is not followed. */
+	assert_int_equal(symlink(path, aside), 0);
+	assert_int_equal(file_write(path, "whole", 5, FILE_RESULT, NULL), 0);
+	assert_int_equal(lstat(aside, &st), 0);
+	unlink(aside);
+	assert_int_equal(file_aside_close(&busy, 0, NULL), 0); /* its file was not removed */
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		snprintf(other, sizeof(other), "%s/%s", folder, users[i]);
+		assert_int_equal(unlink(other), 0);
+	}
 	unlink(path);
 	assert_int_equal(rmdir(folder), 0);
 }

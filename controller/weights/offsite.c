@@ -179,7 +179,7 @@ static void refuse_request(struct weights *weights, const char *why)
 	struct error err = { "" };
 
 	snprintf(path, sizeof(path), "%s/collect.failed", weights->run->options.run_dir);
-	if (file_write(path, why, strlen(why), 0600, &err) != 0)
+	if (file_write(path, why, strlen(why), FILE_PRIVATE, &err) != 0)
 		log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
 }
 
@@ -250,7 +250,7 @@ static void ask_next_source(struct weights *weights)
 		    !stage_path(weights, o->stage, o->iteration, path))
 			continue;
 		o->from = s->node;
-		transfer_begin(&o->transfer, &ask, path, weights->run->id, weights->run->now_us);
+		transfer_begin(&o->transfer, &ask, path, weights->run->now_us);
 		return;
 	}
 	snprintf(why, sizeof(why), "no node sends S%u%s%s", o->stage,
@@ -354,7 +354,7 @@ static bool name_file(struct weights *weights, struct work *w)
 	snprintf(w->name, sizeof(w->name), "latest");
 	snprintf(text, sizeof(text), "%08llu\n", iteration);
 	return snprintf(w->path, PATH, "%s/checkpoints/latest", run_dir) < PATH &&
-	       file_write(w->path, text, strlen(text), 0644, &err) == 0;
+	       file_write(w->path, text, strlen(text), FILE_RESULT, &err) == 0;
 }
 
 static void take_failure(struct weights *weights, const struct work *w)

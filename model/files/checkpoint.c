@@ -192,7 +192,7 @@ static int write_manifest(const char *folder, const struct checkpoint *c, json_t
 	json_decref(json);
 	if (!text)
 		return error_set(err, -ENOMEM, "%s: no memory", path);
-	rc = file_replace(path, text, strlen(text), 0644, err);
+	rc = file_replace(path, text, strlen(text), FILE_RESULT, err);
 	free(text);
 	return rc;
 }
@@ -225,12 +225,6 @@ static size_t shard_prefix(const char *name)
 	return 0;
 }
 
-/* Returns true for the end of a temporary name (base/file.h), which a killed process left. */
-static bool is_aside(const char *end)
-{
-	return strncmp(end, ".tmp.", 5) == 0 && end[5] && !end[5 + strspn(end + 5, "0123456789")];
-}
-
 static bool names_file(const json_t *shards, const char *name)
 {
 	for (size_t i = 0; i < json_array_size(shards); i++) {
@@ -257,7 +251,8 @@ static bool names_are_taken(const char *folder, uint64_t iteration)
 	return taken;
 }
 
-/* Removes shards that the manifest does not name, and nothing else. */
+/* Removes shards that the manifest does not name, what killed writers of shards left, and nothing
+ * else. */
 static void remove_old(const char *folder, const json_t *shards)
 {
 	DIR *d = opendir(folder);
@@ -266,11 +261,11 @@ static void remove_old(const char *folder, const json_t *shards)
 		size_t n = shard_prefix(e->d_name);
 		char path[PATH + 256];
 
-		if (n == 0 || (e->d_name[n] && !is_aside(e->d_name + n)) ||
-		    names_file(shards, e->d_name))
-			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		unlink(path);
+		if (n && file_is_aside(e->d_name + n))
+			file_remove_aside(path);
+		else if (n && !e->d_name[n] && !names_file(shards, e->d_name))
+			unlink(path);
 	}
 	if (d)
 		closedir(d);
@@ -631,7 +626,9 @@ static void remove_saved(const char *folder)
 		size_t n = shard_prefix(e->d_name);
 
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		if ((n && !e->d_name[n]) || strcmp(e->d_name, "manifest.json") == 0)
+		if (n && file_is_aside(e->d_name + n))
+			file_remove_aside(path);
+		else if ((n && !e->d_name[n]) || strcmp(e->d_name, "manifest.json") == 0)
 			unlink(path);
 	}
 	if (d)

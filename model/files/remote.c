@@ -61,7 +61,8 @@ static int start(char *const *argv, const char *in, const char *out, pid_t *pid)
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, in, O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 1, out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_addopen(&actions, 1, out, O_WRONLY | O_CREAT | O_TRUNC,
+					 FILE_RESULT);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
@@ -125,23 +126,27 @@ static int run(struct remote *r, bool put, const char *name, const char *path, s
 int remote_get(struct remote *r, const char *name, const char *path, uint64_t *hash,
 	       struct error *err)
 {
-	char aside[PATH + 16], *slash;
-	int rc;
+	char aside[FILE_ASIDE], *slash;
+	int rc, lock;
 
 	snprintf(aside, sizeof(aside), "%s", path);
 	slash = strrchr(aside, '/');
 	if (slash)
 		*slash = 0;
 	rc = slash ? file_make_folder(aside, err) : 0;
-	snprintf(aside, sizeof(aside), "%s.fetched", path);
-	if (rc == 0)
-		rc = run(r, false, name, aside, err);
+	if (rc != 0)
+		return rc;
+	lock = file_make_aside(aside, path, FILE_RESULT);
+	if (lock < 0)
+		return error_set(err, lock, "%s: %s", path, strerror(-lock));
+	rc = run(r, false, name, aside, err);
 	if (rc == 0)
 		rc = hash_file(aside, hash, err);
 	if (rc == 0 && rename(aside, path) != 0)
 		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (rc != 0)
 		unlink(aside);
+	close(lock);
 	return rc;
 }
 

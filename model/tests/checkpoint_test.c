@@ -177,15 +177,17 @@ static void make_file(const struct fixture *f, const char *name)
  * process that was killed, are removed. */
 FIXTURE_TEST(files_of_other_names_stay)
 {
-	static const char *const users[] = { "stage-backup.safetensors", "stage-0.safetensors.bak",
+	static const char *const users[] = { "stage-backup.safetensors",
+					     "stage-0.safetensors.bak",
 					     "stage-000.00000003.safetensors.bak",
 					     "stage-000.00000003.safetensors.tmp.x",
+					     "stage-000.00000003.safetensors.tmp.17",
 					     "stage-0.00000003.safetensors" };
 	struct fixture *f = *state;
 
 	save(f, 3);
 	make_file(f, "stage-001.00000002.safetensors");
-	make_file(f, "stage-001.00000002.safetensors.tmp.17");
+	make_file(f, "stage-001.00000002.safetensors.tmp.0123456789abcdef");
 	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
 		make_file(f, users[i]);
 	train(f, f->trainer, 3, 4);

@@ -63,7 +63,7 @@ static void begin(struct channel *c, enum file_kind kind)
 	struct msg_file_ask ask = { .kind = (uint8_t)kind, .iteration = 7, .index = 2 };
 
 	c->n = 0;
-	transfer_begin(&c->t, &ask, c->to, 0xabc, c->now_us);
+	transfer_begin(&c->t, &ask, c->to, c->now_us);
 }
 
 static void send_asks(struct channel *c)
