@@ -450,7 +450,7 @@ static int make_folder(const char *path, mode_t mode, struct error *err)
 
 int file_make_folder(const char *path, struct error *err)
 {
-	return make_folder(path, 0700, err);
+	return make_folder(path, 0777, err);
 }
 
 int file_make_private_folder(const char *path, struct error *err)

@@ -93,7 +93,7 @@ static int make_keys(struct demo *d, struct error *err)
 	if (access(path, F_OK) == 0)
 		return error_set(err, -EEXIST, "%s: exists; give another --run-dir", path);
 	args_add(&d->made, path);
-	return file_write(path, d->admitted, strlen(d->admitted), 0600, err);
+	return file_write(path, d->admitted, strlen(d->admitted), FILE_PRIVATE, err);
 }
 
 /* Removes the keys of a demo whose start failed. Keys are never overwritten, so they would make the

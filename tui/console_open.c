@@ -132,7 +132,7 @@ static int open_source(struct console *c, struct error *err)
 					 "neither XDG_CONFIG_HOME nor HOME is set: give --key");
 		slash = strrchr(key, '/');
 		*slash = '\0';
-		file_make_folder(key, err);
+		file_make_private_folder(key, err);
 		*slash = '/';
 		o.key = key;
 	}

@@ -314,7 +314,7 @@ static int write_list(struct keys_list *list, struct error *err)
 		at += (size_t)snprintf(text + at, room - at, "%s %s %s\n", hex,
 			keys_role_name(list->entries[i].role), list->entries[i].name);
 	}
-	int rc = file_write(list->path, text, at, 0600, err);
+	int rc = file_write(list->path, text, at, FILE_PRIVATE, err);
 	free(text);
 	if (rc == 0) {
 		list->read = stamp_of(list->path);

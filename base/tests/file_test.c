@@ -132,6 +132,42 @@ TEST(what_a_killed_writer_left_is_removed)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+static void expect_mode(const char *path, mode_t mode)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, mode);
+}
+
+TEST(the_umask_decides_who_may_read_results)
+{
+	static const mode_t masks[] = { 0, 002, 022, 027, 077 };
+	const mode_t before = umask(0);
+
+	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		char top[] = "/tmp/skippipe-base-XXXXXX", folder[128], path[160];
+
+		assert_non_null(mkdtemp(top));
+		umask(masks[i]);
+		snprintf(folder, sizeof(folder), "%s/new/export", top);
+		assert_int_equal(file_make_folder(folder, NULL), 0);
+		expect_mode(folder, 0777 & ~masks[i]);
+		snprintf(path, sizeof(path), "%s/file", folder);
+		assert_int_equal(file_write(path, "x", 1, FILE_RESULT, NULL), 0);
+		expect_mode(path, 0666 & ~masks[i]);
+		assert_int_equal(file_write(path, "x", 1, FILE_PRIVATE, NULL), 0);
+		expect_mode(path, 0600);
+		snprintf(folder, sizeof(folder), "%s/new", top);
+		expect_mode(folder, 0777 & ~masks[i]);
+		snprintf(folder, sizeof(folder), "%s/own", top);
+		assert_int_equal(file_make_private_folder(folder, NULL), 0);
+		expect_mode(folder, 0700);
+		file_remove_folder(top);
+	}
+	umask(before);
+}
+
 TEST(texts_are_read_without_a_byte_order_mark)
 {
 	static const struct {

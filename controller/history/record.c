@@ -293,7 +293,7 @@ void record_plan_file(struct run *run, uint64_t epoch, const char *text)
 		unlink(path);
 	}
 	plan_path(run, epoch, path);
-	if (access(path, F_OK) != 0 && file_write(path, text, strlen(text), 0600, &err) != 0)
+	if (access(path, F_OK) != 0 && file_write(path, text, strlen(text), FILE_RESULT, &err) != 0)
 		note(run, NOTE_WARNING, -1, 0, "cannot write a plan's file: %.150s", err.text);
 }
 
@@ -357,7 +357,7 @@ int record_folder(struct run *run, struct error *err)
 	snprintf(path, sizeof(path), "%s/plans", run->options.run_dir);
 	file_make_folder(path, NULL); /* record_plan_file warns if there is no folder */
 	snprintf(path, sizeof(path), "%s/cluster.json", run->options.run_dir);
-	return file_write(path, cluster, strlen(cluster), 0600, err);
+	return file_write(path, cluster, strlen(cluster), FILE_RESULT, err);
 }
 
 /* The record has the bytes of the formats with which the run began. */

@@ -159,7 +159,7 @@ void drill_save(struct members *members)
 		      members->run->history.drill, "limits", limits_json(members->run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
 	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);
-	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)
+	if (!text || file_write(path, text, strlen(text), FILE_RESULT, &err) != 0)
 		log_line(&members->run->log, LOG_WARN, "%s", text ? err.text : "out of memory");
 	free(text);
 	json_decref(o);

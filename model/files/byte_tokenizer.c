@@ -47,7 +47,7 @@ static int write_json(const char *folder, const char *name, json_t *json, struct
 	json_decref(json);
 	if (!text)
 		return error_set(err, -ENOMEM, "%s: no memory", path);
-	rc = file_write(path, text, strlen(text), 0644, err);
+	rc = file_write(path, text, strlen(text), FILE_RESULT, err);
 	free(text);
 	return rc;
 }

@@ -295,7 +295,7 @@ int gguf_export(const char *path, struct stage *const *stages, struct error *err
 				 "vocab is %" PRIu32
 				 ": only byte-level models (256) go to GGUF",
 				 c->vocab);
-	rc = file_aside_open(&a, path, 0644, err);
+	rc = file_aside_open(&a, path, FILE_RESULT, err);
 	if (rc)
 		return rc;
 	w.out = fdopen(dup(a.fd), "wb");

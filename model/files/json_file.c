@@ -38,7 +38,7 @@ int json_file_write(const char *path, json_t *object, struct error *err)
 	json_decref(object);
 	if (!text)
 		return error_set(err, -ENOMEM, "%s: no memory", path);
-	rc = file_replace(path, text, strlen(text), 0644, err);
+	rc = file_replace(path, text, strlen(text), FILE_RESULT, err);
 	free(text);
 	return rc;
 }

@@ -521,7 +521,7 @@ int safetensors_write(const char *path, const struct safetensors_entry *entries,
 
 	if (!header)
 		return error_set(err, -ENOMEM, "%s: no memory for its header", path);
-	rc = file_aside_open(&a, path, 0644, err);
+	rc = file_aside_open(&a, path, FILE_RESULT, err);
 	if (!rc) {
 		rc = file_aside_write(&a, header, size, err);
 		for (size_t i = 0; i < n && !rc; i++)

@@ -68,7 +68,7 @@ int tokenizer_files_copy(const char *from, const char *to, struct error *err)
 		snprintf(target, sizeof(target), "%s/%s", to, names[i]);
 		rc = file_make_folder(to, err);
 		if (!rc)
-			rc = file_replace(target, text, size, 0644, err);
+			rc = file_replace(target, text, size, FILE_RESULT, err);
 		free(text);
 	}
 	return rc;

@@ -112,7 +112,7 @@ static int copy_file(const char *from, const char *to, struct error *err)
 			       fd < 0 ? strerror(errno) : "no memory");
 		goto done;
 	}
-	rc = file_aside_open(&a, to, 0600, err);
+	rc = file_aside_open(&a, to, FILE_RESULT, err);
 	if (rc != 0)
 		goto done;
 	while (rc == 0 && (n = read(fd, block, TEXT_MOST)) > 0)
@@ -191,7 +191,7 @@ static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration
 	snprintf(failed, sizeof(failed), "%s/collect.failed", run);
 	unlink(failed);
 	snprintf(text, sizeof(text), "%" PRIu64 "\n", iteration);
-	rc = file_write(path, text, strlen(text), 0600, err);
+	rc = file_write(path, text, strlen(text), FILE_PRIVATE, err);
 	if (rc != 0)
 		return rc;
 	fputs("skippipe export: the controller collects the checkpoint from its agents\n", stderr);

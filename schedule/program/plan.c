@@ -37,7 +37,7 @@ static int write_text(char *text, const char *path)
 	int rc = text ? 0 : -ENOMEM;
 
 	if (rc == 0 && path && strcmp(path, "-") != 0) {
-		rc = file_write(path, text, strlen(text), 0644, &err);
+		rc = file_write(path, text, strlen(text), FILE_RESULT, &err);
 	} else if (rc == 0) {
 		puts(text);
 		rc = output_flush(&err);

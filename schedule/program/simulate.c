@@ -110,7 +110,7 @@ static int judge_plan(const struct cluster *c, const struct plan *p,
 	if (options->trace && s) {
 		char *json = simulation_trace(c, p, s);
 
-		if (!json || file_write(options->trace, json, strlen(json), 0644, &err) != 0)
+		if (!json || file_write(options->trace, json, strlen(json), FILE_RESULT, &err) != 0)
 			status = program_fail(&err, FAILED);
 		free(json);
 	}

@@ -87,7 +87,7 @@ static void export_view(struct console *c)
 	c->ui.message.text[0] = '\0';
 	view_draw(c->screen, c->state, &c->ui);
 	text = render_export(c, what);
-	if (file_write(path, text, strlen(text), 0644, &err) != 0)
+	if (file_write(path, text, strlen(text), FILE_RESULT, &err) != 0)
 		ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
 	else
 		ui_say(&c->ui, STYLE_GOOD, "saved as %s", path);
@@ -131,9 +131,9 @@ static void copy_text(struct console *c)
 				 : ".",
 		 cache && *cache ? "" : "/.cache");
 	snprintf(path, sizeof(path), "%s/copied.txt", folder);
-	rc = file_make_folder(folder, &err);
+	rc = file_make_private_folder(folder, &err);
 	if (rc == 0)
-		rc = file_write(path, text, strlen(text), 0600, &err);
+		rc = file_write(path, text, strlen(text), FILE_PRIVATE, &err);
 	copied = c->terminal && terminal_copy(c->terminal, text);
 	if (rc != 0)
 		ui_say(&c->ui, copied ? STYLE_WARNING : STYLE_ALERT, "%s: %s",
