@@ -77,7 +77,7 @@ static void show_progress(const struct shard_file *s, bool last)
 
 static void begin_document(struct shard_file *s)
 {
-	int32_t token = tokenizer_begin(s->tokenizer);
+	int32_t token = tokenizer_document(s->tokenizer);
 
 	if (token >= 0)
 		put_token(s, (uint32_t)token);
@@ -145,7 +145,7 @@ static int put_line(struct shard_file *s, const char *path, const char *line, si
 	begin_document(s);
 	text = jsonl_text(json, &size);
 	rc = put_encoded(s, path, (struct place){ number, 0 }, text, size, 0, err);
-	if (!rc && tokenizer_begin(s->tokenizer) < 0)
+	if (!rc && tokenizer_document(s->tokenizer) < 0)
 		rc = put_encoded(s, path, (struct place){ number, 0 }, "\n", 1, 0, err);
 	jsonl_free(json);
 	return rc;

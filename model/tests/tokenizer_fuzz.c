@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		jsonl_free(line);
 	}
 	read_question((const char *)data, size);
-	if (bpe_open(&b, (const char *)data, json, "fuzz", &err))
+	if (bpe_open(&b, (const char *)data, json, "fuzz", NULL, &err))
 		return 0;
 	expect(bpe_begin(b) < (int32_t)bpe_vocab(b));
 	use(b, sample, sizeof(sample) - 1);

@@ -205,7 +205,7 @@ static void set(json_t *root, const char *path, const char *value)
 static int open_json(struct bpe **out, json_t *json, struct error *err)
 {
 	char *text = json_dumps(json, 0);
-	int rc = bpe_open(out, text, strlen(text), "t.json", err);
+	int rc = bpe_open(out, text, strlen(text), "t.json", NULL, err);
 
 	free(text);
 	json_decref(json);

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
+#include "model/text/added.h"
 
 enum {
 	CACHE = 1 << 16, /* number of words in the cache */
@@ -29,21 +30,6 @@ struct token {
 	char *bytes;
 	uint32_t size;
 	bool is_special, exists;
-};
-
-struct added {
-	char *content; /* the text to search for */
-	size_t size;
-	int32_t id;
-	bool lstrip, rstrip;
-};
-
-/* Added tokens, the longest first. */
-struct added_set {
-	struct added *list;
-	size_t n, room;
-	/* A bit for each pair of first bytes that occurs in an added token. */
-	uint8_t begins[1 << 13];
 };
 
 struct cached {
@@ -65,7 +51,9 @@ struct candidate {
 
 struct bpe {
 	struct bpe_rules rules;
-	int32_t begin; /* the token that begins a document, or NONE */
+	int32_t begin;    /* the token that begins a text, or NONE */
+	int32_t document; /* the token that begins a document in a corpus, or NONE */
+	int32_t end;      /* the token that ends a text, or NONE */
 	struct characters *characters;
 	struct token *tokens; /* (n) */
 	uint32_t n;
@@ -168,7 +156,7 @@ struct bpe *bpe_new(uint32_t tokens)
 	struct bpe *b = alloc_new(sizeof(*b));
 
 	b->n = tokens;
-	b->begin = NONE;
+	b->begin = b->document = b->end = NONE;
 	b->tokens = alloc_array(tokens + 1, sizeof(*b->tokens));
 	fill_none(b->bytes, 256);
 	for (b->words_room = 1024; b->words_room < 2 * (size_t)tokens;)
@@ -180,21 +168,14 @@ struct bpe *bpe_new(uint32_t tokens)
 	return b;
 }
 
-static void free_added(struct added_set *set)
-{
-	for (size_t i = 0; i < set->n; i++)
-		free(set->list[i].content);
-	free(set->list);
-}
-
 void bpe_free(struct bpe *b)
 {
 	if (!b)
 		return;
 	for (uint32_t i = 0; i < b->n; i++)
 		free(b->tokens[i].bytes);
-	free_added(&b->early);
-	free_added(&b->late);
+	added_set_fini(&b->early);
+	added_set_fini(&b->late);
 	free(b->tokens);
 	free(b->merges);
 	free(b->words);
@@ -266,27 +247,6 @@ void bpe_add_merge(struct bpe *b, uint32_t rank, uint32_t left, uint32_t right, 
 	};
 }
 
-static void mark_beginning(struct added_set *set, const char *content, size_t size)
-{
-	const unsigned char *s = (const unsigned char *)content;
-
-	for (unsigned second = 0; second < 256; second++)
-		if (size == 1 || s[1] == second)
-			set->begins[s[0] * 32u + second / 8] |= (uint8_t)(1u << second % 8);
-}
-
-static void add_sought(struct added_set *set, const struct bpe_added *a, char *content, size_t size)
-{
-	size_t at = set->n;
-
-	array_reserve(&set->list, &set->room, set->n + 1, sizeof(*set->list));
-	for (; at > 0 && set->list[at - 1].size < size; at--)
-		set->list[at] = set->list[at - 1];
-	set->list[at] = (struct added){ content, size, (int32_t)a->id, a->lstrip, a->rstrip };
-	set->n++;
-	mark_beginning(set, content, size);
-}
-
 void bpe_add_added(struct bpe *b, const struct bpe_added *a)
 {
 	struct token *t = &b->tokens[a->id];
@@ -305,7 +265,8 @@ void bpe_add_added(struct bpe *b, const struct bpe_added *a)
 		if (!content)
 			alloc_failed(1, size);
 	}
-	add_sought(a->normalized ? &b->late : &b->early, a, content, size);
+	added_set_add(a->normalized ? &b->late : &b->early, content, size, (int32_t)a->id,
+		      a->lstrip, a->rstrip);
 }
 
 uint32_t bpe_vocab(const struct bpe *b)
@@ -321,16 +282,36 @@ int32_t bpe_begin(const struct bpe *b)
 bool bpe_is_bytes(const struct bpe *b)
 {
 	bool same = b->n == 256 && b->n_merges == 0 && !b->rules.nfc && !b->rules.prefix_space &&
-		    b->early.n + b->late.n == 0 && b->begin == NONE;
+		    b->early.n + b->late.n == 0 && b->document == NONE;
 
 	for (int i = 0; i < 256 && same; i++)
 		same = b->bytes[i] == i;
 	return same;
 }
 
-void bpe_set_begin(struct bpe *b, uint32_t id)
+int32_t bpe_document(const struct bpe *b)
 {
-	b->begin = (int32_t)id;
+	return b->document;
+}
+
+void bpe_set_begin(struct bpe *b, int32_t id)
+{
+	b->begin = id;
+}
+
+int32_t bpe_end(const struct bpe *b)
+{
+	return b->end;
+}
+
+void bpe_set_end(struct bpe *b, int32_t id)
+{
+	b->end = id;
+}
+
+void bpe_set_document(struct bpe *b, int32_t id)
+{
+	b->document = id;
 }
 
 /* ---- words to tokens ---- */
@@ -527,72 +508,19 @@ static void encode_without_added(struct bpe *b, struct output *out, const char *
 
 typedef void encode_part(struct bpe *b, struct output *out, const char *text, size_t size);
 
-/* Returns the longest added token with which the text begins, or NULL. */
-static const struct added *added_at(const struct added_set *set, const char *text, size_t size)
-{
-	unsigned first = (unsigned char)text[0], second = size > 1 ? (unsigned char)text[1] : 0;
-
-	if (!(set->begins[first * 32 + second / 8] & 1u << second % 8))
-		return NULL;
-	for (size_t i = 0; i < set->n; i++) {
-		const struct added *a = &set->list[i];
-
-		if (a->size <= size && memcmp(a->content, text, a->size) == 0)
-			return a;
-	}
-	return NULL;
-}
-
-/* Returns where the white space that ends at `at` begins, but not before `from`. */
-static size_t space_before(const struct bpe *b, const char *text, size_t from, size_t at)
-{
-	while (at > from) {
-		size_t begin = at - 1, n;
-
-		while (begin > from && (text[begin] & 0xc0) == 0x80)
-			begin--;
-		if (characters_class(b->characters, text + begin, &n) != CHARACTER_SPACE)
-			break;
-		at = begin;
-	}
-	return at;
-}
-
-static size_t space_after(const struct bpe *b, const char *text, size_t at, size_t size)
-{
-	size_t n;
-
-	while (at < size &&
-	       characters_class(b->characters, text + at, &n) == CHARACTER_SPACE)
-		at += n;
-	return at;
-}
-
 /* Emits the added tokens of the text, and passes the text between them to `rest`. */
 static void cut_at_added(struct bpe *b, const struct added_set *set, struct output *out,
 			 const char *text, size_t size, encode_part *rest)
 {
-	size_t done = 0;
+	struct added_walk walk = { .text = text, .size = size };
+	struct added_part part;
 
-	for (size_t at = 0; set->n > 0 && at < size && !out->rc;) {
-		const struct added *a = added_at(set, text + at, size - at);
-		size_t from = at, to;
-
-		if (!a) {
-			at++;
-			continue;
-		}
-		at += a->size;
-		to = a->rstrip ? space_after(b, text, at, size) : at;
-		if (a->lstrip && from > done)
-			from = space_before(b, text, done, from);
-		if (from > done)
-			rest(b, out, text + done, from - done);
-		put_tokens(out, &a->id, 1);
-		done = to;
+	while (!out->rc && added_walk_next(&walk, set, b->characters, &part)) {
+		if (part.from < part.to)
+			rest(b, out, text + part.from, part.to - part.from);
+		if (part.id >= 0)
+			put_tokens(out, &part.id, 1);
 	}
-	if (done < size && !out->rc)
-		rest(b, out, text + done, size - done);
 }
 
 static const char *find_lacking(const struct bpe *b, const char *text, size_t size)

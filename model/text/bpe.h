@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "model/text/beside.h"
 #include "model/text/split.h"
 
 struct bpe; /* opaque */
@@ -29,10 +30,11 @@ struct bpe_rules {
 	bool ignore_merges; /* a word that is a token needs no merges */
 };
 
-/* Reads json, the bytes of a tokenizer.json; path is for messages. -EINVAL: a key is damaged.
+/* Reads json, the bytes of a tokenizer.json; path is for messages. beside: the files beside it, or
+ * NULL. -EINVAL: a key is damaged.
  * -ENOTSUP: a key changes the tokens in a way that is not supported. The error names the key. */
 int bpe_open(struct bpe **out, const char *json, size_t size, const char *path,
-	     struct error *err);
+	     const struct beside *beside, struct error *err);
 void bpe_free(struct bpe *b); /* NULL is allowed */
 
 /* Makes an empty tokenizer. tokens: a bound on all ids, at most BPE_TOKENS_MOST. */
@@ -54,11 +56,16 @@ struct bpe_added {
 };
 void bpe_add_added(struct bpe *b, const struct bpe_added *added);
 
-/* Sets the token that begins a document. */
-void bpe_set_begin(struct bpe *b, uint32_t id);
+/* Sets the token that begins a text; that begins a document in a corpus. -1: none. */
+void bpe_set_begin(struct bpe *b, int32_t id);
+void bpe_set_document(struct bpe *b, int32_t id);
+/* Sets the token that ends a text. -1: none. */
+void bpe_set_end(struct bpe *b, int32_t id);
 
 uint32_t bpe_vocab(const struct bpe *b);
 int32_t bpe_begin(const struct bpe *b); /* -1: none */
+int32_t bpe_document(const struct bpe *b); /* -1: none */
+int32_t bpe_end(const struct bpe *b);      /* the token that ends a text; -1: none */
 /* Returns true if there are exactly 256 tokens and each is the byte with the value of its id. */
 bool bpe_is_bytes(const struct bpe *b);
 

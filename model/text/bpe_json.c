@@ -16,6 +16,7 @@ struct reader {
 	const char *path;
 	struct error *err;
 	int rc; /* error code of the first failure */
+	const struct beside *beside; /* the files beside it; NULL: none */
 	struct bpe *bpe;
 	struct bpe_rules rules;
 	bool byte_level; /* a ByteLevel pre-tokenizer was found, */
@@ -220,7 +221,7 @@ static void take_template(struct reader *r, const json_t *v)
 			fail(r, -EINVAL, "post_processor: special_tokens: %s: expected one id",
 			     name);
 		else
-			bpe_set_begin(r->bpe, (uint32_t)id);
+			bpe_set_begin(r->bpe, (int32_t)id);
 	}
 	if (!has_text)
 		fail(r, -ENOTSUP, "post_processor: single: expected the text, Sequence A");
@@ -248,6 +249,24 @@ static bool is_id(const json_t *v)
 	       json_integer_value(v) < BPE_TOKENS_MOST;
 }
 
+/* Writes where an added token stands: in this file, or in a file beside it. */
+static char *place_of(const struct reader *r, const json_t *added)
+{
+	const char *file = word_of(json_object_get(added, "file"));
+
+	return file[0] ? alloc_string(file) : alloc_format("%s: added_tokens", r->path);
+}
+
+static void refuse_added(struct reader *r, int code, const json_t *added, const char *why)
+{
+	char *place = place_of(r, added);
+
+	if (!r->rc)
+		r->rc = error_set(r->err, code, "%s: %s: %s", place,
+				  word_of(json_object_get(added, "content")), why);
+	free(place);
+}
+
 /* Returns a number above all ids of the vocabulary and of the added tokens. */
 static uint32_t count_tokens(struct reader *r, json_t *vocab, const json_t *added)
 {
@@ -269,9 +288,10 @@ static uint32_t count_tokens(struct reader *r, json_t *vocab, const json_t *adde
 	{
 		const json_t *given = json_object_get(one, "id");
 
+		if (!given && json_object_get(one, "file"))
+			continue; /* the number is that of a token counted here */
 		if (!is_id(given))
-			fail(r, -EINVAL, "added_tokens: %zu: id: expected a number below %d", i,
-			     BPE_TOKENS_MOST);
+			refuse_added(r, -EINVAL, one, "id: expected a number below 4194304");
 		else if (json_integer_value(given) > most)
 			most = json_integer_value(given);
 	}
@@ -339,9 +359,42 @@ static void read_merges(struct reader *r, const json_t *vocab, const json_t *mer
 	}
 }
 
+/* Checks a token of a file beside this one against the token that has been added. */
+static void check_again(struct reader *r, const json_t *one, const json_t *before)
+{
+	static const char *const flags[] = { "lstrip", "rstrip", "single_word", "normalized" };
+	const json_t *id = json_object_get(one, "id");
+
+	if (id && !json_equal(id, json_object_get(before, "id")))
+		refuse_added(r, -EINVAL, one, "the tokenizer.json gives it another id");
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (json_object_get(one, "has_flags") &&
+		    flag(r, one, flags[i], false) != flag(r, before, flags[i], false))
+			refuse_added(r, -ENOTSUP, one, "the tokenizer.json gives it other flags");
+}
+
+/* Adds a token with its number. */
+static void read_one_added(struct reader *r, const json_t *one, json_int_t id)
+{
+	struct bpe_added a = { .content = word_of(json_object_get(one, "content")),
+			       .id = (uint32_t)id };
+
+	a.lstrip = flag(r, one, "lstrip", false);
+	a.rstrip = flag(r, one, "rstrip", false);
+	a.special = flag(r, one, "special", false);
+	a.normalized = flag(r, one, "normalized", !a.special);
+	if (flag(r, one, "single_word", false))
+		refuse_added(r, -ENOTSUP, one, "single_word: expected false");
+	if (r->rc)
+		return;
+	bpe_add_added(r->bpe, &a);
+	if (a.special && strcmp(a.content, "<|endoftext|>") == 0)
+		bpe_set_document(r->bpe, (int32_t)id);
+}
+
 /* The tokenizers package numbers added tokens itself, from the size of the vocabulary on, and
- * ignores other numbers with a warning. */
-static void read_added(struct reader *r, const json_t *vocab, const json_t *added)
+ * ignores other numbers with a warning. ids: receives the numbers by content. */
+static void read_added(struct reader *r, const json_t *vocab, const json_t *added, json_t *ids)
 {
 	json_int_t next = (json_int_t)json_object_size(vocab);
 	const json_t *one;
@@ -349,35 +402,78 @@ static void read_added(struct reader *r, const json_t *vocab, const json_t *adde
 
 	json_array_foreach(added, i, one)
 	{
-		struct bpe_added a = { .content = word_of(json_object_get(one, "content")) };
-		const json_t *id = json_object_get(one, "id"),
-			     *known = json_object_get(vocab, a.content);
+		const char *content = word_of(json_object_get(one, "content"));
+		const json_t *known = json_object_get(vocab, content),
+			     *before = json_object_get(ids, content),
+			     *id = json_object_get(one, "id");
 		json_int_t expected = known ? json_integer_value(known) : next;
+		bool is_beside = json_object_get(one, "file");
+		char why[96];
 
 		if (r->rc)
 			return;
-		if (!a.content[0])
+		snprintf(why, sizeof(why),
+			 "id %" PRId64 ", expected %" PRId64
+			 ", the one that the tokenizers package gives it",
+			 (int64_t)json_integer_value(id), (int64_t)expected);
+		if (!content[0])
 			fail(r, -EINVAL, "added_tokens: %zu: content: expected text", i);
-		if (flag(r, one, "single_word", false))
-			fail(r, -ENOTSUP, "added_tokens: %s: single_word: expected false",
-			     a.content);
-		if (json_integer_value(id) != expected)
-			fail(r, -EINVAL,
-			     "added_tokens: %s: id %" PRId64 ", expected %" PRId64
-			     ", the one that the tokenizers package gives it",
-			     a.content, (int64_t)json_integer_value(id), (int64_t)expected);
-		a.lstrip = flag(r, one, "lstrip", false);
-		a.rstrip = flag(r, one, "rstrip", false);
-		a.special = flag(r, one, "special", false);
-		a.normalized = flag(r, one, "normalized", !a.special);
-		a.id = (uint32_t)expected;
-		if (r->rc)
-			return;
+		else if (is_beside && before)
+			check_again(r, one, before);
+		else if (is_beside && !id && !known)
+			refuse_added(r, -ENOTSUP, one, "the tokenizer has no such token");
+		else if (id && json_integer_value(id) != expected)
+			refuse_added(r, -EINVAL, one, why);
+		else
+			read_one_added(r, one, expected);
+		if (before || r->rc)
+			continue;
 		next += !known;
-		bpe_add_added(r->bpe, &a);
-		if (a.special && strcmp(a.content, "<|endoftext|>") == 0 && bpe_begin(r->bpe) < 0)
-			bpe_set_begin(r->bpe, a.id);
+		if (json_object_set_new(
+			    ids, content,
+			    json_pack("{s:I, s:b, s:b, s:b, s:b}", "id", expected, "lstrip",
+				      flag(r, one, "lstrip", false), "rstrip",
+				      flag(r, one, "rstrip", false), "normalized",
+				      flag(r, one, "normalized", !flag(r, one, "special", false)),
+				      "single_word", 0)) < 0)
+			fail(r, -ENOMEM, "no memory");
 	}
+}
+
+/* Returns the number of an added token, or -1. name may be NULL. */
+static int32_t number_of(const char *name, const json_t *ids)
+{
+	const json_t *id = json_object_get(json_object_get(ids, name ? name : ""), "id");
+
+	return id ? (int32_t)json_integer_value(id) : -1;
+}
+
+/* Decides which token begins a text: that of the post_processor, unless add_bos_token in a file
+ * beside this one says otherwise. Versions of the library disagree where this is not LLaMA's class.
+ */
+static void choose_begin(struct reader *r, const json_t *ids)
+{
+	const struct beside *b = r->beside;
+	int32_t named = b ? number_of(b->begin, ids) : -1;
+	int32_t begin = bpe_begin(r->bpe);
+
+	if (b && b->begins == BESIDE_NO && begin >= 0 && !b->is_llama_class)
+		fail(r, -ENOTSUP,
+		     "post_processor: puts a token before the text, and tokenizer_config.json has "
+		     "\"add_bos_token\": false: change one of them");
+	else if (b && b->begins == BESIDE_NO)
+		begin = -1;
+	else if (b && b->begins == BESIDE_YES && begin < 0 && (!b->is_llama_class || named < 0))
+		fail(r, -ENOTSUP,
+		     "post_processor: puts no token before the text, and tokenizer_config.json has "
+		     "\"add_bos_token\": true: change one of them");
+	else if (b && b->begins == BESIDE_YES && begin < 0)
+		begin = named;
+	else if (begin < 0)
+		begin = bpe_document(r->bpe);
+	bpe_set_begin(r->bpe, begin);
+	if (begin >= 0)
+		bpe_set_document(r->bpe, begin);
 }
 
 static void refuse_text(struct reader *r, const json_t *model, const char *key)
@@ -431,7 +527,7 @@ static void read_all(struct reader *r, json_t *root)
 					     "post_processor", "decoder",      "model",
 					     NULL };
 	json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
-	const json_t *added = json_object_get(root, "added_tokens");
+	json_t *added = json_object_get(root, "added_tokens"), *ids;
 
 	check_keys(r, root, "", known);
 	if (!is_absent(json_object_get(root, "truncation")))
@@ -447,23 +543,40 @@ static void read_all(struct reader *r, json_t *root)
 	check_model(r, model);
 	if (!r->byte_level)
 		fail(r, -ENOTSUP, "pre_tokenizer: expected ByteLevel");
+	if (r->beside && r->beside->prefix_space != BESIDE_UNSET &&
+	    (r->beside->prefix_space == BESIDE_YES) != r->rules.prefix_space)
+		fail(r, -ENOTSUP,
+		     "pre_tokenizer: ByteLevel: add_prefix_space: disagrees with "
+		     "tokenizer_config.json: change one of them");
 	if (r->rc)
 		return;
+	added = is_absent(added) ? json_array() : json_copy(added);
+	ids = json_object();
+	if (!added || !ids || (r->beside && json_array_extend(added, r->beside->tokens) < 0)) {
+		fail(r, -ENOMEM, "no memory");
+		goto done;
+	}
 	r->bpe = bpe_new(count_tokens(r, vocab, added));
 	take_members(r, json_object_get(root, "post_processor"), "processors",
 		     take_post_processor);
 	if (r->rc)
-		return;
+		goto done;
 	bpe_set_rules(r->bpe, &r->rules);
 	read_vocab(r, vocab);
 	read_merges(r, vocab, json_object_get(model, "merges"));
-	read_added(r, vocab, added);
+	read_added(r, vocab, added, ids);
+	choose_begin(r, ids);
+	if (r->beside)
+		bpe_set_end(r->bpe, number_of(r->beside->end, ids));
+done:
+	json_decref(added);
+	json_decref(ids);
 }
 
 int bpe_open(struct bpe **out, const char *json, size_t size, const char *path,
-	     struct error *err)
+	     const struct beside *beside, struct error *err)
 {
-	struct reader r = { .path = path, .err = err };
+	struct reader r = { .path = path, .beside = beside, .err = err };
 	json_error_t at;
 	json_t *root = json_loadb(json, size, 0, &at);
 

@@ -52,6 +52,20 @@ int32_t pieces_begin(const struct pieces *s)
 	return s->processor.bos_id();
 }
 
+int32_t pieces_end(const struct pieces *s)
+{
+	return s->processor.eos_id();
+}
+
+int32_t pieces_find(const struct pieces *s, const char *piece)
+try {
+	int id = s->processor.PieceToId(piece);
+
+	return s->processor.IdToPiece(id) == piece ? id : -1;
+} catch (...) {
+	return -1;
+}
+
 int pieces_encode(struct pieces *s, const char *text, size_t size,
 			 int32_t **tokens, size_t *n)
 try {

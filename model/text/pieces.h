@@ -1,4 +1,4 @@
-/* pieces.h - calls libsentencepiece, which is C++. For tokenizer.c only. */
+/* pieces.h - calls libsentencepiece, which is C++. For piece_text.c only. */
 #ifndef MODEL_PIECES_H
 #define MODEL_PIECES_H
 
@@ -18,6 +18,9 @@ void pieces_free(struct pieces *s);
 
 uint32_t pieces_vocab(const struct pieces *s);
 int32_t pieces_begin(const struct pieces *s); /* -1: none */
+int32_t pieces_end(const struct pieces *s);   /* -1: none */
+/* Returns the number of the piece with this text, or -1. */
+int32_t pieces_find(const struct pieces *s, const char *piece);
 
 /* The caller frees the results. -ENOMEM, -EINVAL. */
 int pieces_encode(struct pieces *s, const char *text, size_t size, int32_t **tokens, size_t *n);

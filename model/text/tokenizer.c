@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model/text/bpe.h"
-#include "model/text/pieces.h"
+#include "model/text/piece_text.h"
 
 enum {
 	PATH = 4096,
@@ -24,7 +24,7 @@ enum {
 struct tokenizer {
 	struct bpe *bpe; /* the byte-level BPE; NULL: another kind */
 	/* The SentencePiece model; NULL: another kind. If both are NULL, tokens are bytes. */
-	struct pieces *pieces;
+	struct piece_text *pieces;
 };
 
 static const char *const files[] = { "tokenizer.json", "tokenizer.model" };
@@ -36,11 +36,25 @@ static bool has_file(const char *folder, int i, char path[PATH])
 	return access(path, F_OK) == 0;
 }
 
+/* Returns the name of a file of the folder that belongs to a tokenizer of another kind, or NULL. */
+static const char *other_kind(const char *folder)
+{
+	static const char *const names[] = {
+		"vocab.json",   "merges.txt",     "vocab.txt",
+		"spiece.model", "tiktoken.model", "added_tokens.json"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (file_exists(folder, names[i]))
+			return names[i];
+	return NULL;
+}
+
 bool tokenizer_is_in(const char *folder)
 {
 	char path[PATH];
 
-	return has_file(folder, 0, path) || has_file(folder, 1, path);
+	return has_file(folder, 0, path) || has_file(folder, 1, path) || other_kind(folder);
 }
 
 static bool is_folder(const char *path)
@@ -83,75 +97,104 @@ static int copy_file(const char *from, const char *to, const char *name, struct 
 	if (!name)
 		name = files[is_json(data, size) ? 0 : 1];
 	snprintf(path, sizeof(path), "%s/%s", to, name);
-	rc = file_replace(path, data, size, 0644, err);
+	rc = file_replace(path, data, size, FILE_RESULT, err);
 	free(data);
 	return rc;
 }
 
+/* Gives the folder of a file that has the standard name of a tokenizer. The files beside it then
+ * belong to it, as for a folder. Returns false for other names. */
+static bool folder_of(const char *path, char folder[PATH])
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	if (strcmp(name, files[0]) != 0 && strcmp(name, files[1]) != 0)
+		return false;
+	snprintf(folder, PATH, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	return true;
+}
+
 int tokenizer_copy(const char *from, const char *to, struct error *err)
 {
-	char path[PATH];
-	int rc = 0;
+	char path[PATH + 64], folder[PATH];
+	bool is_whole = is_folder(from);
+	int rc = is_whole ? 0 : copy_file(from, to, NULL, err);
 
-	if (!is_folder(from))
-		return copy_file(from, to, NULL, err);
-	for (int i = 0; i < FILES && !rc; i++)
+	if (!is_whole && !folder_of(from, folder))
+		return rc;
+	if (is_whole)
+		snprintf(folder, sizeof(folder), "%s", from);
+	for (int i = 0; i < FILES && !rc && is_whole; i++)
 		if (has_file(from, i, path))
 			rc = copy_file(path, to, files[i], err);
+	for (size_t i = 0; beside_files[i] && !rc; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, beside_files[i]);
+		if (file_exists(folder, beside_files[i]))
+			rc = copy_file(path, to, beside_files[i], err);
+	}
 	return rc;
 }
 
-static int open_file(struct tokenizer *t, const char *path, struct error *err)
+static int open_file(struct tokenizer *t, const char *path, const struct beside *beside,
+		     struct error *err)
 {
-	char *model, why[256] = "";
+	char *model;
 	size_t size;
 	int rc = file_read_text(path, MODEL_MOST, &model, &size, err);
 
 	if (rc)
 		return rc;
 	rc = check_kind(path, model, size, err);
-	if (rc) {
-		free(model);
-		return rc;
-	}
-	if (is_json(model, size)) {
-		rc = bpe_open(&t->bpe, model, size, path, err);
-	} else {
-		rc = pieces_new(&t->pieces, model, size, why, sizeof(why));
-		if (rc)
-			error_set(err, rc, "%s: no SentencePiece model could be read: %s", path,
-				  why);
-	}
+	if (!rc)
+		rc = is_json(model, size)
+			     ? bpe_open(&t->bpe, model, size, path, beside, err)
+			     : piece_text_new(&t->pieces, model, size, path, beside, err);
 	free(model);
 	return rc;
 }
 
 /* A tokenizer.json is preferred, as the transformers library does, unless it is not supported and
  * there is a SentencePiece model. */
-static int open_folder(struct tokenizer *t, const char *folder, struct error *err)
+static int open_folder(struct tokenizer *t, const char *folder, struct beside *beside,
+		       struct error *err)
 {
 	char json[PATH], model[PATH];
 	bool has_json = has_file(folder, 0, json), has_model = has_file(folder, 1, model);
 	int rc;
 
 	if (!has_json && !has_model)
-		return error_set(err, -ENOENT, "%s: has no tokenizer.json or tokenizer.model",
-				 folder);
+		return error_set(err, -ENOENT,
+				 other_kind(folder)
+					 ? "%s: has %s, but no tokenizer.json: write one with the "
+					   "transformers library"
+					 : "%s: has no tokenizer.json or tokenizer.model",
+				 folder, other_kind(folder));
 	if (!has_json)
-		return open_file(t, model, err);
-	rc = open_file(t, json, err);
-	return rc == -ENOTSUP && has_model ? open_file(t, model, err) : rc;
+		return open_file(t, model, beside, err);
+	rc = open_file(t, json, beside, err);
+	if (rc != -ENOTSUP || !has_model)
+		return rc;
+	rc = beside_read_json(beside, folder, err);
+	return rc ? rc : open_file(t, model, beside, err);
 }
 
 int tokenizer_open(struct tokenizer **out, const char *path, struct error *err)
 {
 	struct tokenizer *t = alloc_new(sizeof(*t));
+	struct beside beside;
+	char folder[PATH];
 	int rc = 0;
 
-	if (path && is_folder(path))
-		rc = open_folder(t, path, err);
-	else if (path)
-		rc = open_file(t, path, err);
+	if (path && (is_folder(path) || folder_of(path, folder))) {
+		rc = beside_read(&beside, is_folder(path) ? path : folder, err);
+		if (!rc) {
+			rc = is_folder(path) ? open_folder(t, path, &beside, err)
+					     : open_file(t, path, &beside, err);
+			beside_fini(&beside);
+		}
+	} else if (path) {
+		rc = open_file(t, path, NULL, err);
+	}
 	if (rc)
 		free(t);
 	else
@@ -161,10 +204,10 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct error *err)
 
 void tokenizer_free(struct tokenizer *t)
 {
-	if (t && t->pieces)
-		pieces_free(t->pieces);
-	if (t)
-		bpe_free(t->bpe);
+	if (!t)
+		return;
+	piece_text_free(t->pieces);
+	bpe_free(t->bpe);
 	free(t);
 }
 
@@ -177,14 +220,26 @@ uint32_t tokenizer_vocab(const struct tokenizer *t)
 {
 	if (t->bpe)
 		return bpe_vocab(t->bpe);
-	return t->pieces ? pieces_vocab(t->pieces) : 256;
+	return t->pieces ? piece_text_vocab(t->pieces) : 256;
 }
 
 int32_t tokenizer_begin(const struct tokenizer *t)
 {
 	if (t->bpe)
 		return bpe_begin(t->bpe);
-	return t->pieces ? pieces_begin(t->pieces) : -1;
+	return t->pieces ? piece_text_begin(t->pieces) : -1;
+}
+
+int32_t tokenizer_end(const struct tokenizer *t)
+{
+	if (t->bpe)
+		return bpe_end(t->bpe);
+	return t->pieces ? piece_text_end(t->pieces) : -1;
+}
+
+int32_t tokenizer_document(const struct tokenizer *t)
+{
+	return t->bpe ? bpe_document(t->bpe) : tokenizer_begin(t);
 }
 
 int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t **tokens,
@@ -193,7 +248,7 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 	if (t->bpe && !tokenizer_is_bytes(t))
 		return bpe_encode(t->bpe, text, size, tokens, n);
 	if (t->pieces)
-		return pieces_encode(t->pieces, text, size, tokens, n);
+		return piece_text_encode(t->pieces, text, size, tokens, n);
 	*tokens = malloc((size + 1) * sizeof(**tokens));
 	if (!*tokens)
 		return -ENOMEM;
@@ -277,7 +332,7 @@ int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char 
 	if (t->bpe)
 		return bpe_decode(t->bpe, tokens, n, text, size);
 	if (t->pieces)
-		return pieces_decode(t->pieces, tokens, n, text, size);
+		return piece_text_decode(t->pieces, tokens, n, text, size);
 	*text = malloc(n + 1);
 	if (!*text)
 		return -ENOMEM;

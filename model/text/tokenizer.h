@@ -16,21 +16,27 @@
 struct tokenizer; /* opaque; one thread at a time */
 
 /* Opens a tokenizer. path: a tokenizer.json, a SentencePiece model, or a folder with one of them;
- * NULL: every byte is a token. -ENOTSUP: built without SentencePiece, or a tokenizer.json with an
- * unsupported setting; -EINVAL: no such model; -ENOENT: the folder has none; the system's
- * errors. */
+ * NULL: every byte is a token. The files beside a tokenizer count too (beside.h). -ENOTSUP: built
+ * without SentencePiece, or a tokenizer.json with an unsupported setting; -EINVAL: no such model;
+ * -ENOENT: the folder has none; the system's errors. */
 int tokenizer_open(struct tokenizer **out, const char *path, struct error *err);
 void tokenizer_free(struct tokenizer *t); /* NULL is allowed */
 
-/* Returns true if the folder (of a model or a checkpoint) contains a tokenizer. */
+/* Returns true if the folder (of a model or a checkpoint) contains a tokenizer, also one that
+ * tokenizer_open refuses: a vocab.json without a tokenizer.json. */
 bool tokenizer_is_in(const char *folder);
 /* Copies a tokenizer's file, or the tokenizer files of a folder, to another folder as
- * tokenizer.json or tokenizer.model. */
+ * tokenizer.json or tokenizer.model, with the files beside it. */
 int tokenizer_copy(const char *from, const char *to, struct error *err);
 
 uint32_t tokenizer_vocab(const struct tokenizer *t); /* returns a number above all tokens */
-/* Returns the token that every document begins with; -1: none. */
+/* Returns the token that every text begins with; -1: none. */
 int32_t tokenizer_begin(const struct tokenizer *t);
+/* Returns the token that every document of a corpus begins with; -1: none. It is the token that a
+ * text begins with, or <|endoftext|>, as in llm.c. */
+int32_t tokenizer_document(const struct tokenizer *t);
+/* Returns the token that ends a text, if the tokenizer's files name one; otherwise -1. */
+int32_t tokenizer_end(const struct tokenizer *t);
 /* Returns true if each byte is a token, so that any text can be encoded, not only UTF-8. */
 bool tokenizer_is_bytes(const struct tokenizer *t);
 

@@ -1,0 +1,49 @@
+/* added.h - tokens that are recognised in a text before all others, such as <|im_end|>.
+ *
+ * At each place the longest token that begins there is taken, from left to right, as in the
+ * tokenizers package.
+ */
+#ifndef MODEL_ADDED_H
+#define MODEL_ADDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/text/characters.h"
+
+struct added; /* opaque */
+
+/* A set of tokens. A zeroed set is empty. */
+struct added_set {
+	struct added *list; /* (n) the longest first */
+	size_t n, room;
+	/* A bit for each pair of first bytes that occurs in a token. */
+	uint8_t begins[1 << 13];
+};
+
+/* Adds a token. content (size > 0) is given to the set. lstrip, rstrip: the token includes the
+ * white space on its left, on its right. */
+void added_set_add(struct added_set *set, char *content, size_t size, int32_t id, bool lstrip,
+		   bool rstrip);
+void added_set_fini(struct added_set *set);
+
+/* A walk over a text. It begins with the text, its size, and zeros. */
+struct added_walk {
+	const char *text;
+	size_t size;
+	size_t at;   /* place from which tokens are searched for */
+	size_t done; /* end of what the walk has given */
+};
+
+/* A part of the text: bytes [from, to), and the token after them, or -1 at the end of the text. */
+struct added_part {
+	size_t from, to;
+	int32_t id;
+};
+
+/* Gives the next part. Returns false at the end. The last part may be empty. */
+bool added_walk_next(struct added_walk *w, const struct added_set *set, const struct characters *c,
+		     struct added_part *part);
+
+#endif

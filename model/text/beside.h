@@ -1,0 +1,44 @@
+/* beside.h - the files beside a tokenizer that change its tokens: tokenizer_config.json,
+ * special_tokens_map.json and added_tokens.json of the transformers library.
+ *
+ * Each key is used, or is known to change no token, or is refused by name.
+ */
+#ifndef MODEL_BESIDE_H
+#define MODEL_BESIDE_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+enum beside_choice { BESIDE_UNSET, BESIDE_NO, BESIDE_YES };
+
+struct beside {
+	bool exists;                    /* one of the files was found */
+	enum beside_choice begins;      /* add_bos_token */
+	enum beside_choice prefix_space; /* add_prefix_space */
+	enum beside_choice legacy;
+	/* True if add_bos_token decides about the token that begins a document, and not the
+	 * post_processor of a tokenizer.json. */
+	bool is_llama_class;
+	/* Tokens by their content. Each is an object as in the added_tokens of a tokenizer.json,
+	 * and "file" names the place that lists it. If "id" is missing, the token must be one of
+	 * the tokenizer's. */
+	json_t *tokens;
+	char *begin, *end; /* contents of bos_token and eos_token; NULL: not named */
+};
+
+/* Reads the files that the folder has. -EINVAL: a file is damaged; -ENOTSUP: a key changes the
+ * tokens in a way that is not supported. The error names file and key. */
+int beside_read(struct beside *out, const char *folder, struct error *err);
+/* Reads the tokenizer.json beside a SentencePiece model, which gives the pieces: added tokens, the
+ * token that begins a document, and where a space is put in front. Does nothing if there is no such
+ * file. Errors as for beside_read. */
+int beside_read_json(struct beside *b, const char *folder, struct error *err);
+void beside_fini(struct beside *b);
+
+/* The names of the files, for copies; NULL after the last. */
+extern const char *const beside_files[];
+
+#endif
