@@ -47,6 +47,16 @@ expect 1 'four.bin: every second token is below 4: .*32 bits' "$model" tokenize 
 printf '\xef\xbb\xbf{"text": "x"}\r\n\r\n{"text": null}\r\n{"text": "y"}' >"$dir/w.jsonl"
 ok '4 tokens' "$model" tokenize --out "$dir/w.bin" --corpus "$dir/w.jsonl"
 gives w.bin 120 10 121 10
+grep -q 'w.jsonl: 1 of 3 documents are left out: "text" is null in 1 and empty in 0, first in line 3' "$dir/ok.err" || die "$(cat "$dir/ok.err")"
+printf '{"text": null}\n{"text": ""}\n' >"$dir/none.jsonl"
+: >"$dir/none.txt"
+expect 1 'no document has a text: nothing written' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/none.jsonl" "$dir/none.txt"
+ok '3 tokens' "$model" tokenize --out "$dir/a3.bin" --corpus "$dir/none.txt" "$dir/none.jsonl" "$dir/a.txt"
+grep -q 'none.txt: is empty and left out' "$dir/ok.err" && grep -q 'none.jsonl: 2 of 2 documents are left out' "$dir/ok.err" || die "$(cat "$dir/ok.err")"
+for key in '{"txt": "x"}' '{"text": 3}' '["x"]'; do
+	printf '{"text": "x"}\n%s\n' "$key" >"$dir/key.jsonl"
+	expect 1 'key.jsonl: line 2, byte 1: expected an object with a "text"' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/key.jsonl"
+done
 printf '\n{"text": "x\\ud83d"}\n' >"$dir/half.jsonl"
 expect 1 'half.jsonl: line 2, byte 12: half of a surrogate' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/half.jsonl"
 
@@ -180,9 +190,9 @@ spm_train --input="$dir/text" --model_prefix="$dir/b" --vocab_size=400 --model_t
 	die "spm_train: $(tail -n 3 "$dir/spm.log")"
 cat /usr/share/games/fortunes/{literature,science,wisdom} >"$dir/long"
 sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g; s/\r/\\r/g; s/\x08/\\b/g' "$dir/long" | sed ':a; N; $!ba; s/\n/\\n/g; s/^/{"text": "/; s/$/\\n"}/' >"$dir/long.jsonl"
-ok tokens "$model" tokenize --tokenizer "$dir/b.model" --out "$dir/long.bin" --corpus "$dir/long"
+ok tokens "$model" tokenize --tokenizer "$dir/b.model" --out "$dir/parts.bin" --corpus "$dir/long"
 ok tokens "$model" tokenize --tokenizer "$dir/b.model" --out "$dir/whole.bin" --corpus "$dir/long.jsonl"
-cmp "$dir/long.bin" "$dir/whole.bin" || die "a cut has changed the pieces"
+cmp "$dir/parts.bin" "$dir/whole.bin" || die "a cut has changed the pieces"
 [ "$(stat -c %s "$dir/text.bin")" -lt $(($(stat -c %s "$dir/text") * 3 / 2)) ] || die "as many pieces as bytes"
 small=(--set vocab=600 --set dim=16 --set n_heads=2 --set n_kv_heads=1 --set ffn_dim=32 --set sequence=32)
 ok parameters "$model" train "${small[@]}" --corpus "$dir/text.bin" --iterations 2 --microbatches 2 --out "$dir/ck"

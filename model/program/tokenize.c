@@ -2,6 +2,7 @@
  * written to a temporary file, which gets the shard's name when it is complete. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ struct shard_file {
 	int failed;             /* errno of the first failed write */
 	uint64_t done, all;     /* bytes read so far; bytes of all files */
 	uint32_t texts, shards; /* number of text files and of shards */
+	uint64_t documents;     /* number of documents, and of shards with tokens */
 	uint32_t most[2];       /* largest token of a shard at even and at odd positions */
 	bool bar;
 };
@@ -132,16 +134,26 @@ static int put_encoded(struct shard_file *s, const char *path, struct place plac
 	return 0;
 }
 
+/* Documents of a file that have no text. */
+struct left_out {
+	uint64_t null, empty, first; /* numbers of documents; line of the first one */
+};
+
 /* Writes a newline after a document, if no token marks the beginning of the next one. */
-static int put_line(struct shard_file *s, const char *path, const char *line, size_t size,
-		    uint64_t number, struct error *err)
+static int put_line(struct shard_file *s, struct left_out *left_out, const char *path,
+		    const char *line, size_t size, uint64_t number, struct error *err)
 {
 	struct jsonl *json;
 	const char *text;
 	int rc = jsonl_read(&json, line, size, path, number, err);
 
+	left_out->null += rc == JSONL_NULL;
+	left_out->empty += rc == JSONL_EMPTY;
+	if ((rc == JSONL_NULL || rc == JSONL_EMPTY) && !left_out->first)
+		left_out->first = number;
 	if (rc)
 		return rc < 0 ? rc : 0;
+	s->documents++;
 	begin_document(s);
 	text = jsonl_text(json, &size);
 	rc = put_encoded(s, path, (struct place){ number, 0 }, text, size, 0, err);
@@ -151,8 +163,21 @@ static int put_line(struct shard_file *s, const char *path, const char *line, si
 	return rc;
 }
 
+static void report_left_out(const struct left_out *l, const char *path, uint64_t documents)
+{
+	if (l->first)
+		fprintf(stderr,
+			"skippipe tokenize: %s: %" PRIu64 " of %" PRIu64
+			" documents are left out: \"text\" is null in %" PRIu64
+			" and empty in %" PRIu64 ", first in line %" PRIu64 "\n",
+			path, l->null + l->empty, documents + l->null + l->empty, l->null, l->empty,
+			l->first);
+}
+
 static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
+	struct left_out left_out = { .first = 0 };
+	uint64_t before = s->documents;
 	char *line = NULL;
 	size_t room = 0;
 	uint64_t number = 0;
@@ -163,9 +188,11 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 		if (s->done >> 20 != (s->done + (uint64_t)n) >> 20)
 			show_progress(s, false);
 		s->done += (uint64_t)n;
-		rc = put_line(s, path, line, (size_t)n, ++number, err);
+		rc = put_line(s, &left_out, path, line, (size_t)n, ++number, err);
 	}
 	free(line);
+	if (!rc)
+		report_left_out(&left_out, path, s->documents - before);
 	return rc;
 }
 
@@ -236,18 +263,23 @@ static int put_text(struct shard_file *s, FILE *in, const char *path, struct err
 			   .place = { 1, 1 },
 			   .begin = { 1, 1 } };
 	size_t n = b.text ? 1 : 0;
+	bool has_text = false;
 	int rc = n ? 0 : error_set(err, -ENOMEM, "no memory to read %s", path);
 
-	if (!rc)
-		begin_document(s);
 	while (!rc && n > 0 && !interrupt_seen()) {
 		n = fread(b.text + b.held, 1, b.room - b.held, in);
 		s->done += n;
 		b.held += n;
+		if (n > 0 && !has_text)
+			begin_document(s);
+		has_text |= n > 0;
 		rc = put_block(s, &b, path, n == 0, err);
 		show_progress(s, false);
 	}
 	free(b.text);
+	s->documents += has_text;
+	if (!rc && !has_text)
+		fprintf(stderr, "skippipe tokenize: %s: is empty and left out\n", path);
 	return rc;
 }
 
@@ -264,6 +296,7 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 				 "the same width are joined",
 				 path, 8 * shard->width, 8 * s->width);
 	s->width = shard->width;
+	s->documents += shard->tokens > 0;
 	memset(s->most, 0, sizeof(s->most));
 	for (; fread(bytes, 1, s->width, in) == s->width && !interrupt_seen(); n++) {
 		uint32_t token = shard_token(bytes, s->width);
@@ -394,7 +427,7 @@ static int write_shard(struct shard_file *s, const struct options *o, struct err
 {
 	struct file_aside a;
 	struct stat st;
-	int rc = file_aside_open(&a, o->out, 0644, err);
+	int rc = file_aside_open(&a, o->out, FILE_RESULT, err);
 
 	if (rc)
 		return rc;
@@ -417,6 +450,8 @@ static int write_shard(struct shard_file *s, const struct options *o, struct err
 	if (!rc && interrupt_seen())
 		rc = error_set(err, -EINTR, "interrupted: nothing written");
 	show_progress(s, true);
+	if (!rc && s->documents == 0)
+		rc = error_set(err, -EINVAL, "--corpus: no document has a text: nothing written");
 	if (!rc && s->tokens > UINT32_MAX)
 		rc = error_set(err, -EFBIG, "%s: more than 2^32 tokens; make several shards",
 			       o->out);

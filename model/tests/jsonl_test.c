@@ -12,19 +12,20 @@ static const struct {
 	uint64_t number;
 	const char *line;
 	size_t size;
-	const char *text; /* NULL: no document */
+	const char *text; /* NULL: no document, */
+	enum jsonl_line why;
 } read_cases[] = {
 	{ 1, LINE("{\"text\": \"a\"}\n"), "a" },
 	{ 1, LINE("\xef\xbb\xbf{\"text\": \"a\"}\r\n"), "a" },
 	{ 2, LINE("  {\"id\": 1, \"text\": \"\\ud83d\\ude00\\\\ud83d\"}"),
 	  "\xf0\x9f\x98\x80\\ud83d" },
-	{ 3, LINE("{\"text\": \"\"}\n"), "" },
+	{ 3, LINE("{\"text\": \"\"}\n"), NULL, JSONL_EMPTY },
 	/* A number too large for an integer is ignored, like every key but "text". */
 	{ 4, LINE("{\"id\": 123456789012345678901234567890, \"text\": \"b\"}"), "b" },
-	{ 1, LINE("\xef\xbb\xbf\n"), NULL },
-	{ 2, LINE("\r\n"), NULL },
-	{ 2, LINE(" \t \n"), NULL },
-	{ 5, LINE("{\"text\": null}\n"), NULL },
+	{ 1, LINE("\xef\xbb\xbf\n"), NULL, JSONL_BLANK },
+	{ 2, LINE("\r\n"), NULL, JSONL_BLANK },
+	{ 2, LINE(" \t \n"), NULL, JSONL_BLANK },
+	{ 5, LINE("{\"text\": null}\n"), NULL, JSONL_NULL },
 };
 
 TEST(documents_are_read)
@@ -36,7 +37,7 @@ TEST(documents_are_read)
 				    read_cases[i].number, &err);
 		size_t n;
 
-		if (rc != !read_cases[i].text)
+		if (rc != (int)read_cases[i].why)
 			fail_msg("case %zu: %d %s", i, rc, err.text);
 		if (rc)
 			continue;

@@ -112,7 +112,7 @@ int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, u
 	line += mark;
 	size -= mark;
 	if (is_blank(line, size))
-		return 1;
+		return JSONL_BLANK;
 	at = find_fault(line, size, &why);
 	if (at < size)
 		return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %zu: %s", path, number,
@@ -140,17 +140,17 @@ int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *pa
 	if (rc)
 		return rc;
 	text = json_object_get(json, "text");
-	if (json_is_string(text)) {
+	if (json_is_string(text) && json_string_length(text) > 0) {
 		*out = alloc_new(sizeof(**out));
 		(*out)->line = json;
 		return 0;
 	}
-	rc = json_is_null(text) ? 1 : -EINVAL;
+	rc = json_is_null(text) ? JSONL_NULL : json_is_string(text) ? JSONL_EMPTY : -EINVAL;
 	json_decref(json);
 	if (rc < 0)
 		error_set(err, rc,
-			  "%s: line %" PRIu64 ", byte %zu: expected an object with a \"text\"",
-			  path, number, mark + 1);
+			  "%s: line %" PRIu64 ", byte %zu: expected an object with a \"text\"%s",
+			  path, number, mark + 1, text ? " that is a string or null" : "");
 	return rc;
 }
 

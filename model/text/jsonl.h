@@ -21,8 +21,12 @@ bool jsonl_is_name(const char *path);
 int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, uint64_t number,
 		struct error *err);
 
-/* Parses a line of a corpus, and gives *out to the caller. Returns 1 if the line has no document:
- * it is blank, or its "text" is null. -EINVAL: as for jsonl_parse, or "text" is no text. */
+/* Lines without a document. Others, whose "text" is missing or is no text, are errors. */
+enum jsonl_line { JSONL_BLANK = 1, JSONL_NULL, JSONL_EMPTY };
+
+/* Parses a line of a corpus, and gives *out to the caller. Returns an enum jsonl_line if the line
+ * has no document: it is blank, or its "text" is null or "". -EINVAL: as for jsonl_parse, or "text"
+ * is no text. */
 int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
 	       struct error *err);
 void jsonl_free(struct jsonl *j); /* NULL is allowed */
