@@ -161,6 +161,28 @@ ok checkpoint "$model" import "$dir/lows-hf" --set n_stages=2 --out "$dir/lows3"
 cmp "$dir/tokenizer.json" "$dir/lows3/tokenizer.json" || die "the tokenizer has changed on its way"
 ok loss "$model" eval "$dir/lows3" --corpus "$dir/lows.bin" --batches 1
 ok '^low[low ]*$' "$model" generate "$dir/lows3" --prompt low --tokens 300
+# A text ends with the model's last token; the files name it, or it is the one that begins a document. --ignore-eos goes on.
+length() { "$model" generate "$dir/$1" --prompt low --temperature 0 --tokens 40 "${@:2}" >"$dir/out" || die "generate"; wc -c <"$dir/out"; }
+next=$(printf low | "$model" generate "$dir/lows-hf" --prompt low --temperature 0 --tokens 1)
+all=$(length lows-hf --ignore-eos)
+case "$next" in lowlo) token=4 ;; loww) token=2 ;; lowl) token=0 ;; lowo) token=1 ;; 'low ') token=3 ;; 'low lo') token=5 ;; *) token=6 ;; esac
+for value in $token "[6, $token]"; do
+	echo "{\"eos_token_id\": $value}" >"$dir/lows-hf/generation_config.json"
+	[ "$(length lows-hf)" = 4 ] || die "no end at the token $value: $(cat "$dir/out")"
+	[ "$(length lows-hf --ignore-eos)" = "$all" ] || die "an end with --ignore-eos"
+	rm -rf "$dir/ends"*
+	ok checkpoint "$model" import "$dir/lows-hf" --set n_stages=2 --out "$dir/ends"
+	[ "$(length ends)" = 4 ] || die "no end after import: $(cat "$dir/out")"
+	(umask 022 && "$model" export "$dir/ends" --out "$dir/ends-hf") >/dev/null || die "export"
+	tr -d ' \n' <"$dir/ends-hf/config.json" | grep -qF "\"eos_token_id\":${value// /}" || die "config.json of the export: $(cat "$dir/ends-hf/config.json")"
+	[ "$(stat -c %a "$dir/ends-hf") $(stat -c %a "$dir/ends-hf/config.json")" = '755 644' ] || die "modes: $(ls -la "$dir/ends-hf")"
+	rm "$dir/ends-hf/generation_config.json"
+	[ "$(length ends-hf)" = 4 ] || die "config.json names no end: $(cat "$dir/out")"
+done
+echo '{"eos_token_id": "</s>"}' >"$dir/lows-hf/generation_config.json"
+expect 1 'generation_config.json: eos_token_id: expected' "$model" generate "$dir/lows-hf"
+echo '{"suppress_tokens": [1]}' >"$dir/lows-hf/generation_config.json"
+expect 1 'generation_config.json: suppress_tokens: not supported' "$model" generate "$dir/lows-hf"
 [ "$(find "$dir" -name 'd.bin*' | wc -l)" = 0 ] || die "something is left of a shard that failed"
 
 # ---- SentencePiece

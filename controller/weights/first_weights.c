@@ -12,7 +12,7 @@
 
 #include "controller/run.h"
 #include "model/files/checkpoint.h"
-#include "model/files/huggingface.h"
+#include "model/files/generation.h"
 #include "model/files/tokenizer_files.h"
 
 enum { PATH = 4096 };
@@ -67,7 +67,7 @@ int first_weights_cut(struct run *run, struct error *err)
 	if (rc == 0)
 		rc = tokenizer_files_copy(o->folder, run->options.run_dir, err);
 	if (rc == 0)
-		rc = huggingface_keep_tokens(o->folder, run->options.run_dir, err);
+		rc = generation_keep(o->folder, run->options.run_dir, err);
 	if (run->options.training.new_corpus)
 		o->position = 0;
 	run->training.has_tokenizer = tokenizer_files_beyond_bytes(run->options.run_dir);

@@ -42,7 +42,8 @@ static json_t *rope_json(const struct model_config *c)
 			 "original_max_position_embeddings", (int)c->rope_original_context);
 }
 
-static int write_config(const char *folder, const struct model_config *c, struct error *err)
+static int write_config(const char *folder, const struct model_config *c, const json_t *tokens,
+			struct error *err)
 {
 	char path[PATH];
 	json_t *json = json_pack(
@@ -64,13 +65,18 @@ static int write_config(const char *folder, const struct model_config *c, struct
 		json_decref(json);
 		json = NULL;
 	}
+	if (json && tokens && json_object_update(json, (json_t *)tokens) < 0) {
+		json_decref(json);
+		json = NULL;
+	}
 	snprintf(path, sizeof(path), "%s/config.json", folder);
 	return json_file_write(path, json, err);
 }
 
 /* Writes both files of the format: the config with the library's keys, and the weights under its
  * names. */
-int huggingface_export(const char *folder, struct stage *const *stages, struct error *err)
+int huggingface_export(const char *folder, struct stage *const *stages, const json_t *tokens,
+		       struct error *err)
 {
 	const struct model_config *c = stage_config(stages[0]);
 	struct safetensors_entry *entries;
@@ -106,7 +112,7 @@ int huggingface_export(const char *folder, struct stage *const *stages, struct e
 	snprintf(path, sizeof(path), "%s/model.safetensors", folder);
 	rc = safetensors_write(path, entries, all, NULL, err);
 	free(entries);
-	return rc ? rc : write_config(folder, c, err);
+	return rc ? rc : write_config(folder, c, tokens, err);
 }
 
 /* State of reading the weights. */

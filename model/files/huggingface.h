@@ -3,20 +3,21 @@
 #ifndef MODEL_HUGGINGFACE_H
 #define MODEL_HUGGINGFACE_H
 
+#include <jansson.h>
+
 #include "base/error.h"
 #include "model/config.h"
 #include "model/stage.h"
 #include "model/tensor.h"
 
-/* Writes folder/config.json and folder/model.safetensors, F32, of all stages (n_stages). */
-int huggingface_export(const char *folder, struct stage *const *stages, struct error *err);
+/* Writes folder/config.json and folder/model.safetensors, F32, of all stages (n_stages). tokens: as
+ * from generation_tokens, for config.json; NULL: none. */
+int huggingface_export(const char *folder, struct stage *const *stages, const json_t *tokens,
+		       struct error *err);
 
 /* Reads folder/config.json; n_stages is set to 1. -EINVAL names the key that is missing, or is not
  * known, or asks for arithmetic that this model does not have. */
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err);
-/* Writes to/generation_config.json with the tokens for the beginning, the end and padding from
- * from/config.json. Does nothing if the file exists or config.json names no such token. */
-int huggingface_keep_tokens(const char *from, const char *to, struct error *err);
 /* Reads the weights into the stages of a model of that config, with any number of stages. Checks
  * everything before it overwrites anything; -EINVAL names file and tensor. Tensors that the model
  * lacks are skipped; those that would change the arithmetic (biases that are not zero, other

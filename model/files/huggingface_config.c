@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -550,34 +549,4 @@ int huggingface_read_config(const char *folder, struct model_config *c, struct e
 	if (!rc)
 		*c = read;
 	return rc;
-}
-
-int huggingface_keep_tokens(const char *from, const char *to, struct error *err)
-{
-	static const char *const keys[] = { "bos_token_id", "eos_token_id", "pad_token_id" };
-	char path[PATH];
-	json_t *root, *tokens;
-	int rc;
-
-	snprintf(path, sizeof(path), "%s/generation_config.json", to);
-	if (access(path, F_OK) == 0)
-		return 0;
-	snprintf(path, sizeof(path), "%s/config.json", from);
-	rc = json_file_read(&root, path, CONFIG_MOST, err);
-	if (rc)
-		return rc == -ENOENT ? 0 : rc;
-	tokens = json_object();
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && !rc; i++) {
-		json_t *value = json_object_get(root, keys[i]);
-
-		if (value && !json_is_null(value) && json_object_set(tokens, keys[i], value) < 0)
-			rc = error_set(err, -ENOMEM, "%s: no memory", path);
-	}
-	json_decref(root);
-	if (rc || json_object_size(tokens) == 0) {
-		json_decref(tokens);
-		return rc;
-	}
-	snprintf(path, sizeof(path), "%s/generation_config.json", to);
-	return json_file_write(path, tokens, err);
 }

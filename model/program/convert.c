@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "model/files/byte_tokenizer.h"
 #include "model/files/checkpoint.h"
+#include "model/files/generation.h"
 #include "model/files/gguf.h"
 #include "model/files/huggingface.h"
 #include "model/files/tokenizer_files.h"
@@ -55,7 +56,7 @@ static int write_small_files(const char *from, const char *to, uint32_t vocab, s
 
 	snprintf(path, sizeof(path), "%s/generation_config.json", to);
 	if (!rc && !file_exists(from, "generation_config.json"))
-		rc = file_write(path, generation, sizeof(generation) - 1, 0644, err);
+		rc = file_write(path, generation, sizeof(generation) - 1, FILE_RESULT, err);
 	if (!rc && vocab == BYTES && !has_tokenizer)
 		rc = byte_tokenizer_write(to, err);
 	return rc;
@@ -101,12 +102,15 @@ static int write_folder(const struct options *o, struct trainer *t, struct error
 	struct out_place place;
 	int rc = out_claim(&place, o, MODEL_HUGGINGFACE, err);
 	int n = snprintf(aside, sizeof(aside), "%s/.skippipe-export", o->out);
+	json_t *tokens = NULL;
 
 	if (!rc && n >= (int)sizeof(aside))
 		rc = error_set(err, -ENAMETOOLONG, "%s: the path is too long", o->out);
+	if (!rc)
+		rc = generation_tokens(&tokens, o->files.at[0], err);
 	if (!rc) {
 		file_remove_folder(aside); /* of an export that was killed */
-		rc = huggingface_export(aside, trainer_stages(t), err);
+		rc = huggingface_export(aside, trainer_stages(t), tokens, err);
 		if (!rc)
 			rc = write_small_files(o->files.at[0], aside, o->config.vocab, err);
 		if (rc)
@@ -115,6 +119,7 @@ static int write_folder(const struct options *o, struct trainer *t, struct error
 			rc = move_files(aside, o->out, place.replaces, err);
 	}
 	out_release(&place);
+	json_decref(tokens);
 	return rc;
 }
 
@@ -197,7 +202,7 @@ static int import_model(struct options *o, struct error *err)
 	if (!rc && place.replaces)
 		rc = tokenizer_files_remove(o->out, o->files.at[0], NULL, err);
 	if (!rc)
-		rc = huggingface_keep_tokens(o->files.at[0], o->out, err);
+		rc = generation_keep(o->files.at[0], o->out, err);
 	if (!rc)
 		printf("checkpoint of %zu parameters in %u stages in %s\n", trainer_parameters(t),
 		       c.config.n_stages, o->out);

@@ -1,6 +1,7 @@
 /* skippipe generate: continues a prompt, token by token. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/output.h"
 #include "base/rng.h"
 #include "model/cpu/decoder.h"
+#include "model/files/generation.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
@@ -20,8 +22,11 @@
 static const char help[] =
 	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE|FOLDER]\n"
 	"Continues the text. Without --tokenizer (a tokenizer.json or a SentencePiece model) the\n"
-	"tokenizer beside the model is used; if there is none, tokens are bytes.\n"
+	"tokenizer beside the model is used; if there is none, tokens are bytes. A text ends with\n"
+	"the model's eos_token_id (generation_config.json or config.json) or the tokenizer's\n"
+	"eos_token. If there is neither, the token that begins the next document ends it.\n"
 	"  --tokens N          number of tokens (default 200)\n"
+	"  --ignore-eos        go on after a token that ends a text\n"
 	"  --temperature X     0 takes the likeliest token each time (default 0.8)\n"
 	"  --top-p P           draw from the likeliest tokens whose probabilities add up to P\n"
 	"                      (default 0.95)\n"
@@ -39,6 +44,8 @@ struct session {
 	/* Numbers of bytes of the window's text that were printed, and that wait. */
 	size_t printed, waiting;
 	const float *logits;
+	int32_t *ends; /* (n_ends) tokens that end a text */
+	size_t n_ends;
 };
 
 static int read_token(struct session *s, int32_t token)
@@ -135,10 +142,35 @@ static int read_prompt(struct session *s)
 	return rc ? rc : skip_window(s);
 }
 
+/* Finds the tokens that end a text. Some models end a turn with the tokenizer's eos_token, and name
+ * only another one in generation_config.json. */
+static int find_ends(struct session *s, const char *model, struct error *err)
+{
+	int32_t end = tokenizer_end(s->tokenizer);
+	int rc = generation_ends(model, &s->ends, &s->n_ends, err);
+
+	if (!rc && s->n_ends == 0 && end < 0)
+		end = tokenizer_document(s->tokenizer);
+	if (!rc && end >= 0)
+		s->ends[s->n_ends++] = end;
+	if (s->o.generate.ignore_eos)
+		s->n_ends = 0;
+	return rc;
+}
+
+static bool is_end(const struct session *s, int32_t token)
+{
+	for (size_t i = 0; i < s->n_ends; i++)
+		if (s->ends[i] == token)
+			return true;
+	return false;
+}
+
 static int continue_text(struct session *s, struct error *err)
 {
 	const struct generate_options *o = &s->o.generate;
 	struct rng r;
+	int32_t token;
 	int rc = read_prompt(s);
 
 	if (rc)
@@ -150,9 +182,12 @@ static int continue_text(struct session *s, struct error *err)
 	for (uint32_t i = 0; i < o->tokens && !rc && !interrupt_seen(); i++) {
 		if (s->n == s->length)
 			rc = slide_window(s);
-		if (!rc)
-			rc = read_token(s, sampler_draw(s->sampler, s->logits, o->temperature,
-							o->top_p, &r));
+		if (rc)
+			break;
+		token = sampler_draw(s->sampler, s->logits, o->temperature, o->top_p, &r);
+		if (is_end(s, token))
+			break;
+		rc = read_token(s, token);
 		if (!rc)
 			rc = print_last(s, false);
 	}
@@ -182,6 +217,8 @@ static int run_generate(struct session *s, struct error *err)
 
 	if (!rc)
 		rc = load_tokenizer(&s->tokenizer, model, &s->o, err);
+	if (!rc)
+		rc = find_ends(s, model, err);
 	if (rc)
 		return rc;
 	s->length = s->o.config.context;
@@ -218,6 +255,7 @@ int command_generate(int argc, char **argv)
 			rc = EXIT_INTERRUPTED;
 	}
 	free(s.tokens);
+	free(s.ends);
 	sampler_free(s.sampler);
 	decoder_free(s.decoder);
 	trainer_free(s.trainer);

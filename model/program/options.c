@@ -237,6 +237,7 @@ static const struct setting {
 	{ "table", EVAL, FLAG, AT(eval.table), NULL },
 	{ "force", TRAIN | EXPORT | IMPORT | TOKENIZE, FLAG, AT(force), NULL },
 	{ "stack", TRAIN, FLAG, AT(train.stack), NULL },
+	{ "ignore-eos", GENERATE, FLAG, AT(generate.ignore_eos), NULL },
 	{ "raw", TOKENIZE, FLAG, AT(raw), NULL },
 	{ "new-corpus", TRAIN, FLAG, AT(train.new_corpus), NULL },
 	{ "checkpoint-from", EXPORT, TEXT, AT(checkpoint_from), NULL },

@@ -30,6 +30,7 @@ struct eval_options {
 
 struct generate_options {
 	const char *prompt;
+	bool ignore_eos;
 	uint32_t tokens;
 	float temperature, top_p;
 };

@@ -585,7 +585,7 @@ FIXTURE_TEST(huggingface_keeps_the_model)
 	struct error err = { "" };
 	float a, b;
 
-	if (huggingface_export(f->folder, trainer_stages(f->trainer), &err) ||
+	if (huggingface_export(f->folder, trainer_stages(f->trainer), NULL, &err) ||
 	    huggingface_read_config(f->folder, &c, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(c.n_stages, 1);

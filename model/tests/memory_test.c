@@ -228,7 +228,7 @@ static int try_read(struct error *err)
 static int try_export(struct error *err)
 {
 	struct model_config c;
-	int rc = huggingface_export(folder, trainer_stages(made), err);
+	int rc = huggingface_export(folder, trainer_stages(made), NULL, err);
 
 	if (!rc)
 		rc = huggingface_read_config(folder, &c, err);

@@ -152,7 +152,7 @@ static void save(struct fixture *f, struct trainer *t)
 				.position = 6,
 				.corpus = 0x123 };
 
-	assert_int_equal(checkpoint_write(f->source, &k, trainer_stages(t), NULL), 0);
+	assert_int_equal(checkpoint_write(f->source, &k, trainer_stages(t), NULL, NULL), 0);
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, make_folder, remove_folder)
@@ -184,7 +184,7 @@ FIXTURE_TEST(another_tools_model_begins_with_zero_moments)
 	struct trainer *t = make_trained(f), *cut;
 	struct origin o;
 
-	assert_int_equal(huggingface_export(f->source, trainer_stages(t), NULL), 0);
+	assert_int_equal(huggingface_export(f->source, trainer_stages(t), NULL, NULL), 0);
 	cut = cut_and_load(f, 3, &o);
 	assert_same_model(f, t, cut, 3, false);
 	assert_true(o.steps == 0 && o.position == 0 && o.corpus == 0);
