@@ -152,7 +152,7 @@ static void save(struct fixture *f, struct trainer *t)
 				.position = 6,
 				.corpus = 0x123 };
 
-	assert_int_equal(checkpoint_write(f->source, &k, trainer_stages(t), NULL, NULL), 0);
+	assert_int_equal(checkpoint_write(f->source, &k, trainer_stages(t), NULL), 0);
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, make_folder, remove_folder)
