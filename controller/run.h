@@ -157,4 +157,10 @@ static inline bool run_is_rehearsal(const struct run *run)
 	return run->training.model.rehearsal > 0;
 }
 
+/* Returns the learning rate of the iteration under way. Steps before the first weights count. */
+static inline float run_learning_rate(const struct run *run)
+{
+	return recipe_lr(&run->training.recipe, run->training.origin.steps + run->iteration);
+}
+
 #endif

@@ -286,8 +286,7 @@ static void decide_commit(struct iteration *it)
 	m.u.commit = (struct msg_commit){
 		.iteration = it->run->iteration,
 		.attempt = it->reduce_attempt,
-		.lr = recipe_lr(&it->run->training.recipe,
-				it->run->training.origin.steps + it->run->iteration),
+		.lr = run_learning_rate(it->run),
 		.beta1 = h->beta1,
 		.beta2 = h->beta2,
 		.eps = h->eps,

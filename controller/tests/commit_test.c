@@ -2,11 +2,13 @@
  * reports. */
 
 #include <math.h>
+#include <string.h>
 
 #include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
+#include "controller/trust/exclude.h"
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
@@ -92,4 +94,23 @@ FIXTURE_TEST(a_task_that_does_not_end_is_not_counted_as_work)
 	under_way_all_tell_their_sums(c);
 	assert_int_equal(c->run.committed, 1);
 	assert_float_equal((float)c->iteration.progress.busy_s, N * 0.42f, 1e-3);
+}
+
+/* The first weights have made 7 of the 10 steps of the warm-up. The commit and the end of a
+ * diverged run name the rate of step 8. */
+FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
+{
+	struct controller *c = *state;
+	const struct journal *journal = &c->run.journal;
+
+	c->run.training.origin.steps = 7;
+	c->run.training.recipe = (struct recipe){ .warmup = 10, .iterations = 100 };
+	c->run.training.recipe.adamw.lr = 0.01f;
+	under_way_all_is_done(c);
+	training_diverged(&c->members, "a test");
+	assert_non_null(strstr(journal->notes[journal->n_notes - 1].text,
+			       "in iteration 1: a test; the learning rate of 0.008 may"));
+	c->run.phase = PHASE_REDUCING;
+	under_way_all_tell_their_sums(c);
+	assert_float_equal(c->run.last_commit.lr, 0.008f, 1e-9);
 }

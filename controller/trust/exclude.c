@@ -95,6 +95,6 @@ void training_diverged(struct members *members, const char *what)
 		 "the training has diverged in iteration %llu: %s; the learning rate of %g may be "
 		 "too high",
 		 (unsigned long long)run->iteration, what,
-		 (double)recipe_lr(&run->training.recipe, run->iteration));
+		 (double)run_learning_rate(run));
 	controller_finish(members, 1, why);
 }
