@@ -1,7 +1,7 @@
 /* contingency.c - plans made ahead of a loss or a change of the skip ratio.
  *
  * A search that starts from nothing takes about a second to find a good plan, but after a loss the
- * run waits less than a tenth of a second. While the run goes on, an idle-priority thread therefore
+ * run waits less than a tenth of a second. While the run goes on, a thread that gives way therefore
  * plans one case after another: the loss of each node, one skipped stage more or less, and the next
  * phase of the skip schedule. Each case gets --ahead seconds. When a case occurs, or when the
  * operator asks what it would cost, the search starts from the plan made for it.

@@ -4,18 +4,24 @@
  * therefore works on copies of the requests, and the loop may change the cluster meanwhile. A
  * request that a newer request replaces is dropped, or cancelled if its search is running. Answers
  * wait in a list, and an eventfd wakes the loop.
+ *
+ * The thread of an idle planner must not slow the training, and must still end at once. A thread of
+ * the class SCHED_IDLE, or of the lowest nice value, may wait many seconds for a processor, and
+ * Linux ends a process only after its last thread has run once more. Therefore the thread has a
+ * moderate nice value, and pauses for most of the time while other threads want its processor. A
+ * paused thread is woken by a signal.
  */
 #include "controller/planning/planner.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +29,13 @@
 #include "base/clock.h"
 #include "schedule/execution/check.h"
 #include "schedule/search/phase_plans.h"
+
+enum {
+	LESS_NICE = 10,       /* added to the nice value of an idle planner */
+	BURST_US = 1000,      /* time of the processor between two looks at the load */
+	PAUSE_BURSTS = 20,    /* length of a pause, in bursts */
+	END_MOST_US = 300000, /* time that planner_stop waits for the thread */
+};
 
 struct job {
 	struct job *next;
@@ -44,6 +57,11 @@ struct planner {
 	const struct job *running;
 	atomic_bool cancel;
 	bool quit, idle;
+	bool ended; /* the thread serves no more requests */
+	bool left;  /* planner_stop did not wait for the thread, which frees the planner */
+	/* These are the thread's own. burst_us: its processor time at the last look, at looked_us */
+	bool yields; /* true if the thread pauses when the processor is busy */
+	int64_t burst_us, looked_us;
 	uint64_t numbers;
 	int event;
 };
@@ -78,13 +96,57 @@ static int64_t monotonic(void *arg)
 	return clock_monotonic_us();
 }
 
-static int64_t on_processor(void *arg)
+/* Waits until the change is signalled or the time has come. The caller holds the lock. */
+static void wait_until(struct planner *p, int64_t us)
+{
+	struct timespec t = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+
+	pthread_cond_timedwait(&p->work, &p->lock, &t);
+}
+
+/* Pauses if the thread has waited for a processor for a quarter of its last burst. used_us: the
+ * thread's processor time. */
+static void yield_processor(struct planner *p, int64_t used_us)
+{
+	int64_t burst_us = used_us - p->burst_us, now_us = clock_monotonic_us();
+	int64_t waited_us = now_us - p->looked_us - burst_us;
+	int64_t until_us = now_us + PAUSE_BURSTS * burst_us;
+
+	if (burst_us < BURST_US)
+		return;
+	if (waited_us > burst_us / 4) {
+		pthread_mutex_lock(&p->lock);
+		while (!atomic_load(&p->cancel) && clock_monotonic_us() < until_us)
+			wait_until(p, until_us);
+		pthread_mutex_unlock(&p->lock);
+	}
+	p->burst_us = used_us;
+	p->looked_us = clock_monotonic_us();
+}
+
+static int64_t processor_us(void)
 {
 	struct timespec t;
 
-	(void)arg;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void begin_burst(struct planner *p)
+{
+	p->burst_us = processor_us();
+	p->looked_us = clock_monotonic_us();
+	p->yields = true;
+}
+
+static int64_t on_processor(void *arg)
+{
+	struct planner *p = arg;
+	int64_t us = processor_us();
+
+	if (p->yields)
+		yield_processor(p, us);
+	return us;
 }
 
 /* Simulates and checks a found plan. If it breaks a rule, only the reason is kept. */
@@ -246,6 +308,7 @@ static void run_request(struct planner *p, struct job *j)
 	q.ascending = j->request.no_swaps || q.path_length == j->cluster->n_stages;
 	q.from = j->from;
 	q.clock_us = p->idle ? on_processor : monotonic;
+	q.clock_arg = p;
 	q.cancel = &p->cancel;
 	if (j->request.kind == PLANNER_PHASES)
 		plan_phases(j, &q);
@@ -275,14 +338,11 @@ static bool must_repeat(const struct planner *p, const struct job *j)
 	return j->request.kind == PLANNER_BASELINE && atomic_load(&p->cancel) && !p->quit && !other;
 }
 
-static void *serve_requests(void *arg)
+/* Serves requests until planner_stop. Called with the lock, and returns with it. */
+static void serve_requests(struct planner *p)
 {
-	struct planner *p = arg;
-	uint64_t one = 1;
+	const uint64_t one = 1;
 
-	if (p->idle) /* if the system refuses the idle priority, the priority stays normal */
-		pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){ 0 });
-	pthread_mutex_lock(&p->lock);
 	while (!p->quit) {
 		struct job *j = p->waiting;
 
@@ -294,6 +354,8 @@ static void *serve_requests(void *arg)
 		p->running = j;
 		atomic_store(&p->cancel, false);
 		pthread_mutex_unlock(&p->lock);
+		if (p->idle)
+			begin_burst(p);
 		run_request(p, j);
 		pthread_mutex_lock(&p->lock);
 		p->running = NULL;
@@ -306,17 +368,54 @@ static void *serve_requests(void *arg)
 		/* The write wakes the loop, which takes the lock. Therefore the lock is released
 		 * first. */
 		pthread_mutex_unlock(&p->lock);
-		if (write(p->event, &one, sizeof(one)) < 0)
-			return NULL; /* cannot happen: an eventfd counts to 2^64 - 2 */
+		(void)!write(p->event, &one, sizeof(one)); /* an eventfd counts to 2^64 - 2 */
 		pthread_mutex_lock(&p->lock);
 	}
+}
+
+static void drop_all(struct job *j)
+{
+	while (j) {
+		struct job *next = j->next;
+
+		job_free(j);
+		j = next;
+	}
+}
+
+static void planner_free(struct planner *p)
+{
+	drop_all(p->waiting);
+	drop_all(p->answered);
+	pthread_mutex_destroy(&p->lock);
+	pthread_cond_destroy(&p->work);
+	close(p->event);
+	free(p);
+}
+
+static void *run_planner(void *arg)
+{
+	struct planner *p = arg;
+
+	bool left;
+
+	if (p->idle) /* on Linux each thread has its own nice value */
+		setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + LESS_NICE);
+	pthread_mutex_lock(&p->lock);
+	serve_requests(p);
+	p->ended = true;
+	left = p->left;
+	pthread_cond_broadcast(&p->work);
 	pthread_mutex_unlock(&p->lock);
+	if (left)
+		planner_free(p);
 	return NULL;
 }
 
 static int start_planner(struct planner **out, bool idle, struct error *err)
 {
 	struct planner *p = alloc_new(sizeof(*p));
+	pthread_condattr_t attributes;
 	sigset_t all, was;
 	int rc;
 
@@ -328,10 +427,13 @@ static int start_planner(struct planner **out, bool idle, struct error *err)
 		return error_set(err, rc, "planner: eventfd: %s", strerror(-rc));
 	}
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->work, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->work, &attributes);
+	pthread_condattr_destroy(&attributes);
 	sigfillset(&all); /* only the loop handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &was);
-	rc = -pthread_create(&p->thread, NULL, serve_requests, p);
+	rc = -pthread_create(&p->thread, NULL, run_planner, p);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	if (rc != 0) {
 		close(p->event);
@@ -352,32 +454,30 @@ int planner_start_idle(struct planner **out, struct error *err)
 	return start_planner(out, true, err);
 }
 
-static void drop_all(struct job *j)
-{
-	while (j) {
-		struct job *next = j->next;
-
-		job_free(j);
-		j = next;
-	}
-}
-
+/* A thread whose search goes on is not waited for. It frees the planner when it ends. */
 void planner_stop(struct planner *p)
 {
+	const int64_t until_us = clock_monotonic_us() + END_MOST_US;
+	pthread_t thread;
+	bool left;
+
 	if (!p)
 		return;
+	thread = p->thread;
 	pthread_mutex_lock(&p->lock);
 	p->quit = true;
 	atomic_store(&p->cancel, true);
-	pthread_cond_signal(&p->work);
+	pthread_cond_broadcast(&p->work);
+	while (!p->ended && clock_monotonic_us() < until_us)
+		wait_until(p, until_us);
+	p->left = left = !p->ended;
 	pthread_mutex_unlock(&p->lock);
-	pthread_join(p->thread, NULL);
-	drop_all(p->waiting);
-	drop_all(p->answered);
-	pthread_mutex_destroy(&p->lock);
-	pthread_cond_destroy(&p->work);
-	close(p->event);
-	free(p);
+	if (left) {
+		pthread_detach(thread);
+		return;
+	}
+	pthread_join(thread, NULL);
+	planner_free(p);
 }
 
 int planner_fd(const struct planner *p)
@@ -444,7 +544,7 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 	} else {
 		append_answer(&p->waiting, j);
 	}
-	pthread_cond_signal(&p->work);
+	pthread_cond_broadcast(&p->work);
 	pthread_mutex_unlock(&p->lock);
 	return j->number;
 }
@@ -456,7 +556,7 @@ struct planned *planner_take(struct planner *p)
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)
-		return NULL; /* do not wait: an idle-priority thread may hold the lock for long */
+		return NULL; /* do not wait: a thread of low priority may hold the lock for long */
 	j = p->answered;
 	if (j) {
 		p->answered = j->next;

@@ -88,10 +88,12 @@ struct planner_request {
 };
 
 int planner_start(struct planner **out, struct error *err);
-/* Starts a planner whose thread runs only when the processor is otherwise idle. Its budgets are
- * seconds of processor time. */
+/* Starts a planner whose thread gives way to other threads: while they want its processor, it works
+ * for a twentieth of the time at most. Its budgets are seconds of processor time. */
 int planner_start_idle(struct planner **out, struct error *err);
-void planner_stop(struct planner *p); /* cancels all requests; p may be NULL */
+/* Cancels all requests and frees the planner. Waits at most 0.3 s for a search that is under way;
+ * a slower search frees its memory when it ends. p may be NULL. */
+void planner_stop(struct planner *p);
 int planner_fd(const struct planner *p); /* returns a descriptor to poll for POLLIN */
 
 /* Queues a request and copies the cluster. Returns the request's number (> 0), or 0 if out of

@@ -2,8 +2,14 @@
  * stopping never hangs. */
 
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/tests/test.h"
 #include "controller/planning/planner.h"
 
@@ -367,4 +373,57 @@ TEST(a_budget_ends_a_baseline)
 	planned_free(a);
 	cluster_free(c);
 	cluster_free(unplaced);
+}
+
+enum { BUSY = 16, SOON_US = 15000000 };
+
+/* Pins this process and BUSY children that never rest to one processor. */
+static void make_busy(cpu_set_t *was, pid_t children[BUSY])
+{
+	cpu_set_t one;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(*was), was), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	for (int i = 0; i < BUSY; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				(void)clock_monotonic_us();
+		}
+		assert_true(children[i] > 0);
+	}
+}
+
+/* A planner whose thread gets almost no time of the processor does not delay the program's end. */
+TEST(an_idle_planner_on_a_busy_processor_stops_soon)
+{
+	struct cluster *c = make_unplaced();
+	struct planner_request q = { .kind = PLANNER_PREVIEW,
+				     .path_length = 4,
+				     .free_assignment = true,
+				     .budget_s = 600,
+				     .seed = 1 };
+	const struct timespec begins = { .tv_nsec = 300000000 };
+	struct planner *p;
+	pid_t children[BUSY];
+	cpu_set_t was;
+	int64_t stopped_us;
+
+	make_busy(&was, children);
+	assert_int_equal(planner_start_idle(&p, NULL), 0);
+	planner_ask(p, c, &q);
+	nanosleep(&begins, NULL);
+	stopped_us = clock_monotonic_us();
+	planner_stop(p);
+	stopped_us = clock_monotonic_us() - stopped_us;
+	for (int i = 0; i < BUSY; i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+	sched_setaffinity(0, sizeof(was), &was);
+	cluster_free(c);
+	assert_true(stopped_us < SOON_US);
 }
