@@ -1,5 +1,6 @@
 /* remote.c - runs the commands of a store off the machine. The commands have a process group of
- * their own, so that Ctrl-C in a terminal does not end an upload in the middle. */
+ * their own, so that Ctrl-C in a terminal does not end an upload in the middle. Each command has a
+ * limit, because a store that hangs would otherwise keep a run from ending. */
 #include "model/files/remote.h"
 
 #include <errno.h>
@@ -12,18 +13,50 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/process/ending.h"
 #include "model/hash.h"
 
 extern char **environ;
 
-enum { PATH = 4096, BLOCK = 1 << 20 };
+enum {
+	PATH = 4096,
+	BLOCK = 1 << 20,
+	LOOK_US = 20000, /* time between two looks at the request to stop */
+	END_US = 1000000 /* time between SIGTERM and SIGKILL */
+};
 
 static const char rclone_prefix[] = "rclone:";
 
-static bool is_rclone(const struct remote *r)
+static bool is_rclone(const char *to)
 {
-	return strncmp(r->to, rclone_prefix, sizeof(rclone_prefix) - 1) == 0;
+	return strncmp(to, rclone_prefix, sizeof(rclone_prefix) - 1) == 0;
+}
+
+static bool is_installed(const char *program)
+{
+	const char *at = getenv("PATH");
+	char path[PATH];
+
+	while (at && *at) {
+		size_t n = strcspn(at, ":");
+
+		if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, at, program) < PATH &&
+		    access(path, X_OK) == 0)
+			return true;
+		at += n + (at[n] == ':');
+	}
+	return false;
+}
+
+int remote_check(const char *to, struct error *err)
+{
+	if (strlen(to) > PATH)
+		return error_set(err, -ENAMETOOLONG, "the store's command is too long");
+	if (is_rclone(to) && !is_installed("rclone"))
+		return error_set(err, -ENOENT, "the program rclone is not installed here");
+	return 0;
 }
 
 static int hash_file(const char *path, uint64_t *hash, struct error *err)
@@ -74,19 +107,24 @@ static int start(char *const *argv, const char *in, const char *out, pid_t *pid)
 	return rc;
 }
 
+/* Waits for the command, and ends one that is stopped or takes too long. */
 static int wait_for(struct remote *r, pid_t pid, const char *verb, const char *name,
 		    struct error *err)
 {
+	const int64_t begun_us = clock_monotonic_us();
 	int status = 0;
+	bool late = false;
 
-	r->pid = pid;
-	if (r->stopped) /* remote_stop may have been called before the process began */
-		kill(-pid, SIGTERM);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	r->pid = 0;
+	while (!r->stopped && !late && process_wait(pid, LOOK_US, &status) != 0)
+		late = r->limit_us > 0 && clock_monotonic_us() - begun_us > r->limit_us;
+	if (r->stopped || late)
+		process_end(pid, true, END_US, &status);
 	if (r->stopped)
 		return error_set(err, -ECANCELED, "the store: %s %s was ended", verb, name);
+	if (late)
+		return error_set(err, -ETIMEDOUT,
+				 "the store: %s %s has not ended for %.0f s and was killed", verb,
+				 name, (double)r->limit_us * 1e-6);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (WIFEXITED(status))
@@ -113,13 +151,13 @@ static int run(struct remote *r, bool put, const char *name, const char *path, s
 		return error_set(err, -ECANCELED, "the store: %s %s was ended", verb, name);
 	if (strlen(r->to) > PATH)
 		return error_set(err, -ENAMETOOLONG, "the store's command is too long");
-	if (is_rclone(r))
+	if (is_rclone(r->to))
 		rc = start(rclone, "/dev/null", "/dev/null", &pid);
 	else
 		rc = start(shell, put ? path : "/dev/null", put ? "/dev/null" : path, &pid);
 	if (rc != 0)
 		return error_set(err, -rc, "the store: %s cannot be started: %s",
-				 is_rclone(r) ? "rclone" : "sh", strerror(rc));
+				 is_rclone(r->to) ? "rclone" : "sh", strerror(rc));
 	return wait_for(r, pid, verb, name, err);
 }
 
@@ -169,10 +207,5 @@ int remote_put(struct remote *r, const char *name, const char *path, struct erro
 
 void remote_stop(struct remote *r)
 {
-	int pid;
-
 	r->stopped = true;
-	pid = r->pid;
-	if (pid > 0)
-		kill(-pid, SIGTERM);
 }

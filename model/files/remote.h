@@ -19,17 +19,22 @@
 
 struct remote {
 	const char *to;  /* the option's value: COMMAND or rclone:REMOTE; borrowed */
-	_Atomic int pid; /* process id of the running command; 0: none */
 	atomic_bool stopped;
+	/* A command that runs longer fails; 0: no limit */
+	int64_t limit_us;
 };
 
+/* Refuses a value that can never store a file: too long (-ENAMETOOLONG), or rclone is not installed
+ * (-ENOENT). */
+int remote_check(const char *to, struct error *err);
 /* Stores the file, reads it back and compares the hashes (hash.h). Blocks until the command ends.
  * -EIO: the command failed. -EBADMSG: the store gave other bytes. -ECANCELED: remote_stop. */
 int remote_put(struct remote *r, const char *name, const char *path, struct error *err);
 /* Fetches a file to path, whose folder it makes, and gives its hash. Errors as above. */
 int remote_get(struct remote *r, const char *name, const char *path, uint64_t *hash,
 	       struct error *err);
-/* Ends the running command, and prevents later ones. Another thread may call it. */
+/* Prevents later commands, and ends the running one within seconds, whatever it does about SIGTERM.
+ * Does not wait. Another thread may call it. */
 void remote_stop(struct remote *r);
 
 #endif
