@@ -20,9 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
@@ -34,16 +36,25 @@
 
 enum {
 	PATH = 4096,
+	PATH_MOST = 3900, /* of a run's folder */
 	LOOK_EVERY_US = 1000000, /* time between two checks for a request of skippipe export */
 	/* Pause after the first failure of a command; the pause doubles with each failure */
 	AGAIN_US = 5000000,
 	AGAIN_DOUBLINGS = 6,
 	/* Failures at the end of the run after which it ends without the store */
 	TRIES_AT_END = 3,
-	FRAME_BYTES = 4096
+	FRAME_BYTES = 4096,
+	/* A node that sends no part for this long is replaced by the next that saved the file */
+	SILENT_US = 60000000,
+	/* Time that a store's command may take for the parameters of a stage (fp32 weights and two
+	 * moments), in microseconds per parameter, beside LIMIT_US: 100 kB/s */
+	PARAMETER_US = 120,
+	END_US = 3000000 /* limit of the thread's end at the end of the program */
 };
 
-/* The thread works on one file at a time. */
+#define LIMIT_US INT64_C(600000000)
+
+/* The thread works on one file at a time. rc below 0 before the work: it cannot begin. */
 struct work {
 	enum { WORK_CHECK, WORK_PUT, WORK_GET } kind;
 	struct remote *remote;
@@ -68,6 +79,7 @@ struct offsite {
 	/* The checkpoint goes to the store too; otherwise it is only collected */
 	bool stores;
 	bool is_requested; /* skippipe export waits for it */
+	uint64_t announced; /* the checkpoint of which the journal says that the end waits for it */
 	enum { COLLECTING, CHECKING, STORING } step;
 	/* The stage being handled; n_stages: the manifest; n_stages + 1: `latest` */
 	uint32_t stage;
@@ -78,6 +90,8 @@ struct offsite {
 	bool own_file_is_damaged;
 	struct transfer transfer;
 	uint16_t from; /* the node that sends the file */
+	uint64_t had; /* bytes of the file that had arrived at had_us */
+	int64_t had_us;
 	uint32_t failures;
 	int64_t again_us;
 	uint64_t handled; /* newest checkpoint that is in the store, or could not be collected */
@@ -103,11 +117,28 @@ struct offsite *offsite_new(void)
 	return o;
 }
 
+/* Waits until the thread has ended its command. Returns false if the thread is late, because its
+ * disk does not answer. */
+static bool end_thread(struct offsite *o)
+{
+	static const struct timespec pause = { .tv_nsec = 5000000 };
+	const int64_t until_us = clock_monotonic_us() + END_US;
+
+	remote_stop(&o->remote);
+	while (!o->thread_done && clock_monotonic_us() < until_us)
+		nanosleep(&pause, NULL);
+	return o->thread_done;
+}
+
+/* A late thread is not waited for, and keeps the memory that it uses: the process ends. */
 void offsite_free(struct offsite *o)
 {
 	if (!o)
 		return;
-	remote_stop(&o->remote);
+	if (o->thread_runs && !end_thread(o)) {
+		pthread_detach(o->thread);
+		return;
+	}
 	if (o->thread_runs)
 		pthread_join(o->thread, NULL);
 	transfer_cancel(&o->transfer);
@@ -137,17 +168,6 @@ static void *run_work(void *argument)
 	}
 	o->thread_done = true;
 	return NULL;
-}
-
-static void begin_work(struct weights *weights, const struct work *w)
-{
-	struct offsite *o = weights->offsite;
-
-	o->work = *w;
-	o->work.remote = &o->remote;
-	snprintf(o->work.run_dir, sizeof(o->work.run_dir), "%s", weights->run->options.run_dir);
-	o->thread_done = false;
-	o->thread_runs = pthread_create(&o->thread, NULL, run_work, o) == 0;
 }
 
 /* ---- the checkpoint in hand ---- */
@@ -183,33 +203,6 @@ static void refuse_request(struct weights *weights, const char *why)
 		log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
 }
 
-static void begin_checkpoint(struct weights *weights, uint64_t iteration)
-{
-	struct offsite *o = weights->offsite;
-	struct error err = { "" };
-
-	o->iteration = iteration;
-	o->n_sources = 0;
-	o->failures = 0;
-	o->again_us = 0;
-	begin_stage(o, 0);
-	if (store_each_shard(weights->run->history.store, see_source, o, &err) != 0)
-		log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
-}
-
-/* Begins with the newest complete checkpoint. It replaces an older one whose storing fails. */
-static void begin_newest(struct weights *weights)
-{
-	struct offsite *o = weights->offsite;
-	bool is_free = o->iteration == 0 || (o->failures > 0 && !o->is_requested);
-
-	if (!o->remote.to || !is_free || weights->saving.last <= o->handled ||
-	    weights->saving.last == o->iteration)
-		return;
-	begin_checkpoint(weights, weights->saving.last);
-	o->stores = true;
-}
-
 static void give_up(struct weights *weights, const char *why)
 {
 	struct offsite *o = weights->offsite;
@@ -224,6 +217,34 @@ static void give_up(struct weights *weights, const char *why)
 		o->handled = o->iteration;
 	o->iteration = 0;
 	o->is_requested = o->stores = false;
+}
+
+/* Begins with the checkpoint. Gives it up if the record cannot name its files. */
+static void begin_checkpoint(struct weights *weights, uint64_t iteration, bool stores)
+{
+	struct offsite *o = weights->offsite;
+	struct error err = { "" };
+
+	o->iteration = iteration;
+	o->stores = stores;
+	o->n_sources = 0;
+	o->failures = 0;
+	o->again_us = 0;
+	begin_stage(o, 0);
+	if (store_each_shard(weights->run->history.store, see_source, o, &err) != 0)
+		give_up(weights, err.text);
+}
+
+/* Begins with the newest complete checkpoint. It replaces an older one whose storing fails. */
+static void begin_newest(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	bool is_free = o->iteration == 0 || (o->failures > 0 && !o->is_requested);
+
+	if (!o->remote.to || !is_free || weights->saving.last <= o->handled ||
+	    weights->saving.last == o->iteration)
+		return;
+	begin_checkpoint(weights, weights->saving.last, true);
 }
 
 static bool stage_path(const struct weights *weights, uint32_t stage, uint64_t iteration,
@@ -251,6 +272,8 @@ static void ask_next_source(struct weights *weights)
 			continue;
 		o->from = s->node;
 		transfer_begin(&o->transfer, &ask, path, weights->run->now_us);
+		o->had = 0;
+		o->had_us = weights->run->now_us;
 		return;
 	}
 	snprintf(why, sizeof(why), "no node sends S%u%s%s", o->stage,
@@ -268,6 +291,24 @@ static bool find_hash(const struct offsite *o, uint64_t *hash)
 	return false;
 }
 
+/* Returns true if the node that sends the file has died, or is silent for too long. */
+static bool source_is_lost(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+
+	if (o->transfer.have != o->had) {
+		o->had = o->transfer.have;
+		o->had_us = weights->run->now_us;
+	}
+	if (!member_alive(&weights->members->list[o->from]))
+		return true;
+	if (weights->run->now_us - o->had_us < SILENT_US)
+		return false;
+	snprintf(o->transfer.reason, sizeof(o->transfer.reason), "n%02u has sent no part for %d s",
+		 o->from, SILENT_US / 1000000);
+	return true;
+}
+
 static void collect(struct weights *weights)
 {
 	struct offsite *o = weights->offsite;
@@ -275,7 +316,7 @@ static void collect(struct weights *weights)
 	struct member *from = &weights->members->list[o->from];
 	char path[PATH];
 
-	if (o->transfer.state == TRANSFER_RUNNING && !member_alive(from)) {
+	if (o->transfer.state == TRANSFER_RUNNING && source_is_lost(weights)) {
 		transfer_cancel(&o->transfer);
 		ask_next_source(weights);
 	} else if (o->transfer.state == TRANSFER_RUNNING) {
@@ -333,28 +374,37 @@ static void name_stage(uint64_t iteration, uint32_t stage, char *name, size_t ro
 		 stage, (unsigned long long)iteration);
 }
 
+static int name_path(const struct weights *weights, uint32_t stage, uint64_t iteration,
+		     struct work *w)
+{
+	if (stage_path(weights, stage, iteration, w->path))
+		return 0;
+	return error_set(&w->err, -ENAMETOOLONG, "%s: the path is too long",
+			 weights->run->options.run_dir);
+}
+
 /* Prepares the storing of the current stage's file, of the manifest, or of `latest`. */
-static bool name_file(struct weights *weights, struct work *w)
+static int name_file(struct weights *weights, struct work *w)
 {
 	const struct offsite *o = weights->offsite;
 	const char *run_dir = weights->run->options.run_dir;
 	uint32_t n = (uint32_t)weights->run->cluster->n_stages;
 	unsigned long long iteration = (unsigned long long)o->iteration;
 	char text[32];
-	struct error err = { "" };
 
 	if (o->stage < n) {
 		name_stage(o->iteration, o->stage, w->name, sizeof(w->name));
-		return stage_path(weights, o->stage, o->iteration, w->path);
+		return name_path(weights, o->stage, o->iteration, w);
 	}
 	if (o->stage == n) {
 		snprintf(w->name, sizeof(w->name), "%08llu/manifest.json", iteration);
-		return snprintf(w->path, PATH, "%s/checkpoints/%s", run_dir, w->name) < PATH;
+		snprintf(w->path, PATH, "%.*s/checkpoints/%s", PATH_MOST, run_dir, w->name);
+		return 0;
 	}
 	snprintf(w->name, sizeof(w->name), "latest");
 	snprintf(text, sizeof(text), "%08llu\n", iteration);
-	return snprintf(w->path, PATH, "%s/checkpoints/latest", run_dir) < PATH &&
-	       file_write(w->path, text, strlen(text), FILE_RESULT, &err) == 0;
+	snprintf(w->path, PATH, "%.*s/checkpoints/latest", PATH_MOST, run_dir);
+	return file_write(w->path, text, strlen(text), FILE_RESULT, &w->err);
 }
 
 static void take_failure(struct weights *weights, const struct work *w)
@@ -363,7 +413,10 @@ static void take_failure(struct weights *weights, const struct work *w)
 	int64_t pause_us = (int64_t)AGAIN_US
 			   << (o->failures < AGAIN_DOUBLINGS ? o->failures : AGAIN_DOUBLINGS);
 
-	o->failures++;
+	if (++o->failures >= TRIES_AT_END && o->is_requested) {
+		give_up(weights, w->err.text);
+		return;
+	}
 	o->again_us = weights->run->now_us + pause_us;
 	note(weights->run, NOTE_WARNING, -1, 0,
 	     "the checkpoint of it%llu is not stored: %.90s; again in %lld s",
@@ -403,7 +456,7 @@ static void take_result(struct weights *weights)
 	}
 }
 
-/* Files that agents wait for go first. */
+/* Files that agents wait for go first. Returns false if there is nothing to do now. */
 static bool next_work(struct weights *weights, struct work *w)
 {
 	struct offsite *o = weights->offsite;
@@ -415,15 +468,46 @@ static bool next_work(struct weights *weights, struct work *w)
 					    .stage = s,
 					    .hash = o->fetch_hashes[s] };
 			name_stage(o->fetch_iteration, s, w->name, sizeof(w->name));
-			return stage_path(weights, s, o->fetch_iteration, w->path);
+			w->rc = name_path(weights, s, o->fetch_iteration, w);
+			return true;
 		}
 	*w = (struct work){ .kind = WORK_CHECK, .iteration = o->iteration, .stage = o->stage };
-	if (o->iteration == 0 || o->step == COLLECTING)
+	if (o->iteration == 0 || o->step == COLLECTING || weights->run->now_us < o->again_us)
 		return false;
-	if (o->step == CHECKING)
-		return find_hash(o, &w->hash);
-	w->kind = WORK_PUT;
-	return weights->run->now_us >= o->again_us && name_file(weights, w);
+	if (o->step == CHECKING && !find_hash(o, &w->hash)) {
+		give_up(weights, "the record has no hash of a stage's file");
+		return false;
+	}
+	if (o->step == STORING) {
+		w->kind = WORK_PUT;
+		w->rc = name_file(weights, w);
+	}
+	return true;
+}
+
+/* Starts the thread. Work that cannot begin has failed. */
+static void begin_work(struct weights *weights, const struct work *next)
+{
+	struct offsite *o = weights->offsite;
+	struct work *w = &o->work;
+	int rc;
+
+	*w = *next;
+	w->remote = &o->remote;
+	snprintf(w->run_dir, sizeof(w->run_dir), "%s", weights->run->options.run_dir);
+	o->remote.limit_us = LIMIT_US;
+	if (w->stage < (uint32_t)weights->run->cluster->n_stages)
+		o->remote.limit_us += PARAMETER_US *
+				      (int64_t)weights->run->training.stage_parameters[w->stage];
+	o->thread_done = false;
+	rc = w->rc == 0 ? pthread_create(&o->thread, NULL, run_work, o) : 0;
+	if (rc != 0)
+		w->rc = error_set(&w->err, -rc, "no thread: %s", strerror(rc));
+	o->thread_runs = w->rc == 0;
+	if (w->rc != 0 && w->kind == WORK_GET)
+		take_result(weights);
+	else if (w->rc != 0)
+		take_failure(weights, w);
 }
 
 /* ---- requests ---- */
@@ -447,8 +531,10 @@ int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage, c
 		o->fetch_iteration = iteration;
 		o->fetch_wanted = o->fetch_failed = 0;
 		memset(o->fetch_hashes, 0, sizeof(o->fetch_hashes));
-		if (store_each_shard(weights->run->history.store, see_hash, o, &err) != 0)
+		if (store_each_shard(weights->run->history.store, see_hash, o, &err) != 0) {
 			log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
+			o->fetch_iteration = 0; /* the next call reads the record again */
+		}
 	}
 	*reason = o->fetch_hashes[stage] ? o->fetch_failure : "the record has no such checkpoint";
 	if (o->fetch_hashes[stage] == 0 || (o->fetch_failed & bit)) {
@@ -482,11 +568,11 @@ static void look_for_request(struct weights *weights)
 		refuse_request(weights, "the agents have removed it for newer ones; try again");
 		return;
 	}
-	if (o->iteration != iteration) {
-		begin_checkpoint(weights, iteration);
-		o->stores = false;
-	}
 	o->is_requested = true;
+	if (o->iteration != iteration)
+		begin_checkpoint(weights, iteration, false);
+	if (o->iteration == 0)
+		return;
 	note(weights->run, NOTE_EVENT, -1, 0, "the checkpoint of it%llu is collected for export",
 	     (unsigned long long)iteration);
 }
@@ -510,11 +596,20 @@ void offsite_turn(struct weights *weights)
 		begin_work(weights, &w);
 }
 
-bool offsite_awaited(const struct weights *weights)
+bool offsite_awaited(struct weights *weights)
 {
-	const struct offsite *o = weights->offsite;
+	struct offsite *o = weights->offsite;
 
-	return o && o->remote.to && weights->saving.last > o->handled && o->failures < TRIES_AT_END;
+	if (!o || !o->remote.to || weights->saving.last <= o->handled ||
+	    o->failures >= TRIES_AT_END)
+		return false;
+	if (o->announced != weights->saving.last)
+		note(weights->run, NOTE_EVENT, -1, 0,
+		     "the run ends once the checkpoint of it%llu is in the store, or after %d "
+		     "failures; a second signal ends it now",
+		     (unsigned long long)weights->saving.last, TRIES_AT_END);
+	o->announced = weights->saving.last;
+	return true;
 }
 
 bool offsite_asked(const struct weights *weights)

@@ -23,8 +23,9 @@ void offsite_free(struct offsite *o); /* ends the store's command; NULL is allow
  * `skippipe export`, the file RUN-DIR/collect, and collects the newest checkpoint for it. */
 void offsite_turn(struct weights *weights);
 void offsite_part(struct weights *weights, struct member *m, const struct msg *part);
-/* Returns true while the end of the run should wait for the last checkpoint to be stored. */
-bool offsite_awaited(const struct weights *weights);
+/* Returns true while the end of the run should wait for the last checkpoint to be stored, and says
+ * so in the journal once. */
+bool offsite_awaited(struct weights *weights);
 /* Returns true while skippipe export waits for a checkpoint, which is then not removed. */
 bool offsite_asked(const struct weights *weights);
 /* Returns true if there is a store, which may have files that no machine has. */
