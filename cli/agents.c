@@ -9,13 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 #include "cli/children.h"
 #include "cli/devices.h"
 #include "cli/verbs.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum {
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	END_US = 12000000 /* time of the agents' end; they need 11 s at most (agent.c) */
+};
 
 /* Returns the value if *at is at "--name VALUE" or "--name=VALUE", else NULL. Moves *at to the last
  * word of the option. */
@@ -89,24 +95,44 @@ static void fill_agent_arguments(struct args *a, const char *program, char **arg
 	args_addf(a, "--device=%s", device);
 }
 
-static void end_all(struct child *agents, size_t n)
+static void signal_all(struct child *agents, size_t n, int sig)
 {
 	for (size_t i = 0; i < n; i++)
-		child_signal(&agents[i], SIGTERM);
+		child_signal(&agents[i], sig);
 }
 
-/* Waits until no agent runs, and passes on the signals that end this process. */
-static int wait_for_all(struct child *agents, size_t n, const sigset_t *set)
+/* Returns the next signal, or SIGKILL once the agents are late. until_us: INT64_MAX: no limit. */
+static int next_signal(const sigset_t *set, int64_t until_us)
 {
+	int64_t left_us = until_us - clock_monotonic_us();
+	struct timespec t = { .tv_sec = 3600 };
+
+	if (left_us <= 0)
+		return SIGKILL;
+	if (left_us < INT64_C(3600000000))
+		t = (struct timespec){ left_us / 1000000, left_us % 1000000 * 1000 };
+	return sigtimedwait(set, NULL, &t);
+}
+
+/* Waits until no agent runs. The first signal that ends this process is passed on to the agents. A
+ * second signal, or END_US, kills them. */
+static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, bool is_ending)
+{
+	int64_t until_us = is_ending ? clock_monotonic_us() + END_US : INT64_MAX;
 	int worst = 0;
 
 	for (size_t running = n; running > 0;) {
-		int status, signal = 0;
+		int status, signal = next_signal(set, until_us);
 		pid_t pid;
 
-		sigwait(set, &signal);
-		if (signal != SIGCHLD)
-			end_all(agents, n);
+		if (signal == SIGKILL || (signal > 0 && signal != SIGCHLD && is_ending)) {
+			signal_all(agents, n, SIGKILL);
+			until_us = INT64_MAX;
+		} else if (signal > 0 && signal != SIGCHLD) {
+			signal_all(agents, n, SIGTERM);
+			is_ending = true;
+			until_us = clock_monotonic_us() + END_US;
+		}
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			for (size_t i = 0; i < n; i++)
 				if (child_ended(&agents[i], pid, status)) {
@@ -147,9 +173,9 @@ int agents_main(char **argv)
 	}
 	if (rc != 0) {
 		fprintf(stderr, "skippipe agent: %s\n", err.text);
-		end_all(agents, started);
+		signal_all(agents, started, SIGTERM);
 	}
-	rc = wait_for_all(agents, started, &set);
+	rc = wait_for_all(agents, started, &set, rc != 0);
 	for (size_t i = 0; i < DEVICES_MOST; i++)
 		child_free(&agents[i]);
 	return err.text[0] ? status : rc;

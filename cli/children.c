@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TAIL_BYTES = 4096, EXEC_FAILED = 127 };
+#include "base/clock.h"
+#include "base/process/ending.h"
+
+enum {
+	TAIL_BYTES = 4096,
+	EXEC_FAILED = 127,
+	TERM_US = 1000000 /* time between SIGTERM and SIGKILL */
+};
 
 /* Runs in the child after fork, so it must not allocate or lock. */
 static void run_as_child(const struct child *c, const struct child_start *how, pid_t parent,
@@ -171,17 +179,24 @@ void child_free(struct child *c)
 	*c = (struct child){ 0 };
 }
 
-/* Reads to the end of the pipe and drops the bytes that do not fit. */
-static size_t read_pipe(int fd, char *out, size_t room)
+/* Reads to the end of the pipe and drops the bytes that do not fit. Returns false if the time comes
+ * before the end. */
+static bool read_pipe(int fd, char *out, size_t room, int64_t until_us)
 {
 	size_t got = 0;
 
 	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left_us = until_us - clock_monotonic_us();
 		char spill[512];
 		bool full = got + 1 >= room;
-		ssize_t n = read(fd, full ? spill : out + got,
-				 full ? sizeof(spill) : room - 1 - got);
+		ssize_t n;
 
+		if (left_us <= 0)
+			break;
+		if (poll(&p, 1, (int)(left_us / 1000 + 1)) <= 0)
+			continue;
+		n = read(fd, full ? spill : out + got, full ? sizeof(spill) : room - 1 - got);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -192,14 +207,16 @@ static size_t read_pipe(int fd, char *out, size_t room)
 	while (got > 0 && out[got - 1] == '\n')
 		got--;
 	out[got] = '\0';
-	return got;
+	return clock_monotonic_us() < until_us;
 }
 
-/* stdout and stderr share one pipe. The pipe is read to its end before waitpid, because a child
- * that blocks on a full pipe never ends. */
-int child_output(const struct args *args, char *out, size_t room, struct error *err)
+/* stdout and stderr share one pipe. The pipe is read to its end before the child is awaited,
+ * because a child that blocks on a full pipe never ends. */
+int child_output(const struct args *args, char *out, size_t room, int64_t wait_us,
+		 struct error *err)
 {
 	int pipes[2], status = 0;
+	bool is_late = false;
 	pid_t pid;
 
 	if (pipe2(pipes, O_CLOEXEC) != 0)
@@ -217,13 +234,16 @@ int child_output(const struct args *args, char *out, size_t room, struct error *
 	}
 	close(pipes[1]);
 	if (pid > 0)
-		read_pipe(pipes[0], out, room);
+		is_late = !read_pipe(pipes[0], out, room, clock_monotonic_us() + wait_us);
 	close(pipes[0]);
 	if (pid < 0)
 		return error_set(err, -errno, "%s: cannot be started: %s", args->list[0],
 				 strerror(errno));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (is_late || process_wait(pid, wait_us, &status) != 0) {
+		process_end(pid, false, TERM_US, &status);
+		return error_set(err, -ETIMEDOUT, "%s has not ended for %.0f s and was killed",
+				 args->list[0], (double)wait_us * 1e-6);
+	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	return error_set(err, -EIO, "%s failed: %s", args->list[0], out);

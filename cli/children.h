@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -49,7 +50,12 @@ void child_rotate_log(const struct child *c, off_t most);
 void child_free(struct child *c);
 
 /* Runs args to its end and gives its output: at most room - 1 bytes, without trailing newlines.
- * -EIO if the exit status is not 0; err then has the output. */
-int child_output(const struct args *args, char *out, size_t room, struct error *err);
+ * -EIO if the exit status is not 0; err then has the output. -ETIMEDOUT: the program had not ended
+ * after wait_us, and was killed. */
+int child_output(const struct args *args, char *out, size_t room, int64_t wait_us,
+		 struct error *err);
+/* A wait_us for programs of this project that start, do one thing, and end. A GPU's driver may need
+ * many seconds at its first use. */
+enum { CHILD_WAIT_US = 120000000 };
 
 #endif

@@ -46,7 +46,7 @@ static int make_key(struct demo *d, const char *tool, const char *name,
 	args_add(&args, tool);
 	args_add(&args, "keygen");
 	args_addf(&args, "%s/keys/%s.key", d->dirs.run, name);
-	rc = child_output(&args, output, sizeof(output), err);
+	rc = child_output(&args, output, sizeof(output), CHILD_WAIT_US, err);
 	args_free(&args);
 	if (rc != 0)
 		return rc;
@@ -360,7 +360,7 @@ static int check_terminal(const struct demo *d, struct error *err)
 		args_addf(&a, "--theme=%s", d->options.theme);
 	if (d->options.price)
 		args_addf(&a, "--price=%s", d->options.price);
-	rc = child_output(&a, out, sizeof(out), err);
+	rc = child_output(&a, out, sizeof(out), CHILD_WAIT_US, err);
 	if (rc == -EIO)
 		error_set(err, rc, "%s", out);
 	args_free(&a);

@@ -36,7 +36,7 @@ static int add_gpus(struct devices *d, const char *suffix, struct error *err)
 		return rc;
 	args_add(&args, path);
 	args_add(&args, "--devices");
-	rc = child_output(&args, output, sizeof(output), err);
+	rc = child_output(&args, output, sizeof(output), CHILD_WAIT_US, err);
 	args_free(&args);
 	while (rc == 0 && (line = strsep(&rest, "\n"))) {
 		if (strncmp(line, "cuda:", 5) == 0)

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,10 +21,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/process/ending.h"
 #include "cli/args.h"
 #include "cli/verbs.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, FILE_MOST = 1 << 20 };
+enum {
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	FILE_MOST = 1 << 20,
+	END_US = 40000000 /* limit of the demo's end, which has limits of its own (supervise.c) */
+};
 
 static const char help[] =
 	"usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
@@ -372,6 +380,7 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* the demo ends with the drill */
 		dup2(pipes[1], STDOUT_FILENO);
 		close(pipes[0]);
 		close(pipes[1]);
@@ -389,11 +398,12 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 	free(line);
 	if (events)
 		fclose(events);
-	if (pid < 0 || !events)
-		return -ECHILD;
-	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-		;
-	return 0;
+	else
+		close(pipes[0]);
+	/* The demo closes its output last. */
+	if (pid > 0 && (!events || process_wait(pid, END_US, status) != 0))
+		process_end(pid, false, END_US, status);
+	return pid < 0 || !events ? -ECHILD : 0;
 }
 
 static int run_drill(struct drill *d, const char *run_dir)

@@ -51,6 +51,21 @@ grep -qx -- "--listen=ipc:///tmp/x.1 --key=a.1 --device=cpu" "$dir/started" || d
 kill -INT $pid
 wait $pid
 
+# A second signal ends agents that do not end by themselves. One of them is stopped.
+: >"$dir/started"
+"$dir/bin/skippipe" agent --device=cpu:v3,cpu --listen ipc:///tmp/x --key a &
+pid=$!
+started+=($pid)
+until_lines 2
+agent=$(pgrep -P $pid | head -n 1)
+kill -STOP "$agent"
+kill -TERM $pid
+until_lines 3
+kill -TERM $pid
+for _ in $(seq 200); do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+kill -0 $pid 2>/dev/null && { kill -KILL "$agent"; die "the agents do not end"; }
+! kill -0 "$agent" 2>/dev/null || die "an agent is left"
+
 # With one device the program itself is the agent.
 : >"$dir/started"
 "$dir/bin/skippipe" agent --device cuda:2 --listen tcp://10.0.0.7:0 &

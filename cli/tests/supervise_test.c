@@ -327,6 +327,26 @@ FIXTURE_TEST(nothing_outlives_the_supervisor)
 	assert_int_equal(alive(f), 0);
 }
 
+/* A GPU's driver may hang in a program that lists devices. */
+TEST(a_program_that_does_not_end_is_killed)
+{
+	struct args args = { 0 };
+	struct error err = { "" };
+	char out[8];
+
+	args_add(&args, "/bin/sh");
+	args_add(&args, "-c");
+	args_add(&args, "trap '' TERM; while :; do sleep 1; done");
+	assert_int_equal(child_output(&args, out, sizeof(out), 100000, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "/bin/sh has not ended"));
+	args_free(&args);
+	args_add(&args, "/bin/sh");
+	args_add(&args, "-c");
+	args_add(&args, "exec >&- 2>&-; while :; do sleep 1; done");
+	assert_int_equal(child_output(&args, out, sizeof(out), 100000, &err), -ETIMEDOUT);
+	args_free(&args);
+}
+
 TEST(output_is_returned_and_failures_are_reported)
 {
 	struct args args = { 0 };
@@ -336,13 +356,13 @@ TEST(output_is_returned_and_failures_are_reported)
 	args_add(&args, "/bin/sh");
 	args_add(&args, "-c");
 	args_add(&args, "echo 0123456789; echo");
-	assert_int_equal(child_output(&args, out, sizeof(out), &err), 0);
+	assert_int_equal(child_output(&args, out, sizeof(out), CHILD_WAIT_US, &err), 0);
 	assert_string_equal(out, "0123456");
 	args_free(&args);
 	args_add(&args, "/bin/sh");
 	args_add(&args, "-c");
 	args_add(&args, "echo no >&2; exit 1");
-	assert_int_equal(child_output(&args, out, sizeof(out), &err), -EIO);
+	assert_int_equal(child_output(&args, out, sizeof(out), CHILD_WAIT_US, &err), -EIO);
 	assert_non_null(strstr(err.text, "no"));
 	args_free(&args);
 }
