@@ -22,7 +22,10 @@
 enum {
 	/* Messages taken from each post in one turn, so that a flood delays nothing. */
 	TURN_MESSAGES = 64,
-	LEAVE_JOB_US = 10000000, /* a leaving agent waits at most this long for its jobs */
+	/* A leaving agent waits at most this long for its running job, and for the checkpoint that
+	 * is being written. A container's stop kills after ten seconds. */
+	LEAVE_JOB_US = 1000000,
+	LEAVE_WRITE_US = 7000000,
 	LISTEN_AGAIN_NS = 100000000,
 	LISTEN_TRIES = 50,
 	/* A pause this long between two turns shows that the process was suspended. */
@@ -337,6 +340,13 @@ static bool threads_work(const struct agent *a)
 	return worker_busy(a->worker) || save_busy(a->modules.save);
 }
 
+/* Returns the time at which a leaving agent stops waiting for its threads. */
+static int64_t late_us(const struct agent *a)
+{
+	return a->end.leave_by_us +
+	       (save_busy(a->modules.save) ? LEAVE_WRITE_US : LEAVE_JOB_US);
+}
+
 int64_t agent_deadline_us(const struct agent *a)
 {
 	int64_t at = take_sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
@@ -345,8 +355,7 @@ int64_t agent_deadline_us(const struct agent *a)
 	if (a->welcomed)
 		at = take_sooner(at, deadline_in_run_us(a));
 	if (a->end.leaving) /* the end of a job wakes the loop */
-		at = take_sooner(at, threads_work(a) ? a->end.leave_by_us + LEAVE_JOB_US
-						     : a->end.leave_from_us);
+		at = take_sooner(at, threads_work(a) ? late_us(a) : a->end.leave_from_us);
 	return at;
 }
 
@@ -372,7 +381,7 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	if (!a->end.leaving || now_us < a->end.leave_from_us)
 		return false;
 	*status = a->end.status;
-	if (threads_work(a) && now_us < a->end.leave_by_us + LEAVE_JOB_US && !a->stuck.found)
+	if (threads_work(a) && now_us < late_us(a) && !a->stuck.found)
 		return false;
 	return now_us >= a->end.leave_by_us || !a->welcomed || post_idle(a->control, 0);
 }
