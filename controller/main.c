@@ -57,6 +57,10 @@ int main(int argc, char **argv)
 	signals_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals < 0) {
+		fprintf(stderr, "skippipe controller: signalfd: %s\n", strerror(errno));
+		return 1;
+	}
 	log = outlet_new(stderr);
 	c->run.log = (struct log){ outlet_stream(log), c->run.options.level, "controller" };
 	if (c->run.options.mode.replay) {

@@ -131,6 +131,8 @@ struct outlet *outlet_new(FILE *to)
 	o->has_thread = pthread_create(&o->thread, NULL, write_queue, o) == 0;
 	if (o->has_thread)
 		o->stream = fopencookie(o, "w", functions);
+	if (!o->stream)
+		alloc_failed(1, BUFSIZ);
 	return o;
 }
 

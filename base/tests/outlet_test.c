@@ -1,14 +1,28 @@
 /* A reader that pauses delays nobody, and whole lines arrive. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/process/outlet.h"
 #include "base/tests/test.h"
 
 enum { LINES = 20000, SECOND_US = 1000000 };
+
+static bool memory_is_short;
+
+/* Replaces the C library's function, which fails without memory. */
+FILE *fopencookie(void *restrict cookie, const char *restrict mode, cookie_io_functions_t functions)
+{
+	FILE *(*real)(void *, const char *, cookie_io_functions_t);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fopencookie");
+	return memory_is_short ? NULL : real(cookie, mode, functions);
+}
 
 static struct outlet *open_pipe(int ends[2], FILE **to)
 {
@@ -95,4 +109,28 @@ TEST(a_failed_write_is_reported)
 	fprintf(outlet_stream(o), "a line\n");
 	assert_int_equal(outlet_free(o, SECOND_US), -ENOSPC);
 	fclose(full);
+}
+
+/* Without memory for its stream a program ends with a message, as base/alloc.h promises. */
+TEST(a_program_without_memory_for_the_stream_ends)
+{
+	int ends[2], messages[2], status;
+	FILE *to;
+	char text[200] = "";
+	pid_t pid;
+
+	assert_int_equal(pipe(messages), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(messages[1], STDERR_FILENO);
+		memory_is_short = true;
+		fputs("a line", outlet_stream(open_pipe(ends, &to)));
+		_exit(0);
+	}
+	close(messages[1]);
+	assert_true(read(messages[0], text, sizeof(text) - 1) > 0);
+	close(messages[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_non_null(strstr(text, "out of memory"));
 }

@@ -59,7 +59,7 @@ struct planner {
 	bool quit, idle;
 	bool ended; /* the thread serves no more requests */
 	bool left;  /* planner_stop did not wait for the thread, which frees the planner */
-	/* These are the thread's own. burst_us: its processor time at the last look, at looked_us */
+	/* These are the thread's own. burst_us: its processor time when it looked, at looked_us */
 	bool yields; /* true if the thread pauses when the processor is busy */
 	int64_t burst_us, looked_us;
 	uint64_t numbers;

@@ -96,8 +96,7 @@ int planner_start_idle(struct planner **out, struct error *err);
 void planner_stop(struct planner *p);
 int planner_fd(const struct planner *p); /* returns a descriptor to poll for POLLIN */
 
-/* Queues a request and copies the cluster. Returns the request's number (> 0), or 0 if out of
- * memory. */
+/* Queues a request and copies the cluster. Returns the request's number (> 0). */
 uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q);
 /* Returns the next answer, for the caller to free. NULL: no answer is ready, or the thread holds
  * the lock right now. In the second case planner_fd stays readable. */

@@ -69,7 +69,7 @@ struct cluster *cluster_copy(const struct cluster *c)
 	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
 
 	if (!to)
-		return NULL;
+		alloc_failed(pairs, sizeof(*c->delay_s));
 	free(to->name);
 	to->name = copy_text(c->name);
 	memcpy(to->stages, c->stages, (size_t)c->n_stages * sizeof(*c->stages));

@@ -55,8 +55,8 @@ struct cluster {
  * sync_pair_s is allocated, all unknown. NULL: no memory for the matrices. */
 struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
 void cluster_free(struct cluster *c); /* NULL is allowed */
-/* Returns NULL if there is no memory for the matrices. */
-struct cluster *cluster_copy(const struct cluster *c);
+/* Never returns NULL: without memory the program ends, as in base/alloc.h. */
+struct cluster *cluster_copy(const struct cluster *c) __attribute__((returns_nonnull));
 
 /* Returns true if the nodes may have these stages (n_nodes; below 0: none): every stage has a node,
  * and the number of data nodes divides the batch. */

@@ -65,8 +65,6 @@ static void add_allocation(struct allocation_pool *o, const struct cluster *c, i
 	if (!same) {
 		a = &o->allocations[o->n_allocations++];
 		a->cluster = cluster_copy(c);
-		if (!a->cluster)
-			alloc_failed((size_t)c->n_nodes, sizeof(double));
 		a->has_own_sizes = has_own_sizes;
 		for (int v = 0; v < c->n_nodes; v++)
 			a->cluster->nodes[v].stage = stage_of[v];
@@ -122,8 +120,6 @@ static struct cluster *resize(const struct cluster *c, const int *sizes)
 	struct cluster *to = cluster_copy(c);
 	int room[CLUSTER_MOST_STAGES], next = 0;
 
-	if (!to)
-		alloc_failed((size_t)c->n_nodes, sizeof(double));
 	to->microbatches_per_data_node = c->microbatches_per_data_node * c->stages[0] / sizes[0];
 	memcpy(to->stages, sizes, (size_t)c->n_stages * sizeof(*sizes));
 	memcpy(room, sizes, (size_t)c->n_stages * sizeof(*sizes));
@@ -264,8 +260,6 @@ static void add_near(struct allocation_pool *o, int ratio, int other)
 		struct cluster *c = cluster_copy(is->cluster);
 		struct plan *plan = NULL;
 
-		if (!c)
-			alloc_failed((size_t)o->c->n_nodes, sizeof(double));
 		pin_stayers(c, o->allocations[o->best[other]].cluster, most[i]);
 		if (plan_search(c, &q, &plan, NULL) == 0)
 			add_allocation(o, c, ratio, plan, is->has_own_sizes);

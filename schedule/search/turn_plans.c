@@ -325,8 +325,6 @@ static struct cluster *pin_nodes(const struct cluster *c, const struct plan *pla
 	struct cluster *pinned = cluster_copy(c);
 	int *stage_of = alloc_array((size_t)c->n_nodes, sizeof(*stage_of));
 
-	if (!pinned)
-		alloc_failed((size_t)c->n_nodes, sizeof(double));
 	plan_stages(plan, c->n_nodes, stage_of);
 	for (int i = 0; i < c->n_nodes; i++)
 		pinned->nodes[i].stage = stage_of[i];
