@@ -231,7 +231,7 @@ void loop_phase(struct controller *c)
 		stall_turn(&c->iteration);
 		break;
 	case PHASE_REDUCING: /* reports advance the sums; this detects a stall */
-		if (!disk_full(&c->run))
+		if (!disk_waits(&c->run))
 			stall_sums_turn(&c->iteration);
 		break;
 	case PHASE_COMMITTING: /* announced, and shown to consoles */

@@ -4,8 +4,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/array.h"
 
 /* Columns named wall_us are microseconds since 1970. Identifiers and hashes of 64 bits are kept as
  * signed integers. Lists are text, so that any SQLite shell can read a run: nodes are "0 7 12", and
@@ -278,12 +282,99 @@ void db_done(sqlite3_stmt *q)
 	sqlite3_clear_bindings(q);
 }
 
+/* ---- statements that wait for the lock ---- */
+
+enum {
+	DEFERRED_MOST = 64 << 20, /* bytes of statements that wait */
+	WAIT_MS = 500             /* wait for a lock at its first sight; the caller is blocked */
+};
+
+static void free_deferred(struct db_deferred *d, size_t from)
+{
+	while (d->n > from) {
+		struct db_statement_of *q = &d->list[--d->n];
+
+		for (int i = 0; i < q->n; i++)
+			free((char *)q->values[i].t);
+		free(q->values);
+	}
+	if (d->n == 0)
+		d->bytes = 0;
+}
+
+/* Keeps a copy of the statement. */
+static void defer(struct store *s, enum db_statement which, const struct db_value *values, int n)
+{
+	struct db_deferred *d = &s->deferred;
+	struct db_statement_of q = { which, n, alloc_array((size_t)n, sizeof(*values)) };
+
+	d->bytes += sizeof(q) + (size_t)n * sizeof(*values);
+	for (int i = 0; i < n; i++) {
+		q.values[i] = values[i];
+		if (values[i].kind != DB_TEXT) {
+			q.values[i].t = NULL;
+			continue;
+		}
+		q.values[i].t = alloc_string(values[i].t);
+		d->bytes += strlen(values[i].t) + 1;
+	}
+	array_reserve(&d->list, &d->room, d->n + 1, sizeof(*d->list));
+	d->list[d->n++] = q;
+}
+
+/* Runs the statements that wait. A row that the record refuses is dropped, as it would have been
+ * without the lock. */
+static int run_deferred(struct store *s, struct error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < s->deferred.n && rc == 0; i++) {
+		const struct db_statement_of *q = &s->deferred.list[i];
+
+		rc = db_run(s, q->which, q->values, q->n, err);
+		if (rc == -EEXIST || rc == -EINVAL)
+			rc = 0;
+	}
+	return rc;
+}
+
+void db_wait(struct store *s, int wait_ms)
+{
+	sqlite3_busy_timeout(s->db, wait_ms);
+}
+
+/* A program that has locked the file may hold the lock for long, so later writes do not wait. */
+static void set_locked(struct store *s, bool is_locked)
+{
+	s->is_locked = is_locked;
+	db_wait(s, is_locked ? 0 : WAIT_MS);
+}
+
+bool store_is_locked(const struct store *s)
+{
+	return s->is_locked;
+}
+
+int store_unlocked(struct store *s, struct error *err)
+{
+	int rc = db_begin(s, s->is_durable, err);
+
+	if (rc == 0)
+		rc = db_end(s, 0, err);
+	return rc != 0 ? rc : s->is_locked ? -EBUSY : 0;
+}
+
 int db_run(struct store *s, enum db_statement which, const struct db_value *values, int n,
 	   struct error *err)
 {
 	sqlite3_stmt *q;
-	int rc = db_query(s, which, values, n, &q, err);
+	int rc;
 
+	if (s->deferred.is_open) {
+		defer(s, which, values, n);
+		return 0;
+	}
+	rc = db_query(s, which, values, n, &q, err);
 	if (rc != 0)
 		return rc;
 	rc = db_row(s, q, err);
@@ -329,16 +420,33 @@ int db_begin(struct store *s, bool durable, struct error *err)
 		s->is_durable = durable;
 	}
 	rc = db_run(s, DB_BEGIN, NULL, 0, err);
+	if (rc == 0 || rc == -EBUSY)
+		set_locked(s, rc == -EBUSY);
+	if (rc == -EBUSY && !durable && s->deferred.bytes < DEFERRED_MOST) {
+		s->deferred.is_open = true;
+		s->deferred.begun = s->deferred.n;
+		return 0;
+	}
 	if (rc != 0)
 		return rc;
 	rc = check_epoch(s, err);
+	if (rc == 0)
+		rc = run_deferred(s, err);
 	return rc == 0 ? 0 : db_end(s, rc, err);
 }
 
 int db_end(struct store *s, int rc, struct error *err)
 {
+	if (s->deferred.is_open) {
+		s->deferred.is_open = false;
+		if (rc != 0)
+			free_deferred(&s->deferred, s->deferred.begun);
+		return rc;
+	}
 	if (rc == 0)
 		rc = db_run(s, DB_COMMIT, NULL, 0, err);
+	if (rc == 0)
+		free_deferred(&s->deferred, 0);
 	/* SQLite itself rolls back after some errors. */
 	if (rc != 0 && !sqlite3_get_autocommit(s->db))
 		db_run(s, DB_ROLLBACK, NULL, 0, NULL);
@@ -379,4 +487,7 @@ void db_finalize(struct store *s)
 		sqlite3_finalize(s->statements[i]);
 		s->statements[i] = NULL;
 	}
+	free_deferred(&s->deferred, 0);
+	free(s->deferred.list);
+	s->deferred.list = NULL;
 }

@@ -94,6 +94,19 @@ struct db_written {
 	char *text;
 };
 
+/* Statements that wait until another program unlocks the file, in their order. */
+struct db_deferred {
+	struct db_statement_of {
+		enum db_statement which;
+		int n;
+		struct db_value *values; /* (n) owned, with their texts */
+	} *list;                         /* (n) */
+	size_t n, room;
+	size_t bytes; /* memory of the list and its values, about */
+	size_t begun; /* length of the list when the open transaction began */
+	bool is_open; /* the open transaction is deferred */
+};
+
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[DB_STATEMENTS];
@@ -102,6 +115,8 @@ struct store {
 	int64_t epoch;       /* epoch of this writer; for a reader, epoch of the last writer */
 	bool is_durable;     /* PRAGMA synchronous is FULL at present */
 	struct db_written written[DB_PARTS];
+	bool is_locked; /* another program held the lock at the last write */
+	struct db_deferred deferred;
 	uint64_t thinned_to; /* store_thin has finished this iteration; UINT64_MAX: not read yet */
 	char *reserve_path;
 	bool has_reserve;
@@ -160,7 +175,9 @@ int db_row(struct store *s, sqlite3_stmt *q, struct error *err);
 void db_done(sqlite3_stmt *q);
 
 /* A transaction is db_begin, any number of db_run, and db_end with the result so far. If rc is 0,
- * db_end commits, and otherwise it rolls back. It returns the result of the whole transaction. */
+ * db_end commits, and otherwise it rolls back. It returns the result of the whole transaction.
+ * While another program has locked the file, a durable transaction fails with -EBUSY. The
+ * statements of any other are kept, and written with the next transaction that begins. */
 int db_begin(struct store *s, bool durable, struct error *err);
 int db_end(struct store *s, int rc, struct error *err);
 /* Runs one statement as a transaction of its own. */
@@ -173,7 +190,11 @@ bool db_again(struct store *s, int rc);
 
 /* Runs the statements of a script, such as the schema. */
 int db_script(struct store *s, const char *sql, struct error *err);
-void db_finalize(struct store *s); /* frees all prepared statements */
+/* Frees all prepared statements, and the deferred ones. */
+void db_finalize(struct store *s);
+
+/* Sets how long a statement waits for the lock of another program. */
+void db_wait(struct store *s, int wait_ms);
 
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 

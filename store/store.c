@@ -19,7 +19,10 @@
 
 enum {
 	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
-	BUSY_MS = 2000            /* time to wait for another program that has locked the file */
+	/* Time to wait for another program that has locked the file, at the start and at the end of
+	 * a program. The loop of a controller waits for less (db.c) */
+	OPEN_BUSY_MS = 10000,
+	CLOSE_BUSY_MS = 1000
 };
 
 static void free_run(struct store_run *r)
@@ -40,6 +43,10 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
+	if (s->db && s->deferred.n > 0) {
+		db_wait(s, CLOSE_BUSY_MS);
+		store_unlocked(s, NULL);
+	}
 	if (s->db) {
 		db_finalize(s);
 		sqlite3_close(s->db);
@@ -204,7 +211,7 @@ static int open_file(struct store *s, int flags, struct error *err)
 	if (result != SQLITE_OK)
 		return db_error(s, result, err);
 	sqlite3_extended_result_codes(s->db, 1);
-	sqlite3_busy_timeout(s->db, BUSY_MS);
+	sqlite3_busy_timeout(s->db, OPEN_BUSY_MS);
 	return 0;
 }
 

@@ -286,6 +286,13 @@ int store_resume(struct store **out, const char *folder, struct error *err);
 int store_open(struct store **out, const char *folder, struct error *err);
 void store_close(struct store *s); /* NULL is allowed */
 
+/* While another program has locked the file, a backup for example, functions that write what must
+ * be durable return -EBUSY: store_commit, store_plan, store_cluster, store_restore. The rows of all
+ * others wait in memory, up to 64 MiB, and are written when the file is unlocked. */
+bool store_is_locked(const struct store *s);
+/* Writes the rows that wait. Returns 0 if the file is unlocked, or -EBUSY. */
+int store_unlocked(struct store *s, struct error *err);
+
 /* Reserves STORE_RESERVE bytes of the disk in RUN-DIR/run.reserve. When other programs have filled
  * the disk, the first write without room deletes the reserve and is repeated. So the run can still
  * write what it must. Returns 0 if the reserve exists, from now on or already before. -ENOSPC: the

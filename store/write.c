@@ -498,8 +498,9 @@ int store_moment(struct store *s, const struct store_moment *m, struct error *er
 int store_set(struct store *s, const char *key, const char *value, struct error *err)
 {
 	struct db_value v[] = { db_text(key), db_text(value) };
+	enum db_statement which = value ? DB_PUT_STATE : DB_DROP_STATE;
+	int rc = db_write(s, true, which, v, value ? 2 : 1, err);
 
-	if (!value)
-		return db_write(s, true, DB_DROP_STATE, v, 1, err);
-	return db_write(s, true, DB_PUT_STATE, v, DB_COUNT(v), err);
+	/* While the file is locked, the setting waits like rows that need not be durable. */
+	return rc == -EBUSY ? db_write(s, false, which, v, value ? 2 : 1, err) : rc;
 }

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Failures of machines: a clock that jumps, refused memory, a folder that cannot be written, a disk that is full for a
-# while (two minutes with --long). Programs survive each, or report it in one line and the run can be resumed.
+# Failures of machines: a clock that jumps, refused memory, a folder that cannot be written, a record that another
+# program locks, a disk that is full for a while (two minutes with --long). Programs survive each, or report it in one
+# line and the run can be resumed.
 . "$(dirname "$0")/lib.sh"
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 sk=$bin/skippipe jump=$bin/../tests/jump.so
 [ -e "$jump" ] || skip "jump.so is not there"
 full_s=0
@@ -62,6 +63,35 @@ kill -TERM $demo
 wait $demo && die "events are missing, but the exit status is 0"
 exec 9>&-
 grep -q 'stdout: the reader was too slow' "$dir/unread.err" || die "the missing events are not reported"
+
+# ---- another program locks the record for some seconds: the run waits, reports it, and loses no row
+locked='"event":"disk","state":"locked"'
+"$sk" demo --headless --format jsonl --agents 2 --stages 1,1 --skip 0 --time-scale 0 --eval-every 0 \
+	--run-dir "$dir/shared" >"$dir/shared.events" 2>"$dir/shared.err" &
+demo=$!
+started+=($demo)
+wait_for "$dir/shared.events" 3 $demo 60
+mkfifo "$dir/edit" && exec 9<>"$dir/edit"
+sqlite3 "$dir/shared/run.db" <"$dir/edit" >"$dir/edit.out" 2>&1 9>&- &
+editor=$!
+started+=($editor)
+echo '.timeout 60000
+BEGIN IMMEDIATE; SELECT 1;' >&9
+wait_text "$dir/shared.events" "$locked" $demo 60
+sleep 4
+grep -q 'controller ended' "$dir/shared/log/demo.log" && die "a lock on the record ends the controller"
+before=$(count "$dir/shared.events" iteration)
+echo 'ROLLBACK; .quit' >&9
+exec 9>&-
+wait_text "$dir/shared/log/controller.log" 'run.db is unlocked again: the run continues' $demo 60
+wait_for "$dir/shared.events" $((before + 3)) $demo 60
+kill -TERM $demo
+wait $demo || die "after a lock the run ends with status $?"
+sqlite3 "$dir/shared/run.db" 'select text from note' | grep -q 'another program has locked' || die "a journal line is missing"
+check_verify "$dir/shared" 2
+[ "$(field committed <"$dir/verify.json")" = "$(count "$dir/shared.events" commit)" ] || die "commits are missing after the lock"
+[ "$(sqlite3 "$dir/shared/run.db" 'select count(distinct iteration) from task')" = "$(field committed <"$dir/verify.json")" ] ||
+	die "tasks are missing after the lock"
 
 # ---- a folder that cannot be written
 if [ "$(id -u)" = 0 ] && mkdir "$dir/fixed" && mount -t tmpfs -o ro,size=1m tmpfs "$dir/fixed" 2>/dev/null; then

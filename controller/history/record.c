@@ -174,8 +174,12 @@ void record_cut(struct run *run, const struct link_failure *k)
 
 void record_disk(struct run *run)
 {
+	static const char *const states[] = { [DISK_READY] = "room",
+					      [DISK_FULL] = "full",
+					      [DISK_LOCKED] = "locked" };
+
 	put_event(run, json_pack("{s:s, s:s, s:I}", "event", "disk", "state",
-				 run->disk.full ? "full" : "room", "iteration",
+				 states[run->disk.state], "iteration",
 				 (json_int_t)run->committed));
 }
 

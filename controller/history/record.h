@@ -59,7 +59,7 @@ void record_compute(struct run *run, uint16_t node);
 void record_link(struct run *run, uint16_t from, uint16_t to);
 /* Records that a link has failed or works again. */
 void record_cut(struct run *run, const struct link_failure *k);
-/* Records that the disk is full or has room again. */
+/* Records that the disk is full, the record locked, or that both are over. */
 void record_disk(struct run *run);
 /* Records a step of the recovery after a death: "rerun" (value: microbatches that are restarted),
  * "planned" (value: microseconds of planning), "started" (value: the first restarted microbatch

@@ -297,8 +297,8 @@ static void decide_commit(struct iteration *it)
 	it->progress.busy_s = busy_seconds(&it->progress);
 	fill_iteration(it, &m.u.commit, norm, &see);
 	rc = record_commit(it, &m.u.commit, &see, &err);
-	if (rc == -ENOSPC)
-		disk_refused(it->run);
+	if (rc == -ENOSPC || rc == -EBUSY)
+		disk_refused(it->run, rc);
 	else if (rc != 0)
 		controller_unrecorded(it->members,
 				      err.text); /* nothing was announced: the last commit stands */

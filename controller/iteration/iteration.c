@@ -281,7 +281,8 @@ void iteration_boundary(struct iteration *it)
 			set_phase(it->run, PHASE_PAUSED);
 		return;
 	}
-	if (disk_full(it->run) || phase_moves_awaited(it->weights, it->redo) ||
+	if (disk_waits(it->run) || (it->planning->pending && disk_is_locked(it->run)) ||
+	    phase_moves_awaited(it->weights, it->redo) ||
 	    rebalance_awaited(it->weights) ||
 	    stage_moves_balance(it->planning)) {
 		set_phase(it->run, PHASE_PLANNING);

@@ -394,7 +394,7 @@ static void gather_compute(struct planning *planning)
 {
 	struct error err = { "" };
 
-	if (!all_timed(planning->members))
+	if (!all_timed(planning->members) || disk_waits(planning->run))
 		return;
 	if (!measuring_wanted(planning->run)) {
 		take_times(planning->members);
@@ -403,6 +403,8 @@ static void gather_compute(struct planning *planning)
 	}
 	link_table_apply_all(planning->members->links, planning->run->cluster);
 	take_times(planning->members);
+	if (disk_is_locked(planning->run))
+		return;
 	if (record_cluster(planning->members, &err) != 0) {
 		controller_unrecorded(planning->members, err.text);
 		return;

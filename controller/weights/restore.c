@@ -694,6 +694,8 @@ void restore_turn(struct iteration *it)
 	if (!all) {
 		if (stall_look(it))
 			abandon_silent(it);
+	} else if (disk_is_locked(it->run)) {
+		return; /* the next turn tries again */
 	} else if (r->average) {
 		finish_average(it->weights);
 	} else {

@@ -314,6 +314,62 @@ static int64_t number_of(const char *folder, const char *query)
 	return n;
 }
 
+/* Another program has an open transaction. */
+static sqlite3 *lock_file(const char *folder)
+{
+	char path[128];
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/run.db", folder);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	return db;
+}
+
+/* A commit is refused until the file is unlocked. Notes and settings of that time are written then,
+ * in their order. */
+FOLDER_TEST(rows_wait_while_another_program_holds_the_lock)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct sample *p = calloc(1, sizeof(*p));
+	struct store_note note = { .id = 1, .kind = "log", .node = -1, .text = "a text" };
+	struct error err;
+	sqlite3 *other = lock_file(f->path);
+
+	assert_int_equal(store_note(s, &note, &err), 0);
+	assert_true(store_is_locked(s));
+	assert_int_equal(store_set(s, "a", "first", &err), 0);
+	assert_int_equal(store_set(s, "a", "second", &err), 0);
+	assert_int_equal(store_commit(s, sample(p, 1), &err), -EBUSY);
+	assert_non_null(strstr(err.text, "another program has locked it"));
+	assert_int_equal(store_unlocked(s, &err), -EBUSY);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM note"), 0);
+	assert_int_equal(sqlite3_close(other), SQLITE_OK);
+	commit_one(s, 1);
+	assert_false(store_is_locked(s));
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM note WHERE text = 'a text'"), 1);
+	assert_int_equal(number_of(f->path, "SELECT value = 'second' FROM state"
+					    " WHERE key = '=a'"),
+			 1);
+	store_close(s);
+	free(p);
+}
+
+/* The rows that wait are written when the store is closed. */
+FOLDER_TEST(rows_that_wait_survive_the_end)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct store_note note = { .id = 1, .kind = "log", .node = -1, .text = "a text" };
+	sqlite3 *other = lock_file(f->path);
+
+	assert_int_equal(store_note(s, &note, NULL), 0);
+	assert_int_equal(sqlite3_close(other), SQLITE_OK);
+	store_close(s);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM note"), 1);
+}
+
 static int count_rows(void *context)
 {
 	(*(int *)context)++;
