@@ -97,10 +97,10 @@ static const struct {
 	{ "threads", false, false },	      { "wire", false, false },
 	{ "sum-wire", false, false },
 	{ "name", false, false },	      { "regions", false, false },
-	{ "at", false, true },		      { "silence-ms", false, true },
-	{ "gather-s", false, true },	      { "overdue-s", false, true },
-	{ "keep-tasks", false, true },	      { "checkpoint-to", false, true },
-	{ "budget", false, true },	      { "ahead", false, true },
+	{ "at", false, true },		      { "silence-ms", false, false },
+	{ "gather-s", false, false },	      { "overdue-s", false, false },
+	{ "keep-tasks", false, false },	      { "checkpoint-to", false, true },
+	{ "budget", false, false },	      { "ahead", false, false },
 	{ "log", false, true },
 };
 

@@ -22,8 +22,11 @@ static const char help[] =
 	"  --run-dir DIR         the folder that records the run; it must not contain a run\n"
 	"  --resume DIR          continue the run recorded there, with its options; its agents\n"
 	"                        return by themselves. --iterations, --eval-every,\n"
-	"                        --eval-batches, --checkpoint-every and --skip-bad-steps may be\n"
-	"                        changed\n"
+	"                        --eval-batches, --checkpoint-every, --skip-bad-steps,\n"
+	"                        --keep-tasks, --silence-ms, --overdue-s, --gather-s, --budget\n"
+	"                        and --ahead may be changed. Not recorded, so give them again:\n"
+	"                        --key, --admitted, --listen, --checkpoint-to, --format, --at\n"
+	"                        and --log\n"
 	"  --replay DIR          serve the run recorded there to consoles\n"
 	"  --speed X             speed of a replay; 0: stopped  [1, real time]\n"
 	"  --key FILE            this controller's key (skippipe keygen)\n"
@@ -372,7 +375,7 @@ static const struct row {
 	int (*parse)(struct options *o, const char *text, struct error *err);
 } rows[] = {
 #define AT(field) .at = offsetof(struct options, field)
-#define OVERRIDABLE(field) AT(field), .overridden = offsetof(struct options, overridden.field)
+#define GIVEN(change) .overridden = offsetof(struct options, changed[CHANGE_##change])
 #define NUMBER(least_, most_) .least = (least_), .most = (most_)
 	{ "run-dir", TEXT, AT(run_dir) },
 	{ "resume", PARSED, .parse = take_resumed },
@@ -403,18 +406,18 @@ static const struct row {
 	{ "stack", FLAG, true, AT(stack) },
 	{ "no-swaps", FLAG, true, AT(planning.no_swaps) },
 	{ "phase-moves", FLAG, true, AT(planning.phase_moves) },
-	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
+	{ "iterations", U64, AT(iterations), GIVEN(ITERATIONS), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
 	{ "seed", U64, true, AT(seed), offsetof(struct options, seed_is_given), NUMBER(0, 9e15) },
 	{ "batch", U32, true, AT(training.batch), NUMBER(1, 1 << 16) },
 	{ "sequence", U32, true, AT(training.sequence), NUMBER(1, 1 << 20) },
 	{ "microbatches", U32, true, AT(training.microbatches), NUMBER(1, 4096) },
-	{ "skip-bad-steps", U32, OVERRIDABLE(skip_bad_steps), NUMBER(0, 1e9) },
-	{ "eval-every", U32, OVERRIDABLE(eval_every), NUMBER(0, 1e9) },
-	{ "eval-batches", U32, OVERRIDABLE(eval_batches), NUMBER(1, 4096) },
-	{ "checkpoint-every", U32, OVERRIDABLE(checkpoint_every), NUMBER(0, 1e9) },
+	{ "skip-bad-steps", U32, AT(skip_bad_steps), GIVEN(SKIP_BAD_STEPS), NUMBER(0, 1e9) },
+	{ "eval-every", U32, AT(eval_every), GIVEN(EVAL_EVERY), NUMBER(0, 1e9) },
+	{ "eval-batches", U32, AT(eval_batches), GIVEN(EVAL_BATCHES), NUMBER(1, 4096) },
+	{ "checkpoint-every", U32, AT(checkpoint_every), GIVEN(CHECKPOINT_EVERY), NUMBER(0, 1e9) },
 	{ "checkpoint-to", TEXT, AT(checkpoint_to) },
-	{ "keep-tasks", U64, AT(keep_tasks), NUMBER(1, 1e9) },
+	{ "keep-tasks", U64, AT(keep_tasks), GIVEN(KEEP_TASKS), NUMBER(1, 1e9) },
 	{ "threads", U32, true, AT(training.threads), NUMBER(1, 1024) },
 	{ "grad-norm", CHOICE, true, AT(training.by_visits),
 	  .words = { "microbatches", "visits" } },
@@ -427,14 +430,14 @@ static const struct row {
 	{ "wire", PARSED, true, .parse = parse_wire },
 	{ "sum-wire", PARSED, true, .parse = parse_sum_wire },
 	{ "at", PARSED, .parse = parse_act },
-	{ "silence-ms", THOUSANDTHS, AT(limits.silence_us), NUMBER(50, 1e7) },
-	{ "overdue-s", SECONDS, AT(limits.overdue_us), NUMBER(0.5, 1e7) },
-	{ "gather-s", SECONDS, AT(limits.gather_us), NUMBER(0, 1e7) },
-	{ "budget", REAL, AT(planning.budget_s), NUMBER(0, 3600) },
-	{ "ahead", REAL, AT(planning.ahead_s), NUMBER(0, 3600) },
+	{ "silence-ms", THOUSANDTHS, AT(limits.silence_us), GIVEN(SILENCE), NUMBER(50, 1e7) },
+	{ "overdue-s", SECONDS, AT(limits.overdue_us), GIVEN(OVERDUE), NUMBER(0.5, 1e7) },
+	{ "gather-s", SECONDS, AT(limits.gather_us), GIVEN(GATHER), NUMBER(0, 1e7) },
+	{ "budget", REAL, AT(planning.budget_s), GIVEN(BUDGET), NUMBER(0, 3600) },
+	{ "ahead", REAL, AT(planning.ahead_s), GIVEN(AHEAD), NUMBER(0, 3600) },
 	{ "log", PARSED, .parse = parse_level },
 #undef AT
-#undef OVERRIDABLE
+#undef GIVEN
 #undef NUMBER
 };
 
@@ -538,7 +541,7 @@ static int check_rehearsal(struct options *o, struct error *err)
 				 "--from %s: a rehearsal trains nothing, and begins with "
 				 "weights of its own",
 				 o->training.from);
-	if (o->overridden.eval_every && o->eval_every > 0)
+	if (o->changed[CHANGE_EVAL_EVERY] && o->eval_every > 0)
 		return error_set(err, -EINVAL, "--eval-every %u: a rehearsal has no loss",
 				 o->eval_every);
 	o->eval_every = 0;

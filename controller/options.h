@@ -79,9 +79,20 @@ struct options_limits {
 	int64_t gather_us;  /* how long to wait for all agents before starting without some */
 };
 
-/* Options that were set on the command line of a resumed run. */
-struct options_overridden {
-	bool iterations, eval_every, eval_batches, checkpoint_every, skip_bad_steps;
+/* Options that the command line of a resumed run may change. */
+enum option_change {
+	CHANGE_ITERATIONS,
+	CHANGE_EVAL_EVERY,
+	CHANGE_EVAL_BATCHES,
+	CHANGE_CHECKPOINT_EVERY,
+	CHANGE_SKIP_BAD_STEPS,
+	CHANGE_KEEP_TASKS,
+	CHANGE_SILENCE,
+	CHANGE_OVERDUE,
+	CHANGE_GATHER,
+	CHANGE_BUDGET,
+	CHANGE_AHEAD,
+	CHANGES
 };
 
 struct options {
@@ -112,7 +123,7 @@ struct options {
 	struct options_training training;
 	struct options_planning planning;
 	struct options_limits limits;
-	struct options_overridden overridden;
+	bool changed[CHANGES]; /* the command line sets this option */
 	struct scripted_act acts[OPTIONS_MOST_ACTS];
 	uint32_t n_acts;
 };

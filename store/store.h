@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 8,      /* version of the schema */
+	STORE_VERSION = 9,      /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };

@@ -9,7 +9,7 @@ events=$dir/events run=$dir/run
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
 
 "$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 1/3 --iterations 14 --time-scale 0 \
-	--sums late --eval-every 7 --checkpoint-every 4 --run-dir "$run" \
+	--sums late --eval-every 7 --checkpoint-every 4 --ahead 0 --silence-ms 1750 --overdue-s 70 --run-dir "$run" \
 	>"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
@@ -37,3 +37,10 @@ check_gone "$run"
 
 resume=("$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" --admitted "$run/keys/admitted")
 expect 2 '--seed: a resumed run keeps' "${resume[@]}" --iterations 20 --seed 3
+# The options changed now are named, and all others are those of the beginning.
+"${resume[@]}" --iterations 20 --gather-s 9 >/dev/null 2>"$dir/again.err" &
+again=$!
+started+=($again)
+wait_text "$dir/again.err" 'options changed: iterations 20, .*silence 1.75 s, overdue 70 s, plans ahead 0 s' $again 60
+kill -TERM $again
+wait $again

@@ -42,8 +42,7 @@ int resume_numbers(uint64_t generation, uint32_t *first)
 
 static bool changes_options(const struct options *o)
 {
-	return o->overridden.iterations || o->overridden.eval_every || o->overridden.eval_batches ||
-	       o->overridden.checkpoint_every || o->overridden.skip_bad_steps;
+	return memchr(o->changed, true, sizeof(o->changed)) != NULL;
 }
 
 /* ---- the history for consoles ---- */
@@ -206,10 +205,11 @@ int resume_begin(struct controller *c, struct error *err)
 		return 0;
 	note(&c->run, NOTE_EVENT, -1, 0,
 	     "options changed: iterations %llu, validations every %u, of %u, checkpoints every %u, "
-	     "at most %u bad steps skipped",
+	     "at most %u bad steps skipped; silence %g s, overdue %g s, plans ahead %g s",
 	     (unsigned long long)c->run.options.iterations, c->run.options.eval_every,
 	     c->run.options.eval_batches, c->run.options.checkpoint_every,
-	     c->run.options.skip_bad_steps);
+	     c->run.options.skip_bad_steps, (double)c->run.options.limits.silence_us * 1e-6,
+	     (double)c->run.options.limits.overdue_us * 1e-6, c->run.options.planning.ahead_s);
 	return resume_save(&c->members);
 }
 

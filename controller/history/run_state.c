@@ -23,7 +23,7 @@
  * Some are also in the record "controller", which is written again and again. */
 static const struct setting {
 	const char *name;
-	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, uint64_t, double, bool */
+	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, (u)int64_t, double, bool */
 	size_t at;                             /* offset of the option in struct options */
 	double least, most;
 	bool is_in_both;
@@ -32,27 +32,32 @@ static const struct setting {
 	size_t overridden_at;
 } settings[] = {
 #define AT(field) .at = offsetof(struct options, field)
-#define OVERRIDABLE(field) AT(field), .overridden_at = offsetof(struct options, overridden.field)
+#define GIVEN(change) \
+	.overridden_at = offsetof(struct options, changed[CHANGE_##change]), .is_in_both = true
 #define NUMBER(least_, most_) .least = (least_), .most = (most_)
 	{ "skip", WHOLE, AT(skip), NUMBER(0, INT_MAX) },
 	{ "time_scale", REAL, AT(cluster.time_scale), NUMBER(-HUGE_VAL, 1e6), .is_in_both = true },
-	{ "iterations", LONG, OVERRIDABLE(iterations), NUMBER(0, HUGE_VAL), .is_in_both = true },
-	{ "eval_every", WHOLE, OVERRIDABLE(eval_every), NUMBER(0, INT_MAX), .is_in_both = true },
-	{ "eval_batches", WHOLE, OVERRIDABLE(eval_batches), NUMBER(1, INT_MAX),
-	  .is_in_both = true },
-	{ "checkpoint_every", WHOLE, OVERRIDABLE(checkpoint_every), NUMBER(0, INT_MAX),
-	  .is_in_both = true },
-	{ "skip_bad_steps", WHOLE, OVERRIDABLE(skip_bad_steps), NUMBER(0, INT_MAX),
-	  .is_in_both = true },
+	{ "iterations", LONG, AT(iterations), GIVEN(ITERATIONS), NUMBER(0, HUGE_VAL) },
+	{ "eval_every", WHOLE, AT(eval_every), GIVEN(EVAL_EVERY), NUMBER(0, INT_MAX) },
+	{ "eval_batches", WHOLE, AT(eval_batches), GIVEN(EVAL_BATCHES), NUMBER(1, INT_MAX) },
+	{ "checkpoint_every", WHOLE, AT(checkpoint_every), GIVEN(CHECKPOINT_EVERY),
+	  NUMBER(0, INT_MAX) },
+	{ "skip_bad_steps", WHOLE, AT(skip_bad_steps), GIVEN(SKIP_BAD_STEPS), NUMBER(0, INT_MAX) },
 	{ "serialise", FLAG, AT(cluster.serialise) },
 	{ "overlap_sync", FLAG, AT(planning.overlap_sync) },
 	{ "no_swaps", FLAG, AT(planning.no_swaps) },
 	{ "stack", FLAG, AT(stack) },
 	{ "phase_moves", FLAG, AT(planning.phase_moves) },
 	{ "by_visits", FLAG, AT(training.by_visits) },
+	{ "keep_tasks", LONG, AT(keep_tasks), GIVEN(KEEP_TASKS), NUMBER(0, HUGE_VAL) },
+	{ "silence_us", LONG, AT(limits.silence_us), GIVEN(SILENCE), NUMBER(0, 1e13) },
+	{ "overdue_us", LONG, AT(limits.overdue_us), GIVEN(OVERDUE), NUMBER(0, 1e13) },
+	{ "gather_us", LONG, AT(limits.gather_us), GIVEN(GATHER), NUMBER(0, 1e13) },
+	{ "budget_s", REAL, AT(planning.budget_s), GIVEN(BUDGET), NUMBER(0, 3600) },
+	{ "ahead_s", REAL, AT(planning.ahead_s), GIVEN(AHEAD), NUMBER(0, 3600) },
 	{ "given_assignment", FLAG, AT(cluster.assignment_given) },
 #undef AT
-#undef OVERRIDABLE
+#undef GIVEN
 #undef NUMBER
 };
 

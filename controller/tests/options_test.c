@@ -128,9 +128,10 @@ TEST(a_resumed_run_accepts_some_options)
 	struct error err;
 
 	assert_int_equal(parse(&o, &err, argv), 0);
-	assert_true(o.mode.resume && o.overridden.iterations && o.overridden.checkpoint_every);
-	assert_false(o.overridden.eval_every || o.overridden.eval_batches ||
-		     o.overridden.skip_bad_steps);
+	assert_true(o.mode.resume && o.changed[CHANGE_ITERATIONS] &&
+		    o.changed[CHANGE_CHECKPOINT_EVERY] && o.changed[CHANGE_SILENCE]);
+	assert_false(o.changed[CHANGE_EVAL_EVERY] || o.changed[CHANGE_EVAL_BATCHES] ||
+		     o.changed[CHANGE_SKIP_BAD_STEPS] || o.changed[CHANGE_AHEAD]);
 }
 
 TEST(a_wrong_option_is_named)

@@ -274,7 +274,9 @@ void recorded_make(char *folder, const struct recorded_options *o, struct store 
 	assert_int_equal(store_set(s, "controller",
 				   "{\"time_scale\":1.0,\"path_length\":2,\"iterations\":3,"
 				   "\"eval_every\":5,\"eval_batches\":1,\"checkpoint_every\":0,"
-				   "\"skip_bad_steps\":0,"
+				   "\"skip_bad_steps\":0,\"keep_tasks\":10000,"
+				   "\"silence_us\":450000,\"overdue_us\":10000000,"
+				   "\"gather_us\":30000000,\"budget_s\":0.5,\"ahead_s\":1.0,"
 				   "\"formats\":[\"fp32\",\"fp32\"],"
 				   "\"wanted_formats\":[\"q8\",\"q4\"],"
 				   "\"stages\":[0,1,1,1],\"skip_phase\":0,\"shards\":[0,-1,-1,-1],"

@@ -63,7 +63,7 @@ static void begin(struct taken_over *t)
 	c->run.options.run_dir = t->folder;
 	c->run.options.limits.gather_us = 30000000;
 	c->run.options.iterations = 100;
-	c->run.options.overridden.iterations = true;
+	c->run.options.changed[CHANGE_ITERATIONS] = true;
 	c->run.supervisor = -1;
 	c->members.n = N;
 	c->members.list = calloc(N, sizeof(*c->members.list));
@@ -175,6 +175,8 @@ static const char kept[] =
 	"{\"skip\":2,\"time_scale\":0.25,\"iterations\":70,\"eval_every\":3,\"eval_batches\":9,"
 	"\"checkpoint_every\":11,\"skip_bad_steps\":5,\"serialise\":true,\"overlap_sync\":true,"
 	"\"no_swaps\":true,\"stack\":true,\"phase_moves\":true,\"by_visits\":true,"
+	"\"keep_tasks\":7,\"silence_us\":900000,\"overdue_us\":3000000,\"gather_us\":4000000,"
+	"\"budget_s\":0.75,\"ahead_s\":0.0,"
 	"\"given_assignment\":true,"
 	"\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
@@ -210,6 +212,11 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	assert_true(o->cluster.serialise && o->planning.overlap_sync && o->stack &&
 		    o->training.by_visits && o->planning.phase_moves && o->planning.no_swaps &&
 		    o->cluster.assignment_given);
+	assert_int_equal(o->keep_tasks, 7);
+	assert_int_equal(o->limits.silence_us, 900000);
+	assert_int_equal(o->limits.overdue_us, 3000000);
+	assert_int_equal(o->limits.gather_us, 4000000);
+	assert_true(o->planning.budget_s == 0.75 && o->planning.ahead_s == 0);
 	assert_string_equal(c->run.wanted.schedule_text, "2@0,0@40");
 	o->iterations = 70;
 	text = resume_options(&c->run);
@@ -230,6 +237,8 @@ FIXTURE_TEST(damaged_settings_are_refused)
 		{ "\"serialise\":true", "\"serialise\":1" },
 		{ "\"checkpoint_every\"", "\"checkpoint\"" },
 		{ "\"skip_bad_steps\":5", "\"skip_bad_steps\":-1" },
+		{ "\"silence_us\":900000", "\"silence_us\":-1" },
+		{ "\"ahead_s\":0.0", "\"ahead\":0.0" },
 		{ "\"best\"", "\"worst\"" },
 		{ "\"2@0,0@40\"", "2" },
 		{ "}", "" },
@@ -239,7 +248,7 @@ FIXTURE_TEST(damaged_settings_are_refused)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const char *at = strstr(kept, bad[i][0]);
-		char text[512];
+		char text[1024];
 
 		assert_non_null(at);
 		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1],
@@ -601,7 +610,8 @@ FIXTURE_TEST(the_journal_has_the_changed_options)
 			changed = j->notes[i].text;
 	assert_non_null(changed);
 	assert_non_null(strstr(changed, "iterations 100, "));
-	assert_non_null(strstr(changed, ", at most 0 bad steps skipped"));
+	assert_non_null(strstr(changed, ", at most 0 bad steps skipped; silence 0.45 s, "));
+	assert_non_null(strstr(changed, "plans ahead 1 s"));
 }
 
 /* Hashes of another function cannot be compared, so the error names both functions. */
