@@ -36,8 +36,10 @@
 #include "controller/planning/skip_phases.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
+#include "model/files/remote.h"
 #include "model/rehearsal/rehearsal.h"
 #include "model/tensor.h"
+#include "model/text/corpus.h"
 #include "schedule/format/regions.h"
 #include "wire/sessions/link.h"
 
@@ -464,6 +466,43 @@ struct controller *controller_new(void)
 	return c;
 }
 
+/* Reads the corpus once, so that a file that no agent can train on is refused now and not after all
+ * agents have joined. Agents fetch files that they lack from this machine. The default corpus may
+ * be on the agents' machines only. */
+static int check_corpus(struct run *run, struct error *err)
+{
+	const struct options_training *o = &run->options.training;
+	struct corpus *corpus = NULL;
+	int rc;
+
+	if (o->n_corpus == 0 || o->rehearse)
+		return 0;
+	rc = corpus_new(&corpus, (char *const *)o->corpus, o->n_corpus,
+			run->training.recipe.sequence, run->options.seed, err);
+	if (rc == -ENOMEM) {
+		log_line(&run->log, LOG_WARN, "the corpus is not checked here: %s", err->text);
+		return 0; /* the agents have more memory */
+	}
+	if (rc == 0)
+		rc = corpus_check(corpus, run->training.model.vocab, run->training.has_tokenizer,
+				  err);
+	if (rc == 0) {
+		run->training.corpus_hash = corpus_hash(corpus);
+		rc = first_weights_corpus(run, err) ? 0 : -EINVAL;
+		run->training.corpus_hash = 0; /* the agents decide (agreement.c) */
+	}
+	corpus_free(corpus);
+	return rc == 0 ? 0 : error_prefix(err, rc, "--corpus");
+}
+
+/* A store's command cannot be tried before there is a file. */
+static int check_store(const struct options *o, struct error *err)
+{
+	int rc = o->checkpoint_to ? remote_check(o->checkpoint_to, err) : 0;
+
+	return rc == 0 ? 0 : error_prefix(err, rc, "--checkpoint-to");
+}
+
 /* Each step needs those before it. controller_fini undoes the steps that were done. */
 int controller_init(struct controller *c, struct error *err)
 {
@@ -479,6 +518,9 @@ int controller_init(struct controller *c, struct error *err)
 	c->run.iteration = 1;
 	rng_init_stream(&rng, (uint64_t)c->run.started.wall_us, (uint64_t)getpid());
 	c->run.id = rng_next(&rng);
+	rc = check_store(&c->run.options, err);
+	if (rc != 0)
+		return rc;
 	rc = c->run.options.mode.resume
 		     ? store_resume(&c->run.history.store, c->run.options.run_dir, err)
 		     : 0;
@@ -499,6 +541,8 @@ int controller_init(struct controller *c, struct error *err)
 	}
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = first_weights_cut(&c->run, err);
+	if (rc == 0 && !c->run.options.mode.resume)
+		rc = check_corpus(&c->run, err);
 	if (rc == 0)
 		rc = make_members(&c->iteration, err);
 	if (rc == 0)

@@ -253,6 +253,17 @@ chmod 600 "$dir/stranger.key"
 echo garbage >"$dir/garbage"
 expect 1 'garbage:1' "$sk" controller --run-dir "$dir/r" --key "$dir/controller.key" --admitted "$dir/garbage"
 expect 1 'cut.json' "${controller[@]}" --run-dir "$dir/r" --cluster "$dir/cut.json"
+# A corpus on which no agent could train is refused before any agent joins.
+waits=("${controller[@]}" --run-dir "$dir/corpus" --gather-s 600)
+expect 1 '--corpus: .*none.txt: No such file' "${waits[@]}" --corpus "$dir/none.txt"
+: >"$dir/empty.txt" && printf 'a\0b' >"$dir/zero.txt"
+expect 1 '--corpus: .*empty.txt' "${waits[@]}" --corpus "$dir/empty.txt"
+expect 1 '--corpus: .*zero.txt: not a text: byte 2 is NUL' "${waits[@]}" --corpus "$dir/zero.txt"
+echo short >"$dir/short.txt"
+expect 1 '--corpus: .*6 tokens are too few' "${waits[@]}" --corpus "$dir/short.txt"
+expect 1 '--checkpoint-to: the program rclone is not installed' env PATH=/nowhere "${waits[@]}" \
+	--checkpoint-to rclone:far:folder
+[ ! -e "$dir/corpus/run.db" ] || die "a refused run has a record"
 expect 1 'no agent' "${controller[@]}" --run-dir "$dir/alone"
 expect 1 'there is a run in this folder already .--resume' "${controller[@]}" --run-dir "$dir/alone"
 "${controller[@]}" --run-dir "$dir/first" --gather-s 60 --listen tcp://127.0.0.1:0 >"$dir/first.out" 2>"$dir/first.err" &

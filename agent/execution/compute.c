@@ -93,22 +93,6 @@ bool compute_fits(const struct compute *c, const struct compute_setup *s)
 	       (s->corpus_size == 0 || memcmp(o->corpus, s->corpus, s->corpus_size) == 0);
 }
 
-/* skippipe train does the same. */
-static int check_corpus(const struct corpus *corpus, const struct compute_setup *s,
-			struct error *err)
-{
-	if (s->has_tokenizer && corpus_is_text(corpus))
-		return error_set(err, -EINVAL,
-				 "the corpus is text, and the model has a tokenizer: make a token "
-				 "shard of the text with skippipe tokenize --tokenizer");
-	if (corpus_vocab(corpus) > s->config.vocab)
-		return error_set(err, -EINVAL,
-				 "the corpus has tokens up to %" PRIu32
-				 ", the model a vocab of %" PRIu32,
-				 corpus_vocab(corpus) - 1, s->config.vocab);
-	return 0;
-}
-
 static int open_corpus(struct compute *c, const struct job_prepare *p, struct error *err)
 {
 	uint32_t n = p->corpus ? p->n_corpus : c->setup.n_corpus;
@@ -123,7 +107,7 @@ static int open_corpus(struct compute *c, const struct job_prepare *p, struct er
 	rc = corpus_new(&c->corpus, paths, n, c->setup.sequence, c->setup.seed, err);
 	free(paths);
 	if (!rc)
-		rc = check_corpus(c->corpus, &c->setup, err);
+		rc = corpus_check(c->corpus, c->setup.config.vocab, c->setup.has_tokenizer, err);
 	if (rc < 0) {
 		corpus_free(c->corpus);
 		c->corpus = NULL;

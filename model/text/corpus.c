@@ -333,6 +333,21 @@ uint32_t corpus_vocab(const struct corpus *c)
 	return c->vocab;
 }
 
+/* skippipe train does the same. */
+int corpus_check(const struct corpus *c, uint32_t vocab, bool has_tokenizer, struct error *err)
+{
+	if (has_tokenizer && corpus_is_text(c))
+		return error_set(err, -EINVAL,
+				 "the corpus is text, and the model has a tokenizer: make a token "
+				 "shard of the text with skippipe tokenize --tokenizer");
+	if (corpus_vocab(c) > vocab)
+		return error_set(err, -EINVAL,
+				 "the corpus has tokens up to %" PRIu32
+				 ", the model a vocab of %" PRIu32,
+				 corpus_vocab(c) - 1, vocab);
+	return 0;
+}
+
 size_t corpus_samples(const struct corpus *c)
 {
 	return c->groups * c->per_run + c->tail;
