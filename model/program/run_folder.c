@@ -17,11 +17,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "model/files/checkpoint.h"
 #include "model/files/remote.h"
 
-enum { PATH = 4096, TEXT_MOST = 1 << 20, LOOK_MS = 100, TRIES = 20 };
+enum {
+	PATH = 4096,
+	TEXT_MOST = 1 << 20,
+	LOOK_MS = 100,
+	TRIES = 20,
+	/* A controller takes a request within a second, and a file may take long on a slow link */
+	TAKEN_US = 60000000
+};
+
+#define FILE_US  INT64_C(3600000000)
+#define STORE_US INT64_C(86400000000) /* of one command of a store; the user may interrupt it */
 
 bool run_folder_is_run(const char *folder)
 {
@@ -177,13 +188,44 @@ static bool is_there(const char *run, uint64_t iteration)
 	return file_exists(run, manifest);
 }
 
+struct request {
+	const char *path; /* the file that the controller removes when it takes the request */
+	uint32_t missing; /* the first stage whose file is missing, since since_us */
+	int64_t since_us;
+};
+
+/* Returns -ETIMEDOUT if the controller does not take the request, or if no file has come for too
+ * long. */
+static int check_progress(struct request *q, uint32_t missing, struct error *err)
+{
+	int64_t waited_us = clock_monotonic_us() - q->since_us;
+
+	if (missing != q->missing) {
+		q->missing = missing;
+		q->since_us = clock_monotonic_us();
+		return 0;
+	}
+	if (waited_us > TAKEN_US && access(q->path, F_OK) == 0)
+		return error_set(err, -ETIMEDOUT,
+				 "the controller has not taken the request (%s) for %d s: is it "
+				 "stopped?",
+				 q->path, TAKEN_US / 1000000);
+	if (waited_us > FILE_US)
+		return error_set(err, -ETIMEDOUT,
+				 "the file of stage %" PRIu32 " has not come for %d minutes",
+				 missing, (int)(FILE_US / 60000000));
+	return 0;
+}
+
 /* Requests the files from the controller and waits while they arrive. -EAGAIN: the run has removed
- * the checkpoint meanwhile. */
+ * the checkpoint meanwhile. -ETIMEDOUT: the controller does not act. */
 static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration,
 			  struct error *err)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
 	char path[PATH], failed[PATH], text[32], *why;
+	struct request q = { path, UINT32_MAX, 0 };
+	uint32_t missing;
 	size_t size;
 	int rc;
 
@@ -195,7 +237,7 @@ static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration
 	if (rc != 0)
 		return rc;
 	fputs("skippipe export: the controller collects the checkpoint from its agents\n", stderr);
-	while (first_missing(run, n_stages, iteration) < n_stages) {
+	while ((missing = first_missing(run, n_stages, iteration)) < n_stages) {
 		if (!is_there(run, iteration)) {
 			unlink(path);
 			return -EAGAIN;
@@ -209,6 +251,11 @@ static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration
 		if (!is_live(run)) {
 			unlink(path);
 			return error_set(err, -ENOENT, "the controller has ended meanwhile");
+		}
+		rc = check_progress(&q, missing, err);
+		if (rc != 0) {
+			unlink(path);
+			return rc;
 		}
 	}
 	return 0;
@@ -263,7 +310,7 @@ static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *ou
 static int gather(const char *run, char *const *others, uint32_t n, const char *store, char *out,
 		  size_t room, bool *temporary, struct error *err)
 {
-	struct remote remote = { .to = store };
+	struct remote remote = { .to = store, .limit_us = STORE_US };
 	struct checkpoint k;
 	uint64_t iteration = 0;
 	uint32_t missing;
