@@ -18,6 +18,7 @@
 #include "agent/state.h"
 #include "base/alloc.h"
 #include "model/cuda/nvml.h"
+#include "wire/address.h"
 
 enum {
 	/* Messages taken from each post in one turn, so that a flood delays nothing. */
@@ -444,7 +445,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.connections = connections_for(files),
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
 	};
-	const char *address;
+	char announced[LINK_ADDRESS_SIZE];
 	int rc = link_check_files(PEERS_LEAST, err);
 
 	if (rc == 0)
@@ -457,10 +458,10 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		rc = listen_when_free(a, a->self.bound, err);
 	if (rc)
 		return rc;
-	address = o->advertise ? o->advertise : a->self.bound;
-	if (strlen(address) >= sizeof(a->self.address))
-		return error_set(err, -EINVAL, "the address %s is too long", address);
-	snprintf(a->self.address, sizeof(a->self.address), "%s", address);
+	address_announced(announced, o->advertise ? o->advertise : a->self.bound);
+	if (strlen(announced) >= sizeof(a->self.address))
+		return error_set(err, -EINVAL, "the address %s is too long", announced);
+	snprintf(a->self.address, sizeof(a->self.address), "%s", announced);
 	log_line(o->log, LOG_INFO, "tensors at %s, controller at %s", a->self.address, o->join);
 	a->self.awake_us = a->self.turn_us = now_us;
 	return 0;

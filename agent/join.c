@@ -12,6 +12,7 @@
 #include "agent/state.h"
 #include "base/alloc.h"
 #include "base/process/cgroup.h"
+#include "wire/address.h"
 
 enum { HEAD_BYTES = 64 << 10 }; /* limit of the header before a tensor's numbers */
 
@@ -300,16 +301,31 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 
 /* ---- the other nodes ---- */
 
+/* Gives the address at which this machine reaches a peer. A peer with a link-local address is on
+ * the network of --join or --listen if one of these is link-local too. */
+static void find_address(struct agent *a, const struct msg_peer *m, char out[LINK_ADDRESS_SIZE])
+{
+	char zone[LINK_ADDRESS_SIZE];
+	struct error err = { "" };
+
+	address_zone(zone, a->options.join);
+	if (!zone[0])
+		address_zone(zone, a->self.bound);
+	if (address_with_zone(out, m->address, zone, &err) < 0)
+		tell_log(a, LOG_WARN, "node %u: %s", m->node, err.text);
+}
+
 static void take_peer(struct agent *a, const struct msg_peer *m)
 {
 	static const struct keys_public none;
 	struct peer *p = &a->peers[m->node];
+	char name[KEYS_NAME_SIZE], address[LINK_ADDRESS_SIZE];
 	struct keys_public key;
-	char name[KEYS_NAME_SIZE];
 	struct error err = { "" };
 
 	memcpy(key.bytes, m->key, sizeof(key.bytes));
-	if (p->known && keys_equal(&p->key, &key) && strcmp(p->address, m->address) == 0)
+	find_address(a, m, address);
+	if (p->known && keys_equal(&p->key, &key) && strcmp(p->address, address) == 0)
 		return;
 	snprintf(name, sizeof(name), "node%u", m->node);
 	if (p->known) {
@@ -332,7 +348,7 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	}
 	p->known = true;
 	p->key = key;
-	snprintf(p->address, sizeof(p->address), "%s", m->address);
+	memcpy(p->address, address, sizeof(p->address));
 	if (a->run.n_nodes <= LINK_TIMES_DIAL_ALL)
 		links_dial(a, m->node);
 }

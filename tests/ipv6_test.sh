@@ -1,7 +1,8 @@
 #!/bin/bash
 # Machines that have IPv6 addresses only. Agents reach the controller by a literal address and by a name, and one another by
-# an advertised literal, an advertised name and the address at which an agent listens. A console attaches. Then a machine
-# gets another address, and is found by its name.
+# an advertised literal, an advertised name and the address at which an agent listens. One agent and the console use
+# link-local addresses, with the name of their own interface. Then a machine gets another address, and is found by its
+# name.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare
@@ -14,6 +15,9 @@ only_six() { # only_six N DEVICE
 }
 only_six controller switch
 for i in 0 1 2 3; do only_six $i eth0; done
+link_local() { # link_local N DEVICE
+	ip -n "$(namespace "$1")" -6 addr show dev "$2" scope link | sed -n 's/.*inet6 \([^/]*\).*/\1/p' | head -n 1
+}
 names() { # names M2-ADDRESS: rewrites the hosts file that all machines see
 	printf '%s\n' "::1 localhost" "fd00:78::99 boss" "$(six controller) boss" "$1 m2" >"$dir/hosts"
 }
@@ -25,6 +29,13 @@ agent() { # agent N OPTION...
 names "$(six 2)"
 expect 2 'other nodes cannot dial that' "$bin/skippipe" agent --join "tcp://[$(six controller)]:7700" --listen "tcp://[::]:7710" \
 	--controller-key "$dir/controller.pub" --key "$dir/agent0.key"
+boss_local=$(link_local controller switch)
+[ -n "$boss_local" ] || die "no link-local address"
+lone_agent() { "$bin/skippipe" agent --join "$1" --listen tcp://127.0.0.1:0 --controller-key "$dir/controller.pub" --key "$dir/agent0.key"; }
+export -f lone_agent
+export bin dir
+expect 1 'no interface nowhere0' bash -c "lone_agent 'tcp://[$boss_local%nowhere0]:7700'"
+expect 1 'needs the name of its interface' bash -c "lone_agent 'tcp://[$boss_local]:7700'"
 unshare -m true 2>/dev/null || skip "no right to make a mount namespace"
 
 # Nobody listens yet: the agent names each address and its cause.
@@ -41,17 +52,19 @@ controller_pid=$named_pid
 agent 0 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise "tcp://[$(six 0)]:7710"
 agent 1 --join "tcp://[$(six controller)]:7700" --listen "tcp://[$(six 1)]:7710"
 agent 2 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise tcp://m2:7710
-agent 3 --join "tcp://[$(six controller)]:7700" --listen "tcp://[::]:7710" --advertise "tcp://[$(six 3)]:7710"
+agent 3 --join "tcp://[$boss_local%eth0]:7700" --listen "tcp://[$(link_local 3 eth0)%eth0]:7710"
 machines_progress 3
 for i in 0 1 2 3; do machines_is $i live || die "agent $i does not take part"; done
 if [ -x "$bin/skippipe-console" ]; then
-	in_machine 3 timeout 60 "$bin/skippipe" console --connect "tcp://[$(six controller)]:7700" --plain \
+	in_machine 3 timeout 60 "$bin/skippipe" console --connect "tcp://[$boss_local%eth0]:7700" --plain \
 		--controller-key "$dir/controller.pub" --key "$dir/console.key" >"$dir/console.out" 2>"$dir/console.err" </dev/null &
 	console=$!
 	started+=($console)
 	machines_wait 30 "the console saw nothing" grep -qsE "(it|iteration) ?[0-9]+" "$dir/console.out"
 	kill $console
 fi
+# An agent announces its address without the zone, which is a name of its own machine.
+grep -q "tensors at tcp://\[$(link_local 3 eth0)\]:7710" "$dir/agent3.err" || die "the announced address"
 
 ip -n "$(namespace 2)" addr del "$(six 2)/64" dev eth0
 ip -n "$(namespace 2)" addr add fd00:78::61/64 dev eth0 nodad

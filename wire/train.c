@@ -17,6 +17,7 @@
 #include <sodium.h>
 
 #include "base/alloc.h"
+#include "wire/address.h"
 #include "wire/dispersion.h"
 #include "wire/sessions/link.h"
 
@@ -59,25 +60,19 @@ struct train {
 static int parse_address(const char *address, bool any, struct sockaddr_storage *out,
 	socklen_t *size)
 {
-	char host[LINK_ADDRESS_SIZE];
-	const char *port = strrchr(address, ':');
-	if (strncmp(address, "tcp://", 6) != 0 || port == NULL || port < address + 6 ||
-	    strlen(address) >= sizeof(host))
+	char host[LINK_ADDRESS_SIZE], port[8];
+	if (!address_split(address, host, port))
 		return -EINVAL;
-	const char *from = address + 6 + (address[6] == '[');
-	const size_t length = (size_t)(port - from) - (port[-1] == ']');
 	const struct addrinfo hints = {.ai_family = address[6] == '[' ? AF_INET6 : AF_INET,
 		.ai_socktype = SOCK_DGRAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
 	struct addrinfo *found = NULL;
 	/* Checked here, because getaddrinfo would truncate the number. */
-	const long number = strtol(port + 1, NULL, 10);
-	if (length == 0 || length >= sizeof(host) || number < 1 || number > 65535)
+	const long number = strtol(port, NULL, 10);
+	if (host[0] == 0 || number < 1 || number > 65535)
 		return -EINVAL;
-	memcpy(host, from, length);
-	host[length] = '\0';
-	if (getaddrinfo(host, port + 1, &hints, &found) != 0 &&
-	    (!any || getaddrinfo(NULL, port + 1, &hints, &found) != 0))
+	if (getaddrinfo(host, port, &hints, &found) != 0 &&
+	    (!any || getaddrinfo(NULL, port, &hints, &found) != 0))
 		return -EINVAL;
 	memcpy(out, found->ai_addr, found->ai_addrlen);
 	*size = found->ai_addrlen;

@@ -24,7 +24,7 @@ struct peer {
 	/* ---- join.c ---- */
 	bool known;
 	struct keys_public key;
-	char address[128];
+	char address[LINK_ADDRESS_SIZE]; /* with a zone of this machine, if it needs one */
 	/* ---- links.c ---- */
 	post_peer_id dial;     /* the connection for sending to this peer; 0: none */
 	int64_t dial_again_us; /* when to dial again after a failure; 0: no failure */

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "wire/address.h"
 
 #define ADDRESSES_MOST 8
 #define NEXT_MS        250
@@ -36,33 +38,15 @@ struct search {
 struct attempt {
 	int fd;    /* descriptor of the attempt; -1: it has failed */
 	int cause; /* errno of the attempt; 0: no answer yet */
-	char text[INET6_ADDRSTRLEN];
+	char text[INET6_ADDRSTRLEN + IF_NAMESIZE]; /* with its zone, if it has one */
 	bool v6;
 };
-
-/* Splits tcp://HOST:PORT; the host may be in brackets. */
-static bool split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8])
-{
-	const char *from = address + 6, *colon = strrchr(address, ':');
-	if (strncmp(address, "tcp://", 6) != 0 || colon == NULL || colon < from ||
-	    strlen(colon + 1) >= 8 || strlen(address) >= LINK_ADDRESS_SIZE)
-		return false;
-	size_t size = (size_t)(colon - from);
-	if (size >= 2 && from[0] == '[' && from[size - 1] == ']') {
-		from++;
-		size -= 2;
-	}
-	memcpy(host, from, size);
-	host[size] = 0;
-	strcpy(port, colon + 1);
-	return true;
-}
 
 bool search_is_name(const char *address)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
 	unsigned char number[sizeof(struct in6_addr)];
-	return split(address, host, port) && host[0] != 0 && strcmp(host, "*") != 0 &&
+	return address_split(address, host, port) && host[0] != 0 && strcmp(host, "*") != 0 &&
 	       inet_pton(AF_INET, host, number) != 1 && inet_pton(AF_INET6, host, number) != 1 &&
 	       strchr(host, '%') == NULL;
 }
@@ -88,11 +72,10 @@ static void finish(struct search *s, int rc)
 
 static void begin_attempt(struct attempt *a, const struct addrinfo *to)
 {
-	const void *from = to->ai_family == AF_INET6
-		? (const void *)&((const struct sockaddr_in6 *)to->ai_addr)->sin6_addr
-		: (const void *)&((const struct sockaddr_in *)to->ai_addr)->sin_addr;
 	a->v6 = to->ai_family == AF_INET6;
-	inet_ntop(to->ai_family, from, a->text, sizeof(a->text));
+	if (getnameinfo(to->ai_addr, to->ai_addrlen, a->text, sizeof(a->text), NULL, 0,
+			NI_NUMERICHOST) != 0)
+		a->text[0] = 0;
 	a->fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	a->cause = a->fd < 0 ? errno : 0;
 	if (a->fd >= 0 && connect(a->fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS) {
@@ -192,7 +175,7 @@ struct search *search_new(const char *address)
 	struct search *s = alloc_new(sizeof(*s));
 	pthread_attr_t attributes;
 	pthread_t thread;
-	if (!split(address, s->host, s->port)) {
+	if (!address_split(address, s->host, s->port)) {
 		free(s);
 		return NULL;
 	}

@@ -19,6 +19,7 @@
 #include <nanomsg/tcp.h>
 #include <sodium.h>
 
+#include "wire/address.h"
 #include "wire/sessions/accept.h"
 #include "wire/sessions/link.h"
 #include "wire/sessions/search.h"
@@ -104,6 +105,36 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 	return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
 }
 
+/* Moves the number of the interface out of a link-local address (address_for_nanomsg). Its place,
+ * bytes 2 to 5, is zero in every real link-local address. Gives the address to use. */
+static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct sockaddr *at,
+					socklen_t size)
+{
+	uint32_t index;
+	if (size < sizeof(*room) || at->sa_family != AF_INET6)
+		return at;
+	memcpy(room, at, sizeof(*room));
+	memcpy(&index, room->sin6_addr.s6_addr + 2, sizeof(index));
+	if (!IN6_IS_ADDR_LINKLOCAL(&room->sin6_addr) || index == 0)
+		return at;
+	memset(room->sin6_addr.s6_addr + 2, 0, sizeof(index));
+	room->sin6_scope_id = ntohl(index);
+	return (const struct sockaddr *)room;
+}
+
+/* Replace the C library's bind and connect for nanomsg, which reads no zones. */
+int bind(int fd, __CONST_SOCKADDR_ARG at, socklen_t size)
+{
+	struct sockaddr_in6 room;
+	return (int)syscall(SYS_bind, fd, with_zone(&room, at.__sockaddr__, size), size);
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t size)
+{
+	struct sockaddr_in6 room;
+	return (int)syscall(SYS_connect, fd, with_zone(&room, to.__sockaddr__, size), size);
+}
+
 /* ---- nanomsg's ---- */
 
 static int set_option(int nn, int level, int option, int value)
@@ -175,16 +206,18 @@ static const char *advice_for(int code)
 	}
 }
 
-/* Binds tcp://HOST:0 to a free port, because nanomsg does not support port 0. Returns 0 or a
- * negative errno. */
-static int bind_any_port(int nn, const char *address, size_t host_length, char *bound)
+/* Binds tcp://HOST:0 to a free port and writes the port to the address, because nanomsg does not
+ * support port 0. Returns 0 or a negative errno. */
+static int bind_any_port(int nn, char address[LINK_ADDRESS_SIZE])
 {
+	char *port_text = strrchr(address, ':');
+	const size_t room = LINK_ADDRESS_SIZE - (size_t)(port_text - address);
 	unsigned seed = randombytes_random();
 	int rc = -EADDRINUSE;
 	for (int i = 0; i < PORT_TRIES && rc == -EADDRINUSE; i++) {
 		unsigned port = PORT_FIRST + (seed + (unsigned)i * 7919u) % PORT_RANGE;
-		snprintf(bound, LINK_ADDRESS_SIZE, "%.*s:%u", (int)host_length, address, port);
-		rc = nn_bind(nn, bound) < 0 ? -errno : 0;
+		snprintf(port_text, room, ":%u", port);
+		rc = nn_bind(nn, address) < 0 ? -errno : 0;
 	}
 	return rc;
 }
@@ -205,37 +238,55 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	struct error *err)
 {
 	char text[LINK_ADDRESS_SIZE];
-	size_t length = strlen(address);
-	if (length >= LINK_ADDRESS_SIZE - 8)
+	const size_t given = strlen(address);
+	if (given >= LINK_ADDRESS_SIZE - 8)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
 	s->port = 0;
 	int rc = check_path(address, err);
 	if (rc == 0)
+		rc = address_for_nanomsg(text, address, err);
+	if (rc == 0)
 		rc = open_raw(s, true, address, false, frame_most, err);
 	if (rc < 0)
 		return rc;
-	if (strncmp(address, "tcp://", 6) == 0 && strcmp(address + length - 2, ":0") == 0) {
-		rc = bind_any_port(s->nn, address, length - 2, text);
-	} else {
-		memcpy(text, address, length + 1);
-		rc = nn_bind(s->nn, address) < 0 ? -errno : 0;
-	}
+	const bool any_port =
+		strncmp(address, "tcp://", 6) == 0 && strcmp(address + given - 2, ":0") == 0;
+	if (any_port)
+		rc = bind_any_port(s->nn, text);
+	else
+		rc = nn_bind(s->nn, text) < 0 ? -errno : 0;
 	if (rc < 0) {
 		socket_close(s);
 		return error_set(err, rc, "%s: %s", address, advice_for(-rc));
 	}
 	if (bound != NULL)
-		memcpy(bound, text, sizeof(text));
+		snprintf(bound, LINK_ADDRESS_SIZE, "%.*s%s", (int)(any_port ? given - 2 : given),
+			 address, any_port ? strrchr(text, ':') : "");
 	if (strncmp(text, "tcp://", 6) == 0)
 		s->port = (uint16_t)atoi(strrchr(text, ':') + 1);
 	return 0;
 }
 
-/* A name is not known to nanomsg before socket_redirect. */
+/* Opens a connection to the address. Returns nanomsg's endpoint, or -1: nanomsg does not know the
+ * address yet, or nn_connect failed; errno says why. */
+static int open_connection(const struct socket *s)
+{
+	char address[LINK_ADDRESS_SIZE];
+	if (s->address[0] == 0)
+		return -1; /* a name, before socket_redirect */
+	/* The number of an interface may have changed since the last connection. */
+	const int rc = address_for_nanomsg(address, s->address, NULL);
+	if (rc < 0) {
+		errno = -rc;
+		return -1;
+	}
+	return nn_connect(s->nn, address);
+}
+
 static int add_connections(struct socket *s, unsigned connections)
 {
 	while (s->n_endpoints < connections) {
-		int endpoint = s->address[0] != 0 ? nn_connect(s->nn, s->address) : -1;
+		int endpoint = open_connection(s);
 		if (endpoint < 0 && s->address[0] != 0)
 			return -errno;
 		s->endpoints[s->n_endpoints++] = endpoint;
@@ -262,7 +313,10 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	s->stable_since_us = 0;
 	if (strlen(address) >= LINK_ADDRESS_SIZE)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
-	int rc = open_raw(s, false, address, bulk, frame_most, err);
+	char unused[LINK_ADDRESS_SIZE];
+	int rc = address_for_nanomsg(unused, address, err);
+	if (rc == 0)
+		rc = open_raw(s, false, address, bulk, frame_most, err);
 	if (rc < 0)
 		return rc;
 	s->address[0] = 0;
@@ -288,7 +342,7 @@ void socket_redial(struct socket *s)
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
 		if (s->endpoints[i] >= 0)
 			nn_shutdown(s->nn, s->endpoints[i]);
-		s->endpoints[i] = s->address[0] != 0 ? nn_connect(s->nn, s->address) : -1;
+		s->endpoints[i] = open_connection(s);
 	}
 	socket_connections(s, &now, &s->broken_accepted);
 }
@@ -309,8 +363,8 @@ void socket_repair(struct socket *s, int64_t now_us)
 	socket_connections(s, &now, &broken);
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
 		/* nn_connect had no memory at the last try */
-		if (s->endpoints[i] < 0 && s->address[0] != 0)
-			s->endpoints[i] = nn_connect(s->nn, s->address);
+		if (s->endpoints[i] < 0)
+			s->endpoints[i] = open_connection(s);
 	}
 	/* A single connection works if a frame arrived by it. With several connections the frame
 	 * does not show which of them works, so all must have been open for STABLE_US. */

@@ -15,6 +15,10 @@
  * nanomsg's calls. It forwards every call except for two sizes that only this module passes; for
  * them it leaves the size to the kernel. If the linker prefers the C library's function, the
  * process merely has buffers of fixed size.
+ *
+ * nanomsg does not read the zone of a link-local IPv6 address (wire/address.h). This module passes
+ * nanomsg an address that contains the interface's number, and its own bind and connect turn such
+ * an address into what the kernel expects.
  */
 #ifndef WIRE_SOCKET_H
 #define WIRE_SOCKET_H
