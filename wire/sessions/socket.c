@@ -33,6 +33,8 @@
 /* A connection without any acknowledgement for this long is dead. */
 #define DEAD_MS 30000
 #define STABLE_US          INT64_C(2000000)
+#define PAUSE_LEAST_US INT64_C(200000) /* first pause of a dialer whose connections break */
+#define PAUSE_MOST_US INT64_C(4000000) /* longest pause */
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
 #define PORT_FIRST       20000 /* free ports are searched below the range that */
@@ -310,7 +312,7 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	s->n_endpoints = 0;
 	s->received = false;
 	s->broken_accepted = s->broken_seen = 0;
-	s->stable_since_us = 0;
+	s->stable_since_us = s->pause_us = s->paused_until_us = 0;
 	if (strlen(address) >= LINK_ADDRESS_SIZE)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
 	char unused[LINK_ADDRESS_SIZE];
@@ -336,14 +338,30 @@ void socket_widen(struct socket *s, unsigned connections)
 	(void)add_connections(s, connections);
 }
 
-void socket_redial(struct socket *s)
+static void close_connections(struct socket *s)
 {
-	uint64_t now;
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
 		if (s->endpoints[i] >= 0)
 			nn_shutdown(s->nn, s->endpoints[i]);
-		s->endpoints[i] = open_connection(s);
+		s->endpoints[i] = -1;
 	}
+}
+
+static void open_missing(struct socket *s)
+{
+	for (unsigned i = 0; i < s->n_endpoints; i++) {
+		/* nn_connect had no memory at the last try, or the socket has paused */
+		if (s->endpoints[i] < 0)
+			s->endpoints[i] = open_connection(s);
+	}
+}
+
+void socket_redial(struct socket *s)
+{
+	uint64_t now;
+	close_connections(s);
+	open_missing(s);
+	s->paused_until_us = 0;
 	socket_connections(s, &now, &s->broken_accepted);
 }
 
@@ -354,18 +372,32 @@ void socket_redirect(struct socket *s, const char *address)
 	socket_redial(s);
 }
 
+/* Redials at once for the first time, and after a growing pause from then on: a tunnel or a proxy
+ * may accept every connection and close it, and nanomsg would dial it twenty times a second. */
+static void redial_or_pause(struct socket *s, int64_t now_us)
+{
+	if (s->pause_us == 0) {
+		socket_redial(s);
+	} else {
+		close_connections(s);
+		s->paused_until_us = now_us + s->pause_us;
+	}
+	s->pause_us = s->pause_us == 0 ? PAUSE_LEAST_US : 2 * s->pause_us;
+	if (s->pause_us > PAUSE_MOST_US)
+		s->pause_us = PAUSE_MOST_US;
+}
+
 void socket_repair(struct socket *s, int64_t now_us)
 {
 	uint64_t now, broken;
 
-	if (s->listens)
+	if (s->listens || now_us < s->paused_until_us)
 		return;
 	socket_connections(s, &now, &broken);
-	for (unsigned i = 0; i < s->n_endpoints; i++) {
-		/* nn_connect had no memory at the last try */
-		if (s->endpoints[i] < 0)
-			s->endpoints[i] = open_connection(s);
-	}
+	if (s->paused_until_us != 0)
+		s->broken_accepted = broken;
+	s->paused_until_us = 0;
+	open_missing(s);
 	/* A single connection works if a frame arrived by it. With several connections the frame
 	 * does not show which of them works, so all must have been open for STABLE_US. */
 	bool stable = now == s->n_endpoints && broken == s->broken_seen;
@@ -374,12 +406,14 @@ void socket_repair(struct socket *s, int64_t now_us)
 	else if (s->stable_since_us == 0)
 		s->stable_since_us = now_us;
 	if (s->received &&
-	    (s->n_endpoints == 1 || (stable && now_us - s->stable_since_us >= STABLE_US)))
+	    (s->n_endpoints == 1 || (stable && now_us - s->stable_since_us >= STABLE_US))) {
 		s->broken_accepted = broken;
+		s->pause_us = 0;
+	}
 	s->received = false;
 	s->broken_seen = broken;
 	if (broken > s->broken_accepted + s->n_endpoints)
-		socket_redial(s);
+		redial_or_pause(s, now_us);
 }
 
 void socket_close(struct socket *s)

@@ -48,6 +48,8 @@ struct socket {
 	uint64_t broken_accepted; /* number of broken connections that need no repair */
 	uint64_t broken_seen;     /* number of broken connections at the last call */
 	int64_t stable_since_us;  /* time since which all connections stand; 0: some are missing */
+	int64_t pause_us;         /* next pause before redialing; 0: none, the connections work */
+	int64_t paused_until_us;  /* no connection is open until then; 0: no pause */
 };
 
 /* Opens a listener. frame_most: longest frame accepted; a longer one cuts its connection.
@@ -67,7 +69,8 @@ void socket_close(struct socket *s);
 /* Redials a dialer whose connections keep breaking. Call it a few times a second. If a connection
  * breaks while received bytes are still unread, nanomsg 1.1.5 takes them for the start of the next
  * connection, closes that one as invalid, and repeats this forever. This function redials all
- * connections once more have broken than exist, without a stable time in between. */
+ * connections once more have broken than exist, without a stable time in between. If they still
+ * break, it redials after pauses that double from 0.2 to 4 s. */
 void socket_repair(struct socket *s, int64_t now_us);
 /* Ends a listener's connections that received nothing for silent_ms, if connections take more than
  * half of the descriptors available to them. Call it now and then. Returns the number ended. */

@@ -143,6 +143,30 @@ static void a_connection_that_returned_is_not_redialed(void **state)
 	close(listener);
 }
 
+/* A tunnel accepts every connection and closes it, because nothing listens at its other end. The
+ * dialer pauses, and dials again after the pause. */
+static void a_listener_that_closes_everything_is_dialed_after_pauses(void **state)
+{
+	char address[LINK_ADDRESS_SIZE];
+	int listener = listen_anywhere(address), tries = 0;
+	struct socket s = { .nn = -1 };
+	int64_t now = 1;
+
+	(void)state;
+	assert_int_equal(socket_dial(&s, address, 1, false, 1 << 16, NULL), 0);
+	while (readable(listener, 1000)) { /* the clock stands still, so a pause does not end */
+		close(accept(listener, NULL, NULL));
+		assert_true(++tries < 20);
+		poll(NULL, 0, 10); /* nanomsg's thread notices the end */
+		socket_repair(&s, now);
+	}
+	socket_repair(&s, now += 60000000);
+	assert_true(readable(listener, 10000));
+	wait_for_frame(&s, listener);
+	socket_close(&s);
+	close(listener);
+}
+
 /* Returns true if the buffers of this process's connections to that port have a fixed size. */
 static int fixed_buffers(const char *address, int option)
 {
@@ -336,6 +360,7 @@ int main(void)
 		cmocka_unit_test(strangers_leave_room),
 		cmocka_unit_test(unread_bytes_of_one_connection_do_not_end_another),
 		cmocka_unit_test(a_connection_that_returned_is_not_redialed),
+		cmocka_unit_test(a_listener_that_closes_everything_is_dialed_after_pauses),
 		cmocka_unit_test(buffers_to_other_machines_follow_the_link),
 		cmocka_unit_test(a_broken_connection_of_several_is_redialed),
 	};
