@@ -23,6 +23,8 @@
 struct agent; /* opaque */
 
 enum { AGENT_FDS = 5 };
+/* Exit status of an agent that would be refused again if it were started again. */
+enum { AGENT_REFUSED_FOR_GOOD = 3 };
 
 /* Borrowed until agent_free. */
 struct agent_options {

@@ -57,7 +57,8 @@ static const char usage[] =
 	"  --help, --version\n"
 	"\n"
 	"Ends on SIGTERM, SIGINT and SIGHUP (unless nohup or a shell ignores it), and on the\n"
-	"controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage.\n";
+	"controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage,\n"
+	"3 another process has this agent's key, and keeps its node.\n";
 
 enum { WAIT_MOST_US = 1000000, LOG_WAIT_US = 1000000 };
 

@@ -209,7 +209,7 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 	case MSG_REFUSED:
 		log_line(a->options.log, LOG_ERROR, "the controller refused this agent: %s",
 			 m->u.refused.reason);
-		tell_last(a, 1, now_us);
+		tell_last(a, m->u.refused.final ? AGENT_REFUSED_FOR_GOOD : 1, now_us);
 		return true;
 	case MSG_STOP:
 		log_line(a->options.log, LOG_INFO, "ordered to stop: %s", m->u.stop.reason);

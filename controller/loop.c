@@ -29,6 +29,7 @@
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
+#include "controller/members/rivals.h"
 #include "controller/members/failure_detector.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/command.h"
@@ -149,6 +150,15 @@ static bool is_agent(const struct run *run, post_peer_id peer)
 	return post_peer(run->post, peer, &info) == 0 && info.role == KEYS_AGENT;
 }
 
+/* HELLO may give the node another stage. The loss concerns its old stage, so it is settled
+ * first. */
+static void take_hello(struct iteration *it, post_peer_id peer, const struct msg_hello *hello)
+{
+	members_replaced(it->members, peer, hello);
+	loop_act(it);
+	members_hello(it->weights, peer, hello);
+}
+
 /* An agent sends heartbeats before it has a place, so they are no violation. */
 static void take_message(struct controller *c, const struct post_message *p)
 {
@@ -167,11 +177,8 @@ static void take_message(struct controller *c, const struct post_message *p)
 	}
 	admission_charge(&c->run, p->peer, &msg);
 	if (msg.type == MSG_HELLO) {
-		members_replaced(&c->members, p->peer, &msg.u.hello);
-		/* HELLO may give the node another stage. The loss concerns its old stage, so it is
-		 * settled first. */
-		loop_act(&c->iteration);
-		members_hello(&c->weights, p->peer, &msg.u.hello);
+		if (!rivals_wait(&c->members, p->peer, &msg.u.hello))
+			take_hello(&c->iteration, p->peer, &msg.u.hello);
 	} else if (msg.type == MSG_ATTACH) {
 		consoles_attach(c, p->peer, &msg.u.attach);
 	} else if (msg.type == MSG_COMMAND && k) {
@@ -196,6 +203,7 @@ static void receive_messages(struct controller *c)
 			take_message(c, &p);
 		else if (p.kind == POST_DOWN) {
 			admission_down(&c->members, p.peer, p.reason);
+			rivals_down(&c->members, p.peer);
 			consoles_down(&c->run, p.peer);
 		}
 		loop_act(&c->iteration);
@@ -256,6 +264,11 @@ void loop_phase(struct controller *c)
 
 void loop_look_at_members(struct iteration *it)
 {
+	struct msg_hello hello;
+	post_peer_id peer;
+
+	while (rivals_next(it->members, &peer, &hello))
+		take_hello(it, peer, &hello);
 	members_tell_peers(it->members);
 	if (!members_due(it->members))
 		return;

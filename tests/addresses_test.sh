@@ -1,6 +1,8 @@
 #!/bin/bash
 # Names and addresses that change. The controller's name has a dead first address. Then one agent's machine gets another
 # address, and later the controller's, while all processes live and only the names stay. Everything is found again.
+# Meanwhile a clone of a machine with its key disturbs nobody, and an agent that is killed and started again gets its node
+# back. An agent whose address means the machine itself is named.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare
@@ -32,13 +34,39 @@ machines_named controller "$bin/skippipe" controller --run-dir "$dir/run" --list
 	--admitted "$dir/admitted" --format jsonl --agents 4 --stages 2,2 --skip 0 --eval-every 0 \
 	>"$dir/events" 2>"$dir/controller.err"
 controller_pid=$named_pid
+agent() { # agent N NAME KEY OPTION...
+	machines_named "$1" "$bin/skippipe" agent --join tcp://boss:7700 --controller-key "$dir/controller.pub" \
+		--key "$dir/agent$3.key" --node "$3" --listen tcp://0.0.0.0:7710 --advertise "tcp://m$1:7710" "${@:4}" \
+		>"$dir/$2.out" 2>"$dir/$2.err"
+}
 for i in 0 1 2 3; do
-	machines_named "$i" "$bin/skippipe" agent --join tcp://boss:7700 --controller-key "$dir/controller.pub" \
-		--key "$dir/agent$i.key" --node "$i" --listen tcp://0.0.0.0:7710 --advertise "tcp://m$i:7710" \
-		>"$dir/agent$i.out" 2>"$dir/agent$i.err"
+	agent "$i" "agent$i" "$i"
 	agent_pids[i]=$named_pid
 done
 machines_progress 3
+lost() { grep -c '"event":"node".*"state":"dead"' "$dir/events"; }
+lost_one() { [ "$(lost)" != "$before" ]; }
+before=$(lost)
+agent 1 clone 2 --listen tcp://0.0.0.0:7711 --advertise tcp://m1:7711
+clone=0
+wait "$named_pid" || clone=$?
+[ $clone = 3 ] || { cat "$dir/clone.err"; die "the clone's exit status is $clone"; }
+grep -q "tcp://m2:7710 .* has the same key and runs as n02" "$dir/clone.err" || die "the clone does not say why it ends"
+grep -q "n02: two processes have its key: tcp://m2:7710 .*, tcp://m1:7711 " "$dir/controller.err" || die "no alert about the clone"
+grep -q "n02: both have the key $(cat "$dir/agent2.pub")" "$dir/controller.err" || die "the key is not named"
+machines_progress 2
+lost_one && die "the clone disturbed the run"
+
+kill -KILL "${agent_pids[2]}"
+agent 2 agent2 2 --advertise tcp://127.0.0.1:7710
+agent_pids[2]=$named_pid
+machines_wait 30 "the killed agent is not missed" lost_one
+machines_wait 30 "nobody says that the address means the machine itself" \
+	grep -q "n02 warning: tcp://127.0.0.1:7710 means the machine itself" "$dir/controller.err"
+kill -TERM "${agent_pids[2]}"
+agent 2 agent2 2
+agent_pids[2]=$named_pid
+machines_wait 30 "the agent that was started again does not take part" machines_is 2 live
 
 ip -n "$(namespace 1)" addr del "$(address 1)/24" dev eth0
 ip -n "$(namespace 1)" addr add 10.78.0.61/24 dev eth0

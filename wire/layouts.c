@@ -214,7 +214,9 @@ static const struct field msg_welcome_fields[] = {
 };
 LAYOUT(msg_welcome);
 
-static const struct field msg_refused_fields[] = { TXT(msg_refused, reason) };
+static const struct field msg_refused_fields[] = {
+	TXT(msg_refused, reason), NMAX(U8, msg_refused, final, 1),
+};
 LAYOUT(msg_refused);
 
 static const struct field msg_peer_fields[] = {

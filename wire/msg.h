@@ -270,6 +270,7 @@ struct msg_welcome {
 
 struct msg_refused {
 	char reason[256];
+	uint8_t final; /* 1: an agent that is started again with this key is refused again */
 };
 
 struct msg_peer {

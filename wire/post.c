@@ -97,6 +97,7 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 		return error_set(err, -EIO, "the system gives no randomness");
 	struct post *p = alloc_new(sizeof(*p));
 	p->options = o;
+	p->options.shared_roles |= KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER);
 	p->memory.most_bytes = o.assembling_most_bytes;
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {
@@ -208,6 +209,7 @@ static struct link_options link_options_of(struct post *p)
 		.identity = p->options.identity,
 		.admitted = p->options.admitted,
 		.roles = p->options.roles,
+		.shared_roles = p->options.shared_roles,
 		.sessions_most = p->options.peers_most + 128,
 		.frame_most = (uint32_t)(p->options.chunk_bytes + POST_FRAME_HEAD + LINK_OVERHEAD),
 		.silence_us = p->options.silence_us,

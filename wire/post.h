@@ -54,6 +54,10 @@ struct post_options {
 	                               * Required to listen. It may be edited at any time */
 	/* KEYS_ROLE_BIT mask of the roles that may connect; any role. */
 	uint32_t roles;
+	/* KEYS_ROLE_BIT mask of the roles whose keys may have several processes at a time, each of
+	 * them a peer. KEYS_CONSOLE and KEYS_WATCHER always may. The newest process of any other key
+	 * replaces the one before it; none. */
+	uint32_t shared_roles;
 	uint32_t peers_most;          /* 1100 */
 	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; 1 MiB */
 	size_t message_most_bytes;    /* longest message sent or received; 256 MiB */
@@ -149,10 +153,11 @@ enum post_kind {
 	POST_DATA = 1, /* a message */
 	POST_UP,       /* the peer is reachable; `restarted`: its process is a new one */
 	POST_DOWN,     /* the peer is silent, expelled or superseded. Retained messages are kept
-	                * until it is up again or forgotten. A console's or watcher's peer is
-	                * forgotten automatically once this event was received */
+			* until it is up again or forgotten. A console's or watcher's peer is
+			* forgotten automatically once this event was received. Another peer with a
+			* shared key is the caller's to forget */
 	POST_LOST,     /* `lost` RELIABLE messages to the peer's old process were dropped. Precedes
-	                * the POST_UP with `restarted` */
+			* the POST_UP with `restarted` */
 	POST_REFUSED   /* the other end refused this process for `reason`; not authenticated */
 };
 

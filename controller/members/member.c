@@ -148,6 +148,16 @@ int member_send(struct run *run, struct member *m, const struct msg *message)
 	return rc;
 }
 
+void member_ping(struct run *run, const struct member *m)
+{
+	struct msg ping = { .type = MSG_PING, .u.ping = { run->now_us } };
+	unsigned char data[64];
+	long size = msg_encode(&ping, data, sizeof(data));
+	struct post_part part = { data, (size_t)size };
+
+	post_send(run->post, m->peer, &part, 1, POST_LOSSY, run->now_us);
+}
+
 void send_replicas(struct members *members, const struct msg *m)
 {
 	for (uint32_t i = 0; i < members->n; i++)

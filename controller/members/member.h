@@ -213,6 +213,13 @@ struct member_tasks {
 	uint32_t n, strikes;
 };
 
+/* Another process with the node's key, which waits for the node (rivals.c). */
+struct member_rival {
+	post_peer_id peer;         /* 0: none */
+	int64_t since_us, ping_us; /* when it sent HELLO; when the node's process was last asked */
+	struct msg_hello hello;
+};
+
 struct member_quota {
 	/* Limits on the node's unsolicited messages, and on log lines about ignoring the node
 	 * (admission.c). */
@@ -221,6 +228,8 @@ struct member_quota {
 	struct rate_limit troubles, log_lines;
 	/* Limits on the node's rows in the store, and on its link reports. */
 	struct rate_limit rows, corrections;
+	/* Limit on alerts about another process with the node's key. */
+	struct rate_limit rivals;
 };
 
 /* State of this node as consoles show it (consoles.c). */
@@ -246,6 +255,7 @@ struct member {
 	bool is_awaited;
 
 	struct member_peers peers;
+	struct member_rival rival;
 	struct member_assignment assigned;
 	struct member_copy copy;
 	struct member_move move;
@@ -296,6 +306,8 @@ bool member_holds(const struct run *run, const struct member *m, int stage);
 uint32_t members_live(const struct members *members);
 uint32_t stage_replicas(const struct members *members, int stage, const struct member *without);
 int member_send(struct run *run, struct member *m, const struct msg *message);
+/* Asks the node's process for its clock. Its next heartbeat answers. */
+void member_ping(struct run *run, const struct member *m);
 int member_stage(const struct run *run, const struct member *m); /* -1: none */
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);

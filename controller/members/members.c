@@ -71,13 +71,18 @@ static struct member *find_place(struct members *members, const struct keys_publ
 	return &members->list[wish];
 }
 
-static void refuse_agent(struct members *members, post_peer_id peer, const char *reason)
+void members_refuse(struct run *run, post_peer_id peer, const char *reason, bool final)
 {
-	struct msg m = { .type = MSG_REFUSED };
+	struct msg m = { .type = MSG_REFUSED, .u.refused.final = final };
 	struct member nobody = { .peer = peer };
 
 	snprintf(m.u.refused.reason, sizeof(m.u.refused.reason), "%s", reason);
-	member_send(members->run, &nobody, &m);
+	member_send(run, &nobody, &m);
+}
+
+static void refuse_agent(struct members *members, post_peer_id peer, const char *reason)
+{
+	members_refuse(members->run, peer, reason, false);
 	if (rate_limit_take(&members->membership.refusals, 1, REFUSALS, refusals_per_s,
 			    members->run->now_us))
 		note(members->run, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
@@ -186,6 +191,7 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 {
 	struct post_peer_info info;
 	struct member *m;
+	char why[sizeof(m->why)];
 
 	if (post_peer(members->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
 		return;
@@ -193,9 +199,9 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 	if (!m || !member_is_replica(m))
 		return;
 	failure_detector_hung_up(members);
+	snprintf(why, sizeof(why), "its process was replaced by that at %.50s", hello->address);
 	member_apply(members->run, m, MEMBER_LOST,
-		     m->hello.incarnation == hello->incarnation ? "its session was replaced"
-								: "its process was replaced");
+		     m->hello.incarnation == hello->incarnation ? "its session was replaced" : why);
 }
 
 /* Keeps m's standby copy if it is the only copy of a stage; the node that restores this stage
@@ -556,15 +562,9 @@ static void check_joiner(struct weights *weights, struct member *m)
 
 static void ping_all(struct members *members)
 {
-	struct msg ping = { .type = MSG_PING, .u.ping = { members->run->now_us } };
-	unsigned char data[64];
-	long size = msg_encode(&ping, data, sizeof(data));
-	struct post_part part = { data, (size_t)size };
-
 	for (uint32_t i = 0; i < members->n; i++)
 		if (member_alive(&members->list[i]))
-			post_send(members->run->post, members->list[i].peer, &part, 1, POST_LOSSY,
-				  members->run->now_us);
+			member_ping(members->run, &members->list[i]);
 }
 
 bool members_due(const struct members *members)

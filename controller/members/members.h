@@ -57,6 +57,8 @@ struct members {
  * members_hello. */
 void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
 void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *m);
+/* Refuses an agent with a reason. final: the same process started again would be refused again. */
+void members_refuse(struct run *run, post_peer_id peer, const char *reason, bool final);
 /* Answers a process whose messages are of another version. It cannot read the answer either, but
  * sees the answer's version. */
 void members_refuse_version(struct members *members, post_peer_id peer);

@@ -27,6 +27,8 @@ int network_open(const struct options *o, uint32_t roles, const struct log *log,
 	po.identity = *identity;
 	po.admitted = *admitted;
 	po.roles = roles;
+	/* The controller decides itself which process has a node (rivals.c). */
+	po.shared_roles = KEYS_ROLE_BIT(KEYS_AGENT);
 	po.message_most_bytes = 64u << 20;
 	po.retained_most_bytes = 64u << 20;
 	po.charge_per_s = NETWORK_CHARGE_PER_S;

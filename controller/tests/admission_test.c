@@ -111,6 +111,98 @@ FIXTURE_TEST(an_agent_that_floods_is_barred)
 	visitor_free(&operator);
 }
 
+/* An agent's process, which answers pings with its next heartbeat. */
+struct process {
+	struct visitor v;
+	uint64_t number; /* incarnation */
+	uint64_t beats;
+	int64_t ping_us;
+	bool refused, final;
+};
+
+static void process_hears(void *context, const struct msg *m)
+{
+	struct process *p = context;
+
+	if (m->type == MSG_PING)
+		p->ping_us = m->u.ping.now_us;
+	p->refused |= m->type == MSG_REFUSED;
+	p->final |= m->type == MSG_REFUSED && m->u.refused.final == 1;
+}
+
+static void process_begin(struct process *p, uint64_t number, const char *address)
+{
+	struct msg m = { .type = MSG_HELLO };
+
+	p->number = number;
+	p->v.context = p;
+	p->v.hear = process_hears;
+	m.u.hello = (struct msg_hello){ .protocol = MSG_VERSION,
+					.node = 1,
+					.incarnation = number,
+					.device = "none",
+					.host = "host" };
+	snprintf(m.u.hello.address, sizeof(m.u.hello.address), "%s", address);
+	visitor_send(&p->v, &m, POST_RELIABLE);
+}
+
+static void process_turn(struct process *p)
+{
+	struct msg m = { .type = MSG_HEARTBEAT };
+
+	visitor_turn(&p->v);
+	m.u.heartbeat = (struct msg_heartbeat){ .beat = ++p->beats,
+						.now_us = clock_monotonic_us(),
+						.echo_us = p->ping_us,
+						.stage = MSG_NO_STAGE };
+	m.sequence = p->beats;
+	visitor_send(&p->v, &m, POST_LOSSY);
+}
+
+#define PROCESSES_UNTIL(a, b, operator, condition) \
+	do { \
+		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US; \
+		while (!(condition)) { \
+			process_turn(a); \
+			process_turn(b); \
+			visitor_turn(operator); \
+			if (clock_monotonic_us() > give_up_) \
+				fail_msg("never came: %s", #condition); \
+		} \
+	} while (0)
+
+/* A machine was cloned with its key. The process that has the node keeps it, and its clone is
+ * refused for good, however often it is started. */
+FIXTURE_TEST(a_clone_is_refused_while_the_process_with_its_key_answers)
+{
+	struct door *d = *state;
+	struct process first = { .number = 0 }, clone = { .number = 0 };
+	struct visitor operator;
+	char key[KEYS_TEXT_SIZE];
+
+	visitor_new(&operator, d, KEYS_CONSOLE, "operator");
+	visitor_attach(&operator);
+	visitor_new(&first.v, d, KEYS_AGENT, "agent");
+	visitor_come_in(&first.v, &operator);
+	process_begin(&first, 1, "tcp://10.0.0.1:7701");
+	for (uint64_t number = 2; number < 4; number++) {
+		clone = (struct process){ .number = 0 };
+		visitor_clone(&clone.v, &first.v, d);
+		process_begin(&clone, number, "tcp://10.0.0.2:7701");
+		PROCESSES_UNTIL(&first, &clone, &operator, clone.refused);
+		assert_true(clone.final);
+		visitor_free(&clone.v);
+	}
+	assert_false(first.refused || first.v.refused);
+	keys_text(keys_public_of(first.v.id), key);
+	UNTIL(&operator, & first.v, strstr(operator.journal, key));
+	assert_non_null(strstr(operator.journal, "n01: two processes have its key: "
+						 "tcp://10.0.0.1:7701 (host) keeps the node, "
+						 "tcp://10.0.0.2:7701 (host) was refused"));
+	visitor_free(&first.v);
+	visitor_free(&operator);
+}
+
 FIXTURE_TEST(a_watcher_that_floods_is_barred)
 {
 	struct door *d = *state;

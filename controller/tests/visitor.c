@@ -15,26 +15,37 @@
 #include "base/clock.h"
 #include "base/tests/test.h"
 
-void visitor_new(struct visitor *v, struct door *d, enum keys_role role,
-			const char *name)
+static void dial(struct visitor *v, const struct door *d)
 {
-	struct post_options o = { 0 };
+	struct post_options o = { .identity = v->id };
 
-	*v = (struct visitor){ 0 };
-	assert_int_equal(keys_generate(&v->id, NULL), 0);
-	if (role)
-		assert_int_equal(
-			keys_list_admit(d->list, keys_public_of(v->id), role, name, NULL), 0);
-	o.identity = v->id;
 	assert_int_equal(post_open(&v->post, &o, NULL), 0);
 	assert_int_equal(
 		post_dial(v->post, d->address, keys_public_of(d->controller), &v->to, NULL), 0);
 }
 
+void visitor_new(struct visitor *v, struct door *d, enum keys_role role,
+			const char *name)
+{
+	*v = (struct visitor){ 0 };
+	assert_int_equal(keys_generate(&v->id, NULL), 0);
+	if (role)
+		assert_int_equal(
+			keys_list_admit(d->list, keys_public_of(v->id), role, name, NULL), 0);
+	dial(v, d);
+}
+
+void visitor_clone(struct visitor *clone, const struct visitor *v, struct door *d)
+{
+	*clone = (struct visitor){ .id = v->id, .borrows_id = true };
+	dial(clone, d);
+}
+
 void visitor_free(struct visitor *v)
 {
 	post_close(v->post);
-	keys_free(v->id);
+	if (!v->borrows_id)
+		keys_free(v->id);
 }
 
 static void hear(struct visitor *v, const struct msg *m)

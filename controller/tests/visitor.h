@@ -31,6 +31,7 @@ bool door_alive(const struct door *d);
 
 struct visitor {
 	struct keys_identity *id;
+	bool borrows_id;
 	struct post *post;
 	post_peer_id to;
 	bool up, synced, refused;
@@ -46,6 +47,8 @@ struct visitor {
 
 /* Makes a visitor. role 0: its key is not admitted. */
 void visitor_new(struct visitor *v, struct door *d, enum keys_role role, const char *name);
+/* Makes another process with the key of v. */
+void visitor_clone(struct visitor *clone, const struct visitor *v, struct door *d);
 void visitor_free(struct visitor *v);
 void visitor_turn(struct visitor *v);
 /* Connects until the controller admits the visitor. other: another visitor that gets turns

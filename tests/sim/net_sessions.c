@@ -95,7 +95,8 @@ void net_peer_free(struct peer *r)
  * console has its own. */
 static struct peer *listening_peer(struct post *p, const struct keys_entry *e, uint64_t instance)
 {
-	bool many = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
+	bool many = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER ||
+		    (p->options.shared_roles & KEYS_ROLE_BIT(e->role)) != 0;
 
 	for (uint32_t i = 0; i < PEERS; i++) {
 		struct peer *r = &p->peers[i];

@@ -41,18 +41,18 @@ static void queue_message(struct post *p, const struct post_message *m)
 		p->queue[p->n_queue++] = *m;
 }
 
-/* Returns the peer of a new session. Each process of a console's or watcher's key is a peer. The
- * processes of any other key are one peer, because they run one after the other. */
+/* Returns the peer of a new session. Each process of a shared key is a peer. The processes of any
+ * other key are one peer, because they run one after the other. */
 static struct peer *peer_for(struct post *p, struct line *line, const struct link_event *e)
 {
 	if (line->peer != NULL)
 		return line->peer;
-	bool many = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
+	bool many = (p->options.shared_roles & KEYS_ROLE_BIT(e->role)) != 0;
 	struct peer *peer = post_peer_of_key(p, &e->key, many ? e->instance : 0);
 	if (peer == NULL) {
 		peer = post_peer_new(p, line, false);
 		if (peer != NULL)
-			peer->ephemeral = many;
+			peer->ephemeral = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
 	}
 	return peer;
 }

@@ -85,6 +85,8 @@ struct link_options {
 	const struct keys_identity *identity; /* borrowed */
 	const struct keys_list *admitted;     /* borrowed; listeners need it */
 	uint32_t roles;           /* KEYS_ROLE_BIT mask of the roles that may connect; 0: any */
+	/* KEYS_ROLE_BIT mask of the roles whose keys may have several processes at a time. */
+	uint32_t shared_roles;
 	uint32_t sessions_most;   /* limit of a listener's sessions, half-open sessions included */
 	/* Length of the longest accepted frame, at least FRAME_LEAST_MOST bytes. */
 	uint32_t frame_most;

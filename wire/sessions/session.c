@@ -9,7 +9,7 @@
 #include "base/array.h"
 
 #define SLOT_MASK 0xffffu
-#define PER_KEY_MOST 16 /* limit of sessions that a console's or watcher's key has at a time */
+#define PER_KEY_MOST 16 /* limit of sessions that a shared key has at a time */
 
 struct session *session_find(const struct link *link, uint32_t id)
 {
@@ -102,12 +102,6 @@ bool session_next_ending(struct link *link, struct link_event *out)
 	return false;
 }
 
-/* Returns true if a key of this role may have several processes at a time. */
-static bool many_per_key(enum keys_role role)
-{
-	return role == KEYS_CONSOLE || role == KEYS_WATCHER;
-}
-
 static void supersede_session(struct link *link, struct session *old)
 {
 	struct record *record = record_of(link, &old->key);
@@ -133,7 +127,7 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 			 * tag still names the same peer. */
 			s->tag = old->tag;
 			session_free(link, old);
-		} else if (!many_per_key(s->role)) {
+		} else if ((link->options.shared_roles & KEYS_ROLE_BIT(s->role)) == 0) {
 			supersede_session(link, old);
 		} else {
 			same_key++;
