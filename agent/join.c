@@ -301,6 +301,21 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 
 /* ---- the other nodes ---- */
 
+/* Says why a peer's key is withdrawn. */
+static const char *absence_text(uint8_t absence)
+{
+	switch (absence) {
+	case PEER_AWAY:
+		return "has not returned to the new controller; its key is refused until it does";
+	case PEER_EXPELLED:
+		return "its key was expelled";
+	case PEER_EXCLUDED:
+		return "is excluded for the data that it sent; its key is refused meanwhile";
+	default:
+		return "has another key";
+	}
+}
+
 /* Gives the address at which this machine reaches a peer. A peer with a link-local address is on
  * the network of --join or --listen if one of these is link-local too. */
 static void find_address(struct agent *a, const struct msg_peer *m, char out[LINK_ADDRESS_SIZE])
@@ -331,8 +346,8 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	if (p->known) {
 		links_forget_peer(a, m->node);
 		if (!keys_equal(&p->key, &key)) { /* the peer's sessions end at the next turn */
-			log_line(a->options.log, LOG_INFO, "node %u: its key is no longer admitted",
-				 m->node);
+			log_line(a->options.log, LOG_INFO, "node %u: %s", m->node,
+				 absence_text(m->absence));
 			keys_list_expel(a->admitted, name, &err);
 		}
 	}

@@ -56,7 +56,7 @@ wait_for "$dir/events" $((iteration + 5)) $controller 120
 grep -q 'not admitted' "$dir/agent3.err" || die "the expelled agent does not report why"
 node=$(grep '"why":"its key was expelled"' "$dir/events" | field node)
 for i in 0 1 2 4 5; do
-	grep -q "node $node: its key is no longer admitted" "$dir/agent$i.err" || die "agent $i would still accept it"
+	grep -q "node $node: its key was expelled" "$dir/agent$i.err" || die "agent $i would still accept it"
 done
 
 # ---- its node gets a new key

@@ -221,6 +221,7 @@ LAYOUT(msg_refused);
 
 static const struct field msg_peer_fields[] = {
 	NMAX(U16, msg_peer, node, MSG_NODES - 1), BIN(msg_peer, key), TXT(msg_peer, address),
+	NMAX(U8, msg_peer, absence, PEER_EXCLUDED),
 };
 LAYOUT(msg_peer);
 

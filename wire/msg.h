@@ -273,11 +273,20 @@ struct msg_refused {
 	uint8_t final; /* 1: an agent that is started again with this key is refused again */
 };
 
+/* The reason why a node's key is withdrawn. */
+enum peer_absence {
+	PEER_PRESENT,
+	PEER_AWAY,     /* the node has not returned to a new controller */
+	PEER_EXPELLED, /* the key is not on the admitted list */
+	PEER_EXCLUDED  /* the node is marked failed because of the data that it sent */
+};
+
 struct msg_peer {
 	uint16_t node;
-	/* Public key of the node; zeros: the node has no admitted key, and its key is forgotten. */
+	/* Public key of the node; zeros: the key is withdrawn for the reason `absence`. */
 	uint8_t key[32];
 	char address[128];
+	uint8_t absence;   /* enum peer_absence */
 };
 
 struct msg_peers {

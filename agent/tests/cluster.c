@@ -376,7 +376,7 @@ void cluster_peers(struct cluster *c)
 	struct msg m = { .type = MSG_PEERS, .u.peers = { c->n_nodes, peers } };
 
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
-		peers[i].node = (uint16_t)i;
+		peers[i] = (struct msg_peer){ .node = (uint16_t)i };
 		memcpy(peers[i].key, keys_public_of(c->nodes[i].identity)->bytes, 32);
 		memcpy(peers[i].address, c->nodes[i].hello.address, sizeof(peers[i].address));
 	}

@@ -26,6 +26,15 @@ void member_shun(struct members *members, struct member *m, bool is_excluded)
 	m->peers.arrival = ++members->arrivals;
 }
 
+static enum peer_absence absence_of(const struct members *members, const struct member *m)
+{
+	if (m->peers.is_excluded)
+		return PEER_EXCLUDED;
+	if (!m->peers.key_revoked)
+		return PEER_PRESENT;
+	return keys_list_find(members->run->keys.admitted, &m->key) ? PEER_AWAY : PEER_EXPELLED;
+}
+
 /* Sends `to` the addresses and keys that changed since its last such message. */
 static void send_peers_to(struct members *members, struct member *to)
 {
@@ -35,13 +44,14 @@ static void send_peers_to(struct members *members, struct member *to)
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
+		enum peer_absence absence = absence_of(members, m);
 
-		bool forgotten = m->peers.key_revoked || m->peers.is_excluded;
-
-		if (m->peers.arrival <= to->peers.arrivals_sent || (m->peer == 0 && !forgotten))
+		if (m->peers.arrival <= to->peers.arrivals_sent ||
+		    (m->peer == 0 && absence == PEER_PRESENT))
 			continue;
-		peers[n] = (struct msg_peer){ .node = m->id };
-		if (!forgotten) {
+		peers[n] = (struct msg_peer){ .node = m->id,
+					      .absence = (uint8_t)absence };
+		if (absence == PEER_PRESENT) {
 			memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
 			snprintf(peers[n].address, sizeof(peers[n].address), "%s",
 				 m->hello.address);

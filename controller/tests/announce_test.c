@@ -80,13 +80,13 @@ static bool all_others_have_key(const struct world *w, const struct player *p, b
 {
 	for (int i = 0; i < PLAYERS; i++)
 		if (&w->players[i] != p && !w->players[i].asleep &&
-		    w->players[i].knows[p->node] != know)
+		    w->players[i].knows[p->node].key != know)
 			return false;
 	return true;
 }
 
 /* Nodes that counted as dead at that time forget the key too. A new controller repeats this for
- * nodes that did not return to it. */
+ * nodes that did not return to it, and says that they are away. */
 TEST(all_nodes_forget_the_key_of_an_expelled_node)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -101,7 +101,8 @@ TEST(all_nodes_forget_the_key_of_an_expelled_node)
 	WORLD_UNTIL(w, w->states[sleeper->node] == NODE_DEAD);
 	assert_int_equal(keys_list_expel(w->door->list, "agent8", NULL), 0);
 	WORLD_UNTIL(w, all_others_have_key(w, expelled, false));
-	assert_true(sleeper->knows[expelled->node]);
+	assert_int_equal(w->players[0].knows[expelled->node].absence, PEER_EXPELLED);
+	assert_true(sleeper->knows[expelled->node].key);
 	sleeper->asleep = false;
 	WORLD_UNTIL(w, all_others_have_key(w, expelled, false));
 	assert_true(all_others_have_key(w, gone, true));
@@ -111,6 +112,8 @@ TEST(all_nodes_forget_the_key_of_an_expelled_node)
 		w->players[i].asleep = w->players[i].asleep || w->players[i].stage == 1;
 	door_restart(w->door, again);
 	WORLD_UNTIL(w, all_others_have_key(w, gone, false));
+	assert_int_equal(w->players[0].knows[gone->node].absence, PEER_AWAY);
+	assert_int_equal(w->players[0].knows[expelled->node].absence, PEER_EXPELLED);
 	before = w->players[0].announced[gone->node];
 	for (int i = 0; i < 1000; i++)
 		world_turn(w);

@@ -360,7 +360,8 @@ static void start(struct player *p, const struct msg_start *m)
 	if (p->world->waits != m->iteration)
 		work(p);
 	for (int i = 0; i < PLAYERS; i++)
-		if (i != p->node && p->knows[i] && has_fault(&p->world->players[i], SENDS_ABSURD))
+		if (i != p->node && p->knows[i].key &&
+		    has_fault(&p->world->players[i], SENDS_ABSURD))
 			report_node(p, i, m->epoch);
 }
 
@@ -472,7 +473,8 @@ static void player_knows(struct player *p, const struct msg_peer *peer)
 	static const uint8_t none[sizeof(peer->key)];
 
 	p->announced[peer->node]++;
-	p->knows[peer->node] = memcmp(peer->key, none, sizeof(none)) != 0;
+	p->knows[peer->node].absence = peer->absence;
+	p->knows[peer->node].key = memcmp(peer->key, none, sizeof(none)) != 0;
 }
 
 /* Reports measurements of a cluster whose nodes are next to each other. */

@@ -64,6 +64,12 @@ struct player_order {
 	uint16_t nodes[PLAYERS];
 };
 
+/* A peer's key as last announced. */
+struct player_knowledge {
+	bool key;        /* true if the peer's key is admitted */
+	uint8_t absence; /* enum peer_absence */
+};
+
 struct player {
 	struct visitor v;
 	struct world *world;
@@ -75,7 +81,7 @@ struct player {
 	uint32_t welcomes;
 	struct emulated emulates; /* as last received */
 	uint32_t announced[PLAYERS]; /* times that their keys and addresses arrived */
-	bool knows[PLAYERS];       /* true if the peer's key is admitted */
+	struct player_knowledge knows[PLAYERS];
 	uint64_t run, assignment, committed, iteration, beats;
 	/* order to restore, carried out when the player can restore again */
 	struct msg_restore owed;
