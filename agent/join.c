@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/state.h"
@@ -35,6 +36,14 @@ static void read_machine(char *out, size_t room)
 		fclose(f);
 }
 
+/* Returns a number that identifies the network of this process within its machine; 0: unknown. */
+static uint64_t read_network(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/net", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
 /* Reports the stage and the standby copy that this node holds too, so that a restarted controller
  * can continue with them. */
 void join_hello(struct agent *a, int64_t now_us)
@@ -61,6 +70,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->memory_bytes = memory_available(a);
 	h->cores = cores_usable();
 	read_machine(h->machine, sizeof(h->machine));
+	h->network = read_network();
 	if (a->welcomed && standby_standing(a) == STANDBY_WHOLE) {
 		h->run = a->run.run;
 		h->keeps = standby_stage(a);
@@ -330,6 +340,18 @@ static void find_address(struct agent *a, const struct msg_peer *m, char out[LIN
 		tell_log(a, LOG_WARN, "node %u: %s", m->node, err.text);
 }
 
+/* Warns once if other machines cannot connect to this agent. */
+static void check_own_address(struct agent *a, const struct msg_peer *m)
+{
+	if (!m->elsewhere || a->self.warned_of_address || !address_is_own(a->self.address))
+		return;
+	a->self.warned_of_address = true;
+	tell_log(a, LOG_WARN,
+		 "%.60s means the machine itself, other machines cannot connect to it: start "
+		 "with --advertise and this machine's name or address",
+		 a->self.address);
+}
+
 static void take_peer(struct agent *a, const struct msg_peer *m)
 {
 	static const struct keys_public none;
@@ -340,7 +362,7 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 
 	memcpy(key.bytes, m->key, sizeof(key.bytes));
 	find_address(a, m, address);
-	if (p->known && keys_equal(&p->key, &key) && strcmp(p->address, address) == 0)
+	if (p->known && keys_equal(&p->key, &key) && strcmp(p->place.address, address) == 0)
 		return;
 	snprintf(name, sizeof(name), "node%u", m->node);
 	if (p->known) {
@@ -363,7 +385,9 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	}
 	p->known = true;
 	p->key = key;
-	memcpy(p->address, address, sizeof(p->address));
+	p->place.elsewhere = m->elsewhere;
+	memcpy(p->place.address, address, sizeof(p->place.address));
+	check_own_address(a, m);
 	if (a->run.n_nodes <= LINK_TIMES_DIAL_ALL)
 		links_dial(a, m->node);
 }

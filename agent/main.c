@@ -16,6 +16,7 @@
 #include "base/output.h"
 #include "base/process/outlet.h"
 #include "base/signals.h"
+#include "wire/address.h"
 #include "wire/sessions/link.h"
 
 static const char usage[] =
@@ -85,6 +86,22 @@ static bool address_of(char to[160], const char *text)
 	int n = snprintf(to, 160, "%s%s", strstr(text, "://") ? "" : "tcp://", text);
 
 	return n > 0 && n < 160;
+}
+
+static bool is_every_interface(const char *address)
+{
+	return strncmp(address, "tcp://0.0.0.0:", 14) == 0 ||
+	       strncmp(address, "tcp://*:", 8) == 0 || strncmp(address, "tcp://[::]:", 11) == 0;
+}
+
+static bool can_dial(const char *address)
+{
+	char host[LINK_ADDRESS_SIZE], port[8];
+
+	if (strncmp(address, "ipc://", 6) == 0)
+		return address[6] != 0;
+	return address_split(address, host, port) && host[0] && atoi(port) > 0 &&
+	       atoi(port) <= 65535;
 }
 
 static bool read_number(const char *text, long most, long *out)
@@ -256,11 +273,14 @@ static int read_options(struct options *o, int argc, char **argv)
 		return report_misuse("--key is missing%s", "");
 	if (!o->listen[0])
 		return report_misuse("--listen is missing%s", "");
-	if (!o->advertise[0] && (strstr(o->listen, "//0.0.0.0:") || strstr(o->listen, "//*:") ||
-				 strstr(o->listen, "//[::]:")))
+	if (!o->advertise[0] && is_every_interface(o->listen))
 		return report_misuse("--listen %s: other nodes cannot dial that; "
 				     "give --advertise too",
 				     o->listen);
+	if (o->advertise[0] && (is_every_interface(o->advertise) || !can_dial(o->advertise)))
+		return report_misuse("--advertise %s: other nodes cannot dial that: expected "
+				     "tcp://HOST:PORT",
+				     o->advertise);
 	o->agent.corpus = o->corpus;
 	o->agent.join = o->join;
 	o->agent.listen = o->listen;

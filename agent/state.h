@@ -78,6 +78,8 @@ struct identity {
 	/* Reason why the controller is not reached, as last logged. */
 	char trouble[512];
 	uint64_t incarnation; /* random number that identifies the process */
+	/* The agent has logged that other machines cannot dial its address. */
+	bool warned_of_address;
 	int64_t awake_us;     /* when the process started, or continued after a suspension */
 	int64_t turn_us;      /* when the last turn began */
 };

@@ -67,7 +67,7 @@ static const struct field msg_hello_fields[] = {
 	NMAX(U8, msg_hello, saves, 1),
 	N(U64, msg_hello, memory_bytes),
 	N(U32, msg_hello, cores),
-	TXT(msg_hello, machine),
+	TXT(msg_hello, machine), N(U64, msg_hello, network),
 };
 LAYOUT(msg_hello);
 
@@ -221,7 +221,7 @@ LAYOUT(msg_refused);
 
 static const struct field msg_peer_fields[] = {
 	NMAX(U16, msg_peer, node, MSG_NODES - 1), BIN(msg_peer, key), TXT(msg_peer, address),
-	NMAX(U8, msg_peer, absence, PEER_EXCLUDED),
+	NMAX(U8, msg_peer, absence, PEER_EXCLUDED), NMAX(U8, msg_peer, elsewhere, 1),
 };
 LAYOUT(msg_peer);
 

@@ -91,6 +91,9 @@ struct msg_hello {
 	uint64_t memory_bytes;  /* memory available on the agent's machine, bytes */
 	uint32_t cores;         /* cores of the agent's machine */
 	char machine[40];       /* identifies the machine since its start; "": unknown */
+	/* Identifies the agent's network within its machine, because containers have networks of
+	 * their own; 0: unknown. */
+	uint64_t network;
 };
 
 struct msg_ready {
@@ -287,6 +290,7 @@ struct msg_peer {
 	uint8_t key[32];
 	char address[128];
 	uint8_t absence;   /* enum peer_absence */
+	uint8_t elsewhere; /* 1: the node is not on the receiver's machine, or in another network */
 };
 
 struct msg_peers {

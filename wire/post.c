@@ -570,6 +570,7 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	out->up = peer->session != 0;
 	out->stalled_us = stalled_since(peer);
 	out->trouble = peer->info.dialed ? link_trouble(peer->line->link) : "";
+	out->address = peer->info.dialed ? link_address(peer->line->link) : "";
 	out->least_round_trip_us = flow_least_us(&peer->flow);
 	out->round_trip_us = peer->flow.round_trip.smoothed_us;
 	out->round_trip_var_us = peer->flow.round_trip.deviation_us;

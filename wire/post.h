@@ -55,7 +55,7 @@ struct post_options {
 	/* KEYS_ROLE_BIT mask of the roles that may connect; any role. */
 	uint32_t roles;
 	/* KEYS_ROLE_BIT mask of the roles whose keys may have several processes at a time, each of
-	 * them a peer. KEYS_CONSOLE and KEYS_WATCHER always may. The newest process of any other key
+	 * them a peer. KEYS_CONSOLE and KEYS_WATCHER always may. The newest process of another key
 	 * replaces the one before it; none. */
 	uint32_t shared_roles;
 	uint32_t peers_most;          /* 1100 */
@@ -212,6 +212,8 @@ struct post_peer_info {
 	uint64_t resent_frames, duplicate_frames;
 	/* Trouble of a dialed peer's link (link_trouble); borrowed until post_tick. */
 	const char *trouble;
+	/* Address of a dialed peer in numbers (link_address); borrowed until post_tick. */
+	const char *address;
 	uint64_t malformed_frames;  /* authentic but invalid frames; a correct peer sends none */
 };
 

@@ -22,6 +22,7 @@
 
 #include "agent/state.h"
 #include "base/alloc.h"
+#include "wire/address.h"
 
 /* A connection takes three round trips: 1.8 s at 300 ms one way, well below CONNECT_US. The post
  * remembers 16 probes, so PROBE_FIRST_US finds round trips of up to 2.4 s. */
@@ -147,12 +148,19 @@ static void tell_only_small(struct agent *a, int64_t now_us)
 static void tell_unreached(struct agent *a, int64_t now_us)
 {
 	const struct peer *p = &a->peers[a->modules.measure->order.to];
+	struct post_peer_info info = { .trouble = "", .address = "" };
 	char why[160];
 
+	(void)post_peer(a->tensors, p->dial, &info);
 	if (!p->known)
 		snprintf(why, sizeof(why), "its address is not known here");
+	else if (p->place.elsewhere &&
+		 (address_is_own(p->place.address) || address_is_own(info.address)))
+		snprintf(why, sizeof(why), "%.60s means this machine itself", p->place.address);
+	else if (info.trouble[0])
+		snprintf(why, sizeof(why), "%s", info.trouble);
 	else
-		snprintf(why, sizeof(why), "no connection to %.100s within %d s", p->address,
+		snprintf(why, sizeof(why), "no connection to %.100s within %d s", p->place.address,
 			 CONNECT_US / 1000000);
 	answer_order(a, NULL, 0, now_us, why);
 }

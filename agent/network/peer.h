@@ -20,11 +20,17 @@ struct large_trial {
 	bool is_lost;       /* small probes passed for long, and no large one */
 };
 
+/* Where a peer is. join.c owns it. */
+struct peer_place {
+	char address[LINK_ADDRESS_SIZE]; /* with a zone of this machine, if it needs one */
+	bool elsewhere; /* on another machine, or in another network of this one */
+};
+
 struct peer {
 	/* ---- join.c ---- */
 	bool known;
 	struct keys_public key;
-	char address[LINK_ADDRESS_SIZE]; /* with a zone of this machine, if it needs one */
+	struct peer_place place;
 	/* ---- links.c ---- */
 	post_peer_id dial;     /* the connection for sending to this peer; 0: none */
 	int64_t dial_again_us; /* when to dial again after a failure; 0: no failure */

@@ -163,7 +163,7 @@ static void send_train(struct agent *a, int64_t now_us)
 	if (size > 0)
 		post_send(a->tensors, p->dial, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
-	train_send(t->socket, p->address, m.u.train.token, t->pass->packets);
+	train_send(t->socket, p->place.address, m.u.train.token, t->pass->packets);
 }
 
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us)

@@ -38,7 +38,7 @@ bool links_dial(struct agent *a, uint16_t node)
 		return true;
 	if (!p->known || (p->dial_again_us && a->now_us < p->dial_again_us))
 		return false;
-	if (post_dial(a->tensors, p->address, &p->key, &p->dial, &err) < 0) {
+	if (post_dial(a->tensors, p->place.address, &p->key, &p->dial, &err) < 0) {
 		if (!p->dial_again_us) /* the heartbeat reports the peer as a stuck link */
 			tell_log(a, LOG_WARN, "node %u cannot be dialed: %s", node, err.text);
 		p->dial_again_us = a->now_us + DIAL_AGAIN_US;

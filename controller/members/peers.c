@@ -26,6 +26,14 @@ void member_shun(struct members *members, struct member *m, bool is_excluded)
 	m->peers.arrival = ++members->arrivals;
 }
 
+/* Returns true if the two agents are known to be on different machines, or in different networks of
+ * one machine. */
+static bool are_apart(const struct msg_hello *a, const struct msg_hello *b)
+{
+	return a->machine[0] && b->machine[0] &&
+	       (strcmp(a->machine, b->machine) != 0 || a->network != b->network);
+}
+
 static enum peer_absence absence_of(const struct members *members, const struct member *m)
 {
 	if (m->peers.is_excluded)
@@ -50,7 +58,8 @@ static void send_peers_to(struct members *members, struct member *to)
 		    (m->peer == 0 && absence == PEER_PRESENT))
 			continue;
 		peers[n] = (struct msg_peer){ .node = m->id,
-					      .absence = (uint8_t)absence };
+					      .absence = (uint8_t)absence,
+					      .elsewhere = are_apart(&m->hello, &to->hello) };
 		if (absence == PEER_PRESENT) {
 			memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
 			snprintf(peers[n].address, sizeof(peers[n].address), "%s",

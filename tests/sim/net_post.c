@@ -353,6 +353,7 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 			r->info.heard_us = alive_us;
 	}
 	*out = r->info;
+	out->trouble = out->address = "";
 	out->up = r->up;
 	out->stalled_us = 0;
 	for (int k = 0; k < POST_CLASSES; k++) {

@@ -600,6 +600,11 @@ void link_tick(struct link *link, int64_t now_us)
 	handshake_tick(link, now_us);
 }
 
+const char *link_address(const struct link *link)
+{
+	return link->address;
+}
+
 const char *link_trouble(const struct link *link)
 {
 	return link->dial.trouble.text;

@@ -128,6 +128,8 @@ void link_widen(struct link *link, unsigned lane, unsigned connections);
 /* Returns why a dialing link reaches no address: the name, each address and its cause. "": the link
  * reaches an address, or the cause is not known yet. */
 const char *link_trouble(const struct link *link);
+/* Returns the address that a dialing link dials, in numbers. "": a name is being resolved. */
+const char *link_address(const struct link *link);
 /* Closes and reopens the connections of a lane on which nothing arrives. */
 void link_redial(struct link *link, unsigned lane);
 
