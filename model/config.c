@@ -1,5 +1,5 @@
 /* Checks models and recipes against one table of fields, holds the presets, and computes how layers
- * are divided into stages, and the schedule of learning rates. */
+ * are divided into stages, and the schedules of the learning rate. */
 #include "model/config_fields.h"
 
 #include <errno.h>
@@ -11,12 +11,19 @@
 
 #define FIELD(type, member, kind, low, high) \
 	{ \
-#member, kind, offsetof(type, member), low, high, false \
+#member, kind, offsetof(type, member), low, high, false, NULL \
 	}
 #define OPTIONAL(type, member, kind, high) \
 	{ \
-#member, kind, offsetof(type, member), 0, high, true \
+#member, kind, offsetof(type, member), 0, high, true, NULL \
 	}
+#define NAMED(type, member, of) \
+	{ \
+#member, KIND_NAME, offsetof(type, member), 0, COUNT(of) - 1, true, of \
+	}
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const char *const schedules[] = { "cosine", "linear", "wsd", "wsd-sqrt" };
 
 static const struct field of_model[] = {
 	FIELD(struct model_config, vocab, KIND_U32, 2, 1 << 20),
@@ -50,9 +57,9 @@ static const struct field of_recipe[] = {
 	FIELD(struct recipe, warmup, KIND_U32, 0, UINT32_MAX),
 	FIELD(struct recipe, iterations, KIND_U32, 0, UINT32_MAX),
 	FIELD(struct recipe, final_lr, KIND_FLOAT, 0, 1),
+	NAMED(struct recipe, schedule, schedules),
+	OPTIONAL(struct recipe, decay, KIND_FLOAT, 1 << 24),
 };
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 const struct fields model_fields = { of_model, COUNT(of_model) };
 const struct fields recipe_fields = { of_recipe, COUNT(of_recipe) };
@@ -69,6 +76,7 @@ double field_value(const struct field *f, const void *object)
 	const char *at = (const char *)object + f->offset;
 
 	switch (f->kind) {
+	case KIND_NAME:
 	case KIND_U32: {
 		uint32_t v;
 		memcpy(&v, at, sizeof(v));
@@ -169,6 +177,10 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 		rc = error_set(err, -EINVAL,
 			       "sequence is %" PRIu32 ", longer than the context %" PRIu32,
 			       r->sequence, c->context);
+	if (!rc && r->decay > 0 && (r->schedule == LR_COSINE || r->schedule == LR_LINEAR))
+		rc = error_set(err, -EINVAL,
+			       "decay is %g, but with schedule %s the rate falls in all iterations",
+			       (double)r->decay, schedules[r->schedule]);
 	return rc;
 }
 
@@ -177,6 +189,8 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 
 /* The last fields of a preset with RoPE that is not scaled, and without a rehearsal. */
 #define PLAIN 0, 0, 0, 0, 0
+/* The last fields of a preset's recipe. */
+#define SCHEDULE LR_COSINE, 0
 
 static const struct preset {
 	const char *name;
@@ -185,22 +199,22 @@ static const struct preset {
 } presets[] = {
 	{ "tiny",
 	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, 0.06f, false, PLAIN },
-	  { 4, 64, { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 5, 0, 1 } },
+	  { 4, 64, { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 5, 0, 1, SCHEDULE } },
 	{ "30m",
 	  { 32000, 320, 12, 5, 5, 1280, 512, 6, 10000, 1e-5f, 0.02f, true, PLAIN },
-	  { 4, 256, { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 100, 0, 0.1f } },
+	  { 4, 256, { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 100, 0, 0.1f, SCHEDULE } },
 	{ "124m",
 	  { 50304, 768, 12, 12, 12, 2048, 1024, 4, 10000, 1e-5f, 0.02f, true, PLAIN },
-	  { 4, 1024, { 6e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 500, 0, 0.1f } },
+	  { 4, 1024, { 6e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 500, 0, 0.1f, SCHEDULE } },
 	{ "500m",
 	  { 32000, 1024, 24, 16, 16, 4096, 1024, 6, 10000, 1e-5f, 0.02f, false, PLAIN },
-	  { 4, 1024, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 1000, 0, 0.1f } },
+	  { 4, 1024, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 1000, 0, 0.1f, SCHEDULE } },
 	{ "1.5b",
 	  { 32000, 2048, 24, 16, 16, 5632, 4096, 6, 10000, 1e-5f, 0.02f, false, PLAIN },
-	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
+	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f, SCHEDULE } },
 	{ "7b",
 	  { 32000, 4096, 32, 32, 32, 11008, 4096, 8, 10000, 1e-5f, 0.02f, false, PLAIN },
-	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
+	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f, SCHEDULE } },
 };
 
 const char *model_preset_name(size_t i)
@@ -228,7 +242,7 @@ int model_preset(const char *name, struct model_config *c, struct recipe *r, str
 	return error_set(err, -ENOENT, "no model preset \"%s\"; there are %s", name, list);
 }
 
-/* ---- the division into stages, and the schedule of learning rates ---- */
+/* ---- the division into stages, and the schedules of the learning rate ---- */
 
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage)
 {
@@ -283,18 +297,51 @@ void model_angles(const struct model_config *c, size_t positions, float *cosines
 	}
 }
 
+const char *recipe_schedule_name(const struct recipe *r)
+{
+	return schedules[r->schedule];
+}
+
+uint64_t recipe_decay_begin(const struct recipe *r)
+{
+	double decay = r->decay > 0 ? (double)r->decay : RECIPE_DECAY, n;
+
+	if (r->iterations <= r->warmup)
+		return UINT64_MAX;
+	if (r->schedule == LR_COSINE || r->schedule == LR_LINEAR)
+		return r->warmup;
+	n = fmax(round(decay < 1 ? decay * r->iterations : decay), 1);
+	return n < r->iterations - r->warmup ? r->iterations - (uint64_t)n : r->warmup;
+}
+
+void recipe_end_with(struct recipe *r, uint64_t done, uint64_t iterations)
+{
+	bool keeps_peak = r->schedule == LR_WSD || r->schedule == LR_WSD_SQRT;
+
+	if (keeps_peak ? done > recipe_decay_begin(r) : done > 0 || r->iterations > 0)
+		return;
+	if (iterations > 0 && iterations <= done)
+		return;
+	r->iterations = iterations > UINT32_MAX ? 0 : (uint32_t)iterations;
+	if (r->iterations > 0 && recipe_decay_begin(r) < done)
+		r->decay = (float)(iterations - done);
+}
+
 float recipe_lr(const struct recipe *r, uint64_t t)
 {
-	double peak = (double)r->adamw.lr, low = (double)r->final_lr, along;
+	double peak = (double)r->adamw.lr, low = (double)r->final_lr, along, left;
+	uint64_t begin = recipe_decay_begin(r);
 
 	if (t < r->warmup)
 		return (float)(peak * (double)t / (double)r->warmup);
-	if (r->iterations <= r->warmup)
+	if (t <= begin)
 		return r->adamw.lr;
-	along = (double)(t - r->warmup) / (double)(r->iterations - r->warmup);
-	if (along > 1)
-		along = 1;
-	return (float)(peak * (low + (1 - low) * 0.5 * (1 + cos(acos(-1) * along))));
+	along = fmin((double)(t - begin) / (double)(r->iterations - begin), 1);
+	if (r->schedule == LR_COSINE)
+		left = 0.5 * (1 + cos(acos(-1) * along));
+	else
+		left = 1 - (r->schedule == LR_WSD_SQRT ? sqrt(along) : along);
+	return (float)(peak * (low + (1 - low) * left));
 }
 
 uint64_t recipe_position(const struct recipe *was, const struct recipe *now, uint64_t position)

@@ -46,15 +46,30 @@ struct model_config {
 	uint32_t rehearsal;
 };
 
+/* How the learning rate falls after the warm-up, from the peak to final_lr. WSD (warm-up, stable,
+ * decay) keeps the peak, and lowers the rate in the last part of the iterations only. */
+enum lr_schedule {
+	LR_COSINE,   /* half a period of a cosine over all iterations */
+	LR_LINEAR,   /* a straight line over all iterations */
+	LR_WSD,      /* a straight line over the last part */
+	LR_WSD_SQRT, /* over the last part, with the square root of the part that is done */
+};
+
 struct recipe {
 	uint32_t batch;      /* B, number of sequences in a microbatch */
 	uint32_t sequence;   /* T, number of tokens in a sequence, at most context */
 	struct adamw adamw;  /* lr is the peak learning rate */
 	float clip;          /* limit of the averaged gradient's global norm; 0: no clipping */
 	uint32_t warmup;     /* number of iterations of linear warm-up */
-	uint32_t iterations; /* iteration at which the cosine reaches final_lr; 0: no decay */
+	uint32_t iterations; /* iteration at which the rate reaches final_lr; 0: it stays high */
 	float final_lr;      /* learning rate at the end, as a fraction of the peak */
+	uint32_t schedule;   /* enum lr_schedule */
+	/* WSD: the last part of the iterations, in which the rate falls. Below 1 it is a share,
+	 * from 1 on a number of iterations. 0: RECIPE_DECAY. */
+	float decay;
 };
+
+#define RECIPE_DECAY 0.2 /* share of a WSD schedule's iterations in which the rate falls */
 
 /* 0, or -EINVAL with a message that names the field and what was expected. */
 int model_config_check(const struct model_config *c, struct error *err);
@@ -76,8 +91,9 @@ int model_config_parse(struct model_config *c, struct recipe *r, const char *tex
  * NULL. */
 char *model_config_print(const struct model_config *c, const struct recipe *r);
 
-/* Sets one field by its name ("dim", "lr", ...) from a number, true or false, as text. Does not
- * check the model as a whole. -EINVAL: there is no such field, or the value has the wrong type. */
+/* Sets one field by its name ("dim", "lr", ...) from a number, true, false or a name, as text. c
+ * may be NULL: only the recipe is set. Does not check the model as a whole. -EINVAL: there is no
+ * such field, or the value has the wrong type. */
 int model_config_set(struct model_config *c, struct recipe *r, const char *name,
 		     const char *text, struct error *err);
 
@@ -95,7 +111,16 @@ double model_plain_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
-/* Returns the learning rate of iteration t, counted from 1. */
+/* Ends the schedule of a training with its last iteration, `iterations` (0: unknown). `done`
+ * iterations are done. Cosine and linear get an end only before the first iteration, because their
+ * rates of all iterations depend on it. WSD gets another end until its decay has begun. If the
+ * decay should have begun earlier, it takes the iterations that are left. */
+void recipe_end_with(struct recipe *r, uint64_t done, uint64_t iterations);
+const char *recipe_schedule_name(const struct recipe *r);
+/* Returns the last iteration before the rate begins to fall; UINT64_MAX: it never falls. */
+uint64_t recipe_decay_begin(const struct recipe *r);
+/* Returns the learning rate of iteration t, counted from 1. It depends on t and the recipe alone,
+ * and stays the same after the recipe's last iteration. */
 float recipe_lr(const struct recipe *r, uint64_t t);
 /* Returns the position in microbatches of `now` after `position` microbatches of `was` have been
  * read. Microbatches of another shape have another number of tokens. Rounded up, so that no text is

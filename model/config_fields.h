@@ -5,7 +5,7 @@
 
 #include "model/config.h"
 
-enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL };
+enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL, KIND_NAME };
 
 struct field {
 	const char *name;
@@ -13,6 +13,7 @@ struct field {
 	size_t offset;
 	double low, high; /* range of allowed values, both ends included */
 	bool optional;    /* a missing key means 0, and 0 is not printed */
+	const char *const *names; /* KIND_NAME: the names of the values 0 .. high, a uint32_t */
 };
 
 struct fields {

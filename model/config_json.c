@@ -11,6 +11,22 @@
 
 #include "model/config_fields.h"
 
+static int refuse_name(const struct field *f, struct error *err)
+{
+	char list[80] = "";
+
+	for (uint32_t i = 0; i <= f->high; i++) {
+		size_t end = strlen(list);
+
+		snprintf(list + end, sizeof(list) - end, "%s%s",
+			 i == 0        ? ""
+			 : i < f->high ? ", "
+				       : " or ",
+			 f->names[i]);
+	}
+	return error_set(err, -EINVAL, "%s: expected %s", field_name(f), list);
+}
+
 static int field_read(const struct field *f, void *object, const json_t *value,
 		      struct error *err)
 {
@@ -21,6 +37,15 @@ static int field_read(const struct field *f, void *object, const json_t *value,
 			return error_set(err, -EINVAL, "%s: expected true or false",
 					 field_name(f));
 		*(bool *)at = json_is_true(value);
+	} else if (f->kind == KIND_NAME) {
+		uint32_t u = 0;
+
+		while (u <= f->high && (!json_is_string(value) ||
+					strcmp(f->names[u], json_string_value(value)) != 0))
+			u++;
+		if (u > f->high)
+			return refuse_name(f, err);
+		memcpy(at, &u, sizeof(u));
 	} else if (f->kind == KIND_U32) {
 		json_int_t v = json_is_integer(value) ? json_integer_value(value) : -1;
 		uint32_t u = (uint32_t)v;
@@ -136,7 +161,9 @@ static json_t *object_print(const struct fields *fields, const void *object)
 
 		if (v == 0 && fields->of[i].optional)
 			continue;
-		if (fields->of[i].kind == KIND_U32)
+		if (fields->of[i].kind == KIND_NAME)
+			value = json_string(fields->of[i].names[(size_t)v]);
+		else if (fields->of[i].kind == KIND_U32)
 			value = json_integer((json_int_t)v);
 		else if (fields->of[i].kind == KIND_FLOAT)
 			value = json_real(model_shortest((float)v));
@@ -177,13 +204,16 @@ int model_config_set(struct model_config *c, struct recipe *r, const char *name,
 		     const char *text, struct error *err)
 {
 	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-	int rc = set_field(&model_fields, c, name, value, err);
+	int rc;
 
+	if (!value)
+		value = json_string(text);
+	rc = c ? set_field(&model_fields, c, name, value, err) : -ENOENT;
 	if (rc == -ENOENT)
 		rc = set_field(&recipe_fields, r, name, value, err);
 	json_decref(value);
 	if (rc == -ENOENT)
-		return error_set(err, -EINVAL, "%s: no such field of a model or a recipe",
-				 name);
+		return error_set(err, -EINVAL, "%s: no such field of a %s", name,
+				 c ? "model or a recipe" : "recipe");
 	return rc;
 }

@@ -6,8 +6,9 @@
 #
 # SIZE is S, M or L (Debian's fortunes; 12 stages of one layer, and a stage 0 with embedding and head alone), M6 or L6 (six
 # stages of two layers), or deep (six stages of two layers, Python sources from Debian's packages). Default: M; SEED: 1.
-# RUNS lists the runs, each of which may be followed by @ITERATIONS and by :LEARNING-RATE or :LEARNING-RATE:WARMUP. The
-# learning rate rises for WARMUP iterations, by default 20. The runs:
+# RUNS lists the runs, each of which may be followed by @ITERATIONS and by :LEARNING-RATE:WARMUP:SCHEDULE, or the first of
+# these. The learning rate rises for WARMUP iterations, by default 20, and follows SCHEDULE, by default cosine: cosine,
+# linear, wsd or wsd-sqrt, the last two with a share or number of iterations for the decay, as in wsd=0.35. The runs:
 #   full                   no stage is skipped
 #   shallow                a model of a third of the layers
 #   third                  a third of the stages is skipped in all iterations
@@ -97,12 +98,14 @@ corpus=$(sed -n 's/.*\(--corpus .*\)/\1/p' <<<"$train")
 for seed in "$@"; do
 	base=
 	for run in ${RUNS:-full third speed robust}; do
-		IFS=: read -r name rate warmup <<<"$run"
+		IFS=: read -r name rate warmup schedule <<<"$run"
 		n=$iterations
+		schedule=${schedule:-cosine}
 		[ "$name" = "${name%@*}" ] || n=${name#*@}
 		name=${name%@*}
 		options=$(rules "$name")
-		options="$options --set warmup=${warmup:-20}${rate:+ --set lr=$rate}"
+		options="$options --set warmup=${warmup:-20}${rate:+ --set lr=$rate} --set schedule=${schedule%%=*}"
+		case $schedule in *=*) options="$options --set decay=${schedule#*=}" ;; esac
 		case ${FORMATS:-} in *' '*) base= ;; esac
 		for format in ${FORMATS:-fp32/fp32}; do
 			out=$folder/$size-$run-${format/\//-}-$seed

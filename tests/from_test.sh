@@ -35,6 +35,22 @@ done >"$dir/losses"
 [ "$(wc -l <"$dir/losses")" = "$(sort -u "$dir/losses" | wc -l)" ] || die "train --from ignores --seed"
 expect 1 "later has changed since the run began: stage 0" "$sk" verify "$dir/ours" --weights "$dir/later"
 
+# ---- the schedule of a training that goes on with another length ----
+rates() { # rates OPTION...: prints the learning rates, in thousandths of the peak, of a training
+	"$sk" train --corpus "$dir/text" --microbatches 1 --validate-every 0 --format jsonl "$@" |
+		sed -n 's/.*"lr":\([^,]*\),.*/\1/p' | awk '{ printf "%.0f ", $1 * 200000 }'
+}
+small="--preset tiny --set n_stages=2 --set n_layers=2 --set warmup=1 --set final_lr=0.1 --set schedule=wsd"
+[ "$(rates $small --iterations 10)" = "1000 1000 1000 1000 1000 1000 1000 1000 550 100 " ] || die "the schedule of a training"
+rates $small --set iterations=10 --iterations 5 --out "$dir/stable" >/dev/null
+rates $small --set iterations=10 --iterations 9 --out "$dir/falling" >/dev/null
+[ "$(rates --from "$dir/stable" --iterations 10)" = "1000 1000 1000 550 100 " ] || die "the schedule of a training that goes on"
+[ "$(rates --from "$dir/stable" --iterations 13)" = "1000 1000 1000 1000 1000 700 400 100 " ] ||
+	die "the schedule of a longer training"
+[ "$(rates --from "$dir/stable" --iterations 6)" = "100 " ] || die "the schedule of a shorter training"
+[ "$(rates --from "$dir/falling" --iterations 12)" = "100 100 100 " ] || die "the rate rose again"
+[ "$(rates --from "$dir/falling" --iterations 12 --set iterations=12)" = "1000 550 100 " ] || die "--set iterations is ignored"
+
 # ---- a corpus that lies on the controller's machine only ----
 head -c 1000000 /dev/urandom | base64 >"$dir/long text"
 mkdir "$dir/own"

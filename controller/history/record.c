@@ -340,12 +340,13 @@ int record_plan(struct run *run, const struct planned *p, struct error *err)
 
 static char *optimizer_json(const struct recipe *r)
 {
-	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f}", "kind", "adamw",
-			      "lr", (double)r->adamw.lr, "beta1", (double)r->adamw.beta1, "beta2",
-			      (double)r->adamw.beta2, "eps", (double)r->adamw.eps, "weight_decay",
-			      (double)r->adamw.weight_decay, "clip", (double)r->clip, "warmup",
-			      (int)r->warmup, "iterations", (int)r->iterations, "final_lr",
-			      (double)r->final_lr);
+	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f, s:s, s:f}",
+			      "kind", "adamw", "lr", (double)r->adamw.lr, "beta1",
+			      (double)r->adamw.beta1, "beta2", (double)r->adamw.beta2, "eps",
+			      (double)r->adamw.eps, "weight_decay", (double)r->adamw.weight_decay,
+			      "clip", (double)r->clip, "warmup", (int)r->warmup, "iterations",
+			      (int)r->iterations, "final_lr", (double)r->final_lr, "schedule",
+			      recipe_schedule_name(r), "decay", (double)r->decay);
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
 	json_decref(o);

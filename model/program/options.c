@@ -152,6 +152,8 @@ static int take_set(const struct parser *p)
 		p->o->set.shape = true;
 	else
 		p->o->set.recipe = true;
+	if (strcmp(name, "iterations") == 0)
+		p->o->set.length = true;
 	return 0;
 }
 

@@ -52,6 +52,7 @@ struct named_fields {
 	/* True if the command line set n_stages, other fields of the model, or fields of the
 	 * recipe. */
 	bool stages, shape, recipe;
+	bool length; /* iterations, a field of the recipe */
 };
 
 struct options {

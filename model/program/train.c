@@ -26,6 +26,10 @@
 static const char help[] =
 	"usage: skippipe train [--preset NAME | --model FILE.json | --from CHECKPOINT]\n"
 	"  --set FIELD=VALUE       change the model or the recipe (dim, n_layers, lr, batch, ...)\n"
+	"  --set schedule=NAME     how the learning rate falls by the last iteration: cosine,\n"
+	"                          linear, or only in the last fifth of the iterations, as a line\n"
+	"                          (wsd) or with a square root (wsd-sqrt). --set decay=D: another\n"
+	"                          share, or a number of iterations\n"
 	"  --corpus FILE...        texts or token shards; default: Debian's fortunes\n"
 	"  --tokenizer FILE        tokenizer of the shards; it is copied to the checkpoint\n"
 	"  --new-corpus            with --from: another corpus than the checkpoint's\n"
@@ -191,7 +195,18 @@ static int open_plans(struct session *s, struct error *err)
 					     err);
 }
 
-static int load_checkpoint(struct session *s, struct error *err)
+/* Ends the schedule of the learning rate with the training, unless the user has given its length.
+ */
+static void end_schedule(struct session *s)
+{
+	struct recipe *r = &s->o.recipe;
+
+	if (!s->o.set.length && (s->o.from || r->iterations == 0))
+		recipe_end_with(r, s->iteration, s->o.iterations);
+}
+
+/* Takes the place of the training from the manifest of the checkpoint. */
+static int load_manifest(struct session *s, struct error *err)
 {
 	struct checkpoint c;
 	int rc;
@@ -199,8 +214,6 @@ static int load_checkpoint(struct session *s, struct error *err)
 	if (!s->o.from)
 		return 0;
 	rc = checkpoint_read(s->o.from, &c, err);
-	for (uint32_t i = 0; i < s->o.config.n_stages && !rc; i++)
-		rc = checkpoint_read_stage(s->o.from, trainer_stages(s->trainer)[i], err);
 	if (rc)
 		return rc;
 	s->iteration = c.iteration;
@@ -209,6 +222,15 @@ static int load_checkpoint(struct session *s, struct error *err)
 	if (!options_given(&s->o, "seed"))
 		s->o.seed = c.seed;
 	return 0;
+}
+
+static int load_weights(struct session *s, struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; s->o.from && i < s->o.config.n_stages && !rc; i++)
+		rc = checkpoint_read_stage(s->o.from, trainer_stages(s->trainer)[i], err);
+	return rc;
 }
 
 /* A new corpus is read from its start, even if the training continues. */
@@ -236,11 +258,14 @@ static int session_init(struct session *s, struct error *err)
 	if (!s->o.tokenizer && s->o.from && tokenizer_is_in(s->o.from))
 		s->o.tokenizer = s->o.from;
 	if (!rc)
+		rc = load_manifest(s, err);
+	end_schedule(s);
+	if (!rc)
 		rc = open_trainer(&s->trainer, &s->o, err);
 	if (!rc)
 		rc = trainer_set_formats(s->trainer, s->o.train.wire, s->o.train.sum_wire, err);
 	if (!rc)
-		rc = load_checkpoint(s, err);
+		rc = load_weights(s, err);
 	if (!rc)
 		rc = load_corpus(&s->corpus, &s->o, s->o.tokenizer, err);
 	if (!rc)

@@ -184,6 +184,130 @@ TEST(rates_follow_the_recipe)
 	assert_float_equal(recipe_lr(&r, 99), 1, 1e-6);
 }
 
+TEST(each_schedule_has_its_rates)
+{
+	/* Rates of iterations 2 (the last of the warm-up), 6, 8, 10, 12 and 99 */
+	static const uint64_t at[] = { 2, 6, 8, 10, 12, 99 };
+	static const struct {
+		uint32_t schedule;
+		float decay;
+		double rates[6];
+	} rows[] = {
+		{ LR_COSINE, 0, { 1, 0.689058, 0.410942, 0.185942, 0.1, 0.1 } },
+		{ LR_LINEAR, 0, { 1, 0.64, 0.46, 0.28, 0.1, 0.1 } },
+		{ LR_WSD, 0, { 1, 1, 1, 1, 0.1, 0.1 } }, /* a fifth: 2 iterations */
+		{ LR_WSD, 0.5f, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
+		{ LR_WSD, 6, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
+		{ LR_WSD,
+		  500,
+		  { 1, 0.64, 0.46, 0.28, 0.1, 0.1 } }, /* not before the warm-up's end */
+		{ LR_WSD_SQRT, 4, { 1, 1, 1, 0.363604, 0.1, 0.1 } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct recipe r = { .adamw.lr = 1,
+				    .warmup = 2,
+				    .iterations = 12,
+				    .final_lr = 0.1f,
+				    .schedule = rows[i].schedule,
+				    .decay = rows[i].decay };
+
+		assert_float_equal(recipe_lr(&r, 1), 0.5, 1e-6);
+		for (size_t k = 0; k < 6; k++)
+			if (fabs((double)recipe_lr(&r, at[k]) - rows[i].rates[k]) > 1e-6)
+				fail_msg("row %zu, iteration %d: %g", i, (int)at[k],
+					 (double)recipe_lr(&r, at[k]));
+		r.iterations = 0;
+		assert_float_equal(recipe_lr(&r, 99), 1, 1e-6);
+		assert_true(recipe_decay_begin(&r) == UINT64_MAX);
+	}
+}
+
+/* A training that is continued, also with another length, must not raise its rate again or leave
+ * the rates that it has used. */
+TEST(a_schedule_ends_with_its_training)
+{
+	static const struct {
+		uint32_t schedule, was;
+		float decay;
+		uint64_t done, length;
+		uint32_t iterations; /* expected */
+		uint64_t begin;
+	} rows[] = {
+		{ LR_COSINE, 0, 0, 0, 100, 100, 10 },
+		{ LR_LINEAR, 0, 0, 0, 100, 100, 10 },
+		{ LR_COSINE, 100, 0, 50, 200, 100, 10 }, /* cannot change */
+		{ LR_COSINE, 0, 0, 50, 200, 0, UINT64_MAX },
+		{ LR_WSD, 0, 0, 0, 100, 100, 80 },
+		{ LR_WSD, 100, 0, 80, 200, 200, 160 }, /* its decay has not begun */
+		{ LR_WSD, 100, 0, 81, 200, 100, 80 },  /* its decay has begun */
+		{ LR_WSD, 100, 0, 70, 75, 75, 70 },    /* what is left */
+		{ LR_WSD, 0, 0, 70, 75, 75, 70 },
+		{ LR_WSD, 100, 20, 70, 120, 120, 100 },
+		{ LR_WSD, 100, 0, 70, 0, 0, UINT64_MAX }, /* until it is stopped */
+		{ LR_WSD, 100, 0, 70, 60, 100, 80 },      /* nothing is left to do */
+		{ LR_WSD, 100, 0, 70, UINT64_MAX, 0, UINT64_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct recipe r = { .adamw.lr = 1,
+				    .warmup = 10,
+				    .iterations = rows[i].was,
+				    .schedule = rows[i].schedule,
+				    .decay = rows[i].decay };
+
+		recipe_end_with(&r, rows[i].done, rows[i].length);
+		if (r.iterations != rows[i].iterations || recipe_decay_begin(&r) != rows[i].begin)
+			fail_msg("row %zu: %u, begin %lld", i, r.iterations,
+				 (long long)recipe_decay_begin(&r));
+	}
+}
+
+TEST(a_schedule_is_set_and_printed_by_name)
+{
+	struct model_config c;
+	struct recipe r, back = { 0 };
+	struct error err;
+	char *text;
+
+	model_preset("tiny", &c, &r, NULL);
+	assert_int_equal(model_config_set(&c, &r, "schedule", "wsd-sqrt", &err), 0);
+	assert_int_equal(model_config_set(NULL, &r, "decay", "0.35", &err), 0);
+	assert_true(r.schedule == LR_WSD_SQRT && r.decay == 0.35f);
+	text = model_config_print(&c, &r);
+	assert_non_null(strstr(text, "\"schedule\":\"wsd-sqrt\""));
+	assert_int_equal(model_config_parse(&c, &back, text, strlen(text), "t", &err), 0);
+	assert_memory_equal(&r, &back, sizeof(r));
+	free(text);
+
+	assert_int_equal(model_config_set(&c, &r, "schedule", "step", &err), -EINVAL);
+	assert_string_equal(err.text, "schedule: expected cosine, linear, wsd or wsd-sqrt");
+	assert_int_equal(model_config_set(NULL, &r, "dim", "64", &err), -EINVAL);
+	assert_string_equal(err.text, "dim: no such field of a recipe");
+	assert_int_equal(model_config_set(&c, &r, "schedule", "linear", &err), 0);
+	assert_int_equal(recipe_check(&r, &c, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "decay is 0.35"));
+}
+
+/* Documents that were written before schedules had names have a cosine. */
+TEST(a_recipe_without_a_schedule_is_a_cosine)
+{
+	struct model_config c;
+	struct recipe r;
+	struct error err;
+	char *text;
+
+	model_preset("tiny", &c, &r, NULL);
+	r.schedule = LR_COSINE;
+	r.decay = 0;
+	text = model_config_print(&c, &r);
+	assert_null(strstr(text, "schedule"));
+	r.schedule = LR_WSD;
+	assert_int_equal(model_config_parse(&c, &r, text, strlen(text), "t", &err), 0);
+	assert_int_equal(r.schedule, LR_COSINE);
+	free(text);
+}
+
 TEST(a_position_counts_microbatches_of_its_recipe)
 {
 	struct recipe was = { .batch = 4, .sequence = 64 }, now = { .batch = 1, .sequence = 256 };
