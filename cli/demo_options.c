@@ -29,6 +29,7 @@ const char demo_help[] =
 	"  --time-scale X        real seconds per emulated second; 0: no emulated delays\n"
 	"                        [chosen so that an iteration takes 2 to 3 s]\n"
 	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
+	"  --set FIELD=VALUE     change the recipe: lr, warmup, schedule, ... (docs/model.md)\n"
 	"  --from FOLDER         begin with the weights of a checkpoint or a Hugging Face folder\n"
 	"  --device D,...        devices, which agents get in turns; cuda:all: every GPU of\n"
 	"                        this machine (skippipe help agent lists the values)  [cpu]\n"
@@ -81,26 +82,43 @@ static const struct {
 	const char *name;
 	bool flag, again;
 } passed[] = {
-	{ "iterations", false, false },	      { "time-scale", false, false },
-	{ "seed", false, false },	      { "model", false, false },
-	{ "from", false, false },	      { "new-corpus", true, false },
-	{ "always", false, false },	      { "skip-schedule", false, false },
-	{ "stack", true, false },	      { "recipe", false, false },
-	{ "skip-share", false, false },	      { "phase-moves", true, false },
+	{ "iterations", false, false },
+	{ "time-scale", false, false },
+	{ "seed", false, false },
+	{ "model", false, false },
+	{ "from", false, false },
+	{ "new-corpus", true, false },
+	{ "set", false, false },
+	{ "always", false, false },
+	{ "skip-schedule", false, false },
+	{ "stack", true, false },
+	{ "recipe", false, false },
+	{ "skip-share", false, false },
+	{ "phase-moves", true, false },
 	{ "no-swaps", true, false },
-	{ "batch", false, false },	      { "sequence", false, false },
-	{ "microbatches", false, false },     { "eval-every", false, false },
-	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
+	{ "batch", false, false },
+	{ "sequence", false, false },
+	{ "microbatches", false, false },
+	{ "eval-every", false, false },
+	{ "checkpoint-every", false, false },
+	{ "eval-batches", false, false },
 	{ "skip-bad-steps", false, false },
-	{ "serialise", true, false },	      { "sums", false, false },
+	{ "serialise", true, false },
+	{ "sums", false, false },
 	{ "grad-norm", false, false },
-	{ "threads", false, false },	      { "wire", false, false },
+	{ "threads", false, false },
+	{ "wire", false, false },
 	{ "sum-wire", false, false },
-	{ "name", false, false },	      { "regions", false, false },
-	{ "at", false, true },		      { "silence-ms", false, false },
-	{ "gather-s", false, false },	      { "overdue-s", false, false },
-	{ "keep-tasks", false, false },	      { "checkpoint-to", false, true },
-	{ "budget", false, false },	      { "ahead", false, false },
+	{ "name", false, false },
+	{ "regions", false, false },
+	{ "at", false, true },
+	{ "silence-ms", false, false },
+	{ "gather-s", false, false },
+	{ "overdue-s", false, false },
+	{ "keep-tasks", false, false },
+	{ "checkpoint-to", false, true },
+	{ "budget", false, false },
+	{ "ahead", false, false },
 	{ "log", false, true },
 };
 

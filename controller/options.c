@@ -58,6 +58,8 @@ static const char help[] =
 	"  --model NAME|FILE     preset or skippipe.model/1  [tiny]\n"
 	"  --from FOLDER         begin with the weights of a checkpoint, or of a Hugging Face\n"
 	"                        folder; --model then gives the recipe only\n"
+	"  --set FIELD=VALUE     change the recipe: lr, warmup, schedule (cosine, linear, wsd or\n"
+	"                        wsd-sqrt), decay, final_lr, ... (docs/model.md)\n"
 	"  --new-corpus          with --from: train on another corpus than the checkpoint did\n"
 	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
 	"  --skip-share S%:K     S percent of each data node's microbatches, rounded to the\n"
@@ -107,8 +109,9 @@ static const char help[] =
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
 	"  --at N:ACT            before iteration N: skip:K, skip:S%:K, wire:FORMAT,\n"
-	"                        sum-wire:FORMAT, pause, stop, or ACT:NODE with one of fail,\n"
-	"                        recover" FAULT_NAMES_FOLLOW "\n"
+	"                        sum-wire:FORMAT, finish:N (the learning rate falls over N\n"
+	"                        iterations, then the run ends), pause, stop, or ACT:NODE with\n"
+	"                        one of fail, recover" FAULT_NAMES_FOLLOW "\n"
 	"                        (a fault other than kill lasts 10 s: 4 times slower, 20% lost,\n"
 	"                        all links)\n"
 	"  --silence-ms N        an agent that is silent for this long is dead  [450]\n"
@@ -194,6 +197,8 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 	uint32_t share, skip;
 	const char *at = text;
 
+	if (verb == COMMAND_FINISH)
+		return parse_number("at", text, true, 0, 1 << 24, v, err);
 	if (verb != COMMAND_SKIP)
 		return parse_number("at", text, true, 0, MSG_NODES, v, err);
 	if (skip_share_read(&at, MSG_STAGES - 1, &share, &skip, err) != 0 || *at != '\0')
@@ -209,10 +214,10 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 /* Returns the act of that name: a fault, or one of the verbs that scripts may use. -1: none. */
 static int named_act(const char *word, enum fault_kind *fault)
 {
-	static const enum command_verb scripted[] = { COMMAND_SKIP,    COMMAND_FAIL,
-						      COMMAND_RECOVER, COMMAND_PAUSE,
-						      COMMAND_STOP,    COMMAND_WIRE,
-						      COMMAND_SUM_WIRE };
+	static const enum command_verb scripted[] = { COMMAND_SKIP,     COMMAND_FAIL,
+						      COMMAND_RECOVER,  COMMAND_PAUSE,
+						      COMMAND_STOP,     COMMAND_WIRE,
+						      COMMAND_SUM_WIRE, COMMAND_FINISH };
 	int kind = fault_named(word);
 
 	*fault = kind > FAULT_NONE ? (enum fault_kind)kind : FAULT_NONE;
@@ -268,8 +273,9 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 	} else if (number && parse_act_number((enum command_verb)verb, number + 1, &v, err) != 0) {
 		return -EINVAL;
 	}
-	*a = (struct scripted_act){ iteration, (enum command_verb)verb, fault, (int)v, (int64_t)v,
-				    false };
+	*a = (struct scripted_act){ iteration,  (enum command_verb)verb,
+				    fault,      verb == COMMAND_FINISH ? -1 : (int)v,
+				    (int64_t)v, false };
 	o->n_acts++;
 	return 0;
 }
@@ -318,6 +324,14 @@ static int take_corpus(struct options *o, const char *path, struct error *err)
 	if (o->training.n_corpus == OPTIONS_MOST_CORPUS)
 		return error_set(err, -EINVAL, "--corpus: more than %d files", OPTIONS_MOST_CORPUS);
 	o->training.corpus[o->training.n_corpus++] = path;
+	return 0;
+}
+
+static int take_set(struct options *o, const char *text, struct error *err)
+{
+	if (o->training.n_set == OPTIONS_MOST_SET)
+		return error_set(err, -EINVAL, "--set: more than %d fields", OPTIONS_MOST_SET);
+	o->training.set[o->training.n_set++] = text;
 	return 0;
 }
 
@@ -390,6 +404,7 @@ static const struct row {
 	{ "measure-only", FLAG, AT(mode.measure_only) },
 	{ "model", TEXT, true, AT(training.model) },
 	{ "from", TEXT, true, AT(training.from) },
+	{ "set", PARSED, true, .parse = take_set },
 	{ "new-corpus", FLAG, true, AT(training.new_corpus) },
 	{ "rehearse", FLAG, true, AT(training.rehearse) },
 	{ "scale-bytes", U32, true, AT(training.scale_bytes), NUMBER(1, REHEARSAL_MOST) },

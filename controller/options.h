@@ -11,7 +11,7 @@
 #include "base/tensor_format.h"
 #include "wire/msg.h"
 
-enum { OPTIONS_MOST_ACTS = 4096, OPTIONS_MOST_CORPUS = 1024 };
+enum { OPTIONS_MOST_ACTS = 4096, OPTIONS_MOST_CORPUS = 1024, OPTIONS_MOST_SET = 16 };
 
 /* --at ITERATION:VERB[:ARGUMENT]: an act that applies from the start of that iteration. */
 struct scripted_act {
@@ -49,6 +49,8 @@ struct options_cluster {
 
 struct options_training {
 	const char *model; /* model preset or file; "tiny" by default */
+	const char *set[OPTIONS_MOST_SET]; /* FIELD=VALUE of the recipe */
+	uint32_t n_set;
 	const char *from;  /* folder of the first weights; NULL: those of the seed */
 	bool new_corpus;   /* another corpus than that of the first weights is intended */
 	bool rehearse;     /* agents compute nothing (model/rehearsal/rehearsal.h) */

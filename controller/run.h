@@ -27,6 +27,7 @@
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
+#include "controller/iteration/rates.h"
 #include "controller/operator/faults.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/stream.h"
@@ -41,7 +42,8 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-/* The model, its recipe and its data. Set once, before the first iteration, but for `skipped`. */
+/* The model, its recipe and its data. Set once, before the first iteration, but for `skipped`, and
+ * for the end of the recipe's schedule (rates_change_length). */
 struct training {
 	struct model_config model;
 	struct recipe recipe;
@@ -88,6 +90,7 @@ struct wanted {
 	/* No microbatch has visited the stages that may be skipped: they will start from trained
 	 * neighbours (--stack, weights/stacking.c) */
 	bool stack;
+	struct finish_order finish;
 };
 
 struct fault_list {
@@ -155,12 +158,6 @@ struct run {
 static inline bool run_is_rehearsal(const struct run *run)
 {
 	return run->training.model.rehearsal > 0;
-}
-
-/* Returns the learning rate of the iteration under way. Steps before the first weights count. */
-static inline float run_learning_rate(const struct run *run)
-{
-	return recipe_lr(&run->training.recipe, run->training.origin.steps + run->iteration);
 }
 
 #endif

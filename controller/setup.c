@@ -24,6 +24,7 @@
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/rates.h"
 #include "controller/network/formats.h"
 #include "controller/network/measuring.h"
 #include "controller/network/network.h"
@@ -130,6 +131,8 @@ static int load_model(struct run *run, struct error *err)
 	int rc = recorded ? take_recorded_model(run, recorded, err)
 			  : choose_model(run, &trained, err);
 
+	if (rc == 0 && !recorded)
+		rc = rates_begin(run, o->training.from && !o->training.model, err);
 	if (rc != 0)
 		return rc;
 	run->cluster->formats = run->wanted.formats = o->training.formats;

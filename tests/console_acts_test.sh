@@ -147,6 +147,18 @@ keys .
 sleep 2
 see 20 'PAUSED'
 [ "$(number ' it')" -gt "$at" ] || die "a step made no iteration"
+
+# The end on command has a preview, and is undone before the rate falls. The pause keeps the moment.
+keys :
+type 'finish 500'
+see 5 'the rate falls from it[0-9]+ to it[0-9]+'
+see 5 'the run ends in [0-9.]+ (min|h)'
+keys Tab Enter
+see 20 'finish 500 \(.*the rate falls'
+keys u
+see 5 'undo #[0-9]+: finish 500'
+keys Tab Enter
+see 20 'the rate stays, and the run continues'
 keys P
 see 20 ' LIVE '
 

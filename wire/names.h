@@ -49,10 +49,13 @@
 	 * text: the algorithm, or "wire q6" or "sum-wire q6". The answer is an MSG_SEE_PLAN with \
 	 * `candidate`. */ \
 	X(COMPARE, "compare") \
-	X(SEEK, "seek")   /* replay: value, microseconds of the recorded run's clock */ \
-	X(SPEED, "speed") /* in a replay: the speed as a multiple of real time; 0 stops */ \
-	X(WIRE, "wire")   /* value: enum tensor_format of activations; text "preview" */ \
-	X(SUM_WIRE, "sum-wire") /* value: enum tensor_format of sums; text "preview" */
+	X(SEEK, "seek")         /* replay: value, microseconds of the recorded run's clock */ \
+	X(SPEED, "speed")       /* in a replay: the speed as a multiple of real time; 0 stops */ \
+	X(WIRE, "wire")         /* value: enum tensor_format of activations; text "preview" */ \
+	X(SUM_WIRE, "sum-wire") /* value: enum tensor_format of sums; text "preview" */ \
+	/* The learning rate falls over `value` iterations after the one under way, then the run \
+	 * ends. 0 takes the order back. Text "preview". */ \
+	X(FINISH, "finish")
 
 /* A coarse classification of the node states. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };

@@ -26,7 +26,7 @@ void set_phase(struct run *run, enum run_phase phase)
 
 bool run_is_done(const struct run *run)
 {
-	return run->options.iterations && run->committed >= run->options.iterations;
+	return rates_last(run) > 0 && run->committed >= rates_last(run);
 }
 
 void controller_finish(struct members *members, int status, const char *why)

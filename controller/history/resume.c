@@ -203,6 +203,8 @@ int resume_begin(struct controller *c, struct error *err)
 	     (unsigned long long)c->run.committed, (unsigned long long)generation + 1);
 	if (!changes_options(&c->run.options))
 		return 0;
+	if (c->run.options.overridden.iterations)
+		rates_change_length(&c->run);
 	note(&c->run, NOTE_EVENT, -1, 0,
 	     "options changed: iterations %llu, validations every %u, of %u, checkpoints every %u, "
 	     "at most %u bad steps skipped; silence %g s, overdue %g s, plans ahead %g s",

@@ -225,14 +225,14 @@ int resume_save(struct members *members)
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
 	text = print_record(&members->run->options, RECORD_CONTROLLER,
-			    json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			    json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 				      "path_length", (int)members->run->wanted.path_length,
 				      "skip_share", (int)members->run->wanted.skip_share,
 				      "skip_phase", (int)members->run->wanted.phase, "formats",
 				      pack_formats(&members->run->cluster->formats),
 				      "wanted_formats", pack_formats(&members->run->wanted.formats),
 				      "stages", stages, "shards", shards, "homes", homes, "marked",
-				      marked, "keys", keys));
+				      marked, "keys", keys, "rates", rates_save(members->run)));
 	if (text)
 		rc = store_set(members->run->history.store, "controller", text, &err);
 	if (rc != 0)
@@ -273,7 +273,7 @@ int resume_load(struct members *members, struct error *err)
 		marked[MSG_NODES],
 		rc = store_get(members->run->history.store, "controller", &text, err);
 	struct tensor_formats formats = { 0 }, wanted = { 0 };
-	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *ke;
+	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *ke, *ra = NULL;
 	int path_length, share = 0, phase;
 
 	if (rc != 0)
@@ -281,11 +281,12 @@ int resume_load(struct members *members, struct error *err)
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o, "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			     json_unpack(o,
+					 "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s?o}",
 					 "path_length", &path_length, "skip_share", &share,
 					 "skip_phase", &phase, "formats", &fo, "wanted_formats",
 					 &wa, "stages", &st, "shards", &sh, "homes", &ho, "marked",
-					 &ma, "keys", &ke) == 0
+					 &ma, "keys", &ke, "rates", &ra) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
@@ -302,6 +303,8 @@ int resume_load(struct members *members, struct error *err)
 		rc = load_numbers(marked, members->n, ma);
 	if (rc == 0)
 		rc = load_keys(members, ke);
+	if (rc == 0)
+		rc = rates_load(members->run, ra);
 	if (rc == 0 && (phase < 0 || phase >= SKIP_SCHEDULE_MOST))
 		rc = -EINVAL;
 	if (rc == 0 && (path_length < 1 || path_length > members->run->cluster->n_stages ||

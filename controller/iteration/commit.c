@@ -286,7 +286,7 @@ static void decide_commit(struct iteration *it)
 	m.u.commit = (struct msg_commit){
 		.iteration = it->run->iteration,
 		.attempt = it->reduce_attempt,
-		.lr = run_learning_rate(it->run),
+		.lr = rates_of(it->run, it->run->iteration),
 		.beta1 = h->beta1,
 		.beta2 = h->beta2,
 		.eps = h->eps,
@@ -309,10 +309,11 @@ static void decide_commit(struct iteration *it)
 	else
 		skip_phases_postpone(it->planning);
 	announce_commit(it, &m, &see);
+	rates_turn(it->run);
 	checkpoint_when_due(it->weights);
 	it->evaluation.wanted = it->run->options.eval_every > 0 &&
 				(it->run->committed % it->run->options.eval_every == 0 ||
-				 it->run->committed == it->run->options.iterations);
+				 it->run->committed == rates_last(it->run));
 	set_phase(it->run, PHASE_COMMITTING);
 }
 

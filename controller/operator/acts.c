@@ -13,9 +13,11 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
+#include "controller/iteration/rates.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/network/formats.h"
+#include "controller/operator/announce.h"
 #include "controller/operator/faults.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/outcome.h"
@@ -201,6 +203,28 @@ void act_pause(struct controller *c, const char *who, const struct msg_command *
 				    : "continue",
 	     who);
 	outcome_set(o, 0, "%s", verb == COMMAND_PAUSE ? "pausing" : "continuing");
+}
+
+void act_finish(struct controller *c, const char *who, const struct msg_command *m,
+		struct outcome *o)
+{
+	struct finish_order *f = &c->run.wanted.finish;
+	char text[RATES_TEXT];
+
+	if (!rates_may_finish(&c->run, m->value, o))
+		return;
+	undo_remember(c, who, COMMAND_FINISH, -1, m->value, (int64_t)f->n);
+	if (m->value == 0) {
+		f->n = 0;
+		snprintf(text, sizeof(text), "the rate stays, and the run continues");
+	} else {
+		rates_plan_finish(&c->run, (uint32_t)m->value, f);
+		rates_finish_text(&c->run, f, text);
+	}
+	note(&c->run, NOTE_COMMAND, -1, 0, "finish %lld (%s): %s", (long long)m->value, who, text);
+	outcome_set(o, 0, "%s", text);
+	resume_save(&c->members);
+	consoles_run(&c->members);
 }
 
 void act_stop(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)

@@ -25,6 +25,9 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 /* Pauses the run, resumes it, or allows one iteration. */
 void act_pause(struct controller *c, const char *who, const struct msg_command *m,
 	       struct outcome *o);
+/* Orders the end on command, or takes the order back. */
+void act_finish(struct controller *c, const char *who, const struct msg_command *m,
+		struct outcome *o);
 void act_stop(struct controller *c, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 void act_arm(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);

@@ -35,7 +35,7 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.always = members->run->cluster->always,
 		.microbatches = members->run->training.n_shards * members->run->training.per_shard,
 		.per_data_node = members->run->training.per_shard,
-		.iterations = members->run->options.iterations,
+		.iterations = rates_last(members->run),
 		.time_scale = members->run->unit_s,
 		.started_wall_us = members->run->started.wall_us,
 		.baseline_s = members->run->training.baseline_s,

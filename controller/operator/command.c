@@ -38,7 +38,7 @@ static const struct {
 	[COMMAND_STEP] = { act_pause, false },      [COMMAND_ARM] = { act_arm, true },
 	[COMMAND_ACK] = { act_acknowledge, true },  [COMMAND_UNDO] = { act_undo, false },
 	[COMMAND_STOP] = { act_stop, false },       [COMMAND_WIRE] = { act_wire, false },
-	[COMMAND_SUM_WIRE] = { act_wire, false },
+	[COMMAND_SUM_WIRE] = { act_wire, false },   [COMMAND_FINISH] = { act_finish, false },
 	/* COMPARE changes nothing (previews.h); SEEK and SPEED are for replays only. */
 };
 
@@ -188,8 +188,8 @@ void command_scripted(struct controller *c)
 		give_command(c, "script", &m, &o);
 		record_scripted(&c->run, i, o.status, o.text);
 		if (o.status != 0)
-			note(&c->run, NOTE_WARNING, a->node, 0, "script: %s:%d: %s", act_name(a),
-			     a->node, o.text);
+			note(&c->run, NOTE_WARNING, a->node, 0, "script: %s:%lld: %s", act_name(a),
+			     (long long)a->value, o.text);
 	}
 }
 

@@ -39,6 +39,9 @@ static void act_text(const struct run *run, const struct msg_command *m, char ou
 		snprintf(out, 48, "%llu:%s:%s", n, verb_name(m->verb),
 			 tensor_format_name((enum tensor_format)m->value));
 		break;
+	case COMMAND_FINISH:
+		snprintf(out, 48, "%llu:finish:%lld", n, (long long)m->value);
+		break;
 	case COMMAND_FAIL:
 	case COMMAND_RECOVER:
 		snprintf(out, 48, "%llu:%s:%d", n, verb_name(m->verb), m->node);

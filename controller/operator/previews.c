@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "controller/controller.h"
+#include "controller/iteration/rates.h"
 #include "controller/operator/acts.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/console_messages.h"
@@ -133,6 +134,26 @@ static bool needs_plan(const struct msg_command *m)
 	       m->verb == COMMAND_INJECT || m->verb == COMMAND_WIRE || m->verb == COMMAND_SUM_WIRE;
 }
 
+/* Answers with the text of the end on command, which changes no plan. undo: what is undone by it,
+ * or
+ * "". */
+static void answer_finish(struct run *run, struct console *to, const struct msg_command *asked,
+			  int64_t iterations, const char *undo)
+{
+	struct finish_order f;
+	struct outcome o = { 0, "" };
+	bool feasible = rates_may_finish(run, iterations, &o);
+	char text[RATES_TEXT] = "the rate stays, and the run continues";
+
+	if (feasible && iterations > 0) {
+		rates_plan_finish(run, (uint32_t)iterations, &f);
+		rates_finish_text(run, &f, text);
+	}
+	if (feasible)
+		outcome_set(&o, 0, "%.40s%s%.150s", undo, *undo ? "; " : "", text);
+	answer_now(run, to, asked, feasible, o.text);
+}
+
 void previews_ask(struct controller *c, struct console *to, const struct msg_command *m)
 {
 	bool excluded[MSG_NODES];
@@ -146,7 +167,9 @@ void previews_ask(struct controller *c, struct console *to, const struct msg_com
 		if (chosen)
 			undo_inverse(&c->run, chosen, &back, &o);
 	}
-	if (!c->run.plan)
+	if (o.status == 0 && back.verb == COMMAND_FINISH)
+		answer_finish(&c->run, to, m, back.value, o.text);
+	else if (!c->run.plan)
 		answer_now(&c->run, to, m, false, "there is no plan yet");
 	else if (o.status != 0 || !needs_plan(&back))
 		answer_now(&c->run, to, m, o.status == 0, o.text);

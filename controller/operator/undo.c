@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "controller/controller.h"
+#include "controller/iteration/rates.h"
 #include "controller/operator/outcome.h"
 
 void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node,
@@ -93,6 +94,14 @@ bool undo_inverse(const struct run *run, const struct act *a, struct msg_command
 		out->verb = COMMAND_HEAL;
 		out->value = a->value;
 		outcome_set(o, 0, "undo #%llu: heal fault #%lld", (unsigned long long)a->id,
+			    (long long)a->value);
+		return true;
+	case COMMAND_FINISH:
+		if (!rates_may_finish(run, a->before, o))
+			return false;
+		out->verb = COMMAND_FINISH;
+		out->value = a->before;
+		outcome_set(o, 0, "undo #%llu: finish %lld", (unsigned long long)a->id,
 			    (long long)a->value);
 		return true;
 	case COMMAND_PAUSE:

@@ -185,3 +185,31 @@ TEST(a_wrong_option_is_named)
 	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
 			   "--sums", "late", NULL }, "--sums");
 }
+
+TEST(fields_of_the_recipe_and_the_end_are_taken)
+{
+	char *argv[] = { NEEDED,         "--set", "lr=0.1",        "--set",
+			 "schedule=wsd", "--at",  "9:finish:5000", NULL };
+	char *resumed[] = { "controller", "--resume", "d",     "--key",  "k",
+			    "--admitted", "a",        "--set", "lr=0.1", NULL };
+	char *wrong[] = { NEEDED, "--at", "9:finish:half", NULL };
+	char *many[64] = { NEEDED };
+	struct options o;
+	struct error err;
+
+	assert_int_equal(parse(&o, &err, argv), 0);
+	assert_int_equal(o.training.n_set, 2);
+	assert_string_equal(o.training.set[1], "schedule=wsd");
+	assert_int_equal(o.acts[0].verb, COMMAND_FINISH);
+	assert_int_equal(o.acts[0].value, 5000);
+	assert_int_equal(o.acts[0].node, -1);
+	assert_int_equal(parse(&o, &err, resumed), -EINVAL);
+	assert_int_equal(parse(&o, &err, wrong), -EINVAL);
+	assert_non_null(strstr(err.text, "got \"half\""));
+	for (int i = 0; i < 17; i++) {
+		many[7 + 2 * i] = "--set";
+		many[8 + 2 * i] = "lr=1";
+	}
+	assert_int_equal(parse(&o, &err, many), -EINVAL);
+	assert_string_equal(err.text, "--set: more than 16 fields");
+}

@@ -94,7 +94,6 @@ void training_diverged(struct members *members, const char *what)
 	snprintf(why, sizeof(why),
 		 "the training has diverged in iteration %llu: %s; the learning rate of %g may be "
 		 "too high",
-		 (unsigned long long)run->iteration, what,
-		 (double)run_learning_rate(run));
+		 (unsigned long long)run->iteration, what, (double)rates_of(run, run->iteration));
 	controller_finish(members, 1, why);
 }

@@ -27,6 +27,8 @@ static const struct command_entry entries[] = {
 			 "format of activations between nodes, with a preview", ACTION_NONE },
 	[TYPED_SUM_WIRE] = { verbs.SUM_WIRE, "fp32|q8|q6|q4",
 			     "format of the sums of gradients, with a preview", ACTION_NONE },
+	[TYPED_FINISH] = { verbs.FINISH, "ITERATIONS", "lower the learning rate, then end the run",
+			   ACTION_NONE },
 	[TYPED_FAIL] = { verbs.FAIL, "NODE", "mark a node failed, with a preview", ACTION_FAIL },
 	[TYPED_RECOVER] = { verbs.RECOVER, "NODE", "use a failed node again", ACTION_RECOVER },
 	[TYPED_INJECT] = { verbs.INJECT, "KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]", FAULT_NAMES,

@@ -78,6 +78,10 @@ static struct msg_command command_of(const struct ui *u)
 		c.verb = d->kind == DIALOG_WIRE ? COMMAND_WIRE : COMMAND_SUM_WIRE;
 		c.value = dialog_format(d->kind, d->fields[0].value);
 		break;
+	case DIALOG_FINISH:
+		c.verb = COMMAND_FINISH;
+		c.value = d->fields[0].value;
+		break;
 	case DIALOG_FAIL:
 		c.verb = COMMAND_FAIL;
 		c.node = d->node;
@@ -168,6 +172,18 @@ static void open_format(struct ui *u, const struct state *s)
 		now++;
 	add_field(d, d->kind == DIALOG_WIRE ? "activations" : "sums", FIELD_FORMAT, now, 0,
 		  DIALOG_FORMATS - 1, 1);
+}
+
+/* Offers a decay over a fifth of all iterations. */
+static void open_finish(struct ui *u, const struct state *s)
+{
+	int64_t n = (int64_t)(s->status.committed / 4);
+
+	if (n > DIALOG_FINISH_MOST)
+		n = DIALOG_FINISH_MOST;
+	add_field(&u->dialog, "iterations", FIELD_NUMBER, n > 1 ? n : 1, 1, DIALOG_FINISH_MOST,
+		  n > 20 ? n / 10 : 1);
+	ask_preview(u, s);
 }
 
 static void open_branch(struct ui *u, const struct state *s)
@@ -266,6 +282,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 		open_skip(u, s);
 	else if (kind == DIALOG_WIRE || kind == DIALOG_SUM_WIRE)
 		open_format(u, s);
+	else if (kind == DIALOG_FINISH)
+		open_finish(u, s);
 	else if (kind == DIALOG_FAIL)
 		open_fail(u, s);
 	else if (kind == DIALOG_RECOVER)
@@ -282,6 +300,16 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 	}
 	/* The focus is not on Cancel, because a what-if changes nothing. */
 	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d);
+}
+
+void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations)
+{
+	dialog_open(u, s, DIALOG_FINISH);
+	if (iterations == 0 || u->dialog.kind != DIALOG_FINISH ||
+	    u->dialog.fields[0].value == iterations)
+		return;
+	u->dialog.fields[0].value = iterations;
+	ask_preview(u, s);
 }
 
 /* ---- keys ---- */
@@ -328,7 +356,8 @@ static void apply_dialog(struct ui *u, const struct state *s)
 /* Returns true if the dialog has a preview of each value of its fields. */
 static bool is_stepper(const struct dialog *d)
 {
-	return d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE;
+	return d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE ||
+	       d->kind == DIALOG_FINISH;
 }
 
 static void change_field(struct ui *u, const struct state *s, uint32_t field, int64_t by)
@@ -392,7 +421,7 @@ static void type_digit(struct ui *u, const struct state *s, uint32_t key)
 		v = key - '0';
 	if (v >= f->least && v <= f->most && v != f->value) {
 		f->value = v;
-		if (d->kind == DIALOG_SKIP)
+		if (is_stepper(d))
 			ask_preview(u, s);
 	}
 }

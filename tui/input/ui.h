@@ -55,6 +55,7 @@ enum dialog_kind {
 	DIALOG_SKIP,
 	DIALOG_WIRE, /* the format of activations */
 	DIALOG_SUM_WIRE,
+	DIALOG_FINISH, /* the learning rate falls, then the run ends */
 	DIALOG_FAIL,
 	DIALOG_RECOVER,
 	DIALOG_FAULT,
@@ -84,6 +85,7 @@ struct dialog_field {
 	enum field_unit unit;
 };
 
+enum { DIALOG_FINISH_MOST = 1 << 24 }; /* iterations of a decay */
 enum { DIALOG_FORMATS = 4 }; /* that a dialog offers, for activations or for sums */
 
 struct dialog {
@@ -308,6 +310,8 @@ const char *ui_watch_reason(const struct ui *u);
 
 /* dialog.c: opens a dialog for the selected node, or shows why it cannot be opened. */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
+/* Opens DIALOG_FINISH. iterations: of the decay; 0: as the dialog proposes. */
+void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations);
 /* Handles a key for the open dialog. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
 /* Takes a preview that the open dialog has requested. */

@@ -133,6 +133,20 @@ static void type_format(struct ui *u, const struct state *s, enum dialog_kind ki
 	dialog_key(u, s, v > 0 ? '+' : '-'); /* requests the preview */
 }
 
+/* finish N: opens the dialog with this number of iterations. finish 0 takes the order back. */
+static void type_finish(struct ui *u, const struct state *s, const char *word)
+{
+	struct msg_command back = { .verb = COMMAND_FINISH, .node = -1, .peer = -1 };
+	long v = 0;
+
+	if (word && !parse_number_word(u, word, DIALOG_FINISH_MOST, &v))
+		return;
+	if (word && v == 0)
+		ui_send(u, s, back);
+	else
+		dialog_open_finish(u, s, v);
+}
+
 static void type_branch(struct ui *u, const struct state *s, const char *stages,
 			const char *node)
 {
@@ -264,6 +278,9 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 	case TYPED_WIRE:
 	case TYPED_SUM_WIRE:
 		type_format(u, s, command == TYPED_WIRE ? DIALOG_WIRE : DIALOG_SUM_WIRE, one);
+		break;
+	case TYPED_FINISH:
+		type_finish(u, s, one);
 		break;
 	case TYPED_FAIL:
 	case TYPED_RECOVER:

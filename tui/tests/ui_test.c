@@ -267,6 +267,40 @@ TEST(formats)
 	state_free(s);
 }
 
+/* The end on command has a preview for each number of iterations. 0 takes the order back. */
+TEST(finish)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+	const struct msg_command *last;
+
+	ui_command(&u, s, "finish 500");
+	assert_int_equal(u.dialog.kind, DIALOG_FINISH);
+	last = &u.outbox.commands[u.outbox.n - 1];
+	assert_int_equal(last->verb, COMMAND_FINISH);
+	assert_int_equal(last->value, 500);
+	assert_string_equal(last->text, "preview");
+	ui_key(&u, s, PRESS_BACK_TAB); /* to the field */
+	keys(&u, s, "1");
+	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, 5001);
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.authority.waiting.verb, COMMAND_FINISH);
+	assert_int_equal(u.authority.waiting.value, 5001);
+	assert_string_equal(u.authority.waiting.text, "");
+
+	ui_command(&u, s, "finish half");
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	ui_command(&u, s, "finish 0");
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	assert_int_equal(u.authority.waiting.value, 0);
+	ui_command(&u, s, "finish"); /* a fifth of all iterations, if the run ends so */
+	assert_int_equal(u.dialog.kind, DIALOG_FINISH);
+	assert_int_equal(u.dialog.fields[0].value, s->status.committed / 4);
+	state_free(s);
+}
+
 /* The largest value is what the controller accepts: all stages but stage 0. */
 TEST(all_but_one_may_be_skipped)
 {

@@ -465,10 +465,10 @@ static void dialogs(struct state *s, struct ui *u)
 {
 	static const char *const names[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
 					     "dialog-quit", "dialog-fault", "dialog-undo",
-					     "dialog-wire" };
+					     "dialog-wire", "dialog-finish" };
 	struct msg m = { .type = MSG_SEE_PREVIEW };
 
-	for (int k = 0; k < 7; k++) {
+	for (int k = 0; k < 8; k++) {
 		golden_ui(u, s, 1700000);
 		u->selection.node = 9;
 		if (k == 0)
@@ -479,6 +479,8 @@ static void dialogs(struct state *s, struct ui *u)
 			ui_command(u, s, "inject kill 9");
 		else if (k == 6)
 			ui_command(u, s, "sum-wire q6");
+		else if (k == 7)
+			ui_command(u, s, "finish 500");
 		else
 			ui_key(u, s, (uint32_t) "   qIu"[k]);
 		if (k == 0)
@@ -501,6 +503,10 @@ static void dialogs(struct state *s, struct ui *u)
 							    .paths_changed = 30,
 							    .median_error = 0.02f,
 							    .n_predictions = 31 };
+		if (k == 7)
+			snprintf(m.u.see_preview.text, sizeof(m.u.see_preview.text),
+				 "the rate falls from it43 to it542; the run ends in 4.6 h; "
+				 "training loss 1.24 to 1.33 expected");
 		ui_take_message(u, s, &m);
 		golden_check(s, u, names[k], 80, 24);
 	}

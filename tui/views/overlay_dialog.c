@@ -185,6 +185,8 @@ static const char *title_of(const struct state *s, const struct ui *u, char text
 			 tensor_format_name(dialog_format_now(s, d->kind)),
 			 tensor_format_name(dialog_format(d->kind, d->fields[0].value)));
 		break;
+	case DIALOG_FINISH:
+		return "Lower the learning rate, then end the run";
 	case DIALOG_FAIL:
 		snprintf(text, 80, "Mark n%02u failed", (unsigned)d->node);
 		break;
@@ -259,6 +261,23 @@ static void fill_format(struct lines *l, const struct state *s, const struct ui 
 		 tensor_format_name(dialog_format_now(s, d->kind)));
 }
 
+/* The parts of the preview's text are separated by semicolons. */
+static void fill_finish(struct lines *l, const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+	const char *at = d->preview.text;
+
+	if (!d->has_preview || !d->preview.feasible)
+		add_preview(l, u);
+	while (d->has_preview && d->preview.feasible && *at) {
+		size_t n = strcspn(at, ";");
+
+		add_line(l, STYLE_TEXT, "%.*s", (int)n, at);
+		at += n + strspn(at + n, "; ");
+	}
+	add_line(l, STYLE_FAINT, "undo, until the rate falls: :finish 0");
+}
+
 static void fill_quit(struct lines *l, const struct state *s, const struct ui *u)
 {
 	if (u->authority.owner)
@@ -285,6 +304,9 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 	case DIALOG_WIRE:
 	case DIALOG_SUM_WIRE:
 		fill_format(l, s, u);
+		break;
+	case DIALOG_FINISH:
+		fill_finish(l, u);
 		break;
 	case DIALOG_FAIL:
 		add_blast(l, s, d->node, true);
@@ -357,6 +379,8 @@ static const char *apply_name(const struct ui *u)
 		return "Undo";
 	case DIALOG_BRANCH:
 		return "What if";
+	case DIALOG_FINISH:
+		return "Finish";
 	case DIALOG_QUIT:
 		return u->authority.owner ? "Stop the run" : "Leave";
 	default:
@@ -412,7 +436,8 @@ static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
 static const char *hint_of(const struct dialog *d, bool list)
 {
 	return list ? " Up Down select  Enter takes  Esc closes "
-	       : d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE
+	       : d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE ||
+			       d->kind == DIALOG_FINISH
 		       ? " Left Right change  Tab to the buttons  Esc closes "
 	       : d->kind == DIALOG_BRANCH ? " Left Right change  Tab next  Enter plans  Esc closes "
 	       : d->n_fields > 0          ? " Tab next  Left Right change  Esc closes "

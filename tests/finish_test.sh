@@ -1,0 +1,42 @@
+#!/bin/bash
+# The end on command. A run without a fixed length lowers its learning rate over the next iterations, saves its model and
+# ends. In a second run the controller is killed with -9 while the rate falls. Both end with the
+# same bits. An iteration has two microbatches, one of each data node, and sums travel in fp32, so that the order of the
+# additions does not change the bits.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+
+controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
+run_demo() { # run_demo NAME: begins a demo in the background, $demo, with the folder $run
+	run=$dir/$1
+	events=$dir/$1.events
+	"$bin/skippipe" demo --headless --format jsonl --agents 6 --stages 2,2,2 --skip 0/3 --microbatches 1 --sum-wire fp32 \
+		--eval-every 0 --time-scale 0 --at 9:finish:30 --run-dir "$run" \
+		>"$events" 2>"$dir/$1.err" &
+	demo=$!
+	started+=($demo)
+}
+end_demo() {
+	wait $demo || die "$1: exit status $?"
+	started=()
+	check_verify "$run" 6
+	[ "$(field committed <"$dir/verify.json")" = 39 ] || die "$1: $(field committed <"$dir/verify.json") commits"
+	grep -q '"iterations": 39' "$run/checkpoints/00000039/manifest.json" || die "$1: the last checkpoint has another recipe"
+}
+
+run_demo whole
+end_demo whole
+grep -q 'finish 30 (script): the rate falls from it10 to it39; the run ends' "$run/log/controller.log" || die "no receipt"
+grep -q 'the learning rate falls from it10, and the run ends with it39' "$run/log/controller.log" || die "no mark"
+rates=$(grep '"event":"commit"' "$events" | sed 's/.*"n":\([0-9]*\),.*"lr":\([0-9.e-]*\).*/\1 \2/' |
+	awk '$1 == 9 || $1 == 10 || $1 == 24 || $1 == 39 { printf "%.2f ", 1000 * $2 }')
+[ "$rates" = "5.00 4.85 2.75 0.50 " ] || die "rates $rates"
+
+run_demo killed
+wait_for "$events" 14 $demo 120
+kill -KILL "$(controller_pid)" || die "no controller to kill"
+end_demo killed
+[ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] || die "the controller was not started again"
+hashes() { sed -n 's/.*"hash": *"\([0-9a-f]*\)".*/\1/p' "$dir/$1/checkpoints/00000039/manifest.json"; }
+[ -n "$(hashes whole)" ] || die "no hashes"
+[ "$(hashes whole)" = "$(hashes killed)" ] || die "the runs end with other bits"
