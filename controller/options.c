@@ -59,7 +59,7 @@ static const char help[] =
 	"  --from FOLDER         begin with the weights of a checkpoint, or of a Hugging Face\n"
 	"                        folder; --model then gives the recipe only\n"
 	"  --set FIELD=VALUE     change the recipe: lr, warmup, schedule (cosine, linear, wsd or\n"
-	"                        wsd-sqrt), decay, final_lr, ... (docs/model.md)\n"
+	"                        wsd-sqrt), decay, final_lr, ... (docs/rates.md)\n"
 	"  --new-corpus          with --from: train on another corpus than the checkpoint did\n"
 	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
 	"  --skip-share S%:K     S percent of each data node's microbatches, rounded to the\n"

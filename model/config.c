@@ -190,7 +190,7 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 /* The last fields of a preset with RoPE that is not scaled, and without a rehearsal. */
 #define PLAIN 0, 0, 0, 0, 0
 /* The last fields of a preset's recipe. */
-#define SCHEDULE LR_COSINE, 0
+#define SCHEDULE LR_WSD, 0
 
 static const struct preset {
 	const char *name;

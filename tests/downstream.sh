@@ -24,7 +24,7 @@ iterations=${ITERATIONS:-1200}
 # A microbatch is one sequence, which holds a whole question.
 TRAIN=${TRAIN:---preset tiny --set dim=128 --set n_heads=4 --set n_kv_heads=2 --set ffn_dim=352 --set n_layers=12
 	--set n_stages=6 --set batch=1 --set sequence=192 --grad-norm visits --microbatches 10 --set warmup=20
-	--set lr=0.003 --set final_lr=0.1 --validate-every 100}
+	--set lr=0.003 --set final_lr=0.1 --set schedule=cosine --validate-every 100}
 mkdir -p "$folder"
 
 if [ $# -ge 3 ]; then

@@ -3,7 +3,7 @@
  * An operator who ends a run on command asks which loss the end will bring. While the rate is high,
  * the loss falls almost along a line over the logarithm of the iteration, so the line continues the
  * curve. How much a falling rate lowers the loss does not show in a curve before it falls.
- * Therefore the range comes from the runs that docs/convergence.md describes. */
+ * Therefore the range comes from the runs that docs/rates.md describes. */
 #include "controller/history/outlook.h"
 
 #include <math.h>

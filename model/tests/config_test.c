@@ -19,6 +19,7 @@ TEST(presets_are_valid)
 		assert_int_equal(model_preset(model_preset_name(i), &c, &r, &err), 0);
 		if (model_config_check(&c, &err) || recipe_check(&r, &c, &err))
 			fail_msg("%s: %s", model_preset_name(i), err.text);
+		assert_int_equal(r.schedule, LR_WSD);
 	}
 	assert_int_equal(model_preset("huge", &c, &r, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "huge"));
