@@ -38,26 +38,18 @@ static char *close_text(FILE *f, char **text, const size_t *size)
 
 enum { CELL_W = 9, CELL_H = 18 };
 
+/* The first sixteen colours can be read on a dark and on a light background. */
 static void colour_text(int colour, const char *otherwise, char out[8])
 {
 	static const char *const first[16] = { "#000000", "#cc3333", "#33aa33", "#aa8800",
 					       "#3366cc", "#aa33aa", "#22aaaa", "#cccccc",
 					       "#777777", "#ff5555", "#55ff55", "#ffff55",
 					       "#6699ff", "#ff55ff", "#55ffff", "#ffffff" };
-	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
 
-	if (colour < 0)
-		snprintf(out, 8, "%s", otherwise);
-	else if (colour < 16)
-		snprintf(out, 8, "%s", first[colour]);
-	else if (colour < 232)
-		snprintf(out, 8, "#%02x%02x%02x", (unsigned)steps[(colour - 16) / 36] & 255,
-			 (unsigned)steps[(colour - 16) / 6 % 6] & 255,
-			 (unsigned)steps[(colour - 16) % 6] & 255);
+	if (colour >= 16)
+		snprintf(out, 8, "#%06x", theme_rgb(colour) & 0xffffff);
 	else
-		snprintf(out, 8, "#%02x%02x%02x", (8u + ((unsigned)colour - 232) * 10) & 255,
-			 (8u + ((unsigned)colour - 232) * 10) & 255,
-			 (8u + ((unsigned)colour - 232) * 10) & 255);
+		snprintf(out, 8, "%s", colour < 0 ? otherwise : first[colour]);
 }
 
 static void write_glyph(FILE *f, uint32_t g)

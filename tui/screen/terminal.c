@@ -171,39 +171,40 @@ bool terminal_shows_braille(void)
 
 /* ---- colours ---- */
 
-/* Returns the nearest of the first 16 or 8 colours on a terminal with fewer than 256. */
-static short fit_colour(int colour)
+static bool has_capability(const char *name)
 {
-	static const unsigned char rgb[16][3] = {
-		{ 0, 0, 0 },     { 170, 0, 0 },    { 0, 170, 0 },    { 170, 130, 0 },
-		{ 0, 0, 170 },   { 170, 0, 170 },  { 0, 170, 170 },  { 170, 170, 170 },
-		{ 85, 85, 85 },  { 255, 85, 85 },  { 85, 255, 85 },  { 255, 255, 85 },
-		{ 85, 85, 255 }, { 255, 85, 255 }, { 85, 255, 255 }, { 255, 255, 255 }
-	};
-	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
-	int r, g, b, best = 0, least = 1 << 30, n = COLORS >= 16 ? 16 : 8;
+	const char *text = tigetstr(name);
 
-	if (colour < COLORS)
-		return (short)colour;
+	return text && text != (char *)-1;
+}
+
+/* Returns true if the terminal's colours are values of red, green and blue, not a palette.
+ * terminfo's extension RGB may be a flag, a number or a text. */
+static bool has_direct_colours(void)
+{
+	return tigetflag("RGB") > 0 || tigetnum("RGB") > 0 || has_capability("RGB");
+}
+
+/* Returns the number of a colour on this terminal. A terminal without xterm's 256 colours shows the
+ * nearest of the first 16 or 8, because the other colours of a palette of 52, 64 or 88 are not
+ * those of xterm. */
+static int fit_colour(int colour)
+{
+	int n = COLORS == 16 || COLORS == 88 ? 16 : 8;
+	bool is_direct = has_direct_colours();
+
+	if (colour < 8 || (!is_direct && COLORS >= 256))
+		return colour;
+	if (is_direct && COLORS == 1 << 24) {
+		int rgb = (int)theme_rgb(colour);
+
+		/* Numbers below 256 belong to a palette on some terminals (xterm-direct256). One
+		 * more step of green avoids them, and is invisible. */
+		return rgb < 256 ? rgb | 256 : rgb;
+	}
 	if (colour < 16)
-		return (short)(colour - 8);
-	if (colour >= 232) {
-		r = g = b = 8 + (colour - 232) * 10;
-	} else {
-		r = steps[(colour - 16) / 36];
-		g = steps[(colour - 16) / 6 % 6];
-		b = steps[(colour - 16) % 6];
-	}
-	for (int i = 0; i < n; i++) {
-		int d = (rgb[i][0] - r) * (rgb[i][0] - r) + (rgb[i][1] - g) * (rgb[i][1] - g) +
-			(rgb[i][2] - b) * (rgb[i][2] - b);
-
-		if (d < least) {
-			least = d;
-			best = i;
-		}
-	}
-	return (short)best;
+		return colour < n ? colour : colour - 8;
+	return theme_nearest(theme_rgb(colour), 0, n);
 }
 
 void terminal_theme(struct terminal *t, const struct theme *theme)
@@ -242,13 +243,6 @@ static attr_t attributes_of(const struct terminal *t, unsigned style)
 }
 
 /* ---- opening ---- */
-
-static bool has_capability(const char *name)
-{
-	const char *text = tigetstr(name);
-
-	return text && text != (char *)-1;
-}
 
 /* Gives the terminal's type: TERM, or a type that most terminals behave like. */
 static int choose_type(const char **out, struct error *err)
@@ -304,7 +298,7 @@ static void begin_curses(struct terminal *t)
 	intrflush(stdscr, FALSE);
 	typeahead(-1); /* pending input does not stop the drawing */
 	curs_set(0);
-	if (t->colour && has_colors()) {
+	if (t->colour && has_colors() && tigetnum("colors") >= 8) {
 		start_color();
 		use_default_colors();
 	} else {

@@ -41,23 +41,34 @@ void theme_plain(struct theme *out)
 	out->styles[STYLE_LOST].attributes = THEME_REVERSE;
 }
 
-/* Returns the nearest colour of the 6x6x6 cube and the 24 greys. */
-static int nearest_colour(int r, int g, int b)
+uint32_t theme_rgb(int colour)
 {
-	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
-	int best = 16, least = 1 << 30;
+	static const uint32_t first[16] = { 0x000000, 0xaa0000, 0x00aa00, 0xaa8200,
+					    0x0000aa, 0xaa00aa, 0x00aaaa, 0xaaaaaa,
+					    0x555555, 0xff5555, 0x55ff55, 0xffff55,
+					    0x5555ff, 0xff55ff, 0x55ffff, 0xffffff };
+	static const uint32_t steps[6] = { 0, 95, 135, 175, 215, 255 };
 
-	for (int i = 16; i < 256; i++) {
-		int cr, cg, cb, d;
+	if (colour < 16)
+		return first[colour];
+	if (colour >= 232)
+		return (uint32_t)(8 + (colour - 232) * 10) * 0x010101;
+	colour -= 16;
+	return steps[colour / 36] << 16 | steps[colour / 6 % 6] << 8 | steps[colour % 6];
+}
 
-		if (i < 232) {
-			cr = steps[(i - 16) / 36];
-			cg = steps[(i - 16) / 6 % 6];
-			cb = steps[(i - 16) % 6];
-		} else {
-			cr = cg = cb = 8 + (i - 232) * 10;
+int theme_nearest(uint32_t rgb, int from, int to)
+{
+	int best = from, least = 1 << 30;
+
+	for (int i = from; i < to; i++) {
+		int d = 0;
+
+		for (int shift = 0; shift <= 16; shift += 8) {
+			int part = (int)(theme_rgb(i) >> shift & 255) - (int)(rgb >> shift & 255);
+
+			d += part * part;
 		}
-		d = (cr - r) * (cr - r) + (cg - g) * (cg - g) + (cb - b) * (cb - b);
 		if (d < least) {
 			least = d;
 			best = i;
@@ -91,8 +102,7 @@ static int parse_colour(const json_t *v, int16_t *out)
 	if (text[0] == '#' && strlen(text) == 7 &&
 	    strspn(text + 1, "0123456789abcdefABCDEF") == 6 &&
 	    sscanf(text + 1, "%x", &rgb) == 1) {
-		*out = (int16_t)nearest_colour((int)(rgb >> 16), (int)(rgb >> 8 & 255),
-					       (int)(rgb & 255));
+		*out = (int16_t)theme_nearest(rgb, 16, 256);
 		return 0;
 	}
 	return -EINVAL;

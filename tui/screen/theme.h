@@ -34,6 +34,12 @@ struct theme {
 	struct theme_style styles[STYLES];
 };
 
+/* Returns a colour of xterm's 256 as 0xrrggbb. The first sixteen are those of a PC's text screen;
+ * terminals differ in them. */
+uint32_t theme_rgb(int colour);
+/* Returns the colour nearest to 0xrrggbb among the colours from `from` to `to` - 1. */
+int theme_nearest(uint32_t rgb, int from, int to);
+
 /* Gives the theme that is used without a file: attributes only. */
 void theme_plain(struct theme *out);
 /* Parses a JSON text; `name` is for messages. -EINVAL: *out is unchanged. Public for tests. */

@@ -228,6 +228,114 @@ static void incapable_terminals(void **unused)
 	}
 }
 
+/* ---- colours ---- */
+
+/* Kinds of terminals by their colours: values of red, green and blue with 8 indexed colours and
+ * with a palette of 256 below them, values of four bits each, and palettes of 256, 88 and 52. */
+static const char kinds[] =
+	"kind-common|a test,\n\tam,cols#80,lines#24,pairs#256,clear=\\E[H\\E[J,"
+	"cup=\\E[%i%p1%d;%p2%dH,sgr0=\\E[m,op=\\E[39;49m,\n"
+	"kind-direct|a test,\n\tRGB,colors#0x1000000,use=kind-common,"
+	"setaf=\\E[%?%p1%{8}%<%t3%p1%d%e38:2::%p1%{65536}%/%d:%p1%{256}%/%{255}%&%d:"
+	"%p1%{255}%&%d%;m,setab=\\E[48;5;%p1%dm,\n"
+	"kind-direct256|a test,\n\tRGB#8,colors#0x1000000,use=kind-common,"
+	"setaf=\\E[%?%p1%{256}%<%t38;5;%p1%d%e38:2::%p1%{65536}%/%d:%p1%{256}%/%{255}%&%d:"
+	"%p1%{255}%&%d%;m,setab=\\E[48;5;%p1%dm,\n"
+	"kind-direct12|a test,\n\tRGB=4/4/4,colors#4096,use=kind-indexed,\n"
+	"kind-indexed|a test,\n\tcolors#256,use=kind-common,setaf=\\E[38;5;%p1%dm,"
+	"setab=\\E[48;5;%p1%dm,\n"
+	"kind-88|a test,\n\tcolors#88,use=kind-indexed,\n"
+	"kind-52|a test,\n\tcolors#52,use=kind-indexed,\n"
+	"kind-2|a test,\n\tcolors#2,use=kind-indexed,\n";
+
+static void make_terminfo(char folder[64])
+{
+	char path[96], command[256];
+	FILE *f;
+
+	strcpy(folder, "/tmp/skippipe-terminfo-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/kinds", folder);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(kinds, f) >= 0 && fclose(f) == 0);
+	snprintf(command, sizeof(command), "tic -x -o %s %s", folder, path);
+	assert_int_equal(system(command), 0);
+}
+
+/* Draws one cell in the colour. Returns all bytes that the terminal receives. */
+static void draw_colour(const char *term, int colour, char *drawn, size_t room)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	int terminal, pid = forkpty(&terminal, NULL, NULL, &size);
+	size_t n = 0;
+	ssize_t more;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct screen *screen = screen_new(80, 24, true);
+		struct terminal *t;
+		struct theme theme;
+
+		setenv("TERM", term, 1);
+		theme_plain(&theme);
+		theme.styles[STYLE_FORWARD] =
+			(struct theme_style){ .fg = (int16_t)colour, .bg = THEME_DEFAULT };
+		if (terminal_open(&t, &theme, true, NULL) != 0)
+			_exit(1);
+		screen_put(screen, 3, 3, 'X', STYLE_FORWARD);
+		terminal_show(t, screen);
+		terminal_close(t);
+		_exit(0);
+	}
+	while (n < room - 1 && (more = read(terminal, drawn + n, room - 1 - n)) > 0)
+		n += (size_t)more;
+	drawn[n] = '\0';
+	close(terminal);
+	waitpid(pid, NULL, 0);
+}
+
+/* 166 is (215, 95, 0), 17 (0, 0, 95), 12 bright blue. A value that is taken for a number of a
+ * palette, or a number that is taken for a value, would be another colour. */
+static void every_kind_of_terminal_shows_the_colours_of_a_theme(void **unused)
+{
+	static const struct {
+		const char *term;
+		int colour;
+		const char *sent;
+	} cases[] = { { "kind-direct", 166, "\033[38:2::215:95:0mX" },
+		      { "kind-direct", 17, "\033[38:2::0:1:95mX" },
+		      { "kind-direct", 12, "\033[38:2::85:85:255mX" },
+		      { "kind-direct", 4, "\033[34mX" },
+		      { "kind-direct256", 166, "\033[38:2::215:95:0mX" },
+		      { "kind-direct256", 17, "\033[38:2::0:1:95mX" },
+		      { "kind-direct12", 166, "\033[38;5;3mX" },
+		      { "kind-indexed", 166, "\033[38;5;166mX" },
+		      { "kind-indexed", 12, "\033[38;5;12mX" },
+		      { "kind-88", 33, "\033[38;5;6mX" },
+		      { "kind-88", 12, "\033[38;5;12mX" },
+		      { "kind-52", 33, "\033[38;5;6mX" },
+		      { "kind-52", 12, "\033[38;5;4mX" },
+		      { "kind-2", 166, "X" },
+		      { "kind-common", 166, "X" } };
+	char folder[64], drawn[65536];
+
+	(void)unused;
+	make_terminfo(folder);
+	setenv("TERMINFO", folder, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		draw_colour(cases[i].term, cases[i].colour, drawn, sizeof(drawn));
+		if (!strstr(drawn, cases[i].sent))
+			fail_msg("%s, colour %d: no %s in %s", cases[i].term, cases[i].colour,
+				 cases[i].sent + 1, drawn);
+		if (cases[i].sent[0] == 'X')
+			assert_null(strstr(drawn, "\033[38"));
+	}
+	unsetenv("TERMINFO");
+	snprintf(drawn, sizeof(drawn), "rm -r %s", folder);
+	assert_int_equal(system(drawn), 0);
+}
+
 static void window_changes(void **unused)
 {
 	struct pty y;
@@ -291,6 +399,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unknown_terminals),
 		cmocka_unit_test(incapable_terminals),
+		cmocka_unit_test(every_kind_of_terminal_shows_the_colours_of_a_theme),
 		cmocka_unit_test(window_changes),
 		cmocka_unit_test(terminal_reports_have_no_effect),
 	};
