@@ -11,7 +11,11 @@
  *     PARTING     PART_US have passed                       SIGTERM to console and agents
  *     KILLING     TERM_US have passed                       SIGKILL to all, again and again
  *
- * The controller ends first, so that it writes a checkpoint and closes its store. */
+ * The controller ends first, so that it writes a checkpoint and closes its store.
+ *
+ * Ctrl-Z stops the console and this process, and nothing else. A shell prints its prompt as soon as
+ * this process stops. Therefore this process stops after its console, which first leaves the
+ * alternate screen. */
 #include "cli/supervise.h"
 
 #include <ctype.h>
@@ -63,6 +67,7 @@ struct supervisor {
 	sigset_t old_mask;
 	struct termios terminal; /* the terminal's settings before the run */
 	bool has_terminal;
+	bool stop_requested; /* SIGTSTP has arrived, and this process has not stopped */
 	struct orders orders;
 	int echo;         /* descriptor of the controller's log; -1: none */
 	unsigned n_restarts; /* number of restarts in a row */
@@ -326,8 +331,12 @@ static void take_signals(struct supervisor *p)
 	int status;
 	pid_t pid;
 
-	if (read(p->signals, &info, sizeof(info)) == sizeof(info) &&
-	    info.ssi_signo != SIGCHLD) {
+	if (read(p->signals, &info, sizeof(info)) != sizeof(info)) {
+		/* another call has handled the signal */
+	} else if (info.ssi_signo == SIGTSTP) {
+		p->stop_requested = true;
+		child_signal(&p->processes->console, SIGTSTP);
+	} else if (info.ssi_signo != SIGCHLD) {
 		log_line(p->log, LOG_INFO, "%s", strsignal((int)info.ssi_signo));
 		/* A second signal ends everything at once. */
 		if (p->phase == RUNNING)
@@ -337,6 +346,28 @@ static void take_signals(struct supervisor *p)
 	}
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		take_child_end(p, pid, status);
+}
+
+/* Stops this process if Ctrl-Z requested it and the console has stopped. Returns when this process
+ * continues. */
+static void stop_after_console(struct supervisor *p)
+{
+	const struct child *console = &p->processes->console;
+	siginfo_t info = { .si_pid = 0 };
+	sigset_t stop;
+
+	if (!p->stop_requested)
+		return;
+	if (console->pid > 0 &&
+	    (waitid(P_PID, (id_t)console->pid, &info, WSTOPPED | WNOHANG) != 0 || info.si_pid == 0))
+		return; /* SIGCHLD reports its stop */
+	p->stop_requested = false;
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	raise(SIGTSTP); /* remains pending until it is unblocked */
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	child_signal(console, SIGCONT);
 }
 
 /* ---- the whole ---- */
@@ -372,6 +403,8 @@ static int block_signals(struct supervisor *p, struct error *err)
 	p->has_terminal = tcgetattr(STDIN_FILENO, &p->terminal) == 0;
 	signals_ending(&set);
 	sigaddset(&set, SIGCHLD);
+	if (!signals_ignored(SIGTSTP))
+		sigaddset(&set, SIGTSTP);
 	/* Restoring the terminal must not stop this process. */
 	sigaddset(&set, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &set, &p->old_mask);
@@ -437,6 +470,7 @@ static void supervise_turn(struct supervisor *p)
 	}
 	echo_controller_log(p);
 	advance_phase(p);
+	stop_after_console(p);
 }
 
 int supervise(struct processes *processes, const struct log *log, int *status, struct error *err)

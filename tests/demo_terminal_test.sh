@@ -5,7 +5,8 @@
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
 terminal test
 
-tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' XDG_RUNTIME_DIR= bash --norc" || skip "tmux cannot start here"
+# All processes share a core: which of them runs first is then not a matter of luck.
+tm -f /dev/null new-session -d -x 80 -y 24 "taskset -c 0 env PS1='ready> ' XDG_RUNTIME_DIR= bash --norc" || skip "tmux cannot start here"
 see 10 'ready>'
 
 # A wrong theme is found before anything starts.
@@ -16,9 +17,18 @@ screen | grep -q 'no theme "nothing"' || die "the demo does not say what is wron
 
 for end in key signal kill-console; do
 	run=$dir/run-$end
-	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
+	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run" Enter
 	see 30 'it +[0-9]+ .*nodes 8/8'
 	demo=$(pgrep -f -x "$bin/skippipe demo .*--run-dir $run" | head -n 1)
+	# Ctrl-Z gives the shell its screen back, with the prompt, and fg brings the console back.
+	for _ in 1 2 3; do
+		tm send-keys C-z
+		see 10 '^ready>$'
+		[ "$(tm display-message -p '#{alternate_on} #{cursor_flag}')" = '0 1' ] || die "the shell has no screen after Ctrl-Z"
+		tm send-keys "fg; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
+		see 10 'it +[0-9]+ .*nodes 8/8'
+		[ "$(tm display-message -p '#{alternate_on}')" = 1 ] || die "fg does not bring the screen back"
+	done
 	case $end in
 	key)
 		tm send-keys q
