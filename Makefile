@@ -308,7 +308,7 @@ layers:
 	@tests/plain.sh
 
 # Writes the console's golden screens, and copies those that docs/console.md shows into it.
-GOLDEN := $(patsubst %,$(BUILD)/tui/tests/%_test,view map_view history)
+GOLDEN := $(patsubst %,$(BUILD)/tui/tests/%_test,view map_view history runs)
 screens: $(BUILD)/bin/skippipe-console $(GOLDEN)
 	@for test in $(GOLDEN); do GOLDEN_UPDATE=1 $$test || exit 1; done
 	@tui/tests/screens.sh $(BUILD)

@@ -1,4 +1,4 @@
-/* log.h - a program's log: one line for each event, with time and level.
+/* log.h - a program's log: one line for each event, with time (base/timestamp.h) and level.
  *
  * Programs own a struct log and pass it down; libraries do not log. Secrets are never logged.
  */
@@ -18,5 +18,8 @@ struct log {
 /* Writes one line with time and level, unless the level is below the log's. log may be NULL. */
 void log_line(const struct log *log, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Returns the message of a log's line, without time, level and name. Other lines are returned as
+ * they are. */
+const char *log_message(const char *line);
 
 #endif

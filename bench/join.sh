@@ -51,7 +51,7 @@ grep -qs "is whole" "$dir/agent3.log" || {
 	grep -h 'n03 ' "$dir/controller.err" | tail -n 2
 	die "the joining agent did not get the whole copy"
 }
-seconds() { sed -n "s/^\([0-9:.]*\) .*$1.*/\1/p" "$dir/agent3.log" | head -n 1 | awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }'; }
+seconds() { sed -n "s/^[0-9-]*T\([0-9:.]*\)Z .*$1.*/\1/p" "$dir/agent3.log" | head -n 1 | awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }'; }
 from=$(seconds "copy of stage") to=$(seconds "is whole")
 for _ in $(seq 300); do grep -q 'ready: stage' "$dir/agent3.log" && break; sleep 0.1; done
 bytes=$(sed -n 's/.*ready: stage [01], \([0-9]*\) parameters.*/\1/p' "$dir/agent3.log")

@@ -4,7 +4,6 @@
  * terminal or fill the disk, so every start goes through child_start. */
 #include "cli/children.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/log.h"
 #include "base/process/ending.h"
 
 enum {
@@ -111,20 +110,6 @@ int child_exit_status(const struct child *c)
 	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
 }
 
-/* Skips the prefix "HH:MM:SS.mmm level who: " of base/log.h if the line has it. */
-static const char *message_of(const char *line)
-{
-	const char *colon;
-
-	for (int i = 0; i < 8; i++)
-		if (i % 3 == 2 ? line[i] != ':' : !isdigit((unsigned char)line[i]))
-			return line;
-	if (line[8] != '.' || strlen(line) < 14)
-		return line;
-	colon = strstr(line + 13, ": ");
-	return colon ? colon + 2 : line;
-}
-
 void child_last_line(const struct child *c, char *text, size_t room)
 {
 	char tail[TAIL_BYTES + 1], *line;
@@ -144,7 +129,7 @@ void child_last_line(const struct child *c, char *text, size_t room)
 		return;
 	tail[n] = '\0';
 	line = strrchr(tail, '\n');
-	snprintf(text, room, "%s", message_of(line ? line + 1 : tail));
+	snprintf(text, room, "%s", log_message(line ? line + 1 : tail));
 }
 
 /* The child keeps its descriptor and continues at the log's new end (O_APPEND). Lines that it

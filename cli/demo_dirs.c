@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/timestamp.h"
 
 static int join_path(char *to, size_t room, const char *folder, const char *name,
 		     struct error *err)
@@ -27,16 +27,13 @@ static int join_path(char *to, size_t room, const char *folder, const char *name
 /* The random number separates runs that begin in the same second, also in different containers. */
 static void dated_name(char *to, size_t room)
 {
-	time_t now = (time_t)(clock_wall_us() / 1000000);
+	char now[TIMESTAMP_NAME_SIZE];
 	uint32_t number;
-	struct tm tm;
-	size_t n;
 
-	localtime_r(&now, &tm);
-	n = strftime(to, room, "%Y%m%d-%H%M%S", &tm);
+	timestamp_name(clock_wall_us(), now);
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		number = (uint32_t)getpid();
-	snprintf(to + n, room - n, "-%08" PRIx32, number);
+	snprintf(to, room, "%s-%08" PRIx32, now, number);
 }
 
 /* Creates the run folder and its subfolders, and checks that they can be written. */

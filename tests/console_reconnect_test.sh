@@ -65,5 +65,5 @@ see 5 'status=137'
 kill -0 $server || die "the controller died with its console"
 timeout 5 "$bin/skippipe-console" --connect "ipc://$dir/at" --controller-key "$controller" --key "$dir/console.key" \
 	--plain >"$dir/plain.out" 2>&1 </dev/null
-grep -q '^run ' "$dir/plain.out" || { cat "$dir/plain.out"; die "the next console sees nothing"; }
+grep -q 'Z run ' "$dir/plain.out" || { cat "$dir/plain.out"; die "the next console sees nothing"; }
 echo "lost, stopped and back: the console attaches again by itself"

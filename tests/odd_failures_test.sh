@@ -13,7 +13,7 @@ full_s=0
 LD_PRELOAD=$jump "$sk" demo --headless --format jsonl --agents 6 --stages 2,2,2 --iterations 8 --time-scale 0 \
 	--skip 1 --eval-every 4 --eval-batches 1 --run-dir "$dir/jumps" >"$dir/events" 2>"$dir/demo.err" ||
 	die "a jumping clock: exit status $?"
-first=$(grep -c . <(sed -n 's/^\([0-9:]*\)\..*/\1/p' "$dir/jumps/log/controller.log" | cut -d: -f1 | sort -u))
+first=$(grep -c . <(sed -n 's/^\([0-9T:-]*\)\..*Z .*/\1/p' "$dir/jumps/log/controller.log" | cut -d: -f1 | sort -u))
 [ "$first" -gt 1 ] || die "the clock did not jump: the shim does nothing"
 grep -q '"state":"dead"' "$dir/events" && die "a node was declared dead by the time of day"
 check_verify "$dir/jumps" 2

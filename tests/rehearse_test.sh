@@ -44,8 +44,8 @@ started=($console)
 
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] || die "the controller was not started twice"
 [ "$(grep -c 'agent 4 started' "$run/log/demo.log")" = 1 ] || die "the supervisor started agent 4 again"
-grep -q '^REHEARSAL, nothing is trained: run .* bytes / 2000' "$dir/console" || die "a console does not say that it is a rehearsal"
-grep -q '^iteration [0-9]*: loss -, ' "$dir/console" || die "a console shows a loss"
+grep -q 'Z REHEARSAL, nothing is trained: run .* bytes / 2000' "$dir/console" || die "a console does not say that it is a rehearsal"
+grep -q 'Z iteration [0-9]*: loss -, ' "$dir/console" || die "a console shows a loss"
 grep -q 'REHEARSAL' "$run/log/controller.log" || die "the journal does not say that it is a rehearsal"
 iterations=$(count "$events" iteration)
 [ "$iterations" -ge 13 ] || die "$iterations iterations"

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/timestamp.h"
 #include "tui/text_mode.h"
 #include "tui/views/view.h"
 
@@ -46,15 +46,23 @@ void console_close(struct console *c)
 
 /* ---- messages ---- */
 
-static void say_plain(struct console *c, const struct msg *m)
+static void print_line(struct console *c, int64_t wall_us, const char *line)
 {
-	char line[1024];
+	char time[TIMESTAMP_SIZE];
 
-	if (!c->options.plain || !text_mode_line(&c->plain, c->state, m, line, sizeof(line)))
-		return;
-	puts(line);
+	timestamp_text(wall_us, time);
+	printf("%s %s\n", time, line);
 	fflush(stdout);
 	c->hung_up |= ferror(stdout) != 0;
+}
+
+static void say_plain(struct console *c, const struct msg *m)
+{
+	int64_t unknown_us = c->play ? c->state->run.started_wall_us : clock_wall_us();
+	char line[1024];
+
+	if (c->options.plain && text_mode_line(&c->plain, c->state, m, line, sizeof(line)))
+		print_line(c, text_mode_wall_us(c->state, m, unknown_us), line);
 }
 
 /* Clears the full history and requests a snapshot. While the screen is frozen this happens when the
@@ -181,6 +189,8 @@ static void play_recorded(struct console *c)
 
 static void take_connection_event(struct console *c, const struct connection_notice *notice)
 {
+	char line[1024];
+
 	if (notice->event == CONNECTION_UP) {
 		c->refused = false;
 		ui_set_connection(&c->ui, UI_LIVE, "");
@@ -197,8 +207,9 @@ static void take_connection_event(struct console *c, const struct connection_not
 		ui_set_connection(&c->ui, UI_REFUSED, notice->why);
 	}
 	if (c->options.plain) {
-		printf("connection: %s\n", notice->event == CONNECTION_UP ? "up" : notice->why);
-		fflush(stdout);
+		snprintf(line, sizeof(line), "connection: %s",
+			 notice->event == CONNECTION_UP ? "up" : notice->why);
+		print_line(c, clock_wall_us(), line);
 	}
 }
 
@@ -308,13 +319,8 @@ static int64_t frame_us(const struct console *c)
 
 void console_draw(struct console *c)
 {
-	time_t now = time(NULL);
-	struct tm tm;
-
 	if (!c->screen || c->now_us - c->drawn_us < frame_us(c))
 		return;
-	localtime_r(&now, &tm);
-	c->ui.clock.utc_offset_s = (int32_t)tm.tm_gmtoff;
 	ui_tick(&c->ui, c->state, c->now_us, clock_wall_us());
 	view_draw(c->screen, c->state, &c->ui);
 	terminal_show(c->terminal, c->screen);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/timestamp.h"
 #include "tui/screen/glyphs.h"
 
 /* A text that grows as it is written. Ends the program when memory runs out. */
@@ -136,19 +137,28 @@ static void write_object(FILE *f, json_t *o)
 	json_decref(o);
 }
 
+/* Gives the time as a JSON string. */
+static json_t *time_value(int64_t wall_us)
+{
+	char text[TIMESTAMP_SIZE];
+
+	timestamp_text(wall_us, text);
+	return json_string(text);
+}
+
 static json_t *iteration_object(const struct msg_see_iteration *it)
 {
 	return json_pack(
-		"{s:s,s:I,s:o,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f,s:s,s:s}", "event",
-		"iteration", "n", (json_int_t)it->iteration, "loss",
-		isfinite(it->loss) ? json_real((double)it->loss) : json_null(),
+		"{s:s,s:o,s:I,s:o,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f,s:s,s:s}", "event",
+		"iteration", "time", time_value(it->wall_us), "n", (json_int_t)it->iteration,
+		"loss", isfinite(it->loss) ? json_real((double)it->loss) : json_null(),
 		"iteration_s", plain_number(it->iteration_s), "predicted_s",
 		plain_number(it->predicted_s), "collisions", (int)it->collisions, "wait_s",
 		plain_number(it->wait_s), "tokens_per_s", plain_number(it->tokens_per_s),
 		"nodes_alive", (int)it->alive, "path_length", (int)it->path_length, "rerun",
 		(int)it->rerun, "sync_s", plain_number(it->sync_s), "predicted_sync_s",
-		plain_number(it->predicted_sync_s), "real_s", plain_number(it->real_s),
-		"wire", tensor_format_name((enum tensor_format)it->wire), "sum_wire",
+		plain_number(it->predicted_sync_s), "real_s", plain_number(it->real_s), "wire",
+		tensor_format_name((enum tensor_format)it->wire), "sum_wire",
 		tensor_format_name((enum tensor_format)it->sum_wire));
 }
 
@@ -175,11 +185,11 @@ char *export_jsonl(const struct state *s)
 		const struct msg_see_note *n = &s->history.notes[i];
 
 		/* A text that is not UTF-8 gives no object, and then no line. */
-		write_object(f,
-			     json_pack("{s:s,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note", "id",
-				       (json_int_t)n->id, "kind", note_name(n->kind), "n",
-				       (json_int_t)n->iteration, "wall_us", (json_int_t)n->wall_us,
-				       "node", (int)n->node, "text", n->text));
+		write_object(f, json_pack("{s:s,s:o,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note",
+					  "time", time_value(n->wall_us), "id", (json_int_t)n->id,
+					  "kind", note_name(n->kind), "n", (json_int_t)n->iteration,
+					  "wall_us", (json_int_t)n->wall_us, "node", (int)n->node,
+					  "text", n->text));
 	}
 	return close_text(f, &text, &size);
 }

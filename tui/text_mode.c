@@ -70,6 +70,20 @@ static bool write_note(const struct msg_see_note *n, char *out, size_t room)
 	return true;
 }
 
+int64_t text_mode_wall_us(const struct state *s, const struct msg *m, int64_t unknown_us)
+{
+	const struct msg_see_note *last =
+		s->history.n_notes ? &s->history.notes[s->history.n_notes - 1] : NULL;
+
+	if (m->type == MSG_SEE_NOTE)
+		return m->u.see_note.wall_us;
+	if (m->type == MSG_SEE_ITERATION)
+		return m->u.see_iteration.wall_us;
+	if (!last || s->status.now_us == 0)
+		return unknown_us;
+	return last->wall_us + s->status.now_us - last->at_us;
+}
+
 /* Messages without a case here change the picture only. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room)

@@ -19,5 +19,9 @@ struct text_mode {
  * false if the message has no line. Control characters in the controller's texts become '?'. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room);
+/* Returns the time of such a message in microseconds since 1970. The times of commits and of the
+ * journal's entries are the controller's; otherwise the newest entry tells the difference between
+ * the controller's two clocks. unknown_us: returned while there is no entry. */
+int64_t text_mode_wall_us(const struct state *s, const struct msg *m, int64_t unknown_us);
 
 #endif

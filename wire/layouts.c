@@ -507,6 +507,7 @@ static const struct field msg_see_iteration_fields[] = {
 	NMAX(U32, msg_see_iteration, skip_share, 99),
 	N(U32, msg_see_iteration, rerun),
 	N(U64, msg_see_iteration, at_us),
+	N(U64, msg_see_iteration, wall_us),
 	TXT(msg_see_iteration, algorithm),
 	NMAX(U8, msg_see_iteration, wire, FORMAT_Q6),
 	NMAX(U8, msg_see_iteration, sum_wire, FORMAT_Q4),

@@ -652,7 +652,7 @@ struct msg_see_iteration {
 	float tokens_per_s;             /* real */
 	uint32_t alive, path_length, skip_share; /* as in msg_see_plan */
 	uint32_t rerun; /* number of microbatches that ran again */
-	int64_t at_us;
+	int64_t at_us, wall_us; /* time of the commit */
 	char algorithm[16]; /* algorithm of the plan; "": unknown */
 	uint8_t wire, sum_wire; /* enum tensor_format */
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -14,8 +15,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/rng.h"
 #include "base/tests/test.h"
+#include "base/timestamp.h"
 
 /* In a container, or under taskset, the machine's other processors cannot be used. */
 TEST(cores_are_those_that_the_process_may_use)
@@ -215,6 +218,49 @@ TEST(time_does_not_go_back)
 		t = now;
 	}
 	assert_true(clock_wall_us() > 1700000000000000);
+}
+
+/* The times are those of `date -u`. */
+TEST(times_of_day_are_written_in_utc)
+{
+	static const struct {
+		int64_t wall_us;
+		const char *text, *name;
+	} cases[] = { { 0, "1970-01-01T00:00:00.000Z", "19700101T000000Z" },
+		      { 951782399999999, "2000-02-28T23:59:59.999Z", "20000228T235959Z" },
+		      { 951782400000000, "2000-02-29T00:00:00.000Z", "20000229T000000Z" },
+		      { 1795874639250000, "2026-11-28T14:03:59.250Z", "20261128T140359Z" },
+		      { INT64_MIN, "1970-01-01T00:00:00.000Z", "19700101T000000Z" },
+		      { INT64_MAX, "9999-12-31T23:59:59.999Z", "99991231T235959Z" } };
+	char text[TIMESTAMP_SIZE], name[TIMESTAMP_NAME_SIZE];
+
+	setenv("TZ", "Asia/Kolkata", 1);
+	tzset();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		timestamp_text(cases[i].wall_us, text);
+		timestamp_name(cases[i].wall_us, name);
+		assert_string_equal(text, cases[i].text);
+		assert_string_equal(name, cases[i].name);
+		assert_true(timestamp_begins(text));
+	}
+	assert_false(timestamp_begins("2026-11-28"));
+	assert_false(timestamp_begins(""));
+}
+
+TEST(a_line_of_a_log_has_time_level_name_and_message)
+{
+	char *text = NULL;
+	size_t size;
+	struct log log = { open_memstream(&text, &size), LOG_INFO, "agent 7" };
+
+	log_line(&log, LOG_DEBUG, "not this");
+	log_line(&log, LOG_WARN, "port %d: refused", 7);
+	fclose(log.to);
+	assert_true(timestamp_begins(text));
+	assert_string_equal(text + TIMESTAMP_SIZE - 1, " warn  agent 7: port 7: refused\n");
+	assert_string_equal(log_message(text), "port 7: refused\n");
+	assert_string_equal(log_message("another: line"), "another: line");
+	free(text);
 }
 
 /* A list that grows by one element keeps its elements, and its room doubles. */

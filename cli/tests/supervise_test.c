@@ -278,7 +278,7 @@ FIXTURE_TEST(agents_that_all_give_up_end_it)
 	int status = -1;
 
 	part(f, &f->processes.controller, "controller", "exec sleep 60");
-	agent(f, "echo 12:34:56.789 error agent: no such device >&2; exit 1");
+	agent(f, "echo 2026-11-28T12:34:56.789Z error agent: no such device >&2; exit 1");
 	agent(f, "exit 1");
 	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), -ECHILD);
 	assert_non_null(strstr(err.text, "exit status 1"));

@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/timestamp.h"
 #include "controller/iteration/iteration.h"
 #include "controller/history/gpu_record.h"
 #include "controller/history/run_state.h"
@@ -35,7 +36,11 @@ enum { GPUS_EVERY_US = 10000000 };
 
 static void put_event(struct run *run, json_t *o)
 {
+	char now[TIMESTAMP_SIZE];
+
 	if (o && run->history.jsonl) {
+		timestamp_text(clock_wall_us(), now);
+		json_object_set_new(o, "time", json_string(now));
 		json_object_set_new(o, "at_s",
 				    json_real((double)(run->now_us - run->started.us) * 1e-6));
 		json_dumpf(o, run->history.jsonl, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -630,7 +635,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m,
 		.alive = see->alive,
 		.path_length = see->path_length,
 		.repeats = { see->rerun, it->run->training.skipped },
-		.wall_us = clock_wall_us(),
+		.wall_us = see->wall_us,
 		.n_routes = it->routes.n,
 		.n_orders = a.n_orders,
 		.n_reductions = a.n_reductions,

@@ -66,6 +66,7 @@ static int load_commit(void *context, const struct store_commit *s)
 		.path_length = s->path_length,
 		.rerun = s->repeats.rerun,
 		.at_us = c->run.now_us,
+		.wall_us = s->wall_us,
 		.wire = (uint8_t)s->formats.wire,
 		.sum_wire = (uint8_t)s->formats.sum_wire,
 	};

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "controller/iteration/iteration.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
@@ -146,6 +147,7 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 		.skip_share = (uint32_t)it->run->plan->plan->skip_share,
 		.rerun = it->routes.rerun,
 		.at_us = it->run->now_us,
+		.wall_us = clock_wall_us(),
 		.wire = (uint8_t)it->run->cluster->formats.wire,
 		.sum_wire = (uint8_t)it->run->cluster->formats.sum_wire,
 	};

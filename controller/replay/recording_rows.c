@@ -208,6 +208,7 @@ static int see_commit(void *context, const struct store_commit *c)
 		.path_length = c->path_length,
 		.rerun = c->repeats.rerun,
 		.at_us = c->wall_us,
+		.wall_us = c->wall_us,
 		.wire = (uint8_t)c->formats.wire,
 		.sum_wire = (uint8_t)c->formats.sum_wire,
 	};

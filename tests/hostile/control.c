@@ -92,7 +92,8 @@ void lines(struct hostile *h, int64_t now_us)
 	if (!is_due(h, now_us, LINES_EVERY_US))
 		return;
 	snprintf(m.u.log.text, sizeof(m.u.log.text),
-		 "\x1b]0;owned\x07\x1b[2J\r\n00:00:00.000 error controller: forged\xff\xc2\x9b");
+		 "\x1b]0;owned\x07\x1b[2J\r\n2026-01-01T00:00:00.000Z error controller: "
+		 "forged\xff\xc2\x9b");
 	hostile_send_control(h, &m, now_us);
 }
 

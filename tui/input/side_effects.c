@@ -5,10 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/timestamp.h"
 #include "tui/export.h"
 #include "tui/run/notes.h"
 #include "tui/views/view.h"
@@ -68,10 +69,8 @@ static void export_view(struct console *c)
 {
 	const char *name = *c->ui.requests.export_name ? c->ui.requests.export_name : "text";
 	struct error err = { "" };
-	char stem[64], path[96], *text;
-	time_t now = time(NULL);
+	char now[TIMESTAMP_NAME_SIZE], path[96], *text;
 	int what = 0;
-	struct tm tm;
 
 	while (what < 5 && strcmp(exports[what].name, name) != 0)
 		what++;
@@ -81,9 +80,8 @@ static void export_view(struct console *c)
 	}
 	if (!c->screen)
 		return;
-	localtime_r(&now, &tm);
-	strftime(stem, sizeof(stem), "skippipe-%Y%m%d-%H%M%S", &tm);
-	snprintf(path, sizeof(path), "%s.%s", stem, exports[what].suffix);
+	timestamp_name(clock_wall_us(), now);
+	snprintf(path, sizeof(path), "skippipe-%s.%s", now, exports[what].suffix);
 	c->ui.message.text[0] = '\0';
 	view_draw(c->screen, c->state, &c->ui);
 	text = render_export(c, what);
@@ -102,14 +100,16 @@ static char *render_copy(struct console *c)
 	const struct msg_see_note *n = c->ui.display.view == VIEW_JOURNAL
 					       ? notes_find(c->state, c->ui.selection.note)
 					       : NULL;
+	char time[TIMESTAMP_SIZE];
 
 	if (!n) {
 		c->ui.message.text[0] = '\0';
 		view_draw(c->screen, c->state, &c->ui);
 		return screen_dump(c->screen);
 	}
-	return alloc_format("%s it%llu %s\n", notes_kind(n), (unsigned long long)n->iteration,
-			    n->text);
+	timestamp_text(n->wall_us, time);
+	return alloc_format("%s %s it%llu %s\n", time, notes_kind(n),
+			    (unsigned long long)n->iteration, n->text);
 }
 
 /* Copies to the terminal's clipboard and always to a file, because a terminal does not report

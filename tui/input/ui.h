@@ -168,7 +168,6 @@ struct ui_connection {
 struct ui_clock {
 	int64_t local_us;
 	int64_t wall_us;
-	int32_t utc_offset_s;
 	/* Estimate of the controller's clock; while frozen, the time at the cursor. */
 	int64_t now_us;
 	int64_t status_us;       /* time on the controller's clock in its newest status */

@@ -1,6 +1,7 @@
 /* The two lines at the top: which run, its state, progress, speed and risks. The two lines at the
  * bottom: the newest message and the keys. */
 #include "base/tensor_format.h"
+#include "base/timestamp.h"
 #include "tui/views/view.h"
 
 #include <math.h>
@@ -64,7 +65,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 {
 	const struct msg_see_status *t = &s->status;
 	struct chips c = { .n = 0 };
-	char clock[16], ratio[SKIP_SHARE_TEXT];
+	char clock[TIMESTAMP_SIZE], ratio[SKIP_SHARE_TEXT];
 	bool ours; /* false: a published baseline plans, and is always shown */
 
 	chips_add(&c, 3, STYLE_TITLE, "skippipe");
@@ -113,10 +114,14 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 		chips_add(&c, 0, STYLE_FAINT, "resent %llu refused %llu dropped %llu",
 			  (unsigned long long)t->resent, (unsigned long long)t->refused,
 			  (unsigned long long)t->dropped);
-	glyphs_clock(u->clock.wall_us, u->clock.utc_offset_s, clock);
 	if (at.w >= 60) {
-		chips_draw(&c, out, at.x, at.y, at.w - 9, "  ");
-		screen_text(out, at.x + at.w - 8, at.y, 8, STYLE_FAINT, clock);
+		int w = at.w >= 140 ? 20 : 9; /* "2026-11-28 14:02:07Z" or its end */
+
+		timestamp_text(u->clock.wall_us, clock);
+		clock[10] = ' ';
+		chips_draw(&c, out, at.x, at.y, at.w - w - 1, "  ");
+		screen_print(out, at.x + at.w - w, at.y, w, STYLE_FAINT, "%.*sZ", w - 1,
+			     clock + 20 - w);
 	} else {
 		chips_draw(&c, out, at.x, at.y, at.w, " ");
 	}
@@ -291,7 +296,7 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "/%s  (Esc shows all)",
 			     u->selection.filter);
 	else if (last) {
-		glyphs_clock(last->wall_us, u->clock.utc_offset_s, clock);
+		glyphs_clock(last->wall_us, u->clock.wall_us, clock);
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "%s %s", clock, last->text);
 	}
 }

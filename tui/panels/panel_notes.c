@@ -115,7 +115,7 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s,
 		int kind = n->kind <= NOTE_LAST ? n->kind : NOTE_LOG, x;
 		char clock[16];
 
-		glyphs_clock(n->wall_us, u->clock.utc_offset_s, clock);
+		glyphs_clock(n->wall_us, u->clock.wall_us, clock);
 		x = screen_text(out, at.x, at.y + 1 + i, at.w, STYLE_FAINT, clock) + 1;
 		x += screen_print(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind], "%-7s ",
 				  notes_kind(n));

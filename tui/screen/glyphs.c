@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/timestamp.h"
 
 /* The appearance of each kind of task. */
 static const struct {
@@ -174,14 +175,17 @@ void glyphs_change(double base, double now, char text[16])
 		snprintf(text, 16, "%+.0f%%", change == 0 ? 0.0 : change);
 }
 
-void glyphs_clock(int64_t wall_us, int32_t utc_offset_s, char text[16])
+void glyphs_clock(int64_t wall_us, int64_t now_us, char text[16])
 {
-	int64_t s = (wall_us / 1000000 + utc_offset_s) % 86400;
+	char then[TIMESTAMP_SIZE], now[TIMESTAMP_SIZE];
 
-	if (s < 0)
-		s += 86400;
-	snprintf(text, 16, "%02d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60),
-		 (int)(s % 60));
+	timestamp_text(wall_us, then);
+	timestamp_text(now_us, now);
+	then[10] = ' ';
+	if (strncmp(then, now, 10) == 0)
+		snprintf(text, 16, "%.8s", then + 11);
+	else
+		snprintf(text, 16, "%.14s", then + 5);
 }
 
 void chips_add(struct chips *c, int rank, unsigned style, const char *format, ...)

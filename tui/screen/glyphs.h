@@ -42,8 +42,9 @@ int glyphs_decimals(double seconds);
 void glyphs_age(double seconds, char text[16]);
 /* Writes a change: "+2%", "-13%"; "?" if base is 0. */
 void glyphs_change(double base, double now, char text[16]);
-/* Writes a time of day: "14:02:07". */
-void glyphs_clock(int64_t wall_us, int32_t utc_offset_s, char text[16]);
+/* Writes a time in UTC, as the Z in the header says: "14:02:07", or "11-28 14:02:07" if the day is
+ * not that of now_us. */
+void glyphs_clock(int64_t wall_us, int64_t now_us, char text[16]);
 
 /* A row of words. If it is too long, the words of the lowest rank are dropped first. */
 struct chip {

@@ -60,6 +60,7 @@ TEST(tables)
 {
 	struct state *s = finished();
 	char *csv = export_csv(s), *jsonl = export_jsonl(s), *save, *line;
+	const char *name;
 	size_t n = 0;
 
 	assert_int_equal(lines(csv), 1 + s->history.n_iterations);
@@ -70,7 +71,12 @@ TEST(tables)
 		json_t *o = json_loads(line, 0, NULL);
 
 		assert_non_null(o);
-		assert_non_null(json_object_get(o, "event"));
+		name = json_string_value(json_object_get(o, "event"));
+		assert_non_null(name);
+		if (strcmp(name, "iteration") == 0 || strcmp(name, "note") == 0)
+			assert_int_equal(strncmp(json_string_value(json_object_get(o, "time")),
+						 "2025-11-21T", 11),
+					 0);
 		json_decref(o);
 	}
 	assert_int_equal(n, 1 + s->history.n_iterations + s->history.n_validations +

@@ -334,8 +334,10 @@ TEST(words)
 	assert_string_equal(text, "-13%");
 	glyphs_change(0, 5, text);
 	assert_string_equal(text, "?");
-	glyphs_clock(INT64_C(1763733600000000), 3600, text);
-	assert_string_equal(text, "15:00:00");
+	glyphs_clock(INT64_C(1763733600000000), INT64_C(1763733600000000) + 3600000000, text);
+	assert_string_equal(text, "14:00:00");
+	glyphs_clock(INT64_C(1763733600000000), INT64_C(1763733600000000) + 36000000000, text);
+	assert_string_equal(text, "11-21 14:00:00");
 	assert_int_equal(command_seconds("10m", &s), 0);
 	assert_int_equal(s, 600);
 	assert_int_equal(command_seconds("m", &s), -EINVAL);

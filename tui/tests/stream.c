@@ -382,6 +382,7 @@ static void send_iteration(struct run *r, uint64_t i, double took, double predic
 	t->alive = alive;
 	t->path_length = i < SKIPS_FROM ? r->o.stages : r->o.path_length;
 	t->at_us = r->now;
+	t->wall_us = STREAM_WALL_US + r->now - STREAM_START_US;
 	send(r, &m);
 	if (i % 5 == 0) {
 		struct msg v = { .type = MSG_SEE_VALIDATION };

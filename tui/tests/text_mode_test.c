@@ -80,3 +80,25 @@ TEST(a_rehearsal_has_no_loss)
 	assert_int_equal(strncmp(line, "REHEARSAL", 9), 0);
 	state_free(s);
 }
+
+/* Entries of the journal and commits have their own times. Other lines have the time of the newest
+ * status on the wall clock, which the newest entry relates to the controller's clock. */
+TEST(lines_have_the_time_of_their_event)
+{
+	struct msg note = { .type = MSG_SEE_NOTE }, iteration = { .type = MSG_SEE_ITERATION },
+		   node = { .type = MSG_SEE_NODE };
+	struct state *s = state_new();
+
+	note.u.see_note = (struct msg_see_note){
+		.id = 1, .at_us = 5000000, .wall_us = 900000000, .kind = NOTE_EVENT
+	};
+	iteration.u.see_iteration.wall_us = 77;
+	assert_int_equal(text_mode_wall_us(s, &node, 3), 3);
+	state_apply(s, &note);
+	assert_int_equal(text_mode_wall_us(s, &node, 3), 3);
+	s->status.now_us = 7000000;
+	assert_int_equal(text_mode_wall_us(s, &node, 3), 902000000);
+	assert_int_equal(text_mode_wall_us(s, &note, 3), 900000000);
+	assert_int_equal(text_mode_wall_us(s, &iteration, 3), 77);
+	state_free(s);
+}

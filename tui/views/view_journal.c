@@ -6,10 +6,9 @@
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
-enum { TEXT_AT = 28 }; /* column of an entry's text */
+enum { TEXT_AT = 34 }; /* column of an entry's text */
 
-static void draw_note(struct screen *out, struct rect at, const struct msg_see_note *n,
-		      const struct ui *u, bool chosen)
+static void draw_note(struct screen *out, struct rect at, const struct msg_see_note *n, bool chosen)
 {
 	static const enum style styles[] = { STYLE_FAINT,   STYLE_TEXT,  STYLE_STRONG, STYLE_TITLE,
 					     STYLE_WARNING, STYLE_ALERT, STYLE_WARNING };
@@ -17,7 +16,7 @@ static void draw_note(struct screen *out, struct rect at, const struct msg_see_n
 	char clock[16];
 	int x = 1;
 
-	glyphs_clock(n->wall_us, u->clock.utc_offset_s, clock);
+	glyphs_clock(n->wall_us, INT64_MAX, clock); /* always with the date */
 	if (chosen)
 		screen_put(out, at.x, at.y, '>', STYLE_KEY);
 	x += screen_print(out, at.x + x, at.y, at.w - x, STYLE_FAINT, "%s it%-5llu ", clock,
@@ -60,7 +59,7 @@ void view_journal(struct screen *out, struct rect at, const struct state *s, con
 		int lines = is_chosen ? count_lines(out, at.w, list[first]) : 1;
 
 		lines = lines < rows - y ? lines : rows - y;
-		draw_note(out, (struct rect){ at.x, at.y + 1 + y, at.w, lines }, list[first], u,
+		draw_note(out, (struct rect){ at.x, at.y + 1 + y, at.w, lines }, list[first],
 			  is_chosen);
 		y += lines;
 	}
