@@ -1,5 +1,5 @@
-/* timestamp.h - the time of day as text. Logs, events, plain lines and the console's screen all show
- * UTC, so that times of machines in different zones can be compared.
+/* timestamp.h - the time of day as text. Logs, events, plain lines and the console's screen all
+ * show UTC, so that times of machines in different zones can be compared.
  */
 #ifndef BASE_TIMESTAMP_H
 #define BASE_TIMESTAMP_H

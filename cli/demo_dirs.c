@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/timestamp.h"
+#include "base/user_folder.h"
 
 static int join_path(char *to, size_t room, const char *folder, const char *name,
 		     struct error *err)
@@ -56,13 +57,10 @@ static int make_run(const char *run, struct error *err)
 /* Gives the folder in which run folders are created by default. -ENOENT: there is no home. */
 static int default_folder(char *to, size_t room, struct error *err)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char folder[PATH_MAX];
+	int rc = user_folder(folder, sizeof(folder), "XDG_STATE_HOME", ".local/state", err);
 
-	if (state && state[0] == '/')
-		return join_path(to, room, state, "skippipe/runs", err);
-	if (home && home[0] == '/')
-		return join_path(to, room, home, ".local/state/skippipe/runs", err);
-	return error_set(err, -ENOENT, "neither XDG_STATE_HOME nor HOME is set");
+	return rc == 0 ? join_path(to, room, folder, "runs", err) : rc;
 }
 
 /* Another user could have created the folder in /tmp, and could then read and change its

@@ -182,9 +182,14 @@ back
 
 expect 2 'unknown option --nonsense' "$bin/skippipe-console" --nonsense
 expect 2 'is needed' "$bin/skippipe-console"
-# Without a home the console leaves no key in the folder in which it was started.
-expect 1 'HOME is set: give --key' env -C "$dir" -u HOME -u XDG_CONFIG_HOME "$bin/skippipe-console" --connect "ipc://$dir/nobody" \
-	--controller-key 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+# Without a home that can be written the console asks for --key, and leaves no key in the folder in which it was started.
+for home in -u\ HOME HOME= HOME=here HOME=/proc "HOME=/ XDG_CONFIG_HOME=/proc/"; do
+	# shellcheck disable=SC2086 # words of env
+	expect 1 "so give --key FILE: (neither XDG_CONFIG_HOME nor HOME is an absolute path|/proc/[.a-z]*: )" \
+		env -C "$dir" -u XDG_CONFIG_HOME $home "$bin/skippipe-console" --connect "ipc://$dir/nobody" \
+		--controller-key 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+	[ ! -e "$dir/here" ] && [ ! -e "$dir/.config" ] || die "a key in the working folder ($home)"
+done
 expect 1 'No such file' "$bin/skippipe-console" --play "$dir/nothing.rec"
 expect 2 'not a recording' "$bin/skippipe-console" --play "$0"
 expect 2 'not a recording' "$bin/skippipe-console" --play "$bin/skippipe-console"

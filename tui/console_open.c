@@ -9,31 +9,41 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process/installed.h"
+#include "base/user_folder.h"
 
 enum { HISTORY_MOST = 64 << 20 };
 
-/* Gives the path of a file in the operator's folder. Returns false if the environment names no such
- * folder; then the path is in the working folder. */
-static bool config_path(char out[4096], const char *name)
+/* Gives the operator's folder. -ENOENT: the environment names none. */
+static int config_folder(char out[4000], struct error *err)
 {
-	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	bool has_home = home && *home;
+	return user_folder(out, 4000, "XDG_CONFIG_HOME", ".config", err);
+}
 
-	if (xdg && *xdg)
-		snprintf(out, 4096, "%s/skippipe/%s", xdg, name);
-	else
-		snprintf(out, 4096, "%s/.config/skippipe/%s", has_home ? home : ".", name);
-	return (xdg && *xdg) || has_home;
+/* Reads a file of the operator's folder and gives its path. -ENOENT: there is none. */
+static int read_config_file(char path[4096], const char *name, char **text, struct error *err)
+{
+	char folder[4000];
+	size_t size;
+	int rc = config_folder(folder, err);
+
+	if (rc != 0)
+		return rc;
+	snprintf(path, 4096, "%s/%s", folder, name);
+	return file_read_text(path, 1 << 20, text, &size, err);
 }
 
 /* Themes are searched for in the operator's folder, then among the installed ones. */
 static void find_folders(struct console *c)
 {
-	config_path(c->theme_folders[0], "themes");
-	installed_path("themes", "themes", c->theme_folders[1], sizeof(c->theme_folders[1]));
-	c->folders[0] = c->theme_folders[0];
-	c->folders[1] = c->theme_folders[1];
-	c->folders[2] = NULL;
+	char folder[4000];
+	int i = 0;
+
+	if (config_folder(folder, NULL) == 0)
+		snprintf(c->theme_folders[i++], 4096, "%s/themes", folder);
+	installed_path("themes", "themes", c->theme_folders[i++], 4096);
+	for (int k = 0; k < i; k++)
+		c->folders[k] = c->theme_folders[k];
+	c->folders[i] = NULL;
 }
 
 /* A missing theme of the command line is an error; a missing theme of config.json is a warning. */
@@ -62,12 +72,10 @@ static void read_config(struct console *c)
 {
 	char path[4096], *text;
 	struct error err = { "" };
-	size_t size;
 	int rc;
 
 	config_default(&c->config);
-	config_path(path, "config.json");
-	rc = file_read_text(path, 1 << 20, &text, &size, &err);
+	rc = read_config_file(path, "config.json", &text, &err);
 	if (rc == 0) {
 		rc = config_parse(&c->config, path, text, &err);
 		free(text);
@@ -86,11 +94,8 @@ static void read_keys(struct console *c)
 {
 	char path[4096], *text;
 	struct error err = { "" };
-	size_t size;
-	int rc;
+	int rc = read_config_file(path, "keys.json", &text, &err);
 
-	config_path(path, "keys.json");
-	rc = file_read_text(path, 1 << 20, &text, &size, &err);
 	if (rc == 0) {
 		rc = keymap_parse_json(&c->ui.map, path, text, &err);
 		free(text);
@@ -115,9 +120,29 @@ static int read_prices(struct console *c, struct error *err)
 	return rc;
 }
 
+/* Gives the path of this console's key, and creates its folder unless there is a key. */
+static int default_key(char out[4096], struct error *err)
+{
+	static const char name[] = "console.key";
+	char folder[4000];
+	int rc = config_folder(folder, err);
+
+	if (rc == 0 && !file_exists(folder, name)) {
+		rc = file_make_private_folder(folder, err);
+		if (rc == 0)
+			rc = file_make_writable_folder(folder, err);
+	}
+	if (rc != 0)
+		return error_prefix(err, rc,
+				    "no folder for this console's key, so give --key FILE");
+	snprintf(out, 4096, "%s/%s", folder, name);
+	return 0;
+}
+
 static int open_source(struct console *c, struct error *err)
 {
-	char key[4096], *slash;
+	char key[4096];
+	int rc;
 	struct connection_options o = { .address = c->options.connect,
 					.controller_key = c->options.controller_key,
 					.key = c->options.key,
@@ -127,13 +152,9 @@ static int open_source(struct console *c, struct error *err)
 	if (c->options.play)
 		return record_open(&c->play, c->options.play, err);
 	if (!o.key) {
-		if (!config_path(key, "console.key"))
-			return error_set(err, -ENOENT,
-					 "neither XDG_CONFIG_HOME nor HOME is set: give --key");
-		slash = strrchr(key, '/');
-		*slash = '\0';
-		file_make_private_folder(key, err);
-		*slash = '/';
+		rc = default_key(key, err);
+		if (rc != 0)
+			return rc;
 		o.key = key;
 	}
 	return connection_open(&c->connection, &o, err);

@@ -33,8 +33,9 @@ int run_reader_open(struct run_reader **out, const char *folder, struct other_ru
 {
 	const char *home = getenv("HOME");
 	struct run_reader *r = alloc_new(sizeof(*r));
-	char *path = home && strncmp(folder, "~/", 2) == 0 ? alloc_format("%s%s", home, folder + 1)
-							   : alloc_string(folder);
+	char *path = home && home[0] == '/' && strncmp(folder, "~/", 2) == 0
+			     ? alloc_format("%s%s", home, folder + 1)
+			     : alloc_string(folder);
 	int rc = store_open(&r->store, path, err);
 
 	if (rc == 0)

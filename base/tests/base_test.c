@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "base/timestamp.h"
+#include "base/user_folder.h"
 
 /* In a container, or under taskset, the machine's other processors cannot be used. */
 TEST(cores_are_those_that_the_process_may_use)
@@ -261,6 +262,45 @@ TEST(a_line_of_a_log_has_time_level_name_and_message)
 	assert_string_equal(log_message(text), "port 7: refused\n");
 	assert_string_equal(log_message("another: line"), "another: line");
 	free(text);
+}
+
+/* NULL: the variable is unset, or there is no folder. */
+TEST(the_folder_of_a_user_is_absolute)
+{
+	static const struct {
+		const char *given, *home, *folder;
+	} cases[] = { { NULL, "/home/ada", "/home/ada/.config/skippipe" },
+		      { NULL, "/home/ada//", "/home/ada/.config/skippipe" },
+		      { NULL, "/", "/.config/skippipe" },
+		      { "/etc/x", "/home/ada", "/etc/x/skippipe" },
+		      { "/", NULL, "/skippipe" },
+		      { "", "/home/ada", "/home/ada/.config/skippipe" },
+		      { "x", "/home/ada", "/home/ada/.config/skippipe" },
+		      { NULL, NULL, NULL },
+		      { "x", "", NULL },
+		      { NULL, "ada", NULL } };
+	char folder[64], *home = getenv("HOME");
+	struct error err;
+
+	home = home ? strdup(home) : NULL;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int rc;
+
+		cases[i].given ? setenv("X_HOME", cases[i].given, 1) : unsetenv("X_HOME");
+		cases[i].home ? setenv("HOME", cases[i].home, 1) : unsetenv("HOME");
+		rc = user_folder(folder, sizeof(folder), "X_HOME", ".config", &err);
+		assert_int_equal(rc, cases[i].folder ? 0 : -ENOENT);
+		if (cases[i].folder)
+			assert_string_equal(folder, cases[i].folder);
+		else
+			assert_string_equal(err.text,
+					    "neither X_HOME nor HOME is an absolute path");
+	}
+	setenv("HOME", "/home/ada", 1);
+	assert_int_equal(user_folder(folder, 20, "X_HOME", ".config", &err), -ENAMETOOLONG);
+	if (home)
+		setenv("HOME", home, 1);
+	free(home);
 }
 
 /* A list that grows by one element keeps its elements, and its room doubles. */

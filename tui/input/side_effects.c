@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/timestamp.h"
+#include "base/user_folder.h"
 #include "tui/export.h"
 #include "tui/run/notes.h"
 #include "tui/views/view.h"
@@ -116,24 +117,21 @@ static char *render_copy(struct console *c)
  * whether it has copied. */
 static void copy_text(struct console *c)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	struct error err = { "" };
-	char folder[4000], path[4096], *text;
+	char folder[4000], path[4096] = "", *text;
 	bool copied;
 	int rc;
 
 	if (!c->screen)
 		return;
 	text = render_copy(c);
-	snprintf(folder, sizeof(folder), "%s%s/skippipe",
-		 cache && *cache ? cache
-		 : home          ? home
-				 : ".",
-		 cache && *cache ? "" : "/.cache");
-	snprintf(path, sizeof(path), "%s/copied.txt", folder);
-	rc = file_make_private_folder(folder, &err);
+	rc = user_folder(folder, sizeof(folder), "XDG_CACHE_HOME", ".cache", &err);
 	if (rc == 0)
+		rc = file_make_private_folder(folder, &err);
+	if (rc == 0) {
+		snprintf(path, sizeof(path), "%s/copied.txt", folder);
 		rc = file_write(path, text, strlen(text), FILE_PRIVATE, &err);
+	}
 	copied = c->terminal && terminal_copy(c->terminal, text);
 	if (rc != 0)
 		ui_say(&c->ui, copied ? STYLE_WARNING : STYLE_ALERT, "%s: %s",

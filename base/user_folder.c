@@ -1,0 +1,33 @@
+/* Finds a user's folder. A container that runs with any user number has HOME=/ or none, and a
+ * service has none. Then a program must say what is missing, and must not use the folder in which it
+ * was started: others may write there. */
+#include "base/user_folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns the variable's absolute path, or NULL. */
+static const char *absolute(const char *variable)
+{
+	const char *path = getenv(variable);
+
+	return path && path[0] == '/' ? path : NULL;
+}
+
+int user_folder(char *to, size_t room, const char *variable, const char *in_home,
+		struct error *err)
+{
+	const char *given = absolute(variable), *path = given ? given : absolute("HOME");
+	size_t n = path ? strlen(path) : 0;
+
+	if (!path)
+		return error_set(err, -ENOENT, "neither %s nor HOME is an absolute path", variable);
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	if (snprintf(to, room, "%.*s%s%s/skippipe", (int)n, path, given ? "" : "/",
+		     given ? "" : in_home) >= (int)room)
+		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
+	return 0;
+}

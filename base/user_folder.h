@@ -1,0 +1,16 @@
+/* user_folder.h - the folders of the user who starts a program (XDG Base Directory Specification).
+ */
+#ifndef BASE_USER_FOLDER_H
+#define BASE_USER_FOLDER_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Gives the path of skippipe's folder below the folder that an environment variable names, such as
+ * XDG_CONFIG_HOME, or below `in_home` (".config") in HOME. As the specification demands, relative
+ * paths count as unset. Creates nothing. -ENOENT: neither is set; -ENAMETOOLONG. */
+int user_folder(char *to, size_t room, const char *variable, const char *in_home,
+		struct error *err);
+
+#endif
