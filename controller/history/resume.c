@@ -204,7 +204,7 @@ int resume_begin(struct controller *c, struct error *err)
 	     (unsigned long long)c->run.committed, (unsigned long long)generation + 1);
 	if (!changes_options(&c->run.options))
 		return 0;
-	if (c->run.options.overridden.iterations)
+	if (c->run.options.changed[CHANGE_ITERATIONS])
 		rates_change_length(&c->run);
 	note(&c->run, NOTE_EVENT, -1, 0,
 	     "options changed: iterations %llu, validations every %u, of %u, checkpoints every %u, "
