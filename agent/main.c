@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/output.h"
 #include "base/process/outlet.h"
-#include "base/signals.h"
+#include "base/process/signals.h"
 #include "wire/address.h"
 #include "wire/sessions/link.h"
 

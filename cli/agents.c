@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/signals.h"
+#include "base/process/signals.h"
 #include "cli/children.h"
 #include "cli/devices.h"
 #include "cli/verbs.h"

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/timestamp.h"
-#include "base/user_folder.h"
+#include "base/process/user_folder.h"
 
 static int join_path(char *to, size_t room, const char *folder, const char *name,
 		     struct error *err)

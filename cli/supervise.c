@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/signals.h"
+#include "base/process/signals.h"
 
 enum {
 	LEAVE_US = 20000000, /* time for the controller's checkpoint and for closing its store */

@@ -12,7 +12,7 @@
 
 #include "base/output.h"
 #include "base/process/outlet.h"
-#include "base/signals.h"
+#include "base/process/signals.h"
 #include "controller/controller.h"
 #include "controller/loop.h"
 #include "controller/replay/replay_serve.h"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process/installed.h"
-#include "base/user_folder.h"
+#include "base/process/user_folder.h"
 
 enum { HISTORY_MOST = 64 << 20 };
 

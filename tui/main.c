@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/signals.h"
+#include "base/process/signals.h"
 #include "base/output.h"
 #include "tui/console.h"
 #include "tui/manual.h"

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/signals.h"
+#include "base/process/signals.h"
 
 enum { QUEUE_MOST = 16 << 20, CHUNK = 4096, LOOK_US = 5000 };
 

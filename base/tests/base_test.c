@@ -19,7 +19,7 @@
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "base/timestamp.h"
-#include "base/user_folder.h"
+#include "base/process/user_folder.h"
 
 /* In a container, or under taskset, the machine's other processors cannot be used. */
 TEST(cores_are_those_that_the_process_may_use)

@@ -1,5 +1,5 @@
 /* signals_test.c - ignored signals do not end a program. */
-#include "base/signals.h"
+#include "base/process/signals.h"
 #include "base/tests/test.h"
 
 TEST(ignored_signals_do_not_end_a_program)

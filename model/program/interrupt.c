@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/signals.h"
+#include "base/process/signals.h"
 
 enum { REPETITION_S = 3, EXIT_FAILED = 1 };
 

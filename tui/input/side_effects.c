@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/timestamp.h"
-#include "base/user_folder.h"
+#include "base/process/user_folder.h"
 #include "tui/export.h"
 #include "tui/run/notes.h"
 #include "tui/views/view.h"

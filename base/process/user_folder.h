@@ -1,7 +1,7 @@
 /* user_folder.h - the folders of the user who starts a program (XDG Base Directory Specification).
  */
-#ifndef BASE_USER_FOLDER_H
-#define BASE_USER_FOLDER_H
+#ifndef BASE_PROCESS_USER_FOLDER_H
+#define BASE_PROCESS_USER_FOLDER_H
 
 #include <stddef.h>
 

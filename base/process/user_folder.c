@@ -1,7 +1,7 @@
 /* Finds a user's folder. A container that runs with any user number has HOME=/ or none, and a
  * service has none. Then a program must say what is missing, and must not use the folder in which
  * it was started: others may write there. */
-#include "base/user_folder.h"
+#include "base/process/user_folder.h"
 
 #include <errno.h>
 #include <stdio.h>

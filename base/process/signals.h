@@ -1,6 +1,6 @@
 /* signals.h - the signals that end a program in an orderly way. */
-#ifndef BASE_SIGNALS_H
-#define BASE_SIGNALS_H
+#ifndef BASE_PROCESS_SIGNALS_H
+#define BASE_PROCESS_SIGNALS_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* signals.c - finds which signals should end the program.
  * Whoever starts a program with a signal ignored wants it to live on: nohup ignores SIGHUP, and
  * shells ignore SIGINT for programs in the background. */
-#include "base/signals.h"
+#include "base/process/signals.h"
 
 #include <stddef.h>
 
