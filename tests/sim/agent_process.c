@@ -21,8 +21,12 @@ bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed,
 
 bool agent_process_steps(const struct agent *a)
 {
+	return a->requests.step;
+}
+
+bool agent_process_stores(const struct agent *a)
+{
 	const struct standby *k = a->modules.standby;
 
-	return a->requests.step || (k->step_wanted && k->reducing == REDUCE_DONE) ||
-	       (k->fetch.n > 0 && k->fetch.n_held == k->fetch.n);
+	return k->fetch.n > 0 && k->fetch.n_held == k->fetch.n;
 }

@@ -12,8 +12,9 @@ uint64_t agent_process_incarnation(const struct agent *a);
 /* Reads the stage that the agent holds, the number of commits that its weights contain and their
  * hash. Returns false if it holds none. */
 bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed, uint64_t *hash);
-/* Returns true if the agent's next job may be the optimizer's step of its stage or of its copy, or
- * stores a fetched copy. */
+/* Returns true if the agent's next job is the optimizer's step of its stage. */
 bool agent_process_steps(const struct agent *a);
+/* Returns true if all pieces of a copy are here, and its next job stores them. */
+bool agent_process_stores(const struct agent *a);
 
 #endif

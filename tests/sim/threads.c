@@ -11,6 +11,7 @@
 
 enum {
 	TASK_US = 1000,        /* usual length of a job */
+	LONG_US = 1000000,     /* a job of this length varies little */
 	JOB_LOOKS = 2,         /* looks of most jobs at the clock: at their begin and their end */
 	LOOK_US = 10000,       /* between two looks of the planner at its clock */
 	NOBODY = SIM_PROCESSES /* no process */
@@ -164,11 +165,14 @@ int worker_fd(const struct worker *w)
 void worker_start(struct worker *w, void (*does)(void *context, void *job), void *context,
 		  void *job)
 {
+	int64_t pace = pace_us[sim.self];
+
 	w->does = does;
 	w->context = context;
 	w->job = job;
 	w->began_us = sim.now_us;
-	w->step_us = sim_delay(pace_us[sim.self]);
+	/* A tail of sim_delay's would make a long job one that does not end. */
+	w->step_us = pace < LONG_US ? sim_delay(pace) : sim_draw(pace / 2, pace * 3 / 2);
 	w->due->at_us = w->began_us + JOB_LOOKS * w->step_us;
 	if (sim_chance(0.5))
 		run_job(w);

@@ -16,7 +16,10 @@
 enum {
 	TURN_US = 100,          /* usual delay from a reason for a turn to the turn */
 	IDLE_US = 1000000,      /* the longest wait of an agent's main loop */
-	PATIENCE_US = 120000000 /* the run must end within this time after its last mishap */
+	/* The run must end within this time after its last mishap, and with a large model within
+	 * so many steps for each iteration more. */
+	PATIENCE_US = 120000000,
+	PATIENCE_STEPS = 10
 };
 
 void world_go_wrong(struct world *w, const char *format, ...)
@@ -71,6 +74,8 @@ static void draw_world(struct world *w, uint64_t seed)
 	}
 	if (seed % 5 == 2) /* as with a large model, longer than the detector of stalls looks */
 		w->step_us = 600000;
+	if (seed % 10 == 7) /* as long as a copy waits for a sum */
+		w->store_us = 3000000;
 	if (seed % 10 == 2) /* then check_strangers judges the run */
 		w->n_mishaps = 0;
 	sim_note("%u agents, %u iterations, %s%s%s%s, %u mishaps, delays of %" PRId64
@@ -157,14 +162,23 @@ void world_end_process(struct world *w, uint32_t i, bool silently)
 
 /* ---- turns ---- */
 
+/* Returns the usual length of the next job of an agent. */
+static int64_t find_pace(const struct world *w, uint32_t i)
+{
+	if (w->store_us > 0 && agent_process_stores(w->agents[i]))
+		return w->store_us;
+	if (w->step_us > 0 && agent_process_steps(w->agents[i]))
+		return w->step_us;
+	return w->job_us[i];
+}
+
 static void turn_agent(struct world *w, uint32_t i)
 {
 	struct agent *a = w->agents[i];
 	int status;
 
 	agent_receive(a, own_now(i));
-	if (w->step_us > 0)
-		threads_pace(i, agent_process_steps(a) ? w->step_us : w->job_us[i]);
+	threads_pace(i, find_pace(w, i));
 	agent_work(a, own_now(i));
 	agent_send(a, own_now(i));
 	if (agent_over(a, &status, own_now(i))) {
@@ -235,6 +249,12 @@ static void take_turn(struct world *w, uint32_t i)
 
 /* ---- the main loop ---- */
 
+/* Returns true if the run should have ended. */
+static bool is_late(const struct world *w)
+{
+	return sim.now_us - w->calm_us > PATIENCE_US + w->iterations * PATIENCE_STEPS * w->step_us;
+}
+
 /* Returns the next thing to do and sets *at_us to its time. With n processes, the result is i for
  * the turn of process i, n + i for its start, and 2 n + i for mishap i. */
 static uint32_t next_thing(const struct world *w, int64_t *at_us)
@@ -281,7 +301,7 @@ static void do_next(struct world *w)
 		mishap_arm(w, &w->mishaps[i]);
 	if (w->controller && w->controller->run.history.refused_events > 0)
 		world_go_wrong(w, "a member's state has no transition for an event: see the log");
-	if (!w->over && sim.now_us > w->calm_us + PATIENCE_US)
+	if (!w->over && is_late(w))
 		world_go_wrong(w, "the run is stalled: iteration %" PRIu64 " of %u, phase %d",
 			       w->controller ? w->controller->run.iteration : 0, w->iterations,
 			       w->controller ? (int)w->controller->run.phase : -1);

@@ -76,8 +76,8 @@ struct world {
 	char join[64], listen[SIM_AGENTS][32];
 	int64_t start_us[SIM_PROCESSES]; /* world: its next start; INT64_MAX: none */
 	int64_t job_us[SIM_PROCESSES];   /* usual length of a job */
-	/* Usual length of the optimizer's step, and of storing a copy; 0: as other jobs */
-	int64_t step_us;
+	/* Usual lengths of the optimizer's step and of storing a fetched copy; 0: as other jobs */
+	int64_t step_us, store_us;
 	struct mishap mishaps[MISHAPS];
 	uint32_t n_mishaps;
 	int64_t calm_us;                 /* the time from which on there was no mishap */
