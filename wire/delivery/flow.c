@@ -24,6 +24,9 @@
  * few samples. */
 #define RATE_BEYOND 1.25
 #define RATE_START  2.0
+/* A rate that was measured with little to send says nothing about messages of more than this
+ * multiple of its largest sample. */
+#define SAMPLE_BEYOND 2
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
 {
@@ -181,6 +184,8 @@ static void add_rate(struct flow *f, const struct flow_mark *mark, int64_t now_u
 	if (took <= 0)
 		return;
 	int64_t rate = (int64_t)((double)bytes * 1e6 / (double)took);
+	if (bytes > f->sampled_bytes)
+		f->sampled_bytes = (size_t)bytes;
 	if (mark->limited && rate <= (int64_t)flow_bytes_per_s(f))
 		return;
 	if (!mark->limited) {
@@ -207,20 +212,27 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 	return false;
 }
 
-/* If the rate was measured with little to send, it may be too low. A message of the returned size
- * still takes two round trips at this rate. */
-size_t flow_fills_bytes(const struct flow *f)
+/* Returns the bytes that the link carries in two round trips at the measured rate. */
+static double carried_in_two(const struct flow *f)
 {
-	const double round_us = (double)(flow_least_us(f) + FLOW_QUEUE_US);
-	const double bytes = 2e-6 * (double)flow_bytes_per_s(f) * round_us;
-	const bool has_limit = f->limits.kind == FLOW_FAR && bytes > 0 && bytes < 1e9;
-	return has_limit ? (size_t)bytes : SIZE_MAX;
+	return 2e-6 * (double)flow_bytes_per_s(f) * (double)(flow_least_us(f) + FLOW_QUEUE_US);
+}
+
+/* Before the first activation only messages of some hundred bytes have passed. By their rate every
+ * activation would seem to fill the link. */
+bool flow_fills(const struct flow *f, size_t bytes)
+{
+	const double carried = carried_in_two(f);
+	if (f->limits.kind != FLOW_FAR || carried <= 0 || carried >= 1e9)
+		return false;
+	if (f->limited && bytes > SAMPLE_BEYOND * f->sampled_bytes)
+		return false;
+	return (double)bytes > carried;
 }
 
 bool flow_may_follow(struct flow *f, size_t bytes)
 {
-	const size_t fills = flow_fills_bytes(f);
-	f->urgent_waits = bytes > fills && f->under_way > fills / 2;
+	f->urgent_waits = flow_fills(f, bytes) && (double)f->under_way > carried_in_two(f) / 2;
 	return !f->urgent_waits;
 }
 

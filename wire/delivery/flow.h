@@ -98,6 +98,7 @@ struct flow {
 	int64_t least_seen_us; /* when a round trip close to the least one was last seen */
 	/* Every sample of the rate so far was taken while there was too little to send. */
 	bool limited;
+	size_t sampled_bytes;  /* bytes of the largest sample of the rate */
 	uint64_t delivered;    /* bytes acknowledged */
 	int64_t delivered_us;  /* when the last of the delivered bytes were acknowledged */
 	int64_t first_us;      /* when the last of the delivered bytes were sent */
@@ -133,9 +134,10 @@ struct flow_mark {
 /* Returns true if this many bytes may be sent now. While an urgent message waits (flow_may_follow),
  * only urgent messages may be sent. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
-/* Returns the least size of a message that fills the link for two round trips. SIZE_MAX: the rate
- * is unknown. */
-size_t flow_fills_bytes(const struct flow *f);
+/* Returns true if a message of this size fills the link for two round trips. False while that is
+ * unknown: a rate that was measured with little to send is only a lower bound, and tells nothing
+ * about much larger messages. */
+bool flow_fills(const struct flow *f, size_t bytes);
 /* Returns true if an urgent message of this size may leave although older urgent messages are under
  * way. The message has to wait if it fills the link for two round trips while the older messages
  * still fill the link for one. */

@@ -21,7 +21,7 @@
 static bool wants_bulk_lane(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	return class >= POST_CLASS_SUMS ||
-	       (class == POST_CLASS_ACTIVATIONS && bytes > flow_fills_bytes(&peer->flow));
+	       (class == POST_CLASS_ACTIVATIONS && flow_fills(&peer->flow, bytes));
 }
 
 unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes)

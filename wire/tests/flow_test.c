@@ -77,6 +77,38 @@ TEST(little_to_send_does_not_make_a_link_slow)
 	assert_in_range(flow_bytes_per_s(&f), seen * 9 / 10, seen * 11 / 10);
 }
 
+/* Acknowledges a message of this size after this time. */
+static void pass_one(struct flow *f, size_t bytes, int64_t took_us, int64_t *now_us)
+{
+	struct flow_mark mark;
+	flow_left(f, &mark, bytes, *now_us);
+	flow_idle(f);
+	*now_us += took_us;
+	flow_arrived(f, &mark, bytes, false, *now_us);
+}
+
+/* After messages of 100 bytes nothing is known about the link. A large message that took much
+ * longer than a round trip shows that messages of its size fill the link. */
+TEST(small_messages_do_not_show_what_fills_a_link)
+{
+	static const struct flow_limits far = {FLOW_FAR, 262144, 131072, 1 << 26};
+	struct flow f;
+	int64_t now = 1000000;
+	flow_init(&f);
+	flow_start(&f, &far);
+	assert_false(flow_fills(&f, 1 << 20));
+	for (int i = 0; i < 3; i++)
+		pass_one(&f, 100, 84000, &now);
+	pass_one(&f, 100, 300000, &now); /* a lost packet */
+	assert_true(flow_bytes_per_s(&f) > 0);
+	assert_false(flow_fills(&f, 6800));
+	pass_one(&f, 6800, 85000, &now);
+	assert_false(flow_fills(&f, 6800));
+	pass_one(&f, 838000, 3500000, &now);
+	assert_true(flow_fills(&f, 838000));
+	assert_false(flow_fills(&f, 6800));
+}
+
 TEST(the_least_round_trip_is_forgotten_in_time)
 {
 	struct flow f;

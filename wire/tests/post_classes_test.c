@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -149,15 +150,23 @@ TEST(an_activation_that_fills_the_link_uses_the_bulk_lane)
 {
 	static const struct post_options two = {.connections = 2};
 	static uint8_t data[8 << 20];
-	const struct post_part tiny = {data, 1}, long_one = {data, sizeof(data)};
+	const struct post_part tiny = {data, 1}, first_one = {data, 5 << 20},
+			       long_one = {data, sizeof(data)};
 	struct post_peer_info info;
 	struct pair p;
 	pair_open_far(&p, defaults, two);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
 	assert_int_equal(post_send(p.b.post, p.to_a, &tiny, 1, POST_ACTIVATIONS,
-				 clock_monotonic_us()), 0); /* makes the rate known */
+				 clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
 	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
+	/* The rate of one byte says nothing about this message. A late answer makes the link slow.
+	 */
+	assert_int_equal(post_send(p.b.post, p.to_a, &first_one, 1, POST_ACTIVATIONS,
+				 clock_monotonic_us()), 0);
+	assert_int_equal(nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL), 0);
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+	assert_int_equal(counters_of(p.b.post).link.connections, 1 + 2);
 	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
 	assert_true(2e-6 * (double)info.delivery_bytes_per_s *
 			    (double)(info.least_round_trip_us + 15000) < (double)sizeof(data));
