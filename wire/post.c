@@ -579,6 +579,8 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	out->delivery_limited = peer->flow.limited;
 	out->under_way_bytes = peer->flow.under_way;
 	out->retained_bytes = peer->retained_bytes;
+	for (int i = 0; i < POST_CLASSES; i++)
+		out->carried[i] = out->up && peer->carried_us[i] > post_peer_renewed_us(peer);
 	return 0;
 }
 

@@ -210,6 +210,9 @@ struct post_peer_info {
 	size_t retained_bytes;
 	uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
 	uint64_t resent_frames, duplicate_frames;
+	/* The present connections have carried a message of the class, and it was acknowledged;
+	 * always false for CONTROL. */
+	bool carried[POST_CLASSES];
 	/* Trouble of a dialed peer's link (link_trouble); borrowed until post_tick. */
 	const char *trouble;
 	/* Address of a dialed peer in numbers (link_address); borrowed until post_tick. */
@@ -241,6 +244,9 @@ struct post_transfer {
 	int64_t left_us;   /* when its first chunk was sent */
 	int64_t acked_us;  /* when the acknowledgement of its last chunk arrived */
 	size_t under_way_bytes; /* bytes to this peer that were unacknowledged at queued_us */
+	/* Nothing of this class had passed by the present connections when the message was queued.
+	 * Its time may contain theirs: dialing, handshakes, the first round trips of TCP. */
+	bool first;
 };
 /* Gives the oldest finished transfer that was not yet given: 0, or -EAGAIN if there is none. The
  * last POST_TRANSFERS are kept. */

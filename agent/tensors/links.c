@@ -382,8 +382,9 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 }
 
 /* Records the delay of a transfer: the time until its acknowledgement, less half a round trip. A
- * transfer that waited behind others is ignored: predictions count that wait themselves. A large
- * transfer gives the link's bandwidth if most of its time was spent on its bytes. */
+ * transfer that waited behind others is ignored: predictions count that wait themselves. The first
+ * transfer of a connection is ignored, because it shows how long connecting takes. A large transfer
+ * gives the link's bandwidth if most of its time was spent on its bytes. */
 static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
@@ -392,7 +393,7 @@ static void take_transfer(struct agent *a, uint16_t to, const struct post_transf
 	double delay_s, bytes_s;
 
 	if (post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
-	    t->under_way_bytes > t->bytes / BEHIND_PART)
+	    t->first || t->under_way_bytes > t->bytes / BEHIND_PART)
 		return;
 	delay_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
 	bytes_s = delay_s - (double)info.least_round_trip_us * 0.5e-6;

@@ -192,6 +192,7 @@ void net_take_acks(struct peer *r)
 						.queued_us = net_local(p, x->queued_us),
 						.left_us = net_local(p, x->queued_us),
 						.acked_us = net_local(p, x->acked_us) };
+			r->info.carried[k] = true;
 			c->moved_us = x->acked_us;
 			c->first = x->next;
 			if (!c->first)

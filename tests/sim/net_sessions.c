@@ -121,6 +121,7 @@ static void begin_session(struct peer *r, uint64_t instance, uint32_t process, b
 	r->since_us = at_us;
 	r->connect_us = r->silent_us = INT64_MAX;
 	r->info.heard_us = net_local(r->post, at_us);
+	memset(r->info.carried, 0, sizeof(r->info.carried));
 	net_list_free(&r->left);
 	if (restarted)
 		lost = net_drop_parcels(r);

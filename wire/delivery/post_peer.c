@@ -34,14 +34,25 @@ static void release_message(void *memory)
 	link_buffer_free(memory);
 }
 
-static void note_finished(const struct peer *peer, enum post_class class,
+int64_t post_peer_renewed_us(const struct peer *peer)
+{
+	const int64_t dialed_us = link_renewed_us(peer->line->link);
+	return dialed_us > peer->session_us ? dialed_us : peer->session_us;
+}
+
+static void note_finished(struct peer *peer, enum post_class class,
 	const struct channel_finished *m)
 {
 	struct post *p = peer->post;
+	const int64_t renewed_us = post_peer_renewed_us(peer);
+	if (peer->carried_us[class] <= renewed_us && m->left_us >= renewed_us)
+		peer->carried_us[class] = m->acked_us;
+	const bool first = peer->carried_us[class] <= renewed_us ||
+			   m->queued_us < peer->carried_us[class];
 	p->transfers[p->transfers_in++ % POST_TRANSFERS] = (struct post_transfer){.peer = peer->id,
 		.class = class, .bytes = m->bytes, .queued_us = m->queued_us,
 		.left_us = m->left_us, .acked_us = m->acked_us,
-		.under_way_bytes = m->under_way_bytes};
+		.under_way_bytes = m->under_way_bytes, .first = first};
 	if (p->transfers_in - p->transfers_taken > POST_TRANSFERS)
 		p->transfers_taken = p->transfers_in - POST_TRANSFERS;
 }

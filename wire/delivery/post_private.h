@@ -53,6 +53,10 @@ struct peer {
 	/* For each class: the last acknowledgement, or when a message was first queued after it */
 	int64_t moved_us[POST_CLASSES];
 	int64_t probed_us;     /* when the post itself last sent a ping */
+	int64_t session_us;    /* when the session began */
+	/* For each class: when a message that the present connections carried was first
+	 * acknowledged. At or before post_peer_renewed_us: none was. */
+	int64_t carried_us[POST_CLASSES];
 	struct post *post;
 	struct channel *channels[POST_CLASSES];
 	size_t assembling_bytes, retained_bytes;
@@ -127,12 +131,15 @@ void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections)
 void post_peer_resume(struct peer *peer);
 void post_peer_pause(struct peer *peer);
 uint64_t post_peer_drop(struct peer *peer);
+/* Returns when the present session began, or a connection to the peer was dialed if that is later.
+ */
+int64_t post_peer_renewed_us(const struct peer *peer);
 /* Returns true if every message to the peer was acknowledged. */
 bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */
 /* Returns the open lane by which a message of this class and size is sent: the control lane if the
- * lane of its class is not open. */
+ * lane of its class is not open. An activation never waits for a lane that still connects. */
 unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes);
 /* Sends all chunks that may be sent now. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);

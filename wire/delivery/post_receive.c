@@ -103,6 +103,7 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 	if (quick && !(channel_empty(peer->channels[POST_CLASS_SUMS]) &&
 			     channel_empty(peer->channels[POST_CLASS_WEIGHTS])))
 		(void)post_open_lane(p, line, POST_LANE_BULK);
+	peer->session_us = clock_monotonic_us();
 	if (same)
 		post_peer_resume(peer);
 	else

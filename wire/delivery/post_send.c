@@ -27,9 +27,11 @@ static bool wants_bulk_lane(const struct peer *peer, enum post_class class, size
 unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	const struct link *link = peer->line->link;
-	if (wants_bulk_lane(peer, class, bytes) && link_has_lane(link, POST_LANE_BULK))
+	if (class >= POST_CLASS_SUMS && link_has_lane(link, POST_LANE_BULK))
 		return POST_LANE_BULK;
-	if (class == POST_CLASS_ACTIVATIONS && link_has_lane(link, POST_LANE_QUICK))
+	if (wants_bulk_lane(peer, class, bytes) && link_lane_connected(link, POST_LANE_BULK))
+		return POST_LANE_BULK;
+	if (class == POST_CLASS_ACTIVATIONS && link_lane_connected(link, POST_LANE_QUICK))
 		return POST_LANE_QUICK;
 	return POST_LANE_CONTROL;
 }

@@ -52,7 +52,7 @@ static void redirect(struct link *link, const char *address, int64_t now_us)
 		if (!link_has_lane(link, i))
 			continue;
 		socket_redirect(&link->sockets[i], link->address);
-		link->blocked[i] = true; /* nothing is connected yet */
+		link_lane_dialed(link, i);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
 #include "wire/sessions/accept.h"
 #include "wire/sessions/session.h"
 
@@ -184,6 +185,18 @@ bool link_has_lane(const struct link *link, unsigned lane)
 	return link->sockets[lane].nn >= 0;
 }
 
+void link_lane_dialed(struct link *link, unsigned lane)
+{
+	link->blocked[lane] = true; /* nothing is connected yet */
+	link->connected[lane] = false;
+	link->renewed_us = clock_monotonic_us();
+}
+
+int64_t link_renewed_us(const struct link *link)
+{
+	return link->renewed_us;
+}
+
 int link_open_lane(struct link *link, unsigned lane)
 {
 	if (link_has_lane(link, lane))
@@ -191,9 +204,14 @@ int link_open_lane(struct link *link, unsigned lane)
 	if (link->listens || link->options.connections < 2 || link->address[0] == 0 ||
 	    socket_is_near(link->address))
 		return -ENOTSUP;
-	link->blocked[lane] = true; /* nothing is connected yet */
+	link_lane_dialed(link, lane);
 	return socket_dial(&link->sockets[lane], link->address, link->options.connections,
 		lane == LINK_LANE_BULK, link->options.frame_most, NULL);
+}
+
+bool link_lane_connected(const struct link *link, unsigned lane)
+{
+	return link_has_lane(link, lane) && link->connected[lane];
 }
 
 unsigned link_connections(const struct link *link, unsigned lane)
@@ -203,13 +221,18 @@ unsigned link_connections(const struct link *link, unsigned lane)
 
 void link_widen(struct link *link, unsigned lane, unsigned connections)
 {
+	const unsigned before = link->sockets[lane].n_endpoints;
 	socket_widen(&link->sockets[lane], connections);
+	if (link->sockets[lane].n_endpoints > before)
+		link->renewed_us = clock_monotonic_us();
 }
 
 void link_redial(struct link *link, unsigned lane)
 {
-	if (!link->listens && link_has_lane(link, lane))
-		socket_redial(&link->sockets[lane]);
+	if (link->listens || !link_has_lane(link, lane))
+		return;
+	socket_redial(&link->sockets[lane]);
+	link_lane_dialed(link, lane);
 }
 
 void link_count_connections(const struct link *link, struct link_counters *into)
@@ -302,6 +325,7 @@ static bool is_writable(struct link *link, unsigned lane)
 	if (link->listens)
 		return true;
 	link->blocked[lane] = poll(&p, 1, 0) != 1 || (p.revents & POLLIN) == 0;
+	link->connected[lane] = link->connected[lane] || !link->blocked[lane];
 	return !link->blocked[lane];
 }
 

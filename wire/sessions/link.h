@@ -121,8 +121,13 @@ void link_count_connections(const struct link *link, struct link_counters *into)
 int link_open_lane(struct link *link, unsigned lane);
 /* Returns true if the lane is open. */
 bool link_has_lane(const struct link *link, unsigned lane);
+/* Returns true if the lane is open and has had a connection since it was last dialed. */
+bool link_lane_connected(const struct link *link, unsigned lane);
 /* Returns the number of connections of an open lane of a dialing link. */
 unsigned link_connections(const struct link *link, unsigned lane);
+/* Returns when a dialing link last opened a connection or dialed one again; 0: never since its
+ * first. */
+int64_t link_renewed_us(const struct link *link);
 /* Opens connections until the lane has this many. */
 void link_widen(struct link *link, unsigned lane, unsigned connections);
 /* Returns why a dialing link reaches no address: the name, each address and its cause. "": the link

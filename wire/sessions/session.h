@@ -112,6 +112,8 @@ struct link {
 	struct link_counters *counters, own_counters;
 	struct socket sockets[LINK_LANES]; /* a listener has only the first */
 	bool blocked[LINK_LANES];
+	bool connected[LINK_LANES]; /* the lane has had a connection since it was last dialed */
+	int64_t renewed_us; /* when a connection was last opened, or dialed again */
 	unsigned turn;          /* lane from which the next frame is received */
 	bool listens, aes;
 	struct session **slots; /* (n_slots) sessions; NULL: the slot is free */
@@ -188,5 +190,7 @@ void link_refused(struct link *link, enum link_reason reason); /* counts a refus
 int link_transmit(struct link *link, unsigned lane, const struct socket_route *route,
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
+/* Records that a lane was dialed, so that none of its connections is open. */
+void link_lane_dialed(struct link *link, unsigned lane);
 
 #endif

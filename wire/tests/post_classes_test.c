@@ -177,6 +177,46 @@ TEST(an_activation_that_fills_the_link_uses_the_bulk_lane)
 	pair_close(&p);
 }
 
+/* Returns true if the next finished transfer is the first of its class by its connections. */
+static bool next_is_first(struct pair *p)
+{
+	struct post_transfer t;
+	PAIR_UNTIL(p, post_idle(p->b.post, 0));
+	assert_int_equal(post_transfer(p->b.post, &t), 0);
+	return t.first;
+}
+
+static bool has_carried(const struct pair *p, enum post_class class)
+{
+	struct post_peer_info info;
+	assert_int_equal(post_peer(p->b.post, p->to_a, &info), 0);
+	return info.carried[class];
+}
+
+/* The first transfer of each class is marked, and again after new connections. */
+TEST(first_transfers_are_marked)
+{
+	struct pair p;
+	struct classes got = {{0}};
+	open_far(&p, defaults, (struct post_options){.connections = 2}, &got);
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS); /* waits for the session */
+	assert_true(next_is_first(&p));
+	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
+	send_in_class(p.b.post, p.to_a, 1, POST_CLASS_ACTIVATIONS);
+	(void)next_is_first(&p);
+	assert_true(has_carried(&p, POST_CLASS_ACTIVATIONS));
+	assert_false(has_carried(&p, POST_CLASS_SUMS));
+	send_in_class(p.b.post, p.to_a, 2, POST_CLASS_ACTIVATIONS);
+	assert_false(next_is_first(&p));
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_SUMS); /* opens connections */
+	assert_true(next_is_first(&p));
+	assert_true(has_carried(&p, POST_CLASS_SUMS));
+	assert_false(has_carried(&p, POST_CLASS_ACTIVATIONS));
+	send_in_class(p.b.post, p.to_a, 3, POST_CLASS_ACTIVATIONS);
+	assert_true(next_is_first(&p));
+	pair_close(&p);
+}
+
 /* To a peer on its own machine a post uses one connection. */
 TEST(near_peers_have_one_connection)
 {

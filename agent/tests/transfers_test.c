@@ -1,0 +1,95 @@
+/* transfers_test.c - which finished transfers count as measurements of a link. The test plays the
+ * post below links.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tests/test.h"
+
+#define post_peer     played_peer
+#define post_transfer played_transfer
+#include "agent/state.h"
+
+enum { NODES = 3, SECOND = 1000000, ROUND_US = 100000 };
+
+static struct post_transfer next; /* bytes 0: there is none */
+
+int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
+{
+	(void)p;
+	(void)id;
+	*out = (struct post_peer_info){ .up = true, .least_round_trip_us = ROUND_US };
+	return 0;
+}
+
+int played_transfer(struct post *p, struct post_transfer *out)
+{
+	(void)p;
+	if (next.bytes == 0)
+		return -EAGAIN;
+	*out = next;
+	next.bytes = 0;
+	return 0;
+}
+
+#include "agent/tensors/links.c"
+
+static int begin(void **state)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+
+	assert_non_null(a);
+	a->peers = calloc(NODES, sizeof(*a->peers));
+	a->times.delay_s = calloc(NODES, sizeof(*a->times.delay_s));
+	a->times.bytes_s = calloc(NODES, sizeof(*a->times.bytes_s));
+	assert_true(a->peers && a->times.delay_s && a->times.bytes_s);
+	a->modules.delay_queue = delay_queue_new();
+	a->tensors = (struct post *)a; /* never looked into */
+	a->run.n_nodes = NODES;
+	a->peers[2].dial = 7;
+	*state = a;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct agent *a = *state;
+
+	delay_queue_free(a->modules.delay_queue);
+	free(a->peers);
+	free(a->times.delay_s);
+	free(a->times.bytes_s);
+	free(a);
+	return 0;
+}
+
+static void finish(struct agent *a, enum post_class class, size_t bytes, int64_t took_us,
+		   bool first)
+{
+	next = (struct post_transfer){ .peer = 7,
+				       .class = class,
+				       .bytes = bytes,
+				       .queued_us = SECOND,
+				       .left_us = SECOND,
+				       .acked_us = SECOND + took_us,
+				       .first = first };
+	links_pump(a, SECOND + took_us);
+	assert_int_equal(next.bytes, 0);
+}
+
+/* A first transfer takes as long as connecting does, and is no measurement of the link. */
+TEST_WITH(first_transfers_are_no_measurements, begin, end)
+{
+	struct agent *a = *state;
+	const struct peer *p = &a->peers[2];
+
+	finish(a, POST_CLASS_ACTIVATIONS, 7000, 250000, true);
+	assert_int_equal(p->n_held, 0);
+	finish(a, POST_CLASS_SUMS, 1 << 20, 500000, true);
+	assert_true(p->bandwidth == 0);
+	finish(a, POST_CLASS_ACTIVATIONS, 7000, ROUND_US, false);
+	assert_int_equal(p->n_held, 1);
+	assert_true(p->held_s > 0.0499 && p->held_s < 0.0501);
+	finish(a, POST_CLASS_SUMS, 1 << 20, 500000, false);
+	assert_true(p->bandwidth > 0);
+}
