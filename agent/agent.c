@@ -297,6 +297,7 @@ void agent_send(struct agent *a, int64_t now_us)
 		files_turn(a, now_us);
 		weight_server_turn(a, now_us);
 		measure_turn(a, now_us);
+		connections_turn(a, now_us);
 		links_pump(a, now_us);
 	}
 	save_turn(a, now_us); /* the writer may end between two runs */
@@ -332,7 +333,7 @@ static int64_t deadline_in_run_us(const struct agent *a)
 
 	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
 	at = take_sooner(at, take_sooner(files_deadline_us(a), tasks_deadline_us(a)));
-	return take_sooner(at, measure_deadline_us(a));
+	return take_sooner(at, take_sooner(measure_deadline_us(a), connections_deadline_us(a)));
 }
 
 /* Returns true if a thread works that agent_free would wait for. */
@@ -503,6 +504,7 @@ static void make_modules(struct agent *a)
 	a->modules.report = report_new();
 	a->modules.heartbeat = heartbeat_new();
 	a->modules.measure = measure_new();
+	a->modules.connections = connections_new();
 	a->modules.trains = trains_new();
 	a->modules.outputs = outputs_new();
 	a->modules.delay_queue = delay_queue_new();
@@ -522,6 +524,7 @@ static void free_modules(struct agent *a)
 	heartbeat_free(a->modules.heartbeat);
 	gpu_monitor_free(a->modules.gpu_monitor);
 	measure_free(a->modules.measure);
+	connections_free(a->modules.connections);
 	trains_free(a->modules.trains);
 	outputs_free(a->modules.outputs);
 	delay_queue_free(a->modules.delay_queue);

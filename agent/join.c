@@ -153,6 +153,7 @@ void join_forget_run(struct agent *a)
 	restore_cancel(a);
 	save_forget(a);
 	measure_forget(a);
+	connections_forget(a);
 	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
 		tensors_let_in(a, (uint16_t)i);
 	early_free(a->modules.early);

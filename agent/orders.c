@@ -231,6 +231,9 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 	case MSG_MEASURE:
 		measure_begin(a, &m->u.measure, now_us);
 		break;
+	case MSG_CONNECT:
+		connections_begin(a, &m->u.connect);
+		break;
 	case MSG_PEERS:
 		join_peers(a, &m->u.peers);
 		break;

@@ -14,7 +14,7 @@
  *     standby restore weight_server save    hold, restore, serve and save copies of stages
  *     corpus_files     finds or fetches the corpus
  *     files            fetches files from the controller and sends it files
- *     heartbeat probe measure trains        test and measure the links
+ *     heartbeat probe measure trains connections    test, measure and prepare the links
  *     links            sends tensors to peers; below it link_times
  *     misuse report    counts violations of the protocol; reports the tasks' events
  *     tell             sends messages to the controller
@@ -35,6 +35,7 @@
 #include "agent/fault.h"
 #include "agent/join.h"
 #include "agent/needs.h"
+#include "agent/network/connections.h"
 #include "agent/network/heartbeat.h"
 #include "agent/network/link_times.h"
 #include "agent/network/measure.h"
@@ -158,6 +159,7 @@ struct modules {
 	struct gpu_monitor *gpu_monitor; /* NULL: the device is no GPU */
 	struct link_times link_times;
 	struct measure *measure;
+	struct connections *connections;
 	struct trains *trains;
 	struct delay_queue *delay_queue;
 	struct early *early;

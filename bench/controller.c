@@ -195,6 +195,11 @@ static void take_message(struct actor *a, const struct msg *in, int64_t now)
 						      0.0001f, 0.00001f, 1e9f, "" };
 		send(a, &m, POST_RELIABLE);
 		break;
+	case MSG_CONNECT:
+		m.type = MSG_CONNECTED;
+		m.u.connected.id = in->u.connect.id;
+		send(a, &m, POST_RELIABLE);
+		break;
 	case MSG_REDUCE:
 		a->ordered.n_nodes = 0;
 		if (in->u.reduce.when_counted && a->done_at_us)

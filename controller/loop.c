@@ -135,6 +135,9 @@ static void take_agent_message(struct iteration *it, struct member *m, const str
 	case MSG_MEASURED:
 		measuring_answer(it->members, m, &msg->u.measured);
 		break;
+	case MSG_CONNECTED:
+		preparation_answer(m, &msg->u.connected);
+		break;
 	case MSG_LINKS:
 		members_links(it->planning, m, &msg->u.links);
 		break;
@@ -308,7 +311,8 @@ void loop_take_answers(struct controller *c)
 }
 
 /* Planner answers come first, so that all parts use the newest plan. Then dead nodes are found, so
- * that nothing begins with them. Joiners' links and standby copies follow. Acts of operators and
+ * that nothing begins with them. The connections of a new plan, joiners' links and standby copies
+ * follow. Acts of operators and
  * faults that are due come before the iteration, so that they apply to the next one. The iteration
  * comes last, when everything else is settled. */
 static void take_turn(struct controller *c)
@@ -317,6 +321,7 @@ static void take_turn(struct controller *c)
 	loop_act(&c->iteration);
 	contingency_turn(&c->planning);
 	loop_look_at_members(&c->iteration);
+	preparation_turn(&c->planning);
 	measuring_joiners(&c->planning);
 	phase_moves_turn(&c->weights);
 	if (standbys_turn(&c->iteration))

@@ -154,6 +154,9 @@ static const struct field msg_measured_fields[] = {
 };
 LAYOUT(msg_measured);
 
+static const struct field msg_connected_fields[] = { N(U64, msg_connected, id) };
+LAYOUT(msg_connected);
+
 static const struct field msg_evaluated_fields[] = {
 	N(U64, msg_evaluated, iteration), N(U32, msg_evaluated, microbatch),
 	N(F32, msg_evaluated, loss),
@@ -332,6 +335,18 @@ static const struct field msg_measure_fields[] = {
 	N(U64, msg_measure, id), N(U16, msg_measure, to), N(U32, msg_measure, most_ms),
 };
 LAYOUT(msg_measure);
+
+static const struct field msg_connect_to_fields[] = {
+	NMAX(U16, msg_connect_to, node, MSG_NODES - 1),
+	NMAX(U8, msg_connect_to, use, CONNECT_SPARE),
+};
+LAYOUT(msg_connect_to);
+
+static const struct field msg_connect_fields[] = {
+	N(U64, msg_connect, id),
+	SUB(msg_connect, n_nodes, nodes, msg_connect_to_layout, MSG_CONNECT_MOST),
+};
+LAYOUT(msg_connect);
 
 static const struct field msg_file_ask_fields[] = {
 	NMAX(U8, msg_file_ask, kind, FILE_CORPUS), N(U64, msg_file_ask, iteration),

@@ -27,6 +27,7 @@
 	X(UNREADY, unready, 12, false) \
 	X(MEASURED, measured, 13, false) \
 	X(LOG, log, 14, false) \
+	X(CONNECTED, connected, 15, false) \
 	/* controller -> agent */ \
 	X(WELCOME, welcome, 32, false) \
 	X(REFUSED, refused, 33, false) \
@@ -45,6 +46,7 @@
 	X(SAVE, save, 46, false) \
 	X(RESTORE, restore, 47, false) \
 	X(MEASURE, measure, 49, false) \
+	X(CONNECT, connect, 52, false) \
 	/* between controller and agent, both ways */ \
 	X(FILE_ASK, file_ask, 50, false) \
 	X(FILE_PART, file_part, 51, true) \

@@ -242,6 +242,11 @@ struct msg_measured {
 	char text[160];
 };
 
+/* A message has passed to every node of the newest CONNECT, except to those of CONNECT_SPARE. */
+struct msg_connected {
+	uint64_t id;
+};
+
 /* ---- controller -> agent ---- */
 
 struct msg_welcome {
@@ -425,6 +430,26 @@ struct msg_measure {
 	uint64_t id;      /* rises */
 	uint16_t to;
 	uint32_t most_ms; /* time limit in milliseconds, counted from the connection */
+};
+
+/* Limit of the nodes in a CONNECT, and so of the peers that an agent connects to ahead. */
+#define MSG_CONNECT_MOST 64
+
+/* Purposes of a connection: activations and gradients, slices of sums, or activations in case that
+ * the node replaces another one. */
+enum connect_use { CONNECT_ACTIVATIONS, CONNECT_SUMS, CONNECT_SPARE };
+
+struct msg_connect_to {
+	uint16_t node;
+	uint8_t use; /* enum connect_use */
+};
+
+/* Connect to these nodes and let a message pass to each. A plan that is to take effect needs them.
+ */
+struct msg_connect {
+	uint64_t id; /* rises */
+	uint32_t n_nodes;
+	const struct msg_connect_to *nodes;
 };
 
 /* ---- between controller and agent, both ways ---- */

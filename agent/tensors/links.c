@@ -48,13 +48,18 @@ bool links_dial(struct agent *a, uint16_t node)
 	return true;
 }
 
-void links_redial(struct agent *a, uint16_t node)
+void links_close(struct agent *a, uint16_t node)
 {
 	struct peer *p = &a->peers[node];
 
 	if (p->dial)
 		post_forget(a->tensors, p->dial);
 	p->dial = 0;
+}
+
+void links_redial(struct agent *a, uint16_t node)
+{
+	links_close(a, node);
 	links_dial(a, node);
 }
 
@@ -68,9 +73,7 @@ void links_forget_peer(struct agent *a, uint16_t node)
 	struct peer *p = &a->peers[node];
 
 	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, is_to, &node);
-	if (p->dial)
-		post_forget(a->tensors, p->dial);
-	p->dial = 0;
+	links_close(a, node);
 	p->link_free_us = 0;
 	p->n_probes = 0;
 }

@@ -31,6 +31,8 @@ size_t links_slice_bytes(const struct agent *a);
 /* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
  * failed less than a second ago. */
 bool links_dial(struct agent *a, uint16_t node);
+/* Closes the connection. Nothing may wait on it. */
+void links_close(struct agent *a, uint16_t node);
 /* Replaces the connection by a new one. Nothing may wait on it. */
 void links_redial(struct agent *a, uint16_t node);
 /* Drops the tensors held for a node, and the connection. */

@@ -160,10 +160,25 @@ static bool can_follow(const struct iteration *it, const struct planned *p)
 				   (uint32_t)p->plan->skip_share);
 }
 
+/* Returns true if the next iteration can follow the plan in force while agents connect for the
+ * pending one, because the pending plan is only a better plan for the same wishes. */
+static bool may_postpone(const struct iteration *it)
+{
+	const struct planned *p = it->planning->pending, *now = it->run->plan;
+
+	return !it->redo && can_follow(it, now) && p->exchange == 0 &&
+	       p->plan->path_length == now->plan->path_length &&
+	       p->plan->skip_share == now->plan->skip_share &&
+	       formats_equal(&p->formats, &now->formats);
+}
+
 static bool take_pending(struct iteration *it)
 {
 	struct planned *p = it->planning->pending;
 	struct error err;
+
+	if (preparation_awaited(it->planning) && may_postpone(it))
+		return !skip_phases_wait(it->planning);
 
 	if (it->redo && !can_follow(it, p))
 		return false; /* agents would mistake the same epoch for the same attempt */
@@ -289,7 +304,9 @@ void iteration_boundary(struct iteration *it)
 		return;
 	}
 	drift_turn(it->planning);
-	if (replan_awaited(it->planning)) {
+	if (replan_awaited(it->planning) ||
+	    (preparation_awaited(it->planning) && can_follow(it, it->planning->pending) &&
+	     !may_postpone(it))) {
 		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}

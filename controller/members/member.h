@@ -56,6 +56,8 @@ struct member_assignment {
 	 * overtake each other. */
 	uint64_t ready_sequence, message_sequence;
 	uint64_t plan_epoch; /* epoch of the newest plan that the node has received */
+	/* Number of the order to connect (preparation.c) that the node has not answered; 0: none */
+	uint64_t connect_id;
 };
 
 /* States of a standby copy. Only weights/copies.c changes them.

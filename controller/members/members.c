@@ -252,7 +252,7 @@ static void connect_member(struct weights *weights, struct member *m, post_peer_
 	failure_detector_begin(weights->members, m);
 	m->stuck.n = 0;
 	m->clock.round_trip_us = 0;
-	m->assigned.plan_epoch = 0;
+	m->assigned.plan_epoch = m->assigned.connect_id = 0;
 	copies_forget(m);
 	m->copy.refused_us = 0;
 	m->copy.n_refused = 0;

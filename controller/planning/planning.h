@@ -9,6 +9,7 @@
 #include "controller/planning/drift.h"
 #include "controller/planning/phase_targets.h"
 #include "controller/planning/planner.h"
+#include "controller/planning/preparation.h"
 #include "controller/run.h"
 
 struct contingency; /* contingency.c */
@@ -26,6 +27,7 @@ struct planning {
 	bool refine_wanted;
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
+	struct preparation preparation;
 	struct phase_targets targets;
 	char reason[96]; /* reason for the newest request */
 	/* the journal's last report of a substitute; empty: the plan is the algorithm's own */

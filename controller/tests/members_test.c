@@ -578,6 +578,40 @@ TEST(the_first_plan_is_awaited)
 	bare_free(c);
 }
 
+/* The pending plan waits until all agents are connected, but only for a time. It does not wait for
+ * an agent that has died. */
+TEST(a_plan_waits_for_connections)
+{
+	struct controller *c = made();
+	struct preparation *x = &c->planning.preparation;
+	struct member *m = &c->members.list[2];
+
+	replan(&c->planning, "a test");
+	answer(c);
+	assert_non_null(c->planning.pending);
+	assert_false(preparation_awaited(&c->planning));
+	*x = (struct preparation){ 7, c->planning.pending->request, c->run.now_us };
+	assert_false(preparation_awaited(&c->planning));
+	m->assigned.connect_id = 7;
+	c->planning.wanted_id = 0; /* the search for better plans is over */
+	c->run.phase = PHASE_PLANNING;
+	assert_true(preparation_awaited(&c->planning));
+	iteration_boundary(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_non_null(c->planning.pending);
+	preparation_answer(m, &(struct msg_connected){ 6 });
+	assert_true(preparation_awaited(&c->planning));
+	preparation_answer(m, &(struct msg_connected){ 7 });
+	assert_false(preparation_awaited(&c->planning));
+	m->assigned.connect_id = 7;
+	m->state = MEMBER_DEAD;
+	assert_false(preparation_awaited(&c->planning));
+	m->state = MEMBER_LIVE;
+	c->run.now_us += 2 * SECOND;
+	assert_false(preparation_awaited(&c->planning));
+	bare_free(c);
+}
+
 TEST(short_iterations_do_not_wait)
 {
 	struct controller *c = made();

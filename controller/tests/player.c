@@ -233,9 +233,26 @@ static void check_ranks(const struct player *p, const struct msg_plan *m)
 	}
 }
 
+/* Checks that the player was ordered to connect to the nodes to which it sends by this plan. */
+static void check_connected(const struct player *p, const struct msg_plan *m)
+{
+	struct player_connect *c = &p->world->connects[p->node];
+
+	for (uint32_t i = 0; i < m->n_routes; i++) {
+		const struct route *r = &m->routes[i];
+
+		for (uint32_t k = 0; k < r->n_hops; k++)
+			if (r->nodes[k] == p->node &&
+			    !(c->to[r->nodes[(k + 1) % r->n_hops]] &&
+			      c->to[r->nodes[(k + r->n_hops - 1) % r->n_hops]]))
+				c->came_too_late = true;
+	}
+}
+
 static void plan(struct player *p, const struct msg_plan *m)
 {
 	check_ranks(p, m);
+	check_connected(p, m);
 	assert_true(m->n_routes <= BATCHES);
 	p->n_routes = m->n_routes;
 	for (uint32_t i = 0; i < m->n_routes; i++)
@@ -345,6 +362,21 @@ static void work(struct player *p)
 		work_on(p, &p->routes[i]);
 	report(p);
 	reduce_when_counted(p);
+}
+
+static void take_connect(struct player *p, const struct msg_connect *m)
+{
+	struct msg said = { .type = MSG_CONNECTED, .u.connected.id = m->id };
+	struct player_connect *c = &p->world->connects[p->node];
+
+	c->id = m->id;
+	memset(c->to, 0, sizeof(c->to));
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		assert_int_not_equal(m->nodes[i].node, p->node);
+		c->to[m->nodes[i].node] = true;
+	}
+	if (!p->world->never_connected)
+		send_to_controller(p, &said);
 }
 
 static void start(struct player *p, const struct msg_start *m)
@@ -519,6 +551,9 @@ static void hear(void *context, const struct msg *m)
 	case MSG_MEASURE:
 		measure(p, &m->u.measure);
 		break;
+	case MSG_CONNECT:
+		take_connect(p, &m->u.connect);
+		break;
 	case MSG_KEEP:
 		report_copy(p, &m->u.keep);
 		break;
@@ -608,6 +643,7 @@ void player_replace(struct player *p)
 	p->ready = p->owes = false;
 	p->keeps = -1;
 	p->committed = p->iteration = 0;
+	p->world->connects[p->node] = (struct player_connect){ .id = 0 };
 	say_hello(p);
 }
 

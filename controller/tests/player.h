@@ -70,6 +70,13 @@ struct player_knowledge {
 	uint8_t absence; /* enum peer_absence */
 };
 
+/* A player's newest order to connect. */
+struct player_connect {
+	uint64_t id;        /* 0: none */
+	bool to[PLAYERS];   /* the nodes that it named */
+	bool came_too_late; /* a plan had next nodes that no order had named before */
+};
+
 struct player {
 	struct visitor v;
 	struct world *world;
@@ -77,8 +84,7 @@ struct player {
 	uint8_t stage;
 	bool ready;
 	bool asleep; /* neither receives nor sends */
-	uint32_t restarts, processes;
-	uint32_t welcomes;
+	uint32_t restarts, processes, welcomes;
 	struct emulated emulates; /* as last received */
 	uint32_t announced[PLAYERS]; /* times that their keys and addresses arrived */
 	struct player_knowledge knows[PLAYERS];
@@ -107,8 +113,10 @@ struct world {
 	struct visitor console;
 	struct player *players; /* (PLAYERS) */
 	enum player_fault faults[PLAYERS];
+	struct player_connect connects[PLAYERS];
 	uint64_t committed;
 	bool slow_copies; /* fetches never end */
+	bool never_connected; /* players do not report that they are connected */
 	uint64_t forged;  /* added to the hash of fetched weights */
 	uint64_t data;    /* iterations of data before that of the newest start */
 	uint64_t waits;   /* all players wait in this iteration; 0: none */

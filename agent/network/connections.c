@@ -1,0 +1,161 @@
+/* connections.c - connects to the nodes that the next plan needs, before the plan takes effect.
+ *
+ * A new pair of nodes needs a session, the connections for activations or for sums, and a first
+ * round trip on them: up to seven round trips. If the first activation caused them, its microbatch
+ * would wait, and the controller would take the link for a slow one. On the order CONNECT the agent
+ * dials the nodes and sends each a message without content, in the class that the plan will use. A
+ * message of a class opens the connections of that class (wire/post.h). When the messages are
+ * acknowledged, the agent answers with CONNECTED. Possible substitutes get a message too, but the
+ * answer does not wait for them.
+ *
+ * In runs of many nodes an agent cannot stay connected to all others. There, peers that neither
+ * this order nor the one before names are closed if nothing is under way to them.
+ */
+#include "agent/network/connections.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+#include "base/alloc.h"
+
+enum {
+	/* More than one connection sends at once after a pause, so that several carry something. */
+	ACTIVATION_BYTES = 16 << 10,
+	/* Enough for the rate of the connections for bulk data to rise above their first flight. */
+	SUM_BYTES = 64 << 10,
+	AGAIN_US = 100000 /* time between two attempts to dial a node or to send to it */
+};
+
+struct target {
+	struct msg_connect_to to;
+	post_peer_id sent_by; /* the connection that has the message; 0: none */
+	bool is_done;
+};
+
+struct connections {
+	uint64_t id;           /* number of the order under way; 0: none */
+	bool is_answered;
+	struct target targets[MSG_CONNECT_MOST];
+	uint32_t n;
+	uint16_t before[MSG_CONNECT_MOST]; /* (n_before) nodes of the previous order */
+	uint32_t n_before;
+	int64_t again_us;
+};
+
+struct connections *connections_new(void)
+{
+	return alloc_new(sizeof(struct connections));
+}
+
+void connections_free(struct connections *c)
+{
+	free(c);
+}
+
+void connections_forget(struct agent *a)
+{
+	*a->modules.connections = (struct connections){ .id = 0 };
+}
+
+static bool is_named(const struct connections *c, uint16_t node)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->targets[i].to.node == node)
+			return true;
+	for (uint32_t i = 0; i < c->n_before; i++)
+		if (c->before[i] == node)
+			return true;
+	return false;
+}
+
+static void close_others(struct agent *a)
+{
+	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+		if (a->peers[i].dial && !a->peers[i].doubted &&
+		    post_idle(a->tensors, a->peers[i].dial) &&
+		    !is_named(a->modules.connections, (uint16_t)i))
+			links_close(a, (uint16_t)i);
+}
+
+void connections_begin(struct agent *a, const struct msg_connect *m)
+{
+	struct connections *c = a->modules.connections;
+
+	for (c->n_before = 0; c->n_before < c->n; c->n_before++)
+		c->before[c->n_before] = c->targets[c->n_before].to.node;
+	c->id = m->id;
+	c->is_answered = false;
+	c->n = 0;
+	for (uint32_t i = 0; i < m->n_nodes; i++)
+		if (m->nodes[i].node < a->run.n_nodes && m->nodes[i].node != a->run.node)
+			c->targets[c->n++] = (struct target){ .to = m->nodes[i] };
+		else
+			a->tally.refused++;
+	c->again_us = 0;
+	if (a->run.n_nodes > LINK_TIMES_DIAL_ALL)
+		close_others(a);
+}
+
+static bool send_first(struct agent *a, const struct msg_connect_to *to, int64_t now_us)
+{
+	static const uint8_t zeros[SUM_BYTES];
+	struct msg m = {
+		.type = MSG_TENSOR,
+		.sequence = ++a->tally.sequence,
+		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us }
+	};
+	char head[256];
+	long size = msg_encode(&m, head, sizeof(head));
+	bool sums = to->use == CONNECT_SUMS;
+	struct post_part parts[2] = { { head, (size_t)size },
+				      { zeros, sums ? SUM_BYTES : ACTIVATION_BYTES } };
+
+	return size > 0 && post_send(a->tensors, a->peers[to->node].dial, parts, 2,
+				     sums ? POST_SUMS : POST_ACTIVATIONS, now_us) == 0;
+}
+
+/* Takes the next step towards a node. A message waits for the session, and is sent only once to a
+ * peer, because the post repeats what is lost. */
+static void approach(struct agent *a, struct target *t, int64_t now_us)
+{
+	const struct peer *p = &a->peers[t->to.node];
+	struct post_peer_info info;
+
+	if (fault_partitioned(&a->faults, t->to.node) || !links_dial(a, t->to.node) ||
+	    post_peer(a->tensors, p->dial, &info) < 0)
+		return;
+	t->is_done = info.carried[t->to.use == CONNECT_SUMS ? POST_CLASS_SUMS
+							    : POST_CLASS_ACTIVATIONS];
+	if (t->is_done || !info.up || t->sent_by == p->dial)
+		return;
+	if (send_first(a, &t->to, now_us))
+		t->sent_by = p->dial;
+}
+
+void connections_turn(struct agent *a, int64_t now_us)
+{
+	struct connections *c = a->modules.connections;
+	struct msg m = { .type = MSG_CONNECTED, .u.connected.id = c->id };
+	bool all = true, needed = true;
+
+	if (!c->id)
+		return;
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (!c->targets[i].is_done)
+			approach(a, &c->targets[i], now_us);
+		all = all && c->targets[i].is_done;
+		needed = needed && (c->targets[i].is_done || c->targets[i].to.use == CONNECT_SPARE);
+	}
+	c->again_us = now_us + AGAIN_US;
+	if (needed && !c->is_answered)
+		tell_controller(a, &m, POST_RELIABLE, now_us);
+	c->is_answered = c->is_answered || needed;
+	if (all)
+		c->id = 0;
+}
+
+int64_t connections_deadline_us(const struct agent *a)
+{
+	return a->modules.connections->id ? a->modules.connections->again_us : INT64_MAX;
+}
