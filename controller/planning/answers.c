@@ -86,16 +86,19 @@ static void tell_stand_in(struct planning *planning, const struct planned *a)
 	memcpy(planning->substitute, a->instead, sizeof(planning->substitute));
 }
 
-/* Asks for a better plan for the same nodes. The next iteration does not wait for the answer. */
-static void refine_pending(struct planning *planning)
+/* Asks for a better plan than the pending one, or than the plan in force, for the same nodes. The
+ * next iteration does not wait for the answer. */
+static void refine(struct planning *planning)
 {
+	const struct planned *from = planning->pending ? planning->pending : planning->run->plan;
+
 	planning->refine_wanted = false;
 	if (planning->run->options.planning.algorithm != PLAN_BEST)
 		return;
 	if (!strstr(planning->reason, refined_words))
 		strncat(planning->reason, refined_words,
 			sizeof(planning->reason) - strlen(planning->reason) - 1);
-	replan_refine(planning, planning->pending->plan);
+	replan_refine(planning, from->plan);
 }
 
 void answers_tell_sums(struct planning *planning, const struct planned *a)
@@ -108,6 +111,18 @@ void answers_tell_sums(struct planning *planning, const struct planned *a)
 	note(planning->run, NOTE_EVENT, -1, 0,
 	     "sums begin early: %.1f s for an iteration, %.1f s if they began after its last task",
 	     d->total_s, d->iteration_s + d->sync_s);
+}
+
+/* Returns true if the plan in force serves as well as the answer to a request that it can serve. */
+static bool is_about_as_good(const struct planning *planning, const struct planned *a)
+{
+	const struct planned *now = planning->run->plan;
+
+	return now && replan_usable(planning->members, now) && !planning->pending &&
+	       a->plan->path_length == now->plan->path_length &&
+	       a->plan->skip_share == now->plan->skip_share &&
+	       formats_equal(&a->formats, &now->formats) &&
+	       !is_better(planning->run, a, now, worth);
 }
 
 void answers_run(struct planning *planning, struct planned *a)
@@ -129,13 +144,10 @@ void answers_run(struct planning *planning, struct planned *a)
 		planned_free(a);
 		return;
 	}
-	if (refined && planning->run->plan &&
-	    replan_usable(planning->members, planning->run->plan) && !planning->pending &&
-	    a->plan->path_length == planning->run->plan->plan->path_length &&
-	    a->plan->skip_share == planning->run->plan->plan->skip_share &&
-	    formats_equal(&a->formats, &planning->run->plan->formats) &&
-	    !is_better(planning->run, a, planning->run->plan, worth)) {
-		planned_free(a); /* the plan in force is about as good */
+	if ((refined || planning->only_if_better) && is_about_as_good(planning, a)) {
+		planned_free(a);
+		if (!refined)
+			refine(planning);
 		return;
 	}
 	if (!refined || !planning->pending ||
@@ -148,7 +160,7 @@ void answers_run(struct planning *planning, struct planned *a)
 		planned_free(a);
 	}
 	if (planning->refine_wanted && planning->run->phase != PHASE_GATHERING)
-		refine_pending(planning);
+		refine(planning);
 }
 
 void answers_baseline(struct members *members, struct planned *a)

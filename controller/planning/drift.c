@@ -51,7 +51,10 @@ enum {
 	PACE_STEPS = 12,  /* limit of steps of the first estimate of a machine's pace */
 	ASKED_MOST = 3,   /* limit of plans requested during an iteration */
 	CORRECTIONS = 32, /* corrections that a node may cause in a burst, beside two per link */
-	BETTER_EVERY_US = 15000000 /* shortest time between requests for small corrections */
+	BETTER_EVERY_US = 15000000, /* shortest time between requests for small corrections */
+	/* Iterations by a new plan before small corrections count: until then they only show that
+	 * the first measurements of its links and tasks differ from the estimates. */
+	SETTLING = 10
 };
 
 static bool is_different(double measured, double believed)
@@ -550,6 +553,15 @@ static double predict_again(struct members *members)
 	return p->iteration_s / was;
 }
 
+/* Returns true if small corrections may cause a request for a better plan now. */
+static bool may_be_bettered(const struct planning *planning)
+{
+	const struct run *run = planning->run;
+
+	return run->now_us - planning->drift.bettered_us > BETTER_EVERY_US &&
+	       run->committed + 1 >= run->plan->iteration + SETTLING;
+}
+
 void drift_turn(struct planning *planning)
 {
 	double was, ratio;
@@ -567,11 +579,11 @@ void drift_turn(struct planning *planning)
 	if (ratio > reported_ratio || ratio < 1 / reported_ratio)
 		note(planning->run, NOTE_PREDICTION, -1, 0,
 		     "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
-	/* A large change is worth a new plan at once, smaller ones every BETTER_EVERY_US. */
+	/* A large change is worth a new plan at once, smaller ones only now and then. */
 	if (is_different(ratio, 1)) {
-		replan(planning, "links or compute have changed");
-	} else if (planning->run->now_us - planning->drift.bettered_us > BETTER_EVERY_US) {
+		replan_if_better(planning, "links or compute have changed", true);
+	} else if (may_be_bettered(planning)) {
 		planning->drift.bettered_us = planning->run->now_us;
-		replan_if_better(planning, "links or compute have changed");
+		replan_if_better(planning, "links or compute have changed", false);
 	}
 }

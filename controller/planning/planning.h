@@ -25,6 +25,8 @@ struct planning {
 	int64_t replanned_us;            /* when a change last caused a request */
 	/* After the first answer, the planner is asked for a better plan */
 	bool refine_wanted;
+	/* The newest request is for a better plan: the plan in force serves its purpose too */
+	bool only_if_better;
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;

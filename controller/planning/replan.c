@@ -74,23 +74,27 @@ void replan(struct planning *planning, const char *reason)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
 	planning->refine_wanted = true;
+	planning->only_if_better = false;
 	planning->replanned_us = planning->run->now_us;
 	ask_planner(planning, REPLAN_QUICK_S, NULL);
 }
 
 bool replan_awaited(const struct planning *planning)
 {
+	if (!planning->run->plan && !planning->run->resumed)
+		return planning->wanted_id != 0;
 	return planning->wanted_id && planning->refine_wanted && planning->run->plan &&
 	       replan_budget_s(planning->run, REPLAN_QUICK_S) <
 		       short_wait * planning->run->unit_s *
 			       planning->run->plan->plan->predicted.iteration_s;
 }
 
-void replan_if_better(struct planning *planning, const char *reason)
+void replan_if_better(struct planning *planning, const char *reason, bool soon)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
-	planning->refine_wanted = false;
-	ask_planner(planning, REPLAN_REFINE_S, NULL);
+	planning->refine_wanted = soon;
+	planning->only_if_better = true;
+	ask_planner(planning, soon ? REPLAN_QUICK_S : REPLAN_REFINE_S, NULL);
 }
 
 void replan_baseline(struct planning *planning)

@@ -16,8 +16,10 @@ void replan_first(struct planning *planning);
 /* Asks for a plan for the current replicas, marks and path length. A newer request replaces this
  * one. */
 void replan(struct planning *planning, const char *reason);
-/* Asks as replan does, but keeps the plan in force unless the answer is better by a few percent. */
-void replan_if_better(struct planning *planning, const char *reason);
+/* Asks as replan does, but keeps the plan in force unless an answer is better by a few percent.
+ * soon: a first answer has to come at once, because the plan in force may have become much worse.
+ */
+void replan_if_better(struct planning *planning, const char *reason, bool soon);
 /* Returns true if the next iteration should wait for the first answer to a change, because that
  * answer comes soon compared with the length of an iteration. Improved plans are not waited for. */
 bool replan_awaited(const struct planning *planning);

@@ -14,6 +14,7 @@
 #include "controller/network/failed_links.h"
 #include "controller/operator/consoles.h"
 #include "controller/planning/answers.h"
+#include "controller/planning/drift.h"
 #include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/rebalance.h"
@@ -562,8 +563,8 @@ TEST(the_first_plan_is_awaited)
 
 	assert_false(replan_awaited(&c->planning));
 	replan(&c->planning, "a test");
-	/* The first iteration has to wait for its plan */
-	assert_false(replan_awaited(&c->planning));
+	/* The first iteration waits for the last answer, because no plan is in force. */
+	assert_true(replan_awaited(&c->planning));
 	answer(c);
 	c->run.plan = c->planning.pending;
 	c->planning.pending = NULL;
@@ -628,9 +629,33 @@ TEST(short_iterations_do_not_wait)
 	assert_true(replan_awaited(&c->planning));
 	c->run.unit_s = 1.19 / iteration_s;
 	assert_false(replan_awaited(&c->planning));
-	replan_if_better(&c->planning, "links have changed");
+	replan_if_better(&c->planning, "links have changed", false);
 	c->run.unit_s = 1e3;
 	assert_false(replan_awaited(&c->planning));
+	bare_free(c);
+}
+
+/* Small corrections do not cause another plan in the first ten iterations of a plan. */
+TEST(a_new_plan_may_settle)
+{
+	struct controller *c = made();
+
+	replan(&c->planning, "a test");
+	answer(c);
+	c->run.plan = c->planning.pending;
+	c->planning.pending = NULL;
+	c->planning.wanted_id = 0; /* the search for better plans is over */
+	c->run.plan->iteration = c->run.committed + 1;
+	c->run.now_us += 100 * SECOND;
+	c->run.committed += 9;
+	c->planning.drift.corrected = true;
+	drift_turn(&c->planning);
+	assert_false(c->planning.drift.corrected);
+	assert_int_equal(c->planning.wanted_id, 0);
+	c->run.committed++;
+	c->planning.drift.corrected = true;
+	drift_turn(&c->planning);
+	assert_true(c->planning.wanted_id != 0);
 	bare_free(c);
 }
 

@@ -114,7 +114,7 @@ FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 	take_over(c);
 	cut(c, 0.4);
 	c->run.options.planning.budget_s = 60;
-	replan_if_better(&c->planning, "links or compute have changed");
+	replan_if_better(&c->planning, "links or compute have changed", false);
 	wait_for_plan(c);
 	is_by(c->planning.pending, "dtfm");
 	assert_true(c->planning.pending->plan->predicted.iteration_s >
@@ -130,7 +130,10 @@ FIXTURE_TEST(the_plan_stays_if_no_other_is_better)
 	replan(&c->planning, "first");
 	wait_for_plan(c);
 	take_over(c);
-	replan_if_better(&c->planning, "again");
+	replan_if_better(&c->planning, "again", false);
+	wait_for_plan(c);
+	assert_null(c->planning.pending);
+	replan_if_better(&c->planning, "links or compute have changed", true);
 	wait_for_plan(c);
 	assert_null(c->planning.pending);
 }
