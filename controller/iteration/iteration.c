@@ -296,8 +296,7 @@ void iteration_boundary(struct iteration *it)
 			set_phase(it->run, PHASE_PAUSED);
 		return;
 	}
-	if (disk_waits(it->run) || (it->planning->pending && disk_is_locked(it->run)) ||
-	    phase_moves_awaited(it->weights, it->redo) ||
+	if (disk_waits(it->run) || phase_moves_awaited(it->weights, it->redo) ||
 	    rebalance_awaited(it->weights) ||
 	    stage_moves_balance(it->planning)) {
 		set_phase(it->run, PHASE_PLANNING);
@@ -306,7 +305,8 @@ void iteration_boundary(struct iteration *it)
 	drift_turn(it->planning);
 	if (replan_awaited(it->planning) ||
 	    (preparation_awaited(it->planning) && can_follow(it, it->planning->pending) &&
-	     !may_postpone(it))) {
+	     !may_postpone(it)) ||
+	    (it->planning->pending && disk_is_locked(it->run))) {
 		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
