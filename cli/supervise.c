@@ -15,7 +15,8 @@
  *
  * Ctrl-Z stops the console and this process, and nothing else. A shell prints its prompt as soon as
  * this process stops. Therefore this process stops after its console, which first leaves the
- * alternate screen. */
+ * alternate screen. It stops too when the console is stopped because the job is in the background
+ * (bg). Otherwise the shell would take the job for a running one, and fg would not continue it. */
 #include "cli/supervise.h"
 
 #include <ctype.h>
@@ -67,7 +68,6 @@ struct supervisor {
 	sigset_t old_mask;
 	struct termios terminal; /* the terminal's settings before the run */
 	bool has_terminal;
-	bool stop_requested; /* SIGTSTP has arrived, and this process has not stopped */
 	struct orders orders;
 	int echo;         /* descriptor of the controller's log; -1: none */
 	unsigned n_restarts; /* number of restarts in a row */
@@ -325,6 +325,41 @@ static void take_child_end(struct supervisor *p, pid_t pid, int status)
 	}
 }
 
+/* Stops this process as Ctrl-Z does. Returns when this process continues. */
+static void stop(struct supervisor *p)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	raise(SIGTSTP); /* remains pending until it is unblocked */
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	child_signal(&p->processes->console, SIGCONT);
+}
+
+/* Handles Ctrl-Z. The console, which also got the signal unless a program sent it, stops first. */
+static void request_stop(struct supervisor *p)
+{
+	if (p->processes->console.pid > 0)
+		child_signal(&p->processes->console, SIGTSTP);
+	else
+		stop(p);
+}
+
+/* Stops this process if the terminal has stopped the console. SIGSTOP comes from a program. */
+static void stop_after_console(struct supervisor *p)
+{
+	const struct child *console = &p->processes->console;
+	siginfo_t info = { .si_pid = 0 };
+
+	if (console->pid == 0 || signals_ignored(SIGTSTP))
+		return;
+	if (waitid(P_PID, (id_t)console->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0 &&
+	    info.si_status != SIGSTOP)
+		stop(p);
+}
+
 static void take_signals(struct supervisor *p)
 {
 	struct signalfd_siginfo info;
@@ -334,8 +369,7 @@ static void take_signals(struct supervisor *p)
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info)) {
 		/* another call has handled the signal */
 	} else if (info.ssi_signo == SIGTSTP) {
-		p->stop_requested = true;
-		child_signal(&p->processes->console, SIGTSTP);
+		request_stop(p);
 	} else if (info.ssi_signo != SIGCHLD) {
 		log_line(p->log, LOG_INFO, "%s", strsignal((int)info.ssi_signo));
 		/* A second signal ends everything at once. */
@@ -346,28 +380,6 @@ static void take_signals(struct supervisor *p)
 	}
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		take_child_end(p, pid, status);
-}
-
-/* Stops this process if Ctrl-Z requested it and the console has stopped. Returns when this process
- * continues. */
-static void stop_after_console(struct supervisor *p)
-{
-	const struct child *console = &p->processes->console;
-	siginfo_t info = { .si_pid = 0 };
-	sigset_t stop;
-
-	if (!p->stop_requested)
-		return;
-	if (console->pid > 0 &&
-	    (waitid(P_PID, (id_t)console->pid, &info, WSTOPPED | WNOHANG) != 0 || info.si_pid == 0))
-		return; /* SIGCHLD reports its stop */
-	p->stop_requested = false;
-	sigemptyset(&stop);
-	sigaddset(&stop, SIGTSTP);
-	raise(SIGTSTP); /* remains pending until it is unblocked */
-	sigprocmask(SIG_UNBLOCK, &stop, NULL);
-	sigprocmask(SIG_BLOCK, &stop, NULL);
-	child_signal(console, SIGCONT);
 }
 
 /* ---- the whole ---- */

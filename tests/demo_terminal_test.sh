@@ -20,12 +20,12 @@ for end in key signal kill-console; do
 	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run" Enter
 	see 30 'it +[0-9]+ .*nodes 8/8'
 	demo=$(pgrep -f -x "$bin/skippipe demo .*--run-dir $run" | head -n 1)
-	# Ctrl-Z gives the shell its screen back, with the prompt, and fg brings the console back.
-	for _ in 1 2 3; do
+	# Ctrl-Z gives the shell its screen back, with the prompt, and fg brings the console back, also after bg.
+	for back in fg fg "bg; sleep 0.5; fg"; do
 		tm send-keys C-z
 		see 10 '^ready>$'
 		[ "$(tm display-message -p '#{alternate_on} #{cursor_flag}')" = '0 1' ] || die "the shell has no screen after Ctrl-Z"
-		tm send-keys "fg; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
+		tm send-keys "$back; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
 		see 10 'it +[0-9]+ .*nodes 8/8'
 		[ "$(tm display-message -p '#{alternate_on}')" = 1 ] || die "fg does not bring the screen back"
 	done
