@@ -445,6 +445,7 @@ TEST(urgent_messages_leave_one_after_the_other)
 	channel_start(w.to, &cut);
 	w.flow.least_us.now = 50000;
 	w.flow.rate.now = 1000000;
+	w.flow.limited = false; /* the rate is that of a full link */
 	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
 	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
 	assert_int_equal(channel_queue(w.to, &small, 1, 0), 0);

@@ -149,8 +149,9 @@ TEST(bursts_get_connections)
 TEST(an_activation_that_fills_the_link_uses_the_bulk_lane)
 {
 	static const struct post_options two = {.connections = 2};
-	static uint8_t data[8 << 20];
-	const struct post_part tiny = {data, 1}, first_one = {data, 5 << 20},
+	static uint8_t data[200000];
+	/* The first one is a chunk for each connection, so that all of it leaves at once. */
+	const struct post_part tiny = {data, 1}, first_one = {data, 120000},
 			       long_one = {data, sizeof(data)};
 	struct post_peer_info info;
 	struct pair p;
