@@ -100,8 +100,7 @@ static bool can_dial(const char *address)
 
 	if (strncmp(address, "ipc://", 6) == 0)
 		return address[6] != 0;
-	return address_split(address, host, port) && host[0] && atoi(port) > 0 &&
-	       atoi(port) <= 65535;
+	return address_split(address, host, port) && host[0] && atoi(port) > 0;
 }
 
 static bool read_number(const char *text, long most, long *out)

@@ -16,9 +16,15 @@
 
 bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8])
 {
+static bool is_port(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+	return digits >= 1 && digits <= 5 && text[digits] == 0 && atoi(text) <= 65535;
+}
+
 	const char *from = address + 6, *colon = strrchr(address, ':');
 	if (strncmp(address, "tcp://", 6) != 0 || colon == NULL || colon < from ||
-	    strlen(colon + 1) >= 8 || strlen(address) >= LINK_ADDRESS_SIZE)
+	    !is_port(colon + 1) || strlen(address) >= LINK_ADDRESS_SIZE)
 		return false;
 	size_t size = (size_t)(colon - from);
 	if (size >= 2 && from[0] == '[' && from[size - 1] == ']') {

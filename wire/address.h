@@ -13,7 +13,8 @@
 #include "base/error.h"
 #include "wire/sessions/link.h"
 
-/* Splits tcp://HOST:PORT. Gives the host without its brackets. Returns false for anything else. */
+/* Splits tcp://HOST:PORT. Gives the host without its brackets. Returns false for anything else,
+ * also if the port is no number up to 65535. */
 bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8]);
 /* Returns true if the address means whichever machine reads it: a loopback address, the address of
  * all interfaces, or localhost. Names are not looked up. */

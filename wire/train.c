@@ -67,9 +67,7 @@ static int parse_address(const char *address, bool any, struct sockaddr_storage 
 		.ai_socktype = SOCK_DGRAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
 	struct addrinfo *found = NULL;
-	/* Checked here, because getaddrinfo would truncate the number. */
-	const long number = strtol(port, NULL, 10);
-	if (host[0] == 0 || number < 1 || number > 65535)
+	if (host[0] == 0 || atoi(port) == 0)
 		return -EINVAL;
 	if (getaddrinfo(host, port, &hints, &found) != 0 &&
 	    (!any || getaddrinfo(NULL, port, &hints, &found) != 0))

@@ -19,8 +19,10 @@
 #include "base/clock.h"
 #include "wire/address.h"
 
-#define ADDRESSES_MOST 8
+#define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS) /* more are never reached in time */
 #define NEXT_MS        250
+#define NAME_CHARACTERS \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 
 /* Shared by the thread and its owner; the last of them frees it. */
 struct search {
@@ -45,10 +47,9 @@ struct attempt {
 bool search_is_name(const char *address)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
-	unsigned char number[sizeof(struct in6_addr)];
-	return address_split(address, host, port) && host[0] != 0 && strcmp(host, "*") != 0 &&
-	       inet_pton(AF_INET, host, number) != 1 && inet_pton(AF_INET6, host, number) != 1 &&
-	       strchr(host, '%') == NULL;
+	unsigned char number[sizeof(struct in_addr)];
+	return address_split(address, host, port) && host[0] != 0 && atoi(port) > 0 &&
+	       host[strspn(host, NAME_CHARACTERS)] == 0 && inet_pton(AF_INET, host, number) != 1;
 }
 
 static void leave(struct search *s)

@@ -20,6 +20,13 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp://[fe80::1%eth0]:7700"));
 	assert_false(search_is_name("tcp://*:7700"));
 	assert_false(search_is_name("tcp://:7700"));
+	/* mistakes, which no name service can resolve */
+	assert_false(search_is_name("tcp://boss:77000"));
+	assert_false(search_is_name("tcp://boss:0"));
+	assert_false(search_is_name("tcp://boss:7700/"));
+	assert_false(search_is_name("tcp:// boss:7700"));
+	assert_false(search_is_name("tcp://[::1:7700"));
+	assert_false(search_is_name("tcp://fd00::1:7700"));
 	assert_false(search_is_name("ipc:///tmp/socket"));
 	assert_false(search_is_name("tcp:/"));
 }
