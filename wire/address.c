@@ -11,17 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define CHOICES_SIZE 100 /* room for the names of interfaces in an error's text */
 
-bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8])
-{
 static bool is_port(const char *text)
 {
 	const size_t digits = strspn(text, "0123456789");
 	return digits >= 1 && digits <= 5 && text[digits] == 0 && atoi(text) <= 65535;
 }
 
+bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8])
+{
 	const char *from = address + 6, *colon = strrchr(address, ':');
 	if (strncmp(address, "tcp://", 6) != 0 || colon == NULL || colon < from ||
 	    !is_port(colon + 1) || strlen(address) >= LINK_ADDRESS_SIZE)
@@ -74,6 +76,22 @@ bool address_is_own(const char *address)
 	const bool own = is_own_number(found->ai_addr);
 	freeaddrinfo(found);
 	return own;
+}
+
+bool address_is_here(const char *address)
+{
+	const struct addrinfo numbers = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM};
+	char host[LINK_ADDRESS_SIZE], port[8];
+	struct addrinfo *found = NULL;
+	if (!address_split(address, host, port) || getaddrinfo(host, NULL, &numbers, &found) != 0)
+		return false;
+	/* The kernel binds to addresses of its own interfaces only. */
+	const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const bool here = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0;
+	if (fd >= 0)
+		close(fd);
+	freeaddrinfo(found);
+	return here;
 }
 
 void address_zone(char zone[LINK_ADDRESS_SIZE], const char *address)

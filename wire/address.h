@@ -19,6 +19,8 @@ bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[
 /* Returns true if the address means whichever machine reads it: a loopback address, the address of
  * all interfaces, or localhost. Names are not looked up. */
 bool address_is_own(const char *address);
+/* Returns true if an interface of this machine has the address, which is in numbers. */
+bool address_is_here(const char *address);
 /* Gives the zone of the address; "": it has none. */
 void address_zone(char zone[LINK_ADDRESS_SIZE], const char *address);
 /* Gives the address for other machines: without its zone. */

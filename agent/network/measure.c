@@ -155,7 +155,7 @@ static void tell_unreached(struct agent *a, int64_t now_us)
 	if (!p->known)
 		snprintf(why, sizeof(why), "its address is not known here");
 	else if (p->place.elsewhere &&
-		 (address_is_own(p->place.address) || address_is_own(info.address)))
+		 (address_is_own(p->place.address) || address_is_here(info.address)))
 		snprintf(why, sizeof(why), "%.60s means this machine itself", p->place.address);
 	else if (info.trouble[0])
 		snprintf(why, sizeof(why), "%s", info.trouble);

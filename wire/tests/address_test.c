@@ -25,6 +25,30 @@ TEST(some_addresses_mean_whichever_machine_reads_them)
 			fail_msg("%s", others[i]);
 }
 
+TEST(addresses_of_this_machine_are_known)
+{
+	assert_true(address_is_here("tcp://127.0.0.1:1"));
+	assert_true(address_is_here("tcp://127.3.2.1:1"));
+	assert_false(address_is_here("tcp://192.0.2.1:1")); /* reserved for documentation */
+	assert_false(address_is_here("tcp://[2001:db8::1]:1"));
+	assert_false(address_is_here("tcp://localhost:1")); /* not in numbers */
+	assert_false(address_is_here(""));
+}
+
+TEST(a_port_is_a_number)
+{
+	char host[LINK_ADDRESS_SIZE], port[8];
+
+	assert_true(address_split("tcp://[::1]:65535", host, port));
+	assert_string_equal(host, "::1");
+	assert_string_equal(port, "65535");
+	assert_false(address_split("tcp://m1:65536", host, port));
+	assert_false(address_split("tcp://m1:", host, port));
+	assert_false(address_split("tcp://m1", host, port));
+	assert_false(address_split("tcp://m1:1/", host, port));
+	assert_false(address_split("tcp://m1:-1", host, port));
+}
+
 static void expect_announced(const char *address, const char *expected)
 {
 	char out[LINK_ADDRESS_SIZE];
