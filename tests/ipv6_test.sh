@@ -1,8 +1,8 @@
 #!/bin/bash
 # Machines that have IPv6 addresses only. Agents reach the controller by a literal address and by a name, and one another by
 # an advertised literal, an advertised name and the address at which an agent listens. One agent and the console use
-# link-local addresses, with the name of their own interface. Then a machine gets another address, and is found by its
-# name.
+# link-local addresses, with the name of their own interface. One agent reaches the controller, which listens at [::], by
+# its IPv4 address. Then a machine gets another address, and is found by its name.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare
@@ -45,12 +45,16 @@ grep -q "fd00:78::99: " "$dir/agent0.err" || die "the first address is not named
 kill "${agent_pids[0]}"
 wait "${agent_pids[0]}"
 
+# [::] takes IPv4 too, also where the system says otherwise.
+in_machine controller sysctl -qw net.ipv6.bindv6only=1
 machines_named controller "$bin/skippipe" controller --run-dir "$dir/run" --listen "tcp://[::]:7700" --key "$dir/controller.key" \
 	--admitted "$dir/admitted" --format jsonl --agents 4 --stages 2,2 --skip 0 --eval-every 0 \
 	>"$dir/events" 2>"$dir/controller.err"
 controller_pid=$named_pid
 agent 0 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise "tcp://[$(six 0)]:7710"
-agent 1 --join "tcp://[$(six controller)]:7700" --listen "tcp://[$(six 1)]:7710"
+ip -n "$(namespace controller)" addr add 10.78.0.1/24 dev switch
+ip -n "$(namespace 1)" addr add "$(address 1)/24" dev eth0
+agent 1 --join tcp://10.78.0.1:7700 --listen "tcp://[$(six 1)]:7710"
 agent 2 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise tcp://m2:7710
 agent 3 --join "tcp://[$boss_local%eth0]:7700" --listen "tcp://[$(link_local 3 eth0)%eth0]:7710"
 machines_progress 3

@@ -124,10 +124,14 @@ static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct 
 	return (const struct sockaddr *)room;
 }
 
-/* Replace the C library's bind and connect for nanomsg, which reads no zones. */
+/* Replace the C library's bind and connect for nanomsg, which reads no zones. A socket at [::]
+ * takes IPv4 too, also where the system's default (net.ipv6.bindv6only) is IPv6 only. */
 int bind(int fd, __CONST_SOCKADDR_ARG at, socklen_t size)
 {
 	struct sockaddr_in6 room;
+	if (at.__sockaddr__->sa_family == AF_INET6 && size >= sizeof(room) &&
+	    IN6_IS_ADDR_UNSPECIFIED(&at.__sockaddr_in6__->sin6_addr))
+		set_tcp(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	return (int)syscall(SYS_bind, fd, with_zone(&room, at.__sockaddr__, size), size);
 }
 
