@@ -60,10 +60,15 @@ static void redirect(struct link *link, const char *address, int64_t now_us)
 static void on_found(struct link *link, const char *address, int64_t now_us)
 {
 	const bool is_name = search_is_name(link->dial.target);
+	const bool silent = now_us - last_heard_us(link) >= SILENT_US;
 	link->dial.trouble.text[0] = 0;
+	if (silent && link->n_sessions == 0 && link->dial.answered_us < link->dial.dialed_us)
+		(void)error_set(&link->dial.trouble, -EPROTO,
+			"%.80s: something accepts connections and does not answer: another "
+			"program, or a tunnel or proxy without its other end?", address);
 	if (is_name && strcmp(address, link->address) != 0)
 		redirect(link, address, now_us);
-	else if (now_us - last_heard_us(link) >= SILENT_US)
+	else if (silent)
 		redirect(link, link->address, now_us);
 }
 

@@ -296,6 +296,7 @@ void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_u
 		link_refused(link, LINK_REPLAY);
 		return;
 	}
+	d->answered_us = now_us;
 	uint8_t *frame = socket_frame(FRAME_INIT_SIZE);
 	d->reserved_id = session_reserve(link);
 	if (frame == NULL || d->reserved_id == 0) {
@@ -391,6 +392,7 @@ void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_u
 		    (d->state == DIAL_INIT && memcmp(f->nonce, nothing, FRAME_NONCE) == 0);
 	if (!ours)
 		return;
+	d->answered_us = now_us;
 	link_queue_event(link, &(struct link_event){.kind = LINK_REFUSAL, .reason = f->reason,
 		.key = d->key});
 	rest_before_retry(link, now_us);

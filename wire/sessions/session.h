@@ -86,6 +86,7 @@ struct dial {
 	int64_t deadline_us;      /* REST: when to try again; otherwise when to stop waiting */
 	int64_t backoff_us;       /* length of the next pause before trying again */
 	int64_t began_us;         /* when the last handshake began */
+	int64_t answered_us;      /* when the other end last answered a handshake; 0: never */
 	int64_t answer_wait_us;   /* time to wait for an answer; 0: the initial value */
 	bool handshake_wanted;    /* the link needs a new session */
 	/* Looks for a reachable address while nothing is received: */

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/tests/test.h"
 #include "wire/sessions/search.h"
 
@@ -19,7 +20,6 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp://[::1]:7700"));
 	assert_false(search_is_name("tcp://[fe80::1%eth0]:7700"));
 	assert_false(search_is_name("tcp://*:7700"));
-	assert_false(search_is_name("tcp://:7700"));
 	/* mistakes, which no name service can resolve */
 	assert_false(search_is_name("tcp://boss:77000"));
 	assert_false(search_is_name("tcp://boss:0"));
@@ -27,6 +27,7 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp:// boss:7700"));
 	assert_false(search_is_name("tcp://[::1:7700"));
 	assert_false(search_is_name("tcp://fd00::1:7700"));
+	assert_false(search_is_name("tcp://:7700"));
 	assert_false(search_is_name("ipc:///tmp/socket"));
 	assert_false(search_is_name("tcp:/"));
 }
@@ -77,4 +78,32 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 	assert_non_null(strstr(why.text, "no-such-host.invalid: "));
 	search_free(search_new(address)); /* an abandoned search frees itself */
 	search_free(NULL);
+}
+
+/* A tunnel without its other end, or another program. The clock of the link runs faster than that
+ * of the search. */
+TEST(a_listener_that_does_not_answer_is_named)
+{
+	struct keys_identity *id = NULL;
+	struct link_options options = { .frame_most = 1 << 16, .silence_us = 5000000,
+					.rekey_us = 3600000000 };
+	char address[LINK_ADDRESS_SIZE];
+	struct link *link = NULL;
+	int64_t now_us = 1, give_up_us = clock_monotonic_us() + TEST_PATIENCE_US;
+	uint16_t port;
+	int fd = listen_here(&port);
+
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	options.identity = id;
+	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", port);
+	assert_int_equal(link_dial(&link, &options, address, keys_public_of(id), 1, NULL), 0);
+	while (!strstr(link_trouble(link), "does not answer")) {
+		link_tick(link, now_us += 100000);
+		poll(NULL, 0, 2);
+		assert_true(clock_monotonic_us() < give_up_us);
+	}
+	assert_non_null(strstr(link_trouble(link), address));
+	link_close(link);
+	keys_free(id);
+	close(fd);
 }
