@@ -153,11 +153,11 @@ enum post_kind {
 	POST_DATA = 1, /* a message */
 	POST_UP,       /* the peer is reachable; `restarted`: its process is a new one */
 	POST_DOWN,     /* the peer is silent, expelled or superseded. Retained messages are kept
-			* until it is up again or forgotten. A console's or watcher's peer is
-			* forgotten automatically once this event was received. Another peer with a
-			* shared key is the caller's to forget */
+	                * until it is up again or forgotten. A console's or watcher's peer is
+	                * forgotten automatically once this event was received. Another peer with a
+	                * shared key is the caller's to forget */
 	POST_LOST,     /* `lost` RELIABLE messages to the peer's old process were dropped. Precedes
-			* the POST_UP with `restarted` */
+	                * the POST_UP with `restarted` */
 	POST_REFUSED   /* the other end refused this process for `reason`; not authenticated */
 };
 
