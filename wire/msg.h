@@ -130,6 +130,8 @@ struct msg_heartbeat {
 	uint32_t in_flight;   /* tensors that are delayed, or sent and not yet acknowledged */
 	uint64_t tasks_done;
 	uint64_t rss_bytes;
+	/* How long the agent's threads have run, and have waited for a processor; 0: unknown */
+	uint64_t ran_us, waited_us;
 	struct gpu_figures gpu; /* figures of the device, if it is a GPU that reports any */
 	uint64_t sent_bytes, received_bytes;
 	uint64_t resent, refused; /* messages */

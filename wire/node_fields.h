@@ -31,6 +31,9 @@
 	NUMBER(F32, float, measured_forward_s, 0) /* on this device, without emulation */ \
 	NUMBER(F32, float, measured_backward_s, 0) \
 	NUMBER(U64, uint64_t, rss_bytes, 0) \
+	/* share of the time in which the agent waits for a processor that other programs use, \
+	 * percent; 0: its machine is not shared, or a replay */ \
+	NUMBER(U8, uint8_t, waits_percent, 0) \
 	NUMBER(U64, uint64_t, sent_bytes, 0) \
 	NUMBER(U64, uint64_t, received_bytes, 0) \
 	NUMBER(U64, uint64_t, resent, 0) \

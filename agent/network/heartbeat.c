@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "agent/network/gpu_monitor.h"
+#include "agent/network/processor_time.h"
 #include "agent/state.h"
 #include "base/alloc.h"
 
 enum {
 	BEAT_US = 100000,
-	RSS_BEATS = 10,   /* number of heartbeats between two readings of the resident memory */
+	/* Number of heartbeats between two readings of the resident memory and processor time */
+	READ_BEATS = 10,
 	PING_BYTES = 1024 /* limit of a ping's encoded size */
 };
 
@@ -20,6 +22,7 @@ struct heartbeat {
 	uint64_t number;
 	int64_t due_us;
 	uint64_t rss_bytes;
+	struct processor_time processor;
 	int64_t ping_us;    /* the controller's clock in its last PING */
 	int64_t ping_at_us; /* when that PING arrived; 0: none has arrived */
 };
@@ -110,8 +113,10 @@ static void tell_beat(struct agent *a, int64_t now_us)
 
 	post_count(a->control, &control);
 	post_count(a->tensors, &tensors);
-	if (own->number % RSS_BEATS == 0)
+	if (own->number % READ_BEATS == 0) {
 		own->rss_bytes = read_resident_bytes();
+		own->processor = processor_time_read("/proc/self/task");
+	}
 	h->beat = ++own->number;
 	h->now_us = now_us;
 	h->echo_us = own->ping_us;
@@ -121,6 +126,8 @@ static void tell_beat(struct agent *a, int64_t now_us)
 		tell_progress(a, h);
 	h->tasks_done = tasks_done(a);
 	h->rss_bytes = own->rss_bytes;
+	h->ran_us = own->processor.ran_us;
+	h->waited_us = own->processor.waited_us;
 	h->gpu = gpu_monitor_turn(a->modules.gpu_monitor);
 	h->sent_bytes = control.sent_bytes + tensors.sent_bytes;
 	h->received_bytes = control.received_bytes + tensors.received_bytes;

@@ -202,9 +202,10 @@ static void check_promise(struct iteration *it, const struct msg_see_iteration *
 	note(it->run, NOTE_PREDICTION, -1, 0,
 	     "%.80s: %.3g > %.3g s predicted, %.3g s measured (%+.0f%%) %s", r->what, r->before_s,
 	     r->predicted_s, (double)see->iteration_s, 100 * off,
-	     fabs(off) < 0.05   ? "ok"
-	     : fabs(off) < 0.15 ? "WARN"
-				: "MISS");
+	     fabs(off) < 0.05                   ? "ok"
+	     : shared_machines_any(it->members) ? "on shared machines"
+	     : fabs(off) < 0.15                 ? "WARN"
+						: "MISS");
 }
 
 static void announce_commit(struct iteration *it, const struct msg *m,

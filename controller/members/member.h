@@ -9,6 +9,7 @@
 #include "controller/members/gpu_reports.h"
 #include "controller/members/heartbeat_timeout.h"
 #include "controller/members/lifecycle.h"
+#include "controller/members/shared_machines.h"
 #include "controller/trust/rate_limit.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
@@ -271,6 +272,7 @@ struct member {
 	struct member_links links;
 	struct member_tasks tasks;
 	struct member_gpu gpu;
+	struct member_processor processor;
 	struct member_quota quota;
 	struct member_shown shown;
 };

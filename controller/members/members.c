@@ -369,6 +369,7 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	m->beat = *h;
 	m->beat.stuck = NULL; /* the array belongs to the message */
 	gpu_reports_hear(it->run, m);
+	shared_machines_hear(it->members, m);
 	link_failures_hear(it->members, m, h);
 	stall_note_heartbeat(it->run, m);
 	learn_clock(it->run, m, h);

@@ -488,6 +488,6 @@ void measuring_joiners(struct planning *planning)
 	if (member_alive(&planning->members->list[w->joiner]) && next_meeting(planning->members))
 		return;
 	link_table_apply_all(planning->members->links, planning->run->cluster);
-	planning->drift.corrected = true;
+	planning->drift.links_corrected = true;
 	w->joiner = -1;
 }

@@ -82,6 +82,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 		.measured_forward_s = (float)w->compute.forward_s,
 		.measured_backward_s = (float)w->compute.backward_s,
 		.rss_bytes = w->beat.rss_bytes,
+		.waits_percent = (uint8_t)shared_machines_percent(w),
 		.sent_bytes = w->beat.sent_bytes,
 		.received_bytes = w->beat.received_bytes,
 		.resent = w->beat.resent,

@@ -32,6 +32,8 @@
 static const double noticed_ratio = 1.25;
 static const double clear_ratio = 2; /* a ratio that cannot be noise if only one node has it */
 static const double least_s = 0.02; /* smaller differences, in real seconds, are noise */
+/* The threads that a transfer needs may wait for this long, in real seconds, on shared machines. */
+static const double shared_wait_s = 0.1;
 /* Weights of a new measurement in a running average. */
 static const double near_share = 0.15, /* a transfer time near the average */
 	far_share = 0.4,        /* a transfer time far from it: the link may have changed */
@@ -156,7 +158,19 @@ static void correct_delay(struct planning *planning, uint16_t from, uint16_t to,
 	if (planning->members->links)
 		link_table_apply(planning->members->links, planning->run->cluster, from, to, s);
 	record_link(planning->run, from, to);
-	planning->drift.corrected = true;
+	planning->drift.links_corrected = true;
+}
+
+/* Returns the reported transfer time of a link. On shared machines a transfer also waits for
+ * processors: that time, and the stretched work on the message, are not the link's. */
+static double link_time_s(const struct members *members, const struct msg_link *l, double believed)
+{
+	double took_s = (double)l->measured_delay_s,
+	       share = shared_machines_share(members, l->from, l->to);
+
+	if (share == 0 || took_s <= believed)
+		return took_s;
+	return fmax(believed, took_s - shared_wait_s / members->run->unit_s - share * believed);
 }
 
 /* Adds the transfer time of an activation to the link's average. On a link that loses packets some
@@ -205,7 +219,7 @@ static double measured_transfer_s(const struct members *members, const struct ms
 			fade_transfer(seen, probed_s, (double)l->latency_s);
 		return seen->transfer_s > 0 ? seen->transfer_s : probed_s;
 	}
-	add_transfer(seen, (double)l->measured_delay_s, (double)l->latency_s);
+	add_transfer(seen, link_time_s(members, l, probed_s), (double)l->latency_s);
 	bytes_s = seen->transfer_s - (double)l->latency_s;
 	if (bytes_s > least_s && members->links->activation_bytes / bytes_s < seen->bandwidth)
 		seen->bandwidth = members->links->activation_bytes / bytes_s;
@@ -217,7 +231,7 @@ void drift_link(struct planning *planning, struct observed_link *s)
 	const struct msg_link *l = &s->link;
 	double believed = *delay_of(planning->run->cluster, l->from, l->to);
 	double measured = planning->members->links ? measured_transfer_s(planning->members, l)
-						   : (double)l->measured_delay_s;
+						   : link_time_s(planning->members, l, believed);
 
 	if (l->from == l->to || !(measured > 0))
 		return;
@@ -247,13 +261,16 @@ static double common_ratio(const struct members *members, const struct member *m
 	*n = 0;
 	for (uint32_t i = 0; i < l->n_links && *n < MSG_NODES; i++) {
 		uint16_t to = l->links[i].to;
-		double measured = (double)l->links[i].measured_delay_s;
+		struct msg_link own = l->links[i];
+		double given;
 
-		if (to >= members->n || to == m->id || !(measured > 0) ||
-		    *delay_of(members->run->cluster_as_given, m->id, to) * members->run->unit_s <
-			    least_s / 2)
+		if (to >= members->n || to == m->id || !((double)own.measured_delay_s > 0))
 			continue;
-		ratios[(*n)++] = measured / *delay_of(members->run->cluster_as_given, m->id, to);
+		given = *delay_of(members->run->cluster_as_given, m->id, to);
+		if (given * members->run->unit_s < least_s / 2)
+			continue;
+		own.from = m->id;
+		ratios[(*n)++] = link_time_s(members, &own, given) / given;
 	}
 	if (*n < LINKS)
 		return 0;
@@ -263,19 +280,32 @@ static double common_ratio(const struct members *members, const struct member *m
 	return alike * 4 >= *n * 3 ? middle : 0;
 }
 
+/* Returns true if times were corrected since the last call, and in *reason which ones. */
+static bool take_corrections(struct drift *d, const char **reason)
+{
+	bool any = d->compute_corrected || d->links_corrected;
+
+	*reason = !d->links_corrected     ? "compute times have changed"
+		  : !d->compute_corrected ? "links have changed"
+					  : "links and compute times have changed";
+	d->compute_corrected = d->links_corrected = false;
+	return any;
+}
+
 /* Asks for a plan by the corrected times during an iteration, so that it is ready for the next
  * one. */
 static void ask_for_next(struct planning *planning)
 {
 	struct drift *d = &planning->drift;
+	const char *reason;
 
 	d->asked = d->asked_in == planning->run->iteration ? d->asked : 0;
 	d->asked_in = planning->run->iteration;
 	if (planning->run->phase != PHASE_COMPUTING || d->asked >= ASKED_MOST)
 		return;
 	d->asked++;
-	d->corrected = false;
-	replan(planning, "links or compute have changed");
+	take_corrections(d, &reason);
+	replan(planning, reason);
 }
 
 /* Corrects all links of a node by the ratio that the measured ones have in common, because a slow
@@ -328,7 +358,7 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 	n->loss_s *= ratio;
 	record_compute(planning->run, m->id);
 	m->shown.is_stale = true;
-	planning->drift.corrected = true;
+	planning->drift.compute_corrected = true;
 }
 
 /* Corrects m's compute time if its tasks show another one, and starts a new measurement. Returns
@@ -565,11 +595,12 @@ static bool may_be_bettered(const struct planning *planning)
 void drift_turn(struct planning *planning)
 {
 	double was, ratio;
+	const char *reason;
 
 	judge_all(planning);
-	if (!planning->drift.corrected || !planning->run->plan || planning->wanted_id)
+	if (!planning->run->plan || planning->wanted_id ||
+	    !take_corrections(&planning->drift, &reason))
 		return;
-	planning->drift.corrected = false;
 	was = planning->run->plan->plan->predicted.iteration_s;
 	ratio = predict_again(planning->members);
 	if (ratio < 0) {
@@ -581,9 +612,9 @@ void drift_turn(struct planning *planning)
 		     "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
 	/* A large change is worth a new plan at once, smaller ones only now and then. */
 	if (is_different(ratio, 1)) {
-		replan_if_better(planning, "links or compute have changed", true);
+		replan_if_better(planning, reason, true);
 	} else if (may_be_bettered(planning)) {
 		planning->drift.bettered_us = planning->run->now_us;
-		replan_if_better(planning, "links or compute have changed", false);
+		replan_if_better(planning, reason, false);
 	}
 }

@@ -13,7 +13,8 @@ struct plan;
 struct observed_link;
 
 struct drift {
-	bool corrected;      /* a time in the cluster has changed since the plan was last checked */
+	/* A time of tasks, or of links, has changed since the plan was last checked */
+	bool compute_corrected, links_corrected;
 	int64_t bettered_us; /* when a better plan was last requested for small corrections */
 	uint64_t asked_in;   /* iteration during which a plan was last requested */
 	uint32_t asked;      /* number of plans requested during that iteration */

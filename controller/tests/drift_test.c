@@ -78,7 +78,7 @@ TEST(unused_links_follow_the_others)
 	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
 	assert_true(believed(c, NODES - 1) < 0); /* a missing link stays missing */
 	assert_true(c->run.cluster->delay_s[0 * NODES + FROM] == 1);
-	assert_true(c->planning.drift.corrected);
+	assert_true(c->planning.drift.links_corrected);
 	tell(c, normal, 4);
 	assert_true(believed(c, 0) == 1 && believed(c, 5) == 1);
 	unmake(c);
@@ -93,6 +93,26 @@ TEST(few_reports_must_be_repeated)
 	assert_true(believed(c, 0) == 1);
 	tell(c, slow, 2);
 	assert_true(believed(c, 0) > 3.8);
+	unmake(c);
+}
+
+/* A link is not blamed for the time that processes wait for a processor. */
+TEST(a_shared_machine_is_not_a_slow_link)
+{
+	struct controller *c = made();
+	const double late[] = { 2, 2.2, 2, 1.9 }, slow[] = { 6, 6, 6, 6 };
+
+	for (uint16_t i = 0; i < NODES; i++)
+		c->members.list[i].processor =
+			(struct member_processor){ .waits = i == FROM ? 0.6 : 0,
+						   .is_shared = i == FROM };
+	for (int i = 0; i < 4; i++)
+		tell(c, late, 4);
+	assert_true(believed(c, 0) == 1 && believed(c, 3) == 1);
+	assert_false(c->planning.drift.links_corrected);
+	for (int i = 0; i < 4; i++)
+		tell(c, slow, 4); /* more than the waits explain */
+	assert_true(believed(c, 3) > 4.3 && believed(c, 3) < 4.5);
 	unmake(c);
 }
 
@@ -193,7 +213,7 @@ TEST(impossible_reports_are_ignored)
 
 	members_links(&c->planning, &c->members.list[FROM], &l);
 	members_links(&c->planning, &c->members.list[FROM], &l);
-	assert_true(believed(c, 0) == 1 && !c->planning.drift.corrected);
+	assert_true(believed(c, 0) == 1 && !c->planning.drift.links_corrected);
 	unmake(c);
 }
 
@@ -232,15 +252,16 @@ TEST(a_node_slower_than_all_others_is_corrected_at_once)
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
 	assert_true(fabs(c->run.cluster->nodes[1].forward_s - 4) < 1e-9 &&
-		    c->planning.drift.corrected);
-	c->planning.drift.corrected = false;
+		    c->planning.drift.compute_corrected);
+	c->planning.drift.compute_corrected = false;
 	a_task(c, 2, 1.8);
 	a_task(c, 2, 1.8);
-	assert_true(c->run.cluster->nodes[2].forward_s == 1 && !c->planning.drift.corrected);
+	assert_true(c->run.cluster->nodes[2].forward_s == 1 &&
+		    !c->planning.drift.compute_corrected);
 	a_task(c, 1, 1);
 	a_task(c, 1, 1);
 	assert_true(fabs(c->run.cluster->nodes[1].forward_s - 1) < 1e-9 &&
-		    c->planning.drift.corrected);
+		    c->planning.drift.compute_corrected);
 	unmake(c);
 }
 

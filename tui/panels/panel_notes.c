@@ -30,17 +30,33 @@ static void draw_receipt(struct screen *out, int x, int y, int w, const struct s
 			     it->rerun ? ", some rerun" : "");
 }
 
+/* Returns the node that waits longest for processors that other programs use; NULL: none does. */
+static const struct msg_see_node *longest_waiting(const struct state *s)
+{
+	const struct msg_see_node *longest = NULL;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		if (s->nodes[i].see.waits_percent > (longest ? longest->waits_percent : 0))
+			longest = &s->nodes[i].see;
+	return longest;
+}
+
 void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u)
 {
 	uint32_t n;
 	float error = state_prediction_error(s, 100, &n);
+	const struct msg_see_node *waits = longest_waiting(s);
 	char title[96];
 
 	(void)u;
 	if (at.h < 2)
 		return;
-	if (n > 0)
+	if (waits)
+		snprintf(title, sizeof(title),
+			 "Predicted too short: n%02u waits %u%% for a processor",
+			 (unsigned)waits->node, (unsigned)waits->waits_percent);
+	else if (n > 0)
 		snprintf(title, sizeof(title), "Predicted and measured: median error %.0f%%, n=%u",
 			 (double)error * 100, n);
 	else

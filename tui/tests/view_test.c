@@ -58,6 +58,31 @@ TEST(a_baseline_is_named_on_top)
 	state_free(s);
 }
 
+/* Predictions cannot hold where other programs use the processors. The screen says so. */
+TEST(a_shared_machine_explains_predictions)
+{
+	struct screen *screen = screen_new(160, 48, false);
+	struct state *s;
+	struct ui u;
+	char *text;
+
+	s = golden_default(&u);
+	s->nodes[2].see.waits_percent = 20;
+	s->nodes[7].see.waits_percent = 45;
+	view_draw(screen, s, &u);
+	text = screen_dump(screen);
+	assert_non_null(strstr(text, "Predicted too short: n07 waits 45% for a processor"));
+	free(text);
+	u.display.view = VIEW_NODES;
+	u.selection.node = 2;
+	view_draw(screen, s, &u);
+	text = screen_dump(screen);
+	assert_non_null(strstr(text, "waits 20% for a processor"));
+	free(text);
+	screen_free(screen);
+	state_free(s);
+}
+
 /* Even the smallest header says that a run is a rehearsal, and no loss is shown anywhere. */
 TEST(a_rehearsal_is_named_on_top)
 {

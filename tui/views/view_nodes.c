@@ -363,7 +363,7 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 {
 	const struct state_node *n = &s->nodes[u->selection.node];
 	const struct msg_see_node *m = &n->see;
-	char title[64], since[16], sent[16], received[16], costs[16];
+	char title[64], since[16], sent[16], received[16], costs[16], waits[40] = "";
 	int x, y = at.y + 1;
 
 	if (at.h < 3 || !n->known)
@@ -374,12 +374,15 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 	screen_print(out, at.x, y++, at.w, STYLE_TEXT, "%s for %s  %s  %s pid %lld on %s  %s",
 		     node_state_shown(m->state), since, m->location, m->device,
 		     (long long)m->pid, m->host, m->why);
-	screen_print(out, at.x, y++, at.w, STYLE_TEXT,
-		     "planned F %.3f B %.3f L %.3f s; measured F %.1f B %.1f ms; "
+	if (m->waits_percent > 0)
+		snprintf(waits, sizeof(waits), "waits %u%% for a processor; ",
+			 (unsigned)m->waits_percent);
+	screen_print(out, at.x, y++, at.w, m->waits_percent > 0 ? STYLE_WARNING : STYLE_TEXT,
+		     "planned F %.3f B %.3f L %.3f s; measured F %.1f B %.1f ms; %s"
 		     "sent %sB received %sB resent %llu; weights of iteration %llu",
 		     (double)m->forward_s, (double)m->backward_s, (double)m->loss_s,
 		     (double)m->measured_forward_s * 1e3, (double)m->measured_backward_s * 1e3,
-		     sent, received, (unsigned long long)m->resent,
+		     waits, sent, received, (unsigned long long)m->resent,
 		     (unsigned long long)m->committed);
 	if (has_gpus(s))
 		draw_gpu(out, (struct rect){ at.x, y++, at.w, 1 }, m);

@@ -1,0 +1,109 @@
+/* shared_machines_test.c - what the controller makes of the processor times in heartbeats: whether
+ * other programs share a machine, and that it says so once. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tests/test.h"
+#include "controller/controller.h"
+#include "controller/members/members.h"
+#include "controller/operator/console_messages.h"
+#include "controller/tests/under_way.h"
+
+enum { AGENTS = 4, CORES = 2 };
+
+/* Puts the first agents on one machine. */
+static struct controller *on_one_machine(void **state)
+{
+	struct controller *c = *state;
+
+	for (int i = 0; i < AGENTS; i++) {
+		strcpy(c->members.list[i].hello.machine, "one");
+		c->members.list[i].hello.cores = CORES;
+	}
+	return c;
+}
+
+/* Each agent of the machine runs and waits for these shares of so many seconds. */
+static void pass(struct controller *c, double runs, double waits, int seconds)
+{
+	for (int i = 0; i < 10 * seconds; i++) {
+		c->run.now_us += SECOND / 10;
+		for (int k = 0; k < AGENTS; k++) {
+			struct member *m = &c->members.list[k];
+			struct msg_heartbeat h = m->beat;
+
+			h.beat++;
+			h.now_us = c->run.now_us;
+			h.ran_us += (uint64_t)(runs * SECOND / 10) + 1;
+			h.waited_us += (uint64_t)(waits * SECOND / 10);
+			h.n_stuck = 0;
+			members_heartbeat(&c->iteration, m, &h);
+		}
+	}
+}
+
+static int notes(const struct controller *c, const char *text)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < c->run.journal.n_notes; i++)
+		n += strstr(c->run.journal.notes[i].text, text) != NULL;
+	return n;
+}
+
+static unsigned shown(const struct controller *c, int node)
+{
+	struct msg m;
+
+	node_message(&m, &c->members.list[node], &c->run.cluster->nodes[node], 0);
+	return m.u.see_node.waits_percent;
+}
+
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(agents_beside_other_programs_wait)
+{
+	struct controller *c = on_one_machine(state);
+
+	pass(c, 0.2, 0.02, 20);
+	assert_int_equal(notes(c, "is shared"), 0);
+	assert_false(shared_machines_any(&c->members));
+	pass(c, 0.2, 0.5, 40);
+	assert_int_equal(notes(c, "is shared: its agents wait for a processor"), 1);
+	assert_true(shared_machines_any(&c->members));
+	assert_in_range(shown(c, 0), 45, 50);
+	assert_int_equal(shown(c, AGENTS), 0); /* is on another machine */
+	assert_true(shared_machines_share(&c->members, AGENTS, 0) > 0.4);
+	assert_true(shared_machines_share(&c->members, AGENTS, AGENTS + 1) == 0);
+	pass(c, 0.2, 0.02, 40);
+	assert_int_equal(notes(c, "have its processors again"), 1);
+	assert_int_equal(notes(c, "is shared"), 1);
+	assert_int_equal(shown(c, 0), 0);
+}
+
+/* Agents that use the whole machine wait for one another. The pace of their plan knows it. */
+FIXTURE_TEST(agents_that_fill_their_machine_do_not_share_it)
+{
+	struct controller *c = on_one_machine(state);
+
+	pass(c, 0.48, 0.5, 60);
+	assert_int_equal(notes(c, "is shared"), 0);
+	assert_int_equal(shown(c, 0), 0);
+}
+
+/* A restarted process counts from zero, and a system may not count at all. */
+FIXTURE_TEST(odd_counts_are_ignored)
+{
+	struct controller *c = on_one_machine(state);
+
+	pass(c, 0.2, 0.02, 10);
+	for (int i = 0; i < AGENTS; i++)
+		c->members.list[i].beat.ran_us = c->members.list[i].beat.waited_us = 0;
+	pass(c, 0.2, 0.02, 10);
+	assert_int_equal(notes(c, "is shared"), 0);
+	for (int i = 0; i < AGENTS; i++)
+		c->members.list[i].beat.waited_us = UINT64_MAX - 100 * SECOND;
+	pass(c, 0.2, 0.02, 1);
+	assert_true(shown(c, 0) <= 100);
+}
