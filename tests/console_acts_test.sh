@@ -68,7 +68,7 @@ keys 8 /
 type COMMAND
 keys End y
 see 5 'copied to'
-grep -q '^COMMAND it.* skip 1/4 -> 2/4' "$dir/cache/skippipe/copied.txt" || die "the entry was not copied"
+grep -q '^[0-9-]*T[0-9:.]*Z COMMAND it.* skip 1/4 -> 2/4' "$dir/cache/skippipe/copied.txt" || die "the entry was not copied"
 keys u
 see 5 'undo #1: skip 2/4 -> 1/4'
 see 5 'iteration +[0-9.]+ -> '
