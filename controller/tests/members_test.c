@@ -648,12 +648,12 @@ TEST(a_new_plan_may_settle)
 	c->run.plan->iteration = c->run.committed + 1;
 	c->run.now_us += 100 * SECOND;
 	c->run.committed += 9;
-	c->planning.drift.corrected = true;
+	c->planning.drift.links_corrected = true;
 	drift_turn(&c->planning);
-	assert_false(c->planning.drift.corrected);
+	assert_false(c->planning.drift.links_corrected);
 	assert_int_equal(c->planning.wanted_id, 0);
 	c->run.committed++;
-	c->planning.drift.corrected = true;
+	c->planning.drift.links_corrected = true;
 	drift_turn(&c->planning);
 	assert_true(c->planning.wanted_id != 0);
 	bare_free(c);
