@@ -178,7 +178,7 @@ done
 public=$(sed -n 's/.*admit LIST \([0-9a-f]*\) .*/\1/p' "$dir/other.out" | head -n 1)
 "$bin/skippipe" admit "$run/keys/admitted" "$public" --role console --name second >"$dir/admit.out" 2>&1 || { cat "$dir/admit.out"; die "cannot admit"; }
 end=$((SECONDS + 20))
-until grep -q '^iteration' "$dir/other.out"; do
+until grep -q 'Z iteration' "$dir/other.out"; do
 	[ $SECONDS -lt $end ] || { cat "$dir/other.out"; die "the admitted console sees nothing"; }
 	sleep 0.2
 done
