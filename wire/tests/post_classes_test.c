@@ -145,36 +145,38 @@ TEST(bursts_get_connections)
 	pair_close(&p);
 }
 
-/* An activation that fills the link opens the bulk lane and leaves in it. A short one does not. */
+/* Sends long frames slowly, as a slow link does. */
+static int send_slowly(void *context, uint8_t *frame, size_t size)
+{
+	(void)context;
+	(void)frame;
+	if (size > 50000)
+		nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+	return 1;
+}
+
+/* An activation opens the bulk lane if another one has shown that it fills the link. The rate of a
+ * message of one byte shows nothing. The message is sent again if the post repeated a part of it,
+ * because then its time does not count. */
 TEST(an_activation_that_fills_the_link_uses_the_bulk_lane)
 {
-	static const struct post_options two = {.connections = 2};
 	static uint8_t data[200000];
-	/* The first one is a chunk for each connection, so that all of it leaves at once. */
-	const struct post_part tiny = {data, 1}, first_one = {data, 120000},
-			       long_one = {data, sizeof(data)};
-	struct post_peer_info info;
+	const struct link_hook slow = {send_slowly, NULL};
+	const struct post_part tiny = {data, 1}, long_one = {data, sizeof(data)};
 	struct pair p;
-	pair_open_far(&p, defaults, two);
+	pair_open_far(&p, defaults, (struct post_options){.connections = 2, .hook = &slow});
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
 	assert_int_equal(post_send(p.b.post, p.to_a, &tiny, 1, POST_ACTIVATIONS,
 				 clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
 	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
-	/* The rate of one byte says nothing about this message. A late answer makes the link slow.
-	 */
-	assert_int_equal(post_send(p.b.post, p.to_a, &first_one, 1, POST_ACTIVATIONS,
-				 clock_monotonic_us()), 0);
-	assert_int_equal(nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL), 0);
-	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
-	assert_int_equal(counters_of(p.b.post).link.connections, 1 + 2);
-	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
-	assert_true(2e-6 * (double)info.delivery_bytes_per_s *
-			    (double)(info.least_round_trip_us + 15000) < (double)sizeof(data));
-	assert_int_equal(post_send(p.b.post, p.to_a, &long_one, 1, POST_ACTIVATIONS,
-				 clock_monotonic_us()), 0);
+	for (int i = 0; i < 100 && counters_of(p.b.post).link.connections == 1 + 2; i++) {
+		assert_int_equal(post_send(p.b.post, p.to_a, &long_one, 1, POST_ACTIVATIONS,
+					 clock_monotonic_us()), 0);
+		PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+		assert_true(i > 0 || counters_of(p.b.post).link.connections == 1 + 2);
+	}
 	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2 + 2);
-	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
 	pair_close(&p);
 }
 
