@@ -114,11 +114,11 @@ stop() {
 	for _ in $(seq 1200); do
 		kill -0 "${going[$1]}" 2>/dev/null || break
 		cat "$dir"/*.laptop.out >"$seen" 2>/dev/null
-		grep -qE '^iteration 1[2-9]:' "$seen" && break
+		grep -qE 'Z iteration 1[2-9]:' "$seen" && break
 		sleep 0.1
 	done
 	kill -0 "${going[$1]}" 2>/dev/null || die "it ended by itself"
-	grep -qE '^iteration 1[2-9]:' "$seen" || die "the console has not seen iteration 12: $(tail -n 5 "$seen")"
+	grep -qE 'Z iteration 1[2-9]:' "$seen" || die "the console has not seen iteration 12: $(tail -n 5 "$seen")"
 	kill -INT -- "-${going[$1]}"
 	over "$1"
 }
@@ -136,7 +136,7 @@ home=$dir/home
 said() { cat "$dir"/*."$1".out; } # said MACHINE
 grep -q '"links"' "$home/hub/measured/cluster.json" || die "no links were measured"
 [ "$(said hub | grep -c '^iteration_s [0-9.]*$')" = 2 ] || die "no predictions of the measured times"
-said laptop | grep -q '^iteration 40:' || die "the console did not see the run to its end"
+said laptop | grep -q 'Z iteration 40:' || die "the console did not see the run to its end"
 grep -h 'the run ends: stopped by a signal' "$dir"/*.hub.err >"$dir/out" || die "Ctrl-C did not end the run"
 grep -q '^restored stages: 3 from checkpoints' <(said hub) || die "the run did not go on from the agents' checkpoints"
 grep -q '^the same: 40 iterations' <(said hub) || die "not proved: $(said hub)"

@@ -57,7 +57,7 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 	else if (ui_has_lease(u, s))
 		chips_add(c, 5, STYLE_GOOD, "ARMED %s", left);
 	else
-		chips_add(c, 7, STYLE_WARNING, "held by %s %s", s->status.lease, left);
+		chips_add(c, 8, STYLE_WARNING, "held by %s %s", s->status.lease, left);
 }
 
 static void first_line(struct screen *out, struct rect at, const struct state *s,
