@@ -58,7 +58,7 @@ mkfifo "$dir/paused" && exec 9<>"$dir/paused" && head -c 61440 /dev/zero >&9
 	--run-dir "$dir/unread" >&9 2>"$dir/unread.err" 9>&- &
 demo=$!
 started+=($demo)
-wait_text "$dir/unread/log/controller.log" 'checkpoint of it60' $demo 60
+wait_text "$dir/unread/log/controller.log" 'checkpoint of it40' $demo 100
 kill -TERM $demo
 wait $demo && die "events are missing, but the exit status is 0"
 exec 9>&-
@@ -70,14 +70,14 @@ locked='"event":"disk","state":"locked"'
 	--run-dir "$dir/shared" >"$dir/shared.events" 2>"$dir/shared.err" &
 demo=$!
 started+=($demo)
-wait_for "$dir/shared.events" 3 $demo 60
+wait_for "$dir/shared.events" 3 $demo 100
 mkfifo "$dir/edit" && exec 9<>"$dir/edit"
 sqlite3 "$dir/shared/run.db" <"$dir/edit" >"$dir/edit.out" 2>&1 9>&- &
 editor=$!
 started+=($editor)
 echo '.timeout 60000
 BEGIN IMMEDIATE; SELECT 1;' >&9
-wait_text "$dir/shared.events" "$locked" $demo 60
+wait_text "$dir/shared.events" "$locked" $demo 100
 sleep 4
 grep -q 'controller ended' "$dir/shared/log/demo.log" && die "a lock on the record ends the controller"
 before=$(count "$dir/shared.events" iteration)
