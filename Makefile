@@ -218,9 +218,9 @@ $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool:
 
 # The controller and its agents in one process, with a clock and a network from a seed (tests/sim/sim.h). Agents and
 # verify show of their archives what their headers say, and nothing else, as some names are in several of them; the
-# agents' worker is the simulation's.
+# agents' worker and processor times are the simulation's.
 SIM := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c)) $(patsubst %,$(BUILD)/tests/sim/only_%.o,agent verify)
-$(BUILD)/tests/sim/only_agent.o: $(filter-out %/worker.o,$(call objects,agent))
+$(BUILD)/tests/sim/only_agent.o: $(filter-out %/worker.o %/processor_time.o,$(call objects,agent))
 $(BUILD)/tests/sim/only_verify.o: $(call objects,verify)
 $(BUILD)/tests/sim/only_%.o:
 	@mkdir -p $(@D)
