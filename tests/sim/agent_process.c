@@ -2,7 +2,6 @@
 #include "tests/sim/agent_process.h"
 
 #include "agent/state.h"
-#include "agent/weights/standby_private.h"
 
 uint64_t agent_process_incarnation(const struct agent *a)
 {
@@ -19,14 +18,14 @@ bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed,
 	return true;
 }
 
-bool agent_process_steps(const struct agent *a)
+bool agent_process_steps(const struct agent *a, const struct worker *w, const void *job)
 {
-	return a->requests.step;
+	return w == a->worker && ((const struct job *)job)->kind == JOB_STEP;
 }
 
-bool agent_process_stores(const struct agent *a)
+bool agent_process_stores(const struct agent *a, const struct worker *w, const void *job)
 {
-	const struct standby *k = a->modules.standby;
+	const struct job *j = job;
 
-	return k->fetch.n > 0 && k->fetch.n_held == k->fetch.n;
+	return w == a->worker && j->kind == JOB_FOLLOW && j->follow.fresh != NULL;
 }

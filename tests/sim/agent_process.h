@@ -7,14 +7,16 @@
 #include <stdint.h>
 
 struct agent;
+struct worker;
 
 uint64_t agent_process_incarnation(const struct agent *a);
 /* Reads the stage that the agent holds, the number of commits that its weights contain and their
  * hash. Returns false if it holds none. */
 bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed, uint64_t *hash);
-/* Returns true if the agent's next job is the optimizer's step of its stage. */
-bool agent_process_steps(const struct agent *a);
-/* Returns true if all pieces of a copy are here, and its next job stores them. */
-bool agent_process_stores(const struct agent *a);
+/* Returns true if the job, which a worker of the agent begins, is the optimizer's step of the
+ * agent's stage. */
+bool agent_process_steps(const struct agent *a, const struct worker *w, const void *job);
+/* Returns true if the job stores the pieces of a fetched copy. */
+bool agent_process_stores(const struct agent *a, const struct worker *w, const void *job);
 
 #endif

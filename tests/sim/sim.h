@@ -109,7 +109,10 @@ void threads_begin(void);
 /* Returns the time in the simulated world at which a process finishes its next job or plan;
  * INT64_MAX: no process has one. */
 int64_t threads_due_us(uint32_t process);
-/* Sets how long a job usually takes in a process. */
-void threads_pace(uint32_t process, int64_t task_us);
+/* Sets the function that gives the usual length of a job that a worker of the process sim.self
+ * begins. It is asked when the job begins, because an agent's next job is not known before. */
+struct worker;
+void threads_pace(int64_t (*job_us)(void *context, const struct worker *w, const void *job),
+		  void *context);
 
 #endif

@@ -17,7 +17,10 @@ enum {
 	NOBODY = SIM_PROCESSES /* no process */
 };
 
-static int64_t pace_us[SIM_PROCESSES];
+static struct {
+	int64_t (*job_us)(void *context, const struct worker *w, const void *job);
+	void *context;
+} pace;
 
 /* The planner's budget is CPU time, which advances at each look. */
 static int planner_time(struct timespec *t)
@@ -66,13 +69,14 @@ void threads_begin(void)
 {
 	for (int i = 0; i < DUES; i++)
 		dues[i] = (struct due){ NOBODY, INT64_MAX };
-	for (int i = 0; i < SIM_PROCESSES; i++)
-		pace_us[i] = TASK_US;
+	pace.job_us = NULL;
 }
 
-void threads_pace(uint32_t process, int64_t task_us)
+void threads_pace(int64_t (*job_us)(void *context, const struct worker *w, const void *job),
+		  void *context)
 {
-	pace_us[process] = task_us;
+	pace.job_us = job_us;
+	pace.context = context;
 }
 
 static struct due *due_new(void)
@@ -165,14 +169,15 @@ int worker_fd(const struct worker *w)
 void worker_start(struct worker *w, void (*does)(void *context, void *job), void *context,
 		  void *job)
 {
-	int64_t pace = pace_us[sim.self];
+	int64_t usual_us = pace.job_us ? pace.job_us(pace.context, w, job) : TASK_US;
 
 	w->does = does;
 	w->context = context;
 	w->job = job;
 	w->began_us = sim.now_us;
 	/* A tail of sim_delay's would make a long job one that does not end. */
-	w->step_us = pace < LONG_US ? sim_delay(pace) : sim_draw(pace / 2, pace * 3 / 2);
+	w->step_us = usual_us < LONG_US ? sim_delay(usual_us)
+					: sim_draw(usual_us / 2, usual_us * 3 / 2);
 	w->due->at_us = w->began_us + JOB_LOOKS * w->step_us;
 	if (sim_chance(0.5))
 		run_job(w);

@@ -34,6 +34,19 @@ void world_go_wrong(struct world *w, const char *format, ...)
 	va_end(ap);
 }
 
+/* Returns the usual length of a job that a worker of this process begins. */
+static int64_t usual_job_us(void *context, const struct worker *worker, const void *job)
+{
+	const struct world *w = context;
+	const struct agent *a = sim.self == CONTROLLER ? NULL : w->agents[sim.self];
+
+	if (a && w->store_us > 0 && agent_process_stores(a, worker, job))
+		return w->store_us;
+	if (a && w->step_us > 0 && agent_process_steps(a, worker, job))
+		return w->step_us;
+	return w->job_us[sim.self];
+}
+
 static void draw_world(struct world *w, uint64_t seed)
 {
 	static const int64_t delays_us[] = { 100, 1000, 10000, 40000 };
@@ -45,6 +58,7 @@ static void draw_world(struct world *w, uint64_t seed)
 	rng_init(&sim.rng, seed);
 	sim.hash = UINT64_C(14695981039346656037);
 	threads_begin();
+	threads_pace(usual_job_us, w);
 	delay_us = delays_us[rng_below(&sim.rng, 4)];
 	loss = losses[rng_below(&sim.rng, 4)];
 	network_begin(delay_us, loss);
@@ -70,7 +84,6 @@ static void draw_world(struct world *w, uint64_t seed)
 		if (i < w->n_agents || i == CONTROLLER)
 			w->start_us[i] = sim_draw(0, 300000);
 		w->job_us[i] = sim_draw(200, 3000);
-		threads_pace(i, w->job_us[i]);
 	}
 	if (seed % 5 == 2) /* as with a large model, longer than the detector of stalls looks */
 		w->step_us = 600000;
@@ -162,23 +175,12 @@ void world_end_process(struct world *w, uint32_t i, bool silently)
 
 /* ---- turns ---- */
 
-/* Returns the usual length of the next job of an agent. */
-static int64_t find_pace(const struct world *w, uint32_t i)
-{
-	if (w->store_us > 0 && agent_process_stores(w->agents[i]))
-		return w->store_us;
-	if (w->step_us > 0 && agent_process_steps(w->agents[i]))
-		return w->step_us;
-	return w->job_us[i];
-}
-
 static void turn_agent(struct world *w, uint32_t i)
 {
 	struct agent *a = w->agents[i];
 	int status;
 
 	agent_receive(a, own_now(i));
-	threads_pace(i, find_pace(w, i));
 	agent_work(a, own_now(i));
 	agent_send(a, own_now(i));
 	if (agent_over(a, &status, own_now(i))) {
