@@ -1,4 +1,4 @@
-/* The places where cuBLASLt is searched for, with another library under another name. */
+/* The places where cuBLASLt is searched for. Another library plays it, under a name of its own. */
 #include "model/cuda/cublas_library.h"
 
 #include <dlfcn.h>
@@ -9,12 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include "base/file.h"
 #include "base/tests/test.h"
 
-static const char *const names[] = { "json_object", "json_loads" };
+static const char *const names[] = { "_assert_true", "_fail" };
 
 static int try_open(const char *file, struct error *err)
 {
@@ -31,14 +29,14 @@ TEST(a_library_among_python_packages_is_found)
 {
 	char root[] = "/tmp/skippipe-cublas-XXXXXX", folder[PATH_MAX], link[PATH_MAX + 32];
 	struct error err = { "" };
-	Dl_info jansson;
+	Dl_info cmocka;
 
 	assert_non_null(mkdtemp(root));
-	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "json_object"), &jansson), 0);
+	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "_assert_true"), &cmocka), 0);
 	snprintf(folder, sizeof(folder), "%s/lib/python3.12/site-packages/nvidia/cu13/lib", root);
 	assert_int_equal(file_make_folder(folder, &err), 0);
 	snprintf(link, sizeof(link), "%s/libnowhere.so.99", folder);
-	assert_int_equal(symlink(jansson.dli_fname, link), 0);
+	assert_int_equal(symlink(cmocka.dli_fname, link), 0);
 
 	unsetenv("VIRTUAL_ENV");
 	assert_int_equal(try_open("libnowhere.so.99", &err), -ENODEV);
@@ -51,13 +49,13 @@ TEST(a_library_among_python_packages_is_found)
 
 TEST(a_missing_function_is_named)
 {
-	static const char *const unknown[] = { "json_object", "json_no_such_function" };
+	static const char *const unknown[] = { "_assert_true", "_no_such_function" };
 	struct error err = { "" };
 	void *functions[2];
-	Dl_info jansson;
+	Dl_info cmocka;
 
-	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "json_object"), &jansson), 0);
-	assert_int_equal(cublas_library_open(jansson.dli_fname, 99, unknown, functions, 2, &err),
+	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "_assert_true"), &cmocka), 0);
+	assert_int_equal(cublas_library_open(cmocka.dli_fname, 99, unknown, functions, 2, &err),
 			 -ENODEV);
-	assert_non_null(strstr(err.text, "json_no_such_function"));
+	assert_non_null(strstr(err.text, "_no_such_function"));
 }
