@@ -55,18 +55,16 @@ int cublas_library_open(const char *file, int version, const char *const *names,
 	void *library = open_anywhere(file);
 	size_t found = 0;
 
-	if (!library)
-		return error_set(err, -ENODEV,
-				 "cuBLAS cannot be loaded (%s: no such library): install the CUDA "
-				 "toolkit's libcublas, version %d, or name its folder in "
-				 "LD_LIBRARY_PATH",
-				 file, version);
-	while (found < n && (functions[found] = dlsym(library, names[found])))
+	while (library && found < n && (functions[found] = dlsym(library, names[found])))
 		found++;
-	if (found == n)
+	if (library && found == n)
 		return 0;
-	error_set(err, -ENODEV, "cuBLAS cannot be used (%s): install the CUDA toolkit's libcublas, "
-				"version %d", dlerror(), version);
-	dlclose(library);
+	/* A dlerror of the search would be about the last of many places. */
+	error_set(err, -ENODEV,
+		  "cuBLAS cannot be loaded (%s: %s): install the CUDA toolkit's libcublas, version "
+		  "%d, or name its folder in LD_LIBRARY_PATH",
+		  file, library ? dlerror() : "no such library", version);
+	if (library)
+		dlclose(library);
 	return -ENODEV;
 }
