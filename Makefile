@@ -31,6 +31,10 @@ uses_controller := controller wire schedule store model base
 uses_verify     := verify store schedule model base
 uses_tui        := tui wire store base
 uses_cli        := cli base
+# The order of a folder's subfolders, lowest first, and the struct that holds the folder's whole state. A subfolder uses
+# only those before it (tests/layers.sh). Files beside the subfolders that are not named here stand above all of them.
+whole_agent      := agent
+whole_controller := controller
 FOLDERS := base wire schedule model store agent controller verify tui cli
 
 # The program of each folder that has one.

@@ -1,6 +1,13 @@
 #!/bin/sh
 # Checks includes against the table of docs/architecture.md. A folder may include its own headers and those of the
 # folders in its `uses_` line of the Makefile. Some libraries may be included by one folder only.
+#
+# Checks the order of subfolders against the folder's `floors_` line, lowest first. No file includes a header of a
+# higher subfolder, names a function that is defined there, or declares one. The line may also name a file beside the
+# subfolders (without its ending). The files beside them that it does not name stand above all subfolders.
+#
+# Prints for each folder with subfolders: includes and calls against the order; circles of subfolders; and the functions
+# that receive the struct of the folder's `whole_` line, which holds the folder's whole state.
 set -eu
 cd "$(dirname "$0")/.."
 found=$(mktemp)
@@ -34,5 +41,137 @@ only() { # only REGEX WHERE: the header may be included only under WHERE
 	only '(cuda|cublas|cudnn)' 'model/cuda/'
 	only '(oneapi/|dnnl|immintrin)' 'model/cpu/'
 } >>"$found"
+
+for folder in $folders; do
+	find "$folder" \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -not -path '*/tests/*' | sort |
+		xargs awk -v folder="$folder" -v found="$found" \
+			-v order="$(sed -n "s/^floors_$folder *:= *//p" Makefile)" \
+			-v whole="$(sed -n "s/^whole_$folder *:= *//p" Makefile)" '
+		BEGIN {
+			n = split(order, floor, " ")
+			for (i = 1; i <= n; i++)
+				level[floor[i]] = i
+		}
+		# Returns the floor of a file: its subfolder, or the file itself if it lies beside the subfolders.
+		function floor_of(path) {
+			sub("^" folder "/", "", path)
+			if (path ~ /\//)
+				sub(/\/.*/, "", path)
+			else
+				sub(/\.[a-z]+$/, "", path)
+			return path
+		}
+		# Returns true if a file of floor a may not use floor b. Notes that a uses b.
+		function is_against(a, b) {
+			if (a == b)
+				return 0
+			uses[a, b] = 1
+			return n > 0 && (b in level ? level[b] : n + 1) > (a in level ? level[a] : n + 1)
+		}
+		function takes_whole(parameters) { return whole != "" && parameters ~ "struct " whole " \\*" }
+		FNR == 1 {
+			comment = 0
+			here = floor_of(FILENAME)
+			if (FILENAME ~ "^" folder "/.*/" && !(here in subfolder)) {
+				subfolder[here] = 1
+				n_subfolders++
+				if (n > 0 && !(here in level))
+					printf "Makefile: floors_%s does not name %s/%s\n", folder, folder, here >>found
+			}
+		}
+		match($0, "^[ \t]*#[ \t]*include[ \t]*\"" folder "/[^\"]*\"") {
+			path = $0
+			gsub(/^[^"]*"|"[^"]*$/, "", path)
+			if (is_against(here, floor_of(path))) {
+				includes++
+				printf "%s:%d: includes \"%s\", which is above it\n", FILENAME, FNR, path >>found
+			}
+			next
+		}
+		/^[ \t]*#/ { next }
+		# Drops comments and strings.
+		{
+			text = $0
+			gsub(/"([^"\\]|\\.)*"/, "", text)
+			if (comment) {
+				if (!sub(/^.*\*\//, "", text))
+					next
+				comment = 0
+			}
+			while (match(text, /\/\*([^*]|\*+[^*\/])*\*+\//))
+				text = substr(text, 1, RSTART - 1) " " substr(text, RSTART + RLENGTH)
+			comment = sub(/\/\*.*/, "", text)
+			sub(/\/\/.*/, "", text)
+		}
+		# A function may begin: its parameters may continue on the next lines.
+		text ~ /^[a-z][^;=]*\(/ {
+			head = text
+			match(text, /[A-Za-z_0-9]+\(/)
+			name = substr(text, RSTART, RLENGTH - 1)
+		}
+		text !~ /^[a-z][^;=]*\(/ && head != "" && text !~ /^\{/ { head = head " " text }
+		head != "" && head ~ /;[ \t]*$/ { head = "" } # a prototype
+		/^\{/ && head != "" {
+			if (head ~ /^static/)
+				own[FILENAME, name] = 1
+			else
+				home[name] = here
+			n_whole += takes_whole(head)
+			head = ""
+		}
+		# The words that are no fields and no tags: names of functions among them.
+		{
+			gsub(/(\.|->)[ \t]*[A-Za-z_0-9]+|(struct|enum|union)[ \t]+[A-Za-z_0-9]+/, " ", text)
+			gsub(/[^A-Za-z_0-9]+/, " ", text)
+			m = split(text, word, " ")
+			for (j = 1; j <= m; j++)
+				if (!((FILENAME, word[j]) in line_of)) {
+					line_of[FILENAME, word[j]] = FNR
+					used[++n_used] = FILENAME SUBSEP word[j]
+				}
+		}
+		END {
+			for (i = 1; i <= n_used; i++) {
+				split(used[i], pair, SUBSEP)
+				if (pair[2] in home && !(used[i] in own) && is_against(floor_of(pair[1]), home[pair[2]])) {
+					calls++
+					printf "%s:%d: names %s, which is defined above it, in %s\n", pair[1],
+						line_of[used[i]], pair[2], home[pair[2]] >>found
+				}
+			}
+			if (n_subfolders == 0)
+				exit
+			for (a in level)
+				subfolder[a] = 1
+			for (k in subfolder)
+				for (a in subfolder)
+					if ((a, k) in uses)
+						for (b in subfolder)
+							if ((k, b) in uses)
+								uses[a, b] = 1
+			for (a in subfolder) {
+				if (a in circled || !((a, a) in uses))
+					continue
+				circles++
+				for (b in subfolder)
+					if ((a, b) in uses && (b, a) in uses) {
+						circled[b] = 1
+						in_circles++
+					}
+			}
+			if (n > 0)
+				printf "%-11s %d includes and %d calls against the order, ", folder "/", includes, calls
+			else
+				printf "%-11s no order; ", folder "/"
+			printf "circles of subfolders: %d", circles
+			if (circles > 0)
+				printf " (of %d)", in_circles
+			if (whole != "")
+				printf ", %d functions receive struct %s", n_whole, whole
+			printf "\n"
+		}
+	'
+done
+
 cat "$found"
 [ ! -s "$found" ]
