@@ -1,7 +1,7 @@
 /* controller.h - the whole controller: its parts, from the lowest to the highest.
  *
  * Only the loop, the setup and the operator's commands see all of it. Every other module receives
- * the part that it works on (controller/run.h says what the parts are and which may use which). One
+ * the part that it works on (controller/run/run.h says what the parts are and which may use which). One
  * thread runs the loop (loop.c); one worker thread plans (planner.h), and another plans ahead in
  * idle time (contingency.c). */
 #ifndef CONTROLLER_CONTROLLER_H
@@ -11,7 +11,7 @@
 #include "controller/members/members.h"
 #include "controller/operator/command.h"
 #include "controller/planning/planning.h"
-#include "controller/run.h"
+#include "controller/run/run.h"
 #include "controller/weights/weights.h"
 
 struct controller {

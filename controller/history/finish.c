@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 #include "controller/iteration/iteration.h"
-#include "controller/history/record.h"
 #include "controller/members/member.h"
-#include "controller/operator/drill.h"
-#include "controller/operator/journal.h"
-#include "controller/operator/supervisor.h"
+#include "controller/run/drill.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
+#include "controller/run/supervisor.h"
 
 void set_phase(struct run *run, enum run_phase phase)
 {

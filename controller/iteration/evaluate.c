@@ -9,12 +9,12 @@
 
 #include "base/alloc.h"
 #include "controller/iteration/iteration.h"
-#include "controller/history/record.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
 #include "controller/network/failed_links.h"
-#include "controller/operator/journal.h"
-#include "controller/operator/stream.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
+#include "controller/run/stream.h"
 
 /* Returns the k-th replica of the stage, counted modulo the number of replicas. */
 static uint16_t replica_of(const struct members *members, int stage, uint32_t k)

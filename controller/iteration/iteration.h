@@ -11,9 +11,9 @@
 #include "controller/iteration/routes.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/members.h"
-#include "controller/operator/number_set.h"
 #include "controller/planning/planning.h"
-#include "controller/run.h"
+#include "controller/run/number_set.h"
+#include "controller/run/run.h"
 #include "controller/weights/weights.h"
 
 struct member;

@@ -7,11 +7,11 @@
 
 #include "base/alloc.h"
 #include "controller/iteration/iteration.h"
-#include "controller/history/record.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/member.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 
 /* Sends consoles the routes of this iteration. */
 void reroute_show(struct iteration *it)

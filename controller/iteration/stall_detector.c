@@ -22,7 +22,7 @@
 #include "controller/iteration/reroute.h"
 #include "controller/members/member.h"
 #include "controller/network/failed_links.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 
 enum {
 	LOOK_US = 250000,

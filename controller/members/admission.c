@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-#include "controller/members/members.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/members/peers.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 
 enum { REPORT_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 };
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "controller/trust/rate_limit.h"
+#include "controller/run/rate_limit.h"
 #include "wire/sessions/link.h"
 #include "wire/post.h"
 

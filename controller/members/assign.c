@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#include "controller/members/members.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/members/placement.h"
 #include "controller/network/measuring.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/first_weights.h"
 

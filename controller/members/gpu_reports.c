@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
-#include "controller/run.h"
+#include "controller/run/journal.h"
+#include "controller/run/run.h"
 
 /* A hot card throttles for seconds, recovers and throttles again. This is one event. */
 enum { QUIET_US = 60000000 };

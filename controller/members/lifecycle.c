@@ -7,12 +7,12 @@
 
 #include <stdio.h>
 
-#include "controller/history/record.h"
 #include "controller/history/run_state.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 
 enum { ROWS = 500 }; /* rows of one node's state changes that the store accepts in one burst */
 static const double rows_per_s = 0.5;

@@ -17,11 +17,11 @@
 #include "controller/members/link_failures.h"
 
 #include "base/array.h"
-#include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/network/failed_links.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 #include "controller/weights/copies.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include "controller/members/heartbeat_timeout.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/shared_machines.h"
-#include "controller/trust/rate_limit.h"
+#include "controller/run/rate_limit.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
 #include "wire/post.h"

@@ -10,9 +10,9 @@
 #include "controller/members/member.h"
 #include "controller/network/failed_links.h"
 #include "controller/network/link_table.h"
-#include "controller/run.h"
+#include "controller/run/rate_limit.h"
+#include "controller/run/run.h"
 #include "controller/trust/exclude.h"
-#include "controller/trust/rate_limit.h"
 #include "wire/post.h"
 
 struct member;

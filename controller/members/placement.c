@@ -7,11 +7,11 @@
 
 #include <math.h>
 
-#include "controller/members/members.h"
-#include "controller/history/record.h"
 #include "controller/history/run_state.h"
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
+#include "controller/members/members.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 
 double placement_distance_s(const struct run *run, const struct member *from,
 			    const struct member *to)

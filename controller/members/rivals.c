@@ -16,7 +16,7 @@
 
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 
 enum {
 	PING_EVERY_US = 100000,

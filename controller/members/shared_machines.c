@@ -10,7 +10,7 @@
 
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 
 enum { LEAST_US = 500000 }; /* shortest time between two samples of an agent */
 

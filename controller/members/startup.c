@@ -13,10 +13,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "controller/iteration/iteration.h"
 #include "controller/history/finish.h"
-#include "controller/history/record.h"
 #include "controller/history/run_state.h"
+#include "controller/iteration/iteration.h"
 #include "controller/members/assign.h"
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
@@ -24,10 +23,11 @@
 #include "controller/members/peers.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
-#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/request.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 #include "controller/trust/agreement.h"
 #include "controller/weights/checkpoints.h"
 

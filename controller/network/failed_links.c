@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "controller/members/members.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 
 enum { HEALED_US = 400000 }; /* a cut link without a report for this long counts as healed */
 

@@ -19,12 +19,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "controller/planning/planning.h"
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
 #include "controller/network/link_table.h"
 #include "controller/network/observed_links.h"
-#include "controller/operator/journal.h"
+#include "controller/planning/planning.h"
+#include "controller/run/journal.h"
 
 enum {
 	LATENCIES_US = 1800000,      /* time for all probes of latencies */

@@ -9,7 +9,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/operator/console_messages.h"
-#include "controller/operator/stream.h"
+#include "controller/run/stream.h"
 
 /* Returns a name for consoles: of the preset or the file, or of the folder of the first weights. */
 static const char *model_name(const struct run *run)

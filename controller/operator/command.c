@@ -13,13 +13,13 @@
 #include "base/clock.h"
 #include "controller/controller.h"
 #include "controller/operator/acts.h"
-#include "controller/operator/drill.h"
 #include "controller/operator/faults.h"
-#include "controller/operator/journal.h"
-#include "controller/operator/outcome.h"
 #include "controller/operator/previews.h"
-#include "controller/operator/stream.h"
 #include "controller/operator/undo.h"
+#include "controller/run/drill.h"
+#include "controller/run/journal.h"
+#include "controller/run/outcome.h"
+#include "controller/run/stream.h"
 
 enum { SCRIPTED_TTL_MS = 10000 };
 

@@ -15,14 +15,14 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/members/startup.h"
 #include "controller/members/member.h"
+#include "controller/members/startup.h"
 #include "controller/network/observed_links.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
-#include "controller/operator/stream.h"
 #include "controller/planning/contingency.h"
+#include "controller/run/journal.h"
+#include "controller/run/stream.h"
 
 enum {
 	STATUS_EVERY_US = 200000,

@@ -10,15 +10,15 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/operator/acts.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/journal.h"
-#include "controller/operator/outcome.h"
-#include "controller/operator/stream.h"
-#include "controller/operator/supervisor.h"
 #include "controller/operator/undo.h"
+#include "controller/run/journal.h"
+#include "controller/run/outcome.h"
+#include "controller/run/record.h"
+#include "controller/run/stream.h"
+#include "controller/run/supervisor.h"
 
 enum { FAULT_TTL_MS = 60000 };
 

@@ -15,16 +15,16 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "controller/controller.h"
-#include "controller/iteration/rates.h"
 #include "controller/operator/acts.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/console_messages.h"
-#include "controller/operator/outcome.h"
-#include "controller/operator/stream.h"
 #include "controller/operator/undo.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
+#include "controller/run/outcome.h"
+#include "controller/run/rates.h"
+#include "controller/run/stream.h"
 
 /* A preview or comparison that waits for the planner. */
 struct awaited {

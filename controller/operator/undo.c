@@ -9,8 +9,8 @@
 
 #include "base/array.h"
 #include "controller/controller.h"
-#include "controller/iteration/rates.h"
-#include "controller/operator/outcome.h"
+#include "controller/run/outcome.h"
+#include "controller/run/rates.h"
 
 void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node,
 		   int64_t value, int64_t before)

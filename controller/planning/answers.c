@@ -11,16 +11,16 @@
 
 #include <string.h>
 
-#include "controller/planning/planning.h"
 #include "controller/history/finish.h"
-#include "controller/history/record.h"
 #include "controller/members/link_failures.h"
 #include "controller/network/formats.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/journal.h"
-#include "controller/planning/request.h"
+#include "controller/planning/planning.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 
 static const char refined_words[] = ", refined";
 /* A refinement is adopted if its iteration takes less than this share of the current one */

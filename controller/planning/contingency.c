@@ -21,13 +21,13 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "controller/planning/planning.h"
-#include "controller/planning/predict.h"
 #include "controller/members/member.h"
 #include "controller/network/formats.h"
-#include "controller/operator/journal.h"
+#include "controller/planning/planning.h"
+#include "controller/planning/predict.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/run/journal.h"
 
 /* Planning for more nodes would take minutes, and a set of nodes has 64 bits */
 enum { MOST_NODES = 64 };

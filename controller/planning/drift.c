@@ -19,14 +19,14 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
-#include "controller/history/record.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/network/observed_links.h"
-#include "controller/operator/journal.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/predict.h"
 #include "controller/planning/replan.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 
 /* A ratio above this, or below its inverse, counts as a difference from the plan. */
 static const double noticed_ratio = 1.25;

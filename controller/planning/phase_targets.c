@@ -15,9 +15,9 @@
 
 #include "base/alloc.h"
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/request.h"
+#include "controller/run/journal.h"
 
 static const char setting[] = "phase_stages";
 static const double most_budget_s = 0.2; /* for each of the request's searches, some tens */

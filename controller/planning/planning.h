@@ -10,7 +10,7 @@
 #include "controller/planning/phase_targets.h"
 #include "controller/planning/planner.h"
 #include "controller/planning/preparation.h"
-#include "controller/run.h"
+#include "controller/run/run.h"
 
 struct contingency; /* contingency.c */
 

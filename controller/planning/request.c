@@ -5,10 +5,10 @@
  */
 #include "controller/planning/request.h"
 
-#include "controller/members/members.h"
-#include "controller/history/record.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/network/formats.h"
+#include "controller/run/record.h"
 
 bool planned_uses(const struct planned *p, uint16_t node)
 {

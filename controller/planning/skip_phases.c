@@ -13,9 +13,9 @@
 
 #include "base/skip_schedule.h"
 #include "controller/history/run_state.h"
-#include "controller/operator/journal.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/replan.h"
+#include "controller/run/journal.h"
 
 /* Returns the number of stages that a microbatch visits in a phase. */
 static uint32_t length_of(const struct run *run, uint32_t phase)

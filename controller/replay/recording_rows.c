@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "controller/history/gpu_record.h"
 #include "controller/operator/console_messages.h"
+#include "controller/run/gpu_record.h"
 
 /* A moment whose wall time and timeline time are both known */
 struct anchor {

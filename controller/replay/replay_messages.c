@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
 #include "controller/replay/replay_state.h"
+#include "controller/run/journal.h"
 
 enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
 

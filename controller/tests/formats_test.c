@@ -9,9 +9,9 @@
 #include "controller/network/link_table.h"
 #include "controller/operator/acts.h"
 #include "controller/operator/command.h"
-#include "controller/operator/outcome.h"
 #include "controller/operator/undo.h"
 #include "controller/planning/request.h"
+#include "controller/run/outcome.h"
 #include "controller/tests/bare.h"
 #include "controller/tests/under_way.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 #include "base/tests/test.h"
-#include "controller/history/outlook.h"
+#include "controller/run/outlook.h"
 
 enum { N = 400 };
 

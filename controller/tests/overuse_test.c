@@ -8,9 +8,9 @@
 #include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/operator/consoles.h"
-#include "controller/operator/journal.h"
-#include "controller/tests/player.h"
+#include "controller/run/journal.h"
 #include "controller/setup.h"
+#include "controller/tests/player.h"
 
 enum { HOSTILE = 4 };
 

@@ -7,8 +7,8 @@
 #include <jansson.h>
 
 #include "base/tests/test.h"
-#include "controller/iteration/rates.h"
-#include "controller/operator/outcome.h"
+#include "controller/run/outcome.h"
+#include "controller/run/rates.h"
 #include "controller/tests/under_way.h"
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)

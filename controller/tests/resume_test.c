@@ -8,16 +8,16 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
-#include "controller/history/record.h"
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
-#include "controller/members/startup.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/members/startup.h"
 #include "controller/operator/consoles.h"
+#include "controller/run/record.h"
+#include "controller/setup.h"
 #include "controller/tests/recorded.h"
 #include "controller/weights/copies.h"
-#include "controller/setup.h"
 
 enum { COMMITS = 4, N = RECORDED_NODES };
 

@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/members/members.h"
 #include "controller/history/finish.h"
-#include "controller/history/record.h"
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
+#include "controller/members/members.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 #include "controller/trust/exclude.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/first_weights.h"

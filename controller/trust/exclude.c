@@ -9,11 +9,11 @@
 
 #include <stdio.h>
 
-#include "controller/members/members.h"
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/members/peers.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 
 void exclude_member(struct members *members, struct member *m, const char *why)
 {

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "controller/weights/weights.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 #include "controller/weights/first_weights.h"
+#include "controller/weights/weights.h"
 #include "model/files/checkpoint.h"
 
 /* Compares host and machine, since machines can share a host name (cloud images), and containers on

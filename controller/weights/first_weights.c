@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "controller/run.h"
+#include "controller/run/run.h"
 #include "model/files/checkpoint.h"
 #include "model/files/generation.h"
 #include "model/files/tokenizer_files.h"

@@ -28,7 +28,7 @@
 #include "base/file.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 #include "controller/weights/weights.h"
 #include "model/files/checkpoint.h"
 #include "model/files/remote.h"

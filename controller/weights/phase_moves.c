@@ -23,14 +23,14 @@
 #include <string.h>
 
 #include "base/tensor_format.h"
-#include "controller/history/record.h"
 #include "controller/history/run_state.h"
 #include "controller/members/member.h"
 #include "controller/members/placement.h"
-#include "controller/operator/journal.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/stacking.h"
 #include "controller/weights/stage_moves.h"

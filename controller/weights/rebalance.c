@@ -8,13 +8,13 @@
  * that it leaves has enough other replicas. */
 #include "controller/weights/rebalance.h"
 
-#include "controller/weights/weights.h"
 #include "controller/members/member.h"
 #include "controller/members/placement.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/phase_moves.h"
 #include "controller/weights/stage_moves.h"
+#include "controller/weights/weights.h"
 
 enum { AGAIN_US = 5000000 };
 

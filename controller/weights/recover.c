@@ -12,15 +12,15 @@
 #include "controller/weights/recover.h"
 
 #include "controller/history/finish.h"
-#include "controller/history/record.h"
-#include "controller/iteration/restart.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/restart.h"
 #include "controller/members/member.h"
-#include "controller/operator/journal.h"
-#include "controller/operator/supervisor.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
+#include "controller/run/supervisor.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/stage_moves.h"
 #include "controller/weights/restore.h"
+#include "controller/weights/stage_moves.h"
 
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 

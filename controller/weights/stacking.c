@@ -18,8 +18,8 @@
 
 #include "controller/members/member.h"
 #include "controller/members/placement.h"
-#include "controller/operator/journal.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/weights.h"
 

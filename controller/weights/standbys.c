@@ -19,7 +19,7 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/placement.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/stacking.h"
 

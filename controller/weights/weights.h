@@ -4,7 +4,7 @@
 
 #include "controller/members/members.h"
 #include "controller/planning/planning.h"
-#include "controller/run.h"
+#include "controller/run/run.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/offsite.h"
 #include "controller/weights/rebalance.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "controller/operator/acts.h"
-#include "controller/operator/outcome.h"
+#include "controller/run/outcome.h"
 #include "controller/setup.h"
 #include "tests/sim/controller_process.h"
 

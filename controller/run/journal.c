@@ -3,14 +3,14 @@
  * The journal tells people what happened. Each line goes to the consoles, to the store and to the
  * log, and the newest lines are kept for consoles that attach later. Lines about one node are
  * limited, so that a failing or hostile node cannot fill the disk and the memory. */
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
 
 #include <stdarg.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "controller/members/members.h"
-#include "controller/operator/stream.h"
+#include "controller/run/stream.h"
 
 enum {
 	LINES = 400,

@@ -2,8 +2,8 @@
  *
  * Functions that return an int return 0 or a negative errno with the reason in err. The others log
  * a failure and continue. */
-#ifndef CONTROLLER_HISTORY_RECORD_H
-#define CONTROLLER_HISTORY_RECORD_H
+#ifndef CONTROLLER_RUN_RECORD_H
+#define CONTROLLER_RUN_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

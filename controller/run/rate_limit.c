@@ -1,5 +1,5 @@
 /* rate_limit.c - a token bucket: limits how much of something a peer may cause. */
-#include "controller/trust/rate_limit.h"
+#include "controller/run/rate_limit.h"
 
 bool rate_limit_take(struct rate_limit *b, double n, double most, double per_s, int64_t now_us)
 {

@@ -1,8 +1,8 @@
 /* rates.h - the learning rate of each iteration of a run, its last iteration, and the end on
  * command. Iterations are those of the run, counted from 1; a run that begins with a checkpoint
  * (--from) continues the schedule of its training. */
-#ifndef CONTROLLER_ITERATION_RATES_H
-#define CONTROLLER_ITERATION_RATES_H
+#ifndef CONTROLLER_RUN_RATES_H
+#define CONTROLLER_RUN_RATES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* gpu_record.h - the figures of a GPU as JSON, in the record and in the stream of events.
  */
-#ifndef CONTROLLER_HISTORY_GPU_RECORD_H
-#define CONTROLLER_HISTORY_GPU_RECORD_H
+#ifndef CONTROLLER_RUN_GPU_RECORD_H
+#define CONTROLLER_RUN_GPU_RECORD_H
 
 #include <jansson.h>
 

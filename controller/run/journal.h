@@ -1,11 +1,11 @@
 /* journal.h - writes the journal of the run: to consoles, the store and the log. */
-#ifndef CONTROLLER_OPERATOR_JOURNAL_H
-#define CONTROLLER_OPERATOR_JOURNAL_H
+#ifndef CONTROLLER_RUN_JOURNAL_H
+#define CONTROLLER_RUN_JOURNAL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/trust/rate_limit.h"
+#include "controller/run/rate_limit.h"
 #include "wire/msg.h"
 
 /* Number of notes kept for consoles that attach later; the store has all notes */

@@ -1,6 +1,6 @@
 /* number_set.h - a set of numbers, to recognise what was counted before. */
-#ifndef CONTROLLER_NUMBER_SET_H
-#define CONTROLLER_NUMBER_SET_H
+#ifndef CONTROLLER_RUN_NUMBER_SET_H
+#define CONTROLLER_RUN_NUMBER_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

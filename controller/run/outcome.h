@@ -1,6 +1,6 @@
 /* outcome.h - the outcome of an operator's command, which its console receives as the answer. */
-#ifndef CONTROLLER_OPERATOR_OUTCOME_H
-#define CONTROLLER_OPERATOR_OUTCOME_H
+#ifndef CONTROLLER_RUN_OUTCOME_H
+#define CONTROLLER_RUN_OUTCOME_H
 
 struct outcome {
 	int status; /* 0: done; else a negative errno */

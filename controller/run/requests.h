@@ -4,8 +4,8 @@
  * here. The loop carries requests out in a fixed order, after every message and every part's turn
  * (loop.c). No part therefore calls another that might call it back, and a test can see a request
  * without carrying it out. */
-#ifndef CONTROLLER_REQUESTS_H
-#define CONTROLLER_REQUESTS_H
+#ifndef CONTROLLER_RUN_REQUESTS_H
+#define CONTROLLER_RUN_REQUESTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* disk.h - pauses the run while its record cannot be written, because the disk is full or another
  * program has locked run.db. The run continues once it can. */
-#ifndef CONTROLLER_HISTORY_DISK_H
-#define CONTROLLER_HISTORY_DISK_H
+#ifndef CONTROLLER_RUN_DISK_H
+#define CONTROLLER_RUN_DISK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* gpu_record.c - writes and reads the figures of a GPU by one table. */
-#include "controller/history/gpu_record.h"
+#include "controller/run/gpu_record.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * rate (a token bucket).
  *
  * A zeroed rate_limit is full. */
-#ifndef CONTROLLER_RATE_LIMIT_H
-#define CONTROLLER_RATE_LIMIT_H
+#ifndef CONTROLLER_RUN_RATE_LIMIT_H
+#define CONTROLLER_RUN_RATE_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

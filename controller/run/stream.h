@@ -1,12 +1,12 @@
 /* stream.h - sends messages to consoles, numbered for each of them. */
-#ifndef CONTROLLER_OPERATOR_STREAM_H
-#define CONTROLLER_OPERATOR_STREAM_H
+#ifndef CONTROLLER_RUN_STREAM_H
+#define CONTROLLER_RUN_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/trust/rate_limit.h"
+#include "controller/run/rate_limit.h"
 #include "wire/post.h"
 
 struct run;

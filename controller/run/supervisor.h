@@ -1,6 +1,6 @@
 /* supervisor.h - sends orders to the supervisor of an embedded cluster. */
-#ifndef CONTROLLER_OPERATOR_SUPERVISOR_H
-#define CONTROLLER_OPERATOR_SUPERVISOR_H
+#ifndef CONTROLLER_RUN_SUPERVISOR_H
+#define CONTROLLER_RUN_SUPERVISOR_H
 
 #include <stdbool.h>
 

@@ -5,7 +5,7 @@
  * iterations and then ends the run, because a falling rate lowers the loss by more than many
  * iterations with a high rate. The order is saved before it takes effect, so a successor of the
  * controller continues the decay with the same rates. */
-#include "controller/iteration/rates.h"
+#include "controller/run/rates.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,10 +18,10 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
-#include "controller/history/outlook.h"
-#include "controller/operator/journal.h"
-#include "controller/operator/outcome.h"
-#include "controller/run.h"
+#include "controller/run/journal.h"
+#include "controller/run/outcome.h"
+#include "controller/run/outlook.h"
+#include "controller/run/run.h"
 
 enum { FINISH_MOST = 1 << 24, /* floats hold such numbers of iterations exactly */ TIMES = 32 };
 

@@ -2,12 +2,12 @@
  *
  * A console detects a lost message by its number. The controller never waits for a console: if
  * there is no room, it drops the message and sends a new snapshot later (consoles.c). */
-#include "controller/operator/stream.h"
+#include "controller/run/stream.h"
 
 #include <errno.h>
 
-#include "controller/run.h"
 #include "controller/operator/console_messages.h"
+#include "controller/run/run.h"
 
 struct console *console_of_peer(struct run *run, post_peer_id peer)
 {

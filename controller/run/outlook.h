@@ -1,6 +1,6 @@
 /* outlook.h - predicts the training loss at the end of a run whose learning rate begins to fall. */
-#ifndef CONTROLLER_HISTORY_OUTLOOK_H
-#define CONTROLLER_HISTORY_OUTLOOK_H
+#ifndef CONTROLLER_RUN_OUTLOOK_H
+#define CONTROLLER_RUN_OUTLOOK_H
 
 #include <stdbool.h>
 #include <stddef.h>

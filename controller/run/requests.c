@@ -1,7 +1,7 @@
 /* requests.c - the queue of requests to the loop about the iteration under way.
  *
  * A request takes effect once, however often parts make it before the loop carries it out. */
-#include "controller/requests.h"
+#include "controller/run/requests.h"
 
 #include <string.h>
 

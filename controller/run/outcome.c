@@ -1,6 +1,6 @@
 /* outcome.c - sets the outcome of an operator's command, which its console receives as the answer.
  */
-#include "controller/operator/outcome.h"
+#include "controller/run/outcome.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* drill.h - writes the operator's acts to RUN-DIR/drill.json, for `skippipe drill`. */
-#ifndef CONTROLLER_OPERATOR_DRILL_H
-#define CONTROLLER_OPERATOR_DRILL_H
+#ifndef CONTROLLER_RUN_DRILL_H
+#define CONTROLLER_RUN_DRILL_H
 
 struct members;
 struct run;

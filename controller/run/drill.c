@@ -3,7 +3,7 @@
  * `skippipe drill FILE` repeats the acts of such a file in a new run, and fails if that run is
  * slower or ends with a higher loss than the file's limits allow. The limits are this run's
  * measurements with a margin. So an exercise that an operator once did by hand becomes a test. */
-#include "controller/operator/drill.h"
+#include "controller/run/drill.h"
 
 #include <limits.h>
 #include <stdio.h>

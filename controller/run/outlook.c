@@ -4,7 +4,7 @@
  * the loss falls almost along a line over the logarithm of the iteration, so the line continues the
  * curve. How much a falling rate lowers the loss does not show in a curve before it falls.
  * Therefore the range comes from the runs that docs/rates.md describes. */
-#include "controller/history/outlook.h"
+#include "controller/run/outlook.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  *
  * The controller remembers in it which reports of an iteration it has counted, so that a report
  * that arrives twice counts once. It is cleared at each iteration and keeps its memory. */
-#include "controller/operator/number_set.h"
+#include "controller/run/number_set.h"
 
 #include <assert.h>
 #include <stdlib.h>

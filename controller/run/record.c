@@ -4,7 +4,7 @@
  * depends on (commits, plans) return an error. All others only log a failure, because their rows
  * serve people and tools. A commit is one transaction: its routes, the order in which each node
  * accumulated its gradients, and the sums. The tasks follow, and the moment comes last. */
-#include "controller/history/record.h"
+#include "controller/run/record.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,13 +20,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/timestamp.h"
-#include "controller/iteration/iteration.h"
-#include "controller/history/gpu_record.h"
 #include "controller/history/run_state.h"
+#include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_table.h"
-#include "controller/operator/journal.h"
+#include "controller/run/gpu_record.h"
+#include "controller/run/journal.h"
 #include "model/hash.h"
 
 /* Time between two records of GPUs' figures. They change every second, and serve people only. */

@@ -10,13 +10,13 @@
  * Another program may have locked run.db: a backup, or a shell with an edit that is not committed.
  * Rows that need not be durable then wait in the store's memory (store_is_locked). The commit is
  * retried, as above. */
-#include "controller/history/disk.h"
+#include "controller/run/disk.h"
 
 #include <errno.h>
 
-#include "controller/run.h"
-#include "controller/history/record.h"
-#include "controller/operator/journal.h"
+#include "controller/run/journal.h"
+#include "controller/run/record.h"
+#include "controller/run/run.h"
 
 enum { CHECK_INTERVAL_US = 1000000, REPORT_INTERVAL_US = 60000000 };
 

@@ -2,11 +2,11 @@
  *
  * The supervisor started this controller and its agents. It alone can start, kill and wake an
  * agent's process, and it restarts a controller that died, unless the run is over. */
-#include "controller/operator/supervisor.h"
+#include "controller/run/supervisor.h"
 
 #include <unistd.h>
 
-#include "controller/run.h"
+#include "controller/run/run.h"
 
 bool supervisor_tell(struct run *run, const char *what, int node)
 {

@@ -16,24 +16,24 @@
  *
  * Times are microseconds of this process's monotonic clock; agents' times are converted on arrival.
  * "Plan seconds" are real seconds / unit_s. */
-#ifndef CONTROLLER_RUN_H
-#define CONTROLLER_RUN_H
+#ifndef CONTROLLER_RUN_RUN_H
+#define CONTROLLER_RUN_RUN_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "base/skip_schedule.h"
 #include "base/log.h"
-#include "controller/history/disk.h"
 #include "controller/history/finish.h"
-#include "controller/history/record.h"
-#include "controller/iteration/rates.h"
 #include "controller/operator/faults.h"
-#include "controller/operator/journal.h"
-#include "controller/operator/stream.h"
 #include "controller/options.h"
 #include "controller/planning/planner.h"
-#include "controller/requests.h"
+#include "controller/run/disk.h"
+#include "controller/run/journal.h"
+#include "controller/run/rates.h"
+#include "controller/run/record.h"
+#include "controller/run/requests.h"
+#include "controller/run/stream.h"
 #include "model/config.h"
 #include "model/files/origin.h"
 #include "schedule/format/cluster.h"
