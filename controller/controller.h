@@ -1,9 +1,9 @@
 /* controller.h - the whole controller: its parts, from the lowest to the highest.
  *
  * Only the loop, the setup and the operator's commands see all of it. Every other module receives
- * the part that it works on (controller/run/run.h says what the parts are and which may use which). One
- * thread runs the loop (loop.c); one worker thread plans (planner.h), and another plans ahead in
- * idle time (contingency.c). */
+ * the part that it works on (controller/run/run.h says what the parts are and which may use which).
+ * One thread runs the loop (loop.c); one worker thread plans (planner.h), and another plans ahead
+ * in idle time (contingency.c). */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
 

@@ -15,11 +15,11 @@
 
 #include "controller/controller.h"
 #include "controller/history/run_state.h"
-#include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/operator/console_messages.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
+#include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
 #include "model/hash.h"

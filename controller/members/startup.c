@@ -16,7 +16,6 @@
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
-#include "controller/members/assign.h"
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
@@ -29,6 +28,7 @@
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 #include "controller/trust/agreement.h"
+#include "controller/weights/assign.h"
 #include "controller/weights/checkpoints.h"
 
 enum {

@@ -13,7 +13,6 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
-#include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/network/formats.h"
 #include "controller/operator/announce.h"
@@ -26,6 +25,7 @@
 #include "controller/run/rates.h"
 #include "controller/run/stream.h"
 #include "controller/run/supervisor.h"
+#include "controller/weights/assign.h"
 #include "controller/weights/restore.h"
 
 enum { LEASE_MAX_S = 86400 };

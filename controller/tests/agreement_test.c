@@ -9,11 +9,11 @@
 #include "controller/history/resume.h"
 #include "controller/iteration/commit.h"
 #include "controller/loop.h"
-#include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/tests/under_way.h"
 #include "controller/trust/agreement.h"
+#include "controller/weights/assign.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/standbys.h"
 

@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/tests/test.h"
 #include "controller/history/resume.h"
-#include "controller/members/assign.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/phase_moves.h"
 

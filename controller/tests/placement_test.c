@@ -5,8 +5,8 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
-#include "controller/members/placement.h"
 #include "controller/setup.h"
+#include "controller/weights/placement.h"
 
 enum { NODES = 6 };
 

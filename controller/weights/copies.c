@@ -12,10 +12,10 @@
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
-#include "controller/members/placement.h"
 #include "controller/network/failed_links.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
+#include "controller/weights/placement.h"
 
 enum { COPY_FLOATS = 5 }; /* floats for each parameter: weights, gradient, two moments, the sum */
 

@@ -9,10 +9,10 @@
 #include "controller/weights/rebalance.h"
 
 #include "controller/members/member.h"
-#include "controller/members/placement.h"
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/phase_moves.h"
+#include "controller/weights/placement.h"
 #include "controller/weights/stage_moves.h"
 #include "controller/weights/weights.h"
 

@@ -17,10 +17,10 @@
 #include <math.h>
 
 #include "controller/members/member.h"
-#include "controller/members/placement.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/placement.h"
 #include "controller/weights/weights.h"
 
 enum {

@@ -6,15 +6,15 @@
 #include "controller/weights/stage_moves.h"
 
 #include "controller/history/run_state.h"
-#include "controller/members/assign.h"
 #include "controller/members/failure_detector.h"
 #include "controller/members/member.h"
-#include "controller/members/placement.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/replan.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
+#include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/placement.h"
 
 enum { SETTLE_US = 500000 }; /* time that a node gets to load its copy, besides two round trips */
 

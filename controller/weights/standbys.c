@@ -16,11 +16,11 @@
 #include <math.h>
 
 #include "controller/iteration/iteration.h"
-#include "controller/members/assign.h"
 #include "controller/members/member.h"
-#include "controller/members/placement.h"
 #include "controller/run/journal.h"
+#include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/placement.h"
 #include "controller/weights/stacking.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* placement.h - chooses the stage of a node that joins. */
-#ifndef CONTROLLER_MEMBERS_PLACEMENT_H
-#define CONTROLLER_MEMBERS_PLACEMENT_H
+#ifndef CONTROLLER_WEIGHTS_PLACEMENT_H
+#define CONTROLLER_WEIGHTS_PLACEMENT_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
  * The first plan gives every node a stage, and nodes exchange stages when one of them takes over
  * another stage (copies.c). A node whose links to its stage's replicas are very slow would delay
  * every sum. It therefore takes the stage of an absent node with better links, or gets none. */
-#include "controller/members/placement.h"
+#include "controller/weights/placement.h"
 
 #include <math.h>
 

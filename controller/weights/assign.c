@@ -3,17 +3,17 @@
  * A node joins when a new run begins, after its process restarted, or when the controller lost
  * contact for a while. This module chooses the stage if none is fixed, and lets the node build the
  * stage from the seed, load its standby copy, or fetch the weights from another node first. */
-#include "controller/members/assign.h"
+#include "controller/weights/assign.h"
 
 #include <string.h>
 
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/members/placement.h"
 #include "controller/network/measuring.h"
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/first_weights.h"
+#include "controller/weights/placement.h"
 
 /* Returns the stage with the fewest replicas, for a node that was not in the first plan. Stages
  * whose sums this node would not delay come first. */

@@ -1,6 +1,6 @@
 /* assign.h - assigns a stage to a node. copies.h chooses the source of its weights. */
-#ifndef CONTROLLER_MEMBERS_ASSIGN_H
-#define CONTROLLER_MEMBERS_ASSIGN_H
+#ifndef CONTROLLER_WEIGHTS_ASSIGN_H
+#define CONTROLLER_WEIGHTS_ASSIGN_H
 
 #include <stdbool.h>
 
