@@ -3,7 +3,7 @@
  * A link is stuck since a message began to wait on it, or since the peer last acknowledged anything
  * of the message's class. When this takes longer than expected (links_expected_us), the link is
  * doubted. Every heartbeat reports the doubted links, and the controller decides what to do
- * (controller/members/link_failures.c).
+ * (controller/iteration/link_failures.c).
  *
  * The waiting message is dropped when its iteration ends or continues without the link. A doubted
  * link is therefore probed, and the doubt ends only when a large probe is answered. A network that

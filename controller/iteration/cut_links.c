@@ -4,13 +4,13 @@
  * later plans avoid it. A node is removed if its sum needs the link, or if it is cut off from most
  * of its partners. The node rejoins by itself once none of its links is stuck. If the current
  * iteration has no other route for what needs the link, one end is removed and may rejoin at once.
- * members/link_failures.c says when a link is cut and which end is at fault. */
+ * iteration/link_failures.c says when a link is cut and which end is at fault. */
 #include "controller/iteration/cut_links.h"
 
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/link_failures.h"
 #include "controller/iteration/reroute.h"
-#include "controller/members/link_failures.h"
 #include "controller/members/member.h"
 #include "controller/network/failed_links.h"
 #include "controller/planning/replan.h"

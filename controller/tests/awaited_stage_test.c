@@ -5,10 +5,10 @@
 
 #include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/recover.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
-#include "controller/weights/recover.h"
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 

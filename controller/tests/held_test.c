@@ -5,13 +5,13 @@
 
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
+#include "controller/iteration/recover.h"
 #include "controller/loop.h"
+#include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 
 enum { COMMITTED = 7, X = 3 /* in stage 1, as n04 and n05 */, K = 0 /* in stage 0 */ };

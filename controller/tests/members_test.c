@@ -6,20 +6,20 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
-#include "controller/loop.h"
+#include "controller/iteration/answers.h"
 #include "controller/iteration/cut_links.h"
-#include "controller/members/link_failures.h"
-#include "controller/members/startup.h"
+#include "controller/iteration/link_failures.h"
+#include "controller/loop.h"
 #include "controller/members/lifecycle.h"
+#include "controller/members/startup.h"
 #include "controller/network/failed_links.h"
 #include "controller/operator/consoles.h"
-#include "controller/planning/answers.h"
 #include "controller/planning/drift.h"
 #include "controller/planning/replan.h"
+#include "controller/tests/bare.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
-#include "controller/tests/bare.h"
 
 enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
 

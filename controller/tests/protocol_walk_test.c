@@ -9,6 +9,7 @@
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/recover.h"
 #include "controller/iteration/sums.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
@@ -20,7 +21,6 @@
 #include "controller/tests/under_way.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/phase_moves.h"
-#include "controller/weights/recover.h"
 #include "controller/weights/stacking.h"
 #include "controller/weights/standbys.h"
 

@@ -2,13 +2,13 @@
 #ifndef CONTROLLER_WEIGHTS_WEIGHTS_H
 #define CONTROLLER_WEIGHTS_WEIGHTS_H
 
+#include "controller/iteration/recover.h"
 #include "controller/members/members.h"
 #include "controller/planning/planning.h"
 #include "controller/run/run.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/offsite.h"
 #include "controller/weights/rebalance.h"
-#include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 #include "controller/weights/standbys.h"
 

@@ -1,6 +1,6 @@
 /* answers.h - applies the planner's answers to the run. */
-#ifndef CONTROLLER_PLANNING_ANSWERS_H
-#define CONTROLLER_PLANNING_ANSWERS_H
+#ifndef CONTROLLER_ITERATION_ANSWERS_H
+#define CONTROLLER_ITERATION_ANSWERS_H
 
 struct members;
 struct planning;

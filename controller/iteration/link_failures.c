@@ -14,7 +14,7 @@
  * many, it is the end that reported the link, so that a false report harms only its sender. The
  * last holder of a stage is never removed. iteration/cut_links.c decides what a cut costs the run.
  */
-#include "controller/members/link_failures.h"
+#include "controller/iteration/link_failures.h"
 
 #include "base/array.h"
 #include "controller/members/member.h"

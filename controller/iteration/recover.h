@@ -1,6 +1,6 @@
 /* recover.h - restores a stage that has lost its last replica. */
-#ifndef CONTROLLER_WEIGHTS_RECOVER_H
-#define CONTROLLER_WEIGHTS_RECOVER_H
+#ifndef CONTROLLER_ITERATION_RECOVER_H
+#define CONTROLLER_ITERATION_RECOVER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
  * Without a copy the controller waits for a node that may only be silent, the longer the more work
  * would be lost. It then restores the last checkpoint. Without a checkpoint the stage is averaged
  * from its neighbours (restore.c). */
-#include "controller/weights/recover.h"
+#include "controller/iteration/recover.h"
 
 #include "controller/history/finish.h"
 #include "controller/iteration/iteration.h"

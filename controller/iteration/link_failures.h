@@ -1,7 +1,7 @@
 /* link_failures.h - detects links that no longer transfer anything, and chooses which end of such a
  * link is at fault. network/failed_links.h has the links that are cut. */
-#ifndef CONTROLLER_MEMBERS_LINK_FAILURES_H
-#define CONTROLLER_MEMBERS_LINK_FAILURES_H
+#ifndef CONTROLLER_ITERATION_LINK_FAILURES_H
+#define CONTROLLER_ITERATION_LINK_FAILURES_H
 
 #include <stdbool.h>
 #include <stdint.h>

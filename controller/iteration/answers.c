@@ -7,12 +7,12 @@
  * If the run's algorithm finds no plan, the planner may answer with a substitute by another
  * algorithm. The journal reports this, and the next plan by the run's own algorithm replaces it.
  */
-#include "controller/planning/answers.h"
+#include "controller/iteration/answers.h"
 
 #include <string.h>
 
 #include "controller/history/finish.h"
-#include "controller/members/link_failures.h"
+#include "controller/iteration/link_failures.h"
 #include "controller/network/formats.h"
 #include "controller/operator/announce.h"
 #include "controller/planning/planning.h"
