@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/tests/test.h"
-#include "controller/history/resume.h"
 #include "controller/iteration/commit.h"
+#include "controller/joining/resume.h"
 #include "controller/loop.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"

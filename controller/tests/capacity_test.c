@@ -2,7 +2,7 @@
  * hand. */
 
 #include "base/tests/test.h"
-#include "controller/members/capacity.h"
+#include "controller/joining/capacity.h"
 
 TEST(more_memory_holds_more_up_to_a_limit)
 {

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/tests/test.h"
-#include "controller/history/resume.h"
+#include "controller/joining/resume.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/copies.h"

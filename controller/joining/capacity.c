@@ -1,7 +1,7 @@
 /* capacity.c - estimates the memory and time that a stage needs, for the first plan (capacity.h).
  *
  * Changes to the model's layers or to the optimizer's state have to be repeated here. */
-#include "controller/members/capacity.h"
+#include "controller/joining/capacity.h"
 
 static double layers_per_stage(const struct model_config *m)
 {

@@ -1,4 +1,4 @@
-/* members.c - handles the messages with which agents join, report their state and leave.
+/* agents.c - handles the messages with which agents join, report their state and leave.
  *
  * A member is a node of the cluster; its agent's process may change during the run. The states of a
  * member and their transitions are in lifecycle.c. The session of a dead member is kept: if its
@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "controller/history/finish.h"
-#include "controller/history/resume.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
+#include "controller/joining/resume.h"
 #include "controller/members/failure_detector.h"
 #include "controller/members/gpu_reports.h"
 #include "controller/members/member.h"

@@ -8,7 +8,7 @@
  * Resumed run: the controller waits for the agents of the last commit. If every stage has a holder
  * among them, the run continues with their weights; otherwise copies or checkpoints restore the
  * lost stages. Resuming too early would discard weights that arrive a moment later. */
-#include "controller/members/startup.h"
+#include "controller/joining/startup.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
-#include "controller/members/capacity.h"
+#include "controller/joining/capacity.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"

@@ -1,6 +1,6 @@
 /* rivals.h - decides which process has a node if two processes have its key. */
-#ifndef CONTROLLER_MEMBERS_RIVALS_H
-#define CONTROLLER_MEMBERS_RIVALS_H
+#ifndef CONTROLLER_JOINING_RIVALS_H
+#define CONTROLLER_JOINING_RIVALS_H
 
 #include <stdbool.h>
 

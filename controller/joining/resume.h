@@ -1,6 +1,6 @@
 /* resume.h - resumes a run whose controller ended, or died at any moment. */
-#ifndef CONTROLLER_HISTORY_RESUME_H
-#define CONTROLLER_HISTORY_RESUME_H
+#ifndef CONTROLLER_JOINING_RESUME_H
+#define CONTROLLER_JOINING_RESUME_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * into a node's free memory, and how long the loss takes compared with a forward pass. The
  * functions here estimate them by counting numbers and multiplications. An agent that has built its
  * stage reports measured values instead. The functions have no side effects. */
-#ifndef CONTROLLER_CAPACITY_H
-#define CONTROLLER_CAPACITY_H
+#ifndef CONTROLLER_JOINING_CAPACITY_H
+#define CONTROLLER_JOINING_CAPACITY_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* startup.h - prepares the first iteration of a run, or the next one after the controller
  * restarted. */
-#ifndef CONTROLLER_MEMBERS_STARTUP_H
-#define CONTROLLER_MEMBERS_STARTUP_H
+#ifndef CONTROLLER_JOINING_STARTUP_H
+#define CONTROLLER_JOINING_STARTUP_H
 
 struct iteration;
 struct members;

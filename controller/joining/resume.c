@@ -7,7 +7,7 @@
  * above all earlier ones, so that messages of earlier attempts can be recognised as old. The store
  * refuses writes with an earlier writer's epoch: a predecessor that was only suspended cannot
  * continue the run beside this controller. */
-#include "controller/history/resume.h"
+#include "controller/joining/resume.h"
 
 #include <errno.h>
 #include <stdlib.h>

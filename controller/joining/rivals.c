@@ -10,7 +10,7 @@
  *
  * If the newest process won instead, two machines with one key would take the node from each other
  * for as long as their service managers restart them. */
-#include "controller/members/rivals.h"
+#include "controller/joining/rivals.h"
 
 #include <stdio.h>
 
