@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/history/finish.h"
 #include "controller/iteration/answers.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/cut_links.h"
@@ -27,6 +26,7 @@
 #include "controller/joining/startup.h"
 #include "controller/members/admission.h"
 #include "controller/members/failure_detector.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"

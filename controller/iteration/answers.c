@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#include "controller/history/finish.h"
 #include "controller/iteration/link_failures.h"
+#include "controller/members/finish.h"
 #include "controller/network/formats.h"
 #include "controller/operator/announce.h"
 #include "controller/planning/planning.h"

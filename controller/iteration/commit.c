@@ -13,9 +13,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "controller/history/finish.h"
 #include "controller/iteration/iteration.h"
 #include "controller/members/admission.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/operator/console_messages.h"
 #include "controller/planning/replan.h"

@@ -11,9 +11,9 @@
  * from its neighbours (restore.c). */
 #include "controller/iteration/recover.h"
 
-#include "controller/history/finish.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/restart.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"

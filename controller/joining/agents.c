@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/history/finish.h"
-#include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
 #include "controller/joining/resume.h"
 #include "controller/members/failure_detector.h"
+#include "controller/members/finish.h"
 #include "controller/members/gpu_reports.h"
 #include "controller/members/member.h"
+#include "controller/members/saved_state.h"
 #include "controller/network/failed_links.h"
 #include "controller/network/measuring.h"
 #include "controller/network/observed_links.h"

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "controller/controller.h"
-#include "controller/history/run_state.h"
 #include "controller/members/member.h"
+#include "controller/members/saved_state.h"
 #include "controller/operator/console_messages.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"

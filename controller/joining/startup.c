@@ -13,13 +13,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "controller/history/finish.h"
-#include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
 #include "controller/joining/capacity.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
+#include "controller/members/saved_state.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/announce.h"
 #include "controller/planning/drift.h"

@@ -7,10 +7,10 @@
 
 #include <stdio.h>
 
-#include "controller/history/run_state.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
+#include "controller/members/saved_state.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "controller/controller.h"
-#include "controller/history/finish.h"
-#include "controller/history/run_state.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
+#include "controller/members/saved_state.h"
 #include "controller/network/formats.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/faults.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/skip_schedule.h"
-#include "controller/history/run_state.h"
+#include "controller/members/saved_state.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/replan.h"
 #include "controller/run/journal.h"

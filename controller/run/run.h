@@ -24,7 +24,7 @@
 
 #include "base/skip_schedule.h"
 #include "base/log.h"
-#include "controller/history/finish.h"
+#include "controller/members/finish.h"
 #include "controller/operator/faults.h"
 #include "controller/options.h"
 #include "controller/planning/planner.h"

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/tests/test.h"
-#include "controller/history/finish.h"
+#include "controller/members/finish.h"
 #include "controller/tests/under_way.h"
 
 static int heard;

@@ -15,11 +15,11 @@
 
 #include "base/clock.h"
 #include "base/tests/test.h"
-#include "controller/history/run_state.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
 #include "controller/joining/resume.h"
 #include "controller/loop.h"
+#include "controller/members/saved_state.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 #include "controller/setup.h"

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/tests/test.h"
-#include "controller/history/run_state.h"
+#include "controller/loop.h"
+#include "controller/members/saved_state.h"
 #include "controller/operator/command.h"
 #include "controller/planning/contingency.h"
-#include "controller/loop.h"
-#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/request.h"
 #include "controller/tests/under_way.h"
 
 static int dtfm_begin(void **state)

@@ -8,11 +8,11 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
-#include "controller/history/run_state.h"
 #include "controller/joining/resume.h"
 #include "controller/joining/startup.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/members/saved_state.h"
 #include "controller/operator/consoles.h"
 #include "controller/run/record.h"
 #include "controller/setup.h"

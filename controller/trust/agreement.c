@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/history/finish.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/run/journal.h"

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "controller/history/finish.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"

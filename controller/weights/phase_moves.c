@@ -23,8 +23,8 @@
 #include <string.h>
 
 #include "base/tensor_format.h"
-#include "controller/history/run_state.h"
 #include "controller/members/member.h"
+#include "controller/members/saved_state.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"

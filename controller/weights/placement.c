@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-#include "controller/history/run_state.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/members/saved_state.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 

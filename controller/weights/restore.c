@@ -21,11 +21,11 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "controller/history/finish.h"
-#include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/stall_detector.h"
+#include "controller/members/finish.h"
 #include "controller/members/member.h"
+#include "controller/members/saved_state.h"
 #include "controller/operator/announce.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/run/journal.h"

@@ -5,9 +5,9 @@
  * over. Moving the holder early gives the stage a second replica without any new fetch. */
 #include "controller/weights/stage_moves.h"
 
-#include "controller/history/run_state.h"
 #include "controller/members/failure_detector.h"
 #include "controller/members/member.h"
+#include "controller/members/saved_state.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/replan.h"
 #include "controller/run/journal.h"

@@ -1,6 +1,6 @@
 /* finish.h - ends a run: announces the end once, to consoles, agents and the supervisor. */
-#ifndef CONTROLLER_HISTORY_FINISH_H
-#define CONTROLLER_HISTORY_FINISH_H
+#ifndef CONTROLLER_MEMBERS_FINISH_H
+#define CONTROLLER_MEMBERS_FINISH_H
 
 #include <stdbool.h>
 #include <stdint.h>

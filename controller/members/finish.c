@@ -3,7 +3,7 @@
  * A run can end for several reasons, from several places. This module makes sure that each end
  * goes the same way: the last commit is on the agents' disks before they stop, and a supervisor
  * does not restart the controller of a finished run. */
-#include "controller/history/finish.h"
+#include "controller/members/finish.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
-/* run_state.c - saves and loads the state that a successor needs beside the commits.
+/* saved_state.c - saves and loads the state that a successor needs beside the commits.
  *
  * A controller may die at any moment. Its successor finds the commits in the store, but also needs
  * the options, the stage of each node, the nodes marked as failed, and the agents' keys. They are
  * saved whenever they change, as JSON in the store's settings "options" and "controller". */
 #include "base/alloc.h"
-#include "controller/history/run_state.h"
+#include "controller/members/saved_state.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
-#include "controller/members/members.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/network/formats.h"
 
 /* The options that a resumed run keeps. All are in the record "options", which is written once.

@@ -1,6 +1,6 @@
-/* run_state.h - saves and loads the state that a successor needs beside the commits. */
-#ifndef CONTROLLER_HISTORY_RUN_STATE_H
-#define CONTROLLER_HISTORY_RUN_STATE_H
+/* saved_state.h - saves and loads the state that a successor needs beside the commits. */
+#ifndef CONTROLLER_MEMBERS_SAVED_STATE_H
+#define CONTROLLER_MEMBERS_SAVED_STATE_H
 
 struct members;
 struct run;
