@@ -22,6 +22,7 @@
 #include "controller/iteration/restart.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/iteration/sums.h"
+#include "controller/joining/agents.h"
 #include "controller/joining/rivals.h"
 #include "controller/joining/startup.h"
 #include "controller/members/admission.h"

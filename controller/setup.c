@@ -24,6 +24,7 @@
 #include "controller/members/finish.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/formats.h"
+#include "controller/network/link_table.h"
 #include "controller/network/measuring.h"
 #include "controller/network/network.h"
 #include "controller/operator/command.h"

@@ -3,21 +3,23 @@
  * A member is a node of the cluster; its agent's process may change during the run. The states of a
  * member and their transitions are in lifecycle.c. The session of a dead member is kept: if its
  * process only slept, its heartbeats arrive on that session again. */
-#include "controller/iteration/stall_detector.h"
-#include "controller/members/members.h"
+#include "controller/joining/agents.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/joining/resume.h"
 #include "controller/members/failure_detector.h"
 #include "controller/members/finish.h"
 #include "controller/members/gpu_reports.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/failed_links.h"
+#include "controller/network/link_table.h"
 #include "controller/network/measuring.h"
 #include "controller/network/observed_links.h"
 #include "controller/planning/drift.h"

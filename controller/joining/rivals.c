@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "controller/joining/agents.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/run/journal.h"

@@ -14,12 +14,14 @@
 #include <string.h>
 
 #include "controller/iteration/iteration.h"
+#include "controller/joining/agents.h"
 #include "controller/joining/capacity.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
 #include "controller/members/saved_state.h"
+#include "controller/network/link_table.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/announce.h"
 #include "controller/planning/drift.h"

@@ -25,14 +25,6 @@ struct link_failure {
 	double delay_s[2], sync_s[2];
 };
 
-struct failed_links {
-	struct link_failure *of; /* (n) every link that was cut at any time */
-	uint32_t n;
-	size_t room;
-	/* When the journal last reported that neither end of a cut link can be spared. */
-	int64_t noted_us;
-};
-
 void link_failures_hear(struct members *members, struct member *m, const struct msg_heartbeat *h);
 /* NULL: this link has not been cut so far */
 struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b);

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "controller/members/members.h"
+#include "controller/network/link_table.h"
 
 struct observed_link *observed_link(struct member *m, uint16_t to)
 {

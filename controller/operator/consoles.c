@@ -17,6 +17,7 @@
 #include "controller/controller.h"
 #include "controller/joining/startup.h"
 #include "controller/members/member.h"
+#include "controller/network/link_table.h"
 #include "controller/network/observed_links.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/console_messages.h"

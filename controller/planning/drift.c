@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
+#include "controller/network/link_table.h"
 #include "controller/network/observed_links.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/predict.h"

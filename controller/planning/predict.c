@@ -18,6 +18,7 @@
 #include "controller/members/members.h"
 #include "controller/members/heartbeat_timeout.h"
 #include "controller/network/formats.h"
+#include "controller/network/link_table.h"
 
 static double one_way_delay_s(const struct members *members, int node)
 {

@@ -7,6 +7,7 @@
 
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/network/failed_links.h"
 #include "controller/network/formats.h"
 #include "controller/run/record.h"
 

@@ -23,6 +23,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
+#include "controller/network/failed_links.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_table.h"
 #include "controller/run/gpu_record.h"

@@ -7,6 +7,7 @@
 
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
+#include "controller/joining/agents.h"
 #include "controller/joining/resume.h"
 #include "controller/loop.h"
 #include "controller/members/member.h"

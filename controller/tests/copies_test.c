@@ -3,6 +3,7 @@
 
 #include "base/tests/test.h"
 #include "controller/loop.h"
+#include "controller/network/link_table.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/standbys.h"

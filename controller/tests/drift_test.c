@@ -10,7 +10,9 @@
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "controller/controller.h"
+#include "controller/joining/agents.h"
 #include "controller/members/members.h"
+#include "controller/network/link_table.h"
 #include "controller/planning/drift.h"
 #include "controller/setup.h"
 

@@ -3,6 +3,7 @@
 #include "base/tests/test.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/members/member.h"
+#include "controller/network/failed_links.h"
 #include "controller/tests/under_way.h"
 
 enum { BATCHES = 5 };

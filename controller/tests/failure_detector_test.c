@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "controller/controller.h"
+#include "controller/joining/agents.h"
 #include "controller/loop.h"
 #include "controller/members/members.h"
 #include "controller/members/failure_detector.h"

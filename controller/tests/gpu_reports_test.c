@@ -6,6 +6,7 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
+#include "controller/joining/agents.h"
 #include "controller/members/members.h"
 #include "controller/operator/console_messages.h"
 #include "controller/tests/under_way.h"

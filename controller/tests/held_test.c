@@ -6,6 +6,7 @@
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/recover.h"
+#include "controller/joining/agents.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/member.h"

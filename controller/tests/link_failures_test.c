@@ -4,6 +4,7 @@
 
 #include "base/tests/test.h"
 #include "controller/iteration/evaluate.h"
+#include "controller/joining/agents.h"
 #include "controller/loop.h"
 #include "controller/iteration/cut_links.h"
 #include "controller/members/members.h"

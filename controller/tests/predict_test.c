@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/tests/test.h"
+#include "controller/network/link_table.h"
 #include "controller/planning/predict.h"
 #include "controller/tests/bare.h"
 

@@ -11,6 +11,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/recover.h"
 #include "controller/iteration/sums.h"
+#include "controller/joining/agents.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/member.h"

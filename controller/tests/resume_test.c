@@ -8,6 +8,7 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
+#include "controller/joining/agents.h"
 #include "controller/joining/resume.h"
 #include "controller/joining/startup.h"
 #include "controller/members/member.h"

@@ -9,6 +9,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/loop.h"
+#include "controller/network/failed_links.h"
 #include "controller/operator/consoles.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/standbys.h"

@@ -8,14 +8,6 @@
 struct members;
 struct member;
 
-/* The controller's response to impossible numbers in one iteration. */
-struct bad_numbers {
-	uint64_t iteration;      /* 0: none yet */
-	struct member *excluded; /* the node that was excluded for them; NULL: none */
-	uint32_t n_skipped;      /* how often the iteration's data was skipped */
-	uint64_t skipped_epoch;  /* epoch of the attempt abandoned last; 0: none */
-};
-
 /* Marks the node failed, requests new sums, and has the other agents forget the node's key.
  */
 void exclude_member(struct members *members, struct member *m, const char *why);

@@ -10,6 +10,7 @@
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
+#include "controller/network/link_table.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 

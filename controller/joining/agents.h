@@ -1,0 +1,47 @@
+/* agents.h - handles the messages with which agents join, report and leave. */
+#ifndef CONTROLLER_JOINING_AGENTS_H
+#define CONTROLLER_JOINING_AGENTS_H
+
+#include <stdbool.h>
+
+#include "wire/post.h"
+
+struct iteration;
+struct member;
+struct members;
+struct msg_heartbeat;
+struct msg_hello;
+struct msg_links;
+struct msg_log;
+struct msg_ready;
+struct msg_trouble;
+struct planning;
+struct run;
+struct weights;
+
+/* Removes the previous process if another one says hello for a node that takes part. Call before
+ * members_hello. */
+void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
+void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *m);
+/* Refuses an agent with a reason. final: the same process started again would be refused again. */
+void members_refuse(struct run *run, post_peer_id peer, const char *reason, bool final);
+/* Answers a process whose messages are of another version. It cannot read the answer either, but
+ * sees the answer's version. */
+void members_refuse_version(struct members *members, post_peer_id peer);
+void members_ready(struct members *members, struct member *m, const struct msg_ready *r);
+void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h);
+/* Writes a line of an agent's log to the journal. */
+void members_log(struct run *run, struct member *m, const struct msg_log *l);
+void members_trouble(struct members *members, struct member *m, const struct msg_trouble *t);
+void members_links(struct planning *planning, struct member *m, const struct msg_links *l);
+/* Sends every gathered agent the description of the run, once the first plan has set the time
+ * scale. */
+void members_welcome(struct members *members);
+bool members_due(const struct members *members); /* returns true fifty times a second */
+/* Measures how long each node has been silent, and removes silent nodes */
+void members_hear_silence(struct members *members);
+void members_check_joiners(struct weights *weights); /* restarts joiners that hang */
+/* Sends each node the controller's clock now and then */
+void members_ping(struct members *members);
+
+#endif
