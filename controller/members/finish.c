@@ -36,7 +36,7 @@ void controller_finish(struct members *members, int status, const char *why)
 	if (members->run->phase == PHASE_FINISHED)
 		return;
 	set_phase(members->run, PHASE_FINISHED);
-	drill_save(members);
+	drill_save(members->run);
 	members->run->ending.exit_status = status;
 	members->run->ending.at_us = members->run->now_us;
 	if (status != 0)

@@ -88,7 +88,7 @@ static void record_act(struct controller *c, const char *who, const struct msg_c
 	struct error err = { "" };
 
 	if (o->status == 0)
-		drill_add(&c->members, m);
+		drill_add(&c->run, m);
 	if (store_command(c->run.history.store, &sc, &err) != 0)
 		log_line(&c->run.log, LOG_ERROR, "%s", err.text);
 }

@@ -218,23 +218,6 @@ void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_p
 	plan_free(plan);
 }
 
-/* ---- sending ---- */
-
-int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us)
-{
-	unsigned char small[2048];
-	size_t size = msg_size(m);
-	unsigned char *data = size > sizeof(small) ? alloc_resize(NULL, size, 1) : small;
-	struct post_part part = { data, size };
-	int rc = -EINVAL;
-
-	if (size > 0 && msg_encode(m, data, size) >= 0)
-		rc = post_send(post, to, &part, 1, POST_RELIABLE, now_us);
-	if (data != small)
-		free(data);
-	return rc;
-}
-
 /* ---- comparisons ---- */
 
 /* Replaces the excluded nodes by those of the list: " 3,7", or " -" for none. "": no change. */

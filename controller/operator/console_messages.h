@@ -56,10 +56,6 @@ void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
  * plan, not with the iteration. */
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
-/* Encodes and sends a message. -EAGAIN: no room, nothing was sent; -EINVAL: the message is over a
- * limit. */
-int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us);
-
 /* Turns a COMMAND_COMPARE into a request to the planner. Fills q's algorithm, path length, budget
  * and kind (PLANNER_COMPARE), marks the command's node in excluded (n_nodes), and names the
  * candidate. On entry q->from is the plan in force, and excluded marks the nodes that it does not

@@ -19,6 +19,7 @@
 #include "controller/network/network.h"
 #include "controller/replay/replay.h"
 #include "controller/operator/console_messages.h"
+#include "controller/run/stream.h"
 
 enum {
 	MESSAGES_A_TURN = 256,    /* messages received before the cursors move again */

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/skip_schedule.h"
 #include "base/stage_set.h"
-#include "controller/members/members.h"
+#include "controller/run/run.h"
 
 /* Ratio of the limit of an iteration's time to the slowest iteration measured */
 static const double margin = 1.25;
@@ -131,13 +131,12 @@ static void add_skips(json_t *o, const struct run *run)
 }
 
 /* The options of a demo that runs as this run began. */
-static json_t *run_json(const struct members *members)
+static json_t *run_json(const struct run *run)
 {
-	const struct run *run = members->run;
 	const struct options *o = &run->options;
 	json_t *json = json_pack("{s:i, s:o, s:i, s:I, s:f, s:I, s:s, s:s, s:s}", "agents",
-				 (int)members->n, "stages", stages_json(run), "skip", (int)o->skip,
-				 "iterations", (json_int_t)run->committed + 1, "time_scale",
+				 run->cluster->n_nodes, "stages", stages_json(run), "skip",
+				 (int)o->skip, "iterations", (json_int_t)run->committed + 1, "time_scale",
 				 o->cluster.time_scale, "seed", (json_int_t)o->seed, "algorithm",
 				 plan_algorithm_name(o->planning.algorithm), "wire",
 				 tensor_format_name(o->training.formats.wire), "sum_wire",
@@ -148,37 +147,37 @@ static json_t *run_json(const struct members *members)
 	return json;
 }
 
-void drill_save(struct members *members)
+void drill_save(struct run *run)
 {
 	char path[PATH_MAX], *text;
 	struct error err;
 	json_t *o;
 
-	if (!members->run->history.drill || !members->run->options.mode.embedded ||
-	    run_is_rehearsal(members->run)) /* a drill trains */
+	if (!run->history.drill || !run->options.mode.embedded ||
+	    run_is_rehearsal(run)) /* a drill trains */
 		return;
 	o = json_pack("{s:s, s:s, s:o, s:O, s:o}", "format", "skippipe.drill/1", "name",
-		      members->run->options.name, "run", run_json(members), "acts",
-		      members->run->history.drill, "limits", limits_json(members->run));
+		      run->options.name, "run", run_json(run), "acts", run->history.drill, "limits",
+		      limits_json(run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
-	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);
+	snprintf(path, sizeof(path), "%s/drill.json", run->options.run_dir);
 	if (!text || file_write(path, text, strlen(text), FILE_RESULT, &err) != 0)
-		log_line(&members->run->log, LOG_WARN, "%s", text ? err.text : "out of memory");
+		log_line(&run->log, LOG_WARN, "%s", text ? err.text : "out of memory");
 	free(text);
 	json_decref(o);
 }
 
-void drill_add(struct members *members, const struct msg_command *m)
+void drill_add(struct run *run, const struct msg_command *m)
 {
 	char text[48];
 
-	act_text(members->run, m, text);
+	act_text(run, m, text);
 	if (!text[0])
 		return;
-	if (!members->run->history.drill)
-		members->run->history.drill = json_array();
-	json_array_append_new(members->run->history.drill, json_string(text));
-	drill_save(members);
+	if (!run->history.drill)
+		run->history.drill = json_array();
+	json_array_append_new(run->history.drill, json_string(text));
+	drill_save(run);
 }
 
 void drill_fini(struct run *run)

@@ -2,14 +2,13 @@
 #ifndef CONTROLLER_RUN_DRILL_H
 #define CONTROLLER_RUN_DRILL_H
 
-struct members;
 struct run;
 struct msg_command;
 
 /* Adds an act that was carried out. */
-void drill_add(struct members *members, const struct msg_command *m);
+void drill_add(struct run *run, const struct msg_command *m);
 /* Writes RUN-DIR/drill.json, if there was any act and the run is an embedded cluster's. */
-void drill_save(struct members *members);
+void drill_save(struct run *run);
 void drill_fini(struct run *run);
 
 #endif

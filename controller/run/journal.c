@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "controller/members/members.h"
+#include "controller/run/run.h"
 #include "controller/run/stream.h"
 
 enum {

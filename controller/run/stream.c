@@ -5,9 +5,25 @@
 #include "controller/run/stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
-#include "controller/operator/console_messages.h"
+#include "base/alloc.h"
 #include "controller/run/run.h"
+
+int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us)
+{
+	unsigned char small[2048];
+	size_t size = msg_size(m);
+	unsigned char *data = size > sizeof(small) ? alloc_resize(NULL, size, 1) : small;
+	struct post_part part = { data, size };
+	int rc = -EINVAL;
+
+	if (size > 0 && msg_encode(m, data, size) >= 0)
+		rc = post_send(post, to, &part, 1, POST_RELIABLE, now_us);
+	if (data != small)
+		free(data);
+	return rc;
+}
 
 struct console *console_of_peer(struct run *run, post_peer_id peer)
 {

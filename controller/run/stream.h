@@ -32,6 +32,9 @@ struct stream {
 	struct rate_limit visits; /* limits journal lines about consoles that attach and leave */
 };
 
+/* Encodes and sends a message. -EAGAIN: no room, nothing was sent; -EINVAL: the message is over a
+ * limit. */
+int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us);
 /* Finds a console by its connection; NULL: none. */
 struct console *console_of_peer(struct run *run, post_peer_id peer);
 /* Sends a message to all live consoles. */
