@@ -39,6 +39,7 @@
 #include "controller/planning/predict.h"
 #include "controller/run/disk.h"
 #include "controller/run/journal.h"
+#include "controller/run/phase.h"
 #include "controller/run/stream.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/checkpoints.h"

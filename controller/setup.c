@@ -21,9 +21,8 @@
 #include "base/rng.h"
 #include "controller/iteration/iteration.h"
 #include "controller/joining/resume.h"
-#include "controller/members/finish.h"
-#include "controller/members/saved_state.h"
 #include "controller/network/formats.h"
+#include "controller/network/link_record.h"
 #include "controller/network/link_table.h"
 #include "controller/network/measuring.h"
 #include "controller/network/network.h"
@@ -34,8 +33,10 @@
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/run/drill.h"
+#include "controller/run/phase.h"
 #include "controller/run/rates.h"
 #include "controller/run/record.h"
+#include "controller/run/settings.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
 #include "model/files/remote.h"
@@ -561,7 +562,10 @@ int controller_init(struct controller *c, struct error *err)
 				  &c->run.post, err);
 	}
 	if (rc == 0)
-		rc = c->run.options.mode.resume ? resume_begin(c, err) : record_begin(&c->run, err);
+		rc = c->run.options.mode.resume ? resume_begin(&c->weights, err)
+						: record_begin(&c->run, err);
+	/* Above the numbers of all commands of earlier controllers */
+	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = record_emulated_links(&c->members, err);
 	if (rc == 0 && c->run.options.mode.resume)

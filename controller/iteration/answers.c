@@ -14,7 +14,7 @@
 #include "controller/iteration/link_failures.h"
 #include "controller/members/finish.h"
 #include "controller/network/formats.h"
-#include "controller/operator/announce.h"
+#include "controller/members/announce.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"

@@ -14,14 +14,16 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/iteration_record.h"
+#include "controller/iteration/plan_message.h"
 #include "controller/members/admission.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
-#include "controller/operator/console_messages.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/run/disk.h"
 #include "controller/run/journal.h"
+#include "controller/run/phase.h"
 #include "controller/run/record.h"
 #include "controller/run/stream.h"
 #include "controller/trust/agreement.h"
@@ -449,7 +451,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	if (!was_announced(members->run, m, r))
 		admission_stray(members->run, m, "reports commits that were not announced to it");
 	else if (!is_fetched_again(m, r))
-		record_hash(members->run, m, r->stage, r->iteration, r->hash);
+		record_hash(members->run, m->id, r->stage, r->iteration, r->hash);
 	if (r->copy || r->stage != m->weights.stage ||
 	    !(member_is_replica(m) || members->run->phase == PHASE_GATHERING)) {
 		take_late_report(members->run, m, r);

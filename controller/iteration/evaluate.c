@@ -13,6 +13,7 @@
 #include "controller/members/member.h"
 #include "controller/network/failed_links.h"
 #include "controller/run/journal.h"
+#include "controller/run/phase.h"
 #include "controller/run/record.h"
 #include "controller/run/stream.h"
 

@@ -20,6 +20,8 @@
 #include "base/array.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
+#include "controller/iteration/iteration_record.h"
+#include "controller/iteration/plan_message.h"
 #include "controller/iteration/reroute.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/admission.h"
@@ -27,14 +29,13 @@
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/formats.h"
-#include "controller/operator/announce.h"
-#include "controller/operator/command.h"
 #include "controller/planning/drift.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/run/disk.h"
 #include "controller/run/journal.h"
+#include "controller/run/phase.h"
 #include "controller/run/record.h"
 #include "controller/trust/exclude.h"
 #include "controller/weights/checkpoints.h"
@@ -656,6 +657,22 @@ void iteration_lost(struct iteration *it, struct member *m)
 		replan(it->planning, "a node was lost");
 		it->planning->recovery_plan = it->planning->wanted_id;
 	}
+}
+
+void controller_stop(struct iteration *it, const char *why)
+{
+	bool is_second = it->run->ending.stopping && it->run->phase == PHASE_PAUSED;
+
+	if (it->run->phase == PHASE_FINISHED)
+		return;
+	it->run->ending.stopping = why;
+	if (is_second || it->run->phase == PHASE_GATHERING || it->run->phase == PHASE_STALLED) {
+		controller_finish(it->members, 0, why);
+		return;
+	}
+	it->evaluation.wanted = false;
+	/* The iteration's next turn ends the run once nothing is under way (iteration.c). */
+	set_phase(it->run, PHASE_PAUSED);
 }
 
 void iteration_fini(struct iteration *it)

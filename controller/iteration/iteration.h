@@ -69,6 +69,9 @@ void iteration_lost(struct iteration *it, struct member *m); /* after a replica 
  * no replica. The node may meanwhile have been given another place. Returns true if the node is a
  * replica again. */
 bool iteration_readmit(struct iteration *it, struct member *m);
+/* Abandons the work under way, and ends the run once the last commit is on the agents' disks. A
+ * second call ends the run at once. why: borrowed until the program ends. */
+void controller_stop(struct iteration *it, const char *why);
 void iteration_fini(struct iteration *it);
 
 #endif

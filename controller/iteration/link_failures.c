@@ -20,6 +20,7 @@
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/network/failed_links.h"
+#include "controller/network/link_record.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 #include "controller/weights/copies.h"

@@ -7,9 +7,9 @@
 
 #include "base/alloc.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/plan_message.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/member.h"
-#include "controller/operator/announce.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 

@@ -8,6 +8,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/planning/replan.h"
+#include "controller/run/phase.h"
 
 /* A new epoch announces the restart to the agents. Higher attempt numbers separate their new
  * reports from the void ones. */

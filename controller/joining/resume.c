@@ -13,15 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/iteration/plan_message.h"
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
-#include "controller/operator/console_messages.h"
+#include "controller/network/formats.h"
 #include "controller/run/journal.h"
+#include "controller/run/rates.h"
 #include "controller/run/record.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
+#include "controller/weights/weights.h"
 #include "model/hash.h"
 
 /* The first CONTROLLERS controllers of a run have ATTEMPTS attempt numbers each. All later ones
@@ -49,7 +51,7 @@ static bool changes_options(const struct options *o)
 
 static int load_commit(void *context, const struct store_commit *s)
 {
-	struct controller *c = context;
+	struct run *run = context;
 	struct msg_see_iteration see = {
 		.iteration = s->iteration,
 		.epoch = s->epoch,
@@ -65,15 +67,15 @@ static int load_commit(void *context, const struct store_commit *s)
 		.alive = s->alive,
 		.path_length = s->path_length,
 		.rerun = s->repeats.rerun,
-		.at_us = c->run.now_us,
+		.at_us = run->now_us,
 		.wall_us = s->wall_us,
 		.wire = (uint8_t)s->formats.wire,
 		.sum_wire = (uint8_t)s->formats.sum_wire,
 	};
 
-	record_keep(&c->run, &see);
-	c->run.training.skipped = s->repeats.skipped;
-	c->run.last_commit = (struct msg_commit){
+	record_keep(run, &see);
+	run->training.skipped = s->repeats.skipped;
+	run->last_commit = (struct msg_commit){
 		.iteration = s->iteration,
 		.attempt = s->attempt,
 		.scale = s->scale,
@@ -90,42 +92,40 @@ static int load_commit(void *context, const struct store_commit *s)
 
 static int load_validation(void *context, const struct store_validation *v)
 {
-	struct controller *c = context;
+	struct run *run = context;
 	struct msg_see_validation see = { v->iteration, (float)v->loss, 0 };
 
-	record_keep_validation(&c->run, &see);
+	record_keep_validation(run, &see);
 	return 0;
 }
 
 static int load_plan(void *context, const struct store_plan *p)
 {
-	struct controller *c = context;
+	struct run *run = context;
 
-	record_plan_file(&c->run, p->epoch, p->plan);
-	fill_planned(c->run.history.curves.history, c->run.history.curves.n_history, p);
-	if (p->epoch > c->run.epoch)
-		c->run.epoch = p->epoch;
+	record_plan_file(run, p->epoch, p->plan);
+	fill_planned(run->history.curves.history, run->history.curves.n_history, p);
+	if (p->epoch > run->epoch)
+		run->epoch = p->epoch;
 	return 0;
 }
 
 /* Loads only the rows that consoles receive, and the newest plan. The amount is bounded, so that a
  * long run resumes as quickly as a short one. */
-static int load_history(struct controller *c, struct error *err)
+static int load_history(struct run *run, struct error *err)
 {
-	uint64_t from = c->run.committed > KEPT_CURVE ? c->run.committed - KEPT_CURVE + 1 : 1;
-	int rc = store_each_commit(c->run.history.store, from, c->run.committed, load_commit, c,
-				   err);
+	uint64_t from = run->committed > KEPT_CURVE ? run->committed - KEPT_CURVE + 1 : 1;
+	int rc = store_each_commit(run->history.store, from, run->committed, load_commit, run, err);
 
 	if (rc == 0)
-		rc = store_each_validation(c->run.history.store, load_validation, c, err);
+		rc = store_each_validation(run->history.store, load_validation, run, err);
 	if (rc == 0)
-		rc = store_each_plan(c->run.history.store,
-				     c->run.history.curves.n_history
-					     ? c->run.history.curves.history[0].epoch
-					     : 0,
-				     load_plan, c, err);
+		rc = store_each_plan(
+			run->history.store,
+			run->history.curves.n_history ? run->history.curves.history[0].epoch : 0,
+			load_plan, run, err);
 	if (rc == 0)
-		rc = store_last_note(c->run.history.store, &c->run.journal.last, err);
+		rc = store_last_note(run->history.store, &run->journal.last, err);
 	return rc;
 }
 
@@ -164,56 +164,60 @@ static int check_hash(const struct run *run, struct error *err)
 			 run->options.run_dir, row->hash, row->version);
 }
 
-int resume_begin(struct controller *c, struct error *err)
+int resume_begin(struct weights *weights, struct error *err)
 {
-	uint64_t generation = store_writer_epoch(c->run.history.store) - 1;
-	int rc = check_hash(&c->run, err);
+	struct run *run = weights->run;
+	struct members *members = weights->members;
+	struct tensor_formats formats;
+	uint64_t generation = store_writer_epoch(run->history.store) - 1;
+	int rc = check_hash(run, err);
 
 	if (rc == 0)
-		rc = record_folder(&c->run, err);
+		rc = record_folder(run, err);
 	if (rc != 0)
 		return rc;
-	rc = resume_load(&c->members, err);
+	rc = resume_load(members, &formats, err);
 	if (rc == -ENOENT) { /* the predecessor died before it assigned any stage */
-		note(&c->run, NOTE_EVENT, -1, 0, "the run had not started: it starts now");
+		note(run, NOTE_EVENT, -1, 0, "the run had not started: it starts now");
 		return 0;
 	}
 	if (rc == 0)
-		rc = store_last_commit(c->run.history.store, &c->run.committed, err);
+		formats_apply(members, &formats);
 	if (rc == 0)
-		rc = load_history(c, err);
+		rc = store_last_commit(run->history.store, &run->committed, err);
 	if (rc == 0)
-		rc = load_awaited(&c->members, err);
+		rc = load_history(run, err);
+	if (rc == 0)
+		rc = load_awaited(members, err);
 	if (rc != 0)
 		return rc;
-	for (uint32_t i = 0; i < c->run.options.n_acts; i++) /* marks acts of the predecessor */
-		c->run.options.acts[i].done =
-			c->run.options.acts[i].iteration <= c->run.committed + 1;
-	c->run.training.corpus_hash = store_run_of(c->run.history.store)->corpus_hash;
-	c->run.resumed = true;
-	c->run.iteration = c->run.committed + 1;
-	c->weights.saving.last = restore_newest(&c->run, UINT64_MAX);
-	c->weights.saving.before_last = restore_newest(&c->run, c->weights.saving.last);
-	if (resume_numbers(generation, &c->run.first_attempt) != 0)
+	for (uint32_t i = 0; i < run->options.n_acts; i++) /* marks acts of the predecessor */
+		run->options.acts[i].done = run->options.acts[i].iteration <= run->committed + 1;
+	run->training.corpus_hash = store_run_of(run->history.store)->corpus_hash;
+	run->resumed = true;
+	run->iteration = run->committed + 1;
+	weights->saving.last = restore_newest(run, UINT64_MAX);
+	weights->saving.before_last = restore_newest(run, weights->saving.last);
+	if (resume_numbers(generation, &run->first_attempt) != 0)
 		return error_set(err, -ERANGE,
 				 "%s: the run was resumed %llu times: no attempt numbers are left",
-				 c->run.options.run_dir, (unsigned long long)generation);
-	c->members.assignments = c->operators.commands = generation << 32;
-	c->run.faults.first = c->run.first_attempt;
-	note(&c->run, NOTE_EVENT, -1, 0, "the run was resumed after it%llu (controller %llu)",
-	     (unsigned long long)c->run.committed, (unsigned long long)generation + 1);
-	if (!changes_options(&c->run.options))
+				 run->options.run_dir, (unsigned long long)generation);
+	members->assignments = generation << 32;
+	run->faults.first = run->first_attempt;
+	note(run, NOTE_EVENT, -1, 0, "the run was resumed after it%llu (controller %llu)",
+	     (unsigned long long)run->committed, (unsigned long long)generation + 1);
+	if (!changes_options(&run->options))
 		return 0;
-	if (c->run.options.changed[CHANGE_ITERATIONS])
-		rates_change_length(&c->run);
-	note(&c->run, NOTE_EVENT, -1, 0,
+	if (run->options.changed[CHANGE_ITERATIONS])
+		rates_change_length(run);
+	note(run, NOTE_EVENT, -1, 0,
 	     "options changed: iterations %llu, validations every %u, of %u, checkpoints every %u, "
 	     "at most %u bad steps skipped; silence %g s, overdue %g s, plans ahead %g s",
-	     (unsigned long long)c->run.options.iterations, c->run.options.eval_every,
-	     c->run.options.eval_batches, c->run.options.checkpoint_every,
-	     c->run.options.skip_bad_steps, (double)c->run.options.limits.silence_us * 1e-6,
-	     (double)c->run.options.limits.overdue_us * 1e-6, c->run.options.planning.ahead_s);
-	return resume_save(&c->members);
+	     (unsigned long long)run->options.iterations, run->options.eval_every,
+	     run->options.eval_batches, run->options.checkpoint_every, run->options.skip_bad_steps,
+	     (double)run->options.limits.silence_us * 1e-6,
+	     (double)run->options.limits.overdue_us * 1e-6, run->options.planning.ahead_s);
+	return resume_save(members);
 }
 
 /* ---- returning agents ---- */

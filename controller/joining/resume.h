@@ -4,13 +4,13 @@
 
 #include <stdint.h>
 
-struct controller;
-struct members;
 struct error;
 struct member;
+struct members;
+struct weights;
 
 /* Fills the run's state from its store. 0 also if the run had not started. */
-int resume_begin(struct controller *c, struct error *err);
+int resume_begin(struct weights *weights, struct error *err);
 /* The first attempt number, and fault number, of a run's controller number `generation` (0: the
  * first). It is above all numbers of earlier controllers. -ERANGE: none is left. Public for
  * tests. */

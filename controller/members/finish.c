@@ -7,27 +7,12 @@
 
 #include <stdio.h>
 
-#include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/run/drill.h"
 #include "controller/run/journal.h"
-#include "controller/run/record.h"
+#include "controller/run/phase.h"
 #include "controller/run/supervisor.h"
-
-void set_phase(struct run *run, enum run_phase phase)
-{
-	bool changed = run->phase != phase;
-
-	run->phase = phase;
-	run->stream.next_status_us = 0; /* send consoles the status now */
-	if (changed)
-		record_phase(run);
-}
-
-bool run_is_done(const struct run *run)
-{
-	return rates_last(run) > 0 && run->committed >= rates_last(run);
-}
 
 void controller_finish(struct members *members, int status, const char *why)
 {
@@ -52,28 +37,6 @@ void controller_finish(struct members *members, int status, const char *why)
 	for (uint32_t i = 0; i < members->n; i++)
 		if (member_alive(&members->list[i]))
 			member_send(members->run, &members->list[i], &stop);
-}
-
-void controller_closed(struct run *run)
-{
-	if (run->phase == PHASE_FINISHED && !run->ending.unrecorded)
-		supervisor_end(run);
-}
-
-void controller_stop(struct iteration *it, const char *why)
-{
-	bool is_second = it->run->ending.stopping && it->run->phase == PHASE_PAUSED;
-
-	if (it->run->phase == PHASE_FINISHED)
-		return;
-	it->run->ending.stopping = why;
-	if (is_second || it->run->phase == PHASE_GATHERING || it->run->phase == PHASE_STALLED) {
-		controller_finish(it->members, 0, why);
-		return;
-	}
-	it->evaluation.wanted = false;
-	/* The iteration's next turn ends the run once nothing is under way (iteration.c). */
-	set_phase(it->run, PHASE_PAUSED);
 }
 
 void controller_unrecorded(struct members *members, const char *why)

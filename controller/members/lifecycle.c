@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 #include "controller/members/member.h"
+#include "controller/members/member_record.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
 #include "controller/members/saved_state.h"
 #include "controller/run/journal.h"
-#include "controller/run/record.h"
 
 enum { ROWS = 500 }; /* rows of one node's state changes that the store accepts in one burst */
 static const double rows_per_s = 0.5;

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/network/link_table.h"
 #include "controller/network/observed_links.h"

@@ -15,7 +15,7 @@
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/formats.h"
-#include "controller/operator/announce.h"
+#include "controller/members/announce.h"
 #include "controller/operator/faults.h"
 #include "controller/operator/undo.h"
 #include "controller/planning/replan.h"

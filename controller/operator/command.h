@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/operator/faults.h"
-
 struct controller;
 struct console;
 struct error;

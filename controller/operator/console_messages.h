@@ -7,7 +7,6 @@
 
 #include "controller/planning/planner.h"
 #include "model/config.h"
-#include "store/store.h"
 #include "wire/msg.h"
 #include "wire/post.h"
 
@@ -26,35 +25,6 @@ void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t i
  * as the planner assumes it; lost_s as in msg_see_node. */
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
 		  double lost_s);
-
-/* The properties of a run that its plans lack. Borrowed. */
-struct message_run {
-	uint32_t n_nodes, n_shards, per_shard;
-	const int *shard_of; /* (n_nodes) -1: not a data node when the run began */
-	double unit_s;       /* number of real seconds in one plan second */
-};
-
-/* A plan as a message; its arrays live until plan_message_fini. */
-struct plan_message {
-	struct msg message; /* MSG_SEE_PLAN */
-	struct route *routes;
-	struct msg_task_event *events;
-	uint32_t visits[MSG_STAGES];
-	struct microbatch *microbatches; /* owns the arrays of the routes */
-};
-
-/* candidate: the plan's name for the console's Compare view; NULL: the plan is in force.
- * -EINVAL: the plan has another number of microbatches than the run. */
-int plan_message_init(struct plan_message *s, const struct message_run *run,
-		      const struct planned *p, const char *candidate);
-void plan_message_fini(struct plan_message *s);
-
-/* Fills the algorithm that made the plan of an iteration. */
-void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
-/* Fills the algorithm, the share of skipping microbatches and the predicted time of the sums in
- * those iterations of the list (n, ascending) that used this plan. The store keeps them with the
- * plan, not with the iteration. */
-void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
 /* Turns a COMMAND_COMPARE into a request to the planner. Fills q's algorithm, path length, budget
  * and kind (PLANNER_COMPARE), marks the command's node in excluded (n_nodes), and names the

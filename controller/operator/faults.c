@@ -12,7 +12,7 @@
 #include "controller/controller.h"
 #include "controller/members/member.h"
 #include "controller/operator/acts.h"
-#include "controller/operator/announce.h"
+#include "controller/members/announce.h"
 #include "controller/operator/undo.h"
 #include "controller/run/journal.h"
 #include "controller/run/outcome.h"

@@ -2,25 +2,9 @@
 #ifndef CONTROLLER_OPERATOR_FAULTS_H
 #define CONTROLLER_OPERATOR_FAULTS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "wire/faults.h"
-
 struct controller;
 struct msg_command;
 struct outcome;
-
-struct fault {
-	uint32_t id;
-	enum fault_kind kind;
-	/* `peer` is the other end of the link. -1: all links, or the fault concerns no link. */
-	int node, peer;
-	float factor;
-	uint32_t ttl_ms;
-	int64_t started_us, ends_us, started_wall_us;
-	bool active;
-};
 
 /* Injects a fault. Parameters as in acts.h. */
 void act_inject(struct controller *c, const char *who, const struct msg_command *m,

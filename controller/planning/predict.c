@@ -19,6 +19,7 @@
 #include "controller/members/heartbeat_timeout.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_table.h"
+#include "controller/planning/planner.h"
 
 static double one_way_delay_s(const struct members *members, int node)
 {

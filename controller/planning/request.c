@@ -9,6 +9,7 @@
 #include "controller/members/members.h"
 #include "controller/network/failed_links.h"
 #include "controller/network/formats.h"
+#include "controller/planning/planner.h"
 #include "controller/run/record.h"
 
 bool planned_uses(const struct planned *p, uint16_t node)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "controller/operator/console_messages.h"
+#include "controller/iteration/plan_message.h"
 #include "controller/run/gpu_record.h"
 
 /* A moment whose wall time and timeline time are both known */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/iteration/plan_message.h"
 #include "controller/members/member.h"
 #include "controller/operator/console_messages.h"
 #include "controller/replay/replay_state.h"

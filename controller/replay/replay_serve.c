@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "controller/iteration/plan_message.h"
 #include "controller/network/network.h"
 #include "controller/replay/replay.h"
 #include "controller/operator/console_messages.h"

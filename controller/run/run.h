@@ -24,12 +24,10 @@
 
 #include "base/skip_schedule.h"
 #include "base/log.h"
-#include "controller/members/finish.h"
-#include "controller/operator/faults.h"
 #include "controller/options.h"
-#include "controller/planning/planner.h"
 #include "controller/run/disk.h"
 #include "controller/run/journal.h"
+#include "controller/run/phase.h"
 #include "controller/run/rates.h"
 #include "controller/run/record.h"
 #include "controller/run/requests.h"
@@ -38,9 +36,12 @@
 #include "model/files/origin.h"
 #include "schedule/format/cluster.h"
 #include "store/store.h"
+#include "wire/faults.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
 #include "wire/post.h"
+
+struct planned; /* planning/planner.h */
 
 /* The model, its recipe and its data. Set once, before the first iteration, but for `skipped`, and
  * for the end of the recipe's schedule (rates_change_length). */
@@ -91,6 +92,18 @@ struct wanted {
 	 * neighbours (--stack, weights/stacking.c) */
 	bool stack;
 	struct finish_order finish;
+};
+
+/* An injected failure (operator/faults.c). */
+struct fault {
+	uint32_t id;
+	enum fault_kind kind;
+	/* `peer` is the other end of the link. -1: all links, or the fault concerns no link. */
+	int node, peer;
+	float factor;
+	uint32_t ttl_ms;
+	int64_t started_us, ends_us, started_wall_us;
+	bool active;
 };
 
 struct fault_list {

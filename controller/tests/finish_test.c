@@ -4,6 +4,7 @@
 
 #include "base/tests/test.h"
 #include "controller/members/finish.h"
+#include "controller/run/phase.h"
 #include "controller/tests/under_way.h"
 
 static int heard;

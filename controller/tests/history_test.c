@@ -17,6 +17,7 @@
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/iteration_record.h"
 #include "controller/joining/resume.h"
 #include "controller/loop.h"
 #include "controller/members/saved_state.h"
@@ -230,7 +231,7 @@ static double take_over(struct controller *c, struct controller **next)
 
 	n->run.options.run_dir = c->run.options.run_dir;
 	assert_int_equal(store_resume(&n->run.history.store, c->run.options.run_dir, NULL), 0);
-	assert_int_equal(resume_begin(n, NULL), 0);
+	assert_int_equal(resume_begin(&n->weights, NULL), 0);
 	*next = n;
 	return (double)(clock_monotonic_us() - begun) * 1e-6;
 }

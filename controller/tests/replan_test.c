@@ -7,11 +7,11 @@
 
 #include "base/tests/test.h"
 #include "controller/loop.h"
-#include "controller/members/saved_state.h"
 #include "controller/operator/command.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
+#include "controller/run/settings.h"
 #include "controller/tests/under_way.h"
 
 static int dtfm_begin(void **state)

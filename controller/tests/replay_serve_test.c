@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/tests/test.h"
 #include "controller/replay/replay_serve.h"
-#include "controller/operator/console_messages.h"
 #include "controller/run/stream.h"
 #include "controller/tests/recorded.h"
 #include "wire/keys.h"

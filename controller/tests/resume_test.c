@@ -8,6 +8,7 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
+#include "controller/iteration/iteration_record.h"
 #include "controller/joining/agents.h"
 #include "controller/joining/resume.h"
 #include "controller/joining/startup.h"
@@ -15,7 +16,7 @@
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
 #include "controller/operator/consoles.h"
-#include "controller/run/record.h"
+#include "controller/run/settings.h"
 #include "controller/setup.h"
 #include "controller/tests/recorded.h"
 #include "controller/weights/copies.h"
@@ -73,7 +74,7 @@ static void begin(struct taken_over *t)
 	for (uint16_t i = 0; i < N; i++)
 		c->members.list[i] =
 			(struct member){ .id = i, .copy.stage = -1, .weights.stage = MSG_NO_STAGE };
-	assert_int_equal(resume_begin(c, NULL), 0);
+	assert_int_equal(resume_begin(&c->weights, NULL), 0);
 }
 
 static int take_over(void **state)
@@ -624,7 +625,7 @@ FIXTURE_TEST(hashes_of_another_function_are_refused)
 	assert_int_equal(store_set(t->c->run.history.store, "hash", "other", NULL), 0);
 	store_close(t->c->run.history.store);
 	assert_int_equal(store_resume(&t->c->run.history.store, t->folder, NULL), 0);
-	assert_int_equal(resume_begin(t->c, &err), -EPROTONOSUPPORT);
+	assert_int_equal(resume_begin(&t->c->weights, &err), -EPROTONOSUPPORT);
 	assert_non_null(strstr(err.text, "hashes are other"));
 }
 

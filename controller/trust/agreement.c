@@ -101,7 +101,8 @@ static struct member *best_of(struct members *members, const struct votes *v)
 
 static void forget_hash(struct run *run, const struct member *m)
 {
-	record_forget_hash(run, m, (uint8_t)member_stage(run, m), run->committed, m->weights.hash);
+	record_forget_hash(run, m->id, (uint8_t)member_stage(run, m), run->committed,
+			   m->weights.hash);
 }
 
 static void set_apart(struct members *members, struct member *m)
@@ -194,7 +195,7 @@ bool agreement_check_joiner(struct members *members, struct member *m)
 	     member_stage(members->run, m), m->weights.iterations);
 	m->weights.differ = true;
 	m->weights.hash_agrees = false;
-	record_forget_hash(members->run, m, (uint8_t)member_stage(members->run, m),
+	record_forget_hash(members->run, m->id, (uint8_t)member_stage(members->run, m),
 			   m->weights.iterations, m->weights.hash);
 	member_apply(members->run, m, MEMBER_WAIT, "holds other weights than its stage");
 	/* the weights were read from this copy */

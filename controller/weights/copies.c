@@ -244,7 +244,7 @@ bool copies_check_hash(struct members *members, struct member *m, uint64_t itera
 	note(members->run, NOTE_ALERT, m->id, 0,
 	     "n%02u: its copy of S%d differs after it%llu and is fetched again", m->id,
 	     m->copy.stage, (unsigned long long)iteration);
-	record_forget_hash(members->run, m, (uint8_t)m->copy.stage, iteration, hash);
+	record_forget_hash(members->run, m->id, (uint8_t)m->copy.stage, iteration, hash);
 	copies_drop_source(members, m);
 	copies_fetch_again(members, m);
 	return false;

@@ -24,12 +24,12 @@
 
 #include "base/tensor_format.h"
 #include "controller/members/member.h"
+#include "controller/members/member_record.h"
 #include "controller/members/saved_state.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/run/journal.h"
-#include "controller/run/record.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/placement.h"
 #include "controller/weights/stacking.h"

@@ -8,11 +8,12 @@
 #include <math.h>
 
 #include "controller/members/member.h"
+#include "controller/members/member_record.h"
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/link_table.h"
+#include "controller/planning/planner.h"
 #include "controller/run/journal.h"
-#include "controller/run/record.h"
 
 double placement_distance_s(const struct run *run, const struct member *from,
 			    const struct member *to)

@@ -26,7 +26,7 @@
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
-#include "controller/operator/announce.h"
+#include "controller/members/announce.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"

@@ -7,11 +7,11 @@
 
 #include "controller/members/failure_detector.h"
 #include "controller/members/member.h"
+#include "controller/members/member_record.h"
 #include "controller/members/saved_state.h"
 #include "controller/planning/planning.h"
 #include "controller/planning/replan.h"
 #include "controller/run/journal.h"
-#include "controller/run/record.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/placement.h"

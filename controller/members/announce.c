@@ -1,14 +1,14 @@
-/* announce.c - describes the run, its faults and its plan to consoles.
+/* announce.c - describes the run and its faults to consoles.
  *
- * Consoles draw the cluster from these messages. The controller sends them again whenever the run's
- * description or its plan changes; a console that attaches receives them in its snapshot. */
-#include "controller/operator/announce.h"
+ * The controller sends these messages again whenever the run's description changes; a console that
+ * attaches receives them in its snapshot. */
+#include "controller/members/announce.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "controller/iteration/iteration.h"
-#include "controller/operator/console_messages.h"
+#include "controller/members/members.h"
+#include "controller/run/rates.h"
 #include "controller/run/stream.h"
 
 /* Returns a name for consoles: of the preset or the file, or of the folder of the first weights. */
@@ -52,8 +52,9 @@ void announce_fill_run(const struct members *members, struct msg *m)
 	if (r->rehearsal) /* the record of a resumed run does not name the model */
 		snprintf(r->model, sizeof(r->model), "llama%s%.32s, bytes / %u",
 			 members->run->options.training.model ? "-" : "",
-			 members->run->options.training.model
-				 ? members->run->options.training.model : "", r->rehearsal);
+			 members->run->options.training.model ? members->run->options.training.model
+							      : "",
+			 r->rehearsal);
 	else
 		snprintf(r->model, sizeof(r->model), "llama-%.32s %.3gM", model_name(members->run),
 			 (double)members->run->training.parameters * 1e-6);
@@ -78,40 +79,4 @@ void consoles_run(struct members *members)
 		if (members->run->faults.list[i].active)
 			consoles_tell(members->run, &m);
 	}
-}
-
-int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
-		     struct console *only)
-{
-	struct message_run run = { it->members->n, it->run->training.n_shards,
-				   it->run->training.per_shard, it->run->training.shard_of,
-				   it->run->unit_s };
-	struct plan_message s;
-	bool under_way;
-	int rc;
-
-	rc = plan_message_init(&s, &run, p, candidate);
-	if (rc != 0)
-		return rc;
-	under_way = !candidate &&
-		    (it->run->phase == PHASE_COMPUTING || it->run->phase == PHASE_REDUCING);
-	for (uint32_t i = 0; under_way && i < it->routes.n; i++)
-		s.routes[i] = it->routes.microbatches[i].route;
-	if (only)
-		console_send(it->run, only, &s.message);
-	else
-		consoles_tell(it->run, &s.message);
-	plan_message_fini(&s);
-	return 0;
-}
-
-void consoles_plan(struct iteration *it, const struct planned *p)
-{
-	announce_plan_to(it, p, NULL, NULL);
-}
-
-int console_candidate(struct iteration *it, struct console *to, const struct planned *p,
-		      const char *name)
-{
-	return announce_plan_to(it, p, name, to);
 }

@@ -1,0 +1,55 @@
+/* plan_message.h - shows plans to consoles, in a live run and in a replay alike. */
+#ifndef CONTROLLER_ITERATION_PLAN_MESSAGE_H
+#define CONTROLLER_ITERATION_PLAN_MESSAGE_H
+
+#include <stdint.h>
+
+#include "controller/planning/planner.h"
+#include "store/store.h"
+#include "wire/msg.h"
+
+struct console;
+struct iteration;
+
+/* The properties of a run that its plans lack. Borrowed. */
+struct message_run {
+	uint32_t n_nodes, n_shards, per_shard;
+	const int *shard_of; /* (n_nodes) -1: not a data node when the run began */
+	double unit_s;       /* number of real seconds in one plan second */
+};
+
+/* A plan as a message; its arrays live until plan_message_fini. */
+struct plan_message {
+	struct msg message; /* MSG_SEE_PLAN */
+	struct route *routes;
+	struct msg_task_event *events;
+	uint32_t visits[MSG_STAGES];
+	struct microbatch *microbatches; /* owns the arrays of the routes */
+};
+
+/* candidate: the plan's name for the console's Compare view; NULL: the plan is in force.
+ * -EINVAL: the plan has another number of microbatches than the run. */
+int plan_message_init(struct plan_message *s, const struct message_run *run,
+		      const struct planned *p, const char *candidate);
+void plan_message_fini(struct plan_message *s);
+
+/* Fills the algorithm that made the plan of an iteration. */
+void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
+/* Fills the algorithm, the share of skipping microbatches and the predicted time of the sums in
+ * those iterations of the list (n, ascending) that used this plan. The store keeps them with the
+ * plan, not with the iteration. */
+void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
+
+/* Sends a plan to the console `only`, or to all consoles if it is NULL. candidate: the name of a
+ * plan that is not in force, else NULL. For the plan in force, while an iteration runs, the message
+ * holds the current routes, which may differ from the planned ones after a node has died.
+ * -EINVAL: the plan does not fit the run. */
+int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
+		     struct console *only);
+/* Sends all consoles the plan that takes effect. */
+void consoles_plan(struct iteration *it, const struct planned *p);
+/* Sends a candidate plan to one console. -EINVAL: the plan does not fit the run. */
+int console_candidate(struct iteration *it, struct console *to, const struct planned *p,
+		      const char *name);
+
+#endif

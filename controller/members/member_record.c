@@ -1,0 +1,67 @@
+/* member_record.c - writes the nodes' states and the figures of their GPUs to the record.
+ *
+ * Replays show them, and tools read the events. A failure is only logged. */
+#include "controller/members/member_record.h"
+
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "controller/run/gpu_record.h"
+#include "controller/run/record.h"
+
+/* Time between two records of GPUs' figures. They change every second, and serve people only. */
+enum { GPUS_EVERY_US = 10000000 };
+
+void record_node(struct run *run, const struct member *m)
+{
+	struct store_moment moment = {
+		.kind = "node",
+		.node = m->id,
+		.stage = member_stage(run, m),
+		.value = m->hello.pid,
+		.word = node_state_name(member_shown(m)),
+		.text = m->why,
+		.forward_s = m->compute.forward_s,
+		.backward_s = m->compute.backward_s,
+		.loss_s = m->compute.loss_s,
+		.device = m->hello.device,
+		.host = m->hello.host,
+	};
+
+	record_moment(run, &moment);
+	record_event(run, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node",
+				    (int)m->id, "stage", member_stage(run, m), "state",
+				    node_state_name(member_shown(m)), "why", m->why, "iteration",
+				    (json_int_t)run->committed));
+}
+
+void record_gpus(struct members *members)
+{
+	struct run *run = members->run;
+
+	if (run->now_us - run->history.gpus_us < GPUS_EVERY_US)
+		return;
+	run->history.gpus_us = run->now_us;
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+		json_t *figures, *event;
+		char *text;
+
+		if (!m->beat.gpu.known || !member_alive(m))
+			continue;
+		figures = gpu_record_pack(&m->beat.gpu);
+		text = json_dumps(figures, JSON_COMPACT);
+		record_moment(run,
+			      &(struct store_moment){
+				      .kind = "gpu", .node = m->id, .stage = -1, .text = text });
+		event = json_pack("{s:s, s:i, s:I}", "event", "gpu", "node", (int)m->id,
+				  "iteration", (json_int_t)run->iteration);
+		json_object_update(event, figures);
+		record_event(run, event);
+		json_decref(figures);
+		free(text);
+	}
+}

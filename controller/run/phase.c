@@ -1,0 +1,31 @@
+/* phase.c - changes the phase of the run.
+ *
+ * A new phase is recorded, and consoles are shown it at once. The supervisor of an embedded cluster
+ * learns of the end only when the record is complete. */
+#include "controller/run/phase.h"
+
+#include "controller/run/rates.h"
+#include "controller/run/record.h"
+#include "controller/run/run.h"
+#include "controller/run/supervisor.h"
+
+void set_phase(struct run *run, enum run_phase phase)
+{
+	bool changed = run->phase != phase;
+
+	run->phase = phase;
+	run->stream.next_status_us = 0; /* send consoles the status now */
+	if (changed)
+		record_phase(run);
+}
+
+bool run_is_done(const struct run *run)
+{
+	return rates_last(run) > 0 && run->committed >= rates_last(run);
+}
+
+void controller_closed(struct run *run)
+{
+	if (run->phase == PHASE_FINISHED && !run->ending.unrecorded)
+		supervisor_end(run);
+}
