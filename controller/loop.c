@@ -324,9 +324,10 @@ static void take_turn(struct controller *c)
 	contingency_turn(&c->planning);
 	loop_look_at_members(&c->iteration);
 	preparation_turn(&c->planning);
-	measuring_joiners(&c->planning);
+	if (measuring_joiners(&c->members))
+		c->planning.drift.links_corrected = true;
 	phase_moves_turn(&c->weights);
-	if (standbys_turn(&c->iteration))
+	if (standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration)))
 		rebalance_turn(&c->weights);
 	loop_act(&c->iteration);
 	command_turn(c);

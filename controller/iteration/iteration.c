@@ -659,6 +659,11 @@ void iteration_lost(struct iteration *it, struct member *m)
 	}
 }
 
+double iteration_sums_took_s(const struct iteration *it)
+{
+	return 1e-6 * (double)(it->progress.reduced_us - it->progress.reduce_us);
+}
+
 void controller_stop(struct iteration *it, const char *why)
 {
 	bool is_second = it->run->ending.stopping && it->run->phase == PHASE_PAUSED;

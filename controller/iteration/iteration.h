@@ -56,6 +56,8 @@ struct iteration {
 	struct promise promise;
 };
 
+/* Returns the seconds that the sums of this iteration took. */
+double iteration_sums_took_s(const struct iteration *it);
 /* Voids the sums begun or completed, and restarts them over the remaining replicas once every
  * microbatch is done. */
 void begin_reduction(struct iteration *it);

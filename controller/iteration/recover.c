@@ -13,6 +13,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/restart.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
@@ -274,13 +275,30 @@ static void take_back(struct iteration *it)
 	}
 }
 
+/* Continues a restore. Nodes that stay silent for too long are abandoned. */
+static void continue_restore(struct iteration *it)
+{
+	switch (restore_turn(it->weights)) {
+	case RESTORE_CHANGED:
+		break;
+	case RESTORE_UNANSWERED:
+		if (stall_look(it) &&
+		    stall_for(it, restore_patience_us(it->weights, it->detector.hung_us)))
+			restore_abandon_silent(it->weights);
+		break;
+	case RESTORE_WENT_BACK:
+		it->evaluation.wanted = false;
+		break;
+	}
+}
+
 void recover_turn(struct iteration *it)
 {
 	bool all = true;
 
 	take_back(it);
 	if (it->weights->restore.active) {
-		restore_turn(it);
+		continue_restore(it);
 		return;
 	}
 	admit_joiners(it->weights);

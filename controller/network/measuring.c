@@ -20,9 +20,9 @@
 
 #include "base/alloc.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/network/link_table.h"
 #include "controller/network/observed_links.h"
-#include "controller/planning/planning.h"
 #include "controller/run/journal.h"
 
 enum {
@@ -463,30 +463,30 @@ static bool next_meeting(struct members *members)
 	return false;
 }
 
-void measuring_joiners(struct planning *planning)
+bool measuring_joiners(struct members *members)
 {
 	struct measuring *w;
 
-	if (!planning->members->links || planning->run->phase == PHASE_GATHERING)
-		return;
-	w = have_measured(planning->members);
-	for (uint32_t i = 0; w->joiner < 0 && i < planning->members->n; i++) {
-		struct member *m = &planning->members->list[i];
+	if (!members->links || members->run->phase == PHASE_GATHERING)
+		return false;
+	w = have_measured(members);
+	for (uint32_t i = 0; w->joiner < 0 && i < members->n; i++) {
+		struct member *m = &members->list[i];
 
 		if (m->state != MEMBER_JOINING || !m->assigned.is_welcomed || m->is_marked ||
-		    measuring_knows(planning->members, m))
+		    measuring_knows(members, m))
 			continue;
 		w->joiner = m->id;
 		w->next = 0;
 		memset(w->partner, 0xff, sizeof(w->partner));
-		note(planning->run, NOTE_EVENT, m->id, 0,
+		note(members->run, NOTE_EVENT, m->id, 0,
 		     "n%02u's links are measured before it gets a stage", m->id);
 	}
-	if (w->joiner < 0 || !round_over(planning->members))
-		return;
-	if (member_alive(&planning->members->list[w->joiner]) && next_meeting(planning->members))
-		return;
-	link_table_apply_all(planning->members->links, planning->run->cluster);
-	planning->drift.links_corrected = true;
+	if (w->joiner < 0 || !round_over(members))
+		return false;
+	if (member_alive(&members->list[w->joiner]) && next_meeting(members))
+		return false;
+	link_table_apply_all(members->links, members->run->cluster);
 	w->joiner = -1;
+	return true;
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 struct members;
-struct planning;
 struct run;
 struct member;
 struct msg_measured;
@@ -25,7 +24,8 @@ double measuring_round(const struct members *members, uint32_t *round, uint32_t 
 bool measuring_knows(const struct members *members, const struct member *m);
 void measuring_forget(struct members *members, const struct member *m);
 void measuring_free(struct members *members);
-/* Measures the links of joining nodes in the background; to be called in every turn. */
-void measuring_joiners(struct planning *planning);
+/* Measures the links of joining nodes in the background; to be called in every turn. Returns true
+ * if the cluster has new delays. */
+bool measuring_joiners(struct members *members);
 
 #endif

@@ -479,7 +479,7 @@ TEST(a_node_of_the_stage_keeps_the_copy)
 			c->members.list[i].move.home = c->run.cluster->nodes[i].stage;
 		c->members.list[home].move.home = 0;
 		c->run.cluster->delay_s[1 * NODES + 3] = 0.01;
-		standbys_turn(&c->iteration);
+		standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration));
 		loop_act(&c->iteration);
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(c->members.list[i].copy.stage, i == home ? 0 : -1);

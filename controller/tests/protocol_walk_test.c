@@ -551,7 +551,7 @@ static void happens(struct walk *w, const struct p_step *step)
 	w->c->weights.standbys.next_us = 0;
 	phase_moves_turn(&w->c->weights);
 	if (w->c->run.phase == PHASE_COMMITTING) /* it may release copies */
-		standbys_turn(&w->c->iteration);
+		standbys_turn(&w->c->weights, iteration_sums_took_s(&w->c->iteration));
 }
 
 /* Nobody moves until all listed nodes have reported the commit of their copies. */

@@ -78,7 +78,7 @@ static void has_read(struct controller *c, uint16_t node)
 	m->state = MEMBER_RESTORED;
 	m->weights.iterations = c->weights.restore.iteration;
 	m->weights.hash = 1000u + node;
-	restore_turn(&c->iteration);
+	restore_turn(&c->weights);
 }
 
 static void cannot_read(struct controller *c, uint16_t node)
@@ -88,7 +88,7 @@ static void cannot_read(struct controller *c, uint16_t node)
 
 	assert_int_equal(c->members.list[node].state, MEMBER_RESTORING);
 	restore_failed(&c->weights, &c->members.list[node], &u);
-	restore_turn(&c->iteration);
+	restore_turn(&c->weights);
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, under_way_end)
@@ -147,7 +147,7 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 		assert_true(restore_checkpoint(&c->weights));
 		assert_int_equal(c->weights.restore.lost, 1);
 		assert_int_equal(c->weights.restore.who[1], -1);
-		restore_turn(&c->iteration);
+		restore_turn(&c->weights);
 		assert_int_equal(c->weights.restore.who[1], -1);
 		has_read(c, 1);
 		assert_int_equal(c->weights.restore.who[1], last);
@@ -239,7 +239,7 @@ FIXTURE_TEST(a_node_that_dies_while_reading_is_replaced)
 
 	assert_true(restore_checkpoint(&c->weights));
 	c->members.list[1].state = MEMBER_DEAD;
-	restore_turn(&c->iteration);
+	restore_turn(&c->weights);
 	assert_int_equal(c->weights.restore.who[0], 0);
 	assert_int_equal(c->weights.restore.who[1], 4);
 	has_read(c, 0);

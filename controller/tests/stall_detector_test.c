@@ -404,7 +404,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 
 	for (; c->members.list[4].copy.state != COPY_DROPPED && looks < 1000; looks++) {
 		c->run.now_us += each_us;
-		standbys_turn(&c->iteration);
+		standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration));
 		loop_act(&c->iteration);
 	}
 	bare_free(c);

@@ -21,8 +21,6 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "controller/iteration/iteration.h"
-#include "controller/iteration/stall_detector.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
@@ -34,6 +32,7 @@
 #include "controller/weights/first_weights.h"
 #include "controller/weights/placement.h"
 #include "controller/weights/stage_moves.h"
+#include "controller/weights/weights.h"
 #include "model/average.h"
 
 enum {
@@ -411,49 +410,50 @@ static void admit_reader(struct run *run, struct member *m)
 	member_apply(run, m, MEMBER_ADMIT, "");
 }
 
-/* All files have been read. The store changes first; from then on the run is at the checkpoint. */
-static void go_back(struct iteration *it)
+/* All files have been read. The store changes first; from then on the run is at the checkpoint.
+ * Returns false if the store could not be written, which ends the run. */
+static bool go_back(struct weights *weights)
 {
-	struct restoring *r = &it->weights->restore;
+	struct restoring *r = &weights->restore;
 	struct store_restore rows[MSG_STAGES];
 	struct error err = { "" };
 
-	for (int s = 0; s < it->run->cluster->n_stages; s++) {
-		const struct member *m = &it->members->list[r->who[s]];
+	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
+		const struct member *m = &weights->members->list[r->who[s]];
 
 		rows[s] = (struct store_restore){ .iteration = r->iteration,
-						  .last = it->run->committed,
+						  .last = weights->run->committed,
 						  .stage = (uint8_t)s,
 						  .node = m->id,
 						  .hash = m->weights.hash,
 						  .wall_us = clock_wall_us() };
 	}
-	if (store_restore(it->run->history.store, rows, (size_t)it->run->cluster->n_stages, &err) !=
-	    0) {
-		controller_finish(it->members, 1, err.text);
-		return;
+	if (store_restore(weights->run->history.store, rows,
+			  (size_t)weights->run->cluster->n_stages, &err) != 0) {
+		controller_finish(weights->members, 1, err.text);
+		return false;
 	}
-	note(it->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are repeated",
-	     (unsigned long long)r->iteration + 1, (unsigned long long)it->run->committed);
-	for (uint32_t i = 0; i < it->members->n; i++)
-		if (it->members->list[i].weights.iterations >
+	note(weights->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are repeated",
+	     (unsigned long long)r->iteration + 1, (unsigned long long)weights->run->committed);
+	for (uint32_t i = 0; i < weights->members->n; i++)
+		if (weights->members->list[i].weights.iterations >
 		    r->iteration) /* later weights will have the same iteration number */
-			it->members->list[i].weights.stage = MSG_NO_STAGE;
-	for (int s = 0; s < it->run->cluster->n_stages; s++)
-		admit_reader(it->run, &it->members->list[r->who[s]]);
-	it->run->committed = r->iteration;
-	it->run->last_commit = (struct msg_commit){ .iteration = 0 };
-	it->weights->saving = (struct checkpointing){
-		.last = r->iteration, .before_last = restore_newest(it->run, r->iteration)
-	};
-	it->evaluation.wanted = false;
-	it->run->committed_us = it->run->now_us;
+			weights->members->list[i].weights.stage = MSG_NO_STAGE;
+	for (int s = 0; s < weights->run->cluster->n_stages; s++)
+		admit_reader(weights->run, &weights->members->list[r->who[s]]);
+	weights->run->committed = r->iteration;
+	weights->run->last_commit = (struct msg_commit){ .iteration = 0 };
+	weights->saving =
+		(struct checkpointing){ .last = r->iteration,
+					.before_last = restore_newest(weights->run, r->iteration) };
+	weights->run->committed_us = weights->run->now_us;
 	r->below = 0;
-	give_up(it->weights);
-	trim_history(it->members);
-	skip_phases_go_back(it->planning);
-	resume_save(it->members);
-	request_restart(&it->run->requests, "restored from a checkpoint");
+	give_up(weights);
+	trim_history(weights->members);
+	skip_phases_go_back(weights->planning);
+	resume_save(weights->members);
+	request_restart(&weights->run->requests, "restored from a checkpoint");
+	return true;
 }
 
 /* ---- averaging the neighbours ---- */
@@ -616,89 +616,94 @@ static double fetches_s(const struct weights *weights)
 	return s;
 }
 
-/* Returns how long a node may stay silent after the others' last answer. */
-static int64_t patience_us(const struct iteration *it, uint64_t parameters)
+/* Finds the nodes that have not answered their orders, and returns how many. *most gets the
+ * parameters of the largest stage among theirs. */
+static uint32_t find_silent(const struct weights *weights, struct member *silent[MSG_STAGES],
+			    uint64_t *most)
 {
-	static const double parameter_us = 1, times = 3;
-	int64_t others_us = it->detector.hung_us - it->weights->restore.asked_us;
-
-	return it->run->options.limits.overdue_us +
-	       (int64_t)(parameter_us * (double)parameters + times * 1e6 * fetches_s(it->weights)) +
-	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
-}
-
-/* A node that does not answer within the limit is abandoned, and another is asked. It is asked
- * again only if no other node can restore the stage. */
-static void abandon_silent(struct iteration *it)
-{
-	struct restoring *r = &it->weights->restore;
-	struct member *silent[MSG_STAGES];
+	const struct restoring *r = &weights->restore;
 	uint32_t n = 0;
-	uint64_t most = 0;
 
-	for (int s = 0; s < it->run->cluster->n_stages; s++) {
+	*most = 0;
+	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
 		struct member *m;
 
 		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
-		m = &it->members->list[r->who[s]];
-		if (has_answered(it->weights, m))
+		m = &weights->members->list[r->who[s]];
+		if (has_answered(weights, m))
 			continue;
 		silent[n++] = m;
-		most = it->run->training.stage_parameters[s] > most
-			       ? it->run->training.stage_parameters[s]
-			       : most;
+		if (weights->run->training.stage_parameters[s] > *most)
+			*most = weights->run->training.stage_parameters[s];
 	}
-	if (!stall_for(it, patience_us(it, most)))
-		return;
-	it->run->steps++;
+	return n;
+}
+
+int64_t restore_patience_us(const struct weights *weights, int64_t answered_us)
+{
+	static const double parameter_us = 1, times = 3;
+	int64_t others_us = answered_us - weights->restore.asked_us;
+	struct member *silent[MSG_STAGES];
+	uint64_t most;
+
+	find_silent(weights, silent, &most);
+	return weights->run->options.limits.overdue_us +
+	       (int64_t)(parameter_us * (double)most + times * 1e6 * fetches_s(weights)) +
+	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
+}
+
+void restore_abandon_silent(struct weights *weights)
+{
+	struct member *silent[MSG_STAGES];
+	uint64_t most;
+	uint32_t n = find_silent(weights, silent, &most);
+
+	weights->run->steps++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
 
-		note(it->run, NOTE_ALERT, m->id, 0,
+		note(weights->run, NOTE_ALERT, m->id, 0,
 		     "n%02u does not answer the order to restore S%d", m->id,
-		     member_stage(it->run, m));
+		     member_stage(weights->run, m));
 		/* The new number makes a late answer of the abandoned node invalid. */
-		m->assigned.number = ++it->members->assignments;
-		m->checkpoint.silent_in = it->run->iteration;
-		member_apply(it->run, m, MEMBER_WAIT, "did not restore its stage");
+		m->assigned.number = ++weights->members->assignments;
+		m->checkpoint.silent_in = weights->run->iteration;
+		member_apply(weights->run, m, MEMBER_WAIT, "did not restore its stage");
 	}
 }
 
-/* Replaces readers that have died. Continues the run once all have answered, and abandons those
- * that stay silent for too long. */
-void restore_turn(struct iteration *it)
+/* Replaces readers that have died. Continues the run once all have answered. */
+enum restore_outcome restore_turn(struct weights *weights)
 {
-	struct restoring *r = &it->weights->restore;
+	struct restoring *r = &weights->restore;
 	bool all = true;
 
-	for (int s = 0; s < it->run->cluster->n_stages; s++) {
+	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
 		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
-		if (member_is_restoring(&it->members->list[r->who[s]]))
+		if (member_is_restoring(&weights->members->list[r->who[s]]))
 			continue;
 		if (r->average) {
-			give_up(it->weights);
-			return;
+			give_up(weights);
+			return RESTORE_CHANGED;
 		}
 		r->who[s] = -1;
 	}
-	if (!r->average && !read_stages(it->weights)) {
-		reject_checkpoint(it->weights);
-		return;
+	if (!r->average && !read_stages(weights)) {
+		reject_checkpoint(weights);
+		return RESTORE_CHANGED;
 	}
-	for (int s = 0; s < it->run->cluster->n_stages; s++)
+	for (int s = 0; s < weights->run->cluster->n_stages; s++)
 		if (!r->average || s == r->stage)
 			all = all && r->who[s] >= 0 &&
-			      has_answered(it->weights, &it->members->list[r->who[s]]);
-	if (!all) {
-		if (stall_look(it))
-			abandon_silent(it);
-	} else if (disk_is_locked(it->run)) {
-		return; /* the next turn tries again */
-	} else if (r->average) {
-		finish_average(it->weights);
-	} else {
-		go_back(it);
-	}
+			      has_answered(weights, &weights->members->list[r->who[s]]);
+	if (!all)
+		return RESTORE_UNANSWERED;
+	if (disk_is_locked(weights->run))
+		return RESTORE_CHANGED; /* the next turn tries again */
+	if (!r->average)
+		return go_back(weights) ? RESTORE_WENT_BACK : RESTORE_CHANGED;
+	finish_average(weights);
+	return RESTORE_CHANGED;
 }

@@ -8,11 +8,19 @@
 
 #include "wire/msg.h"
 
-struct iteration;
 struct run;
 struct weights;
 struct member;
 struct msg_unready;
+
+/* A stage has no replica. */
+struct stall {
+	enum run_phase in; /* phase of the run that was interrupted */
+	int64_t since_us;
+	bool taken_over; /* some node is restoring the lost stage */
+	/* Time of the next request for a node; time of the next try to average the neighbours. */
+	int64_t next_ask_us, next_average_us;
+};
 
 /* A file of one stage in a checkpoint. */
 struct kept_shard {
@@ -39,6 +47,13 @@ struct restoring {
 	float weights[2];
 };
 
+/* The outcome of a turn of a restore. */
+enum restore_outcome {
+	RESTORE_CHANGED,    /* nodes were ordered, or the restore is over or given up */
+	RESTORE_UNANSWERED, /* nodes have not answered their orders yet */
+	RESTORE_WENT_BACK   /* the run is at the checkpoint, and its iteration restarts */
+};
+
 /* Returns the iteration of the newest complete checkpoint in the record before `below`; 0: none */
 uint64_t restore_newest(struct run *run, uint64_t below);
 bool restore_checkpoint(struct weights *weights); /* returns false if there is none */
@@ -50,7 +65,13 @@ bool restore_average(struct weights *weights, int stage, struct member *taker);
 /* A process has joined, and may have files that could not be read before */
 void restore_look_again(struct weights *weights);
 void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u);
-void restore_turn(struct iteration *it);    /* while a restore is active */
+enum restore_outcome restore_turn(struct weights *weights); /* while a restore is active */
+/* Returns how long the nodes that have not answered may stay silent. answered_us: when a node last
+ * answered an order, or data last moved. */
+int64_t restore_patience_us(const struct weights *weights, int64_t answered_us);
+/* Abandons the nodes that have not answered, so that other nodes are asked. They are asked again
+ * only if no other node can restore the stage. */
+void restore_abandon_silent(struct weights *weights);
 void restore_fini(struct weights *weights); /* when the controller ends */
 /* Call when a node returns with the stage's weights. Returns false if the run already restores a
  * checkpoint, so that these weights come too late. */

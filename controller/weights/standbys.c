@@ -15,13 +15,13 @@
 
 #include <math.h>
 
-#include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/placement.h"
 #include "controller/weights/stacking.h"
+#include "controller/weights/weights.h"
 
 enum {
 	LOOK_EVERY_US = 100000,
@@ -117,38 +117,40 @@ static double transfer_to_copies_s(const struct members *members)
 }
 
 /* On a slow machine the replicas' sums take longer, too. */
-static int64_t patience_us(const struct iteration *it)
+static int64_t patience_us(const struct members *members, double took_s)
 {
-	double planned_s = it->run->plan->plan->predicted.sync_s * it->run->unit_s;
-	double took_s = 1e-6 * (double)(it->progress.reduced_us - it->progress.reduce_us);
+	const struct run *run = members->run;
+	double planned_s = run->plan->plan->predicted.sync_s * run->unit_s;
 
 	return COPY_PATIENCE_US +
-	       (int64_t)(3e6 * fmax(transfer_to_copies_s(it->members), fmax(took_s, planned_s)));
+	       (int64_t)(3e6 * fmax(transfer_to_copies_s(members), fmax(took_s, planned_s)));
 }
 
 /* Drops copies for which the replicas, having the sum themselves, have waited too long. The wait is
  * counted in checks, because this process may have been held up. */
-static void release_overdue(struct iteration *it)
+static void release_overdue(struct weights *weights, double took_s)
 {
-	for (uint32_t i = 0; i < it->members->n; i++) {
-		if (member_is_replica(&it->members->list[i]) && !it->members->list[i].sum.is_done) {
-			it->weights->standbys.looks = 0;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		if (member_is_replica(&weights->members->list[i]) &&
+		    !weights->members->list[i].sum.is_done) {
+			weights->standbys.looks = 0;
 			return;
 		}
 	}
-	if (++it->weights->standbys.looks * (int64_t)LOOK_EVERY_US < patience_us(it))
+	if (++weights->standbys.looks * (int64_t)LOOK_EVERY_US <
+	    patience_us(weights->members, took_s))
 		return;
-	it->weights->standbys.looks = 0;
-	for (uint32_t i = 0; i < it->members->n; i++) {
-		struct member *m = &it->members->list[i];
+	weights->standbys.looks = 0;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
 
 		if (!copies_lacks_sum(m))
 			continue;
-		note(it->run, NOTE_WARNING, m->id, 0,
+		note(weights->run, NOTE_WARNING, m->id, 0,
 		     "n%02u: its copy of S%d is overdue and dropped", m->id, m->copy.stage);
-		copies_refuse(it->members, m, "its copy was overdue");
+		copies_refuse(weights->members, m, "its copy was overdue");
 	}
-	it->run->requests.look_at_sums = true;
+	weights->run->requests.look_at_sums = true;
 }
 
 /* ---- choosing keepers ---- */
@@ -288,25 +290,27 @@ static void make_room(struct members *members, int lacking)
 	}
 }
 
-bool standbys_turn(struct iteration *it)
+bool standbys_turn(struct weights *weights, double sums_took_s)
 {
+	struct members *members = weights->members;
+	const struct run *run = weights->run;
 	int lacking = -1;
 
-	if (it->run->now_us < it->weights->standbys.next_us || it->run->phase == PHASE_GATHERING)
+	if (run->now_us < weights->standbys.next_us || run->phase == PHASE_GATHERING)
 		return false;
-	it->weights->standbys.next_us = it->run->now_us + LOOK_EVERY_US;
-	if (it->run->phase == PHASE_REDUCING) {
-		release_overdue(it);
+	weights->standbys.next_us = run->now_us + LOOK_EVERY_US;
+	if (run->phase == PHASE_REDUCING) {
+		release_overdue(weights, sums_took_s);
 		return false; /* the nodes that take part in the current sum cannot change */
 	}
-	it->weights->standbys.looks = 0;
-	release_idle(it->members);
-	for (int s = 0; s < it->run->cluster->n_stages; s++)
-		if (stage_replicas(it->members, s, NULL) == 1 && keepers_of(it->members, s) == 0 &&
-		    !appoint_keeper(it->members, s))
+	weights->standbys.looks = 0;
+	release_idle(members);
+	for (int s = 0; s < run->cluster->n_stages; s++)
+		if (stage_replicas(members, s, NULL) == 1 && keepers_of(members, s) == 0 &&
+		    !appoint_keeper(members, s))
 			lacking = s;
-	it->weights->standbys.lacks = lacking >= 0;
+	weights->standbys.lacks = lacking >= 0;
 	if (lacking >= 0)
-		make_room(it->members, lacking);
+		make_room(members, lacking);
 	return true;
 }

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct iteration;
 struct members;
 struct member;
 struct msg_committed;
 struct msg_kept;
+struct weights;
 
 struct standbys {
 	int64_t next_us; /* next check */
@@ -20,7 +20,7 @@ struct standbys {
 void standbys_kept(struct members *members, struct member *m, const struct msg_kept *k);
 void standbys_committed(struct members *members, struct member *m, const struct msg_committed *r);
 /* Appoints and releases keepers now and then. Returns true if it did so; rebalance_turn may then
- * move nodes as well. */
-bool standbys_turn(struct iteration *it);
+ * move nodes as well. sums_took_s: how long the replicas' sums of this iteration took. */
+bool standbys_turn(struct weights *weights, double sums_took_s);
 
 #endif

@@ -2,7 +2,6 @@
 #ifndef CONTROLLER_WEIGHTS_WEIGHTS_H
 #define CONTROLLER_WEIGHTS_WEIGHTS_H
 
-#include "controller/iteration/recover.h"
 #include "controller/members/members.h"
 #include "controller/planning/planning.h"
 #include "controller/run/run.h"
