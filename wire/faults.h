@@ -1,9 +1,9 @@
 /* faults.h - the list of the kinds of failures that can be injected.
  *
- * A kind is a row here and its effect in the agent (agent/fault.h). The row determines the limits
- * of messages, the names that are typed, stored and shown, the console's list and dialog, the help
- * of --at, the values that are refused, and how the fault ends. New rows are appended, because
- * messages contain the numbers.
+ * A kind is a row here and its effect in the agent (agent/shared/fault.h). The row determines the
+ * limits of messages, the names that are typed, stored and shown, the console's list and dialog,
+ * the help of --at, the values that are refused, and how the fault ends. New rows are appended,
+ * because messages contain the numbers.
  */
 #ifndef WIRE_FAULTS_H
 #define WIRE_FAULTS_H

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/needs.h"
+#include "agent/execution/needs.h"
 #include "agent/state.h"
 #include "base/process/cgroup.h"
 #include "base/stage_set.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 #include "wire/msg.h"
 
 struct agent;

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 

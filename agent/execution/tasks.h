@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 
 struct agent;
 struct job;

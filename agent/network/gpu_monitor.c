@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/execution/worker.h"
+#include "agent/shared/worker.h"
 #include "base/alloc.h"
 #include "model/cuda/nvml.h"
 #include "model/stage.h"

@@ -43,7 +43,7 @@ struct peer {
 	uint32_t n_outputs[2];
 	/* Signal to noise of the last measured activation and gradient; 0: none. */
 	float snr_db[2];
-	/* ---- tensors.c ---- */
+	/* ---- arrivals.c ---- */
 	/* The peer's connection while no sums are accepted from it; 0: none. */
 	post_peer_id deferred;
 	/* ---- misuse.c ---- */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 
 /* A tensor that is held. If head.n_routes is 1, its route is `route`. */
 struct parcel {

@@ -7,7 +7,7 @@
  * Sums are as long as the stage and may arrive while this node is busy. Before a peer's share is
  * full, its further sums wait at the peer (early_crowded).
  *
- * This module only stores and counts; tensors.c takes tensors and informs the peers.
+ * This module only stores and counts; arrivals.c takes tensors and informs the peers.
  */
 #ifndef AGENT_EARLY_H
 #define AGENT_EARLY_H

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 #include "model/codec/codec.h"
 #include "wire/msg.h"
 

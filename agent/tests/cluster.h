@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 #include "base/stage_set.h"
 #include "base/tensor_format.h"
 #include "model/adamw.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "agent/needs.h"
+#include "agent/execution/needs.h"
 #include "agent/tensors/early.h"
 #include "agent/tensors/outputs.h"
 #include "base/tests/test.h"

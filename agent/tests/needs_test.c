@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/needs.h"
+#include "agent/execution/needs.h"
 #include "base/tests/test.h"
 
 enum { MIB = 1 << 20 };

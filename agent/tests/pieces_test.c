@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/fault.h"
+#include "agent/shared/fault.h"
 #include "agent/weights/fetch.h"
 #include "agent/tensors/delay_queue.h"
 #include "agent/sums/slices.h"
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "wire/chain.h"

@@ -280,7 +280,7 @@ static bool take_route(struct run *r, uint16_t node, const struct route *route)
 	return false;
 }
 
-/* Takes a tensor as agent/tensors/tensors.c does. */
+/* Takes a tensor as agent/arrivals.c does. */
 static void take_tensor(struct run *r, const struct event *e)
 {
 	const struct route *known = &r->known[e->node][e->route.microbatch], *route = &e->route;

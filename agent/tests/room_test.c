@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/needs.h"
+#include "agent/execution/needs.h"
 #include "agent/state.h"
 #include "agent/tests/cluster.h"
 #include "base/tests/test.h"

@@ -9,7 +9,7 @@
  *     network.c  wire/post.h, in memory, with the promises of its contract (net.h, net_*.c)
  *     train.c    wire/train.h
  *     flip.c     flipped bits in tensors
- *     threads.c  agent/execution/worker.h and controller/planning/planner.h: the work is done
+ *     threads.c  agent/shared/worker.h and controller/planning/planner.h: the work is done
  *                when it is taken or when its result is collected, as the seed decides
  *     world.c    processes, their turns and the main loop (world_private.h)
  *     arguments.c, mishaps.c, checks.c    the run's options, its failures, and its checks

@@ -1,4 +1,4 @@
-/* Replaces agent/execution/worker.c and the planner's thread. A job runs in the caller, with a
+/* Replaces agent/shared/worker.c and the planner's thread. A job runs in the caller, with a
  * clock of its own, and its result is returned when the simulated time has come. Half of the jobs
  * run when they are taken, and the others when they are collected; the seed decides. A caller that
  * frees or changes what a running job uses, or reads a result too early, therefore fails in some
@@ -53,7 +53,7 @@ static int planner_time(struct timespec *t)
 #undef planner_take
 #pragma GCC diagnostic pop
 
-#include "agent/execution/worker.h"
+#include "agent/shared/worker.h"
 
 /* ---- jobs of workers and planners ---- */
 
@@ -120,7 +120,7 @@ int64_t threads_due_us(uint32_t process)
 	return at_us;
 }
 
-/* ---- agent/execution/worker.h ---- */
+/* ---- agent/shared/worker.h ---- */
 
 struct worker {
 	struct due *due;

@@ -1,4 +1,4 @@
-/* tensors.c - checks the tensors of peers against the agent's state and passes them on.
+/* arrivals.c - checks the tensors of peers against the agent's state and passes them on.
  *
  * The checks cover the sender, the destination, the size and the numbers, because a peer may be
  * faulty or late. A tensor that fails a check is counted and dropped; an early one is stored.

@@ -1,5 +1,5 @@
 /* tell.c - encodes and sends messages to the controller, and requests the end of the agent. */
-#include "agent/tell.h"
+#include "agent/shared/tell.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* heartbeat.h - reports the agent's state and its stuck links to the controller ten times a second.
  * Each heartbeat is complete in itself, so a lost one is not sent again.
  */
-#ifndef AGENT_NETWORK_HEARTBEAT_H
-#define AGENT_NETWORK_HEARTBEAT_H
+#ifndef AGENT_HEARTBEAT_H
+#define AGENT_HEARTBEAT_H
 
 #include <stdint.h>
 

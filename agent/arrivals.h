@@ -1,10 +1,10 @@
-/* tensors.h - checks the tensors of peers and passes each to the module that needs it.
+/* arrivals.h - checks the tensors of peers and passes each to the module that needs it.
  *
  * A tensor that fits nothing is counted and dropped. One that arrives too early is kept (early.h)
  * and checked again when the loop asks for it.
  */
-#ifndef AGENT_TENSORS_H
-#define AGENT_TENSORS_H
+#ifndef AGENT_ARRIVALS_H
+#define AGENT_ARRIVALS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* route.c - checks routes from messages and converts them to tasks.
  * All other modules use only checked routes, so they need no range checks. */
-#include "agent/execution/route.h"
+#include "agent/shared/route.h"
 
 #include <assert.h>
 #include <string.h>

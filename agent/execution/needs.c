@@ -1,5 +1,5 @@
 /* needs.c - adds up the memory that an iteration needs, and words the report of a lack. */
-#include "agent/needs.h"
+#include "agent/execution/needs.h"
 
 #include <errno.h>
 

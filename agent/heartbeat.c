@@ -1,5 +1,5 @@
 /* heartbeat.c - fills and sends the heartbeats, by which the controller detects dead agents. */
-#include "agent/network/heartbeat.h"
+#include "agent/heartbeat.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* worker.c - the thread that computes, and the pipe that reports the end of its job.
  * The main loop polls the pipe, so it never waits for a computation. */
-#include "agent/execution/worker.h"
+#include "agent/shared/worker.h"
 
 #include <assert.h>
 #include <errno.h>

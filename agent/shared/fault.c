@@ -1,5 +1,5 @@
 /* fault.c - keeps the injected faults of an agent and computes their combined effects. */
-#include "agent/fault.h"
+#include "agent/shared/fault.h"
 
 #include <errno.h>
 #include <math.h>
