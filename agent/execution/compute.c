@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/sums/slices.h"
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 #include "base/clock.h"

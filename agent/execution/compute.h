@@ -2,8 +2,7 @@
  * corpus.
  *
  * A struct compute belongs to the thread that runs compute_run; other threads read it only while
- * no job runs. A job's inputs are borrowed until the job ends; its outputs are given to the
- * caller.
+ * no job runs.
  */
 #ifndef AGENT_COMPUTE_H
 #define AGENT_COMPUTE_H
@@ -12,10 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/sums/slices.h"
+#include "agent/shared/job.h"
 #include "base/error.h"
-#include "base/task_kind.h"
-#include "model/adamw.h"
 #include "model/config.h"
 #include "model/stage.h"
 
@@ -33,113 +30,6 @@ struct compute_setup {
 	char *corpus;       /* n_corpus paths of the corpus, each ended by NUL; copied */
 	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
 	size_t corpus_size; /* bytes of corpus */
-};
-
-enum job_kind {
-	JOB_PREPARE,  /* make prepare.stage the node's stage; with a folder, JOB_RESTORE follows. If
-		       * the folder's file cannot be used, the present stage stays: refused */
-	JOB_LOAD,     /* take weights and moments from the standby copy of the same stage */
-	JOB_RESTORE,  /* read weights and moments from the checkpoint of `iteration` in `folder` */
-	JOB_MIX,      /* add a neighbour's weights and moments to the stage's */
-	JOB_MEASURE,  /* set the gradient to zero; measure the times; hash */
-	JOB_TASK,     /* run a task of a microbatch, or of a validation microbatch */
-	JOB_ZERO,     /* set the gradient to zero */
-	JOB_GRADIENT, /* encode the gradient, cut as `slices`: bodies */
-	JOB_SUM,      /* add the nodes' parts (slices_sum) */
-	JOB_NORM,     /* decode `slices`, and sum the squares of the staging buffer */
-	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
-	JOB_STACK,    /* take the standby copy's layers (stage_stack); gradient to zero; hash */
-	JOB_STATE,    /* copy weights and moments: out (3, P) */
-	/* The next two jobs work on the standby copy. */
-	JOB_KEEP,     /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
-	JOB_FOLLOW    /* store pieces in the copy, and then step it if `slices` is set */
-};
-
-/* PREPARE, KEEP */
-struct job_prepare {
-	uint8_t stage;
-	bool from_seed; /* PREPARE: the stage must have its initial weights */
-	/* PREPARE: n_corpus paths of the corpus on this machine, each ended by NUL; NULL: the paths
-	 * of the setup. */
-	const char *corpus;
-	uint32_t n_corpus;
-	/* Outputs. PREPARE sets all of them; KEEP sets only those marked with KEEP. */
-	size_t parameters;  /* output of PREPARE and KEEP: number of parameters P */
-	size_t activation;  /* output: floats of an activation, B * T * C */
-	size_t stage_bytes; /* output: bytes of the machine's memory that the stage takes */
-	/* Output of PREPARE and KEEP: bytes left on the device afterwards; 0: unknown. */
-	uint64_t device_free_bytes;
-};
-
-/* MIX: adds weight * state to the weights and moments. `first`: replaces them instead. */
-struct job_mix {
-	const float *state; /* (3, P) */
-	float weight;
-	bool first;
-};
-
-/* TASK */
-struct job_task {
-	enum task_kind kind; /* no TASK_EVALUATE */
-	bool evaluate;
-	bool count; /* the task adds to the gradient */
-	uint32_t slot, shard;
-	/* Position of the microbatch in the shard's data. If `evaluate` is set: in the validation
-	 * data. */
-	uint64_t position;
-	const float *in;   /* (B, T, C); NULL: the task reads tokens */
-	float loss;        /* output of TASK_LOSS */
-};
-
-/* STEP, FOLLOW */
-struct job_step {
-	float scale;
-	struct adamw adamw;
-};
-
-/* FOLLOW */
-struct job_follow {
-	const float *state; /* (3, P) */
-	const bool *fresh;  /* (pieces) true for the pieces to store in the copy; NULL: none */
-	bool whole;         /* the copy is complete after this job, so the job hashes it */
-};
-
-/* Outputs of MEASURE */
-struct job_measured {
-	double forward_s, backward_s, loss_s;
-	uint64_t corpus_hash; /* hash of the corpus; 0: there is none */
-};
-
-struct job {
-	enum job_kind kind;
-	struct job_prepare prepare;
-	struct job_mix mix;
-	struct job_task task;
-	struct job_step step;
-	struct job_follow follow;
-	struct job_measured measured;
-	/* PREPARE, RESTORE: the run's folder; NULL: no checkpoint is read. */
-	const char *folder;
-	/* Iteration of the job (PREPARE, RESTORE, STEP, FOLLOW); LOAD only passes it through. */
-	uint64_t iteration;
-	/* PREPARE, RESTORE: hash of the file; MIX: hash of the weights; 0: unknown. */
-	uint64_t expected_hash;
-	bool of_copy;           /* NORM, STATE: the job works on the standby copy */
-	bool for_checkpoint;    /* STATE: the output is for save.c */
-	struct slices *slices;  /* slices of the gradient (GRADIENT, SUM, NORM, STEP, FOLLOW) */
-
-	/* ---- outputs ---- */
-	int rc; /* 0, or an error that err describes */
-	struct error err;
-	bool refused; /* rc is the fault of the input: a file, or a neighbour's state */
-	int64_t began_us, ended_us; /* monotonic clock */
-	/* Output of TASK (B, T, C) and of STATE (3, P); malloc, given; NULL: none. */
-	float *out;
-	/* Output of GRADIENT: (slices_count) encoded slices; each slice and the array: malloc,
-	 * given. */
-	void **bodies;
-	double sum_squares; /* NORM */
-	uint64_t hash;      /* output of MEASURE, STEP, STACK, FOLLOW: hash of the weights */
 };
 
 /* Copies the setup. -ENOMEM: no memory for a batch of tokens. */
