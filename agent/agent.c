@@ -60,10 +60,10 @@ static void take_tensor_event(struct agent *a, struct post_message *p, int64_t n
 		tensors_arrived(a, p, now_us);
 		break;
 	case POST_LOST:
-		a->tally.dropped += p->lost;
+		a->tell.tally.dropped += p->lost;
 		break;
 	case POST_REFUSED:
-		log_line(a->options.log, LOG_DEBUG, "a peer refuses us: %s",
+		log_line(a->tell.log, LOG_DEBUG, "a peer refuses us: %s",
 			 link_reason_text(p->reason));
 		break;
 	default:
@@ -78,11 +78,11 @@ void agent_receive(struct agent *a, int64_t now_us)
 {
 	struct post_message p;
 
-	a->now_us = now_us;
-	post_tick(a->control, now_us);
+	a->tell.now_us = now_us;
+	post_tick(a->tell.post, now_us);
 	post_tick(a->tensors, now_us);
 	trains_hear(a);
-	for (int i = 0; i < TURN_MESSAGES && post_receive(a->control, now_us, &p) == 0; i++)
+	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tell.post, now_us, &p) == 0; i++)
 		orders_take(a, &p, now_us);
 	if (a->welcomed)
 		orders_turn(a, now_us);
@@ -131,7 +131,7 @@ static void check_stuck(struct agent *a, int64_t now_us)
 {
 	int64_t took_us, limit_us;
 
-	if (!worker_busy(a->worker) || a->end.leaving)
+	if (!worker_busy(a->worker) || a->tell.end.leaving)
 		return;
 	took_us = now_us - a->stuck.job_from_us;
 	limit_us = (int64_t)a->options.stuck_s * 1000000 + STUCK_TIMES * a->stuck.longest_us;
@@ -140,8 +140,8 @@ static void check_stuck(struct agent *a, int64_t now_us)
 	if (took_us < limit_us)
 		return;
 	a->stuck.found = true;
-	tell_trouble(a, true, "a job on its device has not ended for %.0f s: the agent ends",
-		      (double)took_us * 1e-6);
+	tell_trouble(&a->tell, true, "a job on its device has not ended for %.0f s: the agent ends",
+		     (double)took_us * 1e-6);
 }
 
 /* Gives the finished job to the module that started it. */
@@ -205,7 +205,7 @@ static void finish_job(struct agent *a, int64_t now_us)
 	if (job->prepare.device_free_bytes)
 		a->device.free_bytes = job->prepare.device_free_bytes;
 	if (job->rc < 0 && !may_fail(job))
-		tell_trouble(a, true, "%s", job->err.text);
+		tell_trouble(&a->tell, true, "%s", job->err.text);
 	else
 		hand_back(a, job, now_us);
 	job_clear(job);
@@ -217,7 +217,7 @@ static void start_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
 
-	if (worker_busy(a->worker) || a->end.leaving)
+	if (worker_busy(a->worker) || a->tell.end.leaving)
 		return;
 	iteration_begin_sum(a);
 	if (!iteration_next_job(a, job) && !save_next_job(a, job) && !standby_next_job(a, job) &&
@@ -241,13 +241,13 @@ static void end_last_job(struct agent *a, int64_t now_us)
  * orders. These come before the next job, because they may change which job that is. */
 void agent_work(struct agent *a, int64_t now_us)
 {
-	a->now_us = now_us;
+	a->tell.now_us = now_us;
 	note_suspension(a, now_us);
-	if (a->end.leaving)
+	if (a->tell.end.leaving)
 		worker_finished(a->worker); /* otherwise the worker's descriptor stays readable */
 	else if (!a->welcomed)
 		end_last_job(a, now_us);
-	if (!a->welcomed || a->end.leaving)
+	if (!a->welcomed || a->tell.end.leaving)
 		return;
 	fault_expire(&a->faults, now_us);
 	finish_job(a, now_us);
@@ -266,7 +266,7 @@ static void note_trouble(struct agent *a, const char *trouble)
 		return;
 	snprintf(a->self.trouble, sizeof(a->self.trouble), "%s", trouble);
 	if (trouble[0])
-		tell_log(a, LOG_WARN, "no connection to the controller: %s", trouble);
+		tell_log(&a->tell, LOG_WARN, "no connection to the controller: %s", trouble);
 }
 
 static void check_orphaned(struct agent *a, int64_t now_us)
@@ -274,22 +274,21 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 	struct post_peer_info info = { .heard_us = 0 };
 	int64_t heard = a->self.awake_us;
 
-	if (post_peer(a->control, a->controller, &info) == 0 && info.heard_us > heard)
+	if (post_peer(a->tell.post, a->tell.controller, &info) == 0 && info.heard_us > heard)
 		heard = info.heard_us;
 	note_trouble(a, info.trouble);
-	if (a->end.leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
+	if (a->tell.end.leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
 		return;
-	log_line(a->options.log, LOG_ERROR, "no controller for %u s: leaving",
-		 a->options.orphan_s);
-	tell_last(a, 1, now_us);
-	a->end.leave_by_us = now_us;
+	log_line(a->tell.log, LOG_ERROR, "no controller for %u s: leaving", a->options.orphan_s);
+	tell_last(&a->tell, 1, now_us);
+	a->tell.end.leave_by_us = now_us;
 }
 
 /* Sends messages in this order: requests for pieces and their answers, held tensors that are due,
  * and reports to the controller. The posts come last, so that all of this leaves in this turn. */
 void agent_send(struct agent *a, int64_t now_us)
 {
-	a->now_us = now_us;
+	a->tell.now_us = now_us;
 	note_suspension(a, now_us);
 	if (a->welcomed) {
 		standby_turn(a, now_us);
@@ -301,19 +300,20 @@ void agent_send(struct agent *a, int64_t now_us)
 		links_pump(a, now_us);
 	}
 	save_turn(a, now_us); /* the writer may end between two runs */
-	tell_turn(a, now_us);
+	if (a->welcomed)
+		tell_turn(&a->tell, now_us);
 	report_turn(a, now_us);
 	heartbeat_turn(a, now_us);
-	if (a->welcomed && !a->end.leaving)
+	if (a->welcomed && !a->tell.end.leaving)
 		link_times_turn(a, now_us);
 	check_orphaned(a, now_us);
-	post_tick(a->control, now_us);
+	post_tick(a->tell.post, now_us);
 	post_tick(a->tensors, now_us);
 }
 
 void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 {
-	fds[0] = post_fd(a->control);
+	fds[0] = post_fd(a->tell.post);
 	fds[1] = post_fd(a->tensors);
 	fds[2] = worker_fd(a->worker);
 	fds[3] = save_fd(a->modules.save);
@@ -345,19 +345,19 @@ static bool threads_work(const struct agent *a)
 /* Returns the time at which a leaving agent stops waiting for its threads. */
 static int64_t late_us(const struct agent *a)
 {
-	return a->end.leave_by_us +
+	return a->tell.end.leave_by_us +
 	       (save_busy(a->modules.save) ? LEAVE_WRITE_US : LEAVE_JOB_US);
 }
 
 int64_t agent_deadline_us(const struct agent *a)
 {
-	int64_t at = take_sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
+	int64_t at = take_sooner(post_deadline_us(a->tell.post), post_deadline_us(a->tensors));
 
 	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a)));
 	if (a->welcomed)
 		at = take_sooner(at, deadline_in_run_us(a));
-	if (a->end.leaving) /* the end of a job wakes the loop */
-		at = take_sooner(at, threads_work(a) ? late_us(a) : a->end.leave_from_us);
+	if (a->tell.end.leaving) /* the end of a job wakes the loop */
+		at = take_sooner(at, threads_work(a) ? late_us(a) : a->tell.end.leave_from_us);
 	return at;
 }
 
@@ -367,25 +367,25 @@ void agent_leave(struct agent *a, const char *why, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TROUBLE, .u.trouble.refused_node = -1 };
 
-	a->now_us = now_us;
-	if (a->end.leaving)
+	a->tell.now_us = now_us;
+	if (a->tell.end.leaving)
 		return;
 	m.u.trouble.fatal = 1;
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "leaving: %s", why);
-	log_line(a->options.log, LOG_INFO, "leaving: %s", why);
+	log_line(a->tell.log, LOG_INFO, "leaving: %s", why);
 	if (a->welcomed)
-		tell_controller(a, &m, POST_RELIABLE, now_us);
-	tell_last(a, 0, now_us);
+		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	tell_last(&a->tell, 0, now_us);
 }
 
 bool agent_over(const struct agent *a, int *status, int64_t now_us)
 {
-	if (!a->end.leaving || now_us < a->end.leave_from_us)
+	if (!a->tell.end.leaving || now_us < a->tell.end.leave_from_us)
 		return false;
-	*status = a->end.status;
+	*status = a->tell.end.status;
 	if (threads_work(a) && now_us < late_us(a) && !a->stuck.found)
 		return false;
-	return now_us >= a->end.leave_by_us || !a->welcomed || post_idle(a->control, 0);
+	return now_us >= a->tell.end.leave_by_us || !a->welcomed || post_idle(a->tell.post, 0);
 }
 
 bool agent_stuck(const struct agent *a)
@@ -417,7 +417,7 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	int rc = post_listen(a->tensors, a->options.listen, bound, err);
 
 	if (rc == -EADDRINUSE)
-		tell_log(a, LOG_WARN, "%s; waiting", err->text);
+		tell_log(&a->tell, LOG_WARN, "%s; waiting", err->text);
 	for (int i = 0; rc == -EADDRINUSE && i < LISTEN_TRIES; i++) {
 		nanosleep(&between, NULL);
 		rc = post_listen(a->tensors, a->options.listen, bound, err);
@@ -450,9 +450,9 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	int rc = link_check_files(PEERS_LEAST, err);
 
 	if (rc == 0)
-		rc = post_open(&a->control, &control, err);
+		rc = post_open(&a->tell.post, &control, err);
 	if (rc == 0)
-		rc = post_dial(a->control, o->join, &o->controller, &a->controller, err);
+		rc = post_dial(a->tell.post, o->join, &o->controller, &a->tell.controller, err);
 	if (rc == 0)
 		rc = post_open(&a->tensors, &tensors, err);
 	if (rc == 0)
@@ -474,13 +474,13 @@ static int find_device(struct agent *a, struct error *err)
 	int rc = stage_device(&a->device, a->options.device, err);
 
 	if (rc == -ENODEV) {
-		tell_log(a, LOG_WARN, "%s: on the CPU instead", err->text);
+		tell_log(&a->tell, LOG_WARN, "%s: on the CPU instead", err->text);
 		rc = stage_device(&a->device, "cpu", err);
 	}
 	if (rc == 0)
-		log_line(a->options.log, LOG_INFO, "computes on %s", a->device.text);
+		log_line(a->tell.log, LOG_INFO, "computes on %s", a->device.text);
 	if (rc == 0 && strncmp(a->device.name, "cuda", 4) == 0 && !strstr(a->device.name, "bf16"))
-		tell_log(a, LOG_WARN,
+		tell_log(&a->tell, LOG_WARN,
 			 "products are computed in fp32, on a fifteenth of the GPU's speed: "
 			 "--device %s:bf16 is faster",
 			 a->device.name);
@@ -494,7 +494,7 @@ static void watch_gpu(struct agent *a)
 
 	if (a->device.bus_id[0] && gpu_monitor_new(&a->modules.gpu_monitor, NVML_LIBRARY,
 						   a->device.bus_id, a->options.log, &err) != 0)
-		log_line(a->options.log, LOG_WARN, "no figures of the GPU: %s", err.text);
+		log_line(a->tell.log, LOG_WARN, "no figures of the GPU: %s", err.text);
 }
 
 /* Makes the modules that need only memory. */
@@ -545,7 +545,8 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 
 	/* First the parts that need only memory, then the device, then threads and the network. */
 	a->options = *options;
-	a->now_us = now_us;
+	a->tell.log = options->log;
+	a->tell.now_us = now_us;
 	a->held.stage = MSG_NO_STAGE;
 	a->admitted = keys_list_new();
 	a->progress.routes = alloc_array(MSG_MICROBATCHES, sizeof(a->progress.routes[0]));
@@ -588,7 +589,7 @@ void agent_free(struct agent *a)
 		join_forget_run(a);
 	save_free(a->modules.save);
 	post_close(a->tensors);
-	post_close(a->control);
+	post_close(a->tell.post);
 	keys_list_free(a->admitted);
 	free_modules(a);
 	free(a->progress.routes);

@@ -88,7 +88,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	float *input;
 
 	if (t->iteration < current) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return FATE_TAKEN;
 	}
 	/* Until the evaluation is ordered, its format is unknown, and so is the tensor's size. */
@@ -98,7 +98,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		return FATE_REFUSED;
 	/* The tensor is for the previous stage of this node. */
 	if (route_stage(&r, t->index) != a->held.stage) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return FATE_TAKEN;
 	}
 	/* The evaluation has not been ordered, or not again after a change. */
@@ -119,7 +119,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	}
 	input = decode_input(a, m);
 	if (!input) {
-		tell_trouble(a, true, "no memory for an activation");
+		tell_trouble(&a->tell, true, "no memory for an activation");
 		return FATE_TAKEN;
 	}
 	tasks_arrive(a, &r, t->index, t->evaluate, input, now_us);
@@ -175,7 +175,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	int rc;
 
 	if (misuse_reported(a, t->from)) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return FATE_TAKEN;
 	}
 	if (beyond_all(a, t))
@@ -188,7 +188,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 		/* For the standby copy: its REDUCE has not arrived, or the sum is too late. */
 		uint64_t past = standby_wants(a, t) ? standby_iteration(a) : a->held.committed;
 
-		a->tally.dropped += t->iteration <= past;
+		a->tell.tally.dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
 	if (!*looked_at && format_is_known(a, t)) {
@@ -219,7 +219,7 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 	if (node < a->run.n_nodes)
 		misuse_misfit(a, (uint16_t)node, now_us);
 	else
-		a->tally.refused++;
+		a->tell.tally.refused++;
 }
 
 /* ---- early tensors ---- */
@@ -245,7 +245,7 @@ static void keep_early(struct agent *a, struct post_message *p, uint16_t from, b
 
 	bound_early(a);
 	if (!early_fits(a->modules.early, from, p->size)) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		misuse_misfit(a, from, now_us);
 		return;
 	}
@@ -318,7 +318,7 @@ void tensors_forget(struct agent *a)
 	for (size_t i = 0; i < early_count(a->modules.early); i++)
 		if (!is_for_the_copy(a, early_at(a->modules.early, i)))
 			early_drop(a->modules.early, i);
-	a->tally.dropped += close_up_early(a);
+	a->tell.tally.dropped += close_up_early(a);
 }
 
 void tensors_forget_peer(struct agent *a, uint16_t node)
@@ -326,7 +326,7 @@ void tensors_forget_peer(struct agent *a, uint16_t node)
 	for (size_t i = 0; i < early_count(a->modules.early); i++)
 		if (early_at(a->modules.early, i)->from == node)
 			early_drop(a->modules.early, i);
-	a->tally.dropped += close_up_early(a);
+	a->tell.tally.dropped += close_up_early(a);
 }
 
 /* ---- arrivals ---- */
@@ -338,7 +338,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	enum fate fate;
 
 	if (misuse_reported(a, from)) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 	} else if (m->type == MSG_FETCH) {
 		weight_server_ask(a, &m->u.fetch, now_us);
 	} else if (m->type == MSG_TRAIN) {
@@ -347,7 +347,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	} else if (m->type == MSG_TRAIN_HEARD) {
 		trains_answered(a, &m->u.train_heard);
 	} else if (m->u.tensor.kind == TENSOR_PROBE) {
-		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
+		log_line(a->tell.log, LOG_DEBUG, "a probe of node %u", from);
 	} else if (m->u.tensor.kind == TENSOR_STATE) {
 		if (!restore_piece_arrived(a, m, now_us))
 			standby_piece_arrived(a, m, now_us);

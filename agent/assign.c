@@ -16,16 +16,16 @@ bool assign_under_way(const struct agent *a)
 void assign_begin(struct agent *a, const struct msg_assign *m)
 {
 	if (m->assignment < a->held.assign.assignment) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return;
 	}
 	if (m->stage >= a->limits.n_stages) {
-		tell_trouble(a, false, "assignment %" PRIu64 ": there is no stage %u",
-			      m->assignment, m->stage);
+		tell_trouble(&a->tell, false, "assignment %" PRIu64 ": there is no stage %u",
+			     m->assignment, m->stage);
 		return;
 	}
 	restore_cancel(a);
-	log_line(a->options.log, LOG_INFO, "assigned stage %u, %s", m->stage,
+	log_line(a->tell.log, LOG_INFO, "assigned stage %u, %s", m->stage,
 		 m->fetch ? "weights that are here" : "weights of the seed");
 	a->held.assign = *m;
 	a->held.standing = STAND_WAITING;
@@ -58,7 +58,7 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 
 static void miss_copy(struct agent *a)
 {
-	tell_trouble(a, false, "no copy of stage %u is here", a->held.stage);
+	tell_trouble(&a->tell, false, "no copy of stage %u is here", a->held.stage);
 	a->held.standing = STAND_UNASSIGNED;
 }
 
@@ -143,10 +143,12 @@ static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 	m.u.ready.backward_s = times.backward_s;
 	m.u.ready.loss_s = times.loss_s;
 	m.u.ready.corpus_hash = times.corpus_hash;
-	log_line(a->options.log, LOG_INFO, "ready: stage %u, %zu parameters, %" PRIu64
-		 " committed, forward %.4f s, backward %.4f s", a->held.stage, a->held.parameters,
-		 a->held.committed, times.forward_s, times.backward_s);
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	log_line(a->tell.log, LOG_INFO,
+		 "ready: stage %u, %zu parameters, %" PRIu64
+		 " committed, forward %.4f s, backward %.4f s",
+		 a->held.stage, a->held.parameters, a->held.committed, times.forward_s,
+		 times.backward_s);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	a->requests.look_again = true;
 }
 

@@ -68,7 +68,7 @@ static uint32_t count_in_flight(const struct agent *a)
 	       n = delay_queue_count(a->modules.delay_queue);
 	struct post_peer_info info;
 
-	n += report_pending(a) || !post_idle(a->control, a->controller);
+	n += report_pending(a) || !post_idle(a->tell.post, a->tell.controller);
 	for (uint32_t i = 0; size && i < a->run.n_nodes; i++)
 		if (a->peers[i].used && post_peer(a->tensors, a->peers[i].dial, &info) == 0 &&
 		    info.retained_bytes > PING_BYTES)
@@ -111,7 +111,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	struct post_counters control, tensors;
 	struct msg_stuck stuck[MSG_STUCK];
 
-	post_count(a->control, &control);
+	post_count(a->tell.post, &control);
 	post_count(a->tensors, &tensors);
 	if (own->number % READ_BEATS == 0) {
 		own->rss_bytes = read_resident_bytes();
@@ -132,13 +132,13 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->sent_bytes = control.sent_bytes + tensors.sent_bytes;
 	h->received_bytes = control.received_bytes + tensors.received_bytes;
 	h->resent = control.resent_frames + tensors.resent_frames;
-	h->refused = a->tally.refused + count_refused(&control) + count_refused(&tensors);
+	h->refused = a->tell.tally.refused + count_refused(&control) + count_refused(&tensors);
 	if (a->welcomed)
 		misuse_malformed(a, now_us);
-	if (a->welcomed && !a->end.leaving)
+	if (a->welcomed && !a->tell.end.leaving)
 		h->n_stuck = probe_links(a, stuck, now_us);
 	h->stuck = stuck;
-	tell_controller(a, &m, POST_LOSSY, now_us);
+	tell_controller(&a->tell, &m, POST_LOSSY, now_us);
 }
 
 void heartbeat_turn(struct agent *a, int64_t now_us)
@@ -148,7 +148,7 @@ void heartbeat_turn(struct agent *a, int64_t now_us)
 	if (now_us < h->due_us)
 		return;
 	/* Sends heartbeats before WELCOME too: they show that this agent waits for it. */
-	if (!a->end.leaving)
+	if (!a->tell.end.leaving)
 		tell_beat(a, now_us);
 	/* Missed heartbeats are not sent later. */
 	h->due_us += BEAT_US;

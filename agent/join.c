@@ -77,7 +77,7 @@ void join_hello(struct agent *a, int64_t now_us)
 		h->kept = standby_iteration(a);
 		h->kept_hash = standby_hash(a);
 	}
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 /* ---- welcome ---- */
@@ -265,7 +265,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	if (rc == 0)
 		rc = read_model(w, &setup.config, &err);
 	if (rc) {
-		tell_trouble(a, true, "the controller's welcome: %s", err.text);
+		tell_trouble(&a->tell, true, "the controller's welcome: %s", err.text);
 		return 0;
 	}
 	setup.batch = w->batch;
@@ -291,7 +291,8 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc) {
-		tell_trouble(a, true, "%s", err.text[0] ? err.text : "no memory for the run");
+		tell_trouble(&a->tell, true, "%s",
+			     err.text[0] ? err.text : "no memory for the run");
 		return 0;
 	}
 	a->config = setup.config;
@@ -303,9 +304,10 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	standby_accept_any_order(a);
 	a->welcomed = true;
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
-	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "
-		 "time scale %g", w->node, w->n_nodes, setup.config.n_stages, w->slots,
-		 w->time_scale);
+	log_line(a->tell.log, LOG_INFO,
+		 "welcome: node %u of %u, %u stages, %u slots, "
+		 "time scale %g",
+		 w->node, w->n_nodes, setup.config.n_stages, w->slots, w->time_scale);
 	a->modules.link_times.due_us = now_us;
 	return 0;
 }
@@ -338,7 +340,7 @@ static void find_address(struct agent *a, const struct msg_peer *m, char out[LIN
 	if (!zone[0])
 		address_zone(zone, a->self.bound);
 	if (address_with_zone(out, m->address, zone, &err) < 0)
-		tell_log(a, LOG_WARN, "node %u: %s", m->node, err.text);
+		tell_log(&a->tell, LOG_WARN, "node %u: %s", m->node, err.text);
 }
 
 /* Warns once if other machines cannot connect to this agent. */
@@ -347,7 +349,7 @@ static void check_own_address(struct agent *a, const struct msg_peer *m)
 	if (!m->elsewhere || a->self.warned_of_address || !address_is_own(a->self.address))
 		return;
 	a->self.warned_of_address = true;
-	tell_log(a, LOG_WARN,
+	tell_log(&a->tell, LOG_WARN,
 		 "%.60s means the machine itself, other machines cannot connect to it: start "
 		 "with --advertise and this machine's name or address",
 		 a->self.address);
@@ -369,7 +371,7 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	if (p->known) {
 		links_forget_peer(a, m->node);
 		if (!keys_equal(&p->key, &key)) { /* the peer's sessions end at the next turn */
-			log_line(a->options.log, LOG_INFO, "node %u: %s", m->node,
+			log_line(a->tell.log, LOG_INFO, "node %u: %s", m->node,
 				 absence_text(m->absence));
 			keys_list_expel(a->admitted, name, &err);
 		}
@@ -381,7 +383,7 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	if (keys_equal(&key, &none))
 		return;
 	if (keys_list_admit(a->admitted, &key, KEYS_AGENT, name, &err) < 0) {
-		tell_trouble(a, false, "node %u cannot be admitted: %s", m->node, err.text);
+		tell_trouble(&a->tell, false, "node %u cannot be admitted: %s", m->node, err.text);
 		return;
 	}
 	p->known = true;
@@ -397,7 +399,7 @@ void join_peers(struct agent *a, const struct msg_peers *m)
 {
 	for (uint32_t i = 0; i < m->n_peers; i++) {
 		if (m->peers[i].node >= a->run.n_nodes) {
-			a->tally.refused++;
+			a->tell.tally.refused++;
 			continue;
 		}
 		if (m->peers[i].node != a->run.node)

@@ -104,7 +104,7 @@ static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 	    standby_standing(a) != STANDBY_NONE)
 		return; /* the commit is for the standby copy only */
 	if (a->held.standing != STAND_READY) {
-		tell_trouble(a, false, "%s for an agent without a stage", msg_name(m->type));
+		tell_trouble(&a->tell, false, "%s for an agent without a stage", msg_name(m->type));
 		return;
 	}
 	switch (m->type) {
@@ -192,14 +192,14 @@ static uint64_t committed_according_to(const struct agent *a, const struct msg *
 
 static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_us)
 {
-	log_line(a->options.log, LOG_INFO, "fault %u: %s, peer %d, factor %g, %u ms",
-		 m->fault, fault_name(m->kind), m->peer, (double)m->factor, m->ttl_ms);
+	log_line(a->tell.log, LOG_INFO, "fault %u: %s, peer %d, factor %g, %u ms", m->fault,
+		 fault_name(m->kind), m->peer, (double)m->factor, m->ttl_ms);
 	if (m->kind == FAULT_KILL)
 		raise(SIGKILL);
 	else if (m->kind == FAULT_HANG)
 		a->requests.hang_ms = m->ttl_ms;
 	else if (fault_apply(&a->faults, m, now_us) < 0)
-		tell_trouble(a, false, "fault %u makes no sense here", m->fault);
+		tell_trouble(&a->tell, false, "fault %u makes no sense here", m->fault);
 }
 
 /* Carries out an order that needs no run. Returns false if the order is of another kind. */
@@ -207,13 +207,13 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
 	case MSG_REFUSED:
-		log_line(a->options.log, LOG_ERROR, "the controller refused this agent: %s",
+		log_line(a->tell.log, LOG_ERROR, "the controller refused this agent: %s",
 			 m->u.refused.reason);
-		tell_last(a, m->u.refused.final ? AGENT_REFUSED_FOR_GOOD : 1, now_us);
+		tell_last(&a->tell, m->u.refused.final ? AGENT_REFUSED_FOR_GOOD : 1, now_us);
 		return true;
 	case MSG_STOP:
-		log_line(a->options.log, LOG_INFO, "ordered to stop: %s", m->u.stop.reason);
-		tell_last(a, 0, now_us);
+		log_line(a->tell.log, LOG_INFO, "ordered to stop: %s", m->u.stop.reason);
+		tell_last(&a->tell, 0, now_us);
 		return true;
 	case MSG_PING:
 		heartbeat_ping(a, &m->u.ping, now_us);
@@ -258,8 +258,8 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		take_fault(a, &m->u.fault, now_us);
 		break;
 	default:
-		a->tally.refused++;
-		tell_log(a, LOG_WARN, "the controller sent a %s, which it may not",
+		a->tell.tally.refused++;
+		tell_log(&a->tell, LOG_WARN, "the controller sent a %s, which it may not",
 			 msg_name(m->type));
 	}
 }
@@ -280,7 +280,7 @@ static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 static void wait_for_run(struct agent *a, struct msg *m)
 {
 	if (m->type == MSG_FILE_PART) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		msg_clear(m);
 	} else {
 		join_line(&a->modules.orders->next_run, m);
@@ -302,8 +302,8 @@ static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 	if (m->type == MSG_WELCOME) {
 		take_welcome(a, m, now_us);
 	} else if (!a->welcomed) {
-		a->tally.refused++;
-		tell_log(a, LOG_WARN, "%s before a welcome", msg_name(m->type));
+		a->tell.tally.refused++;
+		tell_log(&a->tell, LOG_WARN, "%s before a welcome", msg_name(m->type));
 		msg_clear(m);
 	} else if (needs_settled(m->type) || m->type == MSG_KEEP) {
 		put_in_line(a, m);
@@ -336,11 +336,11 @@ static void begin_with_successor(struct agent *a, int64_t now_us)
 /* Ends the agent, because neither side reads a message of the other. */
 static void refuse_version(struct agent *a, int64_t now_us)
 {
-	if (a->end.leaving)
+	if (a->tell.end.leaving)
 		return;
-	log_line(a->options.log, LOG_ERROR,
+	log_line(a->tell.log, LOG_ERROR,
 		 "the controller is of another version of skippipe; this is " SKIPPIPE_VERSION);
-	tell_last(a, 1, now_us);
+	tell_last(&a->tell, 1, now_us);
 }
 
 /* Carries out messages, and logs each change of the connection once. */
@@ -353,34 +353,35 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 	case POST_DATA:
 		rc = msg_decode(&m, p->data, p->size);
 		if (rc == 0) {
-			log_line(a->options.log, LOG_DEBUG, "%s from the controller",
+			log_line(a->tell.log, LOG_DEBUG, "%s from the controller",
 				 msg_name(m.type));
 			obey_order(a, &m, now_us);
 			break;
 		}
-		a->tally.refused++;
+		a->tell.tally.refused++;
 		if (rc == -EPROTONOSUPPORT)
 			refuse_version(a, now_us);
 		else
-			tell_log(a, LOG_WARN, "a message of the controller: %s", strerror(-rc));
+			tell_log(&a->tell, LOG_WARN, "a message of the controller: %s",
+				 strerror(-rc));
 		break;
 	case POST_UP:
-		log_line(a->options.log, LOG_INFO, "the controller is up%s",
+		log_line(a->tell.log, LOG_INFO, "the controller is up%s",
 			 p->restarted ? ", and is a new process" : "");
 		a->modules.orders->refusal = LINK_REASON_NONE;
 		if (p->restarted)
 			begin_with_successor(a, now_us);
 		break;
 	case POST_DOWN:
-		tell_log(a, LOG_WARN, "no controller: %s", link_reason_text(p->reason));
+		tell_log(&a->tell, LOG_WARN, "no controller: %s", link_reason_text(p->reason));
 		break;
 	case POST_LOST:
-		tell_log(a, LOG_WARN, "messages for the previous controller were dropped: %" PRIu64,
-			 p->lost);
+		tell_log(&a->tell, LOG_WARN,
+			 "messages for the previous controller were dropped: %" PRIu64, p->lost);
 		break;
 	case POST_REFUSED:
 		if (p->reason != a->modules.orders->refusal)
-			tell_log(a, LOG_WARN,
+			tell_log(&a->tell, LOG_WARN,
 				 "the controller refuses the connection: "
 				 "%s; trying again",
 				 link_reason_text(p->reason));

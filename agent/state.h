@@ -85,13 +85,6 @@ struct identity {
 	int64_t turn_us;      /* when the last turn began */
 };
 
-/* Messages counted by all modules. */
-struct tally {
-	uint64_t sequence; /* number of the last message that was sent */
-	uint64_t refused;  /* number of received messages that are invalid or unexpected */
-	uint64_t dropped;  /* number of messages that arrived too late or could not be sent */
-};
-
 /* Work that a module asks the loop or a higher module to do. */
 struct requests {
 	bool look_again;  /* the loop looks again at tensors that arrived early */
@@ -106,15 +99,6 @@ struct stuck_check {
 	/* Duration of the longest job so far among those that an iteration waits for. */
 	int64_t longest_us;
 	bool found;
-};
-
-/* The end of the process. */
-struct ending {
-	bool leaving;
-	int status;            /* exit status */
-	/* The process ends at this time even if messages are unacknowledged. */
-	int64_t leave_by_us;
-	int64_t leave_from_us; /* the process does not end before this time */
 };
 
 /* The stage that this agent holds. */
@@ -172,7 +156,6 @@ struct modules {
 	struct restore *restore;
 	struct save *save;
 	struct weight_server *weight_server;
-	struct log_lines log_lines; /* tell.c */
 };
 
 struct agent {
@@ -181,17 +164,14 @@ struct agent {
 	struct identity self;
 	struct stage_device device; /* the computing device, found at the start */
 	struct keys_list *admitted;
-	struct post *control, *tensors;
-	post_peer_id controller;
-	int64_t now_us;     /* time at which this part of the turn began */
-	struct tally tally; /* every module counts here */
+	struct post *tensors;
+	struct tell tell;
 	struct requests requests; /* modules set them, the loop acts on them */
 	struct worker *worker;
 	struct job job;     /* the worker's present job */
 	struct stuck_check stuck;
 	struct rng rng; /* random numbers for injected losses, and for pauses between trains */
 	struct faults faults; /* orders.c */
-	struct ending end;  /* tell.c */
 
 	/* ---- join.c: from WELCOME ---- */
 	/* false: the agent is in no run. State of the run before may stay until the worker is

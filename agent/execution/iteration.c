@@ -36,8 +36,9 @@ void iteration_forget(struct agent *a)
 static void begin_microbatch(struct agent *a, const struct route *r, int64_t now_us)
 {
 	if (r->wave >= a->progress.per_shard)
-		tell_trouble(a, false, "microbatch %u has wave %u, but a shard gives only %u",
-			     r->microbatch, r->wave, a->progress.per_shard);
+		tell_trouble(&a->tell, false,
+			     "microbatch %u has wave %u, but a shard gives only %u", r->microbatch,
+			     r->wave, a->progress.per_shard);
 	else
 		tasks_arrive(a, r, 0, false, NULL, now_us);
 }
@@ -78,7 +79,7 @@ static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 
 	if (a->checked.total > 0 && more.total == 0)
 		return 0;
-	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f MiB",
+	log_line(a->tell.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f MiB",
 		 (double)a->held.stage_bytes / 0x1p20, (double)n.total / 0x1p20);
 	if (bytes + LINKS_HEAD_BYTES > links_message_bytes(a))
 		return error_set(err, -EMSGSIZE,
@@ -106,11 +107,11 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 
 	if (a->progress.iteration == m->iteration && a->progress.iteration &&
 	    a->progress.epoch == m->epoch) {
-		a->tally.dropped++; /* the order is a repeated one */
+		a->tell.tally.dropped++; /* the order is a repeated one */
 		return;
 	}
 	if (m->iteration != a->held.committed + 1 || !p) {
-		tell_trouble(a, false,
+		tell_trouble(&a->tell, false,
 			     "cannot start iteration %" PRIu64 " by plan %" PRIu64
 			     ": iteration %" PRIu64 " is committed here, and the plan is %s",
 			     m->iteration, m->epoch, a->held.committed, p ? "known" : "unknown");
@@ -118,7 +119,7 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	}
 	travel_in(a, m->wire);
 	if (check_memory(a, p->visits, &err) < 0) {
-		tell_trouble(a, true, "%s", err.text);
+		tell_trouble(&a->tell, true, "%s", err.text);
 		return;
 	}
 	/* A gradient that was added by another plan is void. */
@@ -158,7 +159,7 @@ static void send_to_substitutes(struct agent *a, const struct route *was, const 
 			continue; /* not computed yet: it will be sent there anyway */
 		body = malloc(a->held.activation * sizeof(float));
 		if (!body) {
-			tell_trouble(a, true, "no memory to send a tensor again");
+			tell_trouble(&a->tell, true, "no memory to send a tensor again");
 			return;
 		}
 		memcpy(body, kept, a->held.activation * sizeof(float));
@@ -211,7 +212,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		fault = route_read(&r, &m->routes[i], &a->limits);
 		if (fault) {
-			tell_trouble(a, false, "reroute: %s", fault);
+			tell_trouble(&a->tell, false, "reroute: %s", fault);
 			continue;
 		}
 		was = &a->progress.routes[r.microbatch];
@@ -222,7 +223,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 			restart_microbatch(a, &r, now_us);
 	}
 	if (check_memory(a, count_visits(a), &err) < 0)
-		tell_trouble(a, true, "%s", err.text);
+		tell_trouble(&a->tell, true, "%s", err.text);
 }
 
 static bool has_counted_all(const struct agent *a)
@@ -279,7 +280,7 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 		done.u.committed.iteration = a->held.committed;
 		done.u.committed.stage = a->held.stage;
 		done.u.committed.hash = a->held.hash;
-		tell_controller(a, &done, POST_RELIABLE, now_us);
+		tell_controller(&a->tell, &done, POST_RELIABLE, now_us);
 		return;
 	}
 	/* An agent that was away may still hold the sums of an iteration that it missed. */
@@ -288,22 +289,22 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 		return; /* the commit was for the standby copy */
 	if (!reduction_ready(a, m->iteration, m->attempt) ||
 	    m->iteration != a->held.committed + 1) {
-		tell_trouble(a, false,
-			      "cannot commit iteration %" PRIu64 ": reduction %u is not "
-			      "complete here, or iteration %" PRIu64 " is not the one before",
-			      m->iteration, m->attempt, a->held.committed);
+		tell_trouble(&a->tell, false,
+			     "cannot commit iteration %" PRIu64 ": reduction %u is not "
+			     "complete here, or iteration %" PRIu64 " is not the one before",
+			     m->iteration, m->attempt, a->held.committed);
 		return;
 	}
 	if (!isfinite(m->scale) || !isfinite(m->lr) || !isfinite(m->beta1) ||
 	    !isfinite(m->beta2) || !isfinite(m->eps) || !isfinite(m->weight_decay)) {
-		tell_trouble(a, false,
+		tell_trouble(&a->tell, false,
 			     "the commit of iteration %" PRIu64 " has numbers that are not finite",
 			     m->iteration);
 		return;
 	}
 	if (m->stack_from && (!stage_set_fits(m->stack_from, (int)a->limits.n_stages) ||
 			      (is_stacked(a, m) && !copy_is_here(a, m)))) {
-		tell_trouble(a, false,
+		tell_trouble(&a->tell, false,
 			     "cannot commit iteration %" PRIu64
 			     ": the stage whose layers stage %u takes is not here",
 			     m->iteration, a->held.stage);
@@ -321,7 +322,8 @@ static bool begin_stacking(struct agent *a, struct job *job)
 	const struct msg_commit *m = &a->progress.commit;
 
 	if (!copy_is_here(a, m) || standby_iteration(a) > m->iteration) {
-		tell_trouble(a, false, "the copy for stage %u has been dropped", a->held.stage);
+		tell_trouble(&a->tell, false, "the copy for stage %u has been dropped",
+			     a->held.stage);
 		a->requests.step = false;
 		return false;
 	}
@@ -373,7 +375,7 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	m.u.committed.iteration = a->held.committed;
 	m.u.committed.stage = a->held.stage;
 	m.u.committed.hash = a->held.hash;
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	a->requests.look_again = true;
 }
 
@@ -394,9 +396,10 @@ void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t n
 	struct route *r;
 
 	if (m->iteration != a->held.committed) {
-		tell_trouble(a, false,
+		tell_trouble(&a->tell, false,
 			     "cannot evaluate iteration %" PRIu64 ": iteration %" PRIu64
-			     " is committed here", m->iteration, a->held.committed);
+			     " is committed here",
+			     m->iteration, a->held.committed);
 		return;
 	}
 	iteration_forget_evaluation(a);
@@ -405,14 +408,14 @@ void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t n
 	e->routes = calloc(m->n_routes + 1u, sizeof(e->routes[0]));
 	e->arrived = calloc(m->n_routes + 1u, sizeof(e->arrived[0]));
 	if (!e->routes || !e->arrived) {
-		tell_trouble(a, true, "no memory for an evaluation");
+		tell_trouble(&a->tell, true, "no memory for an evaluation");
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		r = &e->routes[e->n];
 		fault = route_read(r, &m->routes[i], &a->limits);
 		if (fault) {
-			tell_trouble(a, false, "evaluation: %s", fault);
+			tell_trouble(&a->tell, false, "evaluation: %s", fault);
 			continue;
 		}
 		e->n++;

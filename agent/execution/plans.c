@@ -46,14 +46,14 @@ void plans_take(struct agent *a, const struct msg_plan *m)
 	new.ranks = calloc(m->n_ranks + 1u, sizeof(new.ranks[0]));
 	if (!new.routes || !new.ranks) {
 		clear_plan(&new);
-		tell_trouble(a, true, "no memory for plan %" PRIu64, m->epoch);
+		tell_trouble(&a->tell, true, "no memory for plan %" PRIu64, m->epoch);
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_routes && !fault; i++)
 		fault = route_read(&new.routes[new.n_routes++], &m->routes[i], &a->limits);
 	if (fault) {
 		clear_plan(&new);
-		tell_trouble(a, false, "plan %" PRIu64 ": %s", m->epoch, fault);
+		tell_trouble(&a->tell, false, "plan %" PRIu64 ": %s", m->epoch, fault);
 		return;
 	}
 	if (m->n_ranks)

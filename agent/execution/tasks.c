@@ -53,9 +53,9 @@ void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, boo
 		return;
 	task_free(t);
 	if (verdict == QUEUE_OLD || verdict == QUEUE_TWICE)
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 	else
-		a->tally.refused++;
+		a->tell.tally.refused++;
 }
 
 /* Returns the position of the microbatch's data in its shard, or in the validation part. */
@@ -157,13 +157,13 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 		m.u.evaluated.iteration = a->held.committed;
 		m.u.evaluated.microbatch = t->route.microbatch;
 		m.u.evaluated.loss = a->modules.tasks->result.task.loss;
-		tell_controller(a, &m, POST_RELIABLE, ended_us);
+		tell_controller(&a->tell, &m, POST_RELIABLE, ended_us);
 	} else if (route_node(&t->route, next) == a->run.node) {
 		tasks_arrive(a, &t->route, next, t->evaluate, out, ended_us);
 	} else {
 		if (!t->evaluate && outputs_keep(a->modules.outputs, t->route.microbatch,
 						 t->kind, out, a->held.activation) < 0)
-			tell_trouble(a, true, "no memory to keep an output for a reroute");
+			tell_trouble(&a->tell, true, "no memory to keep an output for a reroute");
 		links_send_output(a, &t->route, t->position, t->evaluate, out, ended_us);
 	}
 }
@@ -222,7 +222,8 @@ int64_t tasks_deadline_us(const struct agent *a)
 	if (a->modules.tasks->computed)
 		return a->modules.tasks->ends_us;
 	if (a->progress.queue && queue_waiting(a->progress.queue) > 0 && !worker_busy(a->worker) &&
-	    !queue_blocked(a->progress.queue) && a->held.standing == STAND_READY && !a->end.leaving)
+	    !queue_blocked(a->progress.queue) && a->held.standing == STAND_READY &&
+	    !a->tell.end.leaving)
 		return a->modules.tasks->busy_until_us;
 	return INT64_MAX;
 }

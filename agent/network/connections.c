@@ -91,7 +91,7 @@ void connections_begin(struct agent *a, const struct msg_connect *m)
 		if (m->nodes[i].node < a->run.n_nodes && m->nodes[i].node != a->run.node)
 			c->targets[c->n++] = (struct target){ .to = m->nodes[i] };
 		else
-			a->tally.refused++;
+			a->tell.tally.refused++;
 	c->again_us = 0;
 	if (a->run.n_nodes > LINK_TIMES_DIAL_ALL)
 		close_others(a);
@@ -100,11 +100,10 @@ void connections_begin(struct agent *a, const struct msg_connect *m)
 static bool send_first(struct agent *a, const struct msg_connect_to *to, int64_t now_us)
 {
 	static const uint8_t zeros[SUM_BYTES];
-	struct msg m = {
-		.type = MSG_TENSOR,
-		.sequence = ++a->tally.sequence,
-		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us }
-	};
+	struct msg m = { .type = MSG_TENSOR,
+			 .sequence = ++a->tell.tally.sequence,
+			 .u.tensor = {
+				 .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us } };
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	bool sums = to->use == CONNECT_SUMS;
@@ -149,7 +148,7 @@ void connections_turn(struct agent *a, int64_t now_us)
 	}
 	c->again_us = now_us + AGAIN_US;
 	if (needed && !c->is_answered)
-		tell_controller(a, &m, POST_RELIABLE, now_us);
+		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	c->is_answered = c->is_answered || needed;
 	if (all)
 		c->id = 0;

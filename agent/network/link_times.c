@@ -106,7 +106,7 @@ void link_times_tell(struct agent *a, int64_t now_us)
 	m.u.links.links = links;
 	m.u.links.wire = (uint8_t)a->progress.wire;
 	if (m.u.links.n_links)
-		tell_controller(a, &m, POST_RELIABLE, now_us);
+		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	free(links);
 }
 

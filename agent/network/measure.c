@@ -129,7 +129,7 @@ static void answer_order(struct agent *a, const struct post_peer_info *info, dou
 		.bandwidth_bytes_per_s = (float)bandwidth,
 	};
 	snprintf(m.u.measured.text, sizeof(m.u.measured.text), "%s", why);
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	if (info)
 		a->peers[w->order.to].bandwidth = (float)bandwidth;
 	w->standing = MEASURE_NONE;
@@ -168,11 +168,10 @@ static void tell_unreached(struct agent *a, int64_t now_us)
 static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
 {
 	static const float zeros[PIECE_BYTES / sizeof(float)];
-	struct msg m = {
-		.type = MSG_TENSOR,
-		.sequence = ++a->tally.sequence,
-		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us }
-	};
+	struct msg m = { .type = MSG_TENSOR,
+			 .sequence = ++a->tell.tally.sequence,
+			 .u.tensor = {
+				 .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us } };
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	struct post_part parts[2] = { { head, (size_t)size }, { zeros, PIECE_BYTES } };
@@ -308,7 +307,7 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 		return;
 	}
 	if (m->to >= a->run.n_nodes || m->to == a->run.node) {
-		a->tally.refused++;
+		a->tell.tally.refused++;
 		return;
 	}
 	w->order = *m;
@@ -339,7 +338,7 @@ static void answer_all(struct agent *a, int64_t now_us)
 			 .u.measured = { .id = a->modules.measure->all_id, .to = MSG_NOBODY } };
 
 	link_times_tell(a, now_us);
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	a->modules.measure->all_until_us = 0;
 }
 

@@ -43,8 +43,8 @@ static void report(struct agent *a, uint16_t node, const char *what, uint64_t ep
 	a->peers[node].reported_in = a->held.committed + 1;
 	m.u.trouble.refused_node = node;
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, what);
-	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	log_line(a->tell.log, LOG_WARN, "%s", m.u.trouble.text);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 void misuse_report_numbers(struct agent *a, uint16_t node, const char *what, int64_t now_us)
@@ -59,9 +59,9 @@ void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)
 	if (p->misfits_in != a->held.committed + 1) {
 		p->misfits_in = a->held.committed + 1;
 		p->misfits = 0;
-		tell_log(a, LOG_WARN, "node %u sends unexpected messages: refused", from);
+		tell_log(&a->tell, LOG_WARN, "node %u sends unexpected messages: refused", from);
 	}
-	a->tally.refused++;
+	a->tell.tally.refused++;
 	if (++p->misfits >= MISFITS_MOST)
 		report(a, from, "too many unsolicited messages", 0, now_us);
 }
@@ -79,7 +79,7 @@ void misuse_malformed(struct agent *a, int64_t now_us)
 		if (node == a->run.n_nodes || a->peers[node].malformed == info.malformed_frames)
 			continue;
 		a->peers[node].malformed = info.malformed_frames;
-		a->tally.refused++;
+		a->tell.tally.refused++;
 		report(a, (uint16_t)node, "bytes that are no message of this run", 0, now_us);
 	}
 }

@@ -44,7 +44,7 @@ void report_flush(struct agent *a, int64_t now_us)
 	m.u.report.n_events = a->modules.report->n_noted;
 	m.u.report.events = a->modules.report->noted;
 	a->modules.report->n_noted = 0;
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,

@@ -101,7 +101,8 @@ void trains_open(struct agent *a)
 		return;
 	t->tried = true;
 	if (train_open(&t->socket, a->self.bound, &err) < 0)
-		tell_log(a, LOG_WARN, "%s: bandwidths are measured with less precision", err.text);
+		tell_log(&a->tell, LOG_WARN, "%s: bandwidths are measured with less precision",
+			 err.text);
 }
 
 static int64_t draw_us(struct agent *a, int64_t most_us)
@@ -152,7 +153,7 @@ static void send_train(struct agent *a, int64_t now_us)
 	struct trains *t = a->modules.trains;
 	const struct peer *p = &a->peers[t->to];
 	struct msg m = { .type = MSG_TRAIN,
-			 .sequence = ++a->tally.sequence,
+			 .sequence = ++a->tell.tally.sequence,
 			 .u.train = { .from = a->run.node } };
 	char text[64];
 	long size;
@@ -246,8 +247,10 @@ void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id p
 static void tell_heard(struct agent *a, struct train_awaited *w, const struct train_heard *h,
 		       int64_t now_us)
 {
-	struct msg m = { .type = MSG_TRAIN_HEARD, .sequence = ++a->tally.sequence,
-			 .u.train_heard = { .from = a->run.node, .packets = h->packets,
+	struct msg m = { .type = MSG_TRAIN_HEARD,
+			 .sequence = ++a->tell.tally.sequence,
+			 .u.train_heard = { .from = a->run.node,
+					    .packets = h->packets,
 					    .bytes_per_s = (float)h->bytes_per_s } };
 	char text[64];
 	long size;
@@ -257,8 +260,8 @@ static void tell_heard(struct agent *a, struct train_awaited *w, const struct tr
 	if (size > 0)
 		post_send(a->tensors, w->peer, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
-	log_line(a->options.log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s",
-		 w->from, h->packets, h->bytes_per_s * 1e-6);
+	log_line(a->tell.log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s", w->from,
+		 h->packets, h->bytes_per_s * 1e-6);
 	if (a->modules.trains->socket)
 		train_forget(a->modules.trains->socket, w->token);
 	w->used = false;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 
 enum {
@@ -18,45 +17,44 @@ enum {
 	LINGER_US = 30000 /* time for acknowledgements of received messages to leave */
 };
 
-void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
+void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us)
 {
 	size_t size = msg_size(m);
 	struct post_part parts[2];
 	void *bytes;
 	int rc = -EINVAL;
 
-	m->sequence = ++a->tally.sequence;
+	m->sequence = ++t->tally.sequence;
 	bytes = alloc_new(size);
 	if (size && msg_encode(m, bytes, size) == (long)size) {
 		parts[0] = (struct post_part) { bytes, size };
 		parts[1] = (struct post_part) { m->body, m->body_size };
-		rc = post_send(a->control, a->controller, parts, m->body_size ? 2 : 1, flags,
-			       now_us);
+		rc = post_send(t->post, t->controller, parts, m->body_size ? 2 : 1, flags, now_us);
 	}
 	free(bytes);
 	if (rc < 0 && !(flags & POST_LOSSY)) {
-		a->tally.dropped++;
-		log_line(a->options.log, LOG_ERROR, "%s for the controller dropped: %s",
-			 msg_name(m->type), strerror(-rc));
+		t->tally.dropped++;
+		log_line(t->log, LOG_ERROR, "%s for the controller dropped: %s", msg_name(m->type),
+			 strerror(-rc));
 	}
 }
 
-void tell_last(struct agent *a, int status, int64_t now_us)
+void tell_last(struct tell *t, int status, int64_t now_us)
 {
 	struct post_peer_info info = { .rto_us = 0 };
 
-	if (a->end.leaving)
+	if (t->end.leaving)
 		return;
-	post_peer(a->control, a->controller, &info);
-	a->end.leaving = true;
-	a->end.status = status;
-	a->end.leave_from_us = now_us + LINGER_US;
-	a->end.leave_by_us =
+	post_peer(t->post, t->controller, &info);
+	t->end.leaving = true;
+	t->end.status = status;
+	t->end.leave_from_us = now_us + LINGER_US;
+	t->end.leave_by_us =
 		now_us +
 		(LEAVE_US > LEAVE_TIMES * info.rto_us ? LEAVE_US : LEAVE_TIMES * info.rto_us);
 }
 
-void tell_trouble(struct agent *a, bool fatal, const char *format, ...)
+void tell_trouble(struct tell *t, bool fatal, const char *format, ...)
 {
 	struct msg m = { .type = MSG_TROUBLE };
 	va_list ap;
@@ -66,15 +64,15 @@ void tell_trouble(struct agent *a, bool fatal, const char *format, ...)
 	va_end(ap);
 	m.u.trouble.fatal = fatal;
 	m.u.trouble.refused_node = -1;
-	log_line(a->options.log, fatal ? LOG_ERROR : LOG_WARN, "%s", m.u.trouble.text);
-	tell_controller(a, &m, POST_RELIABLE, a->now_us);
+	log_line(t->log, fatal ? LOG_ERROR : LOG_WARN, "%s", m.u.trouble.text);
+	tell_controller(t, &m, POST_RELIABLE, t->now_us);
 	if (fatal)
-		tell_last(a, 1, a->now_us);
+		tell_last(t, 1, t->now_us);
 }
 
-void tell_log(struct agent *a, enum log_level level, const char *format, ...)
+void tell_log(struct tell *t, enum log_level level, const char *format, ...)
 {
-	struct log_lines *kept = &a->modules.log_lines;
+	struct log_lines *kept = &t->lines;
 	struct msg_log line = { .level = (uint8_t)level, .dropped = kept->dropped };
 	char text[1024];
 	va_list ap;
@@ -82,7 +80,7 @@ void tell_log(struct agent *a, enum log_level level, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	log_line(a->options.log, level, "%s", text);
+	log_line(t->log, level, "%s", text);
 	snprintf(line.text, sizeof(line.text), "%.*s", (int)sizeof(line.text) - 1, text);
 	if (kept->n == sizeof(kept->list) / sizeof(kept->list[0])) {
 		kept->dropped++;
@@ -92,14 +90,14 @@ void tell_log(struct agent *a, enum log_level level, const char *format, ...)
 	kept->dropped = 0;
 }
 
-void tell_turn(struct agent *a, int64_t now_us)
+void tell_turn(struct tell *t, int64_t now_us)
 {
-	struct log_lines *kept = &a->modules.log_lines;
+	struct log_lines *kept = &t->lines;
 	struct msg m = { .type = MSG_LOG, .u.log = kept->list[0] };
 
-	if (!a->welcomed || kept->n == 0 || now_us < kept->next_us)
+	if (kept->n == 0 || now_us < kept->next_us)
 		return;
 	kept->next_us = now_us + LOG_EVERY_US;
 	memmove(kept->list, kept->list + 1, --kept->n * sizeof(kept->list[0]));
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(t, &m, POST_RELIABLE, now_us);
 }

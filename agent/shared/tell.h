@@ -1,8 +1,8 @@
-/* tell.h - sends messages and reports of trouble to the controller.
+/* tell.h - the connection to the controller: messages, reports of trouble, lines of the log.
  *
- * This is the lowest module that sends: every other module may call it, and it calls none of them.
- * tell_last requests the end of the agent; the loop carries it out once the controller has received
- * all messages.
+ * Every module that reports something has a struct tell, which calls no other module. tell_last
+ * requests the end of the agent; the loop carries it out once the controller has received all
+ * messages.
  */
 #ifndef AGENT_TELL_H
 #define AGENT_TELL_H
@@ -14,8 +14,6 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-struct agent;
-
 /* Warnings and errors that have not been sent to the controller yet. */
 struct log_lines {
 	struct msg_log list[8]; /* (n) the oldest first */
@@ -23,20 +21,47 @@ struct log_lines {
 	int64_t next_us;        /* when the next one may be sent */
 };
 
+/* Messages counted by all modules. */
+struct tally {
+	uint64_t sequence; /* number of the last message that was sent, to anyone */
+	uint64_t refused;  /* number of received messages that are invalid or unexpected */
+	uint64_t dropped;  /* number of messages that arrived too late or could not be sent */
+};
+
+/* The end of the process. */
+struct ending {
+	bool leaving;
+	int status; /* exit status */
+	/* The process ends at this time even if messages are unacknowledged. */
+	int64_t leave_by_us;
+	int64_t leave_from_us; /* the process does not end before this time */
+};
+
+/* The agent has one. */
+struct tell {
+	struct log *log; /* borrowed */
+	struct post *post;
+	post_peer_id controller;
+	int64_t now_us;     /* time at which this part of the loop's turn began; the loop sets it */
+	struct tally tally; /* every module counts here */
+	struct log_lines lines;
+	struct ending end;
+};
+
 /* Numbers, encodes and sends *m with its body. A RELIABLE message that cannot be sent is counted as
  * dropped and logged. */
-void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us);
+void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us);
 /* Sends and logs a TROUBLE message with this text. fatal: the agent then ends with status 1. */
-void tell_trouble(struct agent *a, bool fatal, const char *format, ...)
+void tell_trouble(struct tell *t, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Logs a warning or an error, and keeps it for the controller. */
-void tell_log(struct agent *a, enum log_level level, const char *format, ...)
+void tell_log(struct tell *t, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Sends the oldest line kept by tell_log: one a second, once a controller has admitted the agent.
- */
-void tell_turn(struct agent *a, int64_t now_us);
+/* Sends the oldest line kept by tell_log: one a second. Call it once a controller has admitted the
+ * agent. */
+void tell_turn(struct tell *t, int64_t now_us);
 /* Requests the end of the agent with this exit status, once all messages are acknowledged or
  * overdue (a second, or three timeouts of the link). A second call changes nothing. */
-void tell_last(struct agent *a, int status, int64_t now_us);
+void tell_last(struct tell *t, int status, int64_t now_us);
 
 #endif

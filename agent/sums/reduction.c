@@ -62,7 +62,7 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 	m.u.reduced.n_slices = slices_count(a->modules.reduction->slices);
 	m.u.reduced.slices = slices_hashes(a->modules.reduction->slices);
 	report_flush(a, now_us);
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 static bool is_older_slice(const struct parcel *p, const void *context)
@@ -82,8 +82,9 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	int rc;
 
 	if (m->iteration != a->held.committed + 1) {
-		tell_trouble(a, false, "reduction of iteration %" PRIu64 ": %" PRIu64
-			      " committed here", m->iteration, a->held.committed);
+		tell_trouble(&a->tell, false,
+			     "reduction of iteration %" PRIu64 ": %" PRIu64 " committed here",
+			     m->iteration, a->held.committed);
 		return;
 	}
 	if (a->modules.reduction->slices &&
@@ -91,13 +92,13 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 		if (reduction_ready(a, m->iteration, m->attempt))
 			tell_reduced(a, now_us);
 		else
-			a->tally.dropped++;
+			a->tell.tally.dropped++;
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_nodes; i++)
 		if (m->nodes[i] >= a->run.n_nodes) {
-			tell_trouble(a, false, "reduction with node %u: there is no such node",
-				      m->nodes[i]);
+			tell_trouble(&a->tell, false,
+				     "reduction with node %u: there is no such node", m->nodes[i]);
 			return;
 		}
 	codec = a->sum_codecs[a->held.stage];
@@ -105,10 +106,10 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
 			a->held.parameters, &codec);
 	if (rc) {
-		tell_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
-			      m->attempt, m->iteration,
-			      rc == -ENOMEM ? "no memory"
-					    : "its nodes must ascend and include this node");
+		tell_trouble(&a->tell, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
+			     m->attempt, m->iteration,
+			     rc == -ENOMEM ? "no memory"
+					   : "its nodes must ascend and include this node");
 		return;
 	}
 	reduction_forget(a);
@@ -121,7 +122,7 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	a->modules.reduction->standing = m->when_counted ? REDUCE_COUNTING : REDUCE_GRADIENT;
 	a->modules.reduction->counts = queue_counts(a->progress.queue) - 1;
 	a->modules.reduction->began_us = now_us;
-	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, is_older_slice, r);
+	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, is_older_slice, r);
 }
 
 /* Adds the slice's emulated time to *due, and sends the slice at *due. A node therefore sends the
@@ -180,7 +181,7 @@ static void send_sums(struct agent *a, int64_t now_us)
 	bytes = slices_bytes(a->modules.reduction->slices, mine);
 	body = malloc(bytes + 1);
 	if (!body) {
-		tell_trouble(a, true, "no memory for the sums");
+		tell_trouble(&a->tell, true, "no memory for the sums");
 		return;
 	}
 	users = alloc_new(sizeof(*users));
@@ -208,7 +209,7 @@ bool reduction_asks_for_count(struct agent *a)
 void reduction_counted(struct agent *a)
 {
 	a->modules.reduction->standing = REDUCE_GRADIENT;
-	a->modules.reduction->began_us = a->now_us;
+	a->modules.reduction->began_us = a->tell.now_us;
 }
 
 bool reduction_next_job(struct agent *a, struct job *job)
@@ -277,7 +278,7 @@ int reduction_put(struct agent *a, const struct msg *m)
 	else
 		rc = slices_put_sum(a->modules.reduction->slices, t->from, t->index, t->offset,
 				    m->body, m->body_size);
-	a->tally.dropped += rc == -EALREADY;
+	a->tell.tally.dropped += rc == -EALREADY;
 	return rc == -EALREADY ? 0 : rc;
 }
 

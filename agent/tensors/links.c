@@ -36,12 +36,13 @@ bool links_dial(struct agent *a, uint16_t node)
 
 	if (p->dial)
 		return true;
-	if (!p->known || (p->dial_again_us && a->now_us < p->dial_again_us))
+	if (!p->known || (p->dial_again_us && a->tell.now_us < p->dial_again_us))
 		return false;
 	if (post_dial(a->tensors, p->place.address, &p->key, &p->dial, &err) < 0) {
 		if (!p->dial_again_us) /* the heartbeat reports the peer as a stuck link */
-			tell_log(a, LOG_WARN, "node %u cannot be dialed: %s", node, err.text);
-		p->dial_again_us = a->now_us + DIAL_AGAIN_US;
+			tell_log(&a->tell, LOG_WARN, "node %u cannot be dialed: %s", node,
+				 err.text);
+		p->dial_again_us = a->tell.now_us + DIAL_AGAIN_US;
 		p->dial = 0;
 		return false;
 	}
@@ -72,7 +73,7 @@ void links_forget_peer(struct agent *a, uint16_t node)
 {
 	struct peer *p = &a->peers[node];
 
-	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, is_to, &node);
+	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, is_to, &node);
 	links_close(a, node);
 	p->link_free_us = 0;
 	p->n_probes = 0;
@@ -175,7 +176,7 @@ static int64_t losses_us(struct agent *a, uint16_t to)
 static void hold_parcel(struct agent *a, const struct parcel *p)
 {
 	if (delay_queue_add(a->modules.delay_queue, p) < 0)
-		tell_trouble(a, true, "no memory for a tensor to send");
+		tell_trouble(&a->tell, true, "no memory for a tensor to send");
 }
 
 struct codec links_codec(const struct agent *a, enum tensor_kind kind, bool evaluate)
@@ -243,7 +244,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN;
 	p.body = encode_output(a, &p.head, body, peer);
 	if (!p.body) {
-		tell_trouble(a, true, "no memory for a tensor to send");
+		tell_trouble(&a->tell, true, "no memory for a tensor to send");
 		return;
 	}
 	if (!evaluate) {
@@ -288,13 +289,13 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 	m.u.fetch.from = a->run.node;
 	m.u.fetch.stage = stage;
 	m.u.fetch.piece = piece;
-	m.sequence = ++a->tally.sequence;
+	m.sequence = ++a->tell.tally.sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
 	if (size < 0 || !links_dial(a, from))
 		return; /* the caller repeats its request when no piece arrives */
 	part = (struct post_part){ bytes, (size_t)size };
 	if (post_send(a->tensors, a->peers[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 }
 
 static enum post_flags class_of(const struct parcel *p)
@@ -336,7 +337,7 @@ static size_t piece_of(const struct agent *a, const struct parcel *p)
 /* Sends one message: the whole tensor, or the next piece of a slice. */
 static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t now_us)
 {
-	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->tally.sequence };
+	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->tell.tally.sequence };
 	struct post_part parts[2];
 	char head[LINKS_HEAD_BYTES];
 	long size;
@@ -428,7 +429,7 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	/* The node asks for the piece again once its address is known here. */
 	if (!peer->known && p->head.kind == TENSOR_STATE) {
 		parcel_free(p);
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return;
 	}
 	/* An emulated partition, or a node that cannot be dialed, blocks the link. */
@@ -444,8 +445,9 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	}
 	parcel_free(p);
 	if (rc < 0) {
-		a->tally.dropped++;
-		tell_log(a, LOG_ERROR, "a tensor for node %u dropped: %s", p->to, strerror(-rc));
+		a->tell.tally.dropped++;
+		tell_log(&a->tell, LOG_ERROR, "a tensor for node %u dropped: %s", p->to,
+			 strerror(-rc));
 		return;
 	}
 	peer->used = true;
@@ -477,5 +479,5 @@ static bool of_old(const struct parcel *p, const void *context)
 
 void links_drop_old(struct agent *a, uint64_t iteration)
 {
-	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, of_old, &iteration);
+	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, of_old, &iteration);
 }

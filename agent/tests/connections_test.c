@@ -64,9 +64,9 @@ void played_close(struct agent *a, uint16_t node)
 	a->peers[node].dial = 0;
 }
 
-void played_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
+void played_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us)
 {
-	(void)a;
+	(void)t;
 	(void)flags;
 	(void)now_us;
 	assert_int_equal(m->type, MSG_CONNECTED);
@@ -164,7 +164,7 @@ FIXTURE_TEST(impossible_nodes_are_refused)
 	struct agent *a = *state;
 
 	order(a, 4, 2, nodes);
-	assert_int_equal(a->tally.refused, 2);
+	assert_int_equal(a->tell.tally.refused, 2);
 	assert_int_equal(wire.reported, 4);
 }
 

@@ -135,17 +135,17 @@ TEST(test_a_suspended_agent_waits_for_its_controller)
 {
 	struct cluster *c = cluster_of_six();
 	struct agent *a = c->nodes[0].agent;
-	int64_t now_us = a->now_us + (int64_t)3600 * 1000000;
+	int64_t now_us = a->tell.now_us + (int64_t)3600 * 1000000;
 
 	agent_send(a, now_us);
-	assert_false(a->end.leaving);
+	assert_false(a->tell.end.leaving);
 	for (int second = 0; second < 59; second++) {
 		now_us += 1000000;
 		agent_send(a, now_us);
-		assert_false(a->end.leaving);
+		assert_false(a->tell.end.leaving);
 	}
 	now_us += 1000000;
 	agent_send(a, now_us);
-	assert_true(a->end.leaving);
+	assert_true(a->tell.end.leaving);
 	cluster_unmake(c);
 }

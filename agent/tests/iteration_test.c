@@ -74,7 +74,7 @@ static void start_three(struct agent *a)
 	start(a, NEXT, EPOCH);
 	assert_int_equal(a->progress.iteration, NEXT);
 	assert_int_equal(queue_waiting(a->progress.queue), 2);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
@@ -86,15 +86,15 @@ FIXTURE_TEST(a_start_without_a_plan_changes_nothing)
 	struct agent *a = *state;
 
 	start(a, NEXT, EPOCH); /* the agent has no plan of this epoch */
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	take_plan(a, EPOCH, 0, NULL);
 	start(a, COMMITTED, EPOCH);
 	start(a, NEXT + 1, EPOCH);
-	assert_int_equal(a->tally.sequence, 3);
+	assert_int_equal(a->tell.tally.sequence, 3);
 	assert_int_equal(a->progress.iteration, 0);
 	assert_false(a->requests.zero);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(a->tally.sequence, 3);
+	assert_int_equal(a->tell.tally.sequence, 3);
 	assert_int_equal(a->progress.iteration, NEXT);
 	assert_int_equal(a->progress.epoch, EPOCH);
 	assert_int_equal(a->progress.per_shard, 2);
@@ -109,7 +109,7 @@ FIXTURE_TEST(a_repeated_start_is_ignored)
 	queue_start(a->progress.queue, 0);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(a->tally.dropped, 1);
+	assert_int_equal(a->tell.tally.dropped, 1);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
 	assert_false(a->requests.zero);
 }
@@ -150,7 +150,7 @@ FIXTURE_TEST(a_wave_without_a_shard_is_reported)
 	take_plan(a, EPOCH, 3, routes);
 	start(a, NEXT, EPOCH);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 }
 
 FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
@@ -161,7 +161,7 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 	struct agent *a = *state;
 
 	take_plan(a, EPOCH, 3, routes);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_null(plans_find(a, EPOCH));
 	take_plan(a, EPOCH, 2, routes);
 	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
@@ -245,7 +245,7 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	assert_int_equal(outputs_count(a->modules.outputs), 1);
 	reroute(a, NEXT, 2, routes); /* a repeated order changes nothing */
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
 /* If the microbatch restarts, or this node's position changes, the node discards its tasks and
@@ -263,7 +263,7 @@ FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 	queue_start(a->progress.queue, 0);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
 	reroute(a, NEXT, 2, (struct route[]){ broken, again });
-	assert_int_equal(a->tally.sequence, 1); /* the invalid route is reported */
+	assert_int_equal(a->tell.tally.sequence, 1); /* the invalid route is reported */
 	assert_int_equal(queue_waiting(a->progress.queue), 2);
 	assert_int_equal(outputs_count(a->modules.outputs), 0);
 	assert_int_equal(a->progress.routes[0].attempt, 1);
@@ -327,7 +327,7 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	assert_int_equal(reduction_awaits(a), -1); /* the sum waits for this node itself */
 	do_task(a, 2, 3);
 	assert_true(wants_gradient(a));
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
 /* The worker is free while a slowed task waits for its end. */
@@ -403,7 +403,7 @@ static void reduce_alone(struct agent *a)
 	assert_true(reduction_next_job(a, &job));
 	reduction_job_done(a, &job, 0);
 	assert_true(reduction_ready(a, NEXT, 2));
-	a->tally.sequence = 0;
+	a->tell.tally.sequence = 0;
 }
 
 FIXTURE_TEST(a_commit_of_an_absent_sum_is_reported)
@@ -413,14 +413,14 @@ FIXTURE_TEST(a_commit_of_an_absent_sum_is_reported)
 
 	start_three(a);
 	iteration_commit(a, &m, 0);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	reduce_alone(a);
 	m.attempt = 1;
 	iteration_commit(a, &m, 0);
 	m = good;
 	m.iteration = NEXT + 1;
 	iteration_commit(a, &m, 0);
-	assert_int_equal(a->tally.sequence, 2);
+	assert_int_equal(a->tell.tally.sequence, 2);
 	assert_false(a->requests.step);
 }
 
@@ -430,7 +430,7 @@ FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 
 	a->modules.standby->standing = STANDBY_WHOLE;
 	iteration_commit(a, &good, 0);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_false(a->requests.step);
 	/* If the node has a complete reduction, the commit concerns its stage too. */
 	reduce_alone(a);
@@ -438,7 +438,7 @@ FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 
 	later.iteration++; /* unless the reduction is of an iteration that it missed */
 	iteration_commit(a, &later, 0);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_false(a->requests.step);
 	iteration_commit(a, &good, 0);
 	assert_true(a->requests.step);
@@ -468,7 +468,7 @@ FIXTURE_TEST(a_commit_with_non_finite_numbers_is_refused)
 
 		*field[i] = i % 2 ? NAN : INFINITY;
 		iteration_commit(a, &m, 0);
-		assert_int_equal(a->tally.sequence, i + 1);
+		assert_int_equal(a->tell.tally.sequence, i + 1);
 		assert_false(a->requests.step);
 	}
 }
@@ -494,7 +494,7 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 	iteration_job_done(a, &job, 0);
 	assert_int_equal(a->held.committed, NEXT);
 	assert_int_equal(a->held.hash, 77);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_int_equal(a->progress.iteration, 0);
 	assert_null(reduction_slices(a));
 	assert_int_equal(queue_waiting(a->progress.queue), 0);
@@ -502,7 +502,7 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 	assert_false(iteration_next_job(a, &job));
 	/* A repeated order is answered again, but the step is not repeated. */
 	iteration_commit(a, &good, 0);
-	assert_int_equal(a->tally.sequence, 2);
+	assert_int_equal(a->tell.tally.sequence, 2);
 	assert_false(iteration_next_job(a, &job));
 }
 
@@ -516,10 +516,10 @@ FIXTURE_TEST(an_evaluation_needs_the_committed_weights)
 	struct agent *a = *state;
 
 	iteration_evaluate(a, &(struct msg_evaluate){ NEXT, 3, routes, FORMAT_FP32 }, 0);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_int_equal(queue_waiting(a->progress.queue), 0);
 	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes, FORMAT_FP32 }, 0);
-	assert_int_equal(a->tally.sequence, 2); /* the invalid route is skipped */
+	assert_int_equal(a->tell.tally.sequence, 2); /* the invalid route is skipped */
 	assert_int_equal(a->progress.evaluation.iteration, COMMITTED);
 	assert_int_equal(a->progress.evaluation.n, 2);
 	assert_int_equal(a->progress.evaluation.routes[0].microbatch, 1);

@@ -14,9 +14,9 @@ struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes)
 	assert_non_null(a);
 	assert_int_equal(keys_generate(&id, NULL), 0);
 	o.identity = id;
-	assert_int_equal(post_open(&a->control, &o, NULL), 0);
+	assert_int_equal(post_open(&a->tell.post, &o, NULL), 0);
 	keys_free(id);
-	a->options.log = calloc(1, sizeof(struct log));
+	a->options.log = a->tell.log = calloc(1, sizeof(struct log));
 	a->run.n_nodes = n_nodes;
 	a->run.node = node;
 	a->peers = calloc(n_nodes + 1u, sizeof(a->peers[0]));
@@ -37,7 +37,7 @@ void lone_agent_free(struct agent *a)
 	restore_free(a->modules.restore);
 	report_free(a->modules.report);
 	delay_queue_free(a->modules.delay_queue);
-	post_close(a->control);
+	post_close(a->tell.post);
 	free(a->options.log);
 	free(a->sum_codecs);
 	free(a->peers);

@@ -145,9 +145,9 @@ void played_times_tell(struct agent *a, int64_t now_us)
 	(void)now_us;
 }
 
-void played_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
+void played_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us)
 {
-	(void)a;
+	(void)t;
 	(void)flags;
 	(void)now_us;
 	assert_int_equal(m->type, MSG_MEASURED);

@@ -58,14 +58,14 @@ static void order_three(struct agent *a, uint32_t attempt)
 /* Checks that the agent reports the invalid order, and that a current reduction continues. */
 static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint16_t *nodes)
 {
-	uint64_t sent = a->tally.sequence;
+	uint64_t sent = a->tell.tally.sequence;
 
 	for (int under_way = 0; under_way < 2; under_way++) {
 		if (under_way)
 			order_three(a, 1);
 		order(a, iteration, 2, n, nodes, 0, NULL);
-		assert_int_equal(a->tally.sequence, ++sent);
-		assert_false(a->end.leaving);
+		assert_int_equal(a->tell.tally.sequence, ++sent);
+		assert_false(a->tell.end.leaving);
 		assert_int_equal(reduction_slices(a) != NULL, under_way);
 		if (under_way)
 			assert_int_equal(slices_attempt(reduction_slices(a)), 1);
@@ -96,11 +96,11 @@ FIXTURE_TEST(only_a_newer_attempt_restarts)
 	order_three(a, 2);
 	order_three(a, 2);
 	order_three(a, 1);
-	assert_int_equal(a->tally.dropped, 2);
+	assert_int_equal(a->tell.tally.dropped, 2);
 	assert_int_equal(slices_attempt(reduction_slices(a)), 2);
 	order_three(a, 3);
 	assert_int_equal(slices_attempt(reduction_slices(a)), 3);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
 /* ---- from the gradient to the norm ---- */
@@ -220,17 +220,17 @@ FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 	assert_int_equal(a->job.kind, JOB_NORM);
 	assert_int_equal(reduction_awaits(a), -1);
 	assert_false(reduction_ready(a, NEXT, 7));
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 	reduction_job_done(a, &a->job, 0);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_true(reduction_ready(a, NEXT, 7));
 	assert_false(reduction_ready(a, NEXT, 6));
 	assert_false(reduction_ready(a, COMMITTED, 7));
 	/* A repeated order is answered again; an order with an older attempt is ignored. */
 	order(a, NEXT, 7, 3, replicas, 4, copies);
-	assert_int_equal(a->tally.sequence, 2);
+	assert_int_equal(a->tell.tally.sequence, 2);
 	order(a, NEXT, 6, 3, replicas, 4, copies);
-	assert_int_equal(a->tally.sequence, 2);
+	assert_int_equal(a->tell.tally.sequence, 2);
 	reduction_forget(a);
 	assert_false(reduction_ready(a, NEXT, 7));
 }
@@ -260,7 +260,7 @@ FIXTURE_TEST(a_late_result_of_the_worker_is_dropped)
 	struct job late = { .kind = JOB_SUM };
 
 	reduction_job_done(a, &late, 0);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 }
 
@@ -274,27 +274,27 @@ FIXTURE_TEST(slices_of_other_attempts_are_ignored)
 	 * dropped. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 3, 0), 0);
-	assert_int_equal(a->tally.dropped, 1);
+	assert_int_equal(a->tell.tally.dropped, 1);
 	order_three(a, 3);
 	give_gradient(a);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT + 1, 3, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT + 1, 2, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 4, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_SUM, 0, 0, NEXT, 4, 0), -EAGAIN);
-	assert_int_equal(a->tally.dropped, 1);
+	assert_int_equal(a->tell.tally.dropped, 1);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 2, 0), 0);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 9, 0), 0);
-	assert_int_equal(a->tally.dropped, 3);
+	assert_int_equal(a->tell.tally.dropped, 3);
 	assert_int_equal(reduction_awaits(a), 0);
 	/* A slice is accepted once. A slice for another replica, or from a stranger, is refused. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 2, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(receive(a, TENSOR_PART, 4, 1, NEXT, 3, 0), -EINVAL);
-	assert_int_equal(a->tally.dropped, 3);
+	assert_int_equal(a->tell.tally.dropped, 3);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
-	assert_int_equal(a->tally.dropped, 3);
+	assert_int_equal(a->tell.tally.dropped, 3);
 	assert_int_equal(reduction_awaits(a), 3);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
-	assert_int_equal(a->tally.dropped, 4);
+	assert_int_equal(a->tell.tally.dropped, 4);
 }
 
 static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uint32_t attempt)
@@ -321,7 +321,7 @@ FIXTURE_TEST(an_attempt_drops_the_slices_of_older_ones)
 		hold(a, TENSOR_PART, NEXT, 3 + stays);
 	}
 	order_three(a, 3);
-	assert_int_equal(a->tally.dropped, 2);
+	assert_int_equal(a->tell.tally.dropped, 2);
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 6);
 	while (delay_queue_take(a->modules.delay_queue, INT64_MAX, &p) == 0)
 		assert_true(p.head.iteration == COMMITTED || p.head.kind == TENSOR_ACTIVATION ||

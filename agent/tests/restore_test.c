@@ -63,10 +63,10 @@ static struct msg_restore file(void)
 
 static void refuses(struct agent *a, const struct msg_restore *m)
 {
-	uint64_t sent = a->tally.sequence;
+	uint64_t sent = a->tell.tally.sequence;
 
 	restore_begin(a, m);
-	assert_int_equal(a->tally.sequence, sent + 1);
+	assert_int_equal(a->tell.tally.sequence, sent + 1);
 	assert_false(restore_wanted(a));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
 	assert_int_equal(a->held.assign.assignment, 5);
@@ -94,7 +94,7 @@ FIXTURE_TEST(invalid_orders_are_refused)
 	m = average();
 	m.stages = no_stage;
 	refuses(a, &m);
-	assert_false(a->end.leaving);
+	assert_false(a->tell.end.leaving);
 }
 
 FIXTURE_TEST(the_newest_assignment_counts)
@@ -104,7 +104,7 @@ FIXTURE_TEST(the_newest_assignment_counts)
 
 	m.assignment = 4;
 	restore_begin(a, &m);
-	assert_int_equal(a->tally.dropped, 1);
+	assert_int_equal(a->tell.tally.dropped, 1);
 	assert_false(restore_wanted(a));
 	m.assignment = 5; /* sent again */
 	restore_begin(a, &m);
@@ -113,7 +113,7 @@ FIXTURE_TEST(the_newest_assignment_counts)
 	assert_int_equal(a->held.assign.stage, STAGE);
 	restore_cancel(a);
 	assert_false(restore_wanted(a));
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
 /* ---- average of the neighbours ---- */
@@ -158,7 +158,7 @@ FIXTURE_TEST(both_neighbours_are_mixed)
 		assert_false(restore_next_job(a, &job, 0)); /* the piece is being fetched */
 		assert_int_equal(a->held.standing, STAND_RESTORING);
 		assert_true(give(a, nodes[i], stages[i], ITERATION, (float)i, true));
-		assert_int_equal(a->tally.refused, 0);
+		assert_int_equal(a->tell.tally.refused, 0);
 		assert_true(restore_next_job(a, &job, 0));
 		assert_int_equal(job.kind, JOB_MIX);
 		assert_true(job.mix.weight == weights[i]);
@@ -173,7 +173,7 @@ FIXTURE_TEST(both_neighbours_are_mixed)
 	assert_false(restore_wanted(a));
 	assert_int_equal(a->held.committed, ITERATION);
 	assert_int_equal(a->held.standing, STAND_MEASURING);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
 FIXTURE_TEST(unsolicited_weights_are_ignored)
@@ -185,18 +185,18 @@ FIXTURE_TEST(unsolicited_weights_are_ignored)
 	assert_false(restore_next_job(a, &job, 0));
 	assert_false(give(a, 3, 0, ITERATION, 1, true));
 	assert_false(give(a, 0, 2, ITERATION, 1, true));
-	assert_int_equal(a->tally.refused, 0);
+	assert_int_equal(a->tell.tally.refused, 0);
 	assert_true(give(a, 0, 0, ITERATION - 1, 1, true));
 	assert_true(give(a, 0, 0, ITERATION + 1, 1, true));
 	assert_true(give(a, 0, 0, ITERATION, 1, false));
-	assert_int_equal(a->tally.refused, 3);
+	assert_int_equal(a->tell.tally.refused, 3);
 	assert_false(restore_next_job(a, &job, 0));
 	a->held.standing = STAND_READY;
 	assert_false(give(a, 0, 0, ITERATION, 1, true));
 	a->held.standing = STAND_RESTORING;
 	assert_true(give(a, 0, 0, ITERATION, 1, true));
 	assert_true(restore_next_job(a, &job, 0));
-	assert_int_equal(a->tally.refused, 3);
+	assert_int_equal(a->tell.tally.refused, 3);
 }
 
 /* ---- failures ---- */
@@ -214,7 +214,7 @@ FIXTURE_TEST(a_failure_is_reported)
 		a->held.whole = whole;
 		a->requests.zero = false;
 		restore_job_done(a, &job, 0);
-		assert_int_equal(a->tally.sequence, whole + 1);
+		assert_int_equal(a->tell.tally.sequence, whole + 1);
 		assert_false(restore_wanted(a));
 		assert_int_equal(a->held.standing, whole ? STAND_READY : STAND_UNASSIGNED);
 		assert_int_equal(a->requests.zero, whole);
@@ -230,7 +230,7 @@ FIXTURE_TEST(the_result_of_a_replaced_order_is_ignored)
 
 	a->held.standing = STAND_WAITING;
 	restore_job_done(a, &job, 0);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_true(restore_wanted(a));
 	assert_int_equal(a->held.standing, STAND_WAITING);
 }
@@ -268,7 +268,7 @@ FIXTURE_TEST(without_a_folder_there_is_no_file)
 	restore_begin(a, &m);
 	a->held.standing = STAND_RESTORING;
 	assert_false(restore_next_job(a, &job, 0));
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_false(restore_wanted(a));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
 	/* An average needs no file, so a missing folder is no error. */
@@ -276,5 +276,5 @@ FIXTURE_TEST(without_a_folder_there_is_no_file)
 	restore_begin(a, &m);
 	assert_true(restore_name_file(a, &job, 0));
 	assert_null(job.folder);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 }

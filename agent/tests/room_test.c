@@ -61,7 +61,7 @@ TEST(test_warnings_wait_for_the_controller)
 	struct agent *a = c->nodes[2].agent;
 
 	for (int i = 0; i < 11; i++)
-		tell_log(a, i ? LOG_WARN : LOG_ERROR, "line %d", i);
+		tell_log(&a->tell, i ? LOG_WARN : LOG_ERROR, "line %d", i);
 	assert_int_equal(c->nodes[2].n_logs, 0);
 	cluster_gather(c);
 	cluster_until(c, two_lines_arrived, "two lines");
@@ -69,9 +69,9 @@ TEST(test_warnings_wait_for_the_controller)
 	assert_string_equal(c->nodes[2].logs[0].text, "line 0");
 	assert_int_equal(c->nodes[2].logs[1].level, LOG_WARN);
 	assert_string_equal(c->nodes[2].logs[1].text, "line 1");
-	tell_log(a, LOG_WARN, "%0200d", 7);
-	assert_int_equal(a->modules.log_lines.list[a->modules.log_lines.n - 1].dropped, 3);
-	assert_int_equal(strlen(a->modules.log_lines.list[a->modules.log_lines.n - 1].text), 159);
+	tell_log(&a->tell, LOG_WARN, "%0200d", 7);
+	assert_int_equal(a->tell.lines.list[a->tell.lines.n - 1].dropped, 3);
+	assert_int_equal(strlen(a->tell.lines.list[a->tell.lines.n - 1].text), 159);
 	cluster_unmake(c);
 }
 

@@ -75,7 +75,7 @@ FIXTURE_TEST(held_weights_are_saved)
 	assert_int_equal(job.kind, JOB_STATE);
 	assert_true(job.for_checkpoint);
 	assert_false(save_next_job(a, &job));
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
 FIXTURE_TEST(other_weights_are_not_saved)
@@ -83,7 +83,7 @@ FIXTURE_TEST(other_weights_are_not_saved)
 	struct agent *a = *state;
 
 	save(a, COMMITTED - 1);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_false(save_wanted(a));
 }
 
@@ -98,10 +98,10 @@ FIXTURE_TEST(a_repeated_order_during_a_save_is_not_refused)
 	save(a, COMMITTED);
 	assert_true(save_next_job(a, &job));
 	save(a, COMMITTED);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 	a->held.committed++;
 	save(a, COMMITTED + 1);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 }
 
 /* The agent was assigned another stage before the worker was free. */
@@ -122,7 +122,7 @@ FIXTURE_TEST(replaced_weights_are_not_saved)
 		a->held.standing = STAND_READY;
 		assert_false(save_next_job(a, &job));
 		assert_false(save_wanted(a));
-		assert_int_equal(a->tally.sequence, other + 1);
+		assert_int_equal(a->tell.tally.sequence, other + 1);
 	}
 }
 
@@ -158,9 +158,9 @@ FIXTURE_TEST(a_written_checkpoint_is_reported)
 
 	begin_writing(a);
 	save_turn(a, 0);
-	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(a->tell.tally.sequence, 0);
 	end_writing(a);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 }
 
 /* The loop goes on while the writer writes for a run that the node has left. */
@@ -173,9 +173,9 @@ FIXTURE_TEST(a_forgotten_checkpoint_delays_nothing)
 	save_forget(a);
 	assert_true(save_busy(a->modules.save));
 	save(a, COMMITTED);
-	assert_int_equal(a->tally.sequence, 1); /* refused: the writer is busy */
+	assert_int_equal(a->tell.tally.sequence, 1); /* refused: the writer is busy */
 	end_writing(a);
-	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->tell.tally.sequence, 1);
 	save(a, COMMITTED);
 	assert_true(save_next_job(a, &job));
 }
@@ -189,7 +189,7 @@ FIXTURE_TEST(a_writer_that_hangs_does_not_keep_an_agent)
 
 	assert_int_equal(worker_new(&a->worker, &err), 0);
 	begin_writing(a);
-	tell_last(a, 0, 0);
+	tell_last(&a->tell, 0, 0);
 	assert_false(agent_over(a, &status, 5000000));
 	assert_true(agent_over(a, &status, 60000000));
 	assert_true(agent_stuck(a));

@@ -130,10 +130,11 @@ TEST(a_sum_in_use_stays)
 
 static bool gives_up(struct agent *a, int64_t s)
 {
-	uint64_t dropped = a->tally.dropped; /* reports are dropped without a controller */
+	uint64_t dropped = a->tell.tally.dropped; /* reports are dropped without a controller */
 
 	standby_turn(a, s * 1000000);
-	assert_int_equal(a->tally.dropped > dropped, a->modules.standby->standing == STANDBY_NONE);
+	assert_int_equal(a->tell.tally.dropped > dropped,
+			 a->modules.standby->standing == STANDBY_NONE);
 	return a->modules.standby->standing == STANDBY_NONE;
 }
 
@@ -248,16 +249,16 @@ TEST(an_invalid_order_for_a_copy_is_refused)
 	for (uint32_t i = 0; i < 2; i++) {
 		m.u.keep = bad[i];
 		standby_control(a, &m, 0);
-		assert_int_equal(a->tally.sequence, i + 1); /* reported */
+		assert_int_equal(a->tell.tally.sequence, i + 1); /* reported */
 		assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	}
 	m.u.keep = old;
 	standby_control(a, &m, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
-	assert_int_equal(a->tally.sequence, 2);
+	assert_int_equal(a->tell.tally.sequence, 2);
 	m.u.keep = (struct msg_keep){ 2, MSG_NO_STAGE, 3 }; /* no stage: the source is ignored */
 	standby_control(a, &m, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_WANTED);
-	assert_int_equal(a->tally.sequence, 2);
+	assert_int_equal(a->tell.tally.sequence, 2);
 	lone_agent_free(a);
 }

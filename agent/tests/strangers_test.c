@@ -301,7 +301,7 @@ TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 	thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION, false) / 4);
 	thief_waits(&t);
 	assert_int_equal(early_count(a->modules.early), 1);
-	assert_int_equal(a->tally.refused, 0);
+	assert_int_equal(a->tell.tally.refused, 0);
 	thief_ends(&t);
 }
 
@@ -320,14 +320,14 @@ TEST(test_shares_of_early_tensors)
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
 	t.c->nodes[2].agent->held.announced = 5;
-	refused = a->tally.refused;
+	refused = a->tell.tally.refused;
 	n_early = early_count(a->modules.early);
 	part.iteration = UINT64_C(1) << 62;
 	thief_sends(&t, &part, 4);
 	part.iteration = 8;
 	thief_sends(&t, &part, 4);
 	thief_waits(&t);
-	assert_int_equal(a->tally.refused - refused, 2);
+	assert_int_equal(a->tell.tally.refused - refused, 2);
 	assert_int_equal(early_count(a->modules.early), n_early);
 	part.iteration = 7;
 	for (int i = 0; i < 40; i++)
@@ -336,7 +336,7 @@ TEST(test_shares_of_early_tensors)
 	assert_true(early_count(a->modules.early) > n_early);
 	assert_true(early_bytes_of(a->modules.early, 1) <= early_share_of(a->modules.early));
 	assert_true(early_bytes(a->modules.early) < 40 * t.floats * sizeof(float));
-	assert_true(a->tally.refused - refused > 2);
+	assert_true(a->tell.tally.refused - refused > 2);
 	/* When the key is expelled, all early tensors of the peer are dropped. */
 	cluster_expel(t.c, 1);
 	for (int i = 0; i < 400 && a->peers[1].known; i++)

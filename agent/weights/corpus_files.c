@@ -87,7 +87,7 @@ static bool fetch(struct agent *a, int64_t now_us)
 	char path[4096];
 
 	if (!fetched_path(a, path, sizeof(path))) {
-		tell_trouble(a, true, "corpus: no folder for %s", c->named + c->next);
+		tell_trouble(&a->tell, true, "corpus: no folder for %s", c->named + c->next);
 		return true;
 	}
 	if (t->state == TRANSFER_IDLE || strcmp(t->path, path) != 0) {
@@ -97,7 +97,7 @@ static bool fetch(struct agent *a, int64_t now_us)
 		files_cancel(a);
 		return false;
 	} else if (t->state == TRANSFER_FAILED) {
-		tell_trouble(a, true,
+		tell_trouble(&a->tell, true,
 			     "corpus: %s is not on this machine, and the controller cannot send "
 			     "it: %s",
 			     c->named + c->next, t->reason);
@@ -109,7 +109,7 @@ bool corpus_files_fetching(struct agent *a, int64_t now_us)
 {
 	struct corpus_files *c = a->modules.corpus_files;
 
-	if (a->options.n_corpus > 0 || a->end.leaving)
+	if (a->options.n_corpus > 0 || a->tell.end.leaving)
 		return false;
 	while (c->next < c->named_size) {
 		if (access(c->named + c->next, R_OK) == 0)

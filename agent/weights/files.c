@@ -53,7 +53,7 @@ const char *files_folder(struct agent *a)
 
 void files_fetch(struct agent *a, const struct msg_file_ask *ask, const char *path, int64_t now_us)
 {
-	log_line(a->options.log, LOG_INFO, "fetching %s from the controller", path);
+	log_line(a->tell.log, LOG_INFO, "fetching %s from the controller", path);
 	transfer_begin(&a->modules.files->transfer, ask, path, now_us);
 }
 
@@ -70,7 +70,7 @@ void files_cancel(struct agent *a)
 void files_part_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (!transfer_take(&a->modules.files->transfer, m, now_us))
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 }
 
 void files_turn(struct agent *a, int64_t now_us)
@@ -78,7 +78,7 @@ void files_turn(struct agent *a, int64_t now_us)
 	struct msg m = { .type = MSG_FILE_ASK };
 
 	while (transfer_next(&a->modules.files->transfer, &m.u.file_ask, now_us))
-		tell_controller(a, &m, POST_RELIABLE, now_us);
+		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 int64_t files_deadline_us(const struct agent *a)
@@ -98,6 +98,6 @@ void files_asked(struct agent *a, const struct msg_file_ask *ask, int64_t now_us
 		transfer_answer(ask, path, &m, body);
 	else
 		transfer_refuse(ask, "this node keeps no such file", &m);
-	tell_controller(a, &m, POST_WEIGHTS, now_us);
+	tell_controller(&a->tell, &m, POST_WEIGHTS, now_us);
 	free(body);
 }

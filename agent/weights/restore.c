@@ -58,9 +58,9 @@ static void tell_unready(struct agent *a, const char *why, int64_t now_us)
 
 	m.u.unready.assignment = a->modules.restore->order.assignment;
 	snprintf(m.u.unready.text, sizeof(m.u.unready.text), "%s", why);
-	log_line(a->options.log, LOG_WARN, "stage %u cannot be restored: %s",
+	log_line(a->tell.log, LOG_WARN, "stage %u cannot be restored: %s",
 		 a->modules.restore->order.stage, why);
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	fetch_end(&a->modules.restore->fetch);
 	a->modules.restore->wanted = false;
 	a->held.standing = a->held.whole ? STAND_READY : STAND_UNASSIGNED;
@@ -83,11 +83,11 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 	struct restore *r = a->modules.restore;
 
 	if (m->assignment < a->held.assign.assignment) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return;
 	}
 	if (!is_sensible(a, m)) {
-		tell_trouble(a, false, "the order to restore stage %u is invalid", m->stage);
+		tell_trouble(&a->tell, false, "the order to restore stage %u is invalid", m->stage);
 		return;
 	}
 	/* The restore begins once the worker has finished and assign.c has dropped the old
@@ -105,8 +105,8 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 	}
 	a->held.assign = (struct msg_assign){ m->assignment, m->stage, 1 };
 	a->held.standing = STAND_WAITING;
-	log_line(a->options.log, LOG_INFO, "restoring stage %u as of iteration %" PRIu64,
-		 m->stage, m->iteration);
+	log_line(a->tell.log, LOG_INFO, "restoring stage %u as of iteration %" PRIu64, m->stage,
+		 m->iteration);
 }
 
 /* Writes the path of the order's file on this machine. Returns its folder; NULL: there is none. */
@@ -213,7 +213,7 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	if (a->held.standing != STAND_RESTORING && a->held.standing != STAND_PREPARING)
 		return; /* a newer order has arrived meanwhile */
 	if (job->rc < 0 && r->order.on_controller && r->file == FILE_HERE) {
-		tell_log(a, LOG_WARN, "%s", job->err.text);
+		tell_log(&a->tell, LOG_WARN, "%s", job->err.text);
 		fetch_file(a, now_us);
 		a->held.standing = STAND_WAITING;
 		return;
@@ -242,7 +242,7 @@ bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 	if (t->iteration != r->order.iteration ||
 	    t->hash != fetch_hash(m->body, m->body_size / sizeof(float)) ||
 	    fetch_take(&r->fetch, t->index, t->iteration, m->body, m->body_size, now_us) < 0)
-		a->tally.refused++;
+		a->tell.tally.refused++;
 	return true;
 }
 

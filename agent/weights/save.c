@@ -86,7 +86,7 @@ static void tell_saved(struct agent *a, const struct msg_saved *s, int64_t now_u
 {
 	struct msg m = { .type = MSG_SAVED, .u.saved = *s };
 
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_t stage,
@@ -130,7 +130,7 @@ bool save_next_job(struct agent *a, struct job *job)
 	if (s->order.iteration != a->held.committed || s->stage != a->held.stage) {
 		/* The node got another stage before the worker was free. */
 		tell_not_saved(a, &s->order, s->stage, "it now holds another stage or iteration",
-			       a->now_us);
+			       a->tell.now_us);
 		return false;
 	}
 	s->state = SAVE_COPYING;

@@ -90,7 +90,7 @@ static void tell_kept(struct agent *a, const char *why, int64_t now_us)
 				      .iteration = a->modules.standby->iteration,
 				      .hash = why ? 0 : a->modules.standby->hash };
 	snprintf(m.u.kept.text, sizeof(m.u.kept.text), "%s", why ? why : "");
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 /* Forgets the copy, and reports why. */
@@ -108,7 +108,7 @@ static void tell_committed(struct agent *a, int64_t now_us)
 	m.u.committed = (struct msg_committed){ a->modules.standby->iteration,
 						a->modules.standby->stage,
 						a->modules.standby->hash, 1 };
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 static void begin_copy(struct agent *a, const struct msg_keep *m)
@@ -116,19 +116,18 @@ static void begin_copy(struct agent *a, const struct msg_keep *m)
 	struct standby *k = a->modules.standby;
 
 	if (m->assignment < k->order.assignment) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return;
 	}
 	if (m->stage != MSG_NO_STAGE &&
 	    (m->stage >= a->limits.n_stages || m->source >= a->run.n_nodes)) {
-		tell_trouble(a, false,
-			      "cannot copy stage %u from node %u: there is no such "
-			      "stage or node",
-			      m->stage, m->source);
+		tell_trouble(&a->tell, false,
+			     "cannot copy stage %u from node %u: there is no such "
+			     "stage or node",
+			     m->stage, m->source);
 		return;
 	}
-	log_line(a->options.log, LOG_INFO, "copying stage %u from node %u", m->stage,
-		 m->source);
+	log_line(a->tell.log, LOG_INFO, "copying stage %u from node %u", m->stage, m->source);
 	fetch_end(&k->fetch);
 	forget_reduce(k);
 	k->step_wanted = false;
@@ -160,7 +159,7 @@ void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 
 	if (k->standing != STANDBY_FETCHING || t->from != f->source || t->stage != f->stage ||
 	    t->hash != fetch_hash(m->body, m->body_size / sizeof(float))) {
-		a->tally.refused++;
+		a->tell.tally.refused++;
 		return;
 	}
 	if (k->following || (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
@@ -171,7 +170,7 @@ void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 			fetch_void(f); /* this copy missed a commit */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
-	a->tally.dropped += rc < 0;
+	a->tell.tally.dropped += rc < 0;
 }
 
 /* Returns how long to wait for a sum, which has a third of the bytes of all pieces. */
@@ -226,15 +225,16 @@ static void watch_sum(struct agent *a, const struct msg_reduce *m)
 	codec.format = (enum tensor_format)m->sum_wire;
 	if (k->slices && m->attempt <= slices_attempt(k->slices) &&
 	    m->iteration == slices_iteration(k->slices)) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return;
 	}
 	forget_reduce(k);
 	rc = slices_watch(&k->slices, m->iteration, m->attempt, m->nodes, m->n_nodes, k->parameters,
 			  &codec);
 	if (rc)
-		tell_trouble(a, rc == -ENOMEM, "cannot receive the sum of stage %u: %s", m->stage,
-			      rc == -ENOMEM ? "no memory" : "its nodes are not in ascending order");
+		tell_trouble(&a->tell, rc == -ENOMEM, "cannot receive the sum of stage %u: %s",
+			     m->stage,
+			     rc == -ENOMEM ? "no memory" : "its nodes are not in ascending order");
 	else
 		k->reducing = REDUCE_SUMS;
 }
@@ -245,13 +245,13 @@ static void begin_sum(struct agent *a, const struct msg_reduce *m)
 
 	if (k->standing == STANDBY_NONE) {
 		/* The copy was dropped, and the controller has received the report. */
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return;
 	}
 	if (k->order.stage != m->stage) {
-		tell_trouble(a, false,
-			      "a sum for a copy of stage %u, but this node has no such copy",
-			      m->stage);
+		tell_trouble(&a->tell, false,
+			     "a sum for a copy of stage %u, but this node has no such copy",
+			     m->stage);
 		return;
 	}
 	watch_sum(a, m);
@@ -267,9 +267,9 @@ bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 	    t->iteration != slices_iteration(k->slices) ||
 	    t->attempt != slices_attempt(k->slices))
 		return false;
-	k->heard_us = a->now_us;
+	k->heard_us = a->tell.now_us;
 	*rc = slices_put_sum(k->slices, t->from, t->index, t->offset, m->body, m->body_size);
-	a->tally.dropped += *rc == -EALREADY;
+	a->tell.tally.dropped += *rc == -EALREADY;
 	if (*rc == -EALREADY)
 		*rc = 0;
 	return true;
@@ -292,7 +292,7 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 					    .sum_squares = k->sum_squares,
 					    .n_slices = slices_count(k->slices),
 					    .slices = slices_hashes(k->slices) };
-	tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 
 /* ---- commits ---- */
@@ -450,7 +450,7 @@ static void take_followed(struct agent *a, const struct job *job, int64_t now_us
 		k->iteration = k->fetch.iteration;
 		k->standing = STANDBY_WHOLE;
 		fetch_end(&k->fetch);
-		log_line(a->options.log, LOG_INFO,
+		log_line(a->tell.log, LOG_INFO,
 			 "the copy of stage %u is complete as of iteration %" PRIu64, k->stage,
 			 k->iteration);
 		tell_kept(a, NULL, now_us);

@@ -80,7 +80,7 @@ void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_u
 
 	if (!find_held(a, m->stage, &of_copy, &iteration, &parameters) ||
 	    s->n_asked == ASKED_MOST) {
-		a->tally.refused++; /* the requester will ask again */
+		a->tell.tally.refused++; /* the requester will ask again */
 		return;
 	}
 	for (uint32_t i = 0; i < s->n_asked; i++)
@@ -139,7 +139,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	float *body;
 
 	if (!fetch_piece(s->parameters, m->piece, &from, &n)) {
-		a->tally.refused++;
+		a->tell.tally.refused++;
 		return;
 	}
 	/* A repeated request: sending the piece twice would take a slow link twice as long. */
@@ -147,7 +147,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 		return;
 	body = malloc(3 * n * sizeof(float));
 	if (!body) {
-		a->tally.dropped++;
+		a->tell.tally.dropped++;
 		return;
 	}
 	for (size_t k = 0; k < 3; k++)

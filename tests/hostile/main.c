@@ -43,8 +43,8 @@ bool hostile_send_control(struct hostile *h, struct msg *m, int64_t now_us)
 	long size = msg_encode(m, bytes, sizeof(bytes));
 	const struct post_part part = { bytes, (size_t)size };
 
-	m->sequence = ++h->agent->tally.sequence;
-	return size > 0 && post_send(h->agent->control, h->agent->controller, &part, 1,
+	m->sequence = ++h->agent->tell.tally.sequence;
+	return size > 0 && post_send(h->agent->tell.post, h->agent->tell.controller, &part, 1,
 				     POST_RELIABLE, now_us) == 0;
 }
 
