@@ -49,7 +49,7 @@ enum {
  * them. */
 static void look_again(struct agent *a, int64_t now_us)
 {
-	if (a->welcomed && a->requests.look_again)
+	if (a->run.welcomed && a->requests.look_again)
 		tensors_look_again(a, now_us);
 }
 
@@ -84,7 +84,7 @@ void agent_receive(struct agent *a, int64_t now_us)
 	trains_hear(a);
 	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tell.post, now_us, &p) == 0; i++)
 		orders_take(a, &p, now_us);
-	if (a->welcomed)
+	if (a->run.welcomed)
 		orders_turn(a, now_us);
 	look_again(a, now_us);
 	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tensors, now_us, &p) == 0; i++)
@@ -245,9 +245,9 @@ void agent_work(struct agent *a, int64_t now_us)
 	note_suspension(a, now_us);
 	if (a->tell.end.leaving)
 		worker_finished(a->worker); /* otherwise the worker's descriptor stays readable */
-	else if (!a->welcomed)
+	else if (!a->run.welcomed)
 		end_last_job(a, now_us);
-	if (!a->welcomed || a->tell.end.leaving)
+	if (!a->run.welcomed || a->tell.end.leaving)
 		return;
 	fault_expire(&a->faults, now_us);
 	finish_job(a, now_us);
@@ -290,7 +290,7 @@ void agent_send(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
 	note_suspension(a, now_us);
-	if (a->welcomed) {
+	if (a->run.welcomed) {
 		standby_turn(a, now_us);
 		restore_turn(a, now_us);
 		files_turn(a, now_us);
@@ -300,11 +300,11 @@ void agent_send(struct agent *a, int64_t now_us)
 		links_pump(a, now_us);
 	}
 	save_turn(a, now_us); /* the writer may end between two runs */
-	if (a->welcomed)
+	if (a->run.welcomed)
 		tell_turn(&a->tell, now_us);
 	report_turn(a, now_us);
 	heartbeat_turn(a, now_us);
-	if (a->welcomed && !a->tell.end.leaving)
+	if (a->run.welcomed && !a->tell.end.leaving)
 		link_times_turn(a, now_us);
 	check_orphaned(a, now_us);
 	post_tick(a->tell.post, now_us);
@@ -354,7 +354,7 @@ int64_t agent_deadline_us(const struct agent *a)
 	int64_t at = take_sooner(post_deadline_us(a->tell.post), post_deadline_us(a->tensors));
 
 	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a)));
-	if (a->welcomed)
+	if (a->run.welcomed)
 		at = take_sooner(at, deadline_in_run_us(a));
 	if (a->tell.end.leaving) /* the end of a job wakes the loop */
 		at = take_sooner(at, threads_work(a) ? late_us(a) : a->tell.end.leave_from_us);
@@ -373,7 +373,7 @@ void agent_leave(struct agent *a, const char *why, int64_t now_us)
 	m.u.trouble.fatal = 1;
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "leaving: %s", why);
 	log_line(a->tell.log, LOG_INFO, "leaving: %s", why);
-	if (a->welcomed)
+	if (a->run.welcomed)
 		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 	tell_last(&a->tell, 0, now_us);
 }
@@ -385,7 +385,7 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	*status = a->tell.end.status;
 	if (threads_work(a) && now_us < late_us(a) && !a->stuck.found)
 		return false;
-	return now_us >= a->tell.end.leave_by_us || !a->welcomed || post_idle(a->tell.post, 0);
+	return now_us >= a->tell.end.leave_by_us || !a->run.welcomed || post_idle(a->tell.post, 0);
 }
 
 bool agent_stuck(const struct agent *a)
@@ -549,7 +549,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->tell.now_us = now_us;
 	a->held.stage = MSG_NO_STAGE;
 	a->admitted = keys_list_new();
-	a->progress.routes = alloc_array(MSG_MICROBATCHES, sizeof(a->progress.routes[0]));
+	a->iteration.routes = alloc_array(MSG_MICROBATCHES, sizeof(a->iteration.routes[0]));
 	make_modules(a);
 	if (getrandom(&a->self.incarnation, sizeof(a->self.incarnation), 0) !=
 	    (ssize_t)sizeof(a->self.incarnation)) {
@@ -592,7 +592,7 @@ void agent_free(struct agent *a)
 	post_close(a->tell.post);
 	keys_list_free(a->admitted);
 	free_modules(a);
-	free(a->progress.routes);
+	free(a->iteration.routes);
 	if (a->options.log->who == a->self.who)
 		a->options.log->who = "agent";
 	free(a);

@@ -26,11 +26,12 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 {
 	const struct msg_tensor *t = &m->u.tensor;
 
-	if (t->n_routes != 1 || route_read(r, &t->routes[0], &a->limits) || t->index == 0 ||
+	if (t->n_routes != 1 || route_read(r, &t->routes[0], &a->run.limits) || t->index == 0 ||
 	    t->index > route_last(r, t->evaluate))
 		return false;
 	return (t->kind == TENSOR_ACTIVATION) == (t->index <= r->n_hops) &&
-	       route_node(r, t->index) == a->run.node && route_node(r, t->index - 1) == t->from &&
+	       route_node(r, t->index) == a->run.welcome.node &&
+	       route_node(r, t->index - 1) == t->from &&
 	       m->body_size == links_chain_bytes(a, (enum tensor_kind)t->kind, t->evaluate);
 }
 
@@ -50,7 +51,7 @@ static float *decode_input(const struct agent *a, const struct msg *m)
  * received. */
 static bool evaluation_needs(const struct agent *a, const struct route *r, uint32_t position)
 {
-	const struct evaluation *e = &a->progress.evaluation;
+	const struct evaluation *e = &a->iteration.evaluation;
 	const uint8_t bit = position < r->n_hops ? 1 : 2;
 
 	for (uint32_t i = 0; e->iteration == a->held.committed && i < e->n; i++) {
@@ -74,8 +75,8 @@ static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
 		return sum && slices_iteration(sum) == t->iteration &&
 		       slices_attempt(sum) == t->attempt;
 	if (t->evaluate)
-		return a->progress.evaluation.n > 0 &&
-		       t->iteration == a->progress.evaluation.iteration;
+		return a->iteration.evaluation.n > 0 &&
+		       t->iteration == a->iteration.evaluation.iteration;
 	return t->iteration == a->progress.iteration;
 }
 
@@ -107,12 +108,12 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	if (!t->evaluate) {
 		/* The controller announces every attempt to all nodes; until then the tensor waits.
 		 * Its route must equal the announced one in every hop. */
-		known = &a->progress.routes[r.microbatch];
+		known = &a->iteration.routes[r.microbatch];
 		if (!known->n_hops || known->attempt < r.attempt)
 			return FATE_EARLY;
 		if (r.attempt < known->attempt && route_continues(&r, known) &&
 		    route_node(known, t->index - 1) == t->from &&
-		    route_node(known, t->index) == a->run.node)
+		    route_node(known, t->index) == a->run.welcome.node)
 			r = *known;
 		if (known->attempt == r.attempt && !route_equal(known, &r))
 			return FATE_EARLY; /* the plan of the tensor's iteration has not arrived */
@@ -214,9 +215,9 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 /* Counts a message that is not an agent's, or whose sender names another node. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
-	uint32_t node = a->welcomed ? misuse_sender(a, peer) : a->run.n_nodes;
+	uint32_t node = a->run.welcomed ? misuse_sender(a, peer) : a->run.welcome.n_nodes;
 
-	if (node < a->run.n_nodes)
+	if (node < a->run.welcome.n_nodes)
 		misuse_misfit(a, (uint16_t)node, now_us);
 	else
 		a->tell.tally.refused++;
@@ -227,7 +228,7 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 /* Sets the limits of early tensors from the present plans and stage. */
 static void bound_early(struct agent *a)
 {
-	const struct early_traffic t = { .visits = plans_most_visits(a) + a->progress.evaluation.n,
+	const struct early_traffic t = { .visits = plans_most_visits(a) + a->iteration.evaluation.n,
 					 .input_bytes = a->held.activation * sizeof(float),
 					 .sum_bytes = a->held.parameters * sizeof(float),
 					 .piece_bytes = links_slice_bytes(a) };
@@ -273,7 +274,7 @@ static size_t close_up_early(struct agent *a)
 	size_t gone = early_close_up(a->modules.early);
 
 	bound_early(a);
-	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
 		if (!early_crowded(a->modules.early, (uint16_t)i))
 			tensors_let_in(a, (uint16_t)i);
 	return gone;
@@ -377,7 +378,7 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 	struct msg m;
 	uint16_t from;
 
-	if (!a->welcomed || msg_decode(&m, p->data, p->size) < 0) {
+	if (!a->run.welcomed || msg_decode(&m, p->data, p->size) < 0) {
 		refuse_message(a, p->peer, now_us);
 		return;
 	}

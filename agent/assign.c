@@ -19,7 +19,7 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 		a->tell.tally.dropped++;
 		return;
 	}
-	if (m->stage >= a->limits.n_stages) {
+	if (m->stage >= a->run.limits.n_stages) {
 		tell_trouble(&a->tell, false, "assignment %" PRIu64 ": there is no stage %u",
 			     m->assignment, m->stage);
 		return;
@@ -40,7 +40,7 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 		return false;
 	report_flush(a, now_us);
 	iteration_forget(a);
-	queue_clear_evaluations(a->progress.queue);
+	queue_clear_evaluations(a->iteration.queue);
 	tasks_drop_running(a);
 	tensors_forget(a);
 	weight_server_forget(a);
@@ -116,10 +116,10 @@ static struct job_measured times_of(const struct agent *a, const struct job *job
 {
 	struct job_measured t = job->measured;
 
-	if (a->config.rehearsal) {
-		t.forward_s = a->run.forward_s;
-		t.backward_s = a->run.backward_s;
-		t.loss_s = t.corpus_hash ? a->run.loss_s : 0;
+	if (a->run.config.rehearsal) {
+		t.forward_s = a->run.welcome.forward_s;
+		t.backward_s = a->run.welcome.backward_s;
+		t.loss_s = t.corpus_hash ? a->run.welcome.loss_s : 0;
 	}
 	return t;
 }

@@ -12,17 +12,6 @@
 struct agent;
 struct job;
 
-enum standing {
-	STAND_UNASSIGNED,
-	/* A stage was assigned; the worker is still busy, or a file is being fetched. */
-	STAND_WAITING,
-	STAND_PREPARING,
-	STAND_LOADING,   /* the stage is loaded from the standby copy */
-	STAND_RESTORING, /* restore.c restores the stage from a file or from neighbouring stages */
-	STAND_MEASURING,
-	STAND_READY
-};
-
 /* Begins the newest assignment. Reports an invalid one to the controller. */
 void assign_begin(struct agent *a, const struct msg_assign *m);
 /* Returns true unless the standing is UNASSIGNED or READY. */

@@ -69,7 +69,7 @@ static uint32_t count_in_flight(const struct agent *a)
 	struct post_peer_info info;
 
 	n += report_pending(a) || !post_idle(a->tell.post, a->tell.controller);
-	for (uint32_t i = 0; size && i < a->run.n_nodes; i++)
+	for (uint32_t i = 0; size && i < a->run.welcome.n_nodes; i++)
 		if (a->peers[i].used && post_peer(a->tensors, a->peers[i].dial, &info) == 0 &&
 		    info.retained_bytes > PING_BYTES)
 			n += (info.retained_bytes + size - 1) / size;
@@ -92,12 +92,12 @@ static void tell_progress(struct agent *a, struct msg_heartbeat *h)
 	h->committed = a->held.committed;
 	h->hash = a->held.hash;
 	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
-	h->slots = (uint8_t)queue_slots_held(a->progress.queue);
+	h->slots = (uint8_t)queue_slots_held(a->iteration.queue);
 	/* The step of a large stage takes seconds. The agent is not at rest then. */
-	h->running = queue_running(a->progress.queue) != NULL || a->requests.step ||
-		     a->requests.zero;
-	h->blocked = queue_blocked(a->progress.queue);
-	h->queued = queue_waiting(a->progress.queue);
+	h->running =
+		queue_running(a->iteration.queue) != NULL || a->requests.step || a->requests.zero;
+	h->blocked = queue_blocked(a->iteration.queue);
+	h->queued = queue_waiting(a->iteration.queue);
 	h->in_flight = count_in_flight(a);
 	h->awaits = (uint16_t)(reduction_awaits(a) + 1);
 }
@@ -122,7 +122,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->echo_us = own->ping_us;
 	h->echo_age_us = own->ping_at_us ? now_us - own->ping_at_us : 0;
 	h->stage = MSG_NO_STAGE;
-	if (a->welcomed)
+	if (a->run.welcomed)
 		tell_progress(a, h);
 	h->tasks_done = tasks_done(a);
 	h->rss_bytes = own->rss_bytes;
@@ -133,9 +133,9 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->received_bytes = control.received_bytes + tensors.received_bytes;
 	h->resent = control.resent_frames + tensors.resent_frames;
 	h->refused = a->tell.tally.refused + count_refused(&control) + count_refused(&tensors);
-	if (a->welcomed)
+	if (a->run.welcomed)
 		misuse_malformed(a, now_us);
-	if (a->welcomed && !a->tell.end.leaving)
+	if (a->run.welcomed && !a->tell.end.leaving)
 		h->n_stuck = probe_links(a, stuck, now_us);
 	h->stuck = stuck;
 	tell_controller(&a->tell, &m, POST_LOSSY, now_us);

@@ -52,15 +52,15 @@ void join_hello(struct agent *a, int64_t now_us)
 	struct msg_hello *h = &m.u.hello;
 
 	h->protocol = MSG_VERSION;
-	h->node = a->welcomed ? a->run.node : a->options.node;
+	h->node = a->run.welcomed ? a->run.welcome.node : a->options.node;
 	h->incarnation = a->self.incarnation;
 	snprintf(h->address, sizeof(h->address), "%s", a->self.address);
 	snprintf(h->device, sizeof(h->device), "%s", a->device.text);
 	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
 		snprintf(h->host, sizeof(h->host), "unknown");
 	h->pid = getpid();
-	if (a->welcomed && a->held.standing == STAND_READY && !restore_unused(a)) {
-		h->run = a->run.run;
+	if (a->run.welcomed && a->held.standing == STAND_READY && !restore_unused(a)) {
+		h->run = a->run.welcome.run;
 		h->stage = a->held.stage;
 		h->committed = a->held.committed;
 		h->hash = a->held.hash;
@@ -71,8 +71,8 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->cores = cores_usable();
 	read_machine(h->machine, sizeof(h->machine));
 	h->network = read_network();
-	if (a->welcomed && standby_standing(a) == STANDBY_WHOLE) {
-		h->run = a->run.run;
+	if (a->run.welcomed && standby_standing(a) == STANDBY_WHOLE) {
+		h->run = a->run.welcome.run;
 		h->keeps = standby_stage(a);
 		h->kept = standby_iteration(a);
 		h->kept_hash = standby_hash(a);
@@ -145,7 +145,7 @@ void join_forget_run(struct agent *a)
 {
 	job_clear(&a->job);
 	tasks_forget(a);
-	if (a->progress.queue)
+	if (a->iteration.queue)
 		iteration_forget(a);
 	standby_forget(a);
 	weight_server_forget(a);
@@ -154,33 +154,33 @@ void join_forget_run(struct agent *a)
 	save_forget(a);
 	measure_forget(a);
 	connections_forget(a);
-	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
+	for (uint32_t i = 0; a->peers && i < a->run.welcome.n_nodes; i++)
 		tensors_let_in(a, (uint16_t)i);
 	early_free(a->modules.early);
 	a->modules.early = NULL;
 	iteration_forget_evaluation(a);
 	plans_forget(a);
-	queue_free(a->progress.queue);
-	a->progress.queue = NULL;
+	queue_free(a->iteration.queue);
+	a->iteration.queue = NULL;
 	compute_free(a->compute);
 	a->compute = NULL;
-	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
+	for (uint32_t i = 0; a->peers && i < a->run.welcome.n_nodes; i++)
 		if (a->peers[i].known)
 			links_forget_peer(a, (uint16_t)i);
-	sum_codecs_free(a->sum_codecs);
-	a->sum_codecs = NULL;
+	sum_codecs_free(a->run.sum_codecs);
+	a->run.sum_codecs = NULL;
 	free(a->peers);
-	free(a->times.delay_s);
-	free(a->times.bytes_s);
-	free(a->times.sync_s);
+	free(a->run.times.delay_s);
+	free(a->run.times.bytes_s);
+	free(a->run.times.sync_s);
 	a->peers = NULL;
-	a->times.delay_s = a->times.bytes_s = a->times.sync_s = NULL;
+	a->run.times.delay_s = a->run.times.bytes_s = a->run.times.sync_s = NULL;
 	a->held.standing = STAND_UNASSIGNED;
 	a->held.stage = MSG_NO_STAGE;
 	a->held.committed = a->held.hash = a->held.announced = 0;
 	a->held.whole = false;
 	report_void(a);
-	a->welcomed = false;
+	a->run.welcomed = false;
 }
 
 static float *copy_times(const float *from, uint32_t n, uint32_t n_nodes)
@@ -195,17 +195,17 @@ static float *copy_times(const float *from, uint32_t n, uint32_t n_nodes)
 /* Takes the numbers that may differ between two WELCOMEs of the same run. */
 static void take_times(struct agent *a, const struct msg_welcome *w)
 {
-	free(a->times.delay_s);
-	free(a->times.bytes_s);
-	free(a->times.sync_s);
-	a->times.delay_s = copy_times(w->delay_s, w->n_delays, w->n_nodes);
-	a->times.bytes_s = copy_times(w->bytes_s, w->n_bytes, w->n_nodes);
-	a->times.sync_s = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
-	a->run = *w;
-	a->run.delay_s = NULL;
-	a->run.bytes_s = NULL;
-	a->run.sync_s = NULL;
-	a->run.corpus = NULL;
+	free(a->run.times.delay_s);
+	free(a->run.times.bytes_s);
+	free(a->run.times.sync_s);
+	a->run.times.delay_s = copy_times(w->delay_s, w->n_delays, w->n_nodes);
+	a->run.times.bytes_s = copy_times(w->bytes_s, w->n_bytes, w->n_nodes);
+	a->run.times.sync_s = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
+	a->run.welcome = *w;
+	a->run.welcome.delay_s = NULL;
+	a->run.welcome.bytes_s = NULL;
+	a->run.welcome.sync_s = NULL;
+	a->run.welcome.corpus = NULL;
 }
 
 /* Takes no more part in the present run, and reports nothing more of it. The run's state stays
@@ -214,7 +214,7 @@ static void leave_run(struct agent *a)
 {
 	report_void(a);
 	save_forget(a);
-	a->welcomed = false;
+	a->run.welcomed = false;
 }
 
 /* Returns -EAGAIN if a job of the previous run is running. The loop must not wait for its end: the
@@ -232,10 +232,10 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	a->peers = alloc_array(w->n_nodes, sizeof(a->peers[0]));
 	a->modules.early = early_new(w->n_nodes);
 	take_times(a, w);
-	rc = sum_codecs_new(&a->sum_codecs, &setup->config, FORMAT_FP32, err);
+	rc = sum_codecs_new(&a->run.sum_codecs, &setup->config, FORMAT_FP32, err);
 	if (rc)
 		return rc;
-	if (compute_new(&a->compute, setup) < 0 || queue_new(&a->progress.queue, w->slots) < 0)
+	if (compute_new(&a->compute, setup) < 0 || queue_new(&a->iteration.queue, w->slots) < 0)
 		return error_set(err, -ENOMEM, "no memory for the run");
 	return 0;
 }
@@ -283,8 +283,8 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	setup.corpus = (char *)w->corpus;
 	setup.n_corpus = count_paths(w->corpus, w->n_corpus);
 	/* After a restart of the controller, this agent keeps its state. */
-	if (a->welcomed && a->run.run == w->run && a->run.node == w->node &&
-	    a->run.n_nodes == w->n_nodes && compute_fits(a->compute, &setup))
+	if (a->run.welcomed && a->run.welcome.run == w->run && a->run.welcome.node == w->node &&
+	    a->run.welcome.n_nodes == w->n_nodes && compute_fits(a->compute, &setup))
 		take_times(a, w);
 	else
 		rc = begin_run(a, w, &setup, &err);
@@ -295,14 +295,14 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 			     err.text[0] ? err.text : "no memory for the run");
 		return 0;
 	}
-	a->config = setup.config;
+	a->run.config = setup.config;
 	corpus_files_welcome(a, w->corpus, w->n_corpus);
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
-	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
+	a->run.limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	/* The numbers of a new controller's assignments start at 1. */
 	a->held.assign.assignment = 0;
 	standby_accept_any_order(a);
-	a->welcomed = true;
+	a->run.welcomed = true;
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
 	log_line(a->tell.log, LOG_INFO,
 		 "welcome: node %u of %u, %u stages, %u slots, "
@@ -391,18 +391,18 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	p->place.elsewhere = m->elsewhere;
 	memcpy(p->place.address, address, sizeof(p->place.address));
 	check_own_address(a, m);
-	if (a->run.n_nodes <= LINK_TIMES_DIAL_ALL)
+	if (a->run.welcome.n_nodes <= LINK_TIMES_DIAL_ALL)
 		links_dial(a, m->node);
 }
 
 void join_peers(struct agent *a, const struct msg_peers *m)
 {
 	for (uint32_t i = 0; i < m->n_peers; i++) {
-		if (m->peers[i].node >= a->run.n_nodes) {
+		if (m->peers[i].node >= a->run.welcome.n_nodes) {
 			a->tell.tally.refused++;
 			continue;
 		}
-		if (m->peers[i].node != a->run.node)
+		if (m->peers[i].node != a->run.welcome.node)
 			take_peer(a, &m->peers[i]);
 	}
 	a->requests.look_again = true;

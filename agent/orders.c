@@ -159,7 +159,7 @@ static void put_in_line(struct agent *a, struct msg *m)
 		standby_abandon(a);
 	}
 	for (uint32_t i = 0; m->type == MSG_REDUCE && i < r->n_copies; i++)
-		copy = copy || r->copies[i] == a->run.node;
+		copy = copy || r->copies[i] == a->run.welcome.node;
 	if (m->type == MSG_COMMIT && (standby_ordered(a) || o->copy.n > 0))
 		join_line(&o->copy, &(struct msg){ .type = m->type, .u = m->u });
 	join_line(copy ? &o->copy : &o->stage, m);
@@ -301,7 +301,7 @@ static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 	a->held.announced = committed_according_to(a, m);
 	if (m->type == MSG_WELCOME) {
 		take_welcome(a, m, now_us);
-	} else if (!a->welcomed) {
+	} else if (!a->run.welcomed) {
 		a->tell.tally.refused++;
 		tell_log(&a->tell, LOG_WARN, "%s before a welcome", msg_name(m->type));
 		msg_clear(m);

@@ -46,6 +46,10 @@
 #include "agent/network/trains.h"
 #include "agent/orders.h"
 #include "agent/sums/reduction.h"
+#include "agent/shared/held.h"
+#include "agent/shared/progress.h"
+#include "agent/shared/requests.h"
+#include "agent/shared/run.h"
 #include "agent/shared/tell.h"
 #include "agent/tensors/delay_queue.h"
 #include "agent/tensors/early.h"
@@ -85,14 +89,6 @@ struct identity {
 	int64_t turn_us;      /* when the last turn began */
 };
 
-/* Work that a module asks the loop or a higher module to do. */
-struct requests {
-	bool look_again;  /* the loop looks again at tensors that arrived early */
-	bool zero;        /* the worker zeroes the gradient, because its attempt is void */
-	bool step;        /* the worker applies `commit` to the weights */
-	uint32_t hang_ms; /* milliseconds for which an injected fault suspends the process */
-};
-
 /* Detects a job that does not end. */
 struct stuck_check {
 	int64_t job_from_us; /* when the present job began */
@@ -101,33 +97,9 @@ struct stuck_check {
 	bool found;
 };
 
-/* The stage that this agent holds. */
-struct held {
-	enum standing standing;
-	struct msg_assign assign;      /* the newest */
-	uint8_t stage;                 /* MSG_NO_STAGE: none */
-	size_t parameters, activation; /* P and (B, T, C), in floats */
-	size_t stage_bytes;            /* bytes of the machine's memory that the stage takes */
-	bool whole;                    /* the stage is complete, with `committed` iterations */
-	/* Number of committed iterations and hash of the weights; iteration.c updates them too. */
-	uint64_t committed, hash;
-	/* orders.c: iterations committed according to the controller's newest message; 0: none */
-	uint64_t announced;
-};
-
-/* Times of tensors to each node, as in msg_welcome. */
-struct emulated_times {
-	float *delay_s, *bytes_s, *sync_s; /* (n_nodes) */
-};
-
-/* The present iteration and evaluation, and the plans for them. */
-struct progress {
+/* The present iteration and evaluation, and the plans for them: iteration.c, plans.c */
+struct iteration {
 	struct plan plans[PLANS_KEPT];
-	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
-	uint64_t epoch;
-	uint32_t per_shard;
-	uint64_t position; /* position of wave 0 in every data shard */
-	enum tensor_format wire; /* format of activations and their gradients */
 	struct queue *queue;
 	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
 	struct route *routes;
@@ -173,20 +145,13 @@ struct agent {
 	struct rng rng; /* random numbers for injected losses, and for pauses between trains */
 	struct faults faults; /* orders.c */
 
-	/* ---- join.c: from WELCOME ---- */
-	/* false: the agent is in no run. State of the run before may stay until the worker is
-	 * idle. */
-	bool welcomed;
-	struct msg_welcome run; /* its arrays are in `times`; no corpus */
-	struct emulated_times times;
-	struct route_limits limits;
-	struct model_config config;
-	struct sum_codec *sum_codecs; /* (n_stages) in fp32; REDUCE names the format */
+	struct run run;          /* join.c */
 	struct compute *compute; /* used by the worker */
 	struct peer *peers;      /* (n_nodes) */
 
 	struct held held;         /* assign.c, restore.c */
-	struct progress progress; /* iteration.c, plans.c */
+	struct progress progress; /* iteration.c */
+	struct iteration iteration;
 	struct needs checked;     /* the needs that memory was found for; total 0: not checked */
 	size_t early_room;        /* bytes left for early tensors; 0: not checked */
 	struct modules modules;

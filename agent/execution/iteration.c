@@ -24,8 +24,8 @@
  * worker. */
 void iteration_forget(struct agent *a)
 {
-	queue_clear(a->progress.queue);
-	memset(a->progress.routes, 0, MSG_MICROBATCHES * sizeof(a->progress.routes[0]));
+	queue_clear(a->iteration.queue);
+	memset(a->iteration.routes, 0, MSG_MICROBATCHES * sizeof(a->iteration.routes[0]));
 	outputs_forget(a->modules.outputs);
 	reduction_forget(a);
 	a->requests.step = false;
@@ -48,8 +48,8 @@ static uint32_t count_visits(const struct agent *a)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++)
-		n += a->progress.routes[i].n_hops > 0 &&
-		     route_find(&a->progress.routes[i], a->run.node) >= 0;
+		n += a->iteration.routes[i].n_hops > 0 &&
+		     route_find(&a->iteration.routes[i], a->run.welcome.node) >= 0;
 	return n;
 }
 
@@ -130,14 +130,14 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	a->progress.epoch = m->epoch;
 	a->progress.per_shard = m->per_shard;
 	a->progress.position = m->position;
-	queue_rank(a->progress.queue, p->ranks, p->n_ranks);
+	queue_rank(a->iteration.queue, p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
-		a->progress.routes[p->routes[i].microbatch] = p->routes[i];
+		a->iteration.routes[p->routes[i].microbatch] = p->routes[i];
 		/* Tensors of earlier attempts that still arrive are dropped. */
-		queue_supersede(a->progress.queue, p->routes[i].microbatch, p->routes[i].attempt);
+		queue_supersede(a->iteration.queue, p->routes[i].microbatch, p->routes[i].attempt);
 	}
 	for (uint32_t i = 0; i < p->n_routes; i++)
-		if (p->routes[i].nodes[0] == a->run.node)
+		if (p->routes[i].nodes[0] == a->run.welcome.node)
 			begin_microbatch(a, &p->routes[i], now_us);
 }
 
@@ -151,7 +151,7 @@ static void send_to_substitutes(struct agent *a, const struct route *was, const 
 		const float *kept;
 		float *body;
 
-		if (route_node(r, t) != a->run.node || to == a->run.node ||
+		if (route_node(r, t) != a->run.welcome.node || to == a->run.welcome.node ||
 		    to == route_node(was, t + 1))
 			continue;
 		kept = outputs_find(a->modules.outputs, r->microbatch, route_kind(r, t));
@@ -171,21 +171,21 @@ static void send_to_substitutes(struct agent *a, const struct route *was, const 
  * stays valid, and the substitutes get the outputs that they need. */
 static void continue_microbatch(struct agent *a, const struct route *r, int64_t now_us)
 {
-	struct route was = a->progress.routes[r->microbatch];
+	struct route was = a->iteration.routes[r->microbatch];
 
-	if (!queue_continue(a->progress.queue, r))
+	if (!queue_continue(a->iteration.queue, r))
 		return;
-	a->progress.routes[r->microbatch] = *r;
+	a->iteration.routes[r->microbatch] = *r;
 	send_to_substitutes(a, &was, r, now_us);
 }
 
 static void restart_microbatch(struct agent *a, const struct route *r, int64_t now_us)
 {
-	if (!queue_supersede(a->progress.queue, r->microbatch, r->attempt))
+	if (!queue_supersede(a->iteration.queue, r->microbatch, r->attempt))
 		return;
-	a->progress.routes[r->microbatch] = *r;
+	a->iteration.routes[r->microbatch] = *r;
 	outputs_drop(a->modules.outputs, r->microbatch);
-	if (r->nodes[0] == a->run.node)
+	if (r->nodes[0] == a->run.welcome.node)
 		begin_microbatch(a, r, now_us);
 }
 
@@ -197,7 +197,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 	struct route r;
 
 	for (uint32_t i = 0; i < m->n_gone; i++)
-		if (m->gone[i] < a->run.n_nodes && m->gone[i] != a->run.node)
+		if (m->gone[i] < a->run.welcome.n_nodes && m->gone[i] != a->run.welcome.node)
 			links_forget_peer(a, m->gone[i]);
 	/* A node that joined during the reduction may have to replace one that died since. It
 	 * got no START, so it does not know how many microbatches a shard gives. Only data nodes
@@ -210,14 +210,14 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 	if (m->iteration != a->progress.iteration)
 		return; /* the reroute belongs to an iteration that has ended */
 	for (uint32_t i = 0; i < m->n_routes; i++) {
-		fault = route_read(&r, &m->routes[i], &a->limits);
+		fault = route_read(&r, &m->routes[i], &a->run.limits);
 		if (fault) {
 			tell_trouble(&a->tell, false, "reroute: %s", fault);
 			continue;
 		}
-		was = &a->progress.routes[r.microbatch];
+		was = &a->iteration.routes[r.microbatch];
 		if (route_continues(was, &r) &&
-		    route_find(was, a->run.node) == route_find(&r, a->run.node))
+		    route_find(was, a->run.welcome.node) == route_find(&r, a->run.welcome.node))
 			continue_microbatch(a, &r, now_us);
 		else
 			restart_microbatch(a, &r, now_us);
@@ -229,13 +229,13 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 static bool has_counted_all(const struct agent *a)
 {
 	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++) {
-		const struct route *r = &a->progress.routes[i];
-		int hop = r->n_hops > 0 ? route_find(r, a->run.node) : -1;
+		const struct route *r = &a->iteration.routes[i];
+		int hop = r->n_hops > 0 ? route_find(r, a->run.welcome.node) : -1;
 
 		if (hop < 0)
 			continue;
-		if (!queue_counted(a->progress.queue, i, TASK_BACKWARD) ||
-		    (hop == 0 && !queue_counted(a->progress.queue, i, TASK_LOSS)))
+		if (!queue_counted(a->iteration.queue, i, TASK_BACKWARD) ||
+		    (hop == 0 && !queue_counted(a->iteration.queue, i, TASK_LOSS)))
 			return false;
 	}
 	return true;
@@ -246,7 +246,7 @@ static bool has_counted_all(const struct agent *a)
  * report: the controller excludes a node whose sum lacks a gradient. */
 void iteration_begin_sum(struct agent *a)
 {
-	if (!queue_running(a->progress.queue) && reduction_asks_for_count(a) && has_counted_all(a))
+	if (!queue_running(a->iteration.queue) && reduction_asks_for_count(a) && has_counted_all(a))
 		reduction_counted(a);
 }
 
@@ -302,7 +302,7 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 			     m->iteration);
 		return;
 	}
-	if (m->stack_from && (!stage_set_fits(m->stack_from, (int)a->limits.n_stages) ||
+	if (m->stack_from && (!stage_set_fits(m->stack_from, (int)a->run.limits.n_stages) ||
 			      (is_stacked(a, m) && !copy_is_here(a, m)))) {
 		tell_trouble(&a->tell, false,
 			     "cannot commit iteration %" PRIu64
@@ -310,16 +310,15 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 			     m->iteration, a->held.stage);
 		return;
 	}
-	a->progress.commit = *m;
-	a->progress.commit.scale =
-		recipe_stage_scale(m->scale, &m->visits, a->held.stage);
+	a->iteration.commit = *m;
+	a->iteration.commit.scale = recipe_stage_scale(m->scale, &m->visits, a->held.stage);
 	a->requests.step = true;
 }
 
 /* Gives the job that takes the layers of the copy, once the copy has made this commit's step. */
 static bool begin_stacking(struct agent *a, struct job *job)
 {
-	const struct msg_commit *m = &a->progress.commit;
+	const struct msg_commit *m = &a->iteration.commit;
 
 	if (!copy_is_here(a, m) || standby_iteration(a) > m->iteration) {
 		tell_trouble(&a->tell, false, "the copy for stage %u has been dropped",
@@ -335,7 +334,7 @@ static bool begin_stacking(struct agent *a, struct job *job)
 
 bool iteration_next_job(struct agent *a, struct job *job)
 {
-	const struct msg_commit *m = &a->progress.commit;
+	const struct msg_commit *m = &a->iteration.commit;
 
 	if (a->requests.step && is_stacked(a, m))
 		return begin_stacking(a, job);
@@ -366,11 +365,11 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 		return;
 	}
 	report_flush(a, now_us);
-	a->held.committed = a->progress.commit.iteration;
+	a->held.committed = a->iteration.commit.iteration;
 	a->held.hash = job->hash;
 	iteration_forget(a);
 	/* The waiting evaluations are for the old weights. */
-	queue_clear_evaluations(a->progress.queue);
+	queue_clear_evaluations(a->iteration.queue);
 	links_drop_old(a, a->held.committed);
 	m.u.committed.iteration = a->held.committed;
 	m.u.committed.stage = a->held.stage;
@@ -383,15 +382,16 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 
 void iteration_forget_evaluation(struct agent *a)
 {
-	free(a->progress.evaluation.routes);
-	free(a->progress.evaluation.arrived);
-	a->progress.evaluation = (struct evaluation){ .n = 0 };
+	free(a->iteration.evaluation.routes);
+	free(a->iteration.evaluation.arrived);
+	a->iteration.evaluation = (struct evaluation){ .n = 0 };
+	a->progress.evaluation_wire = FORMAT_FP32;
 }
 
 /* Replaces the previous evaluation. Data nodes begin at once. */
 void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us)
 {
-	struct evaluation *e = &a->progress.evaluation;
+	struct evaluation *e = &a->iteration.evaluation;
 	const char *fault;
 	struct route *r;
 
@@ -404,7 +404,7 @@ void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t n
 	}
 	iteration_forget_evaluation(a);
 	e->iteration = m->iteration;
-	e->wire = (enum tensor_format)m->wire;
+	a->progress.evaluation_wire = (enum tensor_format)m->wire;
 	e->routes = calloc(m->n_routes + 1u, sizeof(e->routes[0]));
 	e->arrived = calloc(m->n_routes + 1u, sizeof(e->arrived[0]));
 	if (!e->routes || !e->arrived) {
@@ -413,13 +413,13 @@ void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t n
 	}
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		r = &e->routes[e->n];
-		fault = route_read(r, &m->routes[i], &a->limits);
+		fault = route_read(r, &m->routes[i], &a->run.limits);
 		if (fault) {
 			tell_trouble(&a->tell, false, "evaluation: %s", fault);
 			continue;
 		}
 		e->n++;
-		if (r->nodes[0] == a->run.node)
+		if (r->nodes[0] == a->run.welcome.node)
 			tasks_arrive(a, r, 0, true, NULL, now_us);
 	}
 }

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "agent/shared/route.h"
-#include "base/tensor_format.h"
 #include "wire/msg.h"
 
 struct agent;
@@ -19,7 +18,6 @@ struct job;
 /* The evaluation that the controller has ordered last. */
 struct evaluation {
 	uint64_t iteration;
-	enum tensor_format wire;
 	struct route *routes; /* (n) */
 	/* (n) bits of the inputs that have arrived: one for the visit, one for the loss */
 	uint8_t *arrived;

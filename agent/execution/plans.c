@@ -18,8 +18,8 @@ static void clear_plan(struct plan *p)
 const struct plan *plans_find(const struct agent *a, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
-		if (a->progress.plans[i].known && a->progress.plans[i].epoch == epoch)
-			return &a->progress.plans[i];
+		if (a->iteration.plans[i].known && a->iteration.plans[i].epoch == epoch)
+			return &a->iteration.plans[i];
 	return NULL;
 }
 
@@ -28,11 +28,12 @@ const struct plan *plans_find(const struct agent *a, uint64_t epoch)
 static struct plan *choose_place(struct agent *a, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
-		if (a->progress.plans[i].known && a->progress.plans[i].epoch == epoch)
-			return &a->progress.plans[i];
-	if (!a->progress.plans[0].known || !a->progress.plans[1].known)
-		return &a->progress.plans[a->progress.plans[0].known ? 1 : 0];
-	return &a->progress.plans[a->progress.plans[0].epoch < a->progress.plans[1].epoch ? 0 : 1];
+		if (a->iteration.plans[i].known && a->iteration.plans[i].epoch == epoch)
+			return &a->iteration.plans[i];
+	if (!a->iteration.plans[0].known || !a->iteration.plans[1].known)
+		return &a->iteration.plans[a->iteration.plans[0].known ? 1 : 0];
+	return &a->iteration
+			.plans[a->iteration.plans[0].epoch < a->iteration.plans[1].epoch ? 0 : 1];
 }
 
 /* Reads all routes first, so that an invalid plan leaves the known plans unchanged. */
@@ -50,7 +51,7 @@ void plans_take(struct agent *a, const struct msg_plan *m)
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_routes && !fault; i++)
-		fault = route_read(&new.routes[new.n_routes++], &m->routes[i], &a->limits);
+		fault = route_read(&new.routes[new.n_routes++], &m->routes[i], &a->run.limits);
 	if (fault) {
 		clear_plan(&new);
 		tell_trouble(&a->tell, false, "plan %" PRIu64 ": %s", m->epoch, fault);
@@ -59,7 +60,7 @@ void plans_take(struct agent *a, const struct msg_plan *m)
 	if (m->n_ranks)
 		memcpy(new.ranks, m->ranks, m->n_ranks * sizeof(new.ranks[0]));
 	for (uint32_t i = 0; i < new.n_routes; i++)
-		new.visits += route_find(&new.routes[i], a->run.node) >= 0;
+		new.visits += route_find(&new.routes[i], a->run.welcome.node) >= 0;
 	to = choose_place(a, m->epoch);
 	clear_plan(to);
 	*to = new;
@@ -70,13 +71,13 @@ uint32_t plans_most_visits(const struct agent *a)
 	uint32_t n = 0;
 
 	for (int i = 0; i < PLANS_KEPT; i++)
-		if (a->progress.plans[i].known && a->progress.plans[i].visits > n)
-			n = a->progress.plans[i].visits;
+		if (a->iteration.plans[i].known && a->iteration.plans[i].visits > n)
+			n = a->iteration.plans[i].visits;
 	return n;
 }
 
 void plans_forget(struct agent *a)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
-		clear_plan(&a->progress.plans[i]);
+		clear_plan(&a->iteration.plans[i]);
 }

@@ -48,7 +48,7 @@ void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, boo
 	t->first = position == 0;
 	t->arrived_us = arrived_us;
 	t->input = input;
-	verdict = queue_arrive(a->progress.queue, t);
+	verdict = queue_arrive(a->iteration.queue, t);
 	if (verdict == QUEUE_TAKEN)
 		return;
 	task_free(t);
@@ -68,7 +68,9 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
  * computation. Without emulation only a rehearsal has given times. */
 static double time_scale(const struct agent *a)
 {
-	return a->run.time_scale > 0 ? a->run.time_scale : a->config.rehearsal ? 1 : 0;
+	return a->run.welcome.time_scale > 0 ? a->run.welcome.time_scale
+	       : a->run.config.rehearsal     ? 1
+					     : 0;
 }
 
 /* Returns the time at which a task that is started now could have started. Other processes may
@@ -93,7 +95,7 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 	if (a->held.standing != STAND_READY || a->requests.step || a->requests.zero ||
 	    now_us < a->modules.tasks->busy_until_us)
 		return false;
-	t = queue_start(a->progress.queue, now_us);
+	t = queue_start(a->iteration.queue, now_us);
 	if (t) {
 		*job = (struct job) {
 			.kind = JOB_TASK,
@@ -114,9 +116,9 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 
 static int64_t planned_us(const struct agent *a, const struct task *t, int64_t real_us)
 {
-	double s = t->kind == TASK_FORWARD ? a->run.forward_s
-		   : t->kind == TASK_LOSS  ? a->run.loss_s
-					   : a->run.backward_s;
+	double s = t->kind == TASK_FORWARD ? a->run.welcome.forward_s
+		   : t->kind == TASK_LOSS  ? a->run.welcome.loss_s
+					   : a->run.welcome.backward_s;
 	double factor = fault_node_factor(&a->faults);
 	double scale = time_scale(a);
 	double us = (scale > 0 ? s * scale * 1e6 : (double)real_us) * factor;
@@ -126,7 +128,7 @@ static int64_t planned_us(const struct agent *a, const struct task *t, int64_t r
 
 void tasks_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
-	const struct task *t = queue_running(a->progress.queue);
+	const struct task *t = queue_running(a->iteration.queue);
 	int64_t planned;
 
 	if (!t) /* the task was dropped with its run */
@@ -158,7 +160,7 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 		m.u.evaluated.microbatch = t->route.microbatch;
 		m.u.evaluated.loss = a->modules.tasks->result.task.loss;
 		tell_controller(&a->tell, &m, POST_RELIABLE, ended_us);
-	} else if (route_node(&t->route, next) == a->run.node) {
+	} else if (route_node(&t->route, next) == a->run.welcome.node) {
 		tasks_arrive(a, &t->route, next, t->evaluate, out, ended_us);
 	} else {
 		if (!t->evaluate && outputs_keep(a->modules.outputs, t->route.microbatch,
@@ -178,10 +180,10 @@ void tasks_end_due(struct agent *a, int64_t now_us)
 		return;
 	a->modules.tasks->computed = false;
 	a->modules.tasks->n_done++;
-	t = queue_end(a->progress.queue);
+	t = queue_end(a->iteration.queue);
 	if (!t->evaluate) {
 		report_event(a, WORK_ENDS, t, ended, a->modules.tasks->result.task.loss);
-		overhead = a->run.dispatch_overhead_s * time_scale(a) * 1e6;
+		overhead = a->run.welcome.dispatch_overhead_s * time_scale(a) * 1e6;
 		a->modules.tasks->busy_until_us = ended + (int64_t)overhead;
 	}
 	pass_on(a, t, ended);
@@ -195,7 +197,7 @@ void tasks_drop_running(struct agent *a)
 		return;
 	a->modules.tasks->computed = false;
 	job_clear(&a->modules.tasks->result);
-	task_free(queue_end(a->progress.queue));
+	task_free(queue_end(a->iteration.queue));
 }
 
 void tasks_forget(struct agent *a)
@@ -213,7 +215,7 @@ void tasks_report_waiting(struct agent *a)
 {
 	const struct task *waiter;
 
-	while ((waiter = queue_waiter(a->progress.queue)))
+	while ((waiter = queue_waiter(a->iteration.queue)))
 		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
 }
 
@@ -221,9 +223,9 @@ int64_t tasks_deadline_us(const struct agent *a)
 {
 	if (a->modules.tasks->computed)
 		return a->modules.tasks->ends_us;
-	if (a->progress.queue && queue_waiting(a->progress.queue) > 0 && !worker_busy(a->worker) &&
-	    !queue_blocked(a->progress.queue) && a->held.standing == STAND_READY &&
-	    !a->tell.end.leaving)
+	if (a->iteration.queue && queue_waiting(a->iteration.queue) > 0 &&
+	    !worker_busy(a->worker) && !queue_blocked(a->iteration.queue) &&
+	    a->held.standing == STAND_READY && !a->tell.end.leaving)
 		return a->modules.tasks->busy_until_us;
 	return INT64_MAX;
 }

@@ -71,7 +71,7 @@ static bool is_named(const struct connections *c, uint16_t node)
 
 static void close_others(struct agent *a)
 {
-	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
 		if (a->peers[i].dial && !a->peers[i].doubted &&
 		    post_idle(a->tensors, a->peers[i].dial) &&
 		    !is_named(a->modules.connections, (uint16_t)i))
@@ -88,22 +88,24 @@ void connections_begin(struct agent *a, const struct msg_connect *m)
 	c->is_answered = false;
 	c->n = 0;
 	for (uint32_t i = 0; i < m->n_nodes; i++)
-		if (m->nodes[i].node < a->run.n_nodes && m->nodes[i].node != a->run.node)
+		if (m->nodes[i].node < a->run.welcome.n_nodes &&
+		    m->nodes[i].node != a->run.welcome.node)
 			c->targets[c->n++] = (struct target){ .to = m->nodes[i] };
 		else
 			a->tell.tally.refused++;
 	c->again_us = 0;
-	if (a->run.n_nodes > LINK_TIMES_DIAL_ALL)
+	if (a->run.welcome.n_nodes > LINK_TIMES_DIAL_ALL)
 		close_others(a);
 }
 
 static bool send_first(struct agent *a, const struct msg_connect_to *to, int64_t now_us)
 {
 	static const uint8_t zeros[SUM_BYTES];
-	struct msg m = { .type = MSG_TENSOR,
-			 .sequence = ++a->tell.tally.sequence,
-			 .u.tensor = {
-				 .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us } };
+	struct msg m = {
+		.type = MSG_TENSOR,
+		.sequence = ++a->tell.tally.sequence,
+		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.welcome.node, .sent_us = now_us }
+	};
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	bool sums = to->use == CONNECT_SUMS;

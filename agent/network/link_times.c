@@ -36,7 +36,7 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 		return false;
 	latency = (double)info.least_round_trip_us * 0.5e-6;
 	memset(l, 0, sizeof(*l));
-	l->from = a->run.node;
+	l->from = a->run.welcome.node;
 	l->to = to;
 	l->latency_s = (float)latency;
 	l->spread_s = (float)info.round_trip_var_us * 0.5e-6f;
@@ -45,15 +45,16 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 	if (info.sent_messages)
 		l->loss = (float)((double)info.resent_frames /
 				  (double)(info.sent_messages + info.resent_frames));
-	l->planned_delay_s = (float)links_delay_s(a, to);
+	l->planned_delay_s = (float)run_delay_s(&a->run, a->progress.wire, to);
 	l->snr_db = p->snr_db[0];
 	if (p->snr_db[1] != 0 && (l->snr_db == 0 || p->snr_db[1] < l->snr_db))
 		l->snr_db = p->snr_db[1];
 	if (p->n_held) {
 		held = p->held_s / (double)p->n_held;
-		l->measured_delay_s = a->run.time_scale > 0
-					      ? (float)((held + latency) / a->run.time_scale)
-					      : (float)held;
+		l->measured_delay_s =
+			a->run.welcome.time_scale > 0
+				? (float)((held + latency) / a->run.welcome.time_scale)
+				: (float)held;
 		/* The next report averages the tensors from here on. */
 		p->reported_s = held;
 		p->held_s = 0;
@@ -66,7 +67,7 @@ static const double unlike_s = 0.02; /* a smaller difference is noise */
 
 void link_times_forget(struct agent *a)
 {
-	for (uint32_t i = 0; i < a->run.n_nodes; i++) {
+	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++) {
 		struct peer *p = &a->peers[i];
 
 		p->held_s = p->reported_s = 0;
@@ -82,7 +83,7 @@ void link_times_delay(struct agent *a, uint16_t to, double delay_s, int64_t now_
 	double reported_s = p->reported_s;
 
 	if (reported_s <= 0)
-		reported_s = links_delay_s(a, to) * a->run.time_scale;
+		reported_s = run_delay_s(&a->run, a->progress.wire, to) * a->run.welcome.time_scale;
 	p->held_s += delay_s;
 	p->n_held++;
 	if (reported_s <= 0 || fabs(delay_s - reported_s) < unlike_s ||
@@ -97,10 +98,10 @@ void link_times_delay(struct agent *a, uint16_t to, double delay_s, int64_t now_
 
 void link_times_tell(struct agent *a, int64_t now_us)
 {
-	struct msg_link *links = alloc_array(a->run.n_nodes, sizeof(links[0]));
+	struct msg_link *links = alloc_array(a->run.welcome.n_nodes, sizeof(links[0]));
 	struct msg m = { .type = MSG_LINKS };
 
-	for (uint16_t i = 0; i < a->run.n_nodes; i++)
+	for (uint16_t i = 0; i < a->run.welcome.n_nodes; i++)
 		if (measure_link(a, i, &links[m.u.links.n_links]))
 			m.u.links.n_links++;
 	m.u.links.links = links;
@@ -119,5 +120,6 @@ void link_times_turn(struct agent *a, int64_t now_us)
 	link_times_tell(a, now_us);
 	t->reported_us = now_us;
 	t->n_unlike = 0;
-	t->due_us = now_us + (a->run.n_nodes > LINK_TIMES_DIAL_ALL ? LINKS_MANY_US : LINKS_US);
+	t->due_us =
+		now_us + (a->run.welcome.n_nodes > LINK_TIMES_DIAL_ALL ? LINKS_MANY_US : LINKS_US);
 }

@@ -96,9 +96,9 @@ static int64_t probe_every_us(const struct agent *a, uint16_t to, int64_t round_
 		return round_trip_us == 0               ? PROBE_FIRST_US
 		       : round_trip_us > PROBE_AGAIN_US ? round_trip_us
 							: PROBE_AGAIN_US;
-	if (a->run.time_scale > 0)
+	if (a->run.welcome.time_scale > 0)
 		return INT64_MAX / 2;
-	return (int64_t)PROBE_EVERY_US * (a->run.n_nodes / PROBE_EVERY_NODES + 1);
+	return (int64_t)PROBE_EVERY_US * (a->run.welcome.n_nodes / PROBE_EVERY_NODES + 1);
 }
 
 static void probe_round_trip(struct agent *a, uint16_t to, int64_t now_us)
@@ -168,10 +168,11 @@ static void tell_unreached(struct agent *a, int64_t now_us)
 static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
 {
 	static const float zeros[PIECE_BYTES / sizeof(float)];
-	struct msg m = { .type = MSG_TENSOR,
-			 .sequence = ++a->tell.tally.sequence,
-			 .u.tensor = {
-				 .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us } };
+	struct msg m = {
+		.type = MSG_TENSOR,
+		.sequence = ++a->tell.tally.sequence,
+		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.welcome.node, .sent_us = now_us }
+	};
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	struct post_part parts[2] = { { head, (size_t)size }, { zeros, PIECE_BYTES } };
@@ -302,11 +303,11 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 	if (m->to == MSG_NOBODY) {
 		w->all_until_us = now_us + (int64_t)m->most_ms * 1000;
 		w->all_id = m->id;
-		for (uint32_t i = 0; i < a->run.n_nodes; i++)
+		for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
 			a->peers[i].n_probes = 0;
 		return;
 	}
-	if (m->to >= a->run.n_nodes || m->to == a->run.node) {
+	if (m->to >= a->run.welcome.n_nodes || m->to == a->run.welcome.node) {
 		a->tell.tally.refused++;
 		return;
 	}
@@ -319,11 +320,11 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 
 static bool are_all_probed(const struct agent *a)
 {
-	for (uint32_t i = 0; i < a->run.n_nodes; i++) {
+	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++) {
 		const struct peer *p = &a->peers[i];
 		struct post_peer_info info;
 
-		if (i == a->run.node)
+		if (i == a->run.welcome.node)
 			continue;
 		if (!p->dial || p->n_probes <= PROBES_OF_ALL ||
 		    post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0)
@@ -351,7 +352,7 @@ void measure_turn(struct agent *a, int64_t now_us)
 		follow_order(a, now_us);
 	if (now_us < w->wake_us)
 		return;
-	for (uint16_t i = 0; i < a->run.n_nodes; i++)
+	for (uint16_t i = 0; i < a->run.welcome.n_nodes; i++)
 		probe_round_trip(a, i, now_us);
 	if (w->all_until_us && (now_us >= w->all_until_us || are_all_probed(a)))
 		answer_all(a, now_us);

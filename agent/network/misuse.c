@@ -13,7 +13,7 @@ bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node)
 {
 	struct post_peer_info info;
 
-	return node < a->run.n_nodes && a->peers[node].known &&
+	return node < a->run.welcome.n_nodes && a->peers[node].known &&
 	       post_peer(a->tensors, peer, &info) == 0 &&
 	       keys_equal(&info.key, &a->peers[node].key);
 }
@@ -22,7 +22,7 @@ uint32_t misuse_sender(const struct agent *a, post_peer_id peer)
 {
 	uint32_t node = 0;
 
-	while (node < a->run.n_nodes && !misuse_proven(a, peer, (uint16_t)node))
+	while (node < a->run.welcome.n_nodes && !misuse_proven(a, peer, (uint16_t)node))
 		node++;
 	return node;
 }
@@ -76,7 +76,8 @@ void misuse_malformed(struct agent *a, int64_t now_us)
 		if (post_peer(a->tensors, id, &info) != 0 || info.malformed_frames == 0)
 			continue;
 		node = misuse_sender(a, id);
-		if (node == a->run.n_nodes || a->peers[node].malformed == info.malformed_frames)
+		if (node == a->run.welcome.n_nodes ||
+		    a->peers[node].malformed == info.malformed_frames)
 			continue;
 		a->peers[node].malformed = info.malformed_frames;
 		a->tell.tally.refused++;
@@ -86,6 +87,6 @@ void misuse_malformed(struct agent *a, int64_t now_us)
 
 void misuse_forget(struct agent *a)
 {
-	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
 		a->peers[i].reported_in = 0;
 }

@@ -106,7 +106,7 @@ uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us)
 {
 	uint32_t n = 0;
 
-	for (uint16_t i = 0; i < a->run.n_nodes; i++) {
+	for (uint16_t i = 0; i < a->run.welcome.n_nodes; i++) {
 		const struct peer *p = &a->peers[i];
 		int64_t expected_us = look_at_link(a, i, now_us);
 

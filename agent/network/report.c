@@ -52,11 +52,11 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 {
 	if (a->modules.report->n_noted == 0)
 		a->modules.report->due_us = at_us + REPORT_US;
-	a->modules.report->noted[a->modules.report->n_noted++] = (struct msg_task_event) {
+	a->modules.report->noted[a->modules.report->n_noted++] = (struct msg_task_event){
 		.type = (uint8_t)type,
 		.kind = (uint8_t)t->kind,
-		.node = a->run.node,
-		.blocker_node = a->run.node,
+		.node = a->run.welcome.node,
+		.blocker_node = a->run.welcome.node,
 		.microbatch = t->route.microbatch,
 		.attempt = t->attempt,
 		.blocker = type == WORK_ENDS ? QUEUE_NOBODY : t->blocker,
@@ -64,7 +64,7 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 		.arrived_us = t->arrived_us,
 		.loss = type == WORK_ENDS && t->kind == TASK_LOSS ? loss : 0,
 		.counted = type == WORK_ENDS && t->count,
-		.slots = (uint8_t)queue_slots_held(a->progress.queue),
+		.slots = (uint8_t)queue_slots_held(a->iteration.queue),
 	};
 	if (a->modules.report->n_noted == EVENTS_MOST)
 		report_flush(a, at_us);

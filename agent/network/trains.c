@@ -154,7 +154,7 @@ static void send_train(struct agent *a, int64_t now_us)
 	const struct peer *p = &a->peers[t->to];
 	struct msg m = { .type = MSG_TRAIN,
 			 .sequence = ++a->tell.tally.sequence,
-			 .u.train = { .from = a->run.node } };
+			 .u.train = { .from = a->run.welcome.node } };
 	char text[64];
 	long size;
 
@@ -249,7 +249,7 @@ static void tell_heard(struct agent *a, struct train_awaited *w, const struct tr
 {
 	struct msg m = { .type = MSG_TRAIN_HEARD,
 			 .sequence = ++a->tell.tally.sequence,
-			 .u.train_heard = { .from = a->run.node,
+			 .u.train_heard = { .from = a->run.welcome.node,
 					    .packets = h->packets,
 					    .bytes_per_s = (float)h->bytes_per_s } };
 	char text[64];

@@ -96,14 +96,14 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_nodes; i++)
-		if (m->nodes[i] >= a->run.n_nodes) {
+		if (m->nodes[i] >= a->run.welcome.n_nodes) {
 			tell_trouble(&a->tell, false,
 				     "reduction with node %u: there is no such node", m->nodes[i]);
 			return;
 		}
-	codec = a->sum_codecs[a->held.stage];
+	codec = a->run.sum_codecs[a->held.stage];
 	codec.format = (enum tensor_format)m->sum_wire;
-	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
+	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.welcome.node,
 			a->held.parameters, &codec);
 	if (rc) {
 		tell_trouble(&a->tell, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
@@ -115,12 +115,12 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	reduction_forget(a);
 	a->modules.reduction->n_copies = 0;
 	for (uint32_t i = 0; i < m->n_copies; i++)
-		if (m->copies[i] < a->run.n_nodes && m->copies[i] != a->run.node)
+		if (m->copies[i] < a->run.welcome.n_nodes && m->copies[i] != a->run.welcome.node)
 			a->modules.reduction->copies[a->modules.reduction->n_copies++] =
 				m->copies[i];
 	a->modules.reduction->slices = r;
 	a->modules.reduction->standing = m->when_counted ? REDUCE_COUNTING : REDUCE_GRADIENT;
-	a->modules.reduction->counts = queue_counts(a->progress.queue) - 1;
+	a->modules.reduction->counts = queue_counts(a->iteration.queue) - 1;
 	a->modules.reduction->began_us = now_us;
 	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, is_older_slice, r);
 }
@@ -134,7 +134,7 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
 	struct slices *r = a->modules.reduction->slices;
 	size_t bytes = slices_bytes(r, slice);
 	struct msg_tensor head = { .kind = (uint8_t)kind,
-				   .from = a->run.node,
+				   .from = a->run.welcome.node,
 				   .stage = a->held.stage,
 				   .iteration = slices_iteration(r),
 				   .attempt = slices_attempt(r),
@@ -200,9 +200,9 @@ bool reduction_asks_for_count(struct agent *a)
 {
 	struct reduction *x = a->modules.reduction;
 
-	if (x->standing != REDUCE_COUNTING || x->counts == queue_counts(a->progress.queue))
+	if (x->standing != REDUCE_COUNTING || x->counts == queue_counts(a->iteration.queue))
 		return false;
-	x->counts = queue_counts(a->progress.queue);
+	x->counts = queue_counts(a->iteration.queue);
 	return a->progress.iteration == slices_iteration(x->slices);
 }
 
@@ -242,7 +242,7 @@ void reduction_job_done(struct agent *a, struct job *job, int64_t now_us)
 		return;
 	mine = slices_mine(a->modules.reduction->slices);
 	if (job->kind == JOB_GRADIENT) {
-		slices_put_part(a->modules.reduction->slices, a->run.node, mine, 0,
+		slices_put_part(a->modules.reduction->slices, a->run.welcome.node, mine, 0,
 				job->bodies[mine],
 				slices_bytes(a->modules.reduction->slices, mine));
 		send_parts(a, job->bodies, now_us);

@@ -117,22 +117,14 @@ int64_t links_piece_us(const struct agent *a, uint16_t from, size_t floats)
 			 find_rate(&a->peers[from], &info));
 }
 
-double links_delay_s(const struct agent *a, uint16_t to)
-{
-	double spared = 1 - tensor_format_activation_share(a->progress.wire);
-
-	return a->times.delay_s[to] > 0
-		       ? (double)a->times.delay_s[to] - spared * (double)a->times.bytes_s[to]
-		       : 0;
-}
-
 /* Returns the emulated delay of an activation, without losses. */
 static int64_t delay_us(const struct agent *a, uint16_t to)
 {
 	double factor = fault_link_factor(&a->faults, to), us;
 
-	if (a->run.time_scale > 0)
-		us = links_delay_s(a, to) * a->run.time_scale * factor * 1e6;
+	if (a->run.welcome.time_scale > 0)
+		us = run_delay_s(&a->run, a->progress.wire, to) * a->run.welcome.time_scale *
+		     factor * 1e6;
 	else
 		us = (factor - 1) * SLOW_LINK_US;
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
@@ -143,12 +135,13 @@ static int64_t occupied_us(const struct agent *a, uint16_t to)
 {
 	double delay_s, bytes_s;
 
-	if (a->run.serialise > 0)
+	if (a->run.welcome.serialise > 0)
 		return delay_us(a, to);
-	if (!(a->run.time_scale > 0))
+	if (!(a->run.welcome.time_scale > 0))
 		return 0;
-	delay_s = links_delay_s(a, to);
-	bytes_s = tensor_format_activation_share(a->progress.wire) * (double)a->times.bytes_s[to];
+	delay_s = run_delay_s(&a->run, a->progress.wire, to);
+	bytes_s =
+		tensor_format_activation_share(a->progress.wire) * (double)a->run.times.bytes_s[to];
 	return delay_s > 0 ? (int64_t)((double)delay_us(a, to) * fmin(1, bytes_s / delay_s)) : 0;
 }
 
@@ -156,9 +149,9 @@ int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas)
 {
 	double us;
 
-	if (!(a->run.time_scale > 0) || !(a->times.sync_s[to] > 0))
+	if (!(a->run.welcome.time_scale > 0) || !(a->run.times.sync_s[to] > 0))
 		return 0;
-	us = (double)a->times.sync_s[to] * a->run.time_scale / replicas *
+	us = (double)a->run.times.sync_s[to] * a->run.welcome.time_scale / replicas *
 	     fault_link_factor(&a->faults, to) * 1e6;
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
@@ -181,9 +174,9 @@ static void hold_parcel(struct agent *a, const struct parcel *p)
 
 struct codec links_codec(const struct agent *a, enum tensor_kind kind, bool evaluate)
 {
-	enum tensor_format format = evaluate ? a->progress.evaluation.wire : a->progress.wire;
+	enum tensor_format format = evaluate ? a->progress.evaluation_wire : a->progress.wire;
 
-	return kind == TENSOR_ACTIVATION ? codec_of_activation(format, a->config.dim)
+	return kind == TENSOR_ACTIVATION ? codec_of_activation(format, a->run.config.dim)
 					 : codec_of_gradient(format);
 }
 
@@ -228,7 +221,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 		.head = {
 			.kind = (uint8_t)kind,
 			.evaluate = evaluate,
-			.from = a->run.node,
+			.from = a->run.welcome.node,
 			.iteration = evaluate ? a->held.committed : a->progress.iteration,
 			.index = position + 1,
 			.n_routes = 1,
@@ -241,7 +234,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 
 	if (fault_corrupt(&a->faults))
 		/* The receiver must detect both. */
-		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN;
+		body[a->held.activation / 2] = a->run.welcome.node % 2 ? 1e30f : NAN;
 	p.body = encode_output(a, &p.head, body, peer);
 	if (!p.body) {
 		tell_trouble(&a->tell, true, "no memory for a tensor to send");
@@ -286,7 +279,7 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 	char bytes[128];
 	long size;
 
-	m.u.fetch.from = a->run.node;
+	m.u.fetch.from = a->run.welcome.node;
 	m.u.fetch.stage = stage;
 	m.u.fetch.piece = piece;
 	m.sequence = ++a->tell.tally.sequence;
@@ -380,7 +373,7 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 {
 	uint16_t i = 0;
 
-	while (i < a->run.n_nodes && a->peers[i].dial != peer)
+	while (i < a->run.welcome.n_nodes && a->peers[i].dial != peer)
 		i++;
 	return i;
 }
@@ -414,7 +407,7 @@ static void take_transfers(struct agent *a, int64_t now_us)
 	while (a->tensors && post_transfer(a->tensors, &t) == 0) {
 		uint16_t to = node_of(a, t.peer);
 
-		if (to < a->run.n_nodes && !(a->run.time_scale > 0))
+		if (to < a->run.welcome.n_nodes && !(a->run.welcome.time_scale > 0))
 			take_transfer(a, to, &t, now_us);
 	}
 }
@@ -451,7 +444,7 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 		return;
 	}
 	peer->used = true;
-	if (of_chain && a->run.time_scale > 0)
+	if (of_chain && a->run.welcome.time_scale > 0)
 		link_times_delay(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
 }
 

@@ -22,9 +22,6 @@ size_t links_message_bytes(const struct agent *a);
  * evaluation, and its bytes. */
 struct codec links_codec(const struct agent *a, enum tensor_kind kind, bool evaluate);
 size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind, bool evaluate);
-/* Returns the emulated time, s, of an activation in the present iteration, before the scale and
- * without faults; 0: not emulated. */
-double links_delay_s(const struct agent *a, uint16_t to);
 /* Returns the size limit of a slice's piece. */
 size_t links_slice_bytes(const struct agent *a);
 

@@ -94,13 +94,13 @@ TEST(test_hang_at_first_use_ends)
 	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
 	assert_int_equal(compute_new(&a->compute, &setup), 0);
 	assert_int_equal(worker_new(&a->worker, NULL), 0);
-	assert_int_equal(queue_new(&a->progress.queue, 1), 0);
+	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
 	a->modules.reduction = reduction_new();
 	a->modules.tasks = tasks_new();
 	a->modules.orders = orders_new();
 	a->modules.standby = standby_new();
 	a->options.stuck_s = 2;
-	a->welcomed = true;
+	a->run.welcomed = true;
 	a->self.turn_us = a->stuck.job_from_us = now_us;
 	a->job = (struct job){ .kind = JOB_PREPARE, .prepare = { .stage = 1, .from_seed = true } };
 	atomic_store(&hang_at_wait, true);

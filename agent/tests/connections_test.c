@@ -83,8 +83,8 @@ static int begin(void **state)
 	assert_non_null(a);
 	a->peers = calloc(NODES, sizeof(*a->peers));
 	assert_non_null(a->peers);
-	a->run.n_nodes = NODES;
-	a->run.node = ME;
+	a->run.welcome.n_nodes = NODES;
+	a->run.welcome.node = ME;
 	a->modules.connections = connections_new();
 	memset(&wire, 0, sizeof(wire));
 	*state = a;

@@ -14,16 +14,16 @@ static int begin(void **state)
 
 	assert_non_null(a);
 	a->peers = calloc(NODES, sizeof(*a->peers));
-	a->times.delay_s = calloc(NODES, sizeof(*a->times.delay_s));
+	a->run.times.delay_s = calloc(NODES, sizeof(*a->run.times.delay_s));
 	assert_non_null(a->peers);
-	a->times.bytes_s = calloc(NODES, sizeof(*a->times.bytes_s));
-	assert_non_null(a->times.delay_s);
-	assert_non_null(a->times.bytes_s);
+	a->run.times.bytes_s = calloc(NODES, sizeof(*a->run.times.bytes_s));
+	assert_non_null(a->run.times.delay_s);
+	assert_non_null(a->run.times.bytes_s);
 	a->modules.delay_queue = delay_queue_new();
-	a->run.n_nodes = NODES;
-	a->run.time_scale = 1;
+	a->run.welcome.n_nodes = NODES;
+	a->run.welcome.time_scale = 1;
 	for (int i = 0; i < NODES; i++)
-		a->times.delay_s[i] = 0.2f;
+		a->run.times.delay_s[i] = 0.2f;
 	a->modules.link_times.reported_us = SECOND;
 	a->modules.link_times.due_us = 2 * SECOND;
 	*state = a;
@@ -36,8 +36,8 @@ static int end(void **state)
 
 	delay_queue_free(a->modules.delay_queue);
 	free(a->peers);
-	free(a->times.delay_s);
-	free(a->times.bytes_s);
+	free(a->run.times.delay_s);
+	free(a->run.times.bytes_s);
 	free(a);
 	return 0;
 }
@@ -73,7 +73,7 @@ FIXTURE_TEST(noise_is_not_reported_early)
 {
 	struct agent *a = *state;
 
-	a->times.delay_s[1] = 0.005f;
+	a->run.times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
 		link_times_delay(a, 1, 0.02, SECOND); /* four times as long */
 		link_times_delay(a, 2, 0.39, SECOND); /* not twice */
@@ -85,7 +85,7 @@ FIXTURE_TEST(without_emulation_nothing_is_expected)
 {
 	struct agent *a = *state;
 
-	a->run.time_scale = 0;
+	a->run.welcome.time_scale = 0;
 	for (int i = 0; i < 9; i++)
 		link_times_delay(a, 1, 5, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
@@ -120,7 +120,7 @@ FIXTURE_TEST(bytes_occupy_an_emulated_link)
 
 	a->progress.wire = FORMAT_FP32;
 	a->held.activation = 4;
-	a->times.bytes_s[1] = 0.15f;
+	a->run.times.bytes_s[1] = 0.15f;
 	for (int i = 0; i < 2; i++)
 		links_send_output(a, &r, 0, false, calloc(4, sizeof(float)), SECOND);
 	for (int i = 0; i < 2; i++) {
@@ -229,7 +229,7 @@ FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 	sent_to_one(a, false, 1);
 	assert_true(snr[0] == 0);
 	a->progress.wire = FORMAT_Q6;
-	a->config.dim = 2;
+	a->run.config.dim = 2;
 	for (int i = 0; i < 2; i++) {
 		const struct route r = { .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } };
 		float *x = calloc(a->held.activation, sizeof(*x));

@@ -16,14 +16,14 @@ static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
 
-	a->limits = (struct route_limits){ NODES, 3, 2 };
+	a->run.limits = (struct route_limits){ NODES, 3, 2 };
 	a->held.standing = STAND_READY;
 	a->held.parameters = P;
 	a->held.activation = ACTIVATION;
 	a->held.committed = COMMITTED;
-	a->progress.routes = calloc(MSG_MICROBATCHES, sizeof(a->progress.routes[0]));
-	assert_non_null(a->progress.routes);
-	assert_int_equal(queue_new(&a->progress.queue, 1), 0);
+	a->iteration.routes = calloc(MSG_MICROBATCHES, sizeof(a->iteration.routes[0]));
+	assert_non_null(a->iteration.routes);
+	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
 	a->modules.outputs = outputs_new();
 	a->modules.tasks = tasks_new();
 	a->modules.standby = standby_new();
@@ -73,7 +73,7 @@ static void start_three(struct agent *a)
 	take_plan(a, EPOCH, 3, routes);
 	start(a, NEXT, EPOCH);
 	assert_int_equal(a->progress.iteration, NEXT);
-	assert_int_equal(queue_waiting(a->progress.queue), 2);
+	assert_int_equal(queue_waiting(a->iteration.queue), 2);
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
@@ -106,11 +106,11 @@ FIXTURE_TEST(a_repeated_start_is_ignored)
 
 	start_three(a);
 	assert_false(a->requests.zero);
-	queue_start(a->progress.queue, 0);
-	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	queue_start(a->iteration.queue, 0);
+	assert_int_equal(queue_waiting(a->iteration.queue), 1);
 	start(a, NEXT, EPOCH);
 	assert_int_equal(a->tell.tally.dropped, 1);
-	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	assert_int_equal(queue_waiting(a->iteration.queue), 1);
 	assert_false(a->requests.zero);
 }
 
@@ -125,9 +125,9 @@ FIXTURE_TEST(another_plan_restarts_it)
 	take_plan(a, EPOCH + 1, 1, &one);
 	start(a, NEXT, EPOCH + 1);
 	assert_int_equal(a->progress.epoch, EPOCH + 1);
-	assert_int_equal(queue_waiting(a->progress.queue), 1);
-	assert_int_equal(a->progress.routes[0].nodes[1], 4);
-	assert_int_equal(a->progress.routes[2].n_hops, 0);
+	assert_int_equal(queue_waiting(a->iteration.queue), 1);
+	assert_int_equal(a->iteration.routes[0].nodes[1], 4);
+	assert_int_equal(a->iteration.routes[2].n_hops, 0);
 	assert_true(a->requests.zero);
 	a->held.standing = STAND_LOADING; /* there is no gradient to set to zero */
 	assert_false(iteration_next_job(a, &job));
@@ -149,7 +149,7 @@ FIXTURE_TEST(a_wave_without_a_shard_is_reported)
 
 	take_plan(a, EPOCH, 3, routes);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	assert_int_equal(queue_waiting(a->iteration.queue), 1);
 	assert_int_equal(a->tell.tally.sequence, 1);
 }
 
@@ -213,7 +213,7 @@ FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 	reroute(a, NEXT, 1, &by_me);
 	assert_int_equal(a->progress.iteration, NEXT);
 	assert_int_equal(a->progress.epoch, EPOCH);
-	assert_int_equal(a->progress.routes[0].n_hops, 2);
+	assert_int_equal(a->iteration.routes[0].n_hops, 2);
 }
 
 /* This node's finished outputs are sent to the substitute; no task runs again. */
@@ -228,11 +228,11 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	start_three(a);
 	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
 	reroute(a, COMMITTED, 2, routes); /* a committed iteration: ignored */
-	assert_int_equal(a->progress.routes[0].nodes[1], 3);
+	assert_int_equal(a->iteration.routes[0].nodes[1], 3);
 	reroute(a, NEXT, 2, routes);
-	assert_int_equal(queue_waiting(a->progress.queue), 2);
-	assert_int_equal(a->progress.routes[0].nodes[1], 4);
-	assert_int_equal(a->progress.routes[1].nodes[1], 4);
+	assert_int_equal(queue_waiting(a->iteration.queue), 2);
+	assert_int_equal(a->iteration.routes[0].nodes[1], 4);
+	assert_int_equal(a->iteration.routes[1].nodes[1], 4);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.to, 4);
 	assert_int_equal(p.head.kind, TENSOR_ACTIVATION);
@@ -260,20 +260,20 @@ FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 	again.since = 1;
 	start_three(a);
 	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
-	queue_start(a->progress.queue, 0);
-	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	queue_start(a->iteration.queue, 0);
+	assert_int_equal(queue_waiting(a->iteration.queue), 1);
 	reroute(a, NEXT, 2, (struct route[]){ broken, again });
 	assert_int_equal(a->tell.tally.sequence, 1); /* the invalid route is reported */
-	assert_int_equal(queue_waiting(a->progress.queue), 2);
+	assert_int_equal(queue_waiting(a->iteration.queue), 2);
 	assert_int_equal(outputs_count(a->modules.outputs), 0);
-	assert_int_equal(a->progress.routes[0].attempt, 1);
-	assert_int_equal(a->progress.routes[1].attempt, 0);
+	assert_int_equal(a->iteration.routes[0].attempt, 1);
+	assert_int_equal(a->iteration.routes[1].attempt, 0);
 	reroute(a, NEXT, 1, &again); /* a repeated order changes nothing */
-	assert_int_equal(queue_waiting(a->progress.queue), 2);
+	assert_int_equal(queue_waiting(a->iteration.queue), 2);
 	/* This node now has another position in the route, so its old tasks are void. */
 	again = route(2, 1, (uint16_t[]){ ME, 0 }, 0);
 	reroute(a, NEXT, 1, &again);
-	assert_int_equal(queue_waiting(a->progress.queue), 3);
+	assert_int_equal(queue_waiting(a->iteration.queue), 3);
 }
 
 /* ---- reductions that are ordered with START ---- */
@@ -286,12 +286,12 @@ static void do_task(struct agent *a, uint32_t microbatch, uint32_t position)
 	struct task *t;
 
 	if (!reads_corpus)
-		tasks_arrive(a, &a->progress.routes[microbatch], position, false, input, 0);
-	t = queue_start(a->progress.queue, 0);
+		tasks_arrive(a, &a->iteration.routes[microbatch], position, false, input, 0);
+	t = queue_start(a->iteration.queue, 0);
 	assert_non_null(t);
 	assert_int_equal(t->route.microbatch, microbatch);
 	assert_int_equal(t->position, position);
-	task_free(queue_end(a->progress.queue));
+	task_free(queue_end(a->iteration.queue));
 }
 
 static bool wants_gradient(struct agent *a)
@@ -342,10 +342,10 @@ FIXTURE_TEST(a_sum_waits_for_the_end_of_the_last_task)
 		for (uint32_t position = 0; position <= 4; position += 2)
 			do_task(a, i, position);
 	do_task(a, 2, 1);
-	tasks_arrive(a, &a->progress.routes[2], 3, false, calloc(ACTIVATION, sizeof(float)), 0);
-	assert_non_null(queue_start(a->progress.queue, 0));
+	tasks_arrive(a, &a->iteration.routes[2], 3, false, calloc(ACTIVATION, sizeof(float)), 0);
+	assert_non_null(queue_start(a->iteration.queue, 0));
 	assert_false(wants_gradient(a));
-	task_free(queue_end(a->progress.queue));
+	task_free(queue_end(a->iteration.queue));
 	assert_true(wants_gradient(a));
 }
 
@@ -454,7 +454,7 @@ FIXTURE_TEST(the_visits_of_the_stage_divide_its_gradient)
 	m.visits.of[a->held.stage] = 4;
 	reduce_alone(a);
 	iteration_commit(a, &m, 0);
-	assert_true(a->progress.commit.scale == good.scale / 4);
+	assert_true(a->iteration.commit.scale == good.scale / 4);
 }
 
 FIXTURE_TEST(a_commit_with_non_finite_numbers_is_refused)
@@ -497,7 +497,7 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_int_equal(a->progress.iteration, 0);
 	assert_null(reduction_slices(a));
-	assert_int_equal(queue_waiting(a->progress.queue), 0);
+	assert_int_equal(queue_waiting(a->iteration.queue), 0);
 	assert_true(a->requests.look_again);
 	assert_false(iteration_next_job(a, &job));
 	/* A repeated order is answered again, but the step is not repeated. */
@@ -517,12 +517,12 @@ FIXTURE_TEST(an_evaluation_needs_the_committed_weights)
 
 	iteration_evaluate(a, &(struct msg_evaluate){ NEXT, 3, routes, FORMAT_FP32 }, 0);
 	assert_int_equal(a->tell.tally.sequence, 1);
-	assert_int_equal(queue_waiting(a->progress.queue), 0);
+	assert_int_equal(queue_waiting(a->iteration.queue), 0);
 	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes, FORMAT_FP32 }, 0);
 	assert_int_equal(a->tell.tally.sequence, 2); /* the invalid route is skipped */
-	assert_int_equal(a->progress.evaluation.iteration, COMMITTED);
-	assert_int_equal(a->progress.evaluation.n, 2);
-	assert_int_equal(a->progress.evaluation.routes[0].microbatch, 1);
-	assert_int_equal(a->progress.evaluation.routes[1].microbatch, 2);
-	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	assert_int_equal(a->iteration.evaluation.iteration, COMMITTED);
+	assert_int_equal(a->iteration.evaluation.n, 2);
+	assert_int_equal(a->iteration.evaluation.routes[0].microbatch, 1);
+	assert_int_equal(a->iteration.evaluation.routes[1].microbatch, 2);
+	assert_int_equal(queue_waiting(a->iteration.queue), 1);
 }

@@ -17,11 +17,11 @@ struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes)
 	assert_int_equal(post_open(&a->tell.post, &o, NULL), 0);
 	keys_free(id);
 	a->options.log = a->tell.log = calloc(1, sizeof(struct log));
-	a->run.n_nodes = n_nodes;
-	a->run.node = node;
+	a->run.welcome.n_nodes = n_nodes;
+	a->run.welcome.node = node;
 	a->peers = calloc(n_nodes + 1u, sizeof(a->peers[0]));
-	a->sum_codecs = calloc(MSG_STAGES, sizeof(a->sum_codecs[0])); /* fp32 */
-	assert_true(a->options.log && a->peers && a->sum_codecs);
+	a->run.sum_codecs = calloc(MSG_STAGES, sizeof(a->run.sum_codecs[0])); /* fp32 */
+	assert_true(a->options.log && a->peers && a->run.sum_codecs);
 	return a;
 }
 
@@ -29,7 +29,7 @@ void lone_agent_free(struct agent *a)
 {
 	iteration_forget_evaluation(a);
 	plans_forget(a);
-	queue_free(a->progress.queue);
+	queue_free(a->iteration.queue);
 	outputs_free(a->modules.outputs);
 	tasks_free(a->modules.tasks);
 	standby_free(a->modules.standby);
@@ -39,9 +39,9 @@ void lone_agent_free(struct agent *a)
 	delay_queue_free(a->modules.delay_queue);
 	post_close(a->tell.post);
 	free(a->options.log);
-	free(a->sum_codecs);
+	free(a->run.sum_codecs);
 	free(a->peers);
-	free(a->progress.routes);
-	free(a->times.sync_s);
+	free(a->iteration.routes);
+	free(a->run.times.sync_s);
 	free(a);
 }

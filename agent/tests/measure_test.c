@@ -213,7 +213,7 @@ static struct agent *begin(double bytes_per_s)
 	assert_non_null(a);
 	a->peers = calloc(2, sizeof(*a->peers));
 	assert_non_null(a->peers);
-	a->run.n_nodes = 2;
+	a->run.welcome.n_nodes = 2;
 	a->peers[1].known = true;
 	a->peers[1].dial = 1;
 	rng_init(&a->rng, 1);

@@ -31,12 +31,12 @@ static bool is_ready(struct cluster *c)
 
 static bool is_in_no_run(struct cluster *c)
 {
-	return !c->nodes[NODE].agent->welcomed;
+	return !c->nodes[NODE].agent->run.welcomed;
 }
 
 static bool is_in_next_run(struct cluster *c)
 {
-	return c->nodes[NODE].agent->welcomed && c->nodes[NODE].agent->run.run == NEXT;
+	return c->nodes[NODE].agent->run.welcomed && c->nodes[NODE].agent->run.welcome.run == NEXT;
 }
 
 static bool beats_without_a_stage(struct cluster *c)

@@ -74,7 +74,7 @@ static struct agent *begin(int64_t expected_us)
 	assert_non_null(a);
 	a->peers = calloc(1, sizeof(*a->peers));
 	assert_non_null(a->peers);
-	a->run.n_nodes = 1;
+	a->run.welcome.n_nodes = 1;
 	a->peers[0].known = true;
 	a->peers[0].dial = 1;
 	memset(&wire, 0, sizeof(wire));

@@ -17,15 +17,15 @@ static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
 
-	a->run.time_scale = 1;
+	a->run.welcome.time_scale = 1;
 	a->held.stage = STAGE;
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
-	a->times.sync_s = calloc(NODES, sizeof(a->times.sync_s[0]));
-	assert_non_null(a->times.sync_s);
+	a->run.times.sync_s = calloc(NODES, sizeof(a->run.times.sync_s[0]));
+	assert_non_null(a->run.times.sync_s);
 	for (int i = 0; i < NODES; i++)
-		a->times.sync_s[i] = 3;
-	assert_int_equal(queue_new(&a->progress.queue, 1), 0);
+		a->run.times.sync_s[i] = 3;
+	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
 	a->modules.reduction = reduction_new();
 	a->modules.report = report_new();
 	a->modules.delay_queue = delay_queue_new();

@@ -21,7 +21,7 @@ static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(1, NODES);
 
-	a->limits.n_stages = STAGES;
+	a->run.limits.n_stages = STAGES;
 	a->held.parameters = P;
 	a->held.stage = MSG_NO_STAGE;
 	a->held.assign.assignment = 5;

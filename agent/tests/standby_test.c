@@ -18,7 +18,7 @@ static struct agent *made(void)
 	struct msg keep = { .type = MSG_KEEP, .u.keep = { 1, STAGE, SOURCE } };
 	struct agent *a = lone_agent_new(2, 3);
 
-	a->limits.n_stages = 3;
+	a->run.limits.n_stages = 3;
 	a->modules.standby = standby_new();
 	standby_control(a, &keep, 0);
 	assert_true(standby_next_job(a, &a->job));
@@ -220,7 +220,7 @@ TEST(the_state_reported_to_a_new_controller_stays)
 	struct agent *a = made();
 
 	a->modules.orders = orders_new();
-	a->welcomed = true;
+	a->run.welcomed = true;
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
 	assert_true(standby_next_job(a, &a->job));

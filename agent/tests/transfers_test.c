@@ -40,12 +40,12 @@ static int begin(void **state)
 
 	assert_non_null(a);
 	a->peers = calloc(NODES, sizeof(*a->peers));
-	a->times.delay_s = calloc(NODES, sizeof(*a->times.delay_s));
-	a->times.bytes_s = calloc(NODES, sizeof(*a->times.bytes_s));
-	assert_true(a->peers && a->times.delay_s && a->times.bytes_s);
+	a->run.times.delay_s = calloc(NODES, sizeof(*a->run.times.delay_s));
+	a->run.times.bytes_s = calloc(NODES, sizeof(*a->run.times.bytes_s));
+	assert_true(a->peers && a->run.times.delay_s && a->run.times.bytes_s);
 	a->modules.delay_queue = delay_queue_new();
 	a->tensors = (struct post *)a; /* never looked into */
-	a->run.n_nodes = NODES;
+	a->run.welcome.n_nodes = NODES;
 	a->peers[2].dial = 7;
 	*state = a;
 	return 0;
@@ -57,8 +57,8 @@ static int end(void **state)
 
 	delay_queue_free(a->modules.delay_queue);
 	free(a->peers);
-	free(a->times.delay_s);
-	free(a->times.bytes_s);
+	free(a->run.times.delay_s);
+	free(a->run.times.bytes_s);
 	free(a);
 	return 0;
 }

@@ -19,8 +19,8 @@ static struct agent *made(void)
 	a->held.stage = STAGE;
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
-	a->run.n_nodes = 4;
-	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
+	a->run.welcome.n_nodes = 4;
+	a->peers = calloc(a->run.welcome.n_nodes, sizeof(a->peers[0]));
 	assert_non_null(a->peers);
 	a->modules.weight_server = weight_server_new();
 	/* The first request causes the snapshot. */

@@ -69,11 +69,11 @@ static void tell_unready(struct agent *a, const char *why, int64_t now_us)
 
 static bool is_sensible(const struct agent *a, const struct msg_restore *m)
 {
-	if (m->stage >= a->limits.n_stages || m->n_from > 2 ||
+	if (m->stage >= a->run.limits.n_stages || m->n_from > 2 ||
 	    (m->kind == RESTORE_AVERAGE && m->n_from == 0))
 		return false;
 	for (uint32_t i = 0; i < m->n_from; i++)
-		if (m->nodes[i] >= a->run.n_nodes || m->stages[i] >= a->limits.n_stages)
+		if (m->nodes[i] >= a->run.welcome.n_nodes || m->stages[i] >= a->run.limits.n_stages)
 			return false;
 	return true;
 }

@@ -150,7 +150,7 @@ void save_job_done(struct agent *a, struct job *job, int64_t now_us)
 	}
 	j = alloc_new(sizeof(*j));
 	*j = (struct save_job){ .run_dir = a->options.run_dir,
-				.config = a->config,
+				.config = a->run.config,
 				.stage = s->stage,
 				.order = s->order,
 				.state = job->out };

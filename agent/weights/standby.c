@@ -120,7 +120,7 @@ static void begin_copy(struct agent *a, const struct msg_keep *m)
 		return;
 	}
 	if (m->stage != MSG_NO_STAGE &&
-	    (m->stage >= a->limits.n_stages || m->source >= a->run.n_nodes)) {
+	    (m->stage >= a->run.limits.n_stages || m->source >= a->run.welcome.n_nodes)) {
 		tell_trouble(&a->tell, false,
 			     "cannot copy stage %u from node %u: there is no such "
 			     "stage or node",
@@ -219,7 +219,7 @@ void standby_turn(struct agent *a, int64_t now_us)
 static void watch_sum(struct agent *a, const struct msg_reduce *m)
 {
 	struct standby *k = a->modules.standby;
-	struct sum_codec codec = a->sum_codecs[k->stage];
+	struct sum_codec codec = a->run.sum_codecs[k->stage];
 	int rc;
 
 	codec.format = (enum tensor_format)m->sum_wire;

@@ -131,7 +131,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 {
 	const struct weight_server *s = a->modules.weight_server;
 	struct msg_tensor head = { .kind = TENSOR_STATE,
-				   .from = a->run.node,
+				   .from = a->run.welcome.node,
 				   .stage = s->stage,
 				   .iteration = s->iteration,
 				   .index = m->piece };

@@ -37,8 +37,8 @@ void contradict(struct hostile *h, int64_t now_us)
 		return;
 	h->done = !h->done;
 	for (uint32_t i = 0; i < LINKS; i++)
-		links[i] = (struct msg_link){ .from = a->run.node,
-					      .to = (uint16_t)(i / 2 % a->run.n_nodes),
+		links[i] = (struct msg_link){ .from = a->run.welcome.node,
+					      .to = (uint16_t)(i / 2 % a->run.welcome.n_nodes),
 					      .latency_s = h->done ? 2 : 1e-3f,
 					      .measured_delay_s = h->done ? 30 : 1e-3f };
 	hostile_send_control(h, &m, now_us);
@@ -73,7 +73,7 @@ void repeat(struct hostile *h, int64_t now_us)
 	for (uint32_t i = 0; i < EVENTS; i++)
 		events[i] = (struct msg_task_event){ .type = WORK_STARTS,
 						     .kind = (uint8_t)(i % 3),
-						     .node = a->run.node,
+						     .node = a->run.welcome.node,
 						     .microbatch = i / 3 % 8,
 						     .attempt = i / 24,
 						     .blocker = UINT32_MAX,

@@ -71,10 +71,10 @@ bool hostile_send_tensor(struct hostile *h, uint16_t to, const struct msg *m, fl
 int hostile_stage_of(const struct hostile *h, uint16_t node)
 {
 	for (int p = 0; p < 2; p++)
-		for (uint32_t i = 0; h->agent->progress.plans[p].known &&
-				     i < h->agent->progress.plans[p].n_routes;
+		for (uint32_t i = 0; h->agent->iteration.plans[p].known &&
+				     i < h->agent->iteration.plans[p].n_routes;
 		     i++) {
-			const struct route *r = &h->agent->progress.plans[p].routes[i];
+			const struct route *r = &h->agent->iteration.plans[p].routes[i];
 			int hop = route_find(r, node);
 
 			if (hop >= 0)
@@ -121,7 +121,7 @@ static int loop(struct hostile *h, const struct mode *mode, int signals)
 		agent_receive(a, clock_monotonic_us());
 		agent_work(a, clock_monotonic_us());
 		agent_send(a, clock_monotonic_us());
-		if (attacks && a->welcomed) {
+		if (attacks && a->run.welcomed) {
 			h->turns++;
 			mode->act(h, clock_monotonic_us());
 		}

@@ -17,8 +17,8 @@ static void send_to_others(struct hostile *h, int64_t now_us,
 {
 	const struct agent *a = h->agent;
 
-	for (uint32_t i = 0; i < a->run.n_nodes; i++)
-		for (int k = 0; i != a->run.node && a->peers[i].known && k < times; k++)
+	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
+		for (int k = 0; i != a->run.welcome.node && a->peers[i].known && k < times; k++)
 			if (!send(h, (uint16_t)i, now_us))
 				break;
 }
@@ -32,7 +32,7 @@ static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 	int stage = hostile_stage_of(h, to);
 
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_PART,
-					  .from = h->agent->run.node,
+					  .from = h->agent->run.welcome.node,
 					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
 					  .iteration = h->agent->held.committed + 1,
 					  .attempt = sum ? slices_attempt(sum) : 1 };
@@ -59,17 +59,17 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 	struct msg m = { .type = MSG_TENSOR };
 	int theirs = hostile_stage_of(h, to), own = a->held.stage;
 	struct route r = { .microbatch = (uint32_t)(h->next++ % MSG_MICROBATCHES),
-			       .attempt = 1,
-			       .n_hops = 2,
-			       .nodes = { a->run.node, to },
-			       .stages = { (uint8_t)own, (uint8_t)theirs } };
+			   .attempt = 1,
+			   .n_hops = 2,
+			   .nodes = { a->run.welcome.node, to },
+			   .stages = { (uint8_t)own, (uint8_t)theirs } };
 	uint32_t at = 1;
 
-	if (theirs < 0 || own >= (int)a->limits.n_stages || theirs == own)
+	if (theirs < 0 || own >= (int)a->run.limits.n_stages || theirs == own)
 		return false;
 	if (theirs == 0) { /* the path returns to the data node for the loss */
 		r.nodes[0] = to;
-		r.nodes[1] = a->run.node;
+		r.nodes[1] = a->run.welcome.node;
 		r.stages[0] = 0;
 		r.stages[1] = (uint8_t)own;
 		at = 2;
@@ -78,13 +78,13 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 		memmove(r.nodes + 1, r.nodes, 2 * sizeof(r.nodes[0]));
 		memmove(r.stages + 1, r.stages, 2);
 		r.stages[0] = 0;
-		for (r.nodes[0] = 0; r.nodes[0] == to || r.nodes[0] == a->run.node;)
+		for (r.nodes[0] = 0; r.nodes[0] == to || r.nodes[0] == a->run.welcome.node;)
 			r.nodes[0]++;
 		at = 2;
 	}
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_ACTIVATION,
 					  .evaluate = 1,
-					  .from = a->run.node,
+					  .from = a->run.welcome.node,
 					  .iteration = a->held.committed,
 					  .index = at,
 					  .n_routes = 1,
@@ -109,7 +109,7 @@ static bool send_early(struct hostile *h, uint16_t to, int64_t now_us)
 	int stage = hostile_stage_of(h, to);
 
 	m.u.tensor = (struct msg_tensor){ .kind = n & 4 ? TENSOR_SUM : TENSOR_PART,
-					  .from = a->run.node,
+					  .from = a->run.welcome.node,
 					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
 					  .attempt = UINT32_MAX,
 					  .iteration = a->held.committed + ahead[n % 4] };

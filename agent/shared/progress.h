@@ -1,0 +1,18 @@
+/* progress.h - the numbers of the present iteration, which iteration.c writes and others read. */
+#ifndef AGENT_PROGRESS_H
+#define AGENT_PROGRESS_H
+
+#include <stdint.h>
+
+#include "base/tensor_format.h"
+
+struct progress {
+	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
+	uint64_t epoch;     /* of the plan by which it runs */
+	uint32_t per_shard; /* microbatches that a data shard gives to it */
+	uint64_t position;  /* position of wave 0 in every data shard */
+	enum tensor_format wire; /* format of activations and their gradients */
+	enum tensor_format evaluation_wire; /* the same in the evaluation that was ordered last */
+};
+
+#endif
