@@ -9,14 +9,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "agent/network/gpu_monitor.h"
 #include "agent/state.h"
-#include "base/alloc.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
 
@@ -80,14 +78,14 @@ void agent_receive(struct agent *a, int64_t now_us)
 
 	a->tell.now_us = now_us;
 	post_tick(a->tell.post, now_us);
-	post_tick(a->tensors, now_us);
-	trains_hear(a);
+	post_tick(a->peers.post, now_us);
+	trains_hear(a->modules.trains);
 	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tell.post, now_us, &p) == 0; i++)
 		orders_take(a, &p, now_us);
 	if (a->run.welcomed)
 		orders_turn(a, now_us);
 	look_again(a, now_us);
-	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tensors, now_us, &p) == 0; i++)
+	for (int i = 0; i < TURN_MESSAGES && post_receive(a->peers.post, now_us, &p) == 0; i++)
 		take_tensor_event(a, &p, now_us);
 }
 
@@ -295,26 +293,26 @@ void agent_send(struct agent *a, int64_t now_us)
 		restore_turn(a, now_us);
 		files_turn(a, now_us);
 		weight_server_turn(a, now_us);
-		measure_turn(a, now_us);
-		connections_turn(a, now_us);
+		measure_turn(a->modules.measure, now_us);
+		connections_turn(a->modules.connections, now_us);
 		links_pump(a, now_us);
 	}
 	save_turn(a, now_us); /* the writer may end between two runs */
 	if (a->run.welcomed)
 		tell_turn(&a->tell, now_us);
-	report_turn(a, now_us);
+	report_turn(a->modules.report, now_us);
 	heartbeat_turn(a, now_us);
 	if (a->run.welcomed && !a->tell.end.leaving)
-		link_times_turn(a, now_us);
+		link_times_turn(&a->modules.link_times, now_us);
 	check_orphaned(a, now_us);
 	post_tick(a->tell.post, now_us);
-	post_tick(a->tensors, now_us);
+	post_tick(a->peers.post, now_us);
 }
 
 void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 {
 	fds[0] = post_fd(a->tell.post);
-	fds[1] = post_fd(a->tensors);
+	fds[1] = post_fd(a->peers.post);
 	fds[2] = worker_fd(a->worker);
 	fds[3] = save_fd(a->modules.save);
 	fds[4] = trains_fd(a->modules.trains);
@@ -333,7 +331,8 @@ static int64_t deadline_in_run_us(const struct agent *a)
 
 	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
 	at = take_sooner(at, take_sooner(files_deadline_us(a), tasks_deadline_us(a)));
-	return take_sooner(at, take_sooner(measure_deadline_us(a), connections_deadline_us(a)));
+	return take_sooner(at, take_sooner(measure_deadline_us(a->modules.measure),
+					   connections_deadline_us(a->modules.connections)));
 }
 
 /* Returns true if a thread works that agent_free would wait for. */
@@ -351,9 +350,10 @@ static int64_t late_us(const struct agent *a)
 
 int64_t agent_deadline_us(const struct agent *a)
 {
-	int64_t at = take_sooner(post_deadline_us(a->tell.post), post_deadline_us(a->tensors));
+	int64_t at = take_sooner(post_deadline_us(a->tell.post), post_deadline_us(a->peers.post));
 
-	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a)));
+	at = take_sooner(
+		at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a->modules.report)));
 	if (a->run.welcomed)
 		at = take_sooner(at, deadline_in_run_us(a));
 	if (a->tell.end.leaving) /* the end of a job wakes the loop */
@@ -414,13 +414,13 @@ static unsigned connections_for(uint64_t files)
 static int listen_when_free(struct agent *a, char *bound, struct error *err)
 {
 	static const struct timespec between = { .tv_nsec = LISTEN_AGAIN_NS };
-	int rc = post_listen(a->tensors, a->options.listen, bound, err);
+	int rc = post_listen(a->peers.post, a->options.listen, bound, err);
 
 	if (rc == -EADDRINUSE)
 		tell_log(&a->tell, LOG_WARN, "%s; waiting", err->text);
 	for (int i = 0; rc == -EADDRINUSE && i < LISTEN_TRIES; i++) {
 		nanosleep(&between, NULL);
-		rc = post_listen(a->tensors, a->options.listen, bound, err);
+		rc = post_listen(a->peers.post, a->options.listen, bound, err);
 	}
 	if (rc == 0)
 		err->text[0] = 0;
@@ -454,7 +454,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	if (rc == 0)
 		rc = post_dial(a->tell.post, o->join, &o->controller, &a->tell.controller, err);
 	if (rc == 0)
-		rc = post_open(&a->tensors, &tensors, err);
+		rc = post_open(&a->peers.post, &tensors, err);
 	if (rc == 0)
 		rc = listen_when_free(a, a->self.bound, err);
 	if (rc)
@@ -497,66 +497,20 @@ static void watch_gpu(struct agent *a)
 		log_line(a->tell.log, LOG_WARN, "no figures of the GPU: %s", err.text);
 }
 
-/* Makes the modules that need only memory. */
-static void make_modules(struct agent *a)
-{
-	a->modules.orders = orders_new();
-	a->modules.report = report_new();
-	a->modules.heartbeat = heartbeat_new();
-	a->modules.measure = measure_new();
-	a->modules.connections = connections_new();
-	a->modules.trains = trains_new();
-	a->modules.outputs = outputs_new();
-	a->modules.delay_queue = delay_queue_new();
-	a->modules.tasks = tasks_new();
-	a->modules.reduction = reduction_new();
-	a->modules.standby = standby_new();
-	a->modules.files = files_new();
-	a->modules.corpus_files = corpus_files_new();
-	a->modules.restore = restore_new();
-	a->modules.weight_server = weight_server_new();
-}
-
-static void free_modules(struct agent *a)
-{
-	orders_free(a->modules.orders);
-	report_free(a->modules.report);
-	heartbeat_free(a->modules.heartbeat);
-	gpu_monitor_free(a->modules.gpu_monitor);
-	measure_free(a->modules.measure);
-	connections_free(a->modules.connections);
-	trains_free(a->modules.trains);
-	outputs_free(a->modules.outputs);
-	delay_queue_free(a->modules.delay_queue);
-	tasks_free(a->modules.tasks);
-	reduction_free(a->modules.reduction);
-	standby_free(a->modules.standby);
-	restore_free(a->modules.restore);
-	files_free(a->modules.files);
-	corpus_files_free(a->modules.corpus_files);
-	weight_server_free(a->modules.weight_server);
-}
-
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err)
 {
-	struct agent *a = alloc_new(sizeof(*a));
+	/* First the parts that need only memory, then the device, then threads and the network. */
+	struct agent *a = state_new(options);
 	int rc;
 
-	/* First the parts that need only memory, then the device, then threads and the network. */
-	a->options = *options;
-	a->tell.log = options->log;
 	a->tell.now_us = now_us;
-	a->held.stage = MSG_NO_STAGE;
-	a->admitted = keys_list_new();
-	a->iteration.routes = alloc_array(MSG_MICROBATCHES, sizeof(a->iteration.routes[0]));
-	make_modules(a);
 	if (getrandom(&a->self.incarnation, sizeof(a->self.incarnation), 0) !=
 	    (ssize_t)sizeof(a->self.incarnation)) {
 		rc = error_set(err, -EIO, "no random numbers: %s", strerror(errno));
 		goto fail;
 	}
-	rng_init(&a->rng, a->self.incarnation);
+	rng_init(&a->peers.rng, a->self.incarnation);
 	rc = find_device(a, err);
 	if (rc < 0)
 		goto fail;
@@ -588,12 +542,9 @@ void agent_free(struct agent *a)
 	if (a->modules.save) /* the last module that is made */
 		join_forget_run(a);
 	save_free(a->modules.save);
-	post_close(a->tensors);
+	post_close(a->peers.post);
 	post_close(a->tell.post);
-	keys_list_free(a->admitted);
-	free_modules(a);
-	free(a->iteration.routes);
 	if (a->options.log->who == a->self.who)
 		a->options.log->who = "agent";
-	free(a);
+	state_free(a);
 }

@@ -161,7 +161,7 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 
 static enum fate report_implausible(struct agent *a, const struct msg_tensor *t, int64_t now_us)
 {
-	misuse_report_numbers(a, t->from,
+	misuse_report_numbers(&a->modules.misuse, t->from,
 			      t->kind == TENSOR_ACTIVATION
 				      ? "an activation that no computation gives"
 				      : "a gradient that no computation gives",
@@ -175,7 +175,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
-	if (misuse_reported(a, t->from)) {
+	if (misuse_reported(&a->modules.misuse, t->from)) {
 		a->tell.tally.dropped++;
 		return FATE_TAKEN;
 	}
@@ -215,10 +215,11 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 /* Counts a message that is not an agent's, or whose sender names another node. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
-	uint32_t node = a->run.welcomed ? misuse_sender(a, peer) : a->run.welcome.n_nodes;
+	uint32_t node =
+		a->run.welcomed ? misuse_sender(&a->modules.misuse, peer) : a->run.welcome.n_nodes;
 
 	if (node < a->run.welcome.n_nodes)
-		misuse_misfit(a, (uint16_t)node, now_us);
+		misuse_misfit(&a->modules.misuse, (uint16_t)node, now_us);
 	else
 		a->tell.tally.refused++;
 }
@@ -242,28 +243,28 @@ static void bound_early(struct agent *a)
 static void keep_early(struct agent *a, struct post_message *p, uint16_t from, bool looked_at,
 		       int64_t now_us)
 {
-	struct peer *peer = &a->peers[from];
+	struct peer *peer = &a->peers.list[from];
 
 	bound_early(a);
 	if (!early_fits(a->modules.early, from, p->size)) {
 		a->tell.tally.dropped++;
-		misuse_misfit(a, from, now_us);
+		misuse_misfit(&a->modules.misuse, from, now_us);
 		return;
 	}
-	post_keep(a->tensors, p);
+	post_keep(a->peers.post, p);
 	early_keep(a->modules.early, &(struct early_tensor){ *p, from, looked_at });
 	if (peer->deferred || !early_crowded(a->modules.early, from))
 		return;
 	peer->deferred = p->peer;
-	(void)post_defer(a->tensors, peer->deferred, POST_CLASS_SUMS, true);
+	(void)post_defer(a->peers.post, peer->deferred, POST_CLASS_SUMS, true);
 }
 
 void tensors_let_in(struct agent *a, uint16_t node)
 {
-	struct peer *peer = &a->peers[node];
+	struct peer *peer = &a->peers.list[node];
 
 	if (peer->deferred)
-		(void)post_defer(a->tensors, peer->deferred, POST_CLASS_SUMS, false);
+		(void)post_defer(a->peers.post, peer->deferred, POST_CLASS_SUMS, false);
 	peer->deferred = 0;
 }
 
@@ -295,7 +296,7 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 		if (fate == FATE_EARLY)
 			continue;
 		if (fate == FATE_REFUSED)
-			misuse_misfit(a, e->from, now_us);
+			misuse_misfit(&a->modules.misuse, e->from, now_us);
 		early_drop(a->modules.early, i);
 	}
 	(void)close_up_early(a);
@@ -338,15 +339,15 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	bool looked_at = false;
 	enum fate fate;
 
-	if (misuse_reported(a, from)) {
+	if (misuse_reported(&a->modules.misuse, from)) {
 		a->tell.tally.dropped++;
 	} else if (m->type == MSG_FETCH) {
 		weight_server_ask(a, &m->u.fetch, now_us);
 	} else if (m->type == MSG_TRAIN) {
-		trains_announced(a, &m->u.train, p->peer, now_us);
-		measure_soon(a, now_us);
+		trains_announced(a->modules.trains, &m->u.train, p->peer, now_us);
+		measure_soon(a->modules.measure, now_us);
 	} else if (m->type == MSG_TRAIN_HEARD) {
-		trains_answered(a, &m->u.train_heard);
+		trains_answered(a->modules.trains, &m->u.train_heard);
 	} else if (m->u.tensor.kind == TENSOR_PROBE) {
 		log_line(a->tell.log, LOG_DEBUG, "a probe of node %u", from);
 	} else if (m->u.tensor.kind == TENSOR_STATE) {
@@ -355,7 +356,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	} else {
 		fate = take_tensor(a, m, &looked_at, now_us);
 		if (fate == FATE_REFUSED)
-			misuse_misfit(a, from, now_us);
+			misuse_misfit(&a->modules.misuse, from, now_us);
 		else if (fate == FATE_EARLY)
 			keep_early(a, p, from, looked_at, now_us);
 	}
@@ -383,7 +384,7 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 		return;
 	}
 	from = sender_of(&m);
-	if (from == MSG_NOBODY || !misuse_proven(a, p->peer, from))
+	if (from == MSG_NOBODY || !misuse_proven(&a->modules.misuse, p->peer, from))
 		refuse_message(a, p->peer, now_us);
 	else
 		take_message(a, p, &m, from, now_us);

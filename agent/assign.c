@@ -38,7 +38,7 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 		return false;
 	if (a->held.assign.stage == 0 && corpus_files_fetching(a, now_us))
 		return false;
-	report_flush(a, now_us);
+	report_flush(a->modules.report, now_us);
 	iteration_forget(a);
 	queue_clear_evaluations(a->iteration.queue);
 	tasks_drop_running(a);

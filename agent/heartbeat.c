@@ -68,9 +68,10 @@ static uint32_t count_in_flight(const struct agent *a)
 	       n = delay_queue_count(a->modules.delay_queue);
 	struct post_peer_info info;
 
-	n += report_pending(a) || !post_idle(a->tell.post, a->tell.controller);
+	n += report_pending(a->modules.report) || !post_idle(a->tell.post, a->tell.controller);
 	for (uint32_t i = 0; size && i < a->run.welcome.n_nodes; i++)
-		if (a->peers[i].used && post_peer(a->tensors, a->peers[i].dial, &info) == 0 &&
+		if (a->peers.list[i].used &&
+		    post_peer(a->peers.post, a->peers.list[i].dial, &info) == 0 &&
 		    info.retained_bytes > PING_BYTES)
 			n += (info.retained_bytes + size - 1) / size;
 	return (uint32_t)n;
@@ -112,7 +113,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	struct msg_stuck stuck[MSG_STUCK];
 
 	post_count(a->tell.post, &control);
-	post_count(a->tensors, &tensors);
+	post_count(a->peers.post, &tensors);
 	if (own->number % READ_BEATS == 0) {
 		own->rss_bytes = read_resident_bytes();
 		own->processor = processor_time_read("/proc/self/task");
@@ -134,9 +135,9 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->resent = control.resent_frames + tensors.resent_frames;
 	h->refused = a->tell.tally.refused + count_refused(&control) + count_refused(&tensors);
 	if (a->run.welcomed)
-		misuse_malformed(a, now_us);
+		misuse_malformed(&a->modules.misuse, now_us);
 	if (a->run.welcomed && !a->tell.end.leaving)
-		h->n_stuck = probe_links(a, stuck, now_us);
+		h->n_stuck = probe_links(&a->peers, stuck, now_us);
 	h->stuck = stuck;
 	tell_controller(&a->tell, &m, POST_LOSSY, now_us);
 }

@@ -152,9 +152,9 @@ void join_forget_run(struct agent *a)
 	restore_forget(a);
 	restore_cancel(a);
 	save_forget(a);
-	measure_forget(a);
-	connections_forget(a);
-	for (uint32_t i = 0; a->peers && i < a->run.welcome.n_nodes; i++)
+	measure_forget(a->modules.measure);
+	connections_forget(a->modules.connections);
+	for (uint32_t i = 0; a->peers.list && i < a->run.welcome.n_nodes; i++)
 		tensors_let_in(a, (uint16_t)i);
 	early_free(a->modules.early);
 	a->modules.early = NULL;
@@ -164,22 +164,22 @@ void join_forget_run(struct agent *a)
 	a->iteration.queue = NULL;
 	compute_free(a->compute);
 	a->compute = NULL;
-	for (uint32_t i = 0; a->peers && i < a->run.welcome.n_nodes; i++)
-		if (a->peers[i].known)
+	for (uint32_t i = 0; a->peers.list && i < a->run.welcome.n_nodes; i++)
+		if (a->peers.list[i].known)
 			links_forget_peer(a, (uint16_t)i);
 	sum_codecs_free(a->run.sum_codecs);
 	a->run.sum_codecs = NULL;
-	free(a->peers);
+	free(a->peers.list);
 	free(a->run.times.delay_s);
 	free(a->run.times.bytes_s);
 	free(a->run.times.sync_s);
-	a->peers = NULL;
+	a->peers.list = NULL;
 	a->run.times.delay_s = a->run.times.bytes_s = a->run.times.sync_s = NULL;
 	a->held.standing = STAND_UNASSIGNED;
 	a->held.stage = MSG_NO_STAGE;
 	a->held.committed = a->held.hash = a->held.announced = 0;
 	a->held.whole = false;
-	report_void(a);
+	report_void(a->modules.report);
 	a->run.welcomed = false;
 }
 
@@ -212,7 +212,7 @@ static void take_times(struct agent *a, const struct msg_welcome *w)
  * until the worker is idle, because the worker's job uses it. */
 static void leave_run(struct agent *a)
 {
-	report_void(a);
+	report_void(a->modules.report);
 	save_forget(a);
 	a->run.welcomed = false;
 }
@@ -229,7 +229,7 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 		return -EAGAIN;
 	}
 	join_forget_run(a);
-	a->peers = alloc_array(w->n_nodes, sizeof(a->peers[0]));
+	a->peers.list = alloc_array(w->n_nodes, sizeof(a->peers.list[0]));
 	a->modules.early = early_new(w->n_nodes);
 	take_times(a, w);
 	rc = sum_codecs_new(&a->run.sum_codecs, &setup->config, FORMAT_FP32, err);
@@ -297,7 +297,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	}
 	a->run.config = setup.config;
 	corpus_files_welcome(a, w->corpus, w->n_corpus);
-	post_limit(a->tensors, longest_message(a, w, &setup.config));
+	post_limit(a->peers.post, longest_message(a, w, &setup.config));
 	a->run.limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	/* The numbers of a new controller's assignments start at 1. */
 	a->held.assign.assignment = 0;
@@ -358,7 +358,7 @@ static void check_own_address(struct agent *a, const struct msg_peer *m)
 static void take_peer(struct agent *a, const struct msg_peer *m)
 {
 	static const struct keys_public none;
-	struct peer *p = &a->peers[m->node];
+	struct peer *p = &a->peers.list[m->node];
 	char name[KEYS_NAME_SIZE], address[LINK_ADDRESS_SIZE];
 	struct keys_public key;
 	struct error err = { "" };
@@ -391,8 +391,8 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	p->place.elsewhere = m->elsewhere;
 	memcpy(p->place.address, address, sizeof(p->place.address));
 	check_own_address(a, m);
-	if (a->run.welcome.n_nodes <= LINK_TIMES_DIAL_ALL)
-		links_dial(a, m->node);
+	if (a->run.welcome.n_nodes <= PEERS_DIAL_ALL)
+		peers_dial(&a->peers, m->node);
 }
 
 void join_peers(struct agent *a, const struct msg_peers *m)

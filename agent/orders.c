@@ -229,10 +229,10 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
 	case MSG_MEASURE:
-		measure_begin(a, &m->u.measure, now_us);
+		measure_begin(a->modules.measure, &m->u.measure, now_us);
 		break;
 	case MSG_CONNECT:
-		connections_begin(a, &m->u.connect);
+		connections_begin(a->modules.connections, &m->u.connect);
 		break;
 	case MSG_PEERS:
 		join_peers(a, &m->u.peers);

@@ -40,7 +40,7 @@
 #include "agent/network/link_times.h"
 #include "agent/network/measure.h"
 #include "agent/network/misuse.h"
-#include "agent/network/peer.h"
+#include "agent/network/peers.h"
 #include "agent/network/probe.h"
 #include "agent/network/report.h"
 #include "agent/network/trains.h"
@@ -69,7 +69,6 @@
 #include "agent/shared/route.h"
 #include "agent/execution/tasks.h"
 #include "agent/shared/worker.h"
-#include "base/rng.h"
 #include "wire/msg.h"
 #include "wire/post.h"
 
@@ -114,6 +113,7 @@ struct modules {
 	struct heartbeat *heartbeat;
 	struct gpu_monitor *gpu_monitor; /* NULL: the device is no GPU */
 	struct link_times link_times;
+	struct misuse misuse;
 	struct measure *measure;
 	struct connections *connections;
 	struct trains *trains;
@@ -136,18 +136,16 @@ struct agent {
 	struct identity self;
 	struct stage_device device; /* the computing device, found at the start */
 	struct keys_list *admitted;
-	struct post *tensors;
 	struct tell tell;
 	struct requests requests; /* modules set them, the loop acts on them */
 	struct worker *worker;
 	struct job job;     /* the worker's present job */
 	struct stuck_check stuck;
-	struct rng rng; /* random numbers for injected losses, and for pauses between trains */
 	struct faults faults; /* orders.c */
 
 	struct run run;          /* join.c */
 	struct compute *compute; /* used by the worker */
-	struct peer *peers;      /* (n_nodes) */
+	struct peers peers;      /* join.c */
 
 	struct held held;         /* assign.c, restore.c */
 	struct progress progress; /* iteration.c */
@@ -156,5 +154,10 @@ struct agent {
 	size_t early_room;        /* bytes left for early tensors; 0: not checked */
 	struct modules modules;
 };
+
+/* Makes an agent without a device, threads and connections (state_free). The options are copied. */
+struct agent *state_new(const struct agent_options *options);
+/* Frees what state_new has made. NULL is allowed. */
+void state_free(struct agent *a);
 
 #endif

@@ -30,7 +30,7 @@ void iteration_forget(struct agent *a)
 	reduction_forget(a);
 	a->requests.step = false;
 	a->progress.iteration = 0;
-	misuse_forget(a);
+	misuse_forget(&a->modules.misuse);
 }
 
 static void begin_microbatch(struct agent *a, const struct route *r, int64_t now_us)
@@ -97,7 +97,7 @@ static void travel_in(struct agent *a, uint8_t wire)
 	if (a->progress.wire == wire)
 		return;
 	a->progress.wire = (enum tensor_format)wire;
-	link_times_forget(a);
+	link_times_forget(&a->modules.link_times);
 }
 
 void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
@@ -123,7 +123,7 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 		return;
 	}
 	/* A gradient that was added by another plan is void. */
-	report_flush(a, now_us);
+	report_flush(a->modules.report, now_us);
 	a->requests.zero = a->progress.iteration != 0;
 	iteration_forget(a);
 	a->progress.iteration = m->iteration;
@@ -364,7 +364,7 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 		a->requests.zero = false;
 		return;
 	}
-	report_flush(a, now_us);
+	report_flush(a->modules.report, now_us);
 	a->held.committed = a->iteration.commit.iteration;
 	a->held.hash = job->hash;
 	iteration_forget(a);

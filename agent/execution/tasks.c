@@ -88,6 +88,26 @@ static int64_t find_begin_us(const struct agent *a, const struct task *t, int64_
 	return free_us < now_us ? free_us : now_us;
 }
 
+/* Records an event of a task for the controller. loss: of the end of a loss task. */
+static void note_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
+		       float loss)
+{
+	const struct msg_task_event e = {
+		.type = (uint8_t)type,
+		.kind = (uint8_t)t->kind,
+		.microbatch = t->route.microbatch,
+		.attempt = t->attempt,
+		.blocker = type == WORK_ENDS ? QUEUE_NOBODY : t->blocker,
+		.at_us = at_us,
+		.arrived_us = t->arrived_us,
+		.loss = type == WORK_ENDS && t->kind == TASK_LOSS ? loss : 0,
+		.counted = type == WORK_ENDS && t->count,
+		.slots = (uint8_t)queue_slots_held(a->iteration.queue),
+	};
+
+	report_event(a->modules.report, &e);
+}
+
 bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	const struct task *t;
@@ -109,7 +129,7 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 		};
 		a->modules.tasks->began_us = find_begin_us(a, t, now_us);
 		if (!t->evaluate)
-			report_event(a, WORK_STARTS, t, a->modules.tasks->began_us, 0);
+			note_event(a, WORK_STARTS, t, a->modules.tasks->began_us, 0);
 	}
 	return t != NULL;
 }
@@ -182,7 +202,7 @@ void tasks_end_due(struct agent *a, int64_t now_us)
 	a->modules.tasks->n_done++;
 	t = queue_end(a->iteration.queue);
 	if (!t->evaluate) {
-		report_event(a, WORK_ENDS, t, ended, a->modules.tasks->result.task.loss);
+		note_event(a, WORK_ENDS, t, ended, a->modules.tasks->result.task.loss);
 		overhead = a->run.welcome.dispatch_overhead_s * time_scale(a) * 1e6;
 		a->modules.tasks->busy_until_us = ended + (int64_t)overhead;
 	}
@@ -216,7 +236,7 @@ void tasks_report_waiting(struct agent *a)
 	const struct task *waiter;
 
 	while ((waiter = queue_waiter(a->iteration.queue)))
-		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
+		note_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
 }
 
 int64_t tasks_deadline_us(const struct agent *a)

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 
 enum {
@@ -34,6 +33,7 @@ struct target {
 };
 
 struct connections {
+	struct peers *peers;
 	uint64_t id;           /* number of the order under way; 0: none */
 	bool is_answered;
 	struct target targets[MSG_CONNECT_MOST];
@@ -43,9 +43,12 @@ struct connections {
 	int64_t again_us;
 };
 
-struct connections *connections_new(void)
+struct connections *connections_new(struct peers *peers)
 {
-	return alloc_new(sizeof(struct connections));
+	struct connections *c = alloc_new(sizeof(*c));
+
+	c->peers = peers;
+	return c;
 }
 
 void connections_free(struct connections *c)
@@ -53,9 +56,9 @@ void connections_free(struct connections *c)
 	free(c);
 }
 
-void connections_forget(struct agent *a)
+void connections_forget(struct connections *c)
 {
-	*a->modules.connections = (struct connections){ .id = 0 };
+	*c = (struct connections){ .peers = c->peers };
 }
 
 static bool is_named(const struct connections *c, uint16_t node)
@@ -69,74 +72,70 @@ static bool is_named(const struct connections *c, uint16_t node)
 	return false;
 }
 
-static void close_others(struct agent *a)
+static void close_others(struct connections *c)
 {
-	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
-		if (a->peers[i].dial && !a->peers[i].doubted &&
-		    post_idle(a->tensors, a->peers[i].dial) &&
-		    !is_named(a->modules.connections, (uint16_t)i))
-			links_close(a, (uint16_t)i);
+	for (uint32_t i = 0; i < c->peers->run->welcome.n_nodes; i++)
+		if (c->peers->list[i].dial && !c->peers->list[i].doubted &&
+		    post_idle(c->peers->post, c->peers->list[i].dial) && !is_named(c, (uint16_t)i))
+			peers_close(c->peers, (uint16_t)i);
 }
 
-void connections_begin(struct agent *a, const struct msg_connect *m)
+void connections_begin(struct connections *c, const struct msg_connect *m)
 {
-	struct connections *c = a->modules.connections;
-
 	for (c->n_before = 0; c->n_before < c->n; c->n_before++)
 		c->before[c->n_before] = c->targets[c->n_before].to.node;
 	c->id = m->id;
 	c->is_answered = false;
 	c->n = 0;
 	for (uint32_t i = 0; i < m->n_nodes; i++)
-		if (m->nodes[i].node < a->run.welcome.n_nodes &&
-		    m->nodes[i].node != a->run.welcome.node)
+		if (m->nodes[i].node < c->peers->run->welcome.n_nodes &&
+		    m->nodes[i].node != c->peers->run->welcome.node)
 			c->targets[c->n++] = (struct target){ .to = m->nodes[i] };
 		else
-			a->tell.tally.refused++;
+			c->peers->tell->tally.refused++;
 	c->again_us = 0;
-	if (a->run.welcome.n_nodes > LINK_TIMES_DIAL_ALL)
-		close_others(a);
+	if (c->peers->run->welcome.n_nodes > PEERS_DIAL_ALL)
+		close_others(c);
 }
 
-static bool send_first(struct agent *a, const struct msg_connect_to *to, int64_t now_us)
+static bool send_first(struct connections *c, const struct msg_connect_to *to, int64_t now_us)
 {
 	static const uint8_t zeros[SUM_BYTES];
-	struct msg m = {
-		.type = MSG_TENSOR,
-		.sequence = ++a->tell.tally.sequence,
-		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.welcome.node, .sent_us = now_us }
-	};
+	struct msg m = { .type = MSG_TENSOR,
+			 .sequence = ++c->peers->tell->tally.sequence,
+			 .u.tensor = { .kind = TENSOR_PROBE,
+				       .from = c->peers->run->welcome.node,
+				       .sent_us = now_us } };
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	bool sums = to->use == CONNECT_SUMS;
 	struct post_part parts[2] = { { head, (size_t)size },
 				      { zeros, sums ? SUM_BYTES : ACTIVATION_BYTES } };
 
-	return size > 0 && post_send(a->tensors, a->peers[to->node].dial, parts, 2,
+	return size > 0 && post_send(c->peers->post, c->peers->list[to->node].dial, parts, 2,
 				     sums ? POST_SUMS : POST_ACTIVATIONS, now_us) == 0;
 }
 
 /* Takes the next step towards a node. A message waits for the session, and is sent only once to a
  * peer, because the post repeats what is lost. */
-static void approach(struct agent *a, struct target *t, int64_t now_us)
+static void approach(struct connections *c, struct target *t, int64_t now_us)
 {
-	const struct peer *p = &a->peers[t->to.node];
+	const struct peer *p = &c->peers->list[t->to.node];
 	struct post_peer_info info;
 
-	if (fault_partitioned(&a->faults, t->to.node) || !links_dial(a, t->to.node) ||
-	    post_peer(a->tensors, p->dial, &info) < 0)
+	if (fault_partitioned(c->peers->faults, t->to.node) || !peers_dial(c->peers, t->to.node) ||
+	    post_peer(c->peers->post, p->dial, &info) < 0)
 		return;
 	t->is_done = info.carried[t->to.use == CONNECT_SUMS ? POST_CLASS_SUMS
 							    : POST_CLASS_ACTIVATIONS];
 	if (t->is_done || !info.up || t->sent_by == p->dial)
 		return;
-	if (send_first(a, &t->to, now_us))
+	if (send_first(c, &t->to, now_us))
 		t->sent_by = p->dial;
 }
 
-void connections_turn(struct agent *a, int64_t now_us)
+void connections_turn(struct connections *c, int64_t now_us)
 {
-	struct connections *c = a->modules.connections;
 	struct msg m = { .type = MSG_CONNECTED, .u.connected.id = c->id };
 	bool all = true, needed = true;
 
@@ -144,19 +143,19 @@ void connections_turn(struct agent *a, int64_t now_us)
 		return;
 	for (uint32_t i = 0; i < c->n; i++) {
 		if (!c->targets[i].is_done)
-			approach(a, &c->targets[i], now_us);
+			approach(c, &c->targets[i], now_us);
 		all = all && c->targets[i].is_done;
 		needed = needed && (c->targets[i].is_done || c->targets[i].to.use == CONNECT_SPARE);
 	}
 	c->again_us = now_us + AGAIN_US;
 	if (needed && !c->is_answered)
-		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+		tell_controller(c->peers->tell, &m, POST_RELIABLE, now_us);
 	c->is_answered = c->is_answered || needed;
 	if (all)
 		c->id = 0;
 }
 
-int64_t connections_deadline_us(const struct agent *a)
+int64_t connections_deadline_us(const struct connections *c)
 {
-	return a->modules.connections->id ? a->modules.connections->again_us : INT64_MAX;
+	return c->id ? c->again_us : INT64_MAX;
 }

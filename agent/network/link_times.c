@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 
 enum {
 	LINKS_US = 1000000,
-	/* Time between reports if there are more than LINK_TIMES_DIAL_ALL nodes. */
+	/* Time between reports if there are more than PEERS_DIAL_ALL nodes. */
 	LINKS_MANY_US = 2000000,
 	/* Time after the last report until the next one, if a delay has changed. */
 	LINKS_SOON_US = 100000,
@@ -25,18 +24,18 @@ void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 		p->bandwidth = (float)bytes_per_s;
 }
 
-static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
+static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 {
-	struct peer *p = &a->peers[to];
+	struct peer *p = &t->peers->list[to];
 	struct post_peer_info info;
 	double latency, held;
 
-	if (!p->dial || post_peer(a->tensors, p->dial, &info) < 0 ||
+	if (!p->dial || post_peer(t->peers->post, p->dial, &info) < 0 ||
 	    (!p->used && info.least_round_trip_us == 0))
 		return false;
 	latency = (double)info.least_round_trip_us * 0.5e-6;
 	memset(l, 0, sizeof(*l));
-	l->from = a->run.welcome.node;
+	l->from = t->peers->run->welcome.node;
 	l->to = to;
 	l->latency_s = (float)latency;
 	l->spread_s = (float)info.round_trip_var_us * 0.5e-6f;
@@ -45,15 +44,15 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 	if (info.sent_messages)
 		l->loss = (float)((double)info.resent_frames /
 				  (double)(info.sent_messages + info.resent_frames));
-	l->planned_delay_s = (float)run_delay_s(&a->run, a->progress.wire, to);
+	l->planned_delay_s = (float)run_delay_s(t->peers->run, t->progress->wire, to);
 	l->snr_db = p->snr_db[0];
 	if (p->snr_db[1] != 0 && (l->snr_db == 0 || p->snr_db[1] < l->snr_db))
 		l->snr_db = p->snr_db[1];
 	if (p->n_held) {
 		held = p->held_s / (double)p->n_held;
 		l->measured_delay_s =
-			a->run.welcome.time_scale > 0
-				? (float)((held + latency) / a->run.welcome.time_scale)
+			t->peers->run->welcome.time_scale > 0
+				? (float)((held + latency) / t->peers->run->welcome.time_scale)
 				: (float)held;
 		/* The next report averages the tensors from here on. */
 		p->reported_s = held;
@@ -65,10 +64,10 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 
 static const double unlike_s = 0.02; /* a smaller difference is noise */
 
-void link_times_forget(struct agent *a)
+void link_times_forget(struct link_times *t)
 {
-	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++) {
-		struct peer *p = &a->peers[i];
+	for (uint32_t i = 0; i < t->peers->run->welcome.n_nodes; i++) {
+		struct peer *p = &t->peers->list[i];
 
 		p->held_s = p->reported_s = 0;
 		p->n_held = 0;
@@ -76,14 +75,14 @@ void link_times_forget(struct agent *a)
 }
 
 /* Makes a report due early once two tensors took twice or half the delay last reported. */
-void link_times_delay(struct agent *a, uint16_t to, double delay_s, int64_t now_us)
+void link_times_delay(struct link_times *t, uint16_t to, double delay_s, int64_t now_us)
 {
-	struct link_times *t = &a->modules.link_times;
-	struct peer *p = &a->peers[to];
+	struct peer *p = &t->peers->list[to];
 	double reported_s = p->reported_s;
 
 	if (reported_s <= 0)
-		reported_s = run_delay_s(&a->run, a->progress.wire, to) * a->run.welcome.time_scale;
+		reported_s = run_delay_s(t->peers->run, t->progress->wire, to) *
+			     t->peers->run->welcome.time_scale;
 	p->held_s += delay_s;
 	p->n_held++;
 	if (reported_s <= 0 || fabs(delay_s - reported_s) < unlike_s ||
@@ -96,30 +95,28 @@ void link_times_delay(struct agent *a, uint16_t to, double delay_s, int64_t now_
 		t->due_us = now_us;
 }
 
-void link_times_tell(struct agent *a, int64_t now_us)
+void link_times_tell(struct link_times *t, int64_t now_us)
 {
-	struct msg_link *links = alloc_array(a->run.welcome.n_nodes, sizeof(links[0]));
+	struct msg_link *links = alloc_array(t->peers->run->welcome.n_nodes, sizeof(links[0]));
 	struct msg m = { .type = MSG_LINKS };
 
-	for (uint16_t i = 0; i < a->run.welcome.n_nodes; i++)
-		if (measure_link(a, i, &links[m.u.links.n_links]))
+	for (uint16_t i = 0; i < t->peers->run->welcome.n_nodes; i++)
+		if (measure_link(t, i, &links[m.u.links.n_links]))
 			m.u.links.n_links++;
 	m.u.links.links = links;
-	m.u.links.wire = (uint8_t)a->progress.wire;
+	m.u.links.wire = (uint8_t)t->progress->wire;
 	if (m.u.links.n_links)
-		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+		tell_controller(t->peers->tell, &m, POST_RELIABLE, now_us);
 	free(links);
 }
 
-void link_times_turn(struct agent *a, int64_t now_us)
+void link_times_turn(struct link_times *t, int64_t now_us)
 {
-	struct link_times *t = &a->modules.link_times;
-
 	if (now_us < t->due_us)
 		return;
-	link_times_tell(a, now_us);
+	link_times_tell(t, now_us);
 	t->reported_us = now_us;
 	t->n_unlike = 0;
-	t->due_us =
-		now_us + (a->run.welcome.n_nodes > LINK_TIMES_DIAL_ALL ? LINKS_MANY_US : LINKS_US);
+	t->due_us = now_us +
+		    (t->peers->run->welcome.n_nodes > PEERS_DIAL_ALL ? LINKS_MANY_US : LINKS_US);
 }

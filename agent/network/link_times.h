@@ -7,13 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct agent;
-struct peer;
-
-/* In runs of up to this many nodes all peers are dialed at once. */
-enum { LINK_TIMES_DIAL_ALL = 64 };
+#include "agent/network/peers.h"
+#include "agent/shared/progress.h"
 
 struct link_times {
+	struct peers *peers;             /* borrowed */
+	const struct progress *progress; /* borrowed */
 	int64_t due_us;    /* time of the next report */
 	int64_t reported_us;   /* time of the last report */
 	/* Number of tensors since the last report whose delay differs from the reported one. */
@@ -24,11 +23,12 @@ struct link_times {
  * least this rate. Public for tests only. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited);
 /* Forgets the delays measured since the last report. */
-void link_times_forget(struct agent *a);
+void link_times_forget(struct link_times *t);
 /* Records a tensor's delay to that node. On emulated links the delay ends when the tensor leaves,
  * otherwise when it arrives. */
-void link_times_delay(struct agent *a, uint16_t to, double delay_s, int64_t now_us);
-void link_times_tell(struct agent *a, int64_t now_us); /* reports all links now */
-void link_times_turn(struct agent *a, int64_t now_us); /* reports all links if a report is due */
+void link_times_delay(struct link_times *t, uint16_t to, double delay_s, int64_t now_us);
+void link_times_tell(struct link_times *t, int64_t now_us); /* reports all links now */
+void link_times_turn(struct link_times *t,
+		     int64_t now_us); /* reports all links if a report is due */
 
 #endif

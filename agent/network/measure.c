@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 #include "wire/address.h"
 
@@ -50,6 +49,9 @@ enum {
 
 /* The order under way. */
 struct measure {
+	struct peers *peers;
+	struct trains *trains;
+	struct link_times *link_times;
 	enum {
 		MEASURE_NONE,
 		MEASURE_CONNECTING,
@@ -69,10 +71,14 @@ struct measure {
 
 static const double level = 1.05; /* a smaller rise counts as none */
 
-struct measure *measure_new(void)
+struct measure *measure_new(struct peers *peers, struct trains *trains,
+			    struct link_times *link_times)
 {
 	struct measure *x = alloc_new(sizeof(*x));
 
+	x->peers = peers;
+	x->trains = trains;
+	x->link_times = link_times;
 	return x;
 }
 
@@ -90,36 +96,35 @@ static bool is_hurried(const struct measure *w, uint16_t to)
 
 /* Returns the time between probes of a link. More nodes mean fewer probes of each link. Emulated
  * links are probed only on order. */
-static int64_t probe_every_us(const struct agent *a, uint16_t to, int64_t round_trip_us)
+static int64_t probe_every_us(const struct measure *w, uint16_t to, int64_t round_trip_us)
 {
-	if (is_hurried(a->modules.measure, to))
+	if (is_hurried(w, to))
 		return round_trip_us == 0               ? PROBE_FIRST_US
 		       : round_trip_us > PROBE_AGAIN_US ? round_trip_us
 							: PROBE_AGAIN_US;
-	if (a->run.welcome.time_scale > 0)
+	if (w->peers->run->welcome.time_scale > 0)
 		return INT64_MAX / 2;
-	return (int64_t)PROBE_EVERY_US * (a->run.welcome.n_nodes / PROBE_EVERY_NODES + 1);
+	return (int64_t)PROBE_EVERY_US * (w->peers->run->welcome.n_nodes / PROBE_EVERY_NODES + 1);
 }
 
-static void probe_round_trip(struct agent *a, uint16_t to, int64_t now_us)
+static void probe_round_trip(struct measure *w, uint16_t to, int64_t now_us)
 {
-	struct peer *p = &a->peers[to];
+	struct peer *p = &w->peers->list[to];
 	struct post_peer_info info;
 
-	if (!p->dial || post_peer(a->tensors, p->dial, &info) < 0 || !info.up ||
-	    fault_partitioned(&a->faults, to) ||
-	    now_us - p->probed_us < probe_every_us(a, to, info.round_trip_us))
+	if (!p->dial || post_peer(w->peers->post, p->dial, &info) < 0 || !info.up ||
+	    fault_partitioned(w->peers->faults, to) ||
+	    now_us - p->probed_us < probe_every_us(w, to, info.round_trip_us))
 		return;
 	p->probed_us = now_us;
-	p->n_probes += post_probe(a->tensors, p->dial, false, now_us) == 0;
+	p->n_probes += post_probe(w->peers->post, p->dial, false, now_us) == 0;
 }
 
 /* ---- one link ---- */
 
-static void answer_order(struct agent *a, const struct post_peer_info *info, double bandwidth,
+static void answer_order(struct measure *w, const struct post_peer_info *info, double bandwidth,
 			 int64_t now_us, const char *why)
 {
-	struct measure *w = a->modules.measure;
 	struct msg m = { .type = MSG_MEASURED };
 
 	m.u.measured = (struct msg_measured){
@@ -129,29 +134,29 @@ static void answer_order(struct agent *a, const struct post_peer_info *info, dou
 		.bandwidth_bytes_per_s = (float)bandwidth,
 	};
 	snprintf(m.u.measured.text, sizeof(m.u.measured.text), "%s", why);
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	tell_controller(w->peers->tell, &m, POST_RELIABLE, now_us);
 	if (info)
-		a->peers[w->order.to].bandwidth = (float)bandwidth;
+		w->peers->list[w->order.to].bandwidth = (float)bandwidth;
 	w->standing = MEASURE_NONE;
 }
 
 /* The bulk data that waits would count as a stall of training. The link stays in doubt
  * (probe.c), so that the controller keeps avoiding it. */
-static void tell_only_small(struct agent *a, int64_t now_us)
+static void tell_only_small(struct measure *w, int64_t now_us)
 {
-	uint16_t to = a->modules.measure->order.to;
+	uint16_t to = w->order.to;
 
-	answer_order(a, NULL, 0, now_us, "small messages pass, large ones do not: MTU?");
-	links_redial(a, to);
+	answer_order(w, NULL, 0, now_us, "small messages pass, large ones do not: MTU?");
+	peers_redial(w->peers, to);
 }
 
-static void tell_unreached(struct agent *a, int64_t now_us)
+static void tell_unreached(struct measure *w, int64_t now_us)
 {
-	const struct peer *p = &a->peers[a->modules.measure->order.to];
+	const struct peer *p = &w->peers->list[w->order.to];
 	struct post_peer_info info = { .trouble = "", .address = "" };
 	char why[160];
 
-	(void)post_peer(a->tensors, p->dial, &info);
+	(void)post_peer(w->peers->post, p->dial, &info);
 	if (!p->known)
 		snprintf(why, sizeof(why), "its address is not known here");
 	else if (p->place.elsewhere &&
@@ -162,23 +167,23 @@ static void tell_unreached(struct agent *a, int64_t now_us)
 	else
 		snprintf(why, sizeof(why), "no connection to %.100s within %d s", p->place.address,
 			 CONNECT_US / 1000000);
-	answer_order(a, NULL, 0, now_us, why);
+	answer_order(w, NULL, 0, now_us, why);
 }
 
-static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
+static bool send_piece(struct measure *w, uint16_t to, int64_t now_us)
 {
 	static const float zeros[PIECE_BYTES / sizeof(float)];
-	struct msg m = {
-		.type = MSG_TENSOR,
-		.sequence = ++a->tell.tally.sequence,
-		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.welcome.node, .sent_us = now_us }
-	};
+	struct msg m = { .type = MSG_TENSOR,
+			 .sequence = ++w->peers->tell->tally.sequence,
+			 .u.tensor = { .kind = TENSOR_PROBE,
+				       .from = w->peers->run->welcome.node,
+				       .sent_us = now_us } };
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	struct post_part parts[2] = { { head, (size_t)size }, { zeros, PIECE_BYTES } };
 
-	return size > 0 && post_send(a->tensors, a->peers[to].dial, parts, 2, POST_ACTIVATIONS,
-				     now_us) == 0;
+	return size > 0 && post_send(w->peers->post, w->peers->list[to].dial, parts, 2,
+				     POST_ACTIVATIONS, now_us) == 0;
 }
 
 /* Returns true if the rate has not risen at two successive looks, two round trips apart. */
@@ -210,25 +215,24 @@ static size_t window_bytes(const struct post_peer_info *info)
 				       (double)info->least_round_trip_us);
 }
 
-static void fill_link(struct agent *a, struct post_peer_info *info, int64_t now_us)
+static void fill_link(struct measure *w, struct post_peer_info *info, int64_t now_us)
 {
-	struct measure *w = a->modules.measure;
 	bool unanswered = info->stalled_us && info->stalled_us <= w->filling_us;
-	double late = trains_rate(a);
+	double late = trains_rate(w->trains);
 
 	if (late > 0) {
-		answer_order(a, info, late, now_us, "");
+		answer_order(w, info, late, now_us, "");
 		return;
 	}
 	if (unanswered && now_us >= w->filling_us + LARGE_US) {
-		tell_only_small(a, now_us);
+		tell_only_small(w, now_us);
 		return;
 	}
 	if (!unanswered && (now_us >= w->until_us || has_levelled(w, info, now_us))) {
-		answer_order(a, info, (double)info->delivery_bytes_per_s, now_us, "");
+		answer_order(w, info, (double)info->delivery_bytes_per_s, now_us, "");
 		return;
 	}
-	while (info->retained_bytes < window_bytes(info) && send_piece(a, w->order.to, now_us))
+	while (info->retained_bytes < window_bytes(info) && send_piece(w, w->order.to, now_us))
 		info->retained_bytes += PIECE_BYTES;
 }
 
@@ -245,39 +249,37 @@ static void begin_filling(struct measure *w, const struct post_peer_info *info, 
 	w->n_level = 0;
 }
 
-static void begin_bandwidth(struct agent *a, const struct post_peer_info *info, int64_t now_us)
+static void begin_bandwidth(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
-	struct measure *w = a->modules.measure;
-
-	if (trains_begin(a, w->order.to, now_us))
+	if (trains_begin(w->trains, w->order.to, now_us))
 		w->standing = MEASURE_TRAINS;
 	else
 		begin_filling(w, info, now_us);
 }
 
-static void ask_trains(struct agent *a, const struct post_peer_info *info, int64_t now_us)
+static void ask_trains(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
-	struct measure *w = a->modules.measure;
 	double rate = 0;
-	enum trains_standing standing = trains_turn(a, now_us >= w->until_us, &rate, now_us);
+	enum trains_standing standing =
+		trains_turn(w->trains, now_us >= w->until_us, &rate, now_us);
 
 	if (standing == TRAINS_ANSWERED)
-		answer_order(a, info, rate, now_us, "");
+		answer_order(w, info, rate, now_us, "");
 	else if (standing == TRAINS_UNANSWERED)
 		begin_filling(w, info, now_us);
 }
 
-static void follow_order(struct agent *a, int64_t now_us)
+static void follow_order(struct measure *w, int64_t now_us)
 {
-	struct measure *w = a->modules.measure;
-	struct peer *p = &a->peers[w->order.to];
+	struct peer *p = &w->peers->list[w->order.to];
 	struct post_peer_info info = { .up = false };
-	bool up = links_dial(a, w->order.to) && post_peer(a->tensors, p->dial, &info) == 0 &&
-		  info.up && !fault_partitioned(&a->faults, w->order.to);
+	bool up = peers_dial(w->peers, w->order.to) &&
+		  post_peer(w->peers->post, p->dial, &info) == 0 && info.up &&
+		  !fault_partitioned(w->peers->faults, w->order.to);
 
 	if (!up) {
 		if (now_us >= w->until_us || !p->known)
-			tell_unreached(a, now_us);
+			tell_unreached(w, now_us);
 		return;
 	}
 	if (w->standing == MEASURE_CONNECTING) {
@@ -285,30 +287,28 @@ static void follow_order(struct agent *a, int64_t now_us)
 		w->until_us = now_us + (int64_t)w->order.most_ms * 1000;
 	}
 	if (w->standing == MEASURE_PROBING && p->n_probes >= PROBES && info.least_round_trip_us > 0)
-		begin_bandwidth(a, &info, now_us);
+		begin_bandwidth(w, &info, now_us);
 	else if (w->standing == MEASURE_PROBING && now_us >= w->until_us + CONNECT_US)
-		tell_unreached(a, now_us);
+		tell_unreached(w, now_us);
 	if (w->standing == MEASURE_TRAINS)
-		ask_trains(a, &info, now_us);
+		ask_trains(w, &info, now_us);
 	if (w->standing == MEASURE_FILLING)
-		fill_link(a, &info, now_us);
+		fill_link(w, &info, now_us);
 }
 
-void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
+void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_us)
 {
-	struct measure *w = a->modules.measure;
-
 	w->wake_us = now_us;
-	trains_open(a);
+	trains_open(w->trains);
 	if (m->to == MSG_NOBODY) {
 		w->all_until_us = now_us + (int64_t)m->most_ms * 1000;
 		w->all_id = m->id;
-		for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
-			a->peers[i].n_probes = 0;
+		for (uint32_t i = 0; i < w->peers->run->welcome.n_nodes; i++)
+			w->peers->list[i].n_probes = 0;
 		return;
 	}
-	if (m->to >= a->run.welcome.n_nodes || m->to == a->run.welcome.node) {
-		a->tell.tally.refused++;
+	if (m->to >= w->peers->run->welcome.n_nodes || m->to == w->peers->run->welcome.node) {
+		w->peers->tell->tally.refused++;
 		return;
 	}
 	w->order = *m;
@@ -318,61 +318,63 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 
 /* ---- all links ---- */
 
-static bool are_all_probed(const struct agent *a)
+static bool are_all_probed(const struct measure *w)
 {
-	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++) {
-		const struct peer *p = &a->peers[i];
+	for (uint32_t i = 0; i < w->peers->run->welcome.n_nodes; i++) {
+		const struct peer *p = &w->peers->list[i];
 		struct post_peer_info info;
 
-		if (i == a->run.welcome.node)
+		if (i == w->peers->run->welcome.node)
 			continue;
 		if (!p->dial || p->n_probes <= PROBES_OF_ALL ||
-		    post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0)
+		    post_peer(w->peers->post, p->dial, &info) < 0 || info.least_round_trip_us == 0)
 			return false;
 	}
 	return true;
 }
 
-static void answer_all(struct agent *a, int64_t now_us)
+static void answer_all(struct measure *w, int64_t now_us)
 {
 	struct msg m = { .type = MSG_MEASURED,
-			 .u.measured = { .id = a->modules.measure->all_id, .to = MSG_NOBODY } };
+			 .u.measured = { .id = w->all_id, .to = MSG_NOBODY } };
 
-	link_times_tell(a, now_us);
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
-	a->modules.measure->all_until_us = 0;
+	link_times_tell(w->link_times, now_us);
+	tell_controller(w->peers->tell, &m, POST_RELIABLE, now_us);
+	w->all_until_us = 0;
 }
 
-void measure_turn(struct agent *a, int64_t now_us)
+void measure_turn(struct measure *w, int64_t now_us)
 {
-	struct measure *w = a->modules.measure;
-	bool awaited = trains_answer(a, now_us);
+	bool awaited = trains_answer(w->trains, now_us);
 
 	if (w->standing != MEASURE_NONE)
-		follow_order(a, now_us);
+		follow_order(w, now_us);
 	if (now_us < w->wake_us)
 		return;
-	for (uint16_t i = 0; i < a->run.welcome.n_nodes; i++)
-		probe_round_trip(a, i, now_us);
-	if (w->all_until_us && (now_us >= w->all_until_us || are_all_probed(a)))
-		answer_all(a, now_us);
+	for (uint16_t i = 0; i < w->peers->run->welcome.n_nodes; i++)
+		probe_round_trip(w, i, now_us);
+	if (w->all_until_us && (now_us >= w->all_until_us || are_all_probed(w)))
+		answer_all(w, now_us);
 	w->wake_us = now_us + (w->standing != MEASURE_NONE || w->all_until_us || awaited
 				       ? TURN_US
 				       : IDLE_TURN_US);
 }
 
-void measure_forget(struct agent *a)
+void measure_forget(struct measure *w)
 {
-	*a->modules.measure = (struct measure){ .standing = MEASURE_NONE };
-	trains_forget(a);
+	*w = (struct measure){ .peers = w->peers,
+			       .trains = w->trains,
+			       .link_times = w->link_times,
+			       .standing = MEASURE_NONE };
+	trains_forget(w->trains);
 }
 
-void measure_soon(struct agent *a, int64_t now_us)
+void measure_soon(struct measure *w, int64_t now_us)
 {
-	a->modules.measure->wake_us = now_us;
+	w->wake_us = now_us;
 }
 
-int64_t measure_deadline_us(const struct agent *a)
+int64_t measure_deadline_us(const struct measure *w)
 {
-	return a->modules.measure->wake_us;
+	return w->wake_us;
 }

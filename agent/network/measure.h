@@ -4,19 +4,23 @@
 
 #include <stdint.h>
 
+#include "agent/network/link_times.h"
+#include "agent/network/peers.h"
+#include "agent/network/trains.h"
 #include "wire/msg.h"
 
-struct agent;
 struct measure; /* opaque; the agent has one */
 
-struct measure *measure_new(void); /* measure_free */
+/* Borrows its arguments (measure_free). */
+struct measure *measure_new(struct peers *peers, struct trains *trains,
+			    struct link_times *link_times);
 void measure_free(struct measure *w);  /* NULL is allowed */
 
 /* Begins to measure a link, or (MSG_NOBODY) all round trips. Replaces the previous order. */
-void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us);
-void measure_turn(struct agent *a, int64_t now_us);
-void measure_soon(struct agent *a, int64_t now_us); /* makes the next turn due at once */
-int64_t measure_deadline_us(const struct agent *a);
-void measure_forget(struct agent *a);
+void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_us);
+void measure_turn(struct measure *w, int64_t now_us);
+void measure_soon(struct measure *w, int64_t now_us); /* makes the next turn due at once */
+int64_t measure_deadline_us(const struct measure *w);
+void measure_forget(struct measure *w);
 
 #endif

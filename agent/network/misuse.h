@@ -11,24 +11,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/network/peers.h"
+#include "agent/shared/held.h"
+#include "agent/shared/progress.h"
 #include "wire/post.h"
 
-struct agent;
+/* The counts are in the peers' entries. All pointers are borrowed. */
+struct misuse {
+	struct peers *peers;
+	const struct held *held;
+	const struct progress *progress;
+};
 
 /* Returns the node whose key the peer has proven to hold; run.n_nodes: unknown. */
-uint32_t misuse_sender(const struct agent *a, post_peer_id peer);
+uint32_t misuse_sender(const struct misuse *u, post_peer_id peer);
 /* Returns true if the peer has proven to hold this node's key. */
-bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node);
+bool misuse_proven(const struct misuse *u, post_peer_id peer, uint16_t node);
 /* Reports that the node sent `what`, a tensor with numbers that are not finite, computed under the
  * present plan. Does nothing if the node was reported in this iteration. */
-void misuse_report_numbers(struct agent *a, uint16_t node, const char *what, int64_t now_us);
+void misuse_report_numbers(struct misuse *u, uint16_t node, const char *what, int64_t now_us);
 /* Returns true if the node was reported in this iteration. */
-bool misuse_reported(const struct agent *a, uint16_t node);
+bool misuse_reported(const struct misuse *u, uint16_t node);
 /* Counts a message of that node, whose key is proven, as refused because it fits nothing. Reports
  * the node after 64 such messages in an iteration. */
-void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us);
+void misuse_misfit(struct misuse *u, uint16_t from, int64_t now_us);
 /* Looks for peers that sent frames which are no messages. */
-void misuse_malformed(struct agent *a, int64_t now_us);
-void misuse_forget(struct agent *a); /* begins a new attempt: each node may be reported again */
+void misuse_malformed(struct misuse *u, int64_t now_us);
+void misuse_forget(struct misuse *u); /* begins a new attempt: each node may be reported again */
 
 #endif

@@ -1,7 +1,7 @@
 /* probe.c - finds links that may be cut: a message waits, and nothing comes back.
  *
  * A link is stuck since a message began to wait on it, or since the peer last acknowledged anything
- * of the message's class. When this takes longer than expected (links_expected_us), the link is
+ * of the message's class. When this takes longer than expected (peers_expected_us), the link is
  * doubted. Every heartbeat reports the doubted links, and the controller decides what to do
  * (controller/iteration/link_failures.c).
  *
@@ -20,7 +20,7 @@
  */
 #include <stdlib.h>
 
-#include "agent/state.h"
+#include "agent/network/probe.h"
 
 /* Time between two dials of a doubted link: a session over a long link needs some 1.5 s. */
 enum { REDIAL_US = 4000000 };
@@ -44,23 +44,23 @@ static bool is_judged(const struct peer *p, int64_t expected_us, int64_t now_us)
 	       now_us - p->trial.since_us > (times_us > least_us ? times_us : least_us);
 }
 
-static void probe_doubted(struct agent *a, uint16_t to, const struct post_peer_info *info,
+static void probe_doubted(struct peers *peers, uint16_t to, const struct post_peer_info *info,
 			  int64_t expected_us, int64_t now_us)
 {
-	struct peer *p = &a->peers[to];
+	struct peer *p = &peers->list[to];
 	bool is_on_trial = is_new(p) && p->trial.dial == p->dial &&
 			   !is_judged(p, expected_us, now_us);
 
 	if (info->up && !is_on_trial && now_us - p->dialed_us > REDIAL_US &&
-	    post_idle(a->tensors, p->dial)) {
-		links_redial(a, to);
+	    post_idle(peers->post, p->dial)) {
+		peers_redial(peers, to);
 		p->dialed_us = now_us;
 	}
-	if (!links_dial(a, to))
+	if (!peers_dial(peers, to))
 		return;
-	post_probe(a->tensors, p->dial, false, now_us);
+	post_probe(peers->post, p->dial, false, now_us);
 	if (now_us - p->large_us < expected_us ||
-	    post_probe(a->tensors, p->dial, true, now_us) != 0)
+	    post_probe(peers->post, p->dial, true, now_us) != 0)
 		return;
 	p->large_us = now_us;
 	if (p->trial.dial != p->dial)
@@ -69,15 +69,15 @@ static void probe_doubted(struct agent *a, uint16_t to, const struct post_peer_i
 }
 
 /* Updates the state of a link. Returns for how long it may normally be silent. */
-static int64_t look_at_link(struct agent *a, uint16_t to, int64_t now_us)
+static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 {
-	struct peer *p = &a->peers[to];
+	struct peer *p = &peers->list[to];
 	struct post_peer_info info = { .heard_us = 0 };
-	int64_t expected_us = links_expected_us(a, to);
-	bool blocked = p->blocked || (p->doubted && fault_partitioned(&a->faults, to));
+	int64_t expected_us = peers_expected_us(peers, to);
+	bool blocked = p->blocked || (p->doubted && fault_partitioned(peers->faults, to));
 
 	if (p->dial)
-		post_peer(a->tensors, p->dial, &info);
+		post_peer(peers->post, p->dial, &info);
 	if (p->doubted && !blocked && info.large_passed_us > p->doubted_us)
 		p->doubted = p->trial.is_lost = false;
 	if (!blocked && !p->doubted && !info.stalled_us)
@@ -98,17 +98,17 @@ static int64_t look_at_link(struct agent *a, uint16_t to, int64_t now_us)
 	p->trial.is_lost |= p->doubted && !blocked && is_judged(p, expected_us, now_us) &&
 			    now_us - info.heard_us < expected_us;
 	if (p->doubted && !blocked)
-		probe_doubted(a, to, &info, expected_us, now_us);
+		probe_doubted(peers, to, &info, expected_us, now_us);
 	return expected_us;
 }
 
-uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us)
+uint32_t probe_links(struct peers *peers, struct msg_stuck *out, int64_t now_us)
 {
 	uint32_t n = 0;
 
-	for (uint16_t i = 0; i < a->run.welcome.n_nodes; i++) {
-		const struct peer *p = &a->peers[i];
-		int64_t expected_us = look_at_link(a, i, now_us);
+	for (uint16_t i = 0; i < peers->run->welcome.n_nodes; i++) {
+		const struct peer *p = &peers->list[i];
+		int64_t expected_us = look_at_link(peers, i, now_us);
 
 		if (n < MSG_STUCK && p->stuck_us && now_us - p->stuck_us > expected_us)
 			out[n++] = (struct msg_stuck){ i, (uint32_t)((now_us - p->stuck_us) / 1000),

@@ -4,11 +4,10 @@
 
 #include <stdint.h>
 
+#include "agent/network/peers.h"
 #include "wire/msg.h"
 
-struct agent;
-
 /* Checks all links. Writes the stuck ones to out (MSG_STUCK) and returns their number. */
-uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us);
+uint32_t probe_links(struct peers *peers, struct msg_stuck *out, int64_t now_us);
 
 #endif

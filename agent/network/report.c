@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 
 enum {
@@ -18,13 +17,19 @@ struct report {
 	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) events that are not reported yet */
 	uint32_t n_noted;
 	int64_t due_us; /* time of the next report */
+	struct tell *tell;
+	const struct run *run;
+	const struct progress *progress;
 };
 
-struct report *report_new(void)
+struct report *report_new(struct tell *tell, const struct run *run, const struct progress *progress)
 {
 	struct report *r = alloc_new(sizeof(*r));
 
 	r->due_us = INT64_MAX;
+	r->tell = tell;
+	r->run = run;
+	r->progress = progress;
 	return r;
 }
 
@@ -33,60 +38,47 @@ void report_free(struct report *r)
 	free(r);
 }
 
-void report_flush(struct agent *a, int64_t now_us)
+void report_flush(struct report *r, int64_t now_us)
 {
 	struct msg m = { .type = MSG_REPORT };
 
-	a->modules.report->due_us = INT64_MAX;
-	if (a->modules.report->n_noted == 0)
+	r->due_us = INT64_MAX;
+	if (r->n_noted == 0)
 		return;
-	m.u.report.iteration = a->progress.iteration;
-	m.u.report.n_events = a->modules.report->n_noted;
-	m.u.report.events = a->modules.report->noted;
-	a->modules.report->n_noted = 0;
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	m.u.report.iteration = r->progress->iteration;
+	m.u.report.n_events = r->n_noted;
+	m.u.report.events = r->noted;
+	r->n_noted = 0;
+	tell_controller(r->tell, &m, POST_RELIABLE, now_us);
 }
 
-void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
-		  float loss)
+void report_event(struct report *r, const struct msg_task_event *e)
 {
-	if (a->modules.report->n_noted == 0)
-		a->modules.report->due_us = at_us + REPORT_US;
-	a->modules.report->noted[a->modules.report->n_noted++] = (struct msg_task_event){
-		.type = (uint8_t)type,
-		.kind = (uint8_t)t->kind,
-		.node = a->run.welcome.node,
-		.blocker_node = a->run.welcome.node,
-		.microbatch = t->route.microbatch,
-		.attempt = t->attempt,
-		.blocker = type == WORK_ENDS ? QUEUE_NOBODY : t->blocker,
-		.at_us = at_us,
-		.arrived_us = t->arrived_us,
-		.loss = type == WORK_ENDS && t->kind == TASK_LOSS ? loss : 0,
-		.counted = type == WORK_ENDS && t->count,
-		.slots = (uint8_t)queue_slots_held(a->iteration.queue),
-	};
-	if (a->modules.report->n_noted == EVENTS_MOST)
-		report_flush(a, at_us);
+	if (r->n_noted == 0)
+		r->due_us = e->at_us + REPORT_US;
+	r->noted[r->n_noted] = *e;
+	r->noted[r->n_noted].node = r->noted[r->n_noted].blocker_node = r->run->welcome.node;
+	if (++r->n_noted == EVENTS_MOST)
+		report_flush(r, e->at_us);
 }
 
-void report_turn(struct agent *a, int64_t now_us)
+void report_turn(struct report *r, int64_t now_us)
 {
-	if (now_us >= a->modules.report->due_us)
-		report_flush(a, now_us);
+	if (now_us >= r->due_us)
+		report_flush(r, now_us);
 }
 
-int64_t report_deadline_us(const struct agent *a)
+int64_t report_deadline_us(const struct report *r)
 {
-	return a->modules.report->due_us;
+	return r->due_us;
 }
 
-bool report_pending(const struct agent *a)
+bool report_pending(const struct report *r)
 {
-	return a->modules.report->n_noted > 0;
+	return r->n_noted > 0;
 }
 
-void report_void(struct agent *a)
+void report_void(struct report *r)
 {
-	a->modules.report->n_noted = 0;
+	r->n_noted = 0;
 }

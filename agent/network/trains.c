@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 #include "wire/dispersion.h"
 #include "wire/train.h"
@@ -52,6 +51,8 @@ struct train_awaited {
 };
 
 struct trains {
+	struct peers *peers;
+	const char *bound;    /* address of the port for tensors */
 	struct train *socket; /* NULL: not open */
 	bool tried;           /* true once opening the socket was tried */
 	uint32_t unreached;   /* number of peers in a row that received no train */
@@ -67,10 +68,12 @@ struct trains {
 	struct train_awaited awaited[TRAIN_PLACES];
 };
 
-struct trains *trains_new(void)
+struct trains *trains_new(struct peers *peers, const char *bound)
 {
 	struct trains *x = alloc_new(sizeof(*x));
 
+	x->peers = peers;
+	x->bound = bound;
 	return x;
 }
 
@@ -86,37 +89,34 @@ int trains_fd(const struct trains *t)
 	return train_fd(t->socket);
 }
 
-void trains_hear(struct agent *a)
+void trains_hear(struct trains *t)
 {
-	if (a->modules.trains->socket)
-		train_hear(a->modules.trains->socket);
+	if (t->socket)
+		train_hear(t->socket);
 }
 
-void trains_open(struct agent *a)
+void trains_open(struct trains *t)
 {
-	struct trains *t = a->modules.trains;
 	struct error err = { "" };
 
 	if (t->tried)
 		return;
 	t->tried = true;
-	if (train_open(&t->socket, a->self.bound, &err) < 0)
-		tell_log(&a->tell, LOG_WARN, "%s: bandwidths are measured with less precision",
-			 err.text);
+	if (train_open(&t->socket, t->bound, &err) < 0)
+		tell_log(t->peers->tell, LOG_WARN,
+			 "%s: bandwidths are measured with less precision", err.text);
 }
 
-static int64_t draw_us(struct agent *a, int64_t most_us)
+static int64_t draw_us(struct trains *t, int64_t most_us)
 {
-	return (int64_t)(rng_uniform(&a->rng) * (double)most_us);
+	return (int64_t)(rng_uniform(&t->peers->rng) * (double)most_us);
 }
 
-static void begin_pass(struct agent *a, const struct pass *pass, int64_t now_us)
+static void begin_pass(struct trains *t, const struct pass *pass, int64_t now_us)
 {
-	struct trains *t = a->modules.trains;
-
 	t->pass = pass;
 	t->n_sent = t->n_answered = 0;
-	t->next_us = now_us + draw_us(a, PAUSE_US);
+	t->next_us = now_us + draw_us(t, PAUSE_US);
 }
 
 /* Returns true if the short train has shown that longer trains are needed. Its own rate does not
@@ -126,35 +126,31 @@ static bool is_too_short(const struct trains *t, double rate)
 	return t->pass == passes && rate >= slow;
 }
 
-static void begin_next_pass(struct agent *a, double rate, int64_t now_us)
+static void begin_next_pass(struct trains *t, double rate, int64_t now_us)
 {
-	struct trains *t = a->modules.trains;
 	const struct pass *last = &passes[sizeof(passes) / sizeof(passes[0]) - 1];
 
 	if (is_too_short(t, rate))
 		t->n_rates = 0;
-	begin_pass(a, rate < slow ? passes : t->pass < last ? t->pass + 1 : last, now_us);
+	begin_pass(t, rate < slow ? passes : t->pass < last ? t->pass + 1 : last, now_us);
 }
 
-bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
+bool trains_begin(struct trains *t, uint16_t to, int64_t now_us)
 {
-	struct trains *t = a->modules.trains;
-
 	t->to = to;
 	t->n_rates = 0;
-	begin_pass(a, passes, now_us);
+	begin_pass(t, passes, now_us);
 	return t->socket && t->unreached < UNREACHED_MOST;
 }
 
 /* Announces a train in an encrypted message, then sends it. The receiver recognises the train by
  * its token. */
-static void send_train(struct agent *a, int64_t now_us)
+static void send_train(struct trains *t, int64_t now_us)
 {
-	struct trains *t = a->modules.trains;
-	const struct peer *p = &a->peers[t->to];
+	const struct peer *p = &t->peers->list[t->to];
 	struct msg m = { .type = MSG_TRAIN,
-			 .sequence = ++a->tell.tally.sequence,
-			 .u.train = { .from = a->run.welcome.node } };
+			 .sequence = ++t->peers->tell->tally.sequence,
+			 .u.train = { .from = t->peers->run->welcome.node } };
 	char text[64];
 	long size;
 
@@ -162,14 +158,13 @@ static void send_train(struct agent *a, int64_t now_us)
 	memcpy(t->tokens[t->n_sent++], m.u.train.token, TRAIN_TOKEN_BYTES);
 	size = msg_encode(&m, text, sizeof(text));
 	if (size > 0)
-		post_send(a->tensors, p->dial, &(struct post_part){ text, (size_t)size }, 1,
+		post_send(t->peers->post, p->dial, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
 	train_send(t->socket, p->place.address, m.u.train.token, t->pass->packets);
 }
 
-enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us)
+enum trains_standing trains_turn(struct trains *t, bool last, double *rate, int64_t now_us)
 {
-	struct trains *t = a->modules.trains;
 	struct post_peer_info info = { .rto_us = 0 };
 	bool settled;
 
@@ -177,10 +172,10 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 		if (now_us < t->next_us)
 			return TRAINS_UNDER_WAY;
 		if (t->n_sent < t->pass->n) {
-			send_train(a, now_us);
-			post_peer(a->tensors, a->peers[t->to].dial, &info);
+			send_train(t, now_us);
+			post_peer(t->peers->post, t->peers->list[t->to].dial, &info);
 			t->next_us = now_us + (t->n_sent < t->pass->n
-						       ? PAUSE_US + draw_us(a, PAUSE_US)
+						       ? PAUSE_US + draw_us(t, PAUSE_US)
 						       : info.rto_us + QUIET_US + OVERDUE_US);
 			return TRAINS_UNDER_WAY;
 		}
@@ -193,21 +188,19 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 	if (!is_too_short(t, *rate) &&
 	    (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST))
 		return TRAINS_ANSWERED;
-	begin_next_pass(a, *rate, now_us);
+	begin_next_pass(t, *rate, now_us);
 	return TRAINS_UNDER_WAY;
 }
 
-double trains_rate(const struct agent *a)
+double trains_rate(const struct trains *t)
 {
 	bool settled;
 
-	return dispersion_settle(a->modules.trains->rates, a->modules.trains->n_rates, &settled);
+	return dispersion_settle(t->rates, t->n_rates, &settled);
 }
 
-void trains_answered(struct agent *a, const struct msg_train_heard *m)
+void trains_answered(struct trains *t, const struct msg_train_heard *m)
 {
-	struct trains *t = a->modules.trains;
-
 	for (uint32_t i = 0; i < t->n_sent; i++) {
 		if (m->from != t->to || memcmp(t->tokens[i], m->token, TRAIN_TOKEN_BYTES) != 0)
 			continue;
@@ -224,12 +217,12 @@ void trains_answered(struct agent *a, const struct msg_train_heard *m)
 
 /* ---- trains of other nodes ---- */
 
-void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us)
+void trains_announced(struct trains *t, const struct msg_train *m, post_peer_id peer,
+		      int64_t now_us)
 {
-	struct trains *t = a->modules.trains;
 	struct train_awaited *place = &t->awaited[0];
 
-	trains_open(a);
+	trains_open(t);
 	for (int i = 0; i < TRAIN_PLACES; i++) {
 		struct train_awaited *w = &t->awaited[i];
 
@@ -244,12 +237,12 @@ void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id p
 		train_expect(t->socket, m->token);
 }
 
-static void tell_heard(struct agent *a, struct train_awaited *w, const struct train_heard *h,
+static void tell_heard(struct trains *t, struct train_awaited *w, const struct train_heard *h,
 		       int64_t now_us)
 {
 	struct msg m = { .type = MSG_TRAIN_HEARD,
-			 .sequence = ++a->tell.tally.sequence,
-			 .u.train_heard = { .from = a->run.welcome.node,
+			 .sequence = ++t->peers->tell->tally.sequence,
+			 .u.train_heard = { .from = t->peers->run->welcome.node,
 					    .packets = h->packets,
 					    .bytes_per_s = (float)h->bytes_per_s } };
 	char text[64];
@@ -258,18 +251,17 @@ static void tell_heard(struct agent *a, struct train_awaited *w, const struct tr
 	memcpy(m.u.train_heard.token, w->token, TRAIN_TOKEN_BYTES);
 	size = msg_encode(&m, text, sizeof(text));
 	if (size > 0)
-		post_send(a->tensors, w->peer, &(struct post_part){ text, (size_t)size }, 1,
+		post_send(t->peers->post, w->peer, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
-	log_line(a->tell.log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s", w->from,
-		 h->packets, h->bytes_per_s * 1e-6);
-	if (a->modules.trains->socket)
-		train_forget(a->modules.trains->socket, w->token);
+	log_line(t->peers->tell->log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s",
+		 w->from, h->packets, h->bytes_per_s * 1e-6);
+	if (t->socket)
+		train_forget(t->socket, w->token);
 	w->used = false;
 }
 
-bool trains_answer(struct agent *a, int64_t now_us)
+bool trains_answer(struct trains *t, int64_t now_us)
 {
-	struct trains *t = a->modules.trains;
 	bool awaited = false;
 
 	for (int i = 0; i < TRAIN_PLACES; i++) {
@@ -283,15 +275,15 @@ bool trains_answer(struct agent *a, int64_t now_us)
 			w->since_us = now_us;
 		}
 		if (h.whole || now_us >= w->since_us + QUIET_US)
-			tell_heard(a, w, &h, now_us);
+			tell_heard(t, w, &h, now_us);
 		awaited = awaited || w->used;
 	}
 	return awaited;
 }
 
-void trains_forget(struct agent *a)
+void trains_forget(struct trains *t)
 {
-	memset(a->modules.trains->awaited, 0, sizeof(a->modules.trains->awaited));
-	a->modules.trains->n_sent = a->modules.trains->n_answered = a->modules.trains->n_rates = 0;
-	a->modules.trains->unreached = 0;
+	memset(t->awaited, 0, sizeof(t->awaited));
+	t->n_sent = t->n_answered = t->n_rates = 0;
+	t->unreached = 0;
 }

@@ -61,7 +61,7 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 	m.u.reduced.elapsed_us = now_us - a->modules.reduction->began_us;
 	m.u.reduced.n_slices = slices_count(a->modules.reduction->slices);
 	m.u.reduced.slices = slices_hashes(a->modules.reduction->slices);
-	report_flush(a, now_us);
+	report_flush(a->modules.report, now_us);
 	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
 

@@ -11,9 +11,8 @@
 #include "agent/state.h"
 
 enum {
-	RETRY_US = 5000,         /* wait before a retry to a peer that is full or cut off */
-	DIAL_AGAIN_US = 1000000, /* wait after dialing failed at once, as with an invalid address */
-	RESEND_US = 200000,      /* delay of an injected loss */
+	RETRY_US = 5000,    /* wait before a retry to a peer that is full or cut off */
+	RESEND_US = 200000, /* delay of an injected loss */
 	LOSSES_MOST = 50,
 	SLOW_LINK_US = 5000,   /* delay that an injected fault multiplies if none is emulated */
 	PUMP_MOST = 64,        /* limit of tensors sent in a turn */
@@ -23,46 +22,9 @@ enum {
 	/* A transfer counts as having waited if more than 1 / BEHIND_PART of its bytes were under
 	 * way in other transfers. */
 	BEHIND_PART = 8,
-	/* Least allowance for an answer, because a process may pause for so long. */
-	EXPECTED_LEAST_US = 250000,
 	/* One in this many outputs to a peer has its signal to noise measured. */
 	SNR_EVERY = 64
 };
-
-bool links_dial(struct agent *a, uint16_t node)
-{
-	struct peer *p = &a->peers[node];
-	struct error err = { "" };
-
-	if (p->dial)
-		return true;
-	if (!p->known || (p->dial_again_us && a->tell.now_us < p->dial_again_us))
-		return false;
-	if (post_dial(a->tensors, p->place.address, &p->key, &p->dial, &err) < 0) {
-		if (!p->dial_again_us) /* the heartbeat reports the peer as a stuck link */
-			tell_log(&a->tell, LOG_WARN, "node %u cannot be dialed: %s", node,
-				 err.text);
-		p->dial_again_us = a->tell.now_us + DIAL_AGAIN_US;
-		p->dial = 0;
-		return false;
-	}
-	return true;
-}
-
-void links_close(struct agent *a, uint16_t node)
-{
-	struct peer *p = &a->peers[node];
-
-	if (p->dial)
-		post_forget(a->tensors, p->dial);
-	p->dial = 0;
-}
-
-void links_redial(struct agent *a, uint16_t node)
-{
-	links_close(a, node);
-	links_dial(a, node);
-}
 
 static bool is_to(const struct parcel *p, const void *node)
 {
@@ -71,50 +33,12 @@ static bool is_to(const struct parcel *p, const void *node)
 
 void links_forget_peer(struct agent *a, uint16_t node)
 {
-	struct peer *p = &a->peers[node];
+	struct peer *p = &a->peers.list[node];
 
 	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, is_to, &node);
-	links_close(a, node);
+	peers_close(&a->peers, node);
 	p->link_free_us = 0;
 	p->n_probes = 0;
-}
-
-/* Rate assumed for a link about which nothing is known, and the lowest rate ever assumed. */
-static const double slow_bytes_per_s = 1e6, slowest_bytes_per_s = 1e5;
-
-/* Returns the rate that is assumed for the link. A link that had little to carry may be faster than
- * its measured rate. The assumed rate is then at least slow_bytes_per_s, or the bandwidth that
- * large transfers have shown if that is lower. */
-static double find_rate(const struct peer *p, const struct post_peer_info *info)
-{
-	double rate = (double)info->delivery_bytes_per_s, least = slow_bytes_per_s;
-
-	if (p->bandwidth > 0)
-		least = fmax(slowest_bytes_per_s, fmin(least, (double)p->bandwidth));
-
-	return rate > 0 && (!info->delivery_limited || rate > least) ? rate : least;
-}
-
-int64_t links_expected_us(const struct agent *a, uint16_t to)
-{
-	struct post_peer_info info = { .rto_us = 0 };
-
-	if (a->peers[to].dial)
-		post_peer(a->tensors, a->peers[to].dial, &info);
-	return (info.rto_us > EXPECTED_LEAST_US ? info.rto_us : EXPECTED_LEAST_US) +
-	       (int64_t)((double)info.under_way_bytes * 1e6 / find_rate(&a->peers[to], &info));
-}
-
-int64_t links_piece_us(const struct agent *a, uint16_t from, size_t floats)
-{
-	struct post_peer_info info;
-
-	if (!a->peers[from].dial || post_peer(a->tensors, a->peers[from].dial, &info) != 0 ||
-	    info.delivery_bytes_per_s == 0)
-		return 0;
-	return info.rto_us +
-	       (int64_t)(3.0 * (double)(floats * sizeof(float)) * 1e6 /
-			 find_rate(&a->peers[from], &info));
 }
 
 /* Returns the emulated delay of an activation, without losses. */
@@ -161,7 +85,7 @@ static int64_t losses_us(struct agent *a, uint16_t to)
 	double p = fault_loss(&a->faults, to);
 	int64_t us = 0;
 
-	for (int i = 0; p > 0 && i < LOSSES_MOST && rng_uniform(&a->rng) < p; i++)
+	for (int i = 0; p > 0 && i < LOSSES_MOST && rng_uniform(&a->peers.rng) < p; i++)
 		us += RESEND_US;
 	return us;
 }
@@ -215,7 +139,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	uint16_t to = route_node(r, position + 1);
 	enum tensor_kind kind =
 		position + 1 <= r->n_hops ? TENSOR_ACTIVATION : TENSOR_GRADIENT;
-	struct peer *peer = &a->peers[to];
+	struct peer *peer = &a->peers.list[to];
 	struct parcel p = {
 		.to = to,
 		.head = {
@@ -262,7 +186,7 @@ void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, voi
 void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		      size_t floats, size_t parameters, int64_t now_us)
 {
-	struct peer *peer = &a->peers[to];
+	struct peer *peer = &a->peers.list[to];
 	double part = (double)floats / (double)parameters;
 	int64_t due = peer->piece_free_us > now_us ? peer->piece_free_us : now_us;
 
@@ -284,10 +208,10 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 	m.u.fetch.piece = piece;
 	m.sequence = ++a->tell.tally.sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
-	if (size < 0 || !links_dial(a, from))
+	if (size < 0 || !peers_dial(&a->peers, from))
 		return; /* the caller repeats its request when no piece arrives */
 	part = (struct post_part){ bytes, (size_t)size };
-	if (post_send(a->tensors, a->peers[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
+	if (post_send(a->peers.post, a->peers.list[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
 		a->tell.tally.dropped++;
 }
 
@@ -345,7 +269,7 @@ static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t n
 		return (int)size;
 	parts[0] = (struct post_part) { head, (size_t)size };
 	parts[1] = (struct post_part) { (const char *)p->body + p->gone, bytes };
-	return post_send(a->tensors, a->peers[p->to].dial, parts, bytes ? 2 : 1,
+	return post_send(a->peers.post, a->peers.list[p->to].dial, parts, bytes ? 2 : 1,
 			 POST_RELIABLE | class_of(p), now_us);
 }
 
@@ -373,7 +297,7 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 {
 	uint16_t i = 0;
 
-	while (i < a->run.welcome.n_nodes && a->peers[i].dial != peer)
+	while (i < a->run.welcome.n_nodes && a->peers.list[i].dial != peer)
 		i++;
 	return i;
 }
@@ -385,17 +309,17 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
-	struct peer *p = &a->peers[to];
+	struct peer *p = &a->peers.list[to];
 	struct post_peer_info info;
 	double delay_s, bytes_s;
 
-	if (post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
+	if (post_peer(a->peers.post, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
 	    t->first || t->under_way_bytes > t->bytes / BEHIND_PART)
 		return;
 	delay_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
 	bytes_s = delay_s - (double)info.least_round_trip_us * 0.5e-6;
 	if (delay_s > 0 && t->class == POST_CLASS_ACTIVATIONS)
-		link_times_delay(a, to, delay_s, now_us);
+		link_times_delay(&a->modules.link_times, to, delay_s, now_us);
 	else if (t->bytes >= BIG_BYTES && bytes_s > delay_s * 0.5)
 		p->bandwidth = (float)((double)t->bytes / bytes_s);
 }
@@ -404,7 +328,7 @@ static void take_transfers(struct agent *a, int64_t now_us)
 {
 	struct post_transfer t;
 
-	while (a->tensors && post_transfer(a->tensors, &t) == 0) {
+	while (a->peers.post && post_transfer(a->peers.post, &t) == 0) {
 		uint16_t to = node_of(a, t.peer);
 
 		if (to < a->run.welcome.n_nodes && !(a->run.welcome.time_scale > 0))
@@ -415,7 +339,7 @@ static void take_transfers(struct agent *a, int64_t now_us)
 /* Sends it, or puts it back for later. */
 static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 {
-	struct peer *peer = &a->peers[p->to];
+	struct peer *peer = &a->peers.list[p->to];
 	bool of_chain = is_chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
@@ -426,7 +350,7 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 		return;
 	}
 	/* An emulated partition, or a node that cannot be dialed, blocks the link. */
-	peer->blocked = fault_partitioned(&a->faults, p->to) || !links_dial(a, p->to);
+	peer->blocked = fault_partitioned(&a->faults, p->to) || !peers_dial(&a->peers, p->to);
 	if (!peer->blocked)
 		rc = send_now(a, p, now_us);
 	if (rc == -EAGAIN) {
@@ -445,7 +369,8 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	}
 	peer->used = true;
 	if (of_chain && a->run.welcome.time_scale > 0)
-		link_times_delay(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
+		link_times_delay(&a->modules.link_times, p->to,
+				 (double)(now_us - p->ready_us) * 1e-6, now_us);
 }
 
 void links_pump(struct agent *a, int64_t now_us)

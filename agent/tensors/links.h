@@ -25,13 +25,6 @@ size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind, bool eval
 /* Returns the size limit of a slice's piece. */
 size_t links_slice_bytes(const struct agent *a);
 
-/* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
- * failed less than a second ago. */
-bool links_dial(struct agent *a, uint16_t node);
-/* Closes the connection. Nothing may wait on it. */
-void links_close(struct agent *a, uint16_t node);
-/* Replaces the connection by a new one. Nothing may wait on it. */
-void links_redial(struct agent *a, uint16_t node);
 /* Drops the tensors held for a node, and the connection. */
 void links_forget_peer(struct agent *a, uint16_t node);
 
@@ -54,11 +47,5 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 void links_pump(struct agent *a, int64_t now_us);
 /* Drops held tensors of iterations up to this one. */
 void links_drop_old(struct agent *a, uint64_t iteration);
-/* Returns how long an answer on the link may take, us: a round trip with its spread, and the time
- * of the unacknowledged bytes. */
-int64_t links_expected_us(const struct agent *a, uint16_t to);
-/* Returns how long a requested piece of that many floats of each array takes to arrive, us, if the
- * link is as fast in both directions; 0: not known. */
-int64_t links_piece_us(const struct agent *a, uint16_t from, size_t floats);
 
 #endif

@@ -95,10 +95,6 @@ TEST(test_hang_at_first_use_ends)
 	assert_int_equal(compute_new(&a->compute, &setup), 0);
 	assert_int_equal(worker_new(&a->worker, NULL), 0);
 	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
-	a->modules.reduction = reduction_new();
-	a->modules.tasks = tasks_new();
-	a->modules.orders = orders_new();
-	a->modules.standby = standby_new();
 	a->options.stuck_s = 2;
 	a->run.welcomed = true;
 	a->self.turn_us = a->stuck.job_from_us = now_us;
@@ -115,6 +111,5 @@ TEST(test_hang_at_first_use_ends)
 	worker_free(a->worker);
 	a->worker = NULL;
 	compute_free(a->compute);
-	orders_free(a->modules.orders);
 	lone_agent_free(a);
 }

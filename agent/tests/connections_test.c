@@ -8,10 +8,10 @@
 #define post_peer       played_peer
 #define post_send       played_send
 #define post_idle       played_idle
-#define links_dial      played_dial
-#define links_close     played_close
+#define peers_dial played_dial
+#define peers_close played_close
 #define tell_controller played_tell
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 
 enum { NODES = 100, ME = 1, SECOND = 1000000 };
 
@@ -53,15 +53,15 @@ bool played_idle(const struct post *p, post_peer_id id)
 	return !wire.waits[id - 1];
 }
 
-bool played_dial(struct agent *a, uint16_t node)
+bool played_dial(struct peers *peers, uint16_t node)
 {
-	a->peers[node].dial = node + 1u;
+	peers->list[node].dial = node + 1u;
 	return true;
 }
 
-void played_close(struct agent *a, uint16_t node)
+void played_close(struct peers *peers, uint16_t node)
 {
-	a->peers[node].dial = 0;
+	peers->list[node].dial = 0;
 }
 
 void played_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us)
@@ -78,14 +78,8 @@ void played_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t n
 
 static int begin(void **state)
 {
-	struct agent *a = calloc(1, sizeof(*a));
+	struct agent *a = lone_agent_new(ME, NODES);
 
-	assert_non_null(a);
-	a->peers = calloc(NODES, sizeof(*a->peers));
-	assert_non_null(a->peers);
-	a->run.welcome.n_nodes = NODES;
-	a->run.welcome.node = ME;
-	a->modules.connections = connections_new();
 	memset(&wire, 0, sizeof(wire));
 	*state = a;
 	return 0;
@@ -95,9 +89,7 @@ static int end(void **state)
 {
 	struct agent *a = *state;
 
-	connections_free(a->modules.connections);
-	free(a->peers);
-	free(a);
+	lone_agent_free(a);
 	return 0;
 }
 
@@ -105,8 +97,8 @@ static int end(void **state)
 
 static void order(struct agent *a, uint64_t id, uint32_t n, const struct msg_connect_to *nodes)
 {
-	connections_begin(a, &(struct msg_connect){ id, n, nodes });
-	connections_turn(a, SECOND);
+	connections_begin(a->modules.connections, &(struct msg_connect){ id, n, nodes });
+	connections_turn(a->modules.connections, SECOND);
 }
 
 /* The answer comes when a message has passed in the class that each node will get. It does not wait
@@ -119,27 +111,28 @@ FIXTURE_TEST(the_answer_waits_for_messages)
 	struct agent *a = *state;
 
 	order(a, 3, 3, nodes);
-	assert_true(a->peers[5].dial && a->peers[6].dial && a->peers[7].dial);
+	assert_true(a->peers.list[5].dial && a->peers.list[6].dial && a->peers.list[7].dial);
 	assert_int_equal(wire.sent[5][POST_CLASS_ACTIVATIONS], 0); /* there is no session */
 	wire.up[5] = wire.up[6] = true;
-	connections_turn(a, SECOND);
-	connections_turn(a, SECOND);
+	connections_turn(a->modules.connections, SECOND);
+	connections_turn(a->modules.connections, SECOND);
 	assert_int_equal(wire.sent[5][POST_CLASS_ACTIVATIONS], 1);
 	assert_int_equal(wire.sent[6][POST_CLASS_SUMS], 1);
 	wire.carried[5][POST_CLASS_ACTIVATIONS] = wire.carried[6][POST_CLASS_ACTIVATIONS] = true;
-	connections_turn(a, SECOND);
+	connections_turn(a->modules.connections, SECOND);
 	assert_int_equal(wire.n_reports, 0);
 	wire.carried[6][POST_CLASS_SUMS] = true;
-	connections_turn(a, SECOND);
+	connections_turn(a->modules.connections, SECOND);
 	assert_int_equal(wire.reported, 3);
-	assert_true(connections_deadline_us(a) < INT64_MAX); /* the substitute is not connected */
+	assert_true(connections_deadline_us(a->modules.connections) <
+		    INT64_MAX); /* the substitute is not connected */
 	wire.up[7] = true;
-	connections_turn(a, SECOND);
+	connections_turn(a->modules.connections, SECOND);
 	assert_int_equal(wire.sent[7][POST_CLASS_ACTIVATIONS], 1);
 	wire.carried[7][POST_CLASS_ACTIVATIONS] = true;
-	connections_turn(a, SECOND);
+	connections_turn(a->modules.connections, SECOND);
 	assert_int_equal(wire.n_reports, 1);
-	assert_true(connections_deadline_us(a) == INT64_MAX);
+	assert_true(connections_deadline_us(a->modules.connections) == INT64_MAX);
 }
 
 /* Nodes that a message has reached get no other one, and the answer comes at once. */
@@ -177,7 +170,7 @@ FIXTURE_TEST(connections_are_bounded)
 	uint32_t n = 0;
 
 	wire.waits[3] = true;
-	played_dial(a, 3);
+	played_dial(&a->peers, 3);
 	for (uint64_t id = 1; id < 20; id++) {
 		for (uint16_t i = 0; i < MSG_CONNECT_MOST; i++)
 			nodes[i] = (struct msg_connect_to){ (uint16_t)(4 + (i + 17 * id) % 96),
@@ -185,9 +178,9 @@ FIXTURE_TEST(connections_are_bounded)
 		order(a, id, MSG_CONNECT_MOST / 2, nodes);
 	}
 	for (uint16_t i = 0; i < NODES; i++)
-		n += a->peers[i].dial != 0;
+		n += a->peers.list[i].dial != 0;
 	assert_true(n <= MSG_CONNECT_MOST + 1);
-	assert_true(a->peers[3].dial != 0);
+	assert_true(a->peers.list[3].dial != 0);
 	for (uint32_t i = 0; i < MSG_CONNECT_MOST / 2; i++)
-		assert_true(a->peers[nodes[i].node].dial != 0);
+		assert_true(a->peers.list[nodes[i].node].dial != 0);
 }

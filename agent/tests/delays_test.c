@@ -1,7 +1,7 @@
 /* Tests the measurement of a tensor's delay, and the early report of a changed one. */
 #include <stdlib.h>
 
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
 
 enum { NODES = 3, SECOND = 1000000 };
@@ -10,17 +10,8 @@ enum { NODES = 3, SECOND = 1000000 };
  * next is due at 2 s. */
 static int begin(void **state)
 {
-	struct agent *a = calloc(1, sizeof(*a));
+	struct agent *a = lone_agent_new(0, NODES);
 
-	assert_non_null(a);
-	a->peers = calloc(NODES, sizeof(*a->peers));
-	a->run.times.delay_s = calloc(NODES, sizeof(*a->run.times.delay_s));
-	assert_non_null(a->peers);
-	a->run.times.bytes_s = calloc(NODES, sizeof(*a->run.times.bytes_s));
-	assert_non_null(a->run.times.delay_s);
-	assert_non_null(a->run.times.bytes_s);
-	a->modules.delay_queue = delay_queue_new();
-	a->run.welcome.n_nodes = NODES;
 	a->run.welcome.time_scale = 1;
 	for (int i = 0; i < NODES; i++)
 		a->run.times.delay_s[i] = 0.2f;
@@ -34,11 +25,7 @@ static int end(void **state)
 {
 	struct agent *a = *state;
 
-	delay_queue_free(a->modules.delay_queue);
-	free(a->peers);
-	free(a->run.times.delay_s);
-	free(a->run.times.bytes_s);
-	free(a);
+	lone_agent_free(a);
 	return 0;
 }
 
@@ -48,11 +35,11 @@ FIXTURE_TEST(two_double_delays_are_reported_early)
 {
 	struct agent *a = *state;
 
-	link_times_delay(a, 1, 0.41, SECOND);
+	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_delay(a, 2, 0.2, SECOND); /* as expected */
+	link_times_delay(&a->modules.link_times, 2, 0.2, SECOND); /* as expected */
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_delay(a, 1, 0.41, SECOND);
+	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
 }
 
@@ -60,12 +47,12 @@ FIXTURE_TEST(two_half_delays_are_reported_early)
 {
 	struct agent *a = *state;
 
-	a->peers[1].reported_s = 0.8;
-	link_times_delay(a, 1, 0.8, SECOND);
-	link_times_delay(a, 1, 0.8, SECOND);
+	a->peers.list[1].reported_s = 0.8;
+	link_times_delay(&a->modules.link_times, 1, 0.8, SECOND);
+	link_times_delay(&a->modules.link_times, 1, 0.8, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_delay(a, 1, 0.39, SECOND + SECOND / 2);
-	link_times_delay(a, 1, 0.2, SECOND + SECOND / 2);
+	link_times_delay(&a->modules.link_times, 1, 0.39, SECOND + SECOND / 2);
+	link_times_delay(&a->modules.link_times, 1, 0.2, SECOND + SECOND / 2);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 2); /* at once */
 }
 
@@ -75,8 +62,8 @@ FIXTURE_TEST(noise_is_not_reported_early)
 
 	a->run.times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
-		link_times_delay(a, 1, 0.02, SECOND); /* four times as long */
-		link_times_delay(a, 2, 0.39, SECOND); /* not twice */
+		link_times_delay(&a->modules.link_times, 1, 0.02, SECOND); /* four times as long */
+		link_times_delay(&a->modules.link_times, 2, 0.39, SECOND); /* not twice */
 	}
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
@@ -87,7 +74,7 @@ FIXTURE_TEST(without_emulation_nothing_is_expected)
 
 	a->run.welcome.time_scale = 0;
 	for (int i = 0; i < 9; i++)
-		link_times_delay(a, 1, 5, SECOND);
+		link_times_delay(&a->modules.link_times, 1, 5, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
@@ -103,7 +90,7 @@ FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 	while (delay_queue_deadline_us(a->modules.delay_queue) < SECOND)
 		/* Each turn is a little late. */
 		links_pump(a, delay_queue_deadline_us(a->modules.delay_queue) + 300);
-	assert_true(a->peers[1].blocked);
+	assert_true(a->peers.list[1].blocked);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, 2 * SECOND, &p), 0);
 	assert_true(p.due_us >= SECOND);
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
@@ -139,18 +126,18 @@ FIXTURE_TEST(waiting_for_an_unknown_node_is_reported)
 	struct msg_stuck stuck[MSG_STUCK];
 	uint32_t n = 0;
 
-	assert_int_equal(probe_links(a, stuck, SECOND), 0);
+	assert_int_equal(probe_links(&a->peers, stuck, SECOND), 0);
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	for (int64_t now = SECOND; now < 2 * SECOND; now += SECOND / 10) {
 		links_pump(a, now);
-		n = probe_links(a, stuck, now);
+		n = probe_links(&a->peers, stuck, now);
 		assert_int_equal(n, now > SECOND + SECOND / 5);
 	}
 	assert_int_equal(stuck[0].to, 1);
 	assert_int_equal(stuck[0].ms, 900);
 	/* When the tensor leaves the queue, the report ends. */
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, 3 * SECOND, &p), 0);
-	assert_int_equal(probe_links(a, stuck, 2 * SECOND), 0);
+	assert_int_equal(probe_links(&a->peers, stuck, 2 * SECOND), 0);
 }
 
 static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
@@ -178,7 +165,7 @@ FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 	struct parcel p;
 	int64_t late, most = 0;
 
-	rng_init(&a->rng, 1);
+	rng_init(&a->peers.rng, 1);
 	assert_int_equal(fault_apply(&a->faults, &loss, 0), 0);
 	for (int i = 0; i < TIMES; i++) {
 		p = sent_to_one(a, false, 1);
@@ -204,7 +191,7 @@ FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 FIXTURE_TEST(few_bytes_show_no_bandwidth)
 {
 	struct agent *a = *state;
-	struct peer *p = &a->peers[1];
+	struct peer *p = &a->peers.list[1];
 
 	link_times_rate(p, 4e3, true);
 	assert_float_equal(p->bandwidth, 0, 0);
@@ -223,7 +210,7 @@ FIXTURE_TEST(few_bytes_show_no_bandwidth)
 FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 {
 	struct agent *a = *state;
-	const float *snr = a->peers[1].snr_db;
+	const float *snr = a->peers.list[1].snr_db;
 	float first;
 
 	sent_to_one(a, false, 1);
@@ -243,5 +230,5 @@ FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 		first = i ? first : snr[0];
 	}
 	assert_true(first > 20 && snr[0] == first && snr[1] == 0);
-	assert_true(a->peers[2].snr_db[0] == 0);
+	assert_true(a->peers.list[2].snr_db[0] == 0);
 }

@@ -21,15 +21,7 @@ static int begin(void **state)
 	a->held.parameters = P;
 	a->held.activation = ACTIVATION;
 	a->held.committed = COMMITTED;
-	a->iteration.routes = calloc(MSG_MICROBATCHES, sizeof(a->iteration.routes[0]));
-	assert_non_null(a->iteration.routes);
 	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
-	a->modules.outputs = outputs_new();
-	a->modules.tasks = tasks_new();
-	a->modules.standby = standby_new();
-	a->modules.reduction = reduction_new();
-	a->modules.report = report_new();
-	a->modules.delay_queue = delay_queue_new();
 	*state = a;
 	return 0;
 }
@@ -194,11 +186,11 @@ FIXTURE_TEST(dead_nodes_are_forgotten)
 	struct agent *a = *state;
 
 	for (int i = 0; i <= NODES; i++)
-		a->peers[i].link_free_us = 9;
+		a->peers.list[i].link_free_us = 9;
 	iteration_reroute(
 		a, &(struct msg_reroute){ COMMITTED, EPOCH, 0, NULL, 4, gone, FORMAT_FP32 }, 0);
 	for (int i = 0; i <= NODES; i++)
-		assert_int_equal(a->peers[i].link_free_us, i == 3 || i == 4 ? 0 : 9);
+		assert_int_equal(a->peers.list[i].link_free_us, i == 3 || i == 4 ? 0 : 9);
 	assert_int_equal(a->progress.iteration, 0);
 }
 

@@ -10,10 +10,9 @@
 #include "agent/state.h"
 
 /* Returns node `node` of n_nodes, with an unconnected post, a silent log and n_nodes + 1 peers. The
- * last peer belongs to no node. The test makes the modules that it needs. The caller frees the
- * agent by lone_agent_free. */
+ * last peer belongs to no node. All emulated times are 0. The caller frees the agent by
+ * lone_agent_free. */
 struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes);
-/* Frees the agent and the modules that the test made. */
 void lone_agent_free(struct agent *a);
 
 #endif

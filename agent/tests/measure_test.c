@@ -6,8 +6,8 @@
 
 #include "base/tests/test.h"
 
-#define links_dial      played_dial
-#define links_redial    played_redial
+#define peers_dial played_dial
+#define peers_redial played_redial
 #define link_times_tell played_times_tell
 #define post_peer       played_peer
 #define post_probe      played_probe
@@ -22,7 +22,7 @@
 #define train_open      played_open
 #define train_send      played_train_send
 #define train_token     played_token
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 #include "wire/train.h"
 
 enum {
@@ -129,19 +129,19 @@ int played_probe(struct post *p, post_peer_id id, bool large, int64_t now_us)
 	return 0;
 }
 
-bool played_dial(struct agent *a, uint16_t node)
+bool played_dial(struct peers *peers, uint16_t node)
 {
-	return a->peers[node].dial != 0;
+	return peers->list[node].dial != 0;
 }
 
-void played_redial(struct agent *a, uint16_t node)
+void played_redial(struct peers *peers, uint16_t node)
 {
-	a->peers[node].dial++;
+	peers->list[node].dial++;
 }
 
-void played_times_tell(struct agent *a, int64_t now_us)
+void played_times_tell(struct link_times *t, int64_t now_us)
 {
-	(void)a;
+	(void)t;
 	(void)now_us;
 }
 
@@ -208,17 +208,11 @@ void played_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
 
 static struct agent *begin(double bytes_per_s)
 {
-	struct agent *a = calloc(1, sizeof(*a));
+	struct agent *a = lone_agent_new(0, 2);
 
-	assert_non_null(a);
-	a->peers = calloc(2, sizeof(*a->peers));
-	assert_non_null(a->peers);
-	a->run.welcome.n_nodes = 2;
-	a->peers[1].known = true;
-	a->peers[1].dial = 1;
-	rng_init(&a->rng, 1);
-	a->modules.measure = measure_new();
-	a->modules.trains = trains_new();
+	a->peers.list[1].known = true;
+	a->peers.list[1].dial = 1;
+	rng_init(&a->peers.rng, 1);
 	memset(&wire, 0, sizeof(wire));
 	wire.bytes_per_s = bytes_per_s;
 	wire.passes_trains = true;
@@ -229,25 +223,22 @@ static struct agent *begin(double bytes_per_s)
 
 static void end(struct agent *a)
 {
-	measure_free(a->modules.measure);
-	trains_free(a->modules.trains);
-	free(a->peers);
-	free(a);
+	lone_agent_free(a);
 }
 
 /* Measures the link. most_ms: as in the controller's order. */
 static void measure_it(struct agent *a, uint32_t most_ms)
 {
 	wire.result.id = 0;
-	measure_begin(a, &(struct msg_measure){ .id = 1, .to = 1, .most_ms = most_ms },
-		      wire.now_us);
+	measure_begin(a->modules.measure,
+		      &(struct msg_measure){ .id = 1, .to = 1, .most_ms = most_ms }, wire.now_us);
 	while (wire.result.id == 0) {
 		wire.now_us += 2 * MS;
 		/* Answers arrive in order. */
 		while (wire.n_answered < wire.n_trains &&
 		       wire.answers_us[wire.n_answered] <= wire.now_us)
-			trains_answered(a, &wire.answers[wire.n_answered++]);
-		measure_turn(a, wire.now_us);
+			trains_answered(a->modules.trains, &wire.answers[wire.n_answered++]);
+		measure_turn(a->modules.measure, wire.now_us);
 	}
 	assert_string_equal(wire.result.text, "");
 	assert_true(wire.result.reached);

@@ -8,10 +8,10 @@
 #define post_peer         played_peer
 #define post_probe        played_probe
 #define post_idle         played_idle
-#define links_dial        played_dial
-#define links_redial      played_redial
-#define links_expected_us played_expected_us
-#include "agent/state.h"
+#define peers_dial played_dial
+#define peers_redial played_redial
+#define peers_expected_us played_expected_us
+#include "agent/tests/lone_agent.h"
 
 static struct {
 	bool passes_small, passes_large, waits;
@@ -45,20 +45,20 @@ bool played_idle(const struct post *p, post_peer_id id)
 	return !wire.waits;
 }
 
-bool played_dial(struct agent *a, uint16_t node)
+bool played_dial(struct peers *peers, uint16_t node)
 {
-	return a->peers[node].dial != 0;
+	return peers->list[node].dial != 0;
 }
 
-void played_redial(struct agent *a, uint16_t node)
+void played_redial(struct peers *peers, uint16_t node)
 {
-	a->peers[node].dial++;
+	peers->list[node].dial++;
 	wire.info.heard_us = wire.info.large_passed_us = 0;
 }
 
-int64_t played_expected_us(const struct agent *a, uint16_t to)
+int64_t played_expected_us(const struct peers *peers, uint16_t to)
 {
-	(void)a;
+	(void)peers;
 	(void)to;
 	return wire.expected_us;
 }
@@ -69,14 +69,10 @@ enum { SECOND = 1000000, BEAT_US = 100000 };
 
 static struct agent *begin(int64_t expected_us)
 {
-	struct agent *a = calloc(1, sizeof(*a));
+	struct agent *a = lone_agent_new(0, 1);
 
-	assert_non_null(a);
-	a->peers = calloc(1, sizeof(*a->peers));
-	assert_non_null(a->peers);
-	a->run.welcome.n_nodes = 1;
-	a->peers[0].known = true;
-	a->peers[0].dial = 1;
+	a->peers.list[0].known = true;
+	a->peers.list[0].dial = 1;
 	memset(&wire, 0, sizeof(wire));
 	wire.expected_us = expected_us;
 	wire.now_us = SECOND;
@@ -88,8 +84,7 @@ static struct agent *begin(int64_t expected_us)
 
 static void end(struct agent *a)
 {
-	free(a->peers);
-	free(a);
+	lone_agent_free(a);
 }
 
 /* Sends heartbeats for `us`. Returns true if the last one reports that large messages are lost. */
@@ -100,7 +95,7 @@ static bool beats(struct agent *a, int64_t us)
 
 	for (int64_t until_us = wire.now_us + us; wire.now_us < until_us;) {
 		wire.now_us += BEAT_US;
-		n = probe_links(a, stuck, wire.now_us);
+		n = probe_links(&a->peers, stuck, wire.now_us);
 	}
 	return n == 1 && stuck[0].large_lost && stuck[0].small_passes;
 }
@@ -117,7 +112,7 @@ TEST(a_network_that_loses_large_messages_is_reported)
 	wire.passes_large = true;
 	wire.info.stalled_us = 0;
 	assert_false(beats(a, SECOND));
-	assert_false(a->peers[0].doubted || a->peers[0].trial.is_lost);
+	assert_false(a->peers.list[0].doubted || a->peers.list[0].trial.is_lost);
 	end(a);
 	a = begin(2 * SECOND);
 	assert_false(beats(a, 11 * SECOND));
@@ -131,7 +126,7 @@ TEST(a_forgotten_link_is_tried_sooner)
 	struct agent *a = begin(SECOND / 4);
 
 	assert_false(beats(a, SECOND));
-	played_redial(a, 0);
+	played_redial(&a->peers, 0);
 	assert_false(beats(a, 2 * SECOND));
 	assert_true(beats(a, SECOND));
 	end(a);
@@ -145,7 +140,7 @@ TEST(a_link_whose_message_still_waits_needs_longer)
 	wire.waits = true;
 	assert_false(beats(a, 20 * SECOND));
 	assert_true(beats(a, SECOND));
-	assert_int_equal(a->peers[0].dial, 1);
+	assert_int_equal(a->peers.list[0].dial, 1);
 	end(a);
 }
 
@@ -157,9 +152,9 @@ TEST(a_connection_that_backs_off_is_not_reported)
 	wire.only_first_is_stuck = true;
 	for (int i = 0; i < 200; i++) {
 		assert_false(beats(a, BEAT_US));
-		assert_false(a->peers[0].trial.is_lost);
+		assert_false(a->peers.list[0].trial.is_lost);
 	}
-	assert_true(a->peers[0].dial > 1);
+	assert_true(a->peers.list[0].dial > 1);
 	end(a);
 }
 
@@ -169,6 +164,6 @@ TEST(a_link_that_passes_nothing_is_not_reported)
 
 	wire.passes_small = false;
 	assert_false(beats(a, 60 * SECOND));
-	assert_false(a->peers[0].trial.is_lost);
+	assert_false(a->peers.list[0].trial.is_lost);
 	end(a);
 }

@@ -21,14 +21,9 @@ static int begin(void **state)
 	a->held.stage = STAGE;
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
-	a->run.times.sync_s = calloc(NODES, sizeof(a->run.times.sync_s[0]));
-	assert_non_null(a->run.times.sync_s);
 	for (int i = 0; i < NODES; i++)
 		a->run.times.sync_s[i] = 3;
 	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
-	a->modules.reduction = reduction_new();
-	a->modules.report = report_new();
-	a->modules.delay_queue = delay_queue_new();
 	*state = a;
 	return 0;
 }

@@ -25,7 +25,6 @@ static int begin(void **state)
 	a->held.parameters = P;
 	a->held.stage = MSG_NO_STAGE;
 	a->held.assign.assignment = 5;
-	a->modules.restore = restore_new();
 	*state = a;
 	return 0;
 }

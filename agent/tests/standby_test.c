@@ -19,7 +19,6 @@ static struct agent *made(void)
 	struct agent *a = lone_agent_new(2, 3);
 
 	a->run.limits.n_stages = 3;
-	a->modules.standby = standby_new();
 	standby_control(a, &keep, 0);
 	assert_true(standby_next_job(a, &a->job));
 	a->job.prepare.parameters = P;
@@ -219,7 +218,6 @@ TEST(the_state_reported_to_a_new_controller_stays)
 	struct msg drop = { .type = MSG_KEEP, .u.keep = { 2, MSG_NO_STAGE, 0 } };
 	struct agent *a = made();
 
-	a->modules.orders = orders_new();
 	a->run.welcomed = true;
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);

@@ -247,8 +247,8 @@ TEST(test_one_report_an_iteration)
 	thief_waits(&t);
 	assert_int_equal(t.c->nodes[2].troubles, 1);
 	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent a gradient"));
-	assert_true(misuse_reported(t.c->nodes[2].agent, 1));
-	assert_false(misuse_reported(t.c->nodes[2].agent, 0));
+	assert_true(misuse_reported(&t.c->nodes[2].agent->modules.misuse, 1));
+	assert_false(misuse_reported(&t.c->nodes[2].agent->modules.misuse, 0));
 	thief_ends(&t);
 }
 
@@ -339,7 +339,7 @@ TEST(test_shares_of_early_tensors)
 	assert_true(a->tell.tally.refused - refused > 2);
 	/* When the key is expelled, all early tensors of the peer are dropped. */
 	cluster_expel(t.c, 1);
-	for (int i = 0; i < 400 && a->peers[1].known; i++)
+	for (int i = 0; i < 400 && a->peers.list[1].known; i++)
 		turn(t.c, t.p);
 	assert_int_equal(early_bytes_of(a->modules.early, 1), 0);
 	thief_ends(&t);

@@ -8,7 +8,7 @@
 
 #define post_peer     played_peer
 #define post_transfer played_transfer
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 
 enum { NODES = 3, SECOND = 1000000, ROUND_US = 100000 };
 
@@ -36,17 +36,10 @@ int played_transfer(struct post *p, struct post_transfer *out)
 
 static int begin(void **state)
 {
-	struct agent *a = calloc(1, sizeof(*a));
+	struct agent *a = lone_agent_new(0, NODES);
 
-	assert_non_null(a);
-	a->peers = calloc(NODES, sizeof(*a->peers));
-	a->run.times.delay_s = calloc(NODES, sizeof(*a->run.times.delay_s));
-	a->run.times.bytes_s = calloc(NODES, sizeof(*a->run.times.bytes_s));
-	assert_true(a->peers && a->run.times.delay_s && a->run.times.bytes_s);
-	a->modules.delay_queue = delay_queue_new();
-	a->tensors = (struct post *)a; /* never looked into */
-	a->run.welcome.n_nodes = NODES;
-	a->peers[2].dial = 7;
+	a->peers.post = (struct post *)a; /* never looked into */
+	a->peers.list[2].dial = 7;
 	*state = a;
 	return 0;
 }
@@ -55,11 +48,7 @@ static int end(void **state)
 {
 	struct agent *a = *state;
 
-	delay_queue_free(a->modules.delay_queue);
-	free(a->peers);
-	free(a->run.times.delay_s);
-	free(a->run.times.bytes_s);
-	free(a);
+	lone_agent_free(a);
 	return 0;
 }
 
@@ -81,7 +70,7 @@ static void finish(struct agent *a, enum post_class class, size_t bytes, int64_t
 TEST_WITH(first_transfers_are_no_measurements, begin, end)
 {
 	struct agent *a = *state;
-	const struct peer *p = &a->peers[2];
+	const struct peer *p = &a->peers.list[2];
 
 	finish(a, POST_CLASS_ACTIVATIONS, 7000, 250000, true);
 	assert_int_equal(p->n_held, 0);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 #include "agent/weights/fetch.h"
 #include "base/tests/test.h"
 
@@ -12,17 +12,12 @@ enum { STAGE = 1, PIECES = 3, P = PIECES * FETCH_LEAST, COMMITTED = 5, TO = 2 };
 static struct agent *made(void)
 {
 	struct msg_fetch first = { .from = TO, .stage = STAGE };
-	struct agent *a = calloc(1, sizeof(*a));
+	struct agent *a = lone_agent_new(0, 4);
 
-	assert_non_null(a);
 	a->held.standing = STAND_READY;
 	a->held.stage = STAGE;
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
-	a->run.welcome.n_nodes = 4;
-	a->peers = calloc(a->run.welcome.n_nodes, sizeof(a->peers[0]));
-	assert_non_null(a->peers);
-	a->modules.weight_server = weight_server_new();
 	/* The first request causes the snapshot. */
 	weight_server_ask(a, &first, 0);
 	assert_true(weight_server_next_job(a, &a->job));
@@ -30,16 +25,12 @@ static struct agent *made(void)
 	a->job.out = calloc(3 * P, sizeof(float));
 	assert_non_null(a->job.out);
 	weight_server_job_done(a, &a->job, 0);
-	a->modules.delay_queue = delay_queue_new();
 	return a;
 }
 
 static void unmake(struct agent *a)
 {
-	weight_server_free(a->modules.weight_server);
-	delay_queue_free(a->modules.delay_queue);
-	free(a->peers);
-	free(a);
+	lone_agent_free(a);
 }
 
 static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)

@@ -190,9 +190,8 @@ bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 		return false;
 	}
 	if (r->fetch.took_us == 0)
-		fetch_expect(&r->fetch,
-			     links_piece_us(a, r->fetch.source,
-					    fetch_piece_floats(a->held.parameters)));
+		fetch_expect(&r->fetch, peers_piece_us(&a->peers, r->fetch.source,
+						       fetch_piece_floats(a->held.parameters)));
 	if (!fetch_whole(&r->fetch))
 		return false;
 	*job = (struct job){ .kind = JOB_MIX,

@@ -419,8 +419,7 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 	k->parameters = job->prepare.parameters;
 	k->iteration = 0;
 	k->most_held = 0;
-	k->piece_us =
-		links_piece_us(a, k->order.source, fetch_piece_floats(k->parameters));
+	k->piece_us = peers_piece_us(&a->peers, k->order.source, fetch_piece_floats(k->parameters));
 	k->last_growth_us = now_us;
 	free(k->taken);
 	k->taken = NULL;

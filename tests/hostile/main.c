@@ -61,8 +61,8 @@ bool hostile_send_tensor(struct hostile *h, uint16_t to, const struct msg *m, fl
 
 	for (size_t i = 0; body && i < floats; i++)
 		body[i] = value;
-	if (body && size > 0 && a->peers[to].dial)
-		rc = post_send(a->tensors, a->peers[to].dial, parts, 2, POST_ACTIVATIONS,
+	if (body && size > 0 && a->peers.list[to].dial)
+		rc = post_send(a->peers.post, a->peers.list[to].dial, parts, 2, POST_ACTIVATIONS,
 			       now_us);
 	free(body);
 	return rc == 0;

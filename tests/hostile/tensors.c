@@ -18,7 +18,8 @@ static void send_to_others(struct hostile *h, int64_t now_us,
 	const struct agent *a = h->agent;
 
 	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
-		for (int k = 0; i != a->run.welcome.node && a->peers[i].known && k < times; k++)
+		for (int k = 0; i != a->run.welcome.node && a->peers.list[i].known && k < times;
+		     k++)
 			if (!send(h, (uint16_t)i, now_us))
 				break;
 }
@@ -130,9 +131,9 @@ static bool send_half(struct hostile *h, uint16_t to, int64_t now_us)
 	const struct agent *a = h->agent;
 
 	if (h->done == HALVES - 1)
-		return announce_one(a->tensors, a->peers[to].dial, 0, TENSOR_MOST_BYTES,
+		return announce_one(a->peers.post, a->peers.list[to].dial, 0, TENSOR_MOST_BYTES,
 				    HALF_CHUNKS / 2, now_us);
-	return announce_one(a->tensors, a->peers[to].dial, HALF_CHUNKS / 2 + 2u * h->done,
+	return announce_one(a->peers.post, a->peers.list[to].dial, HALF_CHUNKS / 2 + 2u * h->done,
 			    1 << 20, 2, now_us);
 }
 

@@ -1,0 +1,86 @@
+/* peers.c - dials the other nodes, and estimates how long answers take. */
+#include "agent/network/peers.h"
+
+#include <math.h>
+
+#include "base/error.h"
+
+enum {
+	DIAL_AGAIN_US = 1000000, /* wait after dialing failed at once, as with an invalid address */
+	/* Least allowance for an answer, because a process may pause for so long. */
+	EXPECTED_LEAST_US = 250000
+};
+
+bool peers_dial(struct peers *peers, uint16_t node)
+{
+	struct peer *p = &peers->list[node];
+	struct error err = { "" };
+
+	if (p->dial)
+		return true;
+	if (!p->known || (p->dial_again_us && peers->tell->now_us < p->dial_again_us))
+		return false;
+	if (post_dial(peers->post, p->place.address, &p->key, &p->dial, &err) < 0) {
+		if (!p->dial_again_us) /* the heartbeat reports the peer as a stuck link */
+			tell_log(peers->tell, LOG_WARN, "node %u cannot be dialed: %s", node,
+				 err.text);
+		p->dial_again_us = peers->tell->now_us + DIAL_AGAIN_US;
+		p->dial = 0;
+		return false;
+	}
+	return true;
+}
+
+void peers_close(struct peers *peers, uint16_t node)
+{
+	struct peer *p = &peers->list[node];
+
+	if (p->dial)
+		post_forget(peers->post, p->dial);
+	p->dial = 0;
+}
+
+void peers_redial(struct peers *peers, uint16_t node)
+{
+	peers_close(peers, node);
+	peers_dial(peers, node);
+}
+
+/* Rate assumed for a link about which nothing is known, and the lowest rate ever assumed. */
+static const double slow_bytes_per_s = 1e6, slowest_bytes_per_s = 1e5;
+
+/* Returns the rate that is assumed for the link. A link that had little to carry may be faster than
+ * its measured rate. The assumed rate is then at least slow_bytes_per_s, or the bandwidth that
+ * large transfers have shown if that is lower. */
+static double find_rate(const struct peer *p, const struct post_peer_info *info)
+{
+	double rate = (double)info->delivery_bytes_per_s, least = slow_bytes_per_s;
+
+	if (p->bandwidth > 0)
+		least = fmax(slowest_bytes_per_s, fmin(least, (double)p->bandwidth));
+
+	return rate > 0 && (!info->delivery_limited || rate > least) ? rate : least;
+}
+
+int64_t peers_expected_us(const struct peers *peers, uint16_t to)
+{
+	struct post_peer_info info = { .rto_us = 0 };
+
+	if (peers->list[to].dial)
+		post_peer(peers->post, peers->list[to].dial, &info);
+	return (info.rto_us > EXPECTED_LEAST_US ? info.rto_us : EXPECTED_LEAST_US) +
+	       (int64_t)((double)info.under_way_bytes * 1e6 / find_rate(&peers->list[to], &info));
+}
+
+int64_t peers_piece_us(const struct peers *peers, uint16_t from, size_t floats)
+{
+	struct post_peer_info info;
+
+	if (!peers->list[from].dial || post_peer(peers->post, peers->list[from].dial, &info) != 0 ||
+	    info.delivery_bytes_per_s == 0)
+		return 0;
+	return info.rto_us +
+	       (int64_t)(3.0 * (double)(floats * sizeof(float)) * 1e6 /
+			 find_rate(&peers->list[from], &info));
+}
+

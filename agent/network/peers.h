@@ -1,0 +1,43 @@
+/* peers.h - the table of other nodes, and the connections to them. */
+#ifndef AGENT_NETWORK_PEERS_H
+#define AGENT_NETWORK_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/network/peer.h"
+#include "agent/shared/fault.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
+#include "base/rng.h"
+#include "wire/post.h"
+
+/* In runs of up to this many nodes all peers are dialed at once. */
+enum { PEERS_DIAL_ALL = 64 };
+
+/* The agent has one. The pointers to other parts of the agent are borrowed. */
+struct peers {
+	struct post *post; /* connections to the other nodes, and from them */
+	struct peer *list; /* (n_nodes of the run) */
+	struct rng rng;    /* for injected losses, and for pauses between trains */
+	const struct run *run;
+	const struct faults *faults;
+	struct tell *tell;
+};
+
+/* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
+ * failed less than a second ago. */
+bool peers_dial(struct peers *peers, uint16_t node);
+/* Closes the connection. Nothing may wait on it. */
+void peers_close(struct peers *peers, uint16_t node);
+/* Replaces the connection by a new one. Nothing may wait on it. */
+void peers_redial(struct peers *peers, uint16_t node);
+/* Returns how long an answer on the link may take, us: a round trip with its spread, and the time
+ * of the unacknowledged bytes. */
+int64_t peers_expected_us(const struct peers *peers, uint16_t to);
+/* Returns how long a requested piece of that many floats of each array takes to arrive, us, if the
+ * link is as fast in both directions; 0: not known. */
+int64_t peers_piece_us(const struct peers *peers, uint16_t from, size_t floats);
+
+#endif

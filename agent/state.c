@@ -1,0 +1,66 @@
+/* state.c - makes and frees the parts of an agent that need only memory, and shows each part the parts
+ * that it works on. */
+#include "agent/state.h"
+
+#include <stdlib.h>
+
+#include "agent/network/gpu_monitor.h"
+#include "base/alloc.h"
+
+struct agent *state_new(const struct agent_options *options)
+{
+	struct agent *a = alloc_new(sizeof(*a));
+
+	a->options = *options;
+	a->tell.log = options->log;
+	a->held.stage = MSG_NO_STAGE;
+	a->admitted = keys_list_new();
+	a->peers.run = &a->run;
+	a->peers.faults = &a->faults;
+	a->peers.tell = &a->tell;
+	a->iteration.routes = alloc_array(MSG_MICROBATCHES, sizeof(a->iteration.routes[0]));
+	a->modules.orders = orders_new();
+	a->modules.report = report_new(&a->tell, &a->run, &a->progress);
+	a->modules.heartbeat = heartbeat_new();
+	a->modules.link_times.peers = &a->peers;
+	a->modules.link_times.progress = &a->progress;
+	a->modules.misuse = (struct misuse){ &a->peers, &a->held, &a->progress };
+	a->modules.trains = trains_new(&a->peers, a->self.bound);
+	a->modules.measure = measure_new(&a->peers, a->modules.trains, &a->modules.link_times);
+	a->modules.connections = connections_new(&a->peers);
+	a->modules.outputs = outputs_new();
+	a->modules.delay_queue = delay_queue_new();
+	a->modules.tasks = tasks_new();
+	a->modules.reduction = reduction_new();
+	a->modules.standby = standby_new();
+	a->modules.files = files_new();
+	a->modules.corpus_files = corpus_files_new();
+	a->modules.restore = restore_new();
+	a->modules.weight_server = weight_server_new();
+	return a;
+}
+
+void state_free(struct agent *a)
+{
+	if (!a)
+		return;
+	orders_free(a->modules.orders);
+	report_free(a->modules.report);
+	heartbeat_free(a->modules.heartbeat);
+	gpu_monitor_free(a->modules.gpu_monitor);
+	measure_free(a->modules.measure);
+	connections_free(a->modules.connections);
+	trains_free(a->modules.trains);
+	outputs_free(a->modules.outputs);
+	delay_queue_free(a->modules.delay_queue);
+	tasks_free(a->modules.tasks);
+	reduction_free(a->modules.reduction);
+	standby_free(a->modules.standby);
+	restore_free(a->modules.restore);
+	files_free(a->modules.files);
+	corpus_files_free(a->modules.corpus_files);
+	weight_server_free(a->modules.weight_server);
+	free(a->iteration.routes);
+	keys_list_free(a->admitted);
+	free(a);
+}
