@@ -175,11 +175,11 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 		if (job->of_copy)
 			standby_job_done(a, job, now_us);
 		else
-			reduction_job_done(a, job, now_us);
+			reduction_job_done(a->modules.reduction, job, now_us);
 		break;
 	case JOB_GRADIENT:
 	case JOB_SUM:
-		reduction_job_done(a, job, now_us);
+		reduction_job_done(a->modules.reduction, job, now_us);
 		break;
 	}
 }
@@ -219,7 +219,7 @@ static void start_job(struct agent *a, int64_t now_us)
 		return;
 	iteration_begin_sum(a);
 	if (!iteration_next_job(a, job) && !save_next_job(a, job) && !standby_next_job(a, job) &&
-	    !assign_next_job(a, job, now_us) && !reduction_next_job(a, job) &&
+	    !assign_next_job(a, job, now_us) && !reduction_next_job(a->modules.reduction, job) &&
 	    !weight_server_next_job(a, job) && !tasks_next_job(a, job, now_us))
 		return;
 	a->stuck.job_from_us = now_us;
@@ -295,7 +295,7 @@ void agent_send(struct agent *a, int64_t now_us)
 		weight_server_turn(a, now_us);
 		measure_turn(a->modules.measure, now_us);
 		connections_turn(a->modules.connections, now_us);
-		links_pump(a, now_us);
+		links_pump(&a->modules.links, now_us);
 	}
 	save_turn(a, now_us); /* the writer may end between two runs */
 	if (a->run.welcomed)
@@ -440,7 +440,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.admitted = a->admitted,
 		.roles = KEYS_ROLE_BIT(KEYS_AGENT),
 		.chunk_bytes = o->chunk_bytes,
-		.message_most_bytes = links_message_bytes(a),
+		.message_most_bytes = links_message_bytes(&a->modules.links),
 		.retained_most_bytes = o->retained_bytes ? o->retained_bytes : RETAINED_BYTES,
 		.assembling_most_bytes = ASSEMBLING_BYTES,
 		.connections = connections_for(files),

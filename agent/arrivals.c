@@ -32,14 +32,15 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 	return (t->kind == TENSOR_ACTIVATION) == (t->index <= r->n_hops) &&
 	       route_node(r, t->index) == a->run.welcome.node &&
 	       route_node(r, t->index - 1) == t->from &&
-	       m->body_size == links_chain_bytes(a, (enum tensor_kind)t->kind, t->evaluate);
+	       m->body_size ==
+		       links_chain_bytes(&a->modules.links, (enum tensor_kind)t->kind, t->evaluate);
 }
 
 /* Returns the decoded (B, T, C) floats, which the caller frees; NULL: no memory. */
 static float *decode_input(const struct agent *a, const struct msg *m)
 {
-	struct codec codec =
-		links_codec(a, (enum tensor_kind)m->u.tensor.kind, m->u.tensor.evaluate);
+	struct codec codec = links_codec(&a->modules.links, (enum tensor_kind)m->u.tensor.kind,
+					 m->u.tensor.evaluate);
 	float *input = malloc(a->held.activation * sizeof(*input));
 
 	if (input)
@@ -69,7 +70,7 @@ static bool evaluation_needs(const struct agent *a, const struct route *r, uint3
  * names the format. A tensor that comes before this message is early. */
 static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
 {
-	const struct slices *sum = reduction_slices(a);
+	const struct slices *sum = reduction_slices(a->modules.reduction);
 
 	if (t->kind == TENSOR_PART || t->kind == TENSOR_SUM)
 		return sum && slices_iteration(sum) == t->iteration &&
@@ -136,12 +137,13 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	struct codec codec = { .format = FORMAT_FP32 };
 	size_t n = m->body_size / sizeof(float);
 
-	if (!chained && slices_format(reduction_slices(a)) != FORMAT_FP32)
+	if (!chained && slices_format(reduction_slices(a->modules.reduction)) != FORMAT_FP32)
 		return true; /* slices.h checks the numbers of whole slices */
 	if (chained) {
-		if (m->body_size != links_chain_bytes(a, kind, m->u.tensor.evaluate))
+		if (m->body_size !=
+		    links_chain_bytes(&a->modules.links, kind, m->u.tensor.evaluate))
 			return true; /* the length is refused later (chain_fits) */
-		codec = links_codec(a, kind, m->u.tensor.evaluate);
+		codec = links_codec(&a->modules.links, kind, m->u.tensor.evaluate);
 		n = a->held.activation;
 	}
 	return codec_is_plausible(&codec, m->body, n);
@@ -203,7 +205,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 		return take_chain(a, m, now_us);
 	case TENSOR_PART:
 	case TENSOR_SUM:
-		rc = reduction_put(a, m);
+		rc = reduction_put(a->modules.reduction, m);
 		if (rc == -EBADMSG)
 			return report_implausible(a, t, now_us);
 		return rc == -EAGAIN ? FATE_EARLY : rc < 0 ? FATE_REFUSED : FATE_TAKEN;
@@ -232,7 +234,7 @@ static void bound_early(struct agent *a)
 	const struct early_traffic t = { .visits = plans_most_visits(a) + a->iteration.evaluation.n,
 					 .input_bytes = a->held.activation * sizeof(float),
 					 .sum_bytes = a->held.parameters * sizeof(float),
-					 .piece_bytes = links_slice_bytes(a) };
+					 .piece_bytes = links_slice_bytes(&a->modules.links) };
 
 	size_t room = a->early_room ? a->early_room : EARLY_MOST_BYTES;
 

@@ -64,7 +64,7 @@ static uint64_t read_resident_bytes(void)
  * report of a task that has just ended. */
 static uint32_t count_in_flight(const struct agent *a)
 {
-	size_t size = links_chain_bytes(a, TENSOR_GRADIENT, false),
+	size_t size = links_chain_bytes(&a->modules.links, TENSOR_GRADIENT, false),
 	       n = delay_queue_count(a->modules.delay_queue);
 	struct post_peer_info info;
 
@@ -100,7 +100,7 @@ static void tell_progress(struct agent *a, struct msg_heartbeat *h)
 	h->blocked = queue_blocked(a->iteration.queue);
 	h->queued = queue_waiting(a->iteration.queue);
 	h->in_flight = count_in_flight(a);
-	h->awaits = (uint16_t)(reduction_awaits(a) + 1);
+	h->awaits = (uint16_t)(reduction_awaits(a->modules.reduction) + 1);
 }
 
 /* Sends one heartbeat. */

@@ -166,7 +166,7 @@ void join_forget_run(struct agent *a)
 	a->compute = NULL;
 	for (uint32_t i = 0; a->peers.list && i < a->run.welcome.n_nodes; i++)
 		if (a->peers.list[i].known)
-			links_forget_peer(a, (uint16_t)i);
+			links_forget_peer(&a->modules.links, (uint16_t)i);
 	sum_codecs_free(a->run.sum_codecs);
 	a->run.sum_codecs = NULL;
 	free(a->peers.list);
@@ -246,11 +246,14 @@ static size_t longest_message(const struct agent *a, const struct msg_welcome *w
 			      const struct model_config *c)
 {
 	size_t activation = (size_t)w->batch * w->sequence * c->dim * sizeof(float);
-	size_t piece = 3 * MSG_PIECE_FLOATS * sizeof(float), longest = links_slice_bytes(a);
+	size_t piece = 3 * MSG_PIECE_FLOATS * sizeof(float),
+	       longest = links_slice_bytes(&a->modules.links);
 
 	longest = activation > longest ? activation : longest;
 	longest = HEAD_BYTES + (piece > longest ? piece : longest);
-	return longest < links_message_bytes(a) ? longest : links_message_bytes(a);
+	return longest < links_message_bytes(&a->modules.links)
+		       ? longest
+		       : links_message_bytes(&a->modules.links);
 }
 
 int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
@@ -369,7 +372,7 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 		return;
 	snprintf(name, sizeof(name), "node%u", m->node);
 	if (p->known) {
-		links_forget_peer(a, m->node);
+		links_forget_peer(&a->modules.links, m->node);
 		if (!keys_equal(&p->key, &key)) { /* the peer's sessions end at the next turn */
 			log_line(a->tell.log, LOG_INFO, "node %u: %s", m->node,
 				 absence_text(m->absence));

@@ -115,7 +115,8 @@ static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 		iteration_reroute(a, &m->u.reroute, now_us);
 		break;
 	case MSG_REDUCE:
-		reduction_begin(a, &m->u.reduce, now_us);
+		reduction_begin(a->modules.reduction, &m->u.reduce,
+				queue_counts(a->iteration.queue), now_us);
 		break;
 	case MSG_COMMIT:
 		iteration_commit(a, &m->u.commit, now_us);

@@ -30,8 +30,26 @@ struct agent *state_new(const struct agent_options *options)
 	a->modules.connections = connections_new(&a->peers);
 	a->modules.outputs = outputs_new();
 	a->modules.delay_queue = delay_queue_new();
+	a->modules.links = (struct links){ .message_bytes = options->message_bytes,
+					   .piece_bytes = options->piece_bytes,
+					   .peers = &a->peers,
+					   .link_times = &a->modules.link_times,
+					   .delay_queue = a->modules.delay_queue,
+					   .run = &a->run,
+					   .held = &a->held,
+					   .progress = &a->progress,
+					   .faults = &a->faults,
+					   .tell = &a->tell };
 	a->modules.tasks = tasks_new();
-	a->modules.reduction = reduction_new();
+	a->modules.reduction = reduction_new(&(struct reduction_uses){
+		.tell = &a->tell,
+		.run = &a->run,
+		.held = &a->held,
+		.requests = &a->requests,
+		.report = a->modules.report,
+		.links = &a->modules.links,
+		.delay_queue = a->modules.delay_queue,
+	});
 	a->modules.standby = standby_new();
 	a->modules.files = files_new();
 	a->modules.corpus_files = corpus_files_new();

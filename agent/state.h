@@ -114,6 +114,7 @@ struct modules {
 	struct gpu_monitor *gpu_monitor; /* NULL: the device is no GPU */
 	struct link_times link_times;
 	struct misuse misuse;
+	struct links links;
 	struct measure *measure;
 	struct connections *connections;
 	struct trains *trains;

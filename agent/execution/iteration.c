@@ -27,7 +27,7 @@ void iteration_forget(struct agent *a)
 	queue_clear(a->iteration.queue);
 	memset(a->iteration.routes, 0, MSG_MICROBATCHES * sizeof(a->iteration.routes[0]));
 	outputs_forget(a->modules.outputs);
-	reduction_forget(a);
+	reduction_forget(a->modules.reduction);
 	a->requests.step = false;
 	a->progress.iteration = 0;
 	misuse_forget(&a->modules.misuse);
@@ -75,17 +75,18 @@ static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 				  a->options.run_dir != NULL);
 	struct needs more = needs_beyond(&n, &a->checked);
 	uint64_t left = find_free_bytes(a);
-	size_t bytes = links_chain_bytes(a, TENSOR_ACTIVATION, false);
+	size_t bytes = links_chain_bytes(&a->modules.links, TENSOR_ACTIVATION, false);
 
 	if (a->checked.total > 0 && more.total == 0)
 		return 0;
 	log_line(a->tell.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f MiB",
 		 (double)a->held.stage_bytes / 0x1p20, (double)n.total / 0x1p20);
-	if (bytes + LINKS_HEAD_BYTES > links_message_bytes(a))
+	if (bytes + LINKS_HEAD_BYTES > links_message_bytes(&a->modules.links))
 		return error_set(err, -EMSGSIZE,
 				 "a microbatch's activation has %.1f MiB, but a message to a "
 				 "peer can have at most %.1f MiB: use smaller microbatches",
-				 (double)bytes / 0x1p20, (double)links_message_bytes(a) / 0x1p20);
+				 (double)bytes / 0x1p20,
+				 (double)links_message_bytes(&a->modules.links) / 0x1p20);
 	a->checked = n;
 	a->early_room = (size_t)needs_early_room(&n, n.total - more.total + left, EARLY_MOST_BYTES);
 	return needs_check(&more, left, err);
@@ -163,7 +164,7 @@ static void send_to_substitutes(struct agent *a, const struct route *was, const 
 			return;
 		}
 		memcpy(body, kept, a->held.activation * sizeof(float));
-		links_send_output(a, r, t, false, body, now_us);
+		links_send_output(&a->modules.links, r, t, false, body, now_us);
 	}
 }
 
@@ -198,7 +199,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 
 	for (uint32_t i = 0; i < m->n_gone; i++)
 		if (m->gone[i] < a->run.welcome.n_nodes && m->gone[i] != a->run.welcome.node)
-			links_forget_peer(a, m->gone[i]);
+			links_forget_peer(&a->modules.links, m->gone[i]);
 	/* A node that joined during the reduction may have to replace one that died since. It
 	 * got no START, so it does not know how many microbatches a shard gives. Only data nodes
 	 * need that number. */
@@ -246,8 +247,11 @@ static bool has_counted_all(const struct agent *a)
  * report: the controller excludes a node whose sum lacks a gradient. */
 void iteration_begin_sum(struct agent *a)
 {
-	if (!queue_running(a->iteration.queue) && reduction_asks_for_count(a) && has_counted_all(a))
-		reduction_counted(a);
+	if (!queue_running(a->iteration.queue) &&
+	    reduction_asks_for_count(a->modules.reduction, a->progress.iteration,
+				     queue_counts(a->iteration.queue)) &&
+	    has_counted_all(a))
+		reduction_counted(a->modules.reduction, a->tell.now_us);
 }
 
 /* ---- commit ---- */
@@ -284,10 +288,10 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 		return;
 	}
 	/* An agent that was away may still hold the sums of an iteration that it missed. */
-	if ((!reduction_slices(a) || m->iteration != a->held.committed + 1) &&
+	if ((!reduction_slices(a->modules.reduction) || m->iteration != a->held.committed + 1) &&
 	    standby_standing(a) != STANDBY_NONE)
 		return; /* the commit was for the standby copy */
-	if (!reduction_ready(a, m->iteration, m->attempt) ||
+	if (!reduction_ready(a->modules.reduction, m->iteration, m->attempt) ||
 	    m->iteration != a->held.committed + 1) {
 		tell_trouble(&a->tell, false,
 			     "cannot commit iteration %" PRIu64 ": reduction %u is not "
@@ -339,12 +343,11 @@ bool iteration_next_job(struct agent *a, struct job *job)
 	if (a->requests.step && is_stacked(a, m))
 		return begin_stacking(a, job);
 	if (a->requests.step) {
-		*job = (struct job) {
+		*job = (struct job){
 			.kind = JOB_STEP,
-			.slices = reduction_slices(a),
+			.slices = reduction_slices(a->modules.reduction),
 			.step = { .scale = m->scale,
-				  .adamw = { m->lr, m->beta1, m->beta2, m->eps,
-					     m->weight_decay } },
+				  .adamw = { m->lr, m->beta1, m->beta2, m->eps, m->weight_decay } },
 			.iteration = m->iteration,
 		};
 		return true;
@@ -370,7 +373,7 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	iteration_forget(a);
 	/* The waiting evaluations are for the old weights. */
 	queue_clear_evaluations(a->iteration.queue);
-	links_drop_old(a, a->held.committed);
+	links_drop_old(&a->modules.links, a->held.committed);
 	m.u.committed.iteration = a->held.committed;
 	m.u.committed.stage = a->held.stage;
 	m.u.committed.hash = a->held.hash;

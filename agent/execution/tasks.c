@@ -186,7 +186,8 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 		if (!t->evaluate && outputs_keep(a->modules.outputs, t->route.microbatch,
 						 t->kind, out, a->held.activation) < 0)
 			tell_trouble(&a->tell, true, "no memory to keep an output for a reroute");
-		links_send_output(a, &t->route, t->position, t->evaluate, out, ended_us);
+		links_send_output(&a->modules.links, &t->route, t->position, t->evaluate, out,
+				  ended_us);
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
+#include "agent/shared/job.h"
 #include "base/alloc.h"
 
 struct reduction {
@@ -20,12 +20,14 @@ struct reduction {
 	uint32_t counts; /* number of gradients that the queue had counted at the last check */
 	int64_t began_us;
 	double sum_squares;
+	struct reduction_uses uses;
 };
 
-struct reduction *reduction_new(void)
+struct reduction *reduction_new(const struct reduction_uses *uses)
 {
 	struct reduction *x = alloc_new(sizeof(*x));
 
+	x->uses = *uses;
 	return x;
 }
 
@@ -36,33 +38,32 @@ void reduction_free(struct reduction *x)
 	free(x);
 }
 
-void reduction_forget(struct agent *a)
+void reduction_forget(struct reduction *x)
 {
-	slices_free(a->modules.reduction->slices);
-	a->modules.reduction->slices = NULL;
-	a->modules.reduction->standing = REDUCE_NONE;
+	slices_free(x->slices);
+	x->slices = NULL;
+	x->standing = REDUCE_NONE;
 }
 
-bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt)
+bool reduction_ready(const struct reduction *x, uint64_t iteration, uint32_t attempt)
 {
-	return a->modules.reduction->standing == REDUCE_DONE &&
-	       slices_iteration(a->modules.reduction->slices) == iteration &&
-	       slices_attempt(a->modules.reduction->slices) == attempt;
+	return x->standing == REDUCE_DONE && slices_iteration(x->slices) == iteration &&
+	       slices_attempt(x->slices) == attempt;
 }
 
-static void tell_reduced(struct agent *a, int64_t now_us)
+static void tell_reduced(struct reduction *x, int64_t now_us)
 {
 	struct msg m = { .type = MSG_REDUCED };
 
-	m.u.reduced.iteration = slices_iteration(a->modules.reduction->slices);
-	m.u.reduced.attempt = slices_attempt(a->modules.reduction->slices);
-	m.u.reduced.stage = a->held.stage;
-	m.u.reduced.sum_squares = a->modules.reduction->sum_squares;
-	m.u.reduced.elapsed_us = now_us - a->modules.reduction->began_us;
-	m.u.reduced.n_slices = slices_count(a->modules.reduction->slices);
-	m.u.reduced.slices = slices_hashes(a->modules.reduction->slices);
-	report_flush(a->modules.report, now_us);
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	m.u.reduced.iteration = slices_iteration(x->slices);
+	m.u.reduced.attempt = slices_attempt(x->slices);
+	m.u.reduced.stage = x->uses.held->stage;
+	m.u.reduced.sum_squares = x->sum_squares;
+	m.u.reduced.elapsed_us = now_us - x->began_us;
+	m.u.reduced.n_slices = slices_count(x->slices);
+	m.u.reduced.slices = slices_hashes(x->slices);
+	report_flush(x->uses.report, now_us);
+	tell_controller(x->uses.tell, &m, POST_RELIABLE, now_us);
 }
 
 static bool is_older_slice(const struct parcel *p, const void *context)
@@ -75,67 +76,67 @@ static bool is_older_slice(const struct parcel *p, const void *context)
 }
 
 /* Refuses an invalid order, answers one that is done, and begins a newer one. */
-void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us)
+void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
+		     int64_t now_us)
 {
 	struct sum_codec codec;
 	struct slices *r;
 	int rc;
 
-	if (m->iteration != a->held.committed + 1) {
-		tell_trouble(&a->tell, false,
+	if (m->iteration != x->uses.held->committed + 1) {
+		tell_trouble(x->uses.tell, false,
 			     "reduction of iteration %" PRIu64 ": %" PRIu64 " committed here",
-			     m->iteration, a->held.committed);
+			     m->iteration, x->uses.held->committed);
 		return;
 	}
-	if (a->modules.reduction->slices &&
-	    m->attempt <= slices_attempt(a->modules.reduction->slices)) {
-		if (reduction_ready(a, m->iteration, m->attempt))
-			tell_reduced(a, now_us);
+	if (x->slices && m->attempt <= slices_attempt(x->slices)) {
+		if (reduction_ready(x, m->iteration, m->attempt))
+			tell_reduced(x, now_us);
 		else
-			a->tell.tally.dropped++;
+			x->uses.tell->tally.dropped++;
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_nodes; i++)
-		if (m->nodes[i] >= a->run.welcome.n_nodes) {
-			tell_trouble(&a->tell, false,
+		if (m->nodes[i] >= x->uses.run->welcome.n_nodes) {
+			tell_trouble(x->uses.tell, false,
 				     "reduction with node %u: there is no such node", m->nodes[i]);
 			return;
 		}
-	codec = a->run.sum_codecs[a->held.stage];
+	codec = x->uses.run->sum_codecs[x->uses.held->stage];
 	codec.format = (enum tensor_format)m->sum_wire;
-	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.welcome.node,
-			a->held.parameters, &codec);
+	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes,
+			x->uses.run->welcome.node, x->uses.held->parameters, &codec);
 	if (rc) {
-		tell_trouble(&a->tell, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
-			     m->attempt, m->iteration,
+		tell_trouble(x->uses.tell, rc == -ENOMEM,
+			     "reduction %u of iteration %" PRIu64 ": %s", m->attempt, m->iteration,
 			     rc == -ENOMEM ? "no memory"
 					   : "its nodes must ascend and include this node");
 		return;
 	}
-	reduction_forget(a);
-	a->modules.reduction->n_copies = 0;
+	reduction_forget(x);
+	x->n_copies = 0;
 	for (uint32_t i = 0; i < m->n_copies; i++)
-		if (m->copies[i] < a->run.welcome.n_nodes && m->copies[i] != a->run.welcome.node)
-			a->modules.reduction->copies[a->modules.reduction->n_copies++] =
-				m->copies[i];
-	a->modules.reduction->slices = r;
-	a->modules.reduction->standing = m->when_counted ? REDUCE_COUNTING : REDUCE_GRADIENT;
-	a->modules.reduction->counts = queue_counts(a->iteration.queue) - 1;
-	a->modules.reduction->began_us = now_us;
-	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, is_older_slice, r);
+		if (m->copies[i] < x->uses.run->welcome.n_nodes &&
+		    m->copies[i] != x->uses.run->welcome.node)
+			x->copies[x->n_copies++] = m->copies[i];
+	x->slices = r;
+	x->standing = m->when_counted ? REDUCE_COUNTING : REDUCE_GRADIENT;
+	x->counts = counts - 1;
+	x->began_us = now_us;
+	x->uses.tell->tally.dropped += delay_queue_drop(x->uses.delay_queue, is_older_slice, r);
 }
 
 /* Adds the slice's emulated time to *due, and sends the slice at *due. A node therefore sends the
  * slices of a phase one after another. body is given; with `users` several messages share the body
  * (delay_queue.h). */
-static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, uint16_t to,
+static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       void *body, uint32_t *users, int64_t now_us, int64_t *due)
 {
-	struct slices *r = a->modules.reduction->slices;
+	struct slices *r = x->slices;
 	size_t bytes = slices_bytes(r, slice);
 	struct msg_tensor head = { .kind = (uint8_t)kind,
-				   .from = a->run.welcome.node,
-				   .stage = a->held.stage,
+				   .from = x->uses.run->welcome.node,
+				   .stage = x->uses.held->stage,
 				   .iteration = slices_iteration(r),
 				   .attempt = slices_attempt(r),
 				   .index = slice };
@@ -143,154 +144,142 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
 
 	slices_range(r, slice, &from, &floats);
 	if (floats) /* the emulated time is that of a sum sent as floats */
-		*due += (int64_t)((double)links_sync_us(a, to, slices_count(r)) * (double)bytes /
-				  (double)(floats * sizeof(float)));
-	links_send(a, to, &head, body, users, bytes, now_us, *due);
+		*due += (int64_t)((double)links_sync_us(x->uses.links, to, slices_count(r)) *
+				  (double)bytes / (double)(floats * sizeof(float)));
+	links_send(x->uses.links, to, &head, body, users, bytes, now_us, *due);
 }
 
 /* Sends each other replica its part. Each node begins with the next replica, so that not all begin
  * with the same one. */
-static void send_parts(struct agent *a, void **bodies, int64_t now_us)
+static void send_parts(struct reduction *x, void **bodies, int64_t now_us)
 {
-	uint32_t n = slices_count(a->modules.reduction->slices),
-		 mine = slices_mine(a->modules.reduction->slices);
+	uint32_t n = slices_count(x->slices), mine = slices_mine(x->slices);
 	int64_t due = now_us;
 
 	for (uint32_t i = 1; i < n; i++) {
 		uint32_t k = (mine + i) % n;
 
-		send_slice(a, TENSOR_PART, k, slices_owner(a->modules.reduction->slices, k),
-			   bodies[k], NULL, now_us, &due);
+		send_slice(x, TENSOR_PART, k, slices_owner(x->slices, k), bodies[k], NULL, now_us,
+			   &due);
 		bodies[k] = NULL;
 	}
 }
 
 /* Sends the sum of this node's slice to the other replicas and to the holders of standby copies.
  * All messages share one body. */
-static void send_sums(struct agent *a, int64_t now_us)
+static void send_sums(struct reduction *x, int64_t now_us)
 {
-	uint32_t n = slices_count(a->modules.reduction->slices),
-		 mine = slices_mine(a->modules.reduction->slices);
+	uint32_t n = slices_count(x->slices), mine = slices_mine(x->slices);
 	int64_t due = now_us;
 	size_t bytes;
 	uint32_t *users;
 	void *body;
 
-	if (n + a->modules.reduction->n_copies == 1)
+	if (n + x->n_copies == 1)
 		return;
-	bytes = slices_bytes(a->modules.reduction->slices, mine);
+	bytes = slices_bytes(x->slices, mine);
 	body = malloc(bytes + 1);
 	if (!body) {
-		tell_trouble(&a->tell, true, "no memory for the sums");
+		tell_trouble(x->uses.tell, true, "no memory for the sums");
 		return;
 	}
 	users = alloc_new(sizeof(*users));
-	memcpy(body, slices_own_sum(a->modules.reduction->slices), bytes);
-	*users = n + a->modules.reduction->n_copies - 1;
-	for (uint32_t i = 1; i < n + a->modules.reduction->n_copies; i++) {
-		uint16_t to = i < n ? slices_owner(a->modules.reduction->slices, (mine + i) % n)
-				    : a->modules.reduction->copies[i - n];
+	memcpy(body, slices_own_sum(x->slices), bytes);
+	*users = n + x->n_copies - 1;
+	for (uint32_t i = 1; i < n + x->n_copies; i++) {
+		uint16_t to = i < n ? slices_owner(x->slices, (mine + i) % n) : x->copies[i - n];
 
-		send_slice(a, TENSOR_SUM, mine, to, body, users, now_us, &due);
+		send_slice(x, TENSOR_SUM, mine, to, body, users, now_us, &due);
 	}
 }
 
 /* The answer changes only when the queue has counted another gradient. */
-bool reduction_asks_for_count(struct agent *a)
+bool reduction_asks_for_count(struct reduction *x, uint64_t iteration, uint32_t counts)
 {
-	struct reduction *x = a->modules.reduction;
-
-	if (x->standing != REDUCE_COUNTING || x->counts == queue_counts(a->iteration.queue))
+	if (x->standing != REDUCE_COUNTING || x->counts == counts)
 		return false;
-	x->counts = queue_counts(a->iteration.queue);
-	return a->progress.iteration == slices_iteration(x->slices);
+	x->counts = counts;
+	return iteration == slices_iteration(x->slices);
 }
 
-void reduction_counted(struct agent *a)
+void reduction_counted(struct reduction *x, int64_t now_us)
 {
-	a->modules.reduction->standing = REDUCE_GRADIENT;
-	a->modules.reduction->began_us = a->tell.now_us;
+	x->standing = REDUCE_GRADIENT;
+	x->began_us = now_us;
 }
 
-bool reduction_next_job(struct agent *a, struct job *job)
+bool reduction_next_job(struct reduction *x, struct job *job)
 {
 	enum job_kind kind;
 
-	if (a->modules.reduction->standing == REDUCE_GRADIENT) {
-		a->modules.reduction->standing = REDUCE_COPYING;
+	if (x->standing == REDUCE_GRADIENT) {
+		x->standing = REDUCE_COPYING;
 		kind = JOB_GRADIENT;
-	} else if (a->modules.reduction->standing == REDUCE_PARTS &&
-		   slices_parts_in(a->modules.reduction->slices)) {
-		a->modules.reduction->standing = REDUCE_SUMMING;
+	} else if (x->standing == REDUCE_PARTS && slices_parts_in(x->slices)) {
+		x->standing = REDUCE_SUMMING;
 		kind = JOB_SUM;
-	} else if (a->modules.reduction->standing == REDUCE_SUMS &&
-		   slices_complete(a->modules.reduction->slices)) {
-		a->modules.reduction->standing = REDUCE_NORMING;
+	} else if (x->standing == REDUCE_SUMS && slices_complete(x->slices)) {
+		x->standing = REDUCE_NORMING;
 		kind = JOB_NORM;
 	} else {
 		return false;
 	}
-	*job = (struct job) { .kind = kind, .slices = a->modules.reduction->slices };
+	*job = (struct job){ .kind = kind, .slices = x->slices };
 	return true;
 }
 
-void reduction_job_done(struct agent *a, struct job *job, int64_t now_us)
+void reduction_job_done(struct reduction *x, struct job *job, int64_t now_us)
 {
 	uint32_t mine;
 
-	if (!a->modules.reduction->slices)
+	if (!x->slices)
 		return;
-	mine = slices_mine(a->modules.reduction->slices);
+	mine = slices_mine(x->slices);
 	if (job->kind == JOB_GRADIENT) {
-		slices_put_part(a->modules.reduction->slices, a->run.welcome.node, mine, 0,
-				job->bodies[mine],
-				slices_bytes(a->modules.reduction->slices, mine));
-		send_parts(a, job->bodies, now_us);
-		a->modules.reduction->standing = REDUCE_PARTS;
-		a->requests.look_again = true;
+		slices_put_part(x->slices, x->uses.run->welcome.node, mine, 0, job->bodies[mine],
+				slices_bytes(x->slices, mine));
+		send_parts(x, job->bodies, now_us);
+		x->standing = REDUCE_PARTS;
+		x->uses.requests->look_again = true;
 	} else if (job->kind == JOB_SUM) {
-		slices_summed(a->modules.reduction->slices);
-		send_sums(a, now_us);
-		a->modules.reduction->standing = REDUCE_SUMS;
+		slices_summed(x->slices);
+		send_sums(x, now_us);
+		x->standing = REDUCE_SUMS;
 	} else {
-		a->modules.reduction->sum_squares = job->sum_squares;
-		a->modules.reduction->standing = REDUCE_DONE;
-		tell_reduced(a, now_us);
+		x->sum_squares = job->sum_squares;
+		x->standing = REDUCE_DONE;
+		tell_reduced(x, now_us);
 	}
 }
 
-int reduction_put(struct agent *a, const struct msg *m)
+int reduction_put(struct reduction *x, const struct msg *m)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
-	if (t->iteration > a->held.committed &&
-	    (!a->modules.reduction->slices ||
-	     t->iteration != slices_iteration(a->modules.reduction->slices) ||
-	     t->attempt > slices_attempt(a->modules.reduction->slices)))
+	if (t->iteration > x->uses.held->committed &&
+	    (!x->slices || t->iteration != slices_iteration(x->slices) ||
+	     t->attempt > slices_attempt(x->slices)))
 		return -EAGAIN;
-	if (t->iteration <= a->held.committed ||
-	    t->attempt < slices_attempt(a->modules.reduction->slices))
+	if (t->iteration <= x->uses.held->committed || t->attempt < slices_attempt(x->slices))
 		rc = -EALREADY;
 	else if (t->kind == TENSOR_PART)
-		rc = slices_put_part(a->modules.reduction->slices, t->from, t->index, t->offset,
-				     m->body, m->body_size);
+		rc = slices_put_part(x->slices, t->from, t->index, t->offset, m->body,
+				     m->body_size);
 	else
-		rc = slices_put_sum(a->modules.reduction->slices, t->from, t->index, t->offset,
-				    m->body, m->body_size);
-	a->tell.tally.dropped += rc == -EALREADY;
+		rc = slices_put_sum(x->slices, t->from, t->index, t->offset, m->body, m->body_size);
+	x->uses.tell->tally.dropped += rc == -EALREADY;
 	return rc == -EALREADY ? 0 : rc;
 }
 
-struct slices *reduction_slices(const struct agent *a)
+struct slices *reduction_slices(const struct reduction *x)
 {
-	return a->modules.reduction->slices;
+	return x->slices;
 }
 
-int reduction_awaits(const struct agent *a)
+int reduction_awaits(const struct reduction *x)
 {
-	bool waits = a->modules.reduction->standing == REDUCE_PARTS ||
-		     a->modules.reduction->standing == REDUCE_SUMS;
+	bool waits = x->standing == REDUCE_PARTS || x->standing == REDUCE_SUMS;
 
-	return waits ? slices_awaits(a->modules.reduction->slices) : -1;
+	return waits ? slices_awaits(x->slices) : -1;
 }

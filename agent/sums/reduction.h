@@ -20,10 +20,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/network/report.h"
+#include "agent/shared/held.h"
+#include "agent/shared/requests.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
 #include "agent/sums/slices.h"
+#include "agent/tensors/delay_queue.h"
+#include "agent/tensors/links.h"
 #include "wire/msg.h"
 
-struct agent;
 struct job;
 struct reduction; /* opaque; the agent has one */
 
@@ -39,25 +45,39 @@ enum reducing {
 	REDUCE_DONE
 };
 
-struct reduction *reduction_new(void); /* reduction_free */
+/* The parts of the agent that a reduction works on. All are borrowed. */
+struct reduction_uses {
+	struct tell *tell;
+	const struct run *run;
+	const struct held *held;
+	struct requests *requests;
+	struct report *report;
+	struct links *links;
+	struct delay_queue *delay_queue;
+};
+
+struct reduction *reduction_new(const struct reduction_uses *uses); /* reduction_free */
 void reduction_free(struct reduction *r);  /* NULL is allowed */
 
-void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us);
-void reduction_forget(struct agent *a);
+/* counts: as in reduction_asks_for_count. */
+void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
+		     int64_t now_us);
+void reduction_forget(struct reduction *x);
 /* Takes a piece of a part or a sum. 0: stored, or too late; -EAGAIN: too early; -EINVAL; -EBADMSG:
  * as slices_put_part. */
-int reduction_put(struct agent *a, const struct msg *m);
-/* Requests of the loop: returns true if the reduction needs to know that all gradients of this node
- * are counted. The loop then asks the iteration, and calls reduction_counted if they are. */
-bool reduction_asks_for_count(struct agent *a);
-void reduction_counted(struct agent *a);
-bool reduction_next_job(struct agent *a, struct job *job);
-void reduction_job_done(struct agent *a, struct job *job, int64_t now_us);
+int reduction_put(struct reduction *x, const struct msg *m);
+/* Returns true if the reduction needs to know that all gradients of this node are counted. Its
+ * caller then looks, and calls reduction_counted if they are. counts: the number of gradients that
+ * the queue has counted. */
+bool reduction_asks_for_count(struct reduction *x, uint64_t iteration, uint32_t counts);
+void reduction_counted(struct reduction *x, int64_t now_us);
+bool reduction_next_job(struct reduction *x, struct job *job);
+void reduction_job_done(struct reduction *x, struct job *job, int64_t now_us);
 /* Returns true if that reduction is DONE. */
-bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt);
+bool reduction_ready(const struct reduction *x, uint64_t iteration, uint32_t attempt);
 /* Returns the slices of the reduction; NULL: no reduction. */
-struct slices *reduction_slices(const struct agent *a);
+struct slices *reduction_slices(const struct reduction *x);
 /* Returns a node whose part or sum is missing; -1: none. */
-int reduction_awaits(const struct agent *a);
+int reduction_awaits(const struct reduction *x);
 
 #endif

@@ -3,12 +3,12 @@
  * Every tensor passes through the delay queue, even one that is due at once. Delays, losses,
  * partitions and the wait for a peer without room therefore act in one place.
  */
+#include "agent/tensors/links.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "agent/state.h"
 
 enum {
 	RETRY_US = 5000,    /* wait before a retry to a peer that is full or cut off */
@@ -31,23 +31,23 @@ static bool is_to(const struct parcel *p, const void *node)
 	return p->to == *(const uint16_t *)node;
 }
 
-void links_forget_peer(struct agent *a, uint16_t node)
+void links_forget_peer(struct links *l, uint16_t node)
 {
-	struct peer *p = &a->peers.list[node];
+	struct peer *p = &l->peers->list[node];
 
-	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, is_to, &node);
-	peers_close(&a->peers, node);
+	l->tell->tally.dropped += delay_queue_drop(l->delay_queue, is_to, &node);
+	peers_close(l->peers, node);
 	p->link_free_us = 0;
 	p->n_probes = 0;
 }
 
 /* Returns the emulated delay of an activation, without losses. */
-static int64_t delay_us(const struct agent *a, uint16_t to)
+static int64_t delay_us(const struct links *l, uint16_t to)
 {
-	double factor = fault_link_factor(&a->faults, to), us;
+	double factor = fault_link_factor(l->faults, to), us;
 
-	if (a->run.welcome.time_scale > 0)
-		us = run_delay_s(&a->run, a->progress.wire, to) * a->run.welcome.time_scale *
+	if (l->run->welcome.time_scale > 0)
+		us = run_delay_s(l->run, l->progress->wire, to) * l->run->welcome.time_scale *
 		     factor * 1e6;
 	else
 		us = (factor - 1) * SLOW_LINK_US;
@@ -55,164 +55,169 @@ static int64_t delay_us(const struct agent *a, uint16_t to)
 }
 
 /* Returns the part of the emulated delay for which an activation occupies the link. */
-static int64_t occupied_us(const struct agent *a, uint16_t to)
+static int64_t occupied_us(const struct links *l, uint16_t to)
 {
 	double delay_s, bytes_s;
 
-	if (a->run.welcome.serialise > 0)
-		return delay_us(a, to);
-	if (!(a->run.welcome.time_scale > 0))
+	if (l->run->welcome.serialise > 0)
+		return delay_us(l, to);
+	if (!(l->run->welcome.time_scale > 0))
 		return 0;
-	delay_s = run_delay_s(&a->run, a->progress.wire, to);
-	bytes_s =
-		tensor_format_activation_share(a->progress.wire) * (double)a->run.times.bytes_s[to];
-	return delay_s > 0 ? (int64_t)((double)delay_us(a, to) * fmin(1, bytes_s / delay_s)) : 0;
+	delay_s = run_delay_s(l->run, l->progress->wire, to);
+	bytes_s = tensor_format_activation_share(l->progress->wire) *
+		  (double)l->run->times.bytes_s[to];
+	return delay_s > 0 ? (int64_t)((double)delay_us(l, to) * fmin(1, bytes_s / delay_s)) : 0;
 }
 
-int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas)
+int64_t links_sync_us(const struct links *l, uint16_t to, uint32_t replicas)
 {
 	double us;
 
-	if (!(a->run.welcome.time_scale > 0) || !(a->run.times.sync_s[to] > 0))
+	if (!(l->run->welcome.time_scale > 0) || !(l->run->times.sync_s[to] > 0))
 		return 0;
-	us = (double)a->run.times.sync_s[to] * a->run.welcome.time_scale / replicas *
-	     fault_link_factor(&a->faults, to) * 1e6;
+	us = (double)l->run->times.sync_s[to] * l->run->welcome.time_scale / replicas *
+	     fault_link_factor(l->faults, to) * 1e6;
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
 
-static int64_t losses_us(struct agent *a, uint16_t to)
+static int64_t losses_us(struct links *l, uint16_t to)
 {
-	double p = fault_loss(&a->faults, to);
+	double p = fault_loss(l->faults, to);
 	int64_t us = 0;
 
-	for (int i = 0; p > 0 && i < LOSSES_MOST && rng_uniform(&a->peers.rng) < p; i++)
+	for (int i = 0; p > 0 && i < LOSSES_MOST && rng_uniform(&l->peers->rng) < p; i++)
 		us += RESEND_US;
 	return us;
 }
 
-static void hold_parcel(struct agent *a, const struct parcel *p)
+static void hold_parcel(struct links *l, const struct parcel *p)
 {
-	if (delay_queue_add(a->modules.delay_queue, p) < 0)
-		tell_trouble(&a->tell, true, "no memory for a tensor to send");
+	if (delay_queue_add(l->delay_queue, p) < 0)
+		tell_trouble(l->tell, true, "no memory for a tensor to send");
 }
 
-struct codec links_codec(const struct agent *a, enum tensor_kind kind, bool evaluate)
+struct codec links_codec(const struct links *l, enum tensor_kind kind, bool evaluate)
 {
-	enum tensor_format format = evaluate ? a->progress.evaluation_wire : a->progress.wire;
+	enum tensor_format format = evaluate ? l->progress->evaluation_wire : l->progress->wire;
 
-	return kind == TENSOR_ACTIVATION ? codec_of_activation(format, a->run.config.dim)
+	return kind == TENSOR_ACTIVATION ? codec_of_activation(format, l->run->config.dim)
 					 : codec_of_gradient(format);
 }
 
-size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind, bool evaluate)
+size_t links_chain_bytes(const struct links *l, enum tensor_kind kind, bool evaluate)
 {
-	struct codec codec = links_codec(a, kind, evaluate);
+	struct codec codec = links_codec(l, kind, evaluate);
 
-	return codec_bytes(&codec, a->held.activation);
+	return codec_bytes(&codec, l->held->activation);
 }
 
 /* Encodes an output, and now and then measures the signal to noise of what the peer decodes. body
  * is given; the result is the caller's. NULL: no memory. Values are rounded only here: tensors that
  * stay on the node are not. */
-static void *encode_output(const struct agent *a, const struct msg_tensor *head, float *body,
+static void *encode_output(const struct links *l, const struct msg_tensor *head, float *body,
 			   struct peer *peer)
 {
 	int gradient = head->kind == TENSOR_GRADIENT;
-	struct codec codec = links_codec(a, (enum tensor_kind)head->kind, head->evaluate);
+	struct codec codec = links_codec(l, (enum tensor_kind)head->kind, head->evaluate);
 	void *encoded;
 
 	if (codec.format == FORMAT_FP32)
 		return body;
-	encoded = malloc(codec_bytes(&codec, a->held.activation));
+	encoded = malloc(codec_bytes(&codec, l->held->activation));
 	if (encoded)
-		codec_encode(&codec, encoded, body, a->held.activation);
+		codec_encode(&codec, encoded, body, l->held->activation);
 	if (encoded && peer->n_outputs[gradient]++ % SNR_EVERY == 0)
 		peer->snr_db[gradient] =
-			(float)codec_snr_db(&codec, encoded, body, a->held.activation);
+			(float)codec_snr_db(&codec, encoded, body, l->held->activation);
 	free(body);
 	return encoded;
 }
 
-void links_send_output(struct agent *a, const struct route *r, uint32_t position,
-		       bool evaluate, float *body, int64_t ended_us)
+void links_send_output(struct links *l, const struct route *r, uint32_t position, bool evaluate,
+		       float *body, int64_t ended_us)
 {
 	uint16_t to = route_node(r, position + 1);
 	enum tensor_kind kind =
 		position + 1 <= r->n_hops ? TENSOR_ACTIVATION : TENSOR_GRADIENT;
-	struct peer *peer = &a->peers.list[to];
+	struct peer *peer = &l->peers->list[to];
 	struct parcel p = {
 		.to = to,
 		.head = {
 			.kind = (uint8_t)kind,
 			.evaluate = evaluate,
-			.from = a->run.welcome.node,
-			.iteration = evaluate ? a->held.committed : a->progress.iteration,
+			.from = l->run->welcome.node,
+			.iteration = evaluate ? l->held->committed : l->progress->iteration,
 			.index = position + 1,
 			.n_routes = 1,
 		},
 		.route = *r,
-		.bytes = links_chain_bytes(a, kind, evaluate),
+		.bytes = links_chain_bytes(l, kind, evaluate),
 		.ready_us = ended_us,
 		.due_us = ended_us,
 	};
 
-	if (fault_corrupt(&a->faults))
+	if (fault_corrupt(l->faults))
 		/* The receiver must detect both. */
-		body[a->held.activation / 2] = a->run.welcome.node % 2 ? 1e30f : NAN;
-	p.body = encode_output(a, &p.head, body, peer);
+		body[l->held->activation / 2] = l->run->welcome.node % 2 ? 1e30f : NAN;
+	p.body = encode_output(l, &p.head, body, peer);
 	if (!p.body) {
-		tell_trouble(&a->tell, true, "no memory for a tensor to send");
+		tell_trouble(l->tell, true, "no memory for a tensor to send");
 		return;
 	}
 	if (!evaluate) {
 		if (peer->link_free_us > p.due_us)
 			p.ready_us = p.due_us = peer->link_free_us;
-		peer->link_free_us = p.due_us + occupied_us(a, to);
-		p.due_us += delay_us(a, to) + losses_us(a, to);
+		peer->link_free_us = p.due_us + occupied_us(l, to);
+		p.due_us += delay_us(l, to) + losses_us(l, to);
 	}
-	hold_parcel(a, &p);
+	hold_parcel(l, &p);
 }
 
-void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, void *body,
+void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, void *body,
 		uint32_t *users, size_t bytes, int64_t ready_us, int64_t due_us)
 {
-	struct parcel p = { .to = to, .head = *head, .body = body, .users = users,
-			    .bytes = bytes, .ready_us = ready_us,
-			    .due_us = due_us + losses_us(a, to) };
+	struct parcel p = { .to = to,
+			    .head = *head,
+			    .body = body,
+			    .users = users,
+			    .bytes = bytes,
+			    .ready_us = ready_us,
+			    .due_us = due_us + losses_us(l, to) };
 
-	hold_parcel(a, &p);
+	hold_parcel(l, &p);
 }
 
-void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
+void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *head, float *body,
 		      size_t floats, size_t parameters, int64_t now_us)
 {
-	struct peer *peer = &a->peers.list[to];
+	struct peer *peer = &l->peers->list[to];
 	double part = (double)floats / (double)parameters;
 	int64_t due = peer->piece_free_us > now_us ? peer->piece_free_us : now_us;
 
-	due += (int64_t)(part * (double)links_sync_us(a, to, 1));
+	due += (int64_t)(part * (double)links_sync_us(l, to, 1));
 	peer->piece_free_us = due;
-	links_send(a, to, head, body, NULL, floats * sizeof(float), now_us, due);
+	links_send(l, to, head, body, NULL, floats * sizeof(float), now_us, due);
 }
 
 /* A request needs no emulated delay: it is small, and the answer is delayed. */
-void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us)
+void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us)
 {
 	struct msg m = { .type = MSG_FETCH };
 	struct post_part part;
 	char bytes[128];
 	long size;
 
-	m.u.fetch.from = a->run.welcome.node;
+	m.u.fetch.from = l->run->welcome.node;
 	m.u.fetch.stage = stage;
 	m.u.fetch.piece = piece;
-	m.sequence = ++a->tell.tally.sequence;
+	m.sequence = ++l->tell->tally.sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
-	if (size < 0 || !peers_dial(&a->peers, from))
+	if (size < 0 || !peers_dial(l->peers, from))
 		return; /* the caller repeats its request when no piece arrives */
 	part = (struct post_part){ bytes, (size_t)size };
-	if (post_send(a->peers.post, a->peers.list[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
-		a->tell.tally.dropped++;
+	if (post_send(l->peers->post, l->peers->list[from].dial, &part, 1, POST_RELIABLE, now_us) <
+	    0)
+		l->tell->tally.dropped++;
 }
 
 static enum post_flags class_of(const struct parcel *p)
@@ -231,30 +236,30 @@ static enum post_flags class_of(const struct parcel *p)
 	}
 }
 
-size_t links_message_bytes(const struct agent *a)
+size_t links_message_bytes(const struct links *l)
 {
-	return a->options.message_bytes ? a->options.message_bytes : TENSOR_MOST_BYTES;
+	return l->message_bytes ? l->message_bytes : TENSOR_MOST_BYTES;
 }
 
-size_t links_slice_bytes(const struct agent *a)
+size_t links_slice_bytes(const struct links *l)
 {
-	return a->options.piece_bytes ? a->options.piece_bytes : PIECE_BYTES;
+	return l->piece_bytes ? l->piece_bytes : PIECE_BYTES;
 }
 
 /* Returns the bytes of the next message. A slice is sent in pieces, so that other messages do not
  * wait behind it and its length has no limit. */
-static size_t piece_of(const struct agent *a, const struct parcel *p)
+static size_t piece_of(const struct links *l, const struct parcel *p)
 {
-	size_t left = p->bytes - p->gone, most = links_slice_bytes(a);
+	size_t left = p->bytes - p->gone, most = links_slice_bytes(l);
 	bool slice = p->head.kind == TENSOR_PART || p->head.kind == TENSOR_SUM;
 
 	return slice && left > most ? most : left;
 }
 
 /* Sends one message: the whole tensor, or the next piece of a slice. */
-static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t now_us)
+static int send_piece(struct links *l, struct parcel *p, size_t bytes, int64_t now_us)
 {
-	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->tell.tally.sequence };
+	struct msg m = { .type = MSG_TENSOR, .sequence = ++l->tell->tally.sequence };
 	struct post_part parts[2];
 	char head[LINKS_HEAD_BYTES];
 	long size;
@@ -269,18 +274,18 @@ static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t n
 		return (int)size;
 	parts[0] = (struct post_part) { head, (size_t)size };
 	parts[1] = (struct post_part) { (const char *)p->body + p->gone, bytes };
-	return post_send(a->peers.post, a->peers.list[p->to].dial, parts, bytes ? 2 : 1,
+	return post_send(l->peers->post, l->peers->list[p->to].dial, parts, bytes ? 2 : 1,
 			 POST_RELIABLE | class_of(p), now_us);
 }
 
-static int send_now(struct agent *a, struct parcel *p, int64_t now_us)
+static int send_now(struct links *l, struct parcel *p, int64_t now_us)
 {
 	int rc;
 
 	do {
-		size_t bytes = piece_of(a, p);
+		size_t bytes = piece_of(l, p);
 
-		rc = send_piece(a, p, bytes, now_us);
+		rc = send_piece(l, p, bytes, now_us);
 		p->gone += rc == 0 ? bytes : 0;
 	} while (rc == 0 && p->gone < p->bytes);
 	return rc;
@@ -293,11 +298,11 @@ static bool is_chained(const struct parcel *p)
 
 /* ---- delays and rates of completed transfers ---- */
 
-static uint16_t node_of(const struct agent *a, post_peer_id peer)
+static uint16_t node_of(const struct links *l, post_peer_id peer)
 {
 	uint16_t i = 0;
 
-	while (i < a->run.welcome.n_nodes && a->peers.list[i].dial != peer)
+	while (i < l->run->welcome.n_nodes && l->peers->list[i].dial != peer)
 		i++;
 	return i;
 }
@@ -306,81 +311,80 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
  * transfer that waited behind others is ignored: predictions count that wait themselves. The first
  * transfer of a connection is ignored, because it shows how long connecting takes. A large transfer
  * gives the link's bandwidth if most of its time was spent on its bytes. */
-static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t,
+static void take_transfer(struct links *l, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
-	struct peer *p = &a->peers.list[to];
+	struct peer *p = &l->peers->list[to];
 	struct post_peer_info info;
 	double delay_s, bytes_s;
 
-	if (post_peer(a->peers.post, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
+	if (post_peer(l->peers->post, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
 	    t->first || t->under_way_bytes > t->bytes / BEHIND_PART)
 		return;
 	delay_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
 	bytes_s = delay_s - (double)info.least_round_trip_us * 0.5e-6;
 	if (delay_s > 0 && t->class == POST_CLASS_ACTIVATIONS)
-		link_times_delay(&a->modules.link_times, to, delay_s, now_us);
+		link_times_delay(l->link_times, to, delay_s, now_us);
 	else if (t->bytes >= BIG_BYTES && bytes_s > delay_s * 0.5)
 		p->bandwidth = (float)((double)t->bytes / bytes_s);
 }
 
-static void take_transfers(struct agent *a, int64_t now_us)
+static void take_transfers(struct links *l, int64_t now_us)
 {
 	struct post_transfer t;
 
-	while (a->peers.post && post_transfer(a->peers.post, &t) == 0) {
-		uint16_t to = node_of(a, t.peer);
+	while (l->peers->post && post_transfer(l->peers->post, &t) == 0) {
+		uint16_t to = node_of(l, t.peer);
 
-		if (to < a->run.welcome.n_nodes && !(a->run.welcome.time_scale > 0))
-			take_transfer(a, to, &t, now_us);
+		if (to < l->run->welcome.n_nodes && !(l->run->welcome.time_scale > 0))
+			take_transfer(l, to, &t, now_us);
 	}
 }
 
 /* Sends it, or puts it back for later. */
-static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
+static void send_or_hold(struct links *l, struct parcel *p, int64_t now_us)
 {
-	struct peer *peer = &a->peers.list[p->to];
+	struct peer *peer = &l->peers->list[p->to];
 	bool of_chain = is_chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
 	/* The node asks for the piece again once its address is known here. */
 	if (!peer->known && p->head.kind == TENSOR_STATE) {
 		parcel_free(p);
-		a->tell.tally.dropped++;
+		l->tell->tally.dropped++;
 		return;
 	}
 	/* An emulated partition, or a node that cannot be dialed, blocks the link. */
-	peer->blocked = fault_partitioned(&a->faults, p->to) || !peers_dial(&a->peers, p->to);
+	peer->blocked = fault_partitioned(l->faults, p->to) || !peers_dial(l->peers, p->to);
 	if (!peer->blocked)
-		rc = send_now(a, p, now_us);
+		rc = send_now(l, p, now_us);
 	if (rc == -EAGAIN) {
 		if (peer->blocked) /* this wait is not part of the link's delay */
 			p->ready_us += now_us + RETRY_US - p->due_us;
 		p->due_us = now_us + RETRY_US;
-		hold_parcel(a, p);
+		hold_parcel(l, p);
 		return;
 	}
 	parcel_free(p);
 	if (rc < 0) {
-		a->tell.tally.dropped++;
-		tell_log(&a->tell, LOG_ERROR, "a tensor for node %u dropped: %s", p->to,
+		l->tell->tally.dropped++;
+		tell_log(l->tell, LOG_ERROR, "a tensor for node %u dropped: %s", p->to,
 			 strerror(-rc));
 		return;
 	}
 	peer->used = true;
-	if (of_chain && a->run.welcome.time_scale > 0)
-		link_times_delay(&a->modules.link_times, p->to,
-				 (double)(now_us - p->ready_us) * 1e-6, now_us);
+	if (of_chain && l->run->welcome.time_scale > 0)
+		link_times_delay(l->link_times, p->to, (double)(now_us - p->ready_us) * 1e-6,
+				 now_us);
 }
 
-void links_pump(struct agent *a, int64_t now_us)
+void links_pump(struct links *l, int64_t now_us)
 {
 	struct parcel p;
 
-	take_transfers(a, now_us);
-	for (int i = 0;
-	     i < PUMP_MOST && delay_queue_take(a->modules.delay_queue, now_us, &p) == 0; i++)
-		send_or_hold(a, &p, now_us);
+	take_transfers(l, now_us);
+	for (int i = 0; i < PUMP_MOST && delay_queue_take(l->delay_queue, now_us, &p) == 0; i++)
+		send_or_hold(l, &p, now_us);
 }
 
 static bool of_old(const struct parcel *p, const void *context)
@@ -395,7 +399,7 @@ static bool of_old(const struct parcel *p, const void *context)
 	return p->head.evaluate ? p->head.iteration < iteration : p->head.iteration <= iteration;
 }
 
-void links_drop_old(struct agent *a, uint64_t iteration)
+void links_drop_old(struct links *l, uint64_t iteration)
 {
-	a->tell.tally.dropped += delay_queue_drop(a->modules.delay_queue, of_old, &iteration);
+	l->tell->tally.dropped += delay_queue_drop(l->delay_queue, of_old, &iteration);
 }

@@ -6,46 +6,63 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/network/link_times.h"
+#include "agent/network/peers.h"
+#include "agent/shared/held.h"
+#include "agent/shared/progress.h"
 #include "agent/shared/route.h"
+#include "agent/shared/run.h"
+#include "agent/tensors/delay_queue.h"
 #include "model/codec/codec.h"
 #include "wire/msg.h"
-
-struct agent;
 
 /* Limit of a tensor message's header; one with a route of 64 hops is shorter. */
 enum { LINKS_HEAD_BYTES = 512 };
 #define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one message */
 
+/* The agent has one. All pointers are borrowed. */
+struct links {
+	size_t message_bytes, piece_bytes; /* as in agent_options; 0: the defaults */
+	struct peers *peers;
+	struct link_times *link_times;
+	struct delay_queue *delay_queue;
+	const struct run *run;
+	const struct held *held;
+	const struct progress *progress;
+	const struct faults *faults;
+	struct tell *tell;
+};
+
 /* Returns the size limit of a message to a peer. */
-size_t links_message_bytes(const struct agent *a);
+size_t links_message_bytes(const struct links *l);
 /* Returns the encoding of an activation, or of its gradient, in the present iteration or
  * evaluation, and its bytes. */
-struct codec links_codec(const struct agent *a, enum tensor_kind kind, bool evaluate);
-size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind, bool evaluate);
+struct codec links_codec(const struct links *l, enum tensor_kind kind, bool evaluate);
+size_t links_chain_bytes(const struct links *l, enum tensor_kind kind, bool evaluate);
 /* Returns the size limit of a slice's piece. */
-size_t links_slice_bytes(const struct agent *a);
+size_t links_slice_bytes(const struct links *l);
 
 /* Drops the tensors held for a node, and the connection. */
-void links_forget_peer(struct agent *a, uint16_t node);
+void links_forget_peer(struct links *l, uint16_t node);
 
 /* Sends the output of r's position t to position t + 1's node; body is given. */
-void links_send_output(struct agent *a, const struct route *r, uint32_t position,
-		       bool evaluate, float *body, int64_t ended_us);
+void links_send_output(struct links *l, const struct route *r, uint32_t position, bool evaluate,
+		       float *body, int64_t ended_us);
 /* Sends a tensor to a node, not before due_us. body is given; with `users` it is shared
  * (delay_queue.h). */
-void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, void *body,
+void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, void *body,
 		uint32_t *users, size_t bytes, int64_t ready_us, int64_t due_us);
 /* Returns how long a slice takes on the emulated link, us, in a sum of this many replicas; 0: the
  * link is not emulated. */
-int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
+int64_t links_sync_us(const struct links *l, uint16_t to, uint32_t replicas);
 /* Sends a piece of a stage's weights. An emulated link carries one piece at a time. */
-void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
+void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *head, float *body,
 		      size_t floats, size_t parameters, int64_t now_us);
 /* Requests a piece of a stage's weights. */
-void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
+void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
 /* Sends the tensors that are due, a bounded number in a call. */
-void links_pump(struct agent *a, int64_t now_us);
+void links_pump(struct links *l, int64_t now_us);
 /* Drops held tensors of iterations up to this one. */
-void links_drop_old(struct agent *a, uint64_t iteration);
+void links_drop_old(struct links *l, uint64_t iteration);
 
 #endif

@@ -89,7 +89,8 @@ FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	while (delay_queue_deadline_us(a->modules.delay_queue) < SECOND)
 		/* Each turn is a little late. */
-		links_pump(a, delay_queue_deadline_us(a->modules.delay_queue) + 300);
+		links_pump(&a->modules.links,
+			   delay_queue_deadline_us(a->modules.delay_queue) + 300);
 	assert_true(a->peers.list[1].blocked);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, 2 * SECOND, &p), 0);
 	assert_true(p.due_us >= SECOND);
@@ -109,7 +110,8 @@ FIXTURE_TEST(bytes_occupy_an_emulated_link)
 	a->held.activation = 4;
 	a->run.times.bytes_s[1] = 0.15f;
 	for (int i = 0; i < 2; i++)
-		links_send_output(a, &r, 0, false, calloc(4, sizeof(float)), SECOND);
+		links_send_output(&a->modules.links, &r, 0, false, calloc(4, sizeof(float)),
+				  SECOND);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10); /* floats are rounded */
@@ -129,7 +131,7 @@ FIXTURE_TEST(waiting_for_an_unknown_node_is_reported)
 	assert_int_equal(probe_links(&a->peers, stuck, SECOND), 0);
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	for (int64_t now = SECOND; now < 2 * SECOND; now += SECOND / 10) {
-		links_pump(a, now);
+		links_pump(&a->modules.links, now);
 		n = probe_links(&a->peers, stuck, now);
 		assert_int_equal(n, now > SECOND + SECOND / 5);
 	}
@@ -146,7 +148,8 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 	struct parcel p;
 
 	a->held.activation = 4;
-	links_send_output(a, &r, 0, evaluate, calloc(a->held.activation, sizeof(float)), SECOND);
+	links_send_output(&a->modules.links, &r, 0, evaluate,
+			  calloc(a->held.activation, sizeof(float)), SECOND);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	parcel_free(&p);
 	return p;
@@ -176,11 +179,11 @@ FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 		assert_int_equal(sent_to_one(a, true, 1).due_us, SECOND);
 	}
 	assert_int_equal(most, 50 * AGAIN);
-	links_send(a, 2, &slice, NULL, NULL, 0, SECOND, SECOND);
+	links_send(&a->modules.links, 2, &slice, NULL, NULL, 0, SECOND, SECOND);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.due_us, SECOND);
 	for (int i = 0; i < TIMES && p.due_us == SECOND; i++) {
-		links_send(a, 1, &slice, NULL, NULL, 0, SECOND, SECOND);
+		links_send(&a->modules.links, 1, &slice, NULL, NULL, 0, SECOND, SECOND);
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	}
 	assert_true(p.due_us > SECOND);
@@ -224,7 +227,7 @@ FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 
 		for (size_t k = 0; k < a->held.activation; k++)
 			x[k] = i ? 1 : (float)(k * k) * 0.37f;
-		links_send_output(a, &r, 0, false, x, SECOND);
+		links_send_output(&a->modules.links, &r, 0, false, x, SECOND);
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 		parcel_free(&p);
 		first = i ? first : snr[0];

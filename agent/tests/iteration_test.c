@@ -18,6 +18,7 @@ static int begin(void **state)
 
 	a->run.limits = (struct route_limits){ NODES, 3, 2 };
 	a->held.standing = STAND_READY;
+	a->held.stage = 0;
 	a->held.parameters = P;
 	a->held.activation = ACTIVATION;
 	a->held.committed = COMMITTED;
@@ -291,7 +292,7 @@ static bool wants_gradient(struct agent *a)
 	struct job job = { 0 };
 
 	iteration_begin_sum(a);
-	if (!reduction_next_job(a, &job))
+	if (!reduction_next_job(a->modules.reduction, &job))
 		return false;
 	assert_int_equal(job.kind, JOB_GRADIENT);
 	return true;
@@ -305,7 +306,9 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	struct agent *a = *state;
 
 	start_three(a);
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
+	reduction_begin(a->modules.reduction,
+			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
+			queue_counts(a->iteration.queue), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		do_task(a, i, 0);
 		assert_false(wants_gradient(a));
@@ -316,7 +319,8 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	}
 	do_task(a, 2, 1);
 	assert_false(wants_gradient(a));
-	assert_int_equal(reduction_awaits(a), -1); /* the sum waits for this node itself */
+	assert_int_equal(reduction_awaits(a->modules.reduction),
+			 -1); /* the sum waits for this node itself */
 	do_task(a, 2, 3);
 	assert_true(wants_gradient(a));
 	assert_int_equal(a->tell.tally.sequence, 0);
@@ -329,7 +333,9 @@ FIXTURE_TEST(a_sum_waits_for_the_end_of_the_last_task)
 	struct agent *a = *state;
 
 	start_three(a);
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
+	reduction_begin(a->modules.reduction,
+			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
+			queue_counts(a->iteration.queue), 0);
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t position = 0; position <= 4; position += 2)
 			do_task(a, i, position);
@@ -348,7 +354,9 @@ FIXTURE_TEST(a_sum_without_work_starts_at_once)
 
 	take_plan(a, EPOCH, 0, NULL);
 	start(a, NEXT, EPOCH);
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
+	reduction_begin(a->modules.reduction,
+			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
+			queue_counts(a->iteration.queue), 0);
 	assert_true(wants_gradient(a));
 }
 
@@ -359,9 +367,13 @@ FIXTURE_TEST(a_newer_order_does_not_wait)
 	struct agent *a = *state;
 
 	start_three(a);
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
+	reduction_begin(a->modules.reduction,
+			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
+			queue_counts(a->iteration.queue), 0);
 	assert_false(wants_gradient(a));
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 2, both, 0, NULL, 0, FORMAT_FP32 }, 0);
+	reduction_begin(a->modules.reduction,
+			&(struct msg_reduce){ NEXT, 2, 0, 2, both, 0, NULL, 0, FORMAT_FP32 },
+			queue_counts(a->iteration.queue), 0);
 	assert_true(wants_gradient(a));
 }
 
@@ -382,19 +394,21 @@ static void reduce_alone(struct agent *a)
 	static const uint16_t me[] = { ME };
 	struct job job;
 
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL, 0, FORMAT_FP32 }, 0);
-	assert_true(reduction_next_job(a, &job));
+	reduction_begin(a->modules.reduction,
+			&(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL, 0, FORMAT_FP32 },
+			queue_counts(a->iteration.queue), 0);
+	assert_true(reduction_next_job(a->modules.reduction, &job));
 	job.bodies = calloc(1, sizeof(job.bodies[0]));
 	assert_non_null(job.bodies);
 	job.bodies[0] = calloc(P, sizeof(float));
-	reduction_job_done(a, &job, 0);
+	reduction_job_done(a->modules.reduction, &job, 0);
 	job_clear(&job);
-	assert_true(reduction_next_job(a, &job));
+	assert_true(reduction_next_job(a->modules.reduction, &job));
 	slices_sum(job.slices);
-	reduction_job_done(a, &job, 0);
-	assert_true(reduction_next_job(a, &job));
-	reduction_job_done(a, &job, 0);
-	assert_true(reduction_ready(a, NEXT, 2));
+	reduction_job_done(a->modules.reduction, &job, 0);
+	assert_true(reduction_next_job(a->modules.reduction, &job));
+	reduction_job_done(a->modules.reduction, &job, 0);
+	assert_true(reduction_ready(a->modules.reduction, NEXT, 2));
 	a->tell.tally.sequence = 0;
 }
 
@@ -476,7 +490,7 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 	iteration_commit(a, &good, 0);
 	assert_true(iteration_next_job(a, &job));
 	assert_int_equal(job.kind, JOB_STEP);
-	assert_ptr_equal(job.slices, reduction_slices(a));
+	assert_ptr_equal(job.slices, reduction_slices(a->modules.reduction));
 	assert_int_equal(job.iteration, NEXT);
 	assert_true(job.step.scale == good.scale && job.step.adamw.lr == good.lr &&
 		    job.step.adamw.beta1 == good.beta1 && job.step.adamw.beta2 == good.beta2 &&
@@ -488,7 +502,7 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 	assert_int_equal(a->held.hash, 77);
 	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_int_equal(a->progress.iteration, 0);
-	assert_null(reduction_slices(a));
+	assert_null(reduction_slices(a->modules.reduction));
 	assert_int_equal(queue_waiting(a->iteration.queue), 0);
 	assert_true(a->requests.look_again);
 	assert_false(iteration_next_job(a, &job));

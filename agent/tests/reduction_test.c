@@ -40,7 +40,7 @@ static void order(struct agent *a, uint64_t iteration, uint32_t attempt, uint32_
 	const struct msg_reduce m = { iteration, attempt, STAGE, n,          nodes,
 				      n_copies,  copies,  0,     FORMAT_FP32 };
 
-	reduction_begin(a, &m, 0);
+	reduction_begin(a->modules.reduction, &m, queue_counts(a->iteration.queue), 0);
 }
 
 static void order_three(struct agent *a, uint32_t attempt)
@@ -61,11 +61,11 @@ static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint1
 		order(a, iteration, 2, n, nodes, 0, NULL);
 		assert_int_equal(a->tell.tally.sequence, ++sent);
 		assert_false(a->tell.end.leaving);
-		assert_int_equal(reduction_slices(a) != NULL, under_way);
+		assert_int_equal(reduction_slices(a->modules.reduction) != NULL, under_way);
 		if (under_way)
-			assert_int_equal(slices_attempt(reduction_slices(a)), 1);
+			assert_int_equal(slices_attempt(reduction_slices(a->modules.reduction)), 1);
 	}
-	reduction_forget(a);
+	reduction_forget(a->modules.reduction);
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
@@ -81,7 +81,7 @@ FIXTURE_TEST(invalid_orders_are_refused)
 	refuses(a, NEXT, 2, (uint16_t[]){ 3, ME });
 	refuses(a, NEXT, 2, (uint16_t[]){ 0, 3 });
 	order(a, NEXT, 1, 2, (uint16_t[]){ ME, NODES - 1 }, 0, NULL);
-	assert_non_null(reduction_slices(a));
+	assert_non_null(reduction_slices(a->modules.reduction));
 }
 
 FIXTURE_TEST(only_a_newer_attempt_restarts)
@@ -92,9 +92,9 @@ FIXTURE_TEST(only_a_newer_attempt_restarts)
 	order_three(a, 2);
 	order_three(a, 1);
 	assert_int_equal(a->tell.tally.dropped, 2);
-	assert_int_equal(slices_attempt(reduction_slices(a)), 2);
+	assert_int_equal(slices_attempt(reduction_slices(a->modules.reduction)), 2);
 	order_three(a, 3);
-	assert_int_equal(slices_attempt(reduction_slices(a)), 3);
+	assert_int_equal(slices_attempt(reduction_slices(a->modules.reduction)), 3);
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
@@ -103,12 +103,12 @@ FIXTURE_TEST(only_a_newer_attempt_restarts)
 /* Hands over the slices of a gradient whose float k is k, as the worker would. */
 static void give_gradient(struct agent *a)
 {
-	uint32_t n = slices_count(reduction_slices(a));
+	uint32_t n = slices_count(reduction_slices(a->modules.reduction));
 	float gradient[P];
 
-	assert_true(reduction_next_job(a, &a->job));
+	assert_true(reduction_next_job(a->modules.reduction, &a->job));
 	assert_int_equal(a->job.kind, JOB_GRADIENT);
-	assert_false(reduction_next_job(a, &(struct job){ 0 }));
+	assert_false(reduction_next_job(a->modules.reduction, &(struct job){ 0 }));
 	a->job.bodies = calloc(n, sizeof(a->job.bodies[0]));
 	assert_non_null(a->job.bodies);
 	for (uint32_t i = 0; i < n; i++) {
@@ -116,19 +116,20 @@ static void give_gradient(struct agent *a)
 		assert_non_null(a->job.bodies[i]);
 		for (size_t k = 0; k < P; k++)
 			gradient[k] = (float)k;
-		slices_encode(reduction_slices(a), i, a->job.bodies[i], gradient);
+		slices_encode(reduction_slices(a->modules.reduction), i, a->job.bodies[i],
+			      gradient);
 	}
-	reduction_job_done(a, &a->job, 0);
+	reduction_job_done(a->modules.reduction, &a->job, 0);
 	job_clear(&a->job);
 }
 
 static void give_sum(struct agent *a)
 {
-	assert_true(reduction_next_job(a, &a->job));
+	assert_true(reduction_next_job(a->modules.reduction, &a->job));
 	assert_int_equal(a->job.kind, JOB_SUM);
-	assert_false(reduction_next_job(a, &(struct job){ 0 }));
+	assert_false(reduction_next_job(a->modules.reduction, &(struct job){ 0 }));
 	slices_sum(a->job.slices);
-	reduction_job_done(a, &a->job, 0);
+	reduction_job_done(a->modules.reduction, &a->job, 0);
 }
 
 /* Delivers a slice from another node, with `value` in every float. */
@@ -141,8 +142,8 @@ static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32
 
 	for (int k = 0; k < P; k++)
 		body[k] = value;
-	if (reduction_slices(a))
-		slices_range(reduction_slices(a), index, &at, &floats);
+	if (reduction_slices(a->modules.reduction))
+		slices_range(reduction_slices(a->modules.reduction), index, &at, &floats);
 	m.u.tensor = (struct msg_tensor){ .kind = (uint8_t)kind,
 					  .from = from,
 					  .stage = STAGE,
@@ -151,7 +152,7 @@ static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32
 					  .index = index };
 	m.body = (const void *)body;
 	m.body_size = floats * sizeof(float);
-	return reduction_put(a, &m);
+	return reduction_put(a->modules.reduction, &m);
 }
 
 /* Checks the next queued slice: `index`, for node `to`, due at due_us. Float k must be
@@ -163,7 +164,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 	struct parcel p;
 
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
-	slices_range(reduction_slices(a), index, &from, &floats);
+	slices_range(reduction_slices(a->modules.reduction), index, &from, &floats);
 	assert_int_equal(p.to, to);
 	assert_int_equal(p.due_us, due_us);
 	assert_int_equal(p.bytes, floats * sizeof(float));
@@ -171,7 +172,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 	assert_int_equal(p.head.from, ME);
 	assert_int_equal(p.head.stage, STAGE);
 	assert_int_equal(p.head.iteration, NEXT);
-	assert_int_equal(p.head.attempt, slices_attempt(reduction_slices(a)));
+	assert_int_equal(p.head.attempt, slices_attempt(reduction_slices(a->modules.reduction)));
 	assert_int_equal(p.head.index, index);
 	for (size_t k = 0; k < floats; k++)
 		assert_true(((float *)p.body)[k] == first + (float)k * step);
@@ -186,48 +187,48 @@ FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 	size_t from, floats;
 
 	order(a, NEXT, 7, 3, replicas, 4, copies);
-	assert_int_equal(reduction_awaits(a), -1);
+	assert_int_equal(reduction_awaits(a->modules.reduction), -1);
 	give_gradient(a);
 	assert_true(a->requests.look_again);
 	/* The next node in the order is served first, and transfers do not overlap. */
-	slices_range(reduction_slices(a), 2, &from, &floats);
+	slices_range(reduction_slices(a->modules.reduction), 2, &from, &floats);
 	leaves(a, TENSOR_PART, 3, 2, SECOND, (float)from, 1);
 	leaves(a, TENSOR_PART, 0, 0, 2 * SECOND, 0, 1);
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
-	assert_false(reduction_next_job(a, &a->job));
-	assert_int_equal(reduction_awaits(a), 0);
+	assert_false(reduction_next_job(a->modules.reduction, &a->job));
+	assert_int_equal(reduction_awaits(a->modules.reduction), 0);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 7, 100), 0);
-	assert_int_equal(reduction_awaits(a), 3);
+	assert_int_equal(reduction_awaits(a->modules.reduction), 3);
 	assert_int_equal(receive(a, TENSOR_PART, 3, 1, NEXT, 7, 1000), 0);
 	give_sum(a);
-	slices_range(reduction_slices(a), 1, &from, &floats);
+	slices_range(reduction_slices(a->modules.reduction), 1, &from, &floats);
 	leaves(a, TENSOR_SUM, 3, 1, SECOND, (float)from + 1100, 1);
 	leaves(a, TENSOR_SUM, 0, 1, 2 * SECOND, (float)from + 1100, 1);
 	leaves(a, TENSOR_SUM, 4, 1, 3 * SECOND, (float)from + 1100, 1);
 	leaves(a, TENSOR_SUM, 5, 1, 4 * SECOND, (float)from + 1100, 1);
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
-	assert_int_equal(reduction_awaits(a), 0);
+	assert_int_equal(reduction_awaits(a->modules.reduction), 0);
 	assert_int_equal(receive(a, TENSOR_SUM, 0, 0, NEXT, 7, 1), 0);
-	assert_int_equal(reduction_awaits(a), 3);
-	assert_false(reduction_next_job(a, &a->job));
+	assert_int_equal(reduction_awaits(a->modules.reduction), 3);
+	assert_false(reduction_next_job(a->modules.reduction, &a->job));
 	assert_int_equal(receive(a, TENSOR_SUM, 3, 2, NEXT, 7, 1), 0);
-	assert_true(reduction_next_job(a, &a->job));
+	assert_true(reduction_next_job(a->modules.reduction, &a->job));
 	assert_int_equal(a->job.kind, JOB_NORM);
-	assert_int_equal(reduction_awaits(a), -1);
-	assert_false(reduction_ready(a, NEXT, 7));
+	assert_int_equal(reduction_awaits(a->modules.reduction), -1);
+	assert_false(reduction_ready(a->modules.reduction, NEXT, 7));
 	assert_int_equal(a->tell.tally.sequence, 0);
-	reduction_job_done(a, &a->job, 0);
+	reduction_job_done(a->modules.reduction, &a->job, 0);
 	assert_int_equal(a->tell.tally.sequence, 1);
-	assert_true(reduction_ready(a, NEXT, 7));
-	assert_false(reduction_ready(a, NEXT, 6));
-	assert_false(reduction_ready(a, COMMITTED, 7));
+	assert_true(reduction_ready(a->modules.reduction, NEXT, 7));
+	assert_false(reduction_ready(a->modules.reduction, NEXT, 6));
+	assert_false(reduction_ready(a->modules.reduction, COMMITTED, 7));
 	/* A repeated order is answered again; an order with an older attempt is ignored. */
 	order(a, NEXT, 7, 3, replicas, 4, copies);
 	assert_int_equal(a->tell.tally.sequence, 2);
 	order(a, NEXT, 6, 3, replicas, 4, copies);
 	assert_int_equal(a->tell.tally.sequence, 2);
-	reduction_forget(a);
-	assert_false(reduction_ready(a, NEXT, 7));
+	reduction_forget(a->modules.reduction);
+	assert_false(reduction_ready(a->modules.reduction, NEXT, 7));
 }
 
 FIXTURE_TEST(a_single_replica_sends_only_to_copies)
@@ -243,7 +244,7 @@ FIXTURE_TEST(a_single_replica_sends_only_to_copies)
 		if (n == 1)
 			leaves(a, TENSOR_SUM, 4, 0, 3 * SECOND, 0, 1);
 		assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
-		assert_true(reduction_next_job(a, &a->job));
+		assert_true(reduction_next_job(a->modules.reduction, &a->job));
 		assert_int_equal(a->job.kind, JOB_NORM);
 	}
 }
@@ -254,7 +255,7 @@ FIXTURE_TEST(a_late_result_of_the_worker_is_dropped)
 	struct agent *a = *state;
 	struct job late = { .kind = JOB_SUM };
 
-	reduction_job_done(a, &late, 0);
+	reduction_job_done(a->modules.reduction, &late, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 }
@@ -280,14 +281,14 @@ FIXTURE_TEST(slices_of_other_attempts_are_ignored)
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 2, 0), 0);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 9, 0), 0);
 	assert_int_equal(a->tell.tally.dropped, 3);
-	assert_int_equal(reduction_awaits(a), 0);
+	assert_int_equal(reduction_awaits(a->modules.reduction), 0);
 	/* A slice is accepted once. A slice for another replica, or from a stranger, is refused. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 2, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(receive(a, TENSOR_PART, 4, 1, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(a->tell.tally.dropped, 3);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
 	assert_int_equal(a->tell.tally.dropped, 3);
-	assert_int_equal(reduction_awaits(a), 3);
+	assert_int_equal(reduction_awaits(a->modules.reduction), 3);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
 	assert_int_equal(a->tell.tally.dropped, 4);
 }

@@ -90,7 +90,8 @@ TEST(test_large_tensors_travel)
 	cluster_init(c, 6, cluster_six);
 	cluster_gather(c);
 	for (uint32_t i = 0; i < 6; i++) {
-		assert_int_equal(links_chain_bytes(c->nodes[i].agent, TENSOR_ACTIVATION, false),
+		assert_int_equal(links_chain_bytes(&c->nodes[i].agent->modules.links,
+						   TENSOR_ACTIVATION, false),
 				 ACTIVATION);
 		assert_true(c->nodes[i].agent->held.parameters / 2 * sizeof(float) >
 			    c->options.message_bytes);

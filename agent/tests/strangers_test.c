@@ -276,7 +276,8 @@ TEST(test_evaluations_without_an_order)
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
 	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
-		thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION, false));
+		thief_sends(&t, &input,
+			    links_chain_bytes(&a->modules.links, TENSOR_ACTIVATION, false));
 	thief_waits(&t);
 	assert_true(early_bytes_of(a->modules.early, 1) <= early_share_of(a->modules.early));
 	assert_true(early_count(a->modules.early) < MSG_MICROBATCHES);
@@ -298,7 +299,7 @@ TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
-	thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION, false) / 4);
+	thief_sends(&t, &input, links_chain_bytes(&a->modules.links, TENSOR_ACTIVATION, false) / 4);
 	thief_waits(&t);
 	assert_int_equal(early_count(a->modules.early), 1);
 	assert_int_equal(a->tell.tally.refused, 0);

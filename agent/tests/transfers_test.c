@@ -62,7 +62,7 @@ static void finish(struct agent *a, enum post_class class, size_t bytes, int64_t
 				       .left_us = SECOND,
 				       .acked_us = SECOND + took_us,
 				       .first = first };
-	links_pump(a, SECOND + took_us);
+	links_pump(&a->modules.links, SECOND + took_us);
 	assert_int_equal(next.bytes, 0);
 }
 

@@ -252,7 +252,7 @@ void restore_turn(struct agent *a, int64_t now_us)
 
 	while (a->held.standing == STAND_RESTORING && f->n > 0 &&
 	       fetch_next(f, now_us, &piece) == 0)
-		links_fetch(a, f->source, f->stage, piece, now_us);
+		links_fetch(&a->modules.links, f->source, f->stage, piece, now_us);
 }
 
 bool restore_wanted(const struct agent *a)

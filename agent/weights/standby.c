@@ -210,7 +210,7 @@ void standby_turn(struct agent *a, int64_t now_us)
 	check_sum(a, now_us);
 	while (a->modules.standby->standing == STANDBY_FETCHING &&
 	       fetch_next(&a->modules.standby->fetch, now_us, &piece) == 0)
-		links_fetch(a, a->modules.standby->fetch.source,
+		links_fetch(&a->modules.links, a->modules.standby->fetch.source,
 			    a->modules.standby->fetch.stage, piece, now_us);
 }
 

@@ -153,7 +153,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	for (size_t k = 0; k < 3; k++)
 		memcpy(body + k * n, s->state + k * s->parameters + from, n * sizeof(float));
 	head.hash = fetch_hash(body, 3 * n);
-	links_send_piece(a, m->from, &head, body, 3 * n, s->parameters, now_us);
+	links_send_piece(&a->modules.links, m->from, &head, body, 3 * n, s->parameters, now_us);
 }
 
 void weight_server_turn(struct agent *a, int64_t now_us)

@@ -28,7 +28,7 @@ static void send_to_others(struct hostile *h, int64_t now_us,
 
 static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 {
-	const struct slices *sum = reduction_slices(h->agent);
+	const struct slices *sum = reduction_slices(h->agent->modules.reduction);
 	struct msg m = { .type = MSG_TENSOR };
 	int stage = hostile_stage_of(h, to);
 
