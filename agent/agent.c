@@ -155,13 +155,13 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 		break;
 	case JOB_STATE:
 		if (job->for_checkpoint)
-			save_job_done(a, job, now_us);
+			save_job_done(a->modules.save, job, now_us);
 		else
-			weight_server_job_done(a, job, now_us);
+			weight_server_job_done(a->modules.weight_server, job, now_us);
 		break;
 	case JOB_KEEP:
 	case JOB_FOLLOW:
-		standby_job_done(a, job, now_us);
+		standby_job_done(a->modules.standby, job, now_us);
 		break;
 	case JOB_TASK:
 		tasks_job_done(a, job, now_us);
@@ -173,7 +173,7 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 		break;
 	case JOB_NORM:
 		if (job->of_copy)
-			standby_job_done(a, job, now_us);
+			standby_job_done(a->modules.standby, job, now_us);
 		else
 			reduction_job_done(a->modules.reduction, job, now_us);
 		break;
@@ -218,9 +218,11 @@ static void start_job(struct agent *a, int64_t now_us)
 	if (worker_busy(a->worker) || a->tell.end.leaving)
 		return;
 	iteration_begin_sum(a);
-	if (!iteration_next_job(a, job) && !save_next_job(a, job) && !standby_next_job(a, job) &&
-	    !assign_next_job(a, job, now_us) && !reduction_next_job(a->modules.reduction, job) &&
-	    !weight_server_next_job(a, job) && !tasks_next_job(a, job, now_us))
+	if (!iteration_next_job(a, job) && !save_next_job(a->modules.save, job) &&
+	    !standby_next_job(a->modules.standby, job) && !assign_next_job(a, job, now_us) &&
+	    !reduction_next_job(a->modules.reduction, job) &&
+	    !weight_server_next_job(a->modules.weight_server, job) &&
+	    !tasks_next_job(a, job, now_us))
 		return;
 	a->stuck.job_from_us = now_us;
 	worker_start(a->worker, compute_run, a->compute, job);
@@ -289,15 +291,15 @@ void agent_send(struct agent *a, int64_t now_us)
 	a->tell.now_us = now_us;
 	note_suspension(a, now_us);
 	if (a->run.welcomed) {
-		standby_turn(a, now_us);
-		restore_turn(a, now_us);
-		files_turn(a, now_us);
-		weight_server_turn(a, now_us);
+		standby_turn(a->modules.standby, now_us);
+		restore_turn(a->modules.restore, now_us);
+		files_turn(a->modules.files, now_us);
+		weight_server_turn(a->modules.weight_server, now_us);
 		measure_turn(a->modules.measure, now_us);
 		connections_turn(a->modules.connections, now_us);
 		links_pump(&a->modules.links, now_us);
 	}
-	save_turn(a, now_us); /* the writer may end between two runs */
+	save_turn(a->modules.save, now_us); /* the writer may end between two runs */
 	if (a->run.welcomed)
 		tell_turn(&a->tell, now_us);
 	report_turn(a->modules.report, now_us);
@@ -329,8 +331,10 @@ static int64_t deadline_in_run_us(const struct agent *a)
 	int64_t at = take_sooner(delay_queue_deadline_us(a->modules.delay_queue),
 				 fault_deadline_us(&a->faults));
 
-	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
-	at = take_sooner(at, take_sooner(files_deadline_us(a), tasks_deadline_us(a)));
+	at = take_sooner(at, take_sooner(standby_deadline_us(a->modules.standby),
+					 restore_deadline_us(a->modules.restore)));
+	at = take_sooner(at,
+			 take_sooner(files_deadline_us(a->modules.files), tasks_deadline_us(a)));
 	return take_sooner(at, take_sooner(measure_deadline_us(a->modules.measure),
 					   connections_deadline_us(a->modules.connections)));
 }
@@ -518,7 +522,8 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->options.log->who = a->self.who;
 	rc = worker_new(&a->worker, err);
 	if (rc == 0)
-		rc = save_new(&a->modules.save, err);
+		rc = save_new(&a->modules.save, &a->tell, &a->run, &a->held, a->options.run_dir,
+			      err);
 	if (rc == 0)
 		rc = open_posts(a, now_us, err);
 	if (rc)

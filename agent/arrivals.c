@@ -158,7 +158,8 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 		a->held.announced > a->held.committed ? a->held.announced : a->held.committed;
 
 	return known > 0 && t->iteration > known && t->iteration - known > AHEAD_MOST &&
-	       !(standby_wants(a, t) && standby_standing(a) != STANDBY_WHOLE);
+	       !(standby_wants(a->modules.standby, t) &&
+		 standby_standing(a->modules.standby) != STANDBY_WHOLE);
 }
 
 static enum fate report_implausible(struct agent *a, const struct msg_tensor *t, int64_t now_us)
@@ -183,13 +184,15 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	}
 	if (beyond_all(a, t))
 		return FATE_REFUSED;
-	if (standby_sum_arrived(a, m, &rc))
+	if (standby_sum_arrived(a->modules.standby, m, &rc))
 		return rc < 0 ? FATE_REFUSED : FATE_TAKEN;
 	if (a->held.standing != STAND_READY)
 		return FATE_EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->held.stage) {
 		/* For the standby copy: its REDUCE has not arrived, or the sum is too late. */
-		uint64_t past = standby_wants(a, t) ? standby_iteration(a) : a->held.committed;
+		uint64_t past = standby_wants(a->modules.standby, t)
+					? standby_iteration(a->modules.standby)
+					: a->held.committed;
 
 		a->tell.tally.dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
@@ -311,7 +314,7 @@ static bool is_for_the_copy(const struct agent *a, const struct early_tensor *e)
 	bool wanted = false;
 
 	if (msg_decode(&m, e->message.data, e->message.size) == 0) {
-		wanted = standby_wants(a, &m.u.tensor);
+		wanted = standby_wants(a->modules.standby, &m.u.tensor);
 		msg_clear(&m);
 	}
 	return wanted;
@@ -344,7 +347,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	if (misuse_reported(&a->modules.misuse, from)) {
 		a->tell.tally.dropped++;
 	} else if (m->type == MSG_FETCH) {
-		weight_server_ask(a, &m->u.fetch, now_us);
+		weight_server_ask(a->modules.weight_server, &m->u.fetch, now_us);
 	} else if (m->type == MSG_TRAIN) {
 		trains_announced(a->modules.trains, &m->u.train, p->peer, now_us);
 		measure_soon(a->modules.measure, now_us);
@@ -353,8 +356,8 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	} else if (m->u.tensor.kind == TENSOR_PROBE) {
 		log_line(a->tell.log, LOG_DEBUG, "a probe of node %u", from);
 	} else if (m->u.tensor.kind == TENSOR_STATE) {
-		if (!restore_piece_arrived(a, m, now_us))
-			standby_piece_arrived(a, m, now_us);
+		if (!restore_piece_arrived(a->modules.restore, m, now_us))
+			standby_piece_arrived(a->modules.standby, m, now_us);
 	} else {
 		fate = take_tensor(a, m, &looked_at, now_us);
 		if (fate == FATE_REFUSED)

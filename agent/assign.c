@@ -24,7 +24,7 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 			     m->assignment, m->stage);
 		return;
 	}
-	restore_cancel(a);
+	restore_cancel(a->modules.restore);
 	log_line(a->tell.log, LOG_INFO, "assigned stage %u, %s", m->stage,
 		 m->fetch ? "weights that are here" : "weights of the seed");
 	a->held.assign = *m;
@@ -34,23 +34,24 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 /* Drops the state of the previous stage and makes the job that prepares the next one. */
 static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 {
-	if (restore_wanted(a) && restore_fetching(a, now_us))
+	if (restore_wanted(a->modules.restore) && restore_fetching(a->modules.restore, now_us))
 		return false;
-	if (a->held.assign.stage == 0 && corpus_files_fetching(a, now_us))
+	if (a->held.assign.stage == 0 && corpus_files_fetching(a->modules.corpus_files, now_us))
 		return false;
 	report_flush(a->modules.report, now_us);
 	iteration_forget(a);
 	queue_clear_evaluations(a->iteration.queue);
 	tasks_drop_running(a);
 	tensors_forget(a);
-	weight_server_forget(a);
-	restore_forget(a);
+	weight_server_forget(a->modules.weight_server);
+	restore_forget(a->modules.restore);
 	a->requests.zero = false; /* the next measurement zeroes the gradient */
 	*job = (struct job){ .kind = JOB_PREPARE,
 			     .prepare = { .stage = a->held.assign.stage,
 					  .from_seed = !a->held.assign.fetch } };
-	corpus_files_name(a, job);
-	if (restore_wanted(a) && !restore_name_file(a, job, now_us))
+	corpus_files_name(a->modules.corpus_files, job);
+	if (restore_wanted(a->modules.restore) &&
+	    !restore_name_file(a->modules.restore, job, now_us))
 		return false;
 	a->held.standing = STAND_PREPARING;
 	return true;
@@ -68,15 +69,16 @@ bool assign_next_job(struct agent *a, struct job *job, int64_t now_us)
 	case STAND_WAITING:
 		return prepare_stage(a, job, now_us);
 	case STAND_LOADING:
-		if (!standby_holds(a, a->held.stage)) {
+		if (!standby_holds(a->modules.standby, a->held.stage)) {
 			miss_copy(a);
 			return false;
 		}
 		a->held.whole = false;
-		*job = (struct job){ .kind = JOB_LOAD, .iteration = standby_iteration(a) };
+		*job = (struct job){ .kind = JOB_LOAD,
+				     .iteration = standby_iteration(a->modules.standby) };
 		return true;
 	case STAND_RESTORING:
-		return restore_next_job(a, job, now_us);
+		return restore_next_job(a->modules.restore, job, now_us);
 	case STAND_MEASURING:
 		*job = (struct job) { .kind = JOB_MEASURE };
 		return true;
@@ -99,12 +101,12 @@ static void take_prepared(struct agent *a, const struct job *job)
 	a->held.stage = job->prepare.stage;
 	if (a->held.standing == STAND_WAITING) /* a newer assignment has arrived */
 		return;
-	if (restore_wanted(a)) {
+	if (restore_wanted(a->modules.restore)) {
 		a->held.standing = STAND_RESTORING;
 		return;
 	}
 	a->held.standing = STAND_MEASURING;
-	if (a->held.assign.fetch && standby_holds(a, a->held.stage)) {
+	if (a->held.assign.fetch && standby_holds(a->modules.standby, a->held.stage)) {
 		a->held.standing = STAND_LOADING;
 	} else if (a->held.assign.fetch && !same) {
 		miss_copy(a);
@@ -157,7 +159,7 @@ void assign_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	switch (job->kind) {
 	case JOB_PREPARE:
 		if (job->rc < 0)
-			restore_job_done(a, job, now_us);
+			restore_job_done(a->modules.restore, job, now_us);
 		else
 			take_prepared(a, job);
 		break;
@@ -168,7 +170,7 @@ void assign_job_done(struct agent *a, const struct job *job, int64_t now_us)
 		break;
 	case JOB_RESTORE:
 	case JOB_MIX:
-		restore_job_done(a, job, now_us);
+		restore_job_done(a->modules.restore, job, now_us);
 		break;
 	default:
 		become_ready(a, job, now_us);

@@ -59,7 +59,8 @@ void join_hello(struct agent *a, int64_t now_us)
 	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
 		snprintf(h->host, sizeof(h->host), "unknown");
 	h->pid = getpid();
-	if (a->run.welcomed && a->held.standing == STAND_READY && !restore_unused(a)) {
+	if (a->run.welcomed && a->held.standing == STAND_READY &&
+	    !restore_unused(a->modules.restore)) {
 		h->run = a->run.welcome.run;
 		h->stage = a->held.stage;
 		h->committed = a->held.committed;
@@ -71,11 +72,11 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->cores = cores_usable();
 	read_machine(h->machine, sizeof(h->machine));
 	h->network = read_network();
-	if (a->run.welcomed && standby_standing(a) == STANDBY_WHOLE) {
+	if (a->run.welcomed && standby_standing(a->modules.standby) == STANDBY_WHOLE) {
 		h->run = a->run.welcome.run;
-		h->keeps = standby_stage(a);
-		h->kept = standby_iteration(a);
-		h->kept_hash = standby_hash(a);
+		h->keeps = standby_stage(a->modules.standby);
+		h->kept = standby_iteration(a->modules.standby);
+		h->kept_hash = standby_hash(a->modules.standby);
 	}
 	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
 }
@@ -147,11 +148,11 @@ void join_forget_run(struct agent *a)
 	tasks_forget(a);
 	if (a->iteration.queue)
 		iteration_forget(a);
-	standby_forget(a);
-	weight_server_forget(a);
-	restore_forget(a);
-	restore_cancel(a);
-	save_forget(a);
+	standby_forget(a->modules.standby);
+	weight_server_forget(a->modules.weight_server);
+	restore_forget(a->modules.restore);
+	restore_cancel(a->modules.restore);
+	save_forget(a->modules.save);
 	measure_forget(a->modules.measure);
 	connections_forget(a->modules.connections);
 	for (uint32_t i = 0; a->peers.list && i < a->run.welcome.n_nodes; i++)
@@ -213,7 +214,7 @@ static void take_times(struct agent *a, const struct msg_welcome *w)
 static void leave_run(struct agent *a)
 {
 	report_void(a->modules.report);
-	save_forget(a);
+	save_forget(a->modules.save);
 	a->run.welcomed = false;
 }
 
@@ -299,12 +300,12 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		return 0;
 	}
 	a->run.config = setup.config;
-	corpus_files_welcome(a, w->corpus, w->n_corpus);
+	corpus_files_welcome(a->modules.corpus_files, w->corpus, w->n_corpus);
 	post_limit(a->peers.post, longest_message(a, w, &setup.config));
 	a->run.limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	/* The numbers of a new controller's assignments start at 1. */
 	a->held.assign.assignment = 0;
-	standby_accept_any_order(a);
+	standby_accept_any_order(a->modules.standby);
 	a->run.welcomed = true;
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
 	log_line(a->tell.log, LOG_INFO,

@@ -72,7 +72,8 @@ static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
 
-	return !assign_under_way(a) && !a->requests.step && !a->requests.zero && !save_wanted(a) &&
+	return !assign_under_way(a) && !a->requests.step && !a->requests.zero &&
+	       !save_wanted(a->modules.save) &&
 	       (!worker_busy(a->worker) || task || a->job.kind == JOB_KEEP ||
 		a->job.kind == JOB_FOLLOW);
 }
@@ -101,7 +102,7 @@ static void leave_line(struct line *l, size_t done)
 static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (a->held.standing != STAND_READY && m->type == MSG_COMMIT &&
-	    standby_standing(a) != STANDBY_NONE)
+	    standby_standing(a->modules.standby) != STANDBY_NONE)
 		return; /* the commit is for the standby copy only */
 	if (a->held.standing != STAND_READY) {
 		tell_trouble(&a->tell, false, "%s for an agent without a stage", msg_name(m->type));
@@ -122,7 +123,7 @@ static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 		iteration_commit(a, &m->u.commit, now_us);
 		break;
 	case MSG_SAVE:
-		save_begin(a, &m->u.save, now_us);
+		save_begin(a->modules.save, &m->u.save, now_us);
 		break;
 	case MSG_EVALUATE:
 		iteration_evaluate(a, &m->u.evaluate, now_us);
@@ -140,8 +141,8 @@ void orders_turn(struct agent *a, int64_t now_us)
 	for (; stage < o->stage.n && is_settled(a); stage++)
 		obey_settled(a, &o->stage.list[stage], now_us);
 	leave_line(&o->stage, stage);
-	for (; copy < o->copy.n && standby_settled(a); copy++)
-		standby_control(a, &o->copy.list[copy], now_us);
+	for (; copy < o->copy.n && standby_settled(a->modules.standby); copy++)
+		standby_control(a->modules.standby, &o->copy.list[copy], now_us);
 	leave_line(&o->copy, copy);
 	if (stage + copy > 0)
 		a->requests.look_again = true;
@@ -157,11 +158,11 @@ static void put_in_line(struct agent *a, struct msg *m)
 
 	if (copy) { /* the waiting orders are for the previous copy */
 		clear_line(&o->copy);
-		standby_abandon(a);
+		standby_abandon(a->modules.standby);
 	}
 	for (uint32_t i = 0; m->type == MSG_REDUCE && i < r->n_copies; i++)
 		copy = copy || r->copies[i] == a->run.welcome.node;
-	if (m->type == MSG_COMMIT && (standby_ordered(a) || o->copy.n > 0))
+	if (m->type == MSG_COMMIT && (standby_ordered(a->modules.standby) || o->copy.n > 0))
 		join_line(&o->copy, &(struct msg){ .type = m->type, .u = m->u });
 	join_line(copy ? &o->copy : &o->stage, m);
 }
@@ -244,13 +245,13 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		break;
 	case MSG_RESTORE:
 		clear_line(&a->modules.orders->stage);
-		restore_begin(a, &m->u.restore);
+		restore_begin(a->modules.restore, &m->u.restore);
 		break;
 	case MSG_FILE_ASK:
-		files_asked(a, &m->u.file_ask, now_us);
+		files_asked(a->modules.files, &m->u.file_ask, now_us);
 		break;
 	case MSG_FILE_PART:
-		files_part_arrived(a, m, now_us);
+		files_part_arrived(a->modules.files, m, now_us);
 		break;
 	case MSG_PLAN:
 		plans_take(a, &m->u.plan);

@@ -50,11 +50,33 @@ struct agent *state_new(const struct agent_options *options)
 		.links = &a->modules.links,
 		.delay_queue = a->modules.delay_queue,
 	});
-	a->modules.standby = standby_new();
-	a->modules.files = files_new();
-	a->modules.corpus_files = corpus_files_new();
-	a->modules.restore = restore_new();
-	a->modules.weight_server = weight_server_new();
+	a->modules.standby = standby_new(&(struct standby_uses){ .tell = &a->tell,
+								 .run = &a->run,
+								 .requests = &a->requests,
+								 .peers = &a->peers,
+								 .links = &a->modules.links });
+	a->modules.files = files_new(&a->tell, options->run_dir);
+	a->modules.corpus_files =
+		corpus_files_new(&a->tell, a->modules.files, options->corpus, options->n_corpus);
+	a->modules.restore = restore_new(&(struct restore_uses){
+		.tell = &a->tell,
+		.run = &a->run,
+		.held = &a->held,
+		.progress = &a->progress,
+		.requests = &a->requests,
+		.peers = &a->peers,
+		.links = &a->modules.links,
+		.files = a->modules.files,
+		.run_dir = options->run_dir,
+	});
+	a->modules.weight_server = weight_server_new(&(struct weight_server_uses){
+		.tell = &a->tell,
+		.run = &a->run,
+		.held = &a->held,
+		.standby = a->modules.standby,
+		.links = &a->modules.links,
+		.delay_queue = a->modules.delay_queue,
+	});
 	return a;
 }
 

@@ -267,7 +267,8 @@ static bool is_stacked(const struct agent *a, const struct msg_commit *m)
  */
 static bool copy_is_here(const struct agent *a, const struct msg_commit *m)
 {
-	return standby_holds(a, (uint8_t)stage_set_source(m->stack_from, a->held.stage));
+	return standby_holds(a->modules.standby,
+			     (uint8_t)stage_set_source(m->stack_from, a->held.stage));
 }
 
 void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
@@ -276,7 +277,8 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 
 	/* A copy of the same stage will replace these weights. If the run has gone back to a
 	 * checkpoint, they are of an iteration that is repeated, and only the copy may answer. */
-	if (standby_standing(a) != STANDBY_NONE && standby_stage(a) == a->held.stage)
+	if (standby_standing(a->modules.standby) != STANDBY_NONE &&
+	    standby_stage(a->modules.standby) == a->held.stage)
 		return;
 	if (m->iteration <= a->held.committed) {
 		/* The iteration is committed already: the controller asks again because it missed
@@ -289,7 +291,7 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 	}
 	/* An agent that was away may still hold the sums of an iteration that it missed. */
 	if ((!reduction_slices(a->modules.reduction) || m->iteration != a->held.committed + 1) &&
-	    standby_standing(a) != STANDBY_NONE)
+	    standby_standing(a->modules.standby) != STANDBY_NONE)
 		return; /* the commit was for the standby copy */
 	if (!reduction_ready(a->modules.reduction, m->iteration, m->attempt) ||
 	    m->iteration != a->held.committed + 1) {
@@ -324,13 +326,13 @@ static bool begin_stacking(struct agent *a, struct job *job)
 {
 	const struct msg_commit *m = &a->iteration.commit;
 
-	if (!copy_is_here(a, m) || standby_iteration(a) > m->iteration) {
+	if (!copy_is_here(a, m) || standby_iteration(a->modules.standby) > m->iteration) {
 		tell_trouble(&a->tell, false, "the copy for stage %u has been dropped",
 			     a->held.stage);
 		a->requests.step = false;
 		return false;
 	}
-	if (standby_iteration(a) < m->iteration)
+	if (standby_iteration(a->modules.standby) < m->iteration)
 		return false;
 	*job = (struct job){ .kind = JOB_STACK, .iteration = m->iteration };
 	return true;

@@ -64,9 +64,9 @@ static void refuses(struct agent *a, const struct msg_restore *m)
 {
 	uint64_t sent = a->tell.tally.sequence;
 
-	restore_begin(a, m);
+	restore_begin(a->modules.restore, m);
 	assert_int_equal(a->tell.tally.sequence, sent + 1);
-	assert_false(restore_wanted(a));
+	assert_false(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
 	assert_int_equal(a->held.assign.assignment, 5);
 }
@@ -102,16 +102,16 @@ FIXTURE_TEST(the_newest_assignment_counts)
 	struct msg_restore m = average();
 
 	m.assignment = 4;
-	restore_begin(a, &m);
+	restore_begin(a->modules.restore, &m);
 	assert_int_equal(a->tell.tally.dropped, 1);
-	assert_false(restore_wanted(a));
+	assert_false(restore_wanted(a->modules.restore));
 	m.assignment = 5; /* sent again */
-	restore_begin(a, &m);
-	assert_true(restore_wanted(a));
+	restore_begin(a->modules.restore, &m);
+	assert_true(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_WAITING);
 	assert_int_equal(a->held.assign.stage, STAGE);
-	restore_cancel(a);
-	assert_false(restore_wanted(a));
+	restore_cancel(a->modules.restore);
+	assert_false(restore_wanted(a->modules.restore));
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
@@ -134,7 +134,7 @@ static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iterati
 					  .stage = stage,
 					  .iteration = iteration,
 					  .hash = fetch_hash(body, 3 * P) + !whole };
-	return restore_piece_arrived(a, &m, 0);
+	return restore_piece_arrived(a->modules.restore, &m, 0);
 }
 
 static struct agent *begin_average(void **state)
@@ -142,7 +142,7 @@ static struct agent *begin_average(void **state)
 	struct agent *a = *state;
 	struct msg_restore m = average();
 
-	restore_begin(a, &m);
+	restore_begin(a->modules.restore, &m);
 	a->held.standing = STAND_RESTORING;
 	a->held.whole = true;
 	return a;
@@ -154,22 +154,24 @@ FIXTURE_TEST(both_neighbours_are_mixed)
 	struct job job = { .kind = JOB_PREPARE };
 
 	for (uint32_t i = 0; i < 2; i++) {
-		assert_false(restore_next_job(a, &job, 0)); /* the piece is being fetched */
+		assert_false(restore_next_job(a->modules.restore, &job,
+					      0)); /* the piece is being fetched */
 		assert_int_equal(a->held.standing, STAND_RESTORING);
 		assert_true(give(a, nodes[i], stages[i], ITERATION, (float)i, true));
 		assert_int_equal(a->tell.tally.refused, 0);
-		assert_true(restore_next_job(a, &job, 0));
+		assert_true(restore_next_job(a->modules.restore, &job, 0));
 		assert_int_equal(job.kind, JOB_MIX);
 		assert_true(job.mix.weight == weights[i]);
 		assert_true(job.expected_hash == hashes[i]);
 		assert_int_equal(job.mix.first, i == 0);
 		assert_true(job.mix.state[0] == (float)i && job.mix.state[3 * P - 1] == (float)i);
 		assert_false(a->held.whole);
-		assert_false(restore_next_job(a, &job, 0)); /* the worker has the job */
-		assert_int_equal(restore_wanted(a), true);
-		restore_job_done(a, &job, 0);
+		assert_false(
+			restore_next_job(a->modules.restore, &job, 0)); /* the worker has the job */
+		assert_int_equal(restore_wanted(a->modules.restore), true);
+		restore_job_done(a->modules.restore, &job, 0);
 	}
-	assert_false(restore_wanted(a));
+	assert_false(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.committed, ITERATION);
 	assert_int_equal(a->held.standing, STAND_MEASURING);
 	assert_int_equal(a->tell.tally.sequence, 0);
@@ -181,7 +183,7 @@ FIXTURE_TEST(unsolicited_weights_are_ignored)
 	struct job job;
 
 	assert_false(give(a, 0, 0, ITERATION, 1, true)); /* nothing is being fetched yet */
-	assert_false(restore_next_job(a, &job, 0));
+	assert_false(restore_next_job(a->modules.restore, &job, 0));
 	assert_false(give(a, 3, 0, ITERATION, 1, true));
 	assert_false(give(a, 0, 2, ITERATION, 1, true));
 	assert_int_equal(a->tell.tally.refused, 0);
@@ -189,12 +191,12 @@ FIXTURE_TEST(unsolicited_weights_are_ignored)
 	assert_true(give(a, 0, 0, ITERATION + 1, 1, true));
 	assert_true(give(a, 0, 0, ITERATION, 1, false));
 	assert_int_equal(a->tell.tally.refused, 3);
-	assert_false(restore_next_job(a, &job, 0));
+	assert_false(restore_next_job(a->modules.restore, &job, 0));
 	a->held.standing = STAND_READY;
 	assert_false(give(a, 0, 0, ITERATION, 1, true));
 	a->held.standing = STAND_RESTORING;
 	assert_true(give(a, 0, 0, ITERATION, 1, true));
-	assert_true(restore_next_job(a, &job, 0));
+	assert_true(restore_next_job(a->modules.restore, &job, 0));
 	assert_int_equal(a->tell.tally.refused, 3);
 }
 
@@ -212,9 +214,9 @@ FIXTURE_TEST(a_failure_is_reported)
 		begin_average(state);
 		a->held.whole = whole;
 		a->requests.zero = false;
-		restore_job_done(a, &job, 0);
+		restore_job_done(a->modules.restore, &job, 0);
 		assert_int_equal(a->tell.tally.sequence, whole + 1);
-		assert_false(restore_wanted(a));
+		assert_false(restore_wanted(a->modules.restore));
 		assert_int_equal(a->held.standing, whole ? STAND_READY : STAND_UNASSIGNED);
 		assert_int_equal(a->requests.zero, whole);
 		assert_int_equal(a->held.committed, 0);
@@ -228,9 +230,9 @@ FIXTURE_TEST(the_result_of_a_replaced_order_is_ignored)
 	struct job job = { .kind = JOB_MIX, .rc = -EIO };
 
 	a->held.standing = STAND_WAITING;
-	restore_job_done(a, &job, 0);
+	restore_job_done(a->modules.restore, &job, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
-	assert_true(restore_wanted(a));
+	assert_true(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_WAITING);
 }
 
@@ -240,20 +242,26 @@ FIXTURE_TEST(a_file_is_read_from_the_named_folder)
 {
 	struct agent *a = *state;
 	struct msg_restore m = file();
+	const struct restore_uses uses = { .tell = &a->tell,
+					   .run = &a->run,
+					   .held = &a->held,
+					   .requests = &a->requests,
+					   .run_dir = "/run/dir" };
 	struct job job;
 
-	a->options.run_dir = "/run/dir";
-	restore_begin(a, &m);
+	restore_free(a->modules.restore);
+	a->modules.restore = restore_new(&uses);
+	restore_begin(a->modules.restore, &m);
 	a->held.standing = STAND_RESTORING;
 	a->held.whole = true;
-	assert_true(restore_next_job(a, &job, 0));
+	assert_true(restore_next_job(a->modules.restore, &job, 0));
 	assert_int_equal(job.kind, JOB_RESTORE);
 	assert_string_equal(job.folder, "/run/dir");
 	assert_int_equal(job.iteration, ITERATION);
 	assert_int_equal(job.expected_hash, 77);
 	assert_false(a->held.whole);
 	job.rc = 0;
-	restore_job_done(a, &job, 0);
+	restore_job_done(a->modules.restore, &job, 0);
 	assert_int_equal(a->held.committed, ITERATION);
 	assert_int_equal(a->held.standing, STAND_MEASURING);
 }
@@ -264,16 +272,16 @@ FIXTURE_TEST(without_a_folder_there_is_no_file)
 	struct msg_restore m = file();
 	struct job job = { .kind = JOB_PREPARE };
 
-	restore_begin(a, &m);
+	restore_begin(a->modules.restore, &m);
 	a->held.standing = STAND_RESTORING;
-	assert_false(restore_next_job(a, &job, 0));
+	assert_false(restore_next_job(a->modules.restore, &job, 0));
 	assert_int_equal(a->tell.tally.sequence, 1);
-	assert_false(restore_wanted(a));
+	assert_false(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
 	/* An average needs no file, so a missing folder is no error. */
 	m = average();
-	restore_begin(a, &m);
-	assert_true(restore_name_file(a, &job, 0));
+	restore_begin(a->modules.restore, &m);
+	assert_true(restore_name_file(a->modules.restore, &job, 0));
 	assert_null(job.folder);
 	assert_int_equal(a->tell.tally.sequence, 1);
 }

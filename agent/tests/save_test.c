@@ -37,11 +37,11 @@ static int begin(void **state)
 	struct agent *a = lone_agent_new(1, 3);
 	struct error err;
 
-	a->options.run_dir = "/run/dir";
 	a->held.standing = STAND_READY;
 	a->held.stage = STAGE;
 	a->held.committed = COMMITTED;
-	assert_int_equal(save_new(&a->modules.save, &err), 0);
+	assert_int_equal(save_new(&a->modules.save, &a->tell, &a->run, &a->held, "/run/dir", &err),
+			 0);
 	*state = a;
 	return 0;
 }
@@ -59,7 +59,7 @@ static void save(struct agent *a, uint64_t iteration)
 {
 	struct msg_save m = { .iteration = iteration };
 
-	save_begin(a, &m, 0);
+	save_begin(a->modules.save, &m, 0);
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
@@ -70,11 +70,11 @@ FIXTURE_TEST(held_weights_are_saved)
 	struct job job;
 
 	save(a, COMMITTED);
-	assert_true(save_wanted(a));
-	assert_true(save_next_job(a, &job));
+	assert_true(save_wanted(a->modules.save));
+	assert_true(save_next_job(a->modules.save, &job));
 	assert_int_equal(job.kind, JOB_STATE);
 	assert_true(job.for_checkpoint);
-	assert_false(save_next_job(a, &job));
+	assert_false(save_next_job(a->modules.save, &job));
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
@@ -84,7 +84,7 @@ FIXTURE_TEST(other_weights_are_not_saved)
 
 	save(a, COMMITTED - 1);
 	assert_int_equal(a->tell.tally.sequence, 1);
-	assert_false(save_wanted(a));
+	assert_false(save_wanted(a->modules.save));
 }
 
 /* A restarted controller repeats the order during the save. The agent answers when the file is
@@ -96,7 +96,7 @@ FIXTURE_TEST(a_repeated_order_during_a_save_is_not_refused)
 
 	save(a, COMMITTED);
 	save(a, COMMITTED);
-	assert_true(save_next_job(a, &job));
+	assert_true(save_next_job(a->modules.save, &job));
 	save(a, COMMITTED);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	a->held.committed++;
@@ -115,13 +115,13 @@ FIXTURE_TEST(replaced_weights_are_not_saved)
 		a->held.committed = COMMITTED;
 		save(a, COMMITTED);
 		a->held.standing = STAND_PREPARING;
-		assert_false(save_next_job(a, &job));
-		assert_true(save_wanted(a));
+		assert_false(save_next_job(a->modules.save, &job));
+		assert_true(save_wanted(a->modules.save));
 		a->held.stage = other ? STAGE + 1 : STAGE;
 		a->held.committed = other ? COMMITTED : COMMITTED - 2;
 		a->held.standing = STAND_READY;
-		assert_false(save_next_job(a, &job));
-		assert_false(save_wanted(a));
+		assert_false(save_next_job(a->modules.save, &job));
+		assert_false(save_wanted(a->modules.save));
 		assert_int_equal(a->tell.tally.sequence, other + 1);
 	}
 }
@@ -133,9 +133,9 @@ static void begin_writing(struct agent *a)
 
 	assert_int_equal(sem_init(&release, 0, 0), 0);
 	save(a, COMMITTED);
-	assert_true(save_next_job(a, &job));
+	assert_true(save_next_job(a->modules.save, &job));
 	job.out = calloc(1, sizeof(float));
-	save_job_done(a, &job, 0);
+	save_job_done(a->modules.save, &job, 0);
 	assert_true(save_busy(a->modules.save));
 }
 
@@ -146,7 +146,7 @@ static void end_writing(struct agent *a)
 
 	sem_post(&release);
 	assert_int_equal(poll(&p, 1, 60000), 1);
-	save_turn(a, 0);
+	save_turn(a->modules.save, 0);
 	assert_false(save_busy(a->modules.save));
 	assert_int_equal(poll(&p, 1, 0), 0);
 	sem_destroy(&release);
@@ -157,7 +157,7 @@ FIXTURE_TEST(a_written_checkpoint_is_reported)
 	struct agent *a = *state;
 
 	begin_writing(a);
-	save_turn(a, 0);
+	save_turn(a->modules.save, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	end_writing(a);
 	assert_int_equal(a->tell.tally.sequence, 1);
@@ -170,14 +170,14 @@ FIXTURE_TEST(a_forgotten_checkpoint_delays_nothing)
 	struct job job;
 
 	begin_writing(a);
-	save_forget(a);
+	save_forget(a->modules.save);
 	assert_true(save_busy(a->modules.save));
 	save(a, COMMITTED);
 	assert_int_equal(a->tell.tally.sequence, 1); /* refused: the writer is busy */
 	end_writing(a);
 	assert_int_equal(a->tell.tally.sequence, 1);
 	save(a, COMMITTED);
-	assert_true(save_next_job(a, &job));
+	assert_true(save_next_job(a->modules.save, &job));
 }
 
 /* An agent that leaves waits for its writer only for a limited time. */

@@ -19,10 +19,10 @@ static struct agent *made(void)
 	struct agent *a = lone_agent_new(2, 3);
 
 	a->run.limits.n_stages = 3;
-	standby_control(a, &keep, 0);
-	assert_true(standby_next_job(a, &a->job));
+	standby_control(a->modules.standby, &keep, 0);
+	assert_true(standby_next_job(a->modules.standby, &a->job));
 	a->job.prepare.parameters = P;
-	standby_job_done(a, &a->job, 0);
+	standby_job_done(a->modules.standby, &a->job, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	return a;
 }
@@ -33,7 +33,7 @@ static void sum_of(struct agent *a, uint64_t iteration)
 	struct msg m = { .type = MSG_REDUCE };
 
 	m.u.reduce = (struct msg_reduce){ iteration, 1, STAGE, 2, nodes, 0, NULL, 0, FORMAT_FP32 };
-	standby_control(a, &m, 0);
+	standby_control(a->modules.standby, &m, 0);
 	assert_int_equal(a->modules.standby->reducing, REDUCE_SUMS);
 }
 
@@ -45,7 +45,7 @@ static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t n
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_STATE, .from = SOURCE, .stage = STAGE,
 					  .iteration = iteration, .index = index,
 					  .hash = fetch_hash(zeros, 3 * FETCH_LEAST) };
-	standby_piece_arrived(a, &m, now_us);
+	standby_piece_arrived(a->modules.standby, &m, now_us);
 }
 
 static bool holds(const struct agent *a, uint32_t pieces, uint64_t iteration)
@@ -103,7 +103,7 @@ static void put_sum(struct agent *a, uint16_t from)
 
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_SUM, .from = from, .stage = STAGE,
 					  .iteration = 7, .attempt = 1, .index = from };
-	assert_true(standby_sum_arrived(a, &m, &rc));
+	assert_true(standby_sum_arrived(a->modules.standby, &m, &rc));
 	assert_int_equal(rc, 0);
 }
 
@@ -115,12 +115,12 @@ TEST(a_sum_in_use_stays)
 	sum_of(a, 7);
 	put_sum(a, 0);
 	put_sum(a, 1);
-	assert_true(standby_next_job(a, &a->job));
+	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_NORM);
 	piece(a, 0, 7, 1);
 	assert_int_equal(a->modules.standby->fetch.n_held, 0);
 	assert_non_null(a->modules.standby->slices);
-	standby_job_done(a, &a->job, 2);
+	standby_job_done(a->modules.standby, &a->job, 2);
 	piece(a, 0, 7, 3);
 	assert_true(holds(a, 1, 7));
 	assert_null(a->modules.standby->slices);
@@ -131,7 +131,7 @@ static bool gives_up(struct agent *a, int64_t s)
 {
 	uint64_t dropped = a->tell.tally.dropped; /* reports are dropped without a controller */
 
-	standby_turn(a, s * 1000000);
+	standby_turn(a->modules.standby, s * 1000000);
 	assert_int_equal(a->tell.tally.dropped > dropped,
 			 a->modules.standby->standing == STANDBY_NONE);
 	return a->modules.standby->standing == STANDBY_NONE;
@@ -162,9 +162,9 @@ TEST(a_whole_copy_has_time)
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
 	assert_false(gives_up(a, 100)); /* the worker must load the copy first */
-	assert_true(standby_next_job(a, &a->job));
+	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
-	standby_job_done(a, &a->job, 100000000);
+	standby_job_done(a->modules.standby, &a->job, 100000000);
 	assert_int_equal(a->modules.standby->standing, STANDBY_WHOLE);
 	assert_false(gives_up(a, 200));
 	lone_agent_free(a);
@@ -175,7 +175,7 @@ static void commit(struct agent *a, uint64_t iteration)
 	struct msg m = { .type = MSG_COMMIT };
 
 	m.u.commit = (struct msg_commit){ .iteration = iteration, .attempt = 1 };
-	standby_control(a, &m, 0);
+	standby_control(a->modules.standby, &m, 0);
 	assert_true(a->modules.standby->step_wanted);
 }
 
@@ -188,14 +188,14 @@ TEST(pieces_in_use_stay)
 	commit(a, 7);
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
-	assert_true(standby_next_job(a, &a->job));
+	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
 	assert_null(a->job.slices); /* the job makes no step */
 	assert_false(gives_up(a, 100));
 	for (uint32_t i = 0; i < PIECES; i++)
 		assert_true(a->job.follow.fresh[i]);
 	assert_true(a->job.follow.state[3 * P - 1] == 0);
-	standby_job_done(a, &a->job, 100000000);
+	standby_job_done(a->modules.standby, &a->job, 100000000);
 	assert_true(gives_up(a, 101));
 	lone_agent_free(a);
 }
@@ -221,8 +221,8 @@ TEST(the_state_reported_to_a_new_controller_stays)
 	a->run.welcomed = true;
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
-	assert_true(standby_next_job(a, &a->job));
-	standby_job_done(a, &a->job, 1000000);
+	assert_true(standby_next_job(a->modules.standby, &a->job));
+	standby_job_done(a->modules.standby, &a->job, 1000000);
 	a->modules.standby->following = true; /* the worker is making a step */
 	deliver(a, &drop);
 	orders_take(a, &up, 0);
@@ -246,16 +246,16 @@ TEST(an_invalid_order_for_a_copy_is_refused)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		m.u.keep = bad[i];
-		standby_control(a, &m, 0);
+		standby_control(a->modules.standby, &m, 0);
 		assert_int_equal(a->tell.tally.sequence, i + 1); /* reported */
 		assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	}
 	m.u.keep = old;
-	standby_control(a, &m, 0);
+	standby_control(a->modules.standby, &m, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	assert_int_equal(a->tell.tally.sequence, 2);
 	m.u.keep = (struct msg_keep){ 2, MSG_NO_STAGE, 3 }; /* no stage: the source is ignored */
-	standby_control(a, &m, 0);
+	standby_control(a->modules.standby, &m, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_WANTED);
 	assert_int_equal(a->tell.tally.sequence, 2);
 	lone_agent_free(a);

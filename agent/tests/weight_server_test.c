@@ -19,12 +19,12 @@ static struct agent *made(void)
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
 	/* The first request causes the snapshot. */
-	weight_server_ask(a, &first, 0);
-	assert_true(weight_server_next_job(a, &a->job));
+	weight_server_ask(a->modules.weight_server, &first, 0);
+	assert_true(weight_server_next_job(a->modules.weight_server, &a->job));
 	assert_int_equal(a->job.kind, JOB_STATE);
 	a->job.out = calloc(3 * P, sizeof(float));
 	assert_non_null(a->job.out);
-	weight_server_job_done(a, &a->job, 0);
+	weight_server_job_done(a->modules.weight_server, &a->job, 0);
 	return a;
 }
 
@@ -37,8 +37,8 @@ static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
 {
 	struct msg_fetch m = { .from = from, .stage = STAGE, .piece = piece };
 
-	weight_server_ask(a, &m, 0);
-	weight_server_turn(a, 0);
+	weight_server_ask(a->modules.weight_server, &m, 0);
+	weight_server_turn(a->modules.weight_server, 0);
 	return delay_queue_count(a->modules.delay_queue);
 }
 
@@ -67,12 +67,12 @@ TEST(a_snapshot_stays_while_it_is_requested)
 
 	for (int i = 0; i < 3; i++) {
 		m.piece = (uint32_t)i % 2;
-		weight_server_ask(a, &m, 1000000 + i * (int64_t)2000000);
-		weight_server_turn(a, 1000000 + i * (int64_t)2000000);
+		weight_server_ask(a->modules.weight_server, &m, 1000000 + i * (int64_t)2000000);
+		weight_server_turn(a->modules.weight_server, 1000000 + i * (int64_t)2000000);
 	}
-	weight_server_turn(a, 5000000 + 4900000);
-	assert_false(weight_server_idle(a));
-	weight_server_turn(a, 5000000 + 5100000);
-	assert_true(weight_server_idle(a));
+	weight_server_turn(a->modules.weight_server, 5000000 + 4900000);
+	assert_false(weight_server_idle(a->modules.weight_server));
+	weight_server_turn(a->modules.weight_server, 5000000 + 5100000);
+	assert_true(weight_server_idle(a->modules.weight_server));
 	unmake(a);
 }

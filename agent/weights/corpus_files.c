@@ -1,5 +1,6 @@
 /* corpus_files.c - finds the corpus for a data node. The corpus need not lie at one path on every
  * machine: the hash of its bytes, which READY reports, decides if it is the run's. */
+#include "agent/shared/job.h"
 #include "agent/weights/corpus_files.h"
 
 #include <stdio.h>
@@ -7,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 
 /* Lists of paths, each ended by NUL. */
@@ -18,12 +18,21 @@ struct corpus_files {
 	size_t found_size;
 	uint32_t n_found;
 	size_t next; /* offset in `named` of the first path that is not found */
+	const char *own; /* n_own paths that replace those of the controller */
+	uint32_t n_own;
+	struct tell *tell;
+	struct files *files;
 };
 
-struct corpus_files *corpus_files_new(void)
+struct corpus_files *corpus_files_new(struct tell *tell, struct files *files, const char *own,
+				      uint32_t n_own)
 {
 	struct corpus_files *c = alloc_new(sizeof(*c));
 
+	c->tell = tell;
+	c->files = files;
+	c->own = own;
+	c->n_own = n_own;
 	return c;
 }
 
@@ -31,7 +40,9 @@ static void forget(struct corpus_files *c)
 {
 	free(c->named);
 	free(c->found);
-	*c = (struct corpus_files){ .named = NULL };
+	c->named = c->found = NULL;
+	c->named_size = c->found_size = c->next = 0;
+	c->n_found = 0;
 }
 
 void corpus_files_free(struct corpus_files *c)
@@ -41,10 +52,8 @@ void corpus_files_free(struct corpus_files *c)
 	free(c);
 }
 
-void corpus_files_welcome(struct agent *a, const char *paths, size_t size)
+void corpus_files_welcome(struct corpus_files *c, const char *paths, size_t size)
 {
-	struct corpus_files *c = a->modules.corpus_files;
-
 	if (c->named_size == size && (size == 0 || memcmp(c->named, paths, size) == 0))
 		return;
 	forget(c);
@@ -67,10 +76,9 @@ static void add_found(struct corpus_files *c, const char *path)
 }
 
 /* Fetched files have a number, because the corpus may have two files of the same name. */
-static bool fetched_path(struct agent *a, char *path, size_t room)
+static bool fetched_path(struct corpus_files *c, char *path, size_t room)
 {
-	const struct corpus_files *c = a->modules.corpus_files;
-	const char *folder = files_folder(a), *name = c->named + c->next;
+	const char *folder = files_folder(c->files), *name = c->named + c->next;
 	const char *slash = strrchr(name, '/');
 	int n = folder ? snprintf(path, room, "%s/corpus/%04u.%s", folder, c->n_found,
 				  slash ? slash + 1 : name)
@@ -79,25 +87,24 @@ static bool fetched_path(struct agent *a, char *path, size_t room)
 	return n > 0 && (size_t)n < room;
 }
 
-static bool fetch(struct agent *a, int64_t now_us)
+static bool fetch(struct corpus_files *c, int64_t now_us)
 {
-	const struct corpus_files *c = a->modules.corpus_files;
-	const struct transfer *t = files_fetched(a);
+	const struct transfer *t = files_fetched(c->files);
 	struct msg_file_ask ask = { .kind = FILE_CORPUS, .index = c->n_found };
 	char path[4096];
 
-	if (!fetched_path(a, path, sizeof(path))) {
-		tell_trouble(&a->tell, true, "corpus: no folder for %s", c->named + c->next);
+	if (!fetched_path(c, path, sizeof(path))) {
+		tell_trouble(c->tell, true, "corpus: no folder for %s", c->named + c->next);
 		return true;
 	}
 	if (t->state == TRANSFER_IDLE || strcmp(t->path, path) != 0) {
-		files_fetch(a, &ask, path, now_us);
+		files_fetch(c->files, &ask, path, now_us);
 	} else if (t->state == TRANSFER_DONE) {
-		add_found(a->modules.corpus_files, path);
-		files_cancel(a);
+		add_found(c, path);
+		files_cancel(c->files);
 		return false;
 	} else if (t->state == TRANSFER_FAILED) {
-		tell_trouble(&a->tell, true,
+		tell_trouble(c->tell, true,
 			     "corpus: %s is not on this machine, and the controller cannot send "
 			     "it: %s",
 			     c->named + c->next, t->reason);
@@ -105,25 +112,21 @@ static bool fetch(struct agent *a, int64_t now_us)
 	return true;
 }
 
-bool corpus_files_fetching(struct agent *a, int64_t now_us)
+bool corpus_files_fetching(struct corpus_files *c, int64_t now_us)
 {
-	struct corpus_files *c = a->modules.corpus_files;
-
-	if (a->options.n_corpus > 0 || a->tell.end.leaving)
+	if (c->n_own > 0 || c->tell->end.leaving)
 		return false;
 	while (c->next < c->named_size) {
 		if (access(c->named + c->next, R_OK) == 0)
 			add_found(c, c->named + c->next);
-		else if (fetch(a, now_us))
+		else if (fetch(c, now_us))
 			return true;
 	}
 	return false;
 }
 
-void corpus_files_name(const struct agent *a, struct job *job)
+void corpus_files_name(const struct corpus_files *c, struct job *job)
 {
-	const struct corpus_files *c = a->modules.corpus_files;
-
-	job->prepare.corpus = a->options.n_corpus > 0 ? a->options.corpus : c->found;
-	job->prepare.n_corpus = a->options.n_corpus > 0 ? a->options.n_corpus : c->n_found;
+	job->prepare.corpus = c->n_own > 0 ? c->own : c->found;
+	job->prepare.n_corpus = c->n_own > 0 ? c->n_own : c->n_found;
 }

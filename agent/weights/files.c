@@ -8,20 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model/files/checkpoint.h"
 
 struct files {
+	struct tell *tell;
+	const char *run_dir; /* of the agent; NULL: none */
 	struct transfer transfer;
 	char scratch[4096]; /* path of the temporary folder; "": none was made */
 };
 
-struct files *files_new(void)
+struct files *files_new(struct tell *tell, const char *run_dir)
 {
 	struct files *f = alloc_new(sizeof(*f));
 
+	f->tell = tell;
+	f->run_dir = run_dir;
 	f->transfer.fd = -1;
 	return f;
 }
@@ -36,13 +39,12 @@ void files_free(struct files *f)
 	free(f);
 }
 
-const char *files_folder(struct agent *a)
+const char *files_folder(struct files *f)
 {
-	struct files *f = a->modules.files;
 	const char *tmp = getenv("TMPDIR");
 
-	if (a->options.run_dir)
-		return a->options.run_dir;
+	if (f->run_dir)
+		return f->run_dir;
 	if (f->scratch[0])
 		return f->scratch;
 	snprintf(f->scratch, sizeof(f->scratch), "%s/skippipe-agent-XXXXXX", tmp ? tmp : "/tmp");
@@ -51,53 +53,52 @@ const char *files_folder(struct agent *a)
 	return f->scratch[0] ? f->scratch : NULL;
 }
 
-void files_fetch(struct agent *a, const struct msg_file_ask *ask, const char *path, int64_t now_us)
+void files_fetch(struct files *f, const struct msg_file_ask *ask, const char *path, int64_t now_us)
 {
-	log_line(a->tell.log, LOG_INFO, "fetching %s from the controller", path);
-	transfer_begin(&a->modules.files->transfer, ask, path, now_us);
+	log_line(f->tell->log, LOG_INFO, "fetching %s from the controller", path);
+	transfer_begin(&f->transfer, ask, path, now_us);
 }
 
-const struct transfer *files_fetched(const struct agent *a)
+const struct transfer *files_fetched(const struct files *f)
 {
-	return &a->modules.files->transfer;
+	return &f->transfer;
 }
 
-void files_cancel(struct agent *a)
+void files_cancel(struct files *f)
 {
-	transfer_cancel(&a->modules.files->transfer);
+	transfer_cancel(&f->transfer);
 }
 
-void files_part_arrived(struct agent *a, const struct msg *m, int64_t now_us)
+void files_part_arrived(struct files *f, const struct msg *m, int64_t now_us)
 {
-	if (!transfer_take(&a->modules.files->transfer, m, now_us))
-		a->tell.tally.dropped++;
+	if (!transfer_take(&f->transfer, m, now_us))
+		f->tell->tally.dropped++;
 }
 
-void files_turn(struct agent *a, int64_t now_us)
+void files_turn(struct files *f, int64_t now_us)
 {
 	struct msg m = { .type = MSG_FILE_ASK };
 
-	while (transfer_next(&a->modules.files->transfer, &m.u.file_ask, now_us))
-		tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	while (transfer_next(&f->transfer, &m.u.file_ask, now_us))
+		tell_controller(f->tell, &m, POST_RELIABLE, now_us);
 }
 
-int64_t files_deadline_us(const struct agent *a)
+int64_t files_deadline_us(const struct files *f)
 {
-	return transfer_deadline_us(&a->modules.files->transfer);
+	return transfer_deadline_us(&f->transfer);
 }
 
-void files_asked(struct agent *a, const struct msg_file_ask *ask, int64_t now_us)
+void files_asked(struct files *f, const struct msg_file_ask *ask, int64_t now_us)
 {
 	char path[4096];
 	void *body = alloc_new(MSG_FILE_BYTES);
 	struct msg m;
 
-	if (ask->kind == FILE_STAGE && a->options.run_dir &&
-	    checkpoint_stage_path(path, sizeof(path), a->options.run_dir, ask->index,
-				  ask->iteration) == 0)
+	if (ask->kind == FILE_STAGE && f->run_dir &&
+	    checkpoint_stage_path(path, sizeof(path), f->run_dir, ask->index, ask->iteration) == 0)
 		transfer_answer(ask, path, &m, body);
 	else
 		transfer_refuse(ask, "this node keeps no such file", &m);
-	tell_controller(&a->tell, &m, POST_WEIGHTS, now_us);
+	tell_controller(f->tell, &m, POST_WEIGHTS, now_us);
 	free(body);
 }

@@ -8,34 +8,54 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/network/peers.h"
+#include "agent/shared/held.h"
+#include "agent/shared/progress.h"
+#include "agent/shared/requests.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
+#include "agent/tensors/links.h"
+#include "agent/weights/files.h"
 #include "wire/msg.h"
 
-struct agent;
 struct job;
 struct restore; /* opaque */
 
-struct restore *restore_new(void); /* restore_free */
+/* The parts of the agent that a restore works on. All are borrowed. */
+struct restore_uses {
+	struct tell *tell;
+	const struct run *run;
+	struct held *held;
+	const struct progress *progress;
+	struct requests *requests;
+	struct peers *peers;
+	struct links *links;
+	struct files *files;
+	const char *run_dir; /* as in agent_options */
+};
+
+struct restore *restore_new(const struct restore_uses *uses); /* restore_free */
 void restore_free(struct restore *r);  /* NULL is allowed */
 
 /* Takes an order unless a newer assignment is known. Reports an invalid order. */
-void restore_begin(struct agent *a, const struct msg_restore *m);
+void restore_begin(struct restore *r, const struct msg_restore *m);
 /* Returns true if the newest assignment is a restore. */
-bool restore_wanted(const struct agent *a);
+bool restore_wanted(const struct restore *r);
 /* Returns true if the stage is an average of its neighbours and no iteration has begun with it. The
  * run's record may then not contain this stage. */
-bool restore_unused(const struct agent *a);
-void restore_cancel(struct agent *a); /* cancels the restore when a newer assignment arrives */
+bool restore_unused(const struct restore *r);
+void restore_cancel(struct restore *r); /* cancels the restore when a newer assignment arrives */
 /* Fetches the file from the controller if it is not here. Returns true while it is under way. */
-bool restore_fetching(struct agent *a, int64_t now_us);
+bool restore_fetching(struct restore *r, int64_t now_us);
 /* Sets the job's file. Returns false if there is none, and reports this. */
-bool restore_name_file(struct agent *a, struct job *job, int64_t now_us);
-bool restore_next_job(struct agent *a, struct job *job, int64_t now_us);
-void restore_job_done(struct agent *a, const struct job *job, int64_t now_us);
+bool restore_name_file(struct restore *r, struct job *job, int64_t now_us);
+bool restore_next_job(struct restore *r, struct job *job, int64_t now_us);
+void restore_job_done(struct restore *r, const struct job *job, int64_t now_us);
 /* Takes a piece. Returns false if the piece is not for the restore. */
-bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
-void restore_turn(struct agent *a, int64_t now_us); /* requests pieces */
-int64_t restore_deadline_us(const struct agent *a);
+bool restore_piece_arrived(struct restore *r, const struct msg *m, int64_t now_us);
+void restore_turn(struct restore *r, int64_t now_us); /* requests pieces */
+int64_t restore_deadline_us(const struct restore *r);
 /* Drops the progress of the restore; the worker must be idle. */
-void restore_forget(struct agent *a);
+void restore_forget(struct restore *r);
 
 #endif

@@ -4,6 +4,8 @@
  * training continues meanwhile. Only one checkpoint is written at a time; another order is
  * refused.
  */
+#include "agent/shared/job.h"
+#include "agent/shared/worker.h"
 #include "agent/weights/save.h"
 
 #include <errno.h>
@@ -11,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "base/alloc.h"
 #include "model/files/checkpoint.h"
 
@@ -41,13 +42,22 @@ struct save {
 	struct msg_save order;
 	uint8_t stage; /* stage that the order names */
 	struct save_job *job;
+	struct tell *tell;
+	const struct run *run;
+	const struct held *held;
+	const char *run_dir; /* of the agent; NULL: none */
 };
 
-int save_new(struct save **out, struct error *err)
+int save_new(struct save **out, struct tell *tell, const struct run *run, const struct held *held,
+	     const char *run_dir, struct error *err)
 {
 	struct save *s = alloc_new(sizeof(*s));
 	int rc;
 
+	s->tell = tell;
+	s->run = run;
+	s->held = held;
+	s->run_dir = run_dir;
 	rc = worker_new(&s->worker, err);
 	if (rc < 0)
 		free(s);
@@ -61,9 +71,9 @@ int save_fd(const struct save *s)
 	return worker_fd(s->worker);
 }
 
-bool save_wanted(const struct agent *a)
+bool save_wanted(const struct save *s)
 {
-	return a->modules.save->state == SAVE_WANTED;
+	return s->state == SAVE_WANTED;
 }
 
 bool save_busy(const struct save *s)
@@ -82,55 +92,50 @@ static void write_job(void *context, void *job)
 		checkpoint_prune(j->run_dir, j->order.oldest);
 }
 
-static void tell_saved(struct agent *a, const struct msg_saved *s, int64_t now_us)
+static void tell_saved(struct save *s, const struct msg_saved *saved, int64_t now_us)
 {
-	struct msg m = { .type = MSG_SAVED, .u.saved = *s };
+	struct msg m = { .type = MSG_SAVED, .u.saved = *saved };
 
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	tell_controller(s->tell, &m, POST_RELIABLE, now_us);
 }
 
-static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_t stage,
+static void tell_not_saved(struct save *s, const struct msg_save *order, uint8_t stage,
 			   const char *why, int64_t now_us)
 {
-	struct msg_saved s = { .iteration = order->iteration, .stage = stage };
+	struct msg_saved saved = { .iteration = order->iteration, .stage = stage };
 
-	snprintf(s.text, sizeof(s.text), "%s", why);
-	tell_saved(a, &s, now_us);
+	snprintf(saved.text, sizeof(saved.text), "%s", why);
+	tell_saved(s, &saved, now_us);
 }
 
 /* A restarted controller may repeat an order of the controller before. Such an order is answered
  * once, when the checkpoint is written. */
-void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
+void save_begin(struct save *s, const struct msg_save *m, int64_t now_us)
 {
-	struct save *s = a->modules.save;
-
-	if (!a->options.run_dir || m->iteration != a->held.committed) {
-		tell_not_saved(a, m, a->held.stage,
-			       a->options.run_dir ? "it holds another iteration"
-						  : "it has no --run-dir",
+	if (!s->run_dir || m->iteration != s->held->committed) {
+		tell_not_saved(s, m, s->held->stage,
+			       s->run_dir ? "it holds another iteration" : "it has no --run-dir",
 			       now_us);
 	} else if (s->state == SAVE_IDLE) {
 		s->order = *m;
-		s->stage = a->held.stage;
+		s->stage = s->held->stage;
 		s->state = SAVE_WANTED;
 	} else if (s->state == SAVE_FORGOTTEN || s->order.iteration != m->iteration ||
-		   s->stage != a->held.stage) {
-		tell_not_saved(a, m, a->held.stage,
+		   s->stage != s->held->stage) {
+		tell_not_saved(s, m, s->held->stage,
 			       "the previous checkpoint is still being written", now_us);
 	}
 }
 
-bool save_next_job(struct agent *a, struct job *job)
+bool save_next_job(struct save *s, struct job *job)
 {
-	struct save *s = a->modules.save;
-
-	if (s->state != SAVE_WANTED || a->held.standing != STAND_READY)
+	if (s->state != SAVE_WANTED || s->held->standing != STAND_READY)
 		return false;
 	s->state = SAVE_IDLE;
-	if (s->order.iteration != a->held.committed || s->stage != a->held.stage) {
+	if (s->order.iteration != s->held->committed || s->stage != s->held->stage) {
 		/* The node got another stage before the worker was free. */
-		tell_not_saved(a, &s->order, s->stage, "it now holds another stage or iteration",
-			       a->tell.now_us);
+		tell_not_saved(s, &s->order, s->stage, "it now holds another stage or iteration",
+			       s->tell->now_us);
 		return false;
 	}
 	s->state = SAVE_COPYING;
@@ -138,19 +143,18 @@ bool save_next_job(struct agent *a, struct job *job)
 	return true;
 }
 
-void save_job_done(struct agent *a, struct job *job, int64_t now_us)
+void save_job_done(struct save *s, struct job *job, int64_t now_us)
 {
-	struct save *s = a->modules.save;
 	struct save_job *j;
 
 	s->state = SAVE_IDLE;
 	if (job->rc < 0) {
-		tell_not_saved(a, &s->order, s->stage, "no memory for a copy of the stage", now_us);
+		tell_not_saved(s, &s->order, s->stage, "no memory for a copy of the stage", now_us);
 		return;
 	}
 	j = alloc_new(sizeof(*j));
-	*j = (struct save_job){ .run_dir = a->options.run_dir,
-				.config = a->run.config,
+	*j = (struct save_job){ .run_dir = s->run_dir,
+				.config = s->run->config,
 				.stage = s->stage,
 				.order = s->order,
 				.state = job->out };
@@ -168,9 +172,8 @@ static void free_job(struct save *s)
 	s->state = SAVE_IDLE;
 }
 
-void save_turn(struct agent *a, int64_t now_us)
+void save_turn(struct save *s, int64_t now_us)
 {
-	struct save *s = a->modules.save;
 	struct msg_saved saved = { .iteration = 0 };
 	bool is_awaited = s->state == SAVE_WRITING;
 
@@ -187,7 +190,7 @@ void save_turn(struct agent *a, int64_t now_us)
 	}
 	free_job(s);
 	if (is_awaited)
-		tell_saved(a, &saved, now_us);
+		tell_saved(s, &saved, now_us);
 }
 
 void save_free(struct save *s)
@@ -200,9 +203,7 @@ void save_free(struct save *s)
 	free(s);
 }
 
-void save_forget(struct agent *a)
+void save_forget(struct save *s)
 {
-	struct save *s = a->modules.save;
-
 	s->state = s->job ? SAVE_FORGOTTEN : SAVE_IDLE;
 }

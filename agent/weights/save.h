@@ -6,29 +6,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/shared/held.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
 #include "base/error.h"
 #include "wire/msg.h"
 
-struct agent;
 struct job;
 struct save; /* opaque */
 
-/* Starts a second thread. Gives *out (save_free). Errors of worker_new. */
-int save_new(struct save **out, struct error *err);
+/* Starts a second thread. Gives *out (save_free). run_dir: as in agent_options. All arguments are
+ * borrowed. Errors of worker_new. */
+int save_new(struct save **out, struct tell *tell, const struct run *run, const struct held *held,
+	     const char *run_dir, struct error *err);
 void save_free(struct save *s); /* waits for the writer; NULL is allowed */
 int save_fd(const struct save *s); /* returns a descriptor to poll for POLLIN */
 
 /* Takes an order, or refuses it with a report. */
-void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us);
+void save_begin(struct save *s, const struct msg_save *m, int64_t now_us);
 /* Returns true if the stage must be copied before it steps again. */
-bool save_wanted(const struct agent *a);
-bool save_next_job(struct agent *a, struct job *job);
+bool save_wanted(const struct save *s);
+bool save_next_job(struct save *s, struct job *job);
 /* Takes the copy from the job and starts to write it. */
-void save_job_done(struct agent *a, struct job *job, int64_t now_us);
-void save_turn(struct agent *a, int64_t now_us); /* reports a checkpoint once it is written */
+void save_job_done(struct save *s, struct job *job, int64_t now_us);
+void save_turn(struct save *s, int64_t now_us); /* reports a checkpoint once it is written */
 /* Returns true if the second thread writes: save_free would wait for it. */
 bool save_busy(const struct save *s);
 /* Forgets the order. A checkpoint that is being written is not reported. */
-void save_forget(struct agent *a);
+void save_forget(struct save *s);
 
 #endif

@@ -11,6 +11,7 @@
  * copy that is still being fetched: its sums may arrive after the commit, and further orders are
  * queued here.
  */
+#include "agent/shared/job.h"
 #include "agent/weights/standby_private.h"
 
 #include <assert.h>
@@ -20,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "base/stage_set.h"
 #include "base/alloc.h"
 
@@ -35,10 +35,11 @@ static void forget_reduce(struct standby *k)
 	k->reducing = REDUCE_NONE;
 }
 
-struct standby *standby_new(void)
+struct standby *standby_new(const struct standby_uses *uses)
 {
 	struct standby *x = alloc_new(sizeof(*x));
 
+	x->uses = *uses;
 	x->stage = x->order.stage = MSG_NO_STAGE;
 	return x;
 }
@@ -53,15 +54,14 @@ void standby_free(struct standby *x)
 	free(x);
 }
 
-void standby_forget(struct agent *a)
+void standby_forget(struct standby *k)
 {
-	struct standby *k = a->modules.standby;
-
 	fetch_end(&k->fetch);
 	forget_reduce(k);
 	free(k->taken);
-	memset(k, 0, sizeof(*k));
-	k->stage = k->order.stage = MSG_NO_STAGE;
+	*k = (struct standby){ .stage = MSG_NO_STAGE,
+			       .order = { .stage = MSG_NO_STAGE },
+			       .uses = k->uses };
 }
 
 /* Returns true if the worker runs a job of the copy. The job uses the memory of the copy, of its
@@ -76,58 +76,54 @@ static uint64_t find_iteration(const struct standby *k)
 	return k->standing == STANDBY_WHOLE ? k->iteration : k->fetch.iteration;
 }
 
-uint64_t standby_iteration(const struct agent *a)
+uint64_t standby_iteration(const struct standby *k)
 {
-	return find_iteration(a->modules.standby);
+	return find_iteration(k);
 }
 
-static void tell_kept(struct agent *a, const char *why, int64_t now_us)
+static void tell_kept(struct standby *k, const char *why, int64_t now_us)
 {
 	struct msg m = { .type = MSG_KEPT };
 
-	m.u.kept = (struct msg_kept){ .assignment = a->modules.standby->order.assignment,
-				      .stage = a->modules.standby->order.stage,
-				      .iteration = a->modules.standby->iteration,
-				      .hash = why ? 0 : a->modules.standby->hash };
+	m.u.kept = (struct msg_kept){ .assignment = k->order.assignment,
+				      .stage = k->order.stage,
+				      .iteration = k->iteration,
+				      .hash = why ? 0 : k->hash };
 	snprintf(m.u.kept.text, sizeof(m.u.kept.text), "%s", why ? why : "");
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	tell_controller(k->uses.tell, &m, POST_RELIABLE, now_us);
 }
 
 /* Forgets the copy, and reports why. */
-static void drop_copy(struct agent *a, const char *why, int64_t now_us)
+static void drop_copy(struct standby *k, const char *why, int64_t now_us)
 {
-	assert(!job_runs(a->modules.standby));
-	tell_kept(a, why, now_us);
-	standby_forget(a);
+	assert(!job_runs(k));
+	tell_kept(k, why, now_us);
+	standby_forget(k);
 }
 
-static void tell_committed(struct agent *a, int64_t now_us)
+static void tell_committed(struct standby *k, int64_t now_us)
 {
 	struct msg m = { .type = MSG_COMMITTED };
 
-	m.u.committed = (struct msg_committed){ a->modules.standby->iteration,
-						a->modules.standby->stage,
-						a->modules.standby->hash, 1 };
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	m.u.committed = (struct msg_committed){ k->iteration, k->stage, k->hash, 1 };
+	tell_controller(k->uses.tell, &m, POST_RELIABLE, now_us);
 }
 
-static void begin_copy(struct agent *a, const struct msg_keep *m)
+static void begin_copy(struct standby *k, const struct msg_keep *m)
 {
-	struct standby *k = a->modules.standby;
-
 	if (m->assignment < k->order.assignment) {
-		a->tell.tally.dropped++;
+		k->uses.tell->tally.dropped++;
 		return;
 	}
-	if (m->stage != MSG_NO_STAGE &&
-	    (m->stage >= a->run.limits.n_stages || m->source >= a->run.welcome.n_nodes)) {
-		tell_trouble(&a->tell, false,
+	if (m->stage != MSG_NO_STAGE && (m->stage >= k->uses.run->limits.n_stages ||
+					 m->source >= k->uses.run->welcome.n_nodes)) {
+		tell_trouble(k->uses.tell, false,
 			     "cannot copy stage %u from node %u: there is no such "
 			     "stage or node",
 			     m->stage, m->source);
 		return;
 	}
-	log_line(a->tell.log, LOG_INFO, "copying stage %u from node %u", m->stage, m->source);
+	log_line(k->uses.tell->log, LOG_INFO, "copying stage %u from node %u", m->stage, m->source);
 	fetch_end(&k->fetch);
 	forget_reduce(k);
 	k->step_wanted = false;
@@ -150,16 +146,15 @@ static bool joins_the_sums(struct standby *k, uint64_t iteration)
 	return true;
 }
 
-void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
+void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct standby *k = a->modules.standby;
 	struct fetch *f = &k->fetch;
 	int rc = -EINVAL;
 
 	if (k->standing != STANDBY_FETCHING || t->from != f->source || t->stage != f->stage ||
 	    t->hash != fetch_hash(m->body, m->body_size / sizeof(float))) {
-		a->tell.tally.refused++;
+		k->uses.tell->tally.refused++;
 		return;
 	}
 	if (k->following || (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
@@ -170,7 +165,7 @@ void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 			fetch_void(f); /* this copy missed a commit */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
-	a->tell.tally.dropped += rc < 0;
+	k->uses.tell->tally.dropped += rc < 0;
 }
 
 /* Returns how long to wait for a sum, which has a third of the bytes of all pieces. */
@@ -184,10 +179,8 @@ static int64_t sum_patience_us(const struct standby *k)
 /* Drops the copy if the sum of a committed iteration does not arrive, because the node that had
  * it is dead, or if sums arrive more slowly than commits, so that the fetched pieces become
  * useless. */
-static void check_sum(struct agent *a, int64_t now_us)
+static void check_sum(struct standby *k, int64_t now_us)
 {
-	struct standby *k = a->modules.standby;
-
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
 		k->most_held = k->fetch.n_held;
 		k->last_growth_us = now_us;
@@ -197,93 +190,85 @@ static void check_sum(struct agent *a, int64_t now_us)
 		return;
 	if (k->standing == STANDBY_FETCHING && !fetch_whole(&k->fetch) &&
 	    now_us - k->last_growth_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us)
-		drop_copy(a, "its link is too slow for the sums of the commits", now_us);
+		drop_copy(k, "its link is too slow for the sums of the commits", now_us);
 	else if (k->step_wanted && k->reducing == REDUCE_SUMS &&
 		 now_us - k->heard_us >= sum_patience_us(k))
-		drop_copy(a, "its sums did not arrive in time", now_us);
+		drop_copy(k, "its sums did not arrive in time", now_us);
 }
 
-void standby_turn(struct agent *a, int64_t now_us)
+void standby_turn(struct standby *k, int64_t now_us)
 {
 	uint32_t piece;
 
-	check_sum(a, now_us);
-	while (a->modules.standby->standing == STANDBY_FETCHING &&
-	       fetch_next(&a->modules.standby->fetch, now_us, &piece) == 0)
-		links_fetch(&a->modules.links, a->modules.standby->fetch.source,
-			    a->modules.standby->fetch.stage, piece, now_us);
+	check_sum(k, now_us);
+	while (k->standing == STANDBY_FETCHING && fetch_next(&k->fetch, now_us, &piece) == 0)
+		links_fetch(k->uses.links, k->fetch.source, k->fetch.stage, piece, now_us);
 }
 
 /* ---- sums ---- */
 
-static void watch_sum(struct agent *a, const struct msg_reduce *m)
+static void watch_sum(struct standby *k, const struct msg_reduce *m)
 {
-	struct standby *k = a->modules.standby;
-	struct sum_codec codec = a->run.sum_codecs[k->stage];
+	struct sum_codec codec = k->uses.run->sum_codecs[k->stage];
 	int rc;
 
 	codec.format = (enum tensor_format)m->sum_wire;
 	if (k->slices && m->attempt <= slices_attempt(k->slices) &&
 	    m->iteration == slices_iteration(k->slices)) {
-		a->tell.tally.dropped++;
+		k->uses.tell->tally.dropped++;
 		return;
 	}
 	forget_reduce(k);
 	rc = slices_watch(&k->slices, m->iteration, m->attempt, m->nodes, m->n_nodes, k->parameters,
 			  &codec);
 	if (rc)
-		tell_trouble(&a->tell, rc == -ENOMEM, "cannot receive the sum of stage %u: %s",
+		tell_trouble(k->uses.tell, rc == -ENOMEM, "cannot receive the sum of stage %u: %s",
 			     m->stage,
 			     rc == -ENOMEM ? "no memory" : "its nodes are not in ascending order");
 	else
 		k->reducing = REDUCE_SUMS;
 }
 
-static void begin_sum(struct agent *a, const struct msg_reduce *m)
+static void begin_sum(struct standby *k, const struct msg_reduce *m)
 {
-	struct standby *k = a->modules.standby;
-
 	if (k->standing == STANDBY_NONE) {
 		/* The copy was dropped, and the controller has received the report. */
-		a->tell.tally.dropped++;
+		k->uses.tell->tally.dropped++;
 		return;
 	}
 	if (k->order.stage != m->stage) {
-		tell_trouble(&a->tell, false,
+		tell_trouble(k->uses.tell, false,
 			     "a sum for a copy of stage %u, but this node has no such copy",
 			     m->stage);
 		return;
 	}
-	watch_sum(a, m);
-	a->requests.look_again = true;
+	watch_sum(k, m);
+	k->uses.requests->look_again = true;
 }
 
-bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
+bool standby_sum_arrived(struct standby *k, const struct msg *m, int *rc)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct standby *k = a->modules.standby;
 
 	if (!k->slices || t->kind != TENSOR_SUM || t->stage != k->stage ||
 	    t->iteration != slices_iteration(k->slices) ||
 	    t->attempt != slices_attempt(k->slices))
 		return false;
-	k->heard_us = a->tell.now_us;
+	k->heard_us = k->uses.tell->now_us;
 	*rc = slices_put_sum(k->slices, t->from, t->index, t->offset, m->body, m->body_size);
-	a->tell.tally.dropped += *rc == -EALREADY;
+	k->uses.tell->tally.dropped += *rc == -EALREADY;
 	if (*rc == -EALREADY)
 		*rc = 0;
 	return true;
 }
 
-bool standby_wants(const struct agent *a, const struct msg_tensor *t)
+bool standby_wants(const struct standby *k, const struct msg_tensor *t)
 {
-	return t->kind == TENSOR_SUM && a->modules.standby->standing != STANDBY_NONE &&
-	       t->stage == a->modules.standby->order.stage;
+	return t->kind == TENSOR_SUM && k->standing != STANDBY_NONE && t->stage == k->order.stage;
 }
 
-static void tell_reduced(struct agent *a, int64_t now_us)
+static void tell_reduced(struct standby *k, int64_t now_us)
 {
-	struct standby *k = a->modules.standby;
 	struct msg m = { .type = MSG_REDUCED };
 
 	m.u.reduced = (struct msg_reduced){ .iteration = slices_iteration(k->slices),
@@ -292,27 +277,26 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 					    .sum_squares = k->sum_squares,
 					    .n_slices = slices_count(k->slices),
 					    .slices = slices_hashes(k->slices) };
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
+	tell_controller(k->uses.tell, &m, POST_RELIABLE, now_us);
 }
 
 /* ---- commits ---- */
 
-static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
+static void take_commit(struct standby *k, const struct msg_commit *m, int64_t now_us)
 {
-	struct standby *k = a->modules.standby;
 	bool mine = k->slices && slices_iteration(k->slices) == m->iteration &&
 		    slices_attempt(k->slices) == m->attempt;
 
 	if (k->standing == STANDBY_WHOLE && m->iteration <= k->iteration) {
-		tell_committed(a, now_us);
+		tell_committed(k, now_us);
 		return;
 	}
 	if (m->stack_from && !stage_set_has(m->stack_from, k->order.stage)) {
-		drop_copy(a, "its stage took the layers of another one", now_us);
+		drop_copy(k, "its stage took the layers of another one", now_us);
 		return;
 	}
 	if (k->standing == STANDBY_WHOLE && (!mine || m->iteration != k->iteration + 1)) {
-		drop_copy(a, "it missed a commit", now_us);
+		drop_copy(k, "it missed a commit", now_us);
 		return;
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
@@ -330,9 +314,8 @@ static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now
 
 /* ---- jobs ---- */
 
-static bool begin_follow(struct agent *a, struct job *job)
+static bool begin_follow(struct standby *k, struct job *job)
 {
-	struct standby *k = a->modules.standby;
 	const struct msg_commit *m = &k->commit;
 	bool step = k->step_wanted && k->reducing == REDUCE_DONE &&
 		    (k->standing == STANDBY_WHOLE || k->fetch.n_held > 0);
@@ -357,33 +340,29 @@ static bool begin_follow(struct agent *a, struct job *job)
 	return true;
 }
 
-bool standby_settled(const struct agent *a)
+bool standby_settled(const struct standby *k)
 {
-	const struct standby *k = a->modules.standby;
-
 	return k->standing != STANDBY_WANTED && !k->step_wanted && !job_runs(k);
 }
 
-void standby_abandon(struct agent *a)
+void standby_abandon(struct standby *k)
 {
-	if (!a->modules.standby->following)
-		a->modules.standby->step_wanted = false;
+	if (!k->following)
+		k->step_wanted = false;
 }
 
-void standby_control(struct agent *a, const struct msg *m, int64_t now_us)
+void standby_control(struct standby *k, const struct msg *m, int64_t now_us)
 {
 	if (m->type == MSG_KEEP)
-		begin_copy(a, &m->u.keep);
+		begin_copy(k, &m->u.keep);
 	else if (m->type == MSG_REDUCE)
-		begin_sum(a, &m->u.reduce);
+		begin_sum(k, &m->u.reduce);
 	else
-		take_commit(a, &m->u.commit, now_us);
+		take_commit(k, &m->u.commit, now_us);
 }
 
-bool standby_next_job(struct agent *a, struct job *job)
+bool standby_next_job(struct standby *k, struct job *job)
 {
-	struct standby *k = a->modules.standby;
-
 	if (k->standing == STANDBY_WANTED) {
 		*job = (struct job){ .kind = JOB_KEEP, .prepare = { .stage = k->order.stage } };
 		k->standing = STANDBY_MAKING;
@@ -391,7 +370,7 @@ bool standby_next_job(struct agent *a, struct job *job)
 	}
 	if (k->standing != STANDBY_FETCHING && k->standing != STANDBY_WHOLE)
 		return false;
-	if (begin_follow(a, job))
+	if (begin_follow(k, job))
 		return true;
 	if (k->reducing == REDUCE_SUMS && slices_complete(k->slices)) {
 		*job = (struct job){ .kind = JOB_NORM, .slices = k->slices, .of_copy = true };
@@ -402,24 +381,23 @@ bool standby_next_job(struct agent *a, struct job *job)
 }
 
 /* Begins to request pieces once the worker has allocated the copy, or reports why it could not. */
-static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
+static void begin_fetch(struct standby *k, const struct job *job, int64_t now_us)
 {
-	struct standby *k = a->modules.standby;
-
 	k->stage = k->order.stage;
 	k->standing = STANDBY_FETCHING;
 	if (job->rc < 0) {
-		drop_copy(a, job->err.text, now_us);
+		drop_copy(k, job->err.text, now_us);
 		return;
 	}
 	if (k->stage == MSG_NO_STAGE) {
-		standby_forget(a);
+		standby_forget(k);
 		return;
 	}
 	k->parameters = job->prepare.parameters;
 	k->iteration = 0;
 	k->most_held = 0;
-	k->piece_us = peers_piece_us(&a->peers, k->order.source, fetch_piece_floats(k->parameters));
+	k->piece_us =
+		peers_piece_us(k->uses.peers, k->order.source, fetch_piece_floats(k->parameters));
 	k->last_growth_us = now_us;
 	free(k->taken);
 	k->taken = NULL;
@@ -427,13 +405,11 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 		k->taken = alloc_array(k->fetch.n, sizeof(k->taken[0]));
 	fetch_expect(&k->fetch, k->piece_us);
 	if (!k->taken)
-		drop_copy(a, "no memory for the copy", now_us);
+		drop_copy(k, "no memory for the copy", now_us);
 }
 
-static void take_followed(struct agent *a, const struct job *job, int64_t now_us)
+static void take_followed(struct standby *k, const struct job *job, int64_t now_us)
 {
-	struct standby *k = a->modules.standby;
-
 	k->following = false;
 	if (job->slices) {
 		k->iteration = k->fetch.iteration = job->iteration;
@@ -449,68 +425,64 @@ static void take_followed(struct agent *a, const struct job *job, int64_t now_us
 		k->iteration = k->fetch.iteration;
 		k->standing = STANDBY_WHOLE;
 		fetch_end(&k->fetch);
-		log_line(a->tell.log, LOG_INFO,
+		log_line(k->uses.tell->log, LOG_INFO,
 			 "the copy of stage %u is complete as of iteration %" PRIu64, k->stage,
 			 k->iteration);
-		tell_kept(a, NULL, now_us);
+		tell_kept(k, NULL, now_us);
 	}
 	if (job->slices)
-		tell_committed(a, now_us);
+		tell_committed(k, now_us);
 }
 
-void standby_job_done(struct agent *a, const struct job *job, int64_t now_us)
+void standby_job_done(struct standby *k, const struct job *job, int64_t now_us)
 {
-	struct standby *k = a->modules.standby;
-
 	if (job->kind == JOB_KEEP) {
-		begin_fetch(a, job, now_us);
+		begin_fetch(k, job, now_us);
 	} else if (job->kind == JOB_FOLLOW) {
-		take_followed(a, job, now_us);
+		take_followed(k, job, now_us);
 	} else {
 		k->sum_squares = job->sum_squares;
 		k->reducing = REDUCE_DONE;
-		tell_reduced(a, now_us);
+		tell_reduced(k, now_us);
 	}
 }
 
-enum standby_standing standby_standing(const struct agent *a)
+enum standby_standing standby_standing(const struct standby *k)
 {
-	return a->modules.standby->standing;
+	return k->standing;
 }
 
-bool standby_ordered(const struct agent *a)
+bool standby_ordered(const struct standby *k)
 {
-	return a->modules.standby->order.stage != MSG_NO_STAGE;
+	return k->order.stage != MSG_NO_STAGE;
 }
 
-bool standby_holds(const struct agent *a, uint8_t stage)
+bool standby_holds(const struct standby *k, uint8_t stage)
 {
-	return a->modules.standby->standing == STANDBY_WHOLE && a->modules.standby->stage == stage;
+	return k->standing == STANDBY_WHOLE && k->stage == stage;
 }
 
-uint8_t standby_stage(const struct agent *a)
+uint8_t standby_stage(const struct standby *k)
 {
-	return a->modules.standby->stage;
+	return k->stage;
 }
 
-uint64_t standby_hash(const struct agent *a)
+uint64_t standby_hash(const struct standby *k)
 {
-	return a->modules.standby->hash;
+	return k->hash;
 }
 
-size_t standby_parameters(const struct agent *a)
+size_t standby_parameters(const struct standby *k)
 {
-	return a->modules.standby->parameters;
+	return k->parameters;
 }
 
-int64_t standby_deadline_us(const struct agent *a)
+int64_t standby_deadline_us(const struct standby *k)
 {
-	return a->modules.standby->standing == STANDBY_FETCHING
-		       ? fetch_deadline_us(&a->modules.standby->fetch)
-		       : INT64_MAX;
+	return k->standing == STANDBY_FETCHING ? fetch_deadline_us(&k->fetch) : INT64_MAX;
 }
 
-void standby_accept_any_order(struct agent *a)
+void standby_accept_any_order(struct standby *k)
 {
-	a->modules.standby->order.assignment = 0;
+	k->order.assignment = 0;
 }

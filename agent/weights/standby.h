@@ -8,9 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/network/peers.h"
+#include "agent/shared/requests.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
+#include "agent/tensors/links.h"
 #include "wire/msg.h"
 
-struct agent;
 struct job;
 struct standby; /* standby_private.h */
 
@@ -22,39 +26,48 @@ enum standby_standing {
 	STANDBY_WHOLE     /* complete */
 };
 
-struct standby *standby_new(void); /* standby_free */
+/* The parts of the agent that a copy works on. All are borrowed. */
+struct standby_uses {
+	struct tell *tell;
+	const struct run *run;
+	struct requests *requests;
+	struct peers *peers;
+	struct links *links;
+};
+
+struct standby *standby_new(const struct standby_uses *uses); /* standby_free */
 void standby_free(struct standby *k);  /* NULL is allowed */
 
-enum standby_standing standby_standing(const struct agent *a);
+enum standby_standing standby_standing(const struct standby *k);
 /* Returns true if the newest order is for a copy, not to drop one. */
-bool standby_ordered(const struct agent *a);
+bool standby_ordered(const struct standby *k);
 /* Returns true if a complete copy of that stage is here. */
-bool standby_holds(const struct agent *a, uint8_t stage);
-uint8_t standby_stage(const struct agent *a);      /* MSG_NO_STAGE: none */
-size_t standby_parameters(const struct agent *a);  /* P */
+bool standby_holds(const struct standby *k, uint8_t stage);
+uint8_t standby_stage(const struct standby *k);     /* MSG_NO_STAGE: none */
+size_t standby_parameters(const struct standby *k); /* P */
 /* Returns the iteration of the copy; 0: it has no pieces. */
-uint64_t standby_iteration(const struct agent *a);
+uint64_t standby_iteration(const struct standby *k);
 /* Returns the hash of a complete copy; 0: unknown. */
-uint64_t standby_hash(const struct agent *a);
+uint64_t standby_hash(const struct standby *k);
 
 /* Obeys KEEP, and REDUCE and COMMIT for the copy. Call it when standby_settled. */
-void standby_control(struct agent *a, const struct msg *m, int64_t now_us);
+void standby_control(struct standby *k, const struct msg *m, int64_t now_us);
 /* Returns true if no job of the copy is running or about to run. */
-bool standby_settled(const struct agent *a);
+bool standby_settled(const struct standby *k);
 /* Accepts any number for a new controller's first order. */
-void standby_accept_any_order(struct agent *a);
-void standby_abandon(struct agent *a); /* stops waiting for the current sum */
-void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
+void standby_accept_any_order(struct standby *k);
+void standby_abandon(struct standby *k); /* stops waiting for the current sum */
+void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_us);
 /* Returns true if the tensor is a sum that the copy needs now or later. */
-bool standby_wants(const struct agent *a, const struct msg_tensor *t);
+bool standby_wants(const struct standby *k, const struct msg_tensor *t);
 /* Takes a sum. Returns false if it is not the copy's present sum; otherwise *rc is 0 or -EINVAL. */
-bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc);
+bool standby_sum_arrived(struct standby *k, const struct msg *m, int *rc);
 /* Requests pieces, and drops a copy that makes no progress. */
-void standby_turn(struct agent *a, int64_t now_us);
-int64_t standby_deadline_us(const struct agent *a);
-bool standby_next_job(struct agent *a, struct job *job);
-void standby_job_done(struct agent *a, const struct job *job, int64_t now_us);
+void standby_turn(struct standby *k, int64_t now_us);
+int64_t standby_deadline_us(const struct standby *k);
+bool standby_next_job(struct standby *k, struct job *job);
+void standby_job_done(struct standby *k, const struct job *job, int64_t now_us);
 /* Forgets the copy. The worker must be idle. */
-void standby_forget(struct agent *a);
+void standby_forget(struct standby *k);
 
 #endif

@@ -25,6 +25,7 @@ struct standby {
 	uint32_t most_held; /* largest number of pieces held so far */
 	int64_t last_growth_us; /* when most_held last grew */
 	struct msg_commit commit;
+	struct standby_uses uses;
 };
 
 #endif

@@ -5,13 +5,13 @@
  * makes a snapshot for the first request after a commit. The snapshot is freed after a time
  * without requests that is longer than the longest recent pause between two requests.
  */
+#include "agent/shared/job.h"
 #include "agent/weights/weight_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 
@@ -34,12 +34,14 @@ struct weight_server {
 	int64_t used_us;
 	/* Time of the last request; longest recent pause between two requests. */
 	int64_t asked_us, pause_us;
+	struct weight_server_uses uses;
 };
 
-struct weight_server *weight_server_new(void)
+struct weight_server *weight_server_new(const struct weight_server_uses *uses)
 {
 	struct weight_server *x = alloc_new(sizeof(*x));
 
+	x->uses = *uses;
 	return x;
 }
 
@@ -50,37 +52,34 @@ void weight_server_free(struct weight_server *x)
 	free(x);
 }
 
-void weight_server_forget(struct agent *a)
+void weight_server_forget(struct weight_server *s)
 {
-	struct weight_server *s = a->modules.weight_server;
-
 	free(s->state);
-	memset(s, 0, sizeof(*s));
+	*s = (struct weight_server){ .uses = s->uses };
 }
 
 /* Finds the weights of the stage on this node, in its own stage or in its standby copy. Returns
  * false if the node does not have them. */
-static bool find_held(const struct agent *a, uint8_t stage, bool *of_copy, uint64_t *iteration,
-		      size_t *parameters)
+static bool find_held(const struct weight_server *s, uint8_t stage, bool *of_copy,
+		      uint64_t *iteration, size_t *parameters)
 {
-	*of_copy = !(a->held.standing == STAND_READY && a->held.stage == stage);
-	if (*of_copy && (!standby_holds(a, stage)))
+	*of_copy = !(s->uses.held->standing == STAND_READY && s->uses.held->stage == stage);
+	if (*of_copy && (!standby_holds(s->uses.standby, stage)))
 		return false;
-	*iteration = *of_copy ? standby_iteration(a) : a->held.committed;
-	*parameters = *of_copy ? standby_parameters(a) : a->held.parameters;
+	*iteration = *of_copy ? standby_iteration(s->uses.standby) : s->uses.held->committed;
+	*parameters = *of_copy ? standby_parameters(s->uses.standby) : s->uses.held->parameters;
 	return true;
 }
 
-void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us)
+void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64_t now_us)
 {
-	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool of_copy;
 
-	if (!find_held(a, m->stage, &of_copy, &iteration, &parameters) ||
+	if (!find_held(s, m->stage, &of_copy, &iteration, &parameters) ||
 	    s->n_asked == ASKED_MOST) {
-		a->tell.tally.refused++; /* the requester will ask again */
+		s->uses.tell->tally.refused++; /* the requester will ask again */
 		return;
 	}
 	for (uint32_t i = 0; i < s->n_asked; i++)
@@ -92,15 +91,14 @@ void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	s->asked[s->n_asked++] = *m;
 }
 
-bool weight_server_next_job(struct agent *a, struct job *job)
+bool weight_server_next_job(struct weight_server *s, struct job *job)
 {
-	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool of_copy;
 
 	if (s->n_asked == 0 ||
-	    !find_held(a, s->asked[0].stage, &of_copy, &iteration, &parameters) ||
+	    !find_held(s, s->asked[0].stage, &of_copy, &iteration, &parameters) ||
 	    (s->state && s->stage == s->asked[0].stage && s->iteration == iteration))
 		return false;
 	free(s->state);
@@ -112,10 +110,10 @@ bool weight_server_next_job(struct agent *a, struct job *job)
 	return true;
 }
 
-void weight_server_job_done(struct agent *a, struct job *job, int64_t now_us)
+void weight_server_job_done(struct weight_server *s, struct job *job, int64_t now_us)
 {
-	a->modules.weight_server->state = job->out;
-	a->modules.weight_server->used_us = now_us;
+	s->state = job->out;
+	s->used_us = now_us;
 	job->out = NULL;
 }
 
@@ -127,11 +125,10 @@ static bool is_that_piece(const struct parcel *p, const void *context)
 	       p->head.index == m->piece;
 }
 
-static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_us)
+static void send_piece(struct weight_server *s, const struct msg_fetch *m, int64_t now_us)
 {
-	const struct weight_server *s = a->modules.weight_server;
 	struct msg_tensor head = { .kind = TENSOR_STATE,
-				   .from = a->run.welcome.node,
+				   .from = s->uses.run->welcome.node,
 				   .stage = s->stage,
 				   .iteration = s->iteration,
 				   .index = m->piece };
@@ -139,39 +136,38 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	float *body;
 
 	if (!fetch_piece(s->parameters, m->piece, &from, &n)) {
-		a->tell.tally.refused++;
+		s->uses.tell->tally.refused++;
 		return;
 	}
 	/* A repeated request: sending the piece twice would take a slow link twice as long. */
-	if (delay_queue_any(a->modules.delay_queue, is_that_piece, m))
+	if (delay_queue_any(s->uses.delay_queue, is_that_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));
 	if (!body) {
-		a->tell.tally.dropped++;
+		s->uses.tell->tally.dropped++;
 		return;
 	}
 	for (size_t k = 0; k < 3; k++)
 		memcpy(body + k * n, s->state + k * s->parameters + from, n * sizeof(float));
 	head.hash = fetch_hash(body, 3 * n);
-	links_send_piece(&a->modules.links, m->from, &head, body, 3 * n, s->parameters, now_us);
+	links_send_piece(s->uses.links, m->from, &head, body, 3 * n, s->parameters, now_us);
 }
 
-void weight_server_turn(struct agent *a, int64_t now_us)
+void weight_server_turn(struct weight_server *s, int64_t now_us)
 {
-	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration = 0;
 	uint32_t done = 0, kept_back = 0;
 	size_t parameters;
 	bool of_copy;
-	bool fits = s->state && find_held(a, s->stage, &of_copy, &iteration, &parameters) &&
+	bool fits = s->state && find_held(s, s->stage, &of_copy, &iteration, &parameters) &&
 		    iteration == s->iteration;
 
 	for (uint32_t i = 0; i < s->n_asked; i++) {
 		if (fits && done < PIECES_OF_TURN && s->asked[i].stage == s->stage) {
-			send_piece(a, &s->asked[i], now_us);
+			send_piece(s, &s->asked[i], now_us);
 			s->used_us = now_us;
 			done++;
-		} else if (find_held(a, s->asked[i].stage, &of_copy, &iteration, &parameters)) {
+		} else if (find_held(s, s->asked[i].stage, &of_copy, &iteration, &parameters)) {
 			s->asked[kept_back++] = s->asked[i];
 		}
 	}
@@ -183,7 +179,7 @@ void weight_server_turn(struct agent *a, int64_t now_us)
 	}
 }
 
-bool weight_server_idle(const struct agent *a)
+bool weight_server_idle(const struct weight_server *s)
 {
-	return a->modules.weight_server->n_asked == 0 && !a->modules.weight_server->state;
+	return s->n_asked == 0 && !s->state;
 }

@@ -6,24 +6,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/shared/held.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
+#include "agent/tensors/delay_queue.h"
+#include "agent/tensors/links.h"
+#include "agent/weights/standby.h"
 #include "wire/msg.h"
 
-struct agent;
 struct job;
 struct weight_server; /* opaque */
 
-struct weight_server *weight_server_new(void); /* weight_server_free */
+/* The parts of the agent that the server works on. All are borrowed. */
+struct weight_server_uses {
+	struct tell *tell;
+	const struct run *run;
+	const struct held *held;
+	const struct standby *standby;
+	struct links *links;
+	struct delay_queue *delay_queue;
+};
+
+struct weight_server *
+weight_server_new(const struct weight_server_uses *uses); /* weight_server_free */
 void weight_server_free(struct weight_server *s);  /* NULL is allowed */
 
 /* Takes a request; weight_server_turn answers it. */
-void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us);
+void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64_t now_us);
 /* Gives a job that makes the snapshot for the oldest request. Returns true if one is needed. */
-bool weight_server_next_job(struct agent *a, struct job *job);
+bool weight_server_next_job(struct weight_server *s, struct job *job);
 /* Takes the snapshot from the job. */
-void weight_server_job_done(struct agent *a, struct job *job, int64_t now_us);
-void weight_server_turn(struct agent *a, int64_t now_us);
+void weight_server_job_done(struct weight_server *s, struct job *job, int64_t now_us);
+void weight_server_turn(struct weight_server *s, int64_t now_us);
 /* Returns true if no request waits and there is no snapshot; for tests. */
-bool weight_server_idle(const struct agent *a);
-void weight_server_forget(struct agent *a);
+bool weight_server_idle(const struct weight_server *s);
+void weight_server_forget(struct weight_server *s);
 
 #endif
