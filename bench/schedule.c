@@ -46,7 +46,7 @@
 #include "base/rng.h"
 #include "base/skip_schedule.h"
 #include "schedule/format/cluster.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/format/regions.h"
 #include "schedule/search/phase_plans.h"
 #include "schedule/search/search.h"

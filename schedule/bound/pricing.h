@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "schedule/search/strategy.h"
+#include "schedule/problem/strategy.h"
 
 #define PRICING_STAGES 64
 

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "schedule/search/strategy.h"
+#include "schedule/problem/strategy.h"
 
 struct single_machine {
 	double forward_s, loss_s, backward_s, overhead_s;

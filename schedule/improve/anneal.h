@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/improve/moves.h"
 #include "schedule/problem/problem.h"
 #include "schedule/improve/timetable.h"

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/problem/problem.h"
 
 #define SLOT_TIMELINE_BLOCK 8 /* number of rows that are compared at a time */

@@ -11,7 +11,7 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 #include "schedule/format/request.h"
-#include "schedule/search/strategy.h"
+#include "schedule/problem/strategy.h"
 
 struct problem {
 	const struct cluster *c;      /* borrowed */

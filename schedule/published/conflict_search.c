@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "schedule/published/conflict_tree.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/published/path_search.h"
 
 #define CANDIDATES 32

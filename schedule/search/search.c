@@ -18,7 +18,7 @@
 #include "schedule/search/parallel_anneal.h"
 #include "schedule/published/conflict_search.h"
 #include "schedule/start/construct.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/start/feasible.h"
 #include "schedule/start/place.h"
 #include "schedule/problem/problem.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/improve/moves.h"
 #include "schedule/improve/timetable.h"

@@ -7,7 +7,7 @@
 
 #include "base/tests/test.h"
 #include "schedule/bound/bound.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/bound/single_machine.h"
 #include "schedule/tests/fixture.h"
 

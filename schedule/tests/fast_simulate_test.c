@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/tests/test.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/tests/test.h"
 #include "schedule/start/construct.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/improve/lanes.h"
 #include "schedule/tests/fixture.h"
 

@@ -7,7 +7,7 @@
 #include "schedule/improve/anneal.h"
 #include "schedule/execution/check.h"
 #include "schedule/start/construct.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/start/sketch.h"
 #include "schedule/search/multi_start.h"
 #include "schedule/published/straight.h"

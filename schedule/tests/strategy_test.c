@@ -1,7 +1,7 @@
 /* The table of regimes: both limits of a range belong to it, and all ranges of a row must hold. */
 
 #include "base/tests/test.h"
-#include "schedule/search/strategy.h"
+#include "schedule/problem/strategy.h"
 
 TEST(limits_belong_to_their_regime)
 {

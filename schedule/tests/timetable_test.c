@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/tests/test.h"
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/improve/timetable.h"
 

@@ -9,7 +9,7 @@
  * the list of its bucket, and a bit for each bucket says if the bucket is empty. Bucket numbers
  * never fall as time grows, so the first bucket that is not empty holds the earliest event,
  * whatever the rounding. The last bucket takes all later times. */
-#include "schedule/execution/fast_simulate.h"
+#include "schedule/improve/fast_simulate.h"
 
 #include <math.h>
 #include <string.h>

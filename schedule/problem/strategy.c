@@ -1,5 +1,5 @@
 /* The table of what depends on the size of a cluster, and the cooling that follows from it. */
-#include "schedule/search/strategy.h"
+#include "schedule/problem/strategy.h"
 
 /* Both ends belong to the range. `to` 0: no upper limit. */
 struct range {
