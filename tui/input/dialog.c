@@ -5,7 +5,7 @@
  * sends the command. If the action cannot be undone, the operator must type the node's number. */
 #include "tui/input/ui.h"
 
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/run/notes.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/input/command.h"
 
 void ui_init(struct ui *u, enum graph graph)

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/run/notes.h"
-#include "tui/run/why.h"
+#include "tui/input/why.h"
 
 enum { CANDIDATE_US = 3000000 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/input/command.h"
 #include "tui/input/ui.h"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/run/why.h"
+#include "tui/input/why.h"
 #include "tui/screen/colouring.h"
 
 struct summary {

@@ -5,7 +5,7 @@
  * A column is a fixed length of time and shows the task that fills most of it. While a microbatch
  * waits for a busy node, the bar alternates with x. A blocked node that runs nothing shows x
  * alone. */
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/panels/time_window.h"
 #include "tui/screen/colouring.h"
 #include "tui/views/view.h"

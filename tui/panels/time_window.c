@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 
 enum { MOMENT = 5 };
 

@@ -1,5 +1,5 @@
 /* The screen on a real terminal, by ncurses. Only changed cells are written. ncurses reads nothing:
- * input/decoder.h takes the terminal's bytes apart.
+ * decoder.h takes the terminal's bytes apart.
  *
  * A crash must not leave the terminal unusable. The crash handler therefore uses neither locks
  * nor the heap, only bytes that were prepared when the terminal was opened (`rescue`). */

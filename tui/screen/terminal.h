@@ -1,5 +1,5 @@
 /* terminal.h - the real screen, keyboard and mouse: the only file that knows ncurses, which draws
- * only. input/decoder.h takes the input apart.
+ * only. decoder.h takes the input apart.
  *
  * The terminal is restored whatever ends the program: by terminal_close normally, and by a
  * handler on SEGV, FPE, ABRT, BUS, ILL, QUIT and when memory runs out (base/alloc.h). The handler
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "tui/input/decoder.h"
+#include "tui/screen/decoder.h"
 #include "tui/screen/screen.h"
 #include "tui/screen/theme.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/tests/test.h"
-#include "tui/input/decoder.h"
+#include "tui/screen/decoder.h"
 #include "tui/input/keymap.h"
 #include "tui/tests/golden.h"
 #include "tui/tests/reports.h"

@@ -7,7 +7,7 @@
 #include "base/tests/test.h"
 #include "tui/run/state.h"
 #include "tui/tests/golden.h"
-#include "tui/run/why.h"
+#include "tui/input/why.h"
 
 static struct msg_task_event event(uint8_t type, uint8_t kind, uint16_t node, uint32_t m,
 				   int64_t at)

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "base/tests/test.h"
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/run/notes.h"
 #include "tui/tests/golden.h"
 #include "tui/views/view.h"

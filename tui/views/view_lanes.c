@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "tui/panels/time_window.h"
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/screen/colouring.h"
 #include "tui/screen/table.h"
 #include "tui/views/view.h"

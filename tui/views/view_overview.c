@@ -1,5 +1,5 @@
 /* View 1: the panels of the layout, or, on a tiny screen, the alerts and the selected node. */
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 #include "tui/views/view.h"
 
 /* The selected node in words, on a screen below 80x24. */

@@ -1,6 +1,6 @@
 /* The what-if: the current iteration under another plan. The operator compares a decision with what
  * happened before taking it. The controller computes the plan; nothing in the run changes. */
-#include "tui/run/branch.h"
+#include "tui/input/branch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Explains why a microbatch waits, from the console's state alone, so that the operator gets an
  * answer at once and no load falls on the controller. */
-#include "tui/run/why.h"
+#include "tui/input/why.h"
 
 #include <stdio.h>
 #include <string.h>

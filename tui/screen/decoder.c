@@ -1,7 +1,7 @@
 /* Splits the terminal's bytes into keys, clicks, pasted text and reports. `rules` is the state
  * machine, `keys` lists the sequences that are keys. Everything else that begins with ESC has no
  * effect. */
-#include "tui/input/decoder.h"
+#include "tui/screen/decoder.h"
 
 #include <stdlib.h>
 #include <string.h>
