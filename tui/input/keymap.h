@@ -9,25 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-
-/* Numbers of keys. A character's number is its code point and a control key's is its code
- * (1..26). Other keys have numbers above Unicode. */
-enum press {
-	PRESS_TAB = 9,
-	PRESS_ENTER = 13,
-	PRESS_ESCAPE = 27,
-	PRESS_DELETE_BACK = 127,
-	PRESS_ARROW_UP = 0x110000,
-	PRESS_ARROW_DOWN,
-	PRESS_ARROW_LEFT,
-	PRESS_ARROW_RIGHT,
-	PRESS_PAGE_UP,
-	PRESS_PAGE_DOWN,
-	PRESS_TO_START,
-	PRESS_TO_END,
-	PRESS_BACK_TAB,
-	PRESS_LAST
-};
+#include "tui/screen/decoder.h"
 
 enum action {
 	ACTION_NONE,

@@ -13,6 +13,9 @@
 
 #include "base/tensor_format.h"
 #include "tui/input/keymap.h"
+#include "tui/screen/colouring.h"
+#include "tui/screen/curve.h"
+#include "tui/screen/graph.h"
 #include "tui/screen/screen.h"
 #include "tui/run/costs.h"
 #include "tui/run/link_groups.h"
@@ -34,14 +37,6 @@ enum view {
 };
 
 enum ui_link { UI_CONNECTING, UI_LIVE, UI_LOST, UI_REFUSED, UI_RECORDED };
-
-enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
-
-/* The property that the colours of tasks tell apart (screen/colouring.h). */
-enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
-
-/* The quantity on the x axis of the Loss view. */
-enum loss_axis { LOSS_BY_ITERATION, LOSS_BY_TOKENS, LOSS_BY_TIME, LOSS_AXES };
 
 /* The measure by which the Links view compares links. */
 enum link_measure { LINK_BY_PLAN, LINK_BY_LATENCY, LINK_BY_BANDWIDTH, LINK_MEASURES };
@@ -283,6 +278,8 @@ void ui_command(struct ui *u, const struct state *s, const char *text);
 void ui_show(struct ui *u, enum view view);
 /* ui_move.c: moves the selection by ACTION_NEXT to ACTION_LAST_ROW or ACTION_FIND_... */
 void ui_move(struct ui *u, const struct state *s, enum action a);
+/* Gives the losses as the Loss view shows them, or, in another view, as its panel does. */
+struct curve_view ui_losses(const struct state *s, const struct ui *u);
 /* Selects the next node at which a microbatch waits. */
 void ui_next_collision(struct ui *u, const struct state *s);
 /* Selects a node. */

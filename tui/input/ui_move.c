@@ -4,7 +4,6 @@
 
 #include "tui/run/notes.h"
 #include "tui/run/roster.h"
-#include "tui/screen/curve.h"
 
 void ui_select(struct ui *u, const struct state *s, uint16_t node)
 {
@@ -110,16 +109,34 @@ static void move_note(struct ui_selection *selection, const struct state *s, int
 	selection->note = at <= 0 ? 0 : list[at]->id;
 }
 
+struct curve_view ui_losses(const struct state *s, const struct ui *u)
+{
+	const struct state_history *h = &s->history;
+	bool is_view = u->display.view == VIEW_LOSS;
+
+	return (struct curve_view){ .own = { SERIES(h->iterations, h->n_iterations,
+						    msg_see_iteration, loss, STYLE_TRAIN, true),
+					     SERIES(h->validations, h->n_validations,
+						    msg_see_validation, loss, STYLE_VALIDATION,
+						    false) },
+				    .others = is_view ? &u->others : NULL,
+				    .axis = u->display.loss_axis,
+				    .graph = u->display.graph,
+				    .zoom = is_view ? u->display.loss_zoom : 0,
+				    .cursor = u->display.loss_cursor,
+				    .end_below_last = is_view };
+}
+
 /* Moves the cursor that compares runs, by a 64th of the axis. Returns false if no runs are
  * compared. */
 static bool move_loss_cursor(struct ui *u, const struct state *s, enum action a)
 {
-	struct curve_view view = curve_losses(s, u);
+	struct curve_view view = ui_losses(s, u);
 	uint64_t from, last, cursor, step;
 
 	if (u->display.view != VIEW_LOSS || u->others.n == 0 ||
 	    (a != ACTION_LEFT && a != ACTION_RIGHT && a != ACTION_FIRST && a != ACTION_LAST_ROW) ||
-	    !curve_ends(s, u, &view, &from, &last, &cursor))
+	    !curve_ends(s, &view, &from, &last, &cursor))
 		return false;
 	step = (last - from) / 64 + 1;
 	if (a == ACTION_LAST_ROW) /* from now on the cursor follows the newest value */

@@ -1,6 +1,6 @@
 /* Collisions: waiting microbatches with place, cause and duration. Those that still wait come
  * first, then the latest that have ended. */
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  * bottom: the newest message and the keys. */
 #include "base/tensor_format.h"
 #include "base/timestamp.h"
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "tui/screen/curve.h"
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 /* Writes ", 1.2M tokens and 4m10 to the end" if an end is set. The time is that of the newest
  * iterations, from commit to commit. */
@@ -50,14 +50,14 @@ static void title_of(char title[128], const struct state *s, bool with_rest)
 static void draw_losses(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u, struct curve_reading *reading)
 {
-	struct curve_view view = curve_losses(s, u);
+	struct curve_view view = ui_losses(s, u);
 	char title[128];
 
 	if (at.h < 2)
 		return;
 	title_of(title, s, at.w >= 100);
 	screen_rule(out, at, title, at.w >= 60 ? "S skip  F failure  R recovery" : "S F R");
-	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, &view, reading);
+	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, &view, reading);
 }
 
 void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
@@ -145,8 +145,11 @@ static void panel_seconds(struct screen *out, struct rect at, const struct state
 				STYLE_TRAIN, false),
 			 SERIES(h->iterations, h->n_iterations, msg_see_iteration, predicted_s,
 				STYLE_VALIDATION, false) },
+		.axis = u->display.loss_axis,
+		.graph = u->display.graph,
 		.zoom = u->display.loss_zoom,
-		.from_zero = true
+		.from_zero = true,
+		.end_below_last = u->display.view == VIEW_LOSS
 	};
 	const struct msg_see_iteration *it =
 		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1]
@@ -161,10 +164,10 @@ static void panel_seconds(struct screen *out, struct rect at, const struct state
 			 "Seconds per iteration: took %.*f, predicted %.*f", d,
 			 (double)it->iteration_s, d, (double)it->predicted_s);
 	screen_rule(out, at, title, NULL);
-	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, &view, NULL);
+	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, &view, NULL);
 }
 
-void view_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+void panel_losses(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	struct rect loss = at, seconds = at, runs = at;
 	struct curve_reading reading = { .place = "" };

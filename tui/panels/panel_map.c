@@ -13,7 +13,7 @@
 
 #include "tui/panels/map_traffic.h"
 #include "tui/screen/colouring.h"
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 enum {
 	FULL_CELLS = 40,         /* cells for each node that give room for its task */

@@ -4,7 +4,7 @@
  *
  * `=` a forward done, `#` a backward done, [..] running now, x waiting there, > on the link.
  */
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,8 +49,8 @@ static enum style phase_style(const struct state_flight *f)
 }
 
 /* The text is "F n12 0.4s", "> n06 0.1s", "x n14 0.9s <m11", "done 2.315" or "not yet". */
-unsigned view_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
-		    char text[64])
+unsigned panel_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
+		     char text[64])
 {
 	char age[16];
 	unsigned node = state_chain_node(f, f->position);
@@ -116,8 +116,8 @@ static char joint_glyph(const struct state_flight *f, uint32_t p, enum style *st
 	return forward ? '=' : '#';
 }
 
-int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
-	      const struct state_flight *f, const struct ui *u, int digits)
+int panel_lane(struct screen *out, int x, int y, int w, const struct state *s,
+	       const struct state_flight *f, const struct ui *u, int digits)
 {
 	char words[64];
 	int at = screen_print(out, x, y, w,
@@ -128,7 +128,7 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 	int need = (int)chain * (digits + 1) + 2;
 
 	at += screen_text(out, x + at, y, w - at, STYLE_TEXT, f->reruns ? "'" : " ");
-	view_phase(s, f, u->clock.now_us, words);
+	panel_phase(s, f, u->clock.now_us, words);
 	if (at + need + 12 <= w) {
 		for (uint32_t p = 0; p < chain; p++) {
 			enum style style;
@@ -209,8 +209,8 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 			u->display.lanes[k] ? state_flight(s, u->display.lanes[k] - 1) : NULL;
 
 		if (f)
-			view_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1),
-				  w - 1, s, f, u, digits);
+			panel_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1), w - 1,
+				   s, f, u, digits);
 	}
 }
 
@@ -255,7 +255,7 @@ static void say_why(struct screen *out, struct rect at, const struct state *s,
 
 	why_make(&w, s, f, clock->now_us);
 	why_text(&w, text);
-	view_phase(s, f, clock->now_us, phase);
+	panel_phase(s, f, clock->now_us, phase);
 	if (w.waits)
 		screen_text(out, at.x, at.y, at.w, STYLE_BLOCKED, text);
 	else

@@ -1,6 +1,6 @@
 /* Alerts, the journal, and the predictions of the newest iterations with their results. */
 #include "tui/run/notes.h"
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* The grid of nodes with a column for each stage. If stages have more nodes than the panel has
  * rows, the grid becomes a map with one glyph for each node, in the same order. Before nodes have
  * stages they are listed in rows. */
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 #include <stdio.h>
 #include <string.h>

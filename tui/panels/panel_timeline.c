@@ -8,7 +8,7 @@
 #include "tui/input/branch.h"
 #include "tui/panels/time_window.h"
 #include "tui/screen/colouring.h"
-#include "tui/views/view.h"
+#include "tui/panels/panels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -197,23 +197,6 @@ static void draw_row(struct screen *out, int x, int y, const struct time_window 
 	}
 }
 
-int view_busy_percent(const struct state_node *n, int64_t from, int64_t to)
-{
-	const struct state_segment *g;
-	int64_t busy = 0;
-
-	for (uint64_t i = 0; (g = state_segment_back(n, i)) != NULL; i++) {
-		int64_t a = g->start_us > from ? g->start_us : from;
-		int64_t b = g->end_us < to ? g->end_us : to;
-
-		if (g->end_us < from)
-			break;
-		if (b > a)
-			busy += b - a;
-	}
-	return to > from ? (int)((double)busy * 100 / (double)(to - from)) : 0;
-}
-
 static void draw_title(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u, uint32_t shown, uint32_t of)
 {
@@ -349,7 +332,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 				    n->see.state == NODE_DEAD ? "dead" : "fail");
 		else
 			screen_print(out, x + columns + 1, y, 5, STYLE_FAINT, "%3d%%",
-				     view_busy_percent(n, w.from_us, steady));
+				     state_busy_percent(n, w.from_us, steady));
 	}
 	time_window_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s, other);
 	if (u->branch.open && at.h > 5) {

@@ -193,6 +193,8 @@ int64_t state_bound_us(int64_t t_us);
 const struct state_segment *state_newest(const struct state_node *n);
 /* Returns the i-th newest task (0: the newest); NULL: it is not kept. */
 const struct state_segment *state_segment_back(const struct state_node *n, uint64_t i);
+/* Returns the percentage of [from_us, to_us) that the node's tasks fill. */
+int state_busy_percent(const struct state_node *n, int64_t from_us, int64_t to_us);
 /* Returns the i-th newest wait at a node; NULL: it is not kept. */
 const struct state_wait *state_wait_back(const struct state_node *n, uint64_t i);
 /* Returns the i-th newest collision of all nodes; NULL: it is not kept. */

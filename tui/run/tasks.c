@@ -429,3 +429,20 @@ void state_apply_tasks(struct state *s, const struct msg_see_tasks *t)
 		move_flight(s, &e);
 	}
 }
+
+int state_busy_percent(const struct state_node *n, int64_t from, int64_t to)
+{
+	const struct state_segment *g;
+	int64_t busy = 0;
+
+	for (uint64_t i = 0; (g = state_segment_back(n, i)) != NULL; i++) {
+		int64_t a = g->start_us > from ? g->start_us : from;
+		int64_t b = g->end_us < to ? g->end_us : to;
+
+		if (g->end_us < from)
+			break;
+		if (b > a)
+			busy += b - a;
+	}
+	return to > from ? (int)((double)busy * 100 / (double)(to - from)) : 0;
+}

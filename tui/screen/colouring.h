@@ -8,8 +8,11 @@
 #ifndef TUI_COLOURING_H
 #define TUI_COLOURING_H
 
-#include "tui/input/ui.h"
 #include "tui/run/state.h"
+#include "tui/screen/screen.h"
+
+/* The property that the colours of tasks tell apart. */
+enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
 
 /* Return the style of a microbatch's text and of its bar, which has the colour as background.
  * by_task: the style while colours tell kinds of tasks apart. */

@@ -433,37 +433,20 @@ static void draw_marks(struct screen *out, struct rect plot, const struct axes *
 	}
 }
 
-static struct axes axes_of(const struct state *s, const struct ui *u)
+static struct axes axes_of(const struct state *s, const struct curve_view *view)
 {
 	const struct state_history *h = &s->history;
-	struct axes a = { .unit = u->display.loss_axis,
-			  .history = h,
-			  .tokens = s->run.tokens_per_iteration };
+	struct axes a = { .unit = view->axis, .history = h, .tokens = s->run.tokens_per_iteration };
 
 	if (h->n_iterations)
 		a.began_us = (double)h->iterations[0].at_us - (double)h->iterations[0].real_s * 1e6;
 	return a;
 }
 
-struct curve_view curve_losses(const struct state *s, const struct ui *u)
+bool curve_ends(const struct state *s, const struct curve_view *view, uint64_t *from,
+		uint64_t *last, uint64_t *cursor)
 {
-	const struct state_history *h = &s->history;
-	bool is_view = u->display.view == VIEW_LOSS;
-
-	return (struct curve_view){ .own = { SERIES(h->iterations, h->n_iterations,
-						    msg_see_iteration, loss, STYLE_TRAIN, true),
-					     SERIES(h->validations, h->n_validations,
-						    msg_see_validation, loss, STYLE_VALIDATION,
-						    false) },
-				    .others = is_view ? &u->others : NULL,
-				    .zoom = is_view ? u->display.loss_zoom : 0,
-				    .cursor = u->display.loss_cursor };
-}
-
-bool curve_ends(const struct state *s, const struct ui *u, const struct curve_view *view,
-		uint64_t *from, uint64_t *last, uint64_t *cursor)
-{
-	struct axes a = axes_of(s, u);
+	struct axes a = axes_of(s, view);
 
 	if (!measure_ends(&a, view))
 		return false;
@@ -473,15 +456,15 @@ bool curve_ends(const struct state *s, const struct ui *u, const struct curve_vi
 	return true;
 }
 
-void curve_draw(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+void curve_draw(struct screen *out, struct rect at, const struct state *s,
 		const struct curve_view *view, struct curve_reading *reading)
 {
 	struct rect plot = { at.x + 6, at.y, at.w - 7, at.h - 1 };
 	enum style styles[3 + OTHER_RUNS] = { STYLE_FAINT };
 	struct canvas c;
-	struct axes a = axes_of(s, u);
+	struct axes a = axes_of(s, view);
 
-	if (plot.w < 4 || plot.h < 1 || canvas_open(&c, u->display.graph, plot) != 0)
+	if (plot.w < 4 || plot.h < 1 || canvas_open(&c, view->graph, plot) != 0)
 		return;
 	if (!measure_axes(&a, view, &c)) {
 		screen_text(out, at.x + 1, at.y, at.w - 1, STYLE_FAINT,
@@ -504,7 +487,7 @@ void curve_draw(struct screen *out, struct rect at, const struct state *s, const
 	if (plot.h > 1)
 		screen_print(out, at.x, plot.y + plot.h - 1, 6, STYLE_FAINT,
 			     a.low >= 1000 ? "%5.0f" : "%5.2f", a.low);
-	draw_marks(out, plot, &a, s, view->zoom, u->display.view == VIEW_LOSS);
+	draw_marks(out, plot, &a, s, view->zoom, view->end_below_last);
 	if (a.n_others)
 		draw_letters(out, plot, &a, reading);
 }

@@ -7,10 +7,13 @@
 #ifndef TUI_CURVE_H
 #define TUI_CURVE_H
 
-#include "tui/screen/screen.h"
 #include "tui/run/other_runs.h"
 #include "tui/run/state.h"
-#include "tui/input/ui.h"
+#include "tui/screen/graph.h"
+#include "tui/screen/screen.h"
+
+/* The quantity on the x axis. */
+enum loss_axis { LOSS_BY_ITERATION, LOSS_BY_TOKENS, LOSS_BY_TIME, LOSS_AXES };
 
 /* n elements of `stride` bytes in ascending order, with a u64 iteration and a float value at the
  * given offsets. */
@@ -29,13 +32,16 @@ struct series {
 			offsetof(struct type, field), style, smooth, NULL \
 	}
 
-/* The series that a view shows, and its part of the axis. */
+/* The series that a view shows, its axis, and its part of the axis. */
 struct curve_view {
 	struct series own[2];            /* series of this run; the second one is sparse */
 	const struct other_runs *others; /* other runs; NULL: none */
+	enum loss_axis axis;
+	enum graph graph;
 	int zoom;                        /* the view shows the newest 1 / 2^zoom of the axis */
 	bool from_zero;                  /* the values at the left begin at 0 */
 	uint64_t cursor;                 /* place of the cursor; 0: the newest value of this run */
+	bool end_below_last; /* the last place is written below the last value, not at the right */
 };
 
 /* The values at the cursor, as drawn: of this run, then of other runs. */
@@ -46,17 +52,15 @@ struct curve_reading {
 	} values[1 + OTHER_RUNS];
 };
 
-/* Gives the losses as the Loss view shows them, or, in another view, as its panel does. */
-struct curve_view curve_losses(const struct state *s, const struct ui *u);
 /* Draws the values at the left, the curves, and marks and the last iteration in the bottom row; and
  * the cursor, if there are other runs. The values at the left are those of the part that is shown.
  * *reading is written if there are other runs; it may be NULL otherwise. */
-void curve_draw(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+void curve_draw(struct screen *out, struct rect at, const struct state *s,
 		const struct curve_view *view, struct curve_reading *reading);
 /* Gives the ends of the axis that curve_draw shows, and the place of the cursor. Returns false if
  * no value is known. */
-bool curve_ends(const struct state *s, const struct ui *u, const struct curve_view *view,
-		uint64_t *from, uint64_t *last, uint64_t *cursor);
+bool curve_ends(const struct state *s, const struct curve_view *view, uint64_t *from,
+		uint64_t *last, uint64_t *cursor);
 /* Returns the letter that marks this run (0) or another one on the curves. */
 char curve_letter(uint32_t run);
 /* Returns the style of another run's curve. */

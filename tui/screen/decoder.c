@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/input/keymap.h"
 #include "tui/screen/screen.h"
 
 enum { ESC = 0x1b, ANNOUNCE_US = 300000, WAIT_US = 25000, WAIT_SSH_US = 100000 };

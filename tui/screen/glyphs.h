@@ -8,7 +8,7 @@
 #define TUI_GLYPHS_H
 
 #include "tui/run/state.h"
-#include "tui/input/ui.h"
+#include "tui/screen/screen.h"
 
 struct node_glyph {
 	char glyph;

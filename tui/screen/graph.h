@@ -6,8 +6,11 @@
 #ifndef TUI_GRAPH_H
 #define TUI_GRAPH_H
 
+#include <stdint.h>
+
 #include "tui/screen/screen.h"
-#include "tui/input/ui.h"
+
+enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
 
 struct canvas {
 	enum graph graph;

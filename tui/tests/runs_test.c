@@ -239,30 +239,30 @@ TEST(the_cursor_reads_each_run)
 	s->run.tokens_per_iteration = 1000;
 	u.display.view = VIEW_LOSS;
 	add_runs(&u, s);
-	view = curve_losses(s, &u);
-	assert_true(curve_ends(s, &u, &view, &from, &last, &cursor));
+	view = ui_losses(s, &u);
+	assert_true(curve_ends(s, &view, &from, &last, &cursor));
 	assert_int_equal(from, 1);
 	assert_int_equal(last, 80); /* of the longest run */
 	assert_int_equal(cursor, s->history.iterations[s->history.n_iterations - 1].iteration);
 	u.display.loss_cursor = 30;
-	view = curve_losses(s, &u);
-	curve_draw(screen, at, s, &u, &view, &r);
+	view = ui_losses(s, &u);
+	curve_draw(screen, at, s, &view, &r);
 	assert_string_equal(r.place, "it 30");
 	assert_true(isfinite(r.values[0].loss));
 	assert_true(fabs(r.values[1].loss - (2.1 + 2.4 * exp(-30.0 / 18) + 0.2)) < 0.2);
 	assert_true(fabs(r.values[1].validation - (2.1 + 2.4 * exp(-30.0 / 18) + 0.2)) < 1e-5);
 	u.display.loss_cursor = 31; /* the first run has ended */
-	view = curve_losses(s, &u);
-	curve_draw(screen, at, s, &u, &view, &r);
+	view = ui_losses(s, &u);
+	curve_draw(screen, at, s, &view, &r);
 	assert_true(isnan(r.values[1].loss) && isnan(r.values[1].validation));
 	assert_true(isfinite(r.values[2].loss));
 	u.display.loss_axis = LOSS_BY_TOKENS; /* 80 iterations of 500 are 40 of this run */
-	view = curve_losses(s, &u);
-	assert_true(curve_ends(s, &u, &view, &from, &last, &cursor));
+	view = ui_losses(s, &u);
+	assert_true(curve_ends(s, &view, &from, &last, &cursor));
 	assert_int_equal(from, 0);
 	u.display.loss_cursor = 20;
-	view = curve_losses(s, &u);
-	curve_draw(screen, at, s, &u, &view, &r);
+	view = ui_losses(s, &u);
+	curve_draw(screen, at, s, &view, &r);
 	assert_string_equal(r.place, "20.0k tokens");
 	assert_true(fabs(r.values[2].validation - (2.1 + 2.4 * exp(-40.0 / 18) - 0.1)) < 1e-5);
 	ui_fini(&u);

@@ -21,7 +21,7 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
 		view_microbatches(out, l->body, s, u);
 		break;
 	case VIEW_LOSS:
-		view_loss(out, l->body, s, u);
+		panel_losses(out, l->body, s, u);
 		break;
 	case VIEW_COMPARE:
 		view_compare(out, l->body, s, u, r);

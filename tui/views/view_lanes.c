@@ -150,7 +150,7 @@ static void draw_names(struct screen *out, const struct lanes *l, int x, const s
 	int y = row_of(l, i), wide = l->at.x - x;
 	unsigned mark = i == l->selected ? STYLE_REVERSE : 0;
 	char phase[64];
-	unsigned style = view_phase(s, f, l->window.now_us, phase);
+	unsigned style = panel_phase(s, f, l->window.now_us, phase);
 
 	screen_put(out, x, y, mark ? '>' : ' ', STYLE_KEY);
 	screen_print(out, x + 1, y, wide - 2,

@@ -22,7 +22,7 @@ static void draw_list(struct screen *out, struct rect at, const struct state *s,
 
 		if (!f->known)
 			continue;
-		view_lane(out, x + 1, y, w - 2, s, f, u, digits);
+		panel_lane(out, x + 1, y, w - 2, s, f, u, digits);
 		if (f->route.microbatch == u->selection.microbatch) {
 			screen_put(out, x, y, '>', STYLE_KEY);
 			screen_restyle(out, (struct rect){ x, y, 4, 1 }, ~0u, STYLE_REVERSE);

@@ -117,7 +117,7 @@ static unsigned write_busy(const struct node_row *r, char text[CELL])
 	int64_t from_us = r->s->current.start_us ? r->s->current.start_us
 						 : r->s->current.previous_start_us;
 
-	snprintf(text, CELL, "%d%%", view_busy_percent(r->n, from_us, r->u->clock.now_us));
+	snprintf(text, CELL, "%d%%", state_busy_percent(r->n, from_us, r->u->clock.now_us));
 	return STYLE_TEXT;
 }
 

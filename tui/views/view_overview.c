@@ -44,7 +44,7 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 	panel_pipeline(out, l->pipeline, s, u, r);
 	if (state_is_starting(s)) { /* no task runs yet, and no loss is known */
 		start.h += l->motion.h + (l->wide ? l->loss.h : 0);
-		panel_start(out, start, s, u, r);
+		view_start(out, start, s, u, r);
 	} else {
 		panel_timeline(out, l->timeline, s, u, r);
 		if (u->selection.following)

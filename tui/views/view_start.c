@@ -47,8 +47,8 @@ static void draw_step(struct screen *out, struct rect at, const struct state *s,
 		    now || past ? text : "pending");
 }
 
-void panel_start(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-		 const struct roster *r)
+void view_start(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+		const struct roster *r)
 {
 	int y = at.y + 1, end = at.y + at.h, n = 0, all = 0;
 	char title[64], key[16];

@@ -1,0 +1,67 @@
+/* panels.h - draws the panels of which views are made. The same state and ui, whose clocks are
+ * included, give the same picture.
+ */
+#ifndef TUI_PANELS_H
+#define TUI_PANELS_H
+
+#include "tui/input/ui.h"
+#include "tui/run/roster.h"
+#include "tui/run/state.h"
+#include "tui/screen/glyphs.h"
+#include "tui/screen/screen.h"
+
+/* Each panel fills its rectangle, and its first row is the title. If h < 2 nothing is drawn. */
+void panel_header(struct screen *out, struct rect at, const struct state *s,
+		  const struct ui *u);
+/* The nodes by stage, each with its current task. */
+void panel_pipeline(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u, const struct roster *r);
+/* A row for each node, time to the right: past tasks, and planned tasks after now. */
+void panel_timeline(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u, const struct roster *r);
+/* The moving microbatches, a row for each. */
+void panel_motion(struct screen *out, struct rect at, const struct state *s,
+		  const struct ui *u);
+/* The followed microbatch's path there and back, and the reason if it waits. */
+void panel_follow(struct screen *out, struct rect at, const struct state *s,
+		  const struct ui *u);
+/* Collisions, newest first. */
+void panel_collisions(struct screen *out, struct rect at, const struct state *s,
+		      const struct ui *u);
+/* The loss as a curve. */
+void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+/* The nodes at their places in the network, and the microbatches on their way. */
+void panel_map(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+/* The newest iterations: predicted and measured times. */
+void panel_receipts(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u);
+/* Injected failures, warnings and alerts. */
+void panel_alerts(struct screen *out, struct rect at, const struct state *s,
+		  const struct ui *u);
+/* The newest journal entries. */
+void panel_journal(struct screen *out, struct rect at, const struct state *s,
+		   const struct ui *u);
+/* One line: the prompt, the message, or the newest journal entry. */
+void panel_prompt(struct screen *out, struct rect at, const struct state *s,
+		  const struct ui *u);
+/* One line: the most important keys. */
+void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+
+/* Returns the node whose cell in the pipeline panel is at (x, y); -1: none. */
+int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *u, int x,
+		       int y);
+
+/* Returns the node whose marker on the map is at (x, y), or the first node of a region's marker;
+ * -1: none. */
+int panel_map_hit(struct rect at, const struct state *s, const struct ui *u, int x, int y);
+
+/* The whole view 6: training and validation loss over iterations. */
+void panel_losses(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+/* Draws one microbatch's chain in a row. Returns the columns used. */
+int panel_lane(struct screen *out, int x, int y, int w, const struct state *s,
+	       const struct state_flight *f, const struct ui *u, int digits);
+/* Writes the state of a microbatch, "B n12 0.4s", and returns its style. */
+unsigned panel_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
+		     char text[64]);
+
+#endif
