@@ -206,11 +206,9 @@ static int take_corpus_path(const struct parser *p)
 
 static int take_plan(const struct parser *p)
 {
-	struct words *plans = &p->o->train.plans;
-
-	if (plans->n == MOST_PLANS)
-		return say_expected(p, "at most 16 plans");
-	plans->at[plans->n++] = p->value;
+	if (p->o->train.plan)
+		return say_expected(p, "one plan");
+	p->o->train.plan = p->value;
 	return 0;
 }
 

@@ -11,9 +11,6 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Plans that take turns (schedule/search/turn_plans.h) */
-enum { MOST_PLANS = 16 };
-
 /* Words of the command line, borrowed from argv */
 struct words {
 	char *at[256]; /* (n) */
@@ -37,7 +34,7 @@ struct generate_options {
 
 /* Options of `skippipe train` alone. */
 struct train_options {
-	struct words plans; /* files of the plans that the iterations follow in turn */
+	const char *plan; /* file of the plan, or of the plans of phases; NULL: paths are drawn */
 	uint32_t checkpoint_every, validate_every;
 	const char *recipe;        /* its name (base/skip_schedule.h); NULL: none */
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */

@@ -1,4 +1,4 @@
-/* Reads the paths of plan files. Training needs nothing else from a plan, so the planner is not
+/* Reads the paths of a plan file. Training needs nothing else from a plan, so the planner is not
  * linked to this program. The rules that a path breaks without regard to a cluster are checked here
  * too, because the file may have been edited, and training would not notice. */
 #include "model/program/plan_paths.h"
@@ -151,20 +151,15 @@ static int read_plan(struct reader *r, struct plan_paths *p, const json_t *root)
 	return rc ? rc : check_exposure(r, p, always);
 }
 
-/* Reads a plan and adds it to those of the training. */
+/* Reads a phase's plan and adds it to those of the training. */
 static int add_plan(struct reader *r, struct planned_paths *p, const json_t *root)
 {
 	struct plan_paths *plan = &p->plans[p->n++];
 	int rc = read_plan(r, plan, root);
 
-	if (!rc && plan->n_stages != p->plans[0].n_stages)
+	if (!rc && (plan->n_stages != p->plans[0].n_stages || plan->n != p->plans[0].n))
 		rc = error_set(r->err, -EINVAL,
-			       "%s: has %" PRIu32 " stages, the first plan has %" PRIu32, r->file,
-			       plan->n_stages, p->plans[0].n_stages);
-	if (!rc && plan->n != p->plans[0].n)
-		rc = error_set(r->err, -EINVAL,
-			       "%s: has %" PRIu32 " microbatches, the first plan has %" PRIu32,
-			       r->file, plan->n, p->plans[0].n);
+			       "%s: the phases' plans differ in stages or microbatches", r->file);
 	return rc;
 }
 
@@ -201,50 +196,41 @@ static int read_phases(struct reader *r, struct planned_paths *p, const json_t *
 	return rc;
 }
 
-static int read_file(struct reader *r, struct planned_paths *p, const json_t *root, uint32_t files)
+static int read_root(struct reader *r, struct planned_paths *p, const json_t *root)
 {
 	const char *format = json_string_value(json_object_get(root, "format"));
 
 	if (format && strcmp(format, "skippipe.phases/1") == 0)
-		return files == 1 ? read_phases(r, p, root)
-				  : error_set(r->err, -EINVAL,
-					      "%s: has the plans of phases, which cannot take "
-					      "turns with other plans",
-					      r->file);
+		return read_phases(r, p, root);
 	if (!format || strcmp(format, "skippipe.plan/1") != 0)
 		return error_set(r->err, -EINVAL,
 				 "%s: format: expected \"skippipe.plan/1\" or "
 				 "\"skippipe.phases/1\"",
 				 r->file);
-	if (!p->plans)
-		p->plans = alloc_array(files, sizeof(*p->plans));
+	p->plans = alloc_new(sizeof(*p->plans));
 	return add_plan(r, p, root);
 }
 
-int planned_paths_read(struct planned_paths *p, char *const *files, uint32_t n, struct error *err)
+int planned_paths_read(struct planned_paths *p, const char *file, struct error *err)
 {
 	struct planned_paths read = { 0 };
-	struct reader r = { .err = err };
-	int rc = 0;
+	struct reader r = { .file = file, .err = err };
+	json_error_t at;
+	json_t *root;
+	char *text;
+	size_t size;
+	int rc = file_read_text(file, PLAN_MOST, &text, &size, err);
 
+	if (rc)
+		return rc;
+	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
+	free(text);
+	if (!root)
+		return error_set(err, -EINVAL, "%s: line %d: %s", file, at.line, at.text);
 	r.stage_of = alloc_array(NODES_MOST, sizeof(*r.stage_of));
-	for (uint32_t k = 0; k < n && !rc; k++) {
-		json_error_t at;
-		json_t *root;
-		char *text;
-		size_t size;
-
-		r.file = files[k];
-		rc = file_read_text(r.file, PLAN_MOST, &text, &size, err);
-		if (rc)
-			break;
-		root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
-		free(text);
-		rc = root ? read_file(&r, &read, root, n)
-			  : error_set(err, -EINVAL, "%s: line %d: %s", r.file, at.line, at.text);
-		json_decref(root);
-	}
+	rc = read_root(&r, &read, root);
 	free(r.stage_of);
+	json_decref(root);
 	if (rc)
 		planned_paths_free(&read);
 	else
@@ -264,6 +250,5 @@ void planned_paths_free(struct planned_paths *p)
 
 const struct plan_paths *planned_paths_at(const struct planned_paths *p, uint64_t iteration)
 {
-	return &p->plans[p->phases.n > 0 ? skip_schedule_at(&p->phases, iteration + 1)
-					 : iteration % p->n];
+	return &p->plans[p->phases.n > 0 ? skip_schedule_at(&p->phases, iteration + 1) : 0];
 }

@@ -1,4 +1,4 @@
-/* plan_paths.h - the paths of plan files, as lists of stages. Training needs nothing else from a
+/* plan_paths.h - the paths of a plan file, as lists of stages. Training needs nothing else from a
  * plan.
  */
 #ifndef MODEL_PROGRAM_PLAN_PATHS_H
@@ -22,15 +22,14 @@ struct plan_paths {
 struct planned_paths {
 	struct plan_paths *plans; /* (n) */
 	uint32_t n;
-	/* If phases.n > 0, plan k belongs to phase k. Otherwise the plans take turns. */
-	struct skip_schedule phases;
+	struct skip_schedule phases; /* plan k belongs to phase k; phases.n 0: there is one plan */
 	stage_set always; /* stages that the plans of phases never skip */
 };
 
-/* Reads n files of `skippipe.plan/1`, or one `skippipe.phases/1`, whose `with_moves` has the plans.
+/* Reads a `skippipe.plan/1`, or a `skippipe.phases/1`, whose `with_moves` has the plans.
  * -EINVAL names file and key, also if a path breaks CC1, CC2 or CC3. On success the caller calls
  * planned_paths_free. */
-int planned_paths_read(struct planned_paths *p, char *const *files, uint32_t n, struct error *err);
+int planned_paths_read(struct planned_paths *p, const char *file, struct error *err);
 void planned_paths_free(struct planned_paths *p);
 
 /* Returns the paths that an iteration (from 0) follows. */

@@ -55,10 +55,7 @@ static const char help[] =
 	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
 	"  --always STAGE,...      stages that are never skipped, beside stage 0\n"
 	"  --break order|exposure  break a rule of convergence, to measure its effect\n"
-	"  --plan PLAN             use the paths of this plan; if the option is given N times, at\n"
-	"                          most 16, iteration i uses plan (i - 1) mod N. Microbatches\n"
-	"                          then visit more sets of stages (skippipe plan --turns)\n"
-	"                          If the file has the plans of a run's phases (skippipe plan\n"
+	"  --plan PLAN             use the paths of this plan. If the file has the plans of a run's phases (skippipe plan\n"
 	"                          --recipe or --skip-schedule), it also sets the schedule and\n"
 	"                          --always\n"
 	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
@@ -148,7 +145,7 @@ static int check_beside_plans(const struct options *o, uint32_t microbatches, st
 	if (options_given(o, "microbatches") && o->microbatches != microbatches)
 		return error_set(err, -EINVAL,
 				 "--microbatches %" PRIu32 ": %s has %" PRIu32, o->microbatches,
-				 o->train.plans.at[0], microbatches);
+				 o->train.plan, microbatches);
 	return 0;
 }
 
@@ -156,15 +153,15 @@ static int check_beside_plans(const struct options *o, uint32_t microbatches, st
  * stages are stacked. */
 static int read_plans(struct session *s, struct error *err)
 {
-	const struct words *files = &s->o.train.plans;
+	const char *file = s->o.train.plan;
 	struct visit_rules *v = &s->o.visits;
-	int rc = planned_paths_read(&s->planned, files->at, files->n, err);
+	int rc = planned_paths_read(&s->planned, file, err);
 
 	if (rc)
 		return rc;
 	if (s->planned.plans[0].n_stages != s->o.config.n_stages)
 		return error_set(err, -1, "%s: has %" PRIu32 " stages, the model has %" PRIu32,
-				 files->at[0], s->planned.plans[0].n_stages, s->o.config.n_stages);
+				 file, s->planned.plans[0].n_stages, s->o.config.n_stages);
 	rc = check_beside_plans(&s->o, s->planned.plans[0].n, err);
 	if (rc)
 		return rc;
@@ -181,7 +178,7 @@ static int open_plans(struct session *s, struct error *err)
 	const struct model_config *c = &s->o.config;
 	int rc;
 
-	if (s->o.train.plans.n > 0)
+	if (s->o.train.plan)
 		return read_plans(s, err);
 	rc = take_recipe(s, err);
 	if (rc)
@@ -324,7 +321,7 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 	uint32_t stages = o->config.n_stages;
 
 	corpus_batch(s->corpus, 0, 1, s->position + m, o->recipe.batch, s->tokens, s->targets);
-	if (o->train.plans.n > 0) {
+	if (o->train.plan) {
 		const struct plan_paths *plan = planned_paths_at(&s->planned, s->iteration);
 
 		*path = plan->paths + (size_t)m * stages;
@@ -344,7 +341,7 @@ static int run_microbatches(struct session *s, double *loss)
 
 	*loss = 0;
 	rules.skip = visits_skip(&rules, s->iteration, o->iterations, &rules.share);
-	if (o->train.plans.n == 0)
+	if (!o->train.plan)
 		visits_draw(&rules, o->config.n_stages, o->microbatches, o->seed, s->iteration,
 			    s->paths, s->lengths);
 	for (uint32_t m = 0; m < o->microbatches && !rc; m++) {

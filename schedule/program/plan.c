@@ -13,7 +13,6 @@
 #include "schedule/program/commands.h"
 #include "schedule/program/plan_options.h"
 #include "schedule/search/phase_plans.h"
-#include "schedule/search/turn_plans.h"
 
 static bool parse_without(const char *list, int n_nodes, bool *excluded)
 {
@@ -107,43 +106,6 @@ static int plan_phases(struct cluster *c, struct plan_options *o)
 	return rc;
 }
 
-/* Writes the name of plan k's file: plan.k.json beside plan.json. */
-static void name_turn(char *out, size_t room, const char *first, int k)
-{
-	const char *name = strrchr(first, '/'), *dot = strrchr(name ? name : first, '.');
-	int length = dot ? (int)(dot - first) : (int)strlen(first);
-
-	snprintf(out, room, "%.*s.%d%s", length, first, k, dot ? dot : "");
-}
-
-/* Finds and writes the plans that take turns with the first, and reports their times. */
-static int write_turns(const struct cluster *c, const struct plan_options *o, struct plan *first)
-{
-	struct plan *plans[TURN_PLANS_MOST] = { first };
-	struct error err = { "" };
-	int n = turn_plans_search(c, &o->request, o->turns, plans, &err), status = DONE;
-
-	if (n < 0)
-		return program_fail(&err, FAILED);
-	for (int k = 1; k < n; k++) {
-		double s = turn_plans_seconds(plans[k]), first_s = turn_plans_seconds(first);
-		char path[4096];
-
-		name_turn(path, sizeof(path), o->output, k + 1);
-		fprintf(stderr, "%s: %.3f s for an iteration with its sums (%+.2f%%)\n", path, s,
-			100 * (s / first_s - 1));
-		if (status == DONE)
-			status = write_text(plan_format(plans[k]), path);
-		plan_free(plans[k]);
-	}
-	if (n < o->turns)
-		fprintf(stderr,
-			"skippipe: %d of %d plans: no other plan takes at most 2%% longer and "
-			"sends a quarter of its microbatches through other sets of stages\n",
-			n, o->turns);
-	return status;
-}
-
 /* Checks the options about stages against the cluster, and searches. */
 static int search_and_write(struct cluster *c, struct plan_options *o)
 {
@@ -193,8 +155,6 @@ static int search_and_write(struct cluster *c, struct plan_options *o)
 	if (rc != 0)
 		return report_no_plan(rc, &err);
 	rc = write_text(plan_format(plan), o->output);
-	if (rc == DONE && o->turns > 1)
-		rc = write_turns(c, o, plan);
 	plan_free(plan);
 	return rc;
 }

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/process/cgroup.h"
-#include "schedule/search/turn_plans.h"
 
 enum {
 	SKIP = 256,
@@ -34,7 +33,6 @@ enum {
 	RECIPE,
 	ITERATIONS,
 	STACK,
-	TURNS,
 	FORMAT
 };
 
@@ -61,7 +59,6 @@ static const struct option plan_long[] = {
 	{ "recipe", required_argument, NULL, RECIPE },
 	{ "iterations", required_argument, NULL, ITERATIONS },
 	{ "stack", no_argument, NULL, STACK },
-	{ "turns", required_argument, NULL, TURNS },
 	{ "format", required_argument, NULL, FORMAT },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -181,11 +178,6 @@ static const char *take_search_option(struct plan_options *o, int option)
 			return "--threads: expected a number from 1 to 1024";
 		q->threads = (int)v;
 		return NULL;
-	case TURNS:
-		if (!parse_long(optarg, 1, TURN_PLANS_MOST, &v))
-			return "--turns: expected a number from 1 to 16";
-		o->turns = (int)v;
-		return NULL;
 	default: /* SYNC_LIMIT */
 		return parse_seconds(optarg, &q->sync_limit_s)
 			? NULL : "--sync-limit: expected seconds, more than 0";
@@ -221,7 +213,6 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case SEED:
 	case THREADS:
 	case SYNC_LIMIT:
-	case TURNS:
 		return take_search_option(o, option);
 	case ASSIGNMENT:
 		return program_parse_choice(optarg, "free", "given", &q->free_assignment)
@@ -263,7 +254,7 @@ int plan_options_parse(struct plan_options *o, int argc, char **argv)
 {
 	int option;
 
-	*o = (struct plan_options){ .skip = -1, .turns = 1 };
+	*o = (struct plan_options){ .skip = -1 };
 	plan_request_init(&o->request);
 	o->request.clock_us = read_clock;
 	o->request.threads = (int)cores_usable();
@@ -289,11 +280,6 @@ int plan_options_parse(struct plan_options *o, int argc, char **argv)
 		return program_refuse("--sync-limit: only with --assignment free");
 	if (o->request.sync_limit_s > 0 && o->request.algorithm != PLAN_BEST)
 		return program_refuse("--sync-limit: only with --algorithm best");
-	if (o->turns > 1 && (!o->output || strcmp(o->output, "-") == 0))
-		return program_refuse("--turns writes several files and needs -o");
-	if (o->turns > 1 && (o->schedule || o->recipe || o->request.algorithm != PLAN_BEST))
-		return program_refuse("--turns excludes --skip-schedule, --recipe and other "
-				      "algorithms than best");
 	if (check_phase_options(o))
 		return program_refuse(check_phase_options(o));
 	if (o->request.evaluations <= 0 && o->request.budget_s <= 0)

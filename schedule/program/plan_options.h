@@ -10,7 +10,6 @@ struct plan_options {
 	const char *schedule, *recipe; /* of a run; NULL: not given */
 	long iterations;               /* of the run; 0: not given */
 	bool stack, as_table;
-	int turns;  /* number of plans that take turns */
 	int skip;   /* number of skipped stages; -1: not given */
 	int stages; /* number S of --skip K/S; 0: not given */
 	struct wires wires;

@@ -24,7 +24,7 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 #include "schedule/search/multi_start.h"
-#include "schedule/search/turn_plans.h"
+#include "schedule/search/spread.h"
 #include "schedule/published/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
@@ -468,7 +468,7 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
 		q.budget_s = 1;
 	spreads = q.skip_share > 0 && q.path_length < c->n_stages;
-	if (spreads) { /* the other half is for turn_plans_spread */
+	if (spreads) { /* the other half is for spread_plan */
 		q.budget_s /= 2;
 		q.evaluations = (q.evaluations + 1) / 2;
 	}
@@ -478,6 +478,6 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	if (rc > 0 && q.algorithm != PLAN_DTFM)
 		suggest_skip(c, &q, start_us, err);
 	if (rc == 0 && spreads)
-		turn_plans_spread(c, &q, out);
+		spread_plan(c, &q, out);
 	return rc;
 }

@@ -1,52 +1,32 @@
 #!/bin/bash
-# Plans that take turns: skippipe plan writes several, and skippipe train follows them one after the other. It also
-# follows the plans of a run's phases, each in its phase.
+# skippipe train follows the paths of a plan, and the plans of a run's phases, each in its phase.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-plan skippipe-model sqlite3
 cluster=$(dirname "$0")/../schedule/tests/data/geo20_s8.json
 plan=$dir/plan.json
 
-"$bin/skippipe" plan "$cluster" --skip 2 --evaluations 10000 --threads 1 -o "$plan" --turns 3 2>"$dir/plan.err" ||
+"$bin/skippipe" plan "$cluster" --skip 2 --evaluations 10000 --threads 1 -o "$plan" 2>"$dir/plan.err" ||
 	die "plan: exit status $?"
-[ -f "$dir/plan.2.json" ] || { cat "$dir/plan.err"; die "no second plan"; }
-grep -q "plan.2.json: .* s for an iteration with its sums (+" "$dir/plan.err" || die "the second plan's time is not reported"
-for p in "$plan" "$dir/plan.2.json"; do
-	"$bin/skippipe" simulate "$cluster" "$p" >"$dir/check" || { cat "$dir/check"; die "$p breaks a rule"; }
-done
-sed 's/"elapsed_s":[^,}]*//; s/"history":.*//' "$plan" >"$dir/first"
-"$bin/skippipe" plan "$cluster" --skip 2 --evaluations 10000 --threads 1 -o "$dir/alone.json" 2>/dev/null ||
-	die "plan without --turns: exit status $?"
-sed 's/"elapsed_s":[^,}]*//; s/"history":.*//' "$dir/alone.json" >"$dir/alone"
-cmp "$dir/first" "$dir/alone" || die "--turns changes the first plan"
 
-# With one stage skipped there is no second plan.
-"$bin/skippipe" plan "$cluster" --skip 1 --evaluations 2000 --threads 1 -o "$dir/one.json" --turns 2 2>"$dir/one.err" ||
-	die "plan --skip 1: exit status $?"
-grep -q "1 of 2 plans" "$dir/one.err" || { cat "$dir/one.err"; die "a missing plan is not reported"; }
-[ ! -e "$dir/one.2.json" ] || die "a second plan was written with one stage skipped"
-
-# Iteration i follows plan (i - 1) mod N, also after a pause.
+# Training goes on with the plan after a pause.
 train() {
 	"$bin/skippipe" train --seed 3 --validate-every 0 --format jsonl "$@" \
 		2>"$dir/train.err" || die "train $*: exit status $?" >&2
 }
 losses() { grep '"event":"iteration"' "$1" | field loss | tail -n "$2"; }
 shape="--set n_stages=6 --set n_layers=6 --set dim=16 --set ffn_dim=32 --set n_heads=2 --set n_kv_heads=2 --set sequence=16"
-train $shape --plan "$plan" --plan "$dir/plan.2.json" --iterations 4 --out "$dir/whole" >"$dir/turns"
+train $shape --plan "$plan" --iterations 4 --out "$dir/whole" >"$dir/1234"
 { printf '\357\273\277' && cat "$plan"; } >"$dir/marked.json" # with a byte order mark, as some editors write it
 train $shape --plan "$dir/marked.json" --iterations 1 --out "$dir/a" >"$dir/1"
-train --from "$dir/a" --plan "$dir/plan.2.json" --iterations 2 --out "$dir/b" >"$dir/2"
-train --from "$dir/a" --plan "$plan" --plan "$dir/plan.2.json" --iterations 4 --out "$dir/c" >"$dir/234"
-losses "$dir/2" 1 >"$dir/second"
-losses "$dir/234" 3 | head -n 1 | cmp - "$dir/second" || die "iteration 2 does not follow the second plan"
-losses "$dir/turns" 4 >"$dir/want"
+train --from "$dir/a" --plan "$plan" --iterations 4 --out "$dir/c" >"$dir/234"
+losses "$dir/1234" 4 >"$dir/want"
 { losses "$dir/1" 1; losses "$dir/234" 3; } >"$dir/got"
-[ "$(wc -l <"$dir/want")" = 4 ] && cmp "$dir/want" "$dir/got" || die "the plans do not take turns"
+[ "$(wc -l <"$dir/want")" = 4 ] && cmp "$dir/want" "$dir/got" || die "training does not go on with its plan"
 for file in "$dir"/whole/*; do
 	case $file in *stage*) cmp "$file" "$dir/c/$(basename "$file")" || die "$(basename "$file") differs" ;; esac
 done
-train $shape --plan "$plan" --iterations 4 >"$dir/fixed"
-losses "$dir/fixed" 4 | cmp -s - "$dir/want" && die "the second plan changes nothing"
+train $shape --skip 2 --iterations 4 >"$dir/drawn"
+losses "$dir/drawn" 4 | cmp -s - "$dir/want" && die "the plan changes nothing"
 
 # In the first phase all microbatches skip everything, as with drawn paths. The next phase follows its plan.
 "$bin/skippipe" plan "$cluster" --recipe speed --iterations 10 --evaluations 2000 --threads 1 -o "$dir/phases.json" \
@@ -72,14 +52,7 @@ refuses() {
 	"$bin/skippipe" "$@" >/dev/null 2>"$dir/no" && die "$*: was accepted"
 	grep -q -e "$want" "$dir/no" || { cat "$dir/no"; die "$*: expected: $want"; }
 }
-refuses "--turns: expected a number from 1 to 16" plan "$cluster" --turns 17 -o "$dir/x.json"
-refuses "--turns writes several files and needs -o" plan "$cluster" --turns 2
-refuses "--turns excludes" plan "$cluster" --turns 2 -o "$dir/x.json" --algorithm cbs
-refuses "at most 16 plans" train $(for _ in $(seq 17); do printf ' --plan x'; done)
-sed 's/"microbatches_per_data_node": *[0-9]*/"microbatches_per_data_node": 2/' "$cluster" >"$dir/few.json"
-"$bin/skippipe" plan "$dir/few.json" --skip 2 --evaluations 100 -o "$dir/few.plan" 2>/dev/null || die "plan of few: $?"
-refuses "few.plan: has 10 microbatches, the first plan has 30" train $shape --plan "$plan" --plan "$dir/few.plan"
-refuses "phases.json: has the plans of phases" train $shape --plan "$plan" --plan "$dir/phases.json"
+refuses "plan.json: expected one plan" train $shape --plan "$plan" --plan "$plan"
 # Options about paths, which the plan decides, and plans that were edited.
 for option in '--skip 1' '--skip-share 30%:1' '--skip-schedule 1,0' '--recipe speed' '--always 5' '--whole-first 1' \
 	'--whole-last 1' '--swap 0.1' '--break order'; do

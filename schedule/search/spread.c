@@ -1,15 +1,11 @@
-/* Plans that train many sub-networks: one that spreads its microbatches over them, and plans that
- * take turns.
+/* Spreads the microbatches of a plan over many sub-networks.
  *
- * The search walks from the first plan over the moves of moves.h. It weighs the time against the
- * crowding: the sum over all sub-networks of the squared number of microbatches, in the plans so
- * far and in the new one, that train the sub-network. The crowding is least where all possible
- * sub-networks are trained equally often. The result is the least crowded solution within the limit
- * of time. If microbatches skip one stage, equal exposure (CC3) alone determines the sub-networks,
- * and there is no second plan. */
-#include "schedule/search/turn_plans.h"
+ * The search walks from the plan over the moves of moves.h. It weighs the time against the
+ * crowding: the sum over all sub-networks of the squared number of microbatches that train the
+ * sub-network. The crowding is least where all possible sub-networks are trained equally often. The
+ * result is the least crowded solution within the limit of time. */
+#include "schedule/search/spread.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,12 +19,13 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 
-#define FIRST_STREAM 16 /* random numbers of plan k come from stream FIRST_STREAM + k */
+/* An iteration, sums included, takes at most this many times as long as that of the first plan. */
+#define MOST_TIMES 1.02
+#define STREAM 16 /* the stream of random numbers */
 /* Temperatures: the walk accepts a rise of the crowding by CROWDING, or of the time by the part
- * TIME of its limit, with probability 1/e. If no other plans count, CROWDING_ALONE replaces
- * CROWDING, because with CROWDING the walk often stays in the sub-networks of the first plan. */
-#define CROWDING 4.0
-#define CROWDING_ALONE 0.25
+ * TIME of its limit, with probability 1/e. With a CROWDING of 4 the walk often stays in the
+ * sub-networks of the first plan. */
+#define CROWDING 0.25
 #define TIME 0.001
 
 struct walk {
@@ -42,23 +39,15 @@ struct walk {
 	double sync_s[CLUSTER_MOST_STAGES]; /* (n_stages) sum of each stage */
 	double seconds, least_s; /* time of s and of best, sums included */
 	double limit_s;          /* limit for a result */
-	stage_set *sets; /* (n_sets) sub-networks of all plans; the last n_mb are those of s */
-	int n_sets;
+	stage_set *sets; /* (n_mb) sub-network that each microbatch of s trains */
 	/* The crowding of s and of best, less that of the first plan. */
 	long crowding, least;
-	double temperature; /* of the crowding */
 };
 
-double turn_plans_seconds(const struct plan *p)
+/* Returns the predicted seconds of an iteration and its sums. */
+static double plan_seconds(const struct plan *p)
 {
 	return p->predicted.iteration_s + plan_visible_sync_s(p);
-}
-
-static int compare_sets(const void *a, const void *b)
-{
-	stage_set x = *(const stage_set *)a, y = *(const stage_set *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* Writes the stages that each microbatch visits to sets (n_microbatches). */
@@ -78,32 +67,6 @@ static void list_sets(const struct plan *p, stage_set *sets)
 	free(stage_of);
 }
 
-static stage_set *sorted_sets(const struct plan *p)
-{
-	stage_set *sets = alloc_array((size_t)p->n_microbatches, sizeof(*sets));
-
-	list_sets(p, sets);
-	qsort(sets, (size_t)p->n_microbatches, sizeof(*sets), compare_sets);
-	return sets;
-}
-
-int turn_plans_differ(const struct plan *p, const struct plan *other)
-{
-	stage_set *a = sorted_sets(p), *b = sorted_sets(other);
-	int common = 0;
-
-	for (int i = 0, k = 0; i < p->n_microbatches && k < other->n_microbatches;) {
-		int order = compare_sets(&a[i], &b[k]);
-
-		common += order == 0;
-		i += order <= 0;
-		k += order >= 0;
-	}
-	free(a);
-	free(b);
-	return p->n_microbatches - common;
-}
-
 /* ---- the walk ---- */
 
 static stage_set set_of(const struct walk *w, int mb)
@@ -120,7 +83,7 @@ static long count_set(const struct walk *w, stage_set set)
 {
 	long n = 0;
 
-	for (int i = 0; i < w->n_sets; i++)
+	for (int i = 0; i < w->p->n_mb; i++)
 		n += w->sets[i] == set;
 	return n;
 }
@@ -132,7 +95,7 @@ static long update_sets(struct walk *w, int n)
 
 	for (int i = 0; i < n; i++) {
 		int mb = w->moves.touched[i];
-		stage_set *set = &w->sets[w->n_sets - w->p->n_mb + mb], now = set_of(w, mb);
+		stage_set *set = &w->sets[mb], now = set_of(w, mb);
 
 		if (now == *set)
 			continue;
@@ -195,7 +158,7 @@ static void step(struct walk *w)
 	n = w->moves.n_touched;
 	change = update_sets(w, n);
 	set_paths(w, n);
-	room = -log(1 - rng_uniform(rng)) - (double)change / w->temperature;
+	room = -log(1 - rng_uniform(rng)) - (double)change / CROWDING;
 	if (!run_within(w, w->seconds + room * w->limit_s * TIME)) {
 		take_back(w, n);
 		return;
@@ -229,23 +192,20 @@ static void read_plan(struct solution *s, const struct problem *p, const struct 
 	}
 }
 
-/* Begins at the first of n plans. */
-static void walk_init(struct walk *w, const struct problem *p, struct plan *const *plans, int n)
+static void walk_init(struct walk *w, const struct problem *p, const struct plan *plan)
 {
 	struct rng rng;
 
-	*w = (struct walk){ .p = p, .n_sets = (n + 1) * p->n_mb };
-	w->temperature = n > 0 ? CROWDING : CROWDING_ALONE;
-	rng_init_stream(&rng, p->q->seed, FIRST_STREAM + (uint64_t)n);
+	*w = (struct walk){ .p = p };
+	rng_init_stream(&rng, p->q->seed, STREAM);
 	solution_init(&w->s, p);
 	solution_init(&w->best, p);
-	read_plan(&w->s, p, plans[0]);
-	w->limit_s = turn_plans_seconds(plans[0]) * TURN_PLANS_WITHIN;
+	read_plan(&w->s, p, plan);
+	w->limit_s = plan_seconds(plan) * MOST_TIMES;
 	for (int stage = 0; stage < p->n_stages; stage++)
-		w->sync_s[stage] = simulate_stage_sync_s(p->c, plans[0], stage);
-	w->sets = alloc_array((size_t)w->n_sets, sizeof(*w->sets));
-	for (int k = 0; k <= n; k++)
-		list_sets(plans[k < n ? k : 0], w->sets + (size_t)k * (size_t)p->n_mb);
+		w->sync_s[stage] = simulate_stage_sync_s(p->c, plan, stage);
+	w->sets = alloc_array((size_t)p->n_mb, sizeof(*w->sets));
+	list_sets(plan, w->sets);
 	timetable_init(&w->table, p);
 	moves_init(&w->moves, p, &w->s, &w->table, NULL, rng);
 	fast_simulate_init(&w->simulation, p);
@@ -262,24 +222,9 @@ static void walk_fini(struct walk *w)
 	free(w->sets);
 }
 
-/* Returns true if a plan keeps the limit of time and differs enough from each of n others. */
-static bool is_worth_a_turn(const struct problem *p, const struct plan *plan,
-			    struct plan *const *others, int n)
-{
-	double least = TURN_PLANS_DIFFER * (p->n_mb - p->n_whole);
-	double most_s = turn_plans_seconds(others[0]) * TURN_PLANS_WITHIN;
-	bool differs = true;
-
-	for (int k = 0; k < n && differs; k++)
-		differs = turn_plans_differ(plan, others[k]) >= fmax(least, 1);
-	return differs && turn_plans_seconds(plan) <= most_s;
-}
-
-/* Walks from plans[0] to the least crowded solution within the limit of time. The sub-networks of
- * the first n plans count towards its crowding. *out gets the plan, for plan_free; NULL: the walk
- * found none that is better than plans[0]. */
-static int find_least_crowded(const struct problem *p, struct plan *const *plans, int n,
-			      struct plan **out, struct error *err)
+/* Walks from a plan to the least crowded solution within the limit of time. *out gets the plan, for
+ * plan_free; NULL: the walk found none that is better. */
+static int find_least_crowded(const struct problem *p, const struct plan *plan, struct plan **out)
 {
 	const struct plan_request *q = p->q;
 	struct progress g;
@@ -287,8 +232,8 @@ static int find_least_crowded(const struct problem *p, struct plan *const *plans
 	int rc = 0;
 
 	progress_init(&g, p, q->clock_us ? q->clock_us(q->clock_arg) : 0);
-	g.lower_bound_s = plans[0]->predicted.lower_bound_s;
-	walk_init(&w, p, plans, n);
+	g.lower_bound_s = plan->predicted.lower_bound_s;
+	walk_init(&w, p, plan);
 	*out = NULL;
 	if (run_within(&w, w.limit_s)) {
 		w.seconds = w.least_s = seconds_of(&w);
@@ -297,24 +242,11 @@ static int find_least_crowded(const struct problem *p, struct plan *const *plans
 			step(&w);
 	}
 	if (w.is_found)
-		rc = progress_finish(&g, &w.best, err);
+		rc = progress_finish(&g, &w.best, NULL);
 	if (rc == 0 && w.is_found)
-		rc = progress_take(&g, out, err);
+		rc = progress_take(&g, out, NULL);
 	walk_fini(&w);
 	progress_fini(&g);
-	return rc;
-}
-
-/* Finds one more plan, which *out gets. NULL: there is none. */
-static int find_next(const struct problem *p, struct plan *const *plans, int n, struct plan **out,
-		     struct error *err)
-{
-	int rc = find_least_crowded(p, plans, n, out, err);
-
-	if (*out && !is_worth_a_turn(p, *out, plans, n)) {
-		plan_free(*out);
-		*out = NULL;
-	}
 	return rc;
 }
 
@@ -345,12 +277,10 @@ static void pinned_fini(struct pinned_problem *a)
 	cluster_free(a->cluster);
 }
 
-/* Errors are those of plan_search. After an error there is nothing to free. */
-static int pinned_init(struct pinned_problem *a, const struct cluster *c,
-		       const struct plan_request *q, const struct plan *plan, struct error *err)
+/* Returns false, with nothing to free, if the request does not fit the plan. */
+static bool pinned_init(struct pinned_problem *a, const struct cluster *c,
+			const struct plan_request *q, const struct plan *plan)
 {
-	int rc;
-
 	*a = (struct pinned_problem){ .request = *q, .cluster = pin_nodes(c, plan) };
 	a->request.free_assignment = false;
 	a->request.sync_limit_s = 0;
@@ -358,38 +288,14 @@ static int pinned_init(struct pinned_problem *a, const struct cluster *c,
 	a->request.on_improvement = NULL;
 	if (a->request.budget_s <= 0 && a->request.evaluations <= 0)
 		a->request.budget_s = 1;
-	rc = problem_init(&a->problem, a->cluster, &a->request, err);
-	if (rc != 0) {
+	if (problem_init(&a->problem, a->cluster, &a->request, NULL) != 0) {
 		cluster_free(a->cluster);
-		return rc > 0 ? -EINVAL : rc;
+		return false;
 	}
 	if (a->problem.n_mb == plan->n_microbatches)
-		return 0;
-	rc = error_set(err, -EINVAL, "the plan has %d microbatches, the request %d",
-		       plan->n_microbatches, a->problem.n_mb);
+		return true;
 	pinned_fini(a);
-	return rc;
-}
-
-int turn_plans_search(const struct cluster *c, const struct plan_request *q, int n,
-		      struct plan **plans, struct error *err)
-{
-	struct pinned_problem a;
-	int found = 1, rc = pinned_init(&a, c, q, plans[0], err);
-
-	assert(q->algorithm == PLAN_BEST && n <= TURN_PLANS_MOST);
-	if (rc != 0)
-		return rc;
-	while (rc == 0 && found < n) {
-		rc = find_next(&a.problem, plans, found, &plans[found], err);
-		if (rc != 0 || !plans[found])
-			break;
-		found++;
-	}
-	for (int k = 1; rc != 0 && k < found; k++)
-		plan_free(plans[k]);
-	pinned_fini(&a);
-	return rc != 0 ? rc : found;
+	return false;
 }
 
 /* Gives the spread plan the record of the first plan's search, and adds the walk's evaluations and
@@ -404,14 +310,14 @@ static void add_walk(struct plan *spread, struct plan *first)
 	first->search = walk;
 }
 
-void turn_plans_spread(const struct cluster *c, const struct plan_request *q, struct plan **plan)
+void spread_plan(const struct cluster *c, const struct plan_request *q, struct plan **plan)
 {
 	struct plan *spread = NULL;
 	struct pinned_problem a;
 
-	if (pinned_init(&a, c, q, *plan, NULL) != 0)
+	if (!pinned_init(&a, c, q, *plan))
 		return;
-	if (find_least_crowded(&a.problem, plan, 0, &spread, NULL) == 0 && spread) {
+	if (find_least_crowded(&a.problem, *plan, &spread) == 0 && spread) {
 		add_walk(spread, *plan);
 		plan_free(*plan);
 		*plan = spread;

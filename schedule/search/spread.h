@@ -1,0 +1,20 @@
+/* spread.h - spreads the microbatches of a plan over the sub-networks of the model.
+ *
+ * The set of stages that a microbatch visits is a sub-network of the model. A plan with a
+ * skip_share is to train a model that works without some stages, and the quickest plans often train
+ * two of six sub-networks (docs/convergence.md).
+ */
+#ifndef SCHEDULE_SPREAD_H
+#define SCHEDULE_SPREAD_H
+
+#include "schedule/format/cluster.h"
+#include "schedule/format/plan.h"
+#include "schedule/format/request.h"
+
+/* Replaces *plan, which plan_search found for this cluster and request, by a plan whose microbatches
+ * are spread more evenly over the possible sub-networks, and frees the old one. Nodes keep their
+ * stages, and an iteration takes at most 2% longer. Keeps *plan if no such plan is found within the
+ * limits of the request. */
+void spread_plan(const struct cluster *c, const struct plan_request *q, struct plan **plan);
+
+#endif
