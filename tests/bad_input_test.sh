@@ -135,14 +135,6 @@ expect 1 "$dir/hf: there is a model already: .*--force" "$sk" export "$dir/mine"
 expect 1 "$dir/mine: there is a checkpoint .* already, and a folder holds one" "$sk" export "$dir/hf" --out "$dir/mine" --force
 damaged "$dir/hf" && "$sk" export "$dir/mine" --out "$dir/damaged-model" --force >/dev/null || die "export --force"
 cmp -s "$dir/hf/model.safetensors" "$dir/damaged-model/model.safetensors" && die "export --force replaces nothing"
-"$sk" export "$dir/mine" --format gguf --out "$dir/mine.gguf" >/dev/null || die "export --format gguf"
-before=$(sha256sum <"$dir/mine.gguf")
-expect 1 'mine.gguf: there is a file already: .*--force' "$sk" export "$dir/model" --format gguf --out "$dir/mine.gguf"
-[ "$(sha256sum <"$dir/mine.gguf")" = "$before" ] || die "a refused file was replaced"
-"$sk" export "$dir/mine" --format gguf --out /dev/stdout 2>/dev/null | cmp - "$dir/mine.gguf" || die "a message is in the output"
-"$sk" export "$dir/model" --format gguf --out "$dir/mine.gguf" --force >/dev/null || die "export --format gguf --force"
-[ "$(sha256sum <"$dir/mine.gguf")" != "$before" ] || die "export --format gguf --force replaces nothing"
-expect 1 "$dir/hf: a folder, not a file" "$sk" export "$dir/model" --format gguf --out "$dir/hf"
 ln -s unmounted "$dir/disk"
 expect 1 'disk: a link whose target cannot be used: No such file' "$sk" export "$dir/model" --out "$dir/disk"
 [ "$(ls -A "$dir/damaged-model")" = "$(ls -A "$dir/hf")" ] || die "export --force leaves other files: $(ls -A "$dir/damaged-model")"
@@ -184,7 +176,6 @@ expect 1 "own.txt: this file is an input" "$sk" tokenize --out "$dir/own.txt" --
 expect 1 "tokenizer.json: this file is an input" "$sk" tokenize --out "$dir/hf/tokenizer.json" --tokenizer "$dir/hf" --corpus "$0"
 expect 1 "hard.bin: this file is an input" "$sk" eval "$dir/model" --corpus "$dir/own.bin" --logits "$dir/hard.bin"
 expect 1 "manifest.json: this file is an input" "$sk" eval "$dir/model" --logits "$dir/model/manifest.json"
-expect 1 "config.json: this file is an input" "$sk" export "$dir/hf" --format gguf --out "$dir/hf/config.json"
 expect 1 "-o .*link.json: this file is an input" "$sk" plan "$dir/good.json" --skip 0 --budget 0.05 -o "$dir/link.json"
 for input in json plan; do
 	expect 1 "good.$input: this file is an input" "$sk" simulate "$dir/good.json" "$dir/good.plan" --trace "$dir/good.$input"
@@ -198,7 +189,6 @@ expect 2 'skippipe generate: --from is no option of generate' "$sk" generate "$d
 expect 2 'train: --iter: no such option; is --iterations meant' "$sk" train --iter 1
 expect 2 'train: --iter: no such option; is --iterations meant' "$sk" train --iter=1
 expect 2 '--format xml: expected text or jsonl' "$sk" eval "$dir/model" --format xml
-expect 2 '--format xml: expected hf or gguf' "$sk" export "$dir/model" --format xml --out "$dir/none"
 for seed in 9223372036854775808 18446744073709551615 99999999999999999999 -1; do
 	expect 2 "--seed $seed: expected a whole number from 0 to 9223372036854775807" "$sk" train --seed $seed --out "$dir/none"
 done

@@ -11,7 +11,6 @@
 #include "model/files/byte_tokenizer.h"
 #include "model/files/checkpoint.h"
 #include "model/files/generation.h"
-#include "model/files/gguf.h"
 #include "model/files/huggingface.h"
 #include "model/files/tokenizer_files.h"
 #include "model/program/commands.h"
@@ -26,15 +25,14 @@ enum {
 };
 
 static const char export_help[] =
-	"usage: skippipe export MODEL --out FOLDER [--format hf|gguf] [--force]\n"
+	"usage: skippipe export MODEL --out FOLDER [--force]\n"
 	"       skippipe export RUN-DIR [AGENT-RUN-DIR...] --out FOLDER [--checkpoint-from STORE]\n"
 	"Writes config.json, model.safetensors and generation_config.json as the transformers\n"
 	"library's LlamaForCausalLM reads them, and copies the model's tokenizer.\n"
 	"If a run is named, its newest checkpoint is exported. Stages that RUN-DIR lacks come\n"
 	"from the agents' run folders named after RUN-DIR, from the store (as in skippipe\n"
 	"controller --checkpoint-to), or through the run's controller if it is running.\n"
-	"With --format gguf, FOLDER is the name of a file. --force replaces a model in FOLDER, or\n"
-	"an existing file.\n";
+	"--force replaces a model in FOLDER.\n";
 
 static const char import_help[] =
 	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set n_stages=N]\n"
@@ -129,12 +127,8 @@ static int export_model(struct options *o, struct error *err)
 	char checkpoint[PATH];
 	bool temporary = false;
 	struct trainer *t;
-	int rc = o->gguf ? file_refuse_input("--out", o->out, folder, err) : 0;
+	int rc = 0;
 
-	if (!rc && o->gguf)
-		rc = out_refuse_existing(o, err);
-	if (rc)
-		return rc;
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	o->set.recipe = true;
@@ -153,12 +147,9 @@ static int export_model(struct options *o, struct error *err)
 		file_remove_folder(checkpoint);
 	if (rc)
 		return rc;
-	rc = o->gguf ? gguf_export(o->out, trainer_stages(t), err) : write_folder(o, t, err);
+	rc = write_folder(o, t, err);
 	trainer_free(t);
-	if (!rc && o->gguf) /* no message in the midst of the file */
-		fprintf(file_is_same(o->out, "/dev/stdout") ? stderr : stdout, "%s written\n",
-			o->out);
-	else if (!rc)
+	if (!rc)
 		printf("%s/config.json and %s/model.safetensors written\n", o->out, o->out);
 	return rc;
 }

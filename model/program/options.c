@@ -159,8 +159,6 @@ static int take_set(const struct parser *p)
 
 static int take_format(const struct parser *p)
 {
-	if (strcmp(p->verb, "export") == 0)
-		return choose_word(p, "hf", "gguf", &p->o->gguf);
 	return choose_word(p, "text", "jsonl", &p->o->jsonl);
 }
 
@@ -268,7 +266,7 @@ static const struct setting {
 	{ "corpus", TRAIN | EVAL | TOKENIZE, TAKEN, 0, take_corpus_path },
 	{ "plan", TRAIN, TAKEN, 0, take_plan },
 	{ "set", TRAIN | EVAL | IMPORT, TAKEN, 0, take_set },
-	{ "format", TRAIN | EVAL | EXPORT, TAKEN, 0, take_format },
+	{ "format", TRAIN | EVAL, TAKEN, 0, take_format },
 	{ "skip", TRAIN, TAKEN, 0, take_skip },
 	{ "skip-share", TRAIN, TAKEN, 0, take_skip_share },
 	{ "always", TRAIN | EVAL, TAKEN, 0, take_always },

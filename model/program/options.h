@@ -72,7 +72,7 @@ struct options {
 	uint64_t seed;
 	const char *device;
 	enum recompute recompute;
-	bool jsonl, gguf; /* --format */
+	bool jsonl; /* --format */
 	bool force, raw;
 	uint64_t given;     /* a bit for each option on the command line (options_given) */
 	struct words files; /* arguments that are neither an option nor its value */

@@ -16,7 +16,6 @@
 #include "base/tests/test.h"
 #include "model/files/checkpoint.h"
 #include "model/cpu/decoder.h"
-#include "model/files/gguf.h"
 #include "model/files/huggingface.h"
 #include "model/files/safetensors.h"
 #include "model/trainer.h"
@@ -602,38 +601,6 @@ FIXTURE_TEST(huggingface_keeps_the_model)
 			 -EINVAL);
 	assert_non_null(strstr(err.text, "gate_proj"));
 	trainer_free(other);
-}
-
-/* The header has 24 keys and the places of the tensors, which fill the file. In the parity tests
- * another program reads such a file. */
-FIXTURE_TEST(gguf_is_laid_out)
-{
-	struct fixture *f = *state;
-	struct model_config c = config;
-	struct trainer *bytes;
-	struct recipe r;
-	struct error err = { "" };
-	char path[128], *data;
-	size_t size;
-	uint64_t tensors, keys;
-
-	snprintf(path, sizeof(path), "%s/x.gguf", f->folder);
-	assert_int_equal(gguf_export(path, trainer_stages(f->trainer), &err), -EINVAL);
-	assert_non_null(strstr(err.text, "vocab is 31"));
-	c.vocab = 256;
-	bytes = trainer_of(&c, &r, 3);
-	assert_int_equal(gguf_export(path, trainer_stages(bytes), &err), 0);
-	assert_int_equal(file_read(path, 1 << 24, &data, &size, &err), 0);
-	assert_memory_equal(data, "GGUF\3\0\0\0", 8);
-	memcpy(&tensors, data + 8, 8);
-	memcpy(&keys, data + 16, 8);
-	assert_int_equal(tensors, 3 * 9 + 3);
-	assert_int_equal(keys, 24);
-	assert_int_equal(size % 32, 0);
-	assert_true(size > trainer_parameters(bytes) * sizeof(float));
-	assert_true(size < trainer_parameters(bytes) * sizeof(float) + 16384);
-	free(data);
-	trainer_free(bytes);
 }
 
 /* One token at a time, with keys and values kept, gives the logits of all at once. */
