@@ -49,17 +49,12 @@ program_tui        := skippipe-console
 program_wire       := skippipe-key
 program_cli        := skippipe
 
-# Libraries from outside, by the only folder that knows them. jansson is shared.
-libs_base       := -lm -lpthread
+# Libraries from outside, by the only folder that knows them. jansson (of base) is shared.
+libs_base       := -ljansson -lm -lpthread
 libs_wire       := -lnanomsg -lsodium
-libs_schedule   := -ljansson
-libs_model      := -ldnnl -lgomp -ljansson -lunistring
+libs_model      := -ldnnl -lgomp -lunistring
 libs_store      := -lsqlite3
-libs_agent      := -ljansson
-libs_controller := -ljansson
-libs_verify     := -ljansson
-libs_tui        := -lncursesw -ltinfo -ljansson
-libs_cli        := -ljansson
+libs_tui        := -lncursesw -ltinfo
 
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror

@@ -3,28 +3,20 @@
 #include "cli/cluster_size.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include <jansson.h>
 
-#include "base/file.h"
+#include "base/json.h"
 
 enum { FILE_MOST = 64 << 20 };
 
 int cluster_size(const char *path, uint32_t *nodes, uint32_t *stages, struct error *err)
 {
 	json_t *root, *list, *counts;
-	json_error_t at;
-	char *text;
-	size_t size;
-	int rc = file_read_text(path, FILE_MOST, &text, &size, err);
+	int rc = json_read_object(path, FILE_MOST, &root, err);
 
 	if (rc != 0)
 		return rc;
-	root = json_loadb(text, size, 0, &at);
-	free(text);
-	if (!root)
-		return error_set(err, -EINVAL, "%s: line %d: %s", path, at.line, at.text);
 	list = json_object_get(root, "nodes");
 	counts = json_object_get(root, "stages");
 	if (json_array_size(list) == 0 || json_array_size(counts) == 0) {

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/process/ending.h"
 #include "cli/args.h"
 #include "cli/verbs.h"
@@ -193,17 +194,10 @@ static int check_file(struct drill *d, struct error *err)
 
 static int load_drill(struct drill *d, const char *path, struct error *err)
 {
-	json_error_t where;
-	char *text;
-	size_t size;
-	int rc = file_read_text(path, FILE_MOST, &text, &size, err);
+	int rc = json_read_object(path, FILE_MOST, &d->file, err);
 
 	if (rc != 0)
 		return rc;
-	d->file = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
-	free(text);
-	if (!d->file)
-		return error_set(err, -EINVAL, "%s:%d: %s", path, where.line, where.text);
 	rc = check_file(d, err);
 	return rc ? error_prefix(err, rc, "%s", path) : 0;
 }

@@ -82,11 +82,16 @@ int model_preset(const char *name, struct model_config *c, struct recipe *r, str
 /* Returns NULL after the last; for tests, which try all presets. */
 const char *model_preset_name(size_t i);
 
+struct json_t; /* jansson's */
+
 /* Reads a document that model_config_print has written. If it lacks the recipe, r stays unchanged;
  * r may be NULL. `where` begins every message. Unknown keys are refused by name. -EINVAL,
  * -ENOMEM. */
 int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
 		       const char *where, struct error *err);
+/* Does the same with a document that is parsed already. Messages begin with the key. */
+int model_config_read(struct model_config *c, struct recipe *r, const struct json_t *root,
+		      struct error *err);
 /* Returns the document in one line, which the caller frees; NULL if memory runs out. r may be
  * NULL. */
 char *model_config_print(const struct model_config *c, const struct recipe *r);

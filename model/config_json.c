@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "model/config_fields.h"
 
 static int refuse_name(const struct field *f, struct error *err)
@@ -100,55 +101,44 @@ static int object_read(const struct fields *fields, void *object, json_t *json,
 	return 0;
 }
 
-static int document_read(json_t *root, struct model_config *c, struct recipe *r,
-			 bool *has_recipe, struct error *err)
+int model_config_read(struct model_config *c, struct recipe *r, const json_t *root,
+		      struct error *err)
 {
-	const char *key, *format = json_string_value(json_object_get(root, "format"));
-	json_t *value, *recipe = json_object_get(root, "recipe");
-	int rc;
+	static const char *const keys[] = { "format", "model", "recipe", NULL };
+	struct model_config config = { 0 };
+	struct recipe recipe = { 0 };
+	json_t *recipe_json = json_object_get(root, "recipe");
+	int rc = json_is_object(root) ? json_check(root, "skippipe.model/1", keys, err)
+				      : error_set(err, -EINVAL, "expected an object");
 
-	if (!json_is_object(root))
-		return error_set(err, -EINVAL, "expected an object");
-	json_object_foreach(root, key, value)
-	{
-		if (strcmp(key, "format") != 0 && strcmp(key, "model") != 0 &&
-		    strcmp(key, "recipe") != 0)
-			return error_set(err, -EINVAL, "%s: unknown key", key);
-	}
-	if (!format || strcmp(format, "skippipe.model/1") != 0)
-		return error_set(err, -EINVAL, "format: expected \"skippipe.model/1\"");
-	rc = object_read(&model_fields, c, json_object_get(root, "model"), "model", err);
 	if (!rc)
-		rc = model_config_check(c, err);
-	*has_recipe = recipe != NULL;
-	if (!rc && recipe) {
-		rc = object_read(&recipe_fields, r, recipe, "recipe", err);
-		if (!rc)
-			rc = recipe_check(r, c, err);
-	}
-	return rc;
+		rc = object_read(&model_fields, &config, json_object_get(root, "model"), "model",
+				 err);
+	if (!rc)
+		rc = model_config_check(&config, err);
+	if (!rc && recipe_json)
+		rc = object_read(&recipe_fields, &recipe, recipe_json, "recipe", err);
+	if (!rc && recipe_json)
+		rc = recipe_check(&recipe, &config, err);
+	if (rc)
+		return rc;
+	*c = config;
+	if (r && recipe_json)
+		*r = recipe;
+	return 0;
 }
 
 int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
 		       const char *where, struct error *err)
 {
-	struct model_config config = { 0 };
-	struct recipe recipe = { 0 };
-	bool has_recipe = false;
-	json_error_t at;
-	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
-	int rc;
+	json_t *root;
+	int rc = json_parse_object(text, size, &root, err);
 
-	if (!root)
-		return error_set(err, -EINVAL, "%s: line %d: %s", where, at.line, at.text);
-	rc = document_read(root, &config, &recipe, &has_recipe, err);
-	json_decref(root);
-	if (rc)
-		return error_prefix(err, rc, "%s", where);
-	*c = config;
-	if (r && has_recipe)
-		*r = recipe;
-	return 0;
+	if (!rc) {
+		rc = model_config_read(c, r, root, err);
+		json_decref(root);
+	}
+	return rc ? error_prefix(err, rc, "%s", where) : 0;
 }
 
 static json_t *object_print(const struct fields *fields, const void *object)

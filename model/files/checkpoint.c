@@ -16,8 +16,8 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "model/hash.h"
-#include "model/files/json_file.h"
 #include "model/files/safetensors.h"
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
@@ -245,7 +245,7 @@ static bool names_are_taken(const char *folder, uint64_t iteration)
 
 	manifest_path(path, folder);
 	shard_name(name, 0, iteration, false);
-	taken = json_file_read(&root, path, MANIFEST_MOST, NULL) == 0 &&
+	taken = json_read_object(path, MANIFEST_MOST, &root, NULL) == 0 &&
 		names_file(json_object_get(root, "shards"), name);
 	json_decref(root);
 	return taken;
@@ -308,72 +308,29 @@ int checkpoint_write(const char *folder, const struct checkpoint *c,
 	return rc;
 }
 
-static int take_number_key(const json_t *root, const char *key, uint64_t *to, const char *path,
-			   struct error *err)
+static int parse_manifest(const json_t *root, struct checkpoint *c, struct error *err)
 {
-	const json_t *v = json_object_get(root, key);
+	static const char *const keys[] = { "format", "model", "iteration", "seed", "position",
+					    "corpus", "hash",  "shards",    NULL };
+	const char *corpus = json_string_value(json_object_get(root, "corpus"));
+	const json_t *shards;
+	int rc = json_check(root, "skippipe.checkpoint/1", keys, err);
 
-	if (!json_is_integer(v) || json_integer_value(v) < 0)
-		return error_set(err, -EINVAL, "%s: %s: expected a whole number", path, key);
-	*to = (uint64_t)json_integer_value(v);
-	return 0;
-}
-
-static int check_keys(json_t *root, const char *path, struct error *err)
-{
-	static const char *const known[] = { "format",   "model",  "iteration", "seed",
-					     "position", "corpus", "hash", "shards" };
-	const char *key;
-	json_t *value;
-
-	json_object_foreach(root, key, value)
-	{
-		size_t i = 0;
-
-		while (i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], key) != 0)
-			i++;
-		if (i == sizeof(known) / sizeof(known[0]))
-			return error_set(err, -EINVAL, "%s: %s: unknown key", path, key);
-	}
-	return 0;
-}
-
-static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
-			  struct error *err)
-{
-	const char *format = json_string_value(json_object_get(root, "format")), *corpus;
-	char *model;
-	int rc = check_keys(root, path, err);
-
-	if (rc)
-		return rc;
-	if (!format || strcmp(format, "skippipe.checkpoint/1") != 0)
-		return error_set(err, -EINVAL, "%s: format: expected \"skippipe.checkpoint/1\"",
-				 path);
-	model = json_dumps(json_object_get(root, "model"), JSON_REAL_PRECISION(9));
-	if (!model)
-		return error_set(err, -EINVAL, "%s: model: expected an object", path);
-	rc = model_config_parse(&c->config, &c->recipe, model, strlen(model), path, err);
-	free(model);
+	if (!rc)
+		rc = model_config_read(&c->config, &c->recipe, json_object_get(root, "model"), err);
 	if (!rc && c->config.rehearsal)
-		rc = error_set(err, -EINVAL,
-			       "%s: a checkpoint of a rehearsal, which trains nothing", path);
+		rc = error_set(err, -EINVAL, "a checkpoint of a rehearsal, which trains nothing");
 	if (!rc)
-		rc = take_number_key(root, "iteration", &c->iteration, path, err);
+		rc = json_u64(root, "", "iteration", &c->iteration, err);
 	if (!rc)
-		rc = take_number_key(root, "seed", &c->seed, path, err);
+		rc = json_u64(root, "", "seed", &c->seed, err);
 	if (!rc)
-		rc = take_number_key(root, "position", &c->position, path, err);
-	corpus = json_string_value(json_object_get(root, "corpus"));
+		rc = json_u64(root, "", "position", &c->position, err);
 	if (!rc && !corpus)
-		rc = error_set(err, -EINVAL, "%s: corpus: expected a hash", path);
-	if (!rc && corpus)
+		rc = error_set(err, -EINVAL, "corpus: expected a hash");
+	if (!rc)
 		c->corpus = strtoull(corpus, NULL, 16);
-	if (!rc && json_array_size(json_object_get(root, "shards")) != c->config.n_stages)
-		rc = error_set(err, -EINVAL,
-			       "%s: shards: expected one for each of %" PRIu32 " stages", path,
-			       c->config.n_stages);
-	return rc;
+	return rc ? rc : json_list(root, "", "shards", (int)c->config.n_stages, &shards, err);
 }
 
 static int load_manifest(const char *folder, json_t **root, struct checkpoint *c,
@@ -383,13 +340,14 @@ static int load_manifest(const char *folder, json_t **root, struct checkpoint *c
 	int rc;
 
 	manifest_path(path, folder);
-	rc = json_file_read(root, path, MANIFEST_MOST, err);
+	rc = json_read_object(path, MANIFEST_MOST, root, err);
 	if (rc)
 		return rc;
-	rc = parse_manifest(*root, path, c, err);
-	if (rc)
-		json_decref(*root);
-	return rc;
+	rc = parse_manifest(*root, c, err);
+	if (!rc)
+		return 0;
+	json_decref(*root);
+	return error_prefix(err, rc, "%s", path);
 }
 
 int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "model/files/json_file.h"
 
 enum { PATH = 4096, CONFIG_MOST = 16 << 20 };
@@ -28,7 +29,7 @@ static int read_named(json_t **out, const char *folder, const char *name, struct
 	if (!file_exists(folder, name))
 		return 0;
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	rc = json_file_read(out, path, CONFIG_MOST, err);
+	rc = json_read_object(path, CONFIG_MOST, out, err);
 	return rc == -ENOENT ? 0 : rc;
 }
 

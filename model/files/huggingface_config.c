@@ -12,8 +12,8 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "model/config_fields.h"
-#include "model/files/json_file.h"
 
 enum { PATH = 4096, CONFIG_MOST = 16 << 20, SHOWN = 48 /* most bytes of a value in a message */ };
 
@@ -527,7 +527,7 @@ int huggingface_read_config(const char *folder, struct model_config *c, struct e
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/config.json", folder);
-	rc = json_file_read(&root, path, CONFIG_MOST, err);
+	rc = json_read_object(path, CONFIG_MOST, &root, err);
 	if (rc)
 		return rc;
 	r.root = root;

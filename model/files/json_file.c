@@ -1,5 +1,4 @@
-/* Reads and writes the JSON files beside weights, so that all errors in them are reported in the
- * same words. */
+/* Writes the JSON files beside weights. */
 #include "model/files/json_file.h"
 
 #include <errno.h>
@@ -7,28 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-
-int json_file_read(json_t **out, const char *path, size_t most, struct error *err)
-{
-	char *text;
-	size_t size;
-	json_error_t at;
-	json_t *root;
-	int rc = file_read_text(path, most, &text, &size, err);
-
-	if (rc)
-		return rc;
-	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
-	free(text);
-	if (!root)
-		return error_set(err, -EINVAL, "%s: line %d: %s", path, at.line, at.text);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return error_set(err, -EINVAL, "%s: expected a JSON object", path);
-	}
-	*out = root;
-	return 0;
-}
 
 int json_file_write(const char *path, json_t *object, struct error *err)
 {

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/alloc.h"
-#include "model/files/json_file.h"
 
 enum { PATH = 4096, INDEX_MOST = 64 << 20, FILES_MOST = 1024 };
 
@@ -197,7 +197,7 @@ int weight_files_open(struct weight_files **out, const char *folder, struct erro
 
 	f->folder = alloc_string(folder);
 	snprintf(f->index, sizeof(f->index), "%s/model.safetensors.index.json", folder);
-	rc = json_file_read(&f->root, f->index, INDEX_MOST, err);
+	rc = json_read_object(f->index, INDEX_MOST, &f->root, err);
 	if (!rc)
 		rc = read_map(f, err);
 	else if (rc == -ENOENT)

@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/json.h"
 
 enum { PLAN_MOST = 256 << 20, NODES_MOST = 1 << 20, STAGES_MOST = 64, NO_STAGE = -1 };
 
@@ -215,18 +215,11 @@ int planned_paths_read(struct planned_paths *p, const char *file, struct error *
 {
 	struct planned_paths read = { 0 };
 	struct reader r = { .file = file, .err = err };
-	json_error_t at;
 	json_t *root;
-	char *text;
-	size_t size;
-	int rc = file_read_text(file, PLAN_MOST, &text, &size, err);
+	int rc = json_read_object(file, PLAN_MOST, &root, err);
 
 	if (rc)
 		return rc;
-	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
-	free(text);
-	if (!root)
-		return error_set(err, -EINVAL, "%s: line %d: %s", file, at.line, at.text);
 	r.stage_of = alloc_array(NODES_MOST, sizeof(*r.stage_of));
 	rc = read_root(&r, &read, root);
 	free(r.stage_of);

@@ -9,7 +9,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "schedule/format/cluster.h"
-#include "schedule/format/json.h"
+#include "base/json.h"
+#include "schedule/format/always_visited.h"
 
 #define FORMAT "skippipe.cluster/1"
 #define MOST_BYTES ((size_t)1 << 30)
@@ -258,7 +259,7 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	if (rc == 0)
 		rc = read_stages(stages, c, err);
 	if (rc == 0)
-		rc = json_always_visited(root, c->n_stages, &c->always, err);
+		rc = always_visited_read(root, c->n_stages, &c->always, err);
 	for (int i = 0; rc == 0 && i < c->n_nodes; i++)
 		rc = read_node(nodes, i, c, err);
 	if (rc == 0)
@@ -394,7 +395,7 @@ char *cluster_format(const struct cluster *c)
 
 	for (int s = 0; s < c->n_stages; s++)
 		json_array_append_new(stages, json_integer(c->stages[s]));
-	json_set_always_visited(root, c->always);
+	always_visited_write(root, c->always);
 	if (c->formats.wire != FORMAT_FP32)
 		json_object_set_new(root, "wire", json_string(tensor_format_name(c->formats.wire)));
 	for (int i = 0; i < c->n_nodes; i++)

@@ -7,7 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "schedule/format/json.h"
+#include "base/json.h"
+#include "schedule/format/always_visited.h"
 #include "schedule/format/plan.h"
 
 #define FORMAT "skippipe.plan/1"
@@ -303,7 +304,7 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	if (rc == 0)
 		rc = json_int(root, "", "skip_share", 1, 99, &all, &p->skip_share, err);
 	if (rc == 0)
-		rc = json_always_visited(root, p->n_stages, &p->always, err);
+		rc = always_visited_read(root, p->n_stages, &p->always, err);
 	if (rc == 0)
 		rc = json_bool(root, "", "overlap_sync", false, &p->overlap_sync, err);
 	if (rc == 0)
@@ -451,7 +452,7 @@ char *plan_format(const struct plan *p)
 	     json_object_set_new(root, "microbatches", microbatches_to_json(p)) == 0;
 	if (ok && p->skip_share > 0)
 		ok = json_object_set_new(root, "skip_share", json_integer(p->skip_share)) == 0;
-	json_set_always_visited(root, p->always);
+	always_visited_write(root, p->always);
 	if (ok && p->overlap_sync)
 		ok = json_object_set_new(root, "overlap_sync", json_true()) == 0;
 	if (ok && p->n_orders > 0)

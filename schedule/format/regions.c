@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "schedule/format/json.h"
+#include "base/json.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "base/file.h"
 #include "base/output.h"
 #include "schedule/execution/check.h"
@@ -31,13 +33,10 @@ static void print_text(const struct simulation *s, const struct check_report *r,
 
 static void print_json_text(const char *text)
 {
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putchar('\\');
-		putchar(*text < ' ' ? ' ' : *text);
-	}
-	putchar('"');
+	json_t *json = json_string(text);
+
+	json_dumpf(json, stdout, JSON_ENCODE_ANY);
+	json_decref(json);
 }
 
 /* Without a complete run (s NULL) only the breaches and the standstill are printed. */

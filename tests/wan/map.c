@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "schedule/format/json.h"
+#include "base/json.h"
 #include "schedule/format/regions.h"
 
 #define MAX_BYTES ((size_t)1 << 26)

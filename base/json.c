@@ -1,12 +1,14 @@
 /* Reading of JSON objects, one function for each kind of value, with errors that name the key. */
-#include "schedule/format/json.h"
+#include "base/json.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 static const char *kind_of(const json_t *v)
 {
@@ -108,8 +110,19 @@ int json_int(const json_t *object, const char *where, const char *key, int least
 	return 0;
 }
 
-int json_bool(const json_t *object, const char *where, const char *key, bool fallback,
-	      bool *out, struct error *err)
+int json_u64(const json_t *object, const char *where, const char *key, uint64_t *out,
+	     struct error *err)
+{
+	const json_t *v = json_object_get(object, key);
+
+	if (!v || !json_is_integer(v) || json_integer_value(v) < 0)
+		return json_expected(v, where, key, "a whole number, 0 or more", err);
+	*out = (uint64_t)json_integer_value(v);
+	return 0;
+}
+
+int json_bool(const json_t *object, const char *where, const char *key, bool fallback, bool *out,
+	      struct error *err)
 {
 	const json_t *v = json_object_get(object, key);
 
@@ -119,8 +132,8 @@ int json_bool(const json_t *object, const char *where, const char *key, bool fal
 	return 0;
 }
 
-int json_text(const json_t *object, const char *where, const char *key, bool required,
-	      char **out, struct error *err)
+int json_text(const json_t *object, const char *where, const char *key, bool required, char **out,
+	      struct error *err)
 {
 	const json_t *v = json_object_get(object, key);
 
@@ -145,8 +158,8 @@ int json_list(const json_t *object, const char *where, const char *key, int size
 	if (size >= 0 && json_array_size(v) != (size_t)size) {
 		snprintf(what, sizeof(what), "an array of %d, found one of %zu", size,
 			 json_array_size(v));
-		return error_set(err, -EINVAL, "%s%s%s: expected %s", where, *where ? "." : "",
-				 key, what);
+		return error_set(err, -EINVAL, "%s%s%s: expected %s", where, *where ? "." : "", key,
+				 what);
 	}
 	*out = v;
 	return 0;
@@ -163,22 +176,38 @@ static int check_format(const json_t *object, const char *name, struct error *er
 	return json_expected(v, "", "format", what, err);
 }
 
-int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
-	       json_t **out, struct error *err)
+int json_check(const json_t *root, const char *format, const char *const *keys, struct error *err)
+{
+	int rc = check_format(root, format, err);
+
+	return rc != 0 ? rc : json_known_keys(root, "", keys, err);
+}
+
+int json_parse_object(const char *text, size_t size, json_t **out, struct error *err)
 {
 	json_error_t why;
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
-	int rc;
 
 	if (!root)
 		return error_set(err, -EINVAL, "line %d, column %d: %s", why.line, why.column,
 				 why.text);
-	if (json_is_object(root))
-		rc = check_format(root, format, err);
-	else
-		rc = error_set(err, -EINVAL, "expected a JSON object");
-	if (rc == 0)
-		rc = json_known_keys(root, "", keys, err);
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return error_set(err, -EINVAL, "expected a JSON object");
+	}
+	*out = root;
+	return 0;
+}
+
+int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
+	       json_t **out, struct error *err)
+{
+	json_t *root;
+	int rc = json_parse_object(text, size, &root, err);
+
+	if (rc != 0)
+		return rc;
+	rc = json_check(root, format, keys, err);
 	if (rc == 0)
 		*out = root;
 	else
@@ -186,38 +215,15 @@ int json_parse(const char *text, size_t size, const char *format, const char *co
 	return rc;
 }
 
-int json_always_visited(const json_t *root, int n_stages, stage_set *out, struct error *err)
+int json_read_object(const char *path, size_t most, json_t **out, struct error *err)
 {
-	const json_t *list = NULL;
-	stage_set set = 1;
-	int rc;
+	char *text;
+	size_t size;
+	int rc = file_read_text(path, most, &text, &size, err);
 
-	*out = set;
-	if (!json_object_get(root, "always_visited"))
-		return 0;
-	rc = json_list(root, "", "always_visited", -1, &list, err);
-	for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
-		const json_t *v = json_array_get(list, i);
-
-		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-		    json_integer_value(v) >= n_stages || json_integer_value(v) >= 64)
-			return error_set(err, -EINVAL,
-					 "always_visited[%zu]: expected a stage below %d", i,
-					 n_stages);
-		set |= (stage_set)1 << json_integer_value(v);
-	}
-	if (rc == 0)
-		*out = set;
-	return rc;
-}
-
-void json_set_always_visited(json_t *root, stage_set set)
-{
-	json_t *list = set > 1 ? json_array() : NULL;
-
-	for (int s = 0; list && s < 64; s++)
-		if (stage_set_has(set, s))
-			json_array_append_new(list, json_integer(s));
-	if (list)
-		json_object_set_new(root, "always_visited", list);
+	if (rc != 0)
+		return rc;
+	rc = json_parse_object(text, size, out, err);
+	free(text);
+	return rc != 0 ? error_prefix(err, rc, "%s", path) : 0;
 }
