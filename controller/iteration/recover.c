@@ -279,7 +279,7 @@ static void take_back(struct iteration *it)
 static void continue_restore(struct iteration *it)
 {
 	switch (restore_turn(it->weights)) {
-	case RESTORE_CHANGED:
+	case RESTORE_SETTLED:
 		break;
 	case RESTORE_UNANSWERED:
 		if (stall_look(it) &&

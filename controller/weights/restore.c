@@ -686,13 +686,13 @@ enum restore_outcome restore_turn(struct weights *weights)
 			continue;
 		if (r->average) {
 			give_up(weights);
-			return RESTORE_CHANGED;
+			return RESTORE_SETTLED;
 		}
 		r->who[s] = -1;
 	}
 	if (!r->average && !read_stages(weights)) {
 		reject_checkpoint(weights);
-		return RESTORE_CHANGED;
+		return RESTORE_SETTLED;
 	}
 	for (int s = 0; s < weights->run->cluster->n_stages; s++)
 		if (!r->average || s == r->stage)
@@ -701,9 +701,9 @@ enum restore_outcome restore_turn(struct weights *weights)
 	if (!all)
 		return RESTORE_UNANSWERED;
 	if (disk_is_locked(weights->run))
-		return RESTORE_CHANGED; /* the next turn tries again */
+		return RESTORE_SETTLED; /* the next turn tries again */
 	if (!r->average)
-		return go_back(weights) ? RESTORE_WENT_BACK : RESTORE_CHANGED;
+		return go_back(weights) ? RESTORE_WENT_BACK : RESTORE_SETTLED;
 	finish_average(weights);
-	return RESTORE_CHANGED;
+	return RESTORE_SETTLED;
 }

@@ -49,7 +49,7 @@ struct restoring {
 
 /* The outcome of a turn of a restore. */
 enum restore_outcome {
-	RESTORE_CHANGED,    /* nodes were ordered, or the restore is over or given up */
+	RESTORE_SETTLED,    /* nothing is left to do in this turn */
 	RESTORE_UNANSWERED, /* nodes have not answered their orders yet */
 	RESTORE_WENT_BACK   /* the run is at the checkpoint, and its iteration restarts */
 };
