@@ -1,9 +1,9 @@
 /* controller.h - the whole controller: its parts, from the lowest to the highest.
  *
- * Only the loop, the setup and the operator's commands see all of it. Every other module receives
- * the part that it works on (controller/run/run.h says what the parts are and which may use which).
- * One thread runs the loop (loop.c); one worker thread plans (planner.h), and another plans ahead
- * in idle time (contingency.c). */
+ * Only the loop and the setup see all of it. Every other module receives the part that it works on
+ * (controller/run/run.h says what the parts are and which may use which). One thread runs the loop
+ * (loop.c); one worker thread plans (planner.h), and another plans ahead in idle time
+ * (contingency.c). */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
 
@@ -26,10 +26,13 @@ struct controller {
 /* Lets each part reach those below it. Done once, before anything else. */
 static inline void controller_join_parts(struct controller *c)
 {
-	c->members.run = c->planning.run = c->weights.run = c->iteration.run = &c->run;
-	c->planning.members = c->weights.members = c->iteration.members = &c->members;
-	c->weights.planning = c->iteration.planning = &c->planning;
-	c->iteration.weights = &c->weights;
+	c->members.run = c->planning.run = c->weights.run = c->iteration.run = c->operators.run =
+		&c->run;
+	c->planning.members = c->weights.members = c->iteration.members = c->operators.members =
+		&c->members;
+	c->weights.planning = c->iteration.planning = c->operators.planning = &c->planning;
+	c->iteration.weights = c->operators.weights = &c->weights;
+	c->operators.iteration = &c->iteration;
 }
 
 #endif

@@ -185,9 +185,9 @@ static void take_message(struct controller *c, const struct post_message *p)
 		if (!rivals_wait(&c->members, p->peer, &msg.u.hello))
 			take_hello(&c->iteration, p->peer, &msg.u.hello);
 	} else if (msg.type == MSG_ATTACH) {
-		consoles_attach(c, p->peer, &msg.u.attach);
+		consoles_attach(&c->operators, p->peer, &msg.u.attach);
 	} else if (msg.type == MSG_COMMAND && k) {
-		command_receive(c, k, &msg.u.command);
+		command_receive(&c->operators, k, &msg.u.command);
 	} else if (m) {
 		m->assigned.message_sequence = msg.sequence;
 		take_agent_message(&c->iteration, m, &msg);
@@ -223,7 +223,7 @@ static void receive_messages(struct controller *c)
 static void begin_next(struct controller *c)
 {
 	iteration_admit_joiners(&c->planning);
-	command_scripted(c);
+	command_scripted(&c->operators);
 	iteration_boundary(&c->iteration);
 }
 
@@ -300,7 +300,7 @@ void loop_take_answers(struct controller *c)
 			break;
 		case PLANNER_PREVIEW:
 		case PLANNER_COMPARE:
-			previews_answered(c, a);
+			previews_answered(&c->operators, a);
 			break;
 		case PLANNER_BASELINE:
 			answers_baseline(&c->members, a);
@@ -330,7 +330,7 @@ static void take_turn(struct controller *c)
 	if (standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration)))
 		rebalance_turn(&c->weights);
 	loop_act(&c->iteration);
-	command_turn(c);
+	command_turn(&c->operators);
 	disk_turn(&c->run);
 	offsite_turn(&c->weights);
 	loop_act(&c->iteration);
@@ -380,6 +380,6 @@ void loop_run(struct controller *c, int signals)
 		receive_messages(c);
 		if (c->run.phase != PHASE_FINISHED)
 			take_turn(c);
-		consoles_turn(c);
+		consoles_turn(&c->operators);
 	}
 }

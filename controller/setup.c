@@ -604,7 +604,7 @@ void controller_fini(struct controller *c)
 	restore_fini(&c->weights);
 	offsite_free(c->weights.offsite);
 	consoles_fini(&c->run);
-	command_fini(c);
+	command_fini(&c->operators);
 	drill_fini(&c->run);
 	cluster_free(c->run.cluster);
 	cluster_free(c->run.cluster_as_given);

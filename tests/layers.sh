@@ -7,7 +7,7 @@
 # subfolders (without its ending). The files beside them that it does not name stand above all subfolders.
 #
 # Prints for each folder with subfolders: includes and calls against the order; circles of subfolders; and the functions
-# that receive the struct of the folder's `whole_` line, which holds the folder's whole state.
+# that receive a struct of the folder's `whole_` line, through which they reach the folder's whole state.
 set -eu
 cd "$(dirname "$0")/.."
 found=$(mktemp)
@@ -51,6 +51,7 @@ for folder in $folders; do
 			n = split(order, floor, " ")
 			for (i = 1; i <= n; i++)
 				level[floor[i]] = i
+			gsub(/ +/, "|", whole)
 		}
 		# Returns the floor of a file: its subfolder, or the file itself if it lies beside the subfolders.
 		function floor_of(path) {
@@ -68,7 +69,7 @@ for folder in $folders; do
 			uses[a, b] = 1
 			return n > 0 && (b in level ? level[b] : n + 1) > (a in level ? level[a] : n + 1)
 		}
-		function takes_whole(parameters) { return whole != "" && parameters ~ "struct " whole " \\*" }
+		function takes_whole(parameters) { return whole != "" && parameters ~ "struct (" whole ") \\*" }
 		FNR == 1 {
 			comment = 0
 			here = floor_of(FILENAME)
@@ -166,8 +167,10 @@ for folder in $folders; do
 			printf "circles of subfolders: %d", circles
 			if (circles > 0)
 				printf " (of %d)", in_circles
-			if (whole != "")
+			if (whole != "") {
+				gsub(/\|/, " or ", whole)
 				printf ", %d functions receive struct %s", n_whole, whole
+			}
 			printf "\n"
 		}
 	'

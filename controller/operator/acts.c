@@ -10,12 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
+#include "controller/members/announce.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/formats.h"
-#include "controller/members/announce.h"
+#include "controller/operator/command.h"
 #include "controller/operator/faults.h"
 #include "controller/operator/undo.h"
 #include "controller/planning/replan.h"
@@ -54,14 +55,15 @@ bool acts_may_skip(const struct run *run, int64_t ratio, struct outcome *o)
 	return false;
 }
 
-void act_skip(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_skip(struct operators *ops, const char *who, const struct msg_command *m,
+	      struct outcome *o)
 {
-	uint32_t stages = (uint32_t)c->run.cluster->n_stages, skip = skip_share_stages(m->value);
+	uint32_t stages = (uint32_t)ops->run->cluster->n_stages, skip = skip_share_stages(m->value);
 	int64_t before =
-		skip_share_pack(c->run.wanted.skip_share, stages - c->run.wanted.path_length);
+		skip_share_pack(ops->run->wanted.skip_share, stages - ops->run->wanted.path_length);
 	char was[SKIP_SHARE_TEXT], is[SKIP_SHARE_TEXT];
 
-	if (!acts_may_skip(&c->run, m->value, o))
+	if (!acts_may_skip(ops->run, m->value, o))
 		return;
 	skip_share_format(skip_share_of(before), skip_share_stages(before), stages, was);
 	skip_share_format(skip_share_of(m->value), skip, stages, is);
@@ -69,14 +71,15 @@ void act_skip(struct controller *c, const char *who, const struct msg_command *m
 		outcome_set(o, 0, "it is %s already", is);
 		return;
 	}
-	undo_remember(c, who, COMMAND_SKIP, -1, m->value, before);
-	c->run.wanted.path_length = stages - skip;
-	c->run.wanted.skip_share = skip_share_of(m->value);
-	note(&c->run, NOTE_COMMAND, -1, 'S', "skip %s -> %s (%s), from it%llu", was, is, who,
-	     (unsigned long long)c->run.committed + 1 + (c->run.iteration > c->run.committed));
+	undo_remember(ops, who, COMMAND_SKIP, -1, m->value, before);
+	ops->run->wanted.path_length = stages - skip;
+	ops->run->wanted.skip_share = skip_share_of(m->value);
+	note(ops->run, NOTE_COMMAND, -1, 'S', "skip %s -> %s (%s), from it%llu", was, is, who,
+	     (unsigned long long)ops->run->committed + 1 +
+		     (ops->run->iteration > ops->run->committed));
 	outcome_set(o, 0, "planning skip %s", is);
-	resume_save(&c->members);
-	replan(&c->planning, "the skip ratio was changed");
+	resume_save(ops->members);
+	replan(ops->planning, "the skip ratio was changed");
 }
 
 bool acts_take_format(const struct msg_command *m, struct tensor_formats *formats,
@@ -101,9 +104,10 @@ bool acts_take_format(const struct msg_command *m, struct tensor_formats *format
 	return true;
 }
 
-void act_wire(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_wire(struct operators *ops, const char *who, const struct msg_command *m,
+	      struct outcome *o)
 {
-	struct tensor_formats *wanted = &c->run.wanted.formats, before = *wanted;
+	struct tensor_formats *wanted = &ops->run->wanted.formats, before = *wanted;
 	bool sums = m->verb == COMMAND_SUM_WIRE;
 	enum tensor_format was = sums ? before.sum_wire : before.wire;
 	const char *verb = verb_name(m->verb), *to;
@@ -115,13 +119,14 @@ void act_wire(struct controller *c, const char *who, const struct msg_command *m
 		outcome_set(o, 0, "%s is %s already", verb, to);
 		return;
 	}
-	undo_remember(c, who, (enum command_verb)m->verb, -1, m->value, (int64_t)was);
-	note(&c->run, NOTE_COMMAND, -1, 'W', "%s %s -> %s (%s), from it%llu", verb,
+	undo_remember(ops, who, (enum command_verb)m->verb, -1, m->value, (int64_t)was);
+	note(ops->run, NOTE_COMMAND, -1, 'W', "%s %s -> %s (%s), from it%llu", verb,
 	     tensor_format_name(was), to, who,
-	     (unsigned long long)c->run.committed + 1 + (c->run.iteration > c->run.committed));
+	     (unsigned long long)ops->run->committed + 1 +
+		     (ops->run->iteration > ops->run->committed));
 	outcome_set(o, 0, "planning %s %s", verb, to);
-	resume_save(&c->members);
-	replan(&c->planning,
+	resume_save(ops->members);
+	replan(ops->planning,
 	       sums ? "the format of sums was changed" : "the format of activations was changed");
 }
 
@@ -134,35 +139,36 @@ struct member *acts_member(struct members *members, int node, struct outcome *o)
 	return &members->list[node];
 }
 
-void act_fail(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_fail(struct operators *ops, const char *who, const struct msg_command *m,
+	      struct outcome *o)
 {
 	int node = m->node;
-	struct member *w = acts_member(&c->members, node, o);
+	struct member *w = acts_member(ops->members, node, o);
 
 	if (!w)
 		return;
 	if (w->is_marked) {
 		outcome_set(o, -EALREADY, "n%02d is marked failed already", node);
 	} else if (member_is_replica(w) &&
-		   stage_replicas(&c->members, member_stage(&c->run, w), w) == 0) {
+		   stage_replicas(ops->members, member_stage(ops->run, w), w) == 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", node,
-			    member_stage(&c->run, w));
+			    member_stage(ops->run, w));
 	} else {
-		undo_remember(c, who, COMMAND_FAIL, node, 0, 0);
-		member_mark(&c->members, w, true);
-		member_apply(&c->run, w, MEMBER_MARK, "marked failed by the operator");
-		note(&c->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
-		     member_stage(&c->run, w), who);
+		undo_remember(ops, who, COMMAND_FAIL, node, 0, 0);
+		member_mark(ops->members, w, true);
+		member_apply(ops->run, w, MEMBER_MARK, "marked failed by the operator");
+		note(ops->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
+		     member_stage(ops->run, w), who);
 		outcome_set(o, 0, "routing around n%02d from the next iteration", node);
-		replan(&c->planning, "a node was marked failed");
+		replan(ops->planning, "a node was marked failed");
 	}
 }
 
-void act_recover(struct controller *c, const char *who, const struct msg_command *m,
+void act_recover(struct operators *ops, const char *who, const struct msg_command *m,
 		 struct outcome *o)
 {
 	int node = m->node;
-	struct member *w = acts_member(&c->members, node, o);
+	struct member *w = acts_member(ops->members, node, o);
 
 	if (!w)
 		return;
@@ -170,34 +176,34 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 		outcome_set(o, -EALREADY, "n%02d is in use", node);
 		return;
 	}
-	if (!member_alive(w) && !supervisor_tell(&c->run, "start", node)) {
+	if (!member_alive(w) && !supervisor_tell(ops->run, "start", node)) {
 		outcome_set(o, -EHOSTDOWN, "n%02d has no process: start its agent, and it joins",
 			    node);
 		return;
 	}
-	undo_remember(c, who, COMMAND_RECOVER, node, 0, 0);
-	member_mark(&c->members, w, false);
-	member_apply(&c->run, w, MEMBER_RECOVER, "recovers");
+	undo_remember(ops, who, COMMAND_RECOVER, node, 0, 0);
+	member_mark(ops->members, w, false);
+	member_apply(ops->run, w, MEMBER_RECOVER, "recovers");
 	if (member_is_replica(w)) {
 		/* No other node needs to restore this stage any more. */
-		restore_averted(&c->weights, member_stage(&c->run, w));
-		replan(&c->planning, "a mark was taken back");
+		restore_averted(ops->weights, member_stage(ops->run, w));
+		replan(ops->planning, "a mark was taken back");
 	} else if (member_alive(w)) {
-		members_assign(&c->members, w, member_stage(&c->run, w), c->run.committed > 0);
+		members_assign(ops->members, w, member_stage(ops->run, w), ops->run->committed > 0);
 	}
-	note(&c->run, NOTE_COMMAND, node, 0, "n%02d recovers (%s)", node, who);
+	note(ops->run, NOTE_COMMAND, node, 0, "n%02d recovers (%s)", node, who);
 	outcome_set(o, 0, "n%02d fetches the weights and joins at an iteration's end", node);
 }
 
-void act_pause(struct controller *c, const char *who, const struct msg_command *m,
+void act_pause(struct operators *ops, const char *who, const struct msg_command *m,
 	       struct outcome *o)
 {
 	enum command_verb verb = (enum command_verb)m->verb;
 
-	undo_remember(c, who, verb, -1, 0, c->run.wanted.pause);
-	c->run.wanted.pause = verb != COMMAND_RESUME;
-	c->run.wanted.step = verb == COMMAND_STEP;
-	note(&c->run, NOTE_COMMAND, -1, 0, "%s (%s)",
+	undo_remember(ops, who, verb, -1, 0, ops->run->wanted.pause);
+	ops->run->wanted.pause = verb != COMMAND_RESUME;
+	ops->run->wanted.step = verb == COMMAND_STEP;
+	note(ops->run, NOTE_COMMAND, -1, 0, "%s (%s)",
 	     verb == COMMAND_PAUSE  ? "pause at the iteration's end"
 	     : verb == COMMAND_STEP ? "one iteration, then pause"
 				    : "continue",
@@ -205,78 +211,79 @@ void act_pause(struct controller *c, const char *who, const struct msg_command *
 	outcome_set(o, 0, "%s", verb == COMMAND_PAUSE ? "pausing" : "continuing");
 }
 
-void act_finish(struct controller *c, const char *who, const struct msg_command *m,
+void act_finish(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o)
 {
-	struct finish_order *f = &c->run.wanted.finish;
+	struct finish_order *f = &ops->run->wanted.finish;
 	char text[RATES_TEXT];
 
-	if (!rates_may_finish(&c->run, m->value, o))
+	if (!rates_may_finish(ops->run, m->value, o))
 		return;
-	undo_remember(c, who, COMMAND_FINISH, -1, m->value, (int64_t)f->n);
+	undo_remember(ops, who, COMMAND_FINISH, -1, m->value, (int64_t)f->n);
 	if (m->value == 0) {
 		f->n = 0;
 		snprintf(text, sizeof(text), "the rate stays, and the run continues");
 	} else {
-		rates_plan_finish(&c->run, (uint32_t)m->value, f);
-		rates_finish_text(&c->run, f, text);
+		rates_plan_finish(ops->run, (uint32_t)m->value, f);
+		rates_finish_text(ops->run, f, text);
 	}
-	note(&c->run, NOTE_COMMAND, -1, 0, "finish %lld (%s): %s", (long long)m->value, who, text);
+	note(ops->run, NOTE_COMMAND, -1, 0, "finish %lld (%s): %s", (long long)m->value, who, text);
 	outcome_set(o, 0, "%s", text);
-	resume_save(&c->members);
-	consoles_run(&c->members);
+	resume_save(ops->members);
+	consoles_run(ops->members);
 }
 
-void act_stop(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_stop(struct operators *ops, const char *who, const struct msg_command *m,
+	      struct outcome *o)
 {
 	(void)m;
-	c->run.ending.stopping = "stopped by the operator";
-	note(&c->run, NOTE_COMMAND, -1, 0, "stop (%s)", who);
+	ops->run->ending.stopping = "stopped by the operator";
+	note(ops->run, NOTE_COMMAND, -1, 0, "stop (%s)", who);
 	outcome_set(o, 0, "stopping");
 	/* In other phases the run ends at the end of the iteration (iteration.c). */
-	if (c->run.phase == PHASE_GATHERING || c->run.phase == PHASE_STALLED)
-		controller_finish(&c->members, 0, c->run.ending.stopping);
+	if (ops->run->phase == PHASE_GATHERING || ops->run->phase == PHASE_STALLED)
+		controller_finish(ops->members, 0, ops->run->ending.stopping);
 }
 
-void act_arm(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_arm(struct operators *ops, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	int64_t seconds = m->value;
 
-	if (c->operators.lease[0] && strcmp(c->operators.lease, who) != 0) {
-		outcome_set(o, -EBUSY, "%s holds the lease for another %lld s", c->operators.lease,
-			    (long long)((c->operators.lease_ends_us - c->run.now_us) / 1000000));
+	if (ops->lease[0] && strcmp(ops->lease, who) != 0) {
+		outcome_set(o, -EBUSY, "%s holds the lease for another %lld s", ops->lease,
+			    (long long)((ops->lease_ends_us - ops->run->now_us) / 1000000));
 	} else if (seconds <= 0) {
-		if (c->operators.lease[0])
-			faults_heal_all(c, "the lease was returned");
-		c->operators.lease[0] = '\0';
+		if (ops->lease[0])
+			faults_heal_all(ops, "the lease was returned");
+		ops->lease[0] = '\0';
 		outcome_set(o, 0, "locked");
 	} else {
-		snprintf(c->operators.lease, sizeof(c->operators.lease), "%s", who);
+		snprintf(ops->lease, sizeof(ops->lease), "%s", who);
 		if (seconds > LEASE_MAX_S)
 			seconds = LEASE_MAX_S;
-		c->operators.lease_ends_us = c->run.now_us + seconds * 1000000;
+		ops->lease_ends_us = ops->run->now_us + seconds * 1000000;
 		outcome_set(o, 0, "armed for %lld s", (long long)seconds);
 	}
-	c->run.stream.next_status_us = 0;
+	ops->run->stream.next_status_us = 0;
 }
 
-void act_acknowledge(struct controller *c, const char *who, const struct msg_command *m,
+void act_acknowledge(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o)
 {
 	int64_t id = m->value; /* 0: all */
 	uint32_t n = 0;
 
 	(void)who;
-	for (uint32_t i = 0; i < c->run.journal.n_notes; i++) {
+	for (uint32_t i = 0; i < ops->run->journal.n_notes; i++) {
 		struct msg message = { .type = MSG_SEE_NOTE };
-		struct msg_see_note *note_at = &c->run.journal.notes[i];
+		struct msg_see_note *note_at = &ops->run->journal.notes[i];
 
 		if (note_at->acknowledged || !note_stands(note_at->kind) ||
 		    (id != 0 && note_at->id != (uint64_t)id))
 			continue;
 		note_at->acknowledged = 1;
 		message.u.see_note = *note_at;
-		consoles_tell(&c->run, &message);
+		consoles_tell(ops->run, &message);
 		n++;
 	}
 	outcome_set(o, 0, "%u alerts acknowledged", n);

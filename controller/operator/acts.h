@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct tensor_formats;
-struct controller;
+struct operators;
 struct members;
 struct run;
 struct member;
@@ -16,26 +16,27 @@ struct outcome;
 /* One function for each row of the table in command.c. who: the console's name, or "script". Each
  * sets *o: 0 and a text that says what the function does, or a negative errno and the reason for
  * the refusal. */
-void act_skip(struct controller *c, const char *who, const struct msg_command *m,
+void act_skip(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
-void act_fail(struct controller *c, const char *who, const struct msg_command *m,
+void act_fail(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
-void act_recover(struct controller *c, const char *who, const struct msg_command *m,
+void act_recover(struct operators *ops, const char *who, const struct msg_command *m,
 		 struct outcome *o);
 /* Pauses the run, resumes it, or allows one iteration. */
-void act_pause(struct controller *c, const char *who, const struct msg_command *m,
+void act_pause(struct operators *ops, const char *who, const struct msg_command *m,
 	       struct outcome *o);
 /* Orders the end on command, or takes the order back. */
-void act_finish(struct controller *c, const char *who, const struct msg_command *m,
+void act_finish(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
-void act_stop(struct controller *c, const char *who, const struct msg_command *m,
+void act_stop(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
-void act_arm(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
-void act_acknowledge(struct controller *c, const char *who, const struct msg_command *m,
+void act_arm(struct operators *ops, const char *who, const struct msg_command *m,
+	     struct outcome *o);
+void act_acknowledge(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o);
 
 /* Changes the format of activations, or of sums (COMMAND_SUM_WIRE). */
-void act_wire(struct controller *c, const char *who, const struct msg_command *m,
+void act_wire(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 /* Replaces the format in *formats that the command names. Returns false if tensors cannot travel in
  * this format, and sets the reason in *o. */

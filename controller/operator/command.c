@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/operator/acts.h"
 #include "controller/operator/faults.h"
 #include "controller/operator/previews.h"
@@ -23,11 +23,11 @@
 
 enum { SCRIPTED_TTL_MS = 10000 };
 
-static void act_undo(struct controller *c, const char *who, const struct msg_command *m,
+static void act_undo(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o);
 
 static const struct {
-	void (*act)(struct controller *c, const char *who, const struct msg_command *m,
+	void (*act)(struct operators *ops, const char *who, const struct msg_command *m,
 		    struct outcome *o);
 	bool harmless; /* the command needs no lease and is not recorded */
 } commands[COMMAND_LAST + 1] = {
@@ -42,40 +42,40 @@ static const struct {
 	/* COMPARE changes nothing (previews.h); SEEK and SPEED are for replays only. */
 };
 
-static void carry_out(struct controller *c, const char *who, const struct msg_command *m,
+static void carry_out(struct operators *ops, const char *who, const struct msg_command *m,
 		      struct outcome *o)
 {
 	if (m->verb <= COMMAND_LAST && commands[m->verb].act)
-		commands[m->verb].act(c, who, m, o);
+		commands[m->verb].act(ops, who, m, o);
 	else
 		outcome_set(o, -EINVAL, "no such command");
 }
 
-static void act_undo(struct controller *c, const char *who, const struct msg_command *m,
+static void act_undo(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o)
 {
-	struct act *a = undo_find(c, m->value, o);
+	struct act *a = undo_find(ops, m->value, o);
 	struct msg_command back;
-	uint32_t at, n_before = c->operators.n_acts;
+	uint32_t at, n_before = ops->n_acts;
 
-	if (!a || !undo_inverse(&c->run, a, &back, o))
+	if (!a || !undo_inverse(ops->run, a, &back, o))
 		return;
-	at = (uint32_t)(a - c->operators.acts);
+	at = (uint32_t)(a - ops->acts);
 	/* carry_out remembers the inverse act, so the list of acts may have moved */
-	carry_out(c, who, &back, o);
+	carry_out(ops, who, &back, o);
 	if (o->status == 0) {
-		c->operators.acts[at].undone = true;
+		ops->acts[at].undone = true;
 		/* The undo was remembered as an act; marks it, because an undo cannot be undone */
-		if (c->operators.n_acts > n_before)
-			c->operators.acts[c->operators.n_acts - 1].undone = true;
+		if (ops->n_acts > n_before)
+			ops->acts[ops->n_acts - 1].undone = true;
 	}
 }
 
-static void record_act(struct controller *c, const char *who, const struct msg_command *m,
+static void record_act(struct operators *ops, const char *who, const struct msg_command *m,
 		       const struct outcome *o)
 {
-	struct store_command sc = { .id = ++c->operators.commands,
-				    .iteration = c->run.committed + 1,
+	struct store_command sc = { .id = ++ops->commands,
+				    .iteration = ops->run->committed + 1,
 				    .wall_us = clock_wall_us(),
 				    .who = who,
 				    .verb = verb_name(m->verb),
@@ -88,48 +88,48 @@ static void record_act(struct controller *c, const char *who, const struct msg_c
 	struct error err = { "" };
 
 	if (o->status == 0)
-		drill_add(&c->run, m);
-	if (store_command(c->run.history.store, &sc, &err) != 0)
-		log_line(&c->run.log, LOG_ERROR, "%s", err.text);
+		drill_add(ops->run, m);
+	if (store_command(ops->run->history.store, &sc, &err) != 0)
+		log_line(&ops->run->log, LOG_ERROR, "%s", err.text);
 }
 
 /* Carries out a command of the lease's holder or of a script, and records it with its outcome. */
-static void give_command(struct controller *c, const char *who, const struct msg_command *m,
+static void give_command(struct operators *ops, const char *who, const struct msg_command *m,
 			 struct outcome *o)
 {
-	carry_out(c, who, m, o);
-	record_act(c, who, m, o);
+	carry_out(ops, who, m, o);
+	record_act(ops, who, m, o);
 }
 
 /* The checks are ordered by the right that a command needs: first what any console may ask, then
  * what needs an operator's key, then what needs the lease. */
-void command_receive(struct controller *c, struct console *from, const struct msg_command *m)
+void command_receive(struct operators *ops, struct console *from, const struct msg_command *m)
 {
 	struct msg reply = { .type = MSG_SEE_REPLY };
 	struct outcome o = { -EPERM, "" };
 
 	if (strcmp(m->text, "preview") == 0) {
-		previews_ask(c, from, m);
+		previews_ask(ops, from, m);
 		return;
 	}
 	if (m->verb == COMMAND_COMPARE) {
-		previews_ask_candidate(c, from, m, &o);
+		previews_ask_candidate(ops, from, m, &o);
 	} else if (!from->may_command) {
 		outcome_set(&o, -EPERM, "this console may only watch");
 	} else if (m->verb <= COMMAND_LAST && commands[m->verb].harmless) {
-		carry_out(c, from->name, m, &o);
-	} else if (strcmp(c->operators.lease, from->name) != 0) {
+		carry_out(ops, from->name, m, &o);
+	} else if (strcmp(ops->lease, from->name) != 0) {
 		outcome_set(&o, -EACCES,
-			    c->operators.lease[0] ? "%s holds the operator's lease"
-						  : "locked%s: take the lease first (:arm 10m)",
-			    c->operators.lease);
+			    ops->lease[0] ? "%s holds the operator's lease"
+					  : "locked%s: take the lease first (:arm 10m)",
+			    ops->lease);
 	} else {
-		give_command(c, from->name, m, &o);
+		give_command(ops, from->name, m, &o);
 	}
 	reply.u.see_reply.command = m->id;
 	reply.u.see_reply.status = o.status;
 	memcpy(reply.u.see_reply.text, o.text, sizeof(o.text));
-	console_send(&c->run, from, &reply);
+	console_send(ops->run, from, &reply);
 }
 
 static const char *act_name(const struct scripted_act *a)
@@ -167,10 +167,10 @@ int command_check_script(const struct run *run, struct error *err)
 	return 0;
 }
 
-void command_scripted(struct controller *c)
+void command_scripted(struct operators *ops)
 {
-	for (uint32_t i = 0; i < c->run.options.n_acts; i++) {
-		struct scripted_act *a = &c->run.options.acts[i];
+	for (uint32_t i = 0; i < ops->run->options.n_acts; i++) {
+		struct scripted_act *a = &ops->run->options.acts[i];
 		struct msg_command m = {
 			.verb = (uint8_t)a->verb,
 			.node = a->node,
@@ -182,31 +182,31 @@ void command_scripted(struct controller *c)
 		};
 		struct outcome o = { 0, "" };
 
-		if (a->done || a->iteration > c->run.committed + 1)
+		if (a->done || a->iteration > ops->run->committed + 1)
 			continue;
 		a->done = true;
-		give_command(c, "script", &m, &o);
-		record_scripted(&c->run, i, o.status, o.text);
+		give_command(ops, "script", &m, &o);
+		record_scripted(ops->run, i, o.status, o.text);
 		if (o.status != 0)
-			note(&c->run, NOTE_WARNING, a->node, 0, "script: %s:%lld: %s", act_name(a),
+			note(ops->run, NOTE_WARNING, a->node, 0, "script: %s:%lld: %s", act_name(a),
 			     (long long)a->value, o.text);
 	}
 }
 
-void command_turn(struct controller *c)
+void command_turn(struct operators *ops)
 {
-	if (c->operators.lease[0] && c->run.now_us >= c->operators.lease_ends_us) {
-		note(&c->run, NOTE_EVENT, -1, 0, "%s's lease ended", c->operators.lease);
-		c->operators.lease[0] = '\0';
-		faults_heal_all(c, "the lease ended");
-		c->run.stream.next_status_us = 0;
+	if (ops->lease[0] && ops->run->now_us >= ops->lease_ends_us) {
+		note(ops->run, NOTE_EVENT, -1, 0, "%s's lease ended", ops->lease);
+		ops->lease[0] = '\0';
+		faults_heal_all(ops, "the lease ended");
+		ops->run->stream.next_status_us = 0;
 	}
-	faults_turn(c);
+	faults_turn(ops);
 }
 
-void command_fini(struct controller *c)
+void command_fini(struct operators *ops)
 {
-	free(c->operators.acts);
-	free(c->run.faults.list);
-	previews_fini(c);
+	free(ops->acts);
+	free(ops->run->faults.list);
+	previews_fini(ops);
 }

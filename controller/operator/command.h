@@ -6,13 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct controller;
 struct console;
 struct error;
-struct run;
+struct iteration;
+struct members;
 struct msg_command;
+struct planning;
+struct run;
+struct weights;
 
 struct operators {
+	struct run *run;
+	struct members *members;
+	struct planning *planning;
+	struct weights *weights;
+	struct iteration *iteration;
 	char lease[64]; /* name of the console that holds the lease; "": no console */
 	int64_t lease_ends_us;
 	struct act *acts; /* for undo */
@@ -27,13 +35,13 @@ struct operators {
 };
 
 /* Carries out or refuses a command, and answers its console. */
-void command_receive(struct controller *c, struct console *from, const struct msg_command *m);
+void command_receive(struct operators *ops, struct console *from, const struct msg_command *m);
 /* Refuses acts of --at that name a node or an iteration that the run does not have. -EINVAL. */
 int command_check_script(const struct run *run, struct error *err);
 /* Carries out the acts of --at that are due before the next iteration. */
-void command_scripted(struct controller *c);
+void command_scripted(struct operators *ops);
 /* Ends the lease and the faults whose time is up. */
-void command_turn(struct controller *c);
-void command_fini(struct controller *c);
+void command_turn(struct operators *ops);
+void command_fini(struct operators *ops);
 
 #endif

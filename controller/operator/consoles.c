@@ -14,13 +14,14 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/clock.h"
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/iteration/plan_message.h"
 #include "controller/joining/startup.h"
+#include "controller/members/announce.h"
 #include "controller/members/member.h"
 #include "controller/network/link_table.h"
 #include "controller/network/observed_links.h"
-#include "controller/members/announce.h"
+#include "controller/operator/command.h"
 #include "controller/operator/console_messages.h"
 #include "controller/planning/contingency.h"
 #include "controller/run/journal.h"
@@ -69,56 +70,56 @@ static void describe_phase(const struct iteration *it, char *out, size_t room)
 }
 
 /* The counters of refused and resent messages are sums over the controller and all agents. */
-static void fill_status(const struct controller *c, const struct console *to, struct msg *m)
+static void fill_status(const struct operators *ops, const struct console *to, struct msg *m)
 {
 	struct msg_see_status *s = &m->u.see_status;
 	struct post_counters counters;
 
-	post_count(c->run.post, &counters);
+	post_count(ops->run->post, &counters);
 	m->type = MSG_SEE_STATUS;
 	*s = (struct msg_see_status){
-		.phase = (uint8_t)c->run.phase,
-		.paused = c->run.wanted.pause && !c->run.wanted.step,
-		.iteration = c->run.iteration,
-		.committed = c->run.committed,
-		.epoch = c->run.epoch,
-		.alive = members_live(&c->members),
-		.n_nodes = c->members.n,
-		.path_length = c->run.plan ? (uint32_t)c->run.plan->plan->path_length
-					   : c->run.wanted.path_length,
-		.n_stages = (uint32_t)c->run.cluster->n_stages,
-		.skip_share = c->run.plan ? (uint32_t)c->run.plan->plan->skip_share
-					  : c->run.wanted.skip_share,
-		.skip_phase = c->run.wanted.schedule.n ? c->run.wanted.phase + 1 : 0,
-		.n_skip_phases = c->run.wanted.schedule.n,
-		.wire = (uint8_t)c->run.cluster->formats.wire,
-		.sum_wire = (uint8_t)c->run.cluster->formats.sum_wire,
-		.now_us = c->run.now_us,
-		.iteration_started_us = c->iteration.progress.started_us,
-		.lease_us = c->operators.lease[0] ? c->operators.lease_ends_us - c->run.now_us : 0,
+		.phase = (uint8_t)ops->run->phase,
+		.paused = ops->run->wanted.pause && !ops->run->wanted.step,
+		.iteration = ops->run->iteration,
+		.committed = ops->run->committed,
+		.epoch = ops->run->epoch,
+		.alive = members_live(ops->members),
+		.n_nodes = ops->members->n,
+		.path_length = ops->run->plan ? (uint32_t)ops->run->plan->plan->path_length
+					      : ops->run->wanted.path_length,
+		.n_stages = (uint32_t)ops->run->cluster->n_stages,
+		.skip_share = ops->run->plan ? (uint32_t)ops->run->plan->plan->skip_share
+					     : ops->run->wanted.skip_share,
+		.skip_phase = ops->run->wanted.schedule.n ? ops->run->wanted.phase + 1 : 0,
+		.n_skip_phases = ops->run->wanted.schedule.n,
+		.wire = (uint8_t)ops->run->cluster->formats.wire,
+		.sum_wire = (uint8_t)ops->run->cluster->formats.sum_wire,
+		.now_us = ops->run->now_us,
+		.iteration_started_us = ops->iteration->progress.started_us,
+		.lease_us = ops->lease[0] ? ops->lease_ends_us - ops->run->now_us : 0,
 		.resent = counters.resent_frames,
 		.dropped = to->dropped,
 	};
-	if (c->run.wanted.phase + 1 < c->run.wanted.schedule.n) {
+	if (ops->run->wanted.phase + 1 < ops->run->wanted.schedule.n) {
 		const struct skip_phase *next =
-			&c->run.wanted.schedule.phases[c->run.wanted.phase + 1];
+			&ops->run->wanted.schedule.phases[ops->run->wanted.phase + 1];
 
 		s->next_phase_from = next->from;
 		s->next_skip = (uint32_t)skip_share_pack(next->share, next->skip);
 	}
 	for (int i = 0; i < LINK_REASON_COUNT; i++)
 		s->refused += counters.link.refused[i];
-	for (uint32_t i = 0; i < c->members.n; i++) {
-		s->refused += c->members.list[i].beat.refused;
-		s->resent += c->members.list[i].beat.resent;
+	for (uint32_t i = 0; i < ops->members->n; i++) {
+		s->refused += ops->members->list[i].beat.refused;
+		s->resent += ops->members->list[i].beat.resent;
 	}
-	for (uint32_t i = 0; i < c->run.faults.n; i++)
-		s->faults += c->run.faults.list[i].active;
-	snprintf(s->lease, sizeof(s->lease), "%s", c->operators.lease);
-	if (c->run.phase == PHASE_GATHERING)
-		startup_status(&c->members, s);
+	for (uint32_t i = 0; i < ops->run->faults.n; i++)
+		s->faults += ops->run->faults.list[i].active;
+	snprintf(s->lease, sizeof(s->lease), "%s", ops->lease);
+	if (ops->run->phase == PHASE_GATHERING)
+		startup_status(ops->members, s);
 	else
-		describe_phase(&c->iteration, s->doing, sizeof(s->doing));
+		describe_phase(ops->iteration, s->doing, sizeof(s->doing));
 }
 
 /* The link's delay in the plan. Before the first plan: the delay that it will assume, if known. */
@@ -230,77 +231,78 @@ static uint32_t first_sent(uint32_t n, uint32_t most)
 /* The order matters, because a console interprets each message with the earlier ones: the run,
  * nodes, the plan, curves, the journal, faults, links, tasks, the status. MSG_SEE_SYNCED ends the
  * snapshot. */
-static void send_snapshot(struct controller *c, struct console *to)
+static void send_snapshot(struct operators *ops, struct console *to)
 {
-	const struct curves *curves = &c->run.history.curves;
-	const struct journal *journal = &c->run.journal;
+	const struct curves *curves = &ops->run->history.curves;
+	const struct journal *journal = &ops->run->journal;
 	struct msg m = { 0 };
 
 	to->live = true;
 	to->lagging = false;
-	announce_fill_run(&c->members, &m);
-	console_send(&c->run, to, &m);
-	for (uint32_t i = 0; i < c->members.n; i++) {
-		node_message(&m, &c->members.list[i], &c->run.cluster->nodes[i],
-			     contingency_lost_s(&c->planning, &c->members.list[i]));
-		console_send(&c->run, to, &m);
+	announce_fill_run(ops->members, &m);
+	console_send(ops->run, to, &m);
+	for (uint32_t i = 0; i < ops->members->n; i++) {
+		node_message(&m, &ops->members->list[i], &ops->run->cluster->nodes[i],
+			     contingency_lost_s(ops->planning, &ops->members->list[i]));
+		console_send(ops->run, to, &m);
 	}
-	if (c->run.plan)
-		announce_plan_to(&c->iteration, c->run.plan, NULL, to);
+	if (ops->run->plan)
+		announce_plan_to(ops->iteration, ops->run->plan, NULL, to);
 	m.type = MSG_SEE_ITERATION;
 	for (uint32_t i = first_sent(curves->n_history, KEPT_CURVE); i < curves->n_history; i++) {
 		m.u.see_iteration = curves->history[i];
-		console_send(&c->run, to, &m);
+		console_send(ops->run, to, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
 	for (uint32_t i = first_sent(curves->n_validations, KEPT_CURVE);
 	     i < curves->n_validations; i++) {
 		m.u.see_validation = curves->validations[i];
-		console_send(&c->run, to, &m);
+		console_send(ops->run, to, &m);
 	}
 	m.type = MSG_SEE_NOTE;
 	for (uint32_t i = first_sent(journal->n_notes, KEPT_NOTES); i < journal->n_notes; i++) {
 		m.u.see_note = journal->notes[i];
-		console_send(&c->run, to, &m);
+		console_send(ops->run, to, &m);
 	}
-	for (uint32_t i = 0; i < c->run.faults.n; i++) {
-		announce_fill_fault(&c->run.faults.list[i], &m);
-		if (c->run.faults.list[i].active)
-			console_send(&c->run, to, &m);
+	for (uint32_t i = 0; i < ops->run->faults.n; i++) {
+		announce_fill_fault(&ops->run->faults.list[i], &m);
+		if (ops->run->faults.list[i].active)
+			console_send(ops->run, to, &m);
 	}
-	send_changed_links(&c->members, to);
-	if (c->iteration.progress.n_shown <= SNAPSHOT_EVENTS &&
-	    (c->run.phase == PHASE_COMPUTING || c->run.phase == PHASE_REDUCING))
-		send_events(&c->iteration, 0, c->iteration.progress.n_shown, true, to);
-	fill_status(c, to, &m);
-	console_send(&c->run, to, &m);
+	send_changed_links(ops->members, to);
+	if (ops->iteration->progress.n_shown <= SNAPSHOT_EVENTS &&
+	    (ops->run->phase == PHASE_COMPUTING || ops->run->phase == PHASE_REDUCING))
+		send_events(ops->iteration, 0, ops->iteration->progress.n_shown, true, to);
+	fill_status(ops, to, &m);
+	console_send(ops->run, to, &m);
 	m.type = MSG_SEE_SYNCED;
 	m.u.see_synced =
 		(struct msg_see_synced){ .sequence = to->sequence, .watches = !to->may_command };
 	memcpy(m.u.see_synced.name, to->name, sizeof(to->name));
-	console_send(&c->run, to, &m);
+	console_send(ops->run, to, &m);
 }
 
-void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *a)
+void consoles_attach(struct operators *ops, post_peer_id peer, const struct msg_attach *a)
 {
 	struct post_peer_info info;
-	struct console *to = console_of_peer(&c->run, peer);
+	struct console *to = console_of_peer(ops->run, peer);
 
-	if (post_peer(c->run.post, peer, &info) != 0 ||
+	if (post_peer(ops->run->post, peer, &info) != 0 ||
 	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
 		return;
 	if (!to) {
-		array_reserve(&c->run.stream.consoles, &c->run.stream.room_consoles,
-			      c->run.stream.n_consoles + 1, sizeof(*c->run.stream.consoles));
-		to = &c->run.stream.consoles[c->run.stream.n_consoles++];
+		array_reserve(&ops->run->stream.consoles, &ops->run->stream.room_consoles,
+			      ops->run->stream.n_consoles + 1, sizeof(*ops->run->stream.consoles));
+		to = &ops->run->stream.consoles[ops->run->stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
 		/* The name of an admitted key is unique, and the console cannot choose it. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
-		if (rate_limit_take(&c->run.stream.visits, 1, VISITS, visits_per_s, c->run.now_us))
-			note(&c->run, NOTE_LOG, -1, 0, "console %s attached", to->name);
+		if (rate_limit_take(&ops->run->stream.visits, 1, VISITS, visits_per_s,
+				    ops->run->now_us))
+			note(ops->run, NOTE_LOG, -1, 0, "console %s attached", to->name);
 	}
 	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
-	send_snapshot(c, to);
+	send_snapshot(ops, to);
 }
 
 void consoles_down(struct run *run, post_peer_id peer)
@@ -328,43 +330,43 @@ static void send_tasks(struct iteration *it)
 
 /* In a second, sends task events 20 times, the status 5 times, changed nodes twice and links once.
  * More often would overload slow consoles. */
-void consoles_turn(struct controller *c)
+void consoles_turn(struct operators *ops)
 {
 	struct msg m = { 0 };
 
-	if (c->run.now_us < c->run.stream.next_us && c->run.stream.next_status_us != 0)
+	if (ops->run->now_us < ops->run->stream.next_us && ops->run->stream.next_status_us != 0)
 		return;
-	c->run.stream.next_us = c->run.now_us + TASKS_EVERY_US;
-	send_tasks(&c->iteration);
-	for (uint32_t i = 0; i < c->members.n; i++) {
-		struct member *w = &c->members.list[i];
+	ops->run->stream.next_us = ops->run->now_us + TASKS_EVERY_US;
+	send_tasks(ops->iteration);
+	for (uint32_t i = 0; i < ops->members->n; i++) {
+		struct member *w = &ops->members->list[i];
 
-		if (!w->shown.is_stale || c->run.now_us - w->shown.sent_us < NODE_EVERY_US)
+		if (!w->shown.is_stale || ops->run->now_us - w->shown.sent_us < NODE_EVERY_US)
 			continue;
 		w->shown.is_stale = false;
-		w->shown.sent_us = c->run.now_us;
-		node_message(&m, w, &c->run.cluster->nodes[w->id],
-			     contingency_lost_s(&c->planning, w));
-		consoles_tell(&c->run, &m);
+		w->shown.sent_us = ops->run->now_us;
+		node_message(&m, w, &ops->run->cluster->nodes[w->id],
+			     contingency_lost_s(ops->planning, w));
+		consoles_tell(ops->run, &m);
 	}
-	for (uint32_t i = 0; i < c->run.stream.n_consoles; i++)
-		if (c->run.stream.consoles[i].lagging &&
-		    post_room(c->run.post, c->run.stream.consoles[i].peer) > (8u << 20))
-			send_snapshot(c, &c->run.stream.consoles[i]);
-	if (c->run.now_us < c->run.stream.next_status_us)
+	for (uint32_t i = 0; i < ops->run->stream.n_consoles; i++)
+		if (ops->run->stream.consoles[i].lagging &&
+		    post_room(ops->run->post, ops->run->stream.consoles[i].peer) > (8u << 20))
+			send_snapshot(ops, &ops->run->stream.consoles[i]);
+	if (ops->run->now_us < ops->run->stream.next_status_us)
 		return;
-	c->run.stream.next_status_us = c->run.now_us + STATUS_EVERY_US;
-	for (uint32_t i = 0; i < c->run.stream.n_consoles; i++) {
-		if (!c->run.stream.consoles[i].live || c->run.stream.consoles[i].lagging)
+	ops->run->stream.next_status_us = ops->run->now_us + STATUS_EVERY_US;
+	for (uint32_t i = 0; i < ops->run->stream.n_consoles; i++) {
+		if (!ops->run->stream.consoles[i].live || ops->run->stream.consoles[i].lagging)
 			continue;
-		fill_status(c, &c->run.stream.consoles[i], &m);
-		console_send(&c->run, &c->run.stream.consoles[i], &m);
+		fill_status(ops, &ops->run->stream.consoles[i], &m);
+		console_send(ops->run, &ops->run->stream.consoles[i], &m);
 	}
-	if (c->run.stream.links_changed && c->run.stream.n_consoles > 0 &&
-	    c->run.now_us >= c->run.stream.next_links_us) {
-		c->run.stream.next_links_us = c->run.now_us + 1000000;
-		c->run.stream.links_changed = false;
-		send_changed_links(&c->members, NULL);
+	if (ops->run->stream.links_changed && ops->run->stream.n_consoles > 0 &&
+	    ops->run->now_us >= ops->run->stream.next_links_us) {
+		ops->run->stream.next_links_us = ops->run->now_us + 1000000;
+		ops->run->stream.links_changed = false;
+		send_changed_links(ops->members, NULL);
 	}
 }
 

@@ -4,16 +4,16 @@
 
 #include "wire/post.h"
 
-struct controller;
+struct operators;
 struct run;
 struct msg_attach;
 
 /* Adds a console, or takes one in again, and sends it a snapshot. */
-void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *m);
+void consoles_attach(struct operators *ops, post_peer_id peer, const struct msg_attach *m);
 /* Forgets a console whose connection has ended. */
 void consoles_down(struct run *run, post_peer_id peer);
 /* Sends what is due: tasks, the status, changed nodes and links; snapshots to slow consoles. */
-void consoles_turn(struct controller *c);
+void consoles_turn(struct operators *ops);
 void consoles_fini(struct run *run);
 
 #endif

@@ -9,10 +9,11 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
+#include "controller/members/announce.h"
 #include "controller/members/member.h"
 #include "controller/operator/acts.h"
-#include "controller/members/announce.h"
+#include "controller/operator/command.h"
 #include "controller/operator/undo.h"
 #include "controller/run/journal.h"
 #include "controller/run/outcome.h"
@@ -47,17 +48,17 @@ static void announce_fault(struct run *run, const struct fault *f)
 	consoles_tell(run, &m);
 }
 
-static void heal_fault(struct controller *c, struct fault *f, const char *why)
+static void heal_fault(struct operators *ops, struct fault *f, const char *why)
 {
 	f->active = false;
-	undo_healed(c, f->id);
-	send_fault(&c->members, f, true);
+	undo_healed(ops, f->id);
+	send_fault(ops->members, f, true);
 	if (f->kind == FAULT_HANG && f->node >= 0)
-		c->members.list[f->node].fault_pending = false;
+		ops->members->list[f->node].fault_pending = false;
 	if (f->kind == FAULT_HANG) /* a suspended agent cannot receive the message */
-		supervisor_tell(&c->run, "wake", f->node);
-	announce_fault(&c->run, f);
-	note(&c->run, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id,
+		supervisor_tell(ops->run, "wake", f->node);
+	announce_fault(ops->run, f);
+	note(ops->run, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id,
 	     fault_describe(f->kind)->words, f->node, why);
 }
 
@@ -82,10 +83,10 @@ static bool survives_without(const struct members *members, const struct member 
 }
 
 /* Refuses a fault that would lose the last copy of a stage, unless it is forced. */
-void act_inject(struct controller *c, const char *who, const struct msg_command *m,
+void act_inject(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o)
 {
-	struct member *w = acts_member(&c->members, m->node, o);
+	struct member *w = acts_member(ops->members, m->node, o);
 	const struct fault_description *kind = fault_describe(m->fault);
 	const char *refusal = fault_refusal(m->fault, m->factor);
 	struct fault *f;
@@ -98,45 +99,47 @@ void act_inject(struct controller *c, const char *who, const struct msg_command 
 		outcome_set(o, -EHOSTDOWN, "n%02d has no agent", m->node);
 		return;
 	}
-	if (kind->stops_process && member_is_replica(w) && !survives_without(&c->members, w) &&
+	if (kind->stops_process && member_is_replica(w) && !survives_without(ops->members, w) &&
 	    strcmp(m->text, "force") != 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node,
-			    member_stage(&c->run, w));
+			    member_stage(ops->run, w));
 		return;
 	}
-	f = new_fault(&c->run);
-	*f = (struct fault){ .id = c->run.faults.first + c->run.faults.n,
+	f = new_fault(ops->run);
+	*f = (struct fault){ .id = ops->run->faults.first + ops->run->faults.n,
 			     .kind = (enum fault_kind)m->fault,
 			     .node = m->node,
 			     .peer = m->peer,
 			     .factor = m->factor,
 			     .ttl_ms = m->ttl_ms ? m->ttl_ms : FAULT_TTL_MS,
-			     .started_us = c->run.now_us,
+			     .started_us = ops->run->now_us,
 			     .started_wall_us = clock_wall_us(),
 			     .active = !kind->for_good };
-	f->ends_us = c->run.now_us + (int64_t)f->ttl_ms * 1000;
-	undo_remember(c, who, COMMAND_INJECT, m->node, f->id, 0);
-	send_fault(&c->members, f, false);
+	f->ends_us = ops->run->now_us + (int64_t)f->ttl_ms * 1000;
+	undo_remember(ops, who, COMMAND_INJECT, m->node, f->id, 0);
+	send_fault(ops->members, f, false);
 	if (f->kind == FAULT_KILL)
-		supervisor_tell(&c->run, "kill", m->node);
+		supervisor_tell(ops->run, "kill", m->node);
 	w->fault_pending = w->fault_pending || kind->stops_process;
-	announce_fault(&c->run, f);
-	note(&c->run, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id,
+	announce_fault(ops->run, f);
+	note(ops->run, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id,
 	     fault_describe(f->kind)->words, m->node, kind->for_good ? "" : ", heals by itself",
 	     who);
 	outcome_set(o, 0, "fault #%u", f->id);
 }
 
-void act_heal(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_heal(struct operators *ops, const char *who, const struct msg_command *m,
+	      struct outcome *o)
 {
 	int64_t id = m->verb == COMMAND_HEAL ? m->value : 0; /* 0: all */
 	uint32_t n = 0;
 
 	(void)who;
-	for (uint32_t i = 0; i < c->run.faults.n; i++) {
-		if (!c->run.faults.list[i].active || (id != 0 && c->run.faults.list[i].id != id))
+	for (uint32_t i = 0; i < ops->run->faults.n; i++) {
+		if (!ops->run->faults.list[i].active ||
+		    (id != 0 && ops->run->faults.list[i].id != id))
 			continue;
-		heal_fault(c, &c->run.faults.list[i], "by the operator");
+		heal_fault(ops, &ops->run->faults.list[i], "by the operator");
 		n++;
 	}
 	if (n == 0 && id != 0)
@@ -145,16 +148,17 @@ void act_heal(struct controller *c, const char *who, const struct msg_command *m
 		outcome_set(o, 0, "%u fault%s healed", n, n == 1 ? "" : "s");
 }
 
-void faults_turn(struct controller *c)
+void faults_turn(struct operators *ops)
 {
-	for (uint32_t i = 0; i < c->run.faults.n; i++)
-		if (c->run.faults.list[i].active && c->run.now_us >= c->run.faults.list[i].ends_us)
-			heal_fault(c, &c->run.faults.list[i], "its time was up");
+	for (uint32_t i = 0; i < ops->run->faults.n; i++)
+		if (ops->run->faults.list[i].active &&
+		    ops->run->now_us >= ops->run->faults.list[i].ends_us)
+			heal_fault(ops, &ops->run->faults.list[i], "its time was up");
 }
 
-void faults_heal_all(struct controller *c, const char *why)
+void faults_heal_all(struct operators *ops, const char *why)
 {
-	for (uint32_t i = 0; i < c->run.faults.n; i++)
-		if (c->run.faults.list[i].active)
-			heal_fault(c, &c->run.faults.list[i], why);
+	for (uint32_t i = 0; i < ops->run->faults.n; i++)
+		if (ops->run->faults.list[i].active)
+			heal_fault(ops, &ops->run->faults.list[i], why);
 }

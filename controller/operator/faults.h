@@ -2,19 +2,19 @@
 #ifndef CONTROLLER_OPERATOR_FAULTS_H
 #define CONTROLLER_OPERATOR_FAULTS_H
 
-struct controller;
+struct operators;
 struct msg_command;
 struct outcome;
 
 /* Injects a fault. Parameters as in acts.h. */
-void act_inject(struct controller *c, const char *who, const struct msg_command *m,
+void act_inject(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
 /* Heals one fault, or all. */
-void act_heal(struct controller *c, const char *who, const struct msg_command *m,
+void act_heal(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 
 /* Heals the faults whose time is up. */
-void faults_turn(struct controller *c);
-void faults_heal_all(struct controller *c, const char *why);
+void faults_turn(struct operators *ops);
+void faults_heal_all(struct operators *ops, const char *why);
 
 #endif

@@ -14,9 +14,10 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/iteration/plan_message.h"
 #include "controller/operator/acts.h"
+#include "controller/operator/command.h"
 #include "controller/operator/console_messages.h"
 #include "controller/operator/undo.h"
 #include "controller/planning/contingency.h"
@@ -110,20 +111,19 @@ static bool fill_hypothetical(const struct planning *planning, const struct msg_
 	return true;
 }
 
-static void await_answer(struct controller *c, struct console *to, const struct msg_command *m,
+static void await_answer(struct operators *ops, struct console *to, const struct msg_command *m,
 			 const struct planner_request *q, const char *text)
 {
 	struct awaited *a;
 
-	if (!c->operators.awaited)
-		c->operators.awaited = alloc_array(AWAITED_MAX, sizeof(*c->operators.awaited));
+	if (!ops->awaited)
+		ops->awaited = alloc_array(AWAITED_MAX, sizeof(*ops->awaited));
 	/* Newer requests have made the oldest obsolete */
-	if (c->operators.n_awaited == AWAITED_MAX)
-		memmove(c->operators.awaited, c->operators.awaited + 1,
-			--c->operators.n_awaited * sizeof(*c->operators.awaited));
-	a = &c->operators.awaited[c->operators.n_awaited++];
-	*a = (struct awaited){ replan_send(&c->members, c->planning.planner, q), to->peer, m->id,
-			       (enum command_verb)m->verb, "" };
+	if (ops->n_awaited == AWAITED_MAX)
+		memmove(ops->awaited, ops->awaited + 1, --ops->n_awaited * sizeof(*ops->awaited));
+	a = &ops->awaited[ops->n_awaited++];
+	*a = (struct awaited){ replan_send(ops->members, ops->planning->planner, q), to->peer,
+			       m->id, (enum command_verb)m->verb, "" };
 	snprintf(a->text, sizeof(a->text), "%.120s", text);
 }
 
@@ -154,7 +154,7 @@ static void answer_finish(struct run *run, struct console *to, const struct msg_
 	answer_now(run, to, asked, feasible, o.text);
 }
 
-void previews_ask(struct controller *c, struct console *to, const struct msg_command *m)
+void previews_ask(struct operators *ops, struct console *to, const struct msg_command *m)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q;
@@ -162,33 +162,32 @@ void previews_ask(struct controller *c, struct console *to, const struct msg_com
 	struct outcome o = { 0, "" };
 
 	if (m->verb == COMMAND_UNDO) {
-		struct act *chosen = undo_find(c, m->value, &o);
+		struct act *chosen = undo_find(ops, m->value, &o);
 
 		if (chosen)
-			undo_inverse(&c->run, chosen, &back, &o);
+			undo_inverse(ops->run, chosen, &back, &o);
 	}
 	if (o.status == 0 && back.verb == COMMAND_FINISH)
-		answer_finish(&c->run, to, m, back.value, o.text);
-	else if (!c->run.plan)
-		answer_now(&c->run, to, m, false, "there is no plan yet");
+		answer_finish(ops->run, to, m, back.value, o.text);
+	else if (!ops->run->plan)
+		answer_now(ops->run, to, m, false, "there is no plan yet");
 	else if (o.status != 0 || !needs_plan(&back))
-		answer_now(&c->run, to, m, o.status == 0, o.text);
-	else if (!fill_hypothetical(&c->planning, &back, &q, excluded, &o))
-		answer_now(&c->run, to, m, false, o.text);
+		answer_now(ops->run, to, m, o.status == 0, o.text);
+	else if (!fill_hypothetical(ops->planning, &back, &q, excluded, &o))
+		answer_now(ops->run, to, m, false, o.text);
 	else
-		await_answer(c, to, m, &q, o.text);
+		await_answer(ops, to, m, &q, o.text);
 }
 
-static struct asker *asker_of(struct controller *c, const char *name)
+static struct asker *asker_of(struct operators *ops, const char *name)
 {
-	struct operators *p = &c->operators;
 	struct asker *a;
 
-	for (uint32_t i = 0; i < p->n_askers; i++)
-		if (strcmp(p->askers[i].name, name) == 0)
-			return &p->askers[i];
-	array_reserve(&p->askers, &p->room_askers, p->n_askers + 1, sizeof(*p->askers));
-	a = &p->askers[p->n_askers++];
+	for (uint32_t i = 0; i < ops->n_askers; i++)
+		if (strcmp(ops->askers[i].name, name) == 0)
+			return &ops->askers[i];
+	array_reserve(&ops->askers, &ops->room_askers, ops->n_askers + 1, sizeof(*ops->askers));
+	a = &ops->askers[ops->n_askers++];
 	*a = (struct asker){ .comparisons = { 0 } };
 	snprintf(a->name, sizeof(a->name), "%s", name);
 	return a;
@@ -197,25 +196,25 @@ static struct asker *asker_of(struct controller *c, const char *name)
 /* Returns true if the console may have another plan compared. A comparison occupies the planner for
  * a second. Therefore the number that wait is limited, for all keys together and for each, and so
  * is the rate for each key. */
-static bool may_compare(struct controller *c, const struct console *to)
+static bool may_compare(struct operators *ops, const struct console *to)
 {
-	struct asker *a = asker_of(c, to->name);
+	struct asker *a = asker_of(ops, to->name);
 	uint32_t all = 0, own = 0;
 
-	for (uint32_t i = 0; i < c->operators.n_awaited; i++) {
-		const struct console *other =
-			console_of_peer(&c->run, c->operators.awaited[i].console);
+	for (uint32_t i = 0; i < ops->n_awaited; i++) {
+		const struct console *other = console_of_peer(ops->run, ops->awaited[i].console);
 
-		if (c->operators.awaited[i].verb != COMMAND_COMPARE)
+		if (ops->awaited[i].verb != COMMAND_COMPARE)
 			continue;
 		all++;
 		own += other && strcmp(other->name, to->name) == 0;
 	}
 	return a && all < COMPARED_MAX && own < COMPARED_MAX_EACH &&
-	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->run.now_us);
+	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s,
+			       ops->run->now_us);
 }
 
-void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m,
+void previews_ask_candidate(struct operators *ops, struct console *to, const struct msg_command *m,
 			    struct outcome *o)
 {
 	bool excluded[MSG_NODES];
@@ -223,20 +222,20 @@ void previews_ask_candidate(struct controller *c, struct console *to, const stru
 	char name[32];
 	struct error err;
 
-	if (!c->run.plan) {
+	if (!ops->run->plan) {
 		outcome_set(o, -EAGAIN, "there is no plan yet");
 		return;
 	}
-	fill_request(&c->members, &q, excluded);
-	if (compare_request(m, c->run.cluster->n_stages, cluster_most_skipped(c->run.cluster),
-			    c->members.n, excluded, &q, name, sizeof(name), &err) != 0) {
+	fill_request(ops->members, &q, excluded);
+	if (compare_request(m, ops->run->cluster->n_stages, cluster_most_skipped(ops->run->cluster),
+			    ops->members->n, excluded, &q, name, sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
-	} else if (!may_compare(c, to)) {
+	} else if (!may_compare(ops, to)) {
 		outcome_set(o, -EAGAIN, "too many comparisons: wait a little");
 	} else {
 		if (q.from)
-			q.from = replan_from(&c->planning, &q);
-		await_answer(c, to, m, &q, name);
+			q.from = replan_from(ops->planning, &q);
+		await_answer(ops, to, m, &q, name);
 		outcome_set(o, 0, "planning %s", name);
 	}
 }
@@ -293,16 +292,14 @@ static void compare_plans(struct run *run, const struct planned *a, struct msg_s
 }
 
 /* Moves the entry that waits for this request to *out. Returns true if there is one. */
-static bool take_awaited(struct controller *c, uint64_t request, struct awaited *out)
+static bool take_awaited(struct operators *ops, uint64_t request, struct awaited *out)
 {
-	struct operators *p = &c->operators;
-
-	for (uint32_t i = 0; i < p->n_awaited; i++) {
-		if (p->awaited[i].request != request)
+	for (uint32_t i = 0; i < ops->n_awaited; i++) {
+		if (ops->awaited[i].request != request)
 			continue;
-		*out = p->awaited[i];
-		memmove(&p->awaited[i], &p->awaited[i + 1],
-			(--p->n_awaited - i) * sizeof(*p->awaited));
+		*out = ops->awaited[i];
+		memmove(&ops->awaited[i], &ops->awaited[i + 1],
+			(--ops->n_awaited - i) * sizeof(*ops->awaited));
 		return true;
 	}
 	return false;
@@ -345,22 +342,22 @@ static void send_preview(struct iteration *it, struct console *to, const struct 
 	console_send(it->run, to, &m);
 }
 
-void previews_answered(struct controller *c, struct planned *a)
+void previews_answered(struct operators *ops, struct planned *a)
 {
 	struct awaited asked;
-	struct console *to = take_awaited(c, a->request, &asked)
-				     ? console_of_peer(&c->run, asked.console)
+	struct console *to = take_awaited(ops, a->request, &asked)
+				     ? console_of_peer(ops->run, asked.console)
 				     : NULL;
 
 	if (to && asked.verb == COMMAND_COMPARE)
-		send_candidate(&c->iteration, to, &asked, a);
+		send_candidate(ops->iteration, to, &asked, a);
 	else if (to)
-		send_preview(&c->iteration, to, &asked, a);
+		send_preview(ops->iteration, to, &asked, a);
 	planned_free(a);
 }
 
-void previews_fini(struct controller *c)
+void previews_fini(struct operators *ops)
 {
-	free(c->operators.awaited);
-	free(c->operators.askers);
+	free(ops->awaited);
+	free(ops->askers);
 }

@@ -3,20 +3,20 @@
 #define CONTROLLER_OPERATOR_PREVIEWS_H
 
 struct console;
-struct controller;
+struct operators;
 struct msg_command;
 struct outcome;
 struct planned;
 
 /* Answers a command with the text "preview": at once if that needs no plan, otherwise when the
  * planner has made it. */
-void previews_ask(struct controller *c, struct console *to, const struct msg_command *m);
+void previews_ask(struct operators *ops, struct console *to, const struct msg_command *m);
 /* Asks for a candidate for the console's Compare view. It changes nothing, so any console may ask.
  */
-void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m,
+void previews_ask_candidate(struct operators *ops, struct console *to, const struct msg_command *m,
 			    struct outcome *o);
 /* Sends the planner's answer to the console that asked, and frees the answer. */
-void previews_answered(struct controller *c, struct planned *answer);
-void previews_fini(struct controller *c);
+void previews_answered(struct operators *ops, struct planned *answer);
+void previews_fini(struct operators *ops);
 
 #endif

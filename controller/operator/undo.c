@@ -8,41 +8,41 @@
 #include <stdio.h>
 
 #include "base/array.h"
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
+#include "controller/operator/command.h"
 #include "controller/run/outcome.h"
 #include "controller/run/rates.h"
 
-void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node,
+void undo_remember(struct operators *ops, const char *who, enum command_verb verb, int node,
 		   int64_t value, int64_t before)
 {
-	struct operators *p = &c->operators;
 	struct act *a;
 
-	array_reserve(&p->acts, &p->room_acts, p->n_acts + 1, sizeof(*p->acts));
-	a = &p->acts[p->n_acts++];
-	c->run.journal.act = p->n_acts;
-	*a = (struct act){ p->n_acts, verb, node, value, before, false, "" };
+	array_reserve(&ops->acts, &ops->room_acts, ops->n_acts + 1, sizeof(*ops->acts));
+	a = &ops->acts[ops->n_acts++];
+	ops->run->journal.act = ops->n_acts;
+	*a = (struct act){ ops->n_acts, verb, node, value, before, false, "" };
 	snprintf(a->who, sizeof(a->who), "%s", who);
 }
 
-void undo_healed(struct controller *c, int64_t fault)
+void undo_healed(struct operators *ops, int64_t fault)
 {
-	for (uint32_t i = 0; i < c->operators.n_acts; i++) {
-		struct act *a = &c->operators.acts[i];
+	for (uint32_t i = 0; i < ops->n_acts; i++) {
+		struct act *a = &ops->acts[i];
 
 		a->undone |= a->verb == COMMAND_INJECT && a->value == fault;
 	}
 }
 
-struct act *undo_find(struct controller *c, int64_t id, struct outcome *o)
+struct act *undo_find(struct operators *ops, int64_t id, struct outcome *o)
 {
 	outcome_set(o, -ENOENT, "nothing to undo");
-	for (uint32_t i = c->operators.n_acts; i-- > 0;) {
-		if (id != 0 && c->operators.acts[i].id != (uint64_t)id)
+	for (uint32_t i = ops->n_acts; i-- > 0;) {
+		if (id != 0 && ops->acts[i].id != (uint64_t)id)
 			continue;
-		if (!c->operators.acts[i].undone) {
+		if (!ops->acts[i].undone) {
 			o->status = 0;
-			return &c->operators.acts[i];
+			return &ops->acts[i];
 		}
 		if (id != 0)
 			outcome_set(o, -EALREADY,

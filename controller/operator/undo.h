@@ -7,7 +7,7 @@
 
 #include "wire/names.h"
 
-struct controller;
+struct operators;
 struct run;
 struct msg_command;
 struct outcome;
@@ -26,16 +26,16 @@ struct act {
 };
 
 /* Remembers an act under the next id. If memory is out, the act cannot be undone. */
-void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node,
+void undo_remember(struct operators *ops, const char *who, enum command_verb verb, int node,
 		   int64_t value, int64_t before);
 /* Finds the act of that id; 0: the last act that was not undone. Borrowed until the next
  * undo_remember. NULL with the reason in *o. */
-struct act *undo_find(struct controller *c, int64_t id, struct outcome *o);
+struct act *undo_find(struct operators *ops, int64_t id, struct outcome *o);
 /* Returns true if the act has an inverse, with the command in *out and its description in *o;
  * otherwise sets the reason in *o. */
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o);
 /* Marks the injection of a fault that has healed: nothing is left to undo. */
-void undo_healed(struct controller *c, int64_t fault);
+void undo_healed(struct operators *ops, int64_t fault);
 
 #endif

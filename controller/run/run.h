@@ -12,7 +12,9 @@
  *
  * A part may use the parts before it, and never a part after it. A function receives the highest
  * part that it uses and reaches the lower ones through it (it->members->run). To affect a higher
- * part, a module queues a request in run->requests, which the loop carries out.
+ * part, a module returns a value to its caller, or queues a request in run->requests, which the
+ * loop carries out. The subfolders of controller/ have the same order, with some more between
+ * (floors_controller in the Makefile). `make layers` checks it.
  *
  * Times are microseconds of this process's monotonic clock; agents' times are converted on arrival.
  * "Plan seconds" are real seconds / unit_s. */

@@ -151,7 +151,7 @@ static void commands(struct controller *c, enum command_verb verb, int64_t value
 	struct console operator = { .name = "alice", .may_command = true };
 	struct msg_command m = { .verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value };
 
-	command_receive(c, &operator, &m);
+	command_receive(&c->operators, &operator, & m);
 	assert_int_equal(c->run.wanted.formats.wire, wire);
 	assert_int_equal(c->run.wanted.formats.sum_wire, sum_wire);
 }
@@ -190,7 +190,7 @@ TEST_WITH(other_formats_are_compared, under_way_begin, under_way_end)
 
 	c->run.cluster_as_given = cluster_copy(c->run.cluster);
 	strcpy(m.text, "wire q6");
-	command_receive(c, &watcher, &m);
+	command_receive(&c->operators, &watcher, &m);
 	for (int i = 0; i < 3000 && !a; i++) {
 		a = planner_take(c->planning.planner);
 		if (!a)

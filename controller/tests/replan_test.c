@@ -147,7 +147,7 @@ FIXTURE_TEST(a_skip_is_refused)
 		.iteration = 1, .verb = COMMAND_SKIP, .node = -1, .value = 1
 	};
 	c->run.options.n_acts = 1;
-	command_scripted(c);
+	command_scripted(&c->operators);
 	assert_int_equal(c->run.wanted.path_length, 2);
 	assert_int_equal(c->planning.wanted_id, 0);
 	assert_non_null(strstr(last_note(c)->text, "dtfm, which visits every stage"));

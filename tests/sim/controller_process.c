@@ -42,7 +42,7 @@ void controller_process_turn(struct controller *c)
 	receive_messages(c);
 	if (c->run.phase != PHASE_FINISHED)
 		take_turn(c);
-	consoles_turn(c);
+	consoles_turn(&c->operators);
 }
 
 bool controller_process_obeys(struct controller *c, enum command_verb verb, int node,
@@ -54,20 +54,20 @@ bool controller_process_obeys(struct controller *c, enum command_verb verb, int 
 	c->run.now_us = clock_monotonic_us();
 	switch (verb) {
 	case COMMAND_FAIL:
-		act_fail(c, "script", &m, &o);
+		act_fail(&c->operators, "script", &m, &o);
 		break;
 	case COMMAND_RECOVER:
-		act_recover(c, "script", &m, &o);
+		act_recover(&c->operators, "script", &m, &o);
 		break;
 	case COMMAND_SKIP:
-		act_skip(c, "script", &m, &o);
+		act_skip(&c->operators, "script", &m, &o);
 		break;
 	case COMMAND_WIRE:
 	case COMMAND_SUM_WIRE:
-		act_wire(c, "script", &m, &o);
+		act_wire(&c->operators, "script", &m, &o);
 		break;
 	default:
-		act_pause(c, "script", &m, &o);
+		act_pause(&c->operators, "script", &m, &o);
 	}
 	return o.status == 0;
 }
