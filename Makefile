@@ -31,12 +31,14 @@ uses_controller := controller wire schedule store model base
 uses_verify     := verify store schedule model base
 uses_tui        := tui wire store base
 uses_cli        := cli base
-# The order of a folder's subfolders, lowest first, and the struct that holds the folder's whole state. A subfolder uses
-# only those before it (tests/layers.sh). Files beside the subfolders that are not named here stand above all of them.
-floors_schedule := format execution problem improve start bound published search program
-floors_tui      := json_line run screen input panels views
-whole_agent      := agent
-whole_controller := controller
+# The order of a folder's subfolders, lowest first, and the structs through which a function reaches the folder's whole
+# state. A subfolder uses only those before it (tests/layers.sh). Files beside the subfolders that are not named here
+# stand above all of them.
+floors_schedule   := format execution problem improve start bound published search program
+floors_controller := options run members network planning weights trust iteration joining operator replay
+floors_tui        := json_line run screen input panels views
+whole_agent       := agent
+whole_controller  := controller operators
 FOLDERS := base wire schedule model store agent controller verify tui cli
 
 # The program of each folder that has one.
