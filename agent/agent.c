@@ -48,14 +48,14 @@ enum {
 static void look_again(struct agent *a, int64_t now_us)
 {
 	if (a->run.welcomed && a->requests.look_again)
-		tensors_look_again(a, now_us);
+		arrivals_look_again(a, now_us);
 }
 
 static void take_tensor_event(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	switch (p->kind) {
 	case POST_DATA:
-		tensors_arrived(a, p, now_us);
+		arrivals_take(a, p, now_us);
 		break;
 	case POST_LOST:
 		a->tell.tally.dropped += p->lost;
@@ -164,12 +164,12 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 		standby_job_done(a->modules.standby, job, now_us);
 		break;
 	case JOB_TASK:
-		tasks_job_done(a, job, now_us);
+		tasks_job_done(a->modules.tasks, job, now_us);
 		break;
 	case JOB_ZERO:
 	case JOB_STEP:
 	case JOB_STACK:
-		iteration_job_done(a, job, now_us);
+		iteration_job_done(&a->iteration, job, now_us);
 		break;
 	case JOB_NORM:
 		if (job->of_copy)
@@ -217,12 +217,12 @@ static void start_job(struct agent *a, int64_t now_us)
 
 	if (worker_busy(a->worker) || a->tell.end.leaving)
 		return;
-	iteration_begin_sum(a);
-	if (!iteration_next_job(a, job) && !save_next_job(a->modules.save, job) &&
+	iteration_begin_sum(&a->iteration);
+	if (!iteration_next_job(&a->iteration, job) && !save_next_job(a->modules.save, job) &&
 	    !standby_next_job(a->modules.standby, job) && !assign_next_job(a, job, now_us) &&
 	    !reduction_next_job(a->modules.reduction, job) &&
 	    !weight_server_next_job(a->modules.weight_server, job) &&
-	    !tasks_next_job(a, job, now_us))
+	    !tasks_next_job(a->modules.tasks, job, now_us))
 		return;
 	a->stuck.job_from_us = now_us;
 	worker_start(a->worker, compute_run, a->compute, job);
@@ -252,11 +252,11 @@ void agent_work(struct agent *a, int64_t now_us)
 	fault_expire(&a->faults, now_us);
 	finish_job(a, now_us);
 	look_again(a, now_us);
-	tasks_end_due(a, now_us);
+	tasks_end_due(a->modules.tasks, now_us);
 	orders_turn(a, now_us);
 	look_again(a, now_us);
 	start_job(a, now_us);
-	tasks_report_waiting(a);
+	tasks_report_waiting(a->modules.tasks);
 }
 
 /* Logs why the controller cannot be reached, each cause once. */
@@ -334,7 +334,8 @@ static int64_t deadline_in_run_us(const struct agent *a)
 	at = take_sooner(at, take_sooner(standby_deadline_us(a->modules.standby),
 					 restore_deadline_us(a->modules.restore)));
 	at = take_sooner(at,
-			 take_sooner(files_deadline_us(a->modules.files), tasks_deadline_us(a)));
+			 take_sooner(files_deadline_us(a->modules.files),
+				     tasks_deadline_us(a->modules.tasks, !worker_busy(a->worker))));
 	return take_sooner(at, take_sooner(measure_deadline_us(a->modules.measure),
 					   connections_deadline_us(a->modules.connections)));
 }

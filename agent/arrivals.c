@@ -48,24 +48,6 @@ static float *decode_input(const struct agent *a, const struct msg *m)
 	return input;
 }
 
-/* Returns true if an ordered evaluation needs this input and has not received it; marks it
- * received. */
-static bool evaluation_needs(const struct agent *a, const struct route *r, uint32_t position)
-{
-	const struct evaluation *e = &a->iteration.evaluation;
-	const uint8_t bit = position < r->n_hops ? 1 : 2;
-
-	for (uint32_t i = 0; e->iteration == a->held.committed && i < e->n; i++) {
-		if (e->routes[i].microbatch != r->microbatch)
-			continue;
-		if (!route_equal(&e->routes[i], r) || e->arrived[i] & bit)
-			return false;
-		e->arrived[i] |= bit;
-		return true;
-	}
-	return false;
-}
-
 /* Returns true if this node knows in which format the tensor travels. START, EVALUATE or REDUCE
  * names the format. A tensor that comes before this message is early. */
 static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
@@ -104,7 +86,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		return FATE_TAKEN;
 	}
 	/* The evaluation has not been ordered, or not again after a change. */
-	if (t->evaluate && !evaluation_needs(a, &r, t->index))
+	if (t->evaluate && !iteration_takes_input(&a->iteration, &r, t->index))
 		return FATE_EARLY;
 	if (!t->evaluate) {
 		/* The controller announces every attempt to all nodes; until then the tensor waits.
@@ -124,7 +106,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		tell_trouble(&a->tell, true, "no memory for an activation");
 		return FATE_TAKEN;
 	}
-	tasks_arrive(a, &r, t->index, t->evaluate, input, now_us);
+	tasks_arrive(a->modules.tasks, &r, t->index, t->evaluate, input, now_us);
 	return FATE_TAKEN;
 }
 
@@ -234,12 +216,13 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 /* Sets the limits of early tensors from the present plans and stage. */
 static void bound_early(struct agent *a)
 {
-	const struct early_traffic t = { .visits = plans_most_visits(a) + a->iteration.evaluation.n,
+	const struct early_traffic t = { .visits = plans_most_visits(&a->modules.plans) +
+						   a->iteration.evaluation.n,
 					 .input_bytes = a->held.activation * sizeof(float),
 					 .sum_bytes = a->held.parameters * sizeof(float),
 					 .piece_bytes = links_slice_bytes(&a->modules.links) };
 
-	size_t room = a->early_room ? a->early_room : EARLY_MOST_BYTES;
+	size_t room = a->iteration.early_room ? a->iteration.early_room : EARLY_MOST_BYTES;
 
 	early_bound(a->modules.early, room, early_share(&t, room / 2));
 }
@@ -264,7 +247,7 @@ static void keep_early(struct agent *a, struct post_message *p, uint16_t from, b
 	(void)post_defer(a->peers.post, peer->deferred, POST_CLASS_SUMS, true);
 }
 
-void tensors_let_in(struct agent *a, uint16_t node)
+void arrivals_let_in(struct agent *a, uint16_t node)
 {
 	struct peer *peer = &a->peers.list[node];
 
@@ -282,11 +265,11 @@ static size_t close_up_early(struct agent *a)
 	bound_early(a);
 	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
 		if (!early_crowded(a->modules.early, (uint16_t)i))
-			tensors_let_in(a, (uint16_t)i);
+			arrivals_let_in(a, (uint16_t)i);
 	return gone;
 }
 
-void tensors_look_again(struct agent *a, int64_t now_us)
+void arrivals_look_again(struct agent *a, int64_t now_us)
 {
 	a->requests.look_again = false;
 	for (size_t i = 0, n = early_count(a->modules.early); i < n; i++) {
@@ -320,7 +303,7 @@ static bool is_for_the_copy(const struct agent *a, const struct early_tensor *e)
 	return wanted;
 }
 
-void tensors_forget(struct agent *a)
+void arrivals_forget(struct agent *a)
 {
 	for (size_t i = 0; i < early_count(a->modules.early); i++)
 		if (!is_for_the_copy(a, early_at(a->modules.early, i)))
@@ -328,7 +311,7 @@ void tensors_forget(struct agent *a)
 	a->tell.tally.dropped += close_up_early(a);
 }
 
-void tensors_forget_peer(struct agent *a, uint16_t node)
+void arrivals_forget_peer(struct agent *a, uint16_t node)
 {
 	for (size_t i = 0; i < early_count(a->modules.early); i++)
 		if (early_at(a->modules.early, i)->from == node)
@@ -379,7 +362,7 @@ static uint16_t sender_of(const struct msg *m)
 	}
 }
 
-void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
+void arrivals_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	struct msg m;
 	uint16_t from;

@@ -13,12 +13,12 @@
 struct agent;
 
 /* Handles a message from a peer. */
-void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_us);
+void arrivals_take(struct agent *a, struct post_message *message, int64_t now_us);
 /* Passes on the early tensors that fit by now. */
-void tensors_look_again(struct agent *a, int64_t now_us);
+void arrivals_look_again(struct agent *a, int64_t now_us);
 /* Drops the early tensors, except sums for the standby copy, when the stage changes. */
-void tensors_forget(struct agent *a);
-void tensors_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
-void tensors_let_in(struct agent *a, uint16_t node);      /* accepts sums of the peer again */
+void arrivals_forget(struct agent *a);
+void arrivals_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
+void arrivals_let_in(struct agent *a, uint16_t node);      /* accepts sums of the peer again */
 
 #endif

@@ -39,10 +39,10 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 	if (a->held.assign.stage == 0 && corpus_files_fetching(a->modules.corpus_files, now_us))
 		return false;
 	report_flush(a->modules.report, now_us);
-	iteration_forget(a);
-	queue_clear_evaluations(a->iteration.queue);
-	tasks_drop_running(a);
-	tensors_forget(a);
+	iteration_forget(&a->iteration);
+	queue_clear_evaluations(tasks_queue(a->modules.tasks));
+	tasks_drop_running(a->modules.tasks);
+	arrivals_forget(a);
 	weight_server_forget(a->modules.weight_server);
 	restore_forget(a->modules.restore);
 	a->requests.zero = false; /* the next measurement zeroes the gradient */
@@ -136,7 +136,7 @@ static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 		return;
 	a->held.standing = STAND_READY;
 	a->held.whole = true;
-	tasks_free_from(a, now_us);
+	tasks_free_from(a->modules.tasks, now_us);
 	m.u.ready.assignment = a->held.assign.assignment;
 	m.u.ready.stage = a->held.stage;
 	m.u.ready.iteration = a->held.committed;

@@ -93,12 +93,12 @@ static void tell_progress(struct agent *a, struct msg_heartbeat *h)
 	h->committed = a->held.committed;
 	h->hash = a->held.hash;
 	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
-	h->slots = (uint8_t)queue_slots_held(a->iteration.queue);
+	h->slots = (uint8_t)queue_slots_held(tasks_queue(a->modules.tasks));
 	/* The step of a large stage takes seconds. The agent is not at rest then. */
-	h->running =
-		queue_running(a->iteration.queue) != NULL || a->requests.step || a->requests.zero;
-	h->blocked = queue_blocked(a->iteration.queue);
-	h->queued = queue_waiting(a->iteration.queue);
+	h->running = queue_running(tasks_queue(a->modules.tasks)) != NULL || a->requests.step ||
+		     a->requests.zero;
+	h->blocked = queue_blocked(tasks_queue(a->modules.tasks));
+	h->queued = queue_waiting(tasks_queue(a->modules.tasks));
 	h->in_flight = count_in_flight(a);
 	h->awaits = (uint16_t)(reduction_awaits(a->modules.reduction) + 1);
 }
@@ -125,7 +125,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->stage = MSG_NO_STAGE;
 	if (a->run.welcomed)
 		tell_progress(a, h);
-	h->tasks_done = tasks_done(a);
+	h->tasks_done = tasks_done(a->modules.tasks);
 	h->rss_bytes = own->rss_bytes;
 	h->ran_us = own->processor.ran_us;
 	h->waited_us = own->processor.waited_us;

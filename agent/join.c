@@ -145,9 +145,9 @@ static uint32_t count_paths(const char *paths, size_t size)
 void join_forget_run(struct agent *a)
 {
 	job_clear(&a->job);
-	tasks_forget(a);
-	if (a->iteration.queue)
-		iteration_forget(a);
+	tasks_forget(a->modules.tasks);
+	if (tasks_queue(a->modules.tasks))
+		iteration_forget(&a->iteration);
 	standby_forget(a->modules.standby);
 	weight_server_forget(a->modules.weight_server);
 	restore_forget(a->modules.restore);
@@ -156,13 +156,12 @@ void join_forget_run(struct agent *a)
 	measure_forget(a->modules.measure);
 	connections_forget(a->modules.connections);
 	for (uint32_t i = 0; a->peers.list && i < a->run.welcome.n_nodes; i++)
-		tensors_let_in(a, (uint16_t)i);
+		arrivals_let_in(a, (uint16_t)i);
 	early_free(a->modules.early);
 	a->modules.early = NULL;
-	iteration_forget_evaluation(a);
-	plans_forget(a);
-	queue_free(a->iteration.queue);
-	a->iteration.queue = NULL;
+	iteration_forget_evaluation(&a->iteration);
+	plans_forget(&a->modules.plans);
+	tasks_end_run(a->modules.tasks);
 	compute_free(a->compute);
 	a->compute = NULL;
 	for (uint32_t i = 0; a->peers.list && i < a->run.welcome.n_nodes; i++)
@@ -236,7 +235,7 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	rc = sum_codecs_new(&a->run.sum_codecs, &setup->config, FORMAT_FP32, err);
 	if (rc)
 		return rc;
-	if (compute_new(&a->compute, setup) < 0 || queue_new(&a->iteration.queue, w->slots) < 0)
+	if (compute_new(&a->compute, setup) < 0 || tasks_begin_run(a->modules.tasks, w->slots) < 0)
 		return error_set(err, -ENOMEM, "no memory for the run");
 	return 0;
 }
@@ -380,9 +379,9 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 			keys_list_expel(a->admitted, name, &err);
 		}
 	}
-	tensors_let_in(a, m->node);
+	arrivals_let_in(a, m->node);
 	if (keys_equal(&key, &none))
-		tensors_forget_peer(a, m->node); /* the node has left */
+		arrivals_forget_peer(a, m->node); /* the node has left */
 	*p = (struct peer){ .known = false };
 	if (keys_equal(&key, &none))
 		return;

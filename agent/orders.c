@@ -110,23 +110,23 @@ static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 	switch (m->type) {
 	case MSG_START:
-		iteration_start(a, &m->u.start, now_us);
+		iteration_start(&a->iteration, &m->u.start, now_us);
 		break;
 	case MSG_REROUTE:
-		iteration_reroute(a, &m->u.reroute, now_us);
+		iteration_reroute(&a->iteration, &m->u.reroute, now_us);
 		break;
 	case MSG_REDUCE:
 		reduction_begin(a->modules.reduction, &m->u.reduce,
-				queue_counts(a->iteration.queue), now_us);
+				queue_counts(tasks_queue(a->modules.tasks)), now_us);
 		break;
 	case MSG_COMMIT:
-		iteration_commit(a, &m->u.commit, now_us);
+		iteration_commit(&a->iteration, &m->u.commit, now_us);
 		break;
 	case MSG_SAVE:
 		save_begin(a->modules.save, &m->u.save, now_us);
 		break;
 	case MSG_EVALUATE:
-		iteration_evaluate(a, &m->u.evaluate, now_us);
+		iteration_evaluate(&a->iteration, &m->u.evaluate, now_us);
 		break;
 	default:
 		break;
@@ -254,7 +254,7 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		files_part_arrived(a->modules.files, m, now_us);
 		break;
 	case MSG_PLAN:
-		plans_take(a, &m->u.plan);
+		plans_take(&a->modules.plans, &m->u.plan);
 		break;
 	case MSG_FAULT:
 		take_fault(a, &m->u.fault, now_us);

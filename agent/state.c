@@ -40,7 +40,16 @@ struct agent *state_new(const struct agent_options *options)
 					   .progress = &a->progress,
 					   .faults = &a->faults,
 					   .tell = &a->tell };
-	a->modules.tasks = tasks_new();
+	a->modules.plans = (struct plans){ .run = &a->run, .tell = &a->tell };
+	a->modules.tasks = tasks_new(&(struct tasks_uses){ .tell = &a->tell,
+							   .run = &a->run,
+							   .held = &a->held,
+							   .progress = &a->progress,
+							   .requests = &a->requests,
+							   .faults = &a->faults,
+							   .outputs = a->modules.outputs,
+							   .report = a->modules.report,
+							   .links = &a->modules.links });
 	a->modules.reduction = reduction_new(&(struct reduction_uses){
 		.tell = &a->tell,
 		.run = &a->run,
@@ -77,6 +86,22 @@ struct agent *state_new(const struct agent_options *options)
 		.links = &a->modules.links,
 		.delay_queue = a->modules.delay_queue,
 	});
+	a->iteration.uses = (struct iteration_uses){ .memory_bytes = options->memory_bytes,
+						     .saves = options->run_dir != NULL,
+						     .tell = &a->tell,
+						     .run = &a->run,
+						     .held = &a->held,
+						     .progress = &a->progress,
+						     .requests = &a->requests,
+						     .report = a->modules.report,
+						     .misuse = &a->modules.misuse,
+						     .link_times = &a->modules.link_times,
+						     .links = &a->modules.links,
+						     .outputs = a->modules.outputs,
+						     .plans = &a->modules.plans,
+						     .tasks = a->modules.tasks,
+						     .reduction = a->modules.reduction,
+						     .standby = a->modules.standby };
 	return a;
 }
 

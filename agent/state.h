@@ -72,8 +72,6 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-#define EARLY_MOST_BYTES ((size_t)1 << 30) /* limit of the bytes of tensors that arrive early */
-
 /* This process as other processes see it. */
 struct identity {
 	char who[32];                  /* name of this process in log lines */
@@ -96,16 +94,6 @@ struct stuck_check {
 	bool found;
 };
 
-/* The present iteration and evaluation, and the plans for them: iteration.c, plans.c */
-struct iteration {
-	struct plan plans[PLANS_KEPT];
-	struct queue *queue;
-	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
-	struct route *routes;
-	struct msg_commit commit;
-	struct evaluation evaluation;
-};
-
 /* The state of each module, visible only to that module. */
 struct modules {
 	struct orders *orders;
@@ -121,6 +109,7 @@ struct modules {
 	struct delay_queue *delay_queue;
 	struct early *early;
 	struct outputs *outputs;
+	struct plans plans;
 	struct tasks *tasks;
 	struct reduction *reduction;
 	struct standby *standby;
@@ -151,8 +140,6 @@ struct agent {
 	struct held held;         /* assign.c, restore.c */
 	struct progress progress; /* iteration.c */
 	struct iteration iteration;
-	struct needs checked;     /* the needs that memory was found for; total 0: not checked */
-	size_t early_room;        /* bytes left for early tensors; 0: not checked */
 	struct modules modules;
 };
 

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "agent/execution/needs.h"
-#include "agent/state.h"
+#include "agent/shared/job.h"
+#include "agent/tensors/early.h"
 #include "base/process/cgroup.h"
 #include "base/stage_set.h"
 
@@ -22,42 +23,42 @@
 
 /* Drops the routes, tasks, outputs and sums of the iteration, and a step that waits for the
  * worker. */
-void iteration_forget(struct agent *a)
+void iteration_forget(struct iteration *x)
 {
-	queue_clear(a->iteration.queue);
-	memset(a->iteration.routes, 0, MSG_MICROBATCHES * sizeof(a->iteration.routes[0]));
-	outputs_forget(a->modules.outputs);
-	reduction_forget(a->modules.reduction);
-	a->requests.step = false;
-	a->progress.iteration = 0;
-	misuse_forget(&a->modules.misuse);
+	queue_clear(tasks_queue(x->uses.tasks));
+	memset(x->routes, 0, MSG_MICROBATCHES * sizeof(x->routes[0]));
+	outputs_forget(x->uses.outputs);
+	reduction_forget(x->uses.reduction);
+	x->uses.requests->step = false;
+	x->uses.progress->iteration = 0;
+	misuse_forget(x->uses.misuse);
 }
 
-static void begin_microbatch(struct agent *a, const struct route *r, int64_t now_us)
+static void begin_microbatch(struct iteration *x, const struct route *r, int64_t now_us)
 {
-	if (r->wave >= a->progress.per_shard)
-		tell_trouble(&a->tell, false,
+	if (r->wave >= x->uses.progress->per_shard)
+		tell_trouble(x->uses.tell, false,
 			     "microbatch %u has wave %u, but a shard gives only %u", r->microbatch,
-			     r->wave, a->progress.per_shard);
+			     r->wave, x->uses.progress->per_shard);
 	else
-		tasks_arrive(a, r, 0, false, NULL, now_us);
+		tasks_arrive(x->uses.tasks, r, 0, false, NULL, now_us);
 }
 
-static uint32_t count_visits(const struct agent *a)
+static uint32_t count_visits(const struct iteration *x)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++)
-		n += a->iteration.routes[i].n_hops > 0 &&
-		     route_find(&a->iteration.routes[i], a->run.welcome.node) >= 0;
+		n += x->routes[i].n_hops > 0 &&
+		     route_find(&x->routes[i], x->uses.run->welcome.node) >= 0;
 	return n;
 }
 
 /* Returns the free memory of the machine, or what --memory still allows if that is less. */
-static uint64_t find_free_bytes(const struct agent *a)
+static uint64_t find_free_bytes(const struct iteration *x)
 {
-	const uint64_t enough = UINT64_C(1) << 60, limit = a->options.memory_bytes;
-	const uint64_t taken = a->held.stage_bytes + a->checked.total;
+	const uint64_t enough = UINT64_C(1) << 60, limit = x->uses.memory_bytes;
+	const uint64_t taken = x->uses.held->stage_bytes + x->checked.total;
 	uint64_t left = memory_usable();
 
 	if (limit && (limit < taken || limit - taken < left))
@@ -69,82 +70,85 @@ static uint64_t find_free_bytes(const struct agent *a)
  * when the need grows: with a larger plan or stage, or when this node replaces other nodes. The
  * heap may then hold memory that was free at the first check, so only the additional need must be
  * free. */
-static int check_memory(struct agent *a, uint32_t visits, struct error *err)
+static int check_memory(struct iteration *x, uint32_t visits, struct error *err)
 {
-	struct needs n = needs_of(a->held.parameters, a->held.activation, visits, EARLY_MOST_BYTES,
-				  a->options.run_dir != NULL);
-	struct needs more = needs_beyond(&n, &a->checked);
-	uint64_t left = find_free_bytes(a);
-	size_t bytes = links_chain_bytes(&a->modules.links, TENSOR_ACTIVATION, false);
+	struct needs n = needs_of(x->uses.held->parameters, x->uses.held->activation, visits,
+				  EARLY_MOST_BYTES, x->uses.saves);
+	struct needs more = needs_beyond(&n, &x->checked);
+	uint64_t left = find_free_bytes(x);
+	size_t bytes = links_chain_bytes(x->uses.links, TENSOR_ACTIVATION, false);
 
-	if (a->checked.total > 0 && more.total == 0)
+	if (x->checked.total > 0 && more.total == 0)
 		return 0;
-	log_line(a->tell.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f MiB",
-		 (double)a->held.stage_bytes / 0x1p20, (double)n.total / 0x1p20);
-	if (bytes + LINKS_HEAD_BYTES > links_message_bytes(&a->modules.links))
+	log_line(x->uses.tell->log, LOG_INFO,
+		 "the stage takes %.1f MiB, an iteration up to %.1f MiB",
+		 (double)x->uses.held->stage_bytes / 0x1p20, (double)n.total / 0x1p20);
+	if (bytes + LINKS_HEAD_BYTES > links_message_bytes(x->uses.links))
 		return error_set(err, -EMSGSIZE,
 				 "a microbatch's activation has %.1f MiB, but a message to a "
 				 "peer can have at most %.1f MiB: use smaller microbatches",
 				 (double)bytes / 0x1p20,
-				 (double)links_message_bytes(&a->modules.links) / 0x1p20);
-	a->checked = n;
-	a->early_room = (size_t)needs_early_room(&n, n.total - more.total + left, EARLY_MOST_BYTES);
+				 (double)links_message_bytes(x->uses.links) / 0x1p20);
+	x->checked = n;
+	x->early_room = (size_t)needs_early_room(&n, n.total - more.total + left, EARLY_MOST_BYTES);
 	return needs_check(&more, left, err);
 }
 
 /* Measurements of transfers in another format say nothing about the coming transfers. */
-static void travel_in(struct agent *a, uint8_t wire)
+static void travel_in(struct iteration *x, uint8_t wire)
 {
-	if (a->progress.wire == wire)
+	if (x->uses.progress->wire == wire)
 		return;
-	a->progress.wire = (enum tensor_format)wire;
-	link_times_forget(&a->modules.link_times);
+	x->uses.progress->wire = (enum tensor_format)wire;
+	link_times_forget(x->uses.link_times);
 }
 
-void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
+void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now_us)
 {
 	struct error err;
-	const struct plan *p = plans_find(a, m->epoch);
+	const struct plan *p = plans_find(x->uses.plans, m->epoch);
 
-	if (a->progress.iteration == m->iteration && a->progress.iteration &&
-	    a->progress.epoch == m->epoch) {
-		a->tell.tally.dropped++; /* the order is a repeated one */
+	if (x->uses.progress->iteration == m->iteration && x->uses.progress->iteration &&
+	    x->uses.progress->epoch == m->epoch) {
+		x->uses.tell->tally.dropped++; /* the order is a repeated one */
 		return;
 	}
-	if (m->iteration != a->held.committed + 1 || !p) {
-		tell_trouble(&a->tell, false,
+	if (m->iteration != x->uses.held->committed + 1 || !p) {
+		tell_trouble(x->uses.tell, false,
 			     "cannot start iteration %" PRIu64 " by plan %" PRIu64
 			     ": iteration %" PRIu64 " is committed here, and the plan is %s",
-			     m->iteration, m->epoch, a->held.committed, p ? "known" : "unknown");
+			     m->iteration, m->epoch, x->uses.held->committed,
+			     p ? "known" : "unknown");
 		return;
 	}
-	travel_in(a, m->wire);
-	if (check_memory(a, p->visits, &err) < 0) {
-		tell_trouble(&a->tell, true, "%s", err.text);
+	travel_in(x, m->wire);
+	if (check_memory(x, p->visits, &err) < 0) {
+		tell_trouble(x->uses.tell, true, "%s", err.text);
 		return;
 	}
 	/* A gradient that was added by another plan is void. */
-	report_flush(a->modules.report, now_us);
-	a->requests.zero = a->progress.iteration != 0;
-	iteration_forget(a);
-	a->progress.iteration = m->iteration;
-	a->progress.epoch = m->epoch;
-	a->progress.per_shard = m->per_shard;
-	a->progress.position = m->position;
-	queue_rank(a->iteration.queue, p->ranks, p->n_ranks);
+	report_flush(x->uses.report, now_us);
+	x->uses.requests->zero = x->uses.progress->iteration != 0;
+	iteration_forget(x);
+	x->uses.progress->iteration = m->iteration;
+	x->uses.progress->epoch = m->epoch;
+	x->uses.progress->per_shard = m->per_shard;
+	x->uses.progress->position = m->position;
+	queue_rank(tasks_queue(x->uses.tasks), p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
-		a->iteration.routes[p->routes[i].microbatch] = p->routes[i];
+		x->routes[p->routes[i].microbatch] = p->routes[i];
 		/* Tensors of earlier attempts that still arrive are dropped. */
-		queue_supersede(a->iteration.queue, p->routes[i].microbatch, p->routes[i].attempt);
+		queue_supersede(tasks_queue(x->uses.tasks), p->routes[i].microbatch,
+				p->routes[i].attempt);
 	}
 	for (uint32_t i = 0; i < p->n_routes; i++)
-		if (p->routes[i].nodes[0] == a->run.welcome.node)
-			begin_microbatch(a, &p->routes[i], now_us);
+		if (p->routes[i].nodes[0] == x->uses.run->welcome.node)
+			begin_microbatch(x, &p->routes[i], now_us);
 }
 
 /* Sends the outputs that this node has kept to the nodes that are new in the route r. was: the
  * previous route. */
-static void send_to_substitutes(struct agent *a, const struct route *was, const struct route *r,
+static void send_to_substitutes(struct iteration *x, const struct route *was, const struct route *r,
 				int64_t now_us)
 {
 	for (uint32_t t = 0; t < route_last(r, false); t++) {
@@ -152,45 +156,45 @@ static void send_to_substitutes(struct agent *a, const struct route *was, const 
 		const float *kept;
 		float *body;
 
-		if (route_node(r, t) != a->run.welcome.node || to == a->run.welcome.node ||
-		    to == route_node(was, t + 1))
+		if (route_node(r, t) != x->uses.run->welcome.node ||
+		    to == x->uses.run->welcome.node || to == route_node(was, t + 1))
 			continue;
-		kept = outputs_find(a->modules.outputs, r->microbatch, route_kind(r, t));
+		kept = outputs_find(x->uses.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
 			continue; /* not computed yet: it will be sent there anyway */
-		body = malloc(a->held.activation * sizeof(float));
+		body = malloc(x->uses.held->activation * sizeof(float));
 		if (!body) {
-			tell_trouble(&a->tell, true, "no memory to send a tensor again");
+			tell_trouble(x->uses.tell, true, "no memory to send a tensor again");
 			return;
 		}
-		memcpy(body, kept, a->held.activation * sizeof(float));
-		links_send_output(&a->modules.links, r, t, false, body, now_us);
+		memcpy(body, kept, x->uses.held->activation * sizeof(float));
+		links_send_output(x->uses.links, r, t, false, body, now_us);
 	}
 }
 
 /* Continues the microbatch by a route in which only other nodes were replaced: this node's work
  * stays valid, and the substitutes get the outputs that they need. */
-static void continue_microbatch(struct agent *a, const struct route *r, int64_t now_us)
+static void continue_microbatch(struct iteration *x, const struct route *r, int64_t now_us)
 {
-	struct route was = a->iteration.routes[r->microbatch];
+	struct route was = x->routes[r->microbatch];
 
-	if (!queue_continue(a->iteration.queue, r))
+	if (!queue_continue(tasks_queue(x->uses.tasks), r))
 		return;
-	a->iteration.routes[r->microbatch] = *r;
-	send_to_substitutes(a, &was, r, now_us);
+	x->routes[r->microbatch] = *r;
+	send_to_substitutes(x, &was, r, now_us);
 }
 
-static void restart_microbatch(struct agent *a, const struct route *r, int64_t now_us)
+static void restart_microbatch(struct iteration *x, const struct route *r, int64_t now_us)
 {
-	if (!queue_supersede(a->iteration.queue, r->microbatch, r->attempt))
+	if (!queue_supersede(tasks_queue(x->uses.tasks), r->microbatch, r->attempt))
 		return;
-	a->iteration.routes[r->microbatch] = *r;
-	outputs_drop(a->modules.outputs, r->microbatch);
-	if (r->nodes[0] == a->run.welcome.node)
-		begin_microbatch(a, r, now_us);
+	x->routes[r->microbatch] = *r;
+	outputs_drop(x->uses.outputs, r->microbatch);
+	if (r->nodes[0] == x->uses.run->welcome.node)
+		begin_microbatch(x, r, now_us);
 }
 
-void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now_us)
+void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t now_us)
 {
 	const struct route *was;
 	const char *fault;
@@ -198,45 +202,46 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 	struct route r;
 
 	for (uint32_t i = 0; i < m->n_gone; i++)
-		if (m->gone[i] < a->run.welcome.n_nodes && m->gone[i] != a->run.welcome.node)
-			links_forget_peer(&a->modules.links, m->gone[i]);
+		if (m->gone[i] < x->uses.run->welcome.n_nodes &&
+		    m->gone[i] != x->uses.run->welcome.node)
+			links_forget_peer(x->uses.links, m->gone[i]);
 	/* A node that joined during the reduction may have to replace one that died since. It
 	 * got no START, so it does not know how many microbatches a shard gives. Only data nodes
 	 * need that number. */
-	if (a->progress.iteration == 0 && m->iteration == a->held.committed + 1) {
-		a->progress.iteration = m->iteration;
-		a->progress.epoch = m->epoch;
-		travel_in(a, m->wire);
+	if (x->uses.progress->iteration == 0 && m->iteration == x->uses.held->committed + 1) {
+		x->uses.progress->iteration = m->iteration;
+		x->uses.progress->epoch = m->epoch;
+		travel_in(x, m->wire);
 	}
-	if (m->iteration != a->progress.iteration)
+	if (m->iteration != x->uses.progress->iteration)
 		return; /* the reroute belongs to an iteration that has ended */
 	for (uint32_t i = 0; i < m->n_routes; i++) {
-		fault = route_read(&r, &m->routes[i], &a->run.limits);
+		fault = route_read(&r, &m->routes[i], &x->uses.run->limits);
 		if (fault) {
-			tell_trouble(&a->tell, false, "reroute: %s", fault);
+			tell_trouble(x->uses.tell, false, "reroute: %s", fault);
 			continue;
 		}
-		was = &a->iteration.routes[r.microbatch];
-		if (route_continues(was, &r) &&
-		    route_find(was, a->run.welcome.node) == route_find(&r, a->run.welcome.node))
-			continue_microbatch(a, &r, now_us);
+		was = &x->routes[r.microbatch];
+		if (route_continues(was, &r) && route_find(was, x->uses.run->welcome.node) ==
+							route_find(&r, x->uses.run->welcome.node))
+			continue_microbatch(x, &r, now_us);
 		else
-			restart_microbatch(a, &r, now_us);
+			restart_microbatch(x, &r, now_us);
 	}
-	if (check_memory(a, count_visits(a), &err) < 0)
-		tell_trouble(&a->tell, true, "%s", err.text);
+	if (check_memory(x, count_visits(x), &err) < 0)
+		tell_trouble(x->uses.tell, true, "%s", err.text);
 }
 
-static bool has_counted_all(const struct agent *a)
+static bool has_counted_all(const struct iteration *x)
 {
 	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++) {
-		const struct route *r = &a->iteration.routes[i];
-		int hop = r->n_hops > 0 ? route_find(r, a->run.welcome.node) : -1;
+		const struct route *r = &x->routes[i];
+		int hop = r->n_hops > 0 ? route_find(r, x->uses.run->welcome.node) : -1;
 
 		if (hop < 0)
 			continue;
-		if (!queue_counted(a->iteration.queue, i, TASK_BACKWARD) ||
-		    (hop == 0 && !queue_counted(a->iteration.queue, i, TASK_LOSS)))
+		if (!queue_counted(tasks_queue(x->uses.tasks), i, TASK_BACKWARD) ||
+		    (hop == 0 && !queue_counted(tasks_queue(x->uses.tasks), i, TASK_LOSS)))
 			return false;
 	}
 	return true;
@@ -245,186 +250,202 @@ static bool has_counted_all(const struct agent *a)
 /* The queue counts a gradient when its task starts. A task that is slowed, by a fault or in a
  * rehearsal, ends and is reported long after its computation. The sum must not overtake that
  * report: the controller excludes a node whose sum lacks a gradient. */
-void iteration_begin_sum(struct agent *a)
+void iteration_begin_sum(struct iteration *x)
 {
-	if (!queue_running(a->iteration.queue) &&
-	    reduction_asks_for_count(a->modules.reduction, a->progress.iteration,
-				     queue_counts(a->iteration.queue)) &&
-	    has_counted_all(a))
-		reduction_counted(a->modules.reduction, a->tell.now_us);
+	if (!queue_running(tasks_queue(x->uses.tasks)) &&
+	    reduction_asks_for_count(x->uses.reduction, x->uses.progress->iteration,
+				     queue_counts(tasks_queue(x->uses.tasks))) &&
+	    has_counted_all(x))
+		reduction_counted(x->uses.reduction, x->uses.tell->now_us);
 }
 
 /* ---- commit ---- */
 
 /* Returns true if this commit gives the stage the layers of another one, whose copy is here. */
-static bool is_stacked(const struct agent *a, const struct msg_commit *m)
+static bool is_stacked(const struct iteration *x, const struct msg_commit *m)
 {
-	return m->stack_from && !stage_set_has(m->stack_from, a->held.stage);
+	return m->stack_from && !stage_set_has(m->stack_from, x->uses.held->stage);
 }
 
 /* Returns true if the standby copy is complete and holds the stage from which this node's stage
  * takes its layers.
  */
-static bool copy_is_here(const struct agent *a, const struct msg_commit *m)
+static bool copy_is_here(const struct iteration *x, const struct msg_commit *m)
 {
-	return standby_holds(a->modules.standby,
-			     (uint8_t)stage_set_source(m->stack_from, a->held.stage));
+	return standby_holds(x->uses.standby,
+			     (uint8_t)stage_set_source(m->stack_from, x->uses.held->stage));
 }
 
-void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
+void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us)
 {
 	struct msg done = { .type = MSG_COMMITTED };
 
 	/* A copy of the same stage will replace these weights. If the run has gone back to a
 	 * checkpoint, they are of an iteration that is repeated, and only the copy may answer. */
-	if (standby_standing(a->modules.standby) != STANDBY_NONE &&
-	    standby_stage(a->modules.standby) == a->held.stage)
+	if (standby_standing(x->uses.standby) != STANDBY_NONE &&
+	    standby_stage(x->uses.standby) == x->uses.held->stage)
 		return;
-	if (m->iteration <= a->held.committed) {
+	if (m->iteration <= x->uses.held->committed) {
 		/* The iteration is committed already: the controller asks again because it missed
 		 * the report. */
-		done.u.committed.iteration = a->held.committed;
-		done.u.committed.stage = a->held.stage;
-		done.u.committed.hash = a->held.hash;
-		tell_controller(&a->tell, &done, POST_RELIABLE, now_us);
+		done.u.committed.iteration = x->uses.held->committed;
+		done.u.committed.stage = x->uses.held->stage;
+		done.u.committed.hash = x->uses.held->hash;
+		tell_controller(x->uses.tell, &done, POST_RELIABLE, now_us);
 		return;
 	}
 	/* An agent that was away may still hold the sums of an iteration that it missed. */
-	if ((!reduction_slices(a->modules.reduction) || m->iteration != a->held.committed + 1) &&
-	    standby_standing(a->modules.standby) != STANDBY_NONE)
+	if ((!reduction_slices(x->uses.reduction) || m->iteration != x->uses.held->committed + 1) &&
+	    standby_standing(x->uses.standby) != STANDBY_NONE)
 		return; /* the commit was for the standby copy */
-	if (!reduction_ready(a->modules.reduction, m->iteration, m->attempt) ||
-	    m->iteration != a->held.committed + 1) {
-		tell_trouble(&a->tell, false,
+	if (!reduction_ready(x->uses.reduction, m->iteration, m->attempt) ||
+	    m->iteration != x->uses.held->committed + 1) {
+		tell_trouble(x->uses.tell, false,
 			     "cannot commit iteration %" PRIu64 ": reduction %u is not "
 			     "complete here, or iteration %" PRIu64 " is not the one before",
-			     m->iteration, m->attempt, a->held.committed);
+			     m->iteration, m->attempt, x->uses.held->committed);
 		return;
 	}
 	if (!isfinite(m->scale) || !isfinite(m->lr) || !isfinite(m->beta1) ||
 	    !isfinite(m->beta2) || !isfinite(m->eps) || !isfinite(m->weight_decay)) {
-		tell_trouble(&a->tell, false,
+		tell_trouble(x->uses.tell, false,
 			     "the commit of iteration %" PRIu64 " has numbers that are not finite",
 			     m->iteration);
 		return;
 	}
-	if (m->stack_from && (!stage_set_fits(m->stack_from, (int)a->run.limits.n_stages) ||
-			      (is_stacked(a, m) && !copy_is_here(a, m)))) {
-		tell_trouble(&a->tell, false,
+	if (m->stack_from && (!stage_set_fits(m->stack_from, (int)x->uses.run->limits.n_stages) ||
+			      (is_stacked(x, m) && !copy_is_here(x, m)))) {
+		tell_trouble(x->uses.tell, false,
 			     "cannot commit iteration %" PRIu64
 			     ": the stage whose layers stage %u takes is not here",
-			     m->iteration, a->held.stage);
+			     m->iteration, x->uses.held->stage);
 		return;
 	}
-	a->iteration.commit = *m;
-	a->iteration.commit.scale = recipe_stage_scale(m->scale, &m->visits, a->held.stage);
-	a->requests.step = true;
+	x->commit = *m;
+	x->commit.scale = recipe_stage_scale(m->scale, &m->visits, x->uses.held->stage);
+	x->uses.requests->step = true;
 }
 
 /* Gives the job that takes the layers of the copy, once the copy has made this commit's step. */
-static bool begin_stacking(struct agent *a, struct job *job)
+static bool begin_stacking(struct iteration *x, struct job *job)
 {
-	const struct msg_commit *m = &a->iteration.commit;
+	const struct msg_commit *m = &x->commit;
 
-	if (!copy_is_here(a, m) || standby_iteration(a->modules.standby) > m->iteration) {
-		tell_trouble(&a->tell, false, "the copy for stage %u has been dropped",
-			     a->held.stage);
-		a->requests.step = false;
+	if (!copy_is_here(x, m) || standby_iteration(x->uses.standby) > m->iteration) {
+		tell_trouble(x->uses.tell, false, "the copy for stage %u has been dropped",
+			     x->uses.held->stage);
+		x->uses.requests->step = false;
 		return false;
 	}
-	if (standby_iteration(a->modules.standby) < m->iteration)
+	if (standby_iteration(x->uses.standby) < m->iteration)
 		return false;
 	*job = (struct job){ .kind = JOB_STACK, .iteration = m->iteration };
 	return true;
 }
 
-bool iteration_next_job(struct agent *a, struct job *job)
+bool iteration_next_job(struct iteration *x, struct job *job)
 {
-	const struct msg_commit *m = &a->iteration.commit;
+	const struct msg_commit *m = &x->commit;
 
-	if (a->requests.step && is_stacked(a, m))
-		return begin_stacking(a, job);
-	if (a->requests.step) {
+	if (x->uses.requests->step && is_stacked(x, m))
+		return begin_stacking(x, job);
+	if (x->uses.requests->step) {
 		*job = (struct job){
 			.kind = JOB_STEP,
-			.slices = reduction_slices(a->modules.reduction),
+			.slices = reduction_slices(x->uses.reduction),
 			.step = { .scale = m->scale,
 				  .adamw = { m->lr, m->beta1, m->beta2, m->eps, m->weight_decay } },
 			.iteration = m->iteration,
 		};
 		return true;
 	}
-	if (a->requests.zero && a->held.standing == STAND_READY) {
+	if (x->uses.requests->zero && x->uses.held->standing == STAND_READY) {
 		*job = (struct job) { .kind = JOB_ZERO };
 		return true;
 	}
 	return false;
 }
 
-void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
+void iteration_job_done(struct iteration *x, const struct job *job, int64_t now_us)
 {
 	struct msg m = { .type = MSG_COMMITTED };
 
 	if (job->kind == JOB_ZERO) {
-		a->requests.zero = false;
+		x->uses.requests->zero = false;
 		return;
 	}
-	report_flush(a->modules.report, now_us);
-	a->held.committed = a->iteration.commit.iteration;
-	a->held.hash = job->hash;
-	iteration_forget(a);
+	report_flush(x->uses.report, now_us);
+	x->uses.held->committed = x->commit.iteration;
+	x->uses.held->hash = job->hash;
+	iteration_forget(x);
 	/* The waiting evaluations are for the old weights. */
-	queue_clear_evaluations(a->iteration.queue);
-	links_drop_old(&a->modules.links, a->held.committed);
-	m.u.committed.iteration = a->held.committed;
-	m.u.committed.stage = a->held.stage;
-	m.u.committed.hash = a->held.hash;
-	tell_controller(&a->tell, &m, POST_RELIABLE, now_us);
-	a->requests.look_again = true;
+	queue_clear_evaluations(tasks_queue(x->uses.tasks));
+	links_drop_old(x->uses.links, x->uses.held->committed);
+	m.u.committed.iteration = x->uses.held->committed;
+	m.u.committed.stage = x->uses.held->stage;
+	m.u.committed.hash = x->uses.held->hash;
+	tell_controller(x->uses.tell, &m, POST_RELIABLE, now_us);
+	x->uses.requests->look_again = true;
 }
 
 /* ---- evaluation ---- */
 
-void iteration_forget_evaluation(struct agent *a)
+void iteration_forget_evaluation(struct iteration *x)
 {
-	free(a->iteration.evaluation.routes);
-	free(a->iteration.evaluation.arrived);
-	a->iteration.evaluation = (struct evaluation){ .n = 0 };
-	a->progress.evaluation_wire = FORMAT_FP32;
+	free(x->evaluation.routes);
+	free(x->evaluation.arrived);
+	x->evaluation = (struct evaluation){ .n = 0 };
+	x->uses.progress->evaluation_wire = FORMAT_FP32;
 }
 
 /* Replaces the previous evaluation. Data nodes begin at once. */
-void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us)
+void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64_t now_us)
 {
-	struct evaluation *e = &a->iteration.evaluation;
+	struct evaluation *e = &x->evaluation;
 	const char *fault;
 	struct route *r;
 
-	if (m->iteration != a->held.committed) {
-		tell_trouble(&a->tell, false,
+	if (m->iteration != x->uses.held->committed) {
+		tell_trouble(x->uses.tell, false,
 			     "cannot evaluate iteration %" PRIu64 ": iteration %" PRIu64
 			     " is committed here",
-			     m->iteration, a->held.committed);
+			     m->iteration, x->uses.held->committed);
 		return;
 	}
-	iteration_forget_evaluation(a);
+	iteration_forget_evaluation(x);
 	e->iteration = m->iteration;
-	a->progress.evaluation_wire = (enum tensor_format)m->wire;
+	x->uses.progress->evaluation_wire = (enum tensor_format)m->wire;
 	e->routes = calloc(m->n_routes + 1u, sizeof(e->routes[0]));
 	e->arrived = calloc(m->n_routes + 1u, sizeof(e->arrived[0]));
 	if (!e->routes || !e->arrived) {
-		tell_trouble(&a->tell, true, "no memory for an evaluation");
+		tell_trouble(x->uses.tell, true, "no memory for an evaluation");
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		r = &e->routes[e->n];
-		fault = route_read(r, &m->routes[i], &a->run.limits);
+		fault = route_read(r, &m->routes[i], &x->uses.run->limits);
 		if (fault) {
-			tell_trouble(&a->tell, false, "evaluation: %s", fault);
+			tell_trouble(x->uses.tell, false, "evaluation: %s", fault);
 			continue;
 		}
 		e->n++;
-		if (r->nodes[0] == a->run.welcome.node)
-			tasks_arrive(a, r, 0, true, NULL, now_us);
+		if (r->nodes[0] == x->uses.run->welcome.node)
+			tasks_arrive(x->uses.tasks, r, 0, true, NULL, now_us);
 	}
+}
+
+bool iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position)
+{
+	const struct evaluation *e = &x->evaluation;
+	const uint8_t bit = position < r->n_hops ? 1 : 2;
+
+	for (uint32_t i = 0; e->iteration == x->uses.held->committed && i < e->n; i++) {
+		if (e->routes[i].microbatch != r->microbatch)
+			continue;
+		if (!route_equal(&e->routes[i], r) || e->arrived[i] & bit)
+			return false;
+		e->arrived[i] |= bit;
+		return true;
+	}
+	return false;
 }

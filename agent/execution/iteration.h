@@ -9,10 +9,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/execution/needs.h"
+#include "agent/execution/plans.h"
+#include "agent/execution/tasks.h"
+#include "agent/network/link_times.h"
+#include "agent/network/misuse.h"
+#include "agent/network/report.h"
+#include "agent/shared/held.h"
+#include "agent/shared/progress.h"
+#include "agent/shared/requests.h"
 #include "agent/shared/route.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
+#include "agent/sums/reduction.h"
+#include "agent/tensors/links.h"
+#include "agent/tensors/outputs.h"
+#include "agent/weights/standby.h"
 #include "wire/msg.h"
 
-struct agent;
 struct job;
 
 /* The evaluation that the controller has ordered last. */
@@ -24,24 +38,58 @@ struct evaluation {
 	uint32_t n;
 };
 
+/* The parts of the agent that an iteration works on. All are borrowed. */
+struct iteration_uses {
+	size_t memory_bytes; /* as in agent_options */
+	bool saves;          /* this node writes checkpoints */
+	struct tell *tell;
+	const struct run *run;
+	struct held *held;
+	struct progress *progress;
+	struct requests *requests;
+	struct report *report;
+	struct misuse *misuse;
+	struct link_times *link_times;
+	struct links *links;
+	struct outputs *outputs;
+	struct plans *plans;
+	struct tasks *tasks;
+	struct reduction *reduction;
+	const struct standby *standby;
+};
+
+/* The agent has one. */
+struct iteration {
+	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
+	struct route *routes;
+	struct msg_commit commit; /* the step that was requested */
+	struct evaluation evaluation;
+	struct needs checked; /* the needs that memory was found for; total 0: not checked */
+	size_t early_room;    /* bytes left for early tensors; 0: not checked */
+	struct iteration_uses uses;
+};
+
 /* Starts an iteration: a data node queues its microbatches. A repeated order changes nothing; an
  * order with another plan restarts the iteration. */
-void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us);
+void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now_us);
 /* Applies a reroute: newer attempts of microbatches, and the nodes that have left. */
-void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now_us);
+void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t now_us);
 /* Requests the step if the commit's reduction is complete here. Reports again an iteration that is
  * already committed. */
-void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us);
+void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us);
 /* Begins the sum that waits for the counts, once this node has added all gradients of the routes
  * that it knows and no task runs. */
-void iteration_begin_sum(struct agent *a);
-void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us);
+void iteration_begin_sum(struct iteration *x);
+void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64_t now_us);
+/* Returns true if an ordered evaluation needs this input and has not received it; marks it
+ * received. */
+bool iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position);
 
 /* Gives the next job: a step, or zeroing the gradient. Returns true if there is one. */
-bool iteration_next_job(struct agent *a, struct job *job);
-void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us);
+bool iteration_next_job(struct iteration *x, struct job *job);
+void iteration_job_done(struct iteration *x, const struct job *job, int64_t now_us);
 
-void iteration_forget(struct agent *a); /* drops the unfinished iteration */
-void iteration_forget_evaluation(struct agent *a);
+void iteration_forget(struct iteration *x); /* drops the unfinished iteration */
+void iteration_forget_evaluation(struct iteration *x);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include "agent/shared/route.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
 #include "wire/msg.h"
-
-struct agent;
 
 enum { PLANS_KEPT = 2 };
 
@@ -22,12 +22,19 @@ struct plan {
 	uint32_t visits; /* number of routes through this node */
 };
 
+/* The agent has one. The pointers are borrowed. */
+struct plans {
+	struct plan list[PLANS_KEPT];
+	const struct run *run;
+	struct tell *tell;
+};
+
 /* Checks a plan and keeps it, in place of the plan of the same or of the oldest epoch. Reports an
  * invalid plan to the controller and changes nothing. */
-void plans_take(struct agent *a, const struct msg_plan *m);
-const struct plan *plans_find(const struct agent *a, uint64_t epoch); /* NULL: unknown */
+void plans_take(struct plans *x, const struct msg_plan *m);
+const struct plan *plans_find(const struct plans *x, uint64_t epoch); /* NULL: unknown */
 /* Returns the largest number of visits of this node in a known plan. */
-uint32_t plans_most_visits(const struct agent *a);
-void plans_forget(struct agent *a);
+uint32_t plans_most_visits(const struct plans *x);
+void plans_forget(struct plans *x);
 
 #endif

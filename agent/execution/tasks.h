@@ -6,32 +6,61 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/execution/queue.h"
+#include "agent/network/report.h"
+#include "agent/shared/fault.h"
+#include "agent/shared/held.h"
+#include "agent/shared/progress.h"
+#include "agent/shared/requests.h"
 #include "agent/shared/route.h"
+#include "agent/shared/run.h"
+#include "agent/shared/tell.h"
+#include "agent/tensors/links.h"
+#include "agent/tensors/outputs.h"
 
-struct agent;
 struct job;
 struct tasks; /* opaque */
 
-struct tasks *tasks_new(void); /* tasks_free */
+/* The parts of the agent that tasks work on. All are borrowed. */
+struct tasks_uses {
+	struct tell *tell;
+	const struct run *run;
+	const struct held *held;
+	const struct progress *progress;
+	const struct requests *requests;
+	const struct faults *faults;
+	struct outputs *outputs;
+	struct report *report;
+	struct links *links;
+};
+
+struct tasks *tasks_new(const struct tasks_uses *uses); /* tasks_free */
 void tasks_free(struct tasks *t);  /* NULL is allowed */
 
+/* Makes the node's queue. -ENOMEM. */
+int tasks_begin_run(struct tasks *x, uint32_t slots);
+void tasks_end_run(struct tasks *x);
+/* Returns the queue; NULL: no run. */
+struct queue *tasks_queue(const struct tasks *x);
+
 /* Queues position t of the route; input (B, T, C) is given, NULL for tokens. */
-void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, bool evaluate,
+void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, bool evaluate,
 		  float *input, int64_t arrived_us);
 /* Starts the queue's next task. Returns true if there is one; *job is then its job. */
-bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us);
+bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us);
 /* Takes the output of a computed job. The task lasts until its planned end. */
-void tasks_job_done(struct agent *a, struct job *job, int64_t now_us);
+void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us);
 /* Ends a task that is due: reports its end and passes its output on. */
-void tasks_end_due(struct agent *a, int64_t now_us);
+void tasks_end_due(struct tasks *x, int64_t now_us);
 /* Reports the tasks that arrived and could not start. */
-void tasks_report_waiting(struct agent *a);
+void tasks_report_waiting(struct tasks *x);
 /* Drops the running task if it is computed and waits for its end. */
-void tasks_drop_running(struct agent *a);
-void tasks_forget(struct agent *a);                   /* drops all tasks when the run has ended */
-void tasks_free_from(struct agent *a, int64_t at_us); /* lets no task begin before at_us */
-int64_t tasks_deadline_us(const struct agent *a);     /* returns when a task ends or may start */
+void tasks_drop_running(struct tasks *x);
+void tasks_forget(struct tasks *x);                   /* drops all tasks when the run has ended */
+void tasks_free_from(struct tasks *x, int64_t at_us); /* lets no task begin before at_us */
+/* Returns when a task ends or may start. */
+int64_t tasks_deadline_us(const struct tasks *x, bool is_worker_idle);
 /* Returns the number of tasks that have ended. */
-uint64_t tasks_done(const struct agent *a);
+uint64_t tasks_done(const struct tasks *x);
 
 #endif

@@ -19,6 +19,7 @@
 #include "wire/post.h"
 
 enum { EARLY_PLACE_BYTES = 4096 };
+#define EARLY_MOST_BYTES ((size_t)1 << 30) /* limit of the bytes of all tensors */
 
 struct early; /* opaque */
 

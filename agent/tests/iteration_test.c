@@ -22,7 +22,7 @@ static int begin(void **state)
 	a->held.parameters = P;
 	a->held.activation = ACTIVATION;
 	a->held.committed = COMMITTED;
-	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
+	assert_int_equal(tasks_begin_run(a->modules.tasks, 1), 0);
 	*state = a;
 	return 0;
 }
@@ -48,12 +48,13 @@ static struct route route(uint32_t microbatch, uint32_t attempt, uint16_t nodes[
 
 static void take_plan(struct agent *a, uint64_t epoch, uint32_t n, const struct route *routes)
 {
-	plans_take(a, &(struct msg_plan){ epoch, n, routes, 0, NULL });
+	plans_take(&a->modules.plans, &(struct msg_plan){ epoch, n, routes, 0, NULL });
 }
 
 static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
 {
-	iteration_start(a, &(struct msg_start){ iteration, epoch, 2, 0, FORMAT_FP32 }, 0);
+	iteration_start(&a->iteration, &(struct msg_start){ iteration, epoch, 2, 0, FORMAT_FP32 },
+			0);
 }
 
 /* Starts an iteration: microbatches 0 and 1 begin at this node, and microbatch 2 visits it. */
@@ -66,7 +67,7 @@ static void start_three(struct agent *a)
 	take_plan(a, EPOCH, 3, routes);
 	start(a, NEXT, EPOCH);
 	assert_int_equal(a->progress.iteration, NEXT);
-	assert_int_equal(queue_waiting(a->iteration.queue), 2);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 2);
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
@@ -99,11 +100,11 @@ FIXTURE_TEST(a_repeated_start_is_ignored)
 
 	start_three(a);
 	assert_false(a->requests.zero);
-	queue_start(a->iteration.queue, 0);
-	assert_int_equal(queue_waiting(a->iteration.queue), 1);
+	queue_start(tasks_queue(a->modules.tasks), 0);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 1);
 	start(a, NEXT, EPOCH);
 	assert_int_equal(a->tell.tally.dropped, 1);
-	assert_int_equal(queue_waiting(a->iteration.queue), 1);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 1);
 	assert_false(a->requests.zero);
 }
 
@@ -118,17 +119,17 @@ FIXTURE_TEST(another_plan_restarts_it)
 	take_plan(a, EPOCH + 1, 1, &one);
 	start(a, NEXT, EPOCH + 1);
 	assert_int_equal(a->progress.epoch, EPOCH + 1);
-	assert_int_equal(queue_waiting(a->iteration.queue), 1);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 1);
 	assert_int_equal(a->iteration.routes[0].nodes[1], 4);
 	assert_int_equal(a->iteration.routes[2].n_hops, 0);
 	assert_true(a->requests.zero);
 	a->held.standing = STAND_LOADING; /* there is no gradient to set to zero */
-	assert_false(iteration_next_job(a, &job));
+	assert_false(iteration_next_job(&a->iteration, &job));
 	a->held.standing = STAND_READY;
-	assert_true(iteration_next_job(a, &job));
+	assert_true(iteration_next_job(&a->iteration, &job));
 	assert_int_equal(job.kind, JOB_ZERO);
-	iteration_job_done(a, &job, 0);
-	assert_false(iteration_next_job(a, &job));
+	iteration_job_done(&a->iteration, &job, 0);
+	assert_false(iteration_next_job(&a->iteration, &job));
 	assert_int_equal(a->held.committed, COMMITTED);
 	assert_int_equal(a->progress.iteration, NEXT);
 }
@@ -142,7 +143,7 @@ FIXTURE_TEST(a_wave_without_a_shard_is_reported)
 
 	take_plan(a, EPOCH, 3, routes);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(queue_waiting(a->iteration.queue), 1);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 1);
 	assert_int_equal(a->tell.tally.sequence, 1);
 }
 
@@ -155,22 +156,22 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 
 	take_plan(a, EPOCH, 3, routes);
 	assert_int_equal(a->tell.tally.sequence, 1);
-	assert_null(plans_find(a, EPOCH));
+	assert_null(plans_find(&a->modules.plans, EPOCH));
 	take_plan(a, EPOCH, 2, routes);
-	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
-	assert_int_equal(plans_find(a, EPOCH)->visits, 2);
+	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
+	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->visits, 2);
 	take_plan(a, EPOCH, 3, routes); /* refused: the valid plan stays */
-	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
+	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
 	/* The agent keeps the two newest plans, in whatever order they arrive. */
 	take_plan(a, EPOCH + 2, 1, routes);
 	take_plan(a, EPOCH + 1, 0, routes);
-	assert_null(plans_find(a, EPOCH));
-	assert_int_equal(plans_find(a, EPOCH + 2)->n_routes, 1);
-	assert_int_equal(plans_find(a, EPOCH + 1)->n_routes, 0);
-	assert_int_equal(plans_most_visits(a), 1);
+	assert_null(plans_find(&a->modules.plans, EPOCH));
+	assert_int_equal(plans_find(&a->modules.plans, EPOCH + 2)->n_routes, 1);
+	assert_int_equal(plans_find(&a->modules.plans, EPOCH + 1)->n_routes, 0);
+	assert_int_equal(plans_most_visits(&a->modules.plans), 1);
 	take_plan(a, EPOCH + 1, 2, routes); /* replaces the plan of this epoch */
-	assert_int_equal(plans_find(a, EPOCH + 2)->n_routes, 1);
-	assert_int_equal(plans_most_visits(a), 2);
+	assert_int_equal(plans_find(&a->modules.plans, EPOCH + 2)->n_routes, 1);
+	assert_int_equal(plans_most_visits(&a->modules.plans), 2);
 }
 
 /* ---- reroutes ---- */
@@ -178,7 +179,8 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 static void reroute(struct agent *a, uint64_t iteration, uint32_t n, const struct route *routes)
 {
 	iteration_reroute(
-		a, &(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL, FORMAT_FP32 }, 0);
+		&a->iteration,
+		&(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL, FORMAT_FP32 }, 0);
 }
 
 FIXTURE_TEST(dead_nodes_are_forgotten)
@@ -188,8 +190,9 @@ FIXTURE_TEST(dead_nodes_are_forgotten)
 
 	for (int i = 0; i <= NODES; i++)
 		a->peers.list[i].link_free_us = 9;
-	iteration_reroute(
-		a, &(struct msg_reroute){ COMMITTED, EPOCH, 0, NULL, 4, gone, FORMAT_FP32 }, 0);
+	iteration_reroute(&a->iteration,
+			  &(struct msg_reroute){ COMMITTED, EPOCH, 0, NULL, 4, gone, FORMAT_FP32 },
+			  0);
 	for (int i = 0; i <= NODES; i++)
 		assert_int_equal(a->peers.list[i].link_free_us, i == 3 || i == 4 ? 0 : 9);
 	assert_int_equal(a->progress.iteration, 0);
@@ -223,7 +226,7 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	reroute(a, COMMITTED, 2, routes); /* a committed iteration: ignored */
 	assert_int_equal(a->iteration.routes[0].nodes[1], 3);
 	reroute(a, NEXT, 2, routes);
-	assert_int_equal(queue_waiting(a->iteration.queue), 2);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 2);
 	assert_int_equal(a->iteration.routes[0].nodes[1], 4);
 	assert_int_equal(a->iteration.routes[1].nodes[1], 4);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
@@ -253,20 +256,20 @@ FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 	again.since = 1;
 	start_three(a);
 	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
-	queue_start(a->iteration.queue, 0);
-	assert_int_equal(queue_waiting(a->iteration.queue), 1);
+	queue_start(tasks_queue(a->modules.tasks), 0);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 1);
 	reroute(a, NEXT, 2, (struct route[]){ broken, again });
 	assert_int_equal(a->tell.tally.sequence, 1); /* the invalid route is reported */
-	assert_int_equal(queue_waiting(a->iteration.queue), 2);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 2);
 	assert_int_equal(outputs_count(a->modules.outputs), 0);
 	assert_int_equal(a->iteration.routes[0].attempt, 1);
 	assert_int_equal(a->iteration.routes[1].attempt, 0);
 	reroute(a, NEXT, 1, &again); /* a repeated order changes nothing */
-	assert_int_equal(queue_waiting(a->iteration.queue), 2);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 2);
 	/* This node now has another position in the route, so its old tasks are void. */
 	again = route(2, 1, (uint16_t[]){ ME, 0 }, 0);
 	reroute(a, NEXT, 1, &again);
-	assert_int_equal(queue_waiting(a->iteration.queue), 3);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 3);
 }
 
 /* ---- reductions that are ordered with START ---- */
@@ -279,19 +282,20 @@ static void do_task(struct agent *a, uint32_t microbatch, uint32_t position)
 	struct task *t;
 
 	if (!reads_corpus)
-		tasks_arrive(a, &a->iteration.routes[microbatch], position, false, input, 0);
-	t = queue_start(a->iteration.queue, 0);
+		tasks_arrive(a->modules.tasks, &a->iteration.routes[microbatch], position, false,
+			     input, 0);
+	t = queue_start(tasks_queue(a->modules.tasks), 0);
 	assert_non_null(t);
 	assert_int_equal(t->route.microbatch, microbatch);
 	assert_int_equal(t->position, position);
-	task_free(queue_end(a->iteration.queue));
+	task_free(queue_end(tasks_queue(a->modules.tasks)));
 }
 
 static bool wants_gradient(struct agent *a)
 {
 	struct job job = { 0 };
 
-	iteration_begin_sum(a);
+	iteration_begin_sum(&a->iteration);
 	if (!reduction_next_job(a->modules.reduction, &job))
 		return false;
 	assert_int_equal(job.kind, JOB_GRADIENT);
@@ -308,7 +312,7 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	start_three(a);
 	reduction_begin(a->modules.reduction,
 			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
-			queue_counts(a->iteration.queue), 0);
+			queue_counts(tasks_queue(a->modules.tasks)), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		do_task(a, i, 0);
 		assert_false(wants_gradient(a));
@@ -335,15 +339,16 @@ FIXTURE_TEST(a_sum_waits_for_the_end_of_the_last_task)
 	start_three(a);
 	reduction_begin(a->modules.reduction,
 			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
-			queue_counts(a->iteration.queue), 0);
+			queue_counts(tasks_queue(a->modules.tasks)), 0);
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t position = 0; position <= 4; position += 2)
 			do_task(a, i, position);
 	do_task(a, 2, 1);
-	tasks_arrive(a, &a->iteration.routes[2], 3, false, calloc(ACTIVATION, sizeof(float)), 0);
-	assert_non_null(queue_start(a->iteration.queue, 0));
+	tasks_arrive(a->modules.tasks, &a->iteration.routes[2], 3, false,
+		     calloc(ACTIVATION, sizeof(float)), 0);
+	assert_non_null(queue_start(tasks_queue(a->modules.tasks), 0));
 	assert_false(wants_gradient(a));
-	task_free(queue_end(a->iteration.queue));
+	task_free(queue_end(tasks_queue(a->modules.tasks)));
 	assert_true(wants_gradient(a));
 }
 
@@ -356,7 +361,7 @@ FIXTURE_TEST(a_sum_without_work_starts_at_once)
 	start(a, NEXT, EPOCH);
 	reduction_begin(a->modules.reduction,
 			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
-			queue_counts(a->iteration.queue), 0);
+			queue_counts(tasks_queue(a->modules.tasks)), 0);
 	assert_true(wants_gradient(a));
 }
 
@@ -369,11 +374,11 @@ FIXTURE_TEST(a_newer_order_does_not_wait)
 	start_three(a);
 	reduction_begin(a->modules.reduction,
 			&(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 },
-			queue_counts(a->iteration.queue), 0);
+			queue_counts(tasks_queue(a->modules.tasks)), 0);
 	assert_false(wants_gradient(a));
 	reduction_begin(a->modules.reduction,
 			&(struct msg_reduce){ NEXT, 2, 0, 2, both, 0, NULL, 0, FORMAT_FP32 },
-			queue_counts(a->iteration.queue), 0);
+			queue_counts(tasks_queue(a->modules.tasks)), 0);
 	assert_true(wants_gradient(a));
 }
 
@@ -396,7 +401,7 @@ static void reduce_alone(struct agent *a)
 
 	reduction_begin(a->modules.reduction,
 			&(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL, 0, FORMAT_FP32 },
-			queue_counts(a->iteration.queue), 0);
+			queue_counts(tasks_queue(a->modules.tasks)), 0);
 	assert_true(reduction_next_job(a->modules.reduction, &job));
 	job.bodies = calloc(1, sizeof(job.bodies[0]));
 	assert_non_null(job.bodies);
@@ -418,14 +423,14 @@ FIXTURE_TEST(a_commit_of_an_absent_sum_is_reported)
 	struct msg_commit m = good;
 
 	start_three(a);
-	iteration_commit(a, &m, 0);
+	iteration_commit(&a->iteration, &m, 0);
 	assert_int_equal(a->tell.tally.sequence, 1);
 	reduce_alone(a);
 	m.attempt = 1;
-	iteration_commit(a, &m, 0);
+	iteration_commit(&a->iteration, &m, 0);
 	m = good;
 	m.iteration = NEXT + 1;
-	iteration_commit(a, &m, 0);
+	iteration_commit(&a->iteration, &m, 0);
 	assert_int_equal(a->tell.tally.sequence, 2);
 	assert_false(a->requests.step);
 }
@@ -435,7 +440,7 @@ FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 	struct agent *a = *state;
 
 	a->modules.standby->standing = STANDBY_WHOLE;
-	iteration_commit(a, &good, 0);
+	iteration_commit(&a->iteration, &good, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_false(a->requests.step);
 	/* If the node has a complete reduction, the commit concerns its stage too. */
@@ -443,10 +448,10 @@ FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 	struct msg_commit later = good;
 
 	later.iteration++; /* unless the reduction is of an iteration that it missed */
-	iteration_commit(a, &later, 0);
+	iteration_commit(&a->iteration, &later, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_false(a->requests.step);
-	iteration_commit(a, &good, 0);
+	iteration_commit(&a->iteration, &good, 0);
 	assert_true(a->requests.step);
 	a->modules.standby->standing = STANDBY_NONE;
 }
@@ -459,7 +464,7 @@ FIXTURE_TEST(the_visits_of_the_stage_divide_its_gradient)
 	m.visits.n = a->held.stage + 1u;
 	m.visits.of[a->held.stage] = 4;
 	reduce_alone(a);
-	iteration_commit(a, &m, 0);
+	iteration_commit(&a->iteration, &m, 0);
 	assert_true(a->iteration.commit.scale == good.scale / 4);
 }
 
@@ -473,7 +478,7 @@ FIXTURE_TEST(a_commit_with_non_finite_numbers_is_refused)
 		float *field[] = { &m.scale, &m.lr, &m.beta1, &m.beta2, &m.eps, &m.weight_decay };
 
 		*field[i] = i % 2 ? NAN : INFINITY;
-		iteration_commit(a, &m, 0);
+		iteration_commit(&a->iteration, &m, 0);
 		assert_int_equal(a->tell.tally.sequence, i + 1);
 		assert_false(a->requests.step);
 	}
@@ -486,9 +491,9 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 
 	start_three(a);
 	reduce_alone(a);
-	assert_false(iteration_next_job(a, &job));
-	iteration_commit(a, &good, 0);
-	assert_true(iteration_next_job(a, &job));
+	assert_false(iteration_next_job(&a->iteration, &job));
+	iteration_commit(&a->iteration, &good, 0);
+	assert_true(iteration_next_job(&a->iteration, &job));
 	assert_int_equal(job.kind, JOB_STEP);
 	assert_ptr_equal(job.slices, reduction_slices(a->modules.reduction));
 	assert_int_equal(job.iteration, NEXT);
@@ -497,19 +502,19 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 		    job.step.adamw.eps == good.eps &&
 		    job.step.adamw.weight_decay == good.weight_decay);
 	job.hash = 77;
-	iteration_job_done(a, &job, 0);
+	iteration_job_done(&a->iteration, &job, 0);
 	assert_int_equal(a->held.committed, NEXT);
 	assert_int_equal(a->held.hash, 77);
 	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_int_equal(a->progress.iteration, 0);
 	assert_null(reduction_slices(a->modules.reduction));
-	assert_int_equal(queue_waiting(a->iteration.queue), 0);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 0);
 	assert_true(a->requests.look_again);
-	assert_false(iteration_next_job(a, &job));
+	assert_false(iteration_next_job(&a->iteration, &job));
 	/* A repeated order is answered again, but the step is not repeated. */
-	iteration_commit(a, &good, 0);
+	iteration_commit(&a->iteration, &good, 0);
 	assert_int_equal(a->tell.tally.sequence, 2);
-	assert_false(iteration_next_job(a, &job));
+	assert_false(iteration_next_job(&a->iteration, &job));
 }
 
 /* ---- evaluation ---- */
@@ -521,14 +526,16 @@ FIXTURE_TEST(an_evaluation_needs_the_committed_weights)
 					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
 	struct agent *a = *state;
 
-	iteration_evaluate(a, &(struct msg_evaluate){ NEXT, 3, routes, FORMAT_FP32 }, 0);
+	iteration_evaluate(&a->iteration, &(struct msg_evaluate){ NEXT, 3, routes, FORMAT_FP32 },
+			   0);
 	assert_int_equal(a->tell.tally.sequence, 1);
-	assert_int_equal(queue_waiting(a->iteration.queue), 0);
-	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes, FORMAT_FP32 }, 0);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 0);
+	iteration_evaluate(&a->iteration,
+			   &(struct msg_evaluate){ COMMITTED, 3, routes, FORMAT_FP32 }, 0);
 	assert_int_equal(a->tell.tally.sequence, 2); /* the invalid route is skipped */
 	assert_int_equal(a->iteration.evaluation.iteration, COMMITTED);
 	assert_int_equal(a->iteration.evaluation.n, 2);
 	assert_int_equal(a->iteration.evaluation.routes[0].microbatch, 1);
 	assert_int_equal(a->iteration.evaluation.routes[1].microbatch, 2);
-	assert_int_equal(queue_waiting(a->iteration.queue), 1);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 1);
 }

@@ -35,9 +35,8 @@ void lone_agent_free(struct agent *a)
 {
 	struct log *log = a->options.log;
 
-	iteration_forget_evaluation(a);
-	plans_forget(a);
-	queue_free(a->iteration.queue);
+	iteration_forget_evaluation(&a->iteration);
+	plans_forget(&a->modules.plans);
 	post_close(a->tell.post);
 	free(a->run.sum_codecs);
 	free(a->peers.list);

@@ -23,7 +23,7 @@ static int begin(void **state)
 	a->held.committed = COMMITTED;
 	for (int i = 0; i < NODES; i++)
 		a->run.times.sync_s[i] = 3;
-	assert_int_equal(queue_new(&a->iteration.queue, 1), 0);
+	assert_int_equal(tasks_begin_run(a->modules.tasks, 1), 0);
 	*state = a;
 	return 0;
 }
@@ -40,7 +40,7 @@ static void order(struct agent *a, uint64_t iteration, uint32_t attempt, uint32_
 	const struct msg_reduce m = { iteration, attempt, STAGE, n,          nodes,
 				      n_copies,  copies,  0,     FORMAT_FP32 };
 
-	reduction_begin(a->modules.reduction, &m, queue_counts(a->iteration.queue), 0);
+	reduction_begin(a->modules.reduction, &m, queue_counts(tasks_queue(a->modules.tasks)), 0);
 }
 
 static void order_three(struct agent *a, uint32_t attempt)

@@ -232,7 +232,6 @@ TEST(the_state_reported_to_a_new_controller_stays)
 	deliver(a, &drop);
 	orders_turn(a, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_WANTED);
-	orders_free(a->modules.orders);
 	lone_agent_free(a);
 }
 

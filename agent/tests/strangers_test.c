@@ -281,7 +281,7 @@ TEST(test_evaluations_without_an_order)
 	thief_waits(&t);
 	assert_true(early_bytes_of(a->modules.early, 1) <= early_share_of(a->modules.early));
 	assert_true(early_count(a->modules.early) < MSG_MICROBATCHES);
-	assert_int_equal(queue_waiting(a->iteration.queue), 0);
+	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 0);
 	assert_int_equal(t.c->nodes[2].troubles, 1);
 	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent too many unsolicited messages"));
 	thief_ends(&t);

@@ -1,6 +1,5 @@
 /* corpus_files.c - finds the corpus for a data node. The corpus need not lie at one path on every
  * machine: the hash of its bytes, which READY reports, decides if it is the run's. */
-#include "agent/shared/job.h"
 #include "agent/weights/corpus_files.h"
 
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/shared/job.h"
 #include "base/alloc.h"
 
 /* Lists of paths, each ended by NUL. */

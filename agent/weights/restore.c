@@ -1,6 +1,5 @@
 /* restore.c - restores a stage that no process holds, from a file or from neighbouring stages.
  * Without it the run would end when the last replica of a stage dies. */
-#include "agent/shared/job.h"
 #include "agent/weights/restore.h"
 
 #include <errno.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/shared/job.h"
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 #include "model/files/checkpoint.h"

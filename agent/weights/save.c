@@ -4,8 +4,6 @@
  * training continues meanwhile. Only one checkpoint is written at a time; another order is
  * refused.
  */
-#include "agent/shared/job.h"
-#include "agent/shared/worker.h"
 #include "agent/weights/save.h"
 
 #include <errno.h>
@@ -13,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/shared/job.h"
+#include "agent/shared/worker.h"
 #include "base/alloc.h"
 #include "model/files/checkpoint.h"
 

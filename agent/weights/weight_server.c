@@ -5,13 +5,13 @@
  * makes a snapshot for the first request after a commit. The snapshot is freed after a time
  * without requests that is longer than the longest recent pause between two requests.
  */
-#include "agent/shared/job.h"
 #include "agent/weights/weight_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/shared/job.h"
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 

@@ -71,10 +71,10 @@ bool hostile_send_tensor(struct hostile *h, uint16_t to, const struct msg *m, fl
 int hostile_stage_of(const struct hostile *h, uint16_t node)
 {
 	for (int p = 0; p < 2; p++)
-		for (uint32_t i = 0; h->agent->iteration.plans[p].known &&
-				     i < h->agent->iteration.plans[p].n_routes;
+		for (uint32_t i = 0; h->agent->modules.plans.list[p].known &&
+				     i < h->agent->modules.plans.list[p].n_routes;
 		     i++) {
-			const struct route *r = &h->agent->iteration.plans[p].routes[i];
+			const struct route *r = &h->agent->modules.plans.list[p].routes[i];
 			int hop = route_find(r, node);
 
 			if (hop >= 0)
