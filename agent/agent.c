@@ -13,8 +13,27 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "agent/arrivals.h"
+#include "agent/assign.h"
+#include "agent/execution/compute.h"
+#include "agent/execution/tasks.h"
+#include "agent/heartbeat.h"
+#include "agent/join.h"
+#include "agent/network/connections.h"
 #include "agent/network/gpu_monitor.h"
+#include "agent/network/measure.h"
+#include "agent/network/report.h"
+#include "agent/network/trains.h"
+#include "agent/orders.h"
+#include "agent/shared/worker.h"
 #include "agent/state.h"
+#include "agent/sums/reduction.h"
+#include "agent/tensors/delay_queue.h"
+#include "agent/weights/files.h"
+#include "agent/weights/restore.h"
+#include "agent/weights/save.h"
+#include "agent/weights/standby.h"
+#include "agent/weights/weight_server.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
 

@@ -8,7 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/arrivals.h"
+#include "agent/execution/tasks.h"
+#include "agent/network/measure.h"
+#include "agent/network/trains.h"
+#include "agent/shared/route.h"
 #include "agent/state.h"
+#include "agent/sums/reduction.h"
+#include "agent/sums/slices.h"
+#include "agent/tensors/early.h"
+#include "agent/weights/restore.h"
+#include "agent/weights/standby.h"
+#include "agent/weights/weight_server.h"
 
 /* Number of iterations that a tensor may be ahead: other nodes may already compute the next
  * iteration. */

@@ -6,7 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/arrivals.h"
+#include "agent/execution/queue.h"
+#include "agent/execution/tasks.h"
+#include "agent/network/report.h"
 #include "agent/state.h"
+#include "agent/weights/corpus_files.h"
+#include "agent/weights/restore.h"
+#include "agent/weights/standby.h"
+#include "agent/weights/weight_server.h"
 
 bool assign_under_way(const struct agent *a)
 {

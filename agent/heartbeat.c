@@ -6,9 +6,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/execution/queue.h"
+#include "agent/execution/tasks.h"
 #include "agent/network/gpu_monitor.h"
+#include "agent/network/probe.h"
 #include "agent/network/processor_time.h"
+#include "agent/network/report.h"
 #include "agent/state.h"
+#include "agent/sums/reduction.h"
+#include "agent/tensors/delay_queue.h"
 #include "base/alloc.h"
 
 enum {

@@ -10,7 +10,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/arrivals.h"
+#include "agent/execution/compute.h"
+#include "agent/execution/tasks.h"
+#include "agent/join.h"
+#include "agent/network/connections.h"
+#include "agent/network/measure.h"
+#include "agent/network/report.h"
+#include "agent/shared/worker.h"
 #include "agent/state.h"
+#include "agent/tensors/early.h"
+#include "agent/weights/corpus_files.h"
+#include "agent/weights/restore.h"
+#include "agent/weights/save.h"
+#include "agent/weights/standby.h"
+#include "agent/weights/weight_server.h"
 #include "base/alloc.h"
 #include "base/process/cgroup.h"
 #include "wire/address.h"

@@ -13,7 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/assign.h"
+#include "agent/execution/needs.h"
+#include "agent/execution/queue.h"
+#include "agent/execution/tasks.h"
+#include "agent/heartbeat.h"
+#include "agent/join.h"
+#include "agent/network/connections.h"
+#include "agent/network/measure.h"
+#include "agent/shared/worker.h"
 #include "agent/state.h"
+#include "agent/sums/reduction.h"
+#include "agent/weights/files.h"
+#include "agent/weights/restore.h"
+#include "agent/weights/save.h"
+#include "agent/weights/standby.h"
 #include "base/alloc.h"
 
 /* Messages in order of arrival. A line owns their arrays. */

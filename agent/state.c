@@ -1,10 +1,25 @@
-/* state.c - makes and frees the parts of an agent that need only memory, and shows each part the parts
- * that it works on. */
+/* state.c - makes and frees the parts of an agent that need only memory, and tells each part which
+ * parts it works on. */
 #include "agent/state.h"
 
 #include <stdlib.h>
 
+#include "agent/execution/tasks.h"
+#include "agent/heartbeat.h"
+#include "agent/network/connections.h"
 #include "agent/network/gpu_monitor.h"
+#include "agent/network/measure.h"
+#include "agent/network/report.h"
+#include "agent/network/trains.h"
+#include "agent/orders.h"
+#include "agent/sums/reduction.h"
+#include "agent/tensors/delay_queue.h"
+#include "agent/tensors/outputs.h"
+#include "agent/weights/corpus_files.h"
+#include "agent/weights/files.h"
+#include "agent/weights/restore.h"
+#include "agent/weights/standby.h"
+#include "agent/weights/weight_server.h"
 #include "base/alloc.h"
 
 struct agent *state_new(const struct agent_options *options)

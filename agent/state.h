@@ -1,27 +1,24 @@
-/* state.h - the state of an agent that several of its modules read.
+/* state.h - all parts of an agent, for the loop and for the handlers of orders and messages.
  *
- * Every module has a header of its own. State that only one module needs is hidden behind its
- * handle in struct modules. Several modules read the other structs here; the module named beside a
- * struct writes it.
+ * Each part has a struct and a header of its own, and its functions receive that struct, which
+ * names the other parts that it works on. Only the files beside the subfolders see all parts. From
+ * the top:
  *
- * Only agent.c calls a module of a higher layer. The layers, from the top:
+ *     agent.c           the loop: runs the phases of a turn
+ *     orders.c          carries out the controller's orders, some only once the agent is settled
+ *     join.c assign.c   admission to a run; assignment of a stage
+ *     arrivals.c        checks tensors from peers, and passes each to the part that needs it
+ *     heartbeat.c       reports what all parts do
+ *     execution/        start, reroutes and commit of an iteration; its plans, tasks and queue
+ *     weights/          keeps, restores, serves and saves copies of stages; files
+ *     sums/             sums the gradients of a stage's replicas
+ *     tensors/          sends tensors to peers, and keeps what arrives early
+ *     network/          connects to peers, and tests and measures the links
+ *     shared/           what several parts read, and the connection to the controller
  *
- *     agent            the loop: runs the phases of a turn
- *     orders           carries out the controller's orders, some only once the agent is settled
- *     join assign      admission to a run; assignment of a stage
- *     tensors          passes tensors from peers to the module that needs them
- *     iteration        start, reroutes, commit; below it tasks, reduction, plans
- *     standby restore weight_server save    hold, restore, serve and save copies of stages
- *     corpus_files     finds or fetches the corpus
- *     files            fetches files from the controller and sends it files
- *     heartbeat probe measure trains connections    test, measure and prepare the links
- *     links            sends tensors to peers; below it link_times
- *     misuse report    counts violations of the protocol; reports the tasks' events
- *     tell             sends messages to the controller
- *
- * A module requests work of higher layers, and the loop carries it out: a job for the worker
- * (returned by next_job), a flag in struct requests, a question to the iteration
- * (reduction_asks_for_count), or the end of the process (tell_last).
+ * A part calls only parts below it (floors_agent in the Makefile). It requests work of higher parts
+ * from the loop: a job for the worker (returned by next_job), a flag in struct requests, or the end
+ * of the process (tell_last).
  */
 #ifndef AGENT_STATE_H
 #define AGENT_STATE_H
@@ -31,46 +28,19 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
-#include "agent/assign.h"
-#include "agent/shared/fault.h"
-#include "agent/join.h"
-#include "agent/execution/needs.h"
-#include "agent/network/connections.h"
-#include "agent/heartbeat.h"
+#include "agent/execution/iteration.h"
+#include "agent/execution/plans.h"
 #include "agent/network/link_times.h"
-#include "agent/network/measure.h"
 #include "agent/network/misuse.h"
 #include "agent/network/peers.h"
-#include "agent/network/probe.h"
-#include "agent/network/report.h"
-#include "agent/network/trains.h"
-#include "agent/orders.h"
-#include "agent/sums/reduction.h"
+#include "agent/shared/fault.h"
 #include "agent/shared/held.h"
+#include "agent/shared/job.h"
 #include "agent/shared/progress.h"
 #include "agent/shared/requests.h"
 #include "agent/shared/run.h"
 #include "agent/shared/tell.h"
-#include "agent/tensors/delay_queue.h"
-#include "agent/tensors/early.h"
 #include "agent/tensors/links.h"
-#include "agent/tensors/outputs.h"
-#include "agent/arrivals.h"
-#include "agent/weights/corpus_files.h"
-#include "agent/weights/files.h"
-#include "agent/weights/restore.h"
-#include "agent/weights/save.h"
-#include "agent/weights/standby.h"
-#include "agent/weights/weight_server.h"
-#include "agent/execution/compute.h"
-#include "agent/execution/iteration.h"
-#include "agent/execution/plans.h"
-#include "agent/execution/queue.h"
-#include "agent/shared/route.h"
-#include "agent/execution/tasks.h"
-#include "agent/shared/worker.h"
-#include "wire/msg.h"
-#include "wire/post.h"
 
 /* This process as other processes see it. */
 struct identity {
@@ -94,7 +64,8 @@ struct stuck_check {
 	bool found;
 };
 
-/* The state of each module, visible only to that module. */
+/* The parts in subfolders. What a pointer leads to is visible only to its own file. state.c makes
+ * all of them, except gpu_monitor and save (agent.c) and early (join.c). */
 struct modules {
 	struct orders *orders;
 	struct report *report;

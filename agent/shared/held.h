@@ -1,7 +1,7 @@
 /* held.h - the stage that this node holds, and how far its assignment has come.
  *
- * assign.c and restore.c write it, and iteration.c the number and the hash of the last commit. Other
- * modules read it.
+ * assign.c and restore.c write it, and iteration.c the number and the hash of the last commit.
+ * Other modules read it.
  */
 #ifndef AGENT_HELD_H
 #define AGENT_HELD_H

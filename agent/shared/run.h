@@ -1,4 +1,4 @@
-/* run.h - what the controller's WELCOME says of the run. join.c writes it; other modules read it. */
+/* run.h - what the WELCOME of the controller says of a run. join.c writes it, others read it. */
 #ifndef AGENT_RUN_H
 #define AGENT_RUN_H
 

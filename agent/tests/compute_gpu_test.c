@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "agent/execution/compute.h"
+#include "agent/execution/tasks.h"
+#include "agent/shared/worker.h"
+#include "agent/sums/slices.h"
 #include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
 #include "model/tests/emulated_device.h"

@@ -1,6 +1,8 @@
 /* Tests the measurement of a tensor's delay, and the early report of a changed one. */
 #include <stdlib.h>
 
+#include "agent/network/probe.h"
+#include "agent/tensors/delay_queue.h"
 #include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
 

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/execution/compute.h"
+#include "agent/execution/queue.h"
+#include "agent/execution/tasks.h"
+#include "agent/sums/reduction.h"
+#include "agent/sums/slices.h"
+#include "agent/tensors/delay_queue.h"
+#include "agent/tensors/outputs.h"
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/standby_private.h"
 #include "base/tests/test.h"

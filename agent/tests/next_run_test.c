@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "agent/shared/worker.h"
 #include "agent/state.h"
 #include "agent/tests/cluster.h"
 #include "base/tests/test.h"

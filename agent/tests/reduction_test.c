@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/execution/compute.h"
+#include "agent/execution/queue.h"
+#include "agent/execution/tasks.h"
+#include "agent/sums/reduction.h"
+#include "agent/sums/slices.h"
+#include "agent/tensors/delay_queue.h"
 #include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
 

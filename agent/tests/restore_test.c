@@ -6,6 +6,7 @@
 
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/fetch.h"
+#include "agent/weights/restore.h"
 #include "base/tests/test.h"
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };

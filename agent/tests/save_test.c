@@ -8,6 +8,7 @@
 #include "base/tests/test.h"
 
 #define checkpoint_save_stage held_save_stage
+#include "agent/shared/worker.h"
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/save.c"
 

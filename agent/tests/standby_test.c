@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/orders.h"
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/standby_private.h"
 #include "base/tests/test.h"

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/execution/queue.h"
+#include "agent/execution/tasks.h"
 #include "agent/state.h"
+#include "agent/tensors/early.h"
 #include "agent/tests/cluster.h"
 #include "base/clock.h"
 #include "base/tests/test.h"

@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 
+#include "agent/tensors/delay_queue.h"
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/fetch.h"
+#include "agent/weights/weight_server.h"
 #include "base/tests/test.h"
 
 enum { STAGE = 1, PIECES = 3, P = PIECES * FETCH_LEAST, COMMITTED = 5, TO = 2 };

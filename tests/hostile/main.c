@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/shared/route.h"
 #include "agent/state.h"
 #include "base/clock.h"
 #include "tests/hostile/hostile.h"

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "agent/sums/reduction.h"
+#include "agent/sums/slices.h"
 #include "tests/hostile/hostile.h"
 
 enum {
