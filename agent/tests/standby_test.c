@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "agent/orders.h"
+#include "agent/sums/slices.h"
 #include "agent/tests/lone_agent.h"
+#include "agent/weights/standby.h"
 #include "agent/weights/standby_private.h"
 #include "base/tests/test.h"
 
@@ -35,7 +37,7 @@ static void sum_of(struct agent *a, uint64_t iteration)
 
 	m.u.reduce = (struct msg_reduce){ iteration, 1, STAGE, 2, nodes, 0, NULL, 0, FORMAT_FP32 };
 	standby_control(a->modules.standby, &m, 0);
-	assert_int_equal(a->modules.standby->reducing, REDUCE_SUMS);
+	assert_int_equal(a->modules.standby->sum, STANDBY_SUM_ARRIVING);
 }
 
 static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t now_us)
@@ -87,11 +89,11 @@ TEST(a_past_sum_is_not_needed)
 	struct agent *a = made();
 
 	sum_of(a, 7);
-	a->modules.standby->step_wanted = true;
+	a->modules.standby->sum = STANDBY_SUM_DUE;
 	piece(a, 0, 7, 1);
 	assert_true(holds(a, 1, 7));
 	assert_null(a->modules.standby->slices);
-	assert_false(a->modules.standby->step_wanted);
+	assert_int_equal(a->modules.standby->sum, STANDBY_SUM_NONE);
 	sum_of(a, 8);
 	lone_agent_free(a);
 }
@@ -177,7 +179,7 @@ static void commit(struct agent *a, uint64_t iteration)
 
 	m.u.commit = (struct msg_commit){ .iteration = iteration, .attempt = 1 };
 	standby_control(a->modules.standby, &m, 0);
-	assert_true(a->modules.standby->step_wanted);
+	assert_int_equal(a->modules.standby->sum, STANDBY_SUM_DUE);
 }
 
 /* The worker reads the pieces while the sum of a committed iteration does not arrive. */
@@ -224,10 +226,10 @@ TEST(the_state_reported_to_a_new_controller_stays)
 		piece(a, i, 6, 1000000);
 	assert_true(standby_next_job(a->modules.standby, &a->job));
 	standby_job_done(a->modules.standby, &a->job, 1000000);
-	a->modules.standby->following = true; /* the worker is making a step */
+	a->modules.standby->sum = STANDBY_SUM_STEPPING; /* the worker is making a step */
 	deliver(a, &drop);
 	orders_take(a, &up, 0);
-	a->modules.standby->following = false;
+	a->modules.standby->sum = STANDBY_SUM_NONE;
 	orders_turn(a, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_WHOLE);
 	deliver(a, &drop);

@@ -11,7 +11,6 @@
  * copy that is still being fetched: its sums may arrive after the commit, and further orders are
  * queued here.
  */
-#include "agent/shared/job.h"
 #include "agent/weights/standby_private.h"
 
 #include <assert.h>
@@ -21,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/shared/job.h"
 #include "base/stage_set.h"
 #include "base/alloc.h"
 
@@ -28,11 +28,19 @@
  * check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
+static void apply(struct standby *k, enum standby_event event)
+{
+	bool is_possible = standby_sum_apply(&k->sum, event);
+
+	assert(is_possible);
+	(void)is_possible;
+}
+
 static void forget_reduce(struct standby *k)
 {
+	apply(k, STANDBY_FORGET);
 	slices_free(k->slices);
 	k->slices = NULL;
-	k->reducing = REDUCE_NONE;
 }
 
 struct standby *standby_new(const struct standby_uses *uses)
@@ -57,7 +65,7 @@ void standby_free(struct standby *x)
 void standby_forget(struct standby *k)
 {
 	fetch_end(&k->fetch);
-	forget_reduce(k);
+	slices_free(k->slices);
 	free(k->taken);
 	*k = (struct standby){ .stage = MSG_NO_STAGE,
 			       .order = { .stage = MSG_NO_STAGE },
@@ -68,7 +76,7 @@ void standby_forget(struct standby *k)
  * pieces and of its sum, so this memory must stay. */
 static bool job_runs(const struct standby *k)
 {
-	return k->standing == STANDBY_MAKING || k->following || k->reducing == REDUCE_NORMING;
+	return k->standing == STANDBY_MAKING || standby_sum_is_in_use(k->sum);
 }
 
 static uint64_t find_iteration(const struct standby *k)
@@ -126,7 +134,6 @@ static void begin_copy(struct standby *k, const struct msg_keep *m)
 	log_line(k->uses.tell->log, LOG_INFO, "copying stage %u from node %u", m->stage, m->source);
 	fetch_end(&k->fetch);
 	forget_reduce(k);
-	k->step_wanted = false;
 	k->order = *m;
 	k->standing = STANDBY_WANTED;
 }
@@ -139,10 +146,9 @@ static bool joins_the_sums(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))
 		return true;
-	if (iteration < slices_iteration(k->slices) || k->reducing == REDUCE_NORMING)
+	if (iteration < slices_iteration(k->slices) || standby_sum_is_in_use(k->sum))
 		return false;
 	forget_reduce(k);
-	k->step_wanted = false;
 	return true;
 }
 
@@ -157,10 +163,11 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 		k->uses.tell->tally.refused++;
 		return;
 	}
-	if (k->following || (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
+	if (standby_sum_is_followed(k->sum) ||
+	    (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
 		fetch_refuse(f, t->index, now_us); /* the copy's next iteration is uncertain */
 	} else {
-		if (f->n_held > 0 && t->iteration > f->iteration && !k->step_wanted &&
+		if (f->n_held > 0 && t->iteration > f->iteration && !standby_sum_is_due(k->sum) &&
 		    !(k->slices && slices_iteration(k->slices) == f->iteration + 1))
 			fetch_void(f); /* this copy missed a commit */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
@@ -191,8 +198,7 @@ static void check_sum(struct standby *k, int64_t now_us)
 	if (k->standing == STANDBY_FETCHING && !fetch_whole(&k->fetch) &&
 	    now_us - k->last_growth_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us)
 		drop_copy(k, "its link is too slow for the sums of the commits", now_us);
-	else if (k->step_wanted && k->reducing == REDUCE_SUMS &&
-		 now_us - k->heard_us >= sum_patience_us(k))
+	else if (k->sum == STANDBY_SUM_DUE && now_us - k->heard_us >= sum_patience_us(k))
 		drop_copy(k, "its sums did not arrive in time", now_us);
 }
 
@@ -226,7 +232,7 @@ static void watch_sum(struct standby *k, const struct msg_reduce *m)
 			     m->stage,
 			     rc == -ENOMEM ? "no memory" : "its nodes are not in ascending order");
 	else
-		k->reducing = REDUCE_SUMS;
+		apply(k, STANDBY_REDUCE);
 }
 
 static void begin_sum(struct standby *k, const struct msg_reduce *m)
@@ -307,7 +313,7 @@ static void take_commit(struct standby *k, const struct msg_commit *m, int64_t n
 	if (mine) {
 		k->commit = *m;
 		k->commit.scale = recipe_stage_scale(m->scale, &m->visits, k->order.stage);
-		k->step_wanted = true;
+		apply(k, STANDBY_COMMIT);
 		k->heard_us = now_us;
 	}
 }
@@ -317,7 +323,7 @@ static void take_commit(struct standby *k, const struct msg_commit *m, int64_t n
 static bool begin_follow(struct standby *k, struct job *job)
 {
 	const struct msg_commit *m = &k->commit;
-	bool step = k->step_wanted && k->reducing == REDUCE_DONE &&
+	bool step = k->sum == STANDBY_SUM_READY_DUE &&
 		    (k->standing == STANDBY_WHOLE || k->fetch.n_held > 0);
 	bool whole = k->standing == STANDBY_WHOLE || fetch_whole(&k->fetch);
 
@@ -336,19 +342,18 @@ static bool begin_follow(struct standby *k, struct job *job)
 							   m->weight_decay } };
 		job->iteration = m->iteration;
 	}
-	k->following = true;
+	apply(k, step ? STANDBY_STEP : STANDBY_STORE);
 	return true;
 }
 
 bool standby_settled(const struct standby *k)
 {
-	return k->standing != STANDBY_WANTED && !k->step_wanted && !job_runs(k);
+	return k->standing != STANDBY_WANTED && !standby_sum_is_due(k->sum) && !job_runs(k);
 }
 
 void standby_abandon(struct standby *k)
 {
-	if (!k->following)
-		k->step_wanted = false;
+	apply(k, STANDBY_ABANDON);
 }
 
 void standby_control(struct standby *k, const struct msg *m, int64_t now_us)
@@ -372,9 +377,10 @@ bool standby_next_job(struct standby *k, struct job *job)
 		return false;
 	if (begin_follow(k, job))
 		return true;
-	if (k->reducing == REDUCE_SUMS && slices_complete(k->slices)) {
+	if ((k->sum == STANDBY_SUM_ARRIVING || k->sum == STANDBY_SUM_DUE) &&
+	    slices_complete(k->slices)) {
 		*job = (struct job){ .kind = JOB_NORM, .slices = k->slices, .of_copy = true };
-		k->reducing = REDUCE_NORMING;
+		apply(k, STANDBY_NORM);
 		return true;
 	}
 	return false;
@@ -410,11 +416,10 @@ static void begin_fetch(struct standby *k, const struct job *job, int64_t now_us
 
 static void take_followed(struct standby *k, const struct job *job, int64_t now_us)
 {
-	k->following = false;
+	apply(k, STANDBY_FOLLOWED);
 	if (job->slices) {
 		k->iteration = k->fetch.iteration = job->iteration;
 		forget_reduce(k);
-		k->step_wanted = false;
 	}
 	for (uint32_t i = 0; job->follow.fresh && i < k->fetch.n; i++)
 		k->fetch.fresh[i] = k->fetch.fresh[i] && !k->taken[i];
@@ -442,7 +447,7 @@ void standby_job_done(struct standby *k, const struct job *job, int64_t now_us)
 		take_followed(k, job, now_us);
 	} else {
 		k->sum_squares = job->sum_squares;
-		k->reducing = REDUCE_DONE;
+		apply(k, STANDBY_NORMED);
 		tell_reduced(k, now_us);
 	}
 }

@@ -2,9 +2,10 @@
 #ifndef AGENT_STANDBY_PRIVATE_H
 #define AGENT_STANDBY_PRIVATE_H
 
-#include "agent/sums/reduction.h"
+#include "agent/sums/slices.h"
 #include "agent/weights/fetch.h"
 #include "agent/weights/standby.h"
+#include "agent/weights/standby_sum.h"
 
 struct standby {
 	enum standby_standing standing;
@@ -15,11 +16,8 @@ struct standby {
 	struct fetch fetch;
 	bool *taken; /* (pieces) true for the pieces that the running job stores */
 	struct slices *slices;
-	enum reducing reducing; /* state of the copy's sum: NONE, SUMS, NORMING or DONE */
+	enum standby_sum sum; /* state of `slices`, and of the jobs that follow the run */
 	double sum_squares;
-	/* The iteration is committed: the copy steps once the sum has arrived. */
-	bool step_wanted;
-	bool following;     /* a JOB_FOLLOW is running */
 	int64_t heard_us;   /* when the last part of a sum, or the commit, arrived */
 	int64_t piece_us;   /* transfer time of a piece */
 	uint32_t most_held; /* largest number of pieces held so far */

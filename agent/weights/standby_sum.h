@@ -1,0 +1,52 @@
+/* standby_sum.h - the state of a standby copy's sum and step: a table of states and events.
+ *
+ * A copy receives the sum of each reduction of its stage, sums its squares and reports it. After
+ * the commit it steps. Meanwhile the worker may store fetched pieces in the copy. A sum is due once
+ * its iteration is committed: the copy takes no further order before it has stepped.
+ */
+#ifndef AGENT_STANDBY_SUM_H
+#define AGENT_STANDBY_SUM_H
+
+#include <stdbool.h>
+
+enum standby_sum {
+	STANDBY_SUM_NONE,
+	STANDBY_SUM_ARRIVING,    /* a REDUCE has arrived; the slices' sums arrive */
+	STANDBY_SUM_DUE,         /* the same, and its iteration is committed */
+	STANDBY_SUM_NORMING,     /* the worker sums the squares */
+	STANDBY_SUM_NORMING_DUE, /* the same, and its iteration is committed */
+	STANDBY_SUM_READY,       /* reported; waits for the commit */
+	STANDBY_SUM_READY_DUE,   /* the copy steps once it has a piece and the worker is free */
+	STANDBY_SUM_STEPPING,    /* the worker steps the copy, and may store pieces too */
+	/* The worker only stores pieces; the rest is as in the state of that name. */
+	STANDBY_SUM_STORING,
+	STANDBY_SUM_STORING_ARRIVING,
+	STANDBY_SUM_STORING_DUE,
+	STANDBY_SUM_STORING_READY,
+	STANDBY_SUM_STATES
+};
+
+enum standby_event {
+	STANDBY_REDUCE,   /* the controller orders a sum */
+	STANDBY_COMMIT,   /* the controller commits the sum's iteration */
+	STANDBY_NORM,     /* the sum is complete, and the worker begins to sum the squares */
+	STANDBY_NORMED,   /* the worker has summed the squares */
+	STANDBY_STORE,    /* the worker begins to store pieces */
+	STANDBY_STEP,     /* the worker begins the step */
+	STANDBY_FOLLOWED, /* the worker has stored the pieces, or has made the step */
+	STANDBY_ABANDON,  /* a newer order for a copy has arrived: nothing waits for the sum */
+	STANDBY_FORGET,   /* the sum is of no use: it is dropped */
+	STANDBY_EVENTS
+};
+
+/* Changes the state as the table says. Returns false if the event must not occur in it. */
+bool standby_sum_apply(enum standby_sum *state, enum standby_event event);
+
+/* Returns true if the iteration of the sum is committed, and the copy has not stepped. */
+bool standby_sum_is_due(enum standby_sum state);
+/* Returns true if the worker runs a job that stores pieces or steps. */
+bool standby_sum_is_followed(enum standby_sum state);
+/* Returns true if the worker runs a job of the copy. It uses the copy, its pieces and its sum. */
+bool standby_sum_is_in_use(enum standby_sum state);
+
+#endif
