@@ -16,8 +16,11 @@ int main(int argc, char **argv)
 	if (argc >= 2 && strcmp(argv[1], "simulate") == 0)
 		return command_simulate(argc - 1, argv + 1);
 	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(program_help, stdout);
+		options_help(&options_of_plan, stdout);
+		putchar('\n');
+		options_help(&options_of_simulate, stdout);
 		return DONE;
 	}
-	return program_refuse(argc < 2 ? NULL : "expected plan or simulate");
+	fprintf(stderr, "skippipe: expected plan or simulate (see --help)\n");
+	return USAGE;
 }

@@ -14,7 +14,7 @@ controller=("$sk" controller --key "$dir/controller.key" --admitted "$dir/admitt
 expect 2 'did you mean "verify"' "$sk" verfy
 expect 2 'no verb' "$sk" zebra
 expect 2 'folder of a run is missing' "$sk" verify
-expect 2 'expected an iteration' "$sk" verify "$dir" --from zero
+expect 2 '--from: expected a whole number' "$sk" verify "$dir" --from zero
 expect 2 'needs a value' "$sk" demo --agents
 expect 2 'adds up to 9' "$sk" demo --agents 20 --stages 3,3,3
 expect 2 'and stage 0 cannot be skipped' "$sk" demo --skip 6/6

@@ -180,7 +180,7 @@ tm capture-pane -p -e | grep -qE $'\033\\[[0-9;]*(3[0-7]|4[0-7]|38|48)[;m]' && d
 tm send-keys q
 back
 
-expect 2 'unknown option --nonsense' "$bin/skippipe-console" --nonsense
+expect 2 '--nonsense: unknown option' "$bin/skippipe-console" --nonsense
 expect 2 'is needed' "$bin/skippipe-console"
 # Without a home that can be written the console asks for --key, and leaves no key in the folder in which it was started.
 for home in -u\ HOME HOME= HOME=here HOME=/proc "HOME=/ XDG_CONFIG_HOME=/proc/"; do

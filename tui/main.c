@@ -127,7 +127,7 @@ static void print_text(enum options_print what)
 		puts("skippipe console " SKIPPIPE_VERSION);
 		break;
 	default:
-		fputs(options_help, stdout);
+		options_help(&options_of_console, stdout);
 	}
 }
 

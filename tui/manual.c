@@ -2,6 +2,7 @@
  * console itself uses, so that they cannot differ from it. */
 #include "tui/manual.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tui/input/command.h"
@@ -48,6 +49,20 @@ static void write_name(FILE *to, const char *name, const char *arguments)
 	fputs("\"\n", to);
 }
 
+static void write_options(FILE *to)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *help = open_memstream(&text, &size);
+
+	if (!help)
+		return;
+	options_help(&options_of_console, help);
+	fclose(help);
+	write_escaped(to, text);
+	free(text);
+}
+
 void manual_page(FILE *to)
 {
 	struct keymap map;
@@ -59,7 +74,7 @@ void manual_page(FILE *to)
 		"skippipe\\-console \\- watch and steer a training run from a terminal\n.SH "
 		"SYNOPSIS\n.nf\n",
 		SKIPPIPE_VERSION);
-	write_escaped(to, options_help);
+	write_options(to);
 	fputs(".fi\n.SH KEYS\n", to);
 	for (int g = 0; g < GROUPS; g++) {
 		fprintf(to, ".SS %s\n", keymap_group_name((enum keymap_group)g));

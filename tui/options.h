@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "tui/input/ui.h"
 
 enum options_print {
@@ -25,7 +26,7 @@ struct options {
 	enum options_print print; /* the text to print instead of opening a console */
 };
 
-extern const char options_help[];
+extern const struct options_table options_of_console;
 
 /* Parses main's arguments. Texts are borrowed from argv. -EINVAL: err has the message. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);

@@ -1,22 +1,23 @@
 /* skippipe-verify: recomputes a recorded run in one process and reports whether it agrees. An
  * operator proves with it that the nodes computed what the record says. */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/output.h"
 #include "verify/compare.h"
 
 enum { EXIT_SAME, EXIT_DIFFERENT, EXIT_USAGE };
 
-static const char help[] =
+static const char intro[] =
 	"usage: skippipe verify RUN-DIR [options]\n"
 	"\n"
 	"Recomputes a recorded run in one process, from its committed routes, data positions\n"
@@ -33,87 +34,58 @@ static const char help[] =
 	"\n"
 	"A run that is still going on can be verified up to its last commit. A rehearsal has no\n"
 	"loss; its counts, orders of additions and weights are checked.\n"
-	"\n"
-	"  --from N        compare from iteration N; earlier ones are only recomputed  [1]\n"
-	"  --to N          stop after iteration N  [the last]\n"
-	"  --weights DIR   the model with which the run began (controller --from), if neither\n"
-	"                  the run's folder nor the recorded folder has it\n"
-	"  --device D      recompute on D (skippipe help agent)  [the best match]\n"
-	"  --format F      text or json  [text]\n"
-	"\n"
-	"Exit status: 0 the same, 1 different, or nothing could be proved, 2 usage.\n";
+	"\n";
 
 struct options {
 	const char *run;
 	struct compare_options compare;
-	bool json, help;
+	bool json;
 };
 
-static int parse_number(const char *name, const char *text, uint64_t *out, struct error *err)
+static int take_run(void *options, const char *word, struct error *err)
 {
-	char *end;
-	unsigned long long v;
+	struct options *o = options;
 
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || v == 0)
-		return error_set(err, -EINVAL, "%s: expected an iteration from 1, got \"%s\"", name,
-				 text);
-	*out = v;
+	if (o->run)
+		return error_set(err, -EINVAL, "%s: unexpected (see --help)", word);
+	o->run = word;
 	return 0;
 }
 
-static int take_value(struct options *o, const char *name, const char *value, struct error *err)
-{
-	if (strcmp(name, "--from") == 0)
-		return parse_number(name, value, &o->compare.from, err);
-	if (strcmp(name, "--to") == 0)
-		return parse_number(name, value, &o->compare.to, err);
-	if (strcmp(name, "--device") == 0) {
-		o->compare.device = value;
-		return 0;
-	}
-	if (strcmp(name, "--weights") == 0) {
-		o->compare.weights = value;
-		return 0;
-	}
-	if (strcmp(name, "--format") != 0)
-		return error_set(err, -EINVAL, "%s: unknown option (see --help)", name);
-	if (strcmp(value, "json") != 0 && strcmp(value, "text") != 0)
-		return error_set(err, -EINVAL, "--format: expected text or json, got \"%s\"",
-				 value);
-	o->json = *value == 'j';
-	return 0;
-}
+static const char *const formats[] = { "text", "json", NULL };
+
+#define AT(field) .at = offsetof(struct options, field)
+static const struct options_row rows[] = {
+	{ "from", OPTIONS_U64, "N", "1",
+	  "compare from iteration N; earlier ones are only recomputed", AT(compare.from),
+	  .least = 1, .most = 9e15 },
+	{ "to", OPTIONS_U64, "N", AT(compare.to), .least = 1, .most = 9e15,
+	  .help = "stop after iteration N [the last]" },
+	{ "weights", OPTIONS_TEXT, "DIR", AT(compare.weights),
+	  .help = "the model with which the run began (controller --from), if neither the run's "
+		  "folder nor the recorded folder has it" },
+	{ "device", OPTIONS_TEXT, "D", AT(compare.device),
+	  .help = "recompute on D (skippipe help agent) [the best match]" },
+	{ "format", OPTIONS_SECOND, "text|json", "text", "", AT(json), .words = formats },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+};
+#undef AT
+
+static const struct options_table table = {
+	rows, sizeof(rows) / sizeof(rows[0]), .intro = intro, .word = take_run,
+	.end = "\n"
+	       "Exit status: 0 the same, 1 different, or nothing could be proved, 2 usage.\n"
+};
 
 static int parse_options(struct options *o, int argc, char **argv, struct error *err)
 {
-	*o = (struct options){ .compare = { .from = 1 } };
-	for (int i = 1; i < argc; i++) {
-		int rc;
+	int rc;
 
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			o->help = true;
-			return 0;
-		}
-		if (argv[i][0] != '-') {
-			if (o->run)
-				return error_set(err, -EINVAL, "%s: unexpected (see --help)",
-						 argv[i]);
-			o->run = argv[i];
-			continue;
-		}
-		if (i + 1 == argc)
-			return error_set(err, -EINVAL, "%s: unknown, or needs a value (see --help)",
-					 argv[i]);
-		rc = take_value(o, argv[i], argv[i + 1], err);
-		if (rc != 0)
-			return rc;
-		i++;
-	}
-	if (!o->run)
-		return error_set(err, -EINVAL, "the folder of a run is missing (see --help)");
-	return 0;
+	*o = (struct options){ 0 };
+	rc = options_read(&table, o, argc, argv, NULL, err);
+	if (rc == 0 && !o->run)
+		rc = error_set(err, -EINVAL, "the folder of a run is missing (see --help)");
+	return rc;
 }
 
 static void show_progress(void *context, uint64_t iteration, uint64_t last)
@@ -323,12 +295,13 @@ int main(int argc, char **argv)
 	int rc;
 
 	output_check_at_exit("skippipe verify");
-	if (parse_options(&o, argc, argv, &err) != 0) {
+	rc = parse_options(&o, argc, argv, &err);
+	if (rc < 0) {
 		fprintf(stderr, "skippipe verify: %s\n", err.text);
 		return EXIT_USAGE;
 	}
-	if (o.help) {
-		fputs(help, stdout);
+	if (rc > 0) {
+		options_help(&table, stdout);
 		return EXIT_SAME;
 	}
 	rc = run_verify(&o, &err);

@@ -2,67 +2,14 @@
 #include "schedule/program/plan_options.h"
 
 #include <errno.h>
-#include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/process/cgroup.h"
-
-enum {
-	SKIP = 256,
-	SKIP_SHARE,
-	LENGTH,
-	ALGORITHM,
-	BUDGET,
-	EVALUATIONS,
-	SEED,
-	THREADS,
-	ALWAYS,
-	ASSIGNMENT,
-	FROM,
-	WITHOUT,
-	KEEP_BATCH,
-	NO_SWAPS,
-	OVERLAP_SYNC,
-	SYNC_LIMIT,
-	WIRE,
-	SUM_WIRE,
-	SKIP_SCHEDULE,
-	RECIPE,
-	ITERATIONS,
-	STACK,
-	FORMAT
-};
-
-static const struct option plan_long[] = {
-	{ "skip", required_argument, NULL, SKIP },
-	{ "skip-share", required_argument, NULL, SKIP_SHARE },
-	{ "path-length", required_argument, NULL, LENGTH },
-	{ "algorithm", required_argument, NULL, ALGORITHM },
-	{ "always", required_argument, NULL, ALWAYS },
-	{ "budget", required_argument, NULL, BUDGET },
-	{ "evaluations", required_argument, NULL, EVALUATIONS },
-	{ "seed", required_argument, NULL, SEED },
-	{ "threads", required_argument, NULL, THREADS },
-	{ "assignment", required_argument, NULL, ASSIGNMENT },
-	{ "from", required_argument, NULL, FROM },
-	{ "without", required_argument, NULL, WITHOUT },
-	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
-	{ "no-swaps", no_argument, NULL, NO_SWAPS },
-	{ "overlap-sync", no_argument, NULL, OVERLAP_SYNC },
-	{ "sync-limit", required_argument, NULL, SYNC_LIMIT },
-	{ "wire", required_argument, NULL, WIRE },
-	{ "sum-wire", required_argument, NULL, SUM_WIRE },
-	{ "skip-schedule", required_argument, NULL, SKIP_SCHEDULE },
-	{ "recipe", required_argument, NULL, RECIPE },
-	{ "iterations", required_argument, NULL, ITERATIONS },
-	{ "stack", no_argument, NULL, STACK },
-	{ "format", required_argument, NULL, FORMAT },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
 
 static int64_t read_clock(void *arg)
 {
@@ -100,28 +47,6 @@ static bool parse_skip(struct plan_options *o, const char *text)
 	return true;
 }
 
-/* Takes an option about the phases of a run. Returns NULL, or the error. */
-static const char *take_phase_option(struct plan_options *o, int option)
-{
-	switch (option) {
-	case SKIP_SCHEDULE:
-		o->schedule = optarg;
-		return NULL;
-	case RECIPE:
-		o->recipe = optarg;
-		return NULL;
-	case ITERATIONS:
-		return parse_long(optarg, 1, 1000000000, &o->iterations)
-			? NULL : "--iterations: expected a number, 1 or more";
-	case STACK:
-		o->stack = true;
-		return NULL;
-	default:
-		return program_parse_choice(optarg, "text", "json", &o->as_table)
-			? NULL : "--format: expected text or json";
-	}
-}
-
 /* Returns NULL, or the error if options about the phases of a run do not fit the others. */
 static const char *check_phase_options(const struct plan_options *o)
 {
@@ -142,148 +67,205 @@ static const char *check_phase_options(const struct plan_options *o)
 	return NULL;
 }
 
-static bool parse_seconds(const char *text, double *out)
+static int take_seconds(double *to, const char *name, const char *text, struct error *err)
 {
 	char *end;
 
-	*out = strtod(text, &end);
-	return end != text && !*end && *out > 0 && *out < 1e9;
+	*to = strtod(text, &end);
+	if (end != text && !*end && *to > 0 && *to < 1e9)
+		return 0;
+	return error_set(err, -EINVAL, "--%s: expected seconds, more than 0, got \"%s\"", name,
+			 text);
 }
 
-/* Takes an option about the search. Returns NULL, or the error if it is not valid. */
-static const char *take_search_option(struct plan_options *o, int option)
+static int take_budget(void *options, const char *text, struct error *err)
 {
-	struct plan_request *q = &o->request;
-	long v;
+	struct plan_options *o = options;
 
-	switch (option) {
-	case ALGORITHM:
-		return plan_algorithm_named(optarg, &q->algorithm)
-			? NULL : "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip";
-	case BUDGET:
-		return parse_seconds(optarg, &q->budget_s)
-			? NULL : "--budget: expected seconds, more than 0";
-	case EVALUATIONS:
-		if (!parse_long(optarg, 1, INT64_MAX / 2, &v))
-			return "--evaluations: expected a number, 1 or more";
-		q->evaluations = v;
-		return NULL;
-	case SEED:
-		if (!parse_long(optarg, 0, INT64_MAX, &v))
-			return "--seed: expected a whole number, 0 or more";
-		q->seed = (uint64_t)v;
-		return NULL;
-	case THREADS:
-		if (!parse_long(optarg, 1, 1024, &v))
-			return "--threads: expected a number from 1 to 1024";
-		q->threads = (int)v;
-		return NULL;
-	default: /* SYNC_LIMIT */
-		return parse_seconds(optarg, &q->sync_limit_s)
-			? NULL : "--sync-limit: expected seconds, more than 0";
-	}
+	return take_seconds(&o->request.budget_s, "budget", text, err);
 }
 
-/* Returns NULL, or the error if the option is not valid. */
-static const char *take_plan_option(struct plan_options *o, int option)
+static int take_sync_limit(void *options, const char *text, struct error *err)
 {
-	struct plan_request *q = &o->request;
-	long v;
+	struct plan_options *o = options;
 
-	switch (option) {
-	case SKIP:
-		if (q->path_length > 0 || !parse_skip(o, optarg))
-			return "--skip: expected a number of stages, as 2 or 2/6, and no "
-			       "--path-length";
-		return NULL;
-	case SKIP_SHARE:
-		o->skip_share = optarg;
-		return NULL;
-	case LENGTH:
-		if (!parse_long(optarg, 1, CLUSTER_MOST_STAGES, &v) || o->skip >= 0)
-			return "--path-length: expected a number of stages, and no --skip";
-		q->path_length = (int)v;
-		return NULL;
-	case ALWAYS:
-		o->always = optarg;
-		return NULL;
-	case ALGORITHM:
-	case BUDGET:
-	case EVALUATIONS:
-	case SEED:
-	case THREADS:
-	case SYNC_LIMIT:
-		return take_search_option(o, option);
-	case ASSIGNMENT:
-		return program_parse_choice(optarg, "free", "given", &q->free_assignment)
-			? NULL : "--assignment: expected free or given";
-	case FROM:
-		o->from = optarg;
-		return NULL;
-	case WITHOUT:
-		o->without = optarg;
-		return NULL;
-	case KEEP_BATCH:
-		q->keep_batch = true;
-		return NULL;
-	case NO_SWAPS:
-		q->ascending = true;
-		return NULL;
-	case OVERLAP_SYNC:
-		q->overlap_sync = true;
-		return NULL;
-	case WIRE:
-		return wires_take_activations(&o->wires, optarg);
-	case SUM_WIRE:
-		return wires_take_sums(&o->wires, optarg);
-	case SKIP_SCHEDULE:
-	case RECIPE:
-	case ITERATIONS:
-	case STACK:
-	case FORMAT:
-		return take_phase_option(o, option);
-	case 'o':
-		o->output = optarg;
-		return NULL;
-	default:
-		return "plan: an unknown option, or an option without its value";
-	}
+	return take_seconds(&o->request.sync_limit_s, "sync-limit", text, err);
+}
+
+static int take_skip(void *options, const char *text, struct error *err)
+{
+	return parse_skip(options, text)
+		       ? 0
+		       : error_set(err, -EINVAL,
+				   "--skip: expected a number of stages, as 2 or 2/6, got \"%s\"",
+				   text);
+}
+
+/* A plan holds the seed as a number of JSON, which has 63 bits. */
+static int take_seed(void *options, const char *text, struct error *err)
+{
+	struct plan_options *o = options;
+	long seed;
+
+	if (!parse_long(text, 0, INT64_MAX, &seed))
+		return error_set(err, -EINVAL,
+				 "--seed: expected a whole number, 0 or more, got \"%s\"", text);
+	o->request.seed = (uint64_t)seed;
+	return 0;
+}
+
+static int take_algorithm(void *options, const char *text, struct error *err)
+{
+	struct plan_options *o = options;
+
+	return plan_algorithm_named(text, &o->request.algorithm)
+		       ? 0
+		       : error_set(err, -EINVAL,
+				   "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip, "
+				   "got \"%s\"",
+				   text);
+}
+
+static int take_activations(void *options, const char *text, struct error *err)
+{
+	struct plan_options *o = options;
+
+	return wires_take_activations(&o->wires, text, err);
+}
+
+static int take_sums(void *options, const char *text, struct error *err)
+{
+	struct plan_options *o = options;
+
+	return wires_take_sums(&o->wires, text, err);
+}
+
+static int take_cluster(void *options, const char *word, struct error *err)
+{
+	struct plan_options *o = options;
+
+	if (o->cluster)
+		return error_set(err, -EINVAL, "plan: expected one cluster file");
+	o->cluster = word;
+	return 0;
+}
+
+static const char *const assignments[] = { "given", "free", NULL };
+static const char *const formats[] = { "json", "text", NULL };
+
+#define AT(field) .at = offsetof(struct plan_options, field)
+#define LIMITS(least_, most_) .least = (least_), .most = (most_)
+static const struct options_row rows[] = {
+	{ "skip", OPTIONS_PARSED, "K[/S]", .parse = take_skip,
+	  .help = "every microbatch skips K stages [a third of the stages]" },
+	{ "skip-share", OPTIONS_TEXT, "S%:K", AT(skip_share),
+	  .help = "as 30%:2: 30% of each data node's microbatches, rounded to the nearest number, "
+		  "skip 2 stages; the rest visit all stages" },
+	{ "path-length", OPTIONS_INT, "L", AT(request.path_length), LIMITS(1, CLUSTER_MOST_STAGES),
+	  .help = "every microbatch visits L stages" },
+	{ "always", OPTIONS_TEXT, "STAGE,...", AT(always),
+	  .help = "stages that every microbatch visits, beside stage 0 and those that CLUSTER "
+		  "names "
+		  "(always_visited)" },
+	{ "no-swaps", OPTIONS_FLAG, AT(request.ascending),
+	  .help = "paths visit stages in ascending order" },
+	{ "assignment", OPTIONS_SECOND, "free|given", AT(request.free_assignment),
+	  .words = assignments,
+	  .help = "given: nodes with a stage in CLUSTER keep it. A free assignment minimises the "
+		  "iteration plus its sums of gradients [given]" },
+	{ "sync-limit", OPTIONS_PARSED, "SECONDS", .parse = take_sync_limit,
+	  .help = "a free assignment minimises the iteration, among assignments whose sums take at "
+		  "most this long" },
+	{ "overlap-sync", OPTIONS_FLAG, AT(request.overlap_sync),
+	  .help = "each stage sums its gradients after its own last task" },
+	{ "wire", OPTIONS_PARSED, "fp32|bf16|q8|q6", .parse = take_activations,
+	  .help = "format of activations and their gradients. CLUSTER gives sizes and times in "
+		  "fp32; this option needs links and activation_bytes in it [fp32]" },
+	{ "sum-wire", OPTIONS_PARSED, "fp32|q8|q6|q4", .parse = take_sums,
+	  .help = "format of the sums; the times of a sync_pair_s shrink as a whole [fp32]" },
+	{ NULL, .help = "The search" },
+	{ "algorithm", OPTIONS_PARSED, "NAME", .parse = take_algorithm,
+	  .help = "best, or a published baseline: cbs, no-tc2, dtfm or dtfm-skip [best]" },
+	{ "budget", OPTIONS_PARSED, "SECONDS", .parse = take_budget,
+	  .help = "time of the search [1, without --evaluations]" },
+	{ "evaluations", OPTIONS_U64, "N", AT(request.evaluations), LIMITS(1, 4e18),
+	  .help = "length of the search, in place of --budget" },
+	{ "seed", OPTIONS_PARSED, "N", .parse = take_seed,
+	  .help = "seed of the random numbers [1]" },
+	{ "threads", OPTIONS_INT, "N", AT(request.threads), LIMITS(1, 1024),
+	  .help = "[the cores of this machine]" },
+	{ "from", OPTIONS_TEXT, "PLAN", AT(from), .help = "repair this plan" },
+	{ "without", OPTIONS_TEXT, "NODE,...", AT(without), .help = "nodes that are lost" },
+	{ "keep-batch", OPTIONS_FLAG, AT(request.keep_batch),
+	  .help = "the other data nodes take the microbatches of a lost one" },
+	{ "output", OPTIONS_TEXT, "plan.json", AT(output), .letter = 'o',
+	  .help = "write the plan to this file [standard output]" },
+	{ NULL, .help = "The phases of a run" },
+	{ "skip-schedule", OPTIONS_TEXT, "K,...", AT(schedule),
+	  .help = "write a plan for each phase of a run, twice: with one allocation of nodes to "
+		  "stages for all phases, and with an allocation for each phase, between which "
+		  "nodes move. Each search has the whole budget" },
+	{ "recipe", OPTIONS_TEXT, "speed|robust", AT(recipe),
+	  .help = "the same for the phases of a recipe. Adds the last stage to --always, and sets "
+		  "--stack and --no-swaps" },
+	{ "iterations", OPTIONS_INT, "N", AT(iterations), LIMITS(1, 1000000000),
+	  .help = "iterations of the run" },
+	{ "stack", OPTIONS_FLAG, AT(stack), .help = "stages start from trained stages" },
+	{ "format", OPTIONS_SECOND, "json|text", AT(as_table), .words = formats,
+	  .help = "text: print a table of the phases [json]" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+};
+#undef AT
+#undef LIMITS
+
+const struct options_table options_of_plan = {
+	rows, sizeof(rows) / sizeof(rows[0]), .word = take_cluster,
+	.intro = "usage: skippipe plan CLUSTER [options]\n"
+		 "\n"
+		 "Writes a plan as JSON. A file named - is read from standard input.\n"
+		 "\n",
+	.end = PROGRAM_EXIT_STATUS
+};
+
+/* Returns NULL, or the error if options exclude each other. */
+static const char *check_combination(const struct plan_options *o)
+{
+	const struct plan_request *q = &o->request;
+
+	if (!o->cluster)
+		return "plan: expected one cluster file";
+	if ((o->skip_share != NULL) + (o->skip >= 0) + (q->path_length > 0) > 1)
+		return "--skip-share, --skip and --path-length exclude one another";
+	if (q->budget_s > 0 && q->evaluations > 0)
+		return "--budget and --evaluations exclude each other";
+	if (q->sync_limit_s > 0 && !q->free_assignment)
+		return "--sync-limit: only with --assignment free";
+	if (q->sync_limit_s > 0 && q->algorithm != PLAN_BEST)
+		return "--sync-limit: only with --algorithm best";
+	return check_phase_options(o);
 }
 
 int plan_options_parse(struct plan_options *o, int argc, char **argv)
 {
-	int option;
+	struct error err = { "" };
+	const char *why;
+	int rc;
 
 	*o = (struct plan_options){ .skip = -1 };
 	plan_request_init(&o->request);
 	o->request.clock_us = read_clock;
 	o->request.threads = (int)cores_usable();
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "o:h", plan_long, NULL)) != -1) {
-		const char *why;
-
-		if (option == 'h') {
-			fputs(program_help, stdout);
-			return -1;
-		}
-		why = take_plan_option(o, option);
-		if (why)
-			return program_refuse(why);
+	rc = options_read(&options_of_plan, o, argc, argv, NULL, &err);
+	if (rc > 0) {
+		options_help(&options_of_plan, stdout);
+		return -1;
 	}
-	if (argc - optind != 1)
-		return program_refuse("plan: expected one cluster file");
-	if (o->skip_share && (o->skip >= 0 || o->request.path_length > 0))
-		return program_refuse("--skip-share, --skip and --path-length exclude one another");
-	if (o->request.budget_s > 0 && o->request.evaluations > 0)
-		return program_refuse("--budget and --evaluations exclude each other");
-	if (o->request.sync_limit_s > 0 && !o->request.free_assignment)
-		return program_refuse("--sync-limit: only with --assignment free");
-	if (o->request.sync_limit_s > 0 && o->request.algorithm != PLAN_BEST)
-		return program_refuse("--sync-limit: only with --algorithm best");
-	if (check_phase_options(o))
-		return program_refuse(check_phase_options(o));
+	if (rc < 0)
+		return program_refuse(&options_of_plan, err.text);
+	why = check_combination(o);
+	if (why)
+		return program_refuse(&options_of_plan, why);
 	if (o->request.evaluations <= 0 && o->request.budget_s <= 0)
 		o->request.budget_s = 1;
-	o->cluster = argv[optind];
 	return 0;
 }

@@ -8,7 +8,7 @@
 struct plan_options {
 	const char *cluster, *from, *without, *output, *always, *skip_share;
 	const char *schedule, *recipe; /* of a run; NULL: not given */
-	long iterations;               /* of the run; 0: not given */
+	int iterations;                /* of the run; 0: not given */
 	bool stack, as_table;
 	int skip;   /* number of skipped stages; -1: not given */
 	int stages; /* number S of --skip K/S; 0: not given */

@@ -1,32 +1,33 @@
-/* program.h - shared by the commands of skippipe-plan: help, errors, formats, and the cluster. */
+/* program.h - shared by the commands of skippipe-plan: errors, formats, and the cluster. */
 #ifndef SCHEDULE_PROGRAM_H
 #define SCHEDULE_PROGRAM_H
 
-#include <stdbool.h>
-
 #include "base/error.h"
+#include "base/options.h"
 #include "base/tensor_format.h"
 #include "schedule/format/cluster.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
 
-extern const char program_help[];
+/* The end of each command's help */
+#define PROGRAM_EXIT_STATUS \
+	"\nExit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n"
 
-/* Prints the help after the reason, which may be NULL. Returns USAGE. */
-int program_refuse(const char *why);
+extern const struct options_table options_of_plan, options_of_simulate;
+
+/* Prints the usage of a command after the reason. Returns USAGE. */
+int program_refuse(const struct options_table *of, const char *why);
 /* Prints the error. Returns `status`. */
 int program_fail(const struct error *err, int status);
-/* Returns true if the text is one of the two words. *out: the text is the first word. */
-bool program_parse_choice(const char *text, const char *yes, const char *no, bool *out);
 
 /* Formats in which tensors travel */
 struct wires {
 	enum tensor_format activations, sums;
 };
 
-/* Take the value of --wire and of --sum-wire. Return NULL, or the error. */
-const char *wires_take_activations(struct wires *w, const char *text);
-const char *wires_take_sums(struct wires *w, const char *text);
+/* Take the value of --wire and of --sum-wire. */
+int wires_take_activations(struct wires *w, const char *text, struct error *err);
+int wires_take_sums(struct wires *w, const char *text, struct error *err);
 
 /* Reads a cluster whose tensors travel in these formats. */
 int program_read_cluster(const char *path, const struct wires *w, struct cluster **c,

@@ -1,6 +1,6 @@
 /* skippipe simulate: predicts the times of a plan on a cluster, and checks SkipPipe's rules. */
 #include <errno.h>
-#include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,9 +73,8 @@ static void print_json(const struct simulation *s, const struct check_report *r,
 	printf("]}\n");
 }
 
-enum { TRACE = 256, FORMAT, WIRE, SUM_WIRE };
-
 struct simulate_options {
+	const char *files[2]; /* the cluster and the plan */
 	const char *trace;
 	bool text;
 	struct wires wires;
@@ -121,60 +120,80 @@ fini_report:
 	return status;
 }
 
-/* Returns NULL, or the error if the option is not valid. */
-static const char *take_simulate_option(struct simulate_options *o, int option)
+static int take_activations(void *options, const char *text, struct error *err)
 {
-	switch (option) {
-	case TRACE:
-		o->trace = optarg;
-		return NULL;
-	case FORMAT:
-		return program_parse_choice(optarg, "text", "json", &o->text)
-			? NULL : "--format: expected text or json";
-	case WIRE:
-		return wires_take_activations(&o->wires, optarg);
-	case SUM_WIRE:
-		return wires_take_sums(&o->wires, optarg);
-	default:
-		return "simulate: an unknown option, or an option without its value";
-	}
+	struct simulate_options *o = options;
+
+	return wires_take_activations(&o->wires, text, err);
 }
+
+static int take_sums(void *options, const char *text, struct error *err)
+{
+	struct simulate_options *o = options;
+
+	return wires_take_sums(&o->wires, text, err);
+}
+
+static int take_file(void *options, const char *word, struct error *err)
+{
+	struct simulate_options *o = options;
+
+	if (o->files[1])
+		return error_set(err, -EINVAL, "simulate: expected a cluster file and a plan file");
+	o->files[o->files[0] != NULL] = word;
+	return 0;
+}
+
+static const char *const formats[] = { "json", "text", NULL };
+
+#define AT(field) .at = offsetof(struct simulate_options, field)
+static const struct options_row rows[] = {
+	{ "trace", OPTIONS_TEXT, "trace.json", AT(trace),
+	  .help = "write the tasks for chrome://tracing or Perfetto" },
+	{ "format", OPTIONS_SECOND, "json|text", "text", "", AT(text), .words = formats },
+	{ "wire", OPTIONS_PARSED, "fp32|bf16|q8|q6", .parse = take_activations,
+	  .help = "format of activations and their gradients. CLUSTER gives sizes and times in "
+		  "fp32; this option needs links and activation_bytes in it [fp32]" },
+	{ "sum-wire", OPTIONS_PARSED, "fp32|q8|q6|q4", .parse = take_sums,
+	  .help = "format of the sums; the times of a sync_pair_s shrink as a whole [fp32]" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+};
+#undef AT
+
+const struct options_table options_of_simulate = {
+	rows, sizeof(rows) / sizeof(rows[0]), .word = take_file,
+	.intro = "usage: skippipe simulate CLUSTER PLAN [options]\n"
+		 "\n"
+		 "Predicts the times of a plan on a cluster and checks the rules. A file named - "
+		 "is\n"
+		 "read from standard input.\n"
+		 "\n",
+	.end = PROGRAM_EXIT_STATUS
+};
 
 int command_simulate(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "trace", required_argument, NULL, TRACE },
-		{ "format", required_argument, NULL, FORMAT },
-		{ "wire", required_argument, NULL, WIRE },
-		{ "sum-wire", required_argument, NULL, SUM_WIRE },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	struct simulate_options options = { .text = true };
+	struct simulate_options options = { .trace = NULL };
 	struct cluster *c = NULL;
 	struct plan *p = NULL;
 	struct error err = { "" };
-	int option, status;
-	const char *why;
+	int rc = options_read(&options_of_simulate, &options, argc, argv, NULL, &err), status;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(program_help, stdout);
-			return DONE;
-		}
-		why = take_simulate_option(&options, option);
-		if (why)
-			return program_refuse(why);
+	if (rc > 0) {
+		options_help(&options_of_simulate, stdout);
+		return DONE;
 	}
-	if (argc - optind != 2)
-		return program_refuse("simulate: expected a cluster file and a plan file");
-	for (int i = optind; options.trace && i < argc; i++)
-		if (file_refuse_input("--trace", options.trace, argv[i], &err) != 0)
+	if (rc < 0)
+		return program_refuse(&options_of_simulate, err.text);
+	if (!options.files[1])
+		return program_refuse(&options_of_simulate,
+				      "simulate: expected a cluster file and a plan file");
+	for (int i = 0; options.trace && i < 2; i++)
+		if (file_refuse_input("--trace", options.trace, options.files[i], &err) != 0)
 			return program_fail(&err, FAILED);
-	if (program_read_cluster(argv[optind], &options.wires, &c, &err) != 0)
+	if (program_read_cluster(options.files[0], &options.wires, &c, &err) != 0)
 		return program_fail(&err, FAILED);
-	if (plan_read(argv[optind + 1], &p, &err) != 0) {
+	if (plan_read(options.files[1], &p, &err) != 0) {
 		cluster_free(c);
 		return program_fail(&err, FAILED);
 	}

@@ -1,0 +1,73 @@
+/* options.h - the command line of a program, as one table.
+ *
+ * A row of the table is an option: its name, its value and the limits of the value, its default,
+ * and its text in the help. Reading, error messages, defaults and --help are made from the rows.
+ * Manual pages and completion are made from --help (deploy/manual.sh). Every message names the
+ * option.
+ */
+#ifndef BASE_OPTIONS_H
+#define BASE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+enum options_kind {
+	OPTIONS_FLAG,   /* bool; the option has no value */
+	OPTIONS_NUMBER, /* int, set to `number`; the option has no value */
+	OPTIONS_HELP,   /* options_read returns 1; the option has no value */
+	OPTIONS_TEXT,   /* const char *, borrowed from argv */
+	OPTIONS_CHOICE, /* int or enum: index of the value in `words` */
+	OPTIONS_SECOND, /* bool: the value is the second of two words */
+	OPTIONS_INT,
+	OPTIONS_U32,
+	OPTIONS_U64,
+	OPTIONS_REAL,         /* double */
+	OPTIONS_SECONDS,      /* int64_t in microseconds; the value is in seconds */
+	OPTIONS_MILLISECONDS, /* int64_t in microseconds; the value is in milliseconds */
+	OPTIONS_PARSED        /* by `parse` */
+};
+
+struct options_row {
+	const char *name; /* without "--"; NULL: a heading of the help */
+	enum options_kind kind;
+	const char *value; /* name of the value in the help, such as FILE */
+	const char *
+		fallback; /* the default, read like a given value; NULL: the field stays as it is */
+	/* The option's text in the help. Words are broken into lines. A default that is not
+	 * `fallback` is in the text, in brackets. NULL: the help does not show the option. */
+	const char *help;
+	size_t at; /* offset of the field in the program's struct of options */
+	/* Offset of a bool in that struct which says that the option was given; 0: none. */
+	size_t given;
+	double least, most;       /* limits of a number */
+	int number;               /* OPTIONS_NUMBER */
+	const char *const *words; /* OPTIONS_CHOICE, OPTIONS_SECOND: NULL-terminated */
+	int (*parse)(void *options, const char *text, struct error *err);
+	char letter;   /* one letter that means the same, as o for -o; 0: none */
+	bool many;     /* words that follow the value are values of the option too */
+	unsigned mark; /* the program's own */
+};
+
+struct options_table {
+	const struct options_row *rows; /* (n) */
+	size_t n;
+	/* Before and after the rows in the help; NULL: nothing. */
+	const char *intro, *end;
+	/* Takes a word that is neither an option nor its value. NULL: such words are refused. */
+	int (*word)(void *options, const char *word, struct error *err);
+};
+
+/* Sets the defaults, then each option in the order of argv. argv[0] is skipped. given (n), unless
+ * it is NULL, gets the rows that were given. Returns 0; 1 if the help is requested; -EINVAL, or
+ * what a `parse` returned. */
+int options_read(const struct options_table *t, void *options, int argc, char **argv, bool *given,
+		 struct error *err);
+/* Sets one option's field to a value. Returns 0, -EINVAL, or what `parse` returned. */
+int options_take(const struct options_row *r, void *options, const char *text, struct error *err);
+/* Writes the help. */
+void options_help(const struct options_table *t, FILE *to);
+
+#endif
