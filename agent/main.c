@@ -315,20 +315,6 @@ static int check_run_dir(const struct agent_options *o, struct error *err)
 	return rc ? error_prefix(err, rc, "--run-dir") : 0;
 }
 
-/* Returns a descriptor that reports the signals that end the agent, so that no system call is
- * interrupted. */
-static int catch_signals(void)
-{
-	sigset_t set;
-
-	signals_ending(&set);
-	sigaddset(&set, SIGCONT); /* ends an injected hang, and nothing else */
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a failed write */
-	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 static void wait_for_something(const struct agent *a, int signals, int64_t now)
 {
 	struct pollfd p[1 + AGENT_FDS] = { { .fd = signals, .events = POLLIN } };
@@ -388,13 +374,13 @@ int main(int argc, char **argv)
 		return status;
 	link_tune_malloc();
 	link_raise_files(8192);
-	signals = catch_signals();
-	log = outlet_new(stderr); /* after catch_signals, because its thread takes no signals */
+	signals = signals_open(SIGCONT); /* SIGCONT ends an injected hang, and nothing else */
+	log = outlet_new(stderr); /* after signals_open, because its thread takes no signals */
 	o.log.to = outlet_stream(log);
 	o.agent.log = &o.log;
 	status = 1;
 	if (signals < 0) {
-		error_set(&err, -errno, "signalfd: %s", strerror(errno));
+		error_set(&err, signals, "signalfd: %s", strerror(-signals));
 	} else if (check_run_dir(&o.agent, &err) == 0 &&
 		   read_controller_key(o.controller_key, &o.agent.controller, &err) == 0 &&
 		   keys_load_or_make(&identity, o.key, &err) == 0) {

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
 #include "base/output.h"
 #include "base/process/outlet.h"
@@ -38,7 +37,6 @@ int main(int argc, char **argv)
 	struct controller *c = controller_new();
 	struct error err = { "" };
 	struct outlet *log, *events;
-	sigset_t set;
 	bool stopped;
 	int signals, rc;
 
@@ -52,13 +50,9 @@ int main(int argc, char **argv)
 	}
 	link_tune_malloc();
 	link_raise_files(8192);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a failed write */
-	signals_ending(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	signals = signals_open(0);
 	if (signals < 0) {
-		fprintf(stderr, "skippipe controller: signalfd: %s\n", strerror(errno));
+		fprintf(stderr, "skippipe controller: signalfd: %s\n", strerror(-signals));
 		return 1;
 	}
 	log = outlet_new(stderr);

@@ -1,4 +1,7 @@
 /* signals_test.c - ignored signals do not end a program. */
+#include <sys/signalfd.h>
+#include <unistd.h>
+
 #include "base/process/signals.h"
 #include "base/tests/test.h"
 
@@ -18,4 +21,23 @@ TEST(ignored_signals_do_not_end_a_program)
 	signals_ending(&set);
 	assert_false(sigismember(&set, SIGHUP));
 	assert_true(sigismember(&set, SIGINT) && sigismember(&set, SIGTERM));
+}
+
+TEST(signals_that_end_a_program_are_read)
+{
+	struct signalfd_siginfo info;
+	int fd;
+
+	signal(SIGTERM, SIG_DFL);
+	fd = signals_open(SIGCONT);
+	assert_true(fd >= 0);
+	assert_true(read(fd, &info, sizeof(info)) < 0); /* does not block */
+	raise(SIGTERM);
+	assert_int_equal(read(fd, &info, sizeof(info)), sizeof(info));
+	assert_int_equal(info.ssi_signo, SIGTERM);
+	raise(SIGCONT);
+	assert_int_equal(read(fd, &info, sizeof(info)), sizeof(info));
+	assert_int_equal(info.ssi_signo, SIGCONT);
+	assert_true(signals_ignored(SIGPIPE) && signals_ignored(SIGXFSZ));
+	close(fd);
 }
