@@ -2,146 +2,21 @@
  *
  * One table describes all options, so that a new option needs one row. Strings are borrowed from
  * argv. Contradictions between options are checked last, when all are known. */
-#include "base/skip_schedule.h"
 #include "controller/options.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
+#include "base/skip_schedule.h"
 #include "model/rehearsal/rehearsal.h"
 
-static const char help[] =
-	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
-	"\n"
-	"Plans a training run, commands its agents, records it and serves consoles.\n"
-	"\n"
-	"  --run-dir DIR         the folder that records the run; it must not contain a run\n"
-	"  --resume DIR          continue the run recorded there, with its options; its agents\n"
-	"                        return by themselves. --iterations, --eval-every,\n"
-	"                        --eval-batches, --checkpoint-every, --skip-bad-steps,\n"
-	"                        --keep-tasks, --silence-ms, --overdue-s, --gather-s, --budget\n"
-	"                        and --ahead may be changed. Not recorded, so give them again:\n"
-	"                        --key, --admitted, --listen, --checkpoint-to, --format, --at\n"
-	"                        and --log\n"
-	"  --replay DIR          serve the run recorded there to consoles\n"
-	"  --speed X             speed of a replay; 0: stopped  [1, real time]\n"
-	"  --key FILE            this controller's key (skippipe keygen)\n"
-	"  --admitted FILE       list of the keys that may join (skippipe admit)\n"
-	"  --listen ADDRESS      tcp://HOST:PORT or ipc://PATH   [tcp://127.0.0.1:0]\n"
-	"\n"
-	"The cluster\n"
-	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents. Links and compute\n"
-	"                        are measured before the first plan and replace the file's\n"
-	"  --agents N            number of agents without a file  [20]\n"
-	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3]\n"
-	"  --assignment free|given  given: each node keeps its `stage` in the file  [free]\n"
-	"  --measure-only        measure all links and nodes, write RUN-DIR/cluster.json and exit\n"
-	"  --emulate regions|FILE  network and compute to emulate: 12 cloud regions, or a\n"
-	"                        cluster file  [nothing is emulated]\n"
-	"  --time-scale X        real seconds per emulated second; 0: no emulation\n"
-	"                        [an iteration takes 2.5 s]\n"
-	"  --serialise           an emulated link carries one tensor at a time\n"
-	"  --sums early|late     each stage sums its gradients as soon as it has counted all, or\n"
-	"                        after the last task of the iteration  [early]\n"
-	"  --rehearse            agents compute nothing, but sleep for the times of the cluster\n"
-	"                        file, and need --device pretend; nothing is trained\n"
-	"  --scale-bytes K       in a rehearsal tensors have 1/K of their bytes  [1000]\n"
-	"  --algorithm NAME      the planner: best, or a published baseline: dtfm (every stage,\n"
-	"                        straight pipelines), dtfm-skip (random skips), no-tc2 (ignores\n"
-	"                        collisions), cbs (collision-based search)  [best]\n"
-	"\n"
-	"The training\n"
-	"  --model NAME|FILE     preset or skippipe.model/1  [tiny]\n"
-	"  --from FOLDER         begin with the weights of a checkpoint, or of a Hugging Face\n"
-	"                        folder; --model then gives the recipe only\n"
-	"  --set FIELD=VALUE     change the recipe: lr, warmup, schedule (cosine, linear, wsd or\n"
-	"                        wsd-sqrt), decay, final_lr, ... (docs/rates.md)\n"
-	"  --new-corpus          with --from: train on another corpus than the checkpoint did\n"
-	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
-	"  --skip-share S%:K     S percent of each data node's microbatches, rounded to the\n"
-	"                        nearest number, skip K stages; the rest skip none\n"
-	"  --skip-schedule LIST  stages skipped in each phase of the run: 4,3,1,0 (equal parts of\n"
-	"                        --iterations) or 4@0,3@25%,1@50%,0@800, or 4@0,30%:2@30% with\n"
-	"                        a share of the microbatches; replaces --skip and --skip-share\n"
-	"  --recipe NAME         grow the model from its ends: first train only the first and the\n"
-	"                        last stage, then start the middle stages as copies of them.\n"
-	"                        speed: microbatches make 80% of the visits to stages, and the\n"
-	"                        loss ends 1.0% lower. robust: later on, 30% of the microbatches\n"
-	"                        skip half of the middle stages. In all, microbatches make 77% of\n"
-	"                        the visits, and the loss ends 2.4% higher. If half of the middle\n"
-	"                        stages are then skipped, the loss rises by 5%. Replaces --skip\n"
-	"  --stack               stages that the schedule begins to visit start as copies of\n"
-	"                        trained stages; the first phase must skip all stages that may\n"
-	"                        be skipped\n"
-	"  --no-swaps            microbatches visit stages in ascending order; --recipe sets it\n"
-	"  --phase-moves         each phase of the schedule has its own allocation: nodes move to\n"
-	"                        the stages that the phase visits most\n"
-	"  --always STAGE,...    stages that every microbatch visits, beside stage 0 and those of\n"
-	"                        the cluster file\n"
-	"  --microbatches N      microbatches of a data node in an iteration  [the cluster's; 6]\n"
-	"  --batch B --sequence T   sequences of a microbatch and their length  [the model's]\n"
-	"  --iterations N        stop after N iterations; 0: never  [0]\n"
-	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
-	"  --seed N              seed of the run's random numbers  [1]\n"
-	"  --skip-bad-steps N    if a loss or gradient is not finite, repeat the iteration with\n"
-	"                        the next text, at most N times in a row  [0]\n"
-	"  --eval-every N        iterations between validations; 0: never  [5]\n"
-	"  --eval-batches N      microbatches of a validation  [8]\n"
-	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at\n"
-	"                        the end; 0: none  [50]\n"
-	"  --checkpoint-to STORE copy each checkpoint to a store off the machines, and fetch\n"
-	"                        missing files from it: rclone:REMOTE:PATH, or a command for\n"
-	"                        \"put NAME\" and \"get NAME\" (docs/reliability.md)\n"
-	"  --keep-tasks N        newest iterations whose tasks the record keeps; of earlier\n"
-	"                        iterations it keeps every 100th  [10000]\n"
-	"  --grad-norm microbatches|visits   divisor of a stage's summed gradient: the number of\n"
-	"                        all microbatches, or of those that visited the stage; --recipe\n"
-	"                        chooses visits  [microbatches]\n"
-	"  --threads N           threads with which an agent computes  [1]\n"
-	"  --wire fp32|bf16|q8|q6   format of activations and their gradients between stages;\n"
-	"                        all but fp32 round to 1/2, 1/4 or 1/5 of the bytes  [q8]\n"
-	"  --sum-wire fp32|q8|q6|q4   format of the sums of gradients over replicas;\n"
-	"                        all but fp32 round to 1/4, 1/5 or 1/8 of the bytes  [q6]\n"
-	"\n"
-	"  --format jsonl        events as JSON lines on stdout\n"
-	"  --at N:ACT            before iteration N: skip:K, skip:S%:K, wire:FORMAT,\n"
-	"                        sum-wire:FORMAT, finish:N (the learning rate falls over N\n"
-	"                        iterations, then the run ends), pause, stop, or ACT:NODE with\n"
-	"                        one of fail, recover" FAULT_NAMES_FOLLOW "\n"
-	"                        (a fault other than kill lasts 10 s: 4 times slower, 20% lost,\n"
-	"                        all links)\n"
-	"  --silence-ms N        an agent that is silent for this long is dead  [450]\n"
-	"  --overdue-s N         if no task ends for this long plus 20 times the longest task,\n"
-	"                        the agents that report work count as dead  [10]\n"
-	"  --gather-s N          wait this long for all agents  [30]\n"
-	"  --budget S            seconds for the first plan; with a baseline, for every plan\n"
-	"                        [0.5]\n"
-	"  --ahead S             idle seconds for each plan made in advance: for the loss of a\n"
-	"                        node, and for other skip ratios; 0: no such plans  [1]\n"
-	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
-	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";
-
-static int parse_number(const char *name, const char *text, bool whole, double least, double most,
-			double *out, struct error *err)
+static int parse_stages(void *options, const char *text, struct error *err)
 {
-	char *end;
-	double v = strtod(text, &end);
-
-	if (end == text || *end || !isfinite(v) || v < least || v > most ||
-	    (whole && v != floor(v)))
-		return error_set(err, -EINVAL,
-				 "--%s: expected a %snumber from %g to %g, got \"%s\"", name,
-				 whole ? "whole " : "", least, most, text);
-	*out = v;
-	return 0;
-}
-
-static int parse_stages(struct options *o, const char *text, struct error *err)
-{
+	struct options *o = options;
 	const char *at = text;
 
 	o->cluster.n_stages = 0;
@@ -162,8 +37,9 @@ static int parse_stages(struct options *o, const char *text, struct error *err)
 	}
 }
 
-static int parse_skip(struct options *o, const char *text, struct error *err)
+static int parse_skip(void *options, const char *text, struct error *err)
 {
+	struct options *o = options;
 	char *end;
 	long k = strtol(text, &end, 10);
 
@@ -185,8 +61,10 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
-static int parse_skip_share(struct options *o, const char *text, struct error *err)
+static int parse_skip_share(void *options, const char *text, struct error *err)
 {
+	struct options *o = options;
+
 	return skip_share_parse("--skip-share", text, MSG_STAGES - 1, &o->skip_share, &o->skip,
 				err);
 }
@@ -196,11 +74,15 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 {
 	uint32_t share, skip;
 	const char *at = text;
+	uint64_t n = 0;
+	const struct options_row number = { "at", OPTIONS_U64,
+					    .most = verb == COMMAND_FINISH ? 1 << 24 : MSG_NODES };
 
-	if (verb == COMMAND_FINISH)
-		return parse_number("at", text, true, 0, 1 << 24, v, err);
+	if (verb != COMMAND_SKIP && options_take(&number, &n, text, err) != 0)
+		return -EINVAL;
+	*v = (double)n;
 	if (verb != COMMAND_SKIP)
-		return parse_number("at", text, true, 0, MSG_NODES, v, err);
+		return 0;
 	if (skip_share_read(&at, MSG_STAGES - 1, &share, &skip, err) != 0 || *at != '\0')
 		return error_set(
 			err, -EINVAL,
@@ -246,8 +128,9 @@ static int parse_act_format(int verb, const char *text, double *v, struct error 
 }
 
 /* Parses ITERATION:ACT[:NUMBER]. All acts but pause and stop have a number, or a format. */
-static int parse_act(struct options *o, const char *text, struct error *err)
+static int parse_act(void *options, const char *text, struct error *err)
 {
+	struct options *o = options;
 	struct scripted_act *a = &o->acts[o->n_acts];
 	enum fault_kind fault;
 	char *end, word[24];
@@ -280,21 +163,10 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
-static int parse_choice(const char *name, const char *text, const char *const *of, int n, int *out,
-			struct error *err)
+static int parse_algorithm(void *options, const char *text, struct error *err)
 {
-	for (int i = 0; i < n; i++) {
-		if (strcmp(text, of[i]) == 0) {
-			*out = i;
-			return 0;
-		}
-	}
-	return error_set(err, -EINVAL, "--%s: \"%s\" is not one of its values (see --help)", name,
-			 text);
-}
+	struct options *o = options;
 
-static int parse_algorithm(struct options *o, const char *text, struct error *err)
-{
 	if (plan_algorithm_named(text, &o->planning.algorithm))
 		return 0;
 	return error_set(err, -EINVAL,
@@ -302,16 +174,20 @@ static int parse_algorithm(struct options *o, const char *text, struct error *er
 			 text);
 }
 
-static int parse_wire(struct options *o, const char *text, struct error *err)
+static int parse_wire(void *options, const char *text, struct error *err)
 {
+	struct options *o = options;
+
 	if (tensor_format_parse(text, &o->training.formats.wire) == 0 &&
 	    tensor_format_suits_activations(o->training.formats.wire))
 		return 0;
 	return error_set(err, -EINVAL, "--wire: expected fp32, bf16, q8 or q6, got \"%s\"", text);
 }
 
-static int parse_sum_wire(struct options *o, const char *text, struct error *err)
+static int parse_sum_wire(void *options, const char *text, struct error *err)
 {
+	struct options *o = options;
+
 	if (tensor_format_parse(text, &o->training.formats.sum_wire) == 0 &&
 	    tensor_format_suits_sums(o->training.formats.sum_wire))
 		return 0;
@@ -319,41 +195,40 @@ static int parse_sum_wire(struct options *o, const char *text, struct error *err
 			 text);
 }
 
-static int take_corpus(struct options *o, const char *path, struct error *err)
+static int take_corpus(void *options, const char *path, struct error *err)
 {
+	struct options *o = options;
+
 	if (o->training.n_corpus == OPTIONS_MOST_CORPUS)
 		return error_set(err, -EINVAL, "--corpus: more than %d files", OPTIONS_MOST_CORPUS);
 	o->training.corpus[o->training.n_corpus++] = path;
 	return 0;
 }
 
-static int take_set(struct options *o, const char *text, struct error *err)
+static int take_set(void *options, const char *text, struct error *err)
 {
+	struct options *o = options;
+
 	if (o->training.n_set == OPTIONS_MOST_SET)
 		return error_set(err, -EINVAL, "--set: more than %d fields", OPTIONS_MOST_SET);
 	o->training.set[o->training.n_set++] = text;
 	return 0;
 }
 
-static int parse_level(struct options *o, const char *text, struct error *err)
+static int take_resumed(void *options, const char *folder, struct error *err)
 {
-	static const char *const levels[] = { "debug", "info", "warn", "error" };
-	int v = 0, rc = parse_choice("log", text, levels, 4, &v, err);
+	struct options *o = options;
 
-	o->level = (enum log_level)v;
-	return rc;
-}
-
-static int take_resumed(struct options *o, const char *folder, struct error *err)
-{
 	(void)err;
 	o->run_dir = folder;
 	o->mode.resume = true;
 	return 0;
 }
 
-static int take_replayed(struct options *o, const char *folder, struct error *err)
+static int take_replayed(void *options, const char *folder, struct error *err)
 {
+	struct options *o = options;
+
 	(void)err;
 	o->run_dir = folder;
 	o->mode.replay = true;
@@ -362,149 +237,206 @@ static int take_replayed(struct options *o, const char *folder, struct error *er
 
 /* ---- the table of options ---- */
 
-enum value {
-	FLAG,
-	TEXT,
-	CHOICE, /* a choice of two words; the option is true if the second is given */
-	INT,
-	U32,
-	U64,
-	REAL,
-	SECONDS,
-	THOUSANDTHS, /* numbers given as decimals; the last two are stored in microseconds */
-	PARSED       /* by `parse` */
-};
+/* The option is fixed when the run begins and recorded; it is refused with --resume. */
+enum { KEPT = 1 };
 
-/* One option. Its text is in `help`, its default in options_parse. */
-static const struct row {
-	const char *name;
-	enum value value;
-	/* The option is fixed when the run begins and recorded; it is refused with --resume */
-	bool kept;
-	/* Offsets in struct options: of the option's field, and of the flag that says that the
-	 * option was given (0: none). */
-	size_t at, overridden;
-	double least, most;
-	const char *words[2];
-	int (*parse)(struct options *o, const char *text, struct error *err);
-} rows[] = {
+static const char *const assignments[] = { "free", "given", NULL };
+static const char *const sums[] = { "late", "early", NULL };
+static const char *const divisors[] = { "microbatches", "visits", NULL };
+static const char *const formats[] = { "text", "jsonl", NULL };
+static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
+
+static const struct options_row rows[] = {
 #define AT(field) .at = offsetof(struct options, field)
-#define GIVEN(change) .overridden = offsetof(struct options, changed[CHANGE_##change])
-#define NUMBER(least_, most_) .least = (least_), .most = (most_)
-	{ "run-dir", TEXT, AT(run_dir) },
-	{ "resume", PARSED, .parse = take_resumed },
-	{ "replay", PARSED, .parse = take_replayed },
-	{ "speed", REAL, AT(mode.speed), NUMBER(0, 10000) },
-	{ "listen", TEXT, AT(listen) },
-	{ "key", TEXT, AT(key) },
-	{ "admitted", TEXT, AT(admitted) },
-	{ "cluster", TEXT, true, AT(cluster.file) },
-	{ "regions", TEXT, true, AT(cluster.regions) },
-	{ "emulate", TEXT, true, AT(cluster.emulate) },
-	{ "measure-only", FLAG, AT(mode.measure_only) },
-	{ "model", TEXT, true, AT(training.model) },
-	{ "from", TEXT, true, AT(training.from) },
-	{ "set", PARSED, true, .parse = take_set },
-	{ "new-corpus", FLAG, true, AT(training.new_corpus) },
-	{ "rehearse", FLAG, true, AT(training.rehearse) },
-	{ "scale-bytes", U32, true, AT(training.scale_bytes), NUMBER(1, REHEARSAL_MOST) },
-	{ "name", TEXT, true, AT(name) },
-	{ "supervisor-fd", INT, AT(supervisor), NUMBER(0, 1 << 20) },
-	{ "embedded", FLAG, AT(mode.embedded) },
-	{ "agents", U32, true, AT(cluster.agents), NUMBER(2, MSG_NODES) },
-	{ "stages", PARSED, true, .parse = parse_stages },
-	{ "skip", PARSED, true, .parse = parse_skip },
-	{ "skip-share", PARSED, true, .parse = parse_skip_share },
-	{ "always", TEXT, true, AT(always) },
-	{ "skip-schedule", TEXT, true, AT(skip_schedule) },
-	{ "recipe", TEXT, true, AT(recipe) },
-	{ "stack", FLAG, true, AT(stack) },
-	{ "no-swaps", FLAG, true, AT(planning.no_swaps) },
-	{ "phase-moves", FLAG, true, AT(planning.phase_moves) },
-	{ "iterations", U64, AT(iterations), GIVEN(ITERATIONS), NUMBER(0, 1e15) },
-	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
-	{ "seed", U64, true, AT(seed), offsetof(struct options, seed_is_given), NUMBER(0, 9e15) },
-	{ "batch", U32, true, AT(training.batch), NUMBER(1, 1 << 16) },
-	{ "sequence", U32, true, AT(training.sequence), NUMBER(1, 1 << 20) },
-	{ "microbatches", U32, true, AT(training.microbatches), NUMBER(1, 4096) },
-	{ "skip-bad-steps", U32, AT(skip_bad_steps), GIVEN(SKIP_BAD_STEPS), NUMBER(0, 1e9) },
-	{ "eval-every", U32, AT(eval_every), GIVEN(EVAL_EVERY), NUMBER(0, 1e9) },
-	{ "eval-batches", U32, AT(eval_batches), GIVEN(EVAL_BATCHES), NUMBER(1, 4096) },
-	{ "checkpoint-every", U32, AT(checkpoint_every), GIVEN(CHECKPOINT_EVERY), NUMBER(0, 1e9) },
-	{ "checkpoint-to", TEXT, AT(checkpoint_to) },
-	{ "keep-tasks", U64, AT(keep_tasks), GIVEN(KEEP_TASKS), NUMBER(1, 1e9) },
-	{ "threads", U32, true, AT(training.threads), NUMBER(1, 1024) },
-	{ "grad-norm", CHOICE, true, AT(training.by_visits),
-	  .words = { "microbatches", "visits" } },
-	{ "corpus", PARSED, true, .parse = take_corpus },
-	{ "format", CHOICE, AT(mode.jsonl), .words = { "text", "jsonl" } },
-	{ "serialise", FLAG, true, AT(cluster.serialise) },
-	{ "sums", CHOICE, true, AT(planning.overlap_sync), .words = { "late", "early" } },
-	{ "algorithm", PARSED, true, .parse = parse_algorithm },
-	{ "assignment", CHOICE, true, AT(cluster.assignment_given), .words = { "free", "given" } },
-	{ "wire", PARSED, true, .parse = parse_wire },
-	{ "sum-wire", PARSED, true, .parse = parse_sum_wire },
-	{ "at", PARSED, .parse = parse_act },
-	{ "silence-ms", THOUSANDTHS, AT(limits.silence_us), GIVEN(SILENCE), NUMBER(50, 1e7) },
-	{ "overdue-s", SECONDS, AT(limits.overdue_us), GIVEN(OVERDUE), NUMBER(0.5, 1e7) },
-	{ "gather-s", SECONDS, AT(limits.gather_us), GIVEN(GATHER), NUMBER(0, 1e7) },
-	{ "budget", REAL, AT(planning.budget_s), GIVEN(BUDGET), NUMBER(0, 3600) },
-	{ "ahead", REAL, AT(planning.ahead_s), GIVEN(AHEAD), NUMBER(0, 3600) },
-	{ "log", PARSED, .parse = parse_level },
+#define GIVEN(change) .given = offsetof(struct options, changed[CHANGE_##change])
+#define LIMITS(least_, most_) .least = (least_), .most = (most_)
+#define FIXED .mark = KEPT
+	{ "run-dir", OPTIONS_TEXT, "DIR", AT(run_dir),
+	  .help = "the folder that records the run; it must not contain a run" },
+	{ "resume", OPTIONS_PARSED, "DIR", .parse = take_resumed,
+	  .help = "continue the run recorded there, with its options; its agents return by "
+		  "themselves. --iterations, --eval-every, --eval-batches, --checkpoint-every, "
+		  "--skip-bad-steps, --keep-tasks, --silence-ms, --overdue-s, --gather-s, --budget "
+		  "and --ahead may be changed. Not recorded, so give them again: --key, "
+		  "--admitted, --listen, --checkpoint-to, --format, --at and --log" },
+	{ "replay", OPTIONS_PARSED, "DIR", .parse = take_replayed,
+	  .help = "serve the run recorded there to consoles" },
+	{ "speed", OPTIONS_REAL, "X", "1",
+	  "speed of a replay, as a multiple of real time; 0: stopped", AT(mode.speed),
+	  LIMITS(0, 10000) },
+	{ "key", OPTIONS_TEXT, "FILE", AT(key), .help = "this controller's key (skippipe keygen)" },
+	{ "admitted", OPTIONS_TEXT, "FILE", AT(admitted),
+	  .help = "list of the keys that may join (skippipe admit)" },
+	{ "listen", OPTIONS_TEXT, "ADDRESS", "tcp://127.0.0.1:0", "tcp://HOST:PORT or ipc://PATH",
+	  AT(listen) },
+	{ NULL, .help = "The cluster" },
+	{ "cluster", OPTIONS_TEXT, "FILE", AT(cluster.file), FIXED,
+	  .help = "skippipe.cluster/1; its nodes are the agents. Links and compute are measured "
+		  "before the first plan and replace the file's" },
+	{ "agents", OPTIONS_U32, "N", "20", "number of agents without a file", AT(cluster.agents),
+	  LIMITS(2, MSG_NODES), FIXED },
+	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, FIXED,
+	  .help = "nodes per stage [5,3,3,3,3,3]" },
+	{ "assignment", OPTIONS_SECOND, "free|given", "free",
+	  "given: each node keeps its `stage` in the file", AT(cluster.assignment_given),
+	  .words = assignments, FIXED },
+	{ "measure-only", OPTIONS_FLAG, AT(mode.measure_only),
+	  .help = "measure all links and nodes, write RUN-DIR/cluster.json and exit" },
+	{ "emulate", OPTIONS_TEXT, "regions|FILE", AT(cluster.emulate), FIXED,
+	  .help = "network and compute to emulate: 12 cloud regions, or a cluster file "
+		  "[nothing is emulated]" },
+	{ "time-scale", OPTIONS_REAL, "X", AT(cluster.time_scale), LIMITS(0, 1e6), FIXED,
+	  .help = "real seconds per emulated second; 0: no emulation "
+		  "[an iteration takes 2.5 s]" },
+	{ "regions", OPTIONS_TEXT, "FILE", AT(cluster.regions), FIXED,
+	  .help = "delays and bandwidths of regions, in place of the shipped ones" },
+	{ "serialise", OPTIONS_FLAG, AT(cluster.serialise), FIXED,
+	  .help = "an emulated link carries one tensor at a time" },
+	{ "sums", OPTIONS_SECOND, "early|late", "early",
+	  "each stage sums its gradients as soon as it has counted all, or after the last task of "
+	  "the iteration",
+	  AT(planning.overlap_sync), .words = sums, FIXED },
+	{ "rehearse", OPTIONS_FLAG, AT(training.rehearse), FIXED,
+	  .help = "agents compute nothing, but sleep for the times of the cluster file, and need "
+		  "--device pretend; nothing is trained" },
+	{ "scale-bytes", OPTIONS_U32, "K", AT(training.scale_bytes), LIMITS(1, REHEARSAL_MOST),
+	  FIXED, .help = "in a rehearsal tensors have 1/K of their bytes [1000]" },
+	{ "algorithm", OPTIONS_PARSED, "NAME", "best",
+	  "the planner: best, or a published baseline: dtfm (every stage, straight pipelines), "
+	  "dtfm-skip (random skips), no-tc2 (ignores collisions), cbs (collision-based search)",
+	  .parse = parse_algorithm, FIXED },
+	{ NULL, .help = "The training" },
+	{ "model", OPTIONS_TEXT, "NAME|FILE", AT(training.model), FIXED,
+	  .help = "preset or skippipe.model/1 [tiny]" },
+	{ "from", OPTIONS_TEXT, "FOLDER", AT(training.from), FIXED,
+	  .help = "begin with the weights of a checkpoint, or of a Hugging Face folder; --model "
+		  "then gives the recipe only" },
+	{ "set", OPTIONS_PARSED, "FIELD=VALUE", .parse = take_set, FIXED,
+	  .help = "change the recipe: lr, warmup, schedule (cosine, linear, wsd or wsd-sqrt), "
+		  "decay, final_lr, ... (docs/rates.md)" },
+	{ "new-corpus", OPTIONS_FLAG, AT(training.new_corpus), FIXED,
+	  .help = "with --from: train on another corpus than the checkpoint did" },
+	{ "skip", OPTIONS_PARSED, "K[/S]", .parse = parse_skip, FIXED,
+	  .help = "stages that every microbatch skips [0]" },
+	{ "skip-share", OPTIONS_PARSED, "S%:K", .parse = parse_skip_share, FIXED,
+	  .help = "S percent of each data node's microbatches, rounded to the nearest number, "
+		  "skip K stages; the rest skip none" },
+	{ "skip-schedule", OPTIONS_TEXT, "LIST", AT(skip_schedule), FIXED,
+	  .help = "stages skipped in each phase of the run: 4,3,1,0 (equal parts of --iterations) "
+		  "or 4@0,3@25%,1@50%,0@800, or 4@0,30%:2@30% with a share of the microbatches; "
+		  "replaces --skip and --skip-share" },
+	{ "recipe", OPTIONS_TEXT, "NAME", AT(recipe), FIXED,
+	  .help = "grow the model from its ends: first train only the first and the last stage, "
+		  "then start the middle stages as copies of them. speed: microbatches make 80% of "
+		  "the visits to stages, and the loss ends 1.0% lower. robust: later on, 30% of "
+		  "the "
+		  "microbatches skip half of the middle stages. In all, microbatches make 77% of "
+		  "the visits, and the loss ends 2.4% higher. If half of the middle stages are "
+		  "then "
+		  "skipped, the loss rises by 5%. Replaces --skip" },
+	{ "stack", OPTIONS_FLAG, AT(stack), FIXED,
+	  .help = "stages that the schedule begins to visit start as copies of trained stages; "
+		  "the first phase must skip all stages that may be skipped" },
+	{ "no-swaps", OPTIONS_FLAG, AT(planning.no_swaps), FIXED,
+	  .help = "microbatches visit stages in ascending order; --recipe sets it" },
+	{ "phase-moves", OPTIONS_FLAG, AT(planning.phase_moves), FIXED,
+	  .help = "each phase of the schedule has its own allocation: nodes move to the stages "
+		  "that the phase visits most" },
+	{ "always", OPTIONS_TEXT, "STAGE,...", AT(always), FIXED,
+	  .help = "stages that every microbatch visits, beside stage 0 and those of the cluster "
+		  "file" },
+	{ "microbatches", OPTIONS_U32, "N", AT(training.microbatches), LIMITS(1, 4096), FIXED,
+	  .help = "microbatches of a data node in an iteration [the cluster's; 6]" },
+	{ "batch", OPTIONS_U32, "B", AT(training.batch), LIMITS(1, 1 << 16), FIXED,
+	  .help = "sequences of a microbatch [the model's]" },
+	{ "sequence", OPTIONS_U32, "T", AT(training.sequence), LIMITS(1, 1 << 20), FIXED,
+	  .help = "tokens of a sequence [the model's]" },
+	{ "iterations", OPTIONS_U64, "N", "0", "stop after N iterations; 0: never", AT(iterations),
+	  GIVEN(ITERATIONS), LIMITS(0, 1e15) },
+	{ "corpus", OPTIONS_PARSED, "FILE...", .parse = take_corpus, .many = true, FIXED,
+	  .help = "text to train on [Debian's fortunes]" },
+	{ "seed", OPTIONS_U64, "N", "1", "seed of the run's random numbers", AT(seed),
+	  offsetof(struct options, seed_is_given), LIMITS(0, 9e15), FIXED },
+	{ "skip-bad-steps", OPTIONS_U32, "N", "0",
+	  "if a loss or gradient is not finite, repeat the iteration with the next text, at most N "
+	  "times in a row",
+	  AT(skip_bad_steps), GIVEN(SKIP_BAD_STEPS), LIMITS(0, 1e9) },
+	{ "eval-every", OPTIONS_U32, "N", "5", "iterations between validations; 0: never",
+	  AT(eval_every), GIVEN(EVAL_EVERY), LIMITS(0, 1e9) },
+	{ "eval-batches", OPTIONS_U32, "N", "8", "microbatches of a validation", AT(eval_batches),
+	  GIVEN(EVAL_BATCHES), LIMITS(1, 4096) },
+	{ "checkpoint-every", OPTIONS_U32, "N", "50",
+	  "commits between checkpoints on the agents' disks, with one at the end; 0: none",
+	  AT(checkpoint_every), GIVEN(CHECKPOINT_EVERY), LIMITS(0, 1e9) },
+	{ "checkpoint-to", OPTIONS_TEXT, "STORE", AT(checkpoint_to),
+	  .help = "copy each checkpoint to a store off the machines, and fetch missing files from "
+		  "it: rclone:REMOTE:PATH, or a command for \"put NAME\" and \"get NAME\" "
+		  "(docs/reliability.md)" },
+	{ "keep-tasks", OPTIONS_U64, "N", "10000",
+	  "newest iterations whose tasks the record keeps; of earlier iterations it keeps every "
+	  "100th",
+	  AT(keep_tasks), GIVEN(KEEP_TASKS), LIMITS(1, 1e9) },
+	{ "grad-norm", OPTIONS_SECOND, "microbatches|visits", "microbatches",
+	  "divisor of a stage's summed gradient: the number of all microbatches, or of those that "
+	  "visited the stage; --recipe chooses visits",
+	  AT(training.by_visits), .words = divisors, FIXED },
+	{ "threads", OPTIONS_U32, "N", "1", "threads with which an agent computes",
+	  AT(training.threads), LIMITS(1, 1024), FIXED },
+	{ "wire", OPTIONS_PARSED, "fp32|bf16|q8|q6", "q8",
+	  "format of activations and their gradients between stages; all but fp32 round to 1/2, "
+	  "1/4 "
+	  "or 1/5 of the bytes",
+	  .parse = parse_wire, FIXED },
+	{ "sum-wire", OPTIONS_PARSED, "fp32|q8|q6|q4", "q6",
+	  "format of the sums of gradients over replicas; all but fp32 round to 1/4, 1/5 or 1/8 of "
+	  "the bytes",
+	  .parse = parse_sum_wire, FIXED },
+	{ NULL, .help = "Running" },
+	{ "format", OPTIONS_SECOND, "text|jsonl", "text", "jsonl: events as JSON lines on stdout",
+	  AT(mode.jsonl), .words = formats },
+	{ "at", OPTIONS_PARSED, "N:ACT", .parse = parse_act,
+	  .help = "before iteration N: skip:K, skip:S%:K, wire:FORMAT, sum-wire:FORMAT, finish:N "
+		  "(the learning rate falls over N iterations, then the run ends), pause, stop, or "
+		  "ACT:NODE with one of fail, recover" FAULT_NAMES_FOLLOW
+		  " (a fault other than kill lasts 10 s: 4 times slower, 20% lost, all links)" },
+	{ "silence-ms", OPTIONS_MILLISECONDS, "N", "450",
+	  "an agent that is silent for this long is dead", AT(limits.silence_us), GIVEN(SILENCE),
+	  LIMITS(50, 1e7) },
+	{ "overdue-s", OPTIONS_SECONDS, "N", "10",
+	  "if no task ends for this long plus 20 times the longest task, the agents that report "
+	  "work count as dead",
+	  AT(limits.overdue_us), GIVEN(OVERDUE), LIMITS(0.5, 1e7) },
+	{ "gather-s", OPTIONS_SECONDS, "N", "30", "wait this long for all agents",
+	  AT(limits.gather_us), GIVEN(GATHER), LIMITS(0, 1e7) },
+	{ "budget", OPTIONS_REAL, "S", "0.5",
+	  "seconds for the first plan; with a baseline, for every plan", AT(planning.budget_s),
+	  GIVEN(BUDGET), LIMITS(0, 3600) },
+	{ "ahead", OPTIONS_REAL, "S", "1",
+	  "idle seconds for each plan made in advance: for the loss of a node, and for other skip "
+	  "ratios; 0: no such plans",
+	  AT(planning.ahead_s), GIVEN(AHEAD), LIMITS(0, 3600) },
+	{ "name", OPTIONS_TEXT, "TEXT", "skippipe", "the run's name", AT(name), FIXED },
+	{ "log", OPTIONS_CHOICE, "LEVEL", "info", "debug, info, warn or error", AT(level),
+	  .words = levels },
+	{ "embedded", OPTIONS_FLAG, AT(mode.embedded), .help = "used by skippipe demo" },
+	{ "supervisor-fd", OPTIONS_INT, "N", AT(supervisor), LIMITS(0, 1 << 20),
+	  .help = "used by skippipe demo" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
 #undef AT
 #undef GIVEN
-#undef NUMBER
+#undef LIMITS
+#undef FIXED
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256, HELP = FIRST + ROWS };
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* Stores the value of one option. */
-static int take_option(struct options *o, const struct row *r, const char *text, struct error *err)
-{
-	void *to = (char *)o + r->at;
-	double v = 0;
-	int chosen = 0, rc = 0;
-
-	if (r->value >= INT && r->value < PARSED &&
-	    parse_number(r->name, text, r->value <= U64, r->least, r->most, &v, err) != 0)
-		return -EINVAL;
-	switch (r->value) {
-	case FLAG:
-		*(bool *)to = true;
-		break;
-	case TEXT:
-		*(const char **)to = text;
-		break;
-	case CHOICE:
-		rc = parse_choice(r->name, text, r->words, 2, &chosen, err);
-		*(bool *)to = chosen == 1;
-		break;
-	case INT:
-		*(int *)to = (int)v;
-		break;
-	case U32:
-		*(uint32_t *)to = (uint32_t)v;
-		break;
-	case U64:
-		*(uint64_t *)to = (uint64_t)v;
-		break;
-	case REAL:
-		*(double *)to = v;
-		break;
-	case SECONDS:
-		*(int64_t *)to = (int64_t)(v * 1e6);
-		break;
-	case THOUSANDTHS:
-		*(int64_t *)to = (int64_t)(v * 1000);
-		break;
-	case PARSED:
-		rc = r->parse(o, text, err);
-		break;
-	}
-	if (r->overridden > 0)
-		*(bool *)((char *)o + r->overridden) = true;
-	return rc;
-}
+static const struct options_table table = {
+	rows, ROWS,
+	.intro = "usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
+		 "\n"
+		 "Plans a training run, commands its agents, records it and serves consoles.\n"
+		 "\n"
+};
 
 /* An emulated cluster file is the cluster of the run. Without --emulate there is no time scale. */
 static void settle_emulation(struct options *o)
@@ -620,71 +552,31 @@ static int check_options(struct options *o, struct error *err)
 	return 0;
 }
 
-/* Fills the table for getopt_long: rows, help, the terminator. */
-static void list_options(struct option *longs)
+/* Returns the first option of the line that a resumed run may not change; NULL: none. */
+static const char *first_kept(const bool *given)
 {
 	for (int i = 0; i < ROWS; i++)
-		longs[i] = (struct option){ rows[i].name, rows[i].value != FLAG, NULL, FIRST + i };
-	longs[ROWS] = (struct option){ "help", 0, NULL, HELP };
-	longs[ROWS + 1] = (struct option){ NULL, 0, NULL, 0 };
+		if (given[i] && rows[i].mark == KEPT)
+			return rows[i].name;
+	return NULL;
 }
 
 /* Sets the defaults, then each option in turn, and checks the combination last. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	static const int stages[] = { 5, 3, 3, 3, 3, 3 };
-	struct option longs[ROWS + 2];
-	const char *first_kept = NULL;
-	int option, rc;
+	bool given[ROWS] = { false };
+	int rc;
 
-	*o = (struct options){ .listen = "tcp://127.0.0.1:0",
-			       .name = "skippipe",
-			       .supervisor = -1,
-			       .cluster.agents = 20,
-			       .cluster.time_scale = -1,
-			       .seed = 1,
-			       .eval_every = 5,
-			       .checkpoint_every = 50,
-			       .eval_batches = 8,
-			       .training.threads = 1,
-			       .training.formats = { FORMAT_Q8, FORMAT_Q6 },
-			       .keep_tasks = 10000,
-			       .limits.silence_us = 450000,
-			       .limits.overdue_us = 10000000,
-			       .limits.gather_us = 30000000,
-			       .planning.overlap_sync = true,
-			       .planning.budget_s = 0.5,
-			       .planning.ahead_s = 1,
-			       .level = LOG_INFO,
-			       .mode.speed = 1 };
-	list_options(longs);
-	optind = 1;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-		const struct row *r;
-
-		if (option == HELP) {
-			fputs(help, stdout);
-			return 1;
-		}
-		if (option == '?' || option == ':')
-			return error_set(err, -EINVAL, "%s: %s (see --help)", argv[optind - 1],
-					 option == '?' ? "unknown option" : "needs a value");
-		r = &rows[option - FIRST];
-		rc = take_option(o, r, optarg, err);
-		while (rc == 0 && r->parse == take_corpus && optind < argc &&
-		       argv[optind][0] != '-')
-			rc = take_corpus(o, argv[optind++], err);
-		if (rc != 0)
-			return rc;
-		if (r->kept && !first_kept)
-			first_kept = r->name;
-	}
-	if (optind < argc)
-		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
-	if (o->mode.resume && first_kept)
+	*o = (struct options){ .supervisor = -1, .cluster.time_scale = -1 };
+	rc = options_read(&table, o, argc, argv, given, err);
+	if (rc > 0)
+		options_help(&table, stdout);
+	if (rc != 0)
+		return rc;
+	if (o->mode.resume && first_kept(given))
 		return error_set(err, -EINVAL, "--%s: a resumed run keeps the value it began with",
-				 first_kept);
+				 first_kept(given));
 	if (o->cluster.n_stages == 0 && !o->cluster.file &&
 	    (!o->cluster.emulate || strcmp(o->cluster.emulate, "regions") == 0)) {
 		memcpy(o->cluster.stages, stages, sizeof(stages));
