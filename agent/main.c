@@ -1,8 +1,8 @@
 /* skippipe-agent: the program that runs one node. It reads the options and calls agent.c. */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,53 +13,12 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/options.h"
 #include "base/output.h"
 #include "base/process/outlet.h"
 #include "base/process/signals.h"
 #include "wire/address.h"
 #include "wire/sessions/link.h"
-
-static const char usage[] =
-	"usage: skippipe-agent --join ADDRESS --controller-key KEY --key FILE --listen ADDRESS\n"
-	"                      [option ...]\n"
-	"\n"
-	"Runs one node: joins a controller, trains the stage that it is given, and exchanges\n"
-	"activations and gradients with the other nodes. Logs to stderr.\n"
-	"\n"
-	"  --join ADDRESS        the controller's address, tcp://HOST:PORT\n"
-	"  --controller-key KEY  the controller's public key: 64 hex digits, or a file with them\n"
-	"  --key FILE            this agent's key; created if it is missing. The controller must\n"
-	"                        admit its public half (skippipe admit)\n"
-	"  --listen ADDRESS      where this agent listens for other nodes; port 0: any free port\n"
-	"  --advertise ADDRESS   the address that other nodes dial, if it differs from --listen\n"
-	"  --node I              the number of the node  [the controller chooses]\n"
-	"  --device DEVICE       cpu or cuda[:N], each also with :bf16 at its end. cpu:plain,\n"
-	"                        cpu:v3 (AVX2), cpu:v4 (AVX-512) and cpu:amx choose the\n"
-	"                        instruction set. Without a GPU the CPU computes.\n"
-	"                        skippipe agent --device cuda:all starts an agent for each GPU\n"
-	"                        (also cuda:all:bf16, or a list with commas). Their keys are\n"
-	"                        FILE.0, FILE.1, ...; port and node are counted up.\n"
-	"                        pretend computes nothing and sleeps for the times of the\n"
-	"                        cluster file: for rehearsals (skippipe help rehearse)  [cpu]\n"
-	"  --devices             list this machine's devices and exit\n"
-	"  --recompute LEVEL     values that a backward pass recomputes to save memory: none,\n"
-	"                        norms or block  [norms]\n"
-	"  --memory MIB          limit of the machine's memory for the stage and an iteration\n"
-	"                        [the free memory]\n"
-	"  --corpus FILE...      the corpus on this machine  [the run's paths; missing files are\n"
-	"                        fetched from the controller]\n"
-	"  --run-dir DIR         write checkpoints of this agent's stage to DIR/checkpoints\n"
-	"                        [no checkpoints]\n"
-	"  --orphan-s N          end after N seconds without a controller  [60]\n"
-	"  --stuck-s N           end if a task takes longer than N seconds plus 20 times the\n"
-	"                        longest task so far; a task that prepares, loads or measures a\n"
-	"                        stage may take 40 times as long  [30]\n"
-	"  --log LEVEL           debug, info, warn or error  [info]\n"
-	"  --help, --version\n"
-	"\n"
-	"Ends on SIGTERM, SIGINT and SIGHUP (unless nohup or a shell ignores it), and on the\n"
-	"controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage,\n"
-	"3 another process has this agent's key, and keeps its node.\n";
 
 enum { WAIT_MOST_US = 1000000, LOG_WAIT_US = 1000000 };
 
@@ -67,25 +26,19 @@ struct options {
 	struct agent_options agent;
 	const char *controller_key, *key;
 	char join[160], listen[160], advertise[160];
+	uint32_t memory_mib; /* 0: no limit */
+	enum { PRINT_NOTHING, PRINT_DEVICES, PRINT_VERSION } print;
 	struct log log;
 	char corpus[1 << 16]; /* as agent_options.corpus */
 	size_t corpus_size;
 };
 
-static int report_misuse(const char *format, const char *value)
-{
-	fprintf(stderr, "skippipe-agent: ");
-	fprintf(stderr, format, value);
-	fprintf(stderr, "\nskippipe-agent: --help lists the options\n");
-	return 2;
-}
-
 /* "HOST:PORT" counts as tcp. */
-static bool address_of(char to[160], const char *text)
+static int take_address(char to[160], const char *name, const char *text, struct error *err)
 {
 	int n = snprintf(to, 160, "%s%s", strstr(text, "://") ? "" : "tcp://", text);
 
-	return n > 0 && n < 160;
+	return n > 0 && n < 160 ? 0 : error_set(err, -EINVAL, "--%s %s: too long", name, text);
 }
 
 static bool is_every_interface(const char *address)
@@ -101,27 +54,6 @@ static bool can_dial(const char *address)
 	if (strncmp(address, "ipc://", 6) == 0)
 		return address[6] != 0;
 	return address_split(address, host, port) && host[0] && atoi(port) > 0;
-}
-
-static bool read_number(const char *text, long most, long *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtol(text, &end, 10);
-	return errno == 0 && end != text && *end == 0 && *out >= 0 && *out <= most;
-}
-
-static bool level_of(const char *text, enum log_level *out)
-{
-	static const char *const names[] = { "debug", "info", "warn", "error" };
-
-	for (int i = 0; i < 4; i++)
-		if (strcmp(text, names[i]) == 0) {
-			*out = (enum log_level)i;
-			return true;
-		}
-	return false;
 }
 
 /* Prints a line for each device: its description, or why it cannot be used. */
@@ -144,142 +76,177 @@ static int list_devices(void)
 	return 0;
 }
 
-/* Returns -1 to continue, otherwise the exit status. */
-static int take_corpus(struct options *o, const char *path)
+/* ---- the options ---- */
+
+static int take_join(void *options, const char *text, struct error *err)
 {
+	struct options *o = options;
+
+	return take_address(o->join, "join", text, err);
+}
+
+static int take_listen(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+
+	return take_address(o->listen, "listen", text, err);
+}
+
+static int take_advertise(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+
+	return take_address(o->advertise, "advertise", text, err);
+}
+
+static int take_device(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+
+	o->agent.device = text;
+	return strlen(text) < 32 ? 0 : error_set(err, -EINVAL, "--device %s: too long", text);
+}
+
+static int take_recompute(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+
+	return recompute_parse(text, &o->agent.recompute) == 0
+		       ? 0
+		       : error_set(err, -EINVAL,
+				   "--recompute: expected none, norms or block, got \"%s\"", text);
+}
+
+static int take_corpus(void *options, const char *path, struct error *err)
+{
+	struct options *o = options;
 	size_t n = strlen(path) + 1;
 
 	if (n > sizeof(o->corpus) - o->corpus_size)
-		return report_misuse("--corpus %s: too many files", path);
+		return error_set(err, -EINVAL, "--corpus %s: too many files", path);
 	memcpy(o->corpus + o->corpus_size, path, n);
 	o->corpus_size += n;
 	o->agent.n_corpus++;
-	return -1;
+	return 0;
+}
+
+static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
+
+static const struct options_row rows[] = {
+#define AT(field) .at = offsetof(struct options, field)
+#define LIMITS(least_, most_) .least = (least_), .most = (most_)
+	{ "join", OPTIONS_PARSED, "ADDRESS", .parse = take_join,
+	  .help = "the controller's address, tcp://HOST:PORT" },
+	{ "controller-key", OPTIONS_TEXT, "KEY", AT(controller_key),
+	  .help = "the controller's public key: 64 hex digits, or a file with them" },
+	{ "key", OPTIONS_TEXT, "FILE", AT(key),
+	  .help = "this agent's key; created if it is missing. The controller must admit its "
+		  "public half (skippipe admit)" },
+	{ "listen", OPTIONS_PARSED, "ADDRESS", .parse = take_listen,
+	  .help = "where this agent listens for other nodes; port 0: any free port" },
+	{ "advertise", OPTIONS_PARSED, "ADDRESS", .parse = take_advertise,
+	  .help = "the address that other nodes dial, if it differs from --listen" },
+	{ "node", OPTIONS_INT, "I", AT(agent.node), LIMITS(0, 999),
+	  .help = "the number of the node [the controller chooses]" },
+	{ "device", OPTIONS_PARSED, "DEVICE", "cpu",
+	  "cpu or cuda[:N], each also with :bf16 at its end. cpu:plain, cpu:v3 (AVX2), cpu:v4 "
+	  "(AVX-512) and cpu:amx choose the instruction set. Without a GPU the CPU computes. "
+	  "skippipe agent --device cuda:all starts an agent for each GPU (also cuda:all:bf16, or a "
+	  "list with commas). Their keys are FILE.0, FILE.1, ...; port and node are counted up. "
+	  "pretend computes nothing and sleeps for the times of the cluster file: for rehearsals "
+	  "(skippipe help rehearse)",
+	  .parse = take_device },
+	{ "devices", OPTIONS_NUMBER, AT(print), .number = PRINT_DEVICES,
+	  .help = "list this machine's devices and exit" },
+	{ "recompute", OPTIONS_PARSED, "LEVEL", "norms",
+	  "values that a backward pass recomputes to save memory: none, norms or block",
+	  .parse = take_recompute },
+	{ "memory", OPTIONS_U32, "MIB", AT(memory_mib), LIMITS(1, INT32_MAX),
+	  .help = "limit of the machine's memory for the stage and an iteration "
+		  "[the free memory]" },
+	{ "corpus", OPTIONS_PARSED, "FILE...", .parse = take_corpus, .many = true,
+	  .help = "the corpus on this machine [the run's paths; missing files are fetched from the "
+		  "controller]" },
+	{ "run-dir", OPTIONS_TEXT, "DIR", AT(agent.run_dir),
+	  .help = "write checkpoints of this agent's stage to DIR/checkpoints "
+		  "[no checkpoints]" },
+	{ "orphan-s", OPTIONS_U32, "N", "60", "end after N seconds without a controller",
+	  AT(agent.orphan_s), LIMITS(1, 1000000) },
+	{ "stuck-s", OPTIONS_U32, "N", "30",
+	  "end if a task takes longer than N seconds plus 20 times the longest task so far; a task "
+	  "that prepares, loads or measures a stage may take 40 times as long",
+	  AT(agent.stuck_s), LIMITS(1, 1000000) },
+	{ "log", OPTIONS_CHOICE, "LEVEL", "info", "debug, info, warn or error", AT(log.least),
+	  .words = levels },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+	{ "version", OPTIONS_NUMBER, AT(print), .number = PRINT_VERSION,
+	  .help = "print the version" },
+#undef AT
+#undef LIMITS
+};
+
+static const struct options_table table = {
+	rows, sizeof(rows) / sizeof(rows[0]),
+	.intro = "usage: skippipe-agent --join ADDRESS --controller-key KEY --key FILE --listen "
+		 "ADDRESS\n"
+		 "                      [option ...]\n"
+		 "\n"
+		 "Runs one node: joins a controller, trains the stage that it is given, and "
+		 "exchanges\n"
+		 "activations and gradients with the other nodes. Logs to stderr.\n"
+		 "\n",
+	.end = "\n"
+	       "Ends on SIGTERM, SIGINT and SIGHUP (unless nohup or a shell ignores it), and on "
+	       "the\n"
+	       "controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage,\n"
+	       "3 another process has this agent's key, and keeps its node.\n"
+};
+
+/* Checks what is missing, and the addresses that other nodes shall dial. */
+static int check_options(struct options *o, struct error *err)
+{
+	if (!o->join[0] || !o->controller_key || !o->key || !o->listen[0])
+		return error_set(err, -EINVAL, "--%s is missing",
+				 !o->join[0]          ? "join"
+				 : !o->controller_key ? "controller-key"
+				 : !o->key            ? "key"
+						      : "listen");
+	if (!o->advertise[0] && is_every_interface(o->listen))
+		return error_set(err, -EINVAL,
+				 "--listen %s: other nodes cannot dial that; give --advertise too",
+				 o->listen);
+	if (o->advertise[0] && (is_every_interface(o->advertise) || !can_dial(o->advertise)))
+		return error_set(err, -EINVAL,
+				 "--advertise %s: other nodes cannot dial that: expected "
+				 "tcp://HOST:PORT",
+				 o->advertise);
+	return 0;
 }
 
 /* Returns -1 to continue, otherwise the exit status. */
-static int read_option(struct options *o, int option, const char *value)
-{
-	long n;
-
-	switch (option) {
-	case 'j':
-		return address_of(o->join, value) ? -1
-						  : report_misuse("--join %s: too long", value);
-	case 'l':
-		return address_of(o->listen, value)
-			       ? -1
-			       : report_misuse("--listen %s: too long", value);
-	case 'a':
-		return address_of(o->advertise, value)
-			       ? -1
-			       : report_misuse("--advertise %s: too long", value);
-	case 'c':
-		o->controller_key = value;
-		return -1;
-	case 'k':
-		o->key = value;
-		return -1;
-	case 'd':
-		o->agent.device = value;
-		return strlen(value) < 32 ? -1 : report_misuse("--device %s: too long", value);
-	case 'r':
-		return recompute_parse(value, &o->agent.recompute) == 0
-			       ? -1
-			       : report_misuse("--recompute %s: expected none, norms or block",
-					       value);
-	case 'm':
-		if (!read_number(value, INT32_MAX, &n) || n == 0)
-			return report_misuse("--memory %s: expected MiB, 1 or more", value);
-		o->agent.memory_bytes = (size_t)n << 20;
-		return -1;
-	case 'n':
-		if (!read_number(value, 999, &n))
-			return report_misuse("--node %s: expected a number from 0 to 999", value);
-		o->agent.node = (int32_t)n;
-		return -1;
-	case 'C':
-		return take_corpus(o, value);
-	case 'D':
-		o->agent.run_dir = value;
-		return -1;
-	case 'o':
-		if (!read_number(value, 1000000, &n) || n == 0)
-			return report_misuse("--orphan-s %s: expected seconds, 1 or more", value);
-		o->agent.orphan_s = (uint32_t)n;
-		return -1;
-	case 's':
-		if (!read_number(value, 1000000, &n) || n == 0)
-			return report_misuse("--stuck-s %s: expected seconds, 1 or more", value);
-		o->agent.stuck_s = (uint32_t)n;
-		return -1;
-	case 'L':
-		return level_of(value, &o->log.least)
-			       ? -1
-			       : report_misuse("--log %s: expected debug, info, warn or error",
-					       value);
-	case 'G':
-		return list_devices();
-	case 'h':
-		fputs(usage, stdout);
-		return 0;
-	case 'v':
-		puts("skippipe-agent " SKIPPIPE_VERSION);
-		return 0;
-	default:
-		return report_misuse("%s", "see the message above");
-	}
-}
-
 static int read_options(struct options *o, int argc, char **argv)
 {
-	static const struct option table[] = {
-		{ "join", required_argument, NULL, 'j' },
-		{ "listen", required_argument, NULL, 'l' },
-		{ "advertise", required_argument, NULL, 'a' },
-		{ "controller-key", required_argument, NULL, 'c' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "device", required_argument, NULL, 'd' },
-		{ "devices", no_argument, NULL, 'G' },
-		{ "recompute", required_argument, NULL, 'r' },
-		{ "memory", required_argument, NULL, 'm' },
-		{ "node", required_argument, NULL, 'n' },
-		{ "orphan-s", required_argument, NULL, 'o' },
-		{ "stuck-s", required_argument, NULL, 's' },
-		{ "corpus", required_argument, NULL, 'C' },
-		{ "run-dir", required_argument, NULL, 'D' },
-		{ "log", required_argument, NULL, 'L' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option, rc;
+	struct error err = { "" };
+	int rc = options_read(&table, o, argc, argv, NULL, &err);
 
-	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {
-		rc = read_option(o, option, optarg);
-		while (rc < 0 && option == 'C' && optind < argc && argv[optind][0] != '-')
-			rc = take_corpus(o, argv[optind++]);
-		if (rc >= 0)
-			return rc;
+	if (rc > 0) {
+		options_help(&table, stdout);
+		return 0;
 	}
-	if (optind < argc)
-		return report_misuse("%s: not an option", argv[optind]);
-	if (!o->join[0])
-		return report_misuse("--join is missing%s", "");
-	if (!o->controller_key)
-		return report_misuse("--controller-key is missing%s", "");
-	if (!o->key)
-		return report_misuse("--key is missing%s", "");
-	if (!o->listen[0])
-		return report_misuse("--listen is missing%s", "");
-	if (!o->advertise[0] && is_every_interface(o->listen))
-		return report_misuse("--listen %s: other nodes cannot dial that; "
-				     "give --advertise too",
-				     o->listen);
-	if (o->advertise[0] && (is_every_interface(o->advertise) || !can_dial(o->advertise)))
-		return report_misuse("--advertise %s: other nodes cannot dial that: expected "
-				     "tcp://HOST:PORT",
-				     o->advertise);
+	if (rc == 0 && o->print == PRINT_DEVICES)
+		return list_devices();
+	if (rc == 0 && o->print == PRINT_VERSION) {
+		puts("skippipe-agent " SKIPPIPE_VERSION);
+		return 0;
+	}
+	if (rc == 0)
+		rc = check_options(o, &err);
+	if (rc < 0) {
+		fprintf(stderr, "skippipe-agent: %s\nskippipe-agent: --help lists the options\n",
+			err.text);
+		return 2;
+	}
+	o->agent.memory_bytes = (size_t)o->memory_mib << 20;
 	o->agent.corpus = o->corpus;
 	o->agent.join = o->join;
 	o->agent.listen = o->listen;
@@ -359,9 +326,7 @@ static int run_loop(struct agent *a, int signals)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .agent = { .device = "cpu", .node = -1, .orphan_s = 60,
-				      .stuck_s = 30 },
-			     .log = { .to = stderr, .least = LOG_INFO, .who = "agent" } };
+	struct options o = { .agent.node = -1, .log = { .to = stderr, .who = "agent" } };
 	struct keys_identity *identity = NULL;
 	struct agent *a = NULL;
 	struct outlet *log;
