@@ -89,7 +89,7 @@ struct json_t; /* jansson's */
  * -ENOMEM. */
 int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
 		       const char *where, struct error *err);
-/* Does the same with a document that is parsed already. Messages begin with the key. */
+/* Does the same with an object that is parsed already. Messages begin with the key. */
 int model_config_read(struct model_config *c, struct recipe *r, const struct json_t *root,
 		      struct error *err);
 /* Returns the document in one line, which the caller frees; NULL if memory runs out. r may be

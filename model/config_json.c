@@ -108,8 +108,7 @@ int model_config_read(struct model_config *c, struct recipe *r, const json_t *ro
 	struct model_config config = { 0 };
 	struct recipe recipe = { 0 };
 	json_t *recipe_json = json_object_get(root, "recipe");
-	int rc = json_is_object(root) ? json_check(root, "skippipe.model/1", keys, err)
-				      : error_set(err, -EINVAL, "expected an object");
+	int rc = json_check(root, "skippipe.model/1", keys, err);
 
 	if (!rc)
 		rc = object_read(&model_fields, &config, json_object_get(root, "model"), "model",

@@ -313,11 +313,13 @@ static int parse_manifest(const json_t *root, struct checkpoint *c, struct error
 	static const char *const keys[] = { "format", "model", "iteration", "seed", "position",
 					    "corpus", "hash",  "shards",    NULL };
 	const char *corpus = json_string_value(json_object_get(root, "corpus"));
-	const json_t *shards;
+	const json_t *model = json_object_get(root, "model"), *shards;
 	int rc = json_check(root, "skippipe.checkpoint/1", keys, err);
 
+	if (!rc && !json_is_object(model))
+		rc = json_expected(model, "", "model", "an object", err);
 	if (!rc)
-		rc = model_config_read(&c->config, &c->recipe, json_object_get(root, "model"), err);
+		rc = model_config_read(&c->config, &c->recipe, model, err);
 	if (!rc && c->config.rehearsal)
 		rc = error_set(err, -EINVAL, "a checkpoint of a rehearsal, which trains nothing");
 	if (!rc)
