@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/output.h"
+#include "base/process/output.h"
 #include "cli/agents.h"
 #include "cli/args.h"
 #include "cli/demo.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/output.h"
 #include "base/process/outlet.h"
+#include "base/process/output.h"
 #include "base/process/signals.h"
 #include "controller/controller.h"
 #include "controller/loop.h"

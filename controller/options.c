@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "base/process/options.h"
 #include "base/skip_schedule.h"
 #include "model/rehearsal/rehearsal.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/output.h"
+#include "base/process/output.h"
 #include "model/program/commands.h"
 
 static const struct {

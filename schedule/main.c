@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/output.h"
+#include "base/process/output.h"
 #include "schedule/program/commands.h"
 #include "schedule/program/program.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process/output.h"
 #include "base/process/signals.h"
-#include "base/output.h"
 #include "tui/console.h"
 #include "tui/manual.h"
 

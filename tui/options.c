@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "base/options.h"
+#include "base/process/options.h"
 
 static const char *const graphs[] = { "braille", "block", "ascii", NULL };
 

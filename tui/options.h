@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "base/options.h"
+#include "base/process/options.h"
 #include "tui/input/ui.h"
 
 enum options_print {

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/options.h"
-#include "base/output.h"
+#include "base/process/options.h"
+#include "base/process/output.h"
 #include "verify/compare.h"
 
 enum { EXIT_SAME, EXIT_DIFFERENT, EXIT_USAGE };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/output.h"
+#include "base/process/output.h"
 #include "wire/keys.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "base/process/options.h"
 #include "base/tests/test.h"
 
 struct options {

@@ -136,8 +136,9 @@ static json_t *run_json(const struct run *run)
 	const struct options *o = &run->options;
 	json_t *json = json_pack("{s:i, s:o, s:i, s:I, s:f, s:I, s:s, s:s, s:s}", "agents",
 				 run->cluster->n_nodes, "stages", stages_json(run), "skip",
-				 (int)o->skip, "iterations", (json_int_t)run->committed + 1, "time_scale",
-				 o->cluster.time_scale, "seed", (json_int_t)o->seed, "algorithm",
+				 (int)o->skip, "iterations", (json_int_t)run->committed + 1,
+				 "time_scale", o->cluster.time_scale, "seed",
+				 (json_int_t)o->seed, "algorithm",
 				 plan_algorithm_name(o->planning.algorithm), "wire",
 				 tensor_format_name(o->training.formats.wire), "sum_wire",
 				 tensor_format_name(o->training.formats.sum_wire));

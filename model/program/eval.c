@@ -8,16 +8,16 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "base/output.h"
+#include "base/process/output.h"
 #include "base/rng.h"
-#include "model/text/corpus.h"
-#include "model/text/tokenizer.h"
 #include "model/files/safetensors.h"
 #include "model/program/choices.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
 #include "model/program/omission.h"
+#include "model/text/corpus.h"
+#include "model/text/tokenizer.h"
 
 static const char help[] =
 	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE]\n"

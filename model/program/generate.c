@@ -8,7 +8,7 @@
 
 #include <unistr.h>
 
-#include "base/output.h"
+#include "base/process/output.h"
 #include "base/rng.h"
 #include "model/cpu/decoder.h"
 #include "model/files/generation.h"

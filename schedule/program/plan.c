@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/output.h"
+#include "base/process/output.h"
 #include "base/skip_schedule.h"
 #include "schedule/format/plan.h"
 #include "schedule/program/commands.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/options.h"
 #include "base/process/cgroup.h"
+#include "base/process/options.h"
 
 static int64_t read_clock(void *arg)
 {

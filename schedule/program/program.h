@@ -3,7 +3,7 @@
 #define SCHEDULE_PROGRAM_H
 
 #include "base/error.h"
-#include "base/options.h"
+#include "base/process/options.h"
 #include "base/tensor_format.h"
 #include "schedule/format/cluster.h"
 

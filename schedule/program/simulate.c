@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
-#include "base/output.h"
+#include "base/process/output.h"
 #include "schedule/execution/check.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/format/plan.h"

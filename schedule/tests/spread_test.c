@@ -118,7 +118,7 @@ static void assign_like_robust(struct cluster *c)
 	c->microbatches_per_data_node = 5;
 }
 
-/* With a crowding of temperature 4 in place of 0.25, the walk finds four of six sub-networks here. */
+/* With a crowding of temperature 4 in place of 0.25, the walk finds four of six sub-networks. */
 TEST(spreading_goes_before_time)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");

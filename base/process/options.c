@@ -1,6 +1,6 @@
 /* Reads command lines and writes helps from a table of options, so that names, limits, defaults and
  * texts of an option are in one place and cannot differ. */
-#include "base/options.h"
+#include "base/process/options.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -181,7 +181,7 @@ static int take_arguments(const struct options_table *t, void *options, int argc
 	struct option *list = list_options(t, letters);
 	int option, row, rc = 0;
 
-	optind = 0; /* getopt begins anew */
+	optind = 0; /* resets getopt */
 	opterr = 0;
 	while (rc == 0 && (option = getopt_long(argc, argv, letters, list, NULL)) != -1) {
 		if (option == ':' || option == '?') {

@@ -1,7 +1,7 @@
 /* The check that results on standard output have arrived. stdio keeps a failed write as a flag that
  * nobody reads, so that a full disk would lose results under exit status 0. All programs register
  * one handler that looks at the flag when the program ends. */
-#include "base/output.h"
+#include "base/process/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
