@@ -2,9 +2,7 @@
 #include "agent/heartbeat.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "agent/execution/queue.h"
 #include "agent/execution/tasks.h"
@@ -16,6 +14,7 @@
 #include "agent/sums/reduction.h"
 #include "agent/tensors/delay_queue.h"
 #include "base/alloc.h"
+#include "base/process/memory.h"
 
 enum {
 	BEAT_US = 100000,
@@ -49,20 +48,6 @@ void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us
 {
 	a->modules.heartbeat->ping_us = ping->now_us;
 	a->modules.heartbeat->ping_at_us = now_us;
-}
-
-static uint64_t read_resident_bytes(void)
-{
-	char text[64] = "", *at;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f)
-		return 0;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = 0;
-	fclose(f);
-	strtoull(text, &at, 10); /* the first number is the total size */
-	return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Counts the tensors in flight: held here, or sent and not acknowledged; pings do not count. An
@@ -121,7 +106,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	post_count(a->tell.post, &control);
 	post_count(a->peers.post, &tensors);
 	if (own->number % READ_BEATS == 0) {
-		own->rss_bytes = read_resident_bytes();
+		own->rss_bytes = memory_resident();
 		own->processor = processor_time_read("/proc/self/task");
 	}
 	h->beat = ++own->number;

@@ -1,0 +1,10 @@
+/* memory.h - the memory of this process. */
+#ifndef BASE_PROCESS_MEMORY_H
+#define BASE_PROCESS_MEMORY_H
+
+#include <stdint.h>
+
+/* Returns the resident memory of this process in bytes; 0: the kernel does not say. */
+uint64_t memory_resident(void);
+
+#endif
