@@ -1,14 +1,14 @@
-/* Computes costs from a file of prices, and goodput from the newest iterations. */
+/* Computes costs from a file of prices, and the goodput of the run that the console shows. */
 #include "tui/run/costs.h"
 
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/json_line.h"
 #include "tui/run/roster.h"
+#include "wire/goodput.h"
 
 enum { NEWEST = 32 };
 
@@ -107,21 +107,6 @@ struct cost costs_of(const struct prices *p, const struct state *s, int without,
 
 double costs_goodput(const struct state *s)
 {
-	const struct state_history *h = &s->history;
-	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1, work_s = 0, all_s = 0;
-
-	for (size_t i = h->n_iterations > NEWEST ? h->n_iterations - NEWEST : 0;
-	     i < h->n_iterations; i++) {
-		const struct msg_see_iteration *it = &h->iterations[i];
-		double once = (double)s->run.microbatches /
-			      ((double)s->run.microbatches + (double)it->rerun);
-		double s_of =
-			(1 - (double)it->idle_fraction) * (double)it->iteration_s * scale * once;
-
-		if (!(it->real_s > 0) || !(s_of >= 0))
-			continue;
-		all_s += (double)it->real_s;
-		work_s += fmin(s_of, (double)it->real_s);
-	}
-	return all_s > 0 ? work_s / all_s : 0;
+	return goodput_of(s->history.iterations, s->history.n_iterations, s->run.microbatches,
+			  s->run.time_scale > 0 ? s->run.time_scale : 1);
 }
