@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -18,6 +19,7 @@
 #include "store/db.h"
 
 enum {
+	LOCK_TRIES = 5,
 	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
 	/* Time to wait for another program that has locked the file, at the start and at the end of
 	 * a program. The loop of a controller waits for less (db.c) */
@@ -121,6 +123,33 @@ static int lock_refused(const char *path, int lock, struct error *err)
 		path, *pid ? pid : "unknown");
 }
 
+/* Tests the lock by taking a shared one, which is released at once. */
+bool store_has_writer(const char *folder)
+{
+	char *path = alloc_format("%s/run.lock", folder);
+	int lock = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool held = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+
+	if (lock >= 0)
+		close(lock);
+	free(path);
+	return held;
+}
+
+/* Takes the writer's lock. A process that only tests the lock (store_has_writer) holds it for a
+ * moment, so the lock is tried more than once. */
+static int take_flock(int lock)
+{
+	static const struct timespec pause = { .tv_nsec = 20000000 };
+	int rc = flock(lock, LOCK_EX | LOCK_NB);
+
+	for (int i = 0; rc != 0 && errno == EWOULDBLOCK && i < LOCK_TRIES; i++) {
+		nanosleep(&pause, NULL);
+		rc = flock(lock, LOCK_EX | LOCK_NB);
+	}
+	return rc;
+}
+
 /* The kernel releases the lock when its holder dies in any way. The file is not deleted, because
  * then two processes could hold locks on two files of the same name. */
 static int take_lock(struct store *s, const char *folder, struct error *err)
@@ -131,7 +160,7 @@ static int take_lock(struct store *s, const char *folder, struct error *err)
 	lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)
 		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
-	else if (flock(lock, LOCK_EX | LOCK_NB) != 0)
+	else if (take_flock(lock) != 0)
 		rc = errno == EWOULDBLOCK
 			     ? lock_refused(path, lock, err)
 			     : error_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -285,6 +285,8 @@ int store_resume(struct store **out, const char *folder, struct error *err);
  * refused (-EROFS). */
 int store_open(struct store **out, const char *folder, struct error *err);
 void store_close(struct store *s); /* NULL is allowed */
+/* Returns true if a process has the run in this folder open as its writer. */
+bool store_has_writer(const char *folder);
 
 /* While another program has locked the file, a backup for example, functions that write what must
  * be durable return -EBUSY: store_commit, store_plan, store_cluster, store_restore. The rows of all

@@ -249,6 +249,24 @@ FOLDER_TEST(a_contradictory_commit_leaves_nothing)
 	free(p);
 }
 
+FOLDER_TEST(a_run_has_a_writer_until_it_is_closed)
+{
+	struct folder *f = *state;
+	struct store *s, *reader;
+	struct error err;
+
+	assert_false(store_has_writer(f->path));
+	s = create(f->path);
+	assert_true(store_has_writer(f->path));
+	store_close(s);
+	assert_int_equal(store_open(&reader, f->path, &err), 0);
+	assert_false(store_has_writer(f->path));
+	store_close(reader);
+	assert_int_equal(store_resume(&s, f->path, &err), 0);
+	assert_true(store_has_writer(f->path));
+	store_close(s);
+}
+
 FOLDER_TEST(one_writer_many_readers)
 {
 	struct folder *f = *state;
