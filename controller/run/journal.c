@@ -59,9 +59,7 @@ static size_t character_length(const unsigned char *text)
 		       : more + 1;
 }
 
-/* Replaces control characters, and bytes that are not UTF-8, by '?'. Some lines contain texts of
- * agents: no text may write a line of its own into the log or change an operator's terminal. */
-static void make_plain(char *text)
+void journal_make_plain(char *text)
 {
 	while (*text) {
 		size_t length = character_length((const unsigned char *)text);
@@ -95,7 +93,7 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);
 	va_end(ap);
-	make_plain(n->text);
+	journal_make_plain(n->text); /* some lines contain texts of agents */
 	log_line(&run->log,
 		 kind == NOTE_ALERT                           ? LOG_ERROR
 		 : kind == NOTE_WARNING || kind == NOTE_AGENT ? LOG_WARN
@@ -109,6 +107,12 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 						    sizeof(*kept->notes));
 	array_reserve(&kept->notes, &kept->room_notes, kept->n_notes + 1, sizeof(*kept->notes));
 	kept->notes[kept->n_notes++] = *n;
+	kept->counts[kind]++;
+	if (kind == NOTE_ALERT) {
+		kept->newest_alert = *n;
+		if (kept->on_alert)
+			kept->on_alert(kept->listener, n, run->now_us);
+	}
 	consoles_tell(run, &m);
 	return n->id;
 }

@@ -18,6 +18,11 @@ struct journal {
 	uint32_t n_notes;
 	size_t room_notes;
 	uint64_t last;                      /* id of the newest note */
+	uint64_t counts[NOTE_LAST + 1];     /* number of lines of each kind */
+	struct msg_see_note newest_alert;   /* id 0: none */
+	/* Receives each alert (controller/monitor); NULL: nobody does */
+	void (*on_alert)(void *listener, const struct msg_see_note *alert, int64_t now_us);
+	void *listener;
 	uint32_t act;                       /* number of the operator's newest act, for undo */
 	struct rate_limit lines[MSG_NODES]; /* limits the journal lines about each node */
 };
@@ -27,5 +32,8 @@ struct journal {
  * newest line if the node's limit drops it. */
 uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
+/* Replaces control characters, and bytes that are not UTF-8, by '?'. No text of an agent can then
+ * write a line of its own into the log, or change an operator's terminal. */
+void journal_make_plain(char *text);
 
 #endif
