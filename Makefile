@@ -57,6 +57,7 @@ libs_base       := -ljansson -lm -lpthread
 libs_wire       := -lnanomsg -lsodium
 libs_model      := -ldnnl -lgomp -lunistring
 libs_store      := -lsqlite3
+libs_controller := -lmicrohttpd
 libs_tui        := -lncursesw -ltinfo
 
 OPT      ?= -O2 -g

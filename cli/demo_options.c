@@ -47,7 +47,7 @@ const char demo_help[] =
 	"--eval-every --eval-batches --grad-norm\n"
 	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
 	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --sums\n"
-	"--new-corpus --checkpoint-to --skip-bad-steps\n";
+	"--new-corpus --checkpoint-to --skip-bad-steps --metrics --on-alert --alert-url\n";
 
 const char rehearse_help[] =
 	"usage: skippipe rehearse [options]\n"
@@ -117,6 +117,9 @@ static const struct {
 	{ "overdue-s", false, false },
 	{ "keep-tasks", false, false },
 	{ "checkpoint-to", false, true },
+	{ "metrics", false, true },
+	{ "on-alert", false, true },
+	{ "alert-url", false, true },
 	{ "budget", false, false },
 	{ "ahead", false, false },
 	{ "log", false, true },

@@ -9,6 +9,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/members/members.h"
+#include "controller/monitor/monitor.h"
 #include "controller/operator/command.h"
 #include "controller/planning/planning.h"
 #include "controller/run/run.h"
@@ -21,6 +22,7 @@ struct controller {
 	struct weights weights;
 	struct iteration iteration;
 	struct operators operators;
+	struct monitor *monitor; /* NULL: nothing watches but consoles */
 };
 
 /* Lets each part reach those below it. Done once, before anything else. */

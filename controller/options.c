@@ -258,7 +258,8 @@ static const struct options_row rows[] = {
 		  "themselves. --iterations, --eval-every, --eval-batches, --checkpoint-every, "
 		  "--skip-bad-steps, --keep-tasks, --silence-ms, --overdue-s, --gather-s, --budget "
 		  "and --ahead may be changed. Not recorded, so give them again: --key, "
-		  "--admitted, --listen, --checkpoint-to, --format, --at and --log" },
+		  "--admitted, --listen, --checkpoint-to, --metrics, --on-alert, --alert-url, "
+		  "--format, --at and --log" },
 	{ "replay", OPTIONS_PARSED, "DIR", .parse = take_replayed,
 	  .help = "serve the run recorded there to consoles" },
 	{ "speed", OPTIONS_REAL, "X", "1",
@@ -329,11 +330,9 @@ static const struct options_row rows[] = {
 	  .help = "grow the model from its ends: first train only the first and the last stage, "
 		  "then start the middle stages as copies of them. speed: microbatches make 80% of "
 		  "the visits to stages, and the loss ends 1.0% lower. robust: later on, 30% of "
-		  "the "
-		  "microbatches skip half of the middle stages. In all, microbatches make 77% of "
+		  "the microbatches skip half of the middle stages. In all, microbatches make 77% of "
 		  "the visits, and the loss ends 2.4% higher. If half of the middle stages are "
-		  "then "
-		  "skipped, the loss rises by 5%. Replaces --skip" },
+		  "then skipped, the loss rises by 5%. Replaces --skip" },
 	{ "stack", OPTIONS_FLAG, AT(stack), FIXED,
 	  .help = "stages that the schedule begins to visit start as copies of trained stages; "
 		  "the first phase must skip all stages that may be skipped" },
@@ -394,6 +393,15 @@ static const struct options_row rows[] = {
 	{ NULL, .help = "Running" },
 	{ "format", OPTIONS_SECOND, "text|jsonl", "text", "jsonl: events as JSON lines on stdout",
 	  AT(mode.jsonl), .words = formats },
+	{ "metrics", OPTIONS_TEXT, "ADDRESS", AT(mode.monitor.metrics),
+	  .help = "serve metrics for Prometheus, the run as JSON and a health check over HTTP: "
+		  "PORT, on the loopback address, or HOST:PORT (docs/monitoring.md)" },
+	{ "on-alert", OPTIONS_TEXT, "CMD", AT(mode.monitor.on_alert),
+	  .help = "run this line with sh for each alert, which it finds in SKIPPIPE_ALERT_TEXT and "
+		  "other variables" },
+	{ "alert-url", OPTIONS_TEXT, "URL", AT(mode.monitor.alert_url),
+	  .help = "post each alert as JSON with the program curl; @FILE: the URL is the first "
+		  "line of FILE" },
 	{ "at", OPTIONS_PARSED, "N:ACT", .parse = parse_act,
 	  .help = "before iteration N: skip:K, skip:S%:K, wire:FORMAT, sum-wire:FORMAT, finish:N "
 		  "(the learning rate falls over N iterations, then the run ends), pause, stop, or "
@@ -524,6 +532,11 @@ static int check_options(struct options *o, struct error *err)
 				 : o->mode.resume   ? "resume"
 				 : o->mode.replay   ? "replay"
 						    : "embedded");
+	if (o->mode.replay &&
+	    (o->mode.monitor.metrics || o->mode.monitor.on_alert || o->mode.monitor.alert_url))
+		return error_set(err, -EINVAL,
+				 "--replay: not with --metrics, --on-alert or --alert-url, which "
+				 "watch a run that is under way");
 	if (o->mode.replay && o->mode.resume)
 		return error_set(err, -EINVAL,
 				 "--replay shows a run, --resume continues it: choose one");

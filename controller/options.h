@@ -23,6 +23,13 @@ struct scripted_act {
 	bool done;
 };
 
+/* How the run is watched without a console (controller/monitor). Not recorded. */
+struct options_monitor {
+	const char *metrics;   /* address of the HTTP server; NULL: none */
+	const char *on_alert;  /* a line for sh; NULL: none */
+	const char *alert_url; /* URL or @FILE; NULL: none */
+};
+
 /* The task of this process, and the form of its events. */
 struct options_mode {
 	bool resume;       /* run_dir holds a run: continue it */
@@ -30,6 +37,7 @@ struct options_mode {
 	bool measure_only; /* the run ends once the cluster is measured */
 	bool embedded;     /* the controller was started by `skippipe demo` */
 	bool jsonl;        /* events are written as JSON lines */
+	struct options_monitor monitor;
 	double speed;      /* speed of a replay, as a multiple of real time; 1 by default */
 };
 

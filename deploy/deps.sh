@@ -12,7 +12,7 @@ need() { # need PACKAGE TEST...: installs PACKAGE if TEST fails
 header() { echo "#include <$1>" | ${CC:-cc} -E -x c - ; }
 
 if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
-	missing="gcc libc6-dev libnanomsg-dev libsodium-dev libjansson-dev libncurses-dev libsqlite3-dev libdnnl-dev libunistring-dev libcmocka-dev"
+	missing="gcc libc6-dev libnanomsg-dev libsodium-dev libjansson-dev libncurses-dev libsqlite3-dev libdnnl-dev libunistring-dev libmicrohttpd-dev libcmocka-dev"
 else
 	need libc6-dev       header stdio.h
 	need libnanomsg-dev  header nanomsg/nn.h
@@ -22,6 +22,7 @@ else
 	need libsqlite3-dev  header sqlite3.h
 	need libdnnl-dev     header oneapi/dnnl/dnnl.h
 	need libunistring-dev header unictype.h
+	need libmicrohttpd-dev header microhttpd.h
 	need libcmocka-dev   sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -x c -'
 fi
 # The default corpus: English text that Debian packages.

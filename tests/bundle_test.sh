@@ -19,7 +19,7 @@ inside() { # inside COMMAND...: runs it with the bundle as its whole system, as 
 
 inside "$home/bin/skippipe" --version >"$dir/version" || die "it does not start"
 grep -qx "skippipe $(cat VERSION)" "$dir/version" || die "another version"
-inside "$home/bin/skippipe" demo --headless --format jsonl --agents 6 --iterations 3 --time-scale 0 --run-dir /tmp/run \
+inside "$home/bin/skippipe" demo --headless --format jsonl --agents 6 --iterations 3 --time-scale 0 --metrics 0 --run-dir /tmp/run \
 	>"$dir/events" 2>"$dir/demo.err" || { cat "$dir/demo.err"; die "the demo failed"; }
 [ "$(count "$dir/events" commit)" = 3 ] || die "not 3 commits"
 inside "$home/bin/skippipe" verify /tmp/run >"$dir/verify.out" 2>&1 || { cat "$dir/verify.out"; die "verify finds a difference"; }

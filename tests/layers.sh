@@ -38,6 +38,7 @@ only() { # only REGEX WHERE: the header may be included only under WHERE
 	only 'sodium' 'wire/'
 	only '(ncurses|curses|term)\.h' 'tui/'
 	only 'sqlite3' 'store/'
+	only 'microhttpd' 'controller/monitor/'
 	only '(cuda|cublas|cudnn)' 'model/cuda/'
 	only '(oneapi/|dnnl|immintrin)' 'model/cpu/'
 } >>"$found"

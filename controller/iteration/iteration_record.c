@@ -212,6 +212,14 @@ static void thin_tasks(struct run *run)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }
 
+static void add_totals(struct curve_totals *t, const struct msg_see_iteration *see)
+{
+	t->iterations++;
+	t->collisions += see->collisions;
+	t->rerun += see->rerun;
+	t->wait_s += (double)see->wait_s;
+}
+
 int record_commit(struct iteration *it, const struct msg_commit *m,
 		  const struct msg_see_iteration *see, struct error *err)
 {
@@ -260,6 +268,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m,
 	if (rc != 0)
 		return rc;
 	record_keep(it->run, see);
+	add_totals(&it->run->history.curves.totals, see);
 	it->run->last_commit = *m;
 	record_tasks(it);
 	record_gpus(it->members);

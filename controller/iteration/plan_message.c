@@ -42,7 +42,7 @@ static uint32_t planned_events(const struct message_run *run, const struct plann
 	return n;
 }
 
-static void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *candidate)
+void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *candidate)
 {
 	const struct plan_predicted *predicted = &p->plan->predicted;
 

@@ -27,6 +27,8 @@ struct plan_message {
 	struct microbatch *microbatches; /* owns the arrays of the routes */
 };
 
+/* Describes a plan without its routes and tasks. candidate: as in plan_message_init. */
+void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *candidate);
 /* candidate: the plan's name for the console's Compare view; NULL: the plan is in force.
  * -EINVAL: the plan has another number of microbatches than the run. */
 int plan_message_init(struct plan_message *s, const struct message_run *run,

@@ -70,7 +70,7 @@ static void describe_phase(const struct iteration *it, char *out, size_t room)
 }
 
 /* The counters of refused and resent messages are sums over the controller and all agents. */
-static void fill_status(const struct operators *ops, const struct console *to, struct msg *m)
+void consoles_fill_status(const struct operators *ops, struct msg *m)
 {
 	struct msg_see_status *s = &m->u.see_status;
 	struct post_counters counters;
@@ -98,7 +98,6 @@ static void fill_status(const struct operators *ops, const struct console *to, s
 		.iteration_started_us = ops->iteration->progress.started_us,
 		.lease_us = ops->lease[0] ? ops->lease_ends_us - ops->run->now_us : 0,
 		.resent = counters.resent_frames,
-		.dropped = to->dropped,
 	};
 	if (ops->run->wanted.phase + 1 < ops->run->wanted.schedule.n) {
 		const struct skip_phase *next =
@@ -120,6 +119,15 @@ static void fill_status(const struct operators *ops, const struct console *to, s
 		startup_status(ops->members, s);
 	else
 		describe_phase(ops->iteration, s->doing, sizeof(s->doing));
+}
+
+static void send_status(const struct operators *ops, struct console *to)
+{
+	struct msg m;
+
+	consoles_fill_status(ops, &m);
+	m.u.see_status.dropped = to->dropped;
+	console_send(ops->run, to, &m);
 }
 
 /* The link's delay in the plan. Before the first plan: the delay that it will assume, if known. */
@@ -273,8 +281,7 @@ static void send_snapshot(struct operators *ops, struct console *to)
 	if (ops->iteration->progress.n_shown <= SNAPSHOT_EVENTS &&
 	    (ops->run->phase == PHASE_COMPUTING || ops->run->phase == PHASE_REDUCING))
 		send_events(ops->iteration, 0, ops->iteration->progress.n_shown, true, to);
-	fill_status(ops, to, &m);
-	console_send(ops->run, to, &m);
+	send_status(ops, to);
 	m.type = MSG_SEE_SYNCED;
 	m.u.see_synced =
 		(struct msg_see_synced){ .sequence = to->sequence, .watches = !to->may_command };
@@ -359,8 +366,7 @@ void consoles_turn(struct operators *ops)
 	for (uint32_t i = 0; i < ops->run->stream.n_consoles; i++) {
 		if (!ops->run->stream.consoles[i].live || ops->run->stream.consoles[i].lagging)
 			continue;
-		fill_status(ops, &ops->run->stream.consoles[i], &m);
-		console_send(ops->run, &ops->run->stream.consoles[i], &m);
+		send_status(ops, &ops->run->stream.consoles[i]);
 	}
 	if (ops->run->stream.links_changed && ops->run->stream.n_consoles > 0 &&
 	    ops->run->now_us >= ops->run->stream.next_links_us) {

@@ -6,6 +6,7 @@
 
 struct operators;
 struct run;
+struct msg;
 struct msg_attach;
 
 /* Adds a console, or takes one in again, and sends it a snapshot. */
@@ -14,6 +15,8 @@ void consoles_attach(struct operators *ops, post_peer_id peer, const struct msg_
 void consoles_down(struct run *run, post_peer_id peer);
 /* Sends what is due: tasks, the status, changed nodes and links; snapshots to slow consoles. */
 void consoles_turn(struct operators *ops);
+/* Fills MSG_SEE_STATUS, but for the number of messages dropped to a console. */
+void consoles_fill_status(const struct operators *ops, struct msg *m);
 void consoles_fini(struct run *run);
 
 #endif

@@ -20,6 +20,12 @@ struct msg_see_validation;
 struct run;
 struct store_moment;
 
+/* Sums over the iterations that this controller has committed. */
+struct curve_totals {
+	uint64_t iterations, collisions, rerun;
+	double wait_s; /* plan seconds */
+};
+
 /* The newest losses, sent to a console that attaches. The store has all of them. */
 struct curves {
 	struct msg_see_iteration *history; /* (n_history) at least the newest KEPT_CURVE rows */
@@ -28,6 +34,7 @@ struct curves {
 	struct msg_see_validation *validations; /* (n_validations) as history */
 	uint32_t n_validations;
 	size_t room_validations;
+	struct curve_totals totals;
 };
 
 /* Writes an event to the JSON lines, with the time, and frees it. NULL is ignored. */

@@ -1,0 +1,16 @@
+/* fetch.h - reads a page of a controller's HTTP server (server.h). */
+#ifndef CONTROLLER_MONITOR_FETCH_H
+#define CONTROLLER_MONITOR_FETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Fetches a page within limit_us. address: as in server_split. *out is followed by one NUL; the
+ * caller frees it. The message names the address. -EFBIG: the answer has more than `most` bytes;
+ * -EBADMSG: it is no answer in HTTP with status 200; other errors are the system's. */
+int fetch_page(const char *address, const char *path, size_t most, int64_t limit_us, char **out,
+	       size_t *size, struct error *err);
+
+#endif

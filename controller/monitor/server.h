@@ -1,0 +1,43 @@
+/* server.h - serves finished pages over HTTP, in a thread of libmicrohttpd.
+ *
+ *     /metrics   Prometheus's text, or OpenMetrics if the client asks for it
+ *     /status    the run as JSON (report.h)
+ *     /healthz   200 while the loop turns, 503 if it has not turned for 10 s
+ *
+ * The loop never waits for a client. It publishes a view, and the thread makes a page of it when a
+ * client first asks for that page. Connections, their sizes and their times are limited, so that
+ * slow and hostile clients cost at most one page of each kind for each view.
+ */
+#ifndef CONTROLLER_MONITOR_SERVER_H
+#define CONTROLLER_MONITOR_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/sessions/link.h"
+
+struct server; /* opaque */
+struct view;
+
+enum { SERVER_ADDRESS = 128 };
+
+/* Splits PORT, which is on the loopback address, or HOST:PORT. Returns false for anything else. */
+bool server_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8]);
+/* Opens the socket and starts the thread. address: as in server_split. Port 0: the system
+ * chooses one. A socket that cannot be opened is an error with its cause. */
+int server_open(struct server **out, const char *address, struct error *err);
+/* NULL is allowed. */
+void server_close(struct server *s);
+/* Returns the address in numbers, "127.0.0.1:9464"; borrowed until server_close. */
+const char *server_address(const struct server *s);
+/* Gives the view to fill for the next server_publish. The loop owns it. */
+struct view *server_next_view(struct server *s);
+/* Publishes that view, and takes an older one back. Returns false if the thread is making a page
+ * just now: the caller tries again in its next turn. */
+bool server_publish(struct server *s);
+/* To be called in each turn of the loop: /healthz reports that the loop turns. Closes connections
+ * that are older than 15 s. Never waits. */
+void server_turn(struct server *s, int64_t now_us);
+
+#endif

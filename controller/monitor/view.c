@@ -1,0 +1,114 @@
+/* view.c - judges whether a run is healthy, from the state that consoles see. */
+#include "controller/monitor/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LISTED = 8 /* nodes that a reason names */ };
+
+void view_count_states(const struct view *v, uint32_t counts[NODE_LAST + 1])
+{
+	for (unsigned s = 0; s <= NODE_LAST; s++)
+		counts[s] = 0;
+	for (uint32_t i = 0; i < v->n_nodes; i++)
+		if (v->nodes[i].state <= NODE_LAST)
+			counts[v->nodes[i].state]++;
+}
+
+/* The reasons found so far. */
+struct verdict {
+	enum view_health health;
+	void (*say)(void *context, const char *reason);
+	void *context;
+};
+
+static void give_reason(struct verdict *d, enum view_health health, const char *reason)
+{
+	if (health > d->health)
+		d->health = health;
+	if (d->say)
+		d->say(d->context, reason);
+}
+
+/* Names the nodes of a state, such as "2 nodes are dead: n03, n11". */
+static void judge_state(struct verdict *d, const struct view *v, unsigned state)
+{
+	char text[256];
+	uint32_t n = 0, listed = 0;
+	size_t at;
+
+	for (uint32_t i = 0; i < v->n_nodes; i++)
+		n += v->nodes[i].state == state;
+	if (n == 0)
+		return;
+	at = (size_t)snprintf(text, sizeof(text), "%u node%s %s:", n, n == 1 ? " is" : "s are",
+			      node_state_name(state));
+	for (uint32_t i = 0; i < v->n_nodes && listed <= LISTED; i++) {
+		if (v->nodes[i].state != state)
+			continue;
+		if (listed++ == LISTED)
+			at += (size_t)snprintf(text + at, sizeof(text) - at, ", ...");
+		else
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s n%02u",
+					       listed > 1 ? "," : "", v->nodes[i].node);
+	}
+	give_reason(d, VIEW_DEGRADED, text);
+}
+
+/* A run that has ended, or has no controller, is stopped whatever its nodes were doing. */
+static bool judge_end(struct verdict *d, const struct view *v)
+{
+	if (v->status.phase == PHASE_FINISHED)
+		give_reason(d, VIEW_STOPPED, "the run has ended");
+	else if (v->is_left)
+		give_reason(d, VIEW_STOPPED,
+			    "no controller runs; skippipe controller --resume continues the run");
+	return d->health == VIEW_STOPPED;
+}
+
+static void judge_phase(struct verdict *d, const struct view *v)
+{
+	if (v->status.phase == PHASE_GATHERING)
+		give_reason(d, VIEW_DEGRADED, "training has not begun: agents gather");
+	if (v->status.phase == PHASE_STALLED)
+		give_reason(d, VIEW_DEGRADED,
+			    "the run is stalled: a stage has no living copy of its weights");
+	if (v->status.paused || v->status.phase == PHASE_PAUSED)
+		give_reason(d, VIEW_DEGRADED, "an operator has paused the run");
+	if (v->disk_waits)
+		give_reason(d, VIEW_DEGRADED,
+			    "the run waits: its record cannot be written (a full disk, or a lock)");
+}
+
+enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),
+			     void *context)
+{
+	struct verdict d = { VIEW_HEALTHY, say, context };
+	char text[64];
+
+	if (judge_end(&d, v))
+		return d.health;
+	judge_phase(&d, v);
+	for (unsigned state = 0; state <= NODE_LAST; state++)
+		if (node_presence(state) != NODE_TAKES_PART)
+			judge_state(&d, v, state);
+	if (v->status.faults > 0) {
+		snprintf(text, sizeof(text), "%u injected fault%s active", v->status.faults,
+			 v->status.faults == 1 ? " is" : "s are");
+		give_reason(&d, VIEW_DEGRADED, text);
+	}
+	return d.health;
+}
+
+const char *view_health_name(enum view_health health)
+{
+	static const char *const names[] = { "healthy", "degraded", "stopped" };
+
+	return names[health];
+}
+
+void view_fini(struct view *v)
+{
+	free(v->nodes);
+	*v = (struct view){ .n_nodes = 0 };
+}

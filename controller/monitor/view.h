@@ -1,0 +1,61 @@
+/* view.h - the state of a run as monitors see it: a copy of the messages that consoles receive.
+ *
+ * The copy is plain data. The loop fills it and a server's thread reads it, so that a slow scraper
+ * never reads the state of the loop. A recorded run fills it from its store.
+ */
+#ifndef CONTROLLER_MONITOR_VIEW_H
+#define CONTROLLER_MONITOR_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/run/record.h"
+#include "controller/monitor/alerts.h"
+#include "wire/msg.h"
+
+/* The controller's own process. Zero for a recorded run. */
+struct view_process {
+	uint64_t resident_bytes, resent;
+	double cpu_s;
+};
+
+struct view {
+	struct msg_see_run run;
+	struct msg_see_status status;
+	struct msg_see_plan plan; /* without its arrays */
+	bool has_plan;
+	struct msg_see_iteration last; /* the newest committed iteration */
+	bool has_last;
+	struct msg_see_validation validation; /* the newest */
+	bool has_validation;
+	struct msg_see_note alert; /* the newest; id 0: none */
+	double goodput;
+	struct curve_totals totals;
+	struct view_process process;
+	struct alerts_count alerts;
+	uint64_t notes[NOTE_LAST + 1]; /* number of journal lines of each kind */
+	bool disk_waits;               /* the record cannot be written: full disk, or locked */
+	/* The run is recorded, and no controller runs */
+	bool is_left;
+	int64_t wall_us;            /* when the view was made */
+	struct msg_see_node *nodes; /* (n_nodes) malloc */
+	uint32_t n_nodes;
+	size_t room_nodes;
+};
+
+/* Exit statuses of skippipe status, except the last. */
+enum view_health { VIEW_HEALTHY, VIEW_DEGRADED, VIEW_STOPPED };
+
+/* Judges the run. Calls say for each reason, in words for a person; say may be NULL. Healthy: it
+ * trains with all of its nodes, and nobody interferes. Stopped: it has ended, or no controller
+ * runs. */
+enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),
+			     void *context);
+const char *view_health_name(enum view_health health);
+/* Counts the nodes of each state. */
+void view_count_states(const struct view *v, uint32_t counts[NODE_LAST + 1]);
+/* Frees the nodes. */
+void view_fini(struct view *v);
+
+#endif
