@@ -16,6 +16,8 @@ static const struct verb table[] = {
 	  "plan a run, command its agents, and record it" },
 	{ "agent", "skippipe-agent", false, "run one stage replica for a controller" },
 	{ "console", "skippipe-console", false, "watch and steer a run from a terminal" },
+	{ "status", "skippipe-controller", true,
+	  "print a run's state, with an exit status for scripts" },
 	{ "drill", NULL, false,
 	  "repeat a run's recorded commands and faults, and check its limits" },
 	{ "plan", "skippipe-plan", true, "schedule a cluster's microbatches" },

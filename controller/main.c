@@ -14,6 +14,7 @@
 #include "base/process/signals.h"
 #include "controller/controller.h"
 #include "controller/loop.h"
+#include "controller/monitor/status.h"
 #include "controller/replay/replay_serve.h"
 #include "controller/setup.h"
 #include "wire/sessions/link.h"
@@ -34,12 +35,17 @@ static int close_events(struct outlet *events, int64_t wait_us)
 
 int main(int argc, char **argv)
 {
-	struct controller *c = controller_new();
+	struct controller *c;
 	struct error err = { "" };
 	struct outlet *log, *events;
 	bool stopped;
 	int signals, rc;
 
+	if (argc > 1 && strcmp(argv[1], "status") == 0) {
+		output_check_at_exit("skippipe status");
+		return status_main(argc - 1, argv + 1);
+	}
+	c = controller_new();
 	output_check_at_exit("skippipe controller");
 	rc = options_parse(&c->run.options, argc, argv, &err);
 	if (rc > 0)

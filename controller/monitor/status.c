@@ -1,0 +1,286 @@
+/* status.c - finds the state of a run, prints it, and ends with a status that scripts can use.
+ *
+ * A run's folder is read from its record, so that a run can be examined after its controller has
+ * died. The record is read as a replay reads it, at its end. An address is a controller's HTTP
+ * server. `sources` has a row for each kind of place. */
+#include "controller/monitor/status.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "controller/run/journal.h"
+#include "controller/monitor/fetch.h"
+#include "controller/monitor/report.h"
+#include "controller/monitor/server.h"
+#include "controller/monitor/view.h"
+#include "controller/operator/console_messages.h"
+#include "controller/replay/replay.h"
+#include "schedule/format/cluster.h"
+#include "wire/goodput.h"
+
+enum {
+	EXIT_UNREACHABLE = 3,
+	EXIT_USAGE = 4,
+	STATUS_MOST = 16 << 20, /* bytes of an answer; 1,000 nodes have half a megabyte */
+	WAIT_US = 10000000
+};
+
+static const char help[] =
+	"usage: skippipe status RUN-DIR|ADDRESS [--json]\n"
+	"\n"
+	"Prints the state of a run on one screen.\n"
+	"\n"
+	"  RUN-DIR               the folder that records the run, on this machine; its controller\n"
+	"                        may be dead\n"
+	"  ADDRESS               PORT or HOST:PORT of the controller's --metrics\n"
+	"  --json                print skippipe.status/1 (docs/monitoring.md)\n"
+	"\n"
+	"Exit status: 0 healthy: the run trains with all of its nodes. 1 degraded: the run has "
+	"not\n"
+	"begun, is paused or stalled, lacks a node, or has an injected fault. 2 stopped: the run "
+	"has\n"
+	"ended, or no controller runs. 3 unreachable: nothing is known. 4 wrong usage.\n";
+
+/* ---- a run's folder ---- */
+
+/* A view that is filled from the messages of a replay. */
+struct recalled {
+	struct view view;
+	LIST(struct msg_see_iteration) iterations;
+};
+
+static void take_node(struct view *v, const struct msg_see_node *n)
+{
+	array_reserve(&v->nodes, &v->room_nodes, v->n_nodes + 1, sizeof(*v->nodes));
+	v->nodes[v->n_nodes] = *n;
+	journal_make_plain(v->nodes[v->n_nodes].device);
+	journal_make_plain(v->nodes[v->n_nodes].host);
+	journal_make_plain(v->nodes[v->n_nodes].location);
+	journal_make_plain(v->nodes[v->n_nodes++].why);
+}
+
+static void take_message(void *context, struct msg *m)
+{
+	struct recalled *r = context;
+	struct view *v = &r->view;
+
+	switch (m->type) {
+	case MSG_SEE_RUN:
+		v->run = m->u.see_run;
+		break;
+	case MSG_SEE_NODE:
+		take_node(v, &m->u.see_node);
+		break;
+	case MSG_SEE_ITERATION:
+		*LIST_ADD(&r->iterations) = m->u.see_iteration;
+		v->last = m->u.see_iteration;
+		v->has_last = true;
+		break;
+	case MSG_SEE_VALIDATION:
+		v->validation = m->u.see_validation;
+		v->has_validation = true;
+		break;
+	case MSG_SEE_NOTE:
+		if (m->u.see_note.kind != NOTE_ALERT)
+			break;
+		v->alert = m->u.see_note;
+		break;
+	case MSG_SEE_STATUS:
+		v->status = m->u.see_status;
+		break;
+	default:
+		break;
+	}
+}
+
+/* A replay stands still at the end of the record. The run may go on: ages count until now, and the
+ * record does not have the progress of the iteration under way. */
+static void finish_view(struct recalled *r)
+{
+	struct view *v = &r->view;
+
+	v->wall_us = clock_wall_us();
+	if (v->has_last)
+		v->status.now_us = v->last.at_us + v->wall_us - v->last.wall_us;
+	v->status.paused = v->status.phase == PHASE_PAUSED;
+	snprintf(v->status.doing, sizeof(v->status.doing), "it%llu: %s",
+		 (unsigned long long)v->status.iteration, phase_in_words(v->status.phase));
+	v->goodput = goodput_of(r->iterations.list, r->iterations.n, v->run.microbatches,
+				v->run.time_scale > 0 ? v->run.time_scale : 1);
+}
+
+/* Describes a run that is recorded but has not begun. */
+static int recall_beginning(const struct store_run *run, struct view *v, struct error *err)
+{
+	struct cluster *cluster = NULL;
+	int rc = cluster_parse(run->cluster, strlen(run->cluster), &cluster, err);
+
+	if (rc != 0)
+		return rc;
+	snprintf(v->run.name, sizeof(v->run.name), "%s", run->name);
+	v->run.n_stages = (uint32_t)cluster->n_stages;
+	v->run.started_wall_us = run->started_wall_us;
+	v->status.phase = PHASE_GATHERING;
+	cluster_free(cluster);
+	return 0;
+}
+
+static int recall(struct store *store, struct recalled *r, struct error *err)
+{
+	struct recording *recording = NULL;
+	struct replay *replay = NULL;
+	int rc = recording_read(&recording, store, err);
+
+	if (rc == -ENODATA)
+		return recall_beginning(store_run_of(store), &r->view, err);
+	if (rc == 0)
+		rc = replay_new(&replay, recording, err);
+	if (rc == 0)
+		rc = replay_seek(replay, recording->last_us, err);
+	if (rc == 0)
+		rc = replay_snapshot(replay, take_message, r, err);
+	replay_free(replay);
+	recording_free(recording);
+	return rc;
+}
+
+static bool is_folder(const char *text)
+{
+	struct stat st;
+
+	return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int read_folder(const char *folder, json_t **out, struct error *err)
+{
+	struct recalled r = { .view.n_nodes = 0 };
+	struct store *store = NULL;
+	/* Asked before the record is read: a controller that ends meanwhile has recorded its end.
+	 */
+	bool has_writer = store_has_writer(folder);
+	int rc = store_open(&store, folder, err);
+
+	if (rc == 0)
+		rc = recall(store, &r, err);
+	if (rc == 0) {
+		r.view.is_left = !has_writer;
+		finish_view(&r);
+		*out = report_pack(&r.view);
+	}
+	store_close(store);
+	view_fini(&r.view);
+	free(r.iterations.list);
+	return rc;
+}
+
+/* ---- an address ---- */
+
+/* Removes http:// and the path of a URL. */
+static void strip_url(const char *text, char address[SERVER_ADDRESS])
+{
+	static const char prefix[] = "http://";
+
+	if (strncmp(text, prefix, sizeof(prefix) - 1) == 0)
+		text += sizeof(prefix) - 1;
+	snprintf(address, SERVER_ADDRESS, "%.*s", (int)strcspn(text, "/"), text);
+}
+
+static bool is_address(const char *text)
+{
+	char address[SERVER_ADDRESS], host[LINK_ADDRESS_SIZE], port[8];
+
+	strip_url(text, address);
+	return server_split(address, host, port);
+}
+
+static int read_address(const char *text, json_t **out, struct error *err)
+{
+	char address[SERVER_ADDRESS], *page = NULL;
+	size_t size = 0;
+	int rc;
+
+	strip_url(text, address);
+	rc = fetch_page(address, "/status", STATUS_MOST, WAIT_US, &page, &size, err);
+	if (rc == 0) {
+		rc = report_read(out, page, size, err);
+		if (rc != 0)
+			error_prefix(err, rc, "%s", address);
+	}
+	free(page);
+	return rc;
+}
+
+/* ---- the verb ---- */
+
+/* The kinds of places that know a run. The first that suits the argument is asked. */
+static const struct source {
+	bool (*suits)(const char *text);
+	int (*read)(const char *text, json_t **out, struct error *err);
+} sources[] = {
+	{ is_folder, read_folder },
+	{ is_address, read_address },
+};
+
+static int read_status(const char *text, json_t **out, struct error *err)
+{
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		if (sources[i].suits(text))
+			return sources[i].read(text, out, err);
+	return error_set(err, -ENOENT, "%s: no folder of a run, and no address HOST:PORT", text);
+}
+
+static int print_status(json_t *status, bool json)
+{
+	int health = (int)report_health(status);
+
+	if (json) {
+		json_dumpf(status, stdout, JSON_INDENT(1));
+		putchar('\n');
+	} else {
+		report_print(stdout, status);
+	}
+	json_decref(status);
+	return health;
+}
+
+int status_main(int argc, char **argv)
+{
+	static const struct option longs[] = { { "json", 0, NULL, 'j' },
+					       { "help", 0, NULL, 'h' },
+					       { NULL, 0, NULL, 0 } };
+	struct error err = { "" };
+	json_t *status = NULL;
+	bool json = false;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		}
+		if (option != 'j') {
+			fprintf(stderr, "skippipe status: %s: unknown option (see --help)\n",
+				argv[optind - 1]);
+			return EXIT_USAGE;
+		}
+		json = true;
+	}
+	if (optind + 1 != argc) {
+		fputs("skippipe status: expected the folder of a run, or an address (see --help)\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
+	if (read_status(argv[optind], &status, &err) != 0) {
+		fprintf(stderr, "skippipe status: %s\n", err.text);
+		return EXIT_UNREACHABLE;
+	}
+	return print_status(status, json);
+}
