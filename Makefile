@@ -36,7 +36,7 @@ uses_cli        := cli base
 # stand above all of them.
 floors_schedule   := format execution problem improve start bound published search program
 floors_agent      := shared network tensors sums weights execution
-floors_controller := options run members network planning weights trust iteration joining operator replay
+floors_controller := options run members network planning weights trust iteration joining operator replay monitor
 floors_tui        := json_line run screen input panels views
 whole_agent       := agent
 whole_controller  := controller operators
