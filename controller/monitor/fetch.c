@@ -98,9 +98,7 @@ static int read_answer(int fd, size_t most, int64_t until_us, char **out, size_t
 	return 0;
 }
 
-/* Moves the body of an answer to its beginning. Returns false if it has none, or a status other
- * than 200. */
-static bool take_body(char *text, size_t *size)
+bool fetch_body(char *text, size_t *size)
 {
 	char *body = strstr(text, "\r\n\r\n");
 
@@ -130,7 +128,7 @@ int fetch_page(const char *address, const char *path, size_t most, int64_t limit
 	close(fd);
 	if (rc != 0)
 		return error_set(err, rc, "%s: %s", address, strerror(-rc));
-	if (!take_body(text, size)) {
+	if (!fetch_body(text, size)) {
 		text[strcspn(text, "\r\n")] = '\0';
 		error_set(err, -EBADMSG, "%s: no controller's answer: %.80s", address, text);
 		free(text);

@@ -2,6 +2,7 @@
 #ifndef CONTROLLER_MONITOR_FETCH_H
 #define CONTROLLER_MONITOR_FETCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,5 +13,9 @@
  * -EBADMSG: it is no answer in HTTP with status 200; other errors are the system's. */
 int fetch_page(const char *address, const char *path, size_t most, int64_t limit_us, char **out,
 	       size_t *size, struct error *err);
+
+/* Moves the body of an answer, which a NUL follows, to its beginning. Returns false if the answer
+ * has no body, or a status other than 200. */
+bool fetch_body(char *text, size_t *size);
 
 #endif
