@@ -381,6 +381,6 @@ void loop_run(struct controller *c, int signals)
 		if (c->run.phase != PHASE_FINISHED)
 			take_turn(c);
 		consoles_turn(&c->operators);
-		monitor_turn(c);
+		monitor_turn(c->monitor);
 	}
 }

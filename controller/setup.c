@@ -562,7 +562,7 @@ int controller_init(struct controller *c, struct error *err)
 				  &c->run.post, err);
 	}
 	if (rc == 0)
-		rc = monitor_start(c, err);
+		rc = monitor_start(&c->monitor, &c->operators, err);
 	if (rc == 0)
 		rc = c->run.options.mode.resume ? resume_begin(&c->weights, err)
 						: record_begin(&c->run, err);
@@ -592,7 +592,8 @@ int controller_init(struct controller *c, struct error *err)
 /* Threads stop first, because they use everything else. */
 void controller_fini(struct controller *c)
 {
-	monitor_stop(c);
+	monitor_stop(c->monitor);
+	c->monitor = NULL;
 	planner_stop(c->planning.planner);
 	contingency_stop(&c->planning);
 	phase_targets_stop(&c->planning);

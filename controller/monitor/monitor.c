@@ -10,15 +10,17 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/process/memory.h"
-#include "controller/controller.h"
 #include "controller/monitor/alerts.h"
 #include "controller/monitor/server.h"
 #include "controller/monitor/view.h"
 #include "controller/iteration/plan_message.h"
 #include "controller/members/announce.h"
+#include "controller/members/members.h"
+#include "controller/operator/command.h"
 #include "controller/operator/console_messages.h"
 #include "controller/operator/consoles.h"
 #include "controller/run/journal.h"
+#include "controller/run/run.h"
 #include "wire/goodput.h"
 
 enum {
@@ -28,6 +30,7 @@ enum {
 };
 
 struct monitor {
+	const struct operators *operators; /* whose state is shown */
 	struct server *server; /* NULL: no --metrics */
 	int64_t copy_us;       /* when the state is copied again */
 	bool is_copied;        /* the view is filled and not published yet */
@@ -56,14 +59,14 @@ static void make_node_plain(struct msg_see_node *n)
 	journal_make_plain(n->why);
 }
 
-static void copy_nodes(struct view *v, const struct controller *c)
+static void copy_nodes(struct view *v, const struct members *members)
 {
 	struct msg m;
 
-	array_reserve(&v->nodes, &v->room_nodes, c->members.n, sizeof(*v->nodes));
-	v->n_nodes = c->members.n;
-	for (uint32_t i = 0; i < c->members.n; i++) {
-		node_message(&m, &c->members.list[i], &c->run.cluster->nodes[i], 0);
+	array_reserve(&v->nodes, &v->room_nodes, members->n, sizeof(*v->nodes));
+	v->n_nodes = members->n;
+	for (uint32_t i = 0; i < members->n; i++) {
+		node_message(&m, &members->list[i], &members->run->cluster->nodes[i], 0);
 		v->nodes[i] = m.u.see_node;
 		make_node_plain(&v->nodes[i]);
 	}
@@ -92,38 +95,39 @@ static void copy_journal(struct view *v, const struct journal *j, struct alerts 
 		alerts_count(alerts, &v->alerts);
 }
 
-static void copy_view(struct view *v, const struct controller *c)
+static void copy_view(struct view *v, const struct monitor *monitor)
 {
+	const struct operators *ops = monitor->operators;
 	struct msg m;
 
 	v->wall_us = clock_wall_us();
-	announce_fill_run(&c->members, &m);
+	announce_fill_run(ops->members, &m);
 	v->run = m.u.see_run;
 	journal_make_plain(v->run.name);
 	journal_make_plain(v->run.model);
-	consoles_fill_status(&c->operators, &m);
+	consoles_fill_status(ops, &m);
 	v->status = m.u.see_status;
-	v->has_plan = c->run.plan != NULL;
+	v->has_plan = ops->run->plan != NULL;
 	if (v->has_plan)
-		describe_plan(&v->plan, c->run.plan, NULL);
-	v->disk_waits = disk_waits(&c->run);
-	copy_process(v, &c->run);
-	copy_nodes(v, c);
-	copy_history(v, &c->run);
-	copy_journal(v, &c->run.journal, c->monitor ? c->monitor->alerts : NULL);
+		describe_plan(&v->plan, ops->run->plan, NULL);
+	v->disk_waits = disk_waits(ops->run);
+	copy_process(v, ops->run);
+	copy_nodes(v, ops->members);
+	copy_history(v, ops->run);
+	copy_journal(v, &ops->run->journal, monitor->alerts);
 }
 
 /* ---- turns ---- */
 
-static void turn_server(struct controller *c)
+static void turn_server(struct monitor *m)
 {
-	struct monitor *m = c->monitor;
+	const int64_t now_us = m->operators->run->now_us;
 
-	server_turn(m->server, c->run.now_us);
-	if (c->run.now_us >= m->copy_us) {
-		copy_view(server_next_view(m->server), c);
+	server_turn(m->server, now_us);
+	if (now_us >= m->copy_us) {
+		copy_view(server_next_view(m->server), m);
 		m->is_copied = true;
-		m->copy_us = c->run.now_us + COPY_EVERY_US;
+		m->copy_us = now_us + COPY_EVERY_US;
 	}
 	if (m->is_copied && server_publish(m->server))
 		m->is_copied = false;
@@ -140,13 +144,13 @@ static void report_failures(struct run *run, struct alerts *alerts)
 	     (unsigned long long)n, n == 1 ? "" : "s", why.text);
 }
 
-void monitor_turn(struct controller *c)
+void monitor_turn(struct monitor *m)
 {
-	if (!c->monitor)
+	if (!m)
 		return;
-	report_failures(&c->run, c->monitor->alerts);
-	if (c->monitor->server)
-		turn_server(c);
+	report_failures(m->operators->run, m->alerts);
+	if (m->server)
+		turn_server(m);
 }
 
 /* ---- starting and stopping ---- */
@@ -176,34 +180,32 @@ static int start_alerts(struct monitor *m, struct run *run, struct error *err)
 	return 0;
 }
 
-int monitor_start(struct controller *c, struct error *err)
+int monitor_start(struct monitor **out, const struct operators *ops, struct error *err)
 {
-	const struct options_monitor *o = &c->run.options.mode.monitor;
+	const struct options_monitor *o = &ops->run->options.mode.monitor;
+	struct monitor *m;
 	int rc;
 
 	if (!o->metrics && !o->on_alert && !o->alert_url)
 		return 0;
-	c->monitor = alloc_new(sizeof(*c->monitor));
-	rc = start_alerts(c->monitor, &c->run, err);
+	m = *out = alloc_new(sizeof(*m));
+	m->operators = ops;
+	rc = start_alerts(m, ops->run, err);
 	if (rc != 0 || !o->metrics)
 		return rc;
-	rc = server_open(&c->monitor->server, o->metrics, err);
+	rc = server_open(&m->server, o->metrics, err);
 	if (rc != 0)
 		return error_prefix(err, rc, "--metrics");
-	log_line(&c->run.log, LOG_INFO, "metrics: http://%s/metrics",
-		 server_address(c->monitor->server));
+	log_line(&ops->run->log, LOG_INFO, "metrics: http://%s/metrics", server_address(m->server));
 	return 0;
 }
 
-void monitor_stop(struct controller *c)
+void monitor_stop(struct monitor *m)
 {
-	struct monitor *m = c->monitor;
-
 	if (!m)
 		return;
-	c->run.journal.on_alert = NULL;
+	m->operators->run->journal.on_alert = NULL;
 	alerts_stop(m->alerts, LAST_US);
 	server_close(m->server);
 	free(m);
-	c->monitor = NULL;
 }

@@ -5,14 +5,15 @@
 
 #include "base/error.h"
 
-struct controller;
+struct operators;
 struct monitor; /* opaque */
 
-/* Starts what the options ask for. c->monitor stays NULL if they ask for nothing. */
-int monitor_start(struct controller *c, struct error *err);
+/* Starts what the run's options ask for. *out stays unchanged if they ask for nothing. It is set
+ * even if the start fails; monitor_stop frees it. ops outlives it. */
+int monitor_start(struct monitor **out, const struct operators *ops, struct error *err);
 /* Copies the state for the server once a second, and reports calls that failed. Never waits. */
-void monitor_turn(struct controller *c);
+void monitor_turn(struct monitor *m); /* NULL is allowed */
 /* Reports the last alerts, within seconds, and ends the server. */
-void monitor_stop(struct controller *c);
+void monitor_stop(struct monitor *m); /* NULL is allowed */
 
 #endif
