@@ -331,8 +331,8 @@ static const struct options_row rows[] = {
 		  "then start the middle stages as copies of them. speed: microbatches make 80% of "
 		  "the visits to stages, and the loss ends 1.0% lower. robust: later on, 30% of "
 		  "the microbatches skip half of the middle stages. In all, microbatches make "
-		  "77% of the visits, and the loss ends 2.4% higher. If half of the middle stages are "
-		  "then skipped, the loss rises by 5%. Replaces --skip" },
+		  "77% of the visits, and the loss ends 2.4% higher. If half of the middle "
+		  "stages are then skipped, the loss rises by 5%. Replaces --skip" },
 	{ "stack", OPTIONS_FLAG, AT(stack), FIXED,
 	  .help = "stages that the schedule begins to visit start as copies of trained stages; "
 		  "the first phase must skip all stages that may be skipped" },
