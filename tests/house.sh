@@ -7,7 +7,7 @@
 #   with 1,500 or more;
 #   a circle of more than four files in controller/ in which each file calls each other, directly or through others;
 #   a relative link to a missing page or heading, a named page or script that is missing, a function in the index of
-#   docs/architecture.md that is not in its file, a name in CONTRIBUTING.md that is not in the code;
+#   docs/architecture.md or in docs/tour.md that is not in its file, a name in CONTRIBUTING.md that is not in the code;
 #   a comment that begins with a word for the line before it ("it is", "so", "the same").
 # It only prints:
 #   the files of each folder (without tests) and the largest circle;
@@ -89,9 +89,9 @@ git ls-files -co --exclude-standard -- '*.md' '*.[ch]' '*.sh' '*.cu' Makefile |
 		missing[$3] { print $1 ":" $2 ": names " $3 ", which is missing" }
 	' >>"$broken"
 
-# The index "Where is ...": each function in the file beside it.
+# The index "Where is ..." and the tour: each function in the file beside it.
 awk '
-	/^#/ { index_begins = /^## Where is/ }
+	/^#/ { index_begins = /^## (Where is|One )/ }
 	index_begins && /^\| .*\| `/ {
 		n = split($0, cell, "|")
 		m = split(cell[3], file, ",")
@@ -105,7 +105,7 @@ awk '
 					printf "%s:%d: no %s in %s\n", FILENAME, FNR, word, path
 			}
 	}
-' docs/architecture.md >>"$broken"
+' docs/architecture.md docs/tour.md >>"$broken"
 
 # Names of the recipes in CONTRIBUTING.md: each occurs in the code.
 grep -oE '`[a-z]+(_[a-z_0-9]+)+`' CONTRIBUTING.md | tr -d '`' | sort -u | while read -r name; do
