@@ -540,7 +540,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 		goto fail;
 	snprintf(a->self.who, sizeof(a->self.who), "agent");
 	a->options.log->who = a->self.who;
-	rc = worker_new(&a->worker, err);
+	rc = worker_new(&a->worker, "compute", err);
 	if (rc == 0)
 		rc = save_new(&a->modules.save, &a->tell, &a->run, &a->held, a->options.run_dir,
 			      err);

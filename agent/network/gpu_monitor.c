@@ -42,7 +42,7 @@ int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *b
 		    const struct log *log, struct error *err)
 {
 	struct gpu_monitor *m = alloc_new(sizeof(*m));
-	int rc = worker_new(&m->worker, err);
+	int rc = worker_new(&m->worker, "gpu figures", err);
 
 	if (rc) {
 		free(m);

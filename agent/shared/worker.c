@@ -16,6 +16,7 @@
 
 struct worker {
 	pthread_t thread;
+	const char *name;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	int fd;
@@ -31,6 +32,7 @@ static void *run_jobs(void *argument)
 	struct worker *w = argument;
 	const uint64_t one = 1;
 
+	pthread_setname_np(pthread_self(), w->name);
 	/* On Linux each thread has its own nice value. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + 5);
 	pthread_mutex_lock(&w->lock);
@@ -51,11 +53,12 @@ static void *run_jobs(void *argument)
 	return NULL;
 }
 
-int worker_new(struct worker **out, struct error *err)
+int worker_new(struct worker **out, const char *name, struct error *err)
 {
 	struct worker *w = alloc_new(sizeof(*w));
 	int rc;
 
+	w->name = name;
 	w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (w->fd < 0) {
 		rc = error_set(err, -errno, "eventfd: %s", strerror(errno));

@@ -13,10 +13,11 @@
 
 struct worker; /* opaque */
 
-/* Gives *out (worker_free). The thread runs at a nice value 5 above the caller's, so that the
+/* Gives *out (worker_free). name: of the thread, at most 15 characters, borrowed; the system's
+ * tools show it. The thread runs at a nice value 5 above the caller's, so that the
  * loop and its heartbeats go first. -EAGAIN, -EMFILE, -ENOMEM
  * from the kernel. */
-int worker_new(struct worker **out, struct error *err);
+int worker_new(struct worker **out, const char *name, struct error *err);
 /* Waits for the job under way. NULL is allowed. */
 void worker_free(struct worker *w);
 

@@ -96,7 +96,7 @@ TEST(test_hang_at_first_use_ends)
 
 	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
 	assert_int_equal(compute_new(&a->compute, &setup), 0);
-	assert_int_equal(worker_new(&a->worker, NULL), 0);
+	assert_int_equal(worker_new(&a->worker, "test", NULL), 0);
 	assert_int_equal(tasks_begin_run(a->modules.tasks, 1), 0);
 	a->options.stuck_s = 2;
 	a->run.welcomed = true;

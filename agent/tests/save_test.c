@@ -188,7 +188,7 @@ FIXTURE_TEST(a_writer_that_hangs_does_not_keep_an_agent)
 	struct error err;
 	int status;
 
-	assert_int_equal(worker_new(&a->worker, &err), 0);
+	assert_int_equal(worker_new(&a->worker, "test", &err), 0);
 	begin_writing(a);
 	tell_last(&a->tell, 0, 0);
 	assert_false(agent_over(a, &status, 5000000));

@@ -58,7 +58,7 @@ int save_new(struct save **out, struct tell *tell, const struct run *run, const 
 	s->run = run;
 	s->held = held;
 	s->run_dir = run_dir;
-	rc = worker_new(&s->worker, err);
+	rc = worker_new(&s->worker, "checkpoints", err);
 	if (rc < 0)
 		free(s);
 	else

@@ -130,10 +130,11 @@ struct worker {
 	int64_t began_us, step_us;
 };
 
-int worker_new(struct worker **out, struct error *err)
+int worker_new(struct worker **out, const char *name, struct error *err)
 {
 	struct worker *w = alloc_new(sizeof(*w));
 
+	(void)name;
 	(void)err;
 	w->due = due_new();
 	*out = w;
