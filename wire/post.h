@@ -141,6 +141,20 @@ struct post_part {
  * such peer. -ENOMEM. */
 int post_send(struct post *p, post_peer_id peer, const struct post_part *parts, size_t n_parts,
 	enum post_flags flags, int64_t now_us);
+
+/* Bytes that the post borrows for a message, until it calls release(context): when the peer's
+ * process has the message, or the message is dropped. release is called inside a function of the
+ * post, and may call none. */
+struct post_loan {
+	const void *data;
+	size_t size;
+	void (*release)(void *context);
+	void *context;
+};
+/* Sends a RELIABLE message of this class: a copy of the head and then the borrowed bytes, of which
+ * no copy is kept. Errors as post_send; after an error nothing is borrowed. */
+int post_lend(struct post *p, post_peer_id peer, const struct post_part *head,
+	const struct post_loan *loan, enum post_flags class, int64_t now_us);
 /* Returns the bytes of a RELIABLE message of class CONTROL that post_send would accept now. */
 size_t post_room(const struct post *p, post_peer_id peer);
 /* Returns the bytes of a RELIABLE message of any class that post_send would accept now; for

@@ -186,6 +186,18 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	return 0;
 }
 
+/* The copy is the loan's only use. */
+int post_lend(struct post *p, post_peer_id id, const struct post_part *head,
+	      const struct post_loan *loan, enum post_flags class, int64_t now_us)
+{
+	const struct post_part parts[] = { *head, { loan->data, loan->size } };
+	int rc = post_send(p, id, parts, 2, class, now_us);
+
+	if (rc == 0)
+		loan->release(loan->context);
+	return rc;
+}
+
 size_t post_class_room(const struct post *p, post_peer_id id, enum post_class class)
 {
 	const struct peer *r = net_peer_find(p, id);

@@ -161,6 +161,8 @@ static void pop_message(struct channel *c)
 	c->queued_bytes -= m->size;
 	*c->options.retained_bytes -= m->size;
 	free(m->data);
+	if (m->loan.release != NULL)
+		m->loan.release(m->loan.context);
 	c->head = (c->head + 1) % c->ring_size;
 	c->count--;
 	if (c->cursor > 0)
@@ -196,7 +198,16 @@ static void grow_ring(struct channel *c)
 
 int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us)
 {
-	struct outgoing m = {.queued_us = now_us, .before = *c->options.retained_bytes};
+	return channel_lend(c, parts, n, &(struct channel_loan){NULL, 0, NULL, NULL}, now_us);
+}
+
+int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
+	const struct channel_loan *loan, int64_t now_us)
+{
+	struct outgoing m = {.queued_us = now_us, .before = *c->options.retained_bytes,
+		.loan = *loan, .size = loan->size};
+	if (loan->size > c->options.message_most_bytes)
+		return -EMSGSIZE;
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].size > c->options.message_most_bytes - m.size)
 			return -EMSGSIZE;
@@ -205,7 +216,7 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n,
 	/* A message larger than the limit itself is accepted when nothing else is retained. */
 	if (c->count > 0 && (m.size > channel_room(c) || channel_room(c) == 0))
 		return -EAGAIN;
-	m.data = malloc(m.size == 0 ? 1 : m.size);
+	m.data = malloc(m.size - loan->size + 1);
 	if (m.data == NULL)
 		return -ENOMEM;
 	grow_ring(c);
@@ -299,6 +310,16 @@ static void grow_records(struct channel *c)
 	c->records_size = size;
 }
 
+/* Sets where the bytes of a chunk are, which begins at this offset of its message. */
+static void find_bytes(const struct outgoing *m, size_t offset, struct channel_chunk *out)
+{
+	const size_t own = m->size - m->loan.size; /* bytes that were copied */
+	const size_t first = offset >= own ? 0 : smaller_size(own - offset, out->size);
+	out->data = m->data + smaller_size(offset, own);
+	out->lent_bytes = out->size - first;
+	out->lent = out->lent_bytes > 0 ? m->loan.data + (offset + first - own) : NULL;
+}
+
 bool channel_next(struct channel *c, struct channel_chunk *out)
 {
 	uint64_t number = c->next;
@@ -326,7 +347,8 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	if (!flow_may_leave(c->options.flow, size + ENTRY_BYTES, c->options.urgent))
 		return false;
 	*out = (struct channel_chunk){.number = number, .total = m->size, .index = (uint32_t)i,
-		.chunks = m->chunks, .data = m->data + (size_t)i * m->chunk_bytes, .size = size};
+		.chunks = m->chunks, .size = size};
+	find_bytes(m, (size_t)i * m->chunk_bytes, out);
 	return true;
 }
 

@@ -98,6 +98,17 @@ struct channel_part {
 /* Queues a copy of the joined parts. -EMSGSIZE: over message_most_bytes; -EAGAIN: over
  * retained_most_bytes; -ENOMEM. */
 int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us);
+/* Bytes at the end of a message that the channel borrows until it calls release(context). */
+struct channel_loan {
+	const uint8_t *data;
+	size_t size;
+	void (*release)(void *context);
+	void *context;
+};
+/* Queues a copy of the joined parts, followed by the loan. Errors as channel_queue; after an error
+ * nothing is borrowed. */
+int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
+	const struct channel_loan *loan, int64_t now_us);
 /* Bytes of a message that channel_queue would accept now. */
 size_t channel_room(const struct channel *c);
 /* Returns true if every message was acknowledged. */
@@ -119,6 +130,9 @@ struct channel_chunk {
 	uint32_t index, chunks;
 	const uint8_t *data;
 	size_t size;
+	/* Of a chunk to send: its last lent_bytes are here, and only the others at data. */
+	const uint8_t *lent;
+	size_t lent_bytes;
 };
 /* Gives the next chunk to send. Its data is borrowed until the next call. Returns false if no chunk
  * may be sent now. */

@@ -10,7 +10,8 @@
 
 /* A message that waits to be sent or acknowledged. */
 struct outgoing {
-	uint8_t *data;
+	uint8_t *data;            /* its first size - loan.size bytes */
+	struct channel_loan loan; /* the others; size 0: none */
 	size_t size, chunk_bytes;
 	uint64_t first;  /* number of its first chunk */
 	uint32_t chunks; /* number of chunks, at least 1 */

@@ -60,8 +60,11 @@ static int send_chunk(struct post *p, struct peer *peer, const struct post_frame
 	if (content == NULL)
 		return -ENOMEM;
 	post_frame_put_head(content, f);
-	if (f->chunk.size > 0)
-		memcpy(content + POST_FRAME_HEAD, f->chunk.data, f->chunk.size);
+	const size_t own = f->chunk.size - f->chunk.lent_bytes;
+	if (own > 0)
+		memcpy(content + POST_FRAME_HEAD, f->chunk.data, own);
+	if (f->chunk.lent_bytes > 0)
+		memcpy(content + POST_FRAME_HEAD + own, f->chunk.lent, f->chunk.lent_bytes);
 	int rc = send_content(p, peer, lane, content, POST_FRAME_HEAD + f->chunk.size, now_us);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
 		peer->unacked[f->class].frames = 0; /* the chunk's head acknowledges them */
@@ -173,7 +176,7 @@ static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 }
 
 static int send_reliable(struct post *p, struct peer *peer, const struct post_part *parts,
-	size_t n, enum post_class class, int64_t now_us)
+	size_t n, const struct post_loan *loan, enum post_class class, int64_t now_us)
 {
 	struct channel_part small[8], *copy = small;
 	if (n > sizeof(small) / sizeof(small[0]))
@@ -183,7 +186,8 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 	size_t before = peer->retained_bytes;
 	if (channel_empty(peer->channels[class]))
 		peer->moved_us[class] = now_us;
-	int rc = channel_queue(peer->channels[class], copy, n, now_us);
+	int rc = channel_lend(peer->channels[class], copy, n, &(struct channel_loan){loan->data,
+		loan->size, loan->release, loan->context}, now_us);
 	if (copy != small)
 		free(copy);
 	if (rc < 0)
@@ -198,22 +202,24 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 	return 0;
 }
 
-int post_send(struct post *p, post_peer_id id, const struct post_part *parts, size_t n,
-	enum post_flags flags, int64_t now_us)
+static int send_message(struct post *p, post_peer_id id, const struct post_part *parts, size_t n,
+	const struct post_loan *loan, enum post_flags flags, int64_t now_us)
 {
 	struct peer *peer = post_peer_find(p, id);
-	size_t total = 0;
+	size_t total = loan->size;
 	if (peer == NULL)
 		return -ENOENT;
 	if ((unsigned)flags >> 1 >= POST_CLASSES)
 		return -EINVAL;
+	if (total > p->options.message_most_bytes)
+		return -EMSGSIZE;
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].size > p->options.message_most_bytes - total)
 			return -EMSGSIZE;
 		total += parts[i].size;
 	}
 	int rc = (flags & POST_LOSSY) != 0 ? send_lossy(p, peer, parts, n, total, now_us)
-					   : send_reliable(p, peer, parts, n,
+					   : send_reliable(p, peer, parts, n, loan,
 						     (enum post_class)(flags >> 1), now_us);
 	if (rc < 0)
 		return rc;
@@ -222,6 +228,21 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	p->counters.sent_messages++;
 	p->counters.sent_bytes += total;
 	return 0;
+}
+
+int post_send(struct post *p, post_peer_id id, const struct post_part *parts, size_t n,
+	enum post_flags flags, int64_t now_us)
+{
+	const struct post_loan none = {NULL, 0, NULL, NULL};
+	return send_message(p, id, parts, n, &none, flags, now_us);
+}
+
+int post_lend(struct post *p, post_peer_id id, const struct post_part *head,
+	const struct post_loan *loan, enum post_flags class, int64_t now_us)
+{
+	if ((class & POST_LOSSY) != 0)
+		return -EINVAL;
+	return send_message(p, id, head, 1, loan, class, now_us);
 }
 
 /* ---- probes ---- */

@@ -30,6 +30,7 @@ struct world {
 	size_t assembling, retained;
 	struct flow flow;
 	uint64_t delivered;        /* messages, in order, checked */
+	unsigned loans;            /* loans that were not released */
 	size_t (*size)(uint64_t n);
 };
 
@@ -65,6 +66,7 @@ static void world_open(struct world *w, uint64_t seed, unsigned loss, unsigned d
 static void world_close(struct world *w)
 {
 	channel_free(w->from);
+	assert_int_equal(w->loans, 0);
 	channel_free(w->to);
 	assert_int_equal(w->assembling, 0);
 	assert_int_equal(w->memory.used_bytes, 0);
@@ -124,7 +126,10 @@ static void step(struct world *w)
 	struct packet p = {0};
 	if (channel_next(w->from, &p.chunk)) {
 		assert_true(p.chunk.size <= sizeof(p.data));
-		memcpy(p.data, p.chunk.data, p.chunk.size);
+		const size_t own = p.chunk.size - p.chunk.lent_bytes;
+		memcpy(p.data, p.chunk.data, own);
+		if (p.chunk.lent_bytes > 0)
+			memcpy(p.data + own, p.chunk.lent, p.chunk.lent_bytes);
 		channel_sent(w->from, &p.chunk, w->now_us);
 		put_packet(w, &p);
 	}
@@ -138,6 +143,21 @@ static void step(struct world *w)
 	channel_tick(w->from, w->now_us);
 }
 
+struct borrowed {
+	struct world *world;
+	uint8_t data[];
+};
+
+/* Frees the bytes, which the channel may no longer send. */
+static void release(void *context)
+{
+	struct borrowed *b = context;
+	assert_true(b->world->loans > 0);
+	b->world->loans--;
+	free(b);
+}
+
+/* Queues every other message as a head and borrowed bytes. */
 static void queue(struct world *w, uint64_t n)
 {
 	size_t size = w->size(n);
@@ -146,7 +166,16 @@ static void queue(struct world *w, uint64_t n)
 		data[i] = (uint8_t)(n * 31 + i);
 	const struct channel_part parts[3] = {{data, size / 2}, {NULL, 0},
 		{data + size / 2, size - size / 2}};
-	assert_int_equal(channel_queue(w->from, parts, 3, w->now_us), 0);
+	if (n % 2 == 1 && size > 0) {
+		struct borrowed *b = malloc(sizeof(*b) + parts[2].size);
+		b->world = w;
+		memcpy(b->data, parts[2].data, parts[2].size);
+		const struct channel_loan loan = {b->data, parts[2].size, release, b};
+		w->loans++;
+		assert_int_equal(channel_lend(w->from, parts, 2, &loan, w->now_us), 0);
+	} else {
+		assert_int_equal(channel_queue(w->from, parts, 3, w->now_us), 0);
+	}
 	free(data);
 }
 
@@ -190,6 +219,29 @@ TEST(everything_arrives_once_in_order)
 	for (uint64_t seed = 0; seed < 40; seed++)
 		run(seed, (unsigned)(seed % 5) * 10, (unsigned)(seed % 3) * 20,
 			seed % 2 == 0 ? &one_connection : &many_connections);
+}
+
+TEST(loans_of_dropped_messages_are_released)
+{
+	struct world w;
+	world_open(&w, 1, 0, 0);
+	w.size = any_size;
+	for (uint64_t n = 0; n < 8; n++)
+		queue(&w, n);
+	assert_int_equal(w.loans, 4);
+	channel_drop(w.from);
+	assert_int_equal(w.loans, 0);
+	queue(&w, 1);
+	world_close(&w);
+}
+
+TEST(a_loan_that_is_refused_is_not_released)
+{
+	struct world w;
+	world_open(&w, 1, 0, 0);
+	const struct channel_loan loan = {(const uint8_t *)"", (1 << 20) + 1, release, NULL};
+	assert_int_equal(channel_lend(w.from, NULL, 0, &loan, 0), -EMSGSIZE);
+	world_close(&w);
 }
 
 TEST(a_fresh_start_restarts_the_numbers)
