@@ -34,12 +34,14 @@
 #include "agent/weights/save.h"
 #include "agent/weights/standby.h"
 #include "agent/weights/weight_server.h"
+#include "base/clock.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
 
 enum {
 	/* Messages taken from each post in one turn, so that a flood delays nothing. */
 	TURN_MESSAGES = 64,
+	TURN_US = 3000, /* time after which a turn takes no more tensors, however large they are */
 	/* A leaving agent waits at most this long for its running job, and for the checkpoint that
 	 * is being written. A container's stop kills after ten seconds. */
 	LEAVE_JOB_US = 1000000,
@@ -93,6 +95,7 @@ static void take_tensor_event(struct agent *a, struct post_message *p, int64_t n
  * Early tensors are checked again next, and new tensors come last. */
 void agent_receive(struct agent *a, int64_t now_us)
 {
+	const int64_t began_us = clock_monotonic_us();
 	struct post_message p;
 
 	a->tell.now_us = now_us;
@@ -104,8 +107,24 @@ void agent_receive(struct agent *a, int64_t now_us)
 	if (a->run.welcomed)
 		orders_turn(a, now_us);
 	look_again(a, now_us);
-	for (int i = 0; i < TURN_MESSAGES && post_receive(a->peers.post, now_us, &p) == 0; i++)
+	for (int i = 0; i < TURN_MESSAGES && clock_monotonic_us() - began_us < TURN_US &&
+			!codec_threads_full(a->modules.links.codec_threads) &&
+			post_receive(a->peers.post, now_us, &p) == 0;
+	     i++)
 		take_tensor_event(a, &p, now_us);
+}
+
+/* Gives the ended jobs of the codec's threads to the modules that added them. */
+static void take_codec_jobs(struct agent *a)
+{
+	struct codec_job job;
+
+	while (codec_threads_take(a->modules.links.codec_threads, &job)) {
+		if (job.encodes)
+			links_encoded(&a->modules.links, &job);
+		else
+			arrivals_decoded(a, &job);
+	}
 }
 
 /* Returns true if iterations wait for jobs of this kind. Jobs of other kinds take time in
@@ -262,6 +281,7 @@ void agent_work(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
 	note_suspension(a, now_us);
+	take_codec_jobs(a);
 	if (a->tell.end.leaving)
 		worker_finished(a->worker); /* otherwise the worker's descriptor stays readable */
 	else if (!a->run.welcomed)
@@ -330,13 +350,17 @@ void agent_send(struct agent *a, int64_t now_us)
 	post_tick(a->peers.post, now_us);
 }
 
+_Static_assert(AGENT_FDS == 5 + CODEC_THREADS, "a descriptor for each thread");
+
 void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 {
 	fds[0] = post_fd(a->tell.post);
-	fds[1] = post_fd(a->peers.post);
+	/* Tensors that wait for a free thread must not wake the loop again and again. */
+	fds[1] = codec_threads_full(a->modules.links.codec_threads) ? -1 : post_fd(a->peers.post);
 	fds[2] = worker_fd(a->worker);
 	fds[3] = save_fd(a->modules.save);
 	fds[4] = trains_fd(a->modules.trains);
+	codec_threads_fds(a->modules.links.codec_threads, fds + 5);
 }
 
 static int64_t take_sooner(int64_t x, int64_t y)
@@ -374,7 +398,10 @@ static int64_t late_us(const struct agent *a)
 
 int64_t agent_deadline_us(const struct agent *a)
 {
-	int64_t at = take_sooner(post_deadline_us(a->tell.post), post_deadline_us(a->peers.post));
+	int64_t at = post_deadline_us(a->tell.post), tensors_at = post_deadline_us(a->peers.post);
+
+	if (tensors_at > 0 || !codec_threads_full(a->modules.links.codec_threads))
+		at = take_sooner(at, tensors_at);
 
 	at = take_sooner(
 		at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a->modules.report)));
@@ -542,6 +569,8 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->options.log->who = a->self.who;
 	rc = worker_new(&a->worker, "compute", err);
 	if (rc == 0)
+		rc = codec_threads_new(&a->modules.links.codec_threads, err);
+	if (rc == 0)
 		rc = save_new(&a->modules.save, &a->tell, &a->run, &a->held, a->options.run_dir,
 			      err);
 	if (rc == 0)
@@ -566,6 +595,8 @@ void agent_free(struct agent *a)
 	a->worker = NULL;
 	if (a->modules.save) /* the last module that is made */
 		join_forget_run(a);
+	codec_threads_free(a->modules.links.codec_threads);
+	a->modules.links.codec_threads = NULL;
 	save_free(a->modules.save);
 	post_close(a->peers.post);
 	post_close(a->tell.post);

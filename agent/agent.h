@@ -7,7 +7,7 @@
  *     agent_send(a, now);      sends tensors that are due, reports, heartbeats
  *
  * None of these functions blocks or computes, and each does a bounded amount of work. All run in
- * one thread; the agent has another thread for computing.
+ * one thread. The agent has other threads that compute, and that encode and decode tensors.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -22,7 +22,7 @@
 
 struct agent; /* opaque */
 
-enum { AGENT_FDS = 5 };
+enum { AGENT_FDS = 9 };
 /* Exit status of an agent that would be refused again if it were started again. */
 enum { AGENT_REFUSED_FOR_GOOD = 3 };
 
@@ -50,6 +50,8 @@ struct agent_options {
 	size_t piece_bytes;  /* message size for slices of gradients; a multiple of 4; 0: 2 MiB */
 	/* Limits for tensors, as in post_options; 0: the defaults. */
 	size_t chunk_bytes, message_bytes, retained_bytes;
+	/* Activations from this size in fp32 on are encoded and decoded by threads; 0: 256 KiB. */
+	size_t threads_from_bytes;
 	struct log *log;     /* its `who` is set to the node's name */
 };
 

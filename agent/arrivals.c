@@ -20,6 +20,7 @@
 #include "agent/weights/restore.h"
 #include "agent/weights/standby.h"
 #include "agent/weights/weight_server.h"
+#include "base/alloc.h"
 
 /* Number of iterations that a tensor may be ahead: other nodes may already compute the next
  * iteration. */
@@ -47,18 +48,6 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 		       links_chain_bytes(&a->modules.links, (enum tensor_kind)t->kind, t->evaluate);
 }
 
-/* Returns the decoded (B, T, C) floats, which the caller frees; NULL: no memory. */
-static float *decode_input(const struct agent *a, const struct msg *m)
-{
-	struct codec codec = links_codec(&a->modules.links, (enum tensor_kind)m->u.tensor.kind,
-					 m->u.tensor.evaluate);
-	float *input = malloc(a->held.activation * sizeof(*input));
-
-	if (input)
-		codec_decode(&codec, input, m->body, a->held.activation);
-	return input;
-}
-
 /* Returns true if this node knows in which format the tensor travels. START, EVALUATE or REDUCE
  * names the format. A tensor that comes before this message is early. */
 static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
@@ -74,11 +63,96 @@ static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
 	return t->iteration == a->progress.iteration;
 }
 
-static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us)
+static enum fate report_implausible(struct agent *a, const struct msg_tensor *t, int64_t now_us)
+{
+	misuse_report_numbers(&a->modules.misuse, t->from,
+			      t->kind == TENSOR_ACTIVATION
+				      ? "an activation that no computation gives"
+				      : "a gradient that no computation gives",
+			      now_us);
+	return FATE_REFUSED;
+}
+
+static void drop_decoding(struct codec_job *job)
+{
+	decoding_end(job->owner, false);
+}
+
+/* Makes the job that decodes an input. Its floats are NULL if there is no memory. */
+static struct codec_job decoding_of(const struct agent *a, const struct msg *m)
+{
+	const struct msg_tensor *t = &m->u.tensor;
+
+	return (struct codec_job){ .node = t->from,
+				   .codec = links_codec(&a->modules.links, (enum tensor_kind)t->kind, t->evaluate),
+				   .n = a->held.activation,
+				   .floats = malloc(a->held.activation * sizeof(float)),
+				   .bytes = (void *)(uintptr_t)m->body,
+				   .drop = drop_decoding };
+}
+
+/* Gives the decoded floats (B, T, C) to the caller. FATE_EARLY: a thread must decode them first. */
+static enum fate find_input(struct agent *a, const struct msg *m, struct early_tensor *e,
+			    float **input, int64_t now_us)
+{
+	struct codec_job job;
+
+	if (e->decoding && !e->decoding->has_ended)
+		return FATE_EARLY;
+	if (e->decoding) {
+		if (!e->decoding->is_plausible)
+			return report_implausible(a, &m->u.tensor, now_us);
+		*input = e->decoding->input;
+		e->decoding->input = NULL;
+		return FATE_TAKEN;
+	}
+	e->is_due = true;
+	if (links_use_threads(&a->modules.links) && !e->looked_at)
+		return FATE_EARLY;
+	job = decoding_of(a, m);
+	*input = job.floats;
+	if (!job.floats) {
+		tell_trouble(&a->tell, true, "no memory for an activation");
+		return FATE_TAKEN;
+	}
+	codec_job_run(NULL, &job);
+	if (job.plausible)
+		return FATE_TAKEN;
+	free(job.floats);
+	return report_implausible(a, &m->u.tensor, now_us);
+}
+
+/* Lets a thread decode a stored tensor. */
+static void begin_decoding(struct agent *a, const struct msg *m, struct early_tensor *e)
+{
+	struct codec_job job;
+
+	if (!e->is_due || e->decoding)
+		return;
+	job = decoding_of(a, m);
+	if (!job.floats) {
+		tell_trouble(&a->tell, true, "no memory for an activation");
+		return;
+	}
+	e->decoding = alloc_new(sizeof(*e->decoding));
+	e->decoding->input = job.floats;
+	job.owner = e->decoding;
+	codec_threads_add(a->modules.links.codec_threads, &job);
+}
+
+void arrivals_decoded(struct agent *a, const struct codec_job *job)
+{
+	decoding_end(job->owner, job->plausible);
+	a->requests.look_again = true;
+}
+
+static enum fate take_chain(struct agent *a, const struct msg *m, struct early_tensor *e,
+			    int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	uint64_t current = t->evaluate ? a->held.committed : a->held.committed + 1;
 	const struct route *known;
+	enum fate fate;
 	struct route r;
 	float *input;
 
@@ -97,7 +171,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		return FATE_TAKEN;
 	}
 	/* The evaluation has not been ordered, or not again after a change. */
-	if (t->evaluate && !iteration_takes_input(&a->iteration, &r, t->index))
+	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
 		return FATE_EARLY;
 	if (!t->evaluate) {
 		/* The controller announces every attempt to all nodes; until then the tensor waits.
@@ -112,13 +186,18 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		if (known->attempt == r.attempt && !route_equal(known, &r))
 			return FATE_EARLY; /* the plan of the tensor's iteration has not arrived */
 	}
-	input = decode_input(a, m);
-	if (!input) {
-		tell_trouble(&a->tell, true, "no memory for an activation");
-		return FATE_TAKEN;
-	}
+	fate = find_input(a, m, e, &input, now_us);
+	if (fate != FATE_TAKEN || !input)
+		return fate;
+	if (t->evaluate)
+		iteration_takes_input(&a->iteration, &r, t->index);
 	tasks_arrive(a->modules.tasks, &r, t->index, t->evaluate, input, now_us);
 	return FATE_TAKEN;
+}
+
+static bool is_chained(const struct msg_tensor *t)
+{
+	return t->kind == TENSOR_ACTIVATION || t->kind == TENSOR_GRADIENT;
 }
 
 /* Returns true if the numbers may come from a computation. Gradients are checked too, so that a
@@ -126,12 +205,14 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 static bool is_plausible(const struct agent *a, const struct msg *m)
 {
 	enum tensor_kind kind = (enum tensor_kind)m->u.tensor.kind;
-	bool chained = kind == TENSOR_ACTIVATION || kind == TENSOR_GRADIENT;
+	bool chained = is_chained(&m->u.tensor);
 	struct codec codec = { .format = FORMAT_FP32 };
 	size_t n = m->body_size / sizeof(float);
 
 	if (!chained && slices_format(reduction_slices(a->modules.reduction)) != FORMAT_FP32)
 		return true; /* slices.h checks the numbers of whole slices */
+	if (chained && links_use_threads(&a->modules.links))
+		return true; /* the thread that decodes them checks the numbers */
 	if (chained) {
 		if (m->body_size !=
 		    links_chain_bytes(&a->modules.links, kind, m->u.tensor.evaluate))
@@ -155,18 +236,9 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 		 standby_standing(a->modules.standby) != STANDBY_WHOLE);
 }
 
-static enum fate report_implausible(struct agent *a, const struct msg_tensor *t, int64_t now_us)
-{
-	misuse_report_numbers(&a->modules.misuse, t->from,
-			      t->kind == TENSOR_ACTIVATION
-				      ? "an activation that no computation gives"
-				      : "a gradient that no computation gives",
-			      now_us);
-	return FATE_REFUSED;
-}
-
-/* Decides about a tensor. *looked_at: its numbers were checked; set when they are checked here. */
-static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_at, int64_t now_us)
+/* Decides about a tensor. e: what is known of its checks, and its decoding. */
+static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_tensor *e,
+			     int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
@@ -190,15 +262,15 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 		a->tell.tally.dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
-	if (!*looked_at && format_is_known(a, t)) {
+	if (!e->looked_at && format_is_known(a, t)) {
 		if (!is_plausible(a, m))
 			return report_implausible(a, t, now_us);
-		*looked_at = true;
+		e->looked_at = !(is_chained(t) && links_use_threads(&a->modules.links));
 	}
 	switch (t->kind) {
 	case TENSOR_ACTIVATION:
 	case TENSOR_GRADIENT:
-		return take_chain(a, m, now_us);
+		return take_chain(a, m, e, now_us);
 	case TENSOR_PART:
 	case TENSOR_SUM:
 		rc = reduction_put(a->modules.reduction, m);
@@ -238,10 +310,12 @@ static void bound_early(struct agent *a)
 	early_bound(a->modules.early, room, early_share(&t, room / 2));
 }
 
-/* Stores the message. Makes its sender hold back further sums if its share is getting full. */
-static void keep_early(struct agent *a, struct post_message *p, uint16_t from, bool looked_at,
-		       int64_t now_us)
+/* Stores the message, and lets a thread decode it if it is due. Makes its sender hold back further
+ * sums if its share is getting full. */
+static void keep_early(struct agent *a, struct post_message *p, const struct msg *m,
+		       struct early_tensor *e, int64_t now_us)
 {
+	uint16_t from = e->from;
 	struct peer *peer = &a->peers.list[from];
 
 	bound_early(a);
@@ -251,7 +325,9 @@ static void keep_early(struct agent *a, struct post_message *p, uint16_t from, b
 		return;
 	}
 	post_keep(a->peers.post, p);
-	early_keep(a->modules.early, &(struct early_tensor){ *p, from, looked_at });
+	e->message = *p;
+	begin_decoding(a, m, e);
+	early_keep(a->modules.early, e);
 	if (peer->deferred || !early_crowded(a->modules.early, from))
 		return;
 	peer->deferred = p->peer;
@@ -289,7 +365,9 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 		struct msg m;
 
 		if (msg_decode(&m, e->message.data, e->message.size) == 0) { /* never fails */
-			fate = take_tensor(a, &m, &e->looked_at, now_us);
+			fate = take_tensor(a, &m, e, now_us);
+			if (fate == FATE_EARLY)
+				begin_decoding(a, &m, e);
 			msg_clear(&m);
 		}
 		if (fate == FATE_EARLY)
@@ -335,7 +413,7 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 static void take_message(struct agent *a, struct post_message *p, const struct msg *m,
 			 uint16_t from, int64_t now_us)
 {
-	bool looked_at = false;
+	struct early_tensor e = { .from = from };
 	enum fate fate;
 
 	if (misuse_reported(&a->modules.misuse, from)) {
@@ -353,11 +431,11 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 		if (!restore_piece_arrived(a->modules.restore, m, now_us))
 			standby_piece_arrived(a->modules.standby, m, now_us);
 	} else {
-		fate = take_tensor(a, m, &looked_at, now_us);
+		fate = take_tensor(a, m, &e, now_us);
 		if (fate == FATE_REFUSED)
 			misuse_misfit(&a->modules.misuse, from, now_us);
 		else if (fate == FATE_EARLY)
-			keep_early(a, p, from, looked_at, now_us);
+			keep_early(a, p, m, &e, now_us);
 	}
 }
 

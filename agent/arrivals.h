@@ -8,12 +8,15 @@
 
 #include <stdint.h>
 
+#include "agent/tensors/codec_threads.h"
 #include "wire/post.h"
 
 struct agent;
 
 /* Handles a message from a peer. */
 void arrivals_take(struct agent *a, struct post_message *message, int64_t now_us);
+/* Takes the result of a thread's decoding. */
+void arrivals_decoded(struct agent *a, const struct codec_job *job);
 /* Passes on the early tensors that fit by now. */
 void arrivals_look_again(struct agent *a, int64_t now_us);
 /* Drops the early tensors, except sums for the standby copy, when the stage changes. */

@@ -47,6 +47,7 @@ struct agent *state_new(const struct agent_options *options)
 	a->modules.delay_queue = delay_queue_new();
 	a->modules.links = (struct links){ .message_bytes = options->message_bytes,
 					   .piece_bytes = options->piece_bytes,
+					   .threads_from_bytes = options->threads_from_bytes,
 					   .peers = &a->peers,
 					   .link_times = &a->modules.link_times,
 					   .delay_queue = a->modules.delay_queue,

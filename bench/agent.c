@@ -5,6 +5,8 @@
  *     build/bench/agent [FORMAT] [MICROBATCHES] [TOKENS]
  *         FORMAT fp32, bf16, q8, q6 or q4, or all (default); 8 microbatches of 4,096 tokens with
  *         2,048 channels: 33.5 MB in fp32
+ *     build/bench/agent sum [MILLIONS] [FORMAT]
+ *         what a replica computes for the sum of a stage of so many weights (250), three replicas
  *
  * Every figure is one line of JSON, of the agent between the two others unless it says so. GB are
  * those of fp32, whatever the format. The processes fork before they use nanomsg.
@@ -19,8 +21,10 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/sums/slices.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/process/cgroup.h"
 #include "base/tensor_format.h"
 #include "model/config.h"
 #include "wire/msg.h"
@@ -59,6 +63,8 @@ static void read_threads(struct usage *u)
 		double s;
 		FILE *f;
 
+		if (e->d_name[0] == '.')
+			continue;
 		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
 		if ((f = fopen(path, "r"))) {
 			if (!fgets(name, sizeof(name), f))
@@ -412,10 +418,88 @@ static void prepare(struct controller *c, int argc, char **argv)
 		.stuck_s = 60 };
 }
 
+/* ---- sums ---- */
+
+static double s_since(int64_t us)
+{
+	return (double)(clock_monotonic_us() - us) * 1e-6;
+}
+
+/* Measures what one of three replicas computes for the sum of a stage's gradient, by the functions
+ * of the worker's jobs: it encodes its gradient, adds a third of the parts of all, and decodes and
+ * hashes the sums of all. */
+static void measure_sum(size_t floats, enum tensor_format format)
+{
+	static const uint16_t nodes[] = { 0, 1, 2 };
+	const size_t starts[] = { 0, floats / 5, floats / 2 };
+	const struct sum_codec codec = { format, starts, 3 };
+	float *gradient = malloc(floats * sizeof(float)), *other = malloc(floats * sizeof(float));
+	double encode_s, add_s, norm_s, copy_s;
+	struct pool *pool = NULL;
+	struct slices *r;
+	struct error err;
+	int64_t at;
+
+	if (!gradient || !other || slices_new(&r, 1, 1, nodes, 3, 1, floats, &codec) < 0)
+		die("no memory", NULL);
+	if (cores_usable() > 1 && pool_new(&pool, cores_usable(), &err) < 0)
+		die("threads", &err);
+	for (size_t i = 0; i < floats; i++)
+		gradient[i] = (float)(i * 2654435761u % 2001) * 1e-6f - 1e-3f;
+	memcpy(other, gradient, floats * sizeof(float));
+	slices_encode(r, 1, slices_own_part(r), gradient, pool); /* touches the memory */
+	memset((void *)(uintptr_t)slices_staging(r), 0, floats * sizeof(float));
+	at = clock_monotonic_us();
+	memcpy(other, gradient, floats * sizeof(float));
+	copy_s = s_since(at);
+	at = clock_monotonic_us();
+	for (uint32_t j = 0; j < 3; j++)
+		slices_encode(r, j, j == 1 ? slices_own_part(r) : (void *)other, gradient, pool);
+	encode_s = s_since(at);
+	slices_own_part_in(r);
+	for (uint16_t i = 0; i < 3; i += 2)
+		if (slices_put_part(r, i, 1, 0, slices_own_part(r), slices_bytes(r, 1)) < 0)
+			die("a part", NULL);
+	at = clock_monotonic_us();
+	slices_sum(r, pool);
+	add_s = s_since(at);
+	slices_summed(r);
+	for (uint16_t i = 0; i < 3; i += 2)
+		if (slices_put_sum(r, i, i, 0, other, slices_bytes(r, i)) < 0)
+			die("a sum", NULL);
+	at = clock_monotonic_us();
+	slices_decode(r, pool);
+	slices_hash(r, pool);
+	norm_s = s_since(at);
+	printf("{\"sum_of\":%zu,\"replicas\":3,\"format\":\"%s\",\"threads\":%u,\"encode_s\":%.3f,"
+	       "\"add_s\":%.3f,\"decode_hash_squares_s\":%.3f,\"all_s\":%.3f,\"memcpy_s\":%.3f}\n",
+	       floats, tensor_format_name(format), cores_usable(), encode_s, add_s, norm_s,
+	       encode_s + add_s + norm_s, copy_s);
+	slices_free(r);
+	pool_free(pool);
+	free(gradient);
+	free(other);
+}
+
+static int measure_sums(int argc, char **argv)
+{
+	double millions = argc > 2 ? atof(argv[2]) : 250;
+	enum tensor_format format = FORMAT_FP32;
+
+	if (!(millions >= 1 && millions <= 2000) ||
+	    (argc > 3 && tensor_format_parse(argv[3], &format) < 0))
+		die("sum [MILLIONS] [FORMAT]", NULL);
+	measure_sum((size_t)(millions * 1e6), format);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	struct controller *c = alloc_new(sizeof(*c));
+	struct controller *c;
 
+	if (argc > 1 && strcmp(argv[1], "sum") == 0)
+		return measure_sums(argc, argv);
+	c = alloc_new(sizeof(*c));
 	prepare(c, argc, argv);
 	for (int i = 0; i < N; i++) {
 		if (pipe(to_agent[i]) < 0 || pipe(from_agent[i]) < 0)

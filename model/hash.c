@@ -68,6 +68,15 @@ uint64_t hash_root(const unsigned char *digests, uint64_t bytes)
 
 /* ---- leaves, a batch at a time ---- */
 
+void hash_digests(unsigned char *digests, const void *data, size_t bytes)
+{
+	for (size_t at = 0, n; at < bytes; at += n) {
+		n = bytes - at < HASH_BATCH ? bytes - at : HASH_BATCH;
+		vector_ops()->leaves(digests + at / HASH_LEAF * HASH_DIGEST,
+				     (const unsigned char *)data + at, n);
+	}
+}
+
 static void add_leaves(struct hash *h, const unsigned char *data, size_t bytes)
 {
 	unsigned char digests[HASH_BATCH / HASH_LEAF * HASH_DIGEST];

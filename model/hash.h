@@ -28,6 +28,8 @@ static inline size_t hash_leaves(size_t bytes)
 
 uint64_t hash_bytes(const void *data, size_t bytes);
 uint64_t hash_floats(const float *x, size_t n); /* returns the hash of the floats' bits */
+/* Computes the digests (hash_leaves(bytes), HASH_DIGEST) of leaves. */
+void hash_digests(unsigned char *digests, const void *data, size_t bytes);
 /* Returns the hash for digests (hash_leaves(bytes), HASH_DIGEST) that were computed elsewhere. */
 uint64_t hash_root(const unsigned char *digests, uint64_t bytes);
 

@@ -16,19 +16,26 @@
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/process/cgroup.h"
 #include "model/average.h"
+#include "model/cpu/pool.h"
 #include "model/hash.h"
 #include "model/files/checkpoint.h"
 #include "model/text/corpus.h"
 #include "model/stage.h"
 #include "wire/msg.h"
 
-enum { MEASURE_TIMES = 3 };
+enum {
+	MEASURE_TIMES = 3,
+	POOL_MOST = 8,         /* threads that add sums */
+	POOL_FLOATS = 1 << 20, /* smaller sums take one thread */
+};
 
 struct compute {
 	struct compute_setup setup;
 	struct stage *stage;
 	struct stage *copy; /* the standby copy; NULL: none */
+	struct pool *pool;  /* threads that add sums; NULL: none */
 	bool pristine;      /* the stage has its initial weights */
 	bool measured;
 	double forward_s, backward_s, loss_s;
@@ -61,6 +68,7 @@ void compute_free(struct compute *c)
 		return;
 	stage_free(c->stage);
 	stage_free(c->copy);
+	pool_free(c->pool);
 	corpus_free(c->corpus);
 	free(c->setup.corpus);
 	free(c->tokens);
@@ -356,18 +364,61 @@ static int run_task(struct compute *c, struct job *j)
 	return 0;
 }
 
+/* Returns threads for sums of this many floats; NULL: the caller's thread alone. All cores take
+ * part, because tasks wait meanwhile. The threads are started when they are first needed. */
+static struct pool *pool_for(struct compute *c, size_t floats)
+{
+	uint32_t threads = cores_usable() < POOL_MOST ? cores_usable() : POOL_MOST;
+	struct error err;
+
+	if (floats < POOL_FLOATS || threads < 2)
+		return NULL;
+	if (!c->pool && pool_new(&c->pool, threads, &err) != 0)
+		c->pool = NULL;
+	return c->pool;
+}
+
+/* Encodes the parts of the other replicas, and this node's own part at its place. */
 static int encode_gradient(struct compute *c, struct job *j)
 {
 	const float *gradient = stage_gradient(c->stage);
-	uint32_t n = slices_count(j->slices);
+	uint32_t n = slices_count(j->slices), mine = slices_mine(j->slices);
+	struct pool *pool = pool_for(c, stage_parameters(c->stage));
 
 	j->bodies = alloc_array(n, sizeof(j->bodies[0]));
 	for (uint32_t i = 0; i < n; i++) {
-		j->bodies[i] = malloc(slices_bytes(j->slices, i) + 1);
-		if (!j->bodies[i])
+		void *to = slices_own_part(j->slices);
+
+		if (i != mine)
+			to = j->bodies[i] = malloc(slices_bytes(j->slices, i) + 1);
+		if (!to)
 			return error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
-		slices_encode(j->slices, i, j->bodies[i], gradient);
+		slices_encode(j->slices, i, to, gradient, pool);
 	}
+	return 0;
+}
+
+/* Adds the parts, and copies the sum for the other replicas. */
+static int add_parts(struct compute *c, struct job *j)
+{
+	uint32_t n = slices_count(j->slices), mine = slices_mine(j->slices);
+	size_t bytes = slices_bytes(j->slices, mine);
+
+	slices_sum(j->slices, pool_for(c, stage_parameters(c->stage)));
+	j->bodies = alloc_array(n, sizeof(j->bodies[0]));
+	j->bodies[mine] = malloc(bytes + 1);
+	if (!j->bodies[mine])
+		return error_set(&j->err, -ENOMEM, "no memory for the sum's copy");
+	memcpy(j->bodies[mine], slices_own_sum(j->slices), bytes);
+	return 0;
+}
+
+static int find_norm(struct compute *c, struct job *j)
+{
+	size_t n = stage_parameters(j->of_copy ? c->copy : c->stage);
+
+	slices_decode(j->slices, pool_for(c, n));
+	j->sum_squares = slices_hash(j->slices, pool_for(c, n));
 	return 0;
 }
 
@@ -437,16 +488,9 @@ static int perform_job(struct compute *c, struct job *j)
 	case JOB_GRADIENT:
 		return encode_gradient(c, j);
 	case JOB_SUM:
-		slices_sum(j->slices);
-		return 0;
-	case JOB_NORM: {
-		size_t n = stage_parameters(j->of_copy ? c->copy : c->stage);
-
-		slices_decode(j->slices);
-		j->sum_squares = stage_sum_squares(slices_staging(j->slices), n);
-		slices_hash(j->slices);
-		return 0;
-	}
+		return add_parts(c, j);
+	case JOB_NORM:
+		return find_norm(c, j);
 	case JOB_STEP:
 		return take_step(c, j);
 	case JOB_STACK:

@@ -153,8 +153,7 @@ static void send_to_substitutes(struct iteration *x, const struct route *was, co
 {
 	for (uint32_t t = 0; t < route_last(r, false); t++) {
 		uint16_t to = route_node(r, t + 1);
-		const float *kept;
-		float *body;
+		struct body *kept;
 
 		if (route_node(r, t) != x->uses.run->welcome.node ||
 		    to == x->uses.run->welcome.node || to == route_node(was, t + 1))
@@ -162,13 +161,7 @@ static void send_to_substitutes(struct iteration *x, const struct route *was, co
 		kept = outputs_find(x->uses.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
 			continue; /* not computed yet: it will be sent there anyway */
-		body = malloc(x->uses.held->activation * sizeof(float));
-		if (!body) {
-			tell_trouble(x->uses.tell, true, "no memory to send a tensor again");
-			return;
-		}
-		memcpy(body, kept, x->uses.held->activation * sizeof(float));
-		links_send_output(x->uses.links, r, t, false, body, now_us);
+		links_send_output(x->uses.links, r, t, false, body_hold(kept), now_us);
 	}
 }
 
@@ -434,18 +427,34 @@ void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64
 	}
 }
 
-bool iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position)
+/* Returns where the inputs of this route that have arrived are noted, if this one is needed. */
+static uint8_t *find_needed(const struct iteration *x, const struct route *r, uint32_t position,
+			    uint8_t *bit)
 {
 	const struct evaluation *e = &x->evaluation;
-	const uint8_t bit = position < r->n_hops ? 1 : 2;
 
+	*bit = position < r->n_hops ? 1 : 2;
 	for (uint32_t i = 0; e->iteration == x->uses.held->committed && i < e->n; i++) {
 		if (e->routes[i].microbatch != r->microbatch)
 			continue;
-		if (!route_equal(&e->routes[i], r) || e->arrived[i] & bit)
-			return false;
-		e->arrived[i] |= bit;
-		return true;
+		if (!route_equal(&e->routes[i], r) || e->arrived[i] & *bit)
+			return NULL;
+		return &e->arrived[i];
 	}
-	return false;
+	return NULL;
+}
+
+bool iteration_needs_input(const struct iteration *x, const struct route *r, uint32_t position)
+{
+	uint8_t bit;
+
+	return find_needed(x, r, position, &bit) != NULL;
+}
+
+void iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position)
+{
+	uint8_t bit, *arrived = find_needed(x, r, position, &bit);
+
+	if (arrived)
+		*arrived |= bit;
 }

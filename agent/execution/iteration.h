@@ -81,9 +81,10 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
  * that it knows and no task runs. */
 void iteration_begin_sum(struct iteration *x);
 void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64_t now_us);
-/* Returns true if an ordered evaluation needs this input and has not received it; marks it
- * received. */
-bool iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position);
+/* Returns true if an ordered evaluation needs this input and has not received it. */
+bool iteration_needs_input(const struct iteration *x, const struct route *r, uint32_t position);
+/* Marks such an input as received. */
+void iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position);
 
 /* Gives the next job: a step, or zeroing the gradient. Returns true if there is one. */
 bool iteration_next_job(struct iteration *x, struct job *job);

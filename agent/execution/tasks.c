@@ -186,6 +186,7 @@ static void pass_on(struct tasks *x, const struct task *t, int64_t ended_us)
 	uint32_t next = t->position + 1;
 	struct msg m = { .type = MSG_EVALUATED };
 	float *out = x->result.out;
+	struct body *body;
 
 	x->result.out = NULL;
 	if (t->stale) {
@@ -201,11 +202,12 @@ static void pass_on(struct tasks *x, const struct task *t, int64_t ended_us)
 	} else if (route_node(&t->route, next) == x->uses.run->welcome.node) {
 		tasks_arrive(x, &t->route, next, t->evaluate, out, ended_us);
 	} else {
-		if (!t->evaluate && outputs_keep(x->uses.outputs, t->route.microbatch, t->kind, out,
-						 x->uses.held->activation) < 0)
-			tell_trouble(x->uses.tell, true,
-				     "no memory to keep an output for a reroute");
-		links_send_output(x->uses.links, &t->route, t->position, t->evaluate, out,
+		body = links_encode(x->uses.links, &t->route, t->position, t->evaluate, out);
+		if (!body)
+			return;
+		if (!t->evaluate)
+			outputs_keep(x->uses.outputs, t->route.microbatch, t->kind, body);
+		links_send_output(x->uses.links, &t->route, t->position, t->evaluate, body,
 				  ended_us);
 	}
 }

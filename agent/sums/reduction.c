@@ -127,10 +127,9 @@ void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t c
 }
 
 /* Adds the slice's emulated time to *due, and sends the slice at *due. A node therefore sends the
- * slices of a phase one after another. body is given; with `users` several messages share the body
- * (delay_queue.h). */
+ * slices of a phase one after another. A user of the body is given. */
 static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slice, uint16_t to,
-		       void *body, uint32_t *users, int64_t now_us, int64_t *due)
+		       struct body *body, int64_t now_us, int64_t *due)
 {
 	struct slices *r = x->slices;
 	size_t bytes = slices_bytes(r, slice);
@@ -146,7 +145,7 @@ static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slic
 	if (floats) /* the emulated time is that of a sum sent as floats */
 		*due += (int64_t)((double)links_sync_us(x->uses.links, to, slices_count(r)) *
 				  (double)bytes / (double)(floats * sizeof(float)));
-	links_send(x->uses.links, to, &head, body, users, bytes, now_us, *due);
+	links_send(x->uses.links, to, &head, body, now_us, *due);
 }
 
 /* Sends each other replica its part. Each node begins with the next replica, so that not all begin
@@ -159,38 +158,30 @@ static void send_parts(struct reduction *x, void **bodies, int64_t now_us)
 	for (uint32_t i = 1; i < n; i++) {
 		uint32_t k = (mine + i) % n;
 
-		send_slice(x, TENSOR_PART, k, slices_owner(x->slices, k), bodies[k], NULL, now_us,
-			   &due);
+		send_slice(x, TENSOR_PART, k, slices_owner(x->slices, k),
+			   body_new(bodies[k], slices_bytes(x->slices, k), true), now_us, &due);
 		bodies[k] = NULL;
 	}
 }
 
 /* Sends the sum of this node's slice to the other replicas and to the holders of standby copies.
  * All messages share one body. */
-static void send_sums(struct reduction *x, int64_t now_us)
+static void send_sums(struct reduction *x, void **bodies, int64_t now_us)
 {
 	uint32_t n = slices_count(x->slices), mine = slices_mine(x->slices);
 	int64_t due = now_us;
-	size_t bytes;
-	uint32_t *users;
-	void *body;
+	struct body *body;
 
 	if (n + x->n_copies == 1)
 		return;
-	bytes = slices_bytes(x->slices, mine);
-	body = malloc(bytes + 1);
-	if (!body) {
-		tell_trouble(x->uses.tell, true, "no memory for the sums");
-		return;
-	}
-	users = alloc_new(sizeof(*users));
-	memcpy(body, slices_own_sum(x->slices), bytes);
-	*users = n + x->n_copies - 1;
+	body = body_new(bodies[mine], slices_bytes(x->slices, mine), true);
+	bodies[mine] = NULL;
 	for (uint32_t i = 1; i < n + x->n_copies; i++) {
 		uint16_t to = i < n ? slices_owner(x->slices, (mine + i) % n) : x->copies[i - n];
 
-		send_slice(x, TENSOR_SUM, mine, to, body, users, now_us, &due);
+		send_slice(x, TENSOR_SUM, mine, to, body_hold(body), now_us, &due);
 	}
+	body_drop(body);
 }
 
 /* The answer changes only when the queue has counted another gradient. */
@@ -230,20 +221,16 @@ bool reduction_next_job(struct reduction *x, struct job *job)
 
 void reduction_job_done(struct reduction *x, struct job *job, int64_t now_us)
 {
-	uint32_t mine;
-
 	if (!x->slices)
 		return;
-	mine = slices_mine(x->slices);
 	if (job->kind == JOB_GRADIENT) {
-		slices_put_part(x->slices, x->uses.run->welcome.node, mine, 0, job->bodies[mine],
-				slices_bytes(x->slices, mine));
+		(void)slices_own_part_in(x->slices);
 		send_parts(x, job->bodies, now_us);
 		x->standing = REDUCE_PARTS;
 		x->uses.requests->look_again = true;
 	} else if (job->kind == JOB_SUM) {
 		slices_summed(x->slices);
-		send_sums(x, now_us);
+		send_sums(x, job->bodies, now_us);
 		x->standing = REDUCE_SUMS;
 	} else {
 		x->sum_squares = job->sum_squares;

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,9 @@
 
 /* Limit of separate spans: pieces arrive nearly in order, so few are separate. */
 enum { SPANS_MOST = 256 };
+
+/* Bytes that a thread hashes at a time: whole leaves. */
+#define HASH_UNIT ((size_t)16 * HASH_BATCH)
 
 /* The bytes of an encoded slice that have arrived: ascending ranges that do not touch. */
 struct spans {
@@ -36,7 +40,6 @@ struct slices {
 	unsigned char *sums;  /* the encoded sums; in fp32 the staging buffer itself */
 	size_t *sum_at;       /* (n + 1) offset in `sums` at which each slice's sum begins */
 	unsigned char *parts; /* (n, bytes of this node's slice) encoded parts in order of node */
-	float *part;          /* a decoded part; NULL in fp32 */
 	struct spans *part_spans; /* (n) bytes received of each node's part */
 	struct spans *sum_spans;  /* (n) bytes received of each slice's sum */
 	bool *part_in;            /* (n) true if the whole part of the node has arrived */
@@ -118,7 +121,6 @@ int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const 
 	       uint32_t n, uint16_t me, size_t floats, const struct sum_codec *codec)
 {
 	struct slices *r;
-	size_t from, mine;
 	int rc = make_slices(&r, iteration, attempt, nodes, n, floats, codec);
 
 	if (rc)
@@ -128,10 +130,8 @@ int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const 
 		slices_free(r);
 		return -EINVAL;
 	}
-	slices_range(r, r->mine, &from, &mine);
 	r->parts = malloc(n * slices_bytes(r, r->mine) + 1);
-	r->part = is_fp32(r) ? NULL : malloc(mine * sizeof(float) + 1);
-	if (!r->parts || (!is_fp32(r) && !r->part)) {
+	if (!r->parts) {
 		slices_free(r);
 		return -ENOMEM;
 	}
@@ -154,7 +154,6 @@ void slices_free(struct slices *r)
 	free(r->staging);
 	free(r->sum_at);
 	free(r->parts);
-	free(r->part);
 	free(r->part_in);
 	free(r->sum_in);
 	free(r->hashes);
@@ -204,12 +203,86 @@ size_t slices_bytes(const struct slices *r, uint32_t slice)
 	return r->sum_at[slice + 1] - r->sum_at[slice];
 }
 
-void slices_encode(const struct slices *r, uint32_t slice, void *to, const float *gradient)
-{
-	size_t from, floats;
+/* ---- work in blocks, by several threads ---- */
 
-	slices_range(r, slice, &from, &floats);
-	sum_codec_encode(&r->codec, to, gradient + from, from, floats);
+/* Work that consists of units, and the next unit to begin. */
+struct work {
+	void (*unit)(struct work *w, size_t unit, float *scratch);
+	size_t n;
+	atomic_size_t next;
+	struct slices *r;
+	struct codec codec;
+	const struct sum_block *blocks;
+	size_t from;           /* first float of the slice */
+	const float *gradient; /* encode */
+	unsigned char *bytes;  /* encode: to; decode: from */
+	unsigned char *digests;
+	double squares;
+};
+
+static void take_units(void *work, uint32_t part, uint32_t parts)
+{
+	struct work *w = work;
+	float scratch[SUM_BLOCK];
+
+	(void)part;
+	(void)parts;
+	for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;)
+		w->unit(w, i, scratch);
+}
+
+static void do_work(struct work *w, struct pool *pool)
+{
+	if (pool)
+		pool_run(pool, take_units, w);
+	else
+		take_units(w, 0, 1);
+}
+
+/* Does the work for each block of a slice. */
+static void do_blocks(struct work *w, uint32_t slice, struct pool *pool)
+{
+	struct sum_block *blocks;
+	size_t floats;
+
+	slices_range(w->r, slice, &w->from, &floats);
+	w->n = sum_codec_cut(&w->r->codec, w->from, floats, &blocks);
+	w->blocks = blocks;
+	w->codec = codec_of_sum(&w->r->codec);
+	atomic_init(&w->next, 0);
+	do_work(w, pool);
+	free(blocks);
+}
+
+static void encode_block(struct work *w, size_t unit, float *scratch)
+{
+	const struct sum_block *b = &w->blocks[unit];
+
+	(void)scratch;
+	codec_encode(&w->codec, w->bytes + b->at, w->gradient + b->from, b->n);
+}
+
+void slices_encode(const struct slices *r, uint32_t slice, void *to, const float *gradient,
+		   struct pool *pool)
+{
+	struct work w = { .unit = encode_block, .r = (struct slices *)(uintptr_t)r,
+			  .gradient = gradient, .bytes = to };
+
+	do_blocks(&w, slice, pool);
+}
+
+void *slices_own_part(struct slices *r)
+{
+	return r->parts + r->mine * slices_bytes(r, r->mine);
+}
+
+int slices_own_part_in(struct slices *r)
+{
+	if (r->part_in[r->mine])
+		return -EALREADY;
+	r->part_in[r->mine] = true;
+	r->n_parts++;
+	return 0;
 }
 
 /* ---- pieces ---- */
@@ -328,24 +401,32 @@ bool slices_parts_in(const struct slices *r)
 	return r->n_parts == r->n;
 }
 
-void slices_sum(struct slices *r)
+/* Adds the parts of a block, and encodes their sum. All of the block stays in the cache. */
+static void sum_block(struct work *w, size_t unit, float *scratch)
 {
-	size_t from, n, bytes = slices_bytes(r, r->mine);
-	float *sum;
+	const struct slices *r = w->r;
+	const struct sum_block *b = &w->blocks[unit];
+	size_t bytes = slices_bytes(r, r->mine);
+	float *sum = r->staging + b->from;
 
-	assert(slices_parts_in(r));
-	slices_range(r, r->mine, &from, &n);
-	sum = r->staging + from;
-	sum_codec_decode(&r->codec, sum, r->parts, from, n);
+	codec_decode(&w->codec, sum, r->parts + b->at, b->n);
 	for (uint32_t i = 1; i < r->n; i++) {
-		const unsigned char *part = r->parts + i * bytes;
+		const unsigned char *part = r->parts + i * bytes + b->at;
 
 		if (!is_fp32(r))
-			sum_codec_decode(&r->codec, r->part, part, from, n);
-		stage_add(sum, is_fp32(r) ? (const float *)(const void *)part : r->part, n);
+			codec_decode(&w->codec, scratch, part, b->n);
+		stage_add(sum, is_fp32(r) ? (const float *)(const void *)part : scratch, b->n);
 	}
 	if (!is_fp32(r))
-		sum_codec_encode(&r->codec, r->sums + r->sum_at[r->mine], sum, from, n);
+		codec_encode(&w->codec, r->sums + r->sum_at[r->mine] + b->at, sum, b->n);
+}
+
+void slices_sum(struct slices *r, struct pool *pool)
+{
+	struct work w = { .unit = sum_block, .r = r };
+
+	assert(slices_parts_in(r));
+	do_blocks(&w, r->mine, pool);
 }
 
 const void *slices_own_sum(const struct slices *r)
@@ -388,14 +469,21 @@ bool slices_complete(const struct slices *r)
 	return r->n_sums == r->n;
 }
 
-void slices_decode(struct slices *r)
+static void decode_block(struct work *w, size_t unit, float *scratch)
 {
-	size_t from, n;
+	const struct sum_block *b = &w->blocks[unit];
 
+	(void)scratch;
+	codec_decode(&w->codec, w->r->staging + b->from, w->bytes + b->at, b->n);
+}
+
+void slices_decode(struct slices *r, struct pool *pool)
+{
 	assert(slices_complete(r));
 	for (uint32_t j = 0; !is_fp32(r) && j < r->n; j++) {
-		slices_range(r, j, &from, &n);
-		sum_codec_decode(&r->codec, r->staging + from, r->sums + r->sum_at[j], from, n);
+		struct work w = { .unit = decode_block, .r = r, .bytes = r->sums + r->sum_at[j] };
+
+		do_blocks(&w, j, pool);
 	}
 }
 
@@ -409,15 +497,69 @@ int slices_awaits(const struct slices *r)
 	return -1;
 }
 
-void slices_hash(struct slices *r)
+/* Returns the number of units in which a slice is hashed. */
+static size_t hash_units(const struct slices *r, uint32_t slice)
 {
 	size_t from, n;
 
+	slices_range(r, slice, &from, &n);
+	return (n * sizeof(float) + HASH_UNIT - 1) / HASH_UNIT;
+}
+
+/* Returns the size of a slice's digests. */
+static size_t digests_bytes(const struct slices *r, uint32_t slice)
+{
+	size_t from, n;
+
+	slices_range(r, slice, &from, &n);
+	return hash_leaves(n * sizeof(float)) * HASH_DIGEST;
+}
+
+/* Hashes the leaves of a unit. The first unit is the sum of squares, which cannot be divided and
+ * therefore begins first. */
+static void hash_unit(struct work *w, size_t unit, float *scratch)
+{
+	const struct slices *r = w->r;
+	unsigned char *digests = w->digests;
+	size_t from, n, at;
+	uint32_t j = 0;
+
+	(void)scratch;
+	if (unit == 0) {
+		w->squares = stage_sum_squares(r->staging, r->floats);
+		return;
+	}
+	for (unit--; unit >= hash_units(r, j); j++) {
+		unit -= hash_units(r, j);
+		digests += digests_bytes(r, j);
+	}
+	slices_range(r, j, &from, &n);
+	at = unit * HASH_UNIT;
+	n = n * sizeof(float) - at < HASH_UNIT ? n * sizeof(float) - at : HASH_UNIT;
+	hash_digests(digests + at / HASH_LEAF * HASH_DIGEST,
+		     (const unsigned char *)(r->staging + from) + at, n);
+}
+
+double slices_hash(struct slices *r, struct pool *pool)
+{
+	struct work w = { .unit = hash_unit, .r = r, .n = 1 };
+	unsigned char *digests;
+	size_t from, n, bytes = 0;
+
 	assert(slices_complete(r));
 	for (uint32_t j = 0; j < r->n; j++) {
-		slices_range(r, j, &from, &n);
-		r->hashes[j] = hash_floats(r->staging + from, n);
+		w.n += hash_units(r, j);
+		bytes += digests_bytes(r, j);
 	}
+	digests = w.digests = alloc_new(bytes + 1);
+	do_work(&w, pool);
+	for (uint32_t j = 0; j < r->n; j++) {
+		slices_range(r, j, &from, &n);
+		r->hashes[j] = hash_root(digests, n * sizeof(float));
+		digests += digests_bytes(r, j);
+	}
+	free(w.digests);
+	return w.squares;
 }
 
 const uint64_t *slices_hashes(const struct slices *r)

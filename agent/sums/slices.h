@@ -8,8 +8,10 @@
  * reduction is complete at a node when the sums of all slices have arrived; slices_decode then
  * puts them into the staging buffer.
  *
- * This module only stores; the caller sends and receives. slices_sum and slices_decode are the
- * expensive functions. slices_sum may run in another thread while the sums of other slices arrive.
+ * This module only stores; the caller sends and receives. The functions with a pool are expensive,
+ * and may run in another thread than the others. Their threads take blocks of a slice (struct
+ * sum_block) in any order; results do not depend on the threads. pool NULL: the caller's thread
+ * does all. slices_sum may run while the sums of other slices arrive.
  */
 #ifndef AGENT_SLICES_H
 #define AGENT_SLICES_H
@@ -19,6 +21,7 @@
 #include <stdint.h>
 
 #include "model/codec/codec.h"
+#include "model/cpu/pool.h"
 #include "wire/msg.h"
 
 struct slices; /* opaque */
@@ -44,8 +47,13 @@ uint16_t slices_owner(const struct slices *r, uint32_t slice); /* its owner */
 void slices_range(const struct slices *r, uint32_t slice, size_t *from, size_t *floats);
 /* Returns the bytes of the encoded slice. */
 size_t slices_bytes(const struct slices *r, uint32_t slice);
-/* Encodes a slice of the gradient (P) into memory of slices_bytes. Any thread may call it. */
-void slices_encode(const struct slices *r, uint32_t slice, void *to, const float *gradient);
+/* Encodes a slice of the gradient (P) into memory of slices_bytes. */
+void slices_encode(const struct slices *r, uint32_t slice, void *to, const float *gradient,
+		   struct pool *pool);
+/* Returns where to encode this node's own part, of slices_bytes. */
+void *slices_own_part(struct slices *r);
+/* Records that this node's own part is encoded. -EALREADY. */
+int slices_own_part_in(struct slices *r);
 
 /* Stores a piece of a node's part of this node's slice, from byte `offset` of the encoded slice.
  * -EINVAL: another node or slice, out of range, partly stored before, or too scattered; -EALREADY:
@@ -56,7 +64,7 @@ int slices_put_part(struct slices *r, uint16_t from, uint32_t slice, uint64_t of
 /* Returns true if all r parts have arrived, so that slices_sum may run. */
 bool slices_parts_in(const struct slices *r);
 /* Adds the parts, once, and encodes their sum. */
-void slices_sum(struct slices *r);
+void slices_sum(struct slices *r, struct pool *pool);
 /* Returns the encoded sum of this node's slice, of slices_bytes, after slices_sum; borrowed. */
 const void *slices_own_sum(const struct slices *r);
 /* Records that slices_sum has run, so this node's slice is complete. */
@@ -66,11 +74,12 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 		   const void *body, size_t bytes);
 bool slices_complete(const struct slices *r);
 /* Decodes the sums into the staging buffer, once complete. */
-void slices_decode(struct slices *r);
+void slices_decode(struct slices *r, struct pool *pool);
 /* Returns the first node whose part or sum is missing; -1 none. */
 int slices_awaits(const struct slices *r);
-/* Hashes the sum of each slice, after slices_decode. All nodes must get the same hashes. */
-void slices_hash(struct slices *r);
+/* Hashes the sum of each slice, after slices_decode, and returns the sum of the squares of the
+ * staging buffer (stage_sum_squares). All nodes must get the same. */
+double slices_hash(struct slices *r, struct pool *pool);
 const uint64_t *slices_hashes(const struct slices *r);
 /* Returns the staging buffer (P), borrowed; valid after slices_decode. */
 const float *slices_staging(const struct slices *r);

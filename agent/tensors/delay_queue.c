@@ -2,6 +2,7 @@
  * network on one machine. */
 #include "agent/tensors/delay_queue.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +23,19 @@ struct delay_queue {
 
 void parcel_free(struct parcel *p)
 {
-	bool last = !p->users || --*p->users == 0;
-
-	if (last) {
-		free(p->users);
-		free(p->body);
-	}
+	body_drop(p->body);
 	p->body = NULL;
-	p->users = NULL;
+}
+
+size_t parcel_bytes(const struct parcel *p)
+{
+	return p->body ? p->body->bytes : 0;
+}
+
+/* Returns when the queue may give the parcel. */
+static int64_t leaves_us(const struct parcel *p)
+{
+	return p->body && !p->body->ready ? INT64_MAX : p->due_us;
 }
 
 struct delay_queue *delay_queue_new(void)
@@ -53,8 +59,8 @@ void delay_queue_free(struct delay_queue *h)
 
 static bool sooner(const struct place *a, const struct place *b)
 {
-	if (a->parcel->due_us != b->parcel->due_us)
-		return a->parcel->due_us < b->parcel->due_us;
+	if (leaves_us(a->parcel) != leaves_us(b->parcel))
+		return leaves_us(a->parcel) < leaves_us(b->parcel);
 	return a->number < b->number;
 }
 
@@ -110,12 +116,24 @@ int delay_queue_add(struct delay_queue *h, const struct parcel *p)
 
 int64_t delay_queue_deadline_us(const struct delay_queue *h)
 {
-	return h->n ? h->heap[0].parcel->due_us : INT64_MAX;
+	return h->n ? leaves_us(h->heap[0].parcel) : INT64_MAX;
+}
+
+static void heapify(struct delay_queue *h)
+{
+	for (size_t i = h->n / 2 + 1; i-- > 0;)
+		sink(h, i);
+}
+
+void delay_queue_ready(struct delay_queue *h, const struct body *body)
+{
+	assert(body->ready);
+	heapify(h);
 }
 
 int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p)
 {
-	if (h->n == 0 || h->heap[0].parcel->due_us > now_us)
+	if (h->n == 0 || leaves_us(h->heap[0].parcel) > now_us)
 		return -EAGAIN;
 	*p = *h->heap[0].parcel;
 	free(h->heap[0].parcel);
@@ -139,8 +157,7 @@ size_t delay_queue_drop(struct delay_queue *h,
 		}
 	}
 	h->n = kept;
-	for (size_t i = kept / 2 + 1; i-- > 0;)
-		sink(h, i);
+	heapify(h);
 	return n - kept;
 }
 

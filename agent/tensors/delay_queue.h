@@ -11,23 +11,25 @@
 #include <stdint.h>
 
 #include "agent/shared/route.h"
+#include "agent/tensors/body.h"
 
 /* A tensor that is held. If head.n_routes is 1, its route is `route`. */
 struct parcel {
 	uint16_t to;
 	struct msg_tensor head; /* its routes pointer is set when it is sent */
 	struct route route;
-	void *body;             /* the routes pointer of the head is set when the tensor is sent */
-	uint32_t *users;        /* number of parcels that share the body (malloc); NULL: one */
-	size_t bytes;
-	size_t gone;      /* bytes of the tensor that have left, in pieces */
+	struct body *body; /* owned: one user; NULL: no bytes */
+	size_t gone;       /* bytes of the tensor that have left, in pieces */
 	/* Time when the task had ended and the link was free. The delay counts from here. */
 	int64_t ready_us;
-	int64_t due_us;   /* when the tensor leaves */
+	/* When the tensor leaves. While its body is not ready, the queue keeps it longer. */
+	int64_t due_us;
 };
 
-/* Releases the body. */
+/* Drops the body. */
 void parcel_free(struct parcel *p);
+/* Returns the bytes of the tensor. */
+size_t parcel_bytes(const struct parcel *p);
 
 struct delay_queue; /* opaque */
 
@@ -35,6 +37,8 @@ struct delay_queue *delay_queue_new(void); /* delay_queue_free */
 void delay_queue_free(struct delay_queue *h);  /* frees its parcels too; NULL is allowed */
 /* Copies *p and owns its body from now on, also when it fails (-ENOMEM: the body is freed). */
 int delay_queue_add(struct delay_queue *h, const struct parcel *p);
+/* Lets the parcels of this body leave, once the body is ready. */
+void delay_queue_ready(struct delay_queue *h, const struct body *body);
 /* Returns when the first parcel is due; INT64_MAX: none. */
 int64_t delay_queue_deadline_us(const struct delay_queue *h);
 /* Removes the first parcel if it is due: 0 and *p, its body given to the caller; -EAGAIN. */

@@ -23,6 +23,38 @@ struct early {
 	uint32_t n_peers;
 };
 
+static void decoding_free(struct decoding *d)
+{
+	free(d->input);
+	free(d);
+}
+
+void decoding_end(struct decoding *d, bool is_plausible)
+{
+	d->has_ended = true;
+	d->is_plausible = is_plausible;
+	if (!d->is_orphan)
+		return;
+	post_release(&d->message);
+	decoding_free(d);
+}
+
+/* Releases the message, or leaves it to the thread that reads it. */
+static void release(struct early_tensor *t)
+{
+	struct decoding *d = t->decoding;
+
+	t->decoding = NULL;
+	if (d && !d->has_ended) {
+		d->message = t->message;
+		d->is_orphan = true;
+		return;
+	}
+	if (d)
+		decoding_free(d);
+	post_release(&t->message);
+}
+
 size_t early_share(const struct early_traffic *t, size_t most)
 {
 	size_t input = t->input_bytes + EARLY_PLACE_BYTES;
@@ -116,7 +148,7 @@ void early_drop(struct early *e, size_t i)
 		return; /* dropped already */
 	e->bytes -= bytes;
 	e->bytes_of[t->from] -= bytes;
-	post_release(&t->message);
+	release(t);
 	t->from = (uint16_t)e->n_peers;
 }
 

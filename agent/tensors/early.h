@@ -23,10 +23,23 @@ enum { EARLY_PLACE_BYTES = 4096 };
 
 struct early; /* opaque */
 
+/* The decoding of a tensor by a thread. If the tensor is dropped meanwhile, the decoding owns the
+ * message until the thread has ended. */
+struct decoding {
+	struct post_message message; /* kept; only if is_orphan */
+	float *input;                /* malloc */
+	bool has_ended, is_plausible, is_orphan;
+};
+
+/* Takes the result of the thread, or frees everything if the tensor was dropped. */
+void decoding_end(struct decoding *d, bool is_plausible);
+
 struct early_tensor {
 	struct post_message message; /* kept (post_keep) */
 	uint16_t from;
-	bool looked_at; /* the numbers of this tensor were checked */
+	bool looked_at;   /* the numbers of this tensor were checked */
+	bool is_due;      /* everything but its numbers was checked: it can be decoded */
+	struct decoding *decoding; /* owned; NULL: no thread has begun to decode it */
 };
 
 /* The tensors that a node receives in an iteration. */

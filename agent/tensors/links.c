@@ -4,6 +4,7 @@
  * partitions and the wait for a peer without room therefore act in one place.
  */
 #include "agent/tensors/links.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,6 +17,7 @@ enum {
 	LOSSES_MOST = 50,
 	SLOW_LINK_US = 5000,   /* delay that an injected fault multiplies if none is emulated */
 	PUMP_MOST = 64,        /* limit of tensors sent in a turn */
+	PUMP_US = 3000, /* time after which a turn sends no more */
 	SUMS_BEHIND = 8,       /* number of iterations by which a standby copy may be late */
 	PIECE_BYTES = 2 << 20, /* message size for slices */
 	BIG_BYTES = 256 << 10, /* a transfer of this size shows the bandwidth */
@@ -23,7 +25,9 @@ enum {
 	 * way in other transfers. */
 	BEHIND_PART = 8,
 	/* One in this many outputs to a peer has its signal to noise measured. */
-	SNR_EVERY = 64
+	SNR_EVERY = 64,
+	/* Activations from this size on are encoded and decoded by threads. */
+	INLINE_BYTES = 256 << 10
 };
 
 static bool is_to(const struct parcel *p, const void *node)
@@ -111,39 +115,82 @@ size_t links_chain_bytes(const struct links *l, enum tensor_kind kind, bool eval
 	return codec_bytes(&codec, l->held->activation);
 }
 
-/* Encodes an output, and now and then measures the signal to noise of what the peer decodes. body
- * is given; the result is the caller's. NULL: no memory. Values are rounded only here: tensors that
- * stay on the node are not. */
-static void *encode_output(const struct links *l, const struct msg_tensor *head, float *body,
-			   struct peer *peer)
+bool links_use_threads(const struct links *l)
 {
-	int gradient = head->kind == TENSOR_GRADIENT;
-	struct codec codec = links_codec(l, (enum tensor_kind)head->kind, head->evaluate);
-	void *encoded;
+	size_t least = l->threads_from_bytes ? l->threads_from_bytes : INLINE_BYTES;
 
-	if (codec.format == FORMAT_FP32)
-		return body;
-	encoded = malloc(codec_bytes(&codec, l->held->activation));
-	if (encoded)
-		codec_encode(&codec, encoded, body, l->held->activation);
-	if (encoded && peer->n_outputs[gradient]++ % SNR_EVERY == 0)
-		peer->snr_db[gradient] =
-			(float)codec_snr_db(&codec, encoded, body, l->held->activation);
-	free(body);
-	return encoded;
+	return l->codec_threads && l->held->activation * sizeof(float) >= least;
 }
 
-void links_send_output(struct links *l, const struct route *r, uint32_t position, bool evaluate,
-		       float *body, int64_t ended_us)
+static enum tensor_kind kind_of(const struct route *r, uint32_t position)
+{
+	return position + 1 <= r->n_hops ? TENSOR_ACTIVATION : TENSOR_GRADIENT;
+}
+
+static void drop_encoding(struct codec_job *job)
+{
+	free(job->floats);
+	body_drop(job->owner);
+}
+
+void links_encoded(struct links *l, const struct codec_job *job)
+{
+	struct body *body = job->owner;
+
+	body->ready = true;
+	if (job->measures && l->peers->list && job->node < l->run->welcome.n_nodes)
+		l->peers->list[job->node].snr_db[job->of_gradient] = job->snr_db;
+	delay_queue_ready(l->delay_queue, body);
+	free(job->floats);
+	body_drop(body);
+}
+
+/* Now and then the signal to noise of what the peer decodes is measured. Values are rounded only
+ * here: tensors that stay on the node are not. */
+struct body *links_encode(struct links *l, const struct route *r, uint32_t position,
+			  bool evaluate, float *output)
+{
+	enum tensor_kind kind = kind_of(r, position);
+	uint16_t to = route_node(r, position + 1);
+	struct codec_job job = { .encodes = true, .node = to, .floats = output,
+				 .of_gradient = kind == TENSOR_GRADIENT,
+				 .codec = links_codec(l, kind, evaluate),
+				 .n = l->held->activation, .drop = drop_encoding };
+	size_t bytes = codec_bytes(&job.codec, job.n);
+	struct body *body;
+
+	if (fault_corrupt(l->faults))
+		/* The receiver must detect both. */
+		output[job.n / 2] = l->run->welcome.node % 2 ? 1e30f : NAN;
+	if (job.codec.format == FORMAT_FP32)
+		return body_new(output, bytes, true);
+	job.measures = l->peers->list[to].n_outputs[job.of_gradient]++ % SNR_EVERY == 0;
+	job.bytes = malloc(bytes);
+	if (!job.bytes) {
+		free(output);
+		tell_trouble(l->tell, true, "no memory for a tensor to send");
+		return NULL;
+	}
+	body = body_new(job.bytes, bytes, false);
+	job.owner = body_hold(body);
+	if (links_use_threads(l)) {
+		codec_threads_add(l->codec_threads, &job);
+	} else {
+		codec_job_run(NULL, &job);
+		links_encoded(l, &job);
+	}
+	return body;
+}
+
+void links_send_output(struct links *l, const struct route *r, uint32_t position,
+		       bool evaluate, struct body *body, int64_t ended_us)
 {
 	uint16_t to = route_node(r, position + 1);
-	enum tensor_kind kind =
-		position + 1 <= r->n_hops ? TENSOR_ACTIVATION : TENSOR_GRADIENT;
 	struct peer *peer = &l->peers->list[to];
 	struct parcel p = {
 		.to = to,
 		.head = {
-			.kind = (uint8_t)kind,
+			.kind = (uint8_t)kind_of(r, position),
 			.evaluate = evaluate,
 			.from = l->run->welcome.node,
 			.iteration = evaluate ? l->held->committed : l->progress->iteration,
@@ -151,19 +198,11 @@ void links_send_output(struct links *l, const struct route *r, uint32_t position
 			.n_routes = 1,
 		},
 		.route = *r,
-		.bytes = links_chain_bytes(l, kind, evaluate),
+		.body = body,
 		.ready_us = ended_us,
 		.due_us = ended_us,
 	};
 
-	if (fault_corrupt(l->faults))
-		/* The receiver must detect both. */
-		body[l->held->activation / 2] = l->run->welcome.node % 2 ? 1e30f : NAN;
-	p.body = encode_output(l, &p.head, body, peer);
-	if (!p.body) {
-		tell_trouble(l->tell, true, "no memory for a tensor to send");
-		return;
-	}
 	if (!evaluate) {
 		if (peer->link_free_us > p.due_us)
 			p.ready_us = p.due_us = peer->link_free_us;
@@ -173,15 +212,10 @@ void links_send_output(struct links *l, const struct route *r, uint32_t position
 	hold_parcel(l, &p);
 }
 
-void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, void *body,
-		uint32_t *users, size_t bytes, int64_t ready_us, int64_t due_us)
+void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, struct body *body,
+		int64_t ready_us, int64_t due_us)
 {
-	struct parcel p = { .to = to,
-			    .head = *head,
-			    .body = body,
-			    .users = users,
-			    .bytes = bytes,
-			    .ready_us = ready_us,
+	struct parcel p = { .to = to, .head = *head, .body = body, .ready_us = ready_us,
 			    .due_us = due_us + losses_us(l, to) };
 
 	hold_parcel(l, &p);
@@ -196,7 +230,7 @@ void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *hea
 
 	due += (int64_t)(part * (double)links_sync_us(l, to, 1));
 	peer->piece_free_us = due;
-	links_send(l, to, head, body, NULL, floats * sizeof(float), now_us, due);
+	links_send(l, to, head, body_new(body, floats * sizeof(float), true), now_us, due);
 }
 
 /* A request needs no emulated delay: it is small, and the answer is delayed. */
@@ -250,7 +284,7 @@ size_t links_slice_bytes(const struct links *l)
  * wait behind it and its length has no limit. */
 static size_t piece_of(const struct links *l, const struct parcel *p)
 {
-	size_t left = p->bytes - p->gone, most = links_slice_bytes(l);
+	size_t left = parcel_bytes(p) - p->gone, most = links_slice_bytes(l);
 	bool slice = p->head.kind == TENSOR_PART || p->head.kind == TENSOR_SUM;
 
 	return slice && left > most ? most : left;
@@ -260,9 +294,11 @@ static size_t piece_of(const struct links *l, const struct parcel *p)
 static int send_piece(struct links *l, struct parcel *p, size_t bytes, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TENSOR, .sequence = ++l->tell->tally.sequence };
-	struct post_part parts[2];
+	struct post_part part;
+	struct post_loan loan = { .size = bytes, .release = body_drop, .context = p->body };
 	char head[LINKS_HEAD_BYTES];
 	long size;
+	int rc;
 
 	m.u.tensor = p->head;
 	m.u.tensor.sent_us = now_us;
@@ -272,10 +308,17 @@ static int send_piece(struct links *l, struct parcel *p, size_t bytes, int64_t n
 	size = msg_encode(&m, head, sizeof(head));
 	if (size < 0)
 		return (int)size;
-	parts[0] = (struct post_part) { head, (size_t)size };
-	parts[1] = (struct post_part) { (const char *)p->body + p->gone, bytes };
-	return post_send(l->peers->post, l->peers->list[p->to].dial, parts, bytes ? 2 : 1,
-			 POST_RELIABLE | class_of(p), now_us);
+	part = (struct post_part) { head, (size_t)size };
+	if (bytes == 0)
+		return post_send(l->peers->post, l->peers->list[p->to].dial, &part, 1,
+				 POST_RELIABLE | class_of(p), now_us);
+	loan.data = (const char *)p->body->data + p->gone;
+	body_hold(p->body);
+	rc = post_lend(l->peers->post, l->peers->list[p->to].dial, &part, &loan, class_of(p),
+		       now_us);
+	if (rc < 0)
+		body_drop(p->body);
+	return rc;
 }
 
 static int send_now(struct links *l, struct parcel *p, int64_t now_us)
@@ -287,7 +330,7 @@ static int send_now(struct links *l, struct parcel *p, int64_t now_us)
 
 		rc = send_piece(l, p, bytes, now_us);
 		p->gone += rc == 0 ? bytes : 0;
-	} while (rc == 0 && p->gone < p->bytes);
+	} while (rc == 0 && p->gone < parcel_bytes(p));
 	return rc;
 }
 
@@ -380,10 +423,13 @@ static void send_or_hold(struct links *l, struct parcel *p, int64_t now_us)
 
 void links_pump(struct links *l, int64_t now_us)
 {
+	const int64_t began_us = clock_monotonic_us();
 	struct parcel p;
 
 	take_transfers(l, now_us);
-	for (int i = 0; i < PUMP_MOST && delay_queue_take(l->delay_queue, now_us, &p) == 0; i++)
+	for (int i = 0; i < PUMP_MOST && clock_monotonic_us() - began_us < PUMP_US &&
+			delay_queue_take(l->delay_queue, now_us, &p) == 0;
+	     i++)
 		send_or_hold(l, &p, now_us);
 }
 

@@ -12,6 +12,8 @@
 #include "agent/shared/progress.h"
 #include "agent/shared/route.h"
 #include "agent/shared/run.h"
+#include "agent/tensors/body.h"
+#include "agent/tensors/codec_threads.h"
 #include "agent/tensors/delay_queue.h"
 #include "model/codec/codec.h"
 #include "wire/msg.h"
@@ -22,7 +24,9 @@ enum { LINKS_HEAD_BYTES = 512 };
 
 /* The agent has one. All pointers are borrowed. */
 struct links {
-	size_t message_bytes, piece_bytes; /* as in agent_options; 0: the defaults */
+	/* As in agent_options; 0: the defaults. */
+	size_t message_bytes, piece_bytes, threads_from_bytes;
+	struct codec_threads *codec_threads; /* NULL: the loop encodes and decodes */
 	struct peers *peers;
 	struct link_times *link_times;
 	struct delay_queue *delay_queue;
@@ -45,13 +49,22 @@ size_t links_slice_bytes(const struct links *l);
 /* Drops the tensors held for a node, and the connection. */
 void links_forget_peer(struct links *l, uint16_t node);
 
-/* Sends the output of r's position t to position t + 1's node; body is given. */
+/* Encodes the output of r's position for the next position's node: output (B, T, C) is given, and
+ * the body's first user is the caller. A thread encodes a large output. NULL: no memory, which was
+ * reported to the controller. */
+struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
+			  float *output);
+/* Takes the result of a thread's encoding. */
+void links_encoded(struct links *l, const struct codec_job *job);
+/* Sends the encoded output of r's position to the next position's node, once the body is ready; a
+ * user of the body is given. */
 void links_send_output(struct links *l, const struct route *r, uint32_t position, bool evaluate,
-		       float *body, int64_t ended_us);
-/* Sends a tensor to a node, not before due_us. body is given; with `users` it is shared
- * (delay_queue.h). */
-void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, void *body,
-		uint32_t *users, size_t bytes, int64_t ready_us, int64_t due_us);
+		       struct body *body, int64_t ended_us);
+/* Sends a tensor to a node, not before due_us. A user of the body is given; NULL: no bytes. */
+void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, struct body *body,
+		int64_t ready_us, int64_t due_us);
+/* Returns true if threads encode and decode the activations of this stage. */
+bool links_use_threads(const struct links *l);
 /* Returns how long a slice takes on the emulated link, us, in a sum of this many replicas; 0: the
  * link is not emulated. */
 int64_t links_sync_us(const struct links *l, uint16_t to, uint32_t replicas);

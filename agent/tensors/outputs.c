@@ -1,10 +1,8 @@
-/* outputs.c - keeps copies of the tensors that this node has sent in the iteration. A substitute
+/* outputs.c - keeps the tensors that this node has sent in the iteration. A substitute
  * for a dead node receives them again, so that they are not recomputed. */
 #include "agent/tensors/outputs.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 
@@ -12,7 +10,7 @@ enum { KINDS = TASK_BACKWARD + 1 };
 
 struct outputs {
 	uint32_t n;
-	float *kept[MSG_MICROBATCHES][KINDS]; /* NULL: nothing */
+	struct body *kept[MSG_MICROBATCHES][KINDS]; /* NULL: nothing */
 };
 
 struct outputs *outputs_new(void)
@@ -29,22 +27,16 @@ void outputs_free(struct outputs *o)
 	free(o);
 }
 
-int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out,
-		 size_t floats)
+void outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, struct body *body)
 {
-	float **kept = &o->kept[microbatch][kind];
+	struct body **kept = &o->kept[microbatch][kind];
 
-	if (!*kept) {
-		*kept = malloc(floats * sizeof(float));
-		if (!*kept)
-			return -ENOMEM;
-		o->n++;
-	}
-	memcpy(*kept, out, floats * sizeof(float));
-	return 0;
+	o->n += *kept == NULL;
+	body_drop(*kept);
+	*kept = body_hold(body);
 }
 
-const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind)
+struct body *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind)
 {
 	return o->kept[microbatch][kind];
 }
@@ -52,10 +44,10 @@ const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum tas
 void outputs_drop(struct outputs *o, uint32_t microbatch)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
-		float **kept = &o->kept[microbatch][kind];
+		struct body **kept = &o->kept[microbatch][kind];
 
 		o->n -= *kept != NULL;
-		free(*kept);
+		body_drop(*kept);
 		*kept = NULL;
 	}
 }

@@ -9,9 +9,9 @@
 #ifndef AGENT_OUTPUTS_H
 #define AGENT_OUTPUTS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
+#include "agent/tensors/body.h"
 #include "wire/msg.h"
 
 enum { OUTPUTS_OF_VISIT = 2 };
@@ -20,11 +20,10 @@ struct outputs; /* opaque */
 
 struct outputs *outputs_new(void); /* outputs_free */
 void outputs_free(struct outputs *o);  /* NULL is allowed */
-/* Keeps a copy of a task's output (floats), and replaces an earlier one of the task. -ENOMEM. */
-int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out,
-		 size_t floats);
+/* Keeps a task's output as it is sent, and replaces an earlier one of the task. Adds a user. */
+void outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, struct body *body);
 /* Returns the output of the task, borrowed; NULL: the task has not ended. */
-const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);
+struct body *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);
 void outputs_drop(struct outputs *o, uint32_t microbatch);
 void outputs_forget(struct outputs *o); /* drops all outputs */
 uint32_t outputs_count(const struct outputs *o); /* for tests */

@@ -31,6 +31,15 @@ static int end(void **state)
 	return 0;
 }
 
+/* Encodes and sends the output of the route's first node. */
+static void send_output(struct agent *a, const struct route *r, bool evaluate, float *output)
+{
+	struct body *body = links_encode(&a->modules.links, r, 0, evaluate, output);
+
+	assert_non_null(body);
+	links_send_output(&a->modules.links, r, 0, evaluate, body, SECOND);
+}
+
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
 
 FIXTURE_TEST(two_double_delays_are_reported_early)
@@ -112,8 +121,7 @@ FIXTURE_TEST(bytes_occupy_an_emulated_link)
 	a->held.activation = 4;
 	a->run.times.bytes_s[1] = 0.15f;
 	for (int i = 0; i < 2; i++)
-		links_send_output(&a->modules.links, &r, 0, false, calloc(4, sizeof(float)),
-				  SECOND);
+		send_output(a, &r, false, calloc(4, sizeof(float)));
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10); /* floats are rounded */
@@ -150,8 +158,7 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 	struct parcel p;
 
 	a->held.activation = 4;
-	links_send_output(&a->modules.links, &r, 0, evaluate,
-			  calloc(a->held.activation, sizeof(float)), SECOND);
+	send_output(a, &r, evaluate, calloc(a->held.activation, sizeof(float)));
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	parcel_free(&p);
 	return p;
@@ -181,11 +188,11 @@ FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 		assert_int_equal(sent_to_one(a, true, 1).due_us, SECOND);
 	}
 	assert_int_equal(most, 50 * AGAIN);
-	links_send(&a->modules.links, 2, &slice, NULL, NULL, 0, SECOND, SECOND);
+	links_send(&a->modules.links, 2, &slice, NULL, SECOND, SECOND);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.due_us, SECOND);
 	for (int i = 0; i < TIMES && p.due_us == SECOND; i++) {
-		links_send(&a->modules.links, 1, &slice, NULL, NULL, 0, SECOND, SECOND);
+		links_send(&a->modules.links, 1, &slice, NULL, SECOND, SECOND);
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	}
 	assert_true(p.due_us > SECOND);
@@ -229,7 +236,7 @@ FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 
 		for (size_t k = 0; k < a->held.activation; k++)
 			x[k] = i ? 1 : (float)(k * k) * 0.37f;
-		links_send_output(&a->modules.links, &r, 0, false, x, SECOND);
+		send_output(a, &r, false, x);
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 		parcel_free(&p);
 		first = i ? first : snr[0];

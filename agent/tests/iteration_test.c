@@ -219,6 +219,19 @@ FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 	assert_int_equal(a->iteration.routes[0].n_hops, 2);
 }
 
+/* Keeps the output of microbatch 0. */
+static void keep_output(struct agent *a, const float done[ACTIVATION])
+{
+	float *copy = malloc(ACTIVATION * sizeof(*copy));
+	struct body *body;
+
+	assert_non_null(copy);
+	memcpy(copy, done, ACTIVATION * sizeof(*copy));
+	body = body_new(copy, ACTIVATION * sizeof(*copy), true);
+	outputs_keep(a->modules.outputs, 0, TASK_FORWARD, body);
+	body_drop(body);
+}
+
 /* This node's finished outputs are sent to the substitute; no task runs again. */
 FIXTURE_TEST(the_substitute_receives_finished_outputs)
 {
@@ -229,7 +242,7 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	struct parcel p;
 
 	start_three(a);
-	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
+	keep_output(a, done);
 	reroute(a, COMMITTED, 2, routes); /* a committed iteration: ignored */
 	assert_int_equal(a->iteration.routes[0].nodes[1], 3);
 	reroute(a, NEXT, 2, routes);
@@ -242,7 +255,7 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	assert_int_equal(p.head.index, 1);
 	assert_int_equal(p.route.microbatch, 0);
 	assert_int_equal(p.route.attempt, 1);
-	assert_memory_equal(p.body, done, sizeof(done));
+	assert_memory_equal(p.body->data, done, sizeof(done));
 	parcel_free(&p);
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0); /* no output of 1 yet */
 	assert_int_equal(outputs_count(a->modules.outputs), 1);
@@ -262,7 +275,7 @@ FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 
 	again.since = 1;
 	start_three(a);
-	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
+	keep_output(a, done);
 	queue_start(tasks_queue(a->modules.tasks), 0);
 	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 1);
 	reroute(a, NEXT, 2, (struct route[]){ broken, again });
@@ -412,12 +425,15 @@ static void reduce_alone(struct agent *a)
 	assert_true(reduction_next_job(a->modules.reduction, &job));
 	job.bodies = calloc(1, sizeof(job.bodies[0]));
 	assert_non_null(job.bodies);
-	job.bodies[0] = calloc(P, sizeof(float));
+	memset(slices_own_part(job.slices), 0, P * sizeof(float));
 	reduction_job_done(a->modules.reduction, &job, 0);
 	job_clear(&job);
 	assert_true(reduction_next_job(a->modules.reduction, &job));
-	slices_sum(job.slices);
+	slices_sum(job.slices, NULL);
+	job.bodies = calloc(1, sizeof(job.bodies[0]));
+	assert_non_null(job.bodies);
 	reduction_job_done(a->modules.reduction, &job, 0);
+	job_clear(&job);
 	assert_true(reduction_next_job(a->modules.reduction, &job));
 	reduction_job_done(a->modules.reduction, &job, 0);
 	assert_true(reduction_ready(a->modules.reduction, NEXT, 2));

@@ -10,6 +10,7 @@
 #include "agent/sums/slices.h"
 #include "agent/shared/route.h"
 #include "base/rng.h"
+#include "model/hash.h"
 #include "base/tests/test.h"
 #include "wire/chain.h"
 
@@ -171,7 +172,7 @@ TEST(test_hold_order)
 			p.to = (uint16_t)rng_below(&g, 8);
 			p.due_us = rng_below(&g, 20);
 			p.head.index = i;
-			p.body = malloc(8);
+			p.body = body_new(malloc(8), 8, true);
 			dropped += p.to == gone;
 			assert_int_equal(delay_queue_add(h, &p), 0);
 		}
@@ -184,7 +185,7 @@ TEST(test_hold_order)
 			assert_int_not_equal(p.to, gone);
 			last_due = p.due_us;
 			last = p.head.index;
-			free(p.body);
+			parcel_free(&p);
 			taken++;
 		}
 		assert_int_equal(taken, n - dropped);
@@ -236,13 +237,13 @@ static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float
 			uint32_t k = (i + j) % n, next = i == k ? i + 1 : i;
 
 			assert_int_equal(slices_awaits(r[k]), next < n ? nodes[next] : -1);
-			slices_encode(r[0], k, body, g[i]);
+			slices_encode(r[0], k, body, g[i], NULL);
 			assert_false(slices_parts_in(r[k]));
 			put_scattered(slices_put_part, r[k], nodes[i], k, body, unit);
 		}
 	for (uint32_t k = 0; k < n; k++) {
 		assert_true(slices_parts_in(r[k]));
-		slices_sum(r[k]);
+		slices_sum(r[k], NULL);
 		slices_summed(r[k]);
 	}
 	for (uint32_t k = 0; k < n; k++)
@@ -277,7 +278,7 @@ TEST(test_reduce)
 		for (uint32_t i = 0; i < n; i++) {
 			assert_true(slices_complete(r[i]));
 			assert_int_equal(slices_awaits(r[i]), -1);
-			slices_decode(r[i]);
+			slices_decode(r[i], NULL);
 			for (int k = 0; k < FLOATS; k++) {
 				float want = g[0][k];
 
@@ -285,14 +286,14 @@ TEST(test_reduce)
 					want += g[j][k];
 				assert_true(slices_staging(r[i])[k] == want);
 			}
-			slices_hash(r[i]);
+			slices_hash(r[i], NULL);
 			for (uint32_t k = 0; k < n; k++)
 				assert_true(slices_hashes(r[i])[k] == slices_hashes(r[0])[k]);
 		}
 		/* If one bit of the last slice's sum differs, only the hash of this slice
 		 * differs. */
 		((float *)slices_staging(r[0]))[FLOATS - 1] *= -1;
-		slices_hash(r[0]);
+		slices_hash(r[0], NULL);
 		for (uint32_t k = 0; n > 1 && k < n; k++)
 			assert_true((slices_hashes(r[0])[k] != slices_hashes(r[1])[k]) ==
 				    (k == n - 1));
@@ -329,11 +330,83 @@ TEST(test_reduce_encoded)
 		}
 		assert_int_equal(sum_codec_round(&codec, want, FLOATS, n), 0);
 		for (uint32_t i = 0; i < n; i++) {
-			slices_decode(r[i]);
+			slices_decode(r[i], NULL);
 			assert_memory_equal(slices_staging(r[i]), want, sizeof(want));
 			slices_free(r[i]);
 		}
 	}
+}
+
+/* Returns the sum of squares in the order that all devices keep: eight running sums. */
+static double squares_of(const float *x, size_t n)
+{
+	double sum[8] = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		sum[i % 8] += (double)x[i] * (double)x[i];
+	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+/* Threads that share the work give the bits of plain code, whatever their number. */
+static void check_threads(enum tensor_format format, struct pool *pool)
+{
+	enum { LARGE = 5 * SUM_BLOCK + 777 };
+	static const uint16_t nodes[] = { 1, 4 };
+	static const size_t tensors[] = { 0, 1000, 3 * SUM_BLOCK + 5 };
+	const struct sum_codec codec = { format, tensors, 3 };
+	float *g[2], *want = malloc(LARGE * sizeof(float));
+	unsigned char *bytes;
+	struct slices *r;
+	struct rng rng;
+
+	rng_init(&rng, 13);
+	assert_int_equal(slices_new(&r, 5, 2, nodes, 2, 1, LARGE, &codec), 0);
+	bytes = malloc(slices_bytes(r, 0) + slices_bytes(r, 1));
+	assert_true(want && bytes);
+	for (int i = 0; i < 2; i++) {
+		g[i] = malloc(LARGE * sizeof(float));
+		assert_non_null(g[i]);
+		for (size_t k = 0; k < LARGE; k++)
+			g[i][k] = (float)rng_uniform(&rng) - 0.5f;
+	}
+	slices_encode(r, 0, slices_own_part(r), g[0], pool);
+	assert_int_equal(slices_own_part_in(r), 0);
+	assert_int_equal(slices_own_part_in(r), -EALREADY);
+	slices_encode(r, 0, bytes, g[1], NULL);
+	assert_int_equal(slices_put_part(r, 4, 0, 0, bytes, slices_bytes(r, 0)), 0);
+	slices_sum(r, pool);
+	slices_summed(r);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(sum_codec_round(&codec, g[i], LARGE, 2), 0);
+	for (size_t k = 0; k < LARGE; k++)
+		want[k] = g[0][k] + g[1][k];
+	sum_codec_encode(&codec, bytes, want + LARGE / 2, LARGE / 2, LARGE - LARGE / 2);
+	assert_int_equal(slices_put_sum(r, 4, 1, 0, bytes, slices_bytes(r, 1)), 0);
+	assert_int_equal(sum_codec_round(&codec, want, LARGE, 2), 0);
+	slices_decode(r, pool);
+	assert_memory_equal(slices_staging(r), want, LARGE * sizeof(float));
+	assert_true(slices_hash(r, pool) == squares_of(want, LARGE));
+	assert_true(slices_hashes(r)[0] == hash_floats(want, LARGE / 2));
+	assert_true(slices_hashes(r)[1] == hash_floats(want + LARGE / 2, LARGE - LARGE / 2));
+	slices_free(r);
+	for (int i = 0; i < 2; i++)
+		free(g[i]);
+	free(want);
+	free(bytes);
+}
+
+TEST(threads_add_to_the_same_bits)
+{
+	struct pool *pool;
+	struct error err;
+
+	for (uint32_t threads = 1; threads <= 5; threads += 2) {
+		assert_int_equal(pool_new(&pool, threads, &err), 0);
+		check_threads(FORMAT_FP32, pool);
+		check_threads(FORMAT_Q6, pool);
+		pool_free(pool);
+	}
+	check_threads(FORMAT_Q6, NULL);
 }
 
 /* A part or a sum with a scale that is not finite is found when it is complete. Its sender may send
@@ -349,23 +422,23 @@ TEST(test_encoded_slices_are_checked)
 	for (int k = 0; k < FLOATS; k++)
 		bad[k] = NAN;
 	assert_int_equal(slices_new(&r, 1, 0, nodes, 2, 3, FLOATS, &q6), 0);
-	slices_encode(r, 1, body, bad);
+	slices_encode(r, 1, body, bad, NULL);
 	assert_int_equal(slices_put_part(r, 3, 1, 0, body, slices_bytes(r, 1)), 0);
 	assert_int_equal(slices_put_part(r, 2, 1, 0, body, 1), 0);
 	assert_int_equal(slices_put_part(r, 2, 1, 1, body + 1, slices_bytes(r, 1) - 1), -EBADMSG);
 	assert_false(slices_parts_in(r));
-	slices_encode(r, 1, body, good);
+	slices_encode(r, 1, body, good, NULL);
 	assert_int_equal(slices_put_part(r, 2, 1, 0, body, slices_bytes(r, 1)), 0);
 	assert_true(slices_parts_in(r));
-	slices_sum(r);
+	slices_sum(r, NULL);
 	slices_summed(r);
-	slices_encode(r, 0, body, bad);
+	slices_encode(r, 0, body, bad, NULL);
 	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, slices_bytes(r, 0)), -EBADMSG);
 	assert_false(slices_complete(r));
-	slices_encode(r, 0, body, good);
+	slices_encode(r, 0, body, good, NULL);
 	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, slices_bytes(r, 0) + 1), -EINVAL);
 	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, slices_bytes(r, 0)), 0);
-	slices_decode(r);
+	slices_decode(r, NULL);
 	assert_true(isnan(slices_staging(r)[FLOATS - 1]));
 	assert_true(fabsf(slices_staging(r)[0] - 1) < 0.01f);
 	slices_free(r);

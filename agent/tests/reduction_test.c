@@ -122,8 +122,11 @@ static void give_gradient(struct agent *a)
 		assert_non_null(a->job.bodies[i]);
 		for (size_t k = 0; k < P; k++)
 			gradient[k] = (float)k;
-		slices_encode(reduction_slices(a->modules.reduction), i, a->job.bodies[i],
-			      gradient);
+		slices_encode(reduction_slices(a->modules.reduction), i,
+			      i == slices_mine(reduction_slices(a->modules.reduction))
+				      ? slices_own_part(reduction_slices(a->modules.reduction))
+				      : a->job.bodies[i],
+			      gradient, NULL);
 	}
 	reduction_job_done(a->modules.reduction, &a->job, 0);
 	job_clear(&a->job);
@@ -131,11 +134,21 @@ static void give_gradient(struct agent *a)
 
 static void give_sum(struct agent *a)
 {
+	uint32_t mine;
+
 	assert_true(reduction_next_job(a->modules.reduction, &a->job));
 	assert_int_equal(a->job.kind, JOB_SUM);
 	assert_false(reduction_next_job(a->modules.reduction, &(struct job){ 0 }));
-	slices_sum(a->job.slices);
+	mine = slices_mine(a->job.slices);
+	slices_sum(a->job.slices, NULL);
+	a->job.bodies = calloc(slices_count(a->job.slices), sizeof(a->job.bodies[0]));
+	assert_non_null(a->job.bodies);
+	a->job.bodies[mine] = malloc(P * sizeof(float));
+	assert_non_null(a->job.bodies[mine]);
+	memcpy(a->job.bodies[mine], slices_own_sum(a->job.slices),
+	       slices_bytes(a->job.slices, mine));
 	reduction_job_done(a->modules.reduction, &a->job, 0);
+	job_clear(&a->job);
 }
 
 /* Delivers a slice from another node, with `value` in every float. */
@@ -173,7 +186,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 	slices_range(reduction_slices(a->modules.reduction), index, &from, &floats);
 	assert_int_equal(p.to, to);
 	assert_int_equal(p.due_us, due_us);
-	assert_int_equal(p.bytes, floats * sizeof(float));
+	assert_int_equal(parcel_bytes(&p), floats * sizeof(float));
 	assert_int_equal(p.head.kind, kind);
 	assert_int_equal(p.head.from, ME);
 	assert_int_equal(p.head.stage, STAGE);
@@ -181,7 +194,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 	assert_int_equal(p.head.attempt, slices_attempt(reduction_slices(a->modules.reduction)));
 	assert_int_equal(p.head.index, index);
 	for (size_t k = 0; k < floats; k++)
-		assert_true(((float *)p.body)[k] == first + (float)k * step);
+		assert_true(((float *)p.body->data)[k] == first + (float)k * step);
 	parcel_free(&p);
 }
 

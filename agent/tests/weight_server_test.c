@@ -55,7 +55,7 @@ TEST(a_piece_is_sent_once_at_a_time)
 	assert_int_equal(after_asking(a, TO + 1, 0), 3);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.head.index, 0);
-	free(p.body);
+	parcel_free(&p);
 	assert_int_equal(after_asking(a, TO, 0), 3); /* the answer was lost or late */
 	unmake(a);
 }

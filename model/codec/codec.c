@@ -2,6 +2,7 @@
  * same bits. */
 #include "model/codec/codec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 
 /* No computation of a training gives numbers of this size or more. */
 static const float absurd = 1e9f;
+
+enum { CHECKED = 1024 }; /* floats that are checked together */
 
 struct codec codec_of_activation(enum tensor_format format, uint32_t channels)
 {
@@ -78,13 +81,21 @@ void codec_decode(const struct codec *c, float *to, const void *from, size_t n)
 
 static bool floats_are_plausible(const unsigned char *from, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		float x;
+	float x[CHECKED]; /* a block of fixed size, so that the compiler uses vectors */
+	int absurd_ones;
 
-		memcpy(&x, from + i * sizeof(x), sizeof(x));
-		if (!(fabsf(x) < absurd))
+	for (; n >= CHECKED; n -= CHECKED, from += sizeof(x)) {
+		memcpy(x, from, sizeof(x));
+		absurd_ones = 0;
+		for (size_t i = 0; i < CHECKED; i++)
+			absurd_ones |= !(fabsf(x[i]) < absurd);
+		if (absurd_ones)
 			return false;
 	}
+	memcpy(x, from, n * sizeof(*x));
+	for (size_t i = 0; i < n; i++)
+		if (!(fabsf(x[i]) < absurd))
+			return false;
 	return true;
 }
 
@@ -168,7 +179,7 @@ struct part {
 	size_t from, n;
 };
 
-static struct codec codec_of_sum(const struct sum_codec *c)
+struct codec codec_of_sum(const struct sum_codec *c)
 {
 	return (struct codec){ c->format, FORMAT_SUM_GROUP, 0 };
 }
@@ -189,6 +200,24 @@ static struct part part_at(const struct sum_codec *c, size_t from, size_t end)
 	if (high < c->n && c->starts[high] < end)
 		end = c->starts[high];
 	return (struct part){ from, end - from };
+}
+
+size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, struct sum_block **out)
+{
+	struct codec one = codec_of_sum(c);
+	size_t at = 0, count = 0, room = n / SUM_BLOCK + 2 * c->n + 2;
+	struct sum_block *blocks = alloc_array(room, sizeof(*blocks));
+
+	for (struct part p = { from, 0 }; p.from < from + n; p.from += p.n) {
+		p = part_at(c, p.from, from + n);
+		if (p.n > SUM_BLOCK)
+			p.n = SUM_BLOCK;
+		assert(count < room);
+		blocks[count++] = (struct sum_block){ p.from, p.n, at };
+		at += codec_bytes(&one, p.n);
+	}
+	*out = blocks;
+	return count;
 }
 
 size_t sum_codec_bytes(const struct sum_codec *c, size_t from, size_t n)

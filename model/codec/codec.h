@@ -78,6 +78,17 @@ struct sum_codec {
 	size_t n;
 };
 
+/* A part of a slice that can be encoded and decoded by itself. */
+struct sum_block {
+	size_t from, n; /* the floats [from, from + n) of the stage, n <= SUM_BLOCK */
+	size_t at;      /* offset of their bytes in the encoded slice */
+};
+enum { SUM_BLOCK = 512 * FORMAT_SUM_GROUP };
+/* Returns the encoding of a block. */
+struct codec codec_of_sum(const struct sum_codec *c);
+/* Cuts the floats [from, from + n) of the stage into blocks: gives *out (free) and their number. */
+size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, struct sum_block **out);
+
 /* Returns the encoded size in bytes of the floats [from, from + n) of the stage. */
 size_t sum_codec_bytes(const struct sum_codec *c, size_t from, size_t n);
 /* Encodes x (n), the floats [from, from + n) of the stage, to `to` (sum_codec_bytes). */

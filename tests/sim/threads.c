@@ -62,7 +62,7 @@ struct due {
 	int64_t at_us;    /* world; INT64_MAX: nothing is in progress */
 };
 
-enum { DUES = 4 * SIM_PROCESSES };
+enum { DUES = 8 * SIM_PROCESSES };
 static struct due dues[DUES];
 
 void threads_begin(void)

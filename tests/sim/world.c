@@ -123,6 +123,7 @@ static void start_agent(struct world *w, uint32_t i)
 				   .orphan_s = 300,
 				   .stuck_s = 30,
 				   .piece_bytes = 256,
+				   .threads_from_bytes = 1,
 				   .memory_bytes = (size_t)64 << 20,
 				   .run_dir = w->saves ? w->ground->run : NULL,
 				   .log = &w->logs[i] };

@@ -1,0 +1,150 @@
+/* codec_threads.c - a queue of jobs and the threads that run them. Encoding a tensor of 33 MB takes
+ * ten milliseconds, in which the event loop would miss heartbeats and orders. */
+#include "agent/tensors/codec_threads.h"
+
+#include <stdlib.h>
+
+#include "agent/shared/worker.h"
+#include "base/alloc.h"
+
+enum { JOBS_FULL = 2 * CODEC_THREADS };
+
+struct entry {
+	struct codec_job job;
+	bool started, ended;
+	struct entry *next;
+};
+
+struct codec_threads {
+	struct worker *workers[CODEC_THREADS];
+	struct entry *first, **end; /* all jobs that were not taken, in the order of adding */
+	unsigned n;
+};
+
+int codec_threads_new(struct codec_threads **out, struct error *err)
+{
+	struct codec_threads *t = alloc_new(sizeof(*t));
+	int rc = 0;
+
+	t->end = &t->first;
+	for (int i = 0; rc == 0 && i < CODEC_THREADS; i++)
+		rc = worker_new(&t->workers[i], "tensors", err);
+	if (rc) {
+		codec_threads_free(t);
+		return rc;
+	}
+	*out = t;
+	return 0;
+}
+
+void codec_threads_free(struct codec_threads *t)
+{
+	if (!t)
+		return;
+	for (int i = 0; i < CODEC_THREADS; i++)
+		worker_free(t->workers[i]);
+	for (struct entry *e = t->first, *next; e; e = next) {
+		next = e->next;
+		e->job.drop(&e->job);
+		free(e);
+	}
+	free(t);
+}
+
+void codec_threads_fds(const struct codec_threads *t, int fds[CODEC_THREADS])
+{
+	for (int i = 0; i < CODEC_THREADS; i++)
+		fds[i] = t ? worker_fd(t->workers[i]) : -1;
+}
+
+void codec_job_run(void *unused, void *job)
+{
+	struct codec_job *j = job;
+
+	(void)unused;
+	if (j->encodes) {
+		codec_encode(&j->codec, j->bytes, j->floats, j->n);
+		if (j->measures)
+			j->snr_db = (float)codec_snr_db(&j->codec, j->bytes, j->floats, j->n);
+		return;
+	}
+	j->plausible = codec_is_plausible(&j->codec, j->bytes, j->n);
+	if (j->plausible)
+		codec_decode(&j->codec, j->floats, j->bytes, j->n);
+}
+
+static void run_entry(void *unused, void *entry)
+{
+	struct entry *e = entry;
+
+	codec_job_run(unused, &e->job);
+}
+
+/* Lets each idle thread begin the oldest job that waits. */
+static void start_jobs(struct codec_threads *t)
+{
+	struct entry *e = t->first;
+
+	for (int i = 0; i < CODEC_THREADS; i++) {
+		while (e && e->started)
+			e = e->next;
+		if (!e)
+			return;
+		if (worker_busy(t->workers[i]))
+			continue;
+		e->started = true;
+		worker_start(t->workers[i], run_entry, NULL, e);
+	}
+}
+
+void codec_threads_add(struct codec_threads *t, const struct codec_job *job)
+{
+	struct entry *e = alloc_new(sizeof(*e));
+
+	e->job = *job;
+	*t->end = e;
+	t->end = &e->next;
+	t->n++;
+	start_jobs(t);
+}
+
+bool codec_threads_full(const struct codec_threads *t)
+{
+	return t && t->n >= JOBS_FULL;
+}
+
+/* Returns true if no earlier job of the same link is left. */
+static bool is_first_of_link(const struct codec_threads *t, const struct entry *e)
+{
+	for (const struct entry *o = t->first; o != e; o = o->next)
+		if (o->job.node == e->job.node && o->job.encodes == e->job.encodes)
+			return false;
+	return true;
+}
+
+bool codec_threads_take(struct codec_threads *t, struct codec_job *out)
+{
+	for (int i = 0; t && i < CODEC_THREADS; i++) {
+		struct entry *e = worker_finished(t->workers[i]);
+
+		if (e)
+			e->ended = true;
+	}
+	if (!t)
+		return false;
+	start_jobs(t);
+	for (struct entry **at = &t->first; *at; at = &(*at)->next) {
+		struct entry *e = *at;
+
+		if (!e->ended || !is_first_of_link(t, e))
+			continue;
+		*at = e->next;
+		if (t->end == &e->next)
+			t->end = at;
+		t->n--;
+		*out = e->job;
+		free(e);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,57 @@
+/* codec_threads.h - threads that encode, check and decode tensors, so that the event loop does not.
+ *
+ * Jobs run in several threads at once. The jobs of one link end in the order in which they were
+ * added, so that a large tensor is not overtaken by a later one. The threads are those of worker.h;
+ * only the event loop calls these functions.
+ */
+#ifndef AGENT_CODEC_THREADS_H
+#define AGENT_CODEC_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/codec/codec.h"
+
+/* The number of threads does not depend on the machine, so that a simulated run repeats anywhere.
+ * Idle threads cost nothing. */
+enum { CODEC_THREADS = 4 };
+
+struct codec_threads; /* opaque */
+
+struct codec_job {
+	bool encodes;   /* true: floats to bytes; false: checks the bytes and decodes them */
+	bool measures;  /* the job also measures the signal to noise of the encoded bytes */
+	uint16_t node;  /* the other end of the link */
+	struct codec codec;
+	size_t n;       /* number of floats */
+	float *floats;  /* (n); borrowed until the job is taken */
+	void *bytes;    /* (codec_bytes); borrowed until the job is taken */
+	void *owner;    /* the caller's */
+	bool of_gradient; /* the caller's: a gradient, not an activation */
+	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
+	/* ---- outputs ---- */
+	bool plausible; /* codec_is_plausible; if false, floats are not decoded */
+	float snr_db;
+};
+
+/* Gives *out (codec_threads_free). Errors as worker_new. */
+int codec_threads_new(struct codec_threads **out, struct error *err);
+/* Waits for the jobs that run, and drops all jobs. NULL is allowed. */
+void codec_threads_free(struct codec_threads *t);
+/* Gives the descriptors to poll for POLLIN. */
+void codec_threads_fds(const struct codec_threads *t, int fds[CODEC_THREADS]);
+
+/* Adds a job. */
+void codec_threads_add(struct codec_threads *t, const struct codec_job *job);
+/* Returns true if enough jobs wait to keep the threads busy. The caller should then take no more
+ * messages, so that memory is bounded and the senders wait. */
+bool codec_threads_full(const struct codec_threads *t);
+/* Starts jobs, and gives the next one that has ended. Returns false if there is none, or t is NULL.
+ */
+bool codec_threads_take(struct codec_threads *t, struct codec_job *out);
+/* Runs a job in the caller. */
+void codec_job_run(void *unused, void *job);
+
+#endif

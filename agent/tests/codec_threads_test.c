@@ -1,0 +1,132 @@
+/* Tests that the threads give the codec's results, in the order of each link. */
+#include "agent/tensors/codec_threads.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "base/tests/test.h"
+
+enum { LINKS = 3, JOBS = 60, FLOATS = 20000 };
+
+static unsigned dropped;
+
+static void drop(struct codec_job *job)
+{
+	dropped++;
+	free(job->floats);
+	free(job->bytes);
+}
+
+static struct codec_threads *made(void)
+{
+	struct codec_threads *t;
+	struct error err = { "" };
+
+	dropped = 0;
+	assert_int_equal(codec_threads_new(&t, &err), 0);
+	return t;
+}
+
+/* Waits for the next job as the loop does. */
+static struct codec_job next(struct codec_threads *t)
+{
+	struct pollfd p[CODEC_THREADS] = { { 0 } };
+	int fds[CODEC_THREADS];
+	struct codec_job job;
+
+	codec_threads_fds(t, fds);
+	for (int i = 0; i < CODEC_THREADS; i++)
+		p[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	while (!codec_threads_take(t, &job))
+		assert_true(poll(p, CODEC_THREADS, (int)(TEST_PATIENCE_US / 1000)) > 0);
+	return job;
+}
+
+/* Makes a job of one of several sizes, whose number is in owner. */
+static struct codec_job job_of(uintptr_t number, bool encodes)
+{
+	struct codec_job j = { .encodes = encodes, .measures = encodes && number % 7 == 0,
+			       .node = (uint16_t)(number % LINKS),
+			       .codec = codec_of_gradient(FORMAT_Q8),
+			       .n = number % 4 ? 64 : FLOATS, .owner = (void *)number,
+			       .drop = drop };
+	struct rng g;
+
+	rng_init(&g, number);
+	j.floats = malloc(j.n * sizeof(float));
+	j.bytes = malloc(codec_bytes(&j.codec, j.n));
+	assert_true(j.floats && j.bytes);
+	for (size_t i = 0; i < j.n; i++)
+		j.floats[i] = (float)rng_uniform(&g) - 0.5f;
+	if (!encodes) {
+		codec_encode(&j.codec, j.bytes, j.floats, j.n);
+		memset(j.floats, 0xff, j.n * sizeof(float));
+	}
+	return j;
+}
+
+/* The result must be that of the codec in this thread. */
+static void check(const struct codec_job *j)
+{
+	struct codec_job again = job_of((uintptr_t)j->owner, j->encodes);
+
+	codec_job_run(NULL, &again);
+	assert_memory_equal(j->bytes, again.bytes, codec_bytes(&j->codec, j->n));
+	assert_memory_equal(j->floats, again.floats, j->n * sizeof(float));
+	assert_true(j->snr_db == again.snr_db && (j->snr_db > 20) == j->measures);
+	assert_int_equal(j->plausible, !j->encodes);
+	drop(&again);
+}
+
+TEST(jobs_of_a_link_end_in_their_order)
+{
+	struct codec_threads *t = made();
+	uintptr_t last[2][LINKS] = { { 0 } };
+
+	for (uintptr_t i = 1; i <= JOBS; i++) {
+		struct codec_job j = job_of(i, i % 2 == 0);
+
+		codec_threads_add(t, &j);
+	}
+	assert_true(codec_threads_full(t));
+	for (int i = 0; i < JOBS; i++) {
+		struct codec_job j = next(t);
+		uintptr_t *before = &last[j.encodes][j.node];
+
+		assert_true((uintptr_t)j.owner > *before);
+		*before = (uintptr_t)j.owner;
+		check(&j);
+		drop(&j);
+	}
+	assert_false(codec_threads_full(t));
+	codec_threads_free(t);
+}
+
+TEST(implausible_bytes_are_not_decoded)
+{
+	struct codec_threads *t = made();
+	struct codec_job j = job_of(1, false);
+
+	memset(j.bytes, 0x7f, 2); /* the first scale is a NaN */
+	codec_threads_add(t, &j);
+	j = next(t);
+	assert_false(j.plausible);
+	assert_int_equal(((uint32_t *)j.floats)[0], UINT32_MAX);
+	drop(&j);
+	codec_threads_free(t);
+}
+
+TEST(jobs_that_nobody_takes_are_dropped)
+{
+	struct codec_threads *t = made();
+
+	for (uintptr_t i = 0; i < JOBS; i++) {
+		struct codec_job j = job_of(i, true);
+
+		codec_threads_add(t, &j);
+	}
+	codec_threads_free(t);
+	assert_int_equal(dropped, JOBS);
+}
