@@ -471,8 +471,8 @@ static void measure_sum(size_t floats, enum tensor_format format)
 	slices_decode(r, pool);
 	slices_hash(r, pool);
 	norm_s = s_since(at);
-	printf("{\"sum_of\":%zu,\"replicas\":3,\"format\":\"%s\",\"threads\":%u,\"encode_s\":%.3f,"
-	       "\"add_s\":%.3f,\"decode_hash_squares_s\":%.3f,\"all_s\":%.3f,\"memcpy_s\":%.3f}\n",
+	printf("{\"sum_of\":%zu,\"replicas\":3,\"format\":\"%s\",\"threads\":%u,"
+	       "\"encode_s\":%.3f,\"add_s\":%.3f,\"decode_hash_squares_s\":%.3f,\"all_s\":%.3f,\"memcpy_s\":%.3f}\n",
 	       floats, tensor_format_name(format), cores_usable(), encode_s, add_s, norm_s,
 	       encode_s + add_s + norm_s, copy_s);
 	slices_free(r);

@@ -28,6 +28,8 @@
 #define OVERDUE_MOST 4
 #define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
 #define TURNS_PER_CALL 32 /* limit of frames handled in one call: its now_us grows old */
+/* Limit of bytes opened and sealed in one call: longer work would delay the caller's other posts. */
+#define CALL_BYTES (2 * MIB)
 
 /* ---- opening and closing ---- */
 
@@ -404,6 +406,8 @@ static void tidy_up(struct post *p)
  * ready. Sends the acknowledgements that are due when nothing is left. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 {
+	const struct link_counters *moved = &p->counters.link;
+	const uint64_t before = moved->sent_bytes + moved->received_bytes;
 	bool looked = false;
 	tidy_up(p);
 	if (post_next_given(p, out)) {
@@ -411,7 +415,9 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 		p->lent = out->owner;
 		return 0;
 	}
-	for (unsigned turn = 0; turn < TURNS_PER_CALL; turn++) {
+	for (unsigned turn = 0; turn < TURNS_PER_CALL &&
+	     moved->sent_bytes + moved->received_bytes - before < CALL_BYTES;
+	     turn++) {
 		if (next_queued(p, out)) {
 			const struct peer *peer = post_peer_find(p, out->peer);
 			if (out->kind == POST_DOWN && peer != NULL && peer->ephemeral)
