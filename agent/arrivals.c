@@ -84,7 +84,8 @@ static struct codec_job decoding_of(const struct agent *a, const struct msg *m)
 	const struct msg_tensor *t = &m->u.tensor;
 
 	return (struct codec_job){ .node = t->from,
-				   .codec = links_codec(&a->modules.links, (enum tensor_kind)t->kind, t->evaluate),
+				   .codec = links_codec(&a->modules.links,
+							(enum tensor_kind)t->kind, t->evaluate),
 				   .n = a->held.activation,
 				   .floats = malloc(a->held.activation * sizeof(float)),
 				   .bytes = (void *)(uintptr_t)m->body,

@@ -310,7 +310,8 @@ static void commit(struct controller *c)
 	wait_for(c, &c->n_reduced, N);
 	m.type = MSG_COMMIT;
 	m.u.commit = (struct msg_commit){ .iteration = c->iteration, .attempt = 1, .scale = 1,
-					  .lr = 1e-4f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f };
+					  .lr = 1e-4f, .beta1 = 0.9f, .beta2 = 0.95f,
+					  .eps = 1e-8f };
 	tell_all(c, &m);
 	wait_for(c, &c->n_committed, N);
 }
@@ -472,7 +473,8 @@ static void measure_sum(size_t floats, enum tensor_format format)
 	slices_hash(r, pool);
 	norm_s = s_since(at);
 	printf("{\"sum_of\":%zu,\"replicas\":3,\"format\":\"%s\",\"threads\":%u,"
-	       "\"encode_s\":%.3f,\"add_s\":%.3f,\"decode_hash_squares_s\":%.3f,\"all_s\":%.3f,\"memcpy_s\":%.3f}\n",
+	       "\"encode_s\":%.3f,\"add_s\":%.3f,\"decode_hash_squares_s\":%.3f,"
+	       "\"all_s\":%.3f,\"memcpy_s\":%.3f}\n",
 	       floats, tensor_format_name(format), cores_usable(), encode_s, add_s, norm_s,
 	       encode_s + add_s + norm_s, copy_s);
 	slices_free(r);

@@ -28,7 +28,7 @@
 #define OVERDUE_MOST 4
 #define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
 #define TURNS_PER_CALL 32 /* limit of frames handled in one call: its now_us grows old */
-/* Limit of bytes opened and sealed in one call: longer work would delay the caller's other posts. */
+/* Limit of bytes opened and sealed in one call: more would delay the caller's other posts. */
 #define CALL_BYTES (2 * MIB)
 
 /* ---- opening and closing ---- */
