@@ -13,7 +13,8 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/file.h"
-#include "wire/keys.h"
+#include "wire/admitted.h"
+#include "wire/invitations.h"
 
 #define LIST_FILE_MOST ((size_t)1 << 20)
 static const char magic[] = "skippipe-admitted 1";
@@ -68,7 +69,7 @@ uint64_t keys_list_version(const struct keys_list *list)
 	return list->version;
 }
 
-static struct keys_entry *find_key(const struct keys_list *list, const struct keys_public *key)
+struct keys_entry *admitted_find(const struct keys_list *list, const struct keys_public *key)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		if (keys_equal(&list->entries[i].key, key))
@@ -79,13 +80,13 @@ static struct keys_entry *find_key(const struct keys_list *list, const struct ke
 
 const struct keys_entry *keys_list_find(const struct keys_list *list, const struct keys_public *key)
 {
-	const struct keys_entry *found = find_key(list, key);
+	const struct keys_entry *found = admitted_find(list, key);
 	return found != NULL && !found->barred ? found : NULL;
 }
 
 void keys_list_bar(struct keys_list *list, const struct keys_public *key)
 {
-	struct keys_entry *found = find_key(list, key);
+	struct keys_entry *found = admitted_find(list, key);
 	if (found != NULL && !found->barred) {
 		found->barred = true;
 		list->version++;
@@ -94,11 +95,11 @@ void keys_list_bar(struct keys_list *list, const struct keys_public *key)
 
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key)
 {
-	const struct keys_entry *found = find_key(list, key);
+	const struct keys_entry *found = admitted_find(list, key);
 	return found != NULL && found->barred;
 }
 
-static struct keys_entry *find_name(const struct keys_list *list, const char *name)
+struct keys_entry *admitted_named(const struct keys_list *list, const char *name)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		if (strcmp(list->entries[i].name, name) == 0)
@@ -109,19 +110,17 @@ static struct keys_entry *find_name(const struct keys_list *list, const char *na
 
 static bool name_ok(const char *name)
 {
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz"
-				"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+	size_t n = strspn(name, KEYS_NAME_CHARACTERS);
 	return n > 0 && n < KEYS_NAME_SIZE && name[n] == '\0' && name[0] != '-';
 }
 
-/* Adds the entry, or replaces the one with its key. */
-static int put_entry(struct keys_list *list, const struct keys_entry *entry, struct error *err)
+int admitted_put(struct keys_list *list, const struct keys_entry *entry, struct error *err)
 {
-	struct keys_entry *same_name = find_name(list, entry->name);
+	struct keys_entry *same_name = admitted_named(list, entry->name);
 	if (same_name != NULL && !keys_equal(&same_name->key, &entry->key))
 		return error_set(err, -EEXIST, "the name \"%s\" belongs to another key",
 			entry->name);
-	struct keys_entry *old = find_key(list, &entry->key);
+	struct keys_entry *old = admitted_find(list, &entry->key);
 	if (old != NULL) {
 		*old = *entry;
 		return 0;
@@ -142,16 +141,19 @@ static int refuse_name(const char *name, struct error *err)
 		KEYS_NAME_SIZE - 1);
 }
 
-/* Parses "KEY ROLE NAME". Changes line. */
+/* Parses "KEY ROLE NAME", and the terms of an invitation after it. Changes line. */
 static int parse_entry(char *line, struct keys_entry *out, struct error *err)
 {
 	char *rest = NULL;
 	char *key = strtok_r(line, " \t", &rest);
 	char *role = strtok_r(NULL, " \t", &rest);
 	char *name = strtok_r(NULL, " \t", &rest);
-	if (name == NULL || strtok_r(NULL, " \t", &rest) != NULL)
+	const bool invites = role != NULL && strcmp(role, keys_role_name(KEYS_INVITATION)) == 0;
+	if (name == NULL || (!invites && strtok_r(NULL, " \t", &rest) != NULL))
 		return error_set(err, -EINVAL, "expected a key, a role and a name");
 	int rc = keys_parse(key, &out->key, err);
+	if (rc == 0 && invites)
+		rc = invitations_parse_terms(rest, &out->terms, err);
 	if (rc < 0)
 		return rc;
 	if (keys_role_parse(role, &out->role) < 0)
@@ -186,10 +188,10 @@ static int parse_text(const char *path, char *text, struct keys_list *into, stru
 					magic);
 		} else if (line[0] != '\0' && line[0] != '#') {
 			int rc = parse_entry(line, &entry, err);
-			if (rc == 0 && find_key(into, &entry.key) != NULL)
+			if (rc == 0 && admitted_find(into, &entry.key) != NULL)
 				rc = error_set(err, -EINVAL, "this key occurs twice");
 			if (rc == 0)
-				rc = put_entry(into, &entry, err);
+				rc = admitted_put(into, &entry, err);
 			if (rc < 0)
 				return error_prefix(err, rc, "%s:%zu", path, number);
 		}
@@ -219,6 +221,12 @@ static bool stamp_equal(const struct stamp *a, const struct stamp *b)
 	       a->modified.tv_nsec == b->modified.tv_nsec;
 }
 
+static bool terms_equal(const struct keys_terms *a, const struct keys_terms *b)
+{
+	return a->role == b->role && a->uses == b->uses && a->used == b->used &&
+	       a->ends_s == b->ends_s && a->is_revoked == b->is_revoked;
+}
+
 /* Returns true if the new list b would change nothing. A list that is written again lifts the bars
  * of a, because an operator has looked at their cause. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
@@ -228,7 +236,7 @@ static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct keys_entry *x = &a->entries[i], *y = &b->entries[i];
 		if (x->barred || !keys_equal(&x->key, &y->key) || x->role != y->role ||
-		    strcmp(x->name, y->name) != 0)
+		    strcmp(x->name, y->name) != 0 || !terms_equal(&x->terms, &y->terms))
 			return false;
 	}
 	return true;
@@ -306,13 +314,15 @@ int keys_list_refresh(struct keys_list *list, struct error *err)
 
 static int write_list(struct keys_list *list, struct error *err)
 {
-	size_t room = 64 + list->n * (KEYS_TEXT_SIZE + KEYS_NAME_SIZE + 32);
-	char *text = alloc_new(room), hex[KEYS_TEXT_SIZE];
+	size_t room = 64 + list->n * (KEYS_TEXT_SIZE + KEYS_NAME_SIZE + 32 + INVITATION_TERMS_SIZE);
+	char *text = alloc_new(room), hex[KEYS_TEXT_SIZE], terms[INVITATION_TERMS_SIZE];
 	size_t at = (size_t)snprintf(text, room, "%s\n# key, role, name\n", magic);
 	for (size_t i = 0; i < list->n; i++) {
 		keys_text(&list->entries[i].key, hex);
-		at += (size_t)snprintf(text + at, room - at, "%s %s %s\n", hex,
-			keys_role_name(list->entries[i].role), list->entries[i].name);
+		invitations_print_terms(&list->entries[i], terms);
+		at += (size_t)snprintf(text + at, room - at, "%s %s %s%s\n", hex,
+				       keys_role_name(list->entries[i].role), list->entries[i].name,
+				       terms);
 	}
 	int rc = file_write(list->path, text, at, FILE_PRIVATE, err);
 	free(text);
@@ -344,43 +354,46 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 	return 0;
 }
 
-/* Starts an edit: locks the list, reads it again, and copies the entries to *before. */
-static int edit_begin(struct keys_list *list, int *lock, struct keys_list *before,
-	struct error *err)
+/* Reads the list again if another process has written it. Otherwise the bars stay, because no
+ * operator has looked at their cause. */
+static int reread_if_changed(struct keys_list *list, struct error *err)
 {
-	int rc = lock_file(list, lock, err);
-	if (rc < 0)
-		return rc;
-	if (list->path != NULL && (rc = reread_list(list, err)) < 0)
-		goto unlock;
-	*before = (struct keys_list){.n = list->n, .room = list->n};
-	before->entries = alloc_array(list->n + 1, sizeof(*list->entries));
-	if (list->n > 0)
-		memcpy(before->entries, list->entries, list->n * sizeof(*list->entries));
-	return 0;
-unlock:
-	if (*lock >= 0)
-		close(*lock);
-	return rc;
+	const struct stamp now = stamp_of(list->path);
+	return list->was_read && stamp_equal(&now, &list->read) ? 0 : reread_list(list, err);
 }
 
-/* Ends an edit: writes the list, or on an error restores the entries of *before. */
-static int edit_end(struct keys_list *list, int lock, struct keys_list *before, int rc,
-	struct error *err)
+int admitted_begin(struct keys_list *list, struct admitted_edit *edit, struct error *err)
+{
+	int rc = lock_file(list, &edit->lock, err);
+	if (rc == 0 && list->path != NULL)
+		rc = reread_if_changed(list, err);
+	if (rc < 0) {
+		if (edit->lock >= 0)
+			close(edit->lock);
+		return rc;
+	}
+	edit->n = list->n;
+	edit->entries = alloc_array(list->n + 1, sizeof(*list->entries));
+	if (list->n > 0)
+		memcpy(edit->entries, list->entries, list->n * sizeof(*list->entries));
+	return 0;
+}
+
+int admitted_end(struct keys_list *list, struct admitted_edit *edit, int rc, struct error *err)
 {
 	if (rc == 0 && list->path != NULL)
 		rc = write_list(list, err);
 	if (rc < 0) {
 		free(list->entries);
-		list->entries = before->entries;
-		list->n = before->n;
-		list->room = before->n + 1;
+		list->entries = edit->entries;
+		list->n = edit->n;
+		list->room = edit->n + 1;
 	} else {
-		free(before->entries);
+		free(edit->entries);
 		list->version++;
 	}
-	if (lock >= 0)
-		close(lock);
+	if (edit->lock >= 0)
+		close(edit->lock);
 	return rc;
 }
 
@@ -388,42 +401,44 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 	const char *name, struct error *err)
 {
 	struct keys_entry entry = {.key = *key, .role = role};
-	struct keys_list before;
-	int lock;
+	struct admitted_edit edit;
 	if (role < KEYS_AGENT || role > KEYS_WATCHER)
 		return error_set(err, -EINVAL, "%d is not a role", (int)role);
 	if (!name_ok(name))
 		return refuse_name(name, err);
 	memcpy(entry.name, name, strlen(name));
-	int rc = edit_begin(list, &lock, &before, err);
+	int rc = admitted_begin(list, &edit, err);
 	if (rc < 0)
 		return rc;
-	rc = put_entry(list, &entry, err);
-	return edit_end(list, lock, &before, rc, err);
+	rc = admitted_put(list, &entry, err);
+	return admitted_end(list, &edit, rc, err);
+}
+
+void admitted_drop(struct keys_list *list, struct keys_entry *entry)
+{
+	size_t i = (size_t)(entry - list->entries);
+	memmove(entry, entry + 1, (list->n - i - 1) * sizeof(*entry));
+	list->n--;
 }
 
 static int remove_entry(struct keys_list *list, const char *who, struct error *err)
 {
 	struct keys_public key;
-	const struct keys_entry *found = find_name(list, who);
+	struct keys_entry *found = admitted_named(list, who);
 	if (found == NULL && keys_parse(who, &key, NULL) == 0)
-		found = find_key(list, &key);
+		found = admitted_find(list, &key);
 	if (found == NULL)
 		return error_set(err, -ENOENT, "the list has no entry \"%.80s\"", who);
-	size_t i = (size_t)(found - list->entries);
-	memmove(&list->entries[i], &list->entries[i + 1],
-		(list->n - i - 1) * sizeof(*list->entries));
-	list->n--;
+	admitted_drop(list, found);
 	return 0;
 }
 
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err)
 {
-	struct keys_list before;
-	int lock;
-	int rc = edit_begin(list, &lock, &before, err);
+	struct admitted_edit edit;
+	int rc = admitted_begin(list, &edit, err);
 	if (rc < 0)
 		return rc;
 	rc = remove_entry(list, who, err);
-	return edit_end(list, lock, &before, rc, err);
+	return admitted_end(list, &edit, rc, err);
 }

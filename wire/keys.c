@@ -43,6 +43,18 @@ int keys_generate(struct keys_identity **out, struct error *err)
 	return 0;
 }
 
+int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err)
+{
+	struct keys_identity *id;
+	int rc = identity_new(&id, err);
+	if (rc < 0)
+		return rc;
+	memcpy(id->secret, secret, sizeof(id->secret));
+	crypto_scalarmult_base(id->public.bytes, id->secret);
+	*out = id;
+	return 0;
+}
+
 void keys_free(struct keys_identity *id)
 {
 	sodium_free(id); /* wipes */
@@ -87,20 +99,18 @@ bool keys_equal(const struct keys_public *a, const struct keys_public *b)
 }
 
 static const char *const role_names[] = {
-	[KEYS_AGENT] = "agent",
-	[KEYS_CONTROLLER] = "controller",
-	[KEYS_CONSOLE] = "console",
-	[KEYS_WATCHER] = "watcher",
+	[KEYS_AGENT] = "agent",     [KEYS_CONTROLLER] = "controller", [KEYS_CONSOLE] = "console",
+	[KEYS_WATCHER] = "watcher", [KEYS_INVITATION] = "invitation",
 };
 
 const char *keys_role_name(enum keys_role role)
 {
-	return role >= KEYS_AGENT && role <= KEYS_WATCHER ? role_names[role] : "?";
+	return role >= KEYS_AGENT && role <= KEYS_INVITATION ? role_names[role] : "?";
 }
 
 int keys_role_parse(const char *text, enum keys_role *out)
 {
-	for (int i = KEYS_AGENT; i <= KEYS_WATCHER; i++) {
+	for (int i = KEYS_AGENT; i <= KEYS_INVITATION; i++) {
 		if (strcmp(text, role_names[i]) == 0) {
 			*out = (enum keys_role)i;
 			return 0;

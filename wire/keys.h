@@ -13,7 +13,8 @@
  *     5e0c...(64 hex digits) agent node7
  *
  * Each key and each name may occur once. When a key is removed, its sessions end at the next turn
- * of the loop.
+ * of the loop. The list also holds invitations (wire/invitations.h), whose keys may only ask to
+ * admit another key.
  */
 #ifndef WIRE_KEYS_H
 #define WIRE_KEYS_H
@@ -28,13 +29,16 @@
 #define KEYS_TEXT_SIZE 65   /* size of a key as text: the hex digits and the NUL */
 #define KEYS_NAME_SIZE 64   /* size of a name with the NUL; letters, digits, '.', '_', '-' */
 #define KEYS_LIST_MOST 4096 /* limit of entries of one list */
+/* Characters of a name, which does not begin with '-'. */
+#define KEYS_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 /* Numbers go over the wire: never renumber. */
 enum keys_role {
-	KEYS_AGENT = 1,   /* computes stages */
+	KEYS_AGENT = 1, /* computes stages */
 	KEYS_CONTROLLER,
-	KEYS_CONSOLE,     /* watches and gives commands */
-	KEYS_WATCHER      /* watches only */
+	KEYS_CONSOLE,   /* watches and gives commands */
+	KEYS_WATCHER,   /* watches only */
+	KEYS_INVITATION /* asks to admit another key, and nothing else */
 };
 #define KEYS_ROLE_BIT(role) (1u << (role))
 
@@ -46,6 +50,8 @@ struct keys_identity; /* opaque: a key pair */
 
 /* Makes a key pair: gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
+/* Makes the key pair of a secret of KEYS_BYTES bytes, which is copied. Errors as keys_generate. */
+int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err);
 /* Loads a key pair: gives *out. -EACCES: others may read the file; the group may, if the file is
  * root's and this process is not. -EINVAL: it is not a key file, or its halves do not belong
  * together. The message names file and line. */
@@ -70,10 +76,19 @@ int keys_role_parse(const char *text, enum keys_role *out);  /* -EINVAL */
 
 struct keys_list; /* opaque: the admitted list */
 
+/* The terms of an invitation (wire/invitations.h). */
+struct keys_terms {
+	enum keys_role role; /* role that it grants: agent, console or watcher */
+	uint32_t uses, used; /* number of keys that it may admit, and has admitted */
+	int64_t ends_s;      /* when it ends, in seconds since 1970 */
+	bool is_revoked;
+};
+
 struct keys_entry {
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
+	struct keys_terms terms; /* of a KEYS_INVITATION; otherwise zeros */
 	bool barred; /* keys_list_bar */
 };
 
@@ -97,8 +112,8 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 /* Removes an entry by its name or its 64 hex digits. -ENOENT. */
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
-/* Refuses a key in this process as if it were not on the list, until the list is written again,
- * changed or not. Does not write the file, so only an operator can admit the key again. */
+/* Refuses a key in this process as if it were not on the list, until another process writes the
+ * list, changed or not. Does not write the file, so only an operator can admit the key again. */
 void keys_list_bar(struct keys_list *list, const struct keys_public *key);
 /* Returns true if the key is on the list and barred. */
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);

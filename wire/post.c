@@ -99,7 +99,7 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 		return error_set(err, -EIO, "the system gives no randomness");
 	struct post *p = alloc_new(sizeof(*p));
 	p->options = o;
-	p->options.shared_roles |= KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER);
+	p->options.shared_roles |= POST_EPHEMERAL_ROLES;
 	p->memory.most_bytes = o.assembling_most_bytes;
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {

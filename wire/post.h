@@ -47,6 +47,10 @@ struct post; /* opaque */
 
 typedef uint32_t post_peer_id; /* number of a peer; 0: nobody */
 
+/* Roles whose processes come and go: their peers are forgotten when they are down. */
+#define POST_EPHEMERAL_ROLES \
+	(KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER) | KEYS_ROLE_BIT(KEYS_INVITATION))
+
 /* A field that is 0 takes its default, which stands at the end of its comment. */
 struct post_options {
 	const struct keys_identity *identity; /* borrowed until post_close; required */
@@ -55,8 +59,8 @@ struct post_options {
 	/* KEYS_ROLE_BIT mask of the roles that may connect; any role. */
 	uint32_t roles;
 	/* KEYS_ROLE_BIT mask of the roles whose keys may have several processes at a time, each of
-	 * them a peer. KEYS_CONSOLE and KEYS_WATCHER always may. The newest process of another key
-	 * replaces the one before it; none. */
+	 * them a peer. The keys of POST_EPHEMERAL_ROLES always may. The newest process of another
+	 * key replaces the one before it; none. */
 	uint32_t shared_roles;
 	uint32_t peers_most;          /* 1100 */
 	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; 1 MiB */
@@ -167,11 +171,11 @@ enum post_kind {
 	POST_DATA = 1, /* a message */
 	POST_UP,       /* the peer is reachable; `restarted`: its process is a new one */
 	POST_DOWN,     /* the peer is silent, expelled or superseded. Retained messages are kept
-	                * until it is up again or forgotten. A console's or watcher's peer is
-	                * forgotten automatically once this event was received. Another peer with a
-	                * shared key is the caller's to forget */
+			* until it is up again or forgotten. A peer of POST_EPHEMERAL_ROLES is
+			* forgotten automatically once this event was received. Another peer with a
+			* shared key is the caller's to forget */
 	POST_LOST,     /* `lost` RELIABLE messages to the peer's old process were dropped. Precedes
-	                * the POST_UP with `restarted` */
+			* the POST_UP with `restarted` */
 	POST_REFUSED   /* the other end refused this process for `reason`; not authenticated */
 };
 

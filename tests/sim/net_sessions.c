@@ -95,8 +95,8 @@ void net_peer_free(struct peer *r)
  * console has its own. */
 static struct peer *listening_peer(struct post *p, const struct keys_entry *e, uint64_t instance)
 {
-	bool many = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER ||
-		    (p->options.shared_roles & KEYS_ROLE_BIT(e->role)) != 0;
+	bool many =
+		((POST_EPHEMERAL_ROLES | p->options.shared_roles) & KEYS_ROLE_BIT(e->role)) != 0;
 
 	for (uint32_t i = 0; i < PEERS; i++) {
 		struct peer *r = &p->peers[i];
@@ -170,7 +170,7 @@ static void join(struct peer *d, struct post *p, const struct keys_entry *e)
 	l->info.key = e->key;
 	l->info.role = e->role;
 	snprintf(l->info.name, sizeof(l->info.name), "%s", e->name);
-	l->ephemeral = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
+	l->ephemeral = (POST_EPHEMERAL_ROLES & KEYS_ROLE_BIT(e->role)) != 0;
 	sim_note("%s: session with %s, %s", sim_name(d->post->process), sim_name(p->process),
 		 !d->known				     ? "the first" :
 		 same && d->instance == l->own_instance ? "the same" :

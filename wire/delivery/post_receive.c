@@ -52,7 +52,7 @@ static struct peer *peer_for(struct post *p, struct line *line, const struct lin
 	if (peer == NULL) {
 		peer = post_peer_new(p, line, false);
 		if (peer != NULL)
-			peer->ephemeral = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
+			peer->ephemeral = (POST_EPHEMERAL_ROLES & KEYS_ROLE_BIT(e->role)) != 0;
 	}
 	return peer;
 }

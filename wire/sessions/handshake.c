@@ -14,6 +14,7 @@
 /* Limit of the pause after a refusal or no answer, which doubles. */
 #define BACKOFF_MOST_US INT64_C(4000000)
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
+#define PENDING_SHARED 16              /* limit of PENDING sessions of a key that processes share */
 #define RETRY_LEAST_US INT64_C(100000) /* least time between the beginnings of two handshakes */
 
 static void send_small(struct link *link, const struct socket_route *route, const uint8_t *bytes,
@@ -77,6 +78,29 @@ static bool cookie_good(const struct link *link, const uint8_t *cookie,
 	return issue + (uint64_t)COOKIE_LIFE_US >= (uint64_t)now_us;
 }
 
+static bool is_shared(const struct link *link, enum keys_role role)
+{
+	return (link->options.shared_roles & KEYS_ROLE_BIT(role)) != 0;
+}
+
+/* Records the number of a cookie. Returns false if the cookie was used before, or is too old to
+ * know. */
+static bool take_issue(struct record *record, uint64_t issue, bool shared)
+{
+	const unsigned n = shared ? RECORD_ISSUES : 1;
+	unsigned oldest = 0;
+	for (unsigned i = 0; i < n; i++) {
+		if (record->issues[i] == issue)
+			return false;
+		if (record->issues[i] < record->issues[oldest])
+			oldest = i;
+	}
+	if (issue < record->issues[oldest])
+		return false;
+	record->issues[oldest] = issue;
+	return true;
+}
+
 /* Identifies the sender of an INIT and reads its offer. Returns the reason if it is refused. */
 static enum link_reason examine_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry **entry, struct frame_offer *offer)
@@ -97,9 +121,8 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 	struct record *record = record_of(link, &noise->peer);
 	if (record == NULL)
 		return LINK_TOO_MANY;
-	if (issue <= record->last_issue)
+	if (!take_issue(record, issue, is_shared(link, (*entry)->role)))
 		return LINK_REPLAY;
-	record->last_issue = issue;
 	if (frame_get_offer(payload, offer) < 0)
 		return LINK_MALFORMED;
 	if ((offer->ciphers & (1u << SEAL_XCHACHA20)) == 0)
@@ -129,14 +152,27 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 	return own;
 }
 
-/* Frees a key's PENDING session before the next is made, so that a key never holds two. */
-static void end_pending(struct link *link, const struct keys_public *key)
+/* Makes room for a PENDING session of the key: frees the process's own, and the oldest if there are
+ * PENDING_SHARED. A key that processes do not share has one at a time. */
+static void end_pending(struct link *link, const struct keys_public *key, uint64_t instance,
+			bool shared)
 {
+	struct session *oldest = NULL;
+	unsigned n = 0;
 	for (uint32_t i = 0; i < link->n_slots; i++) {
 		struct session *s = link->slots[i];
-		if (s != NULL && s->state == SESSION_PENDING && keys_equal(&s->key, key))
+		if (s == NULL || s->state != SESSION_PENDING || !keys_equal(&s->key, key))
+			continue;
+		if (!shared || s->instance == instance) {
 			session_free(link, s);
+			continue;
+		}
+		n++;
+		if (oldest == NULL || s->since_us < oldest->since_us)
+			oldest = s;
 	}
+	if (n >= PENDING_SHARED)
+		session_free(link, oldest);
 }
 
 static void set_keys(struct session *s, const struct noise *noise, enum seal_cipher cipher)
@@ -178,7 +214,7 @@ static enum link_reason answer_init(struct link *link, const struct frame *f, st
 	enum seal_cipher cipher = aes ? SEAL_AES256_GCM : SEAL_XCHACHA20;
 
 	uint64_t own_instance = instance_for(link, &noise->peer, offer->instance);
-	end_pending(link, &noise->peer);
+	end_pending(link, &noise->peer, offer->instance, is_shared(link, entry->role));
 	struct session *s = session_new(link, 0);
 	if (s == NULL)
 		return LINK_TOO_MANY;

@@ -61,9 +61,12 @@ struct session {
 
 /* A listener's record of an admitted key. It outlives the key's sessions. */
 #define RECORD_SUPERSEDED 8
+#define RECORD_ISSUES 16 /* number of handshakes of a shared key that may overtake each other */
 struct record {
 	struct keys_public key;
-	uint64_t last_issue;      /* number of the newest cookie used; older ones are replays */
+	/* Numbers of the newest cookies used; older ones are replays. Only a key that several
+	 * processes share has more than one, because their handshakes overtake each other. */
+	uint64_t issues[RECORD_ISSUES];
 	uint64_t superseded[RECORD_SUPERSEDED]; /* instances that may not connect again */
 	unsigned next_superseded;
 };

@@ -1,0 +1,27 @@
+/* admitted.h - edits of the admitted list under its lock. For admitted.c and invitations.c only. */
+#ifndef WIRE_ADMITTED_H
+#define WIRE_ADMITTED_H
+
+#include "wire/keys.h"
+
+/* An edit under way: the lock, and the entries before it. */
+struct admitted_edit {
+	int lock;                   /* descriptor; -1: the list is in memory only */
+	struct keys_entry *entries; /* (n) owned until admitted_end */
+	size_t n;
+};
+
+/* Starts an edit: locks the list, and reads it again if another process has written it. */
+int admitted_begin(struct keys_list *list, struct admitted_edit *edit, struct error *err);
+/* Ends an edit. With rc 0 the list is written. With an error the entries are those before the edit,
+ * and the error is returned. */
+int admitted_end(struct keys_list *list, struct admitted_edit *edit, int rc, struct error *err);
+
+/* Finds entries, barred ones too. NULL: there is none. */
+struct keys_entry *admitted_find(const struct keys_list *list, const struct keys_public *key);
+struct keys_entry *admitted_named(const struct keys_list *list, const char *name);
+/* Adds the entry, or replaces the entry of its key. -EEXIST: the name belongs to another key. */
+int admitted_put(struct keys_list *list, const struct keys_entry *entry, struct error *err);
+void admitted_drop(struct keys_list *list, struct keys_entry *entry);
+
+#endif

@@ -1,0 +1,62 @@
+/* invitations.h - invitations: entries of the admitted list whose owners may admit a key.
+ *
+ * An invitation is a key pair of its own. Its secret half is in the token that the operator gives
+ * away (wire/token.h); the list holds the public half, from which nobody can compute the secret,
+ * with the terms. Whoever has the token opens a sealed session with the invitation's key, which
+ * proves the secret without sending it, and asks for the admission of the key that the machine
+ * made. A stranger without the secret is refused as any other unknown key.
+ *
+ *     9c1d...(64 hex digits) invitation 3f2a9c01 agent 8/10 2026-11-29T04:00:00Z [revoked]
+ *
+ * The words after the invitation's name are the role that it grants, the used and all uses, and its
+ * end. An invitation that ended stays in the list for INVITATION_KEPT_S, so that the owner of its
+ * token learns why it is refused.
+ *
+ * Times are seconds since 1970, as arguments.
+ */
+#ifndef WIRE_INVITATIONS_H
+#define WIRE_INVITATIONS_H
+
+#include "wire/keys.h"
+
+#define INVITATION_TERMS_SIZE 96
+#define INVITATION_KEPT_S (30 * 86400)
+#define INVITATION_USES_MOST KEYS_LIST_MOST
+
+/* Parses the words of an entry after its name. -EINVAL. */
+int invitations_parse_terms(const char *text, struct keys_terms *out, struct error *err);
+/* Writes these words, with a space before them; "" if the entry is no invitation. */
+void invitations_print_terms(const struct keys_entry *entry, char out[INVITATION_TERMS_SIZE]);
+
+/* Adds an invitation. Drops those that ended long ago. Errors as keys_list_admit. */
+int invitations_add(struct keys_list *list, const struct keys_public *invitation, const char *name,
+		    const struct keys_terms *terms, int64_t now_s, struct error *err);
+/* Revokes the invitation of that name. The keys that it has admitted stay. -ENOENT. */
+int invitations_revoke(struct keys_list *list, const char *name, struct error *err);
+/* Returns why the invitation admits no more keys: "revoked", "expired" or "used up". NULL: it does.
+ */
+const char *invitations_end(const struct keys_terms *terms, int64_t now_s);
+
+struct invitation_request {
+	struct keys_public invitation; /* the key that has proven its secret */
+	struct keys_public key;        /* the key to be admitted */
+	enum keys_role role;           /* the role that the process wants */
+	/* The name that the process wants. Unless it is exact, characters that names cannot have
+	 * are replaced, and a number is added if another key has the name. */
+	char name[KEYS_NAME_SIZE];
+	bool is_exact;
+};
+struct invitation_answer {
+	char name[KEYS_NAME_SIZE];       /* the name under which the key is admitted */
+	char invitation[KEYS_NAME_SIZE]; /* the name of the invitation */
+	bool is_new;                     /* the key was not admitted before */
+	struct keys_terms terms;         /* the invitation's, after this use */
+};
+
+/* Admits a key by an invitation, and counts the use, in one durable change of the list. A key that
+ * has the role already is admitted without a use, because its owner may have missed the answer.
+ * -EPERM: refused, for the reason in err; other errors: the list cannot be read or written. */
+int invitations_admit(struct keys_list *list, const struct invitation_request *request,
+		      int64_t now_s, struct invitation_answer *out, struct error *err);
+
+#endif
