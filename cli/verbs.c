@@ -29,6 +29,7 @@ static const struct verb table[] = {
 	{ "import", "skippipe-model", true, "convert another tool's model to a checkpoint" },
 	{ "tokenize", "skippipe-model", true, "convert text to tokens" },
 	{ "verify", "skippipe-verify", false, "replay a recorded run and compare the weights" },
+	{ "invite", "skippipe-key", true, "print a token with which a machine joins" },
 	{ "keygen", "skippipe-key", true, "create a key pair" },
 	{ "public", "skippipe-key", true, "print the public key of a key pair" },
 	{ "admit", "skippipe-key", true, "admit a key to a cluster" },

@@ -1,5 +1,5 @@
-/* main.c - the program skippipe-key, which runs `skippipe keygen`, `public`, `admit` and `expel`.
- * It makes key pairs and edits the list of the keys that may join a run. */
+/* main.c - the program skippipe-key, which runs `skippipe keygen`, `public`, `admit`, `expel` and
+ * `invite`. It makes key pairs and edits the list of the keys that may join a run. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "base/process/output.h"
 #include "wire/keys.h"
+#include "wire/program/invite.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
@@ -15,6 +16,7 @@ static const char help[] =
 	"       skippipe public FILE\n"
 	"       skippipe admit LIST KEY --role agent|controller|console|watcher --name NAME\n"
 	"       skippipe expel LIST NAME|KEY\n"
+	"       skippipe invite [option ...]\n"
 	"\n"
 	"keygen  makes a key pair. Writes the secret to FILE (mode 0600, never overwritten) and\n"
 	"        prints the public key, 64 hex digits. For an existing FILE, use `public`.\n"
@@ -23,6 +25,8 @@ static const char help[] =
 	"        Creates LIST if it does not exist. Running programs notice within a second.\n"
 	"expel   removes a name or key from LIST. Its sessions end at once, and it cannot connect\n"
 	"        again.\n"
+	"invite  prints a token with which a machine makes its own key and is admitted\n"
+	"        (skippipe invite --help).\n"
 	"\n"
 	"To change a key: generate a new one, admit it, restart its owner, expel the old one.\n";
 
@@ -128,24 +132,23 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} verbs[] = {
-		{"keygen", command_keygen},
-		{"public", show_public},
-		{"admit", command_admit},
-		{"expel", command_expel},
+		{ "keygen", command_keygen }, { "public", show_public },
+		{ "admit", command_admit },   { "expel", command_expel },
+		{ "invite", invite_command },
 	};
 
 	output_check_at_exit("skippipe-key");
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			fputs(help, stdout);
+			fputs(strcmp(argv[1], "invite") == 0 ? invite_help : help, stdout);
 			return DONE;
 		}
 	}
 	if (argc < 2)
-		return print_usage("expected keygen, public, admit or expel");
+		return print_usage("expected keygen, public, admit, expel or invite");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].run(argc - 1, argv + 1);
 	}
-	return print_usage("expected keygen, public, admit or expel");
+	return print_usage("expected keygen, public, admit, expel or invite");
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 /* Returns the variable's absolute path, or NULL. */
 static const char *absolute(const char *variable)
 {
@@ -30,4 +32,16 @@ int user_folder(char *to, size_t room, const char *variable, const char *in_home
 		     given ? "" : in_home) >= (int)room)
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	return 0;
+}
+
+int user_state_file(char *to, size_t room, const char *name, struct error *err)
+{
+	char folder[4000];
+	int rc = user_folder(folder, sizeof(folder), "XDG_STATE_HOME", ".local/state", err);
+
+	if (rc == 0)
+		rc = file_make_private_folder(folder, err);
+	if (rc == 0 && snprintf(to, room, "%s/%s", folder, name) >= (int)room)
+		rc = error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", folder, name);
+	return rc;
 }

@@ -13,4 +13,8 @@
 int user_folder(char *to, size_t room, const char *variable, const char *in_home,
 		struct error *err);
 
+/* Gives the path of a file in skippipe's folder for state (XDG_STATE_HOME, ~/.local/state), and
+ * makes the folder for this user alone. */
+int user_state_file(char *to, size_t room, const char *name, struct error *err);
+
 #endif

@@ -3,9 +3,12 @@
 #include "wire/sessions/accept.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -34,13 +37,37 @@ uint64_t accept_limit_for(uint64_t descriptors)
 	return descriptors + (share > RESERVE_LEAST ? share : RESERVE_LEAST);
 }
 
+/* Answers a connection that asks for its own address. Returns true if it was one. The kernel
+ * accepts a connection only with its first bytes (socket.c), so they are here. */
+static bool answer_question(int fd)
+{
+	static const char question[] = ACCEPT_QUESTION;
+	char text[sizeof(question) - 1], host[64], reply[80];
+	union {
+		struct sockaddr any;
+		struct sockaddr_in6 v6;
+	} from;
+	socklen_t size = sizeof(from);
+	if (recv(fd, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(text) ||
+	    memcmp(text, question, sizeof(text)) != 0)
+		return false;
+	(void)!recv(fd, text, sizeof(text), MSG_DONTWAIT); /* unread bytes would reset the answer */
+	if (getpeername(fd, &from.any, &size) < 0 ||
+	    getnameinfo(&from.any, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
+		return true;
+	const char *shown = strncmp(host, "::ffff:", 7) == 0 ? host + 7 : host;
+	const int n = snprintf(reply, sizeof(reply), "%s\n", shown);
+	(void)!send(fd, reply, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return true;
+}
+
 /* Replaces the C library's accept4 (see accept.h). The kernel always returns the lowest free
  * descriptor, so its number shows how many are in use. nanomsg takes ECONNABORTED for a peer that
  * closed the connection itself. */
 int accept4(int listener, __SOCKADDR_ARG from, socklen_t *size, int flags)
 {
 	int fd = (int)syscall(SYS_accept4, listener, from.__sockaddr__, size, flags);
-	if (fd < 0 || (uint64_t)fd < accept_most())
+	if (fd < 0 || ((uint64_t)fd < accept_most() && !answer_question(fd)))
 		return fd;
 	close(fd);
 	errno = ECONNABORTED;

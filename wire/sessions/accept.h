@@ -9,11 +9,18 @@
  *
  * A connection closed in this way may belong to an honest peer, which dials again by itself. To
  * keep a place for that peer, the listener ends silent connections when there are many.
+ *
+ * A process behind a router cannot know its outside address. Therefore a connection whose first
+ * bytes are ACCEPT_QUESTION is answered with the address from which it comes, as text with a
+ * newline, and closed. nanomsg never sees it. It costs a listener less than any other stranger, and
+ * tells nothing but what the router of the asking machine knows.
  */
 #ifndef WIRE_ACCEPT_H
 #define WIRE_ACCEPT_H
 
 #include <stdint.h>
+
+#define ACCEPT_QUESTION "skippipe: from where?\n"
 
 /* Descriptors that connections may take: the process's limit minus the reserve. */
 uint64_t accept_most(void);

@@ -135,6 +135,15 @@ int bind(int fd, __CONST_SOCKADDR_ARG at, socklen_t size)
 	return (int)syscall(SYS_bind, fd, with_zone(&room, at.__sockaddr__, size), size);
 }
 
+/* Replaces the C library's listen. A connection is then accepted with its first bytes, which
+ * accept.c looks at; nanomsg's dialers send at once. Fails for other sockets than TCP's, without
+ * harm. */
+int listen(int fd, int backlog)
+{
+	set_tcp(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
+	return (int)syscall(SYS_listen, fd, backlog);
+}
+
 int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t size)
 {
 	struct sockaddr_in6 room;
