@@ -37,6 +37,7 @@
 #include "base/clock.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
+#include "wire/reach.h"
 
 enum {
 	/* Messages taken from each post in one turn, so that a flood delays nothing. */
@@ -498,6 +499,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
 	};
 	char announced[LINK_ADDRESS_SIZE];
+	struct reach reach = { .inside = "" };
 	int rc = link_check_files(PEERS_LEAST, err);
 
 	if (rc == 0)
@@ -510,10 +512,13 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		rc = listen_when_free(a, a->self.bound, err);
 	if (rc)
 		return rc;
-	address_announced(announced, o->advertise ? o->advertise : a->self.bound);
+	if (!o->advertise)
+		reach_choose(a->self.bound, o->seen ? o->seen : "", &reach);
+	address_announced(announced, o->advertise ? o->advertise : reach.address);
 	if (strlen(announced) >= sizeof(a->self.address))
 		return error_set(err, -EINVAL, "the address %s is too long", announced);
 	snprintf(a->self.address, sizeof(a->self.address), "%s", announced);
+	snprintf(a->self.inside, sizeof(a->self.inside), "%.255s", reach.inside);
 	log_line(o->log, LOG_INFO, "tensors at %s, controller at %s", a->self.address, o->join);
 	a->self.awake_us = a->self.turn_us = now_us;
 	return 0;

@@ -32,8 +32,10 @@ struct agent_options {
 	struct keys_public controller;
 	const struct keys_identity *identity;
 	const char *listen;    /* address at which it listens for tensors */
-	/* Address at which other nodes dial this agent; NULL: the listening address. */
+	/* Address at which other nodes dial this agent; NULL: it is found out (wire/reach.h). */
 	const char *advertise;
+	const char *seen;   /* host of this machine as the controller sees it; NULL: not known */
+	const char *place;  /* place of the machine; NULL: not given */
 	const char *device; /* name of the computing device (model/device_name.h) */
 	enum recompute recompute;
 	size_t memory_bytes; /* limit of the machine's memory for the stage and an iteration; 0:

@@ -1,5 +1,6 @@
 /* skippipe-agent: the program that runs one node. It reads the options and calls agent.c. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -17,15 +18,27 @@
 #include "base/process/outlet.h"
 #include "base/process/output.h"
 #include "base/process/signals.h"
+#include "base/process/user_folder.h"
 #include "wire/address.h"
+#include "wire/enroll.h"
+#include "wire/msg.h"
+#include "wire/reach.h"
 #include "wire/sessions/link.h"
 
-enum { WAIT_MOST_US = 1000000, LOG_WAIT_US = 1000000 };
+enum {
+	WAIT_MOST_US = 1000000,
+	LOG_WAIT_US = 1000000,
+	LISTEN_PORT = 7701,
+	SEEN_WAIT_MS =
+		3000 /* limit of the wait for the controller's view of this machine's address */
+};
 
 struct options {
 	struct agent_options agent;
-	const char *controller_key, *key;
-	char join[160], listen[160], advertise[160];
+	const char *controller_key, *key, *name;
+	char join[160], listen[160], advertise[160], seen[LINK_ADDRESS_SIZE];
+	struct token token;
+	struct keys_identity *invitation; /* key of the token; NULL: --join has an address */
 	uint32_t memory_mib; /* 0: no limit */
 	enum { PRINT_NOTHING, PRINT_DEVICES, PRINT_VERSION } print;
 	struct log log;
@@ -78,11 +91,47 @@ static int list_devices(void)
 
 /* ---- the options ---- */
 
-static int take_join(void *options, const char *text, struct error *err)
+/* Takes a token, or the controller's address. The words of the command line and of the environment
+ * may be changed, and a token is wiped there. */
+static int take_join(void *options, const char *value, struct error *err)
+{
+	struct options *o = options;
+	char text[TOKEN_SIZE];
+	int rc = token_take((char *)value, text, err);
+
+	keys_free(o->invitation);
+	o->invitation = NULL;
+	o->join[0] = 0;
+	if (rc == 0 && token_is(text))
+		rc = token_parse(text, &o->token, &o->invitation, err);
+	else if (rc == 0 && (take_address(o->join, "join", text, NULL) < 0 || !can_dial(o->join)))
+		/* The value is not shown, because it may be a mistyped token. */
+		rc = error_set(err, -EINVAL,
+			       "expected a token of skippipe invite, or tcp://HOST:PORT");
+	token_wipe(text);
+	if (rc == 0 && o->invitation && o->token.role != KEYS_AGENT)
+		rc = error_set(err, -EINVAL, "this token is for a %s: skippipe console TOKEN",
+			       keys_role_name(o->token.role));
+	return rc == 0 ? 0 : error_prefix(err, -EINVAL, "--join");
+}
+
+static int take_name(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
 
-	return take_address(o->join, "join", text, err);
+	o->name = text;
+	return strlen(text) < KEYS_NAME_SIZE ? 0
+					     : error_set(err, -EINVAL, "--name %s: too long", text);
+}
+
+static int take_place(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+
+	o->agent.place = text;
+	return strlen(text) < sizeof(((struct msg_hello *)0)->place)
+		       ? 0
+		       : error_set(err, -EINVAL, "--place %s: too long", text);
 }
 
 static int take_listen(void *options, const char *text, struct error *err)
@@ -135,17 +184,27 @@ static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
 static const struct options_row rows[] = {
 #define AT(field) .at = offsetof(struct options, field)
 #define LIMITS(least_, most_) .least = (least_), .most = (most_)
-	{ "join", OPTIONS_PARSED, "ADDRESS", .parse = take_join,
-	  .help = "the controller's address, tcp://HOST:PORT" },
+	{ "join", OPTIONS_PARSED, "TOKEN", .parse = take_join,
+	  .help = "a token of skippipe invite, with which the controller admits this agent; or the "
+		  "controller's address, tcp://HOST:PORT. @FILE and - read it from a file or from "
+		  "standard input" },
+	{ "name", OPTIONS_PARSED, "NAME", .parse = take_name,
+	  .help = "the node's name, with a token [the machine's, made unique]" },
+	{ "place", OPTIONS_PARSED, "TEXT", .parse = take_place,
+	  .help = "where the machine is, such as eu-west" },
 	{ "controller-key", OPTIONS_TEXT, "KEY", AT(controller_key),
-	  .help = "the controller's public key: 64 hex digits, or a file with them" },
+	  .help = "with an address: the controller's public key, 64 hex digits, or a file with "
+		  "them" },
 	{ "key", OPTIONS_TEXT, "FILE", AT(key),
-	  .help = "this agent's key; created if it is missing. The controller must admit its "
-		  "public half (skippipe admit)" },
+	  .help = "this agent's key; created if it is missing. Without a token the controller must "
+		  "admit its public half (skippipe admit) "
+		  "[agent.key in --run-dir or ~/.local/state/skippipe]" },
 	{ "listen", OPTIONS_PARSED, "ADDRESS", .parse = take_listen,
-	  .help = "where this agent listens for other nodes; port 0: any free port" },
+	  .help = "where this agent listens for other nodes; port 0: any free port "
+		  "[tcp://0.0.0.0:7701, or a port that a provider maps]" },
 	{ "advertise", OPTIONS_PARSED, "ADDRESS", .parse = take_advertise,
-	  .help = "the address that other nodes dial, if it differs from --listen" },
+	  .help = "the address that other nodes dial [--listen; or for all interfaces a provider's "
+		  "mapping, the address that the controller sees, or the machine's own]" },
 	{ "node", OPTIONS_INT, "I", AT(agent.node), LIMITS(0, 999),
 	  .help = "the number of the node [the controller chooses]" },
 	{ "device", OPTIONS_PARSED, "DEVICE", "cpu",
@@ -186,35 +245,46 @@ static const struct options_row rows[] = {
 };
 
 static const struct options_table table = {
-	rows, sizeof(rows) / sizeof(rows[0]),
-	.intro = "usage: skippipe-agent --join ADDRESS --controller-key KEY --key FILE --listen "
-		 "ADDRESS\n"
-		 "                      [option ...]\n"
+	rows, sizeof(rows) / sizeof(rows[0]), .environment = "SKIPPIPE_",
+	.intro = "usage: skippipe-agent --join TOKEN [option ...]\n"
+		 "       skippipe-agent --join ADDRESS --controller-key KEY [option ...]\n"
 		 "\n"
 		 "Runs one node: joins a controller, trains the stage that it is given, and "
 		 "exchanges\n"
 		 "activations and gradients with the other nodes. Logs to stderr.\n"
 		 "\n",
 	.end = "\n"
+	       "Each option may also be a variable of the environment: SKIPPIPE_JOIN, "
+	       "SKIPPIPE_RUN_DIR,\n"
+	       "SKIPPIPE_CORPUS=FILE:FILE. The command line wins. A token there, or in a file, is "
+	       "never\n"
+	       "seen in a list of processes.\n"
+	       "\n"
 	       "Ends on SIGTERM, SIGINT and SIGHUP (unless nohup or a shell ignores it), and on "
 	       "the\n"
 	       "controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage,\n"
-	       "3 another process has this agent's key, and keeps its node.\n"
+	       "3 refused for good: another process has this agent's key and keeps its node, or "
+	       "the\n"
+	       "invitation is used up, expired or revoked.\n"
 };
+
+/* Listens at a port that a provider maps to an outside address, or else at the usual one. */
+static void choose_listen(struct options *o)
+{
+	struct reach_mapping mapping = { .inside = LISTEN_PORT };
+
+	reach_mapped(0, LISTEN_PORT, &mapping);
+	snprintf(o->listen, sizeof(o->listen), "tcp://0.0.0.0:%u", mapping.inside);
+}
 
 /* Checks what is missing, and the addresses that other nodes shall dial. */
 static int check_options(struct options *o, struct error *err)
 {
-	if (!o->join[0] || !o->controller_key || !o->key || !o->listen[0])
+	if (!o->invitation && (!o->join[0] || !o->controller_key))
 		return error_set(err, -EINVAL, "--%s is missing",
-				 !o->join[0]          ? "join"
-				 : !o->controller_key ? "controller-key"
-				 : !o->key            ? "key"
-						      : "listen");
-	if (!o->advertise[0] && is_every_interface(o->listen))
-		return error_set(err, -EINVAL,
-				 "--listen %s: other nodes cannot dial that; give --advertise too",
-				 o->listen);
+				 !o->join[0] ? "join" : "controller-key");
+	if (!o->listen[0])
+		choose_listen(o);
 	if (o->advertise[0] && (is_every_interface(o->advertise) || !can_dial(o->advertise)))
 		return error_set(err, -EINVAL,
 				 "--advertise %s: other nodes cannot dial that: expected "
@@ -282,6 +352,74 @@ static int check_run_dir(const struct agent_options *o, struct error *err)
 	return rc ? error_prefix(err, rc, "--run-dir") : 0;
 }
 
+/* Gives the path of this agent's key. */
+static int find_key(const struct options *o, char out[PATH_MAX], struct error *err)
+{
+	int n = 0;
+
+	if (!o->key && !o->agent.run_dir)
+		return user_state_file(out, PATH_MAX, "agent.key", err);
+	n = o->key ? snprintf(out, PATH_MAX, "%s", o->key)
+		   : snprintf(out, PATH_MAX, "%s/agent.key", o->agent.run_dir);
+	return n < PATH_MAX ? 0 : error_set(err, -ENAMETOOLONG, "--key: too long");
+}
+
+/* Waits until the controller has admitted this agent by its token. */
+static int join_by_token(struct options *o, bool is_new, int signals, struct error *err)
+{
+	const struct enroll_options how = { .token = &o->token,
+					    .invitation = o->invitation,
+					    .own = o->agent.identity,
+					    .is_new = is_new,
+					    .name = o->name,
+					    .wait_us = (int64_t)o->agent.orphan_s * 1000000,
+					    .signals = signals,
+					    .log = &o->log };
+	struct enrolled joined;
+	int rc = enroll(&how, &joined, err);
+
+	keys_free(o->invitation);
+	o->invitation = NULL;
+	if (rc < 0)
+		return rc;
+	o->agent.controller = o->token.controller;
+	memcpy(o->join, joined.address, sizeof(o->join));
+	if (joined.name[0])
+		log_line(&o->log, LOG_INFO, "admitted under the name %s", joined.name);
+	return 0;
+}
+
+/* Loads or makes this agent's key, and finds the controller and its key. Gives *identity. */
+static int find_controller(struct options *o, int signals, struct keys_identity **identity,
+			   struct error *err)
+{
+	char path[PATH_MAX];
+	bool is_new;
+	int rc = find_key(o, path, err);
+
+	if (rc < 0)
+		return rc;
+	is_new = access(path, F_OK) != 0;
+	if (!o->invitation)
+		rc = read_controller_key(o->controller_key, &o->agent.controller, err);
+	if (rc == 0)
+		rc = keys_load_or_make(identity, path, err);
+	o->agent.identity = *identity;
+	if (rc == 0 && o->invitation)
+		rc = join_by_token(o, is_new, signals, err);
+	/* An agent that listens on all interfaces does not know its address. */
+	if (rc == 0 && !o->agent.advertise && is_every_interface(o->listen) &&
+	    reach_seen(o->join, SEEN_WAIT_MS, o->seen))
+		o->agent.seen = o->seen;
+	return rc;
+}
+
+/* Returns the exit status of an agent that did not join. */
+static int status_of(int rc)
+{
+	return rc == -EPERM ? AGENT_REFUSED_FOR_GOOD : rc == -EINTR ? 0 : 1;
+}
+
 static void wait_for_something(const struct agent *a, int signals, int64_t now)
 {
 	struct pollfd p[1 + AGENT_FDS] = { { .fd = signals, .events = POLLIN } };
@@ -331,7 +469,7 @@ int main(int argc, char **argv)
 	struct agent *a = NULL;
 	struct outlet *log;
 	struct error err = { "" };
-	int signals, status;
+	int signals, status, rc;
 
 	output_check_at_exit("skippipe-agent");
 	status = read_options(&o, argc, argv);
@@ -346,11 +484,11 @@ int main(int argc, char **argv)
 	status = 1;
 	if (signals < 0) {
 		error_set(&err, signals, "signalfd: %s", strerror(-signals));
-	} else if (check_run_dir(&o.agent, &err) == 0 &&
-		   read_controller_key(o.controller_key, &o.agent.controller, &err) == 0 &&
-		   keys_load_or_make(&identity, o.key, &err) == 0) {
-		o.agent.identity = identity;
-		if (agent_new(&a, &o.agent, clock_monotonic_us(), &err) == 0)
+	} else if (check_run_dir(&o.agent, &err) == 0) {
+		rc = find_controller(&o, signals, &identity, &err);
+		if (rc < 0)
+			status = status_of(rc);
+		else if (agent_new(&a, &o.agent, clock_monotonic_us(), &err) == 0)
 			status = run_loop(a, signals);
 	}
 	if (err.text[0])
@@ -361,6 +499,7 @@ int main(int argc, char **argv)
 	}
 	agent_free(a);
 	keys_free(identity);
+	keys_free(o.invitation);
 	outlet_free(log, LOG_WAIT_US);
 	if (signals >= 0)
 		close(signals);

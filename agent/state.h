@@ -46,6 +46,7 @@
 struct identity {
 	char who[32];                  /* name of this process in log lines */
 	char address[128];             /* address at which peers dial this process */
+	char inside[256]; /* addresses for peers behind the same outside address; "": none */
 	char bound[LINK_ADDRESS_SIZE]; /* address at which this process listens */
 	/* Reason why the controller is not reached, as last logged. */
 	char trouble[512];

@@ -12,7 +12,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/process/options.h"
 #include "base/process/signals.h"
+#include "base/process/user_folder.h"
 #include "cli/children.h"
 #include "cli/devices.h"
 #include "cli/verbs.h"
@@ -22,6 +24,10 @@ enum {
 	EXIT_USAGE = 2,
 	END_US = 12000000 /* time of the agents' end; they need 11 s at most (agent.c) */
 };
+
+/* Options whose values differ between the agents of a machine. */
+static const char *const moved[] = { "listen", "advertise", "node", "name" };
+enum { N_MOVED = sizeof(moved) / sizeof(moved[0]) };
 
 /* Returns the value if *at is at "--name VALUE" or "--name=VALUE", else NULL. Moves *at to the last
  * word of the option. */
@@ -38,14 +44,33 @@ static const char *value_of(char ***at, const char *name)
 	return *++*at;
 }
 
-static const char *devices_of(char **argv)
+/* Returns the option's last value on the command line. NULL: it is not there. */
+static const char *given_value(char **argv, const char *option)
 {
 	const char *found = NULL, *value;
 
 	for (char **at = argv; *at; at++)
-		if ((value = value_of(&at, "device")))
+		if ((value = value_of(&at, option)))
 			found = value;
 	return found;
+}
+
+/* Returns the option's value on the command line, or in the environment. NULL: it has none. */
+static const char *find_value(char **argv, const char *option)
+{
+	const char *found = given_value(argv, option);
+	char name[OPTIONS_VARIABLE_SIZE];
+
+	if (found)
+		return found;
+	options_variable("SKIPPIPE_", option, name);
+	found = getenv(name);
+	return found && *found ? found : NULL;
+}
+
+static const char *devices_of(char **argv)
+{
+	return find_value(argv, "device");
 }
 
 bool agents_wanted(char **argv)
@@ -72,16 +97,82 @@ static void add_moved(struct args *a, const char *name, const char *value, size_
 		args_addf(a, "--%s=%.*s%lu", name, (int)(number - value), value, n + i);
 }
 
-static void fill_agent_arguments(struct args *a, const char *program, char **argv,
+/* Adds the options that the command line lacks and that must differ between the agents. */
+static void add_missing(struct args *a, char **argv, const char *key, size_t i)
+{
+	static const char listen[] = "tcp://0.0.0.0:7701"; /* an agent's default */
+
+	for (size_t k = 0; k < N_MOVED; k++) {
+		const char *value = given_value(argv, moved[k]) ? NULL : find_value(argv, moved[k]);
+
+		if (!value && strcmp(moved[k], "listen") == 0 && !given_value(argv, "listen"))
+			value = listen;
+		if (value)
+			add_moved(a, moved[k], value, i);
+	}
+	if (!given_value(argv, "key"))
+		args_addf(a, "--key=%s.%zu", key, i);
+}
+
+/* Gives the path to which the number of an agent is added for its key. */
+static int find_key(char **argv, char out[PATH_MAX], struct error *err)
+{
+	const char *key = find_value(argv, "key"), *folder = find_value(argv, "run-dir");
+
+	if (!key && !folder)
+		return user_state_file(out, PATH_MAX, "agent.key", err);
+	if (snprintf(out, PATH_MAX, "%s%s", key ? key : folder, key ? "" : "/agent.key") < PATH_MAX)
+		return 0;
+	return error_set(err, -ENAMETOOLONG, "--key: too long");
+}
+
+/* Returns true if the value is a token, which has no colon; an address has one. */
+static bool is_token(const char *join)
+{
+	return join[0] != '@' && !strchr(join, ':');
+}
+
+/* Moves a token from the command line to the environment of the agents, so that no list of
+ * processes shows it. */
+static int hide_token(char **argv, struct error *err)
+{
+	const char *join = given_value(argv, "join");
+
+	if (join && strcmp(join, "-") == 0)
+		return error_set(err, -EINVAL,
+				 "--join -: several agents cannot read one standard input; use "
+				 "@FILE or SKIPPIPE_JOIN");
+	if (!join || !is_token(join))
+		return 0;
+	if (setenv("SKIPPIPE_JOIN", join, 1) != 0)
+		return error_set(err, -errno, "SKIPPIPE_JOIN: %s", strerror(errno));
+	for (char **at = argv; *at; at++) {
+		char *value = (char *)value_of(&at, "join");
+
+		if (value && is_token(value))
+			explicit_bzero(value, strlen(value));
+	}
+	return 0;
+}
+
+/* Wipes the token once every agent has its own copy. */
+static void wipe_token(void)
+{
+	char *join = getenv("SKIPPIPE_JOIN");
+
+	if (join && is_token(join))
+		explicit_bzero(join, strlen(join));
+}
+
+static void fill_agent_arguments(struct args *a, const char *program, char **argv, const char *key,
 				 const char *device, size_t i)
 {
-	static const char *const moved[] = { "listen", "advertise", "node" };
-
 	args_add(a, program);
 	for (char **at = argv; *at; at++) {
 		const char *value = NULL, *name = NULL;
+		char **from = at;
 
-		for (size_t k = 0; !value && k < sizeof(moved) / sizeof(moved[0]); k++) {
+		for (size_t k = 0; !value && k < N_MOVED; k++) {
 			name = moved[k];
 			value = value_of(&at, name);
 		}
@@ -89,9 +180,13 @@ static void fill_agent_arguments(struct args *a, const char *program, char **arg
 			add_moved(a, name, value, i);
 		else if ((value = value_of(&at, "key")))
 			args_addf(a, "--key=%s.%zu", value, i);
+		else if ((value = value_of(&at, "join")))
+			for (; *value && from <= at; from++) /* not a token that was wiped */
+				args_add(a, *from);
 		else if (!value_of(&at, "device"))
 			args_add(a, *at);
 	}
+	add_missing(a, argv, key, i);
 	args_addf(a, "--device=%s", device);
 }
 
@@ -153,7 +248,7 @@ int agents_main(char **argv)
 					 .parent_death_signal = SIGTERM };
 	struct child agents[DEVICES_MOST] = { 0 };
 	struct devices devices;
-	char path[PATH_MAX];
+	char path[PATH_MAX], key[PATH_MAX];
 	struct error err = { "" };
 	size_t started = 0;
 	int status = EXIT_FAILED, rc = devices_parse(&devices, devices_of(argv), &err);
@@ -163,14 +258,19 @@ int agents_main(char **argv)
 		status = EXIT_USAGE;
 	if (rc == 0)
 		rc = verbs_program("skippipe-agent", path, sizeof(path), &err);
+	if (rc == 0)
+		rc = find_key(argv, key, &err);
+	if (rc == 0)
+		rc = hide_token(argv, &err);
 	signals_ending(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (size_t i = 0; rc == 0 && i < devices.n; i++) {
-		fill_agent_arguments(&agents[i].args, path, argv, devices.names[i], i);
+		fill_agent_arguments(&agents[i].args, path, argv, key, devices.names[i], i);
 		rc = child_start(&agents[i], &how, &err);
 		started += rc == 0;
 	}
+	wipe_token();
 	if (rc != 0) {
 		fprintf(stderr, "skippipe agent: %s\n", err.text);
 		signal_all(agents, started, SIGTERM);

@@ -23,6 +23,7 @@
 #include "controller/iteration/stall_detector.h"
 #include "controller/iteration/sums.h"
 #include "controller/joining/agents.h"
+#include "controller/joining/join_requests.h"
 #include "controller/joining/rivals.h"
 #include "controller/joining/startup.h"
 #include "controller/members/admission.h"
@@ -181,7 +182,9 @@ static void take_message(struct controller *c, const struct post_message *p)
 		return;
 	}
 	admission_charge(&c->run, p->peer, &msg);
-	if (msg.type == MSG_HELLO) {
+	if (join_requests_is_invited(&c->members, p->peer)) {
+		join_requests_take(&c->members, p->peer, &msg);
+	} else if (msg.type == MSG_HELLO) {
 		if (!rivals_wait(&c->members, p->peer, &msg.u.hello))
 			take_hello(&c->iteration, p->peer, &msg.u.hello);
 	} else if (msg.type == MSG_ATTACH) {

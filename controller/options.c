@@ -265,9 +265,12 @@ static const struct options_row rows[] = {
 	{ "speed", OPTIONS_REAL, "X", "1",
 	  "speed of a replay, as a multiple of real time; 0: stopped", AT(mode.speed),
 	  LIMITS(0, 10000) },
-	{ "key", OPTIONS_TEXT, "FILE", AT(key), .help = "this controller's key (skippipe keygen)" },
+	{ "key", OPTIONS_TEXT, "FILE", AT(key),
+	  .help = "this controller's key (skippipe invite or keygen makes it) "
+		  "[~/.local/state/skippipe/controller.key]" },
 	{ "admitted", OPTIONS_TEXT, "FILE", AT(admitted),
-	  .help = "list of the keys that may join (skippipe admit)" },
+	  .help = "list of the keys and invitations (skippipe invite or admit) "
+		  "[~/.local/state/skippipe/admitted]" },
 	{ "listen", OPTIONS_TEXT, "ADDRESS", "tcp://127.0.0.1:0", "tcp://HOST:PORT or ipc://PATH",
 	  AT(listen) },
 	{ NULL, .help = "The cluster" },
@@ -440,7 +443,7 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static const struct options_table table = {
 	rows, ROWS,
-	.intro = "usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
+	.intro = "usage: skippipe controller --run-dir DIR [options]\n"
 		 "\n"
 		 "Plans a training run, commands its agents, records it and serves consoles.\n"
 		 "\n"
@@ -509,11 +512,8 @@ static int check_options(struct options *o, struct error *err)
 	stage_set always = 1;
 	uint32_t sum = 0;
 
-	if (!o->run_dir || !o->key || !o->admitted)
-		return error_set(err, -EINVAL, "--%s is required",
-				 !o->run_dir ? "run-dir"
-				 : !o->key   ? "key"
-					     : "admitted");
+	if (!o->run_dir)
+		return error_set(err, -EINVAL, "--run-dir is required");
 	if (o->training.new_corpus && !o->training.from)
 		return error_set(err, -EINVAL, "--new-corpus: needs --from FOLDER");
 	if (o->cluster.emulate && o->cluster.file)

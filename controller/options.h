@@ -109,8 +109,9 @@ struct options {
 	const char *run_dir; /* needed */
 	const char *name;
 	const char *listen;   /* tcp://127.0.0.1:0 */
-	const char *key;      /* needed */
-	const char *admitted; /* needed */
+	/* Files of the key and of the admitted list; NULL: those of this user (network.c) */
+	const char *key;
+	const char *admitted;
 	/* File descriptor of the supervisor's socket; -1: there is no supervisor */
 	int supervisor;
 	enum log_level level;

@@ -555,11 +555,11 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0) {
 		begin_links(&c->members);
 		begin_emulated_links(&c->members);
-		rc = network_open(&c->run.options,
-				  KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
-					  KEYS_ROLE_BIT(KEYS_WATCHER),
-				  &c->run.log, &c->run.keys.own, &c->run.keys.admitted,
-				  &c->run.post, err);
+		rc = network_open(
+			&c->run.options,
+			KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
+				KEYS_ROLE_BIT(KEYS_WATCHER) | KEYS_ROLE_BIT(KEYS_INVITATION),
+			&c->run.log, &c->run.keys.own, &c->run.keys.admitted, &c->run.post, err);
 	}
 	if (rc == 0)
 		rc = monitor_start(&c->monitor, &c->operators, err);

@@ -51,6 +51,9 @@ int console_open(struct console *c, const struct options *o, struct error *err);
 int console_check(const struct options *o, struct error *err);
 void console_close(struct console *c);
 
+/* Gives the path of a console's key without --key, and creates its folder unless there is a key. */
+int console_default_key(char out[4096], struct error *err);
+
 /* The phases of a turn of the loop. */
 void console_read_keys(struct console *c);
 void console_read_messages(struct console *c); /* handles a bounded number of messages */

@@ -120,8 +120,7 @@ static int read_prices(struct console *c, struct error *err)
 	return rc;
 }
 
-/* Gives the path of this console's key, and creates its folder unless there is a key. */
-static int default_key(char out[4096], struct error *err)
+int console_default_key(char out[4096], struct error *err)
 {
 	static const char name[] = "console.key";
 	char folder[4000];
@@ -152,7 +151,7 @@ static int open_source(struct console *c, struct error *err)
 	if (c->options.play)
 		return record_open(&c->play, c->options.play, err);
 	if (!o.key) {
-		rc = default_key(key, err);
+		rc = console_default_key(key, err);
 		if (rc != 0)
 			return rc;
 		o.key = key;

@@ -14,6 +14,7 @@
 #include "base/process/output.h"
 #include "base/process/signals.h"
 #include "tui/console.h"
+#include "tui/invited.h"
 #include "tui/manual.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000, END_S = 2 };
@@ -136,6 +137,7 @@ int main(int argc, char **argv)
 {
 	struct options options;
 	struct console console;
+	struct invited invited;
 	struct error err = { "" };
 	sigset_t ending;
 	int signals, rc;
@@ -158,7 +160,9 @@ int main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	signals = hold_signals(&ending);
-	rc = console_open(&console, &options, &err);
+	rc = options.token ? invited_join(&invited, &options, signals, &err) : 0;
+	if (rc == 0)
+		rc = console_open(&console, &options, &err);
 	if (rc != 0) {
 		fprintf(stderr, "skippipe console: %s\n",
 			err.text[0] ? err.text : strerror(-rc));

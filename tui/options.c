@@ -54,14 +54,30 @@ static const struct options_row rows[] = {
 #undef AT
 #undef PRINT
 
+/* The word is one of main's arguments, which may be changed. */
+static int take_token(void *options, const char *word, struct error *err)
+{
+	struct options *o = options;
+
+	if (o->token || o->connect || o->play)
+		return error_set(err, -EINVAL, "unexpected \"%s\"", word);
+	o->token = (char *)word;
+	return 0;
+}
+
 const struct options_table options_of_console = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	.intro = "usage: skippipe console --connect ADDRESS --controller-key HEX|FILE [options]\n"
+	.word = take_token,
+	.intro = "usage: skippipe console TOKEN [options]\n"
+		 "       skippipe console --connect ADDRESS --controller-key HEX|FILE [options]\n"
 		 "       skippipe console --play FILE [--speed X]\n"
 		 "\n"
 		 "Watch and steer a training run from a terminal. Press ? in the console for the "
 		 "keys.\n"
+		 "TOKEN is that of skippipe invite --role console, or @FILE with it: the "
+		 "controller\n"
+		 "admits this console's key.\n"
 		 "\n",
 };
 
@@ -69,10 +85,10 @@ static int check_options(const struct options *o, struct error *err)
 {
 	if (o->print != PRINT_NOTHING)
 		return 0;
-	if (!o->play && !o->connect)
+	if (!o->play && !o->connect && !o->token)
 		return error_set(
 			err, -EINVAL,
-			"--connect ADDRESS or --play FILE is needed (see --help)");
+			"a TOKEN, --connect ADDRESS or --play FILE is needed (see --help)");
 	if (o->play && o->connect)
 		return error_set(err, -EINVAL, "--connect and --play exclude each other");
 	if (o->connect && !o->controller_key)

@@ -4,6 +4,7 @@
 #include "wire/layouts.h"
 
 #include "base/tensor_format.h"
+#include "wire/keys.h"
 
 #include <stddef.h>
 
@@ -55,10 +56,15 @@ static const struct field msg_task_event_fields[] = {
 LAYOUT(msg_task_event);
 
 static const struct field msg_hello_fields[] = {
-	N(U32, msg_hello, protocol), N(U32, msg_hello, node), N(U64, msg_hello, incarnation),
-	TXT(msg_hello, address), TXT(msg_hello, device), TXT(msg_hello, host),
+	N(U32, msg_hello, protocol),
+	N(U32, msg_hello, node),
+	N(U64, msg_hello, incarnation),
+	TXT(msg_hello, address),
+	TXT(msg_hello, device),
+	TXT(msg_hello, host),
 	N(U64, msg_hello, pid),
-	N(U64, msg_hello, run), NMAX(U8, msg_hello, stage, MSG_STAGES - 1),
+	N(U64, msg_hello, run),
+	NMAX(U8, msg_hello, stage, MSG_STAGES - 1),
 	N(U64, msg_hello, committed),
 	N(U64, msg_hello, hash),
 	N(U8, msg_hello, keeps),
@@ -67,7 +73,10 @@ static const struct field msg_hello_fields[] = {
 	NMAX(U8, msg_hello, saves, 1),
 	N(U64, msg_hello, memory_bytes),
 	N(U32, msg_hello, cores),
-	TXT(msg_hello, machine), N(U64, msg_hello, network),
+	TXT(msg_hello, machine),
+	N(U64, msg_hello, network),
+	TXT(msg_hello, inside),
+	TXT(msg_hello, place),
 };
 LAYOUT(msg_hello);
 
@@ -168,6 +177,18 @@ LAYOUT(msg_measured);
 
 static const struct field msg_connected_fields[] = { N(U64, msg_connected, id) };
 LAYOUT(msg_connected);
+
+static const struct field msg_join_fields[] = {
+	N(U32, msg_join, protocol),
+	BIN(msg_join, key),
+	NMAX(U8, msg_join, role, KEYS_WATCHER),
+	TXT(msg_join, name),
+	NMAX(U8, msg_join, is_exact, 1),
+};
+LAYOUT(msg_join);
+
+static const struct field msg_admitted_fields[] = { TXT(msg_admitted, name) };
+LAYOUT(msg_admitted);
 
 static const struct field msg_evaluated_fields[] = {
 	N(U64, msg_evaluated, iteration), N(U32, msg_evaluated, microbatch),

@@ -28,6 +28,9 @@
 	X(MEASURED, measured, 13, false) \
 	X(LOG, log, 14, false) \
 	X(CONNECTED, connected, 15, false) \
+	/* a process with an invitation <-> controller */ \
+	X(JOIN, join, 16, false) \
+	X(ADMITTED, admitted, 17, false) \
 	/* controller -> agent */ \
 	X(WELCOME, welcome, 32, false) \
 	X(REFUSED, refused, 33, false) \

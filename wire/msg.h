@@ -26,7 +26,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 15
+#define MSG_VERSION 16
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -94,6 +94,10 @@ struct msg_hello {
 	/* Identifies the agent's network within its machine, because containers have networks of
 	 * their own; 0: unknown. */
 	uint64_t network;
+	/* Addresses for nodes whose connections come from the same outside address, with spaces
+	 * between them; "": none. */
+	char inside[256];
+	char place[32]; /* place of the machine (--place); "": not given */
 };
 
 struct msg_ready {
@@ -249,6 +253,22 @@ struct msg_connected {
 	uint64_t id;
 };
 
+/* ---- with an invitation (wire/invitations.h) ---- */
+
+/* Asks for the admission of a key. The session has the invitation's key. */
+struct msg_join {
+	uint32_t protocol; /* MSG_VERSION */
+	uint8_t key[32];
+	uint8_t role;     /* enum keys_role that the process wants */
+	char name[64];    /* the name that it wants */
+	uint8_t is_exact; /* 1: under no other name */
+};
+
+/* The key of MSG_JOIN is admitted under this name. MSG_REFUSED: it is not. */
+struct msg_admitted {
+	char name[64];
+};
+
 /* ---- controller -> agent ---- */
 
 struct msg_welcome {
@@ -295,7 +315,7 @@ struct msg_peer {
 	uint16_t node;
 	/* Public key of the node; zeros: the key is withdrawn for the reason `absence`. */
 	uint8_t key[32];
-	char address[128];
+	char address[160]; /* addresses, with spaces between them, which are tried in turn */
 	uint8_t absence;   /* enum peer_absence */
 	uint8_t elsewhere; /* 1: the node is not on the receiver's machine, or in another network */
 };
@@ -701,7 +721,7 @@ struct msg_see_note {
 	int32_t node;         /* -1 none */
 	/* NOTE_COMMAND: number of the act to which undo refers; 0: it cannot be undone. */
 	uint64_t command;
-	char text[192];
+	char text[256];
 };
 
 struct msg_see_fault {

@@ -41,6 +41,7 @@
 	/* predicted iteration if the node were lost now, by a plan made in advance, plan seconds; \
 	 * < 0: no plan exists without the node; 0: not known */ \
 	NUMBER(F32, float, lost_s, 0) \
+	TEXT(name, 64) /* name under which the node's key was admitted */ \
 	TEXT(location, 32) \
 	TEXT(device, 128) \
 	TEXT(host, 64) \

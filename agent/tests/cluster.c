@@ -379,7 +379,8 @@ void cluster_peers(struct cluster *c)
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		peers[i] = (struct msg_peer){ .node = (uint16_t)i };
 		memcpy(peers[i].key, keys_public_of(c->nodes[i].identity)->bytes, 32);
-		memcpy(peers[i].address, c->nodes[i].hello.address, sizeof(peers[i].address));
+		snprintf(peers[i].address, sizeof(peers[i].address), "%s",
+			 c->nodes[i].hello.address);
 	}
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (c->nodes[i].agent)

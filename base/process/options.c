@@ -2,6 +2,7 @@
  * texts of an option are in one place and cannot differ. */
 #include "base/process/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -205,12 +206,66 @@ static int take_arguments(const struct options_table *t, void *options, int argc
 	return rc;
 }
 
+void options_variable(const char *prefix, const char *option, char out[OPTIONS_VARIABLE_SIZE])
+{
+	snprintf(out, OPTIONS_VARIABLE_SIZE, "%s%s", prefix, option);
+	for (char *c = out; *c; c++)
+		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+/* Takes the values of a variable. */
+static int take_variable(const struct options_row *r, void *options, char *value, struct error *err)
+{
+	char *copy, *rest = NULL;
+	int rc = 0;
+
+	if (!r->many)
+		return options_take(r, options, value, err);
+	copy = alloc_string(value);
+	for (char *one = strtok_r(copy, ":", &rest); one && rc == 0;
+	     one = strtok_r(NULL, ":", &rest))
+		rc = options_take(r, options, one, err);
+	free(copy);
+	return rc;
+}
+
+/* Takes the variables of the options that the command line does not give. */
+static int take_environment(const struct options_table *t, void *options, const bool *given,
+			    struct error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && t->environment && i < t->n; i++) {
+		const struct options_row *r = &t->rows[i];
+		char name[OPTIONS_VARIABLE_SIZE], *value;
+
+		if (!r->name || !has_value(r) || given[i])
+			continue;
+		options_variable(t->environment, r->name, name);
+		value = getenv(name);
+		if (!value || !*value)
+			continue;
+		rc = take_variable(r, options, value, err);
+		if (rc < 0)
+			rc = error_prefix(err, rc, "%s", name);
+		else if (r->given)
+			*(bool *)((char *)options + r->given) = true;
+	}
+	return rc;
+}
+
 int options_read(const struct options_table *t, void *options, int argc, char **argv, bool *given,
 		 struct error *err)
 {
+	bool *own = given ? NULL : alloc_array(t->n, sizeof(*own));
 	int rc = take_defaults(t, options, err);
 
-	return rc != 0 ? rc : take_arguments(t, options, argc, argv, given, err);
+	if (rc == 0)
+		rc = take_arguments(t, options, argc, argv, given ? given : own, err);
+	if (rc == 0)
+		rc = take_environment(t, options, given ? given : own, err);
+	free(own);
+	return rc;
 }
 
 /* ---- the help ---- */

@@ -56,6 +56,11 @@ struct options_table {
 	size_t n;
 	/* Before and after the rows in the help; NULL: nothing. */
 	const char *intro, *end;
+	/* Each option with a value may also be a variable of the environment. Its name is this
+	 * prefix and the option's name in capitals, with '_' for '-': SKIPPIPE_RUN_DIR. Values of
+	 * an option with `many` stand between colons, and its `parse` copies them. The command line
+	 * wins. NULL: none. */
+	const char *environment;
 	/* Takes a word that is neither an option nor its value. NULL: such words are refused. */
 	int (*word)(void *options, const char *word, struct error *err);
 };
@@ -65,6 +70,9 @@ struct options_table {
  * what a `parse` returned. */
 int options_read(const struct options_table *t, void *options, int argc, char **argv, bool *given,
 		 struct error *err);
+/* Gives the name of an option's variable. */
+enum { OPTIONS_VARIABLE_SIZE = 64 };
+void options_variable(const char *prefix, const char *option, char out[OPTIONS_VARIABLE_SIZE]);
 /* Sets one option's field to a value. Returns 0, -EINVAL, or what `parse` returned. */
 int options_take(const struct options_row *r, void *options, const char *text, struct error *err);
 /* Writes the help. */

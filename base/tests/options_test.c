@@ -140,3 +140,50 @@ TEST(the_help_shows_every_option_with_its_default)
 		      "  --help                print this help\n");
 	free(text);
 }
+
+/* Counts the words, because those of a variable are not kept. */
+static int count_word(void *options, const char *word, struct error *err)
+{
+	struct options *o = options;
+
+	(void)err;
+	o->n_words += word[0] == 'f';
+	return 0;
+}
+
+TEST(the_command_line_wins_over_the_environment)
+{
+	static const struct options_row of[] = {
+		{ "text-of-it", OPTIONS_TEXT, "FILE", .at = offsetof(struct options, text) },
+		{ "u32", OPTIONS_U32, "N", "3", .at = offsetof(struct options, u32), .least = 1,
+		  .most = 9 },
+		{ "flag", OPTIONS_FLAG, .at = offsetof(struct options, flag) },
+		{ "many", OPTIONS_PARSED, "FILE...", .parse = count_word, .many = true },
+	};
+	static const struct options_table both = { of, 4, .environment = "OPTIONS_TEST_" };
+	char *none[] = { "x", NULL }, *given[] = { "x", "--u32", "5", "--many", "f", NULL };
+	struct options o = { .n_words = 0 };
+	struct error err = { "" };
+
+	setenv("OPTIONS_TEST_TEXT_OF_IT", "there", 1);
+	setenv("OPTIONS_TEST_U32", "7", 1);
+	setenv("OPTIONS_TEST_FLAG", "1", 1);
+	setenv("OPTIONS_TEST_MANY", "f1:f2:f3", 1);
+	assert_int_equal(options_read(&both, &o, 1, none, NULL, &err), 0);
+	assert_string_equal(o.text, "there");
+	assert_int_equal(o.u32, 7);
+	assert_false(o.flag);
+	assert_int_equal(o.n_words, 3);
+	o.n_words = 0;
+	assert_int_equal(options_read(&both, &o, 5, given, NULL, &err), 0);
+	assert_int_equal(o.u32, 5);
+	assert_int_equal(o.n_words, 1);
+	setenv("OPTIONS_TEST_U32", "many", 1);
+	assert_int_equal(options_read(&both, &o, 1, none, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "OPTIONS_TEST_U32: --u32: expected"));
+	setenv("OPTIONS_TEST_U32", "", 1);
+	assert_int_equal(options_read(&both, &o, 1, none, NULL, &err), 0);
+	assert_int_equal(o.u32, 3);
+	unsetenv("OPTIONS_TEST_TEXT_OF_IT");
+	unsetenv("OPTIONS_TEST_MANY");
+}

@@ -21,14 +21,15 @@ enum { REPORT_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 }
 enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
-/* Costs are counted in frames (post.h, charge_per_s). HELLO sets up a node, ATTACH sends all curves
- * to a console, TROUBLE and LOG write to the journal, and COMMAND may start the planner. Lists are
- * charged by their length. */
+/* Costs are counted in frames (post.h, charge_per_s). HELLO sets up a node, JOIN may write the list
+ * of admitted keys, ATTACH sends all curves to a console, TROUBLE and LOG write to the journal, and
+ * COMMAND may start the planner. Lists are charged by their length. */
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;
 
-	if (m->type == MSG_HELLO || m->type == MSG_TROUBLE || m->type == MSG_LOG)
+	if (m->type == MSG_HELLO || m->type == MSG_JOIN || m->type == MSG_TROUBLE ||
+	    m->type == MSG_LOG)
 		cost = 200;
 	else if (m->type == MSG_ATTACH)
 		cost = 1000;
@@ -112,7 +113,10 @@ void admission_down(struct members *members, post_peer_id peer, enum link_reason
 		note(members->run, NOTE_ALERT, m ? m->id : -1, 0,
 		     "%s %s exceeded its quota: shut out until the list of admitted keys "
 		     "changes",
-		     m ? "agent" : "console", info.name);
+		     m                              ? "agent"
+		     : info.role == KEYS_INVITATION ? "invitation"
+						    : "console",
+		     info.name);
 	if (!m || !member_alive(m))
 		return;
 	if (reason == LINK_FLOOD || reason == LINK_NOT_ADMITTED)

@@ -22,6 +22,8 @@ struct admission {
 	uint64_t refused_reported[LINK_REASON_COUNT];
 	/* Log lines about messages of the wrong type */
 	struct rate_limit wrong;
+	/* Journal lines about refused requests for admission (join_requests.c) */
+	struct rate_limit requests;
 };
 
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m);

@@ -4,26 +4,48 @@
 #include "controller/network/network.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/process/user_folder.h"
+
+/* Gives a file of the command line, or the file of this user that `skippipe invite` uses too. */
+static int find_file(char out[PATH_MAX], const char *given, const char *option, const char *name,
+		     struct error *err)
+{
+	int rc;
+
+	if (given)
+		return snprintf(out, PATH_MAX, "%s", given) < PATH_MAX
+			       ? 0
+			       : error_set(err, -ENAMETOOLONG, "--%s: too long", option);
+	rc = user_state_file(out, PATH_MAX, name, err);
+	return rc == 0 ? 0 : error_prefix(err, rc, "give --%s", option);
+}
 
 int network_open(const struct options *o, uint32_t roles, const struct log *log,
 		 struct keys_identity **identity, struct keys_list **admitted, struct post **post,
 		 struct error *err)
 {
 	struct post_options po = { 0 };
-	char bound[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE];
-	int rc = keys_load(identity, o->key, err);
+	char bound[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE], path[PATH_MAX];
+	int rc = find_file(path, o->key, "key", "controller.key", err);
 
 	if (rc == 0)
-		rc = keys_list_open(admitted, o->admitted, err);
+		rc = o->key ? keys_load(identity, path, err)
+			    : keys_load_or_make(identity, path, err);
+	if (rc == 0)
+		rc = find_file(path, o->admitted, "admitted", "admitted", err);
+	if (rc == 0)
+		rc = keys_list_open(admitted, path, err);
 	if (rc != 0)
 		return rc;
 	if (keys_list_count(*admitted) == 0)
 		log_line(log, LOG_WARN,
-			 "--admitted %s: %s: nobody may join before skippipe admit adds a key",
-			 o->admitted,
-			 access(o->admitted, F_OK) == 0 ? "has no keys" : strerror(errno));
+			 "--admitted %s: %s: nobody may join before skippipe invite or admit", path,
+			 access(path, F_OK) == 0 ? "has no keys" : strerror(errno));
 	po.identity = *identity;
 	po.admitted = *admitted;
 	po.roles = roles;

@@ -1,0 +1,18 @@
+/* join_requests.h - admits keys that ask by an invitation (wire/invitations.h). */
+#ifndef CONTROLLER_JOINING_JOIN_REQUESTS_H
+#define CONTROLLER_JOINING_JOIN_REQUESTS_H
+
+#include <stdbool.h>
+
+#include "wire/post.h"
+
+struct members;
+struct msg;
+
+/* Returns true if the peer has proven the secret of an invitation, and no more. */
+bool join_requests_is_invited(const struct members *members, post_peer_id peer);
+/* Handles a message of such a peer: admits the key of a JOIN, or refuses it with the reason. Any
+ * other message is a violation. */
+void join_requests_take(struct members *members, post_peer_id peer, const struct msg *m);
+
+#endif
