@@ -64,7 +64,7 @@ const char db_schema[] =
 	" iteration INTEGER NOT NULL, at_us INTEGER NOT NULL, wall_us INTEGER NOT NULL,"
 	" kind TEXT NOT NULL, node INTEGER, stage INTEGER, value INTEGER, word TEXT NOT NULL,"
 	" text TEXT NOT NULL, forward_s REAL, backward_s REAL, loss_s REAL,"
-	" device TEXT NOT NULL, host TEXT NOT NULL);"
+	" device TEXT NOT NULL, host TEXT NOT NULL, name TEXT NOT NULL, place TEXT NOT NULL);"
 	"CREATE TABLE shard(iteration INTEGER, stage INTEGER, node INTEGER,"
 	" host TEXT NOT NULL, hash INTEGER NOT NULL, bytes INTEGER NOT NULL,"
 	" wall_us INTEGER NOT NULL, PRIMARY KEY(iteration, stage, node)) WITHOUT ROWID;"
@@ -161,7 +161,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_DROP_MOMENTS] = "DELETE FROM moment WHERE iteration > ? AND kind = 'commit'",
 	[DB_DROP_RESTORES] = "DELETE FROM restore WHERE iteration > ?",
 	[DB_DROP_SHARDS] = "DELETE FROM shard WHERE iteration >= ?",
-	[DB_PUT_MOMENT] = "INSERT INTO moment VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[DB_PUT_MOMENT] = "INSERT INTO moment VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_GET_MOMENTS] = "SELECT * FROM moment WHERE id > ? ORDER BY id",
 	[DB_PUT_STATE] = "INSERT OR REPLACE INTO state VALUES('=' || ?, ?)",
 	[DB_DROP_STATE] = "DELETE FROM state WHERE key = '=' || ?",

@@ -495,14 +495,24 @@ int store_each_moment(struct store *s, uint64_t after,
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_moment m = {
-			.id = column_u64(q, 0), .writer = column_u64(q, 1),
-			.iteration = column_u64(q, 2), .at_us = sqlite3_column_int64(q, 3),
-			.wall_us = sqlite3_column_int64(q, 4), .kind = column_string(q, 5),
-			.node = sqlite3_column_int(q, 6), .stage = sqlite3_column_int(q, 7),
-			.value = sqlite3_column_int64(q, 8), .word = column_string(q, 9),
-			.text = column_string(q, 10), .forward_s = column_real(q, 11),
-			.backward_s = column_real(q, 12), .loss_s = column_real(q, 13),
-			.device = column_string(q, 14), .host = column_string(q, 15),
+			.id = column_u64(q, 0),
+			.writer = column_u64(q, 1),
+			.iteration = column_u64(q, 2),
+			.at_us = sqlite3_column_int64(q, 3),
+			.wall_us = sqlite3_column_int64(q, 4),
+			.kind = column_string(q, 5),
+			.node = sqlite3_column_int(q, 6),
+			.stage = sqlite3_column_int(q, 7),
+			.value = sqlite3_column_int64(q, 8),
+			.word = column_string(q, 9),
+			.text = column_string(q, 10),
+			.forward_s = column_real(q, 11),
+			.backward_s = column_real(q, 12),
+			.loss_s = column_real(q, 13),
+			.device = column_string(q, 14),
+			.host = column_string(q, 15),
+			.name = column_string(q, 16),
+			.place = column_string(q, 17),
 		};
 
 		rc = visited(q, visit(context, &m));

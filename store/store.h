@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 9,      /* version of the schema */
+	STORE_VERSION = 10,     /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -242,7 +242,8 @@ struct store_moment {
 	const char *text;
 	/* Times of kinds node, compute and link. 0: not measured yet. */
 	double forward_s, backward_s, loss_s;
-	const char *device, *host; /* device and host of a node; only for the kind node */
+	/* Device, host, admitted name and place of a node; only for the kind node. NULL: "". */
+	const char *device, *host, *name, *place;
 };
 
 /* A stage's file of a checkpoint, complete and on the disk of `host`. A checkpoint is an iteration

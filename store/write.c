@@ -486,11 +486,23 @@ int store_command(struct store *s, const struct store_command *c, struct error *
 
 int store_moment(struct store *s, const struct store_moment *m, struct error *err)
 {
-	struct db_value v[] = { db_int(s->epoch), db_u64(m->iteration), db_int(m->at_us),
-				db_int(m->wall_us), db_text(m->kind), db_int(m->node),
-				db_int(m->stage), db_int(m->value), db_text(m->word),
-				db_text(m->text), db_real(m->forward_s), db_real(m->backward_s),
-				db_real(m->loss_s), db_text(m->device), db_text(m->host) };
+	struct db_value v[] = { db_int(s->epoch),
+				db_u64(m->iteration),
+				db_int(m->at_us),
+				db_int(m->wall_us),
+				db_text(m->kind),
+				db_int(m->node),
+				db_int(m->stage),
+				db_int(m->value),
+				db_text(m->word),
+				db_text(m->text),
+				db_real(m->forward_s),
+				db_real(m->backward_s),
+				db_real(m->loss_s),
+				db_text(m->device),
+				db_text(m->host),
+				db_text(m->name ? m->name : ""),
+				db_text(m->place ? m->place : "") };
 
 	return db_write(s, false, DB_PUT_MOMENT, v, DB_COUNT(v), err);
 }

@@ -52,8 +52,8 @@ clone=0
 wait "$named_pid" || clone=$?
 [ $clone = 3 ] || { cat "$dir/clone.err"; die "the clone's exit status is $clone"; }
 grep -q "tcp://m2:7710 .* has the same key and runs as n02" "$dir/clone.err" || die "the clone does not say why it ends"
-grep -q "n02: two processes have its key: tcp://m2:7710 .*, tcp://m1:7711 " "$dir/controller.err" || die "no alert about the clone"
-grep -q "n02: both have the key $(cat "$dir/agent2.pub")" "$dir/controller.err" || die "the key is not named"
+grep -q "n02 (agent2): two processes have its key: tcp://m2:7710 .*, tcp://m1:7711 " "$dir/controller.err" || die "no alert about the clone"
+grep -q "n02 (agent2): both have the key $(cat "$dir/agent2.pub")" "$dir/controller.err" || die "the key is not named"
 machines_progress 2
 lost_one && die "the clone disturbed the run"
 
@@ -62,7 +62,7 @@ agent 2 agent2 2 --advertise tcp://127.0.0.1:7710
 agent_pids[2]=$named_pid
 machines_wait 30 "the killed agent is not missed" lost_one
 machines_wait 30 "nobody says that the address means the machine itself" \
-	grep -q "n02 warning: tcp://127.0.0.1:7710 means the machine itself" "$dir/controller.err"
+	grep -q "n02 ([^)]*) warning: tcp://127.0.0.1:7710 means the machine itself" "$dir/controller.err"
 kill -TERM "${agent_pids[2]}"
 agent 2 agent2 2
 agent_pids[2]=$named_pid

@@ -30,7 +30,7 @@ touch "$dir/stuck3"
 ended "${agents[3]}" 60 || die "the agent that hangs does not give up"
 [ "$rc" = 1 ] || die "the agent that hung: exit status $rc"
 grep -q 'a job on its device has not ended' "$dir/agent3.err" || die "the agent does not report why"
-grep -q '"node":3,.*"state":"dead"' "$dir/events" && grep -q 'n03: a job on its device has not ended' "$dir/controller.err" ||
+grep -q '"node":3,.*"state":"dead"' "$dir/events" && grep -qE 'n03( \([^)]*\))?: a job on its device has not ended' "$dir/controller.err" ||
 	die "the controller does not report why"
 wait_for "$dir/events" 9 $controller 60 # n05 is excluded, so no node waits for it
 touch "$dir/stuck5"

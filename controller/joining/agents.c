@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/joining/resume.h"
@@ -238,19 +239,39 @@ static const char *why_refused(const struct run *run, const struct msg_hello *he
 	return NULL;
 }
 
+/* Gives the node its name and its place. Other characters than visible ones of ASCII become '?',
+ * because the place is written into files. */
+static void name_member(struct run *run, struct member *m, const char *name)
+{
+	struct cluster_node *node = &run->cluster->nodes[m->id];
+
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	for (char *c = m->hello.place; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	free(node->name);
+	node->name = alloc_string(name);
+	if (!m->hello.place[0])
+		return;
+	free(node->location);
+	node->location = alloc_string(m->hello.place);
+}
+
 /* Makes the process that sent hello the process of m, and forgets the state of the previous one. */
-static void connect_member(struct weights *weights, struct member *m, post_peer_id peer,
-			   const struct keys_public *key, const struct msg_hello *hello)
+static void connect_member(struct weights *weights, struct member *m,
+			   const struct post_peer_info *from, post_peer_id peer,
+			   const struct msg_hello *hello)
 {
 	if (m->peer != 0 && m->peer != peer)
 		post_forget(weights->run->post, m->peer);
 	if (weights->run->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
 		measuring_forget(weights->members, m);
 	m->peer = peer;
-	m->key = *key;
+	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
 		m->weights.differ = false; /* the difference was found in another process */
 	m->hello = *hello;
+	name_member(weights->run, m, from->name);
 	failure_detector_begin(weights->members, m);
 	m->stuck.n = 0;
 	m->clock.round_trip_us = 0;
@@ -284,7 +305,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 		return;
 	}
 	known = keys_equal(&m->key, &info.key);
-	connect_member(weights, m, peer, &info.key, hello);
+	connect_member(weights, m, &info, peer, hello);
 	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed &&
 	    weights->members->gathering < GATHER_BUILD)
 		return; /* the first plan decides the node's stage and sets the time scale */

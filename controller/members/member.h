@@ -249,6 +249,7 @@ struct member {
 	/* Connection to the node's process; 0: none was seen, or the process has left */
 	post_peer_id peer;
 	struct keys_public key;
+	char name[KEYS_NAME_SIZE]; /* name under which the key was admitted; "": none has joined */
 	struct msg_hello hello;
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 

@@ -29,13 +29,16 @@ void record_node(struct run *run, const struct member *m)
 		.loss_s = m->compute.loss_s,
 		.device = m->hello.device,
 		.host = m->hello.host,
+		.name = m->name,
+		.place = m->hello.place,
 	};
 
 	record_moment(run, &moment);
-	record_event(run, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node",
-				    (int)m->id, "stage", member_stage(run, m), "state",
+	record_event(run, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I, s:s, s:s}", "event", "node",
+				    "node", (int)m->id, "stage", member_stage(run, m), "state",
 				    node_state_name(member_shown(m)), "why", m->why, "iteration",
-				    (json_int_t)run->committed));
+				    (json_int_t)run->committed, "name", m->name, "place",
+				    m->hello.place));
 }
 
 void record_gpus(struct members *members)

@@ -89,7 +89,11 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 		.lost_s = (float)lost_s,
 		.gpu = w->beat.gpu,
 	};
-	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
+	snprintf(s->name, sizeof(s->name), "%s", w->name);
+	snprintf(s->location, sizeof(s->location), "%s",
+		 w->hello.place[0] ? w->hello.place
+		 : n->location     ? n->location
+				   : "");
 	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);
 	snprintf(s->host, sizeof(s->host), "%s", w->hello.host);
 	snprintf(s->why, sizeof(s->why), "%s", w->why);

@@ -42,7 +42,7 @@ struct recorded_node { /* a new state of a node */
 	enum node_state state;
 	double forward_s, backward_s, loss_s; /* measured; 0: not yet */
 	int64_t pid;                          /* process id; 0: not recorded */
-	char why[96], device[128], host[64];
+	char why[96], device[128], host[64], name[64], place[32];
 };
 
 struct recorded_belief { /* a correction of the times that plans assume, in plan seconds */

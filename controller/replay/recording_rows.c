@@ -91,11 +91,23 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 				 (unsigned long long)m->id, m->node, m->stage, m->word);
 	add_happening(r, at_us, HAPPENED_NODE, r->nodes.n);
 	n = LIST_ADD(&r->nodes);
-	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state,
-				     m->forward_s, m->backward_s, m->loss_s, m->value, "", "", "" };
+	*n = (struct recorded_node){ (uint16_t)m->node,
+				     m->stage,
+				     (enum node_state)state,
+				     m->forward_s,
+				     m->backward_s,
+				     m->loss_s,
+				     m->value,
+				     "",
+				     "",
+				     "",
+				     "",
+				     "" };
 	snprintf(n->why, sizeof(n->why), "%s", m->text);
 	snprintf(n->device, sizeof(n->device), "%s", m->device);
 	snprintf(n->host, sizeof(n->host), "%s", m->host);
+	snprintf(n->name, sizeof(n->name), "%s", m->name);
+	snprintf(n->place, sizeof(n->place), "%s", m->place);
 	return 0;
 }
 

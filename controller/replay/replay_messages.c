@@ -94,6 +94,8 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 		w->hello.pid = state->pid;
 		snprintf(w->hello.device, sizeof(w->hello.device), "%s", state->device);
 		snprintf(w->hello.host, sizeof(w->hello.host), "%s", state->host);
+		snprintf(w->name, sizeof(w->name), "%s", state->name);
+		snprintf(w->hello.place, sizeof(w->hello.place), "%s", state->place);
 		snprintf(w->why, sizeof(w->why), "%s", state->why);
 	}
 }

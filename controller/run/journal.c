@@ -5,7 +5,9 @@
  * limited, so that a failing or hostile node cannot fill the disk and the memory. */
 #include "controller/run/journal.h"
 
+#include <ctype.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -70,6 +72,46 @@ void journal_make_plain(char *text)
 	}
 }
 
+/* Returns the node at the beginning of the text, as in "n02", and the length of its number. -1:
+ * there is none. */
+static int node_at(const struct cluster *c, const char *text, size_t *length)
+{
+	char *end;
+	unsigned long id;
+
+	if (!c || text[0] != 'n' || !isdigit((unsigned char)text[1]) ||
+	    !isdigit((unsigned char)text[2]))
+		return -1;
+	id = strtoul(text + 1, &end, 10);
+	*length = (size_t)(end - text);
+	return isalnum((unsigned char)*end) || id >= (unsigned long)c->n_nodes ? -1 : (int)id;
+}
+
+/* Adds to each node's first mention its name and its place: "n02 (gpu-3, eu-west)". The nodes of an
+ * embedded cluster have no names of their own. */
+static void name_nodes(const struct run *run, const char *text, char *out, size_t room)
+{
+	const struct cluster *c = run->options.mode.embedded ? NULL : run->cluster;
+	bool named[MSG_NODES] = { false };
+	size_t at = 0;
+
+	for (const char *from = text; *from && at + 1 < room;) {
+		size_t length = 1;
+		bool begins = from == text || !isalnum((unsigned char)from[-1]);
+		int id = begins ? node_at(c, from, &length) : -1;
+		const struct cluster_node *n = id >= 0 && !named[id] ? &c->nodes[id] : NULL;
+
+		at += (size_t)snprintf(out + at, room - at, "%.*s", (int)length, from);
+		if (n && n->name && at < room)
+			at += (size_t)snprintf(out + at, room - at, " (%s%s%s)", n->name,
+					       n->location[0] ? ", " : "", n->location);
+		if (id >= 0)
+			named[id] = true;
+		from += length;
+	}
+	out[at < room ? at : room - 1] = '\0';
+}
+
 uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
@@ -77,6 +119,7 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 	struct journal *kept = &run->journal;
 	struct store_note sn;
 	struct error err = { "" };
+	char text[sizeof(n->text)];
 	va_list ap;
 
 	if (!has_line(run, kind, node))
@@ -91,8 +134,9 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 				    /* Number of this act, to which undo refers. */
 				    .command = kind == NOTE_COMMAND ? run->journal.act : 0 };
 	va_start(ap, format);
-	vsnprintf(n->text, sizeof(n->text), format, ap);
+	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
+	name_nodes(run, text, n->text, sizeof(n->text));
 	journal_make_plain(n->text); /* some lines contain texts of agents */
 	log_line(&run->log,
 		 kind == NOTE_ALERT                           ? LOG_ERROR

@@ -196,7 +196,7 @@ FIXTURE_TEST(a_clone_is_refused_while_the_process_with_its_key_answers)
 	assert_false(first.refused || first.v.refused);
 	keys_text(keys_public_of(first.v.id), key);
 	UNTIL(&operator, & first.v, strstr(operator.journal, key));
-	assert_non_null(strstr(operator.journal, "n01: two processes have its key: "
+	assert_non_null(strstr(operator.journal, "n01 (agent): two processes have its key: "
 						 "tcp://10.0.0.1:7701 (host) keeps the node, "
 						 "tcp://10.0.0.2:7701 (host) was refused"));
 	visitor_free(&first.v);

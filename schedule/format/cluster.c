@@ -45,6 +45,7 @@ void cluster_free(struct cluster *c)
 	if (!c)
 		return;
 	for (int i = 0; i < c->n_nodes; i++) {
+		free(c->nodes[i].name);
 		free(c->nodes[i].location);
 		free(c->nodes[i].address);
 		free(c->nodes[i].device);
@@ -85,6 +86,7 @@ struct cluster *cluster_copy(const struct cluster *c)
 
 		free(node->location);
 		*node = c->nodes[i];
+		node->name = copy_text(c->nodes[i].name);
 		node->location = copy_text(c->nodes[i].location);
 		node->address = copy_text(c->nodes[i].address);
 		node->device = copy_text(c->nodes[i].device);

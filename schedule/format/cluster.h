@@ -21,6 +21,7 @@
 #define CLUSTER_MOST_MICROBATCHES 100000 /* limit of microbatches per data node */
 
 struct cluster_node {
+	char *name;     /* owned; name under which the node was admitted; NULL: unknown */
 	char *location; /* owned, from malloc; never NULL after cluster_validate */
 	char *address;  /* owned; NULL: unknown */
 	char *device;   /* owned; NULL: unknown */

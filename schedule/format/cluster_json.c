@@ -31,10 +31,9 @@ static const char *const keys[] = { "format",
 				    "wire",
 				    "always_visited",
 				    NULL };
-static const char *const node_keys[] = {
-	"id",	 "location", "forward_s", "backward_s", "loss_s",
-	"memory", "stage",   "address",   "device",	NULL
-};
+static const char *const node_keys[] = { "id",     "location", "forward_s", "backward_s",
+					 "loss_s", "memory",   "stage",     "address",
+					 "device", "name",     NULL };
 static const struct cluster_share all_bytes = { .activations = 1, .sums = 1 };
 static const char *const link_keys[] = { "latency_s", "bandwidth_bytes_per_s", NULL };
 
@@ -228,6 +227,8 @@ static int read_node(const json_t *list, int i, struct cluster *c, struct error 
 		rc = json_text(v, where, "address", false, &node->address, err);
 	if (rc == 0)
 		rc = json_text(v, where, "device", false, &node->device, err);
+	if (rc == 0)
+		rc = json_text(v, where, "name", false, &node->name, err);
 	return rc;
 }
 
@@ -367,6 +368,8 @@ static json_t *node_to_json(const struct cluster_node *node, int id)
 			      node->location, "forward_s", node->forward_s, "backward_s",
 			      node->backward_s, "loss_s", node->loss_s, "memory", node->memory);
 
+	if (o && node->name)
+		json_object_set_new(o, "name", json_string(node->name));
 	if (o && node->stage >= 0)
 		json_object_set_new(o, "stage", json_integer(node->stage));
 	if (o && node->address)

@@ -28,7 +28,7 @@ static bool node_matches(const struct state *s, uint16_t node, const char *filte
 	if (filter[0] >= '0' && filter[0] <= '9')
 		return (unsigned long)node == strtoul(filter, NULL, 10);
 	return strcasestr(id, filter) || roster_names(filter, node) ||
-	       strcasestr(n->location, filter) ||
+	       strcasestr(n->location, filter) || strcasestr(n->name, filter) ||
 	       strcasestr(n->host, filter) || strcasestr(n->device, filter) ||
 	       strcasestr(node_state_shown(n->state), filter) ||
 	       (state_is_slow(s, &s->nodes[node]) && strcasestr("slow", filter));

@@ -371,9 +371,9 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 	glyphs_age((double)(u->clock.now_us - m->since_us) / 1e6, since);
 	glyphs_count((double)m->sent_bytes, sent);
 	glyphs_count((double)m->received_bytes, received);
-	screen_print(out, at.x, y++, at.w, STYLE_TEXT, "%s for %s  %s  %s pid %lld on %s  %s",
-		     node_state_shown(m->state), since, m->location, m->device,
-		     (long long)m->pid, m->host, m->why);
+	screen_print(out, at.x, y++, at.w, STYLE_TEXT, "%s%s%s for %s  %s  %s pid %lld on %s  %s",
+		     m->name, m->name[0] ? " " : "", node_state_shown(m->state), since, m->location,
+		     m->device, (long long)m->pid, m->host, m->why);
 	if (m->waits_percent > 0)
 		snprintf(waits, sizeof(waits), "waits %u%% for a processor; ",
 			 (unsigned)m->waits_percent);
