@@ -151,6 +151,7 @@ static void send_train(struct trains *t, int64_t now_us)
 	struct msg m = { .type = MSG_TRAIN,
 			 .sequence = ++t->peers->tell->tally.sequence,
 			 .u.train = { .from = t->peers->run->welcome.node } };
+	struct post_peer_info info;
 	char text[64];
 	long size;
 
@@ -160,7 +161,10 @@ static void send_train(struct trains *t, int64_t now_us)
 	if (size > 0)
 		post_send(t->peers->post, p->dial, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
-	train_send(t->socket, p->place.address, m.u.train.token, t->pass->packets);
+	/* The packets go to the address that the connections use, if there are several. */
+	if (!strchr(p->place.address, ' ') || post_peer(t->peers->post, p->dial, &info) != 0)
+		info.address = p->place.address;
+	train_send(t->socket, info.address, m.u.train.token, t->pass->packets);
 }
 
 enum trains_standing trains_turn(struct trains *t, bool last, double *rate, int64_t now_us)

@@ -9,6 +9,7 @@
 
 #include "controller/members/members.h"
 #include "controller/members/member.h"
+#include "wire/address.h"
 
 void member_disown(struct members *members, struct member *m)
 {
@@ -32,6 +33,28 @@ static bool are_apart(const struct msg_hello *a, const struct msg_hello *b)
 {
 	return a->machine[0] && b->machine[0] &&
 	       (strcmp(a->machine, b->machine) != 0 || a->network != b->network);
+}
+
+/* Returns true if the outside addresses of both agents have the same host. */
+static bool share_address(const struct msg_hello *a, const struct msg_hello *b)
+{
+	char host_a[LINK_ADDRESS_SIZE], host_b[LINK_ADDRESS_SIZE], port[8];
+
+	return address_split(a->address, host_a, port) && address_split(b->address, host_b, port) &&
+	       strcmp(host_a, host_b) == 0;
+}
+
+/* Writes the addresses at which `to` dials m. Many routers do not lead a connection from inside to
+ * their own outside address, so two agents behind one router try the inside addresses first. */
+static void write_addresses(const struct msg_hello *m, const struct msg_hello *to, char *out,
+			    size_t room)
+{
+	bool fits = strlen(m->inside) + strlen(m->address) + 2 <= room;
+
+	if (m->inside[0] && fits && share_address(m, to))
+		snprintf(out, room, "%s %s", m->inside, m->address);
+	else
+		snprintf(out, room, "%s", m->address);
 }
 
 static enum peer_absence absence_of(const struct members *members, const struct member *m)
@@ -62,8 +85,8 @@ static void send_peers_to(struct members *members, struct member *to)
 					      .elsewhere = are_apart(&m->hello, &to->hello) };
 		if (absence == PEER_PRESENT) {
 			memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
-			snprintf(peers[n].address, sizeof(peers[n].address), "%s",
-				 m->hello.address);
+			write_addresses(&m->hello, &to->hello, peers[n].address,
+					sizeof(peers[n].address));
 		}
 		n++;
 	}

@@ -365,14 +365,17 @@ static void note_unreachable(struct members *members, const struct member *m,
 	const struct member *to = &members->list[r->to];
 	const struct link_seen *back = link_table_at(members->links, r->to, m->id);
 	bool asks = r->text[0] && r->text[strlen(r->text) - 1] == '?';
+	char remedy[80] = "";
 
+	if (!asks)
+		snprintf(remedy, sizeof(remedy),
+			 ". Open that port at n%02u, or give it --advertise with another", to->id);
 	note(members->run, NOTE_WARNING, m->id, 0,
-	     "n%02u (%.40s) cannot reach n%02u, and no plan uses that direction: %.90s%s", m->id,
-	     m->hello.host, to->id, r->text,
-	     back->known && !back->unreachable ? asks ? " The other direction works"
-						      : ". The other direction works"
-	     : asks ? ""
-		    : ". Is that port open, and can others reach that address?");
+	     "n%02u cannot reach n%02u, and no plan uses that direction: %.90s%s%s", m->id, to->id,
+	     r->text, remedy,
+	     !back->known || back->unreachable ? ""
+	     : asks                            ? " The other direction works"
+					       : ". The other direction works");
 }
 
 void measuring_answer(struct members *members, struct member *m, const struct msg_measured *r)

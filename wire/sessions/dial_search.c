@@ -80,9 +80,11 @@ static void pause_search(struct dial *d, int64_t now_us)
 	d->search_us = now_us + d->search_pause_us;
 }
 
-static void begin_search(struct dial *d, int64_t now_us)
+/* An address at which no session began is tried last. */
+static void begin_search(struct link *link, int64_t now_us)
 {
-	d->search = search_new(d->target);
+	struct dial *d = &link->dial;
+	d->search = search_new(d->target, link->n_sessions == 0 ? link->address : "");
 	if (d->search != NULL)
 		return;
 	(void)error_set(&d->trouble, -EAGAIN, "%.80s: no memory for a thread to find the address",
@@ -100,7 +102,7 @@ void dial_search_tick(struct link *link, int64_t now_us)
 		d->dialed_us = now_us;
 	if (d->search == NULL) {
 		if (now_us >= due_us(link))
-			begin_search(d, now_us);
+			begin_search(link, now_us);
 		return;
 	}
 	int rc = search_result(d->search, address, &d->trouble);

@@ -20,6 +20,7 @@
 #include "wire/address.h"
 
 #define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS) /* more are never reached in time */
+#define TARGETS_MOST 8
 #define NEXT_MS        250
 #define NAME_CHARACTERS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
@@ -30,14 +31,24 @@ struct search {
 	unsigned users;
 	bool done;
 	int rc;
-	char host[LINK_ADDRESS_SIZE], port[8];
+	struct target {
+		char host[LINK_ADDRESS_SIZE], port[8];
+	} targets[TARGETS_MOST]; /* (n) */
+	unsigned n;
 	char found[LINK_ADDRESS_SIZE];
 	struct error why;
 	int64_t until_us;
 };
 
+/* An address of a target. */
+struct candidate {
+	const struct addrinfo *to;
+	const struct target *of;
+};
+
 /* An attempt to connect to one address. */
 struct attempt {
+	const struct target *of;
 	int fd;    /* descriptor of the attempt; -1: it has failed */
 	int cause; /* errno of the attempt; 0: no answer yet */
 	char text[INET6_ADDRSTRLEN + IF_NAMESIZE]; /* with its zone, if it has one */
@@ -48,6 +59,8 @@ bool search_is_name(const char *address)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
 	unsigned char number[sizeof(struct in_addr)];
+	if (strchr(address, ' ') != NULL && strstr(address, " tcp://") != NULL)
+		return strncmp(address, "tcp://", 6) == 0;
 	return address_split(address, host, port) && host[0] != 0 && atoi(port) > 0 &&
 	       host[strspn(host, NAME_CHARACTERS)] == 0 && inet_pton(AF_INET, host, number) != 1;
 }
@@ -71,8 +84,10 @@ static void finish(struct search *s, int rc)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void begin_attempt(struct attempt *a, const struct addrinfo *to)
+static void begin_attempt(struct attempt *a, const struct candidate *c)
 {
+	const struct addrinfo *to = c->to;
+	a->of = c->of;
 	a->v6 = to->ai_family == AF_INET6;
 	if (getnameinfo(to->ai_addr, to->ai_addrlen, a->text, sizeof(a->text), NULL, 0,
 			NI_NUMERICHOST) != 0)
@@ -103,11 +118,18 @@ static bool is_connected(struct attempt *a)
 static void describe(struct search *s, const struct attempt *a, unsigned n)
 {
 	char text[sizeof(s->why.text)];
-	size_t used = (size_t)snprintf(text, sizeof(text), "%.80s port %s", s->host, s->port);
-	for (unsigned i = 0; i < n && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s: %s",
-			i == 0 ? ":" : ";", a[i].text,
-			a[i].cause != 0 ? strerror(a[i].cause) : "no answer");
+	size_t used = 0;
+	for (unsigned i = 0; i < n && used < sizeof(text); i++) {
+		if (i == 0 || a[i].of != a[i - 1].of)
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+						 "%s%.80s port %s", i == 0 ? "" : "; ",
+						 a[i].of->host, a[i].of->port);
+		if (used < sizeof(text))
+			used += (size_t)snprintf(
+				text + used, sizeof(text) - used, "%s %s: %s",
+				i == 0 || a[i].of != a[i - 1].of ? ":" : ";", a[i].text,
+				a[i].cause != 0 ? strerror(a[i].cause) : "no answer");
+	}
 	(void)error_set(&s->why, -EHOSTUNREACH, "%s", text);
 }
 
@@ -120,7 +142,7 @@ static void wait_for_any(const struct attempt *a, unsigned n, int ms)
 	poll(p, n, ms);
 }
 
-static int try_all(struct search *s, const struct addrinfo *list)
+static int try_all(struct search *s, const struct candidate *list, unsigned n_list)
 {
 	struct attempt a[ADDRESSES_MOST];
 	unsigned n = 0, open = 0;
@@ -128,23 +150,22 @@ static int try_all(struct search *s, const struct addrinfo *list)
 	int64_t next_us = 0;
 	do {
 		const int64_t now_us = clock_monotonic_us();
-		if (list != NULL && n < ADDRESSES_MOST && (open == 0 || now_us >= next_us)) {
-			begin_attempt(&a[n++], list);
-			list = list->ai_next;
+		if (n < n_list && (open == 0 || now_us >= next_us)) {
+			begin_attempt(&a[n], &list[n]);
+			n++;
 			next_us = now_us + NEXT_MS * 1000;
 		}
-		wait_for_any(a, n, list != NULL && n < ADDRESSES_MOST ? NEXT_MS / 5 : NEXT_MS);
+		wait_for_any(a, n, n < n_list ? NEXT_MS / 5 : NEXT_MS);
 		open = 0;
 		for (unsigned i = 0; winner < 0 && i < n; i++) {
 			if (is_connected(&a[i]))
 				winner = (int)i;
 			open += a[i].fd >= 0;
 		}
-	} while (winner < 0 && clock_monotonic_us() < s->until_us &&
-		 (open > 0 || (list != NULL && n < ADDRESSES_MOST)));
+	} while (winner < 0 && clock_monotonic_us() < s->until_us && (open > 0 || n < n_list));
 	if (winner >= 0)
 		snprintf(s->found, sizeof(s->found), a[winner].v6 ? "tcp://[%s]:%s" : "tcp://%s:%s",
-			a[winner].text, s->port);
+			 a[winner].text, a[winner].of->port);
 	else
 		describe(s, a, n);
 	for (unsigned i = 0; i < n; i++)
@@ -157,26 +178,55 @@ static void *run_search(void *context)
 {
 	struct search *s = context;
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-	struct addrinfo *list = NULL;
-	int rc = getaddrinfo(s->host, s->port, &hints, &list);
-	if (rc != 0) {
-		(void)error_set(&s->why, -EHOSTUNREACH, "%.80s: %s", s->host, gai_strerror(rc));
-		finish(s, -EHOSTUNREACH);
-	} else {
-		rc = try_all(s, list);
-		freeaddrinfo(list);
-		finish(s, rc);
+	struct addrinfo *lists[TARGETS_MOST] = { NULL };
+	struct candidate all[ADDRESSES_MOST];
+	unsigned n = 0;
+	int rc = 0;
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct target *t = &s->targets[i];
+		rc = getaddrinfo(t->host, t->port, &hints, &lists[i]);
+		if (rc != 0) {
+			lists[i] = NULL;
+			(void)error_set(&s->why, -EHOSTUNREACH, "%.80s: %s", t->host,
+					gai_strerror(rc));
+		}
+		for (const struct addrinfo *at = lists[i]; at != NULL && n < ADDRESSES_MOST;
+		     at = at->ai_next)
+			all[n++] = (struct candidate){ at, t };
+	}
+	finish(s, n == 0 ? -EHOSTUNREACH : try_all(s, all, n));
+	for (unsigned i = 0; i < s->n; i++) {
+		if (lists[i] != NULL)
+			freeaddrinfo(lists[i]);
 	}
 	leave(s);
 	return NULL;
 }
 
-struct search *search_new(const char *address)
+/* Reads the addresses of a target, `last` after the others. */
+static void read_targets(struct search *s, const char *text, const char *last)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		for (const char *at = text; *at != 0;) {
+			char one[LINK_ADDRESS_SIZE];
+			const size_t length = strcspn(at, " ");
+			snprintf(one, sizeof(one), "%.*s", (int)length, at);
+			if ((strcmp(one, last) == 0) == (pass == 1) && s->n < TARGETS_MOST &&
+			    address_split(one, s->targets[s->n].host, s->targets[s->n].port))
+				s->n++;
+			at += length;
+			at += strspn(at, " ");
+		}
+	}
+}
+
+struct search *search_new(const char *target, const char *last)
 {
 	struct search *s = alloc_new(sizeof(*s));
 	pthread_attr_t attributes;
 	pthread_t thread;
-	if (!address_split(address, s->host, s->port)) {
+	read_targets(s, target, last);
+	if (s->n == 0) {
 		free(s);
 		return NULL;
 	}
@@ -205,7 +255,7 @@ int search_result(struct search *s, char address[LINK_ADDRESS_SIZE], struct erro
 	pthread_mutex_unlock(&s->lock);
 	if (rc == -EAGAIN && clock_monotonic_us() > s->until_us)
 		return error_set(why, -EHOSTUNREACH, "%.80s: the name service does not answer",
-			s->host);
+				 s->targets[0].host);
 	return rc;
 }
 

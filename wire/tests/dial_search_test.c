@@ -8,9 +8,10 @@
 
 static unsigned searches;
 
-struct search *no_search(const char *address)
+struct search *no_search(const char *target, const char *last)
 {
-	(void)address;
+	(void)target;
+	(void)last;
 	searches++;
 	return NULL;
 }

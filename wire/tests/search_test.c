@@ -32,9 +32,8 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp:/"));
 }
 
-static int wait_result(const char *address, char *found, struct error *why)
+static int wait_search(struct search *s, char *found, struct error *why)
 {
-	struct search *s = search_new(address);
 	int rc;
 
 	assert_non_null(s);
@@ -42,6 +41,11 @@ static int wait_result(const char *address, char *found, struct error *why)
 		poll(NULL, 0, 5);
 	search_free(s);
 	return rc;
+}
+
+static int wait_result(const char *address, char *found, struct error *why)
+{
+	return wait_search(search_new(address, ""), found, why);
 }
 
 /* Returns a listening socket on a free port of 127.0.0.1. */
@@ -76,8 +80,35 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 	assert_non_null(strstr(why.text, "127.0.0.1: Connection refused"));
 	assert_int_equal(wait_result("tcp://no-such-host.invalid:1", found, &why), -EHOSTUNREACH);
 	assert_non_null(strstr(why.text, "no-such-host.invalid: "));
-	search_free(search_new(address)); /* an abandoned search frees itself */
+	search_free(search_new(address, "")); /* an abandoned search frees itself */
 	search_free(NULL);
+}
+
+/* A peer behind a router has an inside and an outside address. */
+TEST(several_addresses_are_tried_in_turn)
+{
+	char one[64], two[64], both[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE];
+	struct error why = { "" };
+	uint16_t port, other;
+	int fd = listen_here(&port), closed = listen_here(&other);
+
+	snprintf(one, sizeof(one), "tcp://127.0.0.1:%u", other);
+	snprintf(two, sizeof(two), "tcp://127.0.0.1:%u", port);
+	snprintf(both, sizeof(both), "%s %s", one, two);
+	assert_true(search_is_name(both));
+	assert_int_equal(wait_result(both, found, &why), 0);
+	assert_string_equal(found, one);
+	/* Something else than the peer answered there. */
+	assert_int_equal(wait_search(search_new(both, one), found, &why), 0);
+	assert_string_equal(found, two);
+	close(closed);
+	assert_int_equal(wait_result(both, found, &why), 0);
+	assert_string_equal(found, two);
+	close(fd);
+	assert_int_equal(wait_result(both, found, &why), -EHOSTUNREACH);
+	snprintf(one, sizeof(one), "127.0.0.1 port %u: 127.0.0.1: Connection refused; ", other);
+	assert_non_null(strstr(why.text, one));
+	assert_null(search_new("ipc:///tmp/x", ""));
 }
 
 /* A tunnel without its other end, or another program. The clock of the link runs faster than that
