@@ -1,5 +1,5 @@
-/* Checks models and recipes against one table of fields, holds the presets, and computes how layers
- * are divided into stages, and the schedules of the learning rate. */
+/* Checks models and recipes against one table of fields, holds the presets, and computes the
+ * schedules of the learning rate. */
 #include "model/config_fields.h"
 
 #include <errno.h>
@@ -16,6 +16,10 @@
 #define OPTIONAL(type, member, kind, high) \
 	{ \
 #member, kind, offsetof(type, member), 0, high, true, NULL \
+	}
+#define CUT(type, member) \
+	{ \
+#member, KIND_LAYERS, offsetof(type, member), 0, ROUTE_HOPS, true, NULL \
 	}
 #define NAMED(type, member, of) \
 	{ \
@@ -43,6 +47,7 @@ static const struct field of_model[] = {
 	OPTIONAL(struct model_config, rope_high_freq_factor, KIND_FLOAT, 1e6),
 	OPTIONAL(struct model_config, rope_original_context, KIND_U32, 1 << 20),
 	OPTIONAL(struct model_config, rehearsal, KIND_U32, 1000000),
+	CUT(struct model_config, stage_layers),
 };
 
 static const struct field of_recipe[] = {
@@ -76,6 +81,8 @@ double field_value(const struct field *f, const void *object)
 	const char *at = (const char *)object + f->offset;
 
 	switch (f->kind) {
+	case KIND_LAYERS:
+		return ((const struct stage_layers *)(const void *)at)->n;
 	case KIND_NAME:
 	case KIND_U32: {
 		uint32_t v;
@@ -166,7 +173,8 @@ int model_config_check(const struct model_config *c, struct error *err)
 				 "n_stages is %" PRIu32 ", more than one above the %" PRIu32
 				 " of n_layers",
 				 c->n_stages, c->n_layers);
-	return check_scaling(c, err);
+	rc = model_cut_check(c, err);
+	return rc ? rc : check_scaling(c, err);
 }
 
 int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err)
@@ -187,8 +195,12 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 /* ---- presets ----
  * The larger ones have the dimensions published for LLaMA-style models of their size. */
 
-/* The last fields of a preset with RoPE that is not scaled, and without a rehearsal. */
-#define PLAIN 0, 0, 0, 0, 0
+/* The last fields of a preset with RoPE that is not scaled, without a rehearsal, cut equally. */
+#define PLAIN \
+	0, 0, 0, 0, 0, \
+	{ \
+		0, { 0 } \
+	}
 /* The last fields of a preset's recipe. */
 #define SCHEDULE LR_WSD, 0
 
@@ -242,17 +254,7 @@ int model_preset(const char *name, struct model_config *c, struct recipe *r, str
 	return error_set(err, -ENOENT, "no model preset \"%s\"; there are %s", name, list);
 }
 
-/* ---- the division into stages, and the schedules of the learning rate ---- */
-
-uint32_t model_first_layer(const struct model_config *c, uint32_t stage)
-{
-	return (uint32_t)((uint64_t)stage * c->n_layers / c->n_stages);
-}
-
-uint32_t model_layer_count(const struct model_config *c, uint32_t stage)
-{
-	return model_first_layer(c, stage + 1) - model_first_layer(c, stage);
-}
+/* ---- positions, and the schedules of the learning rate ---- */
 
 uint32_t model_head_size(const struct model_config *c)
 {

@@ -3,8 +3,7 @@
  * A model is a LLaMA: RMSNorm, rotary positions, causal attention with grouped key/value heads,
  * SwiGLU. The frequencies of the rotary positions may be scaled, as in models whose context was
  * extended. Stage 0 holds the embedding, the first layers, the final norm and the head; every
- * other stage holds its share of the consecutive layers. Plain data: copied freely, no
- * pointers.
+ * other stage holds consecutive layers (cut.h). Plain data: copied freely, no pointers.
  *
  * As JSON ("format": "skippipe.model/1") it is sent to agents and stored in checkpoints.
  */
@@ -18,6 +17,7 @@
 #include "base/error.h"
 #include "base/route.h"
 #include "model/adamw.h"
+#include "model/cut.h"
 
 struct model_config {
 	uint32_t vocab;      /* number of tokens; 256 for bytes */
@@ -44,6 +44,9 @@ struct model_config {
 	/* 0: a model that is trained. Otherwise a model for a rehearsal: its tensors have this part
 	 * of their bytes, and only the device "pretend" computes with it (model/rehearsal). */
 	uint32_t rehearsal;
+	/* n == 0: stages have numbers of layers as equal as possible; otherwise n is n_stages. Set
+	 * it with model_cut only. */
+	struct stage_layers stage_layers;
 };
 
 /* How the learning rate falls after the warm-up, from the peak to final_lr. WSD (warm-up, stable,
@@ -102,11 +105,6 @@ char *model_config_print(const struct model_config *c, const struct recipe *r);
 int model_config_set(struct model_config *c, struct recipe *r, const char *name,
 		     const char *text, struct error *err);
 
-/* Gives the layers [first, first + count) of stage s. Stages have numbers of layers as equal as
- * possible. */
-uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
-/* Returns the number of transformer layers in this stage. */
-uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
 /* Returns the number of floats of one attention head. */
 uint32_t model_head_size(const struct model_config *c);
 /* Return the radians by which position 1 turns pair i < D / 2 of a head, with and without scaling.

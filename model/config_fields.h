@@ -5,7 +5,8 @@
 
 #include "model/config.h"
 
-enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL, KIND_NAME };
+/* KIND_LAYERS: struct stage_layers; its value is n, its number of stages. */
+enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL, KIND_NAME, KIND_LAYERS };
 
 struct field {
 	const char *name;

@@ -28,11 +28,38 @@ static int refuse_name(const struct field *f, struct error *err)
 	return error_set(err, -EINVAL, "%s: expected %s", field_name(f), list);
 }
 
+/* Reads an array such as [0, 5, 3]. An empty one would mean the same as none. */
+static int layers_read(const struct field *f, struct stage_layers *to, const json_t *value,
+		       struct error *err)
+{
+	struct stage_layers read = { .n = (uint32_t)json_array_size(value) };
+
+	if (json_array_size(value) < 1 || json_array_size(value) > ROUTE_HOPS)
+		return error_set(err, -EINVAL,
+				 "%s: expected an array of 1 to %d numbers of layers, one for "
+				 "each stage",
+				 field_name(f), ROUTE_HOPS);
+	for (uint32_t s = 0; s < read.n; s++) {
+		const json_t *layers = json_array_get(value, s);
+
+		if (!json_is_integer(layers) || json_integer_value(layers) < 0 ||
+		    json_integer_value(layers) > 1024)
+			return error_set(err, -EINVAL,
+					 "%s[%u]: expected a whole number from 0 to 1024",
+					 field_name(f), s);
+		read.of[s] = (uint16_t)json_integer_value(layers);
+	}
+	*to = read;
+	return 0;
+}
+
 static int field_read(const struct field *f, void *object, const json_t *value,
 		      struct error *err)
 {
 	char *at = (char *)object + f->offset;
 
+	if (f->kind == KIND_LAYERS)
+		return layers_read(f, (struct stage_layers *)(void *)at, value, err);
 	if (f->kind == KIND_BOOL) {
 		if (!json_is_boolean(value))
 			return error_set(err, -EINVAL, "%s: expected true or false",
@@ -107,6 +134,7 @@ int model_config_read(struct model_config *c, struct recipe *r, const json_t *ro
 	static const char *const keys[] = { "format", "model", "recipe", NULL };
 	struct model_config config = { 0 };
 	struct recipe recipe = { 0 };
+	struct stage_layers cut;
 	json_t *recipe_json = json_object_get(root, "recipe");
 	int rc = json_check(root, "skippipe.model/1", keys, err);
 
@@ -115,6 +143,9 @@ int model_config_read(struct model_config *c, struct recipe *r, const json_t *ro
 				 err);
 	if (!rc)
 		rc = model_config_check(&config, err);
+	cut = config.stage_layers;
+	if (!rc) /* gives an equal cut its one form */
+		rc = model_cut(&config, &cut, "stage_layers", err);
 	if (!rc && recipe_json)
 		rc = object_read(&recipe_fields, &recipe, recipe_json, "recipe", err);
 	if (!rc && recipe_json)
@@ -140,6 +171,18 @@ int model_config_parse(struct model_config *c, struct recipe *r, const char *tex
 	return rc ? error_prefix(err, rc, "%s", where) : 0;
 }
 
+static json_t *layers_print(const struct stage_layers *cut)
+{
+	json_t *list = json_array();
+
+	for (uint32_t s = 0; s < cut->n; s++)
+		json_array_append_new(list, json_integer(cut->of[s]));
+	if (json_array_size(list) == cut->n)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
 static json_t *object_print(const struct fields *fields, const void *object)
 {
 	json_t *json = json_object();
@@ -150,7 +193,9 @@ static json_t *object_print(const struct fields *fields, const void *object)
 
 		if (v == 0 && fields->of[i].optional)
 			continue;
-		if (fields->of[i].kind == KIND_NAME)
+		if (fields->of[i].kind == KIND_LAYERS)
+			value = layers_print(&((const struct model_config *)object)->stage_layers);
+		else if (fields->of[i].kind == KIND_NAME)
 			value = json_string(fields->of[i].names[(size_t)v]);
 		else if (fields->of[i].kind == KIND_U32)
 			value = json_integer((json_int_t)v);

@@ -187,7 +187,8 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 /* Copies the weights and moments of a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);
 /* Copies the weights and moments of the layers of another stage of the model (stacking). With
- * unequal numbers of layers, each layer comes from the one at the same share of the depth.
+ * unequal numbers of layers, each layer comes from the one at the same share of the depth: layer i
+ * of n layers is a copy of layer i * m / n (rounded down) of the source's m layers.
  * Embedding, final norm and head stay as they are. If `from` has no layers, nothing changes. */
 void stage_stack(struct stage *to, struct stage *from);
 

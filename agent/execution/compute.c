@@ -81,7 +81,9 @@ static bool same_config(const struct model_config *a, const struct model_config 
 	return a->vocab == b->vocab && a->dim == b->dim && a->n_layers == b->n_layers &&
 	       a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads &&
 	       a->ffn_dim == b->ffn_dim && a->context == b->context &&
-	       a->n_stages == b->n_stages && a->rope_theta == b->rope_theta &&
+	       a->n_stages == b->n_stages &&
+	       memcmp(&a->stage_layers, &b->stage_layers, sizeof(a->stage_layers)) == 0 &&
+	       a->rope_theta == b->rope_theta &&
 	       a->norm_eps == b->norm_eps && a->tied == b->tied &&
 	       a->rope_factor == b->rope_factor &&
 	       a->rope_low_freq_factor == b->rope_low_freq_factor &&

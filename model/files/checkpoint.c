@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "model/hash.h"
 #include "model/files/safetensors.h"
+#include "model/tensor.h"
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
 
@@ -94,32 +95,46 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 	return tensor_check_shape(t, path, name, e->dims, e->shape, err);
 }
 
-/* Reads a shard to `to` (3, P), in the order of the stage's arrays. Moments that the file lacks
+/* Reads from a shard the tensors [first, first + n) of the stage to `to` (3, P), in the order of
+ * the stage's arrays. `whole`: number of weights' tensors in the shard. Moments that the file lacks
  * become zeros. */
 static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
-		       float *to, struct error *err)
+		       size_t first, size_t n, size_t whole, float *to, struct error *err)
 {
-	size_t n;
-	const struct tensor *tensors = stage_tensors(s, &n);
-	size_t kinds = safetensors_count(file) == n ? 1 : KINDS;
+	const struct tensor *tensors = stage_tensors(s, &(size_t){ 0 });
+	size_t kinds = safetensors_count(file) == whole ? 1 : KINDS;
 
-	memset(to + kinds * stage_parameters(s), 0,
-	       (KINDS - kinds) * stage_parameters(s) * sizeof(*to));
-	for (size_t kind = 0; kind < kinds; kind++)
-		for (size_t i = 0; i < n; i++) {
+	for (size_t kind = 0; kind < KINDS; kind++)
+		for (size_t i = first; i < first + n; i++) {
+			float *at = to + kind * stage_parameters(s) + tensors[i].offset;
 			const struct safetensors_entry *e = NULL;
 			char name[NAME];
 			int rc;
 
+			if (kind >= kinds) {
+				memset(at, 0, tensors[i].count * sizeof(*at));
+				continue;
+			}
 			snprintf(name, sizeof(name), "%s%s", prefixes[kind], tensors[i].name);
 			rc = check_entry(file, path, name, &tensors[i], &e, err);
 			if (!rc)
-				rc = safetensors_read(file, e, to + kind * stage_parameters(s) +
-								       tensors[i].offset, err);
+				rc = safetensors_read(file, e, at, err);
 			if (rc)
 				return rc;
 		}
 	return 0;
+}
+
+/* Sets the weights and moments (3, P) of the stage. */
+static void set_arrays(struct stage *s, const float *read)
+{
+	size_t n = stage_parameters(s);
+	float *arrays[KINDS];
+
+	arrays_of(s, arrays);
+	for (size_t kind = 0; kind < KINDS; kind++)
+		memcpy(arrays[kind], read + kind * n, n * sizeof(*read));
+	stage_changed(s);
 }
 
 /* Reads into separate memory first, so that the stage changes only if the whole file was read.
@@ -127,17 +142,15 @@ static int read_arrays(const struct safetensors *file, const char *path, struct 
 static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
 		      struct error *err)
 {
-	size_t n = stage_parameters(s);
-	float *read = malloc(KINDS * n * sizeof(*read)), *arrays[KINDS];
-	int rc = read ? read_arrays(file, path, s, read, err)
-		      : error_set(err, -ENOMEM, "%s: no memory to read it", path);
+	float *read = malloc(KINDS * stage_parameters(s) * sizeof(*read));
+	size_t n;
+	int rc;
 
-	if (!rc) {
-		arrays_of(s, arrays);
-		for (size_t kind = 0; kind < KINDS; kind++)
-			memcpy(arrays[kind], read + kind * n, n * sizeof(*read));
-		stage_changed(s);
-	}
+	stage_tensors(s, &n);
+	rc = read ? read_arrays(file, path, s, 0, n, n, read, err)
+		  : error_set(err, -ENOMEM, "%s: no memory to read it", path);
+	if (!rc)
+		set_arrays(s, read);
 	free(read);
 	return rc;
 }
@@ -426,23 +439,83 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
 	return rc;
 }
 
-/* Compares the hash with the manifest's before anything is copied, so a damaged file changes
- * nothing. */
+/* Returns the stage of c that holds the tensor. */
+static uint32_t stage_of_tensor(const struct model_config *c, const struct tensor *t)
+{
+	uint32_t stage = 0;
+	bool is_in_layer = t->role >= TENSOR_NORM1 && t->role <= TENSOR_DOWN;
+
+	while (is_in_layer &&
+	       t->layer >= model_first_layer(c, stage) + model_layer_count(c, stage))
+		stage++;
+	return stage;
+}
+
+/* Reads the tensors [first, first + n) of s, all of which are in the shard of stage `from` of the
+ * checkpoint. */
+static int read_part(const char *folder, const json_t *root, const struct tensor_table *saved,
+		     uint32_t from, struct stage *s, size_t first, size_t n, float *to,
+		     struct error *err)
+{
+	struct safetensors *file;
+	char path[PATH];
+	size_t whole = 0;
+	int rc = open_named(folder, root, from, &file, path, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < saved->n; i++)
+		whole += saved->tensors[i].stage == from;
+	rc = read_arrays(file, path, s, first, n, whole, to, err);
+	safetensors_close(file);
+	return rc;
+}
+
+/* Reads the tensors of s in groups that one shard holds. The shards are those of the same stage if
+ * the checkpoint is cut as the stage's model is. */
+static int read_parts(const char *folder, const json_t *root, const struct checkpoint *c,
+		      struct stage *s, float *to, struct error *err)
+{
+	struct tensor_table saved = { 0 };
+	size_t n, end;
+	const struct tensor *tensors = stage_tensors(s, &n);
+	int rc = tensor_table_new(&saved, &c->config, err);
+
+	for (size_t i = 0; i < n && !rc; i = end) {
+		uint32_t from = stage_of_tensor(&c->config, &tensors[i]);
+
+		for (end = i + 1; end < n; end++)
+			if (stage_of_tensor(&c->config, &tensors[end]) != from)
+				break;
+		rc = read_part(folder, root, &saved, from, s, i, end - i, to, err);
+	}
+	tensor_table_free(&saved);
+	return rc;
+}
+
+/* Compares each shard's hash with the manifest's, and changes nothing before all is read. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
 {
 	struct checkpoint c = { 0 };
-	struct safetensors *file;
-	char path[PATH];
+	uint32_t n_layers = stage_config(s)->n_layers;
 	json_t *root;
+	float *read;
 	int rc = load_manifest(folder, &root, &c, err);
 
 	if (rc)
 		return rc;
-	rc = open_named(folder, root, stage_index(s), &file, path, err);
-	if (!rc) {
-		rc = read_shard(file, path, s, err);
-		safetensors_close(file);
-	}
+	read = malloc(KINDS * stage_parameters(s) * sizeof(*read));
+	if (c.config.n_layers != n_layers)
+		rc = error_set(err, -EINVAL,
+			       "%s/manifest.json: n_layers is %" PRIu32 ", the model has %" PRIu32,
+			       folder, c.config.n_layers, n_layers);
+	else if (!read)
+		rc = error_set(err, -ENOMEM, "%s: no memory to read it", folder);
+	else
+		rc = read_parts(folder, root, &c, s, read, err);
+	if (!rc)
+		set_arrays(s, read);
+	free(read);
 	json_decref(root);
 	return rc;
 }

@@ -40,7 +40,8 @@ int checkpoint_write(const char *folder, const struct checkpoint *c,
 /* Reads the manifest only. -ENOENT: there is none. -EINVAL: the message names file and key; or the
  * checkpoint is a rehearsal's, which nothing may use as a model. */
 int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err);
-/* Reads weights and moments of one stage, whose config must be the manifest's. Checks all of them
+/* Reads weights and moments of one stage, whose config must be the manifest's, but may be cut into
+ * other stages: the layers then come from the files of the stages that had them. Checks all of them
  * before it overwrites anything. -EINVAL: the message names the file and the tensor. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err);
 

@@ -35,11 +35,12 @@ static const char export_help[] =
 	"--force replaces a model in FOLDER.\n";
 
 static const char import_help[] =
-	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set n_stages=N]\n"
-	"                       [--set FIELD=VALUE] [--seed N]\n"
+	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--seed N]\n"
+	"                       [--set n_stages=N | --cut LAYERS,...] [--set FIELD=VALUE]\n"
 	"Makes a checkpoint of a LLaMA model in the transformers library's format (F32, F16 or\n"
 	"BF16), to evaluate it or to continue its training. --set changes the recipe, and the\n"
-	"division into stages. --seed gives the order in which training will read its corpus.\n"
+	"division into stages. --cut 0,5,3 gives the layers of each stage. --seed gives the order\n"
+	"in which training will read its corpus.\n"
 	"--force replaces an existing checkpoint.\n";
 
 /* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones

@@ -32,7 +32,12 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err)
 static int cut_model(const char *folder, struct options *o, uint32_t n_stages, struct error *err)
 {
 	uint32_t layers = o->config.n_layers;
+	int rc;
 
+	if (o->set.cut.n > 0) {
+		rc = options_cut(o, err);
+		return rc ? rc : model_config_check(&o->config, err);
+	}
 	if (n_stages && o->set.stages && n_stages > layers + 1)
 		return error_set(err, -EINVAL,
 				 "--set n_stages=%" PRIu32

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +71,10 @@ static int take_skip(const struct parser *p)
 		return say_expected(p, "the number of stages left out, as 2 or 2/6");
 	p->o->visits.skip = (uint32_t)v;
 	p->o->visits.share = 0;
-	if (stages && p->o->config.n_stages != stages && !p->o->from)
-		p->o->config.n_stages = (uint32_t)stages;
+	if (stages && !p->o->from) {
+		model_cut_equally(&p->o->config, (uint32_t)stages);
+		p->o->set.n_stages = (uint32_t)stages;
+	}
 	return 0;
 }
 
@@ -133,6 +136,18 @@ static bool is_of_model(const char *name)
 	return false;
 }
 
+static int take_cut(const struct parser *p)
+{
+	struct error err = { "" };
+
+	if (stage_layers_parse(&p->o->set.cut, "--cut", p->value, &err)) {
+		fprintf(stderr, "skippipe %s: %s\n", p->verb, err.text);
+		return EXIT_USAGE;
+	}
+	p->o->set.stages = true;
+	return 0;
+}
+
 static int take_set(const struct parser *p)
 {
 	char name[64];
@@ -142,16 +157,25 @@ static int take_set(const struct parser *p)
 	if (!equals || (size_t)(equals - p->value) >= sizeof(name))
 		return say_expected(p, "FIELD=VALUE");
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - p->value), p->value);
+	if (strcmp(name, "stage_layers") == 0) {
+		fprintf(stderr, "skippipe %s: --set stage_layers: give it as --cut 0,5,3\n",
+			p->verb);
+		return EXIT_USAGE;
+	}
+	if (strcmp(name, "n_stages") == 0)
+		p->o->config.stage_layers.n = 0;
 	if (model_config_set(&p->o->config, &p->o->recipe, name, equals + 1, &err)) {
 		fprintf(stderr, "skippipe %s: --set %s\n", p->verb, err.text);
 		return EXIT_USAGE;
 	}
-	if (strcmp(name, "n_stages") == 0)
+	if (strcmp(name, "n_stages") == 0) {
 		p->o->set.stages = true;
-	else if (is_of_model(name))
+		p->o->set.n_stages = p->o->config.n_stages;
+	} else if (is_of_model(name)) {
 		p->o->set.shape = true;
-	else
+	} else {
 		p->o->set.recipe = true;
+	}
 	if (strcmp(name, "iterations") == 0)
 		p->o->set.length = true;
 	return 0;
@@ -266,6 +290,7 @@ static const struct setting {
 	{ "corpus", TRAIN | EVAL | TOKENIZE, TAKEN, 0, take_corpus_path },
 	{ "plan", TRAIN, TAKEN, 0, take_plan },
 	{ "set", TRAIN | EVAL | IMPORT, TAKEN, 0, take_set },
+	{ "cut", TRAIN | IMPORT, TAKEN, 0, take_cut },
 	{ "format", TRAIN | EVAL, TAKEN, 0, take_format },
 	{ "skip", TRAIN, TAKEN, 0, take_skip },
 	{ "skip-share", TRAIN, TAKEN, 0, take_skip_share },
@@ -446,6 +471,15 @@ static int load_model(struct options *o, struct error *err)
 	return rc;
 }
 
+int options_cut(struct options *o, struct error *err)
+{
+	if (o->set.cut.n > 0 && o->set.n_stages > 0 && o->set.n_stages != o->set.cut.n)
+		return error_set(err, -EINVAL,
+				 "--cut has %" PRIu32 " stages, --set n_stages or --skip %" PRIu32,
+				 o->set.cut.n, o->set.n_stages);
+	return model_cut(&o->config, &o->set.cut, "--cut", err);
+}
+
 /* Reads the options. getopt's table is made from `settings`. */
 int options_parse(struct options *o, int argc, char **argv, const char *help)
 {
@@ -479,8 +513,8 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 	rc = take_all(&p, argc, argv, table);
 	if (rc)
 		return rc;
-	/* If a folder is named, the model is read and checked later. */
-	if (o->files.n == 0 && (model_config_check(&o->config, &err) ||
+	/* If a folder is named, the model is read, cut and checked later. */
+	if (o->files.n == 0 && (options_cut(o, &err) || model_config_check(&o->config, &err) ||
 				recipe_check(&o->recipe, &o->config, &err))) {
 		options_fail(argv[0], &err);
 		return EXIT_USAGE;

@@ -46,10 +46,12 @@ struct train_options {
 
 /* Records which parts --set has changed. */
 struct named_fields {
-	/* True if the command line set n_stages, other fields of the model, or fields of the
-	 * recipe. */
+	/* True if the command line set n_stages or --cut, other fields of the model, or fields of
+	 * the recipe. */
 	bool stages, shape, recipe;
 	bool length; /* iterations, a field of the recipe */
+	struct stage_layers cut; /* of --cut; n == 0: none */
+	uint32_t n_stages;       /* of --set or --skip; 0: none */
 };
 
 struct options {
@@ -85,6 +87,10 @@ int options_parse(struct options *o, int argc, char **argv, const char *help);
 void options_fini(struct options *o);
 /* Returns true if the command line has the option, such as "skip". */
 bool options_given(const struct options *o, const char *name);
+
+/* Cuts the model as --cut says, if the line has it. -EINVAL: it does not fit the model, or the line
+ * gives another number of stages. */
+int options_cut(struct options *o, struct error *err);
 
 /* Prints "skippipe VERB: message" and returns the exit status. */
 int options_fail(const char *verb, const struct error *err);

@@ -30,6 +30,8 @@ static const char help[] =
 	"                          linear, or only in the last fifth of the iterations, as a line\n"
 	"                          (wsd) or with a square root (wsd-sqrt). --set decay=D: another\n"
 	"                          share, or a number of iterations\n"
+	"  --cut LAYERS,...        layers of each stage, such as 0,5,3 (only stage 0 may have\n"
+	"                          none). With --from, a checkpoint of another cut continues\n"
 	"  --corpus FILE...        texts or token shards; default: Debian's fortunes\n"
 	"  --tokenizer FILE        tokenizer of the shards; it is copied to the checkpoint\n"
 	"  --new-corpus            with --from: another corpus than the checkpoint's\n"
@@ -178,6 +180,11 @@ static int open_plans(struct session *s, struct error *err)
 	const struct model_config *c = &s->o.config;
 	int rc;
 
+	if (s->o.train.stack || s->o.train.recipe) {
+		rc = model_cut_check_stack(c, err);
+		if (rc)
+			return rc;
+	}
 	if (s->o.train.plan)
 		return read_plans(s, err);
 	rc = take_recipe(s, err);

@@ -18,6 +18,7 @@
 #include "model/cpu/decoder.h"
 #include "model/files/huggingface.h"
 #include "model/files/safetensors.h"
+#include "model/tensor.h"
 #include "model/trainer.h"
 
 enum { STAGES = 3, T = 12, VOCAB = 31 };
@@ -140,6 +141,95 @@ FIXTURE_TEST(resumed_training_gives_the_same_weights)
 	train(f, other, 3, 6);
 	same_weights(f->trainer, other);
 	trainer_free(other);
+}
+
+/* Compares the weights and moments of two models by the names of tensors. */
+static void same_tensors(struct trainer *a, struct trainer *b, const struct model_config *of_a,
+			 const struct model_config *of_b)
+{
+	float *(*const arrays[])(struct stage *) = { stage_weights, stage_moment1, stage_moment2 };
+	struct tensor_table in_a, in_b;
+
+	assert_int_equal(tensor_table_new(&in_a, of_a, NULL), 0);
+	assert_int_equal(tensor_table_new(&in_b, of_b, NULL), 0);
+	assert_int_equal(in_a.n, in_b.n);
+	for (size_t i = 0; i < in_a.n; i++) {
+		const struct tensor *x = &in_a.tensors[i], *y = in_b.tensors;
+
+		while (strcmp(y->name, x->name) != 0)
+			y++;
+		for (int k = 0; k < 3; k++)
+			assert_memory_equal(arrays[k](trainer_stages(a)[x->stage]) + x->offset,
+					    arrays[k](trainer_stages(b)[y->stage]) + y->offset,
+					    x->count * sizeof(float));
+	}
+	tensor_table_free(&in_a);
+	tensor_table_free(&in_b);
+}
+
+/* A checkpoint continues under other cuts with the same weights and moments. The same sums are made
+ * in the same order, whatever stage makes them, so the steps are the same too: there is no clip,
+ * whose norm is summed by stages. */
+FIXTURE_TEST(a_checkpoint_continues_under_another_cut)
+{
+	static const struct stage_layers cuts[] = { { 2, { 0, 3 } },
+						    { 2, { 2, 1 } },
+						    { 4, { 0, 1, 1, 1 } },
+						    { 1, { 3 } } };
+	static const uint32_t path[] = { 1, 2, 3 };
+	struct fixture *f = *state;
+	struct error err = { "" };
+
+	save(f, 3);
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+		struct model_config c = config;
+		struct recipe r;
+		struct trainer *whole = trainer_of(&config, &r, 1), *t;
+		float loss[2];
+		double norm;
+
+		assert_int_equal(model_cut(&c, &cuts[i], "cut", &err), 0);
+		r.clip = 0;
+		t = trainer_of(&c, &r, 77);
+		for (uint32_t s = 0; s < STAGES; s++)
+			assert_int_equal(checkpoint_read_stage(f->folder, trainer_stages(whole)[s],
+							       &err), 0);
+		for (uint32_t s = 0; s < c.n_stages; s++)
+			if (checkpoint_read_stage(f->folder, trainer_stages(t)[s], &err))
+				fail_msg("%s", err.text);
+		same_tensors(whole, t, &config, &c);
+		assert_int_equal(trainer_microbatch(whole, all, 2, f->tokens, f->targets, &loss[0]),
+				 0);
+		assert_int_equal(trainer_microbatch(t, path, c.n_stages - 1, f->tokens, f->targets,
+						    &loss[1]), 0);
+		assert_true(loss[0] == loss[1]);
+		assert_int_equal(trainer_step(whole, 4, GRAD_NORM_MICROBATCHES, &norm), 0);
+		assert_int_equal(trainer_step(t, 4, GRAD_NORM_MICROBATCHES, &norm), 0);
+		same_tensors(whole, t, &config, &c);
+		trainer_free(whole);
+		trainer_free(t);
+	}
+}
+
+/* A layer that the checkpoint lacks, or that the model would lose, is refused. */
+FIXTURE_TEST(a_checkpoint_of_other_layers_is_refused)
+{
+	struct fixture *f = *state;
+	struct model_config c = config;
+	struct error err = { "" };
+	struct recipe r;
+	struct trainer *t;
+	uint64_t before;
+
+	save(f, 3);
+	c.n_layers = 2;
+	c.n_stages = 2;
+	t = trainer_of(&c, &r, 77);
+	before = stage_hash(trainer_stages(t)[1]);
+	assert_int_equal(checkpoint_read_stage(f->folder, trainer_stages(t)[1], &err), -EINVAL);
+	assert_non_null(strstr(err.text, "n_layers is 3, the model has 2"));
+	assert_true(stage_hash(trainer_stages(t)[1]) == before);
+	trainer_free(t);
 }
 
 static size_t files_in(const char *folder)

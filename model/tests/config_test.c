@@ -172,6 +172,109 @@ TEST(bad_documents_are_refused_by_key)
 	free(good);
 }
 
+static void cut_refused(const char *list, const char *says)
+{
+	struct model_config c, before;
+	struct stage_layers cut;
+	struct error err = { "" };
+
+	model_preset("tiny", &c, NULL, NULL);
+	before = c;
+	if (stage_layers_parse(&cut, "--cut", list, &err) == 0)
+		assert_int_equal(model_cut(&c, &cut, "--cut", &err), -EINVAL);
+	if (!strstr(err.text, says))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+	assert_memory_equal(&c, &before, sizeof(c));
+}
+
+TEST(cuts_that_do_not_fit_are_refused)
+{
+	struct model_config c;
+	struct error err = { "" };
+	char list[STAGE_LAYERS_TEXT] = "1";
+
+	cut_refused("", "--cut : expected the number of layers of each stage");
+	cut_refused("3,,9", "--cut 3,,9: expected");
+	cut_refused("3, 9", "--cut 3, 9: expected");
+	cut_refused("3,9x", "--cut 3,9x: expected");
+	cut_refused("-3,15", "--cut -3,15: expected");
+	cut_refused("12,4294967296", "expected the number of layers");
+	cut_refused("0,5,3", "--cut: 0 + 5 + 3 is 8 layers, but the model has 12 (n_layers)");
+	cut_refused("4,0,8", "--cut: stage 1 has no layers: only stage 0 may have none");
+	for (int i = 0; i < ROUTE_HOPS; i++)
+		strcat(list, ",1");
+	cut_refused(list, "at most 64 stages");
+	/* A cut and n_stages that contradict each other. */
+	model_preset("tiny", &c, NULL, NULL);
+	assert_int_equal(model_cut(&c, &(struct stage_layers){ 2, { 2, 10 } }, "--cut", &err), 0);
+	c.n_stages = 3;
+	assert_int_equal(model_config_check(&c, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "stage_layers has 2 stages, n_stages is 3"));
+}
+
+/* Replaces the stages of a document by a list of the same length. */
+static void refuse_cut(const char *list, const char *says)
+{
+	struct model_config c;
+	char *text;
+
+	model_preset("tiny", &c, NULL, NULL);
+	model_cut(&c, &(struct stage_layers){ 3, { 0, 7, 5 } }, "cut", NULL);
+	text = model_config_print(&c, NULL);
+	memcpy(strstr(text, "[0,7,5]"), list, 7);
+	refused(text, says);
+	free(text);
+}
+
+/* An equal cut is written as n_stages alone, as in files that know no other cut. */
+TEST(cuts_read_back)
+{
+	static const struct {
+		const char *list, *key;
+	} cuts[] = { { "0,7,5", "\"stage_layers\":[0,7,5]" },
+		     { "12", NULL },
+		     { "2,2,2,2,2,2", NULL },
+		     { "0,1,1,1,1,1,1,1,1,1,1,1,1", NULL },
+		     { "2,2,3,2,3", NULL },
+		     { "3,2,3,2,2", "\"stage_layers\":[3,2,3,2,2]" } };
+
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+		struct model_config c, equal, back = { 0 };
+		struct stage_layers cut;
+		struct error err = { "" };
+		char *text, *plain, list[STAGE_LAYERS_TEXT];
+		uint32_t sum = 0;
+
+		model_preset("tiny", &c, NULL, NULL);
+		assert_int_equal(stage_layers_parse(&cut, "--cut", cuts[i].list, &err), 0);
+		assert_int_equal(model_cut(&c, &cut, "--cut", &err), 0);
+		assert_int_equal(model_config_check(&c, &err), 0);
+		for (uint32_t s = 0; s < c.n_stages; s++) {
+			assert_int_equal(model_first_layer(&c, s), sum);
+			sum += model_layer_count(&c, s);
+		}
+		assert_int_equal(sum, 12);
+		model_cut_format(&c, list);
+		assert_string_equal(list, cuts[i].list);
+		model_preset("tiny", &equal, NULL, NULL);
+		equal.n_stages = cut.n;
+		text = model_config_print(&c, NULL);
+		plain = model_config_print(&equal, NULL);
+		if (cuts[i].key)
+			assert_non_null(strstr(text, cuts[i].key));
+		else
+			assert_string_equal(text, plain);
+		assert_int_equal(model_config_parse(&back, NULL, text, strlen(text), "t", &err), 0);
+		assert_memory_equal(&back.stage_layers, &c.stage_layers, sizeof(c.stage_layers));
+		free(text);
+		free(plain);
+	}
+	refuse_cut("[     ]", "model: stage_layers: expected an array of 1 to 64");
+	refuse_cut("[1, -1]", "model: stage_layers[1]: expected a whole number");
+	refuse_cut("[5,6,3]", "stage_layers: 5 + 6 + 3 is 14 layers, but the model has 12");
+	refuse_cut("\"0,7,5\"", "model: stage_layers: expected an array");
+}
+
 TEST(rates_follow_the_recipe)
 {
 	struct recipe r = { .adamw.lr = 1, .warmup = 4, .iterations = 12, .final_lr = 0.1f };

@@ -177,6 +177,18 @@ TEST(gradients_match_over_tiles_and_threads)
 	check_model(&c, 1, 1 + 8, 3, (uint32_t[]){ 1 }, 1);
 }
 
+TEST(gradients_match_with_unequal_stages)
+{
+	struct model_config c = small;
+
+	c.n_layers = 3;
+	c.dim = 8;
+	c.n_heads = 2;
+	c.n_kv_heads = 1;
+	assert_int_equal(model_cut(&c, &(struct stage_layers){ 3, { 0, 2, 1 } }, "cut", NULL), 0);
+	check_model(&c, 1, 75, 3, (uint32_t[]){ 2, 1 }, 2);
+}
+
 TEST(cutting_changes_nothing)
 {
 	struct model_config c;

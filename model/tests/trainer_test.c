@@ -316,6 +316,31 @@ TEST(a_stage_without_layers_gives_none)
 	trainer_free(t);
 }
 
+/* A stage with more layers than its source takes each layer from the same share of the depth. */
+TEST(a_deeper_stage_takes_layers_of_the_same_depth)
+{
+	static const uint32_t source_of[] = { 0, 0, 0, 1, 1 };
+	struct model_config c = config;
+	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
+	struct trainer *t;
+	const float *to, *from;
+	size_t layer;
+
+	c.n_layers = 7;
+	assert_int_equal(model_cut(&c, &(struct stage_layers){ 3, { 0, 5, 2 } }, "cut", NULL), 0);
+	assert_int_equal(model_cut_check_stack(&c, &(struct error){ "" }), -EINVAL);
+	assert_int_equal(trainer_new(&t, &c, &recipe, &o, NULL), 0);
+	layer = stage_parameters(trainer_stages(t)[2]) / 2;
+	assert_int_equal(trainer_stack(t, 1, 2), 0);
+	to = stage_weights(trainer_stages(t)[1]);
+	from = stage_weights(trainer_stages(t)[2]);
+	for (size_t i = 0; i < 5; i++)
+		assert_memory_equal(to + i * layer, from + source_of[i] * layer,
+				    layer * sizeof(float));
+	trainer_free(t);
+}
+
 TEST(the_ends_of_the_text_are_complete)
 {
 	struct visit_rules r = { .skip = 2, .whole_first = 3, .whole_last = 1 };
