@@ -519,7 +519,6 @@ static uint32_t all_judged(const struct members *members)
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us)
 {
-	const struct cluster_node *n = &planning->run->cluster->nodes[m->id];
 	int64_t at_us = e->at_us - m->clock.offset_us;
 	struct machine_pace w;
 
@@ -528,7 +527,9 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 	if (e->type != WORK_ENDS || !m->tasks.started_us)
 		return;
 	m->tasks.took_s += took_s(planning->run, began_us, at_us - m->tasks.started_us);
-	m->tasks.planned_s += planning->run->unit_s * cluster_task_s(n, e->kind);
+	m->tasks.planned_s += planning->run->unit_s *
+			      cluster_task_s(planning->run->cluster, m->id,
+					     member_stage(planning->run, m), e->kind);
 	m->tasks.n++;
 	m->tasks.started_us = 0;
 	/* Only a node that seems far off is compared with all others: this is costly. */

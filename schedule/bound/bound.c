@@ -85,9 +85,9 @@ static void bound_data_node(struct bound *b, int place)
 	int node = b->s->members[place];
 	const struct cluster_node *n = &b->p->c->nodes[node];
 	struct single_machine m = {
-		.forward_s = n->forward_s,
+		.forward_s = problem_forward_s(b->p, b->s->work, node),
 		.loss_s = n->loss_s,
-		.backward_s = n->backward_s,
+		.backward_s = problem_backward_s(b->p, b->s->work, node),
 		.overhead_s = b->p->c->dispatch_overhead_s,
 		.slots = n->memory,
 		.lag_loss_s = shortest_paths_fastest_s(b->routes, node, SHORTEST_PATHS_OUT),
@@ -120,7 +120,7 @@ static bool may_skip(const struct bound *b, int place)
 static double visits_within(const struct bound *b, int v, double edges_s, double t)
 {
 	const struct cluster_node *n = &b->p->c->nodes[v];
-	double each = n->forward_s + n->backward_s + 2 * b->p->c->dispatch_overhead_s;
+	double each = problem_visit_s(b->p, b->s->work, v);
 	double room = t - edges_s + b->p->c->dispatch_overhead_s;
 
 	if (n->memory < 1 || room < 0)
@@ -143,8 +143,8 @@ static double edges_of(const struct bound *b, int v)
 		in = fmin(in, p->delay[(size_t)u * n + (size_t)v]);
 		out = fmin(out, p->delay[(size_t)v * n + (size_t)u]);
 		if (b->s->stage_of[u] == 0) {
-			first = fmin(first, p->c->nodes[u].forward_s);
-			last = fmin(last, p->c->nodes[u].backward_s);
+			first = fmin(first, problem_forward_s(p, b->s->work, u));
+			last = fmin(last, problem_backward_s(p, b->s->work, u));
 		}
 	}
 	return in + out + first + last;

@@ -225,9 +225,9 @@ static double earn_most(struct coverage_bound *e, const struct kind *k, int *vis
 {
 	const struct cluster_node *n = &e->p->c->nodes[k->node];
 	struct pricing_request of = {
-		.forward_s = n->forward_s,
+		.forward_s = problem_forward_s(e->p, e->s->work, k->node),
 		.loss_s = n->loss_s,
-		.backward_s = n->backward_s,
+		.backward_s = problem_backward_s(e->p, e->s->work, k->node),
 		.overhead_s = e->p->c->dispatch_overhead_s,
 		.n = k->n,
 		.slots = n->memory < k->n ? n->memory : k->n,

@@ -85,19 +85,21 @@ long shortest_paths_work(const struct shortest_paths *w)
  */
 static double hop_s(const struct shortest_paths *w, int u, int v, enum shortest_paths_kind kind)
 {
-	const struct cluster_node *n = &w->p->c->nodes[w->groups.sample[v]];
+	int sample = w->groups.sample[v];
+	double forward_s = problem_forward_s(w->p, w->s->work, sample);
+	double backward_s = problem_backward_s(w->p, w->s->work, sample);
 	double there = w->delay[(size_t)u * (size_t)w->n + (size_t)v];
 	double back = w->delay[(size_t)v * (size_t)w->n + (size_t)u];
 
-	if (v >= w->first[1] && n->memory < 1)
+	if (v >= w->first[1] && w->p->c->nodes[sample].memory < 1)
 		return INFINITY;
 	switch (kind) {
 	case SHORTEST_PATHS_OUT:
-		return there + n->forward_s;
+		return there + forward_s;
 	case SHORTEST_PATHS_BACK:
-		return back + n->backward_s;
+		return back + backward_s;
 	default:
-		return there + n->forward_s + back + n->backward_s;
+		return there + forward_s + back + backward_s;
 	}
 }
 

@@ -68,6 +68,7 @@ struct run {
 	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
 	double *link_free_s; /* (n_nodes, n_nodes) NULL: transfers do not wait for one another */
 	int done;
+	int *stage_of; /* (n_nodes) -1: no stage */
 };
 
 /* Returns the hop of a microbatch's task at a step of its chain, 0 .. 2 * length. */
@@ -220,7 +221,7 @@ static void start_task(struct run *r, int node, int mb)
 		.arrival_s = w->arrival_s,
 		.start_s = r->now_s,
 	};
-	task->end_s = task->start_s + cluster_task_s(&r->c->nodes[node], task->kind);
+	task->end_s = task->start_s + cluster_task_s(r->c, node, r->stage_of[node], task->kind);
 	note_collision(r, task, w->delayed_by);
 	if (task->kind == TASK_FORWARD)
 		n->started[n->n_started++] = r->s->n_tasks;
@@ -409,6 +410,8 @@ static void run_alloc(struct run *r)
 			r->steps = task_count(&r->p->microbatches[i]);
 	}
 	r->nodes = arena_array(&r->arena, n, sizeof(*r->nodes));
+	r->stage_of = arena_array(&r->arena, n, sizeof(*r->stage_of));
+	plan_stages(r->p, (int)n, r->stage_of);
 	r->microbatches = arena_array(&r->arena, m + 1, sizeof(*r->microbatches));
 	room = arena_array(&r->arena, 3 * visits + 1, sizeof(*room));
 	r->events.list = arena_array(&r->arena, m + n + 1, sizeof(*r->events.list));

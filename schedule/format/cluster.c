@@ -21,6 +21,8 @@ struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync)
 	c->n_stages = n_stages;
 	c->microbatches_per_data_node = 1;
 	c->always = 1;
+	for (int s = 0; s < n_stages; s++)
+		c->work[s] = 1;
 	for (size_t i = 0; i < n; i++) {
 		c->nodes[i].stage = -1;
 		c->nodes[i].memory = 1;
@@ -74,6 +76,7 @@ struct cluster *cluster_copy(const struct cluster *c)
 	free(to->name);
 	to->name = copy_text(c->name);
 	memcpy(to->stages, c->stages, (size_t)c->n_stages * sizeof(*c->stages));
+	memcpy(to->work, c->work, sizeof(c->work));
 	memcpy(to->delay_s, c->delay_s, pairs * sizeof(*c->delay_s));
 	if (c->bytes_s) {
 		to->bytes_s = alloc_array(pairs, sizeof(*c->bytes_s));
@@ -144,9 +147,13 @@ void cluster_reformat(struct cluster *c, const struct tensor_formats *is)
 	c->formats = *is;
 }
 
-double cluster_task_s(const struct cluster_node *n, enum task_kind kind)
+double cluster_task_s(const struct cluster *c, int node, int stage, enum task_kind kind)
 {
-	return kind == TASK_FORWARD ? n->forward_s : kind == TASK_LOSS ? n->loss_s : n->backward_s;
+	const struct cluster_node *n = &c->nodes[node];
+
+	if (kind == TASK_LOSS)
+		return n->loss_s;
+	return (kind == TASK_FORWARD ? n->forward_s : n->backward_s) * cluster_work(c, stage);
 }
 
 double cluster_occupied_s(const struct cluster *c, int from, int to)
@@ -196,6 +203,9 @@ static int validate_stages(const struct cluster *c, struct error *err)
 			return error_set(err, -EINVAL,
 					 "stages[%d]: expected at least one node, found %d", s,
 					 c->stages[s]);
+		if (!(c->work[s] > 0) || !isfinite(c->work[s]))
+			return error_set(err, -EINVAL,
+					 "stage_work[%d]: expected a number, more than 0", s);
 		for (int i = 0; i < c->n_nodes; i++)
 			pinned += c->nodes[i].stage == s;
 		if (pinned > c->stages[s])

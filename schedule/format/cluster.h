@@ -26,7 +26,8 @@ struct cluster_node {
 	char *address;  /* owned; NULL: unknown */
 	char *device;   /* owned; NULL: unknown */
 	int stage;      /* stage to which the node is pinned; below 0: any stage */
-	double forward_s, backward_s, loss_s; /* seconds for one microbatch */
+	/* Seconds for one microbatch in a stage whose work is 1 (cluster.work); loss_s as it is. */
+	double forward_s, backward_s, loss_s;
 	int memory; /* number of microbatches that the node can hold at once */
 };
 
@@ -34,6 +35,9 @@ struct cluster {
 	char *name; /* owned */
 	int n_stages;
 	int *stages; /* (n_stages) number of nodes in each stage; stage 0 holds the data nodes */
+	/* (n_stages) factor of a node's forward_s and backward_s in each stage; 1 in all stages if
+	 * the stages are cut equally */
+	double work[CLUSTER_MOST_STAGES];
 	int n_nodes;
 	struct cluster_node *nodes; /* (n_nodes) nodes; the index is the id */
 	/* (n_nodes, n_nodes) seconds to transfer one microbatch's activation; below 0: no link. The
@@ -72,8 +76,14 @@ static inline int cluster_most_skipped(const struct cluster *c)
 	return c->n_stages - stage_set_count(c->always);
 }
 
-/* Returns the seconds that a task of a plan takes on the node. */
-double cluster_task_s(const struct cluster_node *n, enum task_kind kind);
+/* Returns the work of the stage; 1 for a node without a stage (below 0). */
+static inline double cluster_work(const struct cluster *c, int stage)
+{
+	return stage < 0 ? 1 : c->work[stage];
+}
+
+/* Returns the seconds that a task takes on a node that holds this stage (below 0: none). */
+double cluster_task_s(const struct cluster *c, int node, int stage, enum task_kind kind);
 
 /* Returns the seconds for which an activation occupies the link, in the format of the delays. 0:
  * the bytes are unknown. */

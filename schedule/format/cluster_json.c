@@ -30,6 +30,7 @@ static const char *const keys[] = { "format",
 				    "bytes_s",
 				    "wire",
 				    "always_visited",
+				    "stage_work",
 				    NULL };
 static const char *const node_keys[] = { "id",     "location", "forward_s", "backward_s",
 					 "loss_s", "memory",   "stage",     "address",
@@ -248,6 +249,25 @@ static int read_stages(const json_t *stages, struct cluster *c, struct error *er
 	return 0;
 }
 
+static int read_work(const json_t *root, struct cluster *c, struct error *err)
+{
+	const json_t *list;
+	int rc = json_list(root, "", "stage_work", c->n_stages, &list, err);
+
+	for (int s = 0; rc == 0 && s < c->n_stages; s++) {
+		const json_t *v = json_array_get(list, (size_t)s);
+		char at[32];
+
+		if (json_is_number(v) && json_number_value(v) > 0) {
+			c->work[s] = json_number_value(v);
+			continue;
+		}
+		snprintf(at, sizeof(at), "stage_work[%d]", s);
+		rc = json_expected(v, at, "", "a number, more than 0", err);
+	}
+	return rc;
+}
+
 static int read_body(const json_t *root, const json_t *stages, const json_t *nodes,
 		     const struct cluster_share *share, struct cluster *c, struct error *err)
 {
@@ -259,6 +279,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	rc = json_text(root, "", "name", true, &c->name, err);
 	if (rc == 0)
 		rc = read_stages(stages, c, err);
+	if (rc == 0 && json_object_get(root, "stage_work"))
+		rc = read_work(root, c, err);
 	if (rc == 0)
 		rc = always_visited_read(root, c->n_stages, &c->always, err);
 	for (int i = 0; rc == 0 && i < c->n_nodes; i++)
@@ -388,6 +410,21 @@ static bool any_known(const double *m, int n)
 	return false;
 }
 
+/* Stages of equal work are not written, as in files that know no other stages. */
+static void set_work(json_t *root, const struct cluster *c)
+{
+	json_t *list = json_array();
+	bool any = false;
+
+	for (int s = 0; s < c->n_stages; s++) {
+		any = any || c->work[s] != 1;
+		json_array_append_new(list, json_real(c->work[s]));
+	}
+	if (any)
+		json_object_set(root, "stage_work", list);
+	json_decref(list);
+}
+
 char *cluster_format(const struct cluster *c)
 {
 	json_t *root = json_pack("{s:s, s:s, s:i, s:f}", "format", FORMAT, "name", c->name,
@@ -399,6 +436,7 @@ char *cluster_format(const struct cluster *c)
 	for (int s = 0; s < c->n_stages; s++)
 		json_array_append_new(stages, json_integer(c->stages[s]));
 	always_visited_write(root, c->always);
+	set_work(root, c);
 	if (c->formats.wire != FORMAT_FP32)
 		json_object_set_new(root, "wire", json_string(tensor_format_name(c->formats.wire)));
 	for (int i = 0; i < c->n_nodes; i++)

@@ -401,7 +401,8 @@ static void add_up(struct fast_simulate_step *chain, int steps)
 }
 
 /* Writes the tasks of a path to chain (2 * length + 1), at the steps that it has. */
-static void fill_chain(const struct problem *p, const int *path, struct fast_simulate_step *chain)
+static void fill_chain(const struct problem *p, const double *work, const int *path,
+		       struct fast_simulate_step *chain)
 {
 	int length = p->length, steps = 2 * length + 1, visits = problem_path_length(p, path);
 
@@ -410,15 +411,15 @@ static void fill_chain(const struct problem *p, const int *path, struct fast_sim
 		int hop = s < length ? s : s == length ? 0 : 2 * length - s;
 		int after = next < length ? next : next == length ? 0 : 2 * length - next;
 		int node = path[hop];
-		const struct cluster_node *n = &p->c->nodes[node];
 
 		chain[s].node = node;
 		chain[s].slots = s < length ? 1 : s == length ? 0 : -1;
 		chain[s].last = next == steps;
 		chain[s].before = (uint8_t)before;
 		chain[s].next = (uint8_t)(next - s);
-		chain[s].duration_s = s < length ? n->forward_s
-						 : s == length ? n->loss_s : n->backward_s;
+		chain[s].duration_s = s < length    ? problem_forward_s(p, work, node)
+				      : s == length ? p->c->nodes[node].loss_s
+						    : problem_backward_s(p, work, node);
 		chain[s].travel_s = next < steps ? problem_delay_s(p, node, path[after]) : 0;
 		before = next - s;
 	}
@@ -440,13 +441,14 @@ static void fill_outputs(struct fast_simulate *e, int first)
 
 void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path)
 {
-	fill_chain(e->p, path, &e->chain[mb * e->steps]);
+	fill_chain(e->p, e->work, path, &e->chain[mb * e->steps]);
 	if (e->links.outputs)
 		fill_outputs(e, mb * e->steps);
 }
 
 void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s)
 {
+	e->work = s->work;
 	for (int i = 0; i < e->n_mb; i++)
 		fast_simulate_set_path(e, i, solution_path(s, e->p, i));
 }
@@ -472,6 +474,7 @@ void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 {
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;
 	size_t buckets = 256;
+	double *work;
 
 	while (buckets < 8 * m * steps && buckets < 65536)
 		buckets *= 2;
@@ -500,8 +503,11 @@ void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 	e->batch = arena_array(&e->arena, m, sizeof(*e->batch));
 	e->bucket = arena_array(&e->arena, buckets, sizeof(*e->bucket));
 	e->filled = arena_array(&e->arena, buckets / 64 + 1, sizeof(*e->filled));
-	for (int i = 0; i < p->n_nodes; i++)
+	e->work = work = arena_array(&e->arena, n, sizeof(*work));
+	for (int i = 0; i < p->n_nodes; i++) {
 		e->nodes[i].memory = p->c->nodes[i].memory;
+		work[i] = cluster_work(p->c, p->c->nodes[i].stage);
+	}
 	e->filled[buckets / 64] = 1;
 }
 

@@ -56,6 +56,9 @@ struct fast_simulate_kept {
 
 struct fast_simulate {
 	const struct problem *p;
+	/* (n_nodes) of the solution (fast_simulate_set_paths), borrowed; before that for the stages
+	 * to which the cluster pins its nodes */
+	const double *work;
 	int n_mb, n_nodes, steps; /* steps: number of steps in a chain, 2 * length + 1 */
 	double overhead_s;
 	struct arena arena;        /* owns the arrays below */
@@ -113,9 +116,10 @@ struct fast_simulate_node {
 void fast_simulate_init(struct fast_simulate *e, const struct problem *p);
 void fast_simulate_fini(struct fast_simulate *e);
 
-/* Sets the path of one microbatch (length), or of all. */
-void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path);
+/* Sets all paths. Later paths belong to the same solution: its stages give the times of tasks. */
 void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s);
+/* Sets the path of one microbatch (length). */
+void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path);
 
 /* Simulates from time 0. Stops as soon as some microbatch cannot be home by limit_s (INFINITY: no
  * limit). Returns false then and on a standstill; the makespan is then infinite. */

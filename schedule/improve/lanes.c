@@ -82,8 +82,8 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 				continue;
 			hop[i].out_s = (float)problem_delay_s(p, u, v);
 			hop[i].more_s = (float)(candidate_lists_round_s(&l->candidates, u, 0)[i] +
-						p->c->nodes[v].forward_s +
-						p->c->nodes[v].backward_s);
+						problem_forward_s(p, s->work, v) +
+						problem_backward_s(p, s->work, v));
 			least = fminf(least, hop[i].more_s);
 		}
 	}
@@ -188,8 +188,7 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 	const struct slot_timeline *g = &l->timeline;
 	int length = p->length, visits = problem_path_length(p, path), at = path[0];
 	int before[PLAN_MOST_PATH];
-	const struct cluster_node *first = &p->c->nodes[at];
-	float end_s = l->sent_s[mb] + (float)first->forward_s;
+	float end_s = l->sent_s[mb] + g->list[at].forward_s;
 
 	w->home_s = w->over_s = w->worst_s = 0;
 	w->worst = 0;
@@ -476,7 +475,7 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 		l->away_s[v] = (float)problem_round_s(p, path[0], v);
 	stage_quota_count(&l->quota, path);
 	*level_of(l, 0) = (struct lanes_state){
-		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]
+		.end_s = l->sent_s[mb] + l->timeline.list[path[0]].forward_s, .node = path[0]
 	};
 	for (q.level = 1; q.level < l->quota.length; q.level++)
 		fill_level(&q);

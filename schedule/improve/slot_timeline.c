@@ -72,8 +72,10 @@ static void lay_out(struct slot_timeline *g, const struct fast_simulate *e)
 
 		*list = (struct slot_timeline_list){ .first = first,
 					    .room = round_up(list->n + ROOM),
-					    .forward_s = (float)g->p->c->nodes[v].forward_s,
-					    .backward_s = (float)g->p->c->nodes[v].backward_s };
+					    .forward_s =
+						    (float)problem_forward_s(g->p, e->work, v),
+					    .backward_s =
+						    (float)problem_backward_s(g->p, e->work, v) };
 		first += list->room;
 	}
 }

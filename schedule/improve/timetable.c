@@ -80,6 +80,7 @@ static void lay_out(struct timetable *t, const struct fast_simulate *e)
 
 void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 {
+	t->work = e->work;
 	fill_weights(t, e);
 	lay_out(t, e);
 	for (int task = 0; task < e->n_mb * t->steps; task++) {
@@ -163,7 +164,8 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 	for (int hop = length; hop >= 0; hop--) {
 		int v = path[hop == length ? 0 : hop];
 		const struct cluster_node *n = &p->c->nodes[v];
-		double duration_s = hop == length ? n->loss_s : n->backward_s;
+		double duration_s = hop == length ? n->loss_s
+						  : problem_backward_s(p, t->work, v);
 		double arrival_s = end_s + (v == at ? 0 : problem_delay_s(p, at, v));
 
 		end_s = duration_s +
@@ -176,7 +178,8 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 /* The end of the first F, which keeps its time whatever path follows. */
 static double sent_s(const struct timetable *t, int mb, int data_node)
 {
-	return timetable_row(t, mb * t->steps)->start_s + t->p->c->nodes[data_node].forward_s;
+	return timetable_row(t, mb * t->steps)->start_s +
+	       problem_forward_s(t->p, t->work, data_node);
 }
 
 double timetable_estimate(struct timetable *t, int mb, const int *path, double *put_off_s)
@@ -186,7 +189,7 @@ double timetable_estimate(struct timetable *t, int mb, const int *path, double *
 
 	take_tasks_out(t, mb);
 	for (int hop = 1; hop < problem_path_length(p, path); hop++) {
-		double forward_s = p->c->nodes[path[hop]].forward_s;
+		double forward_s = problem_forward_s(p, t->work, path[hop]);
 		double arrival_s = end_s + problem_delay_s(p, path[hop - 1], path[hop]);
 
 		end_s = forward_s +
@@ -244,21 +247,21 @@ static void reach_node(struct search *q, int from, int v)
 {
 	struct timetable *t = q->t;
 	const struct timetable_state *before = level_of(t, q->level - 1) + from;
-	const struct cluster_node *node = &t->p->c->nodes[v];
+	double forward_s = problem_forward_s(t->p, t->work, v);
+	double backward_s = problem_backward_s(t->p, t->work, v);
 	double back_s = problem_delay_s(t->p, v, before->node), put_off_s = 0;
 	double arrival_s = before->end_s + problem_delay_s(t->p, before->node, v);
-	double end_s = arrival_s + node->forward_s;
-	double cost = before->cost + end_s - before->end_s + back_s + node->backward_s;
+	double end_s = arrival_s + forward_s;
+	double cost = before->cost + end_s - before->end_s + back_s + backward_s;
 	struct timetable_state *list = level_of(t, q->level);
 	int at = t->place[v];
 
-	if (isinf(arrival_s) || isinf(back_s) || node->memory < 1 ||
+	if (isinf(arrival_s) || isinf(back_s) || t->p->c->nodes[v].memory < 1 ||
 	    (at >= 0 && list[at].cost <= cost))
 		return;
 	if (!beam_excludes(&q->beam, cost)) {
-		end_s = node->forward_s + find_start_s(t, v, arrival_s, node->forward_s,
-							     true, &put_off_s);
-		cost = before->cost + end_s - before->end_s + back_s + node->backward_s +
+		end_s = forward_s + find_start_s(t, v, arrival_s, forward_s, true, &put_off_s);
+		cost = before->cost + end_s - before->end_s + back_s + backward_s +
 		       q->charge * put_off_s;
 		if (at >= 0 && list[at].cost <= cost)
 			return;

@@ -39,6 +39,7 @@ struct timetable_state; /* of the search for a path */
 
 struct timetable {
 	const struct problem *p;
+	const double *work; /* of the simulation's solution, borrowed */
 	int steps;          /* number of tasks of a microbatch: 2 * length + 1 */
 	struct arena arena; /* owns the arrays below */
 	double *home_s;     /* (n_mb) end of each microbatch's last B */

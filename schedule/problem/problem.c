@@ -312,6 +312,7 @@ void solution_init(struct solution *s, const struct problem *p)
 	s->stage_of = arena_array(&s->arena, n, sizeof(*s->stage_of));
 	s->members = arena_array(&s->arena, n, sizeof(*s->members));
 	s->start = arena_array(&s->arena, (size_t)p->n_stages + 1, sizeof(*s->start));
+	s->work = arena_array(&s->arena, n, sizeof(*s->work));
 	s->path = arena_array(&s->arena, (size_t)p->n_mb * (size_t)p->length, sizeof(*s->path));
 	for (int i = 0; i < p->n_mb; i++)
 		for (int h = p->short_length; h < p->length && p->skips[i]; h++)
@@ -331,6 +332,7 @@ void solution_copy(struct solution *to, const struct solution *from, const struc
 	memcpy(to->stage_of, from->stage_of, n * sizeof(*to->stage_of));
 	memcpy(to->members, from->members, n * sizeof(*to->members));
 	memcpy(to->start, from->start, ((size_t)p->n_stages + 1) * sizeof(*to->start));
+	memcpy(to->work, from->work, n * sizeof(*to->work));
 	memcpy(to->path, from->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*to->path));
 }
 
@@ -346,6 +348,8 @@ void solution_index(struct solution *s, const struct problem *p)
 		}
 	}
 	s->start[p->n_stages] = at;
+	for (int i = 0; i < p->n_nodes; i++)
+		s->work[i] = cluster_work(p->c, s->stage_of[i]);
 }
 
 double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage,
@@ -392,6 +396,7 @@ void solution_exchange(struct solution *s, int a, int b)
 {
 	int stage = s->stage_of[a];
 	int *at_a = NULL, *at_b = NULL;
+	double work = s->work[a];
 
 	for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
 		at_a = s->members[i] == a ? &s->members[i] : at_a;
@@ -402,6 +407,8 @@ void solution_exchange(struct solution *s, int a, int b)
 	*at_b = a;
 	s->stage_of[a] = s->stage_of[b];
 	s->stage_of[b] = stage;
+	s->work[a] = s->work[b];
+	s->work[b] = work;
 }
 
 struct plan *solution_to_plan(const struct solution *s, const struct problem *p)

@@ -71,23 +71,34 @@ static inline double problem_round_s(const struct problem *p, int u, int v)
 	return p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v];
 }
 
-/* Seconds for which one visit keeps the node busy. */
-static inline double problem_work_s(const struct problem *p, int node)
-{
-	const struct cluster_node *n = &p->c->nodes[node];
-
-	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
-}
-
 /* An assignment and a path per microbatch. */
 struct solution {
 	struct arena arena; /* owns the arrays below */
 	int *stage_of;      /* (n_nodes) stage of each node; -1: excluded */
 	int *members;       /* (n_nodes) nodes ordered by stage; stage s begins at start[s] */
 	int *start;    /* (n_stages + 1) */
+	double *work;  /* (n_nodes) work of each node's stage (cluster.work); excluded: 1 */
 	/* (n_mb, length) node ids; the first is the data node. -1 after the end of a short path */
 	int *path;
 };
+
+/* Return the seconds of a node's F and B. work: that of the solution. */
+static inline double problem_forward_s(const struct problem *p, const double *work, int node)
+{
+	return p->c->nodes[node].forward_s * work[node];
+}
+
+static inline double problem_backward_s(const struct problem *p, const double *work, int node)
+{
+	return p->c->nodes[node].backward_s * work[node];
+}
+
+/* Returns the seconds for which one visit keeps the node busy. */
+static inline double problem_visit_s(const struct problem *p, const double *work, int node)
+{
+	return problem_forward_s(p, work, node) + problem_backward_s(p, work, node) +
+	       2 * p->c->dispatch_overhead_s;
+}
 
 /* Returns the number of visits of a path of a solution. */
 static inline int problem_path_length(const struct problem *p, const int *path)
@@ -111,7 +122,7 @@ void solution_init(struct solution *s, const struct problem *p);
 void solution_fini(struct solution *s);
 /* Copies between two solutions of the same problem. */
 void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
-/* Fills members and start from stage_of; nodes ascend within a stage. */
+/* Fills members, start and work from stage_of; nodes ascend within a stage. */
 void solution_index(struct solution *s, const struct problem *p);
 /* Returns the seconds to sum the gradients of a stage. pair (2), unless NULL, gets the slowest pair
  * of nodes, or -1 if the sum takes no time. */

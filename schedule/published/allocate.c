@@ -101,10 +101,10 @@ struct population {
 	int *tour;       /* (n_stages) */
 };
 
-static double edge_cost_s(const struct population *h, int a, int b)
+static double edge_cost_s(const struct population *h, int a, int b, int stage)
 {
 	return h->p->delay[(size_t)a * (size_t)h->p->n_nodes + (size_t)b] +
-	       h->p->c->nodes[b].forward_s;
+	       h->p->c->nodes[b].forward_s * h->p->c->work[stage];
 }
 
 static double stage_distance(struct population *h, const int *nodes, int s, int t)
@@ -116,7 +116,7 @@ static double stage_distance(struct population *h, const int *nodes, int s, int 
 	for (int i = 0; i < n; i++) {
 		for (int j = 0; j < m; j++)
 			h->cost[i * m + j] = edge_cost_s(h, nodes[h->start[s] + i],
-							 nodes[h->start[t] + j]);
+							 nodes[h->start[t] + j], t);
 	}
 	return allocate_match(h->cost, n, m, h->match);
 }

@@ -337,7 +337,7 @@ static void lay_out(struct cbs *c, const struct branch *b, struct use *uses)
 		struct path_query q;
 
 		make_query(c, b, a, &q);
-		path_walk(c->p, &q, branch_path(&c->tree, b, a), stays);
+		path_walk(c->p, c->s->work, &q, branch_path(&c->tree, b, a), stays);
 		for (int i = 0; i < steps; i++)
 			uses[a * steps + i] = (struct use){ stays[i], a };
 	}
@@ -433,8 +433,9 @@ static void name_agents(struct cbs *c)
 		c->agent_of[mb] = agent;
 		if (equal && rank >= wave)
 			continue;
-		c->agents[agent] = (struct agent){ place, rank *
-			p->c->nodes[c->s->members[place]].forward_s };
+		c->agents[agent] = (struct agent){
+			place, rank * problem_forward_s(p, c->s->work, c->s->members[place])
+		};
 	}
 	for (int s = 1; s < p->n_stages; s++)
 		c->stage_cap[s] = p->high[s] / c->repeats;

@@ -73,8 +73,8 @@ static double free_from(const struct path_query *q, int node, double t, double d
 	return t;
 }
 
-double path_walk(const struct problem *p, const struct path_query *q, const int *path,
-		 struct stay *stays)
+double path_walk(const struct problem *p, const double *work, const struct path_query *q,
+		 const int *path, struct stay *stays)
 {
 	double t = q->start_s;
 	int steps = 2 * p->length + 1;
@@ -83,9 +83,9 @@ double path_walk(const struct problem *p, const struct path_query *q, const int 
 		int hop = s < p->length ? s : s == p->length ? 0 : 2 * p->length - s;
 		int next = s + 1 < p->length ? s + 1
 			   : s + 1 == p->length ? 0 : 2 * p->length - s - 1;
-		const struct cluster_node *n = &p->c->nodes[path[hop]];
-		double duration = s < p->length ? n->forward_s
-						: s == p->length ? n->loss_s : n->backward_s;
+		double duration = s < p->length	   ? problem_forward_s(p, work, path[hop])
+				  : s == p->length ? p->c->nodes[path[hop]].loss_s
+						   : problem_backward_s(p, work, path[hop]);
 		double start = free_from(q, path[hop], t, duration);
 
 		t = start + duration;
@@ -108,11 +108,10 @@ static double *least_at(const struct path_search *f, int more, int node)
 }
 
 /* Returns the seconds of a hop's round trip with the work at its end. */
-static double hop_s(const struct problem *p, int u, int v)
+static double hop_s(const struct path_search *f, int u, int v)
 {
-	const struct cluster_node *n = &p->c->nodes[v];
-
-	return problem_round_s(p, u, v) + n->forward_s + n->backward_s;
+	return problem_round_s(f->p, u, v) + problem_forward_s(f->p, f->s->work, v) +
+	       problem_backward_s(f->p, f->s->work, v);
 }
 
 /* Returns the least seconds of a hop from u to any candidate node of the stage, and of the `more`
@@ -127,7 +126,7 @@ static double least_through(const struct path_search *f, const struct path_query
 		return INFINITY;
 	for (int k = 0; k < f->candidates.most && list[k] >= 0; k++) {
 		if (!q->barred || !q->barred[list[k]])
-			least = fmin(least, hop_s(f->p, u, list[k]) +
+			least = fmin(least, hop_s(f, u, list[k]) +
 						    least_at(f, more, list[k])[exchanged]);
 	}
 	return least;
@@ -207,18 +206,18 @@ static void visit_node(struct path_search *f, const struct path_query *q, int fr
 {
 	const struct problem *p = f->p;
 	const struct state *u = &f->states[from];
-	const struct cluster_node *n = &p->c->nodes[v];
+	double forward_s = problem_forward_s(p, f->s->work, v);
 	int stage = f->s->stage_of[v], more = p->length - 1 - u->visits;
 	double there = problem_delay_s(p, u->node, v);
 	double back = problem_delay_s(p, v, u->node);
 	struct state next = { .parent = from, .node = v, .visits = u->visits + 1, .below = u->top,
 			      .top = stage > u->top ? stage : u->top,
 			      .company = u->company + (q->visits ? q->visits[v] : 0),
-			      .back_s = u->back_s + back + n->backward_s };
+			      .back_s = u->back_s + back + problem_backward_s(p, f->s->work, v) };
 
 	if (!is_allowed(q, v, stage))
 		return;
-	next.end_s = free_from(q, v, u->end_s + there, n->forward_s) + n->forward_s;
+	next.end_s = free_from(q, v, u->end_s + there, forward_s) + forward_s;
 	push_state(f, &next, next.end_s + next.back_s + least_at(f, more, v)[stage < next.top]);
 }
 
@@ -243,7 +242,7 @@ static void go_home(struct path_search *f, const struct path_query *q, int from)
 
 	trace_back(f, from);
 	home.home = true;
-	home.end_s = path_walk(f->p, q, f->path, NULL);
+	home.end_s = path_walk(f->p, f->s->work, q, f->path, NULL);
 	push_state(f, &home, home.end_s);
 }
 
@@ -262,13 +261,13 @@ static void expand_state(struct path_search *f, const struct path_query *q, int 
 bool path_search_run(struct path_search *f, const struct path_query *q, int *path,
 		     double *home_s)
 {
-	const struct cluster_node *n = &f->p->c->nodes[q->data_node];
+	double forward_s = problem_forward_s(f->p, f->s->work, q->data_node);
 	struct state first = { .parent = -1, .node = q->data_node, .visits = 1, .below = -1,
-			       .back_s = n->backward_s };
+			       .back_s = problem_backward_s(f->p, f->s->work, q->data_node) };
 
 	f->n_states = f->n_heap = 0;
 	fill_least(f, q);
-	first.end_s = free_from(q, q->data_node, q->start_s, n->forward_s) + n->forward_s;
+	first.end_s = free_from(q, q->data_node, q->start_s, forward_s) + forward_s;
 	push_state(f, &first, first.end_s + first.back_s +
 				      least_at(f, f->p->length - 1, q->data_node)[0]);
 	while (f->n_heap > 0) {

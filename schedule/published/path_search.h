@@ -58,7 +58,8 @@ bool path_search_run(struct path_search *f, const struct path_query *q, int *pat
 
 /* Returns when a path is home under the query. stays (2 * length + 1), unless NULL, gets its tasks
  * in order. */
-double path_walk(const struct problem *p, const struct path_query *q, const int *path,
+double path_walk(const struct problem *p, const double *work, const struct path_query *q,
+		 const int *path,
 		 struct stay *stays);
 
 #endif

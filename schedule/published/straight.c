@@ -26,7 +26,8 @@ static int match_next(const struct solution *s, const struct problem *p, const i
 			int v = s->members[s->start[stage] + j];
 
 			cost[i * size + j] = problem_round_s(p, ends[i], v) +
-					     p->c->nodes[v].forward_s + p->c->nodes[v].backward_s;
+					     problem_forward_s(p, s->work, v) +
+					     problem_backward_s(p, s->work, v);
 		}
 	}
 	worst = allocate_match(cost, n, size, match);

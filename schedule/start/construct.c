@@ -221,7 +221,7 @@ static void builder_init(struct builder *b, struct solution *s, const struct pro
 	b->reached = arena_array(&b->arena, length * n, sizeof(*b->reached));
 	b->n_reached = arena_array(&b->arena, length, sizeof(*b->n_reached));
 	for (int i = 0; i < p->n_nodes; i++)
-		b->load[i] = problem_work_s(p, i);
+		b->load[i] = problem_visit_s(p, s->work, i);
 	for (int stage = 1; stage < p->n_stages; stage++)
 		find_least(b, stage);
 }
@@ -230,7 +230,7 @@ static void builder_init(struct builder *b, struct solution *s, const struct pro
 static void load_path(struct builder *b, const int *path)
 {
 	for (int h = 1; h < problem_path_length(b->p, path); h++) {
-		b->load[path[h]] += problem_work_s(b->p, path[h]);
+		b->load[path[h]] += problem_visit_s(b->p, b->s->work, path[h]);
 		find_least(b, b->s->stage_of[path[h]]);
 	}
 }

@@ -29,7 +29,7 @@ struct sketch {
 	double waits_s; /* sum of the waits over nodes and waves */
 };
 
-static double trip_s(const struct problem *p, const int *path)
+static double trip_s(const struct problem *p, const double *work, const int *path)
 {
 	double sum_s = p->c->nodes[path[0]].loss_s;
 
@@ -37,10 +37,9 @@ static double trip_s(const struct problem *p, const int *path)
 
 	for (int h = 0; h < length; h++) {
 		int to = path[h + 1 < length ? h + 1 : 0];
-		const struct cluster_node *n = &p->c->nodes[path[h]];
 
-		sum_s += n->forward_s + n->backward_s +
-			 problem_round_s(p, path[h], to);
+		sum_s += problem_forward_s(p, work, path[h]) +
+			 problem_backward_s(p, work, path[h]) + problem_round_s(p, path[h], to);
 	}
 	return sum_s;
 }
@@ -57,7 +56,8 @@ static int slots_of(const struct sketch *k, int place)
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);
-	double edges_s = slots * (slots - 1) / 2.0 * problem_work_s(k->p, k->s->members[place]);
+	double edges_s = slots * (slots - 1) / 2.0 *
+			 problem_visit_s(k->p, k->s->work, k->s->members[place]);
 
 	return (k->sum_s[place] + edges_s) / slots;
 }
@@ -77,7 +77,7 @@ static double wait_s(const struct sketch *k, int node, int n)
 {
 	int over = n - k->p->c->nodes[node].memory;
 	double early = 1 - (double)k->s->stage_of[node] / k->p->n_stages;
-	double meet_s = MEET * n * (n - 1) / 2 * problem_work_s(k->p, node);
+	double meet_s = MEET * n * (n - 1) / 2 * problem_visit_s(k->p, k->s->work, node);
 
 	return meet_s + (over > 0 ? over * FULL * early * k->ref_s : 0);
 }
@@ -104,7 +104,7 @@ static void count_visits(struct sketch *k, int mb, const int *path, int by)
 static void change_path(struct sketch *k, int mb, const int *from, const int *to)
 {
 	int place = k->p->mb_slot[mb];
-	double now_s = trip_s(k->p, to);
+	double now_s = trip_s(k->p, k->s->work, to);
 
 	count_visits(k, mb, from, -1);
 	count_visits(k, mb, to, 1);
@@ -132,7 +132,7 @@ static void count_all(struct sketch *k)
 	const struct problem *p = k->p;
 
 	for (int i = 0; i < p->n_mb; i++) {
-		k->trip_s[i] = trip_s(p, k->s->path + i * p->length);
+		k->trip_s[i] = trip_s(p, k->s->work, k->s->path + i * p->length);
 		k->sum_s[p->mb_slot[i]] += k->trip_s[i];
 	}
 	for (int d = 0; d < p->sizes[0]; d++) {

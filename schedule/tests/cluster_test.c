@@ -93,6 +93,10 @@ TEST(refuses_by_name)
 	refuse("cluster/1", "cluster/2", "format");
 	refuse("\"id\":1", "\"id\":7", "nodes[1].id");
 	refuse("\"forward_s\":1", "\"forward_s\":\"x\"", "nodes[0].forward_s");
+	refuse("\"name\"", "\"stage_work\":[1],\"name\"", "stage_work");
+	refuse("\"name\"", "\"stage_work\":[1,0],\"name\"", "stage_work[1]: expected a number");
+	refuse("\"name\"", "\"stage_work\":[1,-2],\"name\"", "stage_work[1]: expected a number");
+	refuse("\"name\"", "\"stage_work\":[\"a\",2],\"name\"", "stage_work[0]: expected a number");
 	refuse("\"memory\":2", "\"memory\":-1", "nodes[0].memory");
 	refuse("\"memory\":2", "\"memory\":1.5", "nodes[0].memory");
 	refuse("\"stage\":0", "\"stage\":2", "nodes[0].stage");
@@ -222,6 +226,8 @@ TEST(reads_back_its_own_output)
 
 			assert_true(diagonal || c->delay_s[k] == again->delay_s[k]);
 		}
+		assert_memory_equal(again->work, c->work, sizeof(c->work));
+		assert_true((strstr(text, "stage_work") != NULL) == (c->work[0] != 1));
 		for (int k = 0; k < c->n_nodes; k++) {
 			assert_true(c->nodes[k].backward_s == again->nodes[k].backward_s);
 			assert_int_equal(c->nodes[k].stage < 0 ? -1 : c->nodes[k].stage,
@@ -230,6 +236,7 @@ TEST(reads_back_its_own_output)
 		free(text);
 		cluster_free(again);
 		again = cluster_copy(c);
+		assert_memory_equal(again->work, c->work, sizeof(c->work));
 		assert_memory_equal(again->delay_s, c->delay_s,
 				    (size_t)(c->n_nodes * c->n_nodes) * sizeof(double));
 		cluster_free(again);

@@ -30,7 +30,7 @@ static double fastest(const struct fixture_pinned *t, int *path, int visits, uin
 	for (int v = 0; v < p->n_nodes; v++) {
 		const struct cluster_node *to = &p->c->nodes[v];
 		double way_s = s + p->delay[at * n + (size_t)v] + p->delay[(size_t)v * n + at] +
-			       to->forward_s + to->backward_s;
+			       (to->forward_s + to->backward_s) * t->s.work[v];
 
 		if (t->s.stage_of[v] < 1 || to->memory < 1)
 			continue;

@@ -75,6 +75,9 @@ struct cluster *fixture_random_cluster(struct rng *r, const struct fixture_shape
 				? -1 : draw_time(r, shape, 0, 2);
 		}
 	}
+	/* Every other cluster has stages of unequal work. */
+	for (int s = 0; s < n_stages && n % 2; s++)
+		c->work[s] = (const double[]){ 0.25, 1, 2.5, 0.5 }[s % 4];
 	c->microbatches_per_data_node = upto(r, shape->most_microbatches);
 	c->dispatch_overhead_s = draw_time(r, shape, 0, 0.3);
 	return c;

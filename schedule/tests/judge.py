@@ -30,8 +30,13 @@ def simulate(c, p):
         path = m["path"]
         chains[m["id"]] = ([("F", n) for n in path] + [("L", path[0])] + [("B", n) for n in path[::-1]])
 
+    stage_of = {n: s for s, members in enumerate(p["assignment"]) for n in members}
+    work = c.get("stage_work", [1] * len(p["assignment"]))
+
     def lasts(kind, node):
-        return {"F": node["forward_s"], "L": node["loss_s"], "B": node["backward_s"]}[kind]
+        if kind == "L":
+            return nodes[node]["loss_s"]
+        return nodes[node]["forward_s" if kind == "F" else "backward_s"] * work[stage_of[node]]
 
     at = {m: 0 for m in chains}
     waiting = [[] for _ in nodes]          # (arrival, microbatch, kind)

@@ -54,8 +54,11 @@ static double seconds(const struct oracle *o, int mb, int step)
 {
 	const struct cluster_node *n = &o->c->nodes[node_of(o, mb, step)];
 	int length = o->q->path_length;
+	double work = n->stage < 0 ? 1 : o->c->work[n->stage];
 
-	return step < length ? n->forward_s : step == length ? n->loss_s : n->backward_s;
+	return step < length    ? n->forward_s * work
+	       : step == length ? n->loss_s
+				: n->backward_s * work;
 }
 
 /* Returns the waiting task that starts on the node; -1: none may start. */

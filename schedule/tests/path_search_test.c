@@ -57,7 +57,7 @@ static double brute_force(const struct question *a, int *path, int n)
 	if (n == a->p.length) {
 		if (!ascends_after(a, path, n, 0, -1) || !linked(a, path, n))
 			return INFINITY;
-		return path_walk(&a->p, &a->q, path, NULL);
+		return path_walk(&a->p, a->s.work, &a->q, path, NULL);
 	}
 	for (int v = 0; v < a->p.n_nodes; v++) {
 		int stage = a->s.stage_of[v];
@@ -132,9 +132,9 @@ TEST(finds_the_path_that_is_home_first)
 		if (path_search_run(f, &a.q, found, &home)) {
 			assert_true(fabs(home - expected) < 1e-6);
 			assert_true(ascends_after(&a, found, a.p.length, 0, -1));
-			assert_true(path_walk(&a.p, &a.q, found, NULL) == home);
+			assert_true(path_walk(&a.p, a.s.work, &a.q, found, NULL) == home);
 			a.q.n_taken = 0;
-			delayed += home > path_walk(&a.p, &a.q, found, NULL) + 1e-6;
+			delayed += home > path_walk(&a.p, a.s.work, &a.q, found, NULL) + 1e-6;
 		} else {
 			assert_true(isinf(expected));
 			none++;
