@@ -127,9 +127,9 @@ static struct job_measured times_of(const struct agent *a, const struct job *job
 	struct job_measured t = job->measured;
 
 	if (a->run.config.rehearsal) {
-		t.forward_s = a->run.welcome.forward_s;
-		t.backward_s = a->run.welcome.backward_s;
-		t.loss_s = t.corpus_hash ? a->run.welcome.loss_s : 0;
+		t.forward_s = tasks_given_s(&a->run, &a->held, TASK_FORWARD);
+		t.backward_s = tasks_given_s(&a->run, &a->held, TASK_BACKWARD);
+		t.loss_s = t.corpus_hash ? tasks_given_s(&a->run, &a->held, TASK_LOSS) : 0;
 	}
 	return t;
 }

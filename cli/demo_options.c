@@ -21,6 +21,7 @@ const char demo_help[] =
 	"\n"
 	"  --agents N            nodes  [20]\n"
 	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3; spread evenly for another N]\n"
+	"  --cut A,B,...         layers of each stage, as 0,3,3,2,2,2  [equally]\n"
 	"  --skip K/S            every microbatch skips K of S stages  [a third of the stages, as\n"
 	"                        2/6; 0 with dtfm]\n"
 	"  --algorithm NAME      the planner: best, or a published baseline: dtfm, dtfm-skip,\n"
@@ -86,6 +87,7 @@ static const struct {
 	{ "time-scale", false, false },
 	{ "seed", false, false },
 	{ "model", false, false },
+	{ "cut", false, false },
 	{ "from", false, false },
 	{ "new-corpus", true, false },
 	{ "set", false, false },

@@ -37,6 +37,13 @@ static int parse_stages(void *options, const char *text, struct error *err)
 	}
 }
 
+static int parse_cut(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+
+	return stage_layers_parse(&o->training.cut, "--cut", text, err);
+}
+
 static int parse_skip(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -281,6 +288,9 @@ static const struct options_row rows[] = {
 	  LIMITS(2, MSG_NODES), FIXED },
 	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, FIXED,
 	  .help = "nodes per stage [5,3,3,3,3,3]" },
+	{ "cut", OPTIONS_PARSED, "A,B,...", .parse = parse_cut, FIXED,
+	  .help = "layers of each stage, as 0,7,5; only stage 0 may have none [equally, or as the "
+		  "checkpoint of --from]" },
 	{ "assignment", OPTIONS_SECOND, "free|given", "free",
 	  "given: each node keeps its `stage` in the file", AT(cluster.assignment_given),
 	  .words = assignments, FIXED },

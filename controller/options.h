@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "model/cut.h"
 #include "schedule/search/search.h"
 #include "base/tensor_format.h"
 #include "wire/msg.h"
@@ -59,6 +60,7 @@ struct options_training {
 	const char *model; /* model preset or file; "tiny" by default */
 	const char *set[OPTIONS_MOST_SET]; /* FIELD=VALUE of the recipe */
 	uint32_t n_set;
+	struct stage_layers cut; /* of a new run; n == 0: equally, or as the model's file is cut */
 	const char *from;  /* folder of the first weights; NULL: those of the seed */
 	bool new_corpus;   /* another corpus than that of the first weights is intended */
 	bool rehearse;     /* agents compute nothing (model/rehearsal/rehearsal.h) */

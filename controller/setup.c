@@ -124,6 +124,35 @@ static int take_recorded_model(struct run *run, const struct store_run *recorded
 	return rc ? rc : first_weights_resume(run, err);
 }
 
+/* Cuts the model into the stages of the cluster, and sets the stages' work. */
+static int cut_model(struct run *run, struct error *err)
+{
+	const struct stage_layers *cut = &run->options.training.cut;
+	struct model_config *c = &run->training.model;
+	struct cluster *cluster = run->cluster;
+	int rc = 0;
+
+	if (cut->n > 0 && cut->n != (uint32_t)cluster->n_stages)
+		return error_set(err, -EINVAL,
+				 "--cut: it has %u stages, the cluster has %d (--stages, "
+				 "--cluster)",
+				 cut->n, cluster->n_stages);
+	if (cut->n > 0)
+		rc = model_cut(c, cut, "--cut", err);
+	else
+		model_cut_equally(c, (uint32_t)cluster->n_stages);
+	for (int s = 0; rc == 0 && s < cluster->n_stages; s++) {
+		if (c->stage_layers.n == 0 && cluster->work[s] != 1)
+			rc = error_set(err, -EINVAL,
+				       "%s: stage_work is that of unequal stages: give the layers "
+				       "of each stage with --cut",
+				       run->options.cluster.file ? run->options.cluster.file
+								 : run->options.run_dir);
+		cluster->work[s] = model_stage_work(c, (uint32_t)s);
+	}
+	return rc;
+}
+
 static int load_model(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
@@ -138,7 +167,9 @@ static int load_model(struct run *run, struct error *err)
 	if (rc != 0)
 		return rc;
 	run->cluster->formats = run->wanted.formats = o->training.formats;
-	run->training.model.n_stages = (uint32_t)run->cluster->n_stages;
+	rc = cut_model(run, err);
+	if (rc != 0)
+		return rc;
 	if (o->training.batch)
 		run->training.recipe.batch = o->training.batch;
 	if (o->training.sequence)
@@ -152,6 +183,8 @@ static int load_model(struct run *run, struct error *err)
 				 run->training.model.n_layers, run->training.model.n_layers + 1,
 				 run->training.model.n_stages);
 	rc = model_config_check(&run->training.model, err);
+	if (rc == 0 && !recorded && (o->stack || o->recipe))
+		rc = model_cut_check_stack(&run->training.model, err);
 	if (rc == 0)
 		rc = recipe_check(&run->training.recipe, &run->training.model, err);
 	if (rc != 0)
@@ -190,7 +223,10 @@ static int rehearsed_bytes(const struct options *o, struct regions_request *q, s
 
 	if (rc != 0)
 		return rc;
-	c.n_stages = (uint32_t)q->n_stages;
+	model_cut_equally(&c, (uint32_t)q->n_stages);
+	rc = model_cut(&c, &o->training.cut, "--cut", err);
+	if (rc != 0)
+		return rc;
 	rc = tensor_table_new(&table, &c, err);
 	if (rc != 0)
 		return rc;

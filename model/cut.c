@@ -170,3 +170,13 @@ void model_cut_format(const struct model_config *c, char *out)
 		cut.of[s] = (uint16_t)model_layer_count(c, s);
 	format_layers(&cut, ",", out, STAGE_LAYERS_TEXT);
 }
+
+void model_cut_append(const struct model_config *c, char *text, size_t room)
+{
+	char cut[STAGE_LAYERS_TEXT];
+	size_t n = strlen(text);
+
+	model_cut_format(c, cut);
+	if (c->stage_layers.n > 0 && n + strlen(", layers ") + strlen(cut) < room)
+		snprintf(text + n, room - n, ", layers %s", cut);
+}

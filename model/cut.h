@@ -39,8 +39,8 @@ void model_cut_equally(struct model_config *c, uint32_t n_stages);
 int model_cut_check(const struct model_config *c, struct error *err);
 
 /* Checks that stages can start as copies of trained ones (--stack, --recipe). -EINVAL: stage 0,
- * which is always trained, has no layers to copy. An equal cut into one more stage than layers passes:
- * stages that would copy stage 0 then keep their first weights. */
+ * which is always trained, has no layers to copy. An equal cut into one more stage than layers
+ * passes: stages that would copy stage 0 then keep their first weights. */
 int model_cut_check_stack(const struct model_config *c, struct error *err);
 
 /* Return the layers [first, first + count) of the stage. */
@@ -53,5 +53,8 @@ double model_stage_work(const struct model_config *c, uint32_t stage);
 /* Writes the numbers of layers of all stages as "0,5,3" (STAGE_LAYERS_TEXT). A model of more than
  * ROUTE_HOPS stages gets "". */
 void model_cut_format(const struct model_config *c, char *out);
+/* Adds ", layers 0,5,3" to the text, whose buffer has `room` bytes, if the stages are unequal and
+ * all of it fits. */
+void model_cut_append(const struct model_config *c, char *text, size_t room);
 
 #endif

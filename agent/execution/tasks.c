@@ -153,11 +153,18 @@ bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us)
 	return t != NULL;
 }
 
+double tasks_given_s(const struct run *run, const struct held *held, enum task_kind kind)
+{
+	double work = model_stage_work(&run->config, held->stage);
+
+	return kind == TASK_FORWARD ? run->welcome.forward_s * work
+	       : kind == TASK_LOSS  ? run->welcome.loss_s
+				    : run->welcome.backward_s * work;
+}
+
 static int64_t planned_us(const struct tasks *x, const struct task *t, int64_t real_us)
 {
-	double s = t->kind == TASK_FORWARD ? x->uses.run->welcome.forward_s
-		   : t->kind == TASK_LOSS  ? x->uses.run->welcome.loss_s
-					   : x->uses.run->welcome.backward_s;
+	double s = tasks_given_s(x->uses.run, x->uses.held, t->kind);
 	double factor = fault_node_factor(x->uses.faults);
 	double scale = time_scale(x);
 	double us = (scale > 0 ? s * scale * 1e6 : (double)real_us) * factor;

@@ -17,6 +17,7 @@
 #include "agent/shared/tell.h"
 #include "agent/tensors/links.h"
 #include "agent/tensors/outputs.h"
+#include "base/task_kind.h"
 
 struct job;
 struct tasks; /* opaque */
@@ -60,6 +61,8 @@ void tasks_forget(struct tasks *x);                   /* drops all tasks when th
 void tasks_free_from(struct tasks *x, int64_t at_us); /* lets no task begin before at_us */
 /* Returns when a task ends or may start. */
 int64_t tasks_deadline_us(const struct tasks *x, bool is_worker_idle);
+/* Returns the seconds that the cluster file gives a task of the held stage. */
+double tasks_given_s(const struct run *run, const struct held *held, enum task_kind kind);
 /* Returns the number of tasks that have ended. */
 uint64_t tasks_done(const struct tasks *x);
 

@@ -348,8 +348,9 @@ static double predicted_delay_s(const struct choice *w, const struct microbatch 
 				uint16_t node)
 {
 	const struct cluster_node *n = &w->c->nodes[node];
+	double visit_s = (n->forward_s + n->backward_s) * cluster_work(w->c, n->stage);
 
-	return (w->unfinished[node] + 1) * (n->forward_s + n->backward_s) +
+	return (w->unfinished[node] + 1) * visit_s +
 	       neighbour_delay_s(w->c, m, hop, node);
 }
 

@@ -175,12 +175,14 @@ static double longest_s(const struct members *members)
 	uint32_t n = members->n;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct cluster_node *node = &members->run->cluster->nodes[i];
+		const struct cluster *c = members->run->cluster;
 		const struct member *m = &members->list[i];
+		int stage = member_stage(members->run, m);
 
 		if (!member_is_replica(m))
 			continue;
-		task = fmax(task, fmax(node->forward_s, fmax(node->backward_s, node->loss_s)));
+		for (enum task_kind kind = TASK_FORWARD; kind <= TASK_BACKWARD; kind++)
+			task = fmax(task, cluster_task_s(c, (int)i, stage, kind));
 		measured = fmax(measured, fmax(m->compute.forward_s,
 					       fmax(m->compute.backward_s, m->compute.loss_s)));
 		for (uint32_t to = 0; to < n; to++)

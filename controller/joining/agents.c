@@ -344,7 +344,9 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	/* Reduces the backward time in the same ratio as the forward time. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
-			r->loss_s * fmin(m->compute.alone_forward_s / r->forward_s, 1);
+			r->loss_s *
+			fmin(m->compute.alone_forward_s * member_work(members->run, m) /
+				     r->forward_s, 1);
 	m->shown.is_stale = true;
 }
 

@@ -15,7 +15,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/joining/agents.h"
-#include "controller/joining/capacity.h"
+#include "controller/members/capacity.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
@@ -245,16 +245,21 @@ static void settle_slots(struct members *members)
 	}
 }
 
-/* Assigns a stage for the measurement of compute: if possible not the first one, which reads the
+/* Returns the stage in which compute is measured: if possible not the first one, which reads the
  * corpus. */
+static uint8_t timed_stage(const struct members *members)
+{
+	return members->run->cluster->n_stages > 1;
+}
+
+/* Assigns a stage for the measurement of compute. */
 static void have_timed(struct members *members, struct member *m)
 {
 	struct msg a = { .type = MSG_ASSIGN };
 
 	m->assigned.number = ++members->assignments;
 	m->assigned.at_us = members->run->now_us;
-	a.u.assign = (struct msg_assign){ m->assigned.number, members->run->cluster->n_stages > 1,
-					  false };
+	a.u.assign = (struct msg_assign){ m->assigned.number, timed_stage(members), false };
 	member_apply(members->run, m, MEMBER_ASSIGN, "its compute is measured");
 	member_send(members->run, m, &a);
 }
@@ -305,10 +310,12 @@ static bool all_timed(struct members *members)
 			continue;
 		}
 		if (m->assigned.number && member_is_ready(m)) {
+			double work = cluster_work(members->run->cluster, timed_stage(members));
+
 			m->compute.alone_forward_s =
-				m->compute.forward_s > 0 ? m->compute.forward_s : 1e-6;
+				m->compute.forward_s > 0 ? m->compute.forward_s / work : 1e-6;
 			m->compute.alone_backward_s =
-				m->compute.backward_s > 0 ? m->compute.backward_s : 1e-6;
+				m->compute.backward_s > 0 ? m->compute.backward_s / work : 1e-6;
 			continue;
 		}
 		n = timed_like(members, m, &busy, &forward_s, &backward_s);

@@ -58,6 +58,7 @@ void announce_fill_run(const struct members *members, struct msg *m)
 	else
 		snprintf(r->model, sizeof(r->model), "llama-%.32s %.3gM", model_name(members->run),
 			 (double)members->run->training.parameters * 1e-6);
+	model_cut_append(&members->run->training.model, r->model, sizeof(r->model));
 }
 
 void announce_fill_fault(const struct fault *f, struct msg *m)

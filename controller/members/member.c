@@ -66,6 +66,11 @@ int member_stage(const struct run *run, const struct member *m)
 	return run->cluster->nodes[m->id].stage;
 }
 
+double member_work(const struct run *run, const struct member *m)
+{
+	return cluster_work(run->cluster, member_stage(run, m));
+}
+
 bool member_joins(const struct run *run, const struct member *m)
 {
 	return (m->state == MEMBER_READY || m->state == MEMBER_SUMMING) && !m->is_marked &&

@@ -145,7 +145,8 @@ struct member_compute {
 	uint8_t slots;        /* microbatches that fit into the node's memory at once */
 	uint64_t corpus_hash; /* hash of the corpus that the node reads, if it is in stage 0 */
 	double forward_s, backward_s, loss_s;
-	/* Task times while no other agent of the machine computes; 0: unknown */
+	/* Task times while no other agent of the machine computes, in a stage whose work is 1
+	 * (cluster.work); 0: unknown */
 	double alone_forward_s, alone_backward_s, alone_loss_s;
 	/* Ratio of the current task times to the alone times; used without emulation. */
 	double pace;
@@ -314,6 +315,8 @@ int member_send(struct run *run, struct member *m, const struct msg *message);
 /* Asks the node's process for its clock. Its next heartbeat answers. */
 void member_ping(struct run *run, const struct member *m);
 int member_stage(const struct run *run, const struct member *m); /* -1: none */
+/* Returns the work of m's stage (cluster_work). */
+double member_work(const struct run *run, const struct member *m);
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);

@@ -66,7 +66,8 @@ static void copy_nodes(struct view *v, const struct members *members)
 	array_reserve(&v->nodes, &v->room_nodes, members->n, sizeof(*v->nodes));
 	v->n_nodes = members->n;
 	for (uint32_t i = 0; i < members->n; i++) {
-		node_message(&m, &members->list[i], &members->run->cluster->nodes[i], 0);
+		node_message(&m, &members->list[i], &members->run->cluster->nodes[i],
+			     member_work(members->run, &members->list[i]), 0);
 		v->nodes[i] = m.u.see_node;
 		make_node_plain(&v->nodes[i]);
 	}

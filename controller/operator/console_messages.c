@@ -57,7 +57,7 @@ void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t i
 /* ---- nodes ---- */
 
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
-		  double lost_s)
+		  double work, double lost_s)
 {
 	struct msg_see_node *s = &out->u.see_node;
 
@@ -75,8 +75,8 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 		.committed = w->beat.committed,
 		.hash = w->beat.hash,
 		.hash_agrees = w->weights.hash_agrees,
-		.forward_s = (float)n->forward_s,
-		.backward_s = (float)n->backward_s,
+		.forward_s = (float)(n->forward_s * work),
+		.backward_s = (float)(n->backward_s * work),
 		.loss_s = (float)n->loss_s,
 		.measured_forward_s = (float)w->compute.forward_s,
 		.measured_backward_s = (float)w->compute.backward_s,

@@ -121,8 +121,9 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 				.work_s = INFINITY };
 	if (m) {
 		w->excluded |= bit_of(k);
-		w->work_s = members->run->cluster->nodes[k].forward_s +
-			    members->run->cluster->nodes[k].backward_s;
+		w->work_s = (members->run->cluster->nodes[k].forward_s +
+			     members->run->cluster->nodes[k].backward_s) *
+			    member_work(members->run, m);
 		return member_is_replica(m) && !m->is_marked &&
 		       stage_replicas(members, member_stage(members->run, m), m) > 0;
 	}

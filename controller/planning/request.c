@@ -5,12 +5,15 @@
  */
 #include "controller/planning/request.h"
 
+#include "controller/members/capacity.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/network/failed_links.h"
 #include "controller/network/formats.h"
 #include "controller/planning/planner.h"
 #include "controller/run/record.h"
+
+static const double least_work = 0.1; /* a stage with less work does not show its node's speed */
 
 bool planned_uses(const struct planned *p, uint16_t node)
 {
@@ -84,6 +87,20 @@ void drift_set_times(struct run *run, const struct member *m)
 		n->loss_s = m->compute.alone_loss_s * m->compute.pace;
 }
 
+/* Takes the times of one unit of work from those measured when the stage was built. A stage 0
+ * without layers does too little for that; its loss takes longer. */
+static void time_alone(const struct run *run, struct member_compute *w, double work)
+{
+	w->alone_loss_s = w->loss_s;
+	w->alone_forward_s = w->forward_s / work;
+	w->alone_backward_s = w->backward_s / work;
+	if (work >= least_work || w->loss_s <= 0)
+		return;
+	w->alone_forward_s =
+		w->loss_s / capacity_loss_ratio(&run->training.model, &run->training.recipe);
+	w->alone_backward_s = 2 * w->alone_forward_s;
+}
+
 void replan_set_times(struct members *members)
 {
 	if (members->run->options.cluster.time_scale != 0)
@@ -95,11 +112,8 @@ void replan_set_times(struct members *members)
 		if (!member_is_replica(m) || m->compute.forward_s <= 0)
 			continue;
 		/* Never timed alone: use the times measured when its stage was built. */
-		if (m->compute.alone_forward_s <= 0) {
-			m->compute.alone_forward_s = m->compute.forward_s;
-			m->compute.alone_backward_s = m->compute.backward_s;
-			m->compute.alone_loss_s = m->compute.loss_s;
-		}
+		if (m->compute.alone_forward_s <= 0)
+			time_alone(members->run, &m->compute, member_work(members->run, m));
 		drift_set_times(members->run, m);
 		if (was.forward_s != members->run->cluster->nodes[i].forward_s)
 			record_compute(members->run, m->id);

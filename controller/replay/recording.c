@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,8 @@ static int load_run(struct recording *r, struct error *err)
 	    run->per_shard == 0)
 		return error_set(err, -EINVAL, "the run is larger than any run can be");
 	r->parameters = count_parameters(&model);
+	snprintf(r->model, sizeof(r->model), "llama %.3gM", (double)r->parameters * 1e-6);
+	model_cut_append(&model, r->model, sizeof(r->model));
 	r->rehearsal = model.rehearsal;
 	r->n_nodes = (uint32_t)r->cluster->n_nodes;
 	r->shard_of = alloc_array(r->n_nodes, sizeof(*r->shard_of));

@@ -39,8 +39,7 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 		.replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
 	};
 	snprintf(m.u.see_run.name, sizeof(m.u.see_run.name), "%s", rec->run->name);
-	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "llama %.3gM",
-		 (double)rec->parameters * 1e-6);
+	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "%s", rec->model);
 	emit(context, &m);
 }
 
@@ -112,7 +111,7 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 	planned.backward_s = s->backward_s;
 	planned.loss_s = s->loss_s;
 	recall_member(r, node, &w);
-	node_message(&m, &w, &planned, 0);
+	node_message(&m, &w, &planned, cluster_work(r->rec->cluster, s->stage), 0);
 	m.u.see_node.state = (uint8_t)state_of(r, s);
 	emit(context, &m);
 }

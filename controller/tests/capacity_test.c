@@ -1,8 +1,10 @@
 /* capacity_test.c - compares the estimated memory and time of a stage with values counted by
  * hand. */
 
+#include <math.h>
+
 #include "base/tests/test.h"
-#include "controller/joining/capacity.h"
+#include "controller/members/capacity.h"
 
 TEST(more_memory_holds_more_up_to_a_limit)
 {
@@ -44,4 +46,27 @@ TEST(a_wider_vocabulary_makes_the_loss_longer)
 	narrow = capacity_loss_ratio(&m, &r);
 	m.vocab *= 10;
 	assert_true(narrow > 0 && capacity_loss_ratio(&m, &r) > 9.9 * narrow);
+}
+
+/* A slot has room for the largest stage. The loss is compared with a stage of the mean depth. */
+TEST(unequal_stages_count_their_own_layers)
+{
+	static const struct stage_layers cut = { 3, { 0, 9, 3 } };
+	struct model_config equal, unequal;
+	struct recipe r;
+	double rows, slot;
+
+	assert_int_equal(model_preset("tiny", &equal, &r, NULL), 0);
+	equal.n_stages = 3;
+	unequal = equal;
+	assert_int_equal(model_cut(&unequal, &cut, "cut", NULL), 0);
+	rows = 4 * sizeof(float) * (double)r.batch * r.sequence * equal.dim;
+	slot = capacity_slot_bytes(&equal, &r) - rows;
+	assert_true(fabs(capacity_slot_bytes(&unequal, &r) - rows - slot * 9 / 4) < 1);
+	assert_true(capacity_loss_ratio(&unequal, &r) == capacity_loss_ratio(&equal, &r));
+	assert_true(model_stage_work(&unequal, 1) == 9 / 4.0);
+	assert_true(model_stage_work(&unequal, 2) == 3 / 4.0);
+	assert_true(model_stage_work(&unequal, 0) > 0 && model_stage_work(&unequal, 0) < 0.05);
+	for (uint32_t s = 0; s < 3; s++)
+		assert_true(model_stage_work(&equal, s) == 1);
 }

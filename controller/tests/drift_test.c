@@ -325,6 +325,29 @@ TEST(a_pace_is_a_mean)
 	unmake(c);
 }
 
+/* A task of a stage with three times the work may take three times as long. */
+TEST(the_work_of_a_stage_is_no_slowness)
+{
+	struct controller *c = made();
+
+	c->run.cluster->work[1] = 3;
+	for (uint16_t i = 0; i < NODES; i++) {
+		struct member *m = &c->members.list[i];
+
+		m->state = MEMBER_LIVE;
+		m->compute.pace = m->compute.alone_forward_s = 1;
+		c->run.cluster->nodes[i].forward_s = 1;
+		c->run.cluster->nodes[i].stage = 1;
+	}
+	for (int k = 0; k < 4; k++)
+		all_take(c, 3);
+	assert_true(c->run.cluster->nodes[0].forward_s == 1);
+	for (int k = 0; k < 4; k++)
+		all_take(c, 9);
+	assert_true(fabs(c->run.cluster->nodes[0].forward_s - 3) < 0.1);
+	unmake(c);
+}
+
 /* An agent may report any number. The controller plans only with possible times. */
 TEST(impossible_times_are_not_planned_with)
 {

@@ -39,6 +39,10 @@ TEST(given_options_are_taken)
 	assert_int_equal(o.acts[1].iteration, 20);
 	assert_true(o.mode.jsonl && o.cluster.time_scale == 0);
 	assert_int_equal(o.training.formats.wire, FORMAT_Q8);
+	assert_int_equal(o.training.cut.n, 0);
+	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--cut", "0,7,5", NULL }), 0);
+	assert_int_equal(o.training.cut.n, 3);
+	assert_int_equal(o.training.cut.of[1], 7);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "bf16", NULL }), 0);
 	assert_int_equal(o.training.formats.wire, FORMAT_BF16);
 	assert_int_equal(o.training.formats.sum_wire, FORMAT_Q6);
@@ -139,6 +143,7 @@ TEST(a_wrong_option_is_named)
 	static const char *const kept[][2] = {
 		{ "--cluster", "f" },	   { "--regions", "f" },    { "--model", "30m" },
 		{ "--name", "n" },	   { "--agents", "20" },    { "--stages", "10,10" },
+		{ "--cut", "6,6" },
 		{ "--skip", "1" },	   { "--time-scale", "0" }, { "--seed", "1" },
 		{ "--batch", "4" },	   { "--sequence", "64" },  { "--microbatches", "6" },
 		{ "--threads", "2" },	   { "--corpus", "f" },	    { "--assignment", "free" },
@@ -155,6 +160,7 @@ TEST(a_wrong_option_is_named)
 	refuse((char *[]){ NEEDED, "--skip", "6", NULL }, "only 5 may be skipped");
 	refuse((char *[]){ NEEDED, "--skip", "x", NULL }, "--skip");
 	refuse((char *[]){ NEEDED, "--stages", "5,0", NULL }, "--stages");
+	refuse((char *[]){ NEEDED, "--cut", "5,-1", NULL }, "--cut 5,-1: expected the number");
 	refuse((char *[]){ NEEDED, "--at", "5:explode:1", NULL }, "--at");
 	refuse((char *[]){ NEEDED, "--at", "5:kill", NULL }, "--at");
 	refuse((char *[]){ NEEDED, "--format", "xml", NULL }, "--format");

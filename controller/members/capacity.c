@@ -1,11 +1,22 @@
 /* capacity.c - estimates the memory and time that a stage needs, for the first plan (capacity.h).
  *
  * Changes to the model's layers or to the optimizer's state have to be repeated here. */
-#include "controller/joining/capacity.h"
+#include "controller/members/capacity.h"
 
-static double layers_per_stage(const struct model_config *m)
+/* Returns the number of layers of the largest stage. */
+static double most_layers(const struct model_config *m)
 {
-	return (double)((m->n_layers + m->n_stages - 1) / m->n_stages);
+	uint32_t most = 0;
+
+	for (uint32_t s = 0; s < m->n_stages; s++)
+		most = model_layer_count(m, s) > most ? model_layer_count(m, s) : most;
+	return most;
+}
+
+/* Returns the number of layers of a stage whose work is 1 (model_stage_work). */
+static double layers_of_unit(const struct model_config *m)
+{
+	return m->stage_layers.n > 0 ? (double)m->n_layers / m->n_stages : most_layers(m);
 }
 
 double capacity_slot_bytes(const struct model_config *m, const struct recipe *r)
@@ -16,7 +27,7 @@ double capacity_slot_bytes(const struct model_config *m, const struct recipe *r)
 	 * and up, the normaliser of attention and the factors of two norms. */
 	double layer = rows * (3 * dim + packed + 2.0 * m->ffn_dim + m->n_heads + 2);
 
-	return sizeof(float) * (layers_per_stage(m) * layer + 4 * rows * dim);
+	return sizeof(float) * (most_layers(m) * layer + 4 * rows * dim);
 }
 
 double capacity_stage_bytes(uint64_t parameters)
@@ -39,5 +50,5 @@ double capacity_loss_ratio(const struct model_config *m, const struct recipe *r)
 	double layer = 2 * (dim * (dim + 2 * kv) + dim * dim + 3 * dim * m->ffn_dim) +
 		       2.0 * r->sequence * dim;
 
-	return 3 * 2 * dim * m->vocab / (layers_per_stage(m) * layer);
+	return 3 * 2 * dim * m->vocab / (layers_of_unit(m) * layer);
 }
