@@ -701,3 +701,73 @@ TEST(nodes_without_a_link_share_no_stage)
 	}
 	cluster_free(c);
 }
+
+/* Returns a cluster of a data node with stage 0 and two nodes, the second of which computes three
+ * times as fast. Its links take next to no time. */
+static struct cluster *slow_and_fast(int n_stages)
+{
+	struct cluster *c = cluster_alloc(3, n_stages, false);
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = 16;
+	c->stages[0] = 1;
+	for (int s = 1; s < n_stages; s++)
+		c->stages[s] = 2 / (n_stages - 1);
+	for (int i = 0; i < 3; i++) {
+		c->nodes[i].forward_s = i == 0 ? 0.01 : i == 1 ? 3 : 1;
+		c->nodes[i].backward_s = 2 * c->nodes[i].forward_s;
+		c->nodes[i].memory = 16;
+		for (int j = 0; j < 3; j++)
+			c->delay_s[i * 3 + j] = 0.001;
+	}
+	c->nodes[0].stage = 0;
+	return c;
+}
+
+/* The replica that is three times as fast gets three times as many microbatches. */
+TEST(replicas_get_microbatches_in_proportion_to_their_speed)
+{
+	struct cluster *c = slow_and_fast(2);
+	struct plan_request q;
+	struct plan *p;
+	int of[3] = { 0 };
+
+	c->nodes[1].stage = c->nodes[2].stage = 1;
+	plan_request_init(&q);
+	q.path_length = 2;
+	q.evaluations = 5000;
+	p = search(c, &q);
+	assert_good(c, p, NULL, true);
+	for (int i = 0; i < p->n_microbatches; i++)
+		of[p->microbatches[i].path[1]]++;
+	assert_int_equal(of[1], 4);
+	assert_int_equal(of[2], 12);
+	plan_free(p);
+	cluster_free(c);
+}
+
+/* A free assignment gives the stage with more work to the faster node. */
+TEST(the_larger_stage_gets_the_faster_node)
+{
+	for (int large = 1; large <= 2; large++) {
+		struct cluster *c = slow_and_fast(3);
+		struct plan_request q;
+		struct plan *p;
+
+		c->work[0] = 0.1;
+		c->work[1] = c->work[2] = 0.5;
+		c->work[large] = 2.4;
+		plan_request_init(&q);
+		q.path_length = 3;
+		q.evaluations = 5000;
+		p = search(c, &q);
+		assert_good(c, p, NULL, true);
+		assert_int_equal(p->assigned[large], 2);
+		/* A visit takes 4.5 s on the slow node and 7.2 s on the fast one. In the other way
+		 * the slow node alone would be busy for 16 times 21.6 s. */
+		assert_true(p->predicted.iteration_s >= 16 * 7.2 &&
+			    p->predicted.iteration_s < 16 * 7.2 + 20);
+		plan_free(p);
+		cluster_free(c);
+	}
+}
