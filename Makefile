@@ -25,6 +25,7 @@ uses_base       := base
 uses_wire       := wire base
 uses_schedule   := schedule base
 uses_model      := model base
+uses_planner    := planner schedule model base
 uses_store      := store base
 uses_agent      := agent wire model base
 uses_controller := controller wire schedule store model base
@@ -34,16 +35,16 @@ uses_cli        := cli base
 # The order of a folder's subfolders, lowest first, and the structs through which a function reaches the folder's whole
 # state. A subfolder uses only those before it (tests/layers.sh). Files beside the subfolders that are not named here
 # stand above all of them.
-floors_schedule   := format execution problem improve start bound published search program
+floors_schedule   := format execution problem improve start bound published search
 floors_agent      := shared network tensors sums weights execution
 floors_controller := options run members network planning weights trust iteration joining operator replay monitor
 floors_tui        := json_line run screen input panels views
 whole_agent       := agent
 whole_controller  := controller operators
-FOLDERS := base wire schedule model store agent controller verify tui cli
+FOLDERS := base wire schedule model planner store agent controller verify tui cli
 
 # The program of each folder that has one.
-program_schedule   := skippipe-plan
+program_planner    := skippipe-plan
 program_model      := skippipe-model
 program_agent      := skippipe-agent
 program_controller := skippipe-controller

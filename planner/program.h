@@ -1,6 +1,6 @@
 /* program.h - shared by the commands of skippipe-plan: errors, formats, and the cluster. */
-#ifndef SCHEDULE_PROGRAM_H
-#define SCHEDULE_PROGRAM_H
+#ifndef PLANNER_PROGRAM_H
+#define PLANNER_PROGRAM_H
 
 #include "base/error.h"
 #include "base/process/options.h"

@@ -10,8 +10,8 @@
 #include "base/process/output.h"
 #include "base/skip_schedule.h"
 #include "schedule/format/plan.h"
-#include "schedule/program/commands.h"
-#include "schedule/program/plan_options.h"
+#include "planner/commands.h"
+#include "planner/plan_options.h"
 #include "schedule/search/phase_plans.h"
 
 static bool parse_without(const char *list, int n_nodes, bool *excluded)

@@ -1,8 +1,8 @@
 /* plan_options.h - the command line of `plan`. */
-#ifndef SCHEDULE_PLAN_OPTIONS_H
-#define SCHEDULE_PLAN_OPTIONS_H
+#ifndef PLANNER_PLAN_OPTIONS_H
+#define PLANNER_PLAN_OPTIONS_H
 
-#include "schedule/program/program.h"
+#include "planner/program.h"
 #include "schedule/search/search.h"
 
 struct plan_options {

@@ -12,8 +12,8 @@
 #include "schedule/execution/check.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/format/plan.h"
-#include "schedule/program/commands.h"
-#include "schedule/program/program.h"
+#include "planner/commands.h"
+#include "planner/program.h"
 
 static void print_text(const struct simulation *s, const struct check_report *r, const char *stop)
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/process/output.h"
-#include "schedule/program/commands.h"
-#include "schedule/program/program.h"
+#include "planner/commands.h"
+#include "planner/program.h"
 
 int main(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
 /* Reads the command line of `plan`: single options first, then their combinations. */
-#include "schedule/program/plan_options.h"
+#include "planner/plan_options.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* commands.h - the commands of skippipe-plan. Each takes argv with the command first, and returns
  * the exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken. */
-#ifndef SCHEDULE_PROGRAM_COMMANDS_H
-#define SCHEDULE_PROGRAM_COMMANDS_H
+#ifndef PLANNER_COMMANDS_H
+#define PLANNER_COMMANDS_H
 
 int command_plan(int argc, char **argv);
 int command_simulate(int argc, char **argv);

@@ -1,5 +1,5 @@
 /* Errors and formats of skippipe-plan's commands, and how they read a cluster. */
-#include "schedule/program/program.h"
+#include "planner/program.h"
 
 #include <errno.h>
 #include <stdio.h>
