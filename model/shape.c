@@ -1,0 +1,68 @@
+/* shape.c - counts the work and the memory of a model's layers.
+ *
+ * The memory is that of the arrays which model/cuda/stage_cuda.c and model/slots.h place in a GPU's
+ * memory. Changes there have to be repeated here; shape_test compares the sums with stages that
+ * were made. */
+#include "model/shape.h"
+
+enum {
+	REAL = 2, /* bytes of a number that a GPU holds in bf16 */
+	FLOAT = 4,
+	ARRAYS = 4, /* weights, gradient, two moments */
+};
+#define MOST_LOGITS 0x1p28   /* numbers of logits computed at a time */
+#define FIXED_BYTES 0x2.2p28 /* 512 MiB for code and graphs, 32 MiB for cuBLASLt */
+
+/* Numbers of a token's q, k and v */
+static double packed_of(const struct model_config *c)
+{
+	return c->dim + 2.0 * c->n_kv_heads * model_head_size(c);
+}
+
+static double count_layer(const struct model_config *c)
+{
+	double dim = c->dim;
+
+	return dim * packed_of(c) + dim * dim + 3 * dim * c->ffn_dim + 2 * dim;
+}
+
+/* Bytes of the arrays of a layer that a slot holds, for one token (RECOMPUTE_NORMS). */
+static double layer_bytes(const struct model_config *c)
+{
+	double reals = packed_of(c) + c->dim + 2.0 * c->ffn_dim;
+
+	return REAL * reals + FLOAT * (2.0 * c->dim + c->n_heads + 2);
+}
+
+static double scratch_bytes(const struct model_config *c)
+{
+	double reals = 4.0 * c->dim + 4.0 * c->ffn_dim + packed_of(c);
+
+	return REAL * reals + FLOAT * (c->dim + (double)c->n_heads);
+}
+
+void model_shape_of(const struct model_config *c, const struct recipe *r, struct model_shape *out)
+{
+	double tokens = r->sequence, dim = c->dim, table = dim * c->vocab;
+
+	*out = (struct model_shape){
+		.n_layers = (int)c->n_layers,
+		.width = (int)c->dim,
+		.batch = (int)r->batch,
+		.tokens = tokens,
+		.layer_weights = count_layer(c),
+		.end_weights = (c->tied ? 1 : 2) * table + dim,
+		.weight_bytes = ARRAYS * FLOAT + REAL,
+		.layer_flop = tokens * (2 * count_layer(c) + 4 * dim * tokens),
+		.head_flop = 2 * tokens * table,
+		.activation_bytes = FLOAT * tokens * dim,
+		.kept_bytes = { tokens * layer_bytes(c), FLOAT * tokens * dim },
+		/* One more layer's arrays serve passes that keep nothing. */
+		.scratch_bytes = tokens * (scratch_bytes(c) + layer_bytes(c)),
+		.end_scratch_bytes = FLOAT * tokens * (dim + 4),
+		.logits_bytes = (FLOAT + REAL) * tokens * c->vocab,
+		.most_logits_bytes = (FLOAT + REAL) * MOST_LOGITS,
+		.slot_bytes = 2 * FLOAT * tokens,
+		.fixed_bytes = FIXED_BYTES,
+	};
+}

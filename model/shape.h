@@ -1,0 +1,12 @@
+/* shape.h - the numbers of a model by which a fleet is chosen (base/model_shape.h). */
+#ifndef MODEL_SHAPE_H
+#define MODEL_SHAPE_H
+
+#include "base/model_shape.h"
+#include "model/config.h"
+
+/* Counts work and memory from the model's dimensions and the recipe's microbatch. Both were
+ * checked. */
+void model_shape_of(const struct model_config *c, const struct recipe *r, struct model_shape *out);
+
+#endif

@@ -1,0 +1,77 @@
+/* Compares the numbers by which a fleet is chosen with the model's table of tensors, and with the
+ * device memory of stages that the emulated GPU has made (the table in docs/gpu.md). */
+#include "base/tests/test.h"
+#include "model/shape.h"
+#include "model/tensor.h"
+
+static const char *const names[] = { "tiny", "30m", "124m", "500m", "1.5b", "7b" };
+
+TEST(weights_are_those_of_the_table_of_tensors)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct model_config c;
+		struct recipe r;
+		struct model_shape shape;
+		struct tensor_table t;
+
+		assert_int_equal(model_preset(names[i], &c, &r, NULL), 0);
+		model_shape_of(&c, &r, &shape);
+		assert_int_equal(tensor_table_new(&t, &c, NULL), 0);
+		for (uint32_t s = 0; s < c.n_stages; s++) {
+			double expected = model_layer_count(&c, s) * shape.layer_weights +
+					  (s == 0 ? shape.end_weights : 0);
+
+			assert_true((double)tensor_table_parameters(&t, s) == expected);
+		}
+		tensor_table_free(&t);
+	}
+}
+
+/* Device memory of a stage with three slots, in MiB: of stage 0, and of the others. */
+static void compare_memory(const char *name, double first_mib, double other_mib)
+{
+	struct model_config c;
+	struct recipe r;
+	struct model_shape s;
+
+	assert_int_equal(model_preset(name, &c, &r, NULL), 0);
+	/* "one context's tokens" a slot */
+	r.batch = 1;
+	r.sequence = c.context;
+	model_shape_of(&c, &r, &s);
+	for (uint32_t stage = 0; stage < 2; stage++) {
+		double layers = model_layer_count(&c, stage);
+		double expected = stage ? other_mib : first_mib;
+		double bytes = s.weight_bytes * layers * s.layer_weights + s.scratch_bytes +
+			       3 * layers * s.kept_bytes[SHAPE_NORMS];
+
+		if (stage == 0)
+			bytes += s.weight_bytes * s.end_weights + s.end_scratch_bytes +
+				 s.logits_bytes + 3 * s.slot_bytes;
+		assert_true(bytes / 0x1p20 > 0.99 * expected && bytes / 0x1p20 < 1.01 * expected);
+	}
+}
+
+TEST(memory_is_that_of_stages_that_were_made)
+{
+	compare_memory("124m", 1558, 596);
+	compare_memory("500m", 2940, 1622);
+	compare_memory("1.5b", 9705, 6669);
+}
+
+TEST(work_is_counted_as_the_benchmark_counts_it)
+{
+	struct model_config c;
+	struct recipe r;
+	struct model_shape s;
+	double expected, found;
+
+	assert_int_equal(model_preset("1.5b", &c, &r, NULL), 0);
+	model_shape_of(&c, &r, &s);
+	/* (6 N + 12 layers dim T) FLOP a token, without the table of embeddings, which is looked
+	 * up; norms are weights without products. */
+	expected = 6 * (c.n_layers * s.layer_weights + (double)c.vocab * c.dim) +
+		   12.0 * c.n_layers * c.dim * r.sequence;
+	found = 3 * (c.n_layers * s.layer_flop + s.head_flop) / s.tokens;
+	assert_true(found > 0.9999 * expected && found < 1.0001 * expected);
+}
