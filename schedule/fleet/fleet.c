@@ -1,0 +1,153 @@
+/* Fleets as plain data, and the fleet that a measured cluster is. */
+#include "schedule/fleet/fleet.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "schedule/fleet/fleet_parts.h"
+#include "schedule/fleet/stage_cost.h"
+
+#define NANOSECOND 1e-9
+
+int fleet_allocate_nodes(struct fleet *f, struct error *err)
+{
+	size_t n = 0, at = 0;
+	int machines = 0;
+
+	for (int e = 0; e < f->n_entries; e++)
+		n += (size_t)f->entries[e].count * (size_t)f->entries[e].cards;
+	if (n < 1 || n > FLEET_MOST_NODES)
+		return error_set(err, -EINVAL, "machines: expected 1 to %d cards in all, found %zu",
+				 FLEET_MOST_NODES, n);
+	f->nodes = alloc_array(n, sizeof(*f->nodes));
+	for (int e = 0; e < f->n_entries; e++) {
+		for (int m = 0; m < f->entries[e].count; m++, machines++) {
+			for (int k = 0; k < f->entries[e].cards; k++)
+				f->nodes[at++] = (struct fleet_node){ e, machines, k };
+		}
+	}
+	f->n_nodes = (int)n;
+	f->n_machines = machines;
+	f->latency_s = alloc_array(n * n, sizeof(*f->latency_s));
+	f->bandwidth = alloc_array(n * n, sizeof(*f->bandwidth));
+	return 0;
+}
+
+void fleet_free(struct fleet *f)
+{
+	if (!f)
+		return;
+	for (int e = 0; e < f->n_entries; e++) {
+		free(f->entries[e].name);
+		free(f->entries[e].place);
+		free(f->entries[e].device);
+	}
+	free(f->name);
+	free(f->entries);
+	free(f->nodes);
+	free(f->latency_s);
+	free(f->bandwidth);
+	free(f);
+}
+
+void fleet_node_name(const struct fleet *f, int node, char out[FLEET_NAME])
+{
+	const struct fleet_machines *e = fleet_machines_of(f, node);
+	int first = node, used;
+
+	while (first > 0 && f->nodes[first - 1].entry == f->nodes[node].entry)
+		first--;
+	used = snprintf(out, FLEET_NAME, "%.48s", e->name);
+	if (e->count > 1)
+		used += snprintf(out + used, (size_t)(FLEET_NAME - used), "-%d",
+				 f->nodes[node].machine - f->nodes[first].machine + 1);
+	if (e->cards > 1)
+		snprintf(out + used, (size_t)(FLEET_NAME - used), ".%d", f->nodes[node].card + 1);
+}
+
+int fleet_check_prices(const struct fleet *f, struct error *err)
+{
+	for (int e = 0; e < f->n_entries; e++)
+		if (isnan(f->entries[e].price_per_hour))
+			return error_set(err, -EINVAL,
+					 "machines[%d] (\"%.40s\").price_per_hour: missing, and "
+					 "costs cannot be compared without it",
+					 e, f->entries[e].name);
+	return 0;
+}
+
+/* The links of a measured cluster: the delay without the part that the bytes take is the latency.
+ */
+static int measured_links(const struct cluster *c, const struct model_shape *shape, struct fleet *f,
+			  struct error *err)
+{
+	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
+	double bytes = shape->activation_bytes * shape->batch;
+	double share = tensor_format_activation_share(c->formats.wire);
+
+	if (!c->bytes_s)
+		return error_set(err, -EINVAL,
+				 "bytes_s: missing, so the bandwidths of the links are unknown");
+	for (size_t i = 0; i < pairs; i++) {
+		double transfer_s = fmax(c->bytes_s[i], NANOSECOND);
+
+		f->latency_s[i] =
+			c->delay_s[i] < 0 ? -1 : fmax(0, c->delay_s[i] - share * c->bytes_s[i]);
+		f->bandwidth[i] = bytes / transfer_s;
+	}
+	return 0;
+}
+
+/* Fills in machines with one card each. A node that holds `memory` microbatches of an equal cut has
+ * the bytes for them. */
+static void measured_machines(const struct cluster *c, const struct model_shape *shape,
+			      struct fleet *f)
+{
+	int layers = (shape->n_layers + c->n_stages - 1) / c->n_stages;
+	double flop = shape->layer_flop * shape->n_layers / c->n_stages * shape->batch;
+
+	for (int i = 0; i < c->n_nodes; i++) {
+		const struct cluster_node *n = &c->nodes[i];
+
+		f->entries[i] = (struct fleet_machines){
+			.name = n->address ? alloc_string(n->address) : alloc_format("n%02d", i),
+			.place = alloc_string(n->location),
+			.device = n->device ? alloc_string(n->device) : NULL,
+			.count = 1,
+			.cards = 1,
+			.flop_per_s = flop / fmax(n->forward_s, NANOSECOND),
+			.bytes_per_s = INFINITY,
+			.memory_bytes = stage_cost_bytes(shape, layers, n->stage <= 0, shape->batch,
+							 SHAPE_NORMS, n->memory),
+			.up = INFINITY,
+			.down = INFINITY,
+			.price_per_hour = NAN,
+			.speed = FLEET_SPEED_MEASURED,
+		};
+	}
+}
+
+int fleet_of_cluster(const struct cluster *c, const struct model_shape *shape, struct fleet **out,
+		     struct error *err)
+{
+	struct fleet *f = alloc_new(sizeof(*f));
+	int rc;
+
+	f->name = alloc_string(c->name);
+	f->n_entries = c->n_nodes;
+	f->entries = alloc_array((size_t)c->n_nodes, sizeof(*f->entries));
+	f->dispatch_overhead_s = c->dispatch_overhead_s;
+	measured_machines(c, shape, f);
+	rc = fleet_allocate_nodes(f, err);
+	if (rc == 0)
+		rc = measured_links(c, shape, f, err);
+	if (rc != 0) {
+		fleet_free(f);
+		return rc;
+	}
+	*out = f;
+	return 0;
+}

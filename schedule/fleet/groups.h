@@ -1,0 +1,26 @@
+/* groups.h - nodes of a fleet that are so alike that a rough estimate need not tell them apart: the
+ * same place, device and price, and nearly the same speed and memory. Internal to schedule/fleet/.
+ */
+#ifndef SCHEDULE_GROUPS_H
+#define SCHEDULE_GROUPS_H
+
+#include "schedule/fleet/fleet.h"
+
+enum { GROUPS_MOST = 40 };
+
+struct groups {
+	int n;
+	int *of_node;           /* (n_nodes) group of each node */
+	int first[GROUPS_MOST]; /* a node of each group */
+	int size[GROUPS_MOST];  /* number of nodes */
+	/* Link from a node of the row's group to another one of the column's; latency INFINITY:
+	 * none */
+	double latency_s[GROUPS_MOST][GROUPS_MOST], bandwidth[GROUPS_MOST][GROUPS_MOST];
+};
+
+/* Measured speeds differ a little from node to node. The more they differ, the less alike the nodes
+ * of a group need to be, until there are at most GROUPS_MOST groups. */
+void groups_init(struct groups *g, const struct fleet *f);
+void groups_fini(struct groups *g);
+
+#endif

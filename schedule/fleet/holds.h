@@ -1,0 +1,12 @@
+/* holds.h - says whether a fleet can hold a model at all. Internal to schedule/fleet/. */
+#ifndef SCHEDULE_HOLDS_H
+#define SCHEDULE_HOLDS_H
+
+#include "base/error.h"
+#include "schedule/fleet/candidate.h"
+
+/* PLAN_INFEASIBLE: the fleet's cards together cannot hold the model with microbatches of this many
+ * sequences. The message says how much is missing, on which machines, and what would help. */
+int holds_model(const struct candidate_frame *f, int sequences, int most_stages, struct error *err);
+
+#endif
