@@ -1,0 +1,56 @@
+/* division.h - a rough estimate of how long an iteration takes if so many nodes of each group hold
+ * each stage, and the search for a division for which it is short. Internal to schedule/fleet/.
+ *
+ * The estimate is cheap enough for a million divisions. It only decides which divisions the planner
+ * looks at. It is the largest of
+ *     the work of the slowest stage, shared by its nodes, and the first microbatch's way to it;
+ *     as many round trips as a data node needs for its microbatches with its slots;
+ *     the time for which microbatches occupy the slots of a stage;
+ * and the slowest sum of gradients.
+ */
+#ifndef SCHEDULE_DIVISION_H
+#define SCHEDULE_DIVISION_H
+
+#include <stdint.h>
+
+#include "schedule/fleet/candidate.h"
+#include "schedule/fleet/groups.h"
+
+/* The objective of the choice */
+struct aim {
+	bool by_price;        /* least price of a token; false: least time */
+	double most_per_hour; /* limit of the price an hour; INFINITY: none */
+};
+
+/* Settings that all divisions of a search share */
+struct division_setting {
+	int n_stages, sequences, wanted_slots;
+};
+
+struct division {
+	int layers[CLUSTER_MOST_STAGES];
+	/* Number of nodes of each group in each stage. Those in no stage are left out. */
+	int count[GROUPS_MOST][CLUSTER_MOST_STAGES];
+	int left_out[GROUPS_MOST];
+	double cost; /* estimated seconds, or price of an iteration; INFINITY: not possible */
+};
+
+/* Searches with `steps` proposals. The result depends on its arguments alone. Returns false if no
+ * division was found that the nodes can hold. */
+bool division_search(const struct candidate_frame *f, const struct groups *g, const struct aim *aim,
+		     const struct division_setting *set, int steps, uint64_t stream,
+		     struct division *out);
+
+/* Gives the layers to the stages one by one, each to the stage whose work is then shortest. The
+ * longest work of a stage is thus as short as possible. seconds (n_stages): work of one layer;
+ * most (n_stages): limit of each stage. Every stage but the first gets one or more. Returns the
+ * number of layers that no stage can take. */
+int division_cut(int n_stages, int n_layers, const double *seconds, const double *first_s,
+		 const int *most, int *layers);
+
+/* Sets the nodes of a candidate. spread: the cards of a machine go to different stages. */
+void division_realise(const struct division *d, const struct division_setting *set,
+		      const struct candidate_frame *f, const struct groups *g, bool spread,
+		      struct candidate *to);
+
+#endif

@@ -1,0 +1,150 @@
+/* Local search: some random changes are planned side by side, and the best one is taken. */
+#include "schedule/fleet/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+enum {
+	AT_ONCE = 8,   /* changes that are planned side by side; whatever the number of threads */
+	ATTEMPTS = 50, /* proposals until one is possible */
+	PATIENCE = 25  /* rounds without an improvement until the search gives up */
+};
+#define BETTER 0.9995 /* a smaller improvement is noise */
+
+static bool shift_layer(struct candidate *c, struct rng *rng)
+{
+	int from = (int)rng_below(rng, (uint32_t)c->n_stages);
+	int to = (int)rng_below(rng, (uint32_t)c->n_stages);
+
+	if (from == to || c->layers[from] <= (from > 0))
+		return false;
+	c->layers[from]--;
+	c->layers[to]++;
+	return true;
+}
+
+static int random_node(const struct candidate_frame *f, struct rng *rng)
+{
+	return (int)rng_below(rng, (uint32_t)f->fleet->n_nodes);
+}
+
+/* Returns a stage, or -1: out. */
+static int random_stage(const struct candidate *c, struct rng *rng)
+{
+	return (int)rng_below(rng, (uint32_t)c->n_stages + 1) - 1;
+}
+
+static bool exchange_nodes(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
+{
+	int a = random_node(f, rng), b = random_node(f, rng), was = c->stage_of[a];
+
+	if (was == c->stage_of[b])
+		return false;
+	c->stage_of[a] = c->stage_of[b];
+	c->stage_of[b] = was;
+	return true;
+}
+
+/* Moves nodes into stage 0 or out of it, until it has another number that divides the batch. */
+static bool resize_first(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
+{
+	int n = candidate_size(c, 0, f), step = rng_below(rng, 2) ? 1 : -1;
+	int microbatches = f->batch / c->sequences, want = n + step;
+
+	while (want > 0 && want < f->fleet->n_nodes && microbatches % want != 0)
+		want += step;
+	if (want < 1 || want >= f->fleet->n_nodes || abs(want - n) > AT_ONCE)
+		return false;
+	for (int tries = 0; n != want && tries < 100 * AT_ONCE; tries++) {
+		int i = random_node(f, rng);
+
+		if ((c->stage_of[i] == 0) == (step > 0))
+			continue;
+		c->stage_of[i] = step > 0 ? 0 : random_stage(c, rng);
+		n = candidate_size(c, 0, f);
+	}
+	return n == want;
+}
+
+static bool resize_microbatches(struct candidate *c, const struct candidate_frame *f,
+				struct rng *rng)
+{
+	if (rng_below(rng, 2))
+		c->wanted_slots = c->wanted_slots == 1 ? 3 : 1;
+	else if (rng_below(rng, 2) && c->sequences % 2 == 0)
+		c->sequences /= 2;
+	else
+		c->sequences *= 2;
+	return c->sequences <= f->batch;
+}
+
+static bool change(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
+{
+	switch (rng_below(rng, 8)) {
+	case 0:
+	case 1:
+		return shift_layer(c, rng);
+	case 2:
+		return shift_layer(c, rng) && exchange_nodes(c, f, rng);
+	case 3:
+	case 4:
+		c->stage_of[random_node(f, rng)] = random_stage(c, rng);
+		if (rng_below(rng, 2))
+			shift_layer(c, rng);
+		return true;
+	case 5:
+		return exchange_nodes(c, f, rng);
+	case 6:
+		return resize_first(c, f, rng);
+	default:
+		return resize_microbatches(c, f, rng);
+	}
+}
+
+/* Fills in changes of c. Returns how many were possible. */
+static int propose(const struct candidate *c, const struct candidate_frame *f, struct rng *rng,
+		   struct candidate *const *next)
+{
+	int n = 0;
+
+	for (int i = 0; i < ATTEMPTS * AT_ONCE && n < AT_ONCE; i++) {
+		candidate_copy_choice(next[n], c, f);
+		if (change(next[n], f, rng) && candidate_is_possible(next[n], f) &&
+		    !candidate_same_choice(next[n], c, f))
+			n++;
+	}
+	return n;
+}
+
+void refine(struct effort *e, struct candidate *c, int64_t evaluations, double share,
+	    struct rng *rng, void (*note)(void *arg, struct candidate *c), void *arg)
+{
+	const struct candidate_frame *f = &e->q->frame;
+	struct candidate room[AT_ONCE], *next[AT_ONCE];
+
+	for (int i = 0; i < AT_ONCE; i++) {
+		candidate_init(&room[i], f);
+		next[i] = &room[i];
+	}
+	for (int idle = 0; idle < PATIENCE && !effort_is_over(e, share); idle++) {
+		int n = propose(c, f, rng, next), best = -1;
+		double best_cost = choose_cost(c, &e->q->aim) * BETTER;
+
+		effort_evaluate(e, next, n, evaluations);
+		for (int i = 0; i < n; i++) {
+			note(arg, next[i]);
+			if (choose_cost(next[i], &e->q->aim) < best_cost) {
+				best = i;
+				best_cost = choose_cost(next[i], &e->q->aim);
+			}
+		}
+		if (best >= 0) {
+			candidate_move(c, next[best], f);
+			idle = -1;
+		}
+	}
+	for (int i = 0; i < AT_ONCE; i++)
+		candidate_fini(&room[i]);
+}
