@@ -4,6 +4,7 @@
 #define PLANNER_COMMANDS_H
 
 int command_plan(int argc, char **argv);
+int command_fleet(int argc, char **argv); /* plan --fleet */
 int command_simulate(int argc, char **argv);
 
 #endif

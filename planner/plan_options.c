@@ -221,6 +221,7 @@ static const struct options_row rows[] = {
 const struct options_table options_of_plan = {
 	rows, sizeof(rows) / sizeof(rows[0]), .word = take_cluster,
 	.intro = "usage: skippipe plan CLUSTER [options]\n"
+		 "       skippipe plan --fleet FILE --help\n"
 		 "\n"
 		 "Writes a plan as JSON. A file named - is read from standard input.\n"
 		 "\n",

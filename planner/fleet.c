@@ -1,0 +1,204 @@
+/* skippipe plan --fleet: chooses how a fleet trains a model, and writes its cluster and plan. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/process/installed.h"
+#include "base/process/output.h"
+#include "model/config.h"
+#include "model/shape.h"
+#include "planner/commands.h"
+#include "planner/fleet_options.h"
+#include "schedule/fleet/choice_format.h"
+#include "schedule/format/request.h"
+
+enum { MODEL_BYTES = 1 << 20, LEAST_BATCH = 48 };
+
+/* Reads --model: a preset or a file. */
+static int read_model(const char *name, struct model_config *c, struct recipe *r, struct error *err)
+{
+	int rc = model_preset(name, c, r, err);
+	char *text;
+	size_t size;
+
+	if (rc != -ENOENT || access(name, F_OK) != 0)
+		return error_prefix(err, rc, "--model");
+	rc = file_read_text(name, MODEL_BYTES, &text, &size, err);
+	if (rc != 0)
+		return rc;
+	model_preset("tiny", NULL, r, NULL);
+	rc = model_config_parse(c, r, text, size, name, err);
+	free(text);
+	return rc;
+}
+
+static int read_facts(const struct fleet_options *o, struct cards **cards, struct regions **regions,
+		      struct error *err)
+{
+	char path[4096];
+	int rc;
+
+	installed_path("cards.json", "deploy/cards.json", path, sizeof(path));
+	rc = cards_read(o->cards ? o->cards : path, cards, err);
+	if (rc != 0)
+		return rc;
+	installed_path("regions.json", "deploy/regions.json", path, sizeof(path));
+	return regions_read(o->regions ? o->regions : path, regions, err);
+}
+
+static void show_progress(void *arg, double done, const struct candidate *best)
+{
+	(void)arg;
+	fprintf(stderr, "\r%3.0f%%", 100 * done);
+	if (best && isfinite(best->seconds))
+		fprintf(stderr, "  best so far: %d stages, %.3f s an iteration ", best->n_stages,
+			best->seconds);
+}
+
+/* Without --batch an iteration has 48 microbatches of the recipe, or as many times two of them as
+ * give each card one. */
+static int default_batch(const struct fleet *fleet, const struct model_shape *shape)
+{
+	int microbatches = LEAST_BATCH;
+
+	while (microbatches < fleet->n_nodes)
+		microbatches *= 2;
+	return microbatches * shape->batch;
+}
+
+/* Writes the name of the plan's file: cluster.plan.json beside cluster.json. */
+static void name_plan(char *out, size_t room, const char *cluster)
+{
+	const char *name = strrchr(cluster, '/'), *dot = strrchr(name ? name : cluster, '.');
+	int length = dot ? (int)(dot - cluster) : (int)strlen(cluster);
+
+	snprintf(out, room, "%.*s.plan%s", length, cluster, dot ? dot : "");
+}
+
+/* Writes the text, which it frees. NULL: out of memory. */
+static int write_text(char *text, const char *path, struct error *err)
+{
+	int rc = text ? file_write(path, text, strlen(text), FILE_RESULT, err)
+		      : error_set(err, -ENOMEM, "out of memory");
+
+	free(text);
+	return rc;
+}
+
+static int write_best(const struct choice *c, const struct fleet_options *o, struct error *err)
+{
+	char path[4096];
+	int rc = write_text(candidate_cluster_text(&c->list[0], &o->request.frame), o->output, err);
+
+	if (rc != 0)
+		return rc;
+	name_plan(path, sizeof(path), o->output);
+	return write_text(plan_format(c->list[0].plan), path, err);
+}
+
+/* Says how the choice is used. */
+static void print_use(const struct choice *c, const struct fleet_options *o)
+{
+	const struct candidate *best = &c->list[0];
+	const struct candidate_frame *f = &o->request.frame;
+
+	fprintf(stderr, "skippipe rehearse --cluster %s --model %s --cut ", o->output, o->model);
+	for (int s = 0; s < best->n_stages; s++)
+		fprintf(stderr, "%s%d", s ? "," : "", best->layers[s]);
+	fprintf(stderr, " --batch %d --assignment given --skip %d --wire %s --sum-wire %s\n",
+		best->sequences, candidate_skip(f, best->n_stages),
+		tensor_format_name(best->formats.wire), tensor_format_name(best->formats.sum_wire));
+}
+
+static int print_and_write(const struct choice *c, const struct fleet_options *o, struct error *err)
+{
+	const struct choose_request *q = &o->request;
+	double tokens = (double)o->iterations * q->frame.batch * q->frame.shape->tokens;
+	char *text = o->as_json ? choice_json(c, q, tokens) : choice_table(c, q, tokens);
+	int rc = 0;
+
+	if (!text)
+		return error_set(err, -ENOMEM, "out of memory");
+	fputs(text, stdout);
+	if (o->as_json)
+		fputc('\n', stdout);
+	free(text);
+	rc = output_flush(err);
+	if (rc == 0 && o->output)
+		rc = write_best(c, o, err);
+	if (rc == 0 && o->output)
+		print_use(c, o);
+	return rc;
+}
+
+static int choose_and_write(struct fleet_options *o, struct error *err)
+{
+	bool progress = isatty(STDERR_FILENO);
+	struct choice choice;
+	int rc;
+
+	if (progress)
+		o->request.on_progress = show_progress;
+	rc = choose(&o->request, &choice, err);
+	if (progress)
+		fputc('\n', stderr);
+	if (rc != 0)
+		return rc;
+	rc = print_and_write(&choice, o, err);
+	choice_fini(&choice);
+	return rc;
+}
+
+static int run(struct fleet_options *o, struct error *err)
+{
+	struct model_config config;
+	struct recipe recipe;
+	struct model_shape shape;
+	struct fleet_facts facts = { .shape = &shape };
+	struct cards *cards = NULL;
+	struct regions *regions = NULL;
+	struct fleet *fleet = NULL;
+	int rc = read_model(o->model, &config, &recipe, err);
+
+	if (rc == 0)
+		rc = read_facts(o, &cards, &regions, err);
+	if (rc == 0) {
+		model_shape_of(&config, &recipe, &shape);
+		facts.cards = cards;
+		facts.regions = regions;
+		rc = fleet_read(o->fleet, &facts, &fleet, err);
+	}
+	if (rc == 0) {
+		o->request.frame.fleet = fleet;
+		o->request.frame.shape = &shape;
+		o->request.frame.batch = o->batch ? o->batch : default_batch(fleet, &shape);
+		o->request.frame.formats =
+			(struct tensor_formats){ o->wires.activations, o->wires.sums };
+		rc = choose_and_write(o, err);
+	}
+	fleet_free(fleet);
+	regions_free(regions);
+	cards_free(cards);
+	return rc;
+}
+
+int command_fleet(int argc, char **argv)
+{
+	struct fleet_options o;
+	struct error err = { "" };
+	int status = fleet_options_parse(&o, argc, argv), rc;
+
+	if (status != 0)
+		return status < 0 ? DONE : status;
+	if (o.output && file_refuse_input("-o", o.output, o.fleet, &err) != 0)
+		return program_fail(&err, FAILED);
+	rc = run(&o, &err);
+	if (rc == 0)
+		return DONE;
+	return program_fail(&err, rc > 0 ? BROKEN : FAILED);
+}

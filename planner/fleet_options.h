@@ -1,0 +1,25 @@
+/* fleet_options.h - the command line of `plan --fleet`. */
+#ifndef PLANNER_FLEET_OPTIONS_H
+#define PLANNER_FLEET_OPTIONS_H
+
+#include "planner/program.h"
+#include "schedule/fleet/choose.h"
+
+struct fleet_options {
+	const char *fleet, *model, *cards, *regions, *output;
+	bool as_json;
+	int iterations; /* of the run; 0: not given */
+	int batch;      /* sequences of an iteration; 0: not given */
+	struct wires wires;
+	struct choose_request request; /* all but what belongs to the fleet and the model */
+};
+
+extern const struct options_table options_of_fleet;
+
+/* Returns true if the command line has the option --fleet. */
+bool fleet_options_given(int argc, char **argv);
+/* Returns 0, or -1 after printing the help on request, or the exit status after printing what is
+ * wrong. */
+int fleet_options_parse(struct fleet_options *o, int argc, char **argv);
+
+#endif
