@@ -17,8 +17,8 @@
 enum {
 	MOST_STAGES = 16, /* unless more are asked for, or needed */
 	MOST_SETTINGS = 512,
-	LEAST_STEPS = 200, /* proposals of a search of divisions, and more for each node up to 20 */
-	STEPS_OF_NODE = 100,
+	LEAST_STEPS = 1000, /* proposals of a search of divisions, and more for each node up to 20 */
+	STEPS_OF_NODE = 50,
 	POOL = 48,       /* divisions that are planned at first */
 	OF_ONE_SIZE = 6, /* of them with one number of stages */
 	REFINED = 4,     /* candidates that are changed move by move */

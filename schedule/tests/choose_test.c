@@ -15,7 +15,7 @@
 #include "schedule/format/request.h"
 #include "schedule/tests/fleet_fixture.h"
 
-enum { INSTANCES = 30, EVALUATIONS = 100 };
+enum { INSTANCES = 30, EVALUATIONS = 300 };
 #define ALLOWED 1.02
 
 static const char *const devices[] = { "H100", "A100 40GB", "RTX 4090", "L4" };
@@ -182,7 +182,7 @@ static struct choose_request request_of(const struct fleet *f, const struct mode
 			   .seed = 1,
 			   .formats = { FORMAT_Q8, FORMAT_Q6 } },
 		.aim = { .most_per_hour = INFINITY },
-		.work = 2000000,
+		.work = 4000000,
 		.threads = 1,
 	};
 }
