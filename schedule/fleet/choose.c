@@ -17,7 +17,7 @@
 enum {
 	MOST_STAGES = 16, /* unless more are asked for, or needed */
 	MOST_SETTINGS = 512,
-	LEAST_STEPS = 1000, /* proposals of a search of divisions, and more for each node up to 20 */
+	LEAST_STEPS = 1000, /* proposals of a search of divisions, and more for up to 20 nodes */
 	STEPS_OF_NODE = 50,
 	POOL = 48,       /* divisions that are planned at first */
 	OF_ONE_SIZE = 6, /* of them with one number of stages */
