@@ -17,8 +17,7 @@
 enum {
 	MOST_STAGES = 16, /* unless more are asked for, or needed */
 	MOST_SETTINGS = 512,
-	LEAST_STEPS = 1000, /* proposals of a search of divisions, and more for up to 20 nodes */
-	STEPS_OF_NODE = 50,
+	STEPS = 2000,    /* proposals of a search of divisions */
 	POOL = 48,       /* divisions that are planned at first */
 	OF_ONE_SIZE = 6, /* of them with one number of stages */
 	REFINED = 4,     /* candidates that are changed move by move */
@@ -26,7 +25,7 @@ enum {
 	GOOD = 1000,     /* evaluations of the second plans */
 	FINAL = 20000    /* evaluations of the answer */
 };
-/* Work of a choice for 20 nodes or fewer, and for each further node (effort.h) */
+/* Work of a choice for 20 nodes or fewer, and for each further node (evaluate.h) */
 #define WORK 80000000
 #define WORK_OF_NODE 680000
 /* Shares of the work after which each part ends */
@@ -397,7 +396,7 @@ static void course_init(struct course *c, const struct choose_request *q)
 		candidate_init(&c->of_size[s], &q->frame);
 	candidate_init(&c->fastest, &q->frame);
 	candidate_init(&c->cheapest, &q->frame);
-	c->steps = LEAST_STEPS + STEPS_OF_NODE * (extra > 0 ? 20 : q->frame.fleet->n_nodes);
+	c->steps = STEPS;
 	list_settings(c, q->n_stages ? q->n_stages : MOST_STAGES);
 	c->divisions = alloc_array((size_t)c->n_settings, sizeof(*c->divisions));
 }
