@@ -23,7 +23,7 @@
 #include "agent/network/gpu_monitor.h"
 #include "agent/network/measure.h"
 #include "agent/network/report.h"
-#include "agent/network/trains.h"
+#include "agent/network/packet_trains.h"
 #include "agent/orders.h"
 #include "agent/shared/worker.h"
 #include "agent/state.h"
@@ -102,7 +102,7 @@ void agent_receive(struct agent *a, int64_t now_us)
 	a->tell.now_us = now_us;
 	post_tick(a->tell.post, now_us);
 	post_tick(a->peers.post, now_us);
-	trains_hear(a->modules.trains);
+	packet_trains_hear(a->modules.trains);
 	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tell.post, now_us, &p) == 0; i++)
 		orders_take(a, &p, now_us);
 	if (a->run.welcomed)
@@ -360,7 +360,7 @@ void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 	fds[1] = codec_threads_full(a->modules.links.codec_threads) ? -1 : post_fd(a->peers.post);
 	fds[2] = worker_fd(a->worker);
 	fds[3] = save_fd(a->modules.save);
-	fds[4] = trains_fd(a->modules.trains);
+	fds[4] = packet_trains_fd(a->modules.trains);
 	codec_threads_fds(a->modules.links.codec_threads, fds + 5);
 }
 

@@ -11,7 +11,7 @@
 #include "agent/arrivals.h"
 #include "agent/execution/tasks.h"
 #include "agent/network/measure.h"
-#include "agent/network/trains.h"
+#include "agent/network/packet_trains.h"
 #include "agent/shared/route.h"
 #include "agent/state.h"
 #include "agent/sums/reduction.h"
@@ -421,11 +421,11 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 		a->tell.tally.dropped++;
 	} else if (m->type == MSG_FETCH) {
 		weight_server_ask(a->modules.weight_server, &m->u.fetch, now_us);
-	} else if (m->type == MSG_TRAIN) {
-		trains_announced(a->modules.trains, &m->u.train, p->peer, now_us);
+	} else if (m->type == MSG_PACKET_TRAIN) {
+		packet_trains_announced(a->modules.trains, &m->u.packet_train, p->peer, now_us);
 		measure_soon(a->modules.measure, now_us);
-	} else if (m->type == MSG_TRAIN_HEARD) {
-		trains_answered(a->modules.trains, &m->u.train_heard);
+	} else if (m->type == MSG_PACKET_TRAIN_HEARD) {
+		packet_trains_answered(a->modules.trains, &m->u.packet_train_heard);
 	} else if (m->u.tensor.kind == TENSOR_PROBE) {
 		log_line(a->tell.log, LOG_DEBUG, "a probe of node %u", from);
 	} else if (m->u.tensor.kind == TENSOR_STATE) {
@@ -446,8 +446,10 @@ static uint16_t sender_of(const struct msg *m)
 	switch (m->type) {
 	case MSG_TENSOR: return m->u.tensor.from;
 	case MSG_FETCH: return m->u.fetch.from;
-	case MSG_TRAIN: return m->u.train.from;
-	case MSG_TRAIN_HEARD: return m->u.train_heard.from;
+	case MSG_PACKET_TRAIN:
+		return m->u.packet_train.from;
+	case MSG_PACKET_TRAIN_HEARD:
+		return m->u.packet_train_heard.from;
 	default: return MSG_NOBODY;
 	}
 }

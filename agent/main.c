@@ -20,7 +20,7 @@
 #include "base/process/signals.h"
 #include "base/process/user_folder.h"
 #include "wire/address.h"
-#include "wire/enroll.h"
+#include "wire/invite/enroll.h"
 #include "wire/msg.h"
 #include "wire/reach.h"
 #include "wire/sessions/link.h"

@@ -10,7 +10,7 @@
 #include "agent/network/gpu_monitor.h"
 #include "agent/network/measure.h"
 #include "agent/network/report.h"
-#include "agent/network/trains.h"
+#include "agent/network/packet_trains.h"
 #include "agent/orders.h"
 #include "agent/sums/reduction.h"
 #include "agent/tensors/delay_queue.h"
@@ -40,7 +40,7 @@ struct agent *state_new(const struct agent_options *options)
 	a->modules.link_times.peers = &a->peers;
 	a->modules.link_times.progress = &a->progress;
 	a->modules.misuse = (struct misuse){ &a->peers, &a->held, &a->progress };
-	a->modules.trains = trains_new(&a->peers, a->self.bound);
+	a->modules.trains = packet_trains_new(&a->peers, a->self.bound);
 	a->modules.measure = measure_new(&a->peers, a->modules.trains, &a->modules.link_times);
 	a->modules.connections = connections_new(&a->peers);
 	a->modules.outputs = outputs_new();
@@ -131,7 +131,7 @@ void state_free(struct agent *a)
 	gpu_monitor_free(a->modules.gpu_monitor);
 	measure_free(a->modules.measure);
 	connections_free(a->modules.connections);
-	trains_free(a->modules.trains);
+	packet_trains_free(a->modules.trains);
 	outputs_free(a->modules.outputs);
 	delay_queue_free(a->modules.delay_queue);
 	tasks_free(a->modules.tasks);

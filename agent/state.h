@@ -77,7 +77,7 @@ struct modules {
 	struct links links;
 	struct measure *measure;
 	struct connections *connections;
-	struct trains *trains;
+	struct packet_trains *trains;
 	struct delay_queue *delay_queue;
 	struct early *early;
 	struct outputs *outputs;

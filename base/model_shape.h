@@ -16,7 +16,7 @@ enum shape_recompute { SHAPE_NORMS, SHAPE_BLOCK, SHAPE_RECOMPUTE_LEVELS };
 struct model_shape {
 	int n_layers;
 	int width;            /* of the residual stream */
-	int batch;            /* number of sequences in a microbatch of the recipe */
+	int batch;            /* number of sequences in a configured microbatch */
 	double tokens;        /* of a sequence */
 	double layer_weights; /* number of weights of a layer */
 	double end_weights;   /* number of weights of embedding, last norm and head, in stage 0 */

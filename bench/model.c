@@ -34,14 +34,14 @@ static double cpu_seconds(void)
 struct session {
 	struct trainer *trainer, *bf16; /* bf16: NULL if the CPU does not have it */
 	struct model_config config;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	int32_t *tokens, *targets; /* (B, T) */
 	uint64_t iteration;
 };
 
 static int step(struct session *s, struct trainer *t)
 {
-	size_t n = (size_t)s->recipe.batch * s->recipe.sequence;
+	size_t n = (size_t)s->hyper.batch * s->hyper.sequence;
 	uint32_t path[1024];
 	struct rng rng;
 	double norm;
@@ -61,7 +61,7 @@ static int step(struct session *s, struct trainer *t)
 
 static int measure(struct session *s, struct trainer *t, double seconds, struct speed *out)
 {
-	size_t n = (size_t)s->recipe.batch * s->recipe.sequence, steps = 0;
+	size_t n = (size_t)s->hyper.batch * s->hyper.sequence, steps = 0;
 	int64_t begin = clock_monotonic_us();
 	double cpu = cpu_seconds(), took;
 
@@ -89,8 +89,8 @@ static int measure_torch(const struct session *s, unsigned threads, double secon
 	snprintf(command, sizeof(command),
 		 "%s bench/model_torch.py %u %u %u %u %u %u %u %d %u %u %u %.0f %s 2>/dev/null",
 		 python ? python : "python3", c->vocab, c->dim, c->n_layers, c->n_heads,
-		 c->n_kv_heads, c->ffn_dim, c->context, (int)c->tied, s->recipe.batch,
-		 s->recipe.sequence, threads, seconds, type);
+		 c->n_kv_heads, c->ffn_dim, c->context, (int)c->tied, s->hyper.batch,
+		 s->hyper.sequence, threads, seconds, type);
 	p = popen(command, "r");
 	if (!p)
 		return -1;
@@ -144,22 +144,21 @@ int main(int argc, char **argv)
 	struct error err = { "" };
 	struct speed speed;
 
-	if (model_preset(argc > 1 ? argv[1] : "30m", &s.config, &s.recipe, &err)) {
+	if (model_preset(argc > 1 ? argv[1] : "30m", &s.config, &s.hyper, &err)) {
 		fprintf(stderr, "bench/model: %s\n", err.text);
 		return 2;
 	}
 	o.threads = argc > 2 ? (uint32_t)atoi(argv[2]) : 2;
-	o.batch = s.recipe.batch;
-	o.sequence = s.recipe.sequence;
+	o.batch = s.hyper.batch;
+	o.sequence = s.hyper.sequence;
 	s.tokens = calloc((size_t)o.batch * o.sequence, sizeof(*s.tokens));
 	s.targets = calloc((size_t)o.batch * o.sequence, sizeof(*s.targets));
-	if (!s.tokens || !s.targets ||
-	    trainer_new(&s.trainer, &s.config, &s.recipe, &o, &err)) {
+	if (!s.tokens || !s.targets || trainer_new(&s.trainer, &s.config, &s.hyper, &o, &err)) {
 		fprintf(stderr, "bench/model: %s\n", err.text);
 		return 1;
 	}
 	o.device = "cpu:bf16";
-	if (trainer_new(&s.bf16, &s.config, &s.recipe, &o, &err))
+	if (trainer_new(&s.bf16, &s.config, &s.hyper, &o, &err))
 		printf("no bfloat16: %s\n", err.text);
 	printf("%zu parameters, microbatches of %u x %u tokens, %u threads\n",
 	       trainer_parameters(s.trainer), o.batch, o.sequence, o.threads);

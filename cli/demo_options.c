@@ -30,7 +30,7 @@ const char demo_help[] =
 	"  --time-scale X        real seconds per emulated second; 0: no emulated delays\n"
 	"                        [chosen so that an iteration takes 2 to 3 s]\n"
 	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
-	"  --set FIELD=VALUE     change the recipe: lr, warmup, schedule, ... (docs/rates.md)\n"
+	"  --set FIELD=VALUE     change hyperparameters: lr, warmup, ... (docs/rates.md)\n"
 	"  --from FOLDER         begin with the weights of a checkpoint or a Hugging Face folder\n"
 	"  --device D,...        devices, which agents get in turns; cuda:all: every GPU of\n"
 	"                        this machine (skippipe help agent lists the values)  [cpu]\n"

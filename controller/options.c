@@ -324,9 +324,10 @@ static const struct options_row rows[] = {
 	  .help = "preset or skippipe.model/1 [tiny]" },
 	{ "from", OPTIONS_TEXT, "FOLDER", AT(training.from), FIXED,
 	  .help = "begin with the weights of a checkpoint, or of a Hugging Face folder; --model "
-		  "then gives the recipe only" },
+		  "then gives the hyperparameters only" },
 	{ "set", OPTIONS_PARSED, "FIELD=VALUE", .parse = take_set, FIXED,
-	  .help = "change the recipe: lr, warmup, schedule (cosine, linear, wsd or wsd-sqrt), "
+	  .help = "change the hyperparameters: lr, warmup, schedule (cosine, linear, wsd or "
+		  "wsd-sqrt), "
 		  "decay, final_lr, ... (docs/rates.md)" },
 	{ "new-corpus", OPTIONS_FLAG, AT(training.new_corpus), FIXED,
 	  .help = "with --from: train on another corpus than the checkpoint did" },

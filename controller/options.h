@@ -58,7 +58,7 @@ struct options_cluster {
 
 struct options_training {
 	const char *model; /* model preset or file; "tiny" by default */
-	const char *set[OPTIONS_MOST_SET]; /* FIELD=VALUE of the recipe */
+	const char *set[OPTIONS_MOST_SET]; /* FIELD=VALUE of the hyperparameters */
 	uint32_t n_set;
 	struct stage_layers cut; /* of a new run; n == 0: equally, or as the model's file is cut */
 	const char *from;  /* folder of the first weights; NULL: those of the seed */
@@ -67,7 +67,7 @@ struct options_training {
 	uint32_t scale_bytes; /* divisor of the tensors' bytes in a rehearsal; 0: 1000 */
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
-	/* 0: batch and sequence as in the recipe, microbatches as in the cluster */
+	/* 0: batch and sequence as in the hyperparameters, microbatches as in the cluster */
 	uint32_t batch, sequence, microbatches;
 	uint32_t threads;              /* threads of each agent */
 	bool by_visits; /* gradients are divided by each stage's visits, not by microbatches */

@@ -52,7 +52,8 @@ enum { bare_microbatches = 6, bare_memory = 3 };
 /* ---- the model ---- */
 
 /* Reads --model: a preset or a file. */
-static int read_model(const char *name, struct model_config *c, struct recipe *r, struct error *err)
+static int read_model(const char *name, struct model_config *c, struct hyperparameters *r,
+		      struct error *err)
 {
 	int rc = model_preset(name, c, r, err);
 	char *text;
@@ -70,14 +71,14 @@ static int read_model(const char *name, struct model_config *c, struct recipe *r
 }
 
 /* Chooses the model of a new run: the model in --from, otherwise the model of --model. If both are
- * given, --model gives only the recipe. *trained gets the recipe with which the model in --from was
- * trained. */
-static int choose_model(struct run *run, struct recipe *trained, struct error *err)
+ * given, --model gives only the hyperparameters. *trained gets the hyperparameters with which the
+ * model in --from was trained. */
+static int choose_model(struct run *run, struct hyperparameters *trained, struct error *err)
 {
 	const struct options_training *o = &run->options.training;
 	struct model_config *c = &run->training.model;
-	struct recipe *r = &run->training.recipe;
-	struct recipe given;
+	struct hyperparameters *r = &run->training.hyper;
+	struct hyperparameters given;
 	int rc = read_model(o->model ? o->model : "tiny", c, r, err);
 
 	if (rc == 0 && c->rehearsal)
@@ -114,10 +115,10 @@ static int take_recorded_model(struct run *run, const struct store_run *recorded
 		recorded->n_corpus <= OPTIONS_MOST_CORPUS ? (uint32_t)recorded->n_corpus : 0;
 	for (uint32_t i = 0; i < o->training.n_corpus; i++)
 		o->training.corpus[i] = recorded->corpus[i];
-	rc = model_preset("tiny", &run->training.model, &run->training.recipe, err);
+	rc = model_preset("tiny", &run->training.model, &run->training.hyper, err);
 	if (rc == 0)
-		rc = model_config_parse(&run->training.model, &run->training.recipe,
-					recorded->model, strlen(recorded->model), o->run_dir, err);
+		rc = model_config_parse(&run->training.model, &run->training.hyper, recorded->model,
+					strlen(recorded->model), o->run_dir, err);
 	if (rc == 0 && run_is_rehearsal(run) && o->eval_every > 0)
 		rc = error_set(err, -EINVAL, "--eval-every %u: a rehearsal has no loss",
 			       o->eval_every);
@@ -158,7 +159,7 @@ static int load_model(struct run *run, struct error *err)
 	struct options *o = &run->options;
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
-	struct recipe trained;
+	struct hyperparameters trained;
 	int rc = recorded ? take_recorded_model(run, recorded, err)
 			  : choose_model(run, &trained, err);
 
@@ -171,11 +172,11 @@ static int load_model(struct run *run, struct error *err)
 	if (rc != 0)
 		return rc;
 	if (o->training.batch)
-		run->training.recipe.batch = o->training.batch;
+		run->training.hyper.batch = o->training.batch;
 	if (o->training.sequence)
-		run->training.recipe.sequence = o->training.sequence;
-	if (run->training.recipe.sequence > run->training.model.context && !o->training.from)
-		run->training.model.context = run->training.recipe.sequence;
+		run->training.hyper.sequence = o->training.sequence;
+	if (run->training.hyper.sequence > run->training.model.context && !o->training.from)
+		run->training.model.context = run->training.hyper.sequence;
 	if (run->training.model.n_stages > run->training.model.n_layers + 1)
 		return error_set(err, -EINVAL,
 				 "the model has %u layers: it can be cut into at most %u stages, "
@@ -186,16 +187,16 @@ static int load_model(struct run *run, struct error *err)
 	if (rc == 0 && !recorded && (o->stack || o->recipe))
 		rc = model_cut_check_stack(&run->training.model, err);
 	if (rc == 0)
-		rc = recipe_check(&run->training.recipe, &run->training.model, err);
+		rc = hyper_check(&run->training.hyper, &run->training.model, err);
 	if (rc != 0)
 		return rc;
 	if (!recorded && o->training.from)
-		run->training.origin.position = recipe_position(
-			&trained, &run->training.recipe, run->training.origin.position);
+		run->training.origin.position = hyper_position(&trained, &run->training.hyper,
+							       run->training.origin.position);
 	if (o->training.rehearse)
-		rehearsal_shrink(&run->training.model, &run->training.recipe,
+		rehearsal_shrink(&run->training.model, &run->training.hyper,
 				 o->training.scale_bytes);
-	run->training.model_json = model_config_print(&run->training.model, &run->training.recipe);
+	run->training.model_json = model_config_print(&run->training.model, &run->training.hyper);
 	if (!run->training.model_json)
 		return error_set(err, -ENOMEM, "out of memory");
 	if (strlen(run->training.model_json) >= sizeof(((struct msg_welcome *)0)->model))
@@ -217,7 +218,7 @@ static int read_regions(const struct options *o, struct regions **out, struct er
 static int rehearsed_bytes(const struct options *o, struct regions_request *q, struct error *err)
 {
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct tensor_table table;
 	int rc = read_model(o->training.model ? o->training.model : "tiny", &c, &r, err);
 
@@ -519,7 +520,7 @@ static int check_corpus(struct run *run, struct error *err)
 	if (o->n_corpus == 0 || o->rehearse)
 		return 0;
 	rc = corpus_new(&corpus, (char *const *)o->corpus, o->n_corpus,
-			run->training.recipe.sequence, run->options.seed, err);
+			run->training.hyper.sequence, run->options.seed, err);
 	if (rc == -ENOMEM) {
 		log_line(&run->log, LOG_WARN, "the corpus is not checked here: %s", err->text);
 		return 0; /* the agents have more memory */

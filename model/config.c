@@ -1,5 +1,5 @@
-/* Checks models and recipes against one table of fields, holds the presets, and computes the
- * schedules of the learning rate. */
+/* Checks models and hyperparameters against one table of fields, holds the presets, and computes
+ * the schedules of the learning rate. */
 #include "model/config_fields.h"
 
 #include <errno.h>
@@ -51,23 +51,23 @@ static const struct field of_model[] = {
 };
 
 static const struct field of_recipe[] = {
-	FIELD(struct recipe, batch, KIND_U32, 1, 1 << 16),
-	FIELD(struct recipe, sequence, KIND_U32, 1, 1 << 20),
-	FIELD(struct recipe, adamw.lr, KIND_FLOAT, 0, 10),
-	FIELD(struct recipe, adamw.beta1, KIND_FLOAT, 0, 0.999999),
-	FIELD(struct recipe, adamw.beta2, KIND_FLOAT, 0, 0.999999),
-	FIELD(struct recipe, adamw.eps, KIND_FLOAT, 1e-15, 1),
-	FIELD(struct recipe, adamw.weight_decay, KIND_FLOAT, 0, 10),
-	FIELD(struct recipe, clip, KIND_FLOAT, 0, 1e9),
-	FIELD(struct recipe, warmup, KIND_U32, 0, UINT32_MAX),
-	FIELD(struct recipe, iterations, KIND_U32, 0, UINT32_MAX),
-	FIELD(struct recipe, final_lr, KIND_FLOAT, 0, 1),
-	NAMED(struct recipe, schedule, schedules),
-	OPTIONAL(struct recipe, decay, KIND_FLOAT, 1 << 24),
+	FIELD(struct hyperparameters, batch, KIND_U32, 1, 1 << 16),
+	FIELD(struct hyperparameters, sequence, KIND_U32, 1, 1 << 20),
+	FIELD(struct hyperparameters, adamw.lr, KIND_FLOAT, 0, 10),
+	FIELD(struct hyperparameters, adamw.beta1, KIND_FLOAT, 0, 0.999999),
+	FIELD(struct hyperparameters, adamw.beta2, KIND_FLOAT, 0, 0.999999),
+	FIELD(struct hyperparameters, adamw.eps, KIND_FLOAT, 1e-15, 1),
+	FIELD(struct hyperparameters, adamw.weight_decay, KIND_FLOAT, 0, 10),
+	FIELD(struct hyperparameters, clip, KIND_FLOAT, 0, 1e9),
+	FIELD(struct hyperparameters, warmup, KIND_U32, 0, UINT32_MAX),
+	FIELD(struct hyperparameters, iterations, KIND_U32, 0, UINT32_MAX),
+	FIELD(struct hyperparameters, final_lr, KIND_FLOAT, 0, 1),
+	NAMED(struct hyperparameters, schedule, schedules),
+	OPTIONAL(struct hyperparameters, decay, KIND_FLOAT, 1 << 24),
 };
 
 const struct fields model_fields = { of_model, COUNT(of_model) };
-const struct fields recipe_fields = { of_recipe, COUNT(of_recipe) };
+const struct fields hyper_fields = { of_recipe, COUNT(of_recipe) };
 
 const char *field_name(const struct field *f)
 {
@@ -177,9 +177,9 @@ int model_config_check(const struct model_config *c, struct error *err)
 	return rc ? rc : check_scaling(c, err);
 }
 
-int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err)
+int hyper_check(const struct hyperparameters *r, const struct model_config *c, struct error *err)
 {
-	int rc = check_ranges(&recipe_fields, r, err);
+	int rc = check_ranges(&hyper_fields, r, err);
 
 	if (!rc && r->sequence > c->context)
 		rc = error_set(err, -EINVAL,
@@ -201,13 +201,13 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 	{ \
 		0, { 0 } \
 	}
-/* The last fields of a preset's recipe. */
+/* The last fields of a preset's hyperparameters. */
 #define SCHEDULE LR_WSD, 0
 
 static const struct preset {
 	const char *name;
 	struct model_config config;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 } presets[] = {
 	{ "tiny",
 	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, 0.06f, false, PLAIN },
@@ -234,7 +234,8 @@ const char *model_preset_name(size_t i)
 	return i < COUNT(presets) ? presets[i].name : NULL;
 }
 
-int model_preset(const char *name, struct model_config *c, struct recipe *r, struct error *err)
+int model_preset(const char *name, struct model_config *c, struct hyperparameters *r,
+		 struct error *err)
 {
 	char list[128] = "";
 
@@ -245,7 +246,7 @@ int model_preset(const char *name, struct model_config *c, struct recipe *r, str
 			if (c)
 				*c = presets[i].config;
 			if (r)
-				*r = presets[i].recipe;
+				*r = presets[i].hyper;
 			return 0;
 		}
 		snprintf(list + end, sizeof(list) - end, "%s%s", i ? ", " : "",
@@ -299,14 +300,14 @@ void model_angles(const struct model_config *c, size_t positions, float *cosines
 	}
 }
 
-const char *recipe_schedule_name(const struct recipe *r)
+const char *hyper_schedule_name(const struct hyperparameters *r)
 {
 	return schedules[r->schedule];
 }
 
-uint64_t recipe_decay_begin(const struct recipe *r)
+uint64_t hyper_decay_begin(const struct hyperparameters *r)
 {
-	double decay = r->decay > 0 ? (double)r->decay : RECIPE_DECAY, n;
+	double decay = r->decay > 0 ? (double)r->decay : HYPER_DECAY, n;
 
 	if (r->iterations <= r->warmup)
 		return UINT64_MAX;
@@ -316,23 +317,23 @@ uint64_t recipe_decay_begin(const struct recipe *r)
 	return n < r->iterations - r->warmup ? r->iterations - (uint64_t)n : r->warmup;
 }
 
-void recipe_end_with(struct recipe *r, uint64_t done, uint64_t iterations)
+void hyper_end_with(struct hyperparameters *r, uint64_t done, uint64_t iterations)
 {
 	bool keeps_peak = r->schedule == LR_WSD || r->schedule == LR_WSD_SQRT;
 
-	if (keeps_peak ? done > recipe_decay_begin(r) : done > 0 || r->iterations > 0)
+	if (keeps_peak ? done > hyper_decay_begin(r) : done > 0 || r->iterations > 0)
 		return;
 	if (iterations > 0 && iterations <= done)
 		return;
 	r->iterations = iterations > UINT32_MAX ? 0 : (uint32_t)iterations;
-	if (r->iterations > 0 && recipe_decay_begin(r) < done)
+	if (r->iterations > 0 && hyper_decay_begin(r) < done)
 		r->decay = (float)(iterations - done);
 }
 
-float recipe_lr(const struct recipe *r, uint64_t t)
+float hyper_lr(const struct hyperparameters *r, uint64_t t)
 {
 	double peak = (double)r->adamw.lr, low = (double)r->final_lr, along, left;
-	uint64_t begin = recipe_decay_begin(r);
+	uint64_t begin = hyper_decay_begin(r);
 
 	if (t < r->warmup)
 		return (float)(peak * (double)t / (double)r->warmup);
@@ -346,7 +347,8 @@ float recipe_lr(const struct recipe *r, uint64_t t)
 	return (float)(peak * (low + (1 - low) * left));
 }
 
-uint64_t recipe_position(const struct recipe *was, const struct recipe *now, uint64_t position)
+uint64_t hyper_position(const struct hyperparameters *was, const struct hyperparameters *now,
+			uint64_t position)
 {
 	uint64_t read = (uint64_t)was->batch * was->sequence;
 	uint64_t each = (uint64_t)now->batch * now->sequence;
@@ -357,14 +359,14 @@ uint64_t recipe_position(const struct recipe *was, const struct recipe *now, uin
 			       (long double)INT64_MAX);
 }
 
-float recipe_scale(const struct recipe *r, double sum_squares, double divisor)
+float hyper_scale(const struct hyperparameters *r, double sum_squares, double divisor)
 {
 	double norm = sqrt(sum_squares) / divisor, clip = (double)r->clip;
 
 	return (float)((clip > 0 && norm > clip ? clip / norm : 1) / divisor);
 }
 
-float recipe_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage)
+float hyper_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage)
 {
 	if (stage >= visits->n || visits->of[stage] == 0)
 		return scale;

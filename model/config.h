@@ -1,4 +1,5 @@
-/* config.h - the shape of a model, how it is cut into stages, and the recipe it is trained by.
+/* config.h - the shape of a model, how it is cut into stages, and the hyperparameters it is trained
+ * by.
  *
  * A model is a LLaMA: RMSNorm, rotary positions, causal attention with grouped key/value heads,
  * SwiGLU. The frequencies of the rotary positions may be scaled, as in models whose context was
@@ -58,7 +59,7 @@ enum lr_schedule {
 	LR_WSD_SQRT, /* over the last part, with the square root of the part that is done */
 };
 
-struct recipe {
+struct hyperparameters {
 	uint32_t batch;      /* B, number of sequences in a microbatch */
 	uint32_t sequence;   /* T, number of tokens in a sequence, at most context */
 	struct adamw adamw;  /* lr is the peak learning rate */
@@ -68,41 +69,42 @@ struct recipe {
 	float final_lr;      /* learning rate at the end, as a fraction of the peak */
 	uint32_t schedule;   /* enum lr_schedule */
 	/* WSD: the last part of the iterations, in which the rate falls. Below 1 it is a share,
-	 * from 1 on a number of iterations. 0: RECIPE_DECAY. */
+	 * from 1 on a number of iterations. 0: HYPER_DECAY. */
 	float decay;
 };
 
-#define RECIPE_DECAY 0.2 /* share of a WSD schedule's iterations in which the rate falls */
+#define HYPER_DECAY 0.2 /* share of a WSD schedule's iterations in which the rate falls */
 
 /* 0, or -EINVAL with a message that names the field and what was expected. */
 int model_config_check(const struct model_config *c, struct error *err);
-/* Checks the recipe of this model; errors as for model_config_check. */
-int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err);
+/* Checks the hyperparameters of this model; errors as for model_config_check. */
+int hyper_check(const struct hyperparameters *r, const struct model_config *c, struct error *err);
 
 /* "tiny" (the demo), "30m", "124m", "500m", "1.5b", "7b". Either output may be NULL. -ENOENT:
  * no such preset; the message lists them. */
-int model_preset(const char *name, struct model_config *c, struct recipe *r, struct error *err);
+int model_preset(const char *name, struct model_config *c, struct hyperparameters *r,
+		 struct error *err);
 /* Returns NULL after the last; for tests, which try all presets. */
 const char *model_preset_name(size_t i);
 
 struct json_t; /* jansson's */
 
-/* Reads a document that model_config_print has written. If it lacks the recipe, r stays unchanged;
- * r may be NULL. `where` begins every message. Unknown keys are refused by name. -EINVAL,
- * -ENOMEM. */
-int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
-		       const char *where, struct error *err);
+/* Reads a document that model_config_print has written. If it lacks the hyperparameters, r stays
+ * unchanged; r may be NULL. `where` begins every message. Unknown keys are refused by name.
+ * -EINVAL, -ENOMEM. */
+int model_config_parse(struct model_config *c, struct hyperparameters *r, const char *text,
+		       size_t size, const char *where, struct error *err);
 /* Does the same with an object that is parsed already. Messages begin with the key. */
-int model_config_read(struct model_config *c, struct recipe *r, const struct json_t *root,
+int model_config_read(struct model_config *c, struct hyperparameters *r, const struct json_t *root,
 		      struct error *err);
 /* Returns the document in one line, which the caller frees; NULL if memory runs out. r may be
  * NULL. */
-char *model_config_print(const struct model_config *c, const struct recipe *r);
+char *model_config_print(const struct model_config *c, const struct hyperparameters *r);
 
 /* Sets one field by its name ("dim", "lr", ...) from a number, true, false or a name, as text. c
- * may be NULL: only the recipe is set. Does not check the model as a whole. -EINVAL: there is no
- * such field, or the value has the wrong type. */
-int model_config_set(struct model_config *c, struct recipe *r, const char *name,
+ * may be NULL: only the hyperparameters are set. Does not check the model as a whole. -EINVAL:
+ * there is no such field, or the value has the wrong type. */
+int model_config_set(struct model_config *c, struct hyperparameters *r, const char *name,
 		     const char *text, struct error *err);
 
 /* Returns the number of floats of one attention head. */
@@ -118,22 +120,23 @@ void model_angles(const struct model_config *c, size_t positions, float *cosines
  * iterations are done. Cosine and linear get an end only before the first iteration, because their
  * rates of all iterations depend on it. WSD gets another end until its decay has begun. If the
  * decay should have begun earlier, it takes the iterations that are left. */
-void recipe_end_with(struct recipe *r, uint64_t done, uint64_t iterations);
-const char *recipe_schedule_name(const struct recipe *r);
+void hyper_end_with(struct hyperparameters *r, uint64_t done, uint64_t iterations);
+const char *hyper_schedule_name(const struct hyperparameters *r);
 /* Returns the last iteration before the rate begins to fall; UINT64_MAX: it never falls. */
-uint64_t recipe_decay_begin(const struct recipe *r);
-/* Returns the learning rate of iteration t, counted from 1. It depends on t and the recipe alone,
- * and stays the same after the recipe's last iteration. */
-float recipe_lr(const struct recipe *r, uint64_t t);
+uint64_t hyper_decay_begin(const struct hyperparameters *r);
+/* Returns the learning rate of iteration t, counted from 1. It depends on t and the hyperparameters
+ * alone, and stays the same after the hyperparameters' last iteration. */
+float hyper_lr(const struct hyperparameters *r, uint64_t t);
 /* Returns the position in microbatches of `now` after `position` microbatches of `was` have been
  * read. Microbatches of another shape have another number of tokens. Rounded up, so that no text is
  * read twice. */
-uint64_t recipe_position(const struct recipe *was, const struct recipe *now, uint64_t position);
+uint64_t hyper_position(const struct hyperparameters *was, const struct hyperparameters *now,
+			uint64_t position);
 /* Returns the factor of the summed gradient: 1 / divisor, reduced if the norm of the averaged
  * gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
-float recipe_scale(const struct recipe *r, double sum_squares, double divisor);
+float hyper_scale(const struct hyperparameters *r, double sum_squares, double divisor);
 /* Returns the factor of a stage's summed gradient: `scale` divided by the stage's visits, or
  * `scale` itself if these are 0 or not given. */
-float recipe_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage);
+float hyper_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage);
 
 #endif

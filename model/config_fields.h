@@ -1,5 +1,5 @@
-/* config_fields.h - a table with a row for each field of a model's config and recipe, used to check
- * ranges, read and print. Private to model/. */
+/* config_fields.h - a table with a row for each field of a model's config and hyperparameters, used
+ * to check ranges, read and print. Private to model/. */
 #ifndef MODEL_CONFIG_FIELDS_H
 #define MODEL_CONFIG_FIELDS_H
 
@@ -22,7 +22,7 @@ struct fields {
 	size_t n;
 };
 
-extern const struct fields model_fields, recipe_fields;
+extern const struct fields model_fields, hyper_fields;
 
 /* Returns the field's name without that of the struct that contains it. */
 const char *field_name(const struct field *f);

@@ -1,5 +1,5 @@
-/* Reads and prints a model and its recipe as JSON, from the same table of fields that checks
- * them, so that the two cannot differ. */
+/* Reads and prints a model and its hyperparameters as JSON, from the same table of fields that
+ * checks them, so that the two cannot differ. */
 #include "model/config.h"
 
 #include <errno.h>
@@ -128,14 +128,14 @@ static int object_read(const struct fields *fields, void *object, json_t *json,
 	return 0;
 }
 
-int model_config_read(struct model_config *c, struct recipe *r, const json_t *root,
+int model_config_read(struct model_config *c, struct hyperparameters *r, const json_t *root,
 		      struct error *err)
 {
 	static const char *const keys[] = { "format", "model", "recipe", NULL };
 	struct model_config config = { 0 };
-	struct recipe recipe = { 0 };
+	struct hyperparameters hyper = { 0 };
 	struct stage_layers cut;
-	json_t *recipe_json = json_object_get(root, "recipe");
+	json_t *hyper_json = json_object_get(root, "recipe");
 	int rc = json_check(root, "skippipe.model/1", keys, err);
 
 	if (!rc)
@@ -146,20 +146,20 @@ int model_config_read(struct model_config *c, struct recipe *r, const json_t *ro
 	cut = config.stage_layers;
 	if (!rc) /* gives an equal cut its one form */
 		rc = model_cut(&config, &cut, "stage_layers", err);
-	if (!rc && recipe_json)
-		rc = object_read(&recipe_fields, &recipe, recipe_json, "recipe", err);
-	if (!rc && recipe_json)
-		rc = recipe_check(&recipe, &config, err);
+	if (!rc && hyper_json)
+		rc = object_read(&hyper_fields, &hyper, hyper_json, "recipe", err);
+	if (!rc && hyper_json)
+		rc = hyper_check(&hyper, &config, err);
 	if (rc)
 		return rc;
 	*c = config;
-	if (r && recipe_json)
-		*r = recipe;
+	if (r && hyper_json)
+		*r = hyper;
 	return 0;
 }
 
-int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
-		       const char *where, struct error *err)
+int model_config_parse(struct model_config *c, struct hyperparameters *r, const char *text,
+		       size_t size, const char *where, struct error *err)
 {
 	json_t *root;
 	int rc = json_parse_object(text, size, &root, err);
@@ -212,14 +212,14 @@ static json_t *object_print(const struct fields *fields, const void *object)
 	return json;
 }
 
-char *model_config_print(const struct model_config *c, const struct recipe *r)
+char *model_config_print(const struct model_config *c, const struct hyperparameters *r)
 {
 	json_t *root = json_object();
 	char *text = NULL;
 
 	if (root && json_object_set_new(root, "format", json_string("skippipe.model/1")) == 0 &&
 	    json_object_set_new(root, "model", object_print(&model_fields, c)) == 0 &&
-	    (!r || json_object_set_new(root, "recipe", object_print(&recipe_fields, r)) == 0))
+	    (!r || json_object_set_new(root, "recipe", object_print(&hyper_fields, r)) == 0))
 		text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	json_decref(root);
 	return text;
@@ -234,7 +234,7 @@ static int set_field(const struct fields *fields, void *object, const char *name
 	return -ENOENT;
 }
 
-int model_config_set(struct model_config *c, struct recipe *r, const char *name,
+int model_config_set(struct model_config *c, struct hyperparameters *r, const char *name,
 		     const char *text, struct error *err)
 {
 	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -244,10 +244,10 @@ int model_config_set(struct model_config *c, struct recipe *r, const char *name,
 		value = json_string(text);
 	rc = c ? set_field(&model_fields, c, name, value, err) : -ENOENT;
 	if (rc == -ENOENT)
-		rc = set_field(&recipe_fields, r, name, value, err);
+		rc = set_field(&hyper_fields, r, name, value, err);
 	json_decref(value);
 	if (rc == -ENOENT)
 		return error_set(err, -EINVAL, "%s: no such field of a %s", name,
-				 c ? "model or a recipe" : "recipe");
+				 c ? "model or hyperparameters" : "hyperparameters");
 	return rc;
 }

@@ -41,7 +41,8 @@ static double scratch_bytes(const struct model_config *c)
 	return REAL * reals + FLOAT * (c->dim + (double)c->n_heads);
 }
 
-void model_shape_of(const struct model_config *c, const struct recipe *r, struct model_shape *out)
+void model_shape_of(const struct model_config *c, const struct hyperparameters *r,
+		    struct model_shape *out)
 {
 	double tokens = r->sequence, dim = c->dim, table = dim * c->vocab;
 

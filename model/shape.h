@@ -5,8 +5,9 @@
 #include "base/model_shape.h"
 #include "model/config.h"
 
-/* Counts work and memory from the model's dimensions and the recipe's microbatch. Both were
+/* Counts work and memory from the model's dimensions and the configured microbatch. Both were
  * checked. */
-void model_shape_of(const struct model_config *c, const struct recipe *r, struct model_shape *out);
+void model_shape_of(const struct model_config *c, const struct hyperparameters *r,
+		    struct model_shape *out);
 
 #endif

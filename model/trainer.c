@@ -11,7 +11,7 @@
 #include "model/codec/codec.h"
 
 struct trainer {
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	uint32_t n;            /* stages */
 	struct stage **stages; /* (n) */
 	uint32_t *visits;      /* (n) number of microbatches of each stage since the last step */
@@ -49,7 +49,7 @@ static int check_memory(const struct model_config *c, const struct stage_options
 			 (double)(need - left) / 0x1p20);
 }
 
-int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,
+int trainer_new(struct trainer **out, const struct model_config *c, const struct hyperparameters *r,
 		const struct stage_options *o, struct error *err)
 {
 	struct stage_options one = *o;
@@ -62,7 +62,7 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 		return rc;
 	t = alloc_new(sizeof(*t));
 	one.slots = 1;
-	t->recipe = *r;
+	t->hyper = *r;
 	t->n = c->n_stages;
 	t->stages = alloc_array(t->n, sizeof(struct stage *));
 	t->visits = alloc_array(t->n, sizeof(*t->visits));
@@ -242,7 +242,7 @@ static int round_sums(struct trainer *t)
  * stage steps with the same coefficient. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
 {
-	struct adamw h = t->recipe.adamw;
+	struct adamw h = t->hyper.adamw;
 	double sum = 0, coefficient;
 	int rc;
 
@@ -262,8 +262,8 @@ int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, doubl
 	*norm = sqrt(sum);
 	if (!isfinite(sum))
 		return -ERANGE;
-	h.lr = recipe_lr(&t->recipe, iteration);
-	coefficient = (double)recipe_scale(&t->recipe, sum, 1);
+	h.lr = hyper_lr(&t->hyper, iteration);
+	coefficient = (double)hyper_scale(&t->hyper, sum, 1);
 	for (uint32_t i = 0; i < t->n; i++) {
 		float scale = (float)(coefficient / gradient_divisor(t, i, by));
 

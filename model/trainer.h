@@ -23,7 +23,7 @@ enum grad_norm { GRAD_NORM_MICROBATCHES, GRAD_NORM_VISITS };
 
 /* Makes a trainer. o->slots is ignored. o->memory_bytes limits each stage, and the weights,
  * gradients and moments of all stages together. Errors as for stage_new. */
-int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,
+int trainer_new(struct trainer **out, const struct model_config *c, const struct hyperparameters *r,
 		const struct stage_options *o, struct error *err);
 void trainer_free(struct trainer *t); /* NULL is allowed */
 

@@ -20,7 +20,8 @@
 enum { MODEL_BYTES = 1 << 20, LEAST_BATCH = 48 };
 
 /* Reads --model: a preset or a file. */
-static int read_model(const char *name, struct model_config *c, struct recipe *r, struct error *err)
+static int read_model(const char *name, struct model_config *c, struct hyperparameters *r,
+		      struct error *err)
 {
 	int rc = model_preset(name, c, r, err);
 	char *text;
@@ -60,8 +61,8 @@ static void show_progress(void *arg, double done, const struct candidate *best)
 			best->seconds);
 }
 
-/* Without --batch an iteration has 48 microbatches of the recipe, or as many times two of them as
- * give each card one. */
+/* Without --batch an iteration has 48 microbatches of the configured size, or as many times two of
+ * them as give each card one. */
 static int default_batch(const struct fleet *fleet, const struct model_shape *shape)
 {
 	int microbatches = LEAST_BATCH;
@@ -157,18 +158,18 @@ static int choose_and_write(struct fleet_options *o, struct error *err)
 static int run(struct fleet_options *o, struct error *err)
 {
 	struct model_config config;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	struct model_shape shape;
 	struct fleet_facts facts = { .shape = &shape };
 	struct cards *cards = NULL;
 	struct regions *regions = NULL;
 	struct fleet *fleet = NULL;
-	int rc = read_model(o->model, &config, &recipe, err);
+	int rc = read_model(o->model, &config, &hyper, err);
 
 	if (rc == 0)
 		rc = read_facts(o, &cards, &regions, err);
 	if (rc == 0) {
-		model_shape_of(&config, &recipe, &shape);
+		model_shape_of(&config, &hyper, &shape);
 		facts.cards = cards;
 		facts.regions = regions;
 		rc = fleet_read(o->fleet, &facts, &fleet, err);

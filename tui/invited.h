@@ -3,7 +3,7 @@
 #define TUI_INVITED_H
 
 #include "tui/options.h"
-#include "wire/enroll.h"
+#include "wire/invite/enroll.h"
 
 /* Texts that the options borrow after invited_join. */
 struct invited {

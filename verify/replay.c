@@ -400,8 +400,8 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	rc = add_up(it, red, n, sum, sum + n);
 	*squares += stage_sum_squares(sum, n) / (divisor * divisor);
 	if (rc == 0)
-		rc = stage_step(stage, sum, recipe_stage_scale(c->scale, &c->visits, red->stage),
-				&h, r->first.steps + c->iteration);
+		rc = stage_step(stage, sum, hyper_stage_scale(c->scale, &c->visits, red->stage), &h,
+				r->first.steps + c->iteration);
 	free(sum);
 	if (rc != 0)
 		return error_set(err, rc, "the step of stage %u fails: %s", red->stage,

@@ -14,7 +14,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "wire/admitted.h"
-#include "wire/invitations.h"
+#include "wire/invite/invitations.h"
 
 #define LIST_FILE_MOST ((size_t)1 << 20)
 static const char magic[] = "skippipe-admitted 1";

@@ -13,8 +13,8 @@
  *     5e0c...(64 hex digits) agent node7
  *
  * Each key and each name may occur once. When a key is removed, its sessions end at the next turn
- * of the loop. The list also holds invitations (wire/invitations.h), whose keys may only ask to
- * admit another key.
+ * of the loop. The list also holds invitations (wire/invite/invitations.h), whose keys may only ask
+ * to admit another key.
  */
 #ifndef WIRE_KEYS_H
 #define WIRE_KEYS_H
@@ -76,7 +76,7 @@ int keys_role_parse(const char *text, enum keys_role *out);  /* -EINVAL */
 
 struct keys_list; /* opaque: the admitted list */
 
-/* The terms of an invitation (wire/invitations.h). */
+/* The terms of an invitation (wire/invite/invitations.h). */
 struct keys_terms {
 	enum keys_role role; /* role that it grants: agent, console or watcher */
 	uint32_t uses, used; /* number of keys that it may admit, and has admitted */

@@ -417,19 +417,19 @@ static const struct field msg_fetch_fields[] = {
 };
 LAYOUT(msg_fetch);
 
-static const struct field msg_train_fields[] = {
-	NMAX(U16, msg_train, from, MSG_NODES - 1),
-	BIN(msg_train, token),
+static const struct field msg_packet_train_fields[] = {
+	NMAX(U16, msg_packet_train, from, MSG_NODES - 1),
+	BIN(msg_packet_train, token),
 };
-LAYOUT(msg_train);
+LAYOUT(msg_packet_train);
 
-static const struct field msg_train_heard_fields[] = {
-	NMAX(U16, msg_train_heard, from, MSG_NODES - 1),
-	BIN(msg_train_heard, token),
-	N(U32, msg_train_heard, packets),
-	N(F32, msg_train_heard, bytes_per_s),
+static const struct field msg_packet_train_heard_fields[] = {
+	NMAX(U16, msg_packet_train_heard, from, MSG_NODES - 1),
+	BIN(msg_packet_train_heard, token),
+	N(U32, msg_packet_train_heard, packets),
+	N(F32, msg_packet_train_heard, bytes_per_s),
 };
-LAYOUT(msg_train_heard);
+LAYOUT(msg_packet_train_heard);
 
 static const struct field msg_attach_fields[] = {
 	N(U32, msg_attach, protocol), TXT(msg_attach, name), NMAX(U8, msg_attach, readonly, 1),

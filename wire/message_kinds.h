@@ -56,8 +56,8 @@
 	/* agent -> agent */ \
 	X(TENSOR, tensor, 64, true) \
 	X(FETCH, fetch, 65, false) \
-	X(TRAIN, train, 66, false) \
-	X(TRAIN_HEARD, train_heard, 67, false) \
+	X(PACKET_TRAIN, packet_train, 66, false) \
+	X(PACKET_TRAIN_HEARD, packet_train_heard, 67, false) \
 	/* console -> controller */ \
 	X(ATTACH, attach, 96, false) \
 	X(COMMAND, command, 97, false) \

@@ -253,7 +253,7 @@ struct msg_connected {
 	uint64_t id;
 };
 
-/* ---- with an invitation (wire/invitations.h) ---- */
+/* ---- with an invitation (wire/invite/invitations.h) ---- */
 
 /* Asks for the admission of a key. The session has the invitation's key. */
 struct msg_join {
@@ -412,7 +412,7 @@ struct msg_commit {
 	uint64_t iteration;
 	uint32_t attempt; /* attempt of the reduction that this message commits */
 	/* Factor of the summed gradient: 1/microbatches times the clip. With `visits` the clip
-	 * alone, and each stage divides by its own visits (recipe_stage_scale). */
+	 * alone, and each stage divides by its own visits (hyper_stage_scale). */
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages; 0: none. After the step, every stage outside the set takes the weights
@@ -547,12 +547,12 @@ struct msg_fetch {
 };
 
 /* Announces a train of packets that measures the link (train.h). */
-struct msg_train {
+struct msg_packet_train {
 	uint16_t from;
 	uint8_t token[16];
 };
 /* Reports the packets of a train that arrived. */
-struct msg_train_heard {
+struct msg_packet_train_heard {
 	uint16_t from;
 	uint8_t token[16];
 	uint32_t packets;  /* number of packets that arrived */

@@ -315,7 +315,7 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 		return;
 	}
 	x->commit = *m;
-	x->commit.scale = recipe_stage_scale(m->scale, &m->visits, x->uses.held->stage);
+	x->commit.scale = hyper_stage_scale(m->scale, &m->visits, x->uses.held->stage);
 	x->uses.requests->step = true;
 }
 

@@ -362,7 +362,7 @@ static bool waits_for_itself(const struct queue *q, const struct task *t)
 	return !needs_slot(t) && (runs || !may_start(q, t));
 }
 
-const struct task *queue_waiter(struct queue *q)
+const struct task *queue_announce_waiter(struct queue *q)
 {
 	for (size_t i = 0; i < q->n_waiting; i++) {
 		struct task *t = q->waiting[i];

@@ -41,7 +41,7 @@ struct task {
 	uint32_t attempt;   /* the attempt with which the task arrived */
 	enum task_kind kind;
 	uint32_t blocker;   /* microbatch that delayed the task; QUEUE_NOBODY: none */
-	bool announced;     /* queue_waiter has returned this task */
+	bool announced;     /* queue_announce_waiter has returned this task */
 	int slot;           /* the slot that the microbatch holds; -1: evaluation */
 	bool count;         /* the task must add its gradient */
 	bool stale;         /* the task was superseded while it ran, so its output is dropped */
@@ -89,7 +89,7 @@ const struct task *queue_running(const struct queue *q); /* NULL: none */
 /* Returns each task that arrived from another node and could not start at once, one per call; NULL:
  * no more. Call it after queue_start. Sets the blocker: if an F lacks a slot, the microbatch that
  * has held a slot longest, otherwise the microbatch that runs or ran last. */
-const struct task *queue_waiter(struct queue *q);
+const struct task *queue_announce_waiter(struct queue *q);
 
 /* Returns true if any attempt has added the gradient of the microbatch's loss or backward pass; the
  * running task counts. */

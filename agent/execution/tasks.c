@@ -264,7 +264,7 @@ void tasks_report_waiting(struct tasks *x)
 {
 	const struct task *waiter;
 
-	while ((waiter = queue_waiter(x->queue)))
+	while ((waiter = queue_announce_waiter(x->queue)))
 		note_event(x, WORK_WAITS, waiter, waiter->arrived_us, 0);
 }
 

@@ -50,7 +50,7 @@ enum {
 /* The order under way. */
 struct measure {
 	struct peers *peers;
-	struct trains *trains;
+	struct packet_trains *trains;
 	struct link_times *link_times;
 	enum {
 		MEASURE_NONE,
@@ -71,7 +71,7 @@ struct measure {
 
 static const double level = 1.05; /* a smaller rise counts as none */
 
-struct measure *measure_new(struct peers *peers, struct trains *trains,
+struct measure *measure_new(struct peers *peers, struct packet_trains *trains,
 			    struct link_times *link_times)
 {
 	struct measure *x = alloc_new(sizeof(*x));
@@ -218,7 +218,7 @@ static size_t window_bytes(const struct post_peer_info *info)
 static void fill_link(struct measure *w, struct post_peer_info *info, int64_t now_us)
 {
 	bool unanswered = info->stalled_us && info->stalled_us <= w->filling_us;
-	double late = trains_rate(w->trains);
+	double late = packet_trains_rate(w->trains);
 
 	if (late > 0) {
 		answer_order(w, info, late, now_us, "");
@@ -251,7 +251,7 @@ static void begin_filling(struct measure *w, const struct post_peer_info *info, 
 
 static void begin_bandwidth(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
-	if (trains_begin(w->trains, w->order.to, now_us))
+	if (packet_trains_begin(w->trains, w->order.to, now_us))
 		w->standing = MEASURE_TRAINS;
 	else
 		begin_filling(w, info, now_us);
@@ -260,8 +260,8 @@ static void begin_bandwidth(struct measure *w, const struct post_peer_info *info
 static void ask_trains(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	double rate = 0;
-	enum trains_standing standing =
-		trains_turn(w->trains, now_us >= w->until_us, &rate, now_us);
+	enum packet_trains_standing standing =
+		packet_trains_turn(w->trains, now_us >= w->until_us, &rate, now_us);
 
 	if (standing == TRAINS_ANSWERED)
 		answer_order(w, info, rate, now_us, "");
@@ -299,7 +299,7 @@ static void follow_order(struct measure *w, int64_t now_us)
 void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_us)
 {
 	w->wake_us = now_us;
-	trains_open(w->trains);
+	packet_trains_open(w->trains);
 	if (m->to == MSG_NOBODY) {
 		w->all_until_us = now_us + (int64_t)m->most_ms * 1000;
 		w->all_id = m->id;
@@ -345,7 +345,7 @@ static void answer_all(struct measure *w, int64_t now_us)
 
 void measure_turn(struct measure *w, int64_t now_us)
 {
-	bool awaited = trains_answer(w->trains, now_us);
+	bool awaited = packet_trains_answer(w->trains, now_us);
 
 	if (w->standing != MEASURE_NONE)
 		follow_order(w, now_us);
@@ -366,7 +366,7 @@ void measure_forget(struct measure *w)
 			       .trains = w->trains,
 			       .link_times = w->link_times,
 			       .standing = MEASURE_NONE };
-	trains_forget(w->trains);
+	packet_trains_forget(w->trains);
 }
 
 void measure_soon(struct measure *w, int64_t now_us)

@@ -6,13 +6,13 @@
 
 #include "agent/network/link_times.h"
 #include "agent/network/peers.h"
-#include "agent/network/trains.h"
+#include "agent/network/packet_trains.h"
 #include "wire/msg.h"
 
 struct measure; /* opaque; the agent has one */
 
 /* Borrows its arguments (measure_free). */
-struct measure *measure_new(struct peers *peers, struct trains *trains,
+struct measure *measure_new(struct peers *peers, struct packet_trains *trains,
 			    struct link_times *link_times);
 void measure_free(struct measure *w);  /* NULL is allowed */
 

@@ -13,17 +13,17 @@
 #define post_probe      played_probe
 #define post_send       played_send
 #define tell_controller played_tell
-#define train_fd        played_train_fd
-#define train_expect    played_expect
-#define train_forget    played_forget
-#define train_free      played_free
-#define train_hear      played_hear
-#define train_heard     played_heard
-#define train_open      played_open
-#define train_send      played_train_send
-#define train_token     played_token
+#define packet_train_fd played_train_fd
+#define packet_train_expect played_expect
+#define packet_train_forget played_forget
+#define packet_train_free played_free
+#define packet_train_hear played_hear
+#define packet_train_heard played_heard
+#define packet_train_open played_open
+#define packet_train_send played_train_send
+#define packet_train_token played_token
 #include "agent/tests/lone_agent.h"
-#include "wire/train.h"
+#include "wire/bandwidth/packet_train.h"
 
 enum {
 	MS = 1000,
@@ -43,7 +43,7 @@ static struct {
 	/* The present, and the past. */
 	int64_t now_us, free_us; /* the time, and when the queue is empty again */
 	int64_t longest_us;      /* longest time that the queue held */
-	struct msg_train_heard answers[TRAINS];
+	struct msg_packet_train_heard answers[TRAINS];
 	int64_t answers_us[TRAINS];
 	uint32_t packets[TRAINS], n_trains, n_answered;
 	int64_t sent_us[PIECES], acked_us[PIECES]; /* of bulk data */
@@ -60,18 +60,18 @@ static void enqueue(size_t bytes)
 		wire.longest_us = wire.free_us - wire.now_us;
 }
 
-int played_train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
-		      uint32_t packets)
+int played_train_send(struct packet_train *t, const char *address,
+		      const uint8_t token[PACKET_TRAIN_TOKEN_BYTES], uint32_t packets)
 {
 	uint32_t i = wire.n_trains++;
-	struct msg_train_heard *m = &wire.answers[i];
+	struct msg_packet_train_heard *m = &wire.answers[i];
 
 	(void)t;
 	(void)address;
 	assert_true(i < TRAINS);
 	wire.packets[i] = packets;
-	*m = (struct msg_train_heard){ .from = 1 };
-	memcpy(m->token, token, TRAIN_TOKEN_BYTES);
+	*m = (struct msg_packet_train_heard){ .from = 1 };
+	memcpy(m->token, token, PACKET_TRAIN_TOKEN_BYTES);
 	wire.answers_us[i] = wire.now_us + 2 * LATENCY_US + 100 * MS;
 	if (!wire.passes_trains)
 		return (int)packets;
@@ -154,42 +154,43 @@ void played_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t n
 	wire.result = m->u.measured;
 }
 
-int played_open(struct train **out, const char *address, struct error *err)
+int played_open(struct packet_train **out, const char *address, struct error *err)
 {
 	(void)address;
 	(void)err;
-	*out = (struct train *)&wire;
+	*out = (struct packet_train *)&wire;
 	return 0;
 }
 
-void played_token(uint8_t token[TRAIN_TOKEN_BYTES])
+void played_token(uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
-	memset(token, 1 + (int)wire.n_trains, TRAIN_TOKEN_BYTES);
+	memset(token, 1 + (int)wire.n_trains, PACKET_TRAIN_TOKEN_BYTES);
 }
 
-int played_train_fd(const struct train *t)
+int played_train_fd(const struct packet_train *t)
 {
 	(void)t;
 	return -1;
 }
 
-void played_free(struct train *t)
+void played_free(struct packet_train *t)
 {
 	(void)t;
 }
 
-void played_hear(struct train *t)
+void played_hear(struct packet_train *t)
 {
 	(void)t;
 }
 
-void played_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+void played_expect(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
 	(void)t;
 	(void)token;
 }
 
-bool played_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES], struct train_heard *out)
+bool played_heard(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES],
+		  struct packet_train_heard *out)
 {
 	(void)t;
 	(void)token;
@@ -197,14 +198,14 @@ bool played_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES], struc
 	return false;
 }
 
-void played_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+void played_forget(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
 	(void)t;
 	(void)token;
 }
 
 #include "agent/network/measure.c"
-#include "agent/network/trains.c"
+#include "agent/network/packet_trains.c"
 
 static struct agent *begin(double bytes_per_s)
 {
@@ -237,7 +238,7 @@ static void measure_it(struct agent *a, uint32_t most_ms)
 		/* Answers arrive in order. */
 		while (wire.n_answered < wire.n_trains &&
 		       wire.answers_us[wire.n_answered] <= wire.now_us)
-			trains_answered(a->modules.trains, &wire.answers[wire.n_answered++]);
+			packet_trains_answered(a->modules.trains, &wire.answers[wire.n_answered++]);
 		measure_turn(a->modules.measure, wire.now_us);
 	}
 	assert_string_equal(wire.result.text, "");

@@ -328,7 +328,7 @@ static void let_choose(struct run *r, uint16_t node)
 		post_event(r, END, r->now + r->w->duration[node][t->kind], node, &t->route,
 			   t->position);
 	}
-	while ((t = queue_waiter(r->queues[node])))
+	while ((t = queue_announce_waiter(r->queues[node])))
 		r->waited[t->route.microbatch][t->position] = (int)r->now;
 }
 

@@ -56,11 +56,11 @@ TEST(test_an_early_gradient)
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_TAKEN);
 	assert_null(queue_start(q, 0));
 	assert_true(queue_blocked(q));
-	assert_null(queue_waiter(q)); /* waits for its own F: no collision */
+	assert_null(queue_announce_waiter(q)); /* waits for its own F: no collision */
 	assert_int_equal(arrive(q, 5, 1, 1, 4), QUEUE_TAKEN);
 	t = queue_start(q, 4);
 	assert_int_equal(t->kind, TASK_FORWARD);
-	assert_null(queue_waiter(q));
+	assert_null(queue_announce_waiter(q));
 	task_free(queue_end(q));
 	t = queue_start(q, 6);
 	assert_int_equal(t->kind, TASK_BACKWARD);
@@ -145,13 +145,13 @@ TEST(test_blockers)
 	assert_int_equal(queue_new(&q, 1), 0);
 	arrive(q, 1, 0, 1, 0);
 	assert_non_null(queue_start(q, 0));
-	assert_null(queue_waiter(q));
+	assert_null(queue_announce_waiter(q));
 	arrive(q, 2, 0, 1, 1);
-	t = queue_waiter(q);
+	t = queue_announce_waiter(q);
 	assert_non_null(t);
 	assert_int_equal(t->route.microbatch, 2);
 	assert_int_equal(t->blocker, 1);
-	assert_null(queue_waiter(q));
+	assert_null(queue_announce_waiter(q));
 	task_free(queue_end(q));
 	assert_null(queue_start(q, 3));
 	assert_true(queue_blocked(q));

@@ -142,7 +142,7 @@ static void begin_copy(struct standby *k, const struct msg_keep *m)
 
 /* Returns true if the sums that are being received can bring a first piece of this iteration up to
  * date. Drops sums up to the piece's iteration; no later sum may be missing. */
-static bool joins_the_sums(struct standby *k, uint64_t iteration)
+static bool add_to_sums_of(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))
 		return true;
@@ -164,7 +164,7 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 		return;
 	}
 	if (standby_sum_is_followed(k->sum) ||
-	    (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
+	    (f->n_held == 0 && !add_to_sums_of(k, t->iteration))) {
 		fetch_refuse(f, t->index, now_us); /* the copy's next iteration is uncertain */
 	} else {
 		if (f->n_held > 0 && t->iteration > f->iteration && !standby_sum_is_due(k->sum) &&
@@ -312,7 +312,7 @@ static void take_commit(struct standby *k, const struct msg_commit *m, int64_t n
 	}
 	if (mine) {
 		k->commit = *m;
-		k->commit.scale = recipe_stage_scale(m->scale, &m->visits, k->order.stage);
+		k->commit.scale = hyper_stage_scale(m->scale, &m->visits, k->order.stage);
 		apply(k, STANDBY_COMMIT);
 		k->heard_us = now_us;
 	}

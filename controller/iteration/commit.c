@@ -154,10 +154,9 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 		.sum_wire = (uint8_t)it->run->cluster->formats.sum_wire,
 	};
 	if (!run_is_rehearsal(it->run))
-		see->tokens_per_s =
-			(float)((double)it->routes.n * it->run->training.recipe.batch *
-				it->run->training.recipe.sequence /
-				((double)(it->run->now_us - p->started_us) * 1e-6));
+		see->tokens_per_s = (float)((double)it->routes.n * it->run->training.hyper.batch *
+					    it->run->training.hyper.sequence /
+					    ((double)(it->run->now_us - p->started_us) * 1e-6));
 	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(it->members)));
 	fill_algorithm(see, it->run->plan->plan);
 }
@@ -226,7 +225,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 		if (!member_is_replica(r))
 			continue;
 		if (stacking_lacks(it->run, r, m->u.commit.stack_from)) {
-			member_apply(it->run, r, MEMBER_LOST,
+			member_apply(it->run, r, EVENT_LOST,
 				     "its stage starts from a copy that it does not have");
 			continue;
 		}
@@ -236,7 +235,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 		r->weights.hash = 0; /* MSG_COMMITTED will report the hash */
 		member_send(it->run, r, m);
 		if (r->state == MEMBER_SUMMING) {
-			member_apply(it->run, r, MEMBER_ADMIT, "");
+			member_apply(it->run, r, EVENT_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
 			replan(it->planning, "a node joined");
@@ -268,7 +267,7 @@ static double set_scale(const struct iteration *it, struct msg_commit *m)
 
 		sum += squares[s] / (visits * visits);
 	}
-	m->scale = recipe_scale(&it->run->training.recipe, sum, divisor);
+	m->scale = hyper_scale(&it->run->training.hyper, sum, divisor);
 	return sqrt(sum) / divisor;
 }
 
@@ -277,7 +276,7 @@ static void decide_commit(struct iteration *it)
 	struct msg m = { .type = MSG_COMMIT };
 	double norm;
 	struct msg_see_iteration see;
-	const struct adamw *h = &it->run->training.recipe.adamw;
+	const struct adamw *h = &it->run->training.hyper.adamw;
 	int sum_of[MSG_NODES], rc;
 	struct error err = { "" };
 
@@ -347,7 +346,8 @@ void commit_when_reduced(struct iteration *it)
 	if (rc != 0) {
 		take_differing(it, stage);
 	} else if (!isfinite(sum_squares)) {
-		if (!exclude_skips(it->members, it->run->epoch, "the gradient is not finite"))
+		if (!exclude_try_skipping(it->members, it->run->epoch,
+					  "the gradient is not finite"))
 			training_diverged(it->members, "the gradient is not finite");
 	} else {
 		decide_commit(it);
@@ -463,7 +463,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	/* The node still held the sum when it received the repeated commit */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
 		if (r->stage == member_stage(members->run, m))
-			member_apply(members->run, m, MEMBER_HOLDS, NULL);
+			member_apply(members->run, m, EVENT_HOLDS, NULL);
 		m->weights.iterations = r->iteration;
 	}
 	m->weights.hash = r->hash;

@@ -66,7 +66,7 @@ static bool admit_joiners(struct planning *planning, bool computing)
 		if (!member_joins(planning->run, m))
 			continue;
 		any = any || !member_is_replica(m);
-		member_apply(planning->run, m, computing ? MEMBER_JOIN_SUMS : MEMBER_ADMIT,
+		member_apply(planning->run, m, computing ? EVENT_JOIN_SUMS : EVENT_ADMIT,
 			     computing ? NULL : "");
 		copies_release(planning->members, m);
 		if (computing)
@@ -106,7 +106,7 @@ static void retire_marked(struct members *members)
 		if (!m->is_marked || !member_is_replica(m) ||
 		    planned_uses(members->run->plan, m->id))
 			continue;
-		member_apply(members->run, m, MEMBER_RETIRE, "marked failed by the operator");
+		member_apply(members->run, m, EVENT_RETIRE, "marked failed by the operator");
 	}
 }
 
@@ -585,7 +585,7 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 		it->weights->stall.taken_over = true;
 	if (m->copy.stage >= 0 && !copy_expected(it->run, m, m->copy.stage))
 		copies_release(it->members, m);
-	member_apply(it->run, m, MEMBER_REINSTATE, "");
+	member_apply(it->run, m, EVENT_REINSTATE, "");
 	note(it->run, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
 	     stage);
 	if (m->heard.reported_while_dead_in == it->run->iteration ||

@@ -217,7 +217,7 @@ void link_failures_remove(struct run *run, struct member *m, const struct member
 
 	snprintf(why, sizeof(why), "is cut off from n%02u%s", other->id,
 		 others ? " and others" : "");
-	member_apply(run, m, MEMBER_LOST, why);
+	member_apply(run, m, EVENT_LOST, why);
 	m->stuck.is_cut_off = stays_out;
 }
 

@@ -239,7 +239,7 @@ static void admit_joiners(struct weights *weights)
 
 		if (!member_joins(weights->run, m))
 			continue;
-		member_apply(weights->run, m, MEMBER_ADMIT, "");
+		member_apply(weights->run, m, EVENT_ADMIT, "");
 		copies_release(weights->members, m);
 		weights->stall.taken_over = true;
 	}

@@ -90,8 +90,7 @@ static bool drop_strangers(struct members *members)
 
 		if (!member_is_replica(m) || m->beat.committed == members->run->committed)
 			continue;
-		member_apply(members->run, m, MEMBER_LOST,
-			     "holds the weights of another iteration");
+		member_apply(members->run, m, EVENT_LOST, "holds the weights of another iteration");
 		any = true;
 	}
 	return any;
@@ -279,7 +278,7 @@ bool stall_drop_hanging(struct members *members)
 			continue;
 		note(members->run, NOTE_ALERT, m->id, 0,
 		     "no task ends any more, and n%02u reports work: it counts as dead", m->id);
-		member_apply(members->run, m, MEMBER_LOST, why);
+		member_apply(members->run, m, EVENT_LOST, why);
 	}
 	return n > 0;
 }
@@ -342,7 +341,7 @@ void stall_sums_turn(struct iteration *it)
 		     "n%02u waits for no replica and does not report its sum of S%d: it counts as "
 		     "dead",
 		     m->id, member_stage(it->run, m));
-		member_apply(it->run, m, MEMBER_LOST, "does not report its sum");
+		member_apply(it->run, m, EVENT_LOST, "does not report its sum");
 	}
 }
 

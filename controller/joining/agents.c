@@ -147,8 +147,8 @@ static void welcome_member(struct run *run, struct member *m)
 		.n_nodes = (uint32_t)n,
 		.run = run->id,
 		.seed = run->options.seed,
-		.batch = run->training.recipe.batch,
-		.sequence = run->training.recipe.sequence,
+		.batch = run->training.hyper.batch,
+		.sequence = run->training.hyper.sequence,
 		.n_shards = run->training.n_shards,
 		.threads = run->options.training.threads,
 		.slots = (uint32_t)node->memory,
@@ -203,7 +203,7 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 		return;
 	failure_detector_hung_up(members);
 	snprintf(why, sizeof(why), "its process was replaced by that at %.50s", hello->address);
-	member_apply(members->run, m, MEMBER_LOST,
+	member_apply(members->run, m, EVENT_LOST,
 		     m->hello.incarnation == hello->incarnation ? "its session was replaced" : why);
 }
 
@@ -212,7 +212,7 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 static void join_or_keep(struct members *members, struct member *m)
 {
 	if (copy_needed(members, m)) {
-		member_apply(members->run, m, MEMBER_WAIT, "keeps a copy of a lost stage");
+		member_apply(members->run, m, EVENT_WAIT, "keeps a copy of a lost stage");
 		return;
 	}
 	copies_forget(m);
@@ -281,7 +281,7 @@ static void connect_member(struct weights *weights, struct member *m,
 	m->copy.n_refused = 0;
 	m->checkpoint.failed = 0;
 	restore_look_again(weights);
-	member_apply(weights->run, m, MEMBER_HELLO, "");
+	member_apply(weights->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;
 	m->peers.key_revoked = false;
@@ -316,7 +316,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	if (weights->run->phase == PHASE_GATHERING && weights->run->resumed)
 		return;
 	if (m->is_marked)
-		member_apply(weights->run, m, MEMBER_BAR, "marked failed");
+		member_apply(weights->run, m, EVENT_BAR, "marked failed");
 	else
 		join_or_keep(weights->members, m);
 }
@@ -331,7 +331,7 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	if (r->stage == 0 && !agreement_check_corpus(members, m))
 		return;
 	members->run->steps += m->state == MEMBER_RESTORING;
-	member_apply(members->run, m, MEMBER_HAS_STAGE, NULL);
+	member_apply(members->run, m, EVENT_HAS_STAGE, NULL);
 	m->assigned.ready_sequence = m->assigned.message_sequence;
 	m->weights.iterations = r->iteration;
 	m->weights.hash = r->hash;
@@ -379,7 +379,7 @@ static void learn_clock(struct run *run, struct member *m, const struct msg_hear
 static void heard_again(struct weights *weights, struct member *m)
 {
 	note(weights->run, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
-	member_apply(weights->run, m, MEMBER_RETURN, "");
+	member_apply(weights->run, m, EVENT_RETURN, "");
 	restore_look_again(weights);
 	join_or_keep(weights->members, m);
 }
@@ -399,11 +399,11 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	stall_note_heartbeat(it->run, m);
 	learn_clock(it->run, m, h);
 	if (m->state != MEMBER_DEAD)
-		member_apply(it->run, m, MEMBER_HEARD, "");
+		member_apply(it->run, m, EVENT_HEARD, "");
 	else if (m->is_marked)
-		member_apply(it->run, m, MEMBER_BAR, "marked failed");
+		member_apply(it->run, m, EVENT_BAR, "marked failed");
 	else if (it->run->phase == PHASE_GATHERING && member_stage(it->run, m) < 0)
-		member_apply(it->run, m, MEMBER_RETURN, "");
+		member_apply(it->run, m, EVENT_RETURN, "");
 	else if (!iteration_readmit(it, m) && link_failures_healed(it->run, m))
 		heard_again(it->weights, m);
 	/* Every heartbeat reports the hash of the weights, and a replica whose hash differs is an
@@ -467,7 +467,7 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 	    strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(members, 1, t->text);
 	else if (t->fatal && member_alive(m))
-		member_apply(members->run, m, MEMBER_LOST, "gave up");
+		member_apply(members->run, m, EVENT_LOST, "gave up");
 }
 
 /* Enters a reported link into the table: its latency always, its bandwidth if one was measured. */

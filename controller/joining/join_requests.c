@@ -15,7 +15,7 @@
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/run/journal.h"
-#include "wire/invitations.h"
+#include "wire/invite/invitations.h"
 
 enum { LINES = 50 /* journal lines about refused requests in one burst */ };
 static const double lines_per_s = 0.1;

@@ -1,4 +1,4 @@
-/* join_requests.h - admits keys that ask by an invitation (wire/invitations.h). */
+/* join_requests.h - admits keys that ask by an invitation (wire/invite/invitations.h). */
 #ifndef CONTROLLER_JOINING_JOIN_REQUESTS_H
 #define CONTROLLER_JOINING_JOIN_REQUESTS_H
 

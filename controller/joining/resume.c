@@ -288,7 +288,7 @@ void resume_member(struct members *members, struct member *m)
 	if (!gathering || h->committed != members->run->committed ||
 	    h->stage != member_stage(members->run, m))
 		return;
-	member_apply(members->run, m, MEMBER_HOLDS, NULL);
+	member_apply(members->run, m, EVENT_HOLDS, NULL);
 	m->assigned.number = 0;
 	m->weights.hash = h->hash;
 	m->weights.hash_agrees = true;

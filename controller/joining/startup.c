@@ -240,7 +240,7 @@ static void settle_slots(struct members *members)
 			members->run->cluster->nodes[i].memory =
 				members->run->cluster_as_given->nodes[i].memory =
 					capacity_slots(&members->run->training.model,
-						       &members->run->training.recipe, parameters,
+						       &members->run->training.hyper, parameters,
 						       share / n, SLOTS_MOST);
 	}
 }
@@ -260,7 +260,7 @@ static void have_timed(struct members *members, struct member *m)
 	m->assigned.number = ++members->assignments;
 	m->assigned.at_us = members->run->now_us;
 	a.u.assign = (struct msg_assign){ m->assigned.number, timed_stage(members), false };
-	member_apply(members->run, m, MEMBER_ASSIGN, "its compute is measured");
+	member_apply(members->run, m, EVENT_ASSIGN, "its compute is measured");
 	member_send(members->run, m, &a);
 }
 
@@ -325,7 +325,7 @@ static bool all_timed(struct members *members)
 			continue;
 		}
 		if (m->assigned.number && !is_building(members->run, m)) {
-			member_apply(members->run, m, MEMBER_LOST, "did not build a stage in time");
+			member_apply(members->run, m, EVENT_LOST, "did not build a stage in time");
 			continue;
 		}
 		all = false;
@@ -338,7 +338,7 @@ static bool all_timed(struct members *members)
 static void take_times(struct members *members)
 {
 	double ratio =
-		capacity_loss_ratio(&members->run->training.model, &members->run->training.recipe);
+		capacity_loss_ratio(&members->run->training.model, &members->run->training.hyper);
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
@@ -450,8 +450,8 @@ static void note_rehearsal(const struct iteration *it)
 {
 	const struct training *t = &it->run->training;
 	const struct link_table *network = it->members->emulated;
-	double model = (double)t->recipe.batch * t->recipe.sequence * t->model.dim *
-		       sizeof(float) * t->model.rehearsal;
+	double model = (double)t->hyper.batch * t->hyper.sequence * t->model.dim * sizeof(float) *
+		       t->model.rehearsal;
 
 	note(it->run, NOTE_EVENT, -1, 0,
 	     "REHEARSAL: agents compute nothing, tensors have 1/%u of their bytes, nothing is "
@@ -484,7 +484,7 @@ static void gather_built(struct iteration *it)
 		struct member *m = &it->members->list[i];
 
 		if (member_is_ready(m) && !m->is_marked)
-			member_apply(it->run, m, MEMBER_ADMIT, "");
+			member_apply(it->run, m, EVENT_ADMIT, "");
 	}
 	if (!replicas_everywhere(it->members)) {
 		controller_finish(it->members, 1,
@@ -599,9 +599,9 @@ static void admit_ready(struct members *members)
 		struct member *m = &members->list[i];
 
 		if (member_alive(m) && m->is_marked)
-			member_apply(members->run, m, MEMBER_BAR, "marked failed");
+			member_apply(members->run, m, EVENT_BAR, "marked failed");
 		else if (member_is_ready(m))
-			member_apply(members->run, m, MEMBER_ADMIT, "");
+			member_apply(members->run, m, EVENT_ADMIT, "");
 	}
 }
 
@@ -639,7 +639,7 @@ static void gather_again(struct weights *weights)
 		if (member_alive(m))
 			continue;
 		if (m->is_awaited) /* otherwise the node had left before this controller began */
-			member_apply(weights->run, m, MEMBER_MISS, "did not come back");
+			member_apply(weights->run, m, EVENT_MISS, "did not come back");
 		/* The node's key may have been expelled meanwhile. */
 		member_disown(weights->members, m);
 	}

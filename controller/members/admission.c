@@ -120,7 +120,7 @@ void admission_down(struct members *members, post_peer_id peer, enum link_reason
 	if (!m || !member_alive(m))
 		return;
 	if (reason == LINK_FLOOD || reason == LINK_NOT_ADMITTED)
-		member_apply(members->run, m, MEMBER_LOST,
+		member_apply(members->run, m, EVENT_LOST,
 			     reason == LINK_FLOOD ? "was shut out" : "its key was expelled");
 }
 

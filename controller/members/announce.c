@@ -46,8 +46,8 @@ void announce_fill_run(const struct members *members, struct msg *m)
 	};
 	if (!r->rehearsal)
 		r->tokens_per_iteration = (uint64_t)r->microbatches *
-					  members->run->training.recipe.batch *
-					  members->run->training.recipe.sequence;
+					  members->run->training.hyper.batch *
+					  members->run->training.hyper.sequence;
 	snprintf(r->name, sizeof(r->name), "%s", members->run->options.name);
 	if (r->rehearsal) /* the record of a resumed run does not name the model */
 		snprintf(r->model, sizeof(r->model), "llama%s%.32s, bytes / %u",

@@ -19,7 +19,7 @@ static double layers_of_unit(const struct model_config *m)
 	return m->stage_layers.n > 0 ? (double)m->n_layers / m->n_stages : most_layers(m);
 }
 
-double capacity_slot_bytes(const struct model_config *m, const struct recipe *r)
+double capacity_slot_bytes(const struct model_config *m, const struct hyperparameters *r)
 {
 	double rows = (double)r->batch * r->sequence, dim = m->dim;
 	double packed = dim + 2.0 * m->n_kv_heads * (dim / m->n_heads);
@@ -35,8 +35,8 @@ double capacity_stage_bytes(uint64_t parameters)
 	return sizeof(float) * (double)parameters * (4 + 2 + 4);
 }
 
-int capacity_slots(const struct model_config *m, const struct recipe *r, uint64_t parameters,
-		   double bytes, int most)
+int capacity_slots(const struct model_config *m, const struct hyperparameters *r,
+		   uint64_t parameters, double bytes, int most)
 {
 	double left = bytes - capacity_stage_bytes(parameters),
 	       n = left / capacity_slot_bytes(m, r);
@@ -44,7 +44,7 @@ int capacity_slots(const struct model_config *m, const struct recipe *r, uint64_
 	return n < 1 ? 1 : n < most ? (int)n : most;
 }
 
-double capacity_loss_ratio(const struct model_config *m, const struct recipe *r)
+double capacity_loss_ratio(const struct model_config *m, const struct hyperparameters *r)
 {
 	double dim = m->dim, kv = (double)m->n_kv_heads * (dim / m->n_heads);
 	double layer = 2 * (dim * (dim + 2 * kv) + dim * dim + 3 * dim * m->ffn_dim) +

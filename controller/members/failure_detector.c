@@ -343,7 +343,7 @@ static void take_out(struct members *members, struct member *m, const struct mac
 	else
 		snprintf(why, sizeof(why), "heartbeat lost for %.2f s, as of all on %.40s",
 			 (double)quiet_us(members->run, m) * 1e-6, host);
-	member_apply(members->run, m, MEMBER_LOST, why);
+	member_apply(members->run, m, EVENT_LOST, why);
 }
 
 /* Chooses the nodes that exceed their allowed silence. If all agents of such a node's machine are
@@ -388,6 +388,6 @@ void failure_detector_check(struct members *members, int64_t slept_us)
 		if (is_lost[i])
 			take_out(members, m, &machines[m->compute.machine]);
 		else if (is_watched(m) && quiet_us(members->run, m) > m->heard.allowed_us * 6 / 10)
-			member_apply(members->run, m, MEMBER_QUIET, "quiet");
+			member_apply(members->run, m, EVENT_QUIET, "quiet");
 	}
 }

@@ -46,27 +46,27 @@ enum member_state {
 };
 
 enum member_event {
-	MEMBER_HELLO,     /* a process joined; the controller sends it MSG_WELCOME */
-	MEMBER_HEARD,     /* sent a heartbeat */
-	MEMBER_RETURN,    /* was dead, and sent a heartbeat */
-	MEMBER_REINSTATE, /* has the last commit of a stage that has no replica */
-	MEMBER_WAIT,      /* the node cannot have a stage yet, or its weights are useless */
-	MEMBER_LEAVE,     /* a replica gives its stage up to take another one */
-	MEMBER_ASSIGN,    /* gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
-	MEMBER_HAS_STAGE, /* reported that it has its stage (MSG_READY) */
-	MEMBER_HOLDS,     /* returned to a resumed run with the last commit of its stage */
-	MEMBER_RESTORE,   /* the controller sends it MSG_RESTORE */
-	MEMBER_ABANDON,   /* the restore is given up; an answer may still arrive */
-	MEMBER_JOIN_SUMS, /* the next MSG_REDUCE of its stage names the node */
-	MEMBER_ADMIT,     /* the node gets the next MSG_START */
-	MEMBER_REWIND,    /* the run goes back to a checkpoint */
-	MEMBER_QUIET,     /* was silent for most of the allowed time */
-	MEMBER_MARK,      /* was marked failed; a replica works until a plan excludes it */
-	MEMBER_RETIRE,    /* no plan contains the marked replica any more */
-	MEMBER_BAR,       /* is marked failed, and connects */
-	MEMBER_RECOVER,   /* the operator takes the mark back */
-	MEMBER_LOST,      /* counts as dead */
-	MEMBER_MISS,      /* did not come back to a resumed run, or the run ends without it */
+	EVENT_HELLO,     /* a process joined; the controller sends it MSG_WELCOME */
+	EVENT_HEARD,     /* sent a heartbeat */
+	EVENT_RETURN,    /* was dead, and sent a heartbeat */
+	EVENT_REINSTATE, /* has the last commit of a stage that has no replica */
+	EVENT_WAIT,      /* the node cannot have a stage yet, or its weights are useless */
+	EVENT_LEAVE,     /* a replica gives its stage up to take another one */
+	EVENT_ASSIGN,    /* gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
+	EVENT_HAS_STAGE, /* reported that it has its stage (MSG_READY) */
+	EVENT_HOLDS,     /* returned to a resumed run with the last commit of its stage */
+	EVENT_RESTORE,   /* the controller sends it MSG_RESTORE */
+	EVENT_ABANDON,   /* the restore is given up; an answer may still arrive */
+	EVENT_JOIN_SUMS, /* the next MSG_REDUCE of its stage names the node */
+	EVENT_ADMIT,     /* the node gets the next MSG_START */
+	EVENT_REWIND,    /* the run goes back to a checkpoint */
+	EVENT_QUIET,     /* was silent for most of the allowed time */
+	EVENT_MARK,      /* was marked failed; a replica works until a plan excludes it */
+	EVENT_RETIRE,    /* no plan contains the marked replica any more */
+	EVENT_BAR,       /* is marked failed, and connects */
+	EVENT_RECOVER,   /* the operator takes the mark back */
+	EVENT_LOST,      /* counts as dead */
+	EVENT_MISS,      /* did not come back to a resumed run, or the run ends without it */
 	MEMBER_EVENTS
 };
 

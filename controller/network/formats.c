@@ -18,7 +18,7 @@ bool formats_equal(const struct tensor_formats *a, const struct tensor_formats *
 void formats_set_bytes(struct link_table *t, const struct training *training,
 		       const struct tensor_formats *formats)
 {
-	const struct recipe *r = &training->recipe;
+	const struct hyperparameters *r = &training->hyper;
 
 	t->activation_bytes = (double)tensor_format_activation_bytes(
 		formats->wire, (size_t)r->batch * r->sequence * training->model.dim,

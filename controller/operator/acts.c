@@ -156,7 +156,7 @@ void act_fail(struct operators *ops, const char *who, const struct msg_command *
 	} else {
 		undo_remember(ops, who, COMMAND_FAIL, node, 0, 0);
 		member_mark(ops->members, w, true);
-		member_apply(ops->run, w, MEMBER_MARK, "marked failed by the operator");
+		member_apply(ops->run, w, EVENT_MARK, "marked failed by the operator");
 		note(ops->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
 		     member_stage(ops->run, w), who);
 		outcome_set(o, 0, "routing around n%02d from the next iteration", node);
@@ -183,7 +183,7 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 	}
 	undo_remember(ops, who, COMMAND_RECOVER, node, 0, 0);
 	member_mark(ops->members, w, false);
-	member_apply(ops->run, w, MEMBER_RECOVER, "recovers");
+	member_apply(ops->run, w, EVENT_RECOVER, "recovers");
 	if (member_is_replica(w)) {
 		/* No other node needs to restore this stage any more. */
 		restore_averted(ops->weights, member_stage(ops->run, w));

@@ -141,7 +141,7 @@ static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
 
 /* Returns true if this many links of m may be corrected now. The limit ignores an agent that keeps
  * contradicting its own reports, because each correction can cost a plan. */
-static bool may_correct(struct members *members, struct member *m, uint32_t links)
+static bool claim_correction(struct members *members, struct member *m, uint32_t links)
 {
 	const double n = members->n;
 
@@ -244,7 +244,7 @@ void drift_link(struct planning *planning, struct observed_link *s)
 	if (++s->strikes < STRIKES)
 		return;
 	s->strikes = 0;
-	if (!may_correct(planning->members, &planning->members->list[l->from], 1))
+	if (!claim_correction(planning->members, &planning->members->list[l->from], 1))
 		return;
 	note(planning->run, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, planned %.2f s",
 	     l->from, l->to, measured, believed);
@@ -331,7 +331,7 @@ void drift_links(struct planning *planning, struct member *m, const struct msg_l
 	if (++m->links.strikes < STRIKES && n < MANY_LINKS)
 		return;
 	m->links.strikes = 0;
-	if (!may_correct(planning->members, m, planning->members->n - 1))
+	if (!claim_correction(planning->members, m, planning->members->n - 1))
 		return;
 	m->links.ratio = ratio;
 	if (ratio == 1)
@@ -504,7 +504,7 @@ static double took_s(const struct run *run, int64_t began_us, int64_t us)
 }
 
 /* Returns the number of nodes that have ended tasks since they were last judged. */
-static uint32_t all_judged(const struct members *members)
+static uint32_t count_judged(const struct members *members)
 {
 	uint32_t n = 0;
 
@@ -537,7 +537,7 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 		return;
 	w = measure_pace(planning->members, m, 1);
 	if ((w.shared && (planning->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
-	    2 * all_judged(planning->members) < members_live(planning->members))
+	    2 * count_judged(planning->members) < members_live(planning->members))
 		return;
 	if (stands_out(ratio_of(m), w.compute_ratio) && judge_node(planning, m, &w))
 		ask_for_next(planning);

@@ -97,7 +97,7 @@ static void time_alone(const struct run *run, struct member_compute *w, double w
 	if (work >= least_work || w->loss_s <= 0)
 		return;
 	w->alone_forward_s =
-		w->loss_s / capacity_loss_ratio(&run->training.model, &run->training.recipe);
+		w->loss_s / capacity_loss_ratio(&run->training.model, &run->training.hyper);
 	w->alone_backward_s = 2 * w->alone_forward_s;
 }
 

@@ -84,7 +84,7 @@ static int load_run(struct recording *r, struct error *err)
 {
 	const struct store_run *run = r->run;
 	struct model_config model;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	int rc = cluster_parse(run->cluster, strlen(run->cluster), &r->cluster, err);
 
 	if (rc == 0) {
@@ -92,9 +92,9 @@ static int load_run(struct recording *r, struct error *err)
 		restore_bytes(r->cluster, run->cluster);
 	}
 	if (rc == 0)
-		rc = model_preset("tiny", &model, &recipe, err);
+		rc = model_preset("tiny", &model, &hyper, err);
 	if (rc == 0)
-		rc = model_config_parse(&model, &recipe, run->model, strlen(run->model), "model",
+		rc = model_config_parse(&model, &hyper, run->model, strlen(run->model), "model",
 					err);
 	if (rc != 0)
 		return rc;

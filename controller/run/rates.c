@@ -37,10 +37,10 @@ static uint64_t length_of(const struct run *run)
 	return n > 0 ? trained(run, n) : 0;
 }
 
-/* ---- the recipe of a new run ---- */
+/* ---- the hyperparameters of a new run ---- */
 
 /* Sets one field from "FIELD=VALUE". */
-static int set_field(struct recipe *r, const char *text, struct error *err)
+static int set_field(struct hyperparameters *r, const char *text, struct error *err)
 {
 	const char *equals = strchr(text, '=');
 	char name[64];
@@ -56,7 +56,7 @@ static int set_field(struct recipe *r, const char *text, struct error *err)
 int rates_begin(struct run *run, bool trained_before, struct error *err)
 {
 	const struct options_training *o = &run->options.training;
-	struct recipe *r = &run->training.recipe;
+	struct hyperparameters *r = &run->training.hyper;
 	bool is_length_given = !trained_before && r->iterations > 0;
 	int rc = 0;
 
@@ -65,21 +65,22 @@ int rates_begin(struct run *run, bool trained_before, struct error *err)
 		is_length_given |= strncmp(o->set[i], "iterations=", 11) == 0;
 	}
 	if (rc == 0 && !is_length_given)
-		recipe_end_with(r, run->training.origin.steps, length_of(run));
+		hyper_end_with(r, run->training.origin.steps, length_of(run));
 	return rc;
 }
 
 /* ---- the rates ---- */
 
-/* Returns the recipe of an order: WSD from the rate of its begin to the recipe's lowest rate, or to
- * a tenth of the peak if the recipe never lowers its rate. */
-static struct recipe finish_recipe(const struct run *run, const struct finish_order *f)
+/* Returns the hyperparameters of an order: WSD from the rate of its begin to the hyperparameters'
+ * lowest rate, or to a tenth of the peak if the hyperparameters never lower the rate. */
+static struct hyperparameters finish_hyperparameters(const struct run *run,
+						     const struct finish_order *f)
 {
-	struct recipe r = run->training.recipe;
+	struct hyperparameters r = run->training.hyper;
 	float lowest = r.adamw.lr * (r.final_lr < 1 ? r.final_lr : 0.1f);
 	uint64_t begin = trained(run, f->begin);
 
-	r.adamw.lr = recipe_lr(&r, begin);
+	r.adamw.lr = hyper_lr(&r, begin);
 	r.final_lr = lowest < r.adamw.lr ? lowest / r.adamw.lr : 1;
 	r.schedule = r.schedule == LR_WSD_SQRT ? LR_WSD_SQRT : LR_WSD;
 	r.iterations = (uint32_t)(begin + f->n);
@@ -87,23 +88,24 @@ static struct recipe finish_recipe(const struct run *run, const struct finish_or
 	return r;
 }
 
-static struct recipe recipe_of(const struct run *run, uint64_t iteration)
+static struct hyperparameters hyperparameters_of(const struct run *run, uint64_t iteration)
 {
 	const struct finish_order *f = &run->wanted.finish;
 
-	return f->n > 0 && iteration > f->begin ? finish_recipe(run, f) : run->training.recipe;
+	return f->n > 0 && iteration > f->begin ? finish_hyperparameters(run, f)
+						: run->training.hyper;
 }
 
 float rates_of(const struct run *run, uint64_t iteration)
 {
-	struct recipe r = recipe_of(run, iteration);
+	struct hyperparameters r = hyperparameters_of(run, iteration);
 
-	return recipe_lr(&r, trained(run, iteration));
+	return hyper_lr(&r, trained(run, iteration));
 }
 
-struct recipe rates_recipe(const struct run *run)
+struct hyperparameters rates_hyperparameters(const struct run *run)
 {
-	return recipe_of(run, run->committed);
+	return hyperparameters_of(run, run->committed);
 }
 
 uint64_t rates_last(const struct run *run)
@@ -120,7 +122,7 @@ void rates_change_length(struct run *run)
 		return;
 	}
 	f->n = 0;
-	recipe_end_with(&run->training.recipe, trained(run, run->committed), length_of(run));
+	hyper_end_with(&run->training.hyper, trained(run, run->committed), length_of(run));
 }
 
 /* ---- the end on command ---- */
@@ -141,9 +143,9 @@ bool rates_may_finish(const struct run *run, int64_t n, struct outcome *o)
 	else if (n > 0 && f->n > 0)
 		outcome_set(o, -EALREADY,
 			    "the run ends with it%" PRIu64 " already: undo that first", f->last);
-	else if (n > 0 && trained(run, begin) < run->training.recipe.warmup)
+	else if (n > 0 && trained(run, begin) < run->training.hyper.warmup)
 		outcome_set(o, -EAGAIN, "the rate still rises: its warm-up has %u iterations",
-			    run->training.recipe.warmup);
+			    run->training.hyper.warmup);
 	else
 		return true;
 	return false;
@@ -160,12 +162,12 @@ static void predict_losses(const struct run *run, struct finish_order *f)
 	struct outlook look;
 	size_t n = 0;
 
-	if (trained(run, from) <= run->training.recipe.warmup)
-		from = run->training.recipe.warmup;
+	if (trained(run, from) <= run->training.hyper.warmup)
+		from = run->training.hyper.warmup;
 	for (uint32_t i = 0; i < c->n_history; i++) {
 		uint64_t t = trained(run, c->history[i].iteration);
 
-		if (t <= run->training.recipe.warmup || c->history[i].iteration < from)
+		if (t <= run->training.hyper.warmup || c->history[i].iteration < from)
 			continue;
 		at[n] = (double)t;
 		loss[n++] = (double)c->history[i].loss;
@@ -249,7 +251,7 @@ void rates_turn(struct run *run)
 struct json_t *rates_save(const struct run *run)
 {
 	const struct finish_order *f = &run->wanted.finish;
-	const struct recipe *r = &run->training.recipe;
+	const struct hyperparameters *r = &run->training.hyper;
 
 	return json_pack("{s:I, s:f, s:I, s:I, s:I, s:f, s:f}", "iterations",
 			 (json_int_t)r->iterations, "decay", (double)r->decay, "begin",
@@ -271,8 +273,8 @@ int rates_load(struct run *run, const struct json_t *from)
 	    iterations < 0 || iterations > UINT32_MAX || begin < 0 || n < 0 || n > FINISH_MOST ||
 	    last < 0 || !(decay >= 0 && decay <= FINISH_MOST))
 		return -EINVAL;
-	run->training.recipe.iterations = (uint32_t)iterations;
-	run->training.recipe.decay = (float)decay;
+	run->training.hyper.iterations = (uint32_t)iterations;
+	run->training.hyper.decay = (float)decay;
 	*f = (struct finish_order){ (uint64_t)begin, (uint32_t)n, (uint64_t)last, (float)low,
 				    (float)high };
 	return 0;

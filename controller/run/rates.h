@@ -26,13 +26,13 @@ struct finish_order {
 
 enum { RATES_TEXT = 150 }; /* room for the text of an order */
 
-/* Applies --set to the recipe of a new run, and ends its schedule with the run. `trained` is true
- * if the recipe is that of the checkpoint in --from. -EINVAL. */
+/* Applies --set to the hyperparameters of a new run, and ends its schedule with the run. `trained`
+ * is true if the hyperparameters are those of the checkpoint in --from. -EINVAL. */
 int rates_begin(struct run *run, bool trained, struct error *err);
 /* Returns the learning rate of an iteration. */
 float rates_of(const struct run *run, uint64_t iteration);
-/* Returns the recipe of the newest commit, which a checkpoint records. */
-struct recipe rates_recipe(const struct run *run);
+/* Returns the hyperparameters of the newest commit, which a checkpoint records. */
+struct hyperparameters rates_hyperparameters(const struct run *run);
 /* Returns the run's last iteration; 0: it has none. */
 uint64_t rates_last(const struct run *run);
 /* Gives a resumed run the length of its command line. */
@@ -52,8 +52,8 @@ void rates_finish_text(const struct run *run, const struct finish_order *f, char
 void rates_turn(struct run *run);
 
 /* Save and load the end of the schedule and the order, which a successor needs, as JSON. NULL: out
- * of memory, or, in rates_load, a record without them: the recorded recipe holds. -EINVAL: they are
- * damaged. */
+ * of memory, or, in rates_load, a record without them: the recorded hyperparameters hold. -EINVAL:
+ * they are damaged. */
 struct json_t *rates_save(const struct run *run);
 int rates_load(struct run *run, const struct json_t *from);
 

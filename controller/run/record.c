@@ -206,7 +206,7 @@ void record_plan_file(struct run *run, uint64_t epoch, const char *text)
 
 /* ---- the run itself ---- */
 
-static char *optimizer_json(const struct recipe *r)
+static char *optimizer_json(const struct hyperparameters *r)
 {
 	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f, s:s, s:f}",
 			      "kind", "adamw", "lr", (double)r->adamw.lr, "beta1",
@@ -214,7 +214,7 @@ static char *optimizer_json(const struct recipe *r)
 			      (double)r->adamw.eps, "weight_decay", (double)r->adamw.weight_decay,
 			      "clip", (double)r->clip, "warmup", (int)r->warmup, "iterations",
 			      (int)r->iterations, "final_lr", (double)r->final_lr, "schedule",
-			      recipe_schedule_name(r), "decay", (double)r->decay);
+			      hyper_schedule_name(r), "decay", (double)r->decay);
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
 	json_decref(o);
@@ -253,7 +253,7 @@ static int check_folder(const struct run *run, struct error *err)
 int record_begin(struct run *run, struct error *err)
 {
 	char *cluster = cluster_format(run->cluster),
-	     *optimizer = optimizer_json(&run->training.recipe);
+	     *optimizer = optimizer_json(&run->training.hyper);
 	char *options = resume_options(run);
 	char *origin = run->training.origin.folder[0] ? origin_print(&run->training.origin) : NULL;
 	struct store_run row = {
@@ -267,8 +267,8 @@ int record_begin(struct run *run, struct error *err)
 		.hash = HASH_NAME,
 		.corpus_hash = 0,
 		.started_wall_us = run->started.wall_us,
-		.batch = run->training.recipe.batch,
-		.sequence = run->training.recipe.sequence,
+		.batch = run->training.hyper.batch,
+		.sequence = run->training.hyper.sequence,
 		.n_shards = run->training.n_shards,
 		.per_shard = run->training.per_shard,
 		.threads = run->options.training.threads,

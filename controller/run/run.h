@@ -45,11 +45,11 @@
 
 struct planned; /* planning/planner.h */
 
-/* The model, its recipe and its data. Set once, before the first iteration, but for `skipped`, and
- * for the end of the recipe's schedule (rates_change_length). */
+/* The model, its hyperparameters and its data. Set once, before the first iteration, but for
+ * `skipped`, and for the end of the hyperparameters' schedule (rates_change_length). */
 struct training {
 	struct model_config model;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	uint64_t parameters;
 	uint64_t stage_parameters[MSG_STAGES];
 	char *model_json;

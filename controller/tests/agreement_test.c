@@ -267,7 +267,7 @@ FIXTURE_TEST(a_late_heartbeat_describes_other_weights)
 	m->assigned.message_sequence = 12;
 	m->state = MEMBER_SYNCING;
 	members_ready(&c->members, m, &r);
-	member_apply(&c->run, m, MEMBER_ADMIT, "");
+	member_apply(&c->run, m, EVENT_ADMIT, "");
 	m->assigned.message_sequence = 11;
 	members_heartbeat(&c->iteration, m, &h);
 	loop_act(&c->iteration);

@@ -31,7 +31,7 @@ FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 		under_way_does(c, data, i, TASK_LOSS, FIRST, 0.02);
 		under_way_does(c, last, i, TASK_BACKWARD, FIRST, 0.1);
 	}
-	member_apply(&c->run, &c->members.list[last], MEMBER_LOST, "sleeps");
+	member_apply(&c->run, &c->members.list[last], EVENT_LOST, "sleeps");
 	loop_act(&c->iteration);
 	for (uint32_t i = 0; i < N; i++)
 		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i,
@@ -60,9 +60,9 @@ FIXTURE_TEST(a_lost_report_restarts_the_iteration)
 		c->iteration.routes.microbatches[i].route.nodes[1] = DATA;
 	}
 	c->members.list[DATA].beat.stage = 1;
-	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "sleeps");
+	member_apply(&c->run, &c->members.list[0], EVENT_LOST, "sleeps");
 	loop_act(&c->iteration);
-	member_apply(&c->run, &c->members.list[DATA], MEMBER_LOST, "sleeps");
+	member_apply(&c->run, &c->members.list[DATA], EVENT_LOST, "sleeps");
 	loop_act(&c->iteration);
 	under_way_does(c, DATA, 0, TASK_FORWARD, FIRST, 0.1);
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
@@ -84,9 +84,9 @@ FIXTURE_TEST(a_returning_node_receives_the_new_routes)
 		c->members.list[node].state = MEMBER_JOINING;
 	for (uint32_t i = 0; i < N; i++)
 		c->iteration.routes.microbatches[i].route.nodes[1] = DATA;
-	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[0], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
-	member_apply(&c->run, &c->members.list[DATA], MEMBER_LOST, "sleeps");
+	member_apply(&c->run, &c->members.list[DATA], EVENT_LOST, "sleeps");
 	loop_act(&c->iteration);
 	c->members.list[DATA].beat.iteration = 1;
 	c->members.list[DATA].beat.stage = 1;

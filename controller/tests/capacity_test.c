@@ -9,7 +9,7 @@
 TEST(more_memory_holds_more_up_to_a_limit)
 {
 	struct model_config m;
-	struct recipe r;
+	struct hyperparameters r;
 	uint64_t parameters = 1000000;
 	double stage, slot;
 
@@ -26,7 +26,7 @@ TEST(more_memory_holds_more_up_to_a_limit)
 TEST(a_slot_is_more_than_its_layers_inputs)
 {
 	struct model_config m;
-	struct recipe r;
+	struct hyperparameters r;
 	double inputs;
 
 	assert_int_equal(model_preset("124m", &m, &r, NULL), 0);
@@ -39,7 +39,7 @@ TEST(a_slot_is_more_than_its_layers_inputs)
 TEST(a_wider_vocabulary_makes_the_loss_longer)
 {
 	struct model_config m;
-	struct recipe r;
+	struct hyperparameters r;
 	double narrow;
 
 	assert_int_equal(model_preset("tiny", &m, &r, NULL), 0);
@@ -53,7 +53,7 @@ TEST(unequal_stages_count_their_own_layers)
 {
 	static const struct stage_layers cut = { 3, { 0, 9, 3 } };
 	struct model_config equal, unequal;
-	struct recipe r;
+	struct hyperparameters r;
 	double rows, slot;
 
 	assert_int_equal(model_preset("tiny", &equal, &r, NULL), 0);

@@ -104,8 +104,8 @@ FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 	const struct journal *journal = &c->run.journal;
 
 	c->run.training.origin.steps = 7;
-	c->run.training.recipe = (struct recipe){ .warmup = 10, .iterations = 100 };
-	c->run.training.recipe.adamw.lr = 0.01f;
+	c->run.training.hyper = (struct hyperparameters){ .warmup = 10, .iterations = 100 };
+	c->run.training.hyper.adamw.lr = 0.01f;
 	under_way_all_is_done(c);
 	training_diverged(&c->members, "a test");
 	assert_non_null(strstr(journal->notes[journal->n_notes - 1].text,

@@ -22,7 +22,7 @@ FIXTURE_TEST(the_record_names_a_node_that_died_after_its_sum)
 	under_way_all_is_done(c);
 	for (uint16_t node = DATA; node < NODES; node++)
 		under_way_reports_sum(c, node);
-	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[4], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 	for (uint16_t node = 0; node < DATA; node++)
@@ -73,7 +73,7 @@ static void four_dies_in_its_sum(struct controller *c)
 	for (uint16_t node = DATA; node < NODES; node++)
 		under_way_reports_sum(c, node);
 	assert_true(c->iteration.routes.counts[4].n > 0);
-	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[4], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 }
@@ -90,7 +90,7 @@ FIXTURE_TEST(a_sum_that_only_one_node_reported_is_repeated)
 		under_way_reports_sum(c, 3);
 		if (reported)
 			under_way_reports_sum(c, 4);
-		member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
+		member_apply(&c->run, &c->members.list[4], EVENT_LOST, "is gone");
 		loop_act(&c->iteration);
 		assert_int_equal(c->run.phase, reported ? PHASE_REDUCING : PHASE_COMPUTING);
 		if (reported) {
@@ -116,7 +116,7 @@ FIXTURE_TEST(a_different_sum_of_a_dead_node_counts)
 	iteration_reduced(&c->iteration, &c->members.list[4], &r);
 	under_way_reports_sum(c, 3);
 	under_way_reports_sum(c, 5);
-	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[4], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	for (uint16_t node = 0; node < DATA; node++)
 		under_way_reports_sum(c, node);
@@ -166,7 +166,7 @@ FIXTURE_TEST(a_death_in_another_stage_does_not_change_this)
 	bool visited[NODES];
 
 	four_dies_in_its_sum(c);
-	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[0], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_true(runs_again(c) > 0);
@@ -251,7 +251,7 @@ FIXTURE_TEST(an_awaited_stage_does_not_change_this)
 	for (int node = 0; node < NODES; node++)
 		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	four_dies_in_its_sum(c);
-	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "sleeps");
+	member_apply(&c->run, &c->members.list[0], EVENT_LOST, "sleeps");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	c->members.list[0].beat.iteration = 1;

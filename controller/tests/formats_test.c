@@ -90,8 +90,8 @@ TEST(measured_links_change_by_their_bytes)
 	struct link_table *links = c->members.links = link_table_new(TRIO);
 	double whole, part;
 
-	t->recipe.batch = 1;
-	t->recipe.sequence = 64;
+	t->hyper.batch = 1;
+	t->hyper.sequence = 64;
 	t->model.dim = 64;
 	t->model.n_stages = 2;
 	t->stage_parameters[1] = PARAMETERS;

@@ -19,7 +19,7 @@ enum { COMMITTED = 7, X = 3 /* in stage 1, as n04 and n05 */, K = 0 /* in stage 
 
 static void dies(struct controller *c, int node)
 {
-	member_apply(&c->run, &c->members.list[node], MEMBER_LOST, "was killed");
+	member_apply(&c->run, &c->members.list[node], EVENT_LOST, "was killed");
 	loop_act(&c->iteration);
 }
 
@@ -199,7 +199,7 @@ static struct controller *replaced(void **state)
 	for (shard.stage = 0; shard.stage < 2; shard.stage++)
 		assert_int_equal(store_shard(c->run.history.store, &shard, NULL), 0);
 	for (int i = DATA; i < NODES; i++) {
-		member_apply(&c->run, &c->members.list[i], MEMBER_HELLO, "");
+		member_apply(&c->run, &c->members.list[i], EVENT_HELLO, "");
 		c->members.list[i].weights.stage = MSG_NO_STAGE;
 		c->members.list[i].weights.iterations = 0;
 	}

@@ -198,7 +198,7 @@ static struct controller *begin(void)
 	struct controller *c = under_way_begun(make_cluster(), 4);
 
 	c->run.options.keep_tasks = wanted() ? 10000 : KEEP_TASKS;
-	c->run.training.recipe.adamw.lr = 1e-3f;
+	c->run.training.hyper.adamw.lr = 1e-3f;
 	for (uint32_t i = 0; i < c->members.n; i++) {
 		strcpy(c->members.list[i].hello.device, "cpu:v4 oneDNN 2.6.3");
 		c->members.list[i].weights.stage = (uint8_t)c->run.cluster->nodes[i].stage;

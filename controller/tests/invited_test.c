@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/tests/test.h"
 #include "controller/tests/visitor.h"
-#include "wire/invitations.h"
+#include "wire/invite/invitations.h"
 
 static int door_open(void **state)
 {

@@ -13,17 +13,17 @@ static const struct {
 	const char *next;
 } expected[] = {
 	/* from the state:       AJSRgdULQFD */
-	{ MEMBER_HELLO, "JJJJJJ...JJ" },   { MEMBER_HEARD, ".=======L=." },
-	{ MEMBER_RETURN, "..........J" },  { MEMBER_REINSTATE, ".LLL......L" },
-	{ MEMBER_WAIT, ".JJJJJ...=." },    { MEMBER_LEAVE, "......JJJ.." },
-	{ MEMBER_ASSIGN, ".SSSSS...=." },  { MEMBER_HAS_STAGE, ".=RRdd...=." },
-	{ MEMBER_HOLDS, ".R=R.....==" },   { MEMBER_RESTORE, ".ggg...g..." },
-	{ MEMBER_ABANDON, "====SR=====" }, { MEMBER_JOIN_SUMS, "...U..=...." },
-	{ MEMBER_ADMIT, "...L.LL...." },   { MEMBER_REWIND, "=JJJJJJJJ==" },
-	{ MEMBER_QUIET, ".======Q==." },   { MEMBER_MARK, "AFFFFF===FD" },
-	{ MEMBER_RETIRE, "......FFF.." },  { MEMBER_BAR, ".FFFFF...FF" },
-	{ MEMBER_RECOVER, "=========J=" }, { MEMBER_LOST, ".DDDDDDDDD." },
-	{ MEMBER_MISS, "D........DD" },
+	{ EVENT_HELLO, "JJJJJJ...JJ" },   { EVENT_HEARD, ".=======L=." },
+	{ EVENT_RETURN, "..........J" },  { EVENT_REINSTATE, ".LLL......L" },
+	{ EVENT_WAIT, ".JJJJJ...=." },    { EVENT_LEAVE, "......JJJ.." },
+	{ EVENT_ASSIGN, ".SSSSS...=." },  { EVENT_HAS_STAGE, ".=RRdd...=." },
+	{ EVENT_HOLDS, ".R=R.....==" },   { EVENT_RESTORE, ".ggg...g..." },
+	{ EVENT_ABANDON, "====SR=====" }, { EVENT_JOIN_SUMS, "...U..=...." },
+	{ EVENT_ADMIT, "...L.LL...." },   { EVENT_REWIND, "=JJJJJJJJ==" },
+	{ EVENT_QUIET, ".======Q==." },   { EVENT_MARK, "AFFFFF===FD" },
+	{ EVENT_RETIRE, "......FFF.." },  { EVENT_BAR, ".FFFFF...FF" },
+	{ EVENT_RECOVER, "=========J=" }, { EVENT_LOST, ".DDDDDDDDD." },
+	{ EVENT_MISS, "D........DD" },
 };
 
 static const char letters[] = "AJSRgdULQFD";
@@ -70,12 +70,12 @@ FIXTURE_TEST(a_lost_node_is_reported)
 	for (int s = MEMBER_JOINING; s < MEMBER_DEAD; s++) {
 		bool replica = s == MEMBER_SUMMING || s == MEMBER_LIVE || s == MEMBER_SUSPECT;
 
-		member_apply(&c->run, in_state(c, (enum member_state)s), MEMBER_LOST, "is gone");
+		member_apply(&c->run, in_state(c, (enum member_state)s), EVENT_LOST, "is gone");
 		assert_int_equal(c->run.requests.n_lost, replica);
 		assert_int_equal(c->run.requests.look_at_sums, !replica);
 	}
 	for (uint32_t e = 0; e < MEMBER_EVENTS; e++)
-		for (int s = 0; s < MEMBER_STATES && e != MEMBER_LOST; s++) {
+		for (int s = 0; s < MEMBER_STATES && e != EVENT_LOST; s++) {
 			member_apply(&c->run, in_state(c, (enum member_state)s),
 				     (enum member_event)e, "");
 			assert_false(requests_any(&c->run.requests));
@@ -91,12 +91,12 @@ FIXTURE_TEST(only_a_shown_value_is_a_change)
 
 	m->since_us = 5;
 	c->run.now_us = 9;
-	assert_true(member_apply(&c->run, m, MEMBER_HAS_STAGE, NULL));
-	assert_true(member_apply(&c->run, m, MEMBER_JOIN_SUMS, NULL));
+	assert_true(member_apply(&c->run, m, EVENT_HAS_STAGE, NULL));
+	assert_true(member_apply(&c->run, m, EVENT_JOIN_SUMS, NULL));
 	assert_int_equal(m->since_us, 5);
 	assert_int_equal(member_shown(m), NODE_SYNCING);
 	assert_string_equal(m->why, "before");
-	assert_true(member_apply(&c->run, m, MEMBER_ADMIT, ""));
+	assert_true(member_apply(&c->run, m, EVENT_ADMIT, ""));
 	assert_int_equal(m->since_us, 9);
 	assert_int_equal(member_shown(m), NODE_LIVE);
 	assert_string_equal(m->why, "");

@@ -153,8 +153,8 @@ TEST(each_refused_copy_is_tried_later)
 		now += wait + 1;
 	}
 	m->state = MEMBER_READY;
-	member_apply(&c->run, m, MEMBER_ADMIT, ""); /* the node worked in between */
-	member_apply(&c->run, m, MEMBER_LEAVE, "");
+	member_apply(&c->run, m, EVENT_ADMIT, ""); /* the node worked in between */
+	member_apply(&c->run, m, EVENT_LEAVE, "");
 	m->assigned.at_us = now;
 	assert_true(tried(c, now + SECOND + 1));
 	bare_free(c);

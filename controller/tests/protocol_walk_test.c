@@ -493,7 +493,7 @@ static void happens_to(struct walk *w, const struct p_step *step)
 		break;
 	case P_NOTICE:
 	case P_SILENCE:
-		member_apply(&w->c->run, m, MEMBER_LOST, "is gone");
+		member_apply(&w->c->run, m, EVENT_LOST, "is gone");
 		break;
 	case P_JOIN:
 	case P_NEW_PROCESS:

@@ -19,12 +19,12 @@ static struct run *run_of(void **state, uint32_t schedule, uint64_t iterations)
 	struct run *run = &((struct controller *)*state)->run;
 	struct error err = { "" };
 
-	model_preset("tiny", &run->training.model, &run->training.recipe, &err);
-	run->training.recipe.adamw.lr = 1;
-	run->training.recipe.warmup = 10;
-	run->training.recipe.final_lr = 0.1f;
-	run->training.recipe.iterations = 0;
-	run->training.recipe.schedule = schedule;
+	model_preset("tiny", &run->training.model, &run->training.hyper, &err);
+	run->training.hyper.adamw.lr = 1;
+	run->training.hyper.warmup = 10;
+	run->training.hyper.final_lr = 0.1f;
+	run->training.hyper.iterations = 0;
+	run->training.hyper.schedule = schedule;
 	run->options.iterations = iterations;
 	run->committed = 0;
 	assert_int_equal(rates_begin(run, false, &err), 0);
@@ -57,7 +57,7 @@ FIXTURE_TEST(settings_change_the_recipe_by_name)
 	o->n_set = 2;
 	o->set[0] = "schedule=wsd";
 	o->set[1] = "decay=30";
-	run->training.recipe.iterations = 0;
+	run->training.hyper.iterations = 0;
 	assert_int_equal(rates_begin(run, false, &err), 0);
 	check_rate(run, 70, 1);
 	check_rate(run, 100, 0.1);
@@ -68,7 +68,7 @@ FIXTURE_TEST(settings_change_the_recipe_by_name)
 	check_rate(run, 80, 0.1);
 	o->set[0] = "dim=64";
 	assert_int_equal(rates_begin(run, false, &err), -EINVAL);
-	assert_string_equal(err.text, "--set: dim: no such field of a recipe");
+	assert_string_equal(err.text, "--set: dim: no such field of hyperparameters");
 	o->set[0] = "lr";
 	assert_int_equal(rates_begin(run, false, &err), -EINVAL);
 	assert_string_equal(err.text, "--set: expected FIELD=VALUE, got \"lr\"");
@@ -84,7 +84,7 @@ FIXTURE_TEST(a_schedule_counts_the_iterations_of_a_checkpoint)
 	run->training.origin.steps = 900;
 	run->options.iterations = 100;
 	assert_int_equal(rates_begin(run, true, &err), 0);
-	assert_int_equal(run->training.recipe.iterations, 1000);
+	assert_int_equal(run->training.hyper.iterations, 1000);
 	check_rate(run, 1, 0.991); /* a fifth of 1,000 iterations would begin before the run */
 	check_rate(run, 100, 0.1);
 }
@@ -112,7 +112,7 @@ FIXTURE_TEST(a_run_without_a_length_ends_on_command)
 	assert_true(rates_may_finish(run, 0, &o)); /* no rate has fallen yet */
 	run->committed = 101;
 	assert_false(rates_may_finish(run, 0, &o));
-	run->training.recipe.final_lr = 1; /* a recipe that never lowers its rate */
+	run->training.hyper.final_lr = 1; /* hyperparameters that never lower the rate */
 	check_rate(run, 120, 0.1);
 }
 
@@ -156,7 +156,7 @@ FIXTURE_TEST(a_resumed_run_may_get_another_length)
 FIXTURE_TEST(a_successor_has_the_same_rates)
 {
 	struct run *run = run_of(state, LR_WSD_SQRT, 100);
-	struct recipe begun = run->training.recipe;
+	struct hyperparameters begun = run->training.hyper;
 	float rates[200];
 	json_t *saved, *damaged;
 
@@ -167,7 +167,7 @@ FIXTURE_TEST(a_successor_has_the_same_rates)
 	for (uint64_t i = 0; i < 200; i++)
 		rates[i] = rates_of(run, i + 1);
 	saved = rates_save(run);
-	run->training.recipe = begun;
+	run->training.hyper = begun;
 	memset(&run->wanted.finish, 0, sizeof(run->wanted.finish));
 	assert_int_equal(rates_load(run, saved), 0);
 	for (uint64_t i = 0; i < 200; i++)
@@ -188,16 +188,16 @@ FIXTURE_TEST(a_successor_has_the_same_rates)
 FIXTURE_TEST(a_checkpoint_has_the_recipe_of_the_end)
 {
 	struct run *run = run_of(state, LR_WSD, 0);
-	struct recipe r;
+	struct hyperparameters r;
 
 	run->committed = 99;
 	assert_true(order(run, 20));
-	r = rates_recipe(run);
+	r = rates_hyperparameters(run);
 	assert_int_equal(r.iterations, 0);
 	run->committed = 120;
-	r = rates_recipe(run);
+	r = rates_hyperparameters(run);
 	assert_int_equal(r.iterations, 120);
-	assert_float_equal(recipe_lr(&r, 110), 0.55, 1e-6);
-	recipe_end_with(&r, 120, 500);
-	assert_float_equal(recipe_lr(&r, 400), 0.1, 1e-6);
+	assert_float_equal(hyper_lr(&r, 110), 0.55, 1e-6);
+	hyper_end_with(&r, 120, 500);
+	assert_float_equal(hyper_lr(&r, 400), 0.1, 1e-6);
 }

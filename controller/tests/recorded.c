@@ -238,7 +238,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 static void create(const char *folder, struct store **out)
 {
 	struct model_config model;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	struct cluster *c = make_cluster();
 	struct store_run run = { .name = "by hand",
 				 .version = "0",
@@ -254,9 +254,9 @@ static void create(const char *folder, struct store **out)
 				 .hash = HASH_NAME };
 	char *model_text, *cluster_text = cluster_format(c);
 
-	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);
+	assert_int_equal(model_preset("tiny", &model, &hyper, NULL), 0);
 	model.n_stages = 2;
-	model_text = model_config_print(&model, &recipe);
+	model_text = model_config_print(&model, &hyper);
 	run.model = model_text;
 	run.cluster = cluster_text;
 	assert_int_equal(store_create(out, folder, &run, NULL), 0);

@@ -46,7 +46,7 @@ FIXTURE_TEST(a_lost_node_stays_on_its_routes_until_the_loop_acts)
 {
 	struct controller *c = *state;
 
-	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[4], EVENT_LOST, "is gone");
 	assert_false(member_is_replica(&c->members.list[4]));
 	assert_int_equal(c->run.requests.n_lost, 1);
 	assert_true(any_route_visits(c, 4));
@@ -64,7 +64,7 @@ FIXTURE_TEST(a_lost_stage_precedes_a_restart)
 
 	request_restart(&c->run.requests, "a test");
 	for (int i = 3; i < NODES; i++)
-		member_apply(&c->run, &c->members.list[i], MEMBER_LOST, "is gone");
+		member_apply(&c->run, &c->members.list[i], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	assert_int_equal(c->weights.stall.in, PHASE_COMPUTING);
@@ -77,7 +77,7 @@ FIXTURE_TEST(a_restart_takes_the_remaining_requests)
 	struct controller *c = *state;
 	uint32_t first = c->run.first_attempt;
 
-	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[4], EVENT_LOST, "is gone");
 	request_restart(&c->run.requests, "a test");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
@@ -102,7 +102,7 @@ FIXTURE_TEST(a_finished_run_ignores_requests)
 	struct controller *c = *state;
 
 	for (int i = 3; i < NODES; i++)
-		member_apply(&c->run, &c->members.list[i], MEMBER_LOST, "is gone");
+		member_apply(&c->run, &c->members.list[i], EVENT_LOST, "is gone");
 	c->run.phase = PHASE_FINISHED;
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_FINISHED);

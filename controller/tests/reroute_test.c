@@ -156,7 +156,7 @@ FIXTURE_TEST(a_microbatch_in_a_deadlock_restarts)
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
 
-	member_apply(&c->run, &c->members.list[1], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[1], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
@@ -172,7 +172,7 @@ FIXTURE_TEST(a_microbatch_with_its_loss_continues)
 
 	under_way_does(c, 1, other->route.microbatch, TASK_LOSS, FIRST, 0.1);
 	under_way_does(c, 3, other->route.microbatch, TASK_BACKWARD, FIRST, 0.1);
-	member_apply(&c->run, &c->members.list[1], MEMBER_LOST, "is gone");
+	member_apply(&c->run, &c->members.list[1], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);

@@ -39,7 +39,7 @@ struct cluster *under_way_cluster(int nodes, int stages, int each)
 static void create_store(struct controller *c)
 {
 	struct model_config model;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	struct store_run run = { .name = "under way",
 				 .version = "0",
 				 .optimizer = "{}",
@@ -51,9 +51,9 @@ static void create_store(struct controller *c)
 				 .hash = HASH_NAME };
 	char *model_text, *cluster_text = cluster_format(c->run.cluster);
 
-	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);
+	assert_int_equal(model_preset("tiny", &model, &hyper, NULL), 0);
 	model.n_stages = (uint32_t)c->run.cluster->n_stages;
-	model_text = model_config_print(&model, &recipe);
+	model_text = model_config_print(&model, &hyper);
 	run.model = model_text;
 	run.cluster = cluster_text;
 	assert_int_equal(store_create(&c->run.history.store, c->run.options.run_dir, &run, NULL),

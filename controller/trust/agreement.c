@@ -120,7 +120,7 @@ static void set_apart(struct members *members, struct member *m)
 	if (again)
 		exclude_member(members, m, "holds other weights again");
 	else
-		member_apply(members->run, m, MEMBER_LOST, "holds other weights than its stage");
+		member_apply(members->run, m, EVENT_LOST, "holds other weights than its stage");
 	if (under_way)
 		request_restart(&members->run->requests, "a node held other weights");
 }
@@ -197,7 +197,7 @@ bool agreement_check_joiner(struct members *members, struct member *m)
 	m->weights.hash_agrees = false;
 	record_forget_hash(members->run, m->id, (uint8_t)member_stage(members->run, m),
 			   m->weights.iterations, m->weights.hash);
-	member_apply(members->run, m, MEMBER_WAIT, "holds other weights than its stage");
+	member_apply(members->run, m, EVENT_WAIT, "holds other weights than its stage");
 	/* the weights were read from this copy */
 	if (m->copy.stage == member_stage(members->run, m))
 		copies_fetch_again(members, m);
@@ -314,7 +314,7 @@ static void agree_stage(struct members *members, int stage)
 		m->weights.differ = true;
 		m->weights.differed_in = members->run->committed + 1;
 		forget_hash(members->run, m);
-		member_apply(members->run, m, MEMBER_WAIT, "holds other weights than its stage");
+		member_apply(members->run, m, EVENT_WAIT, "holds other weights than its stage");
 	}
 }
 
@@ -364,7 +364,7 @@ bool agreement_check_corpus(struct members *members, struct member *m)
 	     "corpus, begin a run with --from and --new-corpus",
 	     m->id);
 	member_mark(members, m, true);
-	member_apply(members->run, m, MEMBER_MARK, "its corpus differs");
+	member_apply(members->run, m, EVENT_MARK, "its corpus differs");
 	return false;
 }
 

@@ -21,8 +21,8 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 	members->run->requests.restart_sums = true;
 	member_mark(members, m, true);
 	member_shun(members, m, true);
-	member_apply(members->run, m, MEMBER_LOST, why);
-	member_apply(members->run, m, MEMBER_BAR, why); /* the process of the node still runs */
+	member_apply(members->run, m, EVENT_LOST, why);
+	member_apply(members->run, m, EVENT_BAR, why); /* the process of the node still runs */
 }
 
 /* Returns what is known of the iteration under way. */
@@ -35,7 +35,7 @@ static struct bad_numbers *bad_numbers_now(struct members *members)
 	return b;
 }
 
-bool exclude_skips(struct members *members, uint64_t epoch, const char *what)
+bool exclude_try_skipping(struct members *members, uint64_t epoch, const char *what)
 {
 	struct bad_numbers *b = bad_numbers_now(members);
 	struct run *run = members->run;
@@ -66,7 +66,7 @@ void exclude_for_number(struct members *members, struct member *m, uint64_t epoc
 	if (!member_is_replica(m))
 		return;
 	snprintf(what, sizeof(what), "n%02u %s", m->id, why);
-	if (exclude_skips(members, epoch, what))
+	if (exclude_try_skipping(members, epoch, what))
 		return;
 	if (is_second)
 		snprintf(what, sizeof(what), "n%02u and n%02u computed impossible numbers",
@@ -89,7 +89,7 @@ void training_diverged(struct members *members, const char *what)
 
 	if (b->excluded && b->excluded->is_marked) {
 		member_mark(members, b->excluded, false);
-		member_apply(run, b->excluded, MEMBER_MISS, "the training has diverged");
+		member_apply(run, b->excluded, EVENT_MISS, "the training has diverged");
 	}
 	snprintf(why, sizeof(why),
 		 "the training has diverged in iteration %llu: %s; the learning rate of %g may be "

@@ -14,14 +14,14 @@ void exclude_member(struct members *members, struct member *m, const char *why);
 /* Excludes a replica that sent a number that no computation yields. Its work is repeated by another
  * replica. If a second replica sends such a number in the same iteration, or if no other replica
  * holds the stage, no node is at fault: the training has diverged, which ends the run. epoch: as in
- * exclude_skips, which is asked first. */
+ * exclude_try_skipping, which is asked first. */
 void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
 			const char *why);
 /* Repeats the iteration with the next data, if --skip-bad-steps allows one more repetition. epoch:
  * the epoch of the plan under which the numbers were computed; 0: the cause is not a number. what:
  * the numbers in question. Returns true if the caller need not act on the numbers: the iteration is
  * repeated, or they belong to an attempt that was abandoned. */
-bool exclude_skips(struct members *members, uint64_t epoch, const char *what);
+bool exclude_try_skipping(struct members *members, uint64_t epoch, const char *what);
 /* Ends the run because the numbers of this iteration are not finite or absurdly large. what: the
  * numbers in question. The excluded node of this iteration is no longer marked failed. */
 void training_diverged(struct members *members, const char *what);

@@ -39,10 +39,10 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	struct msg a = { .type = MSG_ASSIGN }, first;
 
 	if (member_is_replica(m)) /* its own weights are no evidence for the new stage */
-		member_apply(members->run, m, MEMBER_LEAVE, "moves to another stage");
+		member_apply(members->run, m, EVENT_LEAVE, "moves to another stage");
 	m->assigned.at_us = members->run->now_us;
 	if (fetch && !measuring_knows(members, m)) {
-		member_apply(members->run, m, MEMBER_WAIT, "its links are measured first");
+		member_apply(members->run, m, EVENT_WAIT, "its links are measured first");
 		return;
 	}
 	if (stage < 0)
@@ -54,15 +54,15 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		if (strcmp(m->why, too_slow) != 0)
 			note(members->run, NOTE_WARNING, m->id, 0,
 			     "n%02u gets no stage: %s, and would delay its sums", m->id, too_slow);
-		member_apply(members->run, m, MEMBER_WAIT, too_slow);
+		member_apply(members->run, m, EVENT_WAIT, too_slow);
 		return;
 	}
 	members->run->cluster->nodes[m->id].stage = stage;
 	if (fetch && !copy_usable(members->run, m, stage) && !copies_own(members, m, stage)) {
 		if (copies_fetch(members, m, stage))
-			member_apply(members->run, m, MEMBER_ASSIGN, "fetching weights");
+			member_apply(members->run, m, EVENT_ASSIGN, "fetching weights");
 		else
-			member_apply(members->run, m, MEMBER_WAIT,
+			member_apply(members->run, m, EVENT_WAIT,
 				     "its stage has no living copy of the weights");
 		return;
 	}
@@ -72,7 +72,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	m->weights.differ = m->weights.differ && !fetch;
 	m->assigned.number = ++members->assignments;
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };
-	member_apply(members->run, m, MEMBER_ASSIGN,
+	member_apply(members->run, m, EVENT_ASSIGN,
 		     fetch ? "loading weights" : "building its stage");
 	if (!fetch && first_weights_order(members->run, &a.u.assign, &first))
 		a = first;

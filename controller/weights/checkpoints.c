@@ -126,7 +126,7 @@ static bool write_manifest(struct weights *weights)
 	const struct checkpointing *s = &weights->saving;
 	struct checkpoint k = {
 		.config = weights->run->training.model,
-		.recipe = rates_recipe(weights->run),
+		.hyper = rates_hyperparameters(weights->run),
 		.iteration = s->iteration,
 		.before = weights->run->training.origin.steps,
 		.seed = weights->run->options.seed,

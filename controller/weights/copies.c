@@ -231,7 +231,7 @@ void copies_fetch_again(struct members *members, struct member *m)
 		return;
 	copies_release(members, m);
 	if (m->state == MEMBER_SYNCING)
-		member_apply(members->run, m, MEMBER_WAIT,
+		member_apply(members->run, m, EVENT_WAIT,
 			     "its stage has no living copy of the weights");
 }
 
@@ -278,7 +278,7 @@ void copies_refuse(struct members *members, struct member *m, const char *why)
 	copies_release(members, m);
 	if (member_is_replica(m))
 		return;
-	member_apply(members->run, m, MEMBER_WAIT, why);
+	member_apply(members->run, m, EVENT_WAIT, why);
 }
 
 bool copies_awaited(const struct member *m)

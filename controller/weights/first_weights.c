@@ -17,12 +17,12 @@
 
 enum { PATH = 4096 };
 
-/* A model of another tool has no recipe; the caller's stays. */
-int first_weights_model(struct run *run, struct model_config *c, struct recipe *r,
+/* A model of another tool has no hyperparameters; the caller's stay. */
+int first_weights_model(struct run *run, struct model_config *c, struct hyperparameters *r,
 			struct error *err)
 {
 	struct origin *o = &run->training.origin;
-	struct recipe read;
+	struct hyperparameters read;
 	bool trained;
 	int rc = origin_read(o, run->options.training.from, c, &read, &trained, err);
 
@@ -39,7 +39,7 @@ static int save_manifest(const struct run *run, struct error *err)
 {
 	const struct origin *o = &run->training.origin;
 	struct checkpoint k = { .config = run->training.model,
-				.recipe = run->training.recipe,
+				.hyper = run->training.hyper,
 				.before = o->steps,
 				.seed = o->seed,
 				.position = o->position,

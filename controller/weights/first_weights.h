@@ -12,8 +12,8 @@
 
 struct run;
 
-/* Reads the model's configuration from --from, and its recipe if it was trained here. */
-int first_weights_model(struct run *run, struct model_config *c, struct recipe *r,
+/* Reads the model's configuration from --from, and its hyperparameters if it was trained here. */
+int first_weights_model(struct run *run, struct model_config *c, struct hyperparameters *r,
 			struct error *err);
 /* Cuts the model of a new run into the files of its stages, before the network opens. */
 int first_weights_cut(struct run *run, struct error *err);

@@ -444,7 +444,7 @@ static void exchange_stages(struct weights *weights)
 		     "n%02u moves from S%d to S%d with it%llu", m->id, was[i], x->to[i],
 		     (unsigned long long)x->at);
 		if (member_is_replica(m))
-			member_apply(run, m, MEMBER_LEAVE, "moves to another stage");
+			member_apply(run, m, EVENT_LEAVE, "moves to another stage");
 		else
 			record_node(run, m);
 	}

@@ -157,7 +157,7 @@ static void exchange_stages(struct weights *weights)
 	}
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
-			member_apply(weights->run, pair[k], MEMBER_LEAVE,
+			member_apply(weights->run, pair[k], EVENT_LEAVE,
 				     "moves to another stage"); /* each makes room for the other */
 	for (int k = 0; k < 2; k++)
 		if (pair[k])

@@ -219,7 +219,7 @@ static void begin_order(struct weights *weights, struct member *m, const char *w
 	weights->restore.asked_us = weights->run->now_us;
 	weights->run->steps++;
 	copies_release(weights->members, m);
-	member_apply(weights->run, m, MEMBER_RESTORE, why);
+	member_apply(weights->run, m, EVENT_RESTORE, why);
 }
 
 static void order_restore(struct weights *weights, struct member *m, struct msg *msg)
@@ -290,7 +290,7 @@ static void give_up(struct weights *weights)
 	free(r->shards);
 	*r = (struct restoring){ .below = r->below };
 	for (uint32_t i = 0; i < weights->members->n; i++)
-		member_apply(weights->run, &weights->members->list[i], MEMBER_ABANDON, NULL);
+		member_apply(weights->run, &weights->members->list[i], EVENT_ABANDON, NULL);
 }
 
 void restore_fini(struct weights *weights)
@@ -307,9 +307,9 @@ static void leave_all(struct members *members)
 
 		copies_release(members, m);
 		if (member_is_replica(m) && m->is_marked)
-			member_apply(members->run, m, MEMBER_RETIRE, "marked failed");
+			member_apply(members->run, m, EVENT_RETIRE, "marked failed");
 		else
-			member_apply(members->run, m, MEMBER_REWIND,
+			member_apply(members->run, m, EVENT_REWIND,
 				     "the run goes back to a checkpoint");
 		m->assigned.at_us = members->run->now_us;
 	}
@@ -407,7 +407,7 @@ static void trim_history(struct members *members)
 static void admit_reader(struct run *run, struct member *m)
 {
 	m->weights.stage = (uint8_t)member_stage(run, m);
-	member_apply(run, m, MEMBER_ADMIT, "");
+	member_apply(run, m, EVENT_ADMIT, "");
 }
 
 /* All files have been read. The store changes first; from then on the run is at the checkpoint.
@@ -561,7 +561,7 @@ static void first_weights_failed(struct weights *weights, struct member *m,
 		return;
 	}
 	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
-	member_apply(weights->run, m, MEMBER_WAIT, "could not load the first weights");
+	member_apply(weights->run, m, EVENT_WAIT, "could not load the first weights");
 	m->assigned.at_us = weights->run->now_us;
 }
 
@@ -578,7 +578,7 @@ void restore_failed(struct weights *weights, struct member *m, const struct msg_
 	m->beat.stage = MSG_NO_STAGE; /* heartbeats reported this stage before the attempt */
 	if (weights->restore.average)
 		weights->stall.next_average_us = weights->run->now_us + AVERAGE_AGAIN_US;
-	member_apply(weights->run, m, MEMBER_WAIT, "could not restore its stage");
+	member_apply(weights->run, m, EVENT_WAIT, "could not restore its stage");
 	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }
 
@@ -595,7 +595,7 @@ bool restore_averted(struct weights *weights, int stage)
 	give_up(weights);
 	taker->assigned.number = ++weights->members->assignments;
 	if (member_alive(taker) && !taker->is_marked)
-		member_apply(weights->run, taker, MEMBER_WAIT, "its stage is back");
+		member_apply(weights->run, taker, EVENT_WAIT, "its stage is back");
 	return true;
 }
 
@@ -669,7 +669,7 @@ void restore_abandon_silent(struct weights *weights)
 		/* The new number makes a late answer of the abandoned node invalid. */
 		m->assigned.number = ++weights->members->assignments;
 		m->checkpoint.silent_in = weights->run->iteration;
-		member_apply(weights->run, m, MEMBER_WAIT, "did not restore its stage");
+		member_apply(weights->run, m, EVENT_WAIT, "did not restore its stage");
 	}
 }
 

@@ -56,7 +56,7 @@ void stage_moves_exchange(struct members *members, struct member *m, int stage)
 		members->run->cluster->nodes[other->id].stage = was;
 		if (member_alive(other) && !other->is_marked) {
 			copies_release(members, other);
-			member_apply(members->run, other, MEMBER_WAIT, "its place was taken");
+			member_apply(members->run, other, EVENT_WAIT, "its place was taken");
 		}
 		other->shown.is_stale = true;
 		record_node(members->run, other);

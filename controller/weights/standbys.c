@@ -59,7 +59,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 		copies_drop_source(members, m);
 		copies_forget(m);
 		if (m->state == MEMBER_SYNCING)
-			member_apply(members->run, m, MEMBER_WAIT, k->text);
+			member_apply(members->run, m, EVENT_WAIT, k->text);
 		/* The sums may have waited for this copy */
 		members->run->requests.look_at_sums = true;
 		return;

@@ -181,7 +181,7 @@ static int shard_hash(const char *path, uint64_t *hash, struct error *err)
 
 static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
 {
-	char *model = model_config_print(&c->config, &c->recipe), corpus[20];
+	char *model = model_config_print(&c->config, &c->hyper), corpus[20];
 	json_t *document = model ? json_loads(model, 0, NULL) : NULL;
 
 	free(model);
@@ -332,7 +332,7 @@ static int parse_manifest(const json_t *root, struct checkpoint *c, struct error
 	if (!rc && !json_is_object(model))
 		rc = json_expected(model, "", "model", "an object", err);
 	if (!rc)
-		rc = model_config_read(&c->config, &c->recipe, model, err);
+		rc = model_config_read(&c->config, &c->hyper, model, err);
 	if (!rc && c->config.rehearsal)
 		rc = error_set(err, -EINVAL, "a checkpoint of a rehearsal, which trains nothing");
 	if (!rc)

@@ -23,7 +23,7 @@ struct safetensors;
 
 struct checkpoint {
 	struct model_config config;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	/* Number of AdamW steps done; in a run's checkpoint, number of the run's iterations */
 	uint64_t iteration;
 	/* Number of AdamW steps before the run; 0 in a manifest that was read, because `iteration`

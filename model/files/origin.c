@@ -34,8 +34,8 @@ struct source {
 	uint32_t n_ours;
 };
 
-int origin_read(struct origin *o, const char *folder, struct model_config *c, struct recipe *r,
-		bool *trained, struct error *err)
+int origin_read(struct origin *o, const char *folder, struct model_config *c,
+		struct hyperparameters *r, bool *trained, struct error *err)
 {
 	struct origin read = { .steps = 0 };
 	struct checkpoint k;
@@ -56,7 +56,7 @@ int origin_read(struct origin *o, const char *folder, struct model_config *c, st
 		if (rc)
 			return rc;
 		*c = k.config;
-		*r = k.recipe;
+		*r = k.hyper;
 		read.steps = k.iteration;
 		read.position = k.position;
 		read.corpus = k.corpus;

@@ -25,11 +25,11 @@ struct origin {
 	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) hashes of the stages' files */
 };
 
-/* Reads the folder's configuration. *trained: it is a checkpoint of ours, whose recipe and moments
- * are used too; otherwise r is not written. c->n_stages is the caller's choice. -ENOENT: neither
- * config.json nor manifest.json is there; other errors name file and key. */
-int origin_read(struct origin *o, const char *folder, struct model_config *c, struct recipe *r,
-		bool *trained, struct error *err);
+/* Reads the folder's configuration. *trained: it is a checkpoint of ours, whose hyperparameters and
+ * moments are used too; otherwise r is not written. c->n_stages is the caller's choice. -ENOENT:
+ * neither config.json nor manifest.json is there; other errors name file and key. */
+int origin_read(struct origin *o, const char *folder, struct model_config *c,
+		struct hyperparameters *r, bool *trained, struct error *err);
 /* Cuts the model into the files of iteration 0 of a run, one for each stage of c, and sets n_stages
  * and hashes. Needs memory for one stage. */
 int origin_cut(struct origin *o, const struct model_config *c, const char *run, struct error *err);

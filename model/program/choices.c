@@ -44,7 +44,7 @@ struct tally {
 static int check_lengths(const struct choices *c, const struct question *q, uint64_t line,
 			 struct error *err)
 {
-	uint32_t sequence = c->o->recipe.sequence;
+	uint32_t sequence = c->o->hyper.sequence;
 
 	for (uint32_t k = 0; k < q->n; k++)
 		if (q->choices[k].counted > sequence)
@@ -109,8 +109,8 @@ int choices_new(struct choices **out, const struct options *o, struct trainer *t
 	if (!rc)
 		rc = check_file(c, err);
 	if (!rc) {
-		c->tokens = calloc(o->recipe.sequence, sizeof(*c->tokens));
-		c->targets = calloc(o->recipe.sequence, sizeof(*c->targets));
+		c->tokens = calloc(o->hyper.sequence, sizeof(*c->tokens));
+		c->targets = calloc(o->hyper.sequence, sizeof(*c->targets));
 		if (!c->tokens || !c->targets)
 			rc = error_set(err, -ENOMEM, "no memory for a sequence");
 	}
@@ -137,7 +137,7 @@ void choices_free(struct choices *c)
 /* Fills tokens and targets with the end of a continuation. A target of -1 does not count. */
 static void fill_sequence(struct choices *c, const struct continuation *k)
 {
-	size_t sequence = c->o->recipe.sequence, last = k->n - 1;
+	size_t sequence = c->o->hyper.sequence, last = k->n - 1;
 	size_t from = last > sequence ? last - sequence : 0;
 
 	for (size_t i = 0; i < sequence; i++) {

@@ -38,7 +38,8 @@ static const char import_help[] =
 	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--seed N]\n"
 	"                       [--set n_stages=N | --cut LAYERS,...] [--set FIELD=VALUE]\n"
 	"Makes a checkpoint of a LLaMA model in the transformers library's format (F32, F16 or\n"
-	"BF16), to evaluate it or to continue its training. --set changes the recipe, and the\n"
+	"BF16), to evaluate it or to continue its training. --set changes the hyperparameters, and "
+	"the\n"
 	"division into stages. --cut 0,5,3 gives the layers of each stage. --seed gives the order\n"
 	"in which training will read its corpus.\n"
 	"--force replaces an existing checkpoint.\n";
@@ -130,9 +131,9 @@ static int export_model(struct options *o, struct error *err)
 	struct trainer *t;
 	int rc = 0;
 
-	o->recipe.batch = 1;
-	o->recipe.sequence = 1;
-	o->set.recipe = true;
+	o->hyper.batch = 1;
+	o->hyper.sequence = 1;
+	o->set.hyper = true;
 	if (run_folder_is_run(folder)) {
 		rc = run_folder_checkpoint(folder, o->files.at + 1, o->files.n - 1,
 					   o->checkpoint_from, checkpoint, sizeof(checkpoint),
@@ -158,19 +159,19 @@ static int export_model(struct options *o, struct error *err)
 static int import_model(struct options *o, struct error *err)
 {
 	struct checkpoint c = { .seed = o->seed };
-	struct recipe recipe = o->recipe;
+	struct hyperparameters hyper = o->hyper;
 	uint32_t n_stages = o->config.n_stages;
 	struct trainer *t;
 	struct out_place place = OUT_PLACE_NONE;
 	int rc = 0;
 
 	/* The smallest microbatch, because only the weights are used. */
-	o->recipe.batch = 1;
-	o->recipe.sequence = 1;
+	o->hyper.batch = 1;
+	o->hyper.sequence = 1;
 	if (o->set.shape)
 		rc = error_set(err, -1,
 			       "--set: the model is that of %s/config.json: only n_stages and "
-			       "fields of the recipe can be set",
+			       "fields of the hyperparameters can be set",
 			       o->files.at[0]);
 	if (!rc && n_stages == 0)
 		rc = error_set(err, -1, "--set n_stages=0: expected 1 or more");
@@ -178,11 +179,11 @@ static int import_model(struct options *o, struct error *err)
 		rc = load_model_folder(&t, o->files.at[0], o, n_stages, err);
 	if (rc)
 		return rc;
-	if (!o->set.recipe && recipe.sequence > o->config.context)
-		recipe.sequence = o->config.context;
+	if (!o->set.hyper && hyper.sequence > o->config.context)
+		hyper.sequence = o->config.context;
 	c.config = o->config;
-	c.recipe = recipe;
-	rc = recipe_check(&recipe, &c.config, err);
+	c.hyper = hyper;
+	rc = hyper_check(&hyper, &c.config, err);
 	if (!rc) /* before the checkpoint is written, which would be complete without it */
 		rc = tokenizer_files_check(o->files.at[0], err);
 	if (!rc)

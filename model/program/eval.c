@@ -63,7 +63,7 @@ static int measure_loss(struct session *s, const struct omission *m, double *los
 		uint32_t n = omission_draw(m, s->o.config.n_stages, &r, path);
 		float one = 0;
 
-		corpus_validation_batch(s->corpus, k, s->o.recipe.batch, s->tokens, s->targets);
+		corpus_validation_batch(s->corpus, k, s->o.hyper.batch, s->tokens, s->targets);
 		rc = interrupt_seen() ? EXIT_INTERRUPTED
 				      : trainer_evaluate(s->trainer, path, n, s->tokens,
 							 s->targets, &one);
@@ -136,7 +136,7 @@ static int show_table(struct session *s)
  * implementation can be compared with this one. */
 static int write_logits(struct session *s, const struct omission *m, struct error *err)
 {
-	const struct recipe *b = &s->o.recipe;
+	const struct hyperparameters *b = &s->o.hyper;
 	size_t n = (size_t)b->batch * b->sequence, vocab = s->o.config.vocab;
 	float *logits = malloc(n * vocab * sizeof(*logits)),
 	      *tokens = malloc(n * sizeof(*tokens));
@@ -179,7 +179,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 static int open_corpus(struct session *s, struct error *err)
 {
 	const char *model = s->o.files.at[0];
-	size_t n = (size_t)s->o.recipe.batch * s->o.recipe.sequence;
+	size_t n = (size_t)s->o.hyper.batch * s->o.hyper.sequence;
 	int rc = load_corpus(&s->corpus, &s->o, tokenizer_is_in(model) ? model : NULL, err);
 
 	if (rc)

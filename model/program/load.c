@@ -13,19 +13,19 @@
 
 int open_trainer(struct trainer **out, struct options *o, struct error *err)
 {
-	struct stage_options so = { .batch = o->eval.one_sequence ? 1 : o->recipe.batch,
-				    .sequence = o->recipe.sequence,
+	struct stage_options so = { .batch = o->eval.one_sequence ? 1 : o->hyper.batch,
+				    .sequence = o->hyper.sequence,
 				    .threads = o->threads,
 				    .seed = o->seed,
 				    .device = o->device,
 				    .recompute = o->recompute };
-	int rc = trainer_new(out, &o->config, &o->recipe, &so, err);
+	int rc = trainer_new(out, &o->config, &o->hyper, &so, err);
 
 	if (rc != -ENODEV)
 		return rc;
 	fprintf(stderr, "skippipe: %s: using the CPU instead\n", err->text);
 	o->device = so.device = "cpu";
-	return trainer_new(out, &o->config, &o->recipe, &so, err);
+	return trainer_new(out, &o->config, &o->hyper, &so, err);
 }
 
 /* Divides a model that has no stages yet. */
@@ -61,18 +61,18 @@ static int read_config(const char *folder, bool huggingface, struct options *o,
 		rc = huggingface_read_config(folder, &o->config, err);
 		if (!rc)
 			rc = cut_model(folder, o, n_stages, err);
-		if (!rc && !o->set.recipe && o->recipe.sequence > o->config.context)
-			o->recipe.sequence = o->config.context;
-		return rc ? rc : recipe_check(&o->recipe, &o->config, err);
+		if (!rc && !o->set.hyper && o->hyper.sequence > o->config.context)
+			o->hyper.sequence = o->config.context;
+		return rc ? rc : hyper_check(&o->hyper, &o->config, err);
 	}
 	rc = checkpoint_read(folder, &c, err);
 	if (rc)
 		return rc;
 	o->config = c.config;
-	/* Options of the command line override the checkpoint's recipe. */
-	if (!o->set.recipe)
-		o->recipe = c.recipe;
-	return recipe_check(&o->recipe, &o->config, err);
+	/* Options of the command line override the checkpoint's hyperparameters. */
+	if (!o->set.hyper)
+		o->hyper = c.hyper;
+	return hyper_check(&o->hyper, &o->config, err);
 }
 
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
@@ -156,7 +156,7 @@ int load_corpus(struct corpus **out, const struct options *o, const char *tokeni
 		struct error *err)
 {
 	struct corpus *c;
-	int rc = corpus_new(&c, o->corpus, o->n_corpus, o->recipe.sequence, o->seed, err);
+	int rc = corpus_new(&c, o->corpus, o->n_corpus, o->hyper.sequence, o->seed, err);
 
 	if (rc)
 		return rc;

@@ -11,7 +11,7 @@
 int open_trainer(struct trainer **out, struct options *o, struct error *err);
 
 /* Reads the model of a folder: a checkpoint, or a model of the transformers library (config.json).
- * Sets o->config, and the batch and sequence of o->recipe if the folder has them. n_stages != 0
+ * Sets o->config, and the batch and sequence of o->hyper if the folder has them. n_stages != 0
  * divides a model of the library into that many stages. If o->set.stages is false and the model has
  * fewer layers, it gets fewer stages. */
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,

@@ -164,7 +164,7 @@ static int take_set(const struct parser *p)
 	}
 	if (strcmp(name, "n_stages") == 0)
 		p->o->config.stage_layers.n = 0;
-	if (model_config_set(&p->o->config, &p->o->recipe, name, equals + 1, &err)) {
+	if (model_config_set(&p->o->config, &p->o->hyper, name, equals + 1, &err)) {
 		fprintf(stderr, "skippipe %s: --set %s\n", p->verb, err.text);
 		return EXIT_USAGE;
 	}
@@ -174,7 +174,7 @@ static int take_set(const struct parser *p)
 	} else if (is_of_model(name)) {
 		p->o->set.shape = true;
 	} else {
-		p->o->set.recipe = true;
+		p->o->set.hyper = true;
 	}
 	if (strcmp(name, "iterations") == 0)
 		p->o->set.length = true;
@@ -437,7 +437,7 @@ static int load_file(const char *path, struct options *o, struct error *err)
 
 	if (rc)
 		return rc;
-	rc = model_config_parse(&o->config, &o->recipe, text, size, path, err);
+	rc = model_config_parse(&o->config, &o->hyper, text, size, path, err);
 	free(text);
 	return rc;
 }
@@ -451,7 +451,7 @@ static int load_model(struct options *o, struct error *err)
 	if ((o->preset != NULL) + (o->model_file != NULL) + (o->from != NULL) > 1)
 		return error_set(err, -EINVAL,
 				 "--preset, --model, --from: each gives a model, choose one");
-	rc = model_preset(o->preset ? o->preset : "tiny", &o->config, &o->recipe, err);
+	rc = model_preset(o->preset ? o->preset : "tiny", &o->config, &o->hyper, err);
 	if (!rc && o->model_file)
 		rc = load_file(o->model_file, o, err);
 	if (!rc && o->from) {
@@ -465,7 +465,7 @@ static int load_model(struct options *o, struct error *err)
 			rc = checkpoint_read(o->from, &c, err);
 		if (!rc) {
 			o->config = c.config;
-			o->recipe = c.recipe;
+			o->hyper = c.hyper;
 		}
 	}
 	return rc;
@@ -515,7 +515,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 		return rc;
 	/* If a folder is named, the model is read, cut and checked later. */
 	if (o->files.n == 0 && (options_cut(o, &err) || model_config_check(&o->config, &err) ||
-				recipe_check(&o->recipe, &o->config, &err))) {
+				hyper_check(&o->hyper, &o->config, &err))) {
 		options_fail(argv[0], &err);
 		return EXIT_USAGE;
 	}

@@ -21,7 +21,8 @@ struct eval_options {
 	const char *omit, *logits, *choices;
 	float omit_fraction;
 	bool table;
-	/* Set by eval, not by an option: a microbatch has one sequence in place of the recipe's */
+	/* Set by eval, not by an option: a microbatch has one sequence in place of the configured
+	 * number */
 	bool one_sequence;
 };
 
@@ -47,9 +48,9 @@ struct train_options {
 /* Records which parts --set has changed. */
 struct named_fields {
 	/* True if the command line set n_stages or --cut, other fields of the model, or fields of
-	 * the recipe. */
-	bool stages, shape, recipe;
-	bool length; /* iterations, a field of the recipe */
+	 * the hyperparameters. */
+	bool stages, shape, hyper;
+	bool length;             /* iterations, a field of the hyperparameters */
 	struct stage_layers cut; /* of --cut; n == 0: none */
 	uint32_t n_stages;       /* of --set or --skip; 0: none */
 };
@@ -58,7 +59,7 @@ struct options {
 	/* The model: a preset or a file, changed by --set; or a checkpoint. */
 	const char *preset, *model_file, *from;
 	struct model_config config;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	struct named_fields set;
 
 	char **corpus; /* (n_corpus) paths of the corpus, borrowed from argv */
@@ -80,9 +81,9 @@ struct options {
 	struct words files; /* arguments that are neither an option nor its value */
 };
 
-/* argv[0] is the verb. config and recipe come from --from, --model or --preset, then --set.
- * Returns 0; or the exit status after a message; or -1 after help. The caller calls options_fini in
- * each case. */
+/* argv[0] is the verb. config and hyperparameters come from --from, --model or --preset, then
+ * --set. Returns 0; or the exit status after a message; or -1 after help. The caller calls
+ * options_fini in each case. */
 int options_parse(struct options *o, int argc, char **argv, const char *help);
 void options_fini(struct options *o);
 /* Returns true if the command line has the option, such as "skip". */

@@ -25,7 +25,8 @@
 
 static const char help[] =
 	"usage: skippipe train [--preset NAME | --model FILE.json | --from CHECKPOINT]\n"
-	"  --set FIELD=VALUE       change the model or the recipe (dim, n_layers, lr, batch, ...)\n"
+	"  --set FIELD=VALUE       change the model or the hyperparameters (dim, n_layers, lr, "
+	"batch, ...)\n"
 	"  --set schedule=NAME     how the learning rate falls by the last iteration: cosine,\n"
 	"                          linear, or only in the last fifth of the iterations, as a line\n"
 	"                          (wsd) or with a square root (wsd-sqrt). --set decay=D: another\n"
@@ -203,10 +204,10 @@ static int open_plans(struct session *s, struct error *err)
  */
 static void end_schedule(struct session *s)
 {
-	struct recipe *r = &s->o.recipe;
+	struct hyperparameters *r = &s->o.hyper;
 
 	if (!s->o.set.length && (s->o.from || r->iterations == 0))
-		recipe_end_with(r, s->iteration, s->o.iterations);
+		hyper_end_with(r, s->iteration, s->o.iterations);
 }
 
 /* Takes the place of the training from the manifest of the checkpoint. */
@@ -221,7 +222,7 @@ static int load_manifest(struct session *s, struct error *err)
 	if (rc)
 		return rc;
 	s->iteration = c.iteration;
-	s->position = recipe_position(&c.recipe, &s->o.recipe, c.position);
+	s->position = hyper_position(&c.hyper, &s->o.hyper, c.position);
 	s->trained_on = c.corpus;
 	if (!options_given(&s->o, "seed"))
 		s->o.seed = c.seed;
@@ -255,7 +256,7 @@ static int check_corpus(struct session *s, struct error *err)
  * appear only after hours of work. */
 static int session_init(struct session *s, struct error *err)
 {
-	const struct recipe *r = &s->o.recipe;
+	const struct hyperparameters *r = &s->o.hyper;
 	size_t n = (size_t)r->batch * r->sequence;
 	int rc = open_plans(s, err);
 
@@ -307,8 +308,8 @@ static double microbatch_flops(const struct session *s, const uint32_t *path, ui
 		weights += (double)stage_parameters(stages[path[i]]);
 		layers += model_layer_count(c, path[i]);
 	}
-	return (6 * weights + 12 * layers * c->dim * s->o.recipe.sequence) * s->o.recipe.batch *
-	       s->o.recipe.sequence;
+	return (6 * weights + 12 * layers * c->dim * s->o.hyper.sequence) * s->o.hyper.batch *
+	       s->o.hyper.sequence;
 }
 
 /* when: a phrase such as "in iteration 7". */
@@ -318,7 +319,7 @@ static int report_divergence(const struct session *s, const char *when, const ch
 	return error_set(err, -ERANGE,
 			 "the training has diverged %s: the %s is not finite; a learning rate of "
 			 "%g may be too high",
-			 when, what, (double)recipe_lr(&s->o.recipe, s->iteration + 1));
+			 when, what, (double)hyper_lr(&s->o.hyper, s->iteration + 1));
 }
 
 /* Gives the path of microbatch m of this iteration, and its data. */
@@ -327,7 +328,7 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 	const struct options *o = &s->o;
 	uint32_t stages = o->config.n_stages;
 
-	corpus_batch(s->corpus, 0, 1, s->position + m, o->recipe.batch, s->tokens, s->targets);
+	corpus_batch(s->corpus, 0, 1, s->position + m, o->hyper.batch, s->tokens, s->targets);
 	if (o->train.plan) {
 		const struct plan_paths *plan = planned_paths_at(&s->planned, s->iteration);
 
@@ -432,7 +433,7 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 	}
 	s->bad_steps = 0;
 	s->iteration++;
-	s->tokens_trained += (uint64_t)o->microbatches * o->recipe.batch * o->recipe.sequence;
+	s->tokens_trained += (uint64_t)o->microbatches * o->hyper.batch * o->hyper.sequence;
 	s->training_us += clock_monotonic_us() - begin;
 	return 0;
 }
@@ -449,7 +450,7 @@ static int measure_validation(struct session *s, double *loss, struct error *err
 	for (uint32_t k = 0; k < s->o.batches && !rc; k++) {
 		float one = 0;
 
-		corpus_validation_batch(s->corpus, k, s->o.recipe.batch, s->tokens, s->targets);
+		corpus_validation_batch(s->corpus, k, s->o.hyper.batch, s->tokens, s->targets);
 		rc = trainer_evaluate(s->trainer, path, s->o.config.n_stages - 1, s->tokens,
 				      s->targets, &one);
 		*loss += (double)one / s->o.batches;
@@ -496,7 +497,7 @@ static void print_step_json(const struct session *s, double loss, double norm,
 	if (s->iteration > s->started_at)
 		printf(",\"loss\":%.6f,\"norm\":%.6f,\"lr\":%.3g,\"tokens_per_s\":%.1f,"
 		       "\"model_gflops\":%.2f",
-		       loss, norm, (double)recipe_lr(&s->o.recipe, s->iteration), rate,
+		       loss, norm, (double)hyper_lr(&s->o.hyper, s->iteration), rate,
 		       s->flops / seconds / 1e9);
 	if (validation)
 		printf(",\"validation\":%.6f", *validation);
@@ -527,7 +528,7 @@ static int report_step(struct session *s, double loss, double norm, const double
 static int save_checkpoint(struct session *s, struct error *err)
 {
 	struct checkpoint c = { .config = s->o.config,
-				.recipe = s->o.recipe,
+				.hyper = s->o.hyper,
 				.iteration = s->iteration,
 				.seed = s->o.seed,
 				.position = s->position,

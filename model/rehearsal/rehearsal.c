@@ -22,7 +22,7 @@ static double layer_parameters(const struct model_config *c)
 	return dim * (2 * dim + 2 * kv + 3.0 * c->ffn_dim + 2);
 }
 
-void rehearsal_shrink(struct model_config *c, struct recipe *r, uint32_t divisor)
+void rehearsal_shrink(struct model_config *c, struct hyperparameters *r, uint32_t divisor)
 {
 	const struct model_config real = *c;
 	double dim = real.dim, left, rows;

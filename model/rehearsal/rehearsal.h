@@ -18,6 +18,6 @@ enum { REHEARSAL_MOST = 1000000 };
  * activations and of stages with layers are within a few percent of 1/divisor, unless the model is
  * so small that a width reaches its least value. divisor: 1 .. REHEARSAL_MOST. The model was
  * checked. */
-void rehearsal_shrink(struct model_config *c, struct recipe *r, uint32_t divisor);
+void rehearsal_shrink(struct model_config *c, struct hyperparameters *r, uint32_t divisor);
 
 #endif

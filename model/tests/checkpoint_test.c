@@ -37,12 +37,13 @@ static const struct model_config config = { .vocab = VOCAB,
 
 struct fixture {
 	char folder[64];
-	struct recipe recipe;
+	struct hyperparameters hyper;
 	struct trainer *trainer;
 	int32_t tokens[T], targets[T];
 };
 
-static struct trainer *trainer_of(const struct model_config *c, struct recipe *r, uint64_t seed)
+static struct trainer *trainer_of(const struct model_config *c, struct hyperparameters *r,
+				  uint64_t seed)
 {
 	struct stage_options o = { .batch = 1, .sequence = T, .threads = 1, .seed = seed };
 	struct trainer *t;
@@ -75,7 +76,7 @@ static int setup(void **state)
 
 	strcpy(f->folder, "/tmp/checkpoint_test.XXXXXX");
 	assert_non_null(mkdtemp(f->folder));
-	f->trainer = trainer_of(&config, &f->recipe, 4);
+	f->trainer = trainer_of(&config, &f->hyper, 4);
 	for (int i = 0; i < T; i++) {
 		f->tokens[i] = i * 7 % VOCAB;
 		f->targets[i] = i * 5 % VOCAB;
@@ -99,7 +100,7 @@ static int teardown(void **state)
 
 static void save(struct fixture *f, uint64_t iteration)
 {
-	struct checkpoint c = { config, f->recipe, iteration, 0, 4, 99, 0xfedcba9876543210u };
+	struct checkpoint c = { config, f->hyper, iteration, 0, 4, 99, 0xfedcba9876543210u };
 	struct error err = { "" };
 
 	if (checkpoint_write(f->folder, &c, trainer_stages(f->trainer), &err))
@@ -118,7 +119,7 @@ static void same_weights(struct trainer *a, struct trainer *b)
 FIXTURE_TEST(resumed_training_gives_the_same_weights)
 {
 	struct fixture *f = *state;
-	struct trainer *other = trainer_of(&config, &f->recipe, 77);
+	struct trainer *other = trainer_of(&config, &f->hyper, 77);
 	struct checkpoint c;
 	struct error err = { "" };
 	char *was, *is;
@@ -128,8 +129,8 @@ FIXTURE_TEST(resumed_training_gives_the_same_weights)
 	assert_int_equal(c.iteration, 3);
 	assert_int_equal(c.position, 99);
 	assert_true(c.corpus == 0xfedcba9876543210u);
-	was = model_config_print(&config, &f->recipe);
-	is = model_config_print(&c.config, &c.recipe);
+	was = model_config_print(&config, &f->hyper);
+	is = model_config_print(&c.config, &c.hyper);
 	assert_string_equal(was, is);
 	free(was);
 	free(is);
@@ -183,7 +184,7 @@ FIXTURE_TEST(a_checkpoint_continues_under_another_cut)
 	save(f, 3);
 	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
 		struct model_config c = config;
-		struct recipe r;
+		struct hyperparameters r;
 		struct trainer *whole = trainer_of(&config, &r, 1), *t;
 		float loss[2];
 		double norm;
@@ -217,7 +218,7 @@ FIXTURE_TEST(a_checkpoint_of_other_layers_is_refused)
 	struct fixture *f = *state;
 	struct model_config c = config;
 	struct error err = { "" };
-	struct recipe r;
+	struct hyperparameters r;
 	struct trainer *t;
 	uint64_t before;
 
@@ -291,7 +292,7 @@ FIXTURE_TEST(files_of_other_names_stay)
 FIXTURE_TEST(a_checkpoint_of_the_same_iteration_has_other_names)
 {
 	struct fixture *f = *state;
-	struct trainer *other = trainer_of(&config, &f->recipe, 77);
+	struct trainer *other = trainer_of(&config, &f->hyper, 77);
 	struct error err = { "" };
 
 	save(f, 3);
@@ -347,10 +348,10 @@ static bool there(struct fixture *f, const char *rest)
 FIXTURE_TEST(a_run_is_saved_by_stages)
 {
 	struct fixture *f = *state;
-	struct checkpoint c = { config, f->recipe, 40, 0, 4, 99, 7 };
+	struct checkpoint c = { config, f->hyper, 40, 0, 4, 99, 7 };
 	uint64_t hashes[STAGES], other;
 	char folder[128];
-	struct recipe r;
+	struct hyperparameters r;
 	struct trainer *t = trainer_of(&config, &r, 5);
 	struct error err = { "" };
 
@@ -375,7 +376,7 @@ FIXTURE_TEST(a_run_is_saved_by_stages)
 FIXTURE_TEST(another_file_is_refused)
 {
 	struct fixture *f = *state;
-	struct recipe r;
+	struct hyperparameters r;
 	struct trainer *t = trainer_of(&config, &r, 5);
 	struct stage *s = trainer_stages(t)[1];
 	uint64_t hash, before = stage_hash(s);
@@ -628,7 +629,7 @@ FIXTURE_TEST(a_file_that_shrinks_is_an_error)
 FIXTURE_TEST(a_stage_is_loaded_whole_or_not_at_all)
 {
 	struct fixture *f = *state;
-	struct recipe r;
+	struct hyperparameters r;
 	struct trainer *t = trainer_of(&config, &r, 5);
 	struct stage *s = trainer_stages(t)[1];
 	uint64_t hash, before, after = stage_hash(trainer_stages(f->trainer)[1]);
@@ -670,7 +671,7 @@ FIXTURE_TEST(huggingface_keeps_the_model)
 	struct fixture *f = *state;
 	struct model_config c;
 	struct trainer *other;
-	struct recipe r;
+	struct hyperparameters r;
 	struct error err = { "" };
 	float a, b;
 

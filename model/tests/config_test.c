@@ -12,12 +12,12 @@
 TEST(presets_are_valid)
 {
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct error err;
 
 	for (size_t i = 0; model_preset_name(i); i++) {
 		assert_int_equal(model_preset(model_preset_name(i), &c, &r, &err), 0);
-		if (model_config_check(&c, &err) || recipe_check(&r, &c, &err))
+		if (model_config_check(&c, &err) || hyper_check(&r, &c, &err))
 			fail_msg("%s: %s", model_preset_name(i), err.text);
 		assert_int_equal(r.schedule, LR_WSD);
 	}
@@ -61,7 +61,7 @@ TEST(printed_models_read_back)
 {
 	for (size_t i = 0; model_preset_name(i); i++) {
 		struct model_config c, back = { 0 };
-		struct recipe r, r_back = { 0 };
+		struct hyperparameters r, r_back = { 0 };
 		struct error err;
 		char *text, *again;
 
@@ -277,15 +277,17 @@ TEST(cuts_read_back)
 
 TEST(rates_follow_the_recipe)
 {
-	struct recipe r = { .adamw.lr = 1, .warmup = 4, .iterations = 12, .final_lr = 0.1f };
+	struct hyperparameters r = {
+		.adamw.lr = 1, .warmup = 4, .iterations = 12, .final_lr = 0.1f
+	};
 
-	assert_float_equal(recipe_lr(&r, 1), 0.25, 1e-6);
-	assert_float_equal(recipe_lr(&r, 4), 1, 1e-6);
-	assert_float_equal(recipe_lr(&r, 8), 0.55, 1e-6);
-	assert_float_equal(recipe_lr(&r, 12), 0.1, 1e-6);
-	assert_float_equal(recipe_lr(&r, 99), 0.1, 1e-6);
+	assert_float_equal(hyper_lr(&r, 1), 0.25, 1e-6);
+	assert_float_equal(hyper_lr(&r, 4), 1, 1e-6);
+	assert_float_equal(hyper_lr(&r, 8), 0.55, 1e-6);
+	assert_float_equal(hyper_lr(&r, 12), 0.1, 1e-6);
+	assert_float_equal(hyper_lr(&r, 99), 0.1, 1e-6);
 	r.iterations = 0;
-	assert_float_equal(recipe_lr(&r, 99), 1, 1e-6);
+	assert_float_equal(hyper_lr(&r, 99), 1, 1e-6);
 }
 
 TEST(each_schedule_has_its_rates)
@@ -309,21 +311,21 @@ TEST(each_schedule_has_its_rates)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct recipe r = { .adamw.lr = 1,
-				    .warmup = 2,
-				    .iterations = 12,
-				    .final_lr = 0.1f,
-				    .schedule = rows[i].schedule,
-				    .decay = rows[i].decay };
+		struct hyperparameters r = { .adamw.lr = 1,
+					     .warmup = 2,
+					     .iterations = 12,
+					     .final_lr = 0.1f,
+					     .schedule = rows[i].schedule,
+					     .decay = rows[i].decay };
 
-		assert_float_equal(recipe_lr(&r, 1), 0.5, 1e-6);
+		assert_float_equal(hyper_lr(&r, 1), 0.5, 1e-6);
 		for (size_t k = 0; k < 6; k++)
-			if (fabs((double)recipe_lr(&r, at[k]) - rows[i].rates[k]) > 1e-6)
+			if (fabs((double)hyper_lr(&r, at[k]) - rows[i].rates[k]) > 1e-6)
 				fail_msg("row %zu, iteration %d: %g", i, (int)at[k],
-					 (double)recipe_lr(&r, at[k]));
+					 (double)hyper_lr(&r, at[k]));
 		r.iterations = 0;
-		assert_float_equal(recipe_lr(&r, 99), 1, 1e-6);
-		assert_true(recipe_decay_begin(&r) == UINT64_MAX);
+		assert_float_equal(hyper_lr(&r, 99), 1, 1e-6);
+		assert_true(hyper_decay_begin(&r) == UINT64_MAX);
 	}
 }
 
@@ -354,23 +356,23 @@ TEST(a_schedule_ends_with_its_training)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct recipe r = { .adamw.lr = 1,
-				    .warmup = 10,
-				    .iterations = rows[i].was,
-				    .schedule = rows[i].schedule,
-				    .decay = rows[i].decay };
+		struct hyperparameters r = { .adamw.lr = 1,
+					     .warmup = 10,
+					     .iterations = rows[i].was,
+					     .schedule = rows[i].schedule,
+					     .decay = rows[i].decay };
 
-		recipe_end_with(&r, rows[i].done, rows[i].length);
-		if (r.iterations != rows[i].iterations || recipe_decay_begin(&r) != rows[i].begin)
+		hyper_end_with(&r, rows[i].done, rows[i].length);
+		if (r.iterations != rows[i].iterations || hyper_decay_begin(&r) != rows[i].begin)
 			fail_msg("row %zu: %u, begin %lld", i, r.iterations,
-				 (long long)recipe_decay_begin(&r));
+				 (long long)hyper_decay_begin(&r));
 	}
 }
 
 TEST(a_schedule_is_set_and_printed_by_name)
 {
 	struct model_config c;
-	struct recipe r, back = { 0 };
+	struct hyperparameters r, back = { 0 };
 	struct error err;
 	char *text;
 
@@ -387,9 +389,9 @@ TEST(a_schedule_is_set_and_printed_by_name)
 	assert_int_equal(model_config_set(&c, &r, "schedule", "step", &err), -EINVAL);
 	assert_string_equal(err.text, "schedule: expected cosine, linear, wsd or wsd-sqrt");
 	assert_int_equal(model_config_set(NULL, &r, "dim", "64", &err), -EINVAL);
-	assert_string_equal(err.text, "dim: no such field of a recipe");
+	assert_string_equal(err.text, "dim: no such field of hyperparameters");
 	assert_int_equal(model_config_set(&c, &r, "schedule", "linear", &err), 0);
-	assert_int_equal(recipe_check(&r, &c, &err), -EINVAL);
+	assert_int_equal(hyper_check(&r, &c, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "decay is 0.35"));
 }
 
@@ -397,7 +399,7 @@ TEST(a_schedule_is_set_and_printed_by_name)
 TEST(a_recipe_without_a_schedule_is_a_cosine)
 {
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct error err;
 	char *text;
 
@@ -414,35 +416,36 @@ TEST(a_recipe_without_a_schedule_is_a_cosine)
 
 TEST(a_position_counts_microbatches_of_its_recipe)
 {
-	struct recipe was = { .batch = 4, .sequence = 64 }, now = { .batch = 1, .sequence = 256 };
+	struct hyperparameters was = { .batch = 4, .sequence = 64 },
+			       now = { .batch = 1, .sequence = 256 };
 
-	assert_int_equal(recipe_position(&was, &now, UINT64_MAX / 2), UINT64_MAX / 2);
+	assert_int_equal(hyper_position(&was, &now, UINT64_MAX / 2), UINT64_MAX / 2);
 	now.batch = 3;
-	assert_int_equal(recipe_position(&was, &now, 10), 4); /* 3.3 */
-	assert_int_equal(recipe_position(&now, &was, 10), 30);
-	assert_int_equal(recipe_position(&now, &was, INT64_MAX), INT64_MAX);
+	assert_int_equal(hyper_position(&was, &now, 10), 4); /* 3.3 */
+	assert_int_equal(hyper_position(&now, &was, 10), 30);
+	assert_int_equal(hyper_position(&now, &was, INT64_MAX), INT64_MAX);
 }
 
 TEST(the_clip_bounds_the_norm)
 {
-	struct recipe r = { .clip = 1 };
+	struct hyperparameters r = { .clip = 1 };
 
 	/* A sum of norm 6 over 3 microbatches is an average of norm 2: halved. */
-	assert_float_equal(recipe_scale(&r, 36, 3), 1.0 / 6, 1e-7);
-	assert_float_equal(recipe_scale(&r, 4, 3), 1.0 / 3, 1e-7);
+	assert_float_equal(hyper_scale(&r, 36, 3), 1.0 / 6, 1e-7);
+	assert_float_equal(hyper_scale(&r, 4, 3), 1.0 / 3, 1e-7);
 	r.clip = 0;
-	assert_float_equal(recipe_scale(&r, 36, 3), 1.0 / 3, 1e-7);
+	assert_float_equal(hyper_scale(&r, 36, 3), 1.0 / 3, 1e-7);
 }
 
 TEST(the_visits_of_a_stage_divide_its_gradient)
 {
 	const struct stage_visits visits = { 3, { 30, 0, 7 } }, none = { 0 };
 
-	assert_true(recipe_stage_scale(0.5f, &visits, 0) == (float)(0.5 / 30));
-	assert_true(recipe_stage_scale(0.5f, &visits, 1) == 0.5f); /* its sum is 0 */
-	assert_true(recipe_stage_scale(0.5f, &visits, 2) == (float)(0.5 / 7));
-	assert_true(recipe_stage_scale(0.5f, &visits, 3) == 0.5f);
-	assert_true(recipe_stage_scale(0.5f, &none, 2) == 0.5f);
+	assert_true(hyper_stage_scale(0.5f, &visits, 0) == (float)(0.5 / 30));
+	assert_true(hyper_stage_scale(0.5f, &visits, 1) == 0.5f); /* its sum is 0 */
+	assert_true(hyper_stage_scale(0.5f, &visits, 2) == (float)(0.5 / 7));
+	assert_true(hyper_stage_scale(0.5f, &visits, 3) == 0.5f);
+	assert_true(hyper_stage_scale(0.5f, &none, 2) == 0.5f);
 }
 
 /* However it is cut, the same tensors: once each, without gaps, with the same initial values.

@@ -81,7 +81,7 @@ static void put_weights(const char *folder, const char *name, const uint8_t *hea
 static void read_weights(const char *folder, const struct model_config *c)
 {
 	struct stage_options o = { .batch = 1, .sequence = 1, .threads = 1 };
-	struct recipe r;
+	struct hyperparameters r;
 	struct trainer *t;
 	struct error err = { "" };
 

@@ -388,7 +388,7 @@ static int read_folder(const struct fixture *f, float value, struct error *err)
 	struct stage_options o = { .batch = 1, .sequence = 1, .threads = 1 };
 	struct trainer *t;
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	uint64_t before;
 	int rc;
 

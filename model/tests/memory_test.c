@@ -155,7 +155,7 @@ static const struct model_config config = { .vocab = 40,
 					    .norm_eps = 1e-5f,
 					    .init_std = 0.02f };
 
-static struct recipe recipe;
+static struct hyperparameters hyper;
 static const struct stage_options options = { .slots = 2, .batch = 1, .sequence = 4 };
 static struct trainer *made; /* before failures begin */
 static char folder[] = "/tmp/memory_test.XXXXXX";
@@ -166,7 +166,7 @@ static char folder[] = "/tmp/memory_test.XXXXXX";
 static int try_trainer(struct error *err)
 {
 	struct trainer *t;
-	int rc = trainer_new(&t, &config, &recipe, &options, err);
+	int rc = trainer_new(&t, &config, &hyper, &options, err);
 
 	if (!rc)
 		trainer_free(t);
@@ -199,8 +199,8 @@ static int try_decoder(struct error *err)
 static int try_config(struct error *err)
 {
 	struct model_config c;
-	struct recipe r;
-	char *text = model_config_print(&config, &recipe);
+	struct hyperparameters r;
+	char *text = model_config_print(&config, &hyper);
 	int rc;
 
 	if (!text)
@@ -212,7 +212,7 @@ static int try_config(struct error *err)
 
 static int try_write(struct error *err)
 {
-	struct checkpoint c = { .config = config, .recipe = recipe };
+	struct checkpoint c = { .config = config, .hyper = hyper };
 
 	return checkpoint_write(folder, &c, trainer_stages(made), err);
 }
@@ -288,11 +288,11 @@ TEST(every_allocation_may_fail)
 	if (!REPLACED)
 		skip();
 	spare_jansson();
-	model_preset("tiny", NULL, &recipe, NULL);
-	recipe.batch = 1;
-	recipe.sequence = 4;
+	model_preset("tiny", NULL, &hyper, NULL);
+	hyper.batch = 1;
+	hyper.sequence = 4;
 	assert_non_null(mkdtemp(folder));
-	assert_int_equal(trainer_new(&made, &config, &recipe, &options, NULL), 0);
+	assert_int_equal(trainer_new(&made, &config, &hyper, &options, NULL), 0);
 	hash = stage_hash(trainer_stages(made)[1]);
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
 		survives(attempts[i].what, attempts[i].attempt, &hash);

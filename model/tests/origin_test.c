@@ -19,7 +19,7 @@ enum { VOCAB = 31, T = 8 };
 struct fixture {
 	char folder[64], source[96], run[96];
 	struct model_config config;
-	struct recipe recipe;
+	struct hyperparameters hyper;
 };
 
 static int make_folder(void **state)
@@ -41,9 +41,9 @@ static int make_folder(void **state)
 					   .rope_theta = 10000,
 					   .norm_eps = 1e-5f,
 					   .init_std = 0.1f };
-	model_preset("tiny", NULL, &f->recipe, NULL);
-	f->recipe.batch = 1;
-	f->recipe.sequence = T;
+	model_preset("tiny", NULL, &f->hyper, NULL);
+	f->hyper.batch = 1;
+	f->hyper.sequence = T;
 	*state = f;
 	return 0;
 }
@@ -64,7 +64,7 @@ static struct trainer *make_trainer(struct fixture *f, uint32_t n_stages)
 	struct trainer *t;
 
 	c.n_stages = n_stages;
-	assert_int_equal(trainer_new(&t, &c, &f->recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &c, &f->hyper, &o, NULL), 0);
 	return t;
 }
 
@@ -128,7 +128,7 @@ static struct trainer *cut_and_load(struct fixture *f, uint32_t n_stages, struct
 {
 	struct trainer *t = make_trainer(f, n_stages);
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct error err = { "" };
 	bool trained;
 
@@ -146,7 +146,7 @@ static struct trainer *cut_and_load(struct fixture *f, uint32_t n_stages, struct
 static void save(struct fixture *f, struct trainer *t)
 {
 	struct checkpoint k = { .config = f->config,
-				.recipe = f->recipe,
+				.hyper = f->hyper,
 				.iteration = 2,
 				.seed = 4,
 				.position = 6,
@@ -216,7 +216,7 @@ FIXTURE_TEST(a_folder_without_a_model_is_named)
 {
 	struct fixture *f = *state;
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct origin o = { .steps = 5 };
 	struct error err = { "" };
 	bool trained;

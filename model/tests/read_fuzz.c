@@ -24,7 +24,7 @@ static void expect(int holds)
 static void read_config(const uint8_t *data, size_t size)
 {
 	struct model_config c;
-	struct recipe r, preset;
+	struct hyperparameters r, preset;
 	struct error err;
 	char *text;
 
@@ -33,7 +33,7 @@ static void read_config(const uint8_t *data, size_t size)
 	if (model_config_parse(&c, &r, (const char *)data, size, "fuzz", &err))
 		return;
 	expect(model_config_check(&c, &err) == 0);
-	/* If the text lacks a recipe, the preset's stays and may not suit this model. */
+	/* If the text lacks hyperparameters, the preset's stay and may not suit this model. */
 	text = model_config_print(&c, memcmp(&preset, &r, sizeof(r)) != 0 ? &r : NULL);
 	expect(text && model_config_parse(&c, &r, text, strlen(text), "again", &err) == 0);
 	free(text);

@@ -39,16 +39,16 @@ TEST(the_model_of_a_rehearsal_has_its_part_of_the_bytes)
 	for (size_t i = 0; i < 3; i++)
 		for (size_t k = 0; k < 5; k++) {
 			struct model_config real, c;
-			struct recipe real_recipe, r;
+			struct hyperparameters real_hyper, r;
 			size_t *a, *b;
 			struct error err;
 
-			model_preset(presets[i], &real, &real_recipe, NULL);
+			model_preset(presets[i], &real, &real_hyper, NULL);
 			c = real;
-			r = real_recipe;
+			r = real_hyper;
 			rehearsal_shrink(&c, &r, divisors[k]);
 			assert_int_equal(model_config_check(&c, &err), 0);
-			assert_int_equal(recipe_check(&r, &c, &err), 0);
+			assert_int_equal(hyper_check(&r, &c, &err), 0);
 			assert_int_equal(c.rehearsal, divisors[k]);
 			assert_int_equal(c.dim % 32, 0);
 			a = count_parameters(&real);
@@ -56,8 +56,7 @@ TEST(the_model_of_a_rehearsal_has_its_part_of_the_bytes)
 			for (uint32_t s = 0; s < c.n_stages; s++)
 				assert_true(near((double)b[s] * divisors[k], (double)a[s], 0.05));
 			assert_true(near((double)r.batch * r.sequence * c.dim * divisors[k],
-					 (double)real_recipe.batch * real_recipe.sequence *
-						 real.dim,
+					 (double)real_hyper.batch * real_hyper.sequence * real.dim,
 					 0.05));
 			free(a);
 			free(b);
@@ -67,13 +66,13 @@ TEST(the_model_of_a_rehearsal_has_its_part_of_the_bytes)
 TEST(the_smallest_model_stays_valid)
 {
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct error err;
 
 	model_preset("tiny", &c, &r, NULL);
 	rehearsal_shrink(&c, &r, REHEARSAL_MOST);
 	assert_int_equal(model_config_check(&c, &err), 0);
-	assert_int_equal(recipe_check(&r, &c, &err), 0);
+	assert_int_equal(hyper_check(&r, &c, &err), 0);
 }
 
 static struct model_config small_model(void)
@@ -177,7 +176,7 @@ TEST(nothing_reads_a_checkpoint_as_a_model)
 	char folder[] = "/tmp/rehearsal_test.XXXXXX", command[64];
 	struct error err;
 
-	model_preset("tiny", NULL, &c.recipe, NULL);
+	model_preset("tiny", NULL, &c.hyper, NULL);
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(checkpoint_write(folder, &c, stages, &err), 0);
 	assert_int_equal(checkpoint_read(folder, &back, &err), -EINVAL);

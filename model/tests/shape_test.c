@@ -10,7 +10,7 @@ TEST(weights_are_those_of_the_table_of_tensors)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct model_config c;
-		struct recipe r;
+		struct hyperparameters r;
 		struct model_shape shape;
 		struct tensor_table t;
 
@@ -31,7 +31,7 @@ TEST(weights_are_those_of_the_table_of_tensors)
 static void compare_memory(const char *name, double first_mib, double other_mib)
 {
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct model_shape s;
 
 	assert_int_equal(model_preset(name, &c, &r, NULL), 0);
@@ -62,7 +62,7 @@ TEST(memory_is_that_of_stages_that_were_made)
 TEST(work_is_counted_as_the_benchmark_counts_it)
 {
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct model_shape s;
 	double expected, found;
 

@@ -29,7 +29,8 @@ static const size_t lengths[3] = { 3, 2, 1 };
  */
 static void check_step(enum grad_norm by, const double divisors[4])
 {
-	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
+					 .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
 	struct trainer *t;
 	struct run r;
@@ -37,7 +38,7 @@ static void check_step(enum grad_norm by, const double divisors[4])
 	float loss;
 
 	run_init(&r, &config, 1, 6, 1, 3);
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, NULL), 0);
 	for (int i = 0; i < 3; i++) {
 		float by_hand = run_microbatch(&r, paths[i], lengths[i], true, true);
 
@@ -59,7 +60,7 @@ static void check_step(enum grad_norm by, const double divisors[4])
 	assert_true(sqrt(sum) > 0.1); /* so that the clip matters */
 	for (int i = 0; i < 4; i++)
 		stage_step(r.stages[i], stage_gradient(r.stages[i]),
-			   (float)(0.1 / sqrt(sum) / divisors[i]), &recipe.adamw, 1);
+			   (float)(0.1 / sqrt(sum) / divisors[i]), &hyper.adamw, 1);
 	assert_int_equal(trainer_step(t, 1, by, &norm), 0);
 	assert_float_equal(norm, sqrt(sum), 1e-9);
 	for (int i = 0; i < 4; i++) {
@@ -112,7 +113,7 @@ static float by_hand(struct run *r, const uint32_t *path, size_t n)
  * path of stage 0 alone. */
 TEST(training_rounds_as_a_run_does)
 {
-	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f } };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
 	struct sum_codec *codecs;
 	struct trainer *t;
@@ -121,7 +122,7 @@ TEST(training_rounds_as_a_run_does)
 	float loss;
 
 	run_init(&r, &config, 1, 6, 1, 3);
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, NULL), 0);
 	assert_int_equal(trainer_set_formats(t, FORMAT_Q6, FORMAT_Q4, NULL), 0);
 	for (size_t i = 0; i < 4; i++) {
 		size_t n = i < 3 ? lengths[i] : 0;
@@ -141,7 +142,7 @@ TEST(training_rounds_as_a_run_does)
 
 		assert_int_equal(
 			sum_codec_round(&codecs[i], g, stage_parameters(r.stages[i]), 1), 0);
-		stage_step(r.stages[i], g, 0.25f, &recipe.adamw, 1);
+		stage_step(r.stages[i], g, 0.25f, &hyper.adamw, 1);
 	}
 	assert_int_equal(trainer_step(t, 1, GRAD_NORM_MICROBATCHES, &norm), 0);
 	for (int i = 0; i < 4; i++)
@@ -154,13 +155,13 @@ TEST(training_rounds_as_a_run_does)
 
 TEST(wrong_paths_are_refused)
 {
-	struct recipe recipe = { .clip = 0 };
+	struct hyperparameters hyper = { .clip = 0 };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1 };
 	int32_t tokens[6] = { 0 };
 	struct trainer *t;
 	float loss;
 
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, NULL), 0);
 	assert_int_equal(trainer_evaluate(t, (uint32_t[]){ 0 }, 1, tokens, tokens, &loss),
 			 -EINVAL);
 	assert_int_equal(trainer_evaluate(t, (uint32_t[]){ 4 }, 1, tokens, tokens, &loss),
@@ -258,7 +259,8 @@ TEST(rules_are_broken_only_on_purpose)
 /* A stacked stage computes what its neighbour computes, and keeps its moments. */
 TEST(a_stacked_stage_is_its_neighbour)
 {
-	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
+					 .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
 	struct trainer *t;
 	struct stage *last, *middle, *first;
@@ -268,7 +270,7 @@ TEST(a_stacked_stage_is_its_neighbour)
 	double norm;
 
 	run_init(&r, &config, 1, 6, 1, 3);
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, NULL), 0);
 	first = trainer_stages(t)[0];
 	middle = trainer_stages(t)[2];
 	last = trainer_stages(t)[3];
@@ -294,7 +296,8 @@ TEST(a_stacked_stage_is_its_neighbour)
 TEST(a_stage_without_layers_gives_none)
 {
 	struct model_config few = config;
-	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
+					 .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
 	struct trainer *t;
 	struct stage *stage;
@@ -302,7 +305,7 @@ TEST(a_stage_without_layers_gives_none)
 	size_t bytes;
 
 	few.n_layers = few.n_stages - 1;
-	assert_int_equal(trainer_new(&t, &few, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &few, &hyper, &o, NULL), 0);
 	stage = trainer_stages(t)[1];
 	bytes = stage_parameters(stage) * sizeof(*before);
 	before = malloc(bytes);
@@ -321,7 +324,8 @@ TEST(a_deeper_stage_takes_layers_of_the_same_depth)
 {
 	static const uint32_t source_of[] = { 0, 0, 0, 1, 1 };
 	struct model_config c = config;
-	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
+					 .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
 	struct trainer *t;
 	const float *to, *from;
@@ -330,7 +334,7 @@ TEST(a_deeper_stage_takes_layers_of_the_same_depth)
 	c.n_layers = 7;
 	assert_int_equal(model_cut(&c, &(struct stage_layers){ 3, { 0, 5, 2 } }, "cut", NULL), 0);
 	assert_int_equal(model_cut_check_stack(&c, &(struct error){ "" }), -EINVAL);
-	assert_int_equal(trainer_new(&t, &c, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &c, &hyper, &o, NULL), 0);
 	layer = stage_parameters(trainer_stages(t)[2]) / 2;
 	assert_int_equal(trainer_stack(t, 1, 2), 0);
 	to = stage_weights(trainer_stages(t)[1]);
@@ -358,7 +362,8 @@ TEST(the_ends_of_the_text_are_complete)
  * alone. */
 TEST(infinite_gradients_are_dropped)
 {
-	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
+					 .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
 	struct trainer *t;
 	struct stage *stage;
@@ -367,7 +372,7 @@ TEST(infinite_gradients_are_dropped)
 	double norm;
 
 	run_init(&r, &config, 1, 6, 1, 3);
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, NULL), 0);
 	stage = trainer_stages(t)[2];
 	weight = stage_weights(stage)[0];
 	assert_int_equal(trainer_microbatch(t, paths[0], 3, r.tokens, r.targets, &loss), 0);
@@ -386,21 +391,22 @@ TEST(infinite_gradients_are_dropped)
 /* Each stage has room for itself, but not for all of them. */
 TEST(a_model_that_is_too_large_is_refused_before_any_memory_is_filled)
 {
-	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
+					 .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
 	struct error err = { "" };
 	struct trainer *t = NULL;
 	size_t all;
 
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, &err), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
 	all = 4 * sizeof(float) * trainer_parameters(t);
 	trainer_free(t);
 	o.memory_bytes = all;
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, &err), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
 	trainer_free(t);
 	t = NULL;
 	o.memory_bytes = all - 1;
-	assert_int_equal(trainer_new(&t, &config, &recipe, &o, &err), -ENOMEM);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), -ENOMEM);
 	assert_null(t);
 	assert_non_null(strstr(err.text, "the model needs more than 0.1 MiB"));
 }

@@ -62,7 +62,7 @@ static int write_model(const struct ground *g, struct error *err)
 	struct model_config c = { .vocab = 256, .dim = 8, .n_layers = 3, .n_heads = 2,
 				  .n_kv_heads = 1, .ffn_dim = 8, .context = 8, .n_stages = 3,
 				  .rope_theta = 10000, .norm_eps = 1e-5f, .init_std = 0.02f };
-	struct recipe r;
+	struct hyperparameters r;
 	char *text;
 	int rc = model_preset("tiny", NULL, &r, err);
 

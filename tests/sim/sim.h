@@ -7,7 +7,7 @@
  *
  *     clock.c    base/clock.h, and the system's sources of random numbers
  *     network.c  wire/post.h, in memory, with the promises of its contract (net.h, net_*.c)
- *     train.c    wire/train.h
+ *     train.c    wire/bandwidth/packet_train.h
  *     flip.c     flipped bits in tensors
  *     threads.c  agent/shared/worker.h and controller/planning/planner.h: the work is done
  *                when it is taken or when its result is collected, as the seed decides

@@ -1,34 +1,34 @@
-/* The functions of wire/train.h, if UDP does not pass between processes. Links are then measured
- * without trains of packets. */
+/* The functions of wire/bandwidth/packet_train.h, if UDP does not pass between processes. Links are
+ * then measured without trains of packets. */
 #include <errno.h>
 #include <string.h>
 
-#include "wire/train.h"
+#include "wire/bandwidth/packet_train.h"
 
-int train_open(struct train **out, const char *address, struct error *err)
+int packet_train_open(struct packet_train **out, const char *address, struct error *err)
 {
 	(void)out;
 	return error_set(err, -EACCES, "%s: no UDP", address);
 }
 
-void train_free(struct train *t)
+void packet_train_free(struct packet_train *t)
 {
 	(void)t;
 }
 
-int train_fd(const struct train *t)
+int packet_train_fd(const struct packet_train *t)
 {
 	(void)t;
 	return -1;
 }
 
-void train_token(uint8_t token[TRAIN_TOKEN_BYTES])
+void packet_train_token(uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
-	memset(token, 0, TRAIN_TOKEN_BYTES);
+	memset(token, 0, PACKET_TRAIN_TOKEN_BYTES);
 }
 
-int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
-	       uint32_t packets)
+int packet_train_send(struct packet_train *t, const char *address,
+		      const uint8_t token[PACKET_TRAIN_TOKEN_BYTES], uint32_t packets)
 {
 	(void)t;
 	(void)address;
@@ -37,18 +37,19 @@ int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_T
 	return -EACCES;
 }
 
-void train_hear(struct train *t)
+void packet_train_hear(struct packet_train *t)
 {
 	(void)t;
 }
 
-void train_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+void packet_train_expect(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
 	(void)t;
 	(void)token;
 }
 
-bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES], struct train_heard *out)
+bool packet_train_heard(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES],
+			struct packet_train_heard *out)
 {
 	(void)t;
 	(void)token;
@@ -56,7 +57,7 @@ bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES], struct
 	return false;
 }
 
-void train_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+void packet_train_forget(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
 	(void)t;
 	(void)token;

@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/process/user_folder.h"
 #include "wire/address.h"
-#include "wire/invitations.h"
+#include "wire/invite/invitations.h"
 #include "wire/reach.h"
-#include "wire/token.h"
+#include "wire/invite/token.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, PORT = 7700, TRIES = 8 };
 

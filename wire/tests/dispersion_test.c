@@ -1,6 +1,6 @@
 /* Tests the bandwidth computed from packets on simulated links: a bottleneck behind which packets
  * are late, lost, or bunched. */
-#include "wire/dispersion.h"
+#include "wire/bandwidth/dispersion.h"
 
 #include "base/rng.h"
 #include "base/tests/test.h"

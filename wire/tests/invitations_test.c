@@ -1,5 +1,5 @@
 /* Tests invitations in the admitted list, and their tokens. */
-#include "wire/invitations.h"
+#include "wire/invite/invitations.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/tests/test.h"
-#include "wire/token.h"
+#include "wire/invite/token.h"
 
 enum { NOW_S = 1800000000 };
 

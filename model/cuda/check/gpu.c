@@ -101,7 +101,7 @@ static void fill_tokens(const struct model_config *c, uint64_t seed, size_t n, i
 static struct trainer *trainer_on(const char *device, const struct model_config *c,
 				  enum recompute level)
 {
-	struct recipe recipe = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 1 };
+	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 1 };
 	struct stage_options o = { .batch = B,
 				   .sequence = T,
 				   .threads = 2,
@@ -110,7 +110,7 @@ static struct trainer *trainer_on(const char *device, const struct model_config 
 				   .recompute = level };
 	struct trainer *t = NULL;
 	struct error err = { "" };
-	int rc = trainer_new(&t, c, &recipe, &o, &err);
+	int rc = trainer_new(&t, c, &hyper, &o, &err);
 
 	if (rc)
 		printf("%s: %s\n", device, err.text);
@@ -305,7 +305,8 @@ static int time_step(struct trainer *t, const struct model_config *c, size_t n, 
 	return trainer_step(t, number, GRAD_NORM_MICROBATCHES, &norm);
 }
 
-static void torch_beside(const struct model_config *c, const struct recipe *r, double seconds)
+static void torch_beside(const struct model_config *c, const struct hyperparameters *r,
+			 double seconds)
 {
 	const char *python = getenv("SKIPPIPE_PYTHON");
 	char command[512];
@@ -346,7 +347,7 @@ static int bench_preset(const char *name, double seconds)
 {
 	struct stage_options o = { .seed = 1, .device = "cuda:bf16" };
 	struct model_config c;
-	struct recipe r;
+	struct hyperparameters r;
 	struct error err = { "" };
 	struct trainer *t;
 	int32_t *tokens, *targets;

@@ -1,7 +1,7 @@
 /* invitations.c - invitations in the admitted list: their text, their end, and the admission of a
  * key (invitations.h). One change of the list counts the use and admits the key, so that a crash
  * neither loses a use nor gives one away. */
-#include "wire/invitations.h"
+#include "wire/invite/invitations.h"
 
 #include <errno.h>
 #include <stdio.h>

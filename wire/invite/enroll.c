@@ -1,6 +1,6 @@
 /* enroll.c - the exchange with which a machine is admitted by an invitation (enroll.h). It runs
  * before the program's own loop, with connections of its own, and waits. */
-#include "wire/enroll.h"
+#include "wire/invite/enroll.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,17 +1,17 @@
 /* dispersion.c - computes the bandwidth of a link from the arrival times of a train of packets.
  * Separate from train.c, which owns the sockets, so that tests can pass any times. */
-#include "wire/dispersion.h"
+#include "wire/bandwidth/dispersion.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOWS      4
+#define WINDOWS 4
 #define WINDOW_LEAST 2 /* packets; single distances vary most */
 /* Least time between two packets; it is below the resolution of every clock. */
 #define LEAST_GAP_NS 100
-#define TRAIN_MOST   1024
-#define SETTLE_MOST  64
+#define PACKET_TRAIN_MOST 1024
+#define SETTLE_MOST 64
 
 static const double alike = 1.15; /* two rates agree if their ratio is less than this */
 
@@ -31,11 +31,11 @@ static int compare_rates(const void *a, const void *b)
  * before a varying delay has reached its longest. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes)
 {
-	int64_t took[TRAIN_MOST];
+	int64_t took[PACKET_TRAIN_MOST];
 	const uint32_t first = n / 10, quarter = (n - first) / WINDOWS;
 	const uint32_t window = quarter > WINDOW_LEAST ? quarter : WINDOW_LEAST;
 
-	assert(n <= TRAIN_MOST);
+	assert(n <= PACKET_TRAIN_MOST);
 	if (n < DISPERSION_LEAST ||
 	    (n < DISPERSION_FEW && at_ns[n - 1] - at_ns[0] < DISPERSION_LONG_NS))
 		return 0;

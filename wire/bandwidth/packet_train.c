@@ -1,6 +1,6 @@
 /* train.c - sends and receives trains of UDP packets that measure a link's bandwidth (train.h).
  * A TCP connection would need many round trips to reach the bandwidth of a long link. */
-#include "wire/train.h"
+#include "wire/bandwidth/packet_train.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,54 +18,55 @@
 
 #include "base/alloc.h"
 #include "wire/address.h"
-#include "wire/dispersion.h"
+#include "wire/bandwidth/dispersion.h"
 #include "wire/sessions/link.h"
 
 #define PACKET_BYTES 1400 /* bytes of a packet, which passes most tunnels without fragmentation */
 #define HEADERS_BYTES 28
 /* Bytes that TCP carries in the time of one packet: 1,448 of each 1,500. */
 #define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
-#define BUFFER_BYTES  (4 << 20)
-#define BATCH         64
-#define BATCHES       16 /* limit of batches received in one call */
-#define FULL_MS 2        /* milliseconds to wait if the system has no room */
-#define FULL_MOST 10     /* limit of waits for room during one train */
+#define BUFFER_BYTES (4 << 20)
+#define BATCH 64
+#define BATCHES 16   /* limit of batches received in one call */
+#define FULL_MS 2    /* milliseconds to wait if the system has no room */
+#define FULL_MOST 10 /* limit of waits for room during one train */
 
 struct head {
-	uint8_t token[TRAIN_TOKEN_BYTES];
+	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	uint8_t number[2], packets[2]; /* little endian */
 };
 
 /* A train that arrives. */
 struct place {
-	uint8_t token[TRAIN_TOKEN_BYTES];
+	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	bool used;
 	bool expected;  /* the train was announced */
 	bool whole;     /* the last packet of the train arrived */
 	uint64_t since; /* order of arrival; the oldest train is replaced first */
 	uint32_t n;
-	int64_t at_ns[TRAIN_MOST]; /* (n) arrival times of the packets, by the kernel's clock */
+	int64_t at_ns[PACKET_TRAIN_MOST]; /* (n) arrival times of the packets, by the kernel's clock
+					   */
 };
 
-struct train {
+struct packet_train {
 	int fd, family;
 	uint64_t places_taken;
 	/* Places for trains; half of them are for announced trains. */
-	struct place places[2 * TRAIN_PLACES];
+	struct place places[2 * PACKET_TRAIN_PLACES];
 	/* Random bytes, so that no device on the link can compress them. */
 	uint8_t noise[PACKET_BYTES];
 };
 
 /* Parses "tcp://HOST:PORT". any: a HOST that is not numeric means every interface. */
 static int parse_address(const char *address, bool any, struct sockaddr_storage *out,
-	socklen_t *size)
+			 socklen_t *size)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
 	if (!address_split(address, host, port))
 		return -EINVAL;
-	const struct addrinfo hints = {.ai_family = address[6] == '[' ? AF_INET6 : AF_INET,
-		.ai_socktype = SOCK_DGRAM,
-		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+	const struct addrinfo hints = { .ai_family = address[6] == '[' ? AF_INET6 : AF_INET,
+					.ai_socktype = SOCK_DGRAM,
+					.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE };
 	struct addrinfo *found = NULL;
 	if (host[0] == 0 || atoi(port) == 0)
 		return -EINVAL;
@@ -78,21 +79,21 @@ static int parse_address(const char *address, bool any, struct sockaddr_storage 
 	return 0;
 }
 
-int train_open(struct train **out, const char *address, struct error *err)
+int packet_train_open(struct packet_train **out, const char *address, struct error *err)
 {
 	struct sockaddr_storage bound;
 	socklen_t size;
 	const int on = 1, bytes = BUFFER_BYTES;
 	if (parse_address(address, true, &bound, &size) < 0)
 		return error_set(err, -EINVAL, "%.60s: packet trains need a tcp:// address",
-			address);
-	struct train *t = alloc_new(sizeof(*t));
+				 address);
+	struct packet_train *t = alloc_new(sizeof(*t));
 	t->family = bound.ss_family;
 	t->fd = socket(t->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (t->fd < 0 || bind(t->fd, (struct sockaddr *)&bound, size) < 0 ||
 	    setsockopt(t->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) < 0) {
 		const int code = errno;
-		train_free(t);
+		packet_train_free(t);
 		return error_set(err, -code, "%.60s, UDP: %s", address, strerror(code));
 	}
 	/* The system may grant less. */
@@ -103,21 +104,21 @@ int train_open(struct train **out, const char *address, struct error *err)
 	return 0;
 }
 
-void train_free(struct train *t)
+void packet_train_free(struct packet_train *t)
 {
 	if (t != NULL && t->fd >= 0)
 		close(t->fd);
 	free(t);
 }
 
-int train_fd(const struct train *t)
+int packet_train_fd(const struct packet_train *t)
 {
 	return t == NULL ? -1 : t->fd;
 }
 
-void train_token(uint8_t token[TRAIN_TOKEN_BYTES])
+void packet_train_token(uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
-	randombytes_buf(token, TRAIN_TOKEN_BYTES);
+	randombytes_buf(token, PACKET_TRAIN_TOKEN_BYTES);
 }
 
 /* ---- sending ---- */
@@ -130,7 +131,8 @@ static void put_u16(uint8_t *to, uint32_t value)
 
 /* Sends a batch. Waits briefly if the system has no room, which is normal on a slow interface.
  * Returns the number of packets sent. */
-static uint32_t send_batch(struct train *t, struct mmsghdr *batch, uint32_t n, uint32_t *waits)
+static uint32_t send_batch(struct packet_train *t, struct mmsghdr *batch, uint32_t n,
+			   uint32_t *waits)
 {
 	uint32_t left = 0;
 	while (left < n) {
@@ -142,13 +144,13 @@ static uint32_t send_batch(struct train *t, struct mmsghdr *batch, uint32_t n, u
 		if ((errno != EAGAIN && errno != ENOBUFS && errno != EINTR) || *waits == 0)
 			break;
 		(*waits)--;
-		poll(&(struct pollfd){.fd = t->fd, .events = POLLOUT}, 1, FULL_MS);
+		poll(&(struct pollfd){ .fd = t->fd, .events = POLLOUT }, 1, FULL_MS);
 	}
 	return left;
 }
 
-int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
-	uint32_t packets)
+int packet_train_send(struct packet_train *t, const char *address,
+		      const uint8_t token[PACKET_TRAIN_TOKEN_BYTES], uint32_t packets)
 {
 	struct sockaddr_storage to;
 	socklen_t size;
@@ -157,19 +159,21 @@ int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_T
 	struct mmsghdr batch[BATCH];
 	uint32_t left = 0, waits = FULL_MOST;
 
-	assert(packets <= TRAIN_MOST);
+	assert(packets <= PACKET_TRAIN_MOST);
 	if (parse_address(address, false, &to, &size) < 0 || to.ss_family != t->family)
 		return -EINVAL;
 	while (left < packets) {
 		const uint32_t n = packets - left < BATCH ? packets - left : BATCH;
 		for (uint32_t i = 0; i < n; i++) {
-			memcpy(heads[i].token, token, TRAIN_TOKEN_BYTES);
+			memcpy(heads[i].token, token, PACKET_TRAIN_TOKEN_BYTES);
 			put_u16(heads[i].number, left + i);
 			put_u16(heads[i].packets, packets);
-			parts[i][0] = (struct iovec){&heads[i], sizeof(heads[i])};
-			parts[i][1] = (struct iovec){t->noise, PACKET_BYTES - sizeof(heads[i])};
-			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &to,
-				.msg_namelen = size, .msg_iov = parts[i], .msg_iovlen = 2}};
+			parts[i][0] = (struct iovec){ &heads[i], sizeof(heads[i]) };
+			parts[i][1] = (struct iovec){ t->noise, PACKET_BYTES - sizeof(heads[i]) };
+			batch[i] = (struct mmsghdr){ .msg_hdr = { .msg_name = &to,
+								  .msg_namelen = size,
+								  .msg_iov = parts[i],
+								  .msg_iovlen = 2 } };
 		}
 		const uint32_t sent = send_batch(t, batch, n, &waits);
 		left += sent;
@@ -181,17 +185,17 @@ int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_T
 
 /* ---- receiving ---- */
 
-static struct place *find_place(struct train *t, const uint8_t *token)
+static struct place *find_place(struct packet_train *t, const uint8_t *token)
 {
 	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++) {
 		struct place *p = &t->places[i];
-		if (p->used && memcmp(p->token, token, TRAIN_TOKEN_BYTES) == 0)
+		if (p->used && memcmp(p->token, token, PACKET_TRAIN_TOKEN_BYTES) == 0)
 			return p;
 	}
 	return NULL;
 }
 
-static uint32_t count_expected(const struct train *t)
+static uint32_t count_expected(const struct packet_train *t)
 {
 	uint32_t n = 0;
 	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++)
@@ -200,7 +204,7 @@ static uint32_t count_expected(const struct train *t)
 }
 
 /* Returns the oldest place of an announced (expected) or of an unannounced train. */
-static struct place *oldest_place(struct train *t, bool expected)
+static struct place *oldest_place(struct packet_train *t, bool expected)
 {
 	struct place *found = NULL;
 	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++) {
@@ -213,14 +217,14 @@ static struct place *oldest_place(struct train *t, bool expected)
 }
 
 /* Returns a free place, or that of an unannounced train; one of them always exists. */
-static struct place *take_place(struct train *t, const uint8_t *token)
+static struct place *take_place(struct packet_train *t, const uint8_t *token)
 {
 	struct place *p = NULL;
 	for (size_t i = 0; p == NULL && i < sizeof(t->places) / sizeof(t->places[0]); i++)
 		p = t->places[i].used ? NULL : &t->places[i];
 	if (p == NULL)
 		p = oldest_place(t, false);
-	memcpy(p->token, token, TRAIN_TOKEN_BYTES);
+	memcpy(p->token, token, PACKET_TRAIN_TOKEN_BYTES);
 	p->used = true;
 	p->expected = p->whole = false;
 	p->since = ++t->places_taken;
@@ -228,12 +232,12 @@ static struct place *take_place(struct train *t, const uint8_t *token)
 	return p;
 }
 
-void train_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+void packet_train_expect(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
 	struct place *p = find_place(t, token);
 	if (p != NULL && p->expected)
 		return;
-	if (count_expected(t) == TRAIN_PLACES)
+	if (count_expected(t) == PACKET_TRAIN_PLACES)
 		oldest_place(t, true)->used = false;
 	if (p == NULL)
 		p = take_place(t, token);
@@ -252,19 +256,19 @@ static int64_t arrived_ns(struct msghdr *m)
 	return -1;
 }
 
-static void add_packet(struct train *t, const struct head *head, int64_t at_ns)
+static void add_packet(struct packet_train *t, const struct head *head, int64_t at_ns)
 {
 	struct place *p = find_place(t, head->token);
 	if (p == NULL)
 		p = take_place(t, head->token);
-	if (p->n < TRAIN_MOST)
+	if (p->n < PACKET_TRAIN_MOST)
 		p->at_ns[p->n++] = at_ns;
 	const unsigned number = head->number[0] + 256u * head->number[1];
 	const unsigned packets = head->packets[0] + 256u * head->packets[1];
 	p->whole = p->whole || number + 1 == packets;
 }
 
-void train_hear(struct train *t)
+void packet_train_hear(struct packet_train *t)
 {
 	struct head heads[BATCH];
 	struct iovec parts[BATCH];
@@ -274,10 +278,12 @@ void train_hear(struct train *t)
 
 	for (int turn = 0; turn < BATCHES && got == BATCH; turn++) {
 		for (int i = 0; i < BATCH; i++) {
-			parts[i] = (struct iovec){&heads[i], sizeof(heads[i])};
-			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i],
-				.msg_iovlen = 1, .msg_control = control[i],
-				.msg_controllen = sizeof(control[i])}};
+			parts[i] = (struct iovec){ &heads[i], sizeof(heads[i]) };
+			batch[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i],
+								  .msg_iovlen = 1,
+								  .msg_control = control[i],
+								  .msg_controllen =
+									  sizeof(control[i]) } };
 		}
 		got = recvmmsg(t->fd, batch, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
 		for (int i = 0; i < got; i++) {
@@ -288,18 +294,20 @@ void train_hear(struct train *t)
 	}
 }
 
-bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES],
-	struct train_heard *out)
+bool packet_train_heard(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES],
+			struct packet_train_heard *out)
 {
 	const struct place *p = find_place(t, token);
 	if (p == NULL || !p->expected)
 		return false;
-	*out = (struct train_heard){.packets = p->n, .whole = p->whole,
-		.bytes_per_s = dispersion_rate(p->at_ns, p->n, GOODPUT_BYTES)};
+	*out = (struct packet_train_heard){ .packets = p->n,
+					    .whole = p->whole,
+					    .bytes_per_s = dispersion_rate(p->at_ns, p->n,
+									   GOODPUT_BYTES) };
 	return true;
 }
 
-void train_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+void packet_train_forget(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES])
 {
 	struct place *p = find_place(t, token);
 	if (p != NULL)

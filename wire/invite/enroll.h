@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "wire/token.h"
+#include "wire/invite/token.h"
 
 struct enroll_options {
 	const struct token *token;              /* borrowed, as the rest */

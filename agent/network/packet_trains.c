@@ -1,26 +1,27 @@
-/* trains.c - sends trains of packets (wire/train.h) to measure a link, and times the trains of
- * other nodes. A train measures a bandwidth with much less data than a full link would need.
+/* trains.c - sends trains of packets (wire/bandwidth/packet_train.h) to measure a link, and times
+ * the trains of other nodes. A train measures a bandwidth with much less data than a full link
+ * would need.
  *
  * A pass consists of one or two trains. The pause before and between them is random, because many
  * nodes begin at the same time. The receiver reports the rate of each train. If the last two rates
  * agree, the measurement ends; otherwise another pass follows. Its trains are longer, unless the
  * link is slow. A train ends with its last packet, or when no packet has arrived for QUIET_US.
  */
-#include "agent/network/trains.h"
+#include "agent/network/packet_trains.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "wire/dispersion.h"
-#include "wire/train.h"
+#include "wire/bandwidth/dispersion.h"
+#include "wire/bandwidth/packet_train.h"
 
 /* At 1 MB/s a packet arrives every 1.4 ms, so QUIET_US is some seventy packets, and the longest
  * train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a short train takes 0.55 s, and its answer may wait
  * another 0.55 s behind a short train in the other direction. OVERDUE_US plus QUIET_US is longer
  * than both. On a much slower link the answer is late, and ends the filling that measure.c has
- * begun (trains_rate). */
+ * begun (packet_trains_rate). */
 enum {
 	/* The random pause lasts 1 to 2 times PAUSE_US between trains, and 0 to 1 times PAUSE_US
 	 * before a pass. */
@@ -41,78 +42,78 @@ static const struct pass {
 static const double slow = 1e6; /* bytes per second */
 
 /* A train that another node has announced. */
-struct train_awaited {
+struct packet_train_awaited {
 	bool used;
 	uint16_t from;
-	post_peer_id peer;    /* the connection that announced it */
-	uint8_t token[TRAIN_TOKEN_BYTES];
+	post_peer_id peer; /* the connection that announced it */
+	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	uint32_t packets; /* number of the train's packets received so far */
 	int64_t since_us; /* when a packet of the train was last seen */
 };
 
-struct trains {
+struct packet_trains {
 	struct peers *peers;
-	const char *bound;    /* address of the port for tensors */
-	struct train *socket; /* NULL: not open */
-	bool tried;           /* true once opening the socket was tried */
-	uint32_t unreached;   /* number of peers in a row that received no train */
+	const char *bound;           /* address of the port for tensors */
+	struct packet_train *socket; /* NULL: not open */
+	bool tried;                  /* true once opening the socket was tried */
+	uint32_t unreached;          /* number of peers in a row that received no train */
 	/* The fields below belong to the measurement of one peer. */
 	uint16_t to;
 	const struct pass *pass;
 	/* (n_sent) tokens of the trains of this pass */
-	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES];
+	uint8_t tokens[TRAINS_PASS][PACKET_TRAIN_TOKEN_BYTES];
 	uint32_t n_sent, n_answered;
-	int64_t next_us;      /* when the next train leaves, or the answers are overdue */
+	int64_t next_us;           /* when the next train leaves, or the answers are overdue */
 	double rates[TRAINS_MOST]; /* (n_rates) measured rates, bytes per second */
 	uint32_t n_rates;
-	struct train_awaited awaited[TRAIN_PLACES];
+	struct packet_train_awaited awaited[PACKET_TRAIN_PLACES];
 };
 
-struct trains *trains_new(struct peers *peers, const char *bound)
+struct packet_trains *packet_trains_new(struct peers *peers, const char *bound)
 {
-	struct trains *x = alloc_new(sizeof(*x));
+	struct packet_trains *x = alloc_new(sizeof(*x));
 
 	x->peers = peers;
 	x->bound = bound;
 	return x;
 }
 
-void trains_free(struct trains *x)
+void packet_trains_free(struct packet_trains *x)
 {
 	if (x)
-		train_free(x->socket);
+		packet_train_free(x->socket);
 	free(x);
 }
 
-int trains_fd(const struct trains *t)
+int packet_trains_fd(const struct packet_trains *t)
 {
-	return train_fd(t->socket);
+	return packet_train_fd(t->socket);
 }
 
-void trains_hear(struct trains *t)
+void packet_trains_hear(struct packet_trains *t)
 {
 	if (t->socket)
-		train_hear(t->socket);
+		packet_train_hear(t->socket);
 }
 
-void trains_open(struct trains *t)
+void packet_trains_open(struct packet_trains *t)
 {
 	struct error err = { "" };
 
 	if (t->tried)
 		return;
 	t->tried = true;
-	if (train_open(&t->socket, t->bound, &err) < 0)
+	if (packet_train_open(&t->socket, t->bound, &err) < 0)
 		tell_log(t->peers->tell, LOG_WARN,
 			 "%s: bandwidths are measured with less precision", err.text);
 }
 
-static int64_t draw_us(struct trains *t, int64_t most_us)
+static int64_t draw_us(struct packet_trains *t, int64_t most_us)
 {
 	return (int64_t)(rng_uniform(&t->peers->rng) * (double)most_us);
 }
 
-static void begin_pass(struct trains *t, const struct pass *pass, int64_t now_us)
+static void begin_pass(struct packet_trains *t, const struct pass *pass, int64_t now_us)
 {
 	t->pass = pass;
 	t->n_sent = t->n_answered = 0;
@@ -121,12 +122,12 @@ static void begin_pass(struct trains *t, const struct pass *pass, int64_t now_us
 
 /* Returns true if the short train has shown that longer trains are needed. Its own rate does not
  * count, because it is wrong where delays vary. */
-static bool is_too_short(const struct trains *t, double rate)
+static bool is_too_short(const struct packet_trains *t, double rate)
 {
 	return t->pass == passes && rate >= slow;
 }
 
-static void begin_next_pass(struct trains *t, double rate, int64_t now_us)
+static void begin_next_pass(struct packet_trains *t, double rate, int64_t now_us)
 {
 	const struct pass *last = &passes[sizeof(passes) / sizeof(passes[0]) - 1];
 
@@ -135,7 +136,7 @@ static void begin_next_pass(struct trains *t, double rate, int64_t now_us)
 	begin_pass(t, rate < slow ? passes : t->pass < last ? t->pass + 1 : last, now_us);
 }
 
-bool trains_begin(struct trains *t, uint16_t to, int64_t now_us)
+bool packet_trains_begin(struct packet_trains *t, uint16_t to, int64_t now_us)
 {
 	t->to = to;
 	t->n_rates = 0;
@@ -145,18 +146,18 @@ bool trains_begin(struct trains *t, uint16_t to, int64_t now_us)
 
 /* Announces a train in an encrypted message, then sends it. The receiver recognises the train by
  * its token. */
-static void send_train(struct trains *t, int64_t now_us)
+static void send_train(struct packet_trains *t, int64_t now_us)
 {
 	const struct peer *p = &t->peers->list[t->to];
-	struct msg m = { .type = MSG_TRAIN,
+	struct msg m = { .type = MSG_PACKET_TRAIN,
 			 .sequence = ++t->peers->tell->tally.sequence,
-			 .u.train = { .from = t->peers->run->welcome.node } };
+			 .u.packet_train = { .from = t->peers->run->welcome.node } };
 	struct post_peer_info info;
 	char text[64];
 	long size;
 
-	train_token(m.u.train.token);
-	memcpy(t->tokens[t->n_sent++], m.u.train.token, TRAIN_TOKEN_BYTES);
+	packet_train_token(m.u.packet_train.token);
+	memcpy(t->tokens[t->n_sent++], m.u.packet_train.token, PACKET_TRAIN_TOKEN_BYTES);
 	size = msg_encode(&m, text, sizeof(text));
 	if (size > 0)
 		post_send(t->peers->post, p->dial, &(struct post_part){ text, (size_t)size }, 1,
@@ -164,10 +165,11 @@ static void send_train(struct trains *t, int64_t now_us)
 	/* The packets go to the address that the connections use, if there are several. */
 	if (!strchr(p->place.address, ' ') || post_peer(t->peers->post, p->dial, &info) != 0)
 		info.address = p->place.address;
-	train_send(t->socket, info.address, m.u.train.token, t->pass->packets);
+	packet_train_send(t->socket, info.address, m.u.packet_train.token, t->pass->packets);
 }
 
-enum trains_standing trains_turn(struct trains *t, bool last, double *rate, int64_t now_us)
+enum packet_trains_standing packet_trains_turn(struct packet_trains *t, bool last, double *rate,
+					       int64_t now_us)
 {
 	struct post_peer_info info = { .rto_us = 0 };
 	bool settled;
@@ -189,27 +191,27 @@ enum trains_standing trains_turn(struct trains *t, bool last, double *rate, int6
 		t->unreached++;
 		return TRAINS_UNANSWERED;
 	}
-	if (!is_too_short(t, *rate) &&
-	    (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST))
+	if (!is_too_short(t, *rate) && (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST))
 		return TRAINS_ANSWERED;
 	begin_next_pass(t, *rate, now_us);
 	return TRAINS_UNDER_WAY;
 }
 
-double trains_rate(const struct trains *t)
+double packet_trains_rate(const struct packet_trains *t)
 {
 	bool settled;
 
 	return dispersion_settle(t->rates, t->n_rates, &settled);
 }
 
-void trains_answered(struct trains *t, const struct msg_train_heard *m)
+void packet_trains_answered(struct packet_trains *t, const struct msg_packet_train_heard *m)
 {
 	for (uint32_t i = 0; i < t->n_sent; i++) {
-		if (m->from != t->to || memcmp(t->tokens[i], m->token, TRAIN_TOKEN_BYTES) != 0)
+		if (m->from != t->to ||
+		    memcmp(t->tokens[i], m->token, PACKET_TRAIN_TOKEN_BYTES) != 0)
 			continue;
 		/* The token is cleared, because each train gets one answer. */
-		memset(t->tokens[i], 0, TRAIN_TOKEN_BYTES);
+		memset(t->tokens[i], 0, PACKET_TRAIN_TOKEN_BYTES);
 		t->n_answered++;
 		if (m->bytes_per_s > 0 && m->bytes_per_s < 1e12f && t->n_rates < TRAINS_MOST) {
 			t->rates[t->n_rates++] = (double)m->bytes_per_s;
@@ -221,38 +223,38 @@ void trains_answered(struct trains *t, const struct msg_train_heard *m)
 
 /* ---- trains of other nodes ---- */
 
-void trains_announced(struct trains *t, const struct msg_train *m, post_peer_id peer,
-		      int64_t now_us)
+void packet_trains_announced(struct packet_trains *t, const struct msg_packet_train *m,
+			     post_peer_id peer, int64_t now_us)
 {
-	struct train_awaited *place = &t->awaited[0];
+	struct packet_train_awaited *place = &t->awaited[0];
 
-	trains_open(t);
-	for (int i = 0; i < TRAIN_PLACES; i++) {
-		struct train_awaited *w = &t->awaited[i];
+	packet_trains_open(t);
+	for (int i = 0; i < PACKET_TRAIN_PLACES; i++) {
+		struct packet_train_awaited *w = &t->awaited[i];
 
 		if (!w->used || (place->used && w->since_us < place->since_us))
 			place = w;
 	}
-	*place = (struct train_awaited){
+	*place = (struct packet_train_awaited){
 		.used = true, .from = m->from, .peer = peer, .since_us = now_us
 	};
-	memcpy(place->token, m->token, TRAIN_TOKEN_BYTES);
+	memcpy(place->token, m->token, PACKET_TRAIN_TOKEN_BYTES);
 	if (t->socket)
-		train_expect(t->socket, m->token);
+		packet_train_expect(t->socket, m->token);
 }
 
-static void tell_heard(struct trains *t, struct train_awaited *w, const struct train_heard *h,
-		       int64_t now_us)
+static void tell_heard(struct packet_trains *t, struct packet_train_awaited *w,
+		       const struct packet_train_heard *h, int64_t now_us)
 {
-	struct msg m = { .type = MSG_TRAIN_HEARD,
+	struct msg m = { .type = MSG_PACKET_TRAIN_HEARD,
 			 .sequence = ++t->peers->tell->tally.sequence,
-			 .u.train_heard = { .from = t->peers->run->welcome.node,
-					    .packets = h->packets,
-					    .bytes_per_s = (float)h->bytes_per_s } };
+			 .u.packet_train_heard = { .from = t->peers->run->welcome.node,
+						   .packets = h->packets,
+						   .bytes_per_s = (float)h->bytes_per_s } };
 	char text[64];
 	long size;
 
-	memcpy(m.u.train_heard.token, w->token, TRAIN_TOKEN_BYTES);
+	memcpy(m.u.packet_train_heard.token, w->token, PACKET_TRAIN_TOKEN_BYTES);
 	size = msg_encode(&m, text, sizeof(text));
 	if (size > 0)
 		post_send(t->peers->post, w->peer, &(struct post_part){ text, (size_t)size }, 1,
@@ -260,21 +262,22 @@ static void tell_heard(struct trains *t, struct train_awaited *w, const struct t
 	log_line(t->peers->tell->log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s",
 		 w->from, h->packets, h->bytes_per_s * 1e-6);
 	if (t->socket)
-		train_forget(t->socket, w->token);
+		packet_train_forget(t->socket, w->token);
 	w->used = false;
 }
 
-bool trains_answer(struct trains *t, int64_t now_us)
+bool packet_trains_answer(struct packet_trains *t, int64_t now_us)
 {
 	bool awaited = false;
 
-	for (int i = 0; i < TRAIN_PLACES; i++) {
-		struct train_awaited *w = &t->awaited[i];
-		struct train_heard h = { .packets = 0 };
+	for (int i = 0; i < PACKET_TRAIN_PLACES; i++) {
+		struct packet_train_awaited *w = &t->awaited[i];
+		struct packet_train_heard h = { .packets = 0 };
 
 		if (!w->used)
 			continue;
-		if (t->socket && train_heard(t->socket, w->token, &h) && h.packets > w->packets) {
+		if (t->socket && packet_train_heard(t->socket, w->token, &h) &&
+		    h.packets > w->packets) {
 			w->packets = h.packets;
 			w->since_us = now_us;
 		}
@@ -285,7 +288,7 @@ bool trains_answer(struct trains *t, int64_t now_us)
 	return awaited;
 }
 
-void trains_forget(struct trains *t)
+void packet_trains_forget(struct packet_trains *t)
 {
 	memset(t->awaited, 0, sizeof(t->awaited));
 	t->n_sent = t->n_answered = t->n_rates = 0;

@@ -1,10 +1,10 @@
 /* invitations.h - invitations: entries of the admitted list whose owners may admit a key.
  *
  * An invitation is a key pair of its own. Its secret half is in the token that the operator gives
- * away (wire/token.h); the list holds the public half, from which nobody can compute the secret,
- * with the terms. Whoever has the token opens a sealed session with the invitation's key, which
- * proves the secret without sending it, and asks for the admission of the key that the machine
- * made. A stranger without the secret is refused as any other unknown key.
+ * away (wire/invite/token.h); the list holds the public half, from which nobody can compute the
+ * secret, with the terms. Whoever has the token opens a sealed session with the invitation's key,
+ * which proves the secret without sending it, and asks for the admission of the key that the
+ * machine made. A stranger without the secret is refused as any other unknown key.
  *
  *     9c1d...(64 hex digits) invitation 3f2a9c01 agent 8/10 2026-11-29T04:00:00Z [revoked]
  *

@@ -1,6 +1,6 @@
 /* token.c - writes and reads the tokens of invitations (token.h). Each copy of the secret is wiped
  * once it is not needed. */
-#include "wire/token.h"
+#include "wire/invite/token.h"
 
 #include <errno.h>
 #include <fcntl.h>
