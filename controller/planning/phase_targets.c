@@ -7,6 +7,7 @@
  * are saved for a resumed run. weights/phase_moves.c moves the nodes. */
 #include "controller/planning/phase_targets.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -89,6 +90,14 @@ static void resize_stages(struct run *run)
 		cluster_set_stages(run->cluster, stage_of);
 }
 
+void phase_targets_apply(struct planning *planning, enum phase_moves_event event)
+{
+	bool is_possible = phase_moves_apply(&planning->targets.state, event);
+
+	assert(is_possible);
+	(void)is_possible;
+}
+
 int phase_targets_start(struct planning *planning, struct error *err)
 {
 	struct run *run = planning->run;
@@ -100,7 +109,14 @@ int phase_targets_start(struct planning *planning, struct error *err)
 		resize_stages(run);
 		rc = load(planning, err);
 	}
-	return rc == 0 ? planner_start(&planning->targets.planner, err) : rc;
+	if (rc == 0)
+		rc = planner_start(&planning->targets.planner, err);
+	if (rc != 0)
+		return rc;
+	phase_targets_apply(planning, PHASE_MOVES_START);
+	if (planning->targets.answer)
+		phase_targets_apply(planning, PHASE_MOVES_LOAD);
+	return 0;
 }
 
 void phase_targets_stop(struct planning *planning)
@@ -129,17 +145,17 @@ static void request(struct planning *planning)
 	q.budget_s = budget_s > 0 ? fmin(budget_s, most_budget_s) : most_budget_s;
 	q.reason = "allocations for the phases";
 	replan_set_times(planning->members);
-	planning->targets.request =
-		replan_send(planning->members, planning->targets.planner, &q);
+	replan_send(planning->members, planning->targets.planner, &q);
+	phase_targets_apply(planning, PHASE_MOVES_REQUEST);
 }
 
 static void take_answer(struct planning *planning, struct planned *a)
 {
 	struct phase_targets *t = &planning->targets;
 
-	if (a->request == t->request && a->phase_stages) {
+	if (a->phase_stages) {
+		phase_targets_apply(planning, PHASE_MOVES_PLAN);
 		t->answer = a;
-		t->request = 0;
 		t->exchange.at = planning->run->iteration;
 		save(planning);
 		note(planning->run, NOTE_EVENT, -1, 0,
@@ -147,13 +163,9 @@ static void take_answer(struct planning *planning, struct planned *a)
 		     a->elapsed_s);
 		return;
 	}
-	if (a->request == t->request) {
-		t->has_failed = true;
-		note(planning->run, NOTE_ALERT, -1, 0,
-		     "no allocations for the phases, so nodes keep their stages: %s",
-		     a->infeasible);
-	}
-	t->request = 0;
+	phase_targets_apply(planning, PHASE_MOVES_NO_PLAN);
+	note(planning->run, NOTE_ALERT, -1, 0,
+	     "no allocations for the phases, so nodes keep their stages: %s", a->infeasible);
 	planned_free(a);
 }
 
@@ -162,11 +174,9 @@ void phase_targets_turn(struct planning *planning)
 	struct phase_targets *t = &planning->targets;
 	struct planned *a;
 
-	if (!t->planner || t->answer || t->has_failed)
-		return;
-	if (t->request == 0 && planning->run->phase == PHASE_COMPUTING)
+	if (t->state == PHASE_MOVES_UNPLANNED && planning->run->phase == PHASE_COMPUTING)
 		request(planning);
-	while ((a = planner_take(t->planner)) != NULL)
+	if (t->state == PHASE_MOVES_REQUESTED && (a = planner_take(t->planner)) != NULL)
 		take_answer(planning, a);
 }
 
@@ -196,19 +206,18 @@ const struct plan *phase_targets_plan(const struct planning *planning)
 bool phase_targets_fit(const struct planning *planning, const struct planned *p)
 {
 	const struct exchange *x = &planning->targets.exchange;
+	bool is_prepared = planning->targets.state == PHASE_MOVES_PREPARED;
 
-	if (p->exchange != 0 && p->exchange != x->number)
+	if (p->exchange != 0 && !(is_prepared && p->exchange == x->number))
 		return false;
-	return replan_usable_at(planning->members, p, x->number ? x->to : NULL);
+	return replan_usable_at(planning->members, p, is_prepared ? x->to : NULL);
 }
 
 bool phase_targets_drop(struct planning *planning)
 {
-	struct exchange *x = &planning->targets.exchange;
-
-	if (x->number == 0)
+	if (planning->targets.state != PHASE_MOVES_PREPARED)
 		return false;
-	x->number = 0;
+	phase_targets_apply(planning, PHASE_MOVES_DROP);
 	if (planning->pending && planning->pending->exchange != 0) {
 		planned_free(planning->pending);
 		planning->pending = NULL;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "controller/planning/phase_moves_state.h"
 #include "wire/msg.h"
 
 struct planned;
@@ -15,20 +16,18 @@ struct planning;
 
 /* Nodes that change their stages together, between two iterations (weights/phase_moves.c). */
 struct exchange {
-	uint32_t number;   /* number of the prepared exchange; 0: none is prepared */
-	uint32_t newest;   /* number of the newest exchange */
-	/* First iteration after the prepared exchange or, if none is prepared, after the last one.
-	 * Before the first exchange: the iteration in which the allocations were planned. */
+	uint32_t number; /* number of the newest exchange, which may be the prepared one; 0: none */
+	/* First iteration after this exchange, even if it was dropped. Before the first exchange:
+	 * the iteration in which the allocations were planned. */
 	uint64_t at;
 	int to[MSG_NODES]; /* (n_nodes) the stage of each node after the exchange */
 };
 
 struct phase_targets {
-	struct planner *planner; /* NULL: nodes do not move between phases */
-	uint64_t request;        /* number of the request; 0: none is under way */
-	bool has_failed;         /* the planner found no allocations; it is not asked again */
+	enum phase_moves_state state;
+	struct planner *planner; /* NULL if the state is PHASE_MOVES_OFF */
 	uint32_t without_plan;   /* 1 + the newest phase whose exchange has no plan; 0: none */
-	/* The planner's answer; after a resume only its saved stages. NULL: not planned yet */
+	/* The planner's answer; after a resume only its saved stages. NULL: none is known */
 	struct planned *answer;
 	struct exchange exchange;
 };
@@ -38,6 +37,8 @@ int phase_targets_start(struct planning *planning, struct error *err);
 void phase_targets_stop(struct planning *planning);
 /* Requests the allocations when the first iteration runs, and takes the answer. */
 void phase_targets_turn(struct planning *planning);
+/* Changes the state of the moves. The event must be possible in it. */
+void phase_targets_apply(struct planning *planning, enum phase_moves_event event);
 /* Returns the present phase's plan if its nodes have the same stages as after the prepared
  * exchange. Borrowed. NULL: there is no such plan. */
 const struct plan *phase_targets_plan(const struct planning *planning);

@@ -29,7 +29,7 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
-	if (x->number != 0) {
+	if (planning->targets.state == PHASE_MOVES_PREPARED) {
 		q.stages = x->to;
 		q.exchange = x->number;
 	}

@@ -47,6 +47,7 @@ static void plan_phase(struct controller *c, const int *stages)
 {
 	struct planned *a = c->planning.targets.answer = alloc_new(sizeof(*a));
 
+	c->planning.targets.state = PHASE_MOVES_IDLE;
 	a->n_phases = 1;
 	a->phase_stages = alloc_array(c->members.n, sizeof(*stages));
 	memcpy(a->phase_stages, stages, c->members.n * sizeof(*stages));
@@ -94,7 +95,7 @@ static void answer(struct controller *c)
 
 static bool is_prepared(const struct controller *c)
 {
-	return c->planning.targets.exchange.number != 0;
+	return c->planning.targets.state == PHASE_MOVES_PREPARED;
 }
 
 static void assert_stages(const struct controller *c, const int *stages)
@@ -154,7 +155,7 @@ FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 	assert_true(is_prepared(c));
 	assert_int_equal(c->planning.targets.exchange.to[2], 1);
 	assert_int_equal(c->planning.targets.exchange.to[3], 1);
-	c->planning.targets.exchange.number = 0;
+	c->planning.targets.state = PHASE_MOVES_IDLE;
 	c->planning.targets.exchange.at = c->run.iteration;
 	c->run.wanted.schedule.phases[0].from = c->run.iteration + 1;
 	phase_moves_prepare(&c->weights);

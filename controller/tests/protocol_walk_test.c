@@ -209,9 +209,9 @@ static const char *exchange_differs(const struct controller *c, const struct p_s
 {
 	const struct exchange *x = &c->planning.targets.exchange;
 
-	if ((x->number != 0) != (s->moves == P_LISTED))
+	if ((c->planning.targets.state == PHASE_MOVES_PREPARED) != (s->moves == P_LISTED))
 		return "is the exchange prepared";
-	for (int i = 0; i < TWO && x->number != 0; i++) {
+	for (int i = 0; i < TWO && s->moves == P_LISTED; i++) {
 		const struct p_node *n = &s->nodes[i];
 
 		if (x->to[i] != (n->move.listed ? n->move.to - 1 : n->stage))
@@ -654,6 +654,7 @@ static void begins_moving(struct walk *w)
 	struct controller *c = w->c;
 	struct planned *a = c->planning.targets.answer = alloc_new(sizeof(*a));
 
+	c->planning.targets.state = PHASE_MOVES_IDLE;
 	assert_int_equal(planner_start(&c->planning.targets.planner, NULL), 0);
 	c->run.wanted.schedule = (struct skip_schedule){ 1, { { .from = 2 } } };
 	a->n_phases = 1;

@@ -153,7 +153,7 @@ static bool next_is_near(const struct weights *weights)
 /* Finds the phase for which nodes fetch copies now. Returns false if there is none. */
 static bool find_phase(const struct weights *weights, uint32_t *phase)
 {
-	if (!weights->planning->targets.answer || stacking_is_near(weights))
+	if (!phase_moves_are_planned(weights->planning->targets.state) || stacking_is_near(weights))
 		return false;
 	*phase = weights->run->wanted.phase + (next_is_near(weights) ? 1 : 0);
 	return weights->planning->targets.without_plan != *phase + 1;
@@ -356,12 +356,12 @@ void phase_moves_turn(struct weights *weights)
 	uint32_t phase = 0;
 	bool moves;
 
-	if (!weights->planning->targets.planner || run->now_us < weights->standbys.next_us ||
-	    run->phase == PHASE_GATHERING || run->phase == PHASE_REDUCING ||
-	    run->phase == PHASE_STALLED)
+	if (weights->planning->targets.state == PHASE_MOVES_OFF ||
+	    run->now_us < weights->standbys.next_us || run->phase == PHASE_GATHERING ||
+	    run->phase == PHASE_REDUCING || run->phase == PHASE_STALLED)
 		return;
 	phase_targets_turn(weights->planning);
-	if (weights->planning->targets.exchange.number != 0 && !is_possible(weights))
+	if (weights->planning->targets.state == PHASE_MOVES_PREPARED && !is_possible(weights))
 		drop_exchange(weights);
 	moves = find_phase(weights, &phase);
 	for (uint32_t i = 0; i < weights->members->n; i++) {
@@ -400,7 +400,8 @@ void phase_moves_prepare(struct weights *weights)
 	uint32_t phase;
 	bool begins, fetch = false;
 
-	if (x->number != 0 || !find_phase(weights, &phase) || phase != run->wanted.phase)
+	if (weights->planning->targets.state != PHASE_MOVES_IDLE || !find_phase(weights, &phase) ||
+	    phase != run->wanted.phase)
 		return;
 	begins = run->wanted.schedule.phases[phase].from == run->iteration + 1;
 	for (uint32_t i = 0; i < weights->members->n; i++) {
@@ -417,8 +418,9 @@ void phase_moves_prepare(struct weights *weights)
 	if ((fetch && !begins && run->iteration < x->at + PATIENCE) ||
 	    !list_moves(weights, phase, x->to))
 		return;
-	x->number = ++x->newest;
+	x->number++;
 	x->at = run->iteration + 1;
+	phase_targets_apply(weights->planning, PHASE_MOVES_PREPARE);
 	replan(weights->planning, "nodes move to their stages of this phase");
 }
 
@@ -432,7 +434,7 @@ static void exchange_stages(struct weights *weights)
 		was[i] = run->cluster->nodes[i].stage;
 	cluster_set_stages(run->cluster, x->to);
 	weights->planning->pending->exchange = 0;
-	x->number = 0;
+	phase_targets_apply(weights->planning, PHASE_MOVES_EXCHANGE);
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
 
@@ -462,16 +464,17 @@ bool phase_moves_awaited(struct weights *weights, bool restarts)
 	const struct exchange *x = &planning->targets.exchange;
 	bool complete = true;
 
-	if (x->number == 0)
+	if (planning->targets.state != PHASE_MOVES_PREPARED)
 		return false;
 	if (restarts || x->at != weights->run->committed + 1 || !is_possible(weights)) {
 		drop_exchange(weights);
 		return false;
 	}
 	if (!planning->pending || planning->pending->exchange != x->number) {
-		if (planning->wanted_id == 0)
-			drop_exchange(weights);
-		return planning->wanted_id != 0 && x->number != 0;
+		if (planning->wanted_id != 0)
+			return true;
+		drop_exchange(weights);
+		return false;
 	}
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		const struct member *m = &weights->members->list[i];
