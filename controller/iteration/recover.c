@@ -297,13 +297,13 @@ void recover_turn(struct iteration *it)
 	bool all = true;
 
 	take_back(it);
-	if (it->weights->restore.active) {
+	if (it->weights->restore.state != RESTORING_NOTHING) {
 		continue_restore(it);
 		return;
 	}
 	admit_joiners(it->weights);
 	for (int s = 0; s < it->run->cluster->n_stages && it->run->phase == PHASE_STALLED &&
-			!it->weights->restore.active;
+			it->weights->restore.state == RESTORING_NOTHING;
 	     s++) {
 		struct member *holder;
 

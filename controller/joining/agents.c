@@ -559,7 +559,7 @@ static void check_joiner(struct weights *weights, struct member *m)
 
 	if (weights->run->phase == PHASE_GATHERING || m->is_marked || !member_alive(m) ||
 	    member_is_restoring(m) || (m->weights.differ && weights->run->committed == 0) ||
-	    (weights->restore.active && !weights->restore.average))
+	    restoring_goes_back(weights->restore.state))
 		return;
 	if (member_is_replica(m)) {
 		if (source_lost(weights->members, m))

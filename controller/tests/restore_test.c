@@ -98,7 +98,7 @@ FIXTURE_TEST(a_node_on_the_machine_with_the_file_reads_it)
 	struct controller *c = *state;
 
 	assert_true(restore_checkpoint(&c->weights));
-	assert_true(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.state, RESTORING_CHECKPOINT);
 	assert_int_equal(c->weights.restore.iteration, NEWER);
 	assert_int_equal(c->weights.restore.lost, 1);
 	assert_int_equal(c->weights.restore.who[0], 1);
@@ -181,10 +181,10 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 
 	assert_true(restore_checkpoint(&c->weights));
 	has_read(c, 4);
-	assert_true(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.state, RESTORING_CHECKPOINT);
 	assert_int_equal(c->run.committed, COMMITTED);
 	has_read(c, 1);
-	assert_false(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.state, RESTORING_NOTHING);
 	assert_int_equal(c->run.committed, NEWER);
 	assert_int_equal(store_last_commit(c->run.history.store, &last, NULL), 0);
 	assert_int_equal(last, NEWER);
@@ -202,12 +202,12 @@ FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 
 	assert_true(restore_checkpoint(&c->weights));
 	cannot_read(c, 1);
-	assert_true(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.state, RESTORING_CHECKPOINT);
 	assert_int_equal(c->weights.restore.who[0], 0);
 	cannot_read(c, 0);
 	assert_int_equal(c->weights.restore.who[0], 2);
 	cannot_read(c, 2);
-	assert_false(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.state, RESTORING_NOTHING);
 	assert_int_equal(c->run.committed, COMMITTED);
 	for (int i = 0; i < NODES; i++)
 		assert_false(member_is_restoring(&c->members.list[i]));
@@ -223,7 +223,7 @@ FIXTURE_TEST(a_returning_node_may_read_the_newer_checkpoint)
 	for (int i = 0; i < DATA; i++)
 		c->members.list[i].state = MEMBER_DEAD;
 	assert_true(restore_checkpoint(&c->weights));
-	assert_false(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.state, RESTORING_NOTHING);
 	assert_true(restore_checkpoint(&c->weights));
 	assert_false(restore_checkpoint(&c->weights)); /* there is no older one */
 	c->members.list[1].state = MEMBER_JOINING;

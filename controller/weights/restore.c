@@ -16,6 +16,7 @@
  * can read the file. */
 #include "controller/weights/restore.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,7 +106,7 @@ uint64_t restore_newest(struct run *run, uint64_t below)
 
 static bool has_tried(const struct restoring *r, const struct member *m)
 {
-	return !r->first && m->checkpoint.failed == r->iteration;
+	return r->state != RESTORING_FIRST_WEIGHTS && m->checkpoint.failed == r->iteration;
 }
 
 static uint32_t alive_in(const struct members *members, int stage)
@@ -184,7 +185,8 @@ static struct member *choose_reader(struct weights *weights, int stage, uint64_t
 {
 	const struct restoring *r = &weights->restore;
 	bool any = r->lost >> stage & 1 || lost_ones_read(weights);
-	bool here = r->first || files_has_stage(weights, r->iteration, stage);
+	bool here = r->state == RESTORING_FIRST_WEIGHTS ||
+		    files_has_stage(weights, r->iteration, stage);
 	struct member *best = NULL;
 	int rank = 0;
 
@@ -255,7 +257,7 @@ static bool read_stage(struct weights *weights, int stage)
 	if (member_stage(weights->run, who) != stage)
 		stage_moves_exchange(weights->members, who, stage);
 	r->who[stage] = who->id;
-	if (r->first) {
+	if (r->state == RESTORING_FIRST_WEIGHTS) {
 		order_first(weights, who, stage);
 		return true;
 	}
@@ -283,12 +285,22 @@ static bool read_stages(struct weights *weights)
 
 /* ---- restoring a checkpoint ---- */
 
-static void give_up(struct weights *weights)
+static void apply(struct restoring *r, enum restoring_event event)
+{
+	bool is_possible = restoring_apply(&r->state, event);
+
+	assert(is_possible);
+	(void)is_possible;
+}
+
+/* Ends the restore by this event, and forgets everything but which checkpoints are unusable. */
+static void end(struct weights *weights, enum restoring_event event)
 {
 	struct restoring *r = &weights->restore;
 
+	apply(r, event);
 	free(r->shards);
-	*r = (struct restoring){ .below = r->below };
+	*r = (struct restoring){ .state = r->state, .below = r->below };
 	for (uint32_t i = 0; i < weights->members->n; i++)
 		member_apply(weights->run, &weights->members->list[i], EVENT_ABANDON, NULL);
 }
@@ -319,13 +331,13 @@ static void reject_checkpoint(struct weights *weights)
 {
 	struct restoring *r = &weights->restore;
 
-	if (!r->first) { /* otherwise not enough nodes have joined yet */
+	if (r->state == RESTORING_CHECKPOINT) { /* otherwise not enough nodes have joined yet */
 		r->below = r->iteration;
 		note(weights->run, NOTE_WARNING, -1, 0,
 		     "the checkpoint of it%llu is unusable: an older one is used",
 		     (unsigned long long)r->iteration);
 	}
-	give_up(weights);
+	end(weights, RESTORING_REJECT);
 }
 
 /* Releases all nodes, and orders one node of each stage to restore it. */
@@ -333,7 +345,6 @@ static void begin(struct weights *weights, uint64_t iteration)
 {
 	struct restoring *r = &weights->restore;
 
-	r->active = true;
 	r->iteration = iteration;
 	for (int st = 0; st < weights->run->cluster->n_stages; st++) {
 		r->lost |= (uint64_t)!is_held(weights->members, st, NULL) << st;
@@ -355,7 +366,8 @@ bool restore_checkpoint(struct weights *weights)
 		free(s.list);
 		return false;
 	}
-	give_up(weights);
+	end(weights, RESTORING_GIVE_UP);
+	apply(r, RESTORING_READ);
 	r->shards = s.list;
 	r->n_shards = s.n;
 	note(weights->run, NOTE_ALERT, -1, 0,
@@ -373,8 +385,8 @@ bool restore_first(struct weights *weights)
 		nodes += (int)alive_in(weights->members, s);
 	if (nodes < weights->run->cluster->n_stages || restore_newest(weights->run, UINT64_MAX) > 0)
 		return false;
-	give_up(weights);
-	weights->restore.first = true;
+	end(weights, RESTORING_GIVE_UP);
+	apply(&weights->restore, RESTORING_BUILD);
 	note(weights->run, NOTE_ALERT, -1, 0,
 	     "a stage is lost before the first checkpoint: the run goes back from it%llu to its "
 	     "first weights",
@@ -385,7 +397,7 @@ bool restore_first(struct weights *weights)
 
 void restore_look_again(struct weights *weights)
 {
-	if (!weights->restore.active)
+	if (weights->restore.state == RESTORING_NOTHING)
 		weights->restore.below = 0;
 }
 
@@ -448,7 +460,7 @@ static bool go_back(struct weights *weights)
 					.before_last = restore_newest(weights->run, r->iteration) };
 	weights->run->committed_us = weights->run->now_us;
 	r->below = 0;
-	give_up(weights);
+	end(weights, RESTORING_FINISH);
 	trim_history(weights->members);
 	skip_phases_go_back(weights->planning);
 	resume_save(weights->members);
@@ -506,8 +518,7 @@ bool restore_average(struct weights *weights, int stage, struct member *taker)
 	o->stages = r->from;
 	o->weights = r->weights;
 	o->hashes = hashes;
-	r->active = true;
-	r->average = true;
+	apply(r, RESTORING_COMBINE);
 	r->iteration = weights->run->committed;
 	r->stage = stage;
 	r->n_from = o->n_from;
@@ -544,7 +555,7 @@ static void finish_average(struct weights *weights)
 	     (unsigned long long)weights->run->committed);
 	weights->saving = (struct checkpointing){ .iteration = 0 };
 	admit_reader(weights->run, m);
-	give_up(weights);
+	end(weights, RESTORING_FINISH);
 }
 
 /* ---- in progress ---- */
@@ -576,7 +587,7 @@ void restore_failed(struct weights *weights, struct member *m, const struct msg_
 	m->checkpoint.failed = weights->restore.iteration;
 	m->checkpoint.unready_us = weights->run->now_us;
 	m->beat.stage = MSG_NO_STAGE; /* heartbeats reported this stage before the attempt */
-	if (weights->restore.average)
+	if (weights->restore.state == RESTORING_AVERAGE)
 		weights->stall.next_average_us = weights->run->now_us + AVERAGE_AGAIN_US;
 	member_apply(weights->run, m, EVENT_WAIT, "could not restore its stage");
 	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
@@ -587,12 +598,12 @@ bool restore_averted(struct weights *weights, int stage)
 	struct restoring *r = &weights->restore;
 	struct member *taker;
 
-	if (!r->active || (r->average && r->stage != stage))
-		return true;
-	if (!r->average)
+	if (restoring_goes_back(r->state))
 		return false;
+	if (r->state == RESTORING_NOTHING || r->stage != stage)
+		return true;
 	taker = &weights->members->list[r->who[stage]];
-	give_up(weights);
+	end(weights, RESTORING_GIVE_UP);
 	taker->assigned.number = ++weights->members->assignments;
 	if (member_alive(taker) && !taker->is_marked)
 		member_apply(weights->run, taker, EVENT_WAIT, "its stage is back");
@@ -607,13 +618,19 @@ static double fetches_s(const struct weights *weights)
 	const struct restoring *r = &weights->restore;
 	double s = 0;
 
-	for (uint32_t i = 0; r->average && i < r->n_from; i++)
+	for (uint32_t i = 0; i < r->n_from; i++) /* none unless they are averaged */
 		s += placement_transfer_s(
 			weights->members, &weights->members->list[r->from_nodes[i]],
 			&weights->members->list[r->who[r->stage]],
 			parameter_bytes *
 				(double)weights->run->training.stage_parameters[r->from[i]]);
 	return s;
+}
+
+/* Returns true if a node was ordered to restore the stage. */
+static bool has_reader(const struct restoring *r, int stage)
+{
+	return r->state == RESTORING_AVERAGE ? stage == r->stage : r->who[stage] >= 0;
 }
 
 /* Finds the nodes that have not answered their orders, and returns how many. *most gets the
@@ -628,7 +645,7 @@ static uint32_t find_silent(const struct weights *weights, struct member *silent
 	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
 		struct member *m;
 
-		if (r->average ? s != r->stage : r->who[s] < 0)
+		if (!has_reader(r, s))
 			continue;
 		m = &weights->members->list[r->who[s]];
 		if (has_answered(weights, m))
@@ -680,29 +697,29 @@ enum restore_outcome restore_turn(struct weights *weights)
 	bool all = true;
 
 	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
-		if (r->average ? s != r->stage : r->who[s] < 0)
+		if (!has_reader(r, s))
 			continue;
 		if (member_is_restoring(&weights->members->list[r->who[s]]))
 			continue;
-		if (r->average) {
-			give_up(weights);
+		if (r->state == RESTORING_AVERAGE) {
+			end(weights, RESTORING_GIVE_UP);
 			return RESTORE_SETTLED;
 		}
 		r->who[s] = -1;
 	}
-	if (!r->average && !read_stages(weights)) {
+	if (restoring_goes_back(r->state) && !read_stages(weights)) {
 		reject_checkpoint(weights);
 		return RESTORE_SETTLED;
 	}
 	for (int s = 0; s < weights->run->cluster->n_stages; s++)
-		if (!r->average || s == r->stage)
+		if (restoring_goes_back(r->state) || s == r->stage)
 			all = all && r->who[s] >= 0 &&
 			      has_answered(weights, &weights->members->list[r->who[s]]);
 	if (!all)
 		return RESTORE_UNANSWERED;
 	if (disk_is_locked(weights->run))
 		return RESTORE_SETTLED; /* the next turn tries again */
-	if (!r->average)
+	if (restoring_goes_back(r->state))
 		return go_back(weights) ? RESTORE_WENT_BACK : RESTORE_SETTLED;
 	finish_average(weights);
 	return RESTORE_SETTLED;

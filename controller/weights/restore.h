@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/weights/restore_state.h"
 #include "wire/msg.h"
 
 struct run;
@@ -30,7 +31,7 @@ struct kept_shard {
 };
 
 struct restoring {
-	bool active;
+	enum restoring_state state;
 	uint64_t lost; /* stages that no node holds, one bit for each */
 	uint64_t iteration;
 	uint64_t below; /* checkpoints from this iteration on are unusable; 0: none */
@@ -38,9 +39,7 @@ struct restoring {
 	struct kept_shard *shards;
 	uint32_t n_shards;
 	int64_t asked_us; /* when a node was last ordered to restore a stage */
-	bool first;       /* the run goes back to the weights with which it began */
-	bool average;     /* the neighbours of the lost stage are averaged */
-	int stage;
+	int stage;        /* the stage whose neighbours are averaged */
 	uint32_t n_from;
 	uint16_t from_nodes[2];
 	uint8_t from[2];
@@ -65,7 +64,7 @@ bool restore_average(struct weights *weights, int stage, struct member *taker);
 /* A process has joined, and may have files that could not be read before */
 void restore_look_again(struct weights *weights);
 void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u);
-enum restore_outcome restore_turn(struct weights *weights); /* while a restore is active */
+enum restore_outcome restore_turn(struct weights *weights); /* unless nothing is restored */
 /* Returns how long the nodes that have not answered may stay silent. answered_us: when a node last
  * answered an order, or data last moved. */
 int64_t restore_patience_us(const struct weights *weights, int64_t answered_us);
