@@ -67,10 +67,10 @@ enum { STRIKES = 2 };
  * vary by 30%, and 23 of 1,000 with half of it. With double of it, a link that has become fast
  * again, at 0.05 s, stays at over 0.0625 s for good. */
 static const double least_s = 0.02;
-/* The same for the mean of a node's tasks, of which an iteration has several. Without emulation on
- * shared cores, least_s holds for them too. Chosen: for tasks of 0.01 s, half of it has 243 wrong
- * corrections in place of 186, and double finds a node that is 1.5 times as slow after 117 tasks in
- * place of 23. */
+/* Smaller differences of the mean of a node's tasks are noise; an iteration has several tasks.
+ * Without emulation on shared cores, least_s holds for them too. Chosen: for tasks of 0.01 s, half
+ * of it has 243 wrong corrections in place of 186, and double finds a node that is 1.5 times as
+ * slow after 117 tasks in place of 23. */
 static const double task_least_s = 0.005;
 /* Links that take less are not compared with their node's other links: least_s would be more than
  * twice their time. */
@@ -664,7 +664,7 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 		return;
 	w = measure_pace(planning->members, m, 1);
 	if ((w.shared && (planning->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
-	    all_judged(planning->members) < judged_share * members_live(planning->members))
+	    count_judged(planning->members) < judged_share * members_live(planning->members))
 		return;
 	if (stands_out(ratio_of(m), w.compute_ratio) && judge_node(planning, m, &w))
 		ask_for_next(planning);
