@@ -83,6 +83,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->keeps = MSG_NO_STAGE;
 	h->saves = a->options.run_dir != NULL;
 	h->memory_bytes = memory_available(a);
+	h->machine_bytes = a->device.machine_bytes == UINT64_MAX ? 0 : a->device.machine_bytes;
 	h->cores = cores_usable();
 	read_machine(h->machine, sizeof(h->machine));
 	h->network = read_network();

@@ -62,3 +62,19 @@ void device_name_print(const struct device_name *n, char text[DEVICE_NAME_SIZE])
 			    : "cpu",
 		 which, n->bf16 ? ":bf16" : "");
 }
+
+bool device_texts_alike(const char *a, const char *b)
+{
+	struct device_name x, y;
+	char name[2][DEVICE_NAME_SIZE];
+	size_t n = strcspn(a, " "), m = strcspn(b, " ");
+
+	if (strcmp(a + n, b + m) != 0)
+		return false;
+	snprintf(name[0], sizeof(name[0]), "%.*s", (int)n, a);
+	snprintf(name[1], sizeof(name[1]), "%.*s", (int)m, b);
+	if (device_name_parse(&x, name[0], NULL) || device_name_parse(&y, name[1], NULL))
+		return strcmp(a, b) == 0;
+	return x.cuda == y.cuda && x.bf16 == y.bf16 && x.pretend == y.pretend &&
+	       strcmp(x.set, y.set) == 0;
+}

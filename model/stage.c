@@ -164,7 +164,7 @@ static int look_up_device(const char *device, struct device_name *name,
 
 int stage_device(struct stage_device *out, const char *device, struct error *err)
 {
-	struct stage_device found = { .free_bytes = UINT64_MAX };
+	struct stage_device found = { .free_bytes = UINT64_MAX, .machine_bytes = UINT64_MAX };
 	char what[STAGE_DEVICE_SIZE];
 	struct device_name name;
 	int rc = look_up_device(device, &name, &found, err);
@@ -182,22 +182,6 @@ int stage_device(struct stage_device *out, const char *device, struct error *err
 uint32_t stage_gpus(void)
 {
 	return device_count();
-}
-
-bool stage_devices_alike(const char *a, const char *b)
-{
-	struct device_name x, y;
-	char name[2][DEVICE_NAME_SIZE];
-	size_t n = strcspn(a, " "), m = strcspn(b, " ");
-
-	if (strcmp(a + n, b + m) != 0)
-		return false;
-	snprintf(name[0], sizeof(name[0]), "%.*s", (int)n, a);
-	snprintf(name[1], sizeof(name[1]), "%.*s", (int)m, b);
-	if (device_name_parse(&x, name[0], NULL) || device_name_parse(&y, name[1], NULL))
-		return strcmp(a, b) == 0;
-	return x.cuda == y.cuda && x.bf16 == y.bf16 && x.pretend == y.pretend &&
-	       strcmp(x.set, y.set) == 0;
 }
 
 /* A tensor's numbers depend on its name and the seed alone, so they do not depend on the device,

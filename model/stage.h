@@ -71,8 +71,10 @@ struct stage_device {
 	char name[DEVICE_NAME_SIZE];
 	char text[STAGE_DEVICE_SIZE];
 	char bus_id[STAGE_BUS_SIZE]; /* a GPU's place on the PCI bus, "0000:65:00.0"; else "" */
-	/* Free memory at the moment, bytes; UINT64_MAX: the device does not say. */
+	/* Free memory at the moment, bytes, of the device or of the machine, whichever is less;
+	 * UINT64_MAX: the device does not say. */
 	uint64_t free_bytes;
+	uint64_t machine_bytes; /* free memory of the machine; UINT64_MAX: unknown */
 };
 
 /* Describes a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or
@@ -80,8 +82,6 @@ struct stage_device {
  * or GPU is too old for it. -EIO: the GPU or its driver cannot be used. */
 int stage_device(struct stage_device *out, const char *device, struct error *err);
 uint32_t stage_gpus(void); /* returns the number of GPUs */
-/* Returns true if two such texts are equal except for a GPU's number. */
-bool stage_devices_alike(const char *a, const char *b);
 
 /* Makes stage `index` of the model. Its initial weights depend on the seed and the tensors' names
  * alone. Allocates and touches all memory for weights, optimizer, gradients and the activations of

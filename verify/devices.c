@@ -15,7 +15,7 @@ struct listing {
 
 bool devices_match(const struct devices *d, const char *recorded)
 {
-	return !recorded || !*recorded || stage_devices_alike(d->text, recorded);
+	return !recorded || !*recorded || device_texts_alike(d->text, recorded);
 }
 
 /* Adds a device to the list. GPUs that differ in their number only are one entry. */
@@ -25,7 +25,7 @@ static int list_device(void *context, const char *text, uint32_t nodes)
 	struct devices *d = l->devices;
 
 	for (uint32_t i = 0; i < d->n; i++)
-		if (stage_devices_alike(d->list[i].text, text)) {
+		if (device_texts_alike(d->list[i].text, text)) {
 			d->list[i].nodes += nodes;
 			return 0;
 		}

@@ -72,6 +72,7 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, kept_hash),
 	NMAX(U8, msg_hello, saves, 1),
 	N(U64, msg_hello, memory_bytes),
+	N(U64, msg_hello, machine_bytes),
 	N(U32, msg_hello, cores),
 	TXT(msg_hello, machine),
 	N(U64, msg_hello, network),

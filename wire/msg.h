@@ -88,7 +88,8 @@ struct msg_hello {
 	uint64_t kept;          /* iterations committed in the standby copy */
 	uint64_t kept_hash;     /* of the standby copy's weights; 0 not known */
 	uint8_t saves;          /* 1: the agent has a folder for checkpoints */
-	uint64_t memory_bytes;  /* memory available on the agent's machine, bytes */
+	uint64_t memory_bytes;  /* memory available to the agent's device, bytes; 0: unknown */
+	uint64_t machine_bytes; /* memory available on the agent's machine, bytes; 0: unknown */
 	uint32_t cores;         /* cores of the agent's machine */
 	char machine[40];       /* identifies the machine since its start; "": unknown */
 	/* Identifies the agent's network within its machine, because containers have networks of

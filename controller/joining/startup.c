@@ -15,6 +15,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/joining/agents.h"
+#include "controller/members/announce.h"
 #include "controller/members/capacity.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
@@ -24,7 +25,6 @@
 #include "controller/network/link_record.h"
 #include "controller/network/link_table.h"
 #include "controller/network/measuring.h"
-#include "controller/members/announce.h"
 #include "controller/planning/drift.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
@@ -34,6 +34,7 @@
 #include "controller/trust/agreement.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/checkpoints.h"
+#include "model/device_name.h"
 
 enum {
 	/* A resumed run waits this long for agents, plus REGATHER_TRIPS round trips of the longest
@@ -215,7 +216,7 @@ static bool is_building(const struct run *run, const struct member *m)
 
 static bool computes_alike(const struct member *a, const struct member *b)
 {
-	return members_share_machine(a, b) && strcmp(a->hello.device, b->hello.device) == 0;
+	return members_share_machine(a, b) && device_texts_alike(a->hello.device, b->hello.device);
 }
 
 /* Sets how many microbatches a node holds at once, according to its share of the machine's free
@@ -230,18 +231,14 @@ static void settle_slots(struct members *members)
 				     : parameters;
 	for (uint32_t i = 0; i < members->n && !members->run->options.cluster.file; i++) {
 		const struct member *m = &members->list[i];
-		double share = memory_share * (double)m->hello.memory_bytes;
-		int n = 0;
 
-		for (uint32_t k = 0; k < members->n; k++)
-			n += member_alive(&members->list[k]) &&
-			     members_share_machine(m, &members->list[k]);
 		if (member_alive(m) && m->hello.memory_bytes > 0)
 			members->run->cluster->nodes[i].memory =
 				members->run->cluster_as_given->nodes[i].memory =
 					capacity_slots(&members->run->training.model,
 						       &members->run->training.hyper, parameters,
-						       share / n, SLOTS_MOST);
+						       memory_share * members_memory(members, m),
+						       SLOTS_MOST);
 	}
 }
 

@@ -4,6 +4,7 @@
  * decisions. */
 #include "controller/members/member.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,25 @@ bool member_holds(const struct run *run, const struct member *m, int stage)
 bool members_share_machine(const struct member *a, const struct member *b)
 {
 	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
+}
+
+/* Equal texts name one device, because they contain the number of a GPU. */
+double members_memory(const struct members *members, const struct member *m)
+{
+	int on_machine = 0, on_device = 0;
+	double bytes;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *o = &members->list[i];
+
+		if (o != m && (!member_alive(o) || !members_share_machine(m, o)))
+			continue;
+		on_machine++;
+		on_device += strcmp(m->hello.device, o->hello.device) == 0;
+	}
+	bytes = (double)m->hello.memory_bytes / on_device;
+	return m->hello.machine_bytes > 0 ? fmin(bytes, (double)m->hello.machine_bytes / on_machine)
+					  : bytes;
 }
 
 struct member *member_of_peer(struct members *members, post_peer_id peer)

@@ -320,5 +320,8 @@ double member_work(const struct run *run, const struct member *m);
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);
+/* Returns m's part of the free memory, bytes: of its device, which other agents of the machine may
+ * use too, or of the machine, whichever is less. 0: m did not report it. */
+double members_memory(const struct members *members, const struct member *m);
 
 #endif

@@ -63,6 +63,32 @@ static unsigned shown(const struct controller *c, int node)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
+/* Each agent has a GPU of 140 GB, in a machine with 1,000 GB. */
+FIXTURE_TEST(agents_of_a_machine_divide_the_memory_of_what_they_share)
+{
+	struct controller *c = on_one_machine(state);
+	const struct member *first = &c->members.list[0];
+
+	for (int i = 0; i < AGENTS; i++) {
+		struct msg_hello *h = &c->members.list[i].hello;
+
+		snprintf(h->device, sizeof(h->device), "cuda:%d sm_90 H200", i);
+		h->memory_bytes = 140000000000;
+		h->machine_bytes = 1000000000000;
+	}
+	assert_true(members_memory(&c->members, first) == 140e9);
+	/* Two agents share a GPU. */
+	strcpy(c->members.list[1].hello.device, first->hello.device);
+	assert_true(members_memory(&c->members, first) == 70e9);
+	/* The machine has less than its GPUs. */
+	for (int i = 0; i < AGENTS; i++)
+		c->members.list[i].hello.machine_bytes = 120000000000;
+	assert_true(members_memory(&c->members, first) == 120e9 / AGENTS);
+	/* An agent on another machine does not count. */
+	strcpy(c->members.list[3].hello.machine, "two");
+	assert_true(members_memory(&c->members, first) == 120e9 / (AGENTS - 1));
+}
+
 FIXTURE_TEST(agents_beside_other_programs_wait)
 {
 	struct controller *c = on_one_machine(state);

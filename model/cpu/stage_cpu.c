@@ -87,6 +87,7 @@ static int cpu_look(struct device_name *name, struct stage_device *out, struct e
 	out->free_bytes = memory_usable();
 	if (out->free_bytes == SIZE_MAX)
 		out->free_bytes = UINT64_MAX;
+	out->machine_bytes = out->free_bytes;
 	return 0;
 }
 

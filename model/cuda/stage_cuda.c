@@ -219,6 +219,7 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 	 * memory, and a sum's parts lie in the host's. */
 	if (!rc && host < out->free_bytes)
 		out->free_bytes = host;
+	out->machine_bytes = host == SIZE_MAX ? UINT64_MAX : host;
 	return rc;
 }
 

@@ -33,6 +33,7 @@ static int pretend_look(struct device_name *name, struct stage_device *out, stru
 	out->free_bytes = memory_usable();
 	if (out->free_bytes == SIZE_MAX)
 		out->free_bytes = UINT64_MAX;
+	out->machine_bytes = out->free_bytes;
 	return 0;
 }
 

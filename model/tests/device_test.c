@@ -42,14 +42,14 @@ TEST(names_are_read_and_written)
 
 TEST(likeness_leaves_a_gpus_number_out)
 {
-	assert_true(stage_devices_alike("cuda:0 sm_89 L4", "cuda:5 sm_89 L4"));
-	assert_false(stage_devices_alike("cuda:0 sm_89 L4", "cuda:0:bf16 sm_89 L4"));
-	assert_false(stage_devices_alike("cuda:0 sm_89 L4", "cuda:0 sm_89 L40S"));
-	assert_true(stage_devices_alike("cpu:v3 oneDNN 2.6.3", "cpu:v3 oneDNN 2.6.3"));
-	assert_false(stage_devices_alike("cpu:v3 oneDNN 2.6.3", "cpu:v4 oneDNN 2.6.3"));
-	assert_false(stage_devices_alike("cpu:v3 oneDNN 2.6.3", "cpu:v3 oneDNN 3.6.2"));
-	assert_true(stage_devices_alike("", ""));
-	assert_false(stage_devices_alike("", "cpu:v3"));
+	assert_true(device_texts_alike("cuda:0 sm_89 L4", "cuda:5 sm_89 L4"));
+	assert_false(device_texts_alike("cuda:0 sm_89 L4", "cuda:0:bf16 sm_89 L4"));
+	assert_false(device_texts_alike("cuda:0 sm_89 L4", "cuda:0 sm_89 L40S"));
+	assert_true(device_texts_alike("cpu:v3 oneDNN 2.6.3", "cpu:v3 oneDNN 2.6.3"));
+	assert_false(device_texts_alike("cpu:v3 oneDNN 2.6.3", "cpu:v4 oneDNN 2.6.3"));
+	assert_false(device_texts_alike("cpu:v3 oneDNN 2.6.3", "cpu:v3 oneDNN 3.6.2"));
+	assert_true(device_texts_alike("", ""));
+	assert_false(device_texts_alike("", "cpu:v3"));
 }
 
 /* As MemoryDenyWriteExecute=yes of systemd does. The test runs before others compute, because

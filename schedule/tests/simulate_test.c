@@ -54,7 +54,12 @@ static struct cluster *pair(int memory, int each)
 	c->stages[0] = c->stages[1] = 1;
 	for (int i = 0; i < 2; i++) {
 		c->nodes[i] = (struct cluster_node){
-			c->nodes[i].location, NULL, NULL, i, 1, 2, 0.5, memory
+			.location = c->nodes[i].location,
+			.stage = i,
+			.forward_s = 1,
+			.backward_s = 2,
+			.loss_s = 0.5,
+			.memory = memory,
 		};
 	}
 	c->delay_s[1] = 0.25;
