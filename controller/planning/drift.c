@@ -157,7 +157,7 @@ static const double pace_part = 0.25;
 static const double pace_step = 0.05;
 /* Limit of the steps of the first estimate, which ends once a step changes less than guess_step.
  * Each step halves the logarithm of the error: 8 steps reduce a factor of 100 to less than
- * guess_step. The others are for tasks that overlap otherwise at the new pace. */
+ * guess_step. Further steps are for tasks whose overlap changes with the pace. */
 enum { PACE_STEPS = 12 };
 static const double guess_step = 0.025;
 
