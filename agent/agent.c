@@ -108,9 +108,10 @@ void agent_receive(struct agent *a, int64_t now_us)
 	if (a->run.welcomed)
 		orders_turn(a, now_us);
 	look_again(a, now_us);
-	for (int i = 0; i < TURN_MESSAGES && clock_monotonic_us() - began_us < TURN_US &&
-			!codec_threads_full(a->modules.links.codec_threads) &&
-			post_receive(a->peers.post, now_us, &p) == 0;
+	for (int i = 0;
+	     i < TURN_MESSAGES && (i == 0 || clock_monotonic_us() - began_us < TURN_US) &&
+	     !codec_threads_full(a->modules.links.codec_threads) &&
+	     post_receive(a->peers.post, now_us, &p) == 0;
 	     i++)
 		take_tensor_event(a, &p, now_us);
 }
@@ -125,6 +126,7 @@ static void take_codec_jobs(struct agent *a)
 			links_encoded(&a->modules.links, &job);
 		else
 			arrivals_decoded(a, &job);
+		a->requests.look_again = true; /* a due tensor may wait for a thread */
 	}
 }
 
@@ -271,7 +273,8 @@ static void start_job(struct agent *a, int64_t now_us)
 static void end_last_job(struct agent *a, int64_t now_us)
 {
 	check_stuck(a, now_us);
-	worker_finished(a->worker);
+	if (worker_finished(a->worker))
+		job_clear(&a->job);
 	if (!worker_busy(a->worker))
 		orders_begin_run(a, now_us);
 }
@@ -283,10 +286,14 @@ void agent_work(struct agent *a, int64_t now_us)
 	a->tell.now_us = now_us;
 	note_suspension(a, now_us);
 	take_codec_jobs(a);
-	if (a->tell.end.leaving)
-		worker_finished(a->worker); /* otherwise the worker's descriptor stays readable */
-	else if (!a->run.welcomed)
+	if (a->tell.end.leaving) {
+		/* Otherwise the worker's descriptor stays readable. Orders may free the sum that
+		 * the job points to. */
+		if (worker_finished(a->worker))
+			job_clear(&a->job);
+	} else if (!a->run.welcomed) {
 		end_last_job(a, now_us);
+	}
 	if (!a->run.welcomed || a->tell.end.leaving)
 		return;
 	fault_expire(&a->faults, now_us);

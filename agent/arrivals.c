@@ -321,6 +321,12 @@ static void keep_early(struct agent *a, struct post_message *p, const struct msg
 
 	bound_early(a);
 	if (!early_fits(a->modules.early, from, p->size)) {
+		/* A due tensor needs no room: the loop decodes it. */
+		if (e->is_due) {
+			e->looked_at = true;
+			if (take_tensor(a, m, e, now_us) == FATE_TAKEN)
+				return;
+		}
 		a->tell.tally.dropped++;
 		misuse_misfit(&a->modules.misuse, from, now_us);
 		return;
@@ -367,7 +373,8 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 
 		if (msg_decode(&m, e->message.data, e->message.size) == 0) { /* never fails */
 			fate = take_tensor(a, &m, e, now_us);
-			if (fate == FATE_EARLY)
+			if (fate == FATE_EARLY &&
+			    !codec_threads_full(a->modules.links.codec_threads))
 				begin_decoding(a, &m, e);
 			msg_clear(&m);
 		}

@@ -50,7 +50,8 @@ void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us
 	a->modules.heartbeat->ping_at_us = now_us;
 }
 
-/* Counts the tensors in flight: held here, or sent and not acknowledged; pings do not count. An
+/* Counts the tensors in flight: held here, being decoded, or sent and not acknowledged; pings do
+ * not count. An
  * undelivered report to the controller counts as one, because a heartbeat can overtake the
  * report of a task that has just ended. */
 static uint32_t count_in_flight(const struct agent *a)
@@ -59,6 +60,7 @@ static uint32_t count_in_flight(const struct agent *a)
 	       n = delay_queue_count(a->modules.delay_queue);
 	struct post_peer_info info;
 
+	n += codec_threads_decoding(a->modules.links.codec_threads);
 	n += report_pending(a->modules.report) || !post_idle(a->tell.post, a->tell.controller);
 	for (uint32_t i = 0; size && i < a->run.welcome.n_nodes; i++)
 		if (a->peers.list[i].used &&

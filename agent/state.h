@@ -101,7 +101,6 @@ struct agent {
 	struct tell tell;
 	struct requests requests; /* modules set them, the loop acts on them */
 	struct worker *worker;
-	struct codec_threads *codec_threads; /* NULL in tests: the loop encodes and decodes */
 	struct job job;     /* the worker's present job */
 	struct stuck_check stuck;
 	struct faults faults; /* orders.c */

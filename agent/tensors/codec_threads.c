@@ -113,6 +113,15 @@ bool codec_threads_full(const struct codec_threads *t)
 	return t && t->n >= JOBS_FULL;
 }
 
+uint32_t codec_threads_decoding(const struct codec_threads *t)
+{
+	uint32_t n = 0;
+
+	for (const struct entry *e = t ? t->first : NULL; e; e = e->next)
+		n += !e->job.encodes;
+	return n;
+}
+
 /* Returns true if no earlier job of the same link is left. */
 static bool is_first_of_link(const struct codec_threads *t, const struct entry *e)
 {

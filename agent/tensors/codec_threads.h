@@ -48,6 +48,8 @@ void codec_threads_add(struct codec_threads *t, const struct codec_job *job);
 /* Returns true if enough jobs wait to keep the threads busy. The caller should then take no more
  * messages, so that memory is bounded and the senders wait. */
 bool codec_threads_full(const struct codec_threads *t);
+/* Returns the number of tensors that wait to be decoded or are being decoded. t may be NULL. */
+uint32_t codec_threads_decoding(const struct codec_threads *t);
 /* Starts jobs, and gives the next one that has ended. Returns false if there is none, or t is NULL.
  */
 bool codec_threads_take(struct codec_threads *t, struct codec_job *out);
