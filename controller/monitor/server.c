@@ -146,6 +146,8 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *
 			      size_t *body_size, void **request)
 {
 	struct server *s = user;
+	/* The last view of a loop that hangs must not pass for the present state. */
+	const bool is_late = clock_monotonic_us() - s->turned_us >= LATE_US;
 	const char *accept;
 
 	(void)version;
@@ -154,6 +156,9 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *
 	(void)request;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return answer_text(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+	if (strcmp(path, "/healthz") == 0 ||
+	    (is_late && (strcmp(path, "/metrics") == 0 || strcmp(path, "/status") == 0)))
+		return answer_health(s, c);
 	accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 	if (strcmp(path, "/metrics") == 0)
 		return answer_page(s, c,
@@ -162,8 +167,6 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *
 					   : PAGE_METRICS);
 	if (strcmp(path, "/status") == 0)
 		return answer_page(s, c, PAGE_STATUS);
-	if (strcmp(path, "/healthz") == 0)
-		return answer_health(s, c);
 	return answer_text(c, MHD_HTTP_NOT_FOUND, "there are /metrics, /status and /healthz\n");
 }
 

@@ -1,10 +1,17 @@
 /* view.c - judges whether a run is healthy, from the state that consoles see. */
 #include "controller/monitor/view.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LISTED = 8 /* nodes that a reason names */ };
+enum {
+	LISTED = 8, /* nodes that a reason names */
+	/* A run is degraded if it commits nothing for this long and for so many times the newest
+	 * iteration. */
+	QUIET_S = 60,
+	QUIET_ITERATIONS = 10
+};
 
 void view_count_states(const struct view *v, uint32_t counts[NODE_LAST + 1])
 {
@@ -80,6 +87,19 @@ static void judge_phase(struct verdict *d, const struct view *v)
 			    "the run waits: its record cannot be written (a full disk, or a lock)");
 }
 
+/* A run that computes commits. The record of a run whose disk is full shows nothing else. */
+static void judge_progress(struct verdict *d, const struct view *v)
+{
+	double age_s = (double)(v->wall_us - v->last.wall_us) * 1e-6;
+	char text[64];
+
+	if (!v->has_last || v->status.phase == PHASE_GATHERING ||
+	    age_s <= fmax(QUIET_S, QUIET_ITERATIONS * (double)v->last.real_s))
+		return;
+	snprintf(text, sizeof(text), "no iteration was committed for %.0f s", age_s);
+	give_reason(d, VIEW_DEGRADED, text);
+}
+
 enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),
 			     void *context)
 {
@@ -89,6 +109,7 @@ enum view_health view_health(const struct view *v, void (*say)(void *context, co
 	if (judge_end(&d, v))
 		return d.health;
 	judge_phase(&d, v);
+	judge_progress(&d, v);
 	for (unsigned state = 0; state <= NODE_LAST; state++)
 		if (node_presence(state) != NODE_TAKES_PART)
 			judge_state(&d, v, state);

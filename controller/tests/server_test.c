@@ -133,6 +133,11 @@ TEST(health_fails_once_the_loop_stands_still)
 	server_turn(s, clock_monotonic_us() - 60000000);
 	ask_raw(s, request, answer);
 	assert_non_null(strstr(answer, " 503 "));
+	/* Its last view does not pass for the present state. */
+	ask_raw(s, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", answer);
+	assert_non_null(strstr(answer, " 503 "));
+	ask_raw(s, "GET /status HTTP/1.1\r\nHost: x\r\n\r\n", answer);
+	assert_non_null(strstr(answer, " 503 "));
 	server_close(s);
 }
 

@@ -18,7 +18,7 @@ void views_fill(struct view *v)
 		.status = { .phase = PHASE_COMPUTING, .committed = 41, .now_us = 90000000 },
 		.plan = { .epoch = 3, .iteration_s = 2 },
 		.has_plan = true,
-		.last = { .iteration = 41, .loss = 3.25F, .iteration_s = 4, .wall_us = 1 },
+		.last = { .iteration = 41, .loss = 3.25F, .iteration_s = 4, .wall_us = 999000000 },
 		.has_last = true,
 		.goodput = 0.75,
 		.totals = { 41, 7, 2, 1.5 },
