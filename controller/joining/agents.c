@@ -31,6 +31,7 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
+#include "wire/address.h"
 
 enum {
 	PING_EVERY_US = 500000,
@@ -225,6 +226,24 @@ static bool pretends(const struct msg_hello *hello)
 	return strncmp(hello->device, "pretend", 7) == 0;
 }
 
+/* Returns true if the texts are addresses that other agents may dial: TCP, or sockets of this
+ * machine if the controller has one itself. Only `inside` may hold several. Texts of agents reach
+ * the logs of others. */
+static bool has_addresses(const struct run *run, const struct msg_hello *h)
+{
+	char host[LINK_ADDRESS_SIZE], port[8];
+
+	for (const char *c = h->address; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return false;
+	for (const char *c = h->inside; *c; c++)
+		if (*c < ' ' || *c > '~')
+			return false;
+	return address_split(h->address, host, port) ||
+	       (strncmp(h->address, "ipc://", 6) == 0 &&
+		strncmp(run->options.listen, "ipc://", 6) == 0);
+}
+
 /* Returns why an agent cannot take part in the run, or NULL. m: the place found for it, or NULL. */
 static const char *why_refused(const struct run *run, const struct msg_hello *hello,
 			       const struct member *m)
@@ -233,6 +252,8 @@ static const char *why_refused(const struct run *run, const struct msg_hello *he
 		return "--device pretend computes nothing: this run is no rehearsal";
 	if (!pretends(hello) && run_is_rehearsal(run))
 		return "this run is a rehearsal, whose agents need --device pretend";
+	if (!has_addresses(run, hello))
+		return "its address is none: expected tcp://HOST:PORT (--advertise)";
 	if (!m)
 		return hello->node >= 0 ? "that node is taken, or not in the cluster"
 					: "every node of the cluster has its agent";
