@@ -60,7 +60,7 @@ static int take_token(void *options, const char *word, struct error *err)
 	struct options *o = options;
 
 	if (o->token || o->connect || o->play)
-		return error_set(err, -EINVAL, "unexpected \"%s\"", word);
+		return error_set(err, -EINVAL, "there are more words than one TOKEN");
 	o->token = (char *)word;
 	return 0;
 }

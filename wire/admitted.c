@@ -340,7 +340,11 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 	*fd = -1;
 	if (list->path == NULL)
 		return 0;
-	if (snprintf(path, sizeof(path), "%s.lock", list->path) >= (int)sizeof(path))
+	char *real = realpath(list->path, NULL); /* links to one list share its lock */
+	const int length =
+		snprintf(path, sizeof(path), "%s.lock", real != NULL ? real : list->path);
+	free(real);
+	if (length >= (int)sizeof(path))
 		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", list->path);
 	int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/process/output.h"
+#include "wire/invite/invitations.h"
 #include "wire/keys.h"
 #include "wire/program/invite.h"
 
@@ -113,6 +115,20 @@ static int command_admit(int argc, char **argv)
 	return rc < 0 ? report_error(&err) : DONE;
 }
 
+/* The owner of a token can be admitted again, with the same or another key. */
+static void warn_of_invitations(const struct keys_list *list)
+{
+	for (size_t i = 0; i < keys_list_count(list); i++) {
+		const struct keys_entry *e = keys_list_at(list, i);
+		if (e->role == KEYS_INVITATION &&
+		    invitations_end(&e->terms, clock_wall_us() / 1000000) == NULL)
+			fprintf(stderr,
+				"skippipe expel: invitation %s is still open: whoever has its "
+				"token can be admitted again (skippipe invite --revoke %s)\n",
+				e->name, e->name);
+	}
+}
+
 static int command_expel(int argc, char **argv)
 {
 	struct keys_list *list;
@@ -122,6 +138,8 @@ static int command_expel(int argc, char **argv)
 	if (keys_list_open(&list, argv[1], &err) < 0)
 		return report_error(&err);
 	int rc = keys_list_expel(list, argv[2], &err);
+	if (rc == 0)
+		warn_of_invitations(list);
 	keys_list_free(list);
 	return rc < 0 ? report_error(&err) : DONE;
 }

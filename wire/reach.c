@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,7 @@ bool reach_mapped(uint16_t inside, uint16_t otherwise, struct reach_mapping *out
 	if (!found)
 		found = reach_in_environment(block, first_process_environment(block), inside,
 					     otherwise, out);
+	sodium_memzero(block, ENVIRONMENT_MOST); /* it may hold secrets of the machine */
 	free(block);
 	return found;
 }

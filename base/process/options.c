@@ -186,7 +186,9 @@ static int take_arguments(const struct options_table *t, void *options, int argc
 	opterr = 0;
 	while (rc == 0 && (option = getopt_long(argc, argv, letters, list, NULL)) != -1) {
 		if (option == ':' || option == '?') {
-			rc = error_set(err, -EINVAL, "%s: %s (see --help)", argv[optind - 1],
+			/* The value is not shown, because it may be a secret. */
+			rc = error_set(err, -EINVAL, "%.*s: %s (see --help)",
+				       (int)strcspn(argv[optind - 1], "="), argv[optind - 1],
 				       option == '?' ? "unknown option" : "needs a value");
 			break;
 		}
