@@ -157,7 +157,7 @@ TEST(endless_log_lines_are_limited)
 	for (int i = 0; i < 60; i++)
 		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
 	is_heard(w);
-	assert_in_range(times(w->console.journal, "n04 warning: I cannot stop?[2J?\n"), 1, 22);
+	assert_in_range(times(w->console.journal, " warning: I cannot stop?[2J?\n"), 1, 22);
 	assert_true(world_all_live(w));
 	world_free(w);
 }
@@ -176,12 +176,12 @@ TEST(contradicting_link_reports_are_limited)
 					      .measured_delay_s = 40 * p->emulates.delay_s[0] };
 	visitor_send(&p->v, &m, POST_RELIABLE);
 	is_heard(w);
-	assert_null(strstr(w->console.journal, "link n04>n00"));
+	assert_null(strstr(w->console.journal, "link n04"));
 	for (int i = 0; i < 300; i++)
 		player_reports_delays(p, i % 2 ? 1 : 50);
 	is_heard(w);
-	assert_in_range(times(w->console.journal, "n04's links take"), 1, 20);
-	assert_in_range(times(w->console.journal, "link n04>"), 0, 60);
+	assert_in_range(times(w->console.journal, "'s links take"), 1, 20);
+	assert_in_range(times(w->console.journal, "link n04"), 0, 60);
 	world_free(w);
 }
 

@@ -201,18 +201,18 @@ static int find_link(const struct place_links *links, const struct regions *regi
 	return regions ? regions_link(regions, a, b, latency_s, bandwidth, NULL) : -ENOENT;
 }
 
-/* Sets the links from machines of entry a to those of entry b. */
-static void set_links(struct fleet *f, int a, int b, double latency_s, double bandwidth)
+/* Sets the links from machines of entry a to those of entry b. first: (entries + 1) the first node
+ * of each entry. */
+static void set_links(struct fleet *f, const int *first, int a, int b, double latency_s,
+		      double bandwidth)
 {
 	double least = fmin(bandwidth, fmin(f->entries[a].up, f->entries[b].down));
 
-	for (int i = 0; i < f->n_nodes; i++) {
-		for (int j = 0; j < f->n_nodes; j++) {
+	for (int i = first[a]; i < first[a + 1]; i++) {
+		for (int j = first[b]; j < first[b + 1]; j++) {
 			size_t at = (size_t)i * (size_t)f->n_nodes + (size_t)j;
 			bool inside = f->nodes[i].machine == f->nodes[j].machine;
 
-			if (f->nodes[i].entry != a || f->nodes[j].entry != b)
-				continue;
 			f->latency_s[at] = inside ? INSIDE_LATENCY_S : latency_s;
 			f->bandwidth[at] = inside ? INSIDE_BYTES_PER_S : least;
 		}
@@ -222,23 +222,27 @@ static void set_links(struct fleet *f, int a, int b, double latency_s, double ba
 static int fill_links(struct fleet *f, const struct place_links *links,
 		      const struct regions *regions, struct error *err)
 {
-	for (int a = 0; a < f->n_entries; a++) {
-		for (int b = 0; b < f->n_entries; b++) {
-			const struct fleet_machines *x = &f->entries[a], *y = &f->entries[b];
-			double latency_s = 0, bandwidth = 1;
-			int rc = find_link(links, regions, x->place, y->place, &latency_s,
-					   &bandwidth);
+	int *first = alloc_array((size_t)f->n_entries + 1, sizeof(*first)), rc = 0;
 
-			if (rc != 0)
-				return error_set(err, -EINVAL,
-						 "links: none between \"%.60s\" (machines[%d]) and "
-						 "\"%.60s\" (machines[%d]), and the measured "
-						 "regions have none; add one",
-						 x->place, a, y->place, b);
-			set_links(f, a, b, latency_s, bandwidth);
-		}
+	first[0] = 0;
+	for (int e = 0; e < f->n_entries; e++)
+		first[e + 1] = first[e] + f->entries[e].count * f->entries[e].cards;
+	for (int i = 0; rc == 0 && i < f->n_entries * f->n_entries; i++) {
+		const int a = i / f->n_entries, b = i % f->n_entries;
+		const struct fleet_machines *x = &f->entries[a], *y = &f->entries[b];
+		double latency_s = 0, bandwidth = 1;
+
+		if (find_link(links, regions, x->place, y->place, &latency_s, &bandwidth) != 0)
+			rc = error_set(err, -EINVAL,
+				       "links: none between \"%.60s\" (machines[%d]) and "
+				       "\"%.60s\" (machines[%d]), and the measured regions have "
+				       "none; add one",
+				       x->place, a, y->place, b);
+		else
+			set_links(f, first, a, b, latency_s, bandwidth);
 	}
-	return 0;
+	free(first);
+	return rc;
 }
 
 /* Takes the links of a measured cluster, whose nodes are those of the fleet in the same order. */
