@@ -32,7 +32,7 @@ struct agent_options {
 	struct keys_public controller;
 	const struct keys_identity *identity;
 	const char *listen;    /* address at which it listens for tensors */
-	/* Address at which other nodes dial this agent; NULL: it is found out (wire/reach.h). */
+	/* Address at which other nodes dial this agent; NULL: the agent finds it (wire/reach.h). */
 	const char *advertise;
 	const char *seen;   /* host of this machine as the controller sees it; NULL: not known */
 	const char *place;  /* place of the machine; NULL: not given */

@@ -237,7 +237,7 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 		 standby_standing(a->modules.standby) != STANDBY_WHOLE);
 }
 
-/* Decides about a tensor. e: what is known of its checks, and its decoding. */
+/* Decides what happens to a tensor. e: the stored results of its checks and of its decoding. */
 static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_tensor *e,
 			     int64_t now_us)
 {
@@ -311,8 +311,8 @@ static void bound_early(struct agent *a)
 	early_bound(a->modules.early, room, early_share(&t, room / 2));
 }
 
-/* Stores the message, and lets a thread decode it if it is due. Makes its sender hold back further
- * sums if its share is getting full. */
+/* Stores the message, and lets a thread decode it if it is due. If the sender's share is nearly
+ * full, asks the sender to hold back further sums. */
 static void keep_early(struct agent *a, struct post_message *p, const struct msg *m,
 		       struct early_tensor *e, int64_t now_us)
 {

@@ -91,8 +91,8 @@ static int list_devices(void)
 
 /* ---- the options ---- */
 
-/* Takes a token, or the controller's address. The words of the command line and of the environment
- * may be changed, and a token is wiped there. */
+/* Takes a token, or the controller's address. Wipes a token in place, in the command line or
+ * in the environment. */
 static int take_join(void *options, const char *value, struct error *err)
 {
 	struct options *o = options;
@@ -189,12 +189,12 @@ static const struct options_row rows[] = {
 		  "controller's address, tcp://HOST:PORT. @FILE and - read it from a file or from "
 		  "standard input" },
 	{ "name", OPTIONS_PARSED, "NAME", .parse = take_name,
-	  .help = "the node's name, with a token [the machine's, made unique]" },
+	  .help = "name under which a token admits this node [the machine's, made unique]" },
 	{ "place", OPTIONS_PARSED, "TEXT", .parse = take_place,
 	  .help = "where the machine is, such as eu-west" },
 	{ "controller-key", OPTIONS_TEXT, "KEY", AT(controller_key),
-	  .help = "with an address: the controller's public key, 64 hex digits, or a file with "
-		  "them" },
+	  .help = "if --join is an address: the controller's public key, as 64 hex digits or as a "
+		  "file" },
 	{ "key", OPTIONS_TEXT, "FILE", AT(key),
 	  .help = "this agent's key; created if it is missing. Without a token the controller must "
 		  "admit its public half (skippipe admit) "
@@ -203,8 +203,9 @@ static const struct options_row rows[] = {
 	  .help = "where this agent listens for other nodes; port 0: any free port "
 		  "[tcp://0.0.0.0:7701, or a port that a provider maps]" },
 	{ "advertise", OPTIONS_PARSED, "ADDRESS", .parse = take_advertise,
-	  .help = "the address that other nodes dial [--listen; or for all interfaces a provider's "
-		  "mapping, the address that the controller sees, or the machine's own]" },
+	  .help = "the address that other nodes dial [--listen. If that is all interfaces: a "
+		  "provider's mapping, the address that the controller sees, or the machine's "
+		  "own]" },
 	{ "node", OPTIONS_INT, "I", AT(agent.node), LIMITS(0, 999),
 	  .help = "the number of the node [the controller chooses]" },
 	{ "device", OPTIONS_PARSED, "DEVICE", "cpu",
@@ -227,8 +228,7 @@ static const struct options_row rows[] = {
 	  .help = "the corpus on this machine [the run's paths; missing files are fetched from the "
 		  "controller]" },
 	{ "run-dir", OPTIONS_TEXT, "DIR", AT(agent.run_dir),
-	  .help = "write checkpoints of this agent's stage to DIR/checkpoints "
-		  "[no checkpoints]" },
+	  .help = "write checkpoints of this agent's stage to DIR/checkpoints [no checkpoints]" },
 	{ "orphan-s", OPTIONS_U32, "N", "60", "end after N seconds without a controller",
 	  AT(agent.orphan_s), LIMITS(1, 1000000) },
 	{ "stuck-s", OPTIONS_U32, "N", "30",
@@ -249,26 +249,22 @@ static const struct options_table table = {
 	.intro = "usage: skippipe-agent --join TOKEN [option ...]\n"
 		 "       skippipe-agent --join ADDRESS --controller-key KEY [option ...]\n"
 		 "\n"
-		 "Runs one node: joins a controller, trains the stage that it is given, and "
-		 "exchanges\n"
-		 "activations and gradients with the other nodes. Logs to stderr.\n"
+		 "Runs one node: joins a controller, trains the stage that it is given, and\n"
+		 "exchanges activations and gradients with the other nodes. Logs to stderr.\n"
 		 "\n",
 	.end = "\n"
-	       "Each option may also be a variable of the environment: SKIPPIPE_JOIN, "
-	       "SKIPPIPE_RUN_DIR,\n"
-	       "SKIPPIPE_CORPUS=FILE:FILE. The command line wins. A token there, or in a file, is "
-	       "never\n"
-	       "seen in a list of processes.\n"
+	       "Each option may also be a variable of the environment: SKIPPIPE_JOIN,\n"
+	       "SKIPPIPE_RUN_DIR, SKIPPIPE_CORPUS=FILE:FILE. The command line wins. No list of\n"
+	       "processes shows a token that is in a variable or in a file.\n"
 	       "\n"
-	       "Ends on SIGTERM, SIGINT and SIGHUP (unless nohup or a shell ignores it), and on "
-	       "the\n"
-	       "controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage,\n"
-	       "3 refused for good: another process has this agent's key and keeps its node, or "
-	       "the\n"
-	       "invitation is used up, expired or revoked.\n"
+	       "Ends on SIGTERM, SIGINT and SIGHUP (unless nohup or a shell ignores it), and on\n"
+	       "the controller's order. Exit status: 0 ended as ordered, 1 failed, 2 wrong usage,\n"
+	       "3 refused for good: another process has this agent's key and keeps its node, or\n"
+	       "the invitation is used up, expired or revoked.\n"
 };
 
-/* Listens at a port that a provider maps to an outside address, or else at the usual one. */
+/* Chooses the port to listen at: one that a provider maps to an outside address, otherwise the
+ * default port. */
 static void choose_listen(struct options *o)
 {
 	struct reach_mapping mapping = { .inside = LISTEN_PORT };

@@ -367,7 +367,8 @@ static int run_task(struct compute *c, struct job *j)
 }
 
 /* Returns threads for sums of this many floats; NULL: the caller's thread alone. All cores take
- * part, because tasks wait meanwhile. The threads are started when they are first needed. */
+ * part, because no task runs until the sum is computed. The threads are started when they are first
+ * needed. */
 static struct pool *pool_for(struct compute *c, size_t floats)
 {
 	uint32_t threads = cores_usable() < POOL_MOST ? cores_usable() : POOL_MOST;
@@ -380,7 +381,8 @@ static struct pool *pool_for(struct compute *c, size_t floats)
 	return c->pool;
 }
 
-/* Encodes the parts of the other replicas, and this node's own part at its place. */
+/* Encodes the gradient's parts: those for the other replicas into the job's bodies, and this node's
+ * own part into the slices. */
 static int encode_gradient(struct compute *c, struct job *j)
 {
 	const float *gradient = stage_gradient(c->stage);

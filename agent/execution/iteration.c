@@ -427,7 +427,8 @@ void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64
 	}
 }
 
-/* Returns where the inputs of this route that have arrived are noted, if this one is needed. */
+/* Returns the record of the arrived inputs of this route, and this input's bit in it. NULL: no
+ * evaluation needs this input. */
 static uint8_t *find_needed(const struct iteration *x, const struct route *r, uint32_t position,
 			    uint8_t *bit)
 {

@@ -58,7 +58,7 @@ struct iteration_uses {
 	const struct standby *standby;
 };
 
-/* The agent has one. */
+/* The iteration of an agent, which has one. */
 struct iteration {
 	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
 	struct route *routes;
@@ -83,7 +83,7 @@ void iteration_begin_sum(struct iteration *x);
 void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64_t now_us);
 /* Returns true if an ordered evaluation needs this input and has not received it. */
 bool iteration_needs_input(const struct iteration *x, const struct route *r, uint32_t position);
-/* Marks such an input as received. */
+/* Marks an input of an ordered evaluation as received. */
 void iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position);
 
 /* Gives the next job: a step, or zeroing the gradient. Returns true if there is one. */

@@ -22,7 +22,7 @@ struct plan {
 	uint32_t visits; /* number of routes through this node */
 };
 
-/* The agent has one. The pointers are borrowed. */
+/* The plans that an agent knows. The pointers are borrowed. */
 struct plans {
 	struct plan list[PLANS_KEPT];
 	const struct run *run;

@@ -107,7 +107,7 @@ static int64_t find_begin_us(const struct tasks *x, const struct task *t, int64_
 	return free_us < now_us ? free_us : now_us;
 }
 
-/* Records an event of a task for the controller. loss: of the end of a loss task. */
+/* Records an event of a task for the controller. loss: recorded only if a TASK_LOSS ends. */
 static void note_event(struct tasks *x, enum work_event type, const struct task *t, int64_t at_us,
 		       float loss)
 {

@@ -5,7 +5,7 @@
  *
  *     CONNECTING  dialed, no session yet
  *     PROBING     until the round trip is known
- *     TRAINS      trains of packets measure the bandwidth (trains.c)
+ *     TRAINS      trains of packets measure the bandwidth (packet_trains.c)
  *     FILLING     if no train is answered: bulk data, as urgent as activations, fills the link
  *                 until the acknowledged rate stops rising, the time is over, or a train is
  *                 answered late

@@ -1,6 +1,6 @@
-/* trains.c - sends trains of packets (wire/bandwidth/packet_train.h) to measure a link, and times
- * the trains of other nodes. A train measures a bandwidth with much less data than a full link
- * would need.
+/* packet_trains.c - sends trains of packets (wire/bandwidth/packet_train.h) to measure a link, and
+ * times the trains of other nodes. A train measures a bandwidth with much less data than a full
+ * link would need.
  *
  * A pass consists of one or two trains. The pause before and between them is random, because many
  * nodes begin at the same time. The receiver reports the rate of each train. If the last two rates

@@ -1,5 +1,5 @@
-/* trains.h - sends trains of packets (wire/bandwidth/packet_train.h) to measure the bandwidth of
- * links, and times the trains of other nodes.
+/* packet_trains.h - sends trains of packets (wire/bandwidth/packet_train.h) to measure the
+ * bandwidth of links, and times the trains of other nodes.
  */
 #ifndef AGENT_NETWORK_TRAINS_H
 #define AGENT_NETWORK_TRAINS_H
@@ -15,7 +15,7 @@ struct packet_trains; /* opaque; the agent has them */
 
 enum packet_trains_standing { TRAINS_UNDER_WAY, TRAINS_ANSWERED, TRAINS_UNANSWERED };
 
-/* bound: the address of the port for tensors, once it is open. Both are borrowed
+/* bound: the address of the port for tensors, once it is open. Both arguments are borrowed
  * (packet_trains_free). */
 struct packet_trains *packet_trains_new(struct peers *peers, const char *bound);
 void packet_trains_free(struct packet_trains *t); /* NULL is allowed */

@@ -16,7 +16,7 @@
 /* In runs of up to this many nodes all peers are dialed at once. */
 enum { PEERS_DIAL_ALL = 64 };
 
-/* The agent has one. The pointers to other parts of the agent are borrowed. */
+/* The peers of an agent. The pointers to other parts of the agent are borrowed. */
 struct peers {
 	struct post *post; /* connections to the other nodes, and from them */
 	struct peer *list; /* (n_nodes of the run) */

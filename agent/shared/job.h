@@ -25,15 +25,15 @@ enum job_kind {
 	JOB_MEASURE,  /* set the gradient to zero; measure the times; hash */
 	JOB_TASK,     /* run a task of a microbatch, or of a validation microbatch */
 	JOB_ZERO,     /* set the gradient to zero */
-	JOB_GRADIENT, /* encode the gradient, cut as `slices`: the others' parts are bodies */
-	JOB_SUM,      /* add the nodes' parts (slices_sum): bodies has a copy of the sum */
+	JOB_GRADIENT, /* encode the gradient as parts of `slices`; bodies gets the others' parts */
+	JOB_SUM,      /* add the nodes' parts (slices_sum); bodies gets a copy of the sum */
 	JOB_NORM,     /* decode `slices`, and sum the squares of the staging buffer */
 	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
 	JOB_STACK,    /* take the standby copy's layers (stage_stack); gradient to zero; hash */
 	JOB_STATE,    /* copy weights and moments: out (3, P) */
 	/* The next two jobs work on the standby copy. */
-	JOB_KEEP,     /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
-	JOB_FOLLOW    /* store pieces in the copy, and then step it if `slices` is set */
+	JOB_KEEP,  /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
+	JOB_FOLLOW /* store pieces in the copy, and then step it if `slices` is set */
 };
 
 /* PREPARE, KEEP */
@@ -116,8 +116,9 @@ struct job {
 	int64_t began_us, ended_us; /* monotonic clock */
 	/* Output of TASK (B, T, C) and of STATE (3, P); malloc, given; NULL: none. */
 	float *out;
-	/* Output of GRADIENT: (slices_count) encoded slices, without this node's own, and of SUM:
-	 * the encoded sum of this node's own slice; each slice and the array: malloc, given. */
+	/* (slices_count) output of GRADIENT: the encoded slices, except this node's own. Output of
+	 * SUM: the encoded sum of this node's own slice. Each slice and the array: malloc,
+	 * given. */
 	void **bodies;
 	double sum_squares; /* NORM */
 	uint64_t hash;      /* output of MEASURE, STEP, STACK, FOLLOW: hash of the weights */

@@ -8,11 +8,11 @@
 
 struct progress {
 	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
-	uint64_t epoch;     /* of the plan by which it runs */
-	uint32_t per_shard; /* microbatches that a data shard gives to it */
+	uint64_t epoch;     /* epoch of the plan that the iteration follows */
+	uint32_t per_shard; /* microbatches of each data shard in the iteration */
 	uint64_t position;  /* position of wave 0 in every data shard */
 	enum tensor_format wire; /* format of activations and their gradients */
-	enum tensor_format evaluation_wire; /* the same in the evaluation that was ordered last */
+	enum tensor_format evaluation_wire; /* format in the newest evaluation */
 };
 
 #endif

@@ -23,7 +23,7 @@ struct log_lines {
 
 /* Messages counted by all modules. */
 struct tally {
-	uint64_t sequence; /* number of the last message that was sent, to anyone */
+	uint64_t sequence; /* number of the newest message sent to any process */
 	uint64_t refused;  /* number of received messages that are invalid or unexpected */
 	uint64_t dropped;  /* number of messages that arrived too late or could not be sent */
 };
@@ -37,7 +37,7 @@ struct ending {
 	int64_t leave_from_us; /* the process does not end before this time */
 };
 
-/* The agent has one. */
+/* The connection of an agent to its controller. */
 struct tell {
 	struct log *log; /* borrowed */
 	struct post *post;

@@ -66,9 +66,9 @@ void reduction_forget(struct reduction *x);
 /* Takes a piece of a part or a sum. 0: stored, or too late; -EAGAIN: too early; -EINVAL; -EBADMSG:
  * as slices_put_part. */
 int reduction_put(struct reduction *x, const struct msg *m);
-/* Returns true if the reduction needs to know that all gradients of this node are counted. Its
- * caller then looks, and calls reduction_counted if they are. counts: the number of gradients that
- * the queue has counted. */
+/* Returns true if the reduction needs to know that all gradients of this node are counted. The
+ * caller then checks this, and calls reduction_counted if all are counted. counts: the number of
+ * gradients that the queue has counted. */
 bool reduction_asks_for_count(struct reduction *x, uint64_t iteration, uint32_t counts);
 void reduction_counted(struct reduction *x, int64_t now_us);
 bool reduction_next_job(struct reduction *x, struct job *job);

@@ -22,7 +22,8 @@ struct parcel {
 	size_t gone;       /* bytes of the tensor that have left, in pieces */
 	/* Time when the task had ended and the link was free. The delay counts from here. */
 	int64_t ready_us;
-	/* When the tensor leaves. While its body is not ready, the queue keeps it longer. */
+	/* Time at which the tensor leaves. The queue keeps it longer if its body is not ready by
+	 * then. */
 	int64_t due_us;
 };
 

@@ -26,7 +26,7 @@ struct early; /* opaque */
 /* The decoding of a tensor by a thread. If the tensor is dropped meanwhile, the decoding owns the
  * message until the thread has ended. */
 struct decoding {
-	struct post_message message; /* kept; only if is_orphan */
+	struct post_message message; /* kept (post_keep); set only if is_orphan */
 	float *input;                /* malloc */
 	bool has_ended, is_plausible, is_orphan;
 };

@@ -22,9 +22,9 @@
 enum { LINKS_HEAD_BYTES = 512 };
 #define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one message */
 
-/* The agent has one. All pointers are borrowed. */
+/* The transfers of an agent. All pointers are borrowed. */
 struct links {
-	/* As in agent_options; 0: the defaults. */
+	/* The options of these names (agent_options); 0: their defaults. */
 	size_t message_bytes, piece_bytes, threads_from_bytes;
 	struct codec_threads *codec_threads; /* NULL: the loop encodes and decodes */
 	struct peers *peers;

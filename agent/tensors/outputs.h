@@ -20,7 +20,8 @@ struct outputs; /* opaque */
 
 struct outputs *outputs_new(void); /* outputs_free */
 void outputs_free(struct outputs *o);  /* NULL is allowed */
-/* Keeps a task's output as it is sent, and replaces an earlier one of the task. Adds a user. */
+/* Keeps a task's output in the encoding in which it is sent, and replaces an earlier output of the
+ * task. Adds a user of the body. */
 void outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, struct body *body);
 /* Returns the output of the task, borrowed; NULL: the task has not ended. */
 struct body *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);

@@ -1,5 +1,5 @@
 /* measure_test.c - how a link is measured, in virtual time. The test plays the other node and a
- * link whose queue holds everything, below measure.c and trains.c. */
+ * link whose queue holds everything, below measure.c and packet_trains.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -41,7 +41,7 @@ static const struct {
 	{ IN(STORING_DUE), STANDBY_FOLLOWED, STANDBY_SUM_DUE },
 	{ IN(STORING_READY), STANDBY_FOLLOWED, STANDBY_SUM_READY },
 
-	/* The sum is of no use. A job that runs goes on, and so does the step after it. */
+	/* The sum is of no use. A running job, and the step after it, still end. */
 	{ IN(DUE), STANDBY_ABANDON, STANDBY_SUM_ARRIVING },
 	{ IN(NORMING_DUE), STANDBY_ABANDON, STANDBY_SUM_NORMING },
 	{ IN(READY_DUE), STANDBY_ABANDON, STANDBY_SUM_READY },

@@ -12,13 +12,13 @@
 enum standby_sum {
 	STANDBY_SUM_NONE,
 	STANDBY_SUM_ARRIVING,    /* a REDUCE has arrived; the slices' sums arrive */
-	STANDBY_SUM_DUE,         /* the same, and its iteration is committed */
+	STANDBY_SUM_DUE,         /* as ARRIVING, and the sum's iteration is committed */
 	STANDBY_SUM_NORMING,     /* the worker sums the squares */
-	STANDBY_SUM_NORMING_DUE, /* the same, and its iteration is committed */
+	STANDBY_SUM_NORMING_DUE, /* as NORMING, and the sum's iteration is committed */
 	STANDBY_SUM_READY,       /* reported; waits for the commit */
 	STANDBY_SUM_READY_DUE,   /* the copy steps once it has a piece and the worker is free */
 	STANDBY_SUM_STEPPING,    /* the worker steps the copy, and may store pieces too */
-	/* The worker only stores pieces; the rest is as in the state of that name. */
+	/* The worker stores pieces. The sum is as in the state NONE, ARRIVING, DUE or READY. */
 	STANDBY_SUM_STORING,
 	STANDBY_SUM_STORING_ARRIVING,
 	STANDBY_SUM_STORING_DUE,
