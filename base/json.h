@@ -21,7 +21,7 @@ int json_read_object(const char *path, size_t most, json_t **out, struct error *
  * (NULL-terminated). */
 int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
 	       json_t **out, struct error *err);
-/* Checks the "format" and the keys of an object in the same way. */
+/* Checks the "format" and the keys of a parsed object as json_parse does. */
 int json_check(const json_t *root, const char *format, const char *const *keys, struct error *err);
 
 /* Refuses a key that is not among keys (NULL-terminated), by name. */

@@ -27,7 +27,7 @@ struct model_shape {
 	/* Bytes that a layer keeps of one sequence from its forward to its backward pass */
 	double kept_bytes[SHAPE_RECOMPUTE_LEVELS];
 	double scratch_bytes;     /* used by any pass, for each sequence of a microbatch */
-	double end_scratch_bytes; /* the same for the loss in stage 0, without its logits */
+	double end_scratch_bytes; /* of the loss in stage 0, without its logits */
 	double logits_bytes, most_logits_bytes; /* for each sequence; limit for a microbatch */
 	double slot_bytes;  /* tokens and their order in stage 0, for each sequence and slot */
 	double fixed_bytes; /* reserved for code and for the workspace of products */

@@ -8,8 +8,9 @@
  *     build/bench/agent sum [MILLIONS] [FORMAT]
  *         what a replica computes for the sum of a stage of so many weights (250), three replicas
  *
- * Every figure is one line of JSON, of the agent between the two others unless it says so. GB are
- * those of fp32, whatever the format. The processes fork before they use nanomsg.
+ * Every figure is one line of JSON. It describes the agent in the middle unless the line says
+ * otherwise. GB count the tensors as fp32, whatever their format. The processes fork before they
+ * use nanomsg.
  */
 #include <dirent.h>
 #include <poll.h>

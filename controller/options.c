@@ -327,8 +327,7 @@ static const struct options_row rows[] = {
 		  "then gives the hyperparameters only" },
 	{ "set", OPTIONS_PARSED, "FIELD=VALUE", .parse = take_set, FIXED,
 	  .help = "change the hyperparameters: lr, warmup, schedule (cosine, linear, wsd or "
-		  "wsd-sqrt), "
-		  "decay, final_lr, ... (docs/rates.md)" },
+		  "wsd-sqrt), decay, final_lr, ... (docs/rates.md)" },
 	{ "new-corpus", OPTIONS_FLAG, AT(training.new_corpus), FIXED,
 	  .help = "with --from: train on another corpus than the checkpoint did" },
 	{ "skip", OPTIONS_PARSED, "K[/S]", .parse = parse_skip, FIXED,

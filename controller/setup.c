@@ -145,8 +145,8 @@ static int cut_model(struct run *run, struct error *err)
 	for (int s = 0; rc == 0 && s < cluster->n_stages; s++) {
 		if (c->stage_layers.n == 0 && cluster->work[s] != 1)
 			rc = error_set(err, -EINVAL,
-				       "%s: stage_work is that of unequal stages: give the layers "
-				       "of each stage with --cut",
+				       "%s: the stages have unequal work (stage_work): give the "
+				       "layers of each stage with --cut",
 				       run->options.cluster.file ? run->options.cluster.file
 								 : run->options.run_dir);
 		cluster->work[s] = model_stage_work(c, (uint32_t)s);
@@ -603,7 +603,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = c->run.options.mode.resume ? resume_begin(&c->weights, err)
 						: record_begin(&c->run, err);
-	/* Above the numbers of all commands of earlier controllers */
+	/* This number is higher than those of all commands of earlier controllers. */
 	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = record_emulated_links(&c->members, err);

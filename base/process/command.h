@@ -15,7 +15,7 @@
 struct command {
 	char *const *argv;        /* ends with NULL; argv[0] is looked up in PATH */
 	char *const *environment; /* ends with NULL; NULL: the environment of this process */
-	int in, out;              /* its standard input and output; -1: /dev/null */
+	int in, out;              /* standard input and output of the command; -1: /dev/null */
 	int64_t limit_us;         /* the command is ended after this time; 0: no limit */
 	/* The command is ended within seconds once this is true. NULL: never */
 	const atomic_bool *stopped;

@@ -59,7 +59,7 @@ static int parse_word(const struct options_row *r, const char *text, int *out, s
 	return error_set(err, -EINVAL, "--%s: expected %s, got \"%s\"", r->name, list, text);
 }
 
-/* text: the number as it was given. A double cannot hold all digits of a U64. */
+/* text: the number as it was given, because a double cannot hold all digits of a U64. */
 static void store_number(const struct options_row *r, void *to, const char *text, double v)
 {
 	switch (r->kind) {

@@ -46,15 +46,15 @@ struct options_row {
 	int number;               /* OPTIONS_NUMBER */
 	const char *const *words; /* OPTIONS_CHOICE, OPTIONS_SECOND: NULL-terminated */
 	int (*parse)(void *options, const char *text, struct error *err);
-	char letter;   /* one letter that means the same, as o for -o; 0: none */
+	char letter;   /* short form of the option, as o for -o; 0: none */
 	bool many;     /* words that follow the value are values of the option too */
-	unsigned mark; /* the program's own */
+	unsigned mark; /* for the program's own use */
 };
 
 struct options_table {
 	const struct options_row *rows; /* (n) */
 	size_t n;
-	/* Before and after the rows in the help; NULL: nothing. */
+	/* Texts before and after the rows in the help; NULL: no text. */
 	const char *intro, *end;
 	/* Each option with a value may also be a variable of the environment. Its name is this
 	 * prefix and the option's name in capitals, with '_' for '-': SKIPPIPE_RUN_DIR. Values of

@@ -2,7 +2,7 @@
  *
  * The run depends on plans and commits, so functions that write them return an error. A commit is
  * one transaction: its routes, the order in which each node accumulated its gradients, and the
- * sums. The tasks follow, and the moment comes last. */
+ * sums. The rows of the tasks follow, and the row of the moment is the last. */
 #include "controller/iteration/iteration_record.h"
 
 #include <errno.h>

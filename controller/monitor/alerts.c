@@ -57,13 +57,13 @@ struct alerts {
 	atomic_bool stopped, done;
 	atomic_ullong delivered, failed;
 
-	/* The loop's alone. */
+	/* Only the loop uses these fields. */
 	struct rate_limit limit;
 	uint64_t dropped, dropped_reported, failed_reported;
 	int64_t report_us;
 
 	pthread_mutex_t lock; /* for why */
-	struct error why;     /* of the newest failure */
+	struct error why;     /* reason of the newest failure */
 };
 
 /* ---- the thread ---- */
@@ -77,7 +77,7 @@ static void take_result(struct alerts *a, int rc, const char *what, const struct
 	pthread_mutex_lock(&a->lock);
 	snprintf(a->why.text, sizeof(a->why.text), "%s %.400s", what, why->text);
 	pthread_mutex_unlock(&a->lock);
-	a->failed++; /* last: who sees the count finds the reason */
+	a->failed++; /* after `why`, so that a reader of the count finds the reason */
 }
 
 static char *node_text(const struct raised *r, char text[16])

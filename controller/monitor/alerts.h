@@ -29,8 +29,8 @@ struct alerts_options {
 	int64_t limit_us; /* of each call */
 };
 
-/* Starts the thread. The texts are copied. -EINVAL: the URL is none; -ENOENT: there is a URL, and
- * the program curl is not installed. */
+/* Starts the thread. The texts are copied. -EINVAL: the URL is not valid; -ENOENT: there is a URL,
+ * and the program curl is not installed. */
 int alerts_start(struct alerts **out, const struct alerts_options *o, struct error *err);
 /* Gives an alert to the thread, or counts it as dropped. Never waits. a may be NULL. */
 void alerts_raise(struct alerts *a, const struct msg_see_note *line, int64_t now_us);

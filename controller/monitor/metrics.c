@@ -87,10 +87,10 @@ static void add_prediction(struct exposition *e, const struct view *v)
 		add_gauge(e, "skippipe_plan_epoch", "Number of the plan in force.",
 			  (double)v->plan.epoch);
 		add_gauge(e, "skippipe_plan_iteration_seconds",
-			  "Iteration that the plan in force predicts, to its last backward pass.",
+			  "Time of an iteration by the plan in force, to its last backward pass.",
 			  (double)v->plan.iteration_s * unit_s);
 		add_gauge(e, "skippipe_plan_bound_seconds",
-			  "Lower bound of an iteration in the plan's search.",
+			  "Lower bound of the time of an iteration, from the plan's search.",
 			  (double)v->plan.lower_bound_s * unit_s);
 	}
 	if (!v->has_last)
@@ -158,7 +158,7 @@ static void add_controller(struct exposition *e, const struct view *v)
 	for (unsigned k = 0; k <= NOTE_LAST; k++)
 		exposition_add(e, (double)v->notes[k], "kind", note_name(k), NULL);
 	exposition_family(e, METRIC_COUNTER, "skippipe_alert_deliveries_total",
-			  "Calls of --on-alert and --alert-url. dropped: by the limit of calls.");
+			  "Calls of --on-alert and --alert-url. dropped: beyond the limits.");
 	exposition_add(e, (double)v->alerts.delivered, "result", "delivered", NULL);
 	exposition_add(e, (double)v->alerts.failed, "result", "failed", NULL);
 	exposition_add(e, (double)v->alerts.dropped, "result", "dropped", NULL);
@@ -186,7 +186,7 @@ static double real_unit_s(const struct view *v)
 	return v->run.time_scale > 0 ? v->run.time_scale : 1;
 }
 
-/* A value of each node whose process runs. */
+/* A metric that has a value for each node whose process runs. */
 struct node_metric {
 	enum metric_type type;
 	const char *name, *help;
@@ -234,13 +234,13 @@ static const struct node_metric node_metrics[] = {
 	  "Share of the time in which the node waits for a processor that other programs use.",
 	  processor_wait },
 	{ METRIC_GAUGE, "skippipe_node_planned_forward_seconds",
-	  "Forward pass as the plan assumes it.", planned_forward_s },
+	  "Time of a forward pass that the plan assumes.", planned_forward_s },
 	{ METRIC_GAUGE, "skippipe_node_planned_backward_seconds",
-	  "Backward pass as the plan assumes it.", planned_backward_s },
+	  "Time of a backward pass that the plan assumes.", planned_backward_s },
 	{ METRIC_GAUGE, "skippipe_node_measured_forward_seconds",
-	  "Forward pass as measured on the device.", measured_forward_s },
+	  "Time of a forward pass, measured on the device.", measured_forward_s },
 	{ METRIC_GAUGE, "skippipe_node_measured_backward_seconds",
-	  "Backward pass as measured on the device.", measured_backward_s },
+	  "Time of a backward pass, measured on the device.", measured_backward_s },
 };
 
 static void add_node_states(struct exposition *e, const struct view *v)

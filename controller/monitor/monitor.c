@@ -50,7 +50,7 @@ static void copy_process(struct view *v, const struct run *run)
 					    (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9 };
 }
 
-/* Agents chose these texts. */
+/* Replaces control characters in the texts that agents choose (journal_make_plain). */
 static void make_node_plain(struct msg_see_node *n)
 {
 	journal_make_plain(n->device);

@@ -42,11 +42,13 @@ static const char help[] =
 	"  ADDRESS               PORT or HOST:PORT of the controller's --metrics\n"
 	"  --json                print skippipe.status/1 (docs/monitoring.md)\n"
 	"\n"
-	"Exit status: 0 healthy: the run trains with all of its nodes. 1 degraded: the run has "
-	"not\n"
-	"begun, is paused or stalled, lacks a node, or has an injected fault. 2 stopped: the run "
-	"has\n"
-	"ended, or no controller runs. 3 unreachable: nothing is known. 4 wrong usage.\n";
+	"Exit status:\n"
+	"  0 healthy             the run trains with all of its nodes\n"
+	"  1 degraded            the run has not begun, is paused or stalled, waits for the disk,\n"
+	"                        lacks a node, or has an injected fault\n"
+	"  2 stopped             the run has ended, or no controller runs\n"
+	"  3 unreachable         nothing is known\n"
+	"  4                     wrong usage\n";
 
 /* ---- a run's folder ---- */
 
@@ -100,8 +102,9 @@ static void take_message(void *context, struct msg *m)
 	}
 }
 
-/* A replay stands still at the end of the record. The run may go on: ages count until now, and the
- * record does not have the progress of the iteration under way. */
+/* Completes the view of a replay that has reached the end of the record. The run may continue
+ * meanwhile, so ages count until now. The progress of the iteration under way is unknown, because
+ * the record does not have it. */
 static void finish_view(struct recalled *r)
 {
 	struct view *v = &r->view;
@@ -162,8 +165,8 @@ static int read_folder(const char *folder, json_t **out, struct error *err)
 {
 	struct recalled r = { .view.n_nodes = 0 };
 	struct store *store = NULL;
-	/* Asked before the record is read: a controller that ends meanwhile has recorded its end.
-	 */
+	/* The lock is tested before the record is read, because a controller that ends in between
+	 * has then recorded its end. */
 	bool has_writer = store_has_writer(folder);
 	int rc = store_open(&store, folder, err);
 
@@ -219,7 +222,7 @@ static int read_address(const char *text, json_t **out, struct error *err)
 
 /* ---- the verb ---- */
 
-/* The kinds of places that know a run. The first that suits the argument is asked. */
+/* The kinds of places that know a run. The first kind that suits the argument is asked. */
 static const struct source {
 	bool (*suits)(const char *text);
 	int (*read)(const char *text, json_t **out, struct error *err);

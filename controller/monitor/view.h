@@ -14,7 +14,7 @@
 #include "controller/monitor/alerts.h"
 #include "wire/msg.h"
 
-/* The controller's own process. Zero for a recorded run. */
+/* Figures of the controller's process. Zero for a recorded run. */
 struct view_process {
 	uint64_t resident_bytes, resent;
 	double cpu_s;

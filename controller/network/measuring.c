@@ -369,7 +369,8 @@ static void note_unreachable(struct members *members, const struct member *m,
 
 	if (!asks)
 		snprintf(remedy, sizeof(remedy),
-			 ". Open that port at n%02u, or give it --advertise with another", to->id);
+			 ". Open that port at n%02u, or give that agent another --advertise",
+			 to->id);
 	note(members->run, NOTE_WARNING, m->id, 0,
 	     "n%02u cannot reach n%02u, and no plan uses that direction: %.90s%s%s", m->id, to->id,
 	     r->text, remedy,

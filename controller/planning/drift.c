@@ -31,8 +31,8 @@
 
 /* ---- constants ----
  *
- * Every tuned number of this file is here. "Chosen" means that no network or machine was
- * measured to find it. Then the comment says what half and double of it do in these simulations,
+ * Every tuned number of this file is here. "Chosen" means that no network or machine was measured
+ * to find it. Its comment then says what half and double of the constant do in these simulations,
  * each from a fixed seed:
  *
  *     lossy     1,000 transfers, half of them of 0.05 s and half of 0.35 s; the correct answer is
@@ -52,9 +52,9 @@
  * With 1.5 they are 30, 2 and 193, but a node that is 1.5 times as slow is corrected after 23
  * tasks in place of 8. */
 static const double noticed_ratio = 1.25;
-/* A ratio that cannot be noise if only one node has it. Chosen: 8 corrections in `links` and 246
- * in `tasks`; with 1.5 these are 62 and 476, with 3 they are none and 124. Four times slower nodes
- * are found at once with each of them. */
+/* A ratio that cannot be noise if only one node has it. Chosen: 8 corrections in `links` and 246 in
+ * `tasks`; with 1.5 these are 62 and 476, with 3 they are none and 124. With each of these values,
+ * a node that is four times as slow is found at once. */
 static const double clear_ratio = 2;
 /* Warnings in the journal, instead of events, begin at this ratio. No decision depends on it. */
 static const double warned_ratio = 1.5;
@@ -63,32 +63,32 @@ static const double warned_ratio = 1.5;
  * found after 16 tasks in place of 8. */
 enum { STRIKES = 2 };
 
-/* Smaller differences, in real seconds, are noise. Chosen: no correction if transfers of 0.05 s
- * vary by 30%, and 23 of 1,000 with half of it. With double of it, a link that has become fast
- * again, at 0.05 s, stays at over 0.0625 s for good. */
+/* Smaller differences, in real seconds, are noise. Chosen: if transfers of 0.05 s vary by 30%,
+ * 1,000 transfers cause no correction; with half they cause 23. With double, plans assume over
+ * 0.0625 s for good for a link that has become fast again, at 0.05 s. */
 static const double least_s = 0.02;
-/* Smaller differences of the mean of a node's tasks are noise; an iteration has several tasks.
- * Without emulation on shared cores, least_s holds for them too. Chosen: for tasks of 0.01 s, half
- * of it has 243 wrong corrections in place of 186, and double finds a node that is 1.5 times as
- * slow after 117 tasks in place of 23. */
+/* Smaller differences of the mean of a node's tasks are noise; an iteration has several tasks. On
+ * shared cores without emulation, least_s is the limit for tasks too. Chosen: for tasks of 0.01 s,
+ * half causes 243 wrong corrections in place of 186; with double, a node that is 1.5 times as slow
+ * is found after 117 tasks in place of 23. */
 static const double task_least_s = 0.005;
-/* Links that take less are not compared with their node's other links: least_s would be more than
- * twice their time. */
+/* Links with a shorter transfer time are not compared with their node's other links, because
+ * least_s would be more than twice their time. */
 static const double link_least_s = 0.01;
 /* The threads that a transfer needs may wait for this long, in real seconds, on machines that other
- * programs use. Iterations on such machines took half as long again as planned. Chosen: with half,
- * a link is blamed for waits of over 0.05 s; with double, a link that has become 0.2 s slower is
- * not corrected while its machine is shared. */
+ * programs use. Iterations on such machines took 1.5 times the planned time. Chosen: with half, a
+ * link is blamed for waits of over 0.05 s; with double, a link that has become 0.2 s slower is not
+ * corrected while its machine is shared. */
 static const double shared_wait_s = 0.1;
 
 /* ---- transfer times of a link ---- */
 
 /* Weight of a transfer time near the average. With 0.4 for every transfer, links that lose 1% of
  * their packets caused plans in nearly every iteration. With 0.15 there are 101 corrections in
- * `lossy`, and `slower` takes 16 transfers; with half of it 38 and 20, with double 207 and 6. */
+ * `lossy`, and `slower` takes 16 transfers; half has 38 and 20, double 207 and 6. */
 static const double near_share = 0.15;
 /* Weight of a transfer time that is far from the average, because the link may have changed.
- * Chosen: half of it has 84 corrections in `lossy` and 13 in `varying`, double of it 89 and 50. */
+ * Chosen: half has 84 corrections in `lossy` and 13 in `varying`, double 89 and 50. */
 static const double far_share = 0.4;
 /* A transfer time is far from the average beyond this many deviations. Chosen: with half there are
  * 54 corrections in `varying` in place of 15, with double 13. */
@@ -101,7 +101,7 @@ static const double deviation_share = 0.25;
  * nothing in the simulations. */
 static const double first_deviation = 0.25;
 /* Weight of the probed time on a link without transfers. Chosen: an average of 0.35 s on a link
- * that is probed at 0.05 s is below 0.2 s after 14 probes; after 39 with half of it, 8 with double.
+ * that is probed at 0.05 s is below 0.2 s after 14 probes; with half after 39, with double after 8.
  */
 static const double fading_share = 0.05;
 
@@ -143,9 +143,9 @@ static const double judged_share = 0.5;
 
 /* ---- agents that share a machine's cores ---- */
 
-/* Fewest agents by which a machine is judged. The median of two is not one of them, so two do not
- * show whether the machine is the cause. Chosen: with 6, the pace of three agents is never
- * corrected, and its error is 17% in place of 8%. */
+/* Fewest agents by which a machine is judged. The median of two agents is the pace of neither, so
+ * two agents do not show whether the machine is the cause. Chosen: with 6, the pace of three agents
+ * is never corrected, and its error is 17% in place of 8%. */
 enum { PACE_AGENTS = 3 };
 /* Smallest weight of a newly measured slowdown of a machine. Together with more connections to each
  * peer it brought the iterations of 20 agents on two cores from 1.24 to 1.09 times the predicted
@@ -153,7 +153,7 @@ enum { PACE_AGENTS = 3 };
  * 0.125 there are 19, but twice the slowdown is found after 24 iterations in place of 7. */
 static const double pace_part = 0.25;
 /* Smaller changes of a machine's pace are ignored. Chosen: 126 corrections in `machine` with half,
- * 21 with double, in place of 74. The error of the pace is 7 to 8% with each of them. */
+ * 21 with double, in place of 74. The error of the pace is 7 to 8% with each of these values. */
 static const double pace_step = 0.05;
 /* Limit of the steps of the first estimate, which ends once a step changes less than guess_step.
  * Each step halves the logarithm of the error: 8 steps reduce a factor of 100 to less than
@@ -174,9 +174,9 @@ enum {
 	 * REPLAN_REFINE_S. Chosen: half of it doubles the share of time that the planner is busy.
 	 */
 	BETTER_EVERY_US = 15000000,
-	/* Iterations by a new plan before small corrections count: until then they only show that
-	 * the first measurements of its links and tasks differ from the estimates. This was one of
-	 * three causes of three or four plans in ten iterations in a steady network. */
+	/* Iterations by a new plan before small corrections count: until then corrections only show
+	 * that the first measurements of the plan's links and tasks differ from the estimates. This
+	 * was one of three causes of three or four plans in ten iterations in a steady network. */
 	SETTLING = 10,
 	/* Corrections that a node may cause in a burst, beside two for each link, and each minute,
 	 * beside one for each link. An honest node in a lossy network causes about one in ten

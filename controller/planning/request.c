@@ -87,8 +87,9 @@ void drift_set_times(struct run *run, const struct member *m)
 		n->loss_s = m->compute.alone_loss_s * m->compute.pace;
 }
 
-/* Takes the times of one unit of work from those measured when the stage was built. A stage 0
- * without layers does too little for that; its loss takes longer. */
+/* Takes the times of one unit of work from those measured when the stage was built. The passes of a
+ * stage 0 without layers are too short to show the node's speed, because most of its time is the
+ * loss. */
 static void time_alone(const struct run *run, struct member_compute *w, double work)
 {
 	w->alone_loss_s = w->loss_s;

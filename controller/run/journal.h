@@ -20,7 +20,7 @@ struct journal {
 	uint64_t last;                      /* id of the newest note */
 	uint64_t counts[NOTE_LAST + 1];     /* number of lines of each kind */
 	struct msg_see_note newest_alert;   /* id 0: none */
-	/* Receives each alert (controller/monitor); NULL: nobody does */
+	/* Receives each alert (controller/monitor); NULL: no receiver */
 	void (*on_alert)(void *listener, const struct msg_see_note *alert, int64_t now_us);
 	void *listener;
 	uint32_t act;                       /* number of the operator's newest act, for undo */

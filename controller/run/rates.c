@@ -71,8 +71,9 @@ int rates_begin(struct run *run, bool trained_before, struct error *err)
 
 /* ---- the rates ---- */
 
-/* Returns the hyperparameters of an order: WSD from the rate of its begin to the hyperparameters'
- * lowest rate, or to a tenth of the peak if the hyperparameters never lower the rate. */
+/* Returns the hyperparameters of an order: WSD from the rate at its beginning to the
+ * hyperparameters' lowest rate, or to a tenth of the peak if the hyperparameters never lower the
+ * rate. */
 static struct hyperparameters finish_hyperparameters(const struct run *run,
 						     const struct finish_order *f)
 {

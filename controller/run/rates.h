@@ -26,8 +26,8 @@ struct finish_order {
 
 enum { RATES_TEXT = 150 }; /* room for the text of an order */
 
-/* Applies --set to the hyperparameters of a new run, and ends its schedule with the run. `trained`
- * is true if the hyperparameters are those of the checkpoint in --from. -EINVAL. */
+/* Applies --set to the hyperparameters of a new run, and makes their schedule end with the run.
+ * `trained` is true if the hyperparameters are those of the checkpoint in --from. -EINVAL. */
 int rates_begin(struct run *run, bool trained, struct error *err);
 /* Returns the learning rate of an iteration. */
 float rates_of(const struct run *run, uint64_t iteration);

@@ -634,7 +634,7 @@ static bool has_reader(const struct restoring *r, int stage)
 }
 
 /* Finds the nodes that have not answered their orders, and returns how many. *most gets the
- * parameters of the largest stage among theirs. */
+ * parameters of the largest stage that these nodes restore. */
 static uint32_t find_silent(const struct weights *weights, struct member *silent[MSG_STAGES],
 			    uint64_t *most)
 {

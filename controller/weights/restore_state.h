@@ -17,7 +17,7 @@ enum restoring_event {
 	RESTORING_BUILD,   /* a stage is lost before the first checkpoint */
 	RESTORING_COMBINE, /* a stage is lost, and its neighbours are live */
 	RESTORING_REJECT,  /* no node is left that could read or build some stage */
-	/* The node that averages died, or the stage returned; or another restore begins */
+	/* The node that averages has died, the stage has returned, or another restore begins. */
 	RESTORING_GIVE_UP,
 	RESTORING_FINISH, /* the record has the restored stages */
 	RESTORING_EVENTS
