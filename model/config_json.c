@@ -28,7 +28,7 @@ static int refuse_name(const struct field *f, struct error *err)
 	return error_set(err, -EINVAL, "%s: expected %s", field_name(f), list);
 }
 
-/* Reads an array such as [0, 5, 3]. An empty one would mean the same as none. */
+/* Reads an array such as [0, 5, 3]. An empty array is refused. */
 static int layers_read(const struct field *f, struct stage_layers *to, const json_t *value,
 		       struct error *err)
 {
@@ -144,7 +144,7 @@ int model_config_read(struct model_config *c, struct hyperparameters *r, const j
 	if (!rc)
 		rc = model_config_check(&config, err);
 	cut = config.stage_layers;
-	if (!rc) /* gives an equal cut its one form */
+	if (!rc) /* an equal cut has only one form */
 		rc = model_cut(&config, &cut, "stage_layers", err);
 	if (!rc && hyper_json)
 		rc = object_read(&hyper_fields, &hyper, hyper_json, "recipe", err);

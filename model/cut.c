@@ -1,7 +1,7 @@
 /* Divides layers into stages. All other code asks here for the layers of a stage.
  *
  * An equal cut has only one form, stage_layers.n == 0. Models that are cut alike therefore have
- * equal configs and equal documents, and a file from before unequal cuts means the same. */
+ * equal configs and equal documents, and a file without the key stage_layers means an equal cut. */
 #include "model/cut.h"
 
 #include <errno.h>

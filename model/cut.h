@@ -47,8 +47,7 @@ int model_cut_check_stack(const struct model_config *c, struct error *err);
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
 /* Returns how much longer a forward or a backward pass takes in this stage than in a stage with the
- * mean number of layers. 1 for all stages of an equal cut, as in plans that know no other. The
- * loss is not counted. */
+ * mean number of layers. All stages of an equal cut have 1. The loss is not counted. */
 double model_stage_work(const struct model_config *c, uint32_t stage);
 /* Writes the numbers of layers of all stages as "0,5,3" (STAGE_LAYERS_TEXT). A model of more than
  * ROUTE_HOPS stages gets "". */

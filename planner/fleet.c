@@ -61,8 +61,8 @@ static void show_progress(void *arg, double done, const struct candidate *best)
 			best->seconds);
 }
 
-/* Without --batch an iteration has 48 microbatches of the configured size, or as many times two of
- * them as give each card one. */
+/* Without --batch an iteration has 48 microbatches of the configured size, doubled until each card
+ * has one. */
 static int default_batch(const struct fleet *fleet, const struct model_shape *shape)
 {
 	int microbatches = LEAST_BATCH;
@@ -102,7 +102,7 @@ static int write_best(const struct choice *c, const struct fleet_options *o, str
 	return write_text(plan_format(c->list[0].plan), path, err);
 }
 
-/* Says how the choice is used. */
+/* Prints the command that rehearses the choice. */
 static void print_use(const struct choice *c, const struct fleet_options *o)
 {
 	const struct candidate *best = &c->list[0];

@@ -100,7 +100,7 @@ static const struct options_row rows[] = {
 	  .help = "coarsest format that activations may have; a more exact one is chosen if it "
 		  "costs at most 1% [q8]" },
 	{ "sum-wire", OPTIONS_PARSED, "fp32|q8|q6|q4", .parse = take_sums,
-	  .help = "the same for sums [q6]" },
+	  .help = "coarsest format that sums of gradients may have [q6]" },
 	{ "baselines", OPTIONS_FLAG, AT(request.has_baselines),
 	  .help = "also plan equal cuts, and equal cuts allocated by DT-FM" },
 	{ "iterations", OPTIONS_INT, "N", AT(iterations), LIMITS(1, 1000000000),
@@ -127,9 +127,8 @@ const struct options_table options_of_fleet = {
 	rows, sizeof(rows) / sizeof(rows[0]),
 	.intro = "usage: skippipe plan --fleet FILE --model NAME|FILE [options]\n"
 		 "\n"
-		 "Chooses how machines train a model: the number of stages, the layers and nodes "
-		 "of\n"
-		 "each, the nodes that are left out, the microbatches, and where blocks are\n"
+		 "Chooses how machines train a model: the number of stages, the layers and nodes\n"
+		 "of each, the nodes that are left out, the microbatches, and where blocks are\n"
 		 "recomputed. Prints the candidates (docs/fleets.md).\n"
 		 "\n",
 	.end = PROGRAM_EXIT_STATUS

@@ -165,8 +165,7 @@ static const struct options_row rows[] = {
 	  .help = "every microbatch visits L stages" },
 	{ "always", OPTIONS_TEXT, "STAGE,...", AT(always),
 	  .help = "stages that every microbatch visits, beside stage 0 and those that CLUSTER "
-		  "names "
-		  "(always_visited)" },
+		  "names (always_visited)" },
 	{ "no-swaps", OPTIONS_FLAG, AT(request.ascending),
 	  .help = "paths visit stages in ascending order" },
 	{ "assignment", OPTIONS_SECOND, "free|given", AT(request.free_assignment),
@@ -206,11 +205,12 @@ static const struct options_row rows[] = {
 		  "stages for all phases, and with an allocation for each phase, between which "
 		  "nodes move. Each search has the whole budget" },
 	{ "recipe", OPTIONS_TEXT, "speed|robust", AT(recipe),
-	  .help = "the same for the phases of a recipe. Adds the last stage to --always, and sets "
-		  "--stack and --no-swaps" },
+	  .help = "write such plans for the phases of a recipe. Adds the last stage to --always, "
+		  "and sets --stack and --no-swaps" },
 	{ "iterations", OPTIONS_INT, "N", AT(iterations), LIMITS(1, 1000000000),
 	  .help = "iterations of the run" },
-	{ "stack", OPTIONS_FLAG, AT(stack), .help = "stages start from trained stages" },
+	{ "stack", OPTIONS_FLAG, AT(stack),
+	  .help = "stages that a phase begins to visit start as copies of trained stages" },
 	{ "format", OPTIONS_SECOND, "json|text", AT(as_table), .words = formats,
 	  .help = "text: print a table of the phases [json]" },
 	{ "help", OPTIONS_HELP, .help = "print this help" },

@@ -9,7 +9,7 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
 
-/* The end of each command's help */
+/* The text at the end of each command's help */
 #define PROGRAM_EXIT_STATUS \
 	"\nExit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n"
 

@@ -164,9 +164,8 @@ const struct options_table options_of_simulate = {
 	rows, sizeof(rows) / sizeof(rows[0]), .word = take_file,
 	.intro = "usage: skippipe simulate CLUSTER PLAN [options]\n"
 		 "\n"
-		 "Predicts the times of a plan on a cluster and checks the rules. A file named - "
-		 "is\n"
-		 "read from standard input.\n"
+		 "Predicts the times of a plan on a cluster and checks the rules. A file named -\n"
+		 "is read from standard input.\n"
 		 "\n",
 	.end = PROGRAM_EXIT_STATUS
 };

@@ -38,9 +38,8 @@ static const char import_help[] =
 	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--seed N]\n"
 	"                       [--set n_stages=N | --cut LAYERS,...] [--set FIELD=VALUE]\n"
 	"Makes a checkpoint of a LLaMA model in the transformers library's format (F32, F16 or\n"
-	"BF16), to evaluate it or to continue its training. --set changes the hyperparameters, and "
-	"the\n"
-	"division into stages. --cut 0,5,3 gives the layers of each stage. --seed gives the order\n"
+	"BF16), to evaluate it or to continue its training. --set changes the hyperparameters and\n"
+	"the number of stages. --cut 0,5,3 gives the layers of each stage. --seed gives the order\n"
 	"in which training will read its corpus.\n"
 	"--force replaces an existing checkpoint.\n";
 

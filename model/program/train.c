@@ -25,8 +25,8 @@
 
 static const char help[] =
 	"usage: skippipe train [--preset NAME | --model FILE.json | --from CHECKPOINT]\n"
-	"  --set FIELD=VALUE       change the model or the hyperparameters (dim, n_layers, lr, "
-	"batch, ...)\n"
+	"  --set FIELD=VALUE       change the model or the hyperparameters (dim, n_layers, lr,\n"
+	"                          batch, ...)\n"
 	"  --set schedule=NAME     how the learning rate falls by the last iteration: cosine,\n"
 	"                          linear, or only in the last fifth of the iterations, as a line\n"
 	"                          (wsd) or with a square root (wsd-sqrt). --set decay=D: another\n"

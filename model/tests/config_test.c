@@ -226,7 +226,7 @@ static void refuse_cut(const char *list, const char *says)
 	free(text);
 }
 
-/* An equal cut is written as n_stages alone, as in files that know no other cut. */
+/* An equal cut is written as n_stages alone. */
 TEST(cuts_read_back)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 /* Plans equal cuts.
  *
- * The assignment is free. The search therefore takes one time of a node for all stages; they differ
- * only by a layer where the cut has a remainder. The resulting plan's stages are then those of a
- * candidate, which is evaluated like every other one. */
+ * The assignment is free, so the search uses one time of a node for all stages. Stages differ by at
+ * most one layer, because the layers may not divide evenly. The nodes of the resulting plan then
+ * become a candidate, which is evaluated like every other candidate. */
 #include "schedule/fleet/baselines.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 
 enum { EVALUATIONS = 20000, MOST_STAGES = 16 };
 
-/* Cuts the layers equally and deals the nodes to the stages in turn, as far as they hold any of
- * them. Returns false if the batch cannot be shared. */
+/* Cuts the layers equally, and gives the nodes to the stages in turn. A node that can hold no stage
+ * of this cut is left out. Returns false if the batch cannot be shared. */
 static bool cut_equally(struct candidate *c, int n_stages, const struct candidate_frame *f)
 {
 	int n = 0, first = 0, microbatches = f->batch / c->sequences;

@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "schedule/search/search.h"
 
-/* Layers to whose work the lookup in the table of embeddings comes: a cluster has no stage without
- * work. */
+/* Work, in layers, of a stage without layers: it looks up embeddings. A cluster has no stage
+ * without work. */
 #define NO_LAYERS 0.001
 
 static size_t node_bytes(const struct candidate_frame *f)
@@ -153,8 +153,9 @@ static bool is_cut_equally(const struct candidate *c, const struct candidate_fra
 	return true;
 }
 
-/* Sets the work of each stage, relative to the average number of layers. An equal cut has none: a
- * controller knows such stages as equal. The times of its nodes are those of their own stages. */
+/* Sets the work of each stage, relative to the average number of layers. The work of an equal cut
+ * stays 1, because a controller treats such stages as equal. The times of its nodes are those of
+ * the nodes' own stages. */
 static void fill_work(const struct candidate *c, const struct candidate_frame *f,
 		      struct cluster *to)
 {

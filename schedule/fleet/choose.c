@@ -15,11 +15,11 @@
 #include "schedule/format/request.h"
 
 enum {
-	MOST_STAGES = 16, /* unless more are asked for, or needed */
+	MOST_STAGES = 16, /* unless the request names more stages, or the model needs more */
 	MOST_SETTINGS = 512,
 	STEPS = 2000,    /* proposals of a search of divisions */
 	POOL = 48,       /* divisions that are planned at first */
-	OF_ONE_SIZE = 6, /* of them with one number of stages */
+	OF_ONE_SIZE = 6, /* limit of the pool's divisions with one number of stages */
 	REFINED = 4,     /* candidates that are changed move by move */
 	QUICK = 100,     /* evaluations of the first plans, and of moves */
 	GOOD = 1000,     /* evaluations of the second plans */
@@ -74,8 +74,8 @@ static void add_settings(struct course *c, int n_stages)
 	}
 }
 
-/* Only numbers of stages of which the skipped share is a whole number are compared, so that all
- * candidates do the same work. */
+/* Compares only numbers of stages whose skipped share is a whole number, so that all candidates do
+ * the same work. */
 static void list_settings(struct course *c, int most)
 {
 	const struct candidate_frame *f = frame_of(c);
@@ -111,7 +111,8 @@ static void keep(struct candidate *to, struct candidate *c, double cost, double 
 	to->price_per_hour = c->price_per_hour;
 }
 
-/* Remembers the candidate if it is better than those of its kind. */
+/* Keeps the candidate if it is better than the best ones so far: overall, of its number of stages,
+ * the fastest or the cheapest. */
 static void note(void *arg, struct candidate *x)
 {
 	struct course *c = arg;

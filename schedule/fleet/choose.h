@@ -41,18 +41,18 @@ enum { CHOICE_MOST = 12 };
 /* A node that the best candidate leaves out, and why */
 struct choice_left_out {
 	int node;
-	double missing_bytes; /* of the smallest stage of one layer; 0: the node could hold one */
+	double missing_bytes; /* for the smallest stage of one layer; 0: the node could hold it */
 	/* The best candidate's cost with this node, relative to the cost without it: 1.03 is 3%
 	 * more. INFINITY: no stage of the candidate has room for it, or the price has a limit. */
 	double cost_with;
-	int stage; /* in which it would cost that */
+	int stage; /* stage in which the node would cost the least */
 };
 
 struct choice {
 	int n;
 	struct candidate list[CHOICE_MOST]; /* (n) best first */
 	/* With has_baselines: equal cuts with the best search and with DT-FM, each with the best
-	 * number of stages. Their plan is NULL if they have none. */
+	 * number of stages. The plan is NULL if no such cut has one. */
 	struct candidate equal, dtfm;
 	int n_left_out;
 	struct choice_left_out *left_out; /* (n_left_out) owned; one for each kind of node */

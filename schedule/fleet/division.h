@@ -1,9 +1,10 @@
-/* division.h - a rough estimate of how long an iteration takes if so many nodes of each group hold
- * each stage, and the search for a division for which it is short. Internal to schedule/fleet/.
+/* division.h - a rough estimate of how long an iteration takes for a division of the nodes to the
+ * stages, and the search for a division with a short iteration. Internal to schedule/fleet/.
  *
  * The estimate is cheap enough for a million divisions. It only decides which divisions the planner
  * looks at. It is the largest of
- *     the work of the slowest stage, shared by its nodes, and the first microbatch's way to it;
+ *     the work of the slowest stage, shared by its nodes, and the time until the first microbatch
+ *         reaches the stage;
  *     as many round trips as a data node needs for its microbatches with its slots;
  *     the time for which microbatches occupy the slots of a stage;
  * and the slowest sum of gradients.

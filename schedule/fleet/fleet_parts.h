@@ -4,7 +4,7 @@
 
 #include "schedule/fleet/fleet.h"
 
-/* Makes the nodes of the entries, and room for their links. -EINVAL: too many. */
+/* Makes the nodes of the entries, and room for their links. -EINVAL: too many nodes. */
 int fleet_allocate_nodes(struct fleet *f, struct error *err);
 
 #endif

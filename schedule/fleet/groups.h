@@ -18,8 +18,8 @@ struct groups {
 	double latency_s[GROUPS_MOST][GROUPS_MOST], bandwidth[GROUPS_MOST][GROUPS_MOST];
 };
 
-/* Measured speeds differ a little from node to node. The more they differ, the less alike the nodes
- * of a group need to be, until there are at most GROUPS_MOST groups. */
+/* Groups the nodes of the fleet. Measured speeds differ a little from node to node, so the
+ * tolerance within a group is increased until there are at most GROUPS_MOST groups. */
 void groups_init(struct groups *g, const struct fleet *f);
 void groups_fini(struct groups *g);
 

@@ -30,7 +30,7 @@ static int random_node(const struct candidate_frame *f, struct rng *rng)
 	return (int)rng_below(rng, (uint32_t)f->fleet->n_nodes);
 }
 
-/* Returns a stage, or -1: out. */
+/* Returns a random stage; -1: the node is left out. */
 static int random_stage(const struct candidate *c, struct rng *rng)
 {
 	return (int)rng_below(rng, (uint32_t)c->n_stages + 1) - 1;

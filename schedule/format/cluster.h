@@ -26,7 +26,8 @@ struct cluster_node {
 	char *address;  /* owned; NULL: unknown */
 	char *device;   /* owned; NULL: unknown */
 	int stage;      /* stage to which the node is pinned; below 0: any stage */
-	/* Seconds for one microbatch in a stage whose work is 1 (cluster.work); loss_s as it is. */
+	/* Seconds for one microbatch in a stage whose work is 1 (cluster.work); loss_s does not
+	 * depend on the work. */
 	double forward_s, backward_s, loss_s;
 	int memory; /* number of microbatches that the node can hold at once */
 };

@@ -410,7 +410,7 @@ static bool any_known(const double *m, int n)
 	return false;
 }
 
-/* Stages of equal work are not written, as in files that know no other stages. */
+/* The key is omitted if all stages have equal work. */
 static void set_work(json_t *root, const struct cluster *c)
 {
 	json_t *list = json_array();

@@ -468,7 +468,7 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
 		q.budget_s = 1;
 	spreads = q.skip_share > 0 && q.path_length < c->n_stages;
-	if (spreads) { /* the other half is for spread_plan */
+	if (spreads) { /* spread_plan gets the other half */
 		q.budget_s /= 2;
 		q.evaluations = (q.evaluations + 1) / 2;
 	}

@@ -134,7 +134,7 @@ static void try_cuts(struct oracle *o, int stage, int left)
 	}
 }
 
-/* Alike machines get stages that do not fall. */
+/* The stages of alike machines ascend, so that no division is tried twice. */
 static void try_stages(struct oracle *o, int node)
 {
 	const struct candidate_frame *f = &o->q->frame;

@@ -763,8 +763,8 @@ TEST(the_larger_stage_gets_the_faster_node)
 		p = search(c, &q);
 		assert_good(c, p, NULL, true);
 		assert_int_equal(p->assigned[large], 2);
-		/* A visit takes 4.5 s on the slow node and 7.2 s on the fast one. In the other way
-		 * the slow node alone would be busy for 16 times 21.6 s. */
+		/* A visit takes 4.5 s on the slow node and 7.2 s on the fast one. If the nodes
+		 * exchange their stages, the slow node alone would be busy for 16 times 21.6 s. */
 		assert_true(p->predicted.iteration_s >= 16 * 7.2 &&
 			    p->predicted.iteration_s < 16 * 7.2 + 20);
 		plan_free(p);
