@@ -73,11 +73,9 @@ const struct options_table options_of_console = {
 		 "       skippipe console --connect ADDRESS --controller-key HEX|FILE [options]\n"
 		 "       skippipe console --play FILE [--speed X]\n"
 		 "\n"
-		 "Watch and steer a training run from a terminal. Press ? in the console for the "
-		 "keys.\n"
-		 "TOKEN is that of skippipe invite --role console, or @FILE with it: the "
-		 "controller\n"
-		 "admits this console's key.\n"
+		 "Watch and steer a training run from a terminal. Press ? in the console for the\n"
+		 "keys. TOKEN is the token of skippipe invite --role console, or @FILE, a file\n"
+		 "with it. The controller then admits this console's key.\n"
 		 "\n",
 };
 

@@ -19,7 +19,7 @@ enum options_print {
 
 struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name, *price;
-	char *token;  /* a token of an invitation, or @FILE; it is wiped when it is read */
+	char *token;  /* token of an invitation, or @FILE; invited_join wipes it */
 	int graph;    /* one of enum graph; -1: the best that the terminal can show */
 	int fps;      /* 0: automatic */
 	double speed; /* speed of --play */

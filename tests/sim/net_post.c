@@ -186,7 +186,7 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	return 0;
 }
 
-/* The copy is the loan's only use. */
+/* Copies the borrowed bytes, and releases them at once. */
 int post_lend(struct post *p, post_peer_id id, const struct post_part *head,
 	      const struct post_loan *loan, enum post_flags class, int64_t now_us)
 {

@@ -1,7 +1,7 @@
-/* train.h - trains of packets that measure a link's bandwidth (dispersion.h).
+/* packet_train.h - trains of packets that measure a link's bandwidth (dispersion.h).
  *
  * The packets are UDP, to the port of the listening address. A packet contains a token, a number
- * and noise. The sender announces the token before, in an encrypted message (MSG_PACKET_TRAIN).
+ * and noise. The sender first announces the token in an encrypted message (MSG_PACKET_TRAIN).
  * Packets are never answered, so forged ones cannot make this process send anything. A sender
  * without an announced token can occupy only places reserved for unannounced trains. The kernel
  * records when each packet arrived, so a busy process measures correctly. If a firewall blocks UDP,

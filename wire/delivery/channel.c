@@ -310,7 +310,7 @@ static void grow_records(struct channel *c)
 	c->records_size = size;
 }
 
-/* Sets where the bytes of a chunk are, which begins at this offset of its message. */
+/* Sets the places of a chunk's bytes. offset: where the chunk begins in its message. */
 static void find_bytes(const struct outgoing *m, size_t offset, struct channel_chunk *out)
 {
 	const size_t own = m->size - m->loan.size; /* bytes that were copied */

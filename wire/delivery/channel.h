@@ -130,7 +130,7 @@ struct channel_chunk {
 	uint32_t index, chunks;
 	const uint8_t *data;
 	size_t size;
-	/* The last lent_bytes of a chunk to send are here, and only the others at data. */
+	/* The last lent_bytes of a chunk to send are here, and only its other bytes at data. */
 	const uint8_t *lent;
 	size_t lent_bytes;
 };

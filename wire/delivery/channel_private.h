@@ -10,8 +10,8 @@
 
 /* A message that waits to be sent or acknowledged. */
 struct outgoing {
-	uint8_t *data;            /* its first size - loan.size bytes */
-	struct channel_loan loan; /* the others; size 0: none */
+	uint8_t *data;            /* (size - loan.size) the message's first bytes */
+	struct channel_loan loan; /* the message's other bytes; size 0: nothing is borrowed */
 	size_t size, chunk_bytes;
 	uint64_t first;  /* number of its first chunk */
 	uint32_t chunks; /* number of chunks, at least 1 */

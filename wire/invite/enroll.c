@@ -29,7 +29,8 @@ struct exchange {
 	struct post *post;
 	post_peer_id peers[TOKEN_ADDRESSES]; /* a peer for each address of the token */
 	post_peer_id asked;                  /* the peer that has the request; 0: none */
-	int64_t unknown_us;                  /* since when the invitation is not known; 0: it is */
+	int64_t unknown_us; /* when the controller first did not know the invitation; 0: it knows it
+			     */
 	char trouble[sizeof(((struct error *)0)->text)]; /* as last logged */
 	bool is_done;
 };
@@ -180,7 +181,7 @@ static int take_turn(struct exchange *e, struct enrolled *out, struct error *err
 		return error_set(err, -EINTR, "ended by a signal before the controller answered");
 	const int64_t now_us = clock_monotonic_us();
 	post_tick(e->post, now_us);
-	const struct post *post = e->post; /* a new phase has another one */
+	const struct post *post = e->post; /* each phase has a post of its own */
 	while (rc == 0 && !e->is_done && e->post == post && post_receive(e->post, now_us, &p) == 0)
 		rc = take_event(e, &p, now_us, out, err);
 	return rc;

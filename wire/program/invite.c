@@ -27,17 +27,15 @@ const char invite_help[] =
 	"       skippipe invite --revoke ID\n"
 	"\n"
 	"Prints a token with which a machine joins the controller of this machine:\n"
-	"skippipe agent --join TOKEN, or skippipe console TOKEN. Whoever has the token may use "
-	"it,\n"
-	"so treat it like a password (docs/security.md). A running controller notices within a\n"
-	"second.\n"
+	"skippipe agent --join TOKEN, or skippipe console TOKEN. Anybody who has the token may\n"
+	"use it, so treat it like a password (docs/security.md). A running controller notices a\n"
+	"new invitation within a second.\n"
 	"\n"
 	"  --role ROLE           agent; console, which may give commands; or watcher  [agent]\n"
 	"  --uses N              number of machines that may use the token  [1]\n"
 	"  --for TIME            how long it is valid: 90s, 30m, 2h or 7d  [2h]\n"
-	"  --address ADDRESS     where machines reach the controller, tcp://HOST:PORT; up to 4 "
-	"are\n"
-	"                        tried in turn  [this machine's addresses, port 7700]\n"
+	"  --address ADDRESS     where machines reach the controller, tcp://HOST:PORT; up to 4\n"
+	"                        are tried in turn  [this machine's addresses, port 7700]\n"
 	"  --list                list the invitations\n"
 	"  --revoke ID           end an invitation; machines that have joined stay\n"
 	"  --key FILE            the controller's key, created if it is missing\n"
@@ -219,7 +217,7 @@ static void choose_addresses(struct token *token)
 			 "tcp://127.0.0.1:%d", PORT);
 }
 
-/* The token goes to standard output; what it is good for goes to standard error. */
+/* Prints the token to standard output, and its role, uses and end to standard error. */
 static int print_token(const struct request *r, const struct keys_identity *invitation,
 		       const char *name, struct error *err)
 {

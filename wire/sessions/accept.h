@@ -12,8 +12,8 @@
  *
  * A process behind a router cannot know its outside address. Therefore a connection whose first
  * bytes are ACCEPT_QUESTION is answered with the address from which it comes, as text with a
- * newline, and closed. nanomsg never sees it. It costs a listener less than any other stranger, and
- * tells nothing but what the router of the asking machine knows.
+ * newline, and closed. nanomsg never sees it. Such a question costs a listener less than any other
+ * stranger does. The answer reveals only what the router of the asking machine knows.
  */
 #ifndef WIRE_ACCEPT_H
 #define WIRE_ACCEPT_H

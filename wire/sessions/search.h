@@ -20,9 +20,9 @@ struct search; /* opaque */
 /* Returns true if the address is tcp://HOST:PORT and HOST is a name, or if there are several. Only
  * a search then tells where to connect. */
 bool search_is_name(const char *address);
-/* Starts a search for a target. last: one of its addresses that is tried last, because something
- * else than the peer accepts connections there; "": none. NULL: there is no room for another
- * thread, or the target is no address. */
+/* Starts a search for a target. last: one of its addresses, which is tried last because the
+ * listener there is not the peer; "": none. NULL: there is no room for another thread, or the
+ * target is no address. */
 struct search *search_new(const char *target, const char *last);
 /* Returns 0 and the first address that accepted a connection, as numbers; -EAGAIN while the search
  * runs; -EHOSTUNREACH with the name, each address and its cause. */

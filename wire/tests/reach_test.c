@@ -27,7 +27,7 @@ TEST(a_providers_variables_are_read)
 	assert_true(look(vast, sizeof(vast), 9000, &m));
 	assert_string_equal(m.outside, "tcp://203.0.113.7:40003");
 	assert_false(look(vast, sizeof(vast), 9001, &m));
-	/* Ports that the provider's own programs use are not taken unasked. */
+	/* Ports that the provider's own programs use are taken only if they are asked for. */
 	assert_true(look(runpod, sizeof(runpod), 0, &m));
 	assert_int_equal(m.inside, 10030);
 	assert_string_equal(m.outside, "tcp://203.0.113.9:10030");

@@ -98,7 +98,7 @@ TEST(several_addresses_are_tried_in_turn)
 	assert_true(search_is_name(both));
 	assert_int_equal(wait_result(both, found, &why), 0);
 	assert_string_equal(found, one);
-	/* Something else than the peer answered there. */
+	/* A listener that is not the peer answered there. */
 	assert_int_equal(wait_search(search_new(both, one), found, &why), 0);
 	assert_string_equal(found, two);
 	close(closed);
