@@ -20,7 +20,7 @@ static const struct verb table[] = {
 	  "print a run's state, with an exit status for scripts" },
 	{ "drill", NULL, false,
 	  "repeat a run's recorded commands and faults, and check its limits" },
-	{ "plan", "skippipe-plan", true, "schedule a cluster's microbatches" },
+	{ "plan", "skippipe-plan", true, "plan a cluster's microbatches, or a fleet's stages" },
 	{ "simulate", "skippipe-plan", true, "check and time a plan" },
 	{ "train", "skippipe-model", true, "train a model in one process" },
 	{ "eval", "skippipe-model", true, "compute the validation loss of a checkpoint" },

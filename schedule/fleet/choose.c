@@ -21,9 +21,9 @@ enum {
 	POOL = 48,       /* divisions that are planned at first */
 	OF_ONE_SIZE = 6, /* limit of the pool's divisions with one number of stages */
 	REFINED = 4,     /* candidates that are changed move by move */
-	QUICK = 100,     /* evaluations of the first plans, and of moves */
-	GOOD = 1000,     /* evaluations of the second plans */
-	FINAL = 20000    /* evaluations of the answer */
+	QUICK = 100,     /* evaluations of a candidate that a move has changed */
+	GOOD = 1000,     /* evaluations with which the halving ends */
+	FINAL = 20000    /* evaluations of the candidates in the answer */
 };
 /* Work of a choice for 20 nodes or fewer, and for each further node (evaluate.h) */
 #define WORK 80000000

@@ -29,8 +29,7 @@ struct exchange {
 	struct post *post;
 	post_peer_id peers[TOKEN_ADDRESSES]; /* a peer for each address of the token */
 	post_peer_id asked;                  /* the peer that has the request; 0: none */
-	int64_t unknown_us; /* when the controller first did not know the invitation; 0: it knows it
-			     */
+	int64_t unknown_us; /* when the invitation was first reported unknown; 0: never */
 	char trouble[sizeof(((struct error *)0)->text)]; /* as last logged */
 	bool is_done;
 };
