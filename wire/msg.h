@@ -547,7 +547,7 @@ struct msg_fetch {
 	uint32_t piece;
 };
 
-/* Announces a train of packets that measures the link (train.h). */
+/* Announces a train of packets that measures the link (bandwidth/packet_train.h). */
 struct msg_packet_train {
 	uint16_t from;
 	uint8_t token[16];

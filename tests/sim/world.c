@@ -89,7 +89,7 @@ static void draw_world(struct world *w, uint64_t seed)
 		w->step_us = 600000;
 	if (seed % 10 == 7) /* as long as a copy waits for a sum */
 		w->store_us = 3000000;
-	if (seed % 10 == 2) /* then check_strangers judges the run */
+	if (seed % 10 == 2) /* no mishaps: checks_turn then judges late steps */
 		w->n_mishaps = 0;
 	sim_note("%u agents, %u iterations, %s%s%s%s, %u mishaps, delays of %" PRId64
 		 " us, loss %g",

@@ -1,5 +1,5 @@
 /* dispersion.c - computes the bandwidth of a link from the arrival times of a train of packets.
- * Separate from train.c, which owns the sockets, so that tests can pass any times. */
+ * Separate from packet_train.c, which owns the sockets, so that tests can pass any times. */
 #include "wire/bandwidth/dispersion.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* train.c - sends and receives trains of UDP packets that measure a link's bandwidth (train.h).
- * A TCP connection would need many round trips to reach the bandwidth of a long link. */
+/* packet_train.c - sends and receives trains of UDP packets that measure a link's bandwidth. A TCP
+ * connection would need many round trips to reach the bandwidth of a long link. */
 #include "wire/bandwidth/packet_train.h"
 
 #include <assert.h>
