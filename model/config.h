@@ -94,7 +94,8 @@ struct json_t; /* jansson's */
  * -EINVAL, -ENOMEM. */
 int model_config_parse(struct model_config *c, struct hyperparameters *r, const char *text,
 		       size_t size, const char *where, struct error *err);
-/* Does the same with an object that is parsed already. Messages begin with the key. */
+/* Reads a document as model_config_parse does, but from a parsed object. Messages begin with the
+ * key. */
 int model_config_read(struct model_config *c, struct hyperparameters *r, const struct json_t *root,
 		      struct error *err);
 /* Returns the document in one line, which the caller frees; NULL if memory runs out. r may be

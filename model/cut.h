@@ -22,7 +22,7 @@ struct stage_layers {
 	uint16_t of[ROUTE_HOPS]; /* (n) number of layers of each stage */
 };
 
-/* Reads "0,5,3". -EINVAL: not such a list; the message begins with `option`. */
+/* Reads "0,5,3". -EINVAL: the text is no such list; the message begins with `option`. */
 int stage_layers_parse(struct stage_layers *out, const char *option, const char *text,
 		       struct error *err);
 

@@ -59,8 +59,8 @@ struct post_options {
 	/* KEYS_ROLE_BIT mask of the roles that may connect; any role. */
 	uint32_t roles;
 	/* KEYS_ROLE_BIT mask of the roles whose keys may have several processes at a time, each of
-	 * them a peer. The keys of POST_EPHEMERAL_ROLES always may. The newest process of another
-	 * key replaces the one before it; none. */
+	 * them a peer. The keys of POST_EPHEMERAL_ROLES always may. If a key has another role, its
+	 * newest process replaces the process before; no role. */
 	uint32_t shared_roles;
 	uint32_t peers_most;          /* 1100 */
 	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; 1 MiB */

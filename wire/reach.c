@@ -258,7 +258,7 @@ static bool ask_one(const struct addrinfo *to, int64_t until_us, char host[LINK_
 	const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	(void)connect(fd, to->ai_addr, to->ai_addrlen); /* its result is that of the option below */
+	(void)connect(fd, to->ai_addr, to->ai_addrlen); /* SO_ERROR below has its result */
 	const bool found = wait_for(fd, POLLOUT, until_us) &&
 			   getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) == 0 && cause == 0 &&
 			   send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0 &&

@@ -78,7 +78,7 @@ void slices_decode(struct slices *r, struct pool *pool);
 /* Returns the first node whose part or sum is missing; -1 none. */
 int slices_awaits(const struct slices *r);
 /* Hashes the sum of each slice, after slices_decode, and returns the sum of the squares of the
- * staging buffer (stage_sum_squares). All nodes must get the same. */
+ * staging buffer (stage_sum_squares). All replicas must get the same result. */
 double slices_hash(struct slices *r, struct pool *pool);
 const uint64_t *slices_hashes(const struct slices *r);
 /* Returns the staging buffer (P), borrowed; valid after slices_decode. */

@@ -145,8 +145,8 @@ void links_encoded(struct links *l, const struct codec_job *job)
 	body_drop(body);
 }
 
-/* Now and then the signal to noise of what the peer decodes is measured. Values are rounded only
- * here: tensors that stay on the node are not. */
+/* Lets the job measure the signal to noise ratio of the encoded tensor now and then. Values are
+ * rounded only here: a tensor that stays on the node is not rounded. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position,
 			  bool evaluate, float *output)
 {

@@ -1,8 +1,8 @@
 /* join_requests.c - admits keys that ask by an invitation.
  *
  * The peer's session has the invitation's key, so the peer knows the secret. Such a session may ask
- * for the admission of a key and do nothing else. The admission is durable before it is answered,
- * and is then as good as an operator's `skippipe admit`. */
+ * for the admission of a key and do nothing else. The admission is durable before the controller
+ * answers. From then on it has the same effect as an operator's `skippipe admit`. */
 #include "controller/joining/join_requests.h"
 
 #include <errno.h>
@@ -36,8 +36,8 @@ static void answer(struct run *run, post_peer_id peer, const char *name)
 	member_send(run, &nobody, &m);
 }
 
-/* final: the same request would be refused again. Otherwise the list cannot be read or written, and
- * the reason names a file, which is for the operator only. */
+/* final: the same request would be refused again. If it is false, the list cannot be read or
+ * written. The reason then names a file, so only the operator sees the reason. */
 static void refuse(struct members *members, post_peer_id peer, const char *invitation,
 		   const struct error *reason, bool final)
 {

@@ -22,7 +22,8 @@ void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t i
 			uint32_t done, uint32_t total);
 
 /* Fills MSG_SEE_NODE. w: the node's state, in a replay only as far as it was recorded; n: the node
- * as the planner assumes it; work: that of its stage (cluster_work); lost_s as in msg_see_node. */
+ * as the planner assumes it; work: the work of the node's stage (cluster_work); lost_s as in
+ * msg_see_node. */
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
 		  double work, double lost_s);
 

@@ -168,7 +168,7 @@ TEST(each_kind_of_task_has_one_decision)
 static const struct {
 	const char *what;
 	double planned_s, ratio;
-	int links, odd; /* reported by LATE; of them, with the planned time */
+	int links, odd; /* links that LATE reports; how many of them have the planned time */
 	int reports;
 	double wait; /* share of the time that LATE waits for a processor that other programs use */
 	bool is_settled;

@@ -90,13 +90,13 @@ FIXTURE_TEST(an_invitation_admits_a_key_until_it_is_used_up)
 	visitor_come_in(&agent, &operator);
 	UNTIL(&operator, NULL,
 	      strstr(operator.journal, "node was admitted as agent by invitation"));
-	ask(&v, keys_public_of(agent.id), &a); /* the answer was lost, as far as it knows */
+	ask(&v, keys_public_of(agent.id), &a); /* asks again, as after a lost answer */
 	assert_true(a.admitted);
 	ask(&v, keys_public_of(late.id), &a);
 	assert_true(a.refused && a.final);
 	assert_non_null(strstr(a.text, "used up"));
 	UNTIL(&operator, NULL, strstr(operator.journal, "refused: the invitation is used up"));
-	/* A controller that is started again knows it too. */
+	/* A restarted controller knows that the invitation is used up. */
 	door_restart(d, (const char *const[]){ NULL });
 	UNTIL(&v, NULL, v.restarts > 0);
 	ask(&v, keys_public_of(late.id), &a);
@@ -121,7 +121,7 @@ FIXTURE_TEST(an_invitation_is_no_member)
 	invited_new(&v, d, 9, &a);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		visitor_send(&v, &(struct msg){ .type = types[i] }, POST_RELIABLE);
-	/* Neither may it change what an admitted key may do. */
+	/* An invitation must not change what an admitted key may do. */
 	ask(&v, keys_public_of(operator.id), &a);
 	assert_true(a.refused);
 	assert_non_null(strstr(a.text, "another role"));
@@ -129,7 +129,7 @@ FIXTURE_TEST(an_invitation_is_no_member)
 	ask(&v, keys_public_of(v.id), &a);
 	assert_true(a.refused);
 	assert_int_equal(visitor_command(&operator, COMMAND_ARM, 60), 0);
-	/* It is barred when it goes on. */
+	/* An invitation that sends further violations is barred. */
 	for (int i = 0; i < 2000 && !v.refused; i++) {
 		visitor_send(&v, &(struct msg){ .type = MSG_HELLO }, POST_RELIABLE);
 		visitor_turn(&v);

@@ -618,7 +618,7 @@ static double fetches_s(const struct weights *weights)
 	const struct restoring *r = &weights->restore;
 	double s = 0;
 
-	for (uint32_t i = 0; i < r->n_from; i++) /* none unless they are averaged */
+	for (uint32_t i = 0; i < r->n_from; i++) /* n_from is 0 unless neighbours are averaged */
 		s += placement_transfer_s(
 			weights->members, &weights->members->list[r->from_nodes[i]],
 			&weights->members->list[r->who[r->stage]],

@@ -21,7 +21,7 @@ static const struct {
 	{ IN(NOTHING), RESTORING_READ, RESTORING_CHECKPOINT },
 	{ IN(NOTHING), RESTORING_BUILD, RESTORING_FIRST_WEIGHTS },
 	{ IN(NOTHING), RESTORING_COMBINE, RESTORING_AVERAGE },
-	/* An average has one reader, whose failure is not that of a checkpoint. */
+	/* An average has one reader. Its failure does not make a checkpoint unusable. */
 	{ GOES_BACK, RESTORING_REJECT, RESTORING_NOTHING },
 	{ ANY, RESTORING_GIVE_UP, RESTORING_NOTHING },
 	{ GOES_BACK | IN(AVERAGE), RESTORING_FINISH, RESTORING_NOTHING },

@@ -19,8 +19,8 @@ struct standbys {
 
 void standbys_kept(struct members *members, struct member *m, const struct msg_kept *k);
 void standbys_committed(struct members *members, struct member *m, const struct msg_committed *r);
-/* Appoints and releases keepers now and then. Returns true if it did so; rebalance_turn may then
- * move nodes as well. sums_took_s: how long the replicas' sums of this iteration took. */
+/* Appoints and releases keepers from time to time. Returns true if this turn did so; rebalance_turn
+ * may then move nodes as well. sums_took_s: how long the replicas' sums of this iteration took. */
 bool standbys_turn(struct weights *weights, double sums_took_s);
 
 #endif

@@ -7,7 +7,8 @@
 #include "schedule/fleet/evaluate.h"
 
 /* Plans equal cuts with a free assignment, by the best search and by DT-FM, for each number of
- * stages. Nodes that do not hold such a stage are left out. Fills in out->equal and out->dtfm. */
+ * stages. Nodes that cannot hold a stage of the cut are left out. Fills in out->equal and
+ * out->dtfm. */
 void baselines_plan(struct effort *e, struct choice *out);
 
 #endif

@@ -55,8 +55,8 @@ bool candidate_same_choice(const struct candidate *a, const struct candidate *b,
 int candidate_size(const struct candidate *c, int stage, const struct candidate_frame *f);
 /* Returns the number of stages that a microbatch skips. */
 int candidate_skip(const struct candidate_frame *f, int n_stages);
-/* Returns true if the microbatches of an iteration visit every stage. Otherwise a stage would get
- * no gradient, and its nodes would be idle. */
+/* Returns true if n_microbatches microbatches, in each iteration, visit every stage. Otherwise a
+ * stage would get no gradient, and its nodes would be idle. */
 bool candidate_visits_all(const struct candidate_frame *f, int n_stages, int n_microbatches);
 /* Returns the average number of layers that a microbatch computes. */
 double candidate_layers_computed(const struct candidate *c, const struct candidate_frame *f);

@@ -30,8 +30,8 @@ struct choose_request {
 	/* Clock in microseconds that never goes back; NULL: no clock, and budget_s must be 0. */
 	int64_t (*clock_us)(void *);
 	void *clock_arg;
-	/* Called on the caller's thread now and then, with the share of the work that is done, and
-	 * the best candidate; NULL: none yet. NULL: no calls. */
+	/* Called on the caller's thread now and then, with the share of the work that is done and
+	 * the best candidate so far (NULL: none). NULL: the caller wants no reports. */
 	void (*on_progress)(void *arg, double done, const struct candidate *best);
 	void *on_progress_arg;
 };

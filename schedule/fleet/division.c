@@ -263,7 +263,8 @@ static double price_of(const struct tables *t, const struct division *d)
 	return price;
 }
 
-/* Returns the slots of a stage: all of them, or for stage 0 those of the node that has fewest. */
+/* Returns the slots of a stage: those of all its nodes, or for stage 0 those of the node with the
+ * fewest. */
 static double slots_of(const struct tables *t, const struct division *d, int stage)
 {
 	double sum = 0, least = INFINITY;

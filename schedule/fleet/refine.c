@@ -47,7 +47,8 @@ static bool exchange_nodes(struct candidate *c, const struct candidate_frame *f,
 	return true;
 }
 
-/* Moves nodes into stage 0 or out of it, until it has another number that divides the batch. */
+/* Moves nodes into stage 0 or out of it, until stage 0 has another number of nodes that divides the
+ * batch. */
 static bool resize_first(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
 {
 	int n = candidate_size(c, 0, f), step = rng_below(rng, 2) ? 1 : -1;

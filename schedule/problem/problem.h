@@ -82,7 +82,8 @@ struct solution {
 	int *path;
 };
 
-/* Return the seconds of a node's F and B. work: that of the solution. */
+/* Return the seconds of a node's F and B. work: the work of each node's stage, from the
+ * solution. */
 static inline double problem_forward_s(const struct problem *p, const double *work, int node)
 {
 	return p->c->nodes[node].forward_s * work[node];

@@ -15,7 +15,7 @@
 #include "wire/invite/token.h"
 
 struct enroll_options {
-	const struct token *token;              /* borrowed, as the rest */
+	const struct token *token;              /* borrowed, as the other pointers are */
 	const struct keys_identity *invitation; /* the token's key */
 	const struct keys_identity *own;        /* the key to be admitted */
 	bool is_new;      /* the key was just made, so it is not admitted yet */

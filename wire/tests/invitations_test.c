@@ -92,7 +92,7 @@ TEST(an_invitation_admits_keys_under_unique_names)
 	assert_string_equal(a.name, "agent");
 	assert_int_equal(a.terms.used, 4);
 	refuses(&p, 5, "late", NOW_S, "used up (4 of 4 uses)");
-	/* All of it is in the file. */
+	/* The whole list is in the file. */
 	assert_int_equal(keys_list_open(&again, p.list, NULL), 0);
 	assert_int_equal(keys_list_count(again), 5);
 	assert_int_equal(keys_list_find(again, &invitation)->terms.used, 4);
