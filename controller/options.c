@@ -410,8 +410,8 @@ static const struct options_row rows[] = {
 	  .help = "serve metrics for Prometheus, the run as JSON and a health check over HTTP: "
 		  "PORT, on the loopback address, or HOST:PORT (docs/monitoring.md)" },
 	{ "on-alert", OPTIONS_TEXT, "CMD", AT(mode.monitor.on_alert),
-	  .help = "run this line with sh for each alert, which it finds in SKIPPIPE_ALERT_TEXT and "
-		  "other variables" },
+	  .help = "for each alert, run this line with sh; SKIPPIPE_ALERT_TEXT and other variables "
+		  "describe the alert" },
 	{ "alert-url", OPTIONS_TEXT, "URL", AT(mode.monitor.alert_url),
 	  .help = "post each alert as JSON with the program curl; @FILE: the URL is the first "
 		  "line of FILE" },

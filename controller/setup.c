@@ -134,10 +134,10 @@ static int cut_model(struct run *run, struct error *err)
 	int rc = 0;
 
 	if (cut->n > 0 && cut->n != (uint32_t)cluster->n_stages)
-		return error_set(err, -EINVAL,
-				 "--cut: it has %u stages, the cluster has %d (--stages, "
-				 "--cluster)",
-				 cut->n, cluster->n_stages);
+		return error_set(
+			err, -EINVAL,
+			"--cut gives %u stages, and the cluster has %d (--stages, --cluster)",
+			cut->n, cluster->n_stages);
 	if (cut->n > 0)
 		rc = model_cut(c, cut, "--cut", err);
 	else

@@ -55,7 +55,7 @@ grep -q '"iteration": 8' "$dir/second/checkpoints/00000002/manifest.json" || die
 # ---- what cannot be cut ----
 expect 1 '--cut: 0 \+ 5 \+ 3 is 8 layers, but the model has 12' "$sk" demo --headless --agents 3 --stages 1,1,1 \
 	--cut 0,5,3 --run-dir "$dir/none"
-expect 1 '--cut: it has 2 stages, the cluster has 3' "$sk" demo --headless --agents 3 --stages 1,1,1 --cut 6,6 \
+expect 1 '--cut gives 2 stages, and the cluster has 3' "$sk" demo --headless --agents 3 --stages 1,1,1 --cut 6,6 \
 	--run-dir "$dir/none"
 expect 1 '--stack, --recipe: .*stage 0, which has no layers' "$sk" demo --headless --agents 4 --stages 1,1,1,1 \
 	--cut 0,5,3,4 --recipe speed --iterations 9 --run-dir "$dir/none"

@@ -42,7 +42,8 @@ static void refuse(struct members *members, post_peer_id peer, const char *invit
 		   const struct error *reason, bool final)
 {
 	members_refuse(members->run, peer,
-		       final ? reason->text : "its list of admitted keys cannot be changed now",
+		       final ? reason->text
+			     : "the controller's list of admitted keys cannot be changed now",
 		       final);
 	if (rate_limit_take(&members->admission.requests, 1, LINES, lines_per_s,
 			    members->run->now_us))

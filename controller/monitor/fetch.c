@@ -130,7 +130,8 @@ int fetch_page(const char *address, const char *path, size_t most, int64_t limit
 		return error_set(err, rc, "%s: %s", address, strerror(-rc));
 	if (!fetch_body(text, size)) {
 		text[strcspn(text, "\r\n")] = '\0';
-		error_set(err, -EBADMSG, "%s: no controller's answer: %.80s", address, text);
+		error_set(err, -EBADMSG, "%s: the answer is not a controller's: %.80s", address,
+			  text);
 		free(text);
 		return -EBADMSG;
 	}

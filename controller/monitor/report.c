@@ -139,7 +139,7 @@ int report_read(json_t **out, const char *text, size_t size, struct error *err)
 	format = json_string_value(json_object_get(o, "format"));
 	if (!format || strcmp(format, report_format) != 0) {
 		json_decref(o);
-		return error_set(err, -EINVAL, "the answer is no %s", report_format);
+		return error_set(err, -EINVAL, "the answer is not a %s", report_format);
 	}
 	*out = o;
 	return 0;

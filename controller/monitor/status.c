@@ -236,7 +236,7 @@ static int read_status(const char *text, json_t **out, struct error *err)
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		if (sources[i].suits(text))
 			return sources[i].read(text, out, err);
-	return error_set(err, -ENOENT, "%s: no folder of a run, and no address HOST:PORT", text);
+	return error_set(err, -ENOENT, "%s: neither a run's folder nor an address HOST:PORT", text);
 }
 
 static int print_status(json_t *status, bool json)

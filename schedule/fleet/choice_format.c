@@ -179,9 +179,10 @@ static void explain(FILE *to, const struct choice *c, const struct choice_left_o
 		fprintf(to, "%.1f GB are missing for a stage of one layer\n",
 			l->missing_bytes / GIGA);
 	else if (isinf(l->cost_with))
-		fputs("no stage of this choice takes it: memory, the batch or the budget\n", to);
+		fputs("no stage of this choice has room: memory, the batch or the price limit\n",
+		      to);
 	else
-		fprintf(to, "with it in stage %d the %s is %+.1f%%\n", l->stage,
+		fprintf(to, "with one in stage %d, the %s changes by %+.1f%%\n", l->stage,
 			q->aim.by_price ? "price of a token" : "time of an iteration",
 			100 * (l->cost_with - 1));
 }
