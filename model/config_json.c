@@ -247,7 +247,7 @@ int model_config_set(struct model_config *c, struct hyperparameters *r, const ch
 		rc = set_field(&hyper_fields, r, name, value, err);
 	json_decref(value);
 	if (rc == -ENOENT)
-		return error_set(err, -EINVAL, "%s: no such field of a %s", name,
+		return error_set(err, -EINVAL, "%s: no such field of %s", name,
 				 c ? "model or hyperparameters" : "hyperparameters");
 	return rc;
 }

@@ -149,18 +149,18 @@ rm -rf "$work"; mkdir "$work"
 "$sk" train --preset tiny --seed 3 --microbatches 1 --validate-every 0 --iterations 1 --out "$dir/model" \
 	>"$dir/out" 2>"$dir/train.err" || die "train"
 for form in hf; do
-	crash_at 0 skippipe-model "$sk" export "$dir/model" --out "$work/$form" --format $form || die "export $form"
+	crash_at 0 skippipe-model "$sk" export "$dir/model" --out "$work/$form" || die "export $form"
 	rm -rf "$dir/whole"; cp -r "$work/$form" "$dir/whole"
 	for k in $(pick); do
 		rm -rf "$work"; mkdir "$work"
-		crash_at "$k" skippipe-model "$sk" export "$dir/model" --out "$work/$form" --format $form &&
+		crash_at "$k" skippipe-model "$sk" export "$dir/model" --out "$work/$form" &&
 			die "export lives on after step $k"
 		reach
 		for file in "$work/$form"/*; do
 			case $file in *.tmp.* | *\*) continue ;; esac
 			cmp "$file" "$dir/whole/${file##*/}" || die "export left half a file at step $k"
 		done
-		"$sk" export "$dir/model" --out "$work/$form" --format $form --force >"$dir/out" || die "export again after step $k"
+		"$sk" export "$dir/model" --out "$work/$form" --force >"$dir/out" || die "export again after step $k"
 		diff -r -x '*.tmp.*' "$work/$form" "$dir/whole" || die "export again gave other bytes after step $k"
 	done
 done

@@ -117,7 +117,7 @@ attack() { # attack MODE
 		[ -z "$(LC_ALL=C grep -aE $'[\x01-\x08\x0b-\x1f\x7f]' "$at/events" "$at/controller.err")" ] ||
 			die "logs: control characters are in the journal"
 		! grep -q '^[0-9TZ:.-]* *error controller: forged' "$at/controller.err" || die "logs: a forged line is in the log"
-		tail -n "+$((logged + 1))" "$at/controller.err" | grep -q "$who error: .*forged" || die "logs: no line came through"
+		tail -n "+$((logged + 1))" "$at/controller.err" | grep -qE "$who( \([^)]*\))? error: .*forged" || die "logs: no line came through"
 	fi
 	if [ $long = 1 ]; then
 		[ $(((n2 - n1) * 100)) -ge $(((n1 - n0) * least_percent)) ] ||

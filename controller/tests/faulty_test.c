@@ -45,12 +45,28 @@ static bool only_faulty_are_out(const struct world *w)
 	return true;
 }
 
+/* Returns true if a line about the node contains the words. Its number is followed by its name and
+ * its place. */
+static bool line_has(const struct world *w, int node, const char *words)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "n%02d (", node);
+	for (const char *at = w->console.journal; (at = strstr(at, number)); at++) {
+		const char *end = strchr(at, '\n'), *found = strstr(at, words);
+
+		if (found && (!end || found < end))
+			return true;
+	}
+	return false;
+}
+
 static bool journal_has(const struct world *w, int node, const char *why)
 {
 	char words[128];
 
-	snprintf(words, sizeof(words), "n%02d S%d %s", node, w->players[node].stage, why);
-	return strstr(w->console.journal, words) != NULL;
+	snprintf(words, sizeof(words), ") S%d %s", w->players[node].stage, why);
+	return line_has(w, node, words);
 }
 
 static int first_of(struct world *w, uint8_t stage)
@@ -120,7 +136,7 @@ FIXTURE_TEST(a_node_that_missed_a_commit_catches_up)
 	uint64_t enough;
 
 	w->faults[4] = MISSES_A_COMMIT;
-	WORLD_UNTIL(w, world_all_live(w) && strstr(w->console.journal, "n04 is heard again"));
+	WORLD_UNTIL(w, world_all_live(w) && line_has(w, 4, ") is heard again"));
 	enough = w->console.committed + 5;
 	WORLD_UNTIL(w, w->console.committed >= enough);
 	assert_non_null(strstr(w->console.journal, "holds the weights of another iteration"));
@@ -256,8 +272,7 @@ FIXTURE_TEST(a_bit_flips_once)
 	uint64_t enough;
 
 	w->faults[4] = A_FLIPPED_BIT;
-	WORLD_UNTIL(w, strstr(w->console.journal, "n04 S") &&
-			       strstr(w->console.journal, "holds other weights than its stage"));
+	WORLD_UNTIL(w, line_has(w, 4, "holds other weights than its stage"));
 	WORLD_UNTIL(w, world_all_live(w));
 	enough = w->console.committed + 5;
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));

@@ -345,7 +345,7 @@ FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 	assert_non_null(strstr(err.text, "version 99"));
 	sql(f->path, "PRAGMA user_version = 2");
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
-	sql(f->path, "PRAGMA user_version = 9; PRAGMA application_id = 5");
+	sql(f->path, "PRAGMA user_version = 10; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
 	sql(f->path, "PRAGMA application_id = 1397444690"); /* as it was */
 	assert_int_equal(store_open(&s, f->path, &err), 0);
