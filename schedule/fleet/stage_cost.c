@@ -50,7 +50,7 @@ struct stage_fit stage_cost_fit(const struct model_shape *m, const struct fleet_
 {
 	struct stage_fit fit = { 0 };
 
-	for (int level = SHAPE_NORMS; level <= SHAPE_BLOCK; level++) {
+	for (enum shape_recompute level = SHAPE_NORMS; level <= SHAPE_BLOCK; level++) {
 		double one = stage_cost_bytes(m, layers, has_ends, batch, level, 1);
 		double slot = stage_cost_bytes(m, layers, has_ends, batch, level, 2) - one;
 		double left = e->memory_bytes - one;
