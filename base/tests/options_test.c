@@ -55,13 +55,15 @@ static const struct options_table table = { rows, sizeof(rows) / sizeof(rows[0])
 
 static int read_line(struct options *o, const char *line, bool *given, struct error *err)
 {
-	static char copy[200];
-	char *argv[16] = { "x" };
+	static char copy[400];
+	char *argv[32] = { "x" };
 	int argc = 1;
 
 	snprintf(copy, sizeof(copy), "%s", line);
-	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
+		assert_true(argc + 1 < 32); /* options_read may need the NULL at the end */
 		argv[argc++] = word;
+	}
 	*o = (struct options){ .choice = -1 };
 	return options_read(&table, o, argc, argv, given, err);
 }
