@@ -51,6 +51,8 @@ for option in '--skip 1' '--from x' '--algorithm cbs'; do
 done
 "$sk" plan "$dir/good.json" --skip-schedule 1,0 --iterations 10 --evaluations 50 -o "$dir/phases" || die "the good schedule is refused"
 grep -q '"format":"skippipe.phases/1"' "$dir/phases" || die "the plans of a run are not written"
+echo '{"format": "skippipe.fleet/1", "name": "x", "machines": [{"name": "a", "place": "Iowa", "device": "H100"}]}' >"$dir/x.plan.json"
+expect 1 'the plan of -o .*x.plan.json: this file is an input' "$sk" plan --fleet "$dir/x.plan.json" --model tiny -o "$dir/x.json"
 for verb in "plan $dir/good.json" "simulate $dir/good.json $dir/good.plan"; do
 	expect 2 '--wire: expected fp32, bf16' "$sk" $verb --wire q4
 	expect 2 '--sum-wire: expected fp32, q8' "$sk" $verb --sum-wire bf16
