@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "cli/args.h"
@@ -43,6 +44,6 @@ void demo_options_free(struct demo_options *o);
  * for tests. */
 int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct error *err);
 
-extern const char demo_help[], rehearse_help[];
+void demo_options_help(bool rehearse, FILE *to);
 
 #endif
