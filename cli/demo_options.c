@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/process/options.h"
 #include "cli/cluster_size.h"
 
@@ -360,33 +359,20 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 	return 0;
 }
 
-static int read_options(struct reading *r, char **argv, struct error *err)
-{
-	const struct options_table *t = r->o.rehearse ? &table_of_rehearsal : &table_of_demo;
-	int argc = 0, rc;
-	char **words;
-
-	while (argv[argc])
-		argc++;
-	words = alloc_array((size_t)argc + 2, sizeof(*words)); /* options_read skips the first */
-	words[0] = argv[0];
-	memcpy(words + 1, argv, (size_t)argc * sizeof(*words));
-	rc = options_read(t, r, argc + 1, words, NULL, err);
-	free(words);
-	return rc;
-}
-
 int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struct error *err)
 {
+	const struct options_table *t = rehearse ? &table_of_rehearsal : &table_of_demo;
 	struct reading r = { .o = { .skip = 2, .n_stages = 6, .rehearse = rehearse } };
-	int rc;
+	int argc = 0, rc;
 
 	if (rehearse) { /* the last value of an option counts */
 		args_add(&r.o.controller, "--rehearse");
 		args_add(&r.o.controller, "--model=1.5b");
 		args_add(&r.o.controller, "--time-scale=1");
 	}
-	rc = read_options(&r, argv, err);
+	while (argv[argc])
+		argc++;
+	rc = options_read(t, &r, argc, argv, NULL, err);
 	r.o.help = rc > 0;
 	r.o.format = r.jsonl ? "jsonl" : "text";
 	if (rc == 0)

@@ -12,8 +12,8 @@ enum { MOST_WORDS = 32 };
 /* Splits a line at its spaces and parses the words, which stay in `line`. */
 static int parse_as(bool rehearse, struct demo_options *o, char *line, struct error *err)
 {
-	char *argv[MOST_WORDS + 1];
-	size_t n = 0;
+	char *argv[MOST_WORDS + 1] = { "demo" };
+	size_t n = 1;
 
 	for (char *word = strtok(line, " "); word && n < MOST_WORDS; word = strtok(NULL, " "))
 		argv[n++] = word;
