@@ -19,7 +19,7 @@ struct given {
 	uint32_t cluster_stages; /* number of stages in the cluster file; 0: there is no file */
 };
 
-/* What options_read fills */
+/* The struct that options_read fills */
 struct reading {
 	struct demo_options o;
 	struct given given;

@@ -15,7 +15,7 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
-/* What a command line gives: up to two words, and the options of admit */
+/* A command line: up to two words, and the options of admit */
 struct request {
 	const char *words[2];
 	unsigned n;

@@ -29,7 +29,7 @@ enum options_kind {
 	OPTIONS_SECONDS,      /* int64_t in microseconds; the value is in seconds */
 	OPTIONS_MILLISECONDS, /* int64_t in microseconds; the value is in milliseconds */
 	OPTIONS_PARSED,       /* by `parse` */
-	OPTIONS_PASSED        /* by the table's `pass`; the option has no value if `value` is NULL */
+	OPTIONS_PASSED        /* by the table's `pass`; without a value if `value` is NULL */
 };
 
 struct options_row {

@@ -32,7 +32,7 @@ static int take_skip(void *options, const char *text, struct error *err)
 	o->visits.skip = (uint32_t)v;
 	o->visits.share = 0;
 	if (stages)
-		o->changes[o->n_changes++] = (struct model_change){ NULL, (uint32_t)stages };
+		o->changes.list[o->changes.n++] = (struct model_change){ NULL, (uint32_t)stages };
 	return 0;
 }
 
@@ -82,7 +82,7 @@ static int take_set(void *options, const char *text, struct error *err)
 		return error_set(err, -EINVAL, "--set: expected FIELD=VALUE, got \"%s\"", text);
 	if (strncmp(text, "stage_layers=", strlen("stage_layers=")) == 0)
 		return error_set(err, -EINVAL, "--set stage_layers: give it as --cut 0,5,3");
-	o->changes[o->n_changes++] = (struct model_change){ text, 0 };
+	o->changes.list[o->changes.n++] = (struct model_change){ text, 0 };
 	return 0;
 }
 

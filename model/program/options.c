@@ -58,8 +58,8 @@ static int change_model(struct options *o, struct error *err)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; rc == 0 && i < o->n_changes; i++) {
-		const struct model_change *c = &o->changes[i];
+	for (uint32_t i = 0; rc == 0 && i < o->changes.n; i++) {
+		const struct model_change *c = &o->changes.list[i];
 
 		if (c->set) {
 			rc = set_field(o, c->set, err);
@@ -130,7 +130,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *intro)
 
 	*o = (struct options){ .threads = 1, .seed = 1, .device = "cpu", .batches = 16 };
 	o->corpus = alloc_array((size_t)argc, sizeof(*o->corpus));
-	o->changes = alloc_array((size_t)argc, sizeof(*o->changes));
+	o->changes.list = alloc_array((size_t)argc, sizeof(*o->changes.list));
 	rc = options_read(&table, o, argc, argv, o->given, &err);
 	if (rc > 0) {
 		options_help(&table, stdout);
@@ -164,7 +164,7 @@ bool options_given(const struct options *o, const char *name)
 void options_fini(struct options *o)
 {
 	free(o->corpus);
-	free(o->changes);
+	free(o->changes.list);
 }
 
 int options_refuse_words(const char *verb, const char *intro)

@@ -61,15 +61,19 @@ struct model_change {
 	uint32_t n_stages; /* of --skip K/STAGES */
 };
 
+struct model_changes {
+	struct model_change *list; /* (n) in the order of the command line */
+	uint32_t n;
+};
+
 struct options {
 	/* The model: a preset or a file, changed by --set; or a checkpoint. */
 	const char *preset, *model_file, *from;
 	struct model_config config;
 	struct hyperparameters hyper;
 	struct named_fields set;
+	struct model_changes changes;
 
-	struct model_change *changes; /* (n_changes) in the order of the command line */
-	uint32_t n_changes;
 	char **corpus; /* (n_corpus) paths of the corpus, borrowed from argv */
 	uint32_t n_corpus;
 	const char *out, *tokenizer, *checkpoint_from;

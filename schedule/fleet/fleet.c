@@ -54,7 +54,7 @@ void fleet_free(struct fleet *f)
 	free(f);
 }
 
-/* Returns the largest number of bytes, at most `most`, that ends with a whole character of UTF-8. */
+/* Returns the length of the whole characters of UTF-8 that fit into `most` bytes. */
 static int whole_characters(const char *text, int most)
 {
 	int n = (int)strlen(text);
