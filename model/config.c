@@ -262,7 +262,8 @@ uint32_t model_head_size(const struct model_config *c)
 	return c->dim / c->n_heads;
 }
 
-double model_plain_frequency(const struct model_config *c, size_t i)
+/* Returns the radians by which position 1 turns pair i of a head, without scaling. */
+static double plain_frequency(const struct model_config *c, size_t i)
 {
 	size_t half = model_head_size(c) / 2;
 
@@ -271,7 +272,7 @@ double model_plain_frequency(const struct model_config *c, size_t i)
 
 double model_frequency(const struct model_config *c, size_t i)
 {
-	double plain = model_plain_frequency(c, i), factor = (double)c->rope_factor,
+	double plain = plain_frequency(c, i), factor = (double)c->rope_factor,
 	       low = (double)c->rope_low_freq_factor, high = (double)c->rope_high_freq_factor,
 	       turns, kept;
 

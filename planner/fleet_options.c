@@ -107,7 +107,7 @@ static const struct options_row rows[] = {
 	  .help = "iterations of the run, for its price" },
 	{ "budget", OPTIONS_PARSED, "SECONDS", .parse = take_budget,
 	  .help = "end the search after this time [by the size of the fleet]" },
-	{ "seed", OPTIONS_U64, "N", AT(request.frame.seed), LIMITS(0, 9e18),
+	{ "seed", OPTIONS_U64, "N", AT(request.frame.seed), LIMITS(0, (double)INT64_MAX),
 	  .help = "seed of the random numbers [1]" },
 	{ "threads", OPTIONS_INT, "N", AT(request.threads), LIMITS(1, 1024),
 	  .help = "[the cores of this machine]" },

@@ -101,19 +101,6 @@ static int take_skip(void *options, const char *text, struct error *err)
 				   text);
 }
 
-/* A plan holds the seed as a number of JSON, which has 63 bits. */
-static int take_seed(void *options, const char *text, struct error *err)
-{
-	struct plan_options *o = options;
-	long seed;
-
-	if (!parse_long(text, 0, INT64_MAX, &seed))
-		return error_set(err, -EINVAL,
-				 "--seed: expected a whole number, 0 or more, got \"%s\"", text);
-	o->request.seed = (uint64_t)seed;
-	return 0;
-}
-
 static int take_algorithm(void *options, const char *text, struct error *err)
 {
 	struct plan_options *o = options;
@@ -189,7 +176,7 @@ static const struct options_row rows[] = {
 	  .help = "time of the search [1, without --evaluations]" },
 	{ "evaluations", OPTIONS_U64, "N", AT(request.evaluations), LIMITS(1, 4e18),
 	  .help = "length of the search, in place of --budget" },
-	{ "seed", OPTIONS_PARSED, "N", .parse = take_seed,
+	{ "seed", OPTIONS_U64, "N", AT(request.seed), LIMITS(0, (double)INT64_MAX),
 	  .help = "seed of the random numbers [1]" },
 	{ "threads", OPTIONS_INT, "N", AT(request.threads), LIMITS(1, 1024),
 	  .help = "[the cores of this machine]" },

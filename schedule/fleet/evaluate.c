@@ -60,6 +60,14 @@ int64_t effort_of(const struct candidate *c, int64_t evaluations, const struct c
 	return f->batch / c->sequences * (2 * visits + 1) * (FIRST_PLAN + evaluations);
 }
 
+static void report_progress(const struct effort *e)
+{
+	if (e->q->on_progress)
+		e->q->on_progress(e->q->on_progress_arg,
+				  e->done < e->work ? (double)e->done / (double)e->work : 1,
+				  e->best);
+}
+
 void effort_evaluate(struct effort *e, struct candidate *const *list, int n, int64_t evaluations)
 {
 	struct evaluations x = { list, evaluations, &e->q->frame };
@@ -68,15 +76,7 @@ void effort_evaluate(struct effort *e, struct candidate *const *list, int n, int
 	for (int i = 0; i < n; i++)
 		e->done += effort_of(list[i], evaluations, &e->q->frame);
 	e->evaluated += n;
-	effort_report(e);
-}
-
-void effort_report(const struct effort *e)
-{
-	if (e->q->on_progress)
-		e->q->on_progress(e->q->on_progress_arg,
-				  e->done < e->work ? (double)e->done / (double)e->work : 1,
-				  e->best);
+	report_progress(e);
 }
 
 bool effort_is_over(const struct effort *e, double share)

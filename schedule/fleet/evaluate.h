@@ -22,8 +22,6 @@ struct effort {
 void effort_evaluate(struct effort *e, struct candidate *const *list, int n, int64_t evaluations);
 /* Calls run (arg, i) for each i below n, on several threads. */
 void effort_run(const struct effort *e, int n, void (*run)(void *arg, int i), void *arg);
-/* Reports the progress to the caller. */
-void effort_report(const struct effort *e);
 /* Returns true if this share of the work is done, or time has run out. */
 bool effort_is_over(const struct effort *e, double share);
 /* Returns the work of one evaluation of a plan for this candidate. */
