@@ -72,6 +72,8 @@ static bool resize_first(struct candidate *c, const struct candidate_frame *f, s
 static bool resize_microbatches(struct candidate *c, const struct candidate_frame *f,
 				struct rng *rng)
 {
+	if (f->keeps_microbatches)
+		return false;
 	if (rng_below(rng, 2))
 		c->wanted_slots = c->wanted_slots == 1 ? 3 : 1;
 	else if (rng_below(rng, 2) && c->sequences % 2 == 0)

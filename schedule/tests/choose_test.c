@@ -324,6 +324,26 @@ TEST(the_cheapest_choice_costs_no_more_than_the_fastest)
 	fleet_free(again);
 }
 
+TEST(microbatches_and_formats_that_are_given_are_kept)
+{
+	struct model_shape shape;
+	struct choose_request q = request_of(NULL, NULL);
+	struct choice c;
+	struct fleet *f;
+
+	q.frame.keeps_microbatches = true;
+	q.frame.formats = (struct tensor_formats){ FORMAT_Q6, FORMAT_Q4 };
+	choose_three(&q, &f, &shape, &c);
+	assert_true(c.n >= 1);
+	for (int i = 0; i < c.n; i++) {
+		assert_int_equal(c.list[i].sequences, shape.batch);
+		assert_int_equal(c.list[i].formats.wire, FORMAT_Q6);
+		assert_int_equal(c.list[i].formats.sum_wire, FORMAT_Q4);
+	}
+	choice_fini(&c);
+	fleet_free(f);
+}
+
 /* The longest work of a stage, for a cut. */
 static double longest(int n, const double *seconds, const double *first_s, const int *layers)
 {
