@@ -43,7 +43,7 @@ static const char awaits_stages[] = "awaits_stages"; /* key in the record */
 int first_stages_record(struct run *run, struct error *err)
 {
 	return run->options.cluster.chooses_stages
-		       ? store_set(run->history.store, awaits_stages, "yes", err)
+		       ? store_set(run->record.store, awaits_stages, "yes", err)
 		       : 0;
 }
 
@@ -52,7 +52,7 @@ int first_stages_check_resumed(const struct run *run, struct error *err)
 	struct error ignored;
 	char *text;
 
-	if (store_get(run->history.store, awaits_stages, &text, &ignored) != 0)
+	if (store_get(run->record.store, awaits_stages, &text, &ignored) != 0)
 		return 0;
 	free(text);
 	return error_set(err, -EINVAL,
@@ -64,7 +64,7 @@ int first_stages_check_resumed(const struct run *run, struct error *err)
 static int record_stages(struct members *members, struct error *err)
 {
 	const struct training *t = &members->run->training;
-	struct store *store = members->run->history.store;
+	struct store *store = members->run->record.store;
 	int rc = store_stages(store, t->model_json, t->n_shards, t->per_shard, err);
 
 	if (rc == 0)
