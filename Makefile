@@ -30,6 +30,7 @@ uses_store      := store base
 uses_agent      := agent wire model base
 uses_controller := controller wire schedule store model base
 uses_verify     := verify store schedule model base
+uses_doctor     := doctor wire store schedule model base
 uses_tui        := tui wire store base
 uses_cli        := cli base
 # The order of a folder's subfolders, lowest first, and the structs through which a function reaches the folder's whole
@@ -41,7 +42,7 @@ floors_controller := options run members network planning weights trust iteratio
 floors_tui        := json_line run screen input panels views
 whole_agent       := agent
 whole_controller  := controller operators
-FOLDERS := base wire schedule model planner store agent controller verify tui cli
+FOLDERS := base wire schedule model planner store agent controller verify doctor tui cli
 
 # The program of each folder that has one.
 program_planner    := skippipe-plan
@@ -49,6 +50,7 @@ program_model      := skippipe-model
 program_agent      := skippipe-agent
 program_controller := skippipe-controller
 program_verify     := skippipe-verify
+program_doctor     := skippipe-doctor
 program_tui        := skippipe-console
 program_wire       := skippipe-key
 program_cli        := skippipe
