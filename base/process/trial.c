@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ _Noreturn static void run_child(int to, int (*run)(void *, void *, struct error 
 {
 	const char *at = (const char *)r;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a child that hangs ends with the program */
 	signal(SIGPIPE, SIG_IGN);
 	r->rc = run(context, r->result, &r->err);
 	while (size > 0) {
