@@ -1,5 +1,5 @@
 /* skippipe-doctor: finds what would stop or slow a run, each with its remedy. It looks at this
- * machine and changes nothing. */
+ * machine, or into the record of a run, and changes nothing. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -7,17 +7,21 @@
 
 #include "base/process/options.h"
 #include "base/process/output.h"
+#include "doctor/complaints.h"
 #include "doctor/finding.h"
 #include "doctor/gpu.h"
 #include "doctor/limits.h"
 #include "doctor/machine.h"
+#include "doctor/members.h"
 #include "doctor/outside.h"
+#include "doctor/pairs.h"
+#include "doctor/recorded.h"
 #include "doctor/storage.h"
 #include "doctor/tcp.h"
 #include "doctor/text_files.h"
 #include "doctor/timekeeping.h"
 
-enum { EXIT_USAGE = 4, CORPUS_FILES = 256 };
+enum { EXIT_UNKNOWN = 3, EXIT_USAGE = 4, CORPUS_FILES = 256 };
 
 struct options {
 	const char *device, *run_dir, *corpus_hash;
@@ -25,7 +29,18 @@ struct options {
 	size_t n_corpus;
 	uint32_t agents, mbit, rtt_ms;
 	bool json, all;
+	const char *run; /* folder of a run; NULL: this machine is examined */
 };
+
+static int take_run(void *options, const char *word, struct error *err)
+{
+	struct options *o = options;
+
+	if (o->run)
+		return error_set(err, -EINVAL, "%s: unexpected (see --help)", word);
+	o->run = word;
+	return 0;
+}
 
 static int take_corpus(void *options, const char *path, struct error *err)
 {
@@ -69,19 +84,23 @@ static const struct options_row rows[] = {
 #undef AT
 
 static const struct options_table table = {
-	rows, sizeof(rows) / sizeof(rows[0]),
-	.intro =
-		"usage: skippipe doctor [options]\n"
-		"\n"
-		"Finds what would stop or slow a run on this machine, each with its remedy: "
-		"limits,\n"
-		"memory, disk, clock, the kernel's network settings, the address, the corpus, the\n"
-		"driver, and one microbatch on the device against the CPU. It changes nothing.\n"
-		"\n",
+	rows, sizeof(rows) / sizeof(rows[0]), .word = take_run,
+	/* clang-format off */
+	.intro = "usage: skippipe doctor [options]\n"
+		 "       skippipe doctor RUN-DIR [--all] [--json]\n"
+		 "\n"
+		 "Finds what would stop or slow a run on this machine, each with its remedy: limits,\n"
+		 "memory, disk, clock, the kernel's network settings, the address, the corpus, the\n"
+		 "driver, and one microbatch on the device against the CPU. It changes nothing.\n"
+		 "\n"
+		 "With RUN-DIR, the folder of a run or of a measurement on the controller's machine:\n"
+		 "which pairs of nodes cannot reach each other, and at whose side; the worst links;\n"
+		 "lost nodes; unlike devices; complaints of the journal that have a remedy.\n"
+		 "\n",
 	.end = "\n"
-	       "Exit status: 0 all is well, 1 warnings: a run would be slow or fragile, 2 errors: "
-	       "a\n"
-	       "run cannot start or would fail, 4 wrong usage.\n"
+	       "Exit status: 0 all is well, 1 warnings: a run would be slow or fragile, 2 errors:\n"
+	       "a run cannot start or would fail, 3 nothing is known of the run, 4 wrong usage.\n"
+	/* clang-format on */
 };
 
 static void examine_device(struct findings *f, const struct options *o)
@@ -125,6 +144,20 @@ static void examine_machine(struct findings *f, const struct options *o)
 		text_files_check(f, o->corpus, o->n_corpus, o->corpus_hash);
 }
 
+static int examine_run(struct findings *f, const char *run, struct error *err)
+{
+	struct picture p = { .n = 0 };
+	int rc = recorded_read(&p, run, err);
+
+	if (rc != 0)
+		return rc;
+	members_check(f, &p);
+	pairs_check(f, &p);
+	complaints_check(f, &p);
+	picture_free(&p);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .device = NULL };
@@ -144,7 +177,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "skippipe doctor: %s\n", err.text);
 		return EXIT_USAGE;
 	}
-	examine_machine(&found, &o);
+	if (!o.run) {
+		examine_machine(&found, &o);
+	} else if (examine_run(&found, o.run, &err) != 0) {
+		fprintf(stderr, "skippipe doctor: %s\n", err.text);
+		return EXIT_UNKNOWN;
+	}
 	if (o.json)
 		findings_print_json(&found, stdout);
 	else
