@@ -15,7 +15,7 @@
 #include "schedule/format/request.h"
 #include "schedule/tests/fleet_fixture.h"
 
-enum { INSTANCES = 10, EVALUATIONS = 100 };
+enum { INSTANCES = 6, EVALUATIONS = 100 };
 #define ALLOWED 1.02
 
 static const char *const devices[] = { "H100", "A100 40GB", "RTX 4090", "L4" };
