@@ -18,6 +18,7 @@ static const struct verb table[] = {
 	{ "console", "skippipe-console", false, "watch and steer a run from a terminal" },
 	{ "status", "skippipe-controller", true,
 	  "print the state of a run, with an exit status for scripts" },
+	{ "fleet", NULL, false, "start, watch and end a training on machines that ssh reaches" },
 	{ "drill", NULL, false,
 	  "repeat the recorded commands and faults of a run, and check its limits" },
 	{ "plan", "skippipe-plan", true, "plan microbatches for a cluster, or stages for a fleet" },
