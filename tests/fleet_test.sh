@@ -65,7 +65,7 @@ done
 mkdir -m 700 "$dir/home/hub/.ssh"
 {
 	for i in 0 2 3 4; do printf 'Host %s\n\tHostName %s\n' "${machines[i]}" "${bed_address[i]}"; done
-	printf 'Host *\n\tIdentityFile %s\n\tStrictHostKeyChecking accept-new\n\tUserKnownHostsFile %s\n' "$dir/key" "$dir/known_hosts"
+	printf 'Host m5\n\tConnectTimeout 2\nHost *\n\tIdentityFile %s\n\tStrictHostKeyChecking accept-new\n\tUserKnownHostsFile %s\n' "$dir/key" "$dir/known_hosts"
 } >"$dir/home/hub/.ssh/config"
 # The remains of an interrupted copy, and another build of this version.
 version=$(cat VERSION)
@@ -91,8 +91,9 @@ bundle=()
 	bundle=(--bundle "$archive")
 }
 hub() { # hub COMMAND...: runs it on the hub
-	nsenter --net="/var/run/netns/$bed_tag$bed_nodes" unshare --mount --uts "$dir/machine" hub "$@"
+	"${as_hub[@]}" "$@"
 }
+as_hub=(nsenter --net="/var/run/netns/$bed_tag$bed_nodes" unshare --mount --uts "$dir/machine" hub)
 fleet() { # fleet NAME STATUS WORD...: runs skippipe fleet with its output in NAME.out
 	local name=$1 status=$2 rc=0
 	shift 2
@@ -100,10 +101,89 @@ fleet() { # fleet NAME STATUS WORD...: runs skippipe fleet with its output in NA
 	[ $rc = "$status" ] || { cat "$dir/$name.out"; die "$name: exit status $rc, expected $status"; }
 }
 undo+=('hub "$bin/skippipe" fleet down fleet.txt')
-up=(up fleet.txt "${bundle[@]}" -- --stages 2,2 --skip 0 --model tiny --corpus text.txt --iterations 100000 --checkpoint-every 2)
-iterations() { cat "$dir"/home/hub/.skippipe/fleet/*/controller/log 2>/dev/null | grep -c 'iteration [0-9]'; }
+up=(up fleet.txt "${bundle[@]}" -- --stages 2,2 --skip 0 --model tiny --corpus text.txt --iterations 100000
+	--checkpoint-every 2 --format jsonl)
+iterations() { cat "$dir"/home/hub/.skippipe/fleet/*/controller/log 2>/dev/null | grep -c '"event":"iteration"'; }
 
 for i in "${!init[@]}"; do wait_text "$dir/${machines[i]}.sshd" 'Server listening' "${init[i]}" 30; done
 begin=$(date +%s.%N)
 fleet up 1 "${up[@]}"
 cat "$dir/up.out"
+[ "$(grep -c ' joined as n' "$dir/up.out")" = 4 ] || die "not four hosts have joined"
+grep -q '^m5 .*FAILED: .*\(timed out\|Connection refused\)' "$dir/up.out" || die "it does not say why m5 fails"
+[ "$(grep -c 'has skippipe .* now' "$dir/up.out")" = 4 ] || die "not four bundles were copied"
+for _ in $(seq 600); do [ "$(iterations)" -ge 1 ] && break; sleep 0.1; done
+[ "$(iterations)" -ge 1 ] || die "no iteration was committed"
+awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the first commit\n", end - begin }'
+
+# ---- the token is in one file of each host, for its user alone, and nowhere else
+token=$(cat "$dir"/home/m1/.skippipe/fleet/*/agent-m1/token)
+case $token in skippipe1_?*) ;; *) die "no token: $token" ;; esac
+[ "$(stat -c %a "$dir"/home/m?/.skippipe/fleet/*/agent-m?/token | sort -u)" = 600 ] || die "others may read the token"
+grep -rlF "${token#*_}" "$dir" | grep -v '/agent-m[1-4]/token$' && die "a file contains the token"
+for file in cmdline environ; do
+	cat /proc/[0-9]*/$file 2>/dev/null | tr '\0' '\n' | grep -qF "${token#*_}" && die "the $file of a process shows the token"
+done
+
+# ---- status and logs
+fleet status 1 status fleet.txt
+for m in m1 m2 m3 m4; do
+	grep -qE "^$m +runs, process [0-9]+, version $version, n[0-3]" "$dir/status.out" || { cat "$dir/status.out"; die "no line of $m"; }
+done
+grep -qE '^m5 +FAILED: ' "$dir/status.out" || die "no line of m5"
+grep -q '^controller  *runs, process' "$dir/status.out" || die "no line of the controller"
+grep -qiE 'healthy|degraded' "$dir/status.out" || { cat "$dir/status.out"; die "no state of the run"; }
+fleet logs 1 logs fleet.txt -n 5
+for m in m1 m2 m3 m4 controller; do grep -qE "^$m +.* INFO|^$m +20" "$dir/logs.out" || { cat "$dir/logs.out"; die "no log of $m"; }; done
+grep -qE '^m5 +FAILED: ' "$dir/logs.err" || die "logs do not say that m5 fails"
+
+# ---- a host tries to steer the terminal, and floods it
+agent() { pgrep --ns "${inside[$1]}" --nslist pid -f '^[^ ]*skippipe-agent|programs/skippipe-agent' | head -n 1; }
+for i in 0 1 2 3; do inside[i]=$(pgrep -P "$(pgrep -P "${init[i]}" | head -n 1)" | head -n 1); done
+log=$(echo "$dir"/home/m1/.skippipe/fleet/*/agent-m1/log)
+{ printf 'it \033]0;owned\007 says '; head -c 100000 /dev/zero | tr '\0' 'x'; echo; } >>"$log"
+fleet flood 1 logs fleet.txt -n 3
+grep -q 'it ?\]0;owned? says xxx' "$dir/flood.out" || die "the line is not cleaned"
+[ "$(wc -c <"$dir/flood.out")" -lt 20000 ] || die "the line is not cut"
+
+# ---- an agent is killed, and up repeated
+before=$(iterations)
+pid=$(sed 's/ .*//' "$dir"/home/m2/.skippipe/fleet/*/agent-m2/pid)
+nsenter --target "$(pgrep -P "${init[1]}" | head -n 1)" --pid kill -KILL "$pid" || die "the agent of m2 is not killed"
+fleet again 1 "${up[@]}"
+[ "$(grep -c ' joined as n' "$dir/again.out")" = 4 ] || { cat "$dir/again.out"; die "not four have joined again"; }
+[ "$(grep -c 'its agent runs$' "$dir/again.out")" -ge 4 ] || die "up has started agents that ran"
+grep -q 'copying' "$dir/again.out" && die "up has copied a bundle again"
+for _ in $(seq 600); do [ "$(iterations)" -ge $((before + 3)) ] && break; sleep 0.1; done
+[ "$(iterations)" -ge $((before + 3)) ] || die "the run does not go on"
+
+# ---- logs -f ends with Ctrl-C, at both ends
+"${as_hub[@]}" "$bin/skippipe" fleet logs fleet.txt -f -n 2 >"$dir/follow.out" 2>"$dir/follow.err" &
+follow=$!
+started+=($follow)
+for m in m1 m2 m3 m4; do wait_text "$dir/follow.out" "^$m " $follow 30; done
+kill -TERM $follow
+wait $follow
+for _ in $(seq 100); do pgrep -f "tail -n 2 -F .*agent-m" >/dev/null || break; sleep 0.1; done
+pgrep -fa "tail -n 2 -F .*agent-m" && die "a tail is left"
+
+# ---- down, twice
+fleet down 0 down fleet.txt
+cat "$dir/down.out"
+[ "$(grep -c '^m[1-4]  *nothing runs' "$dir/down.out")" = 4 ] || die "not four hosts have ended"
+for i in 0 1 2 3; do
+	first=$(pgrep -P "${init[i]}" | head -n 1)
+	pgrep --ns "$first" --nslist pid -fa skippipe-agent && die "an agent is left on ${machines[i]}"
+done
+pgrep -fa "skippipe.*$dir/home" && die "a process is left"
+pgrep -fa "skippipe-controller.*$root_home/run" && die "the controller is left"
+left() { (cd "$dir/home" && find . -mindepth 2 ! -path './hub/.ssh*' ! -path './*/run' ! -path './*/run/*' ! -path './*/.skippipe' \
+	! -path "./*/.skippipe/$version*" ! -path ./hub/text.txt ! -path ./hub/fleet.txt \
+	! -path './hub/.local*' ! -path './*/.cache*'); }
+[ -z "$(left)" ] || { left; die "files are left"; }
+[ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | sort | tr '\n' ' ')" = 'admitted controller.key ' ] ||
+	die "the hub keeps $(ls "$dir/home/hub/.local/state/skippipe")"
+grep -E ' agent m[1-5]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
+fleet downagain 0 down fleet.txt --purge
+[ ! -e "$dir/home/m1/.skippipe" ] || die "purge leaves $(find "$dir/home/m1/.skippipe" | head -n 3)"
+hub "$bin/skippipe" verify run >"$dir/verify.out" 2>&1 || { cat "$dir/verify.out"; die "verify finds a difference"; }

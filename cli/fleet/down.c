@@ -32,16 +32,25 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 			       job->host->name);
 }
 
+/* Returns true if the last `up` has started an agent there, or may have. */
+static bool was_started(const struct fleet *f, const struct host *host)
+{
+	return hosts_find(&f->record.hosts, host->name) || host == &f->hosts.list[f->hosts.n];
+}
+
 static void turn_end(void *owner, struct remote_job *job, bool done)
 {
 	struct down *d = owner;
 	size_t place = fleet_place(d->fleet, job);
 
-	if (done && job->rc == 0)
+	if (!done)
+		progress_set(d->fleet->progress, place, "stopping");
+	else if (job->rc == 0)
 		progress_set(d->fleet->progress, place, "nothing runs");
+	else if (was_started(d->fleet, job->host))
+		progress_set(d->fleet->progress, place, "FAILED: %s", job->why);
 	else
-		progress_set(d->fleet->progress, place, done ? "FAILED: %s" : "stopping%s",
-			     done ? job->why : "");
+		progress_set(d->fleet->progress, place, "nothing was started; %s", job->why);
 }
 
 static void add_stop(struct fleet *f, struct remote_job *job, int seconds)
@@ -85,7 +94,7 @@ static int stop_agents(struct down *d, struct error *err)
 	rc = remote_run(f->remote, jobs, f->n_sites, AGENT_S * INT64_C(1000000) + BEYOND_US, &calls,
 			err);
 	for (size_t i = 0; i < f->n_sites; i++)
-		failed |= jobs[i].rc != 0;
+		failed |= jobs[i].rc != 0 && was_started(f, jobs[i].host);
 	fleet_end_jobs(jobs, f->n_sites);
 	free(jobs);
 	return rc == 0 ? failed : rc;

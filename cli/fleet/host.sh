@@ -1,6 +1,6 @@
 # Runs on each host of a fleet, and where the controller runs: sh -c THIS fleet VERB ID VERSION PROGRAM [WORD...]
 #
-# ID is the folder of the process below ~/.skippipe/fleet. PROGRAM is skippipe's path; "": one of VERSION is looked for.
+# ID is the folder of the process below ~/.skippipe/fleet. PROGRAM is the path of skippipe; "": one of VERSION is looked for.
 # Answers are lines "@ KEY VALUE"; other lines are what programs said. It has no quote of the single kind, because ssh
 # carries it between two of them.
 #
@@ -9,6 +9,7 @@
 #   start WORD...    runs skippipe with these words, detached; the token is on standard input
 #   state [RUN]      whether the process runs, which nodes it has, the last line of its log, and whether RUN has a record
 #   logs N           the last N lines of the log; follow: then the lines that come, until standard input ends
+#   doctor WORD...   runs skippipe doctor, if there is one, whatever it finds
 #   run WORD...      runs skippipe and waits
 #   forget ID NAME... revokes the invitation (-: none), and expels the agents of these names
 #   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder
@@ -199,6 +200,11 @@ forget)
 			"$program" expel "$list" "$key"
 		done
 	done
+	;;
+doctor)
+	find_program || exit 0
+	"$program" help doctor >/dev/null 2>&1 || exit 0 # this version has no such verb
+	"$program" doctor --json "$@" 2>/dev/null || :
 	;;
 run)
 	find_program || fail "skippipe $version is not here"

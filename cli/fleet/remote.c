@@ -34,9 +34,16 @@ enum {
 	OUTPUT_MOST = 1 << 20,
 	CHUNK = 65536,
 	TURN_MS = 50,
-	END_US = 1000000, /* time between SIGTERM and SIGKILL */
-	CONNECT_S = 10    /* limit of ssh's connection */
+	END_US = 1000000 /* time between SIGTERM and SIGKILL */
 };
+
+/* For each setting ssh takes the first value that it finds, so the user's come first. */
+static const char configuration[] = "Include ~/.ssh/config\n"
+				    "Match all\n"
+				    "ConnectTimeout 10\n"
+				    "ServerAliveInterval 5\n"
+				    "ServerAliveCountMax 4\n"
+				    "Include /etc/ssh/ssh_config\n";
 
 struct remote {
 	char folder[64]; /* short, because a socket's path has at most 107 bytes */
@@ -60,15 +67,26 @@ struct running {
 	int64_t until_us;
 };
 
+/* Makes the folder of the sockets, with the configuration that ssh reads. */
+static int make_folder(struct remote *r, struct error *err)
+{
+	char path[sizeof(r->folder) + 16];
+
+	snprintf(r->folder, sizeof(r->folder), "/tmp/skippipe-fleet-XXXXXX");
+	if (!mkdtemp(r->folder)) {
+		r->folder[0] = '\0';
+		return error_set(err, -errno, "/tmp: no folder can be made: %s", strerror(errno));
+	}
+	snprintf(path, sizeof(path), "%s/.config", r->folder);
+	return file_write(path, configuration, strlen(configuration), FILE_PRIVATE, err);
+}
+
 int remote_new(struct remote **out, const char *version, struct error *err)
 {
 	struct remote *r = alloc_new(sizeof(*r));
-	int rc = 0;
+	int rc = make_folder(r, err);
 
 	r->version = version;
-	snprintf(r->folder, sizeof(r->folder), "/tmp/skippipe-fleet-XXXXXX");
-	if (!mkdtemp(r->folder))
-		rc = error_set(err, -errno, "%s: %s", r->folder, strerror(errno));
 	r->signals = rc == 0 ? signals_open(0) : -1;
 	if (rc == 0 && r->signals < 0)
 		rc = error_set(err, r->signals, "signalfd: %s", strerror(-r->signals));
@@ -86,10 +104,8 @@ static void add_ssh(const struct remote *r, const struct host *host, struct args
 {
 	args_add(a, "ssh");
 	args_add(a, "-T");
+	args_addf(a, "-F%s/.config", r->folder);
 	args_add(a, "-oBatchMode=yes");
-	args_addf(a, "-oConnectTimeout=%d", CONNECT_S);
-	args_add(a, "-oServerAliveInterval=5");
-	args_add(a, "-oServerAliveCountMax=4");
 	args_add(a, "-oControlMaster=auto");
 	args_addf(a, "-oControlPath=%s/%%C", r->folder);
 	args_add(a, "-oControlPersist=60");
@@ -451,7 +467,7 @@ void remote_free(struct remote *r)
 
 	if (!r)
 		return;
-	folder = opendir(r->folder);
+	folder = r->folder[0] ? opendir(r->folder) : NULL;
 	while (folder && (e = readdir(folder)))
 		if (e->d_name[0] != '.')
 			close_connection(r, e->d_name);
@@ -459,6 +475,7 @@ void remote_free(struct remote *r)
 		closedir(folder);
 	if (r->signals >= 0)
 		close(r->signals);
-	file_remove_folder(r->folder);
+	if (r->folder[0])
+		file_remove_folder(r->folder);
 	free(r);
 }

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "cli/fleet/examine.h"
 #include "cli/fleet/fleet.h"
 #include "cli/fleet/launch.h"
 #include "cli/fleet/prepare.h"
@@ -80,7 +81,8 @@ static int choose_run_dir(struct up *u, char out[RECORD_PATH], struct error *err
 			 given, f->record.run_dir);
 }
 
-/* Records the hosts before anything starts on them, together with those of the last `up`. */
+/* Records the hosts before anything starts on them, together with those of the last `up`. A host
+ * that cannot start an agent is not recorded, so that `down` need not reach it. */
 static int record_fleet(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -89,9 +91,10 @@ static int record_fleet(struct up *u, struct error *err)
 	int rc = choose_run_dir(u, f->record.run_dir, err);
 
 	for (size_t i = 0; i < f->hosts.n; i++)
-		all.list[all.n++] = f->hosts.list[i];
+		if (has_agent(u, i))
+			all.list[all.n++] = f->hosts.list[i];
 	for (size_t i = 0; i < f->record.hosts.n; i++)
-		if (!hosts_find(&f->hosts, f->record.hosts.list[i].name))
+		if (!hosts_find(&all, f->record.hosts.list[i].name))
 			all.list[all.n++] = f->record.hosts.list[i];
 	hosts_free(&f->record.hosts);
 	f->record.hosts = all;
@@ -362,7 +365,9 @@ static int bring_up(struct up *u, struct error *err)
 		return error_set(err, -EIO, "the controller cannot run on its machine");
 	if (count_agents(u) == 0)
 		return error_set(err, -EIO, "no host can run an agent");
-	rc = record_fleet(u, err);
+	rc = examine_sites(f, u->sites, err);
+	if (rc == 0)
+		rc = record_fleet(u, err);
 	if (rc == 0)
 		rc = start_agents(u, err);
 	if (rc != 0)
