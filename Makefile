@@ -155,7 +155,7 @@ $(BUILD)/libtest.a: $(BUILD)/base/tests/test_main.o
 $(BUILD)/cli/fleet/script.o: cli/fleet/host.sh
 
 # They play with a whole controller.
-$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission invited ending faulty silent announce): | $(BUILD)/bin/skippipe-controller
+$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission invited ending faulty silent announce preparation overuse): | $(BUILD)/bin/skippipe-controller
 
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
