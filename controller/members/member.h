@@ -255,6 +255,7 @@ struct member {
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
 	bool is_marked;     /* removed by the operator, or because of data that it sent */
+	enum member_drain drain;
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
 	/* This controller resumed the run, and the node took part in the last commit. */
 	bool is_awaited;
