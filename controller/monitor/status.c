@@ -137,20 +137,20 @@ static int recall_beginning(const struct store_run *run, struct view *v, struct 
 
 static int recall(struct store *store, struct recalled *r, struct error *err)
 {
-	struct recording *recording = NULL;
+	struct recorded_run *recorded = NULL;
 	struct replay *replay = NULL;
-	int rc = recording_read(&recording, store, err);
+	int rc = recorded_run_read(&recorded, store, err);
 
 	if (rc == -ENODATA)
 		return recall_beginning(store_run_of(store), &r->view, err);
 	if (rc == 0)
-		rc = replay_new(&replay, recording, err);
+		rc = replay_new(&replay, recorded, err);
 	if (rc == 0)
-		rc = replay_seek(replay, recording->last_us, err);
+		rc = replay_seek(replay, recorded->last_us, err);
 	if (rc == 0)
 		rc = replay_snapshot(replay, take_message, r, err);
 	replay_free(replay);
-	recording_free(recording);
+	recorded_run_free(recorded);
 	return rc;
 }
 

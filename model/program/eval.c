@@ -43,7 +43,7 @@ static const char help[] =
 	"  --set batch=B --set sequence=T --threads N --seed N --device cpu|cuda[:N][:bf16]\n"
 	"  --format text|jsonl\n";
 
-struct session {
+struct evaluation {
 	struct options o;
 	struct trainer *trainer;
 	struct choices *choices; /* NULL: the loss on the corpus is measured */
@@ -51,7 +51,7 @@ struct session {
 	int32_t *tokens, *targets; /* (B, T) */
 };
 
-static int measure_loss(struct session *s, const struct omission *m, double *loss)
+static int measure_loss(struct evaluation *s, const struct omission *m, double *loss)
 {
 	struct rng r;
 	int rc = 0;
@@ -72,7 +72,7 @@ static int measure_loss(struct session *s, const struct omission *m, double *los
 	return rc;
 }
 
-static int show_loss(struct session *s, const char *what, const struct omission *m)
+static int show_loss(struct evaluation *s, const char *what, const struct omission *m)
 {
 	double loss;
 	int rc = measure_loss(s, m, &loss);
@@ -91,7 +91,7 @@ static int show_loss(struct session *s, const char *what, const struct omission 
 }
 
 /* Prints the result without the stages of m. */
-static int show_result(struct session *s, const char *what, const struct omission *m)
+static int show_result(struct evaluation *s, const char *what, const struct omission *m)
 {
 	int rc = s->choices ? choices_show(s->choices, what, m) : show_loss(s, what, m);
 
@@ -102,7 +102,7 @@ static int show_result(struct session *s, const char *what, const struct omissio
 
 /* Prints the result without each stage, then without 1, 2, ... random stages, then without the last
  * stages. */
-static int show_table(struct session *s)
+static int show_table(struct evaluation *s)
 {
 	uint32_t others = s->o.config.n_stages - 1;
 	uint32_t droppable = visit_rules_droppable(s->o.visits.always, s->o.config.n_stages);
@@ -134,7 +134,7 @@ static int show_table(struct session *s)
 
 /* Writes one batch of validation text with its tokens and all logits to a file, so that another
  * implementation can be compared with this one. */
-static int write_logits(struct session *s, const struct omission *m, struct error *err)
+static int write_logits(struct evaluation *s, const struct omission *m, struct error *err)
 {
 	const struct hyperparameters *b = &s->o.hyper;
 	size_t n = (size_t)b->batch * b->sequence, vocab = s->o.config.vocab;
@@ -176,7 +176,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	return rc;
 }
 
-static int open_corpus(struct session *s, struct error *err)
+static int open_corpus(struct evaluation *s, struct error *err)
 {
 	const char *model = s->o.files.at[0];
 	size_t n = (size_t)s->o.hyper.batch * s->o.hyper.sequence;
@@ -204,7 +204,7 @@ static int check_options(const struct options *o, struct error *err)
 	return rc ? rc : file_refuse_input("--logits", o->eval.logits, o->files.at[0], err);
 }
 
-static int session_init(struct session *s, struct omission *m, struct error *err)
+static int session_init(struct evaluation *s, struct omission *m, struct error *err)
 {
 	int rc;
 
@@ -222,7 +222,7 @@ static int session_init(struct session *s, struct omission *m, struct error *err
 				 : open_corpus(s, err);
 }
 
-static int run_eval(struct session *s)
+static int run_eval(struct evaluation *s)
 {
 	struct omission m = { .more = 0 };
 	struct error err = { "" };
@@ -248,7 +248,7 @@ static int run_eval(struct session *s)
 
 int command_eval(int argc, char **argv)
 {
-	struct session s = { .trainer = NULL };
+	struct evaluation s = { .trainer = NULL };
 	int rc = options_parse(&s.o, argc, argv, help);
 
 	if (!rc && s.o.files.n != 1) {

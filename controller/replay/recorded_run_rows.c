@@ -1,10 +1,10 @@
-/* recording_rows.c - reads the store's rows and puts each of them on the timeline.
+/* recorded_run_rows.c - reads the store's rows and puts each of them on the timeline.
  *
  * Most rows have either a wall time or the monotonic time of their controller. A controller on
  * another machine has another monotonic clock. A moment has both times and serves as an anchor. A
  * row with a wall time is placed by the newest anchor that is not later.
  */
-#include "controller/replay/recording_rows.h"
+#include "controller/replay/recorded_run_rows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct anchor {
 };
 
 struct reading {
-	struct recording *r;
+	struct recorded_run *r;
 	LIST(struct anchor) anchors;
 	size_t at_anchor;
 	uint64_t writer;   /* controller that wrote the newest moment read */
@@ -33,7 +33,7 @@ struct reading {
 	struct error *err;
 };
 
-static void add_happening(struct recording *r, int64_t at_us, enum happening_kind kind,
+static void add_happening(struct recorded_run *r, int64_t at_us, enum happening_kind kind,
 			  size_t index)
 {
 	*LIST_ADD(&r->happenings) = (struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
@@ -80,7 +80,7 @@ static void take_writer(struct reading *g, const struct store_moment *m)
 
 static int take_node(struct reading *g, const struct store_moment *m, int64_t at_us)
 {
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 	struct recorded_node *n;
 	int state = node_state_named(m->word);
 
@@ -113,7 +113,7 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 
 static int take_gpu(struct reading *g, const struct store_moment *m, int64_t at_us)
 {
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 	struct gpu_figures figures;
 	int rc = gpu_record_read(&figures, m->text, g->err);
 
@@ -128,7 +128,7 @@ static int take_gpu(struct reading *g, const struct store_moment *m, int64_t at_
 
 static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
 {
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 
 	if (phase == PHASE_COMPUTING && iteration >= 1 && iteration <= r->iterations.n &&
 	    (r->phases.n == 0 || r->phases.list[r->phases.n - 1].phase != PHASE_REDUCING))
@@ -156,7 +156,7 @@ static void take_commit_moment(struct reading *g, const struct store_moment *m, 
 
 static int take_belief(struct reading *g, const struct store_moment *m, bool link, int64_t at_us)
 {
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 	int64_t n = r->n_nodes;
 	bool sane = m->forward_s >= 0 && m->backward_s >= 0 && m->loss_s >= 0;
 
@@ -201,7 +201,7 @@ static int see_moment(void *context, const struct store_moment *m)
 
 static int see_commit(void *context, const struct store_commit *c)
 {
-	struct recording *r = ((struct reading *)context)->r;
+	struct recorded_run *r = ((struct reading *)context)->r;
 
 	*LIST_ADD(&r->iterations) = (struct msg_see_iteration){
 		.iteration = c->iteration,
@@ -239,7 +239,7 @@ static uint32_t share_in(const char *plan)
 
 static int see_plan(void *context, const struct store_plan *p)
 {
-	struct recording *r = ((struct reading *)context)->r;
+	struct recorded_run *r = ((struct reading *)context)->r;
 
 	*LIST_ADD(&r->plans) = (struct recorded_plan){ p->epoch,
 						       p->iteration,
@@ -254,7 +254,7 @@ static int see_plan(void *context, const struct store_plan *p)
 static int see_validation(void *context, const struct store_validation *v)
 {
 	struct reading *g = context;
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 
 	add_happening(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION, r->validations.n);
 	*LIST_ADD(&r->validations) = (struct msg_see_validation){ v->iteration, (float)v->loss, 0 };
@@ -264,7 +264,7 @@ static int see_validation(void *context, const struct store_validation *v)
 static int see_note(void *context, const struct store_note *n)
 {
 	struct reading *g = context;
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 	struct msg_see_note *to;
 	int kind = note_named(n->kind);
 
@@ -281,7 +281,7 @@ static int see_note(void *context, const struct store_note *n)
 static int see_fault(void *context, const struct store_fault *f)
 {
 	struct reading *g = context;
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 	int64_t at_us = timeline_of_wall(g, f->started_wall_us);
 	int kind = fault_named(f->kind);
 
@@ -307,7 +307,7 @@ static int see_fault(void *context, const struct store_fault *f)
 /* Places the commits on the timeline, and computes the numbers that the store does not hold. */
 static void place_commits(struct reading *g)
 {
-	struct recording *r = g->r;
+	struct recorded_run *r = g->r;
 	double tokens = r->rehearsal ? 0
 				     : (double)r->run->n_shards * r->run->per_shard *
 					       r->run->batch * r->run->sequence;
@@ -345,7 +345,7 @@ static void prepare_reading(struct reading *g)
 
 /* Commits are read first, because moments fill in their times. Moments come before the rows with
  * wall times, because they are the anchors. */
-int recording_rows(struct recording *r, struct error *err)
+int recorded_run_rows(struct recorded_run *r, struct error *err)
 {
 	struct reading reading = { .r = r, .err = err }, *g = &reading;
 	int rc = store_each_commit(r->store, 1, INT64_MAX, see_commit, g, err);

@@ -1,6 +1,7 @@
-/* weights.h - the weights of each stage: checkpoints, standby copies, and restoring lost stages. */
-#ifndef CONTROLLER_WEIGHTS_WEIGHTS_H
-#define CONTROLLER_WEIGHTS_WEIGHTS_H
+/* backups.h - the backups of each stage's weights: checkpoints and standby copies. Lost stages are
+ * restored from them. */
+#ifndef CONTROLLER_WEIGHTS_BACKUPS_H
+#define CONTROLLER_WEIGHTS_BACKUPS_H
 
 #include "controller/members/members.h"
 #include "controller/planning/planning.h"
@@ -11,7 +12,7 @@
 #include "controller/weights/restore.h"
 #include "controller/weights/standbys.h"
 
-struct weights {
+struct backups {
 	struct run *run;
 	struct members *members;
 	struct planning *planning;

@@ -1,10 +1,10 @@
-/* recording_tasks.c - reads the tasks of an iteration, and the plan and the cluster that it ran by.
+/* recorded_run_tasks.c - reads an iteration's tasks, its plan and its cluster.
  *
- * Tasks are most of a recording. They are therefore read one iteration at a time, when a cursor
+ * Tasks are most of a recorded run. They are therefore read one iteration at a time, when a cursor
  * gets there. The store keeps one row per task. A console wants the events of a live run, so each
  * row is split into the wait, the start and the end, and the slots in use are counted again.
  */
-#include "controller/replay/recording.h"
+#include "controller/replay/recorded_run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 /* Task events read so far. */
 struct gathering {
-	const struct recording *r;
+	const struct recorded_run *r;
 	LIST(struct msg_task_event) events;
 	int64_t shift_us;
 };
@@ -74,7 +74,7 @@ static int by_time(const void *a, const void *b)
 /* Counts the slots in use on a node after each event. A microbatch takes a slot from the start of
  * its forward task to the end of its backward task. If a node starts the forward task again, the
  * microbatch has been restarted, and its slots are freed on all nodes. */
-static int count_slots(const struct recording *r, struct msg_task_event *events, uint32_t n)
+static int count_slots(const struct recorded_run *r, struct msg_task_event *events, uint32_t n)
 {
 	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
 	uint8_t *held = alloc_array(microbatches * r->n_nodes, 1);
@@ -115,8 +115,8 @@ static int count_slots(const struct recording *r, struct msg_task_event *events,
 	return rc;
 }
 
-int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
-		    uint32_t *n, struct error *err)
+int recorded_run_tasks(const struct recorded_run *r, uint64_t iteration,
+		       struct msg_task_event **out, uint32_t *n, struct error *err)
 {
 	struct gathering g = { .r = r };
 	int rc = 0;
@@ -156,7 +156,7 @@ static void believe_recorded(struct cluster *c, const struct recorded_belief *b)
 	n->loss_s = b->loss_s;
 }
 
-struct tensor_formats recording_formats(const struct recording *r, size_t n_committed)
+struct tensor_formats recorded_run_formats(const struct recorded_run *r, size_t n_committed)
 {
 	const struct msg_see_iteration *last =
 		r->iterations.n == 0
@@ -170,10 +170,10 @@ struct tensor_formats recording_formats(const struct recording *r, size_t n_comm
 }
 
 /* A restarted controller starts from the cluster as described, without earlier corrections. */
-struct cluster *recording_cluster(const struct recording *r, size_t upto)
+struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto)
 {
 	struct cluster *c = cluster_copy(r->cluster);
-	struct tensor_formats formats = recording_formats(r, 0);
+	struct tensor_formats formats = recorded_run_formats(r, 0);
 	uint64_t writer = 0;
 
 	cluster_reformat(c, &formats);
@@ -184,7 +184,7 @@ struct cluster *recording_cluster(const struct recording *r, size_t upto)
 		if (h->kind == HAPPENED_BELIEF)
 			believe_recorded(c, &r->beliefs.list[h->index]);
 		if (h->kind == HAPPENED_COMMIT) {
-			formats = recording_formats(r, h->index + 1);
+			formats = recorded_run_formats(r, h->index + 1);
 			cluster_reformat(c, &formats);
 		}
 		if (h->kind != HAPPENED_PHASE || r->phases.list[h->index].writer == writer)
@@ -200,7 +200,7 @@ struct cluster *recording_cluster(const struct recording *r, size_t upto)
 }
 
 /* Returns the index of the happening at which the plan took effect. */
-static size_t when_planned(const struct recording *r, size_t plan)
+static size_t when_planned(const struct recorded_run *r, size_t plan)
 {
 	size_t i = 0;
 
@@ -210,12 +210,12 @@ static size_t when_planned(const struct recording *r, size_t plan)
 	return i;
 }
 
-int recording_planned(const struct recording *r, size_t plan, struct planned **out,
+int recorded_run_planned(const struct recorded_run *r, size_t plan, struct planned **out,
 		      struct error *err)
 {
 	const struct recorded_plan *from = &r->plans.list[plan];
 	struct planned *p = alloc_new(sizeof(*p));
-	struct cluster *c = recording_cluster(r, when_planned(r, plan));
+	struct cluster *c = recorded_run_cluster(r, when_planned(r, plan));
 	int rc = plan_parse(from->text, strlen(from->text), &p->plan, err);
 
 	if (rc == 0)

@@ -1,10 +1,10 @@
-/* recording.c - reads a recorded run from its store and puts it on one timeline.
+/* recorded_run.c - reads a recorded run from its store and puts it on one timeline.
  *
  * A replay moves a cursor over a list of happenings in the order of time. The store keeps its rows
  * by kind and from several clocks. This module checks what the store says of the run and its nodes,
- * lets recording_rows.c read the rows, and sorts the happenings.
+ * lets recorded_run_rows.c read the rows, and sorts the happenings.
  */
-#include "controller/replay/recording.h"
+#include "controller/replay/recorded_run.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "controller/network/link_table.h"
-#include "controller/replay/recording_rows.h"
+#include "controller/replay/recorded_run_rows.h"
 #include "controller/operator/console_messages.h"
 
 /* ---- the run ---- */
@@ -34,7 +34,7 @@ static int load_numbers(int *to, uint32_t n, const json_t *from, int most)
 }
 
 /* Reads the run's settings from the state that a restarted controller resumes from (resume.c). */
-static int load_saved(struct recording *r, struct error *err)
+static int load_saved(struct recorded_run *r, struct error *err)
 {
 	int stages[MSG_NODES], path_length = 0, every, batches, rc;
 	json_t *o, *st, *sh;
@@ -80,7 +80,7 @@ static void restore_bytes(struct cluster *c, const char *recorded)
 	link_table_free(links);
 }
 
-static int load_run(struct recording *r, struct error *err)
+static int load_run(struct recorded_run *r, struct error *err)
 {
 	const struct store_run *run = r->run;
 	struct model_config model;
@@ -126,7 +126,7 @@ static int by_time(const void *a, const void *b)
 
 /* Sorts the happenings by time. Rows of one kind keep their order: if the clocks disagree, a row
  * moves to the time of the latest row before it. */
-static void keep_order(struct recording *r)
+static void keep_order(struct recorded_run *r)
 {
 	int64_t latest[HAPPENED_HEAL + 1];
 	uint32_t last[HAPPENED_HEAL + 1] = { 0 };
@@ -147,9 +147,9 @@ static void keep_order(struct recording *r)
 	qsort(r->happenings.list, r->happenings.n, sizeof(*r->happenings.list), by_time);
 }
 
-int recording_read(struct recording **out, struct store *store, struct error *err)
+int recorded_run_read(struct recorded_run **out, struct store *store, struct error *err)
 {
-	struct recording *r = alloc_new(sizeof(*r));
+	struct recorded_run *r = alloc_new(sizeof(*r));
 	struct error none = { "" };
 	int rc;
 
@@ -158,19 +158,19 @@ int recording_read(struct recording **out, struct store *store, struct error *er
 	r->run = store_run_of(store);
 	rc = load_run(r, err);
 	if (rc == 0)
-		rc = recording_rows(r, err);
+		rc = recorded_run_rows(r, err);
 	if (rc == 0) {
 		keep_order(r);
 		r->first_us = r->happenings.list[0].at_us;
 		r->last_us = r->happenings.list[r->happenings.n - 1].at_us;
 		*out = r;
 	} else {
-		recording_free(r);
+		recorded_run_free(r);
 	}
 	return rc;
 }
 
-void recording_free(struct recording *r)
+void recorded_run_free(struct recorded_run *r)
 {
 	if (!r)
 		return;
@@ -201,7 +201,7 @@ static int see_any(void *context, const struct store_moment *m)
 	return 1;
 }
 
-int recording_grew(const struct recording *r, struct error *err)
+int recorded_run_grew(const struct recorded_run *r, struct error *err)
 {
 	uint64_t last = 0;
 	int rc = store_each_moment(r->store, r->last_moment, see_any, NULL, err);

@@ -1,4 +1,4 @@
-/* recording.h - a recorded run, read from its store onto one timeline.
+/* recorded_run.h - a recorded run, read from its store onto one timeline.
  *
  * The store's rows have times from two clocks. Tasks carry the controller's monotonic time. Notes,
  * validations and faults carry wall time. Moments carry both, and so relate the clocks to each
@@ -6,11 +6,11 @@
  * another monotonic clock, because it runs on another machine, its times are shifted by the wall
  * clocks. Rows of one kind are in the order of their time, even if their clocks disagree.
  *
- * A recording holds the rows that were in the store when it was read. While the run goes on, the
- * recording is read again.
+ * A recorded run holds the rows that were in the store when it was read. While the run goes on, the
+ * recorded run is read again.
  */
-#ifndef CONTROLLER_RECORDING_H
-#define CONTROLLER_RECORDING_H
+#ifndef CONTROLLER_RECORDED_RUN_H
+#define CONTROLLER_RECORDED_RUN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,8 +69,8 @@ struct recorded_phase {
 	uint64_t writer; /* the controller that wrote this; a restarted one has another number */
 };
 
-struct recording {
-	struct store *store;         /* borrowed until recording_free */
+struct recorded_run {
+	struct store *store;         /* borrowed until recorded_run_free */
 	const struct store_run *run; /* belongs to the store */
 	struct cluster *cluster;     /* each node in its newest stage */
 	uint64_t parameters;
@@ -100,25 +100,25 @@ struct recording {
 	uint64_t last_moment;
 };
 
-/* Reads a recording from an open store, which the caller closes after recording_free. -ENODATA:
- * nothing has happened in the run yet. -EINVAL: the stored rows make no sense. Otherwise the
- * store's errors. */
-int recording_read(struct recording **out, struct store *store, struct error *err);
-void recording_free(struct recording *r); /* r may be NULL */
-/* Returns 1 if the store has rows newer than the recording, 0 if not, or a negative errno. */
-int recording_grew(const struct recording *r, struct error *err);
+/* Reads a recorded run from an open store, which the caller closes after recorded_run_free.
+ * -ENODATA: nothing has happened in the run yet. -EINVAL: the stored rows make no sense. Otherwise
+ * the store's errors. */
+int recorded_run_read(struct recorded_run **out, struct store *store, struct error *err);
+void recorded_run_free(struct recorded_run *r); /* r may be NULL */
+/* Returns 1 if the store has rows newer than the recorded run, 0 if not, or a negative errno. */
+int recorded_run_grew(const struct recorded_run *r, struct error *err);
 
 /* Reads the task events of a committed iteration, sorted by time on the timeline, for the caller to
  * free. If the store has no tasks of the iteration, *n is 0 and *out is NULL. */
-int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
-		    uint32_t *n, struct error *err);
+int recorded_run_tasks(const struct recorded_run *r, uint64_t iteration,
+		       struct msg_task_event **out, uint32_t *n, struct error *err);
 /* Returns the formats of the iteration after the first n_committed ones of the list. */
-struct tensor_formats recording_formats(const struct recording *r, size_t n_committed);
+struct tensor_formats recorded_run_formats(const struct recorded_run *r, size_t n_committed);
 /* Returns the cluster with the times that plans assumed after the first `upto` happenings. The
  * caller frees it with cluster_free. */
-struct cluster *recording_cluster(const struct recording *r, size_t upto);
+struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto);
 /* Reads a plan and simulates its trace. The caller frees both with planned_free. */
-int recording_planned(const struct recording *r, size_t plan, struct planned **out,
+int recorded_run_planned(const struct recorded_run *r, size_t plan, struct planned **out,
 		      struct error *err);
 
 #endif

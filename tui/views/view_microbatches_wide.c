@@ -17,7 +17,7 @@
 enum { LEAST_W = 100 };
 
 /* The rows of the view, which begin with microbatch `first`. */
-struct lanes {
+struct rows {
 	struct time_window window;
 	struct rect at; /* rectangle of the columns of time */
 	enum colouring by;
@@ -30,14 +30,14 @@ struct lanes {
 };
 
 /* Returns the row on the screen of the i-th microbatch that is shown. */
-static int row_of(const struct lanes *l, int i)
+static int row_of(const struct rows *l, int i)
 {
 	return l->at.y + (l->plans ? 2 * i : i + (l->selected >= 0 && i > l->selected));
 }
 
 /* Fills the columns of [a_us, b_us) up to column `last`. Returns the first column after them, and
  * in *from their first. */
-static int fill_time(struct screen *out, const struct lanes *l, int y, int64_t a_us, int64_t b_us,
+static int fill_time(struct screen *out, const struct rows *l, int y, int64_t a_us, int64_t b_us,
 		     int last, uint32_t glyph, unsigned style, int *from)
 {
 	int a = time_column(&l->window, a_us), b = time_column(&l->window, b_us - 1);
@@ -51,7 +51,7 @@ static int fill_time(struct screen *out, const struct lanes *l, int y, int64_t a
 
 /* Draws what preceded the task at chain position p: the transfer to its node, and the wait
  * there. */
-static void draw_arrival(struct screen *out, const struct lanes *l, int y,
+static void draw_arrival(struct screen *out, const struct rows *l, int y,
 			 const struct state_flight *f, uint32_t p)
 {
 	const struct state_hop *h = &f->chain[p], *before = p > 0 ? h - 1 : NULL;
@@ -77,7 +77,7 @@ static void draw_arrival(struct screen *out, const struct lanes *l, int y,
 
 /* Draws the task at chain position p with its node's number. The number is in the bar, or right of
  * it if the bar is too short. */
-static void draw_task(struct screen *out, const struct lanes *l, int y, const struct state *s,
+static void draw_task(struct screen *out, const struct rows *l, int y, const struct state *s,
 		      const struct state_flight *f, uint32_t p)
 {
 	const struct state_hop *h = &f->chain[p], *next = h + 1;
@@ -101,7 +101,7 @@ static void draw_task(struct screen *out, const struct lanes *l, int y, const st
 			     (unsigned)state_chain_node(f, p));
 }
 
-static void draw_past(struct screen *out, const struct lanes *l, int y, const struct state *s,
+static void draw_past(struct screen *out, const struct rows *l, int y, const struct state *s,
 		      const struct state_flight *f)
 {
 	for (uint32_t p = 0; p <= 2 * f->route.n_hops; p++)
@@ -111,7 +111,7 @@ static void draw_past(struct screen *out, const struct lanes *l, int y, const st
 }
 
 /* Draws a planned task of a microbatch, right of the present time and on the row of the plan. */
-static void draw_planned(struct screen *out, const struct lanes *l, const struct state *s,
+static void draw_planned(struct screen *out, const struct rows *l, const struct state *s,
 			 const struct state_segment *g, unsigned node)
 {
 	int i = (int)g->microbatch - l->first;
@@ -134,7 +134,7 @@ static void draw_planned(struct screen *out, const struct lanes *l, const struct
 	}
 }
 
-static void draw_plan(struct screen *out, const struct lanes *l, const struct state *s,
+static void draw_plan(struct screen *out, const struct rows *l, const struct state *s,
 		      const struct state_plan *p)
 {
 	for (unsigned node = 0; p->known && node < s->n_nodes; node++)
@@ -144,7 +144,7 @@ static void draw_plan(struct screen *out, const struct lanes *l, const struct st
 				draw_planned(out, l, s, &p->tasks[i], node);
 }
 
-static void draw_names(struct screen *out, const struct lanes *l, int x, const struct state *s,
+static void draw_names(struct screen *out, const struct rows *l, int x, const struct state *s,
 		       const struct state_flight *f, int i)
 {
 	int y = row_of(l, i), wide = l->at.x - x;
@@ -167,7 +167,7 @@ static void draw_names(struct screen *out, const struct lanes *l, int x, const s
 }
 
 /* Chooses the rows: the page that contains the selected microbatch. */
-static void choose_rows(struct lanes *l, const struct state *s, uint32_t selected, int rows)
+static void choose_rows(struct rows *l, const struct state *s, uint32_t selected, int rows)
 {
 	int n = (int)s->n_flights;
 
@@ -179,11 +179,12 @@ static void choose_rows(struct lanes *l, const struct state *s, uint32_t selecte
 		l->selected = -1;
 }
 
-bool view_lanes(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+bool view_microbatches_wide(struct screen *out, struct rect at, const struct state *s,
+			    const struct ui *u)
 {
 	const struct state_plan *other = branch_plan(u);
 	int name_w = s->n_flights > 1000 ? 8 : s->n_flights > 100 ? 7 : 6, rows = at.h - 2;
-	struct lanes l = { .by = u->display.colouring, .digits = s->n_nodes > 100 ? 3 : 2 };
+	struct rows l = { .by = u->display.colouring, .digits = s->n_nodes > 100 ? 3 : 2 };
 
 	if (at.w < LEAST_W || rows < 2 ||
 	    (!s->current.start_us && !s->current.previous_start_us))
