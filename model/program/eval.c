@@ -19,29 +19,13 @@
 #include "model/text/corpus.h"
 #include "model/text/tokenizer.h"
 
-static const char help[] =
-	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE]\n"
+static const char intro[] =
+	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE] [options]\n"
+	"\n"
 	"MODEL is a checkpoint, or a folder with config.json and model.safetensors.\n"
 	"Prints loss and perplexity on the corpus's validation part. With --choices, prints how\n"
 	"often the model finds the true choice.\n"
-	"  --choices FILE       each line is {\"context\": \"...\", \"choices\": [\"...\", ...],\n"
-	"                       \"answer\": 0}. The model's choice has the lowest loss after the\n"
-	"                       context: the sum over its tokens, or their mean (per token).\n"
-	"                       Prints shares of the lines with 95% intervals; with jsonl also\n"
-	"                       the losses of each line. Contexts longer than the sequence lose\n"
-	"                       their beginning\n"
-	"  --tokenizer FILE     tokenizer of the choices (default: the one beside the model)\n"
-	"  --omit S,S,...       skip these stages\n"
-	"  --omit-fraction F    skip the fraction F of the stages other than 0, drawn for each\n"
-	"                       microbatch, or for each line of choices\n"
-	"  --always STAGE,...   stages that are never skipped at random\n"
-	"  --exit-after S       skip every stage after S\n"
-	"  --table              print the result without each stage, without each fraction of\n"
-	"                       the stages, and for each early exit\n"
-	"  --logits FILE        write the first microbatch's tokens and logits, as safetensors\n"
-	"  --batches N          validation microbatches (default 16)\n"
-	"  --set batch=B --set sequence=T --threads N --seed N --device cpu|cuda[:N][:bf16]\n"
-	"  --format text|jsonl\n";
+	"\n";
 
 struct evaluation {
 	struct options o;
@@ -249,12 +233,10 @@ static int run_eval(struct evaluation *s)
 int command_eval(int argc, char **argv)
 {
 	struct evaluation s = { .trainer = NULL };
-	int rc = options_parse(&s.o, argc, argv, help);
+	int rc = options_parse(&s.o, argc, argv, intro);
 
-	if (!rc && s.o.files.n != 1) {
-		fputs(help, stderr);
-		rc = EXIT_USAGE;
-	}
+	if (!rc && s.o.files.n != 1)
+		rc = options_refuse_words(argv[0], intro);
 	interrupt_catch();
 	if (!rc)
 		rc = run_eval(&s);

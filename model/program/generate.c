@@ -19,19 +19,14 @@
 #include "model/text/sample.h"
 #include "model/text/tokenizer.h"
 
-static const char help[] =
-	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE|FOLDER]\n"
-	"Continues the text. Without --tokenizer (a tokenizer.json or a SentencePiece model) the\n"
-	"tokenizer beside the model is used; if there is none, tokens are bytes. A text ends with\n"
-	"the model's eos_token_id (generation_config.json or config.json) or the tokenizer's\n"
-	"eos_token. If there is neither, the token that begins the next document ends it.\n"
-	"  --tokens N          number of tokens (default 200)\n"
-	"  --ignore-eos        go on after a token that ends a text\n"
-	"  --temperature X     0 takes the likeliest token each time (default 0.8)\n"
-	"  --top-p P           draw from the likeliest tokens whose probabilities add up to P\n"
-	"                      (default 0.95)\n"
-	"  --exit-after S      skip the stages after S\n"
-	"  --seed N\n";
+static const char intro[] =
+	"usage: skippipe generate MODEL [options]\n"
+	"\n"
+	"Continues the text. Without --tokenizer the tokenizer beside the model is used; if there\n"
+	"is none, tokens are bytes. A text ends with the model's eos_token_id\n"
+	"(generation_config.json or config.json) or the tokenizer's eos_token. If there is\n"
+	"neither, the token that begins the next document ends it.\n"
+	"\n";
 
 struct generation {
 	struct options o;
@@ -240,12 +235,10 @@ int command_generate(int argc, char **argv)
 {
 	struct generation s = { .trainer = NULL };
 	struct error err = { "" };
-	int rc = options_parse(&s.o, argc, argv, help);
+	int rc = options_parse(&s.o, argc, argv, intro);
 
-	if (!rc && s.o.files.n != 1) {
-		fputs(help, stderr);
-		rc = EXIT_USAGE;
-	}
+	if (!rc && s.o.files.n != 1)
+		rc = options_refuse_words(argv[0], intro);
 	interrupt_catch();
 	if (!rc) {
 		rc = run_generate(&s, &err);

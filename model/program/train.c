@@ -23,59 +23,10 @@
 #include "model/text/corpus.h"
 #include "model/text/tokenizer.h"
 
-static const char help[] =
-	"usage: skippipe train [--preset NAME | --model FILE.json | --from CHECKPOINT]\n"
-	"  --set FIELD=VALUE       change the model or the hyperparameters (dim, n_layers, lr,\n"
-	"                          batch, ...)\n"
-	"  --set schedule=NAME     how the learning rate falls by the last iteration: cosine,\n"
-	"                          linear, or only in the last fifth of the iterations, as a line\n"
-	"                          (wsd) or with a square root (wsd-sqrt). --set decay=D: another\n"
-	"                          share, or a number of iterations\n"
-	"  --cut LAYERS,...        layers of each stage, such as 0,5,3 (only stage 0 may have\n"
-	"                          none). With --from, a checkpoint of another cut continues\n"
-	"  --corpus FILE...        texts or token shards; default: Debian's fortunes\n"
-	"  --tokenizer FILE        tokenizer of the shards; it is copied to the checkpoint\n"
-	"  --new-corpus            with --from: another corpus than the checkpoint's\n"
-	"  --iterations N          stop after iteration N (default 40)\n"
-	"  --microbatches M        microbatches of an iteration (default 30; a plan has its own)\n"
-	"  --skip K                stages that each microbatch skips, evenly (K or K/STAGES)\n"
-	"  --skip-share S%:K       S percent of an iteration's microbatches, rounded to the\n"
-	"                          nearest number, skip K stages; the rest skip none\n"
-	"  --skip-schedule LIST    stages skipped in each phase: 4,3,1,0 (equal parts), or\n"
-	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on); a\n"
-	"                          phase may be a share: 4@0,30%:2@30%\n"
-	"  --recipe speed|robust   grow the model from its ends: first train only the first and\n"
-	"                          the last stage, then start the middle stages as copies of\n"
-	"                          them. speed: microbatches make 80% of the visits to stages,\n"
-	"                          and the loss ends 1.0% lower. robust: later on, 30% of the\n"
-	"                          microbatches skip half of the middle stages. They make 79% of\n"
-	"                          the visits, and the loss ends 1.3% higher. Skipping half of\n"
-	"                          the middle stages then costs 7%\n"
-	"  --stack                 stages that the schedule begins to visit start as copies of\n"
-	"                          trained stages; the first phase must skip all stages that\n"
-	"                          may be skipped\n"
-	"  --whole-first N, --whole-last N   skip no stage in the first, in the last N iterations\n"
-	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
-	"  --always STAGE,...      stages that are never skipped, beside stage 0\n"
-	"  --break order|exposure  break a rule of convergence, to measure its effect\n"
-	"  --plan PLAN             use the paths of this plan. If the file has the plans of a\n"
-	"                          run's phases (skippipe plan with --recipe or\n"
-	"                          --skip-schedule), it also sets the schedule and --always\n"
-	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
-	"                          microbatches; visits with --recipe)\n"
-	"  --out DIR               write a checkpoint to DIR at the end, on Ctrl-C, and when the\n"
-	"                          reader of the output ends; Ctrl-C after 3 more seconds ends\n"
-	"                          without a checkpoint\n"
-	"  --force                 replace a checkpoint in DIR that --from does not name\n"
-	"  --checkpoint-every N    also write it every N iterations\n"
-	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
-	"  --skip-bad-steps N      if a loss or gradient is not finite, repeat the iteration\n"
-	"                          with the next text, at most N times in a row (default 0)\n"
-	"  --batches N             validation microbatches (default 16)\n"
-	"  --wire fp32|bf16|q8|q6, --sum-wire fp32|q8|q6|q4   round activations and sums as a\n"
-	"                          run over nodes does with these formats (default fp32)\n"
-	"  --recompute none|norms|block   values that a backward pass recomputes to save memory\n"
-	"  --threads N --seed N --device cpu|cuda[:N][:bf16] --format text|jsonl\n";
+static const char intro[] =
+	"usage: skippipe train [--preset NAME | --model FILE | --from CHECKPOINT] [options]\n"
+	"\n"
+	"Trains a model in one process, and prints its loss.\n";
 
 struct training {
 	struct options o;
@@ -599,7 +550,7 @@ int command_train(int argc, char **argv)
 {
 	struct training s = { .place = OUT_PLACE_NONE };
 	struct error err = { "" };
-	int rc = options_parse(&s.o, argc, argv, help);
+	int rc = options_parse(&s.o, argc, argv, intro);
 
 	if (rc) {
 		options_fini(&s.o);
