@@ -232,6 +232,11 @@ static const struct options_row rows[] = {
 	  .help = "write checkpoints of this agent's stage to DIR/checkpoints [no checkpoints]" },
 	{ "orphan-s", OPTIONS_U32, "N", "60", "end after N seconds without a controller",
 	  AT(agent.orphan_s), LIMITS(1, 1000000) },
+	{ "notice-s", OPTIONS_U32, "N", "80",
+	  "after SIGTERM the agent drains: it works until the other nodes can do without it, N "
+	  "seconds at most, and ends with status 0; a second signal ends it at once; 0: it does not "
+	  "drain",
+	  AT(agent.notice_s), LIMITS(0, 1000000) },
 	{ "stuck-s", OPTIONS_U32, "N", "30",
 	  "end if a task takes longer than N seconds plus 20 times the longest task so far; a task "
 	  "that prepares, loads or measures a stage may take 40 times as long",
@@ -444,7 +449,8 @@ static int run_loop(struct agent *a, int signals)
 	while (!agent_over(a, &status, now)) {
 		wait_for_something(a, signals, now);
 		if (read(signals, &info, sizeof(info)) == sizeof(info) && info.ssi_signo != SIGCONT)
-			agent_leave(a, strsignal((int)info.ssi_signo), clock_monotonic_us());
+			agent_leave(a, strsignal((int)info.ssi_signo), info.ssi_signo == SIGTERM,
+				    clock_monotonic_us());
 		agent_receive(a, clock_monotonic_us());
 		agent_work(a, clock_monotonic_us());
 		agent_send(a, clock_monotonic_us());

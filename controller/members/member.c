@@ -13,7 +13,8 @@
 
 bool member_alive(const struct member *m)
 {
-	return m->peer != 0 && m->state != MEMBER_ABSENT && m->state != MEMBER_DEAD;
+	return m->peer != 0 && m->state != MEMBER_ABSENT && m->state != MEMBER_DEAD &&
+	       m->state != MEMBER_LEFT;
 }
 
 bool member_is_replica(const struct member *m)
@@ -49,10 +50,10 @@ enum node_state member_shown(const struct member *m)
 		[MEMBER_RESTORING] = NODE_SYNCING, [MEMBER_RESTORED] = NODE_SYNCING,
 		[MEMBER_SUMMING] = NODE_SYNCING,   [MEMBER_LIVE] = NODE_LIVE,
 		[MEMBER_SUSPECT] = NODE_SUSPECT,   [MEMBER_FAILED] = NODE_FAILED,
-		[MEMBER_DEAD] = NODE_DEAD,
+		[MEMBER_DEAD] = NODE_DEAD,         [MEMBER_LEFT] = NODE_LEFT,
 	};
 
-	return shown[m->state];
+	return m->drain != DRAIN_NOT && member_alive(m) ? NODE_DRAINING : shown[m->state];
 }
 
 bool member_has_key(const struct member *m)

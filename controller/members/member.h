@@ -257,6 +257,7 @@ struct member {
 	bool is_marked;     /* removed by the operator, or because of data that it sent */
 	/* The choice of stages found the run faster without this node, which is marked for that */
 	bool is_left_out;
+	enum member_drain drain;
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
 	/* This controller resumed the run, and the node took part in the last commit. */
 	bool is_awaited;

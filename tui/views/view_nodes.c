@@ -83,7 +83,7 @@ static unsigned write_state(const struct node_row *r, char text[CELL])
 	snprintf(text, CELL, "%s", node_state_shown(state));
 	switch (node_presence(state)) {
 	case NODE_TAKES_PART:
-		return state == NODE_SUSPECT ? STYLE_SLOW : STYLE_TEXT;
+		return state == NODE_LIVE ? STYLE_TEXT : STYLE_SLOW;
 	case NODE_COMES:
 		return STYLE_JOINING;
 	default:
