@@ -324,6 +324,8 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 	if (post_peer(a->tell.post, a->tell.controller, &info) == 0 && info.heard_us > heard)
 		heard = info.heard_us;
 	note_trouble(a, info.trouble);
+	if (a->tell.end.drain_by_us && now_us >= a->tell.end.drain_by_us)
+		agent_leave(a, "its notice is over", false, now_us);
 	if (a->tell.end.leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
 		return;
 	log_line(a->tell.log, LOG_ERROR, "no controller for %u s: leaving", a->options.orphan_s);
@@ -408,7 +410,8 @@ int64_t agent_deadline_us(const struct agent *a)
 {
 	int64_t at = post_deadline_us(a->tell.post), tensors_at = post_deadline_us(a->peers.post);
 
-	if (tensors_at > 0 || !codec_threads_full(a->modules.links.codec_threads))
+	if (tensors_at > 0 || post_waits_for_tick(a->peers.post) ||
+	    !codec_threads_full(a->modules.links.codec_threads))
 		at = take_sooner(at, tensors_at);
 
 	at = take_sooner(
@@ -422,12 +425,13 @@ int64_t agent_deadline_us(const struct agent *a)
 
 /* ---- the end ---- */
 
-void agent_leave(struct agent *a, const char *why, int64_t now_us)
+void agent_leave(struct agent *a, const char *why, bool drains, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TROUBLE, .u.trouble.refused_node = -1 };
 
 	a->tell.now_us = now_us;
-	if (a->tell.end.leaving)
+	if (a->tell.end.leaving || (drains && a->held.standing == STAND_READY &&
+				    tell_drain(&a->tell, a->options.notice_s, now_us)))
 		return;
 	m.u.trouble.fatal = 1;
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "leaving: %s", why);
@@ -444,7 +448,10 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	*status = a->tell.end.status;
 	if (threads_work(a) && now_us < late_us(a) && !a->stuck.found)
 		return false;
-	return now_us >= a->tell.end.leave_by_us || !a->run.welcomed || post_idle(a->tell.post, 0);
+	/* A node that fetches weights may still need the sums of an agent that has drained. */
+	return now_us >= a->tell.end.leave_by_us || !a->run.welcomed ||
+	       (post_idle(a->tell.post, 0) &&
+		(!a->tell.end.drain_by_us || post_idle(a->peers.post, 0)));
 }
 
 bool agent_stuck(const struct agent *a)

@@ -48,6 +48,9 @@ struct agent_options {
 	const char *corpus;
 	uint32_t n_corpus;   /* number of paths; 0: the run's paths */
 	uint32_t orphan_s;   /* seconds without a controller after which the agent ends */
+	/* Seconds that a draining agent stays at most, until its stage does not need it; 0: it does
+	 * not drain */
+	uint32_t notice_s;
 	uint32_t stuck_s;    /* seconds that one task may take before the agent ends */
 	size_t piece_bytes;  /* message size for slices of gradients; a multiple of 4; 0: 2 MiB */
 	/* Limits for tensors, as in post_options; 0: the defaults. */
@@ -73,8 +76,9 @@ void agent_receive(struct agent *a, int64_t now_us);
 void agent_work(struct agent *a, int64_t now_us);
 void agent_send(struct agent *a, int64_t now_us);
 
-/* Reports the reason to the controller and begins to end the agent. */
-void agent_leave(struct agent *a, const char *why, int64_t now_us);
+/* Reports the reason to the controller and begins to end the agent. drains: an agent that has a
+ * stage and a controller drains first; the second call ends it at once. */
+void agent_leave(struct agent *a, const char *why, bool drains, int64_t now_us);
 /* Returns true if the agent has ended, with the exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
 /* Returns true if a thread still computes or reads the GPU: agent_free would wait for it. */

@@ -93,6 +93,7 @@ static void tell_progress(struct agent *a, struct msg_heartbeat *h)
 	h->blocked = queue_blocked(tasks_queue(a->modules.tasks));
 	h->queued = queue_waiting(tasks_queue(a->modules.tasks));
 	h->in_flight = count_in_flight(a);
+	h->drains = a->tell.end.drain_by_us > 0;
 	h->awaits = (uint16_t)(reduction_awaits(a->modules.reduction) + 1);
 }
 

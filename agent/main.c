@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/device_proof.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process/options.h"
@@ -231,6 +232,11 @@ static const struct options_row rows[] = {
 	  .help = "write checkpoints of this agent's stage to DIR/checkpoints [no checkpoints]" },
 	{ "orphan-s", OPTIONS_U32, "N", "60", "end after N seconds without a controller",
 	  AT(agent.orphan_s), LIMITS(1, 1000000) },
+	{ "notice-s", OPTIONS_U32, "N", "80",
+	  "after SIGTERM the agent drains: it works until the other nodes can do without it, N "
+	  "seconds at most, and ends with status 0; a second signal ends it at once; 0: it does not "
+	  "drain",
+	  AT(agent.notice_s), LIMITS(0, 1000000) },
 	{ "stuck-s", OPTIONS_U32, "N", "30",
 	  "end if a task takes longer than N seconds plus 20 times the longest task so far; a task "
 	  "that prepares, loads or measures a stage may take 40 times as long",
@@ -443,7 +449,8 @@ static int run_loop(struct agent *a, int signals)
 	while (!agent_over(a, &status, now)) {
 		wait_for_something(a, signals, now);
 		if (read(signals, &info, sizeof(info)) == sizeof(info) && info.ssi_signo != SIGCONT)
-			agent_leave(a, strsignal((int)info.ssi_signo), clock_monotonic_us());
+			agent_leave(a, strsignal((int)info.ssi_signo), info.ssi_signo == SIGTERM,
+				    clock_monotonic_us());
 		agent_receive(a, clock_monotonic_us());
 		agent_work(a, clock_monotonic_us());
 		agent_send(a, clock_monotonic_us());
@@ -458,6 +465,18 @@ static int run_loop(struct agent *a, int signals)
 	return status;
 }
 
+/* To be called before the first thread, and before the controller hears of this agent. Returns -1
+ * to continue, otherwise the exit status. */
+static int prove_device(const char *device)
+{
+	struct error err = { "" };
+
+	if (device_proof(device, &err) == 0)
+		return -1;
+	fprintf(stderr, "skippipe-agent: %s\n", err.text);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .agent.node = -1, .log = { .to = stderr, .who = "agent" } };
@@ -469,6 +488,8 @@ int main(int argc, char **argv)
 
 	output_check_at_exit("skippipe-agent");
 	status = read_options(&o, argc, argv);
+	if (status < 0)
+		status = prove_device(o.agent.device);
 	if (status >= 0)
 		return status;
 	link_tune_malloc();

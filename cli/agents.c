@@ -22,7 +22,8 @@
 enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
-	END_US = 12000000 /* time of the agents' end; they need 11 s at most (agent.c) */
+	END_US = 12000000, /* time of the agents' end; they need 11 s at most (agent.c) */
+	NOTICE_S = 80, NOTICE_MOST_S = 1000000 /* --notice-s of skippipe-agent */
 };
 
 /* Options whose values differ between the agents of a machine. */
@@ -209,9 +210,19 @@ static int next_signal(const sigset_t *set, int64_t until_us)
 	return sigtimedwait(set, NULL, &t);
 }
 
+/* Returns how long the agents may drain after SIGTERM. */
+static int64_t notice_us(char **argv)
+{
+	const char *text = find_value(argv, "notice-s");
+	unsigned long s = text ? strtoul(text, NULL, 10) : NOTICE_S;
+
+	return (int64_t)(s < NOTICE_MOST_S ? s : NOTICE_MOST_S) * 1000000;
+}
+
 /* Waits until no agent runs. The first signal that ends this process is passed on to the agents. A
- * second signal, or END_US, kills them. */
-static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, bool is_ending)
+ * second signal, or END_US after the notice of SIGTERM, kills them. */
+static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, int64_t drains_us,
+			bool is_ending)
 {
 	int64_t until_us = is_ending ? clock_monotonic_us() + END_US : INT64_MAX;
 	int worst = 0;
@@ -224,9 +235,10 @@ static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, boo
 			signal_all(agents, n, SIGKILL);
 			until_us = INT64_MAX;
 		} else if (signal > 0 && signal != SIGCHLD) {
-			signal_all(agents, n, SIGTERM);
+			signal_all(agents, n, signal);
 			is_ending = true;
-			until_us = clock_monotonic_us() + END_US;
+			until_us = clock_monotonic_us() + END_US +
+				   (signal == SIGTERM ? drains_us : 0);
 		}
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			for (size_t i = 0; i < n; i++)
@@ -275,7 +287,7 @@ int agents_main(char **argv)
 		fprintf(stderr, "skippipe agent: %s\n", err.text);
 		signal_all(agents, started, SIGTERM);
 	}
-	rc = wait_for_all(agents, started, &set, rc != 0);
+	rc = wait_for_all(agents, started, &set, notice_us(argv), rc != 0);
 	for (size_t i = 0; i < DEVICES_MOST; i++)
 		child_free(&agents[i]);
 	return err.text[0] ? status : rc;

@@ -1,5 +1,6 @@
 /* skippipe VERB: the one command that an operator types. It runs the program that implements the
- * verb. The demo, the drill and an agent for each of several devices are part of this program. */
+ * verb. The demo, the drill, the fleet and an agent
+ * for each of several devices are part of this program. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "cli/args.h"
 #include "cli/demo.h"
 #include "cli/drill.h"
+#include "cli/fleet/command.h"
 #include "cli/verbs.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -62,6 +64,8 @@ static int run_verb(char **argv)
 		return exec_program(verb, argv + 1);
 	if (strcmp(verb->name, "drill") == 0)
 		return drill_main(argv);
+	if (strcmp(verb->name, "fleet") == 0)
+		return fleet_main(argv);
 	return demo_main(strcmp(verb->name, "rehearse") == 0, argv);
 }
 

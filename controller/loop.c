@@ -16,6 +16,7 @@
 #include "controller/iteration/answers.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/cut_links.h"
+#include "controller/iteration/drain.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/recover.h"
@@ -285,6 +286,8 @@ void loop_look_at_members(struct iteration *it)
 	members_check_joiners(it->backups);
 	loop_act(it);
 	cut_links_check(it);
+	loop_act(it);
+	drain_turn(it);
 	loop_act(it);
 	members_ping(it->members);
 }

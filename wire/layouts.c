@@ -108,6 +108,7 @@ static const struct field msg_heartbeat_fields[] = {
 	N(U8, msg_heartbeat, slots),
 	NMAX(U8, msg_heartbeat, running, 1),
 	NMAX(U8, msg_heartbeat, blocked, 1),
+	NMAX(U8, msg_heartbeat, drains, 1),
 	N(U32, msg_heartbeat, queued),
 	N(U32, msg_heartbeat, in_flight),
 	N(U64, msg_heartbeat, tasks_done),

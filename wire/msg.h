@@ -26,7 +26,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 16
+#define MSG_VERSION 17
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -131,6 +131,7 @@ struct msg_heartbeat {
 	uint8_t slots;        /* microbatches held */
 	uint8_t running;      /* a task, the optimizer's step or the zeroing of gradients runs */
 	uint8_t blocked;      /* tasks wait because every slot is held */
+	uint8_t drains;       /* the agent leaves once its stage does not need it */
 	uint32_t queued;      /* tasks waiting */
 	uint32_t in_flight;   /* tensors that are delayed, or sent and not yet acknowledged */
 	uint64_t tasks_done;

@@ -61,7 +61,8 @@
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 
 /* X(enumerator, name in the record, name on consoles, short name for narrow columns, presence).
- * FAILED: the operator marked the node, or it computed numbers that are not finite. */
+ * FAILED: the operator marked the node, or it computed numbers that are not finite. DRAINING: the
+ * agent got SIGTERM and leaves soon. LEFT: it has left after that. */
 #define NODE_STATES(X) \
 	X(ABSENT, "absent", "absent", "absent", NODE_NOT_THERE) \
 	X(JOINING, "joining", "joining", "joins", NODE_COMES) \
@@ -69,7 +70,9 @@ enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 	X(LIVE, "live", "live", "live", NODE_TAKES_PART) \
 	X(SUSPECT, "suspect", "suspect", "suspect", NODE_TAKES_PART) \
 	X(FAILED, "failed", "FAILED", "FAIL", NODE_LOST) \
-	X(DEAD, "dead", "DEAD", "DEAD", NODE_LOST)
+	X(DEAD, "dead", "DEAD", "DEAD", NODE_LOST) \
+	X(DRAINING, "draining", "draining", "drains", NODE_TAKES_PART) \
+	X(LEFT, "left", "left", "left", NODE_NOT_THERE)
 
 #define ONE_MORE(...) + 1
 #define ENUMERATOR(NAME, ...) PHASE_##NAME,

@@ -29,7 +29,7 @@
 #define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
 #define TURNS_PER_CALL 32 /* limit of frames handled in one call: its now_us grows old */
 /* Limit of bytes opened and sealed in one call: more would delay the caller's other posts. */
-#define CALL_BYTES (2 * MIB)
+#define CALL_BYTES MIB
 
 /* ---- opening and closing ---- */
 
@@ -101,6 +101,7 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 	p->options = o;
 	p->options.shared_roles |= POST_EPHEMERAL_ROLES;
 	p->memory.most_bytes = o.assembling_most_bytes;
+	p->turn_bytes = POST_TURN_BYTES;
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {
 		rc = error_set(err, -errno, "epoll: %s", strerror(errno));
@@ -409,6 +410,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 	const struct link_counters *moved = &p->counters.link;
 	const uint64_t before = moved->sent_bytes + moved->received_bytes;
 	bool looked = false;
+	p->turn_bytes = POST_TURN_BYTES;
 	tidy_up(p);
 	if (post_next_given(p, out)) {
 		post_count_received(p, out);
@@ -492,6 +494,7 @@ static void follow_admitted(struct post *p, int64_t now_us)
 
 void post_tick(struct post *p, int64_t now_us)
 {
+	p->turn_bytes = POST_TURN_BYTES;
 	follow_admitted(p, now_us);
 	for (uint32_t i = 0; i < p->n_lines && timers_first_us(&p->line_timers) <= now_us; i++)
 		tick_line(p, timers_first(&p->line_timers)->owner, now_us);
@@ -501,13 +504,20 @@ void post_tick(struct post *p, int64_t now_us)
 		if (peer->session != 0)
 			tick_peer(p, peer, now_us);
 	}
+	post_pump_waiting(p, now_us);
+}
+
+bool post_waits_for_tick(const struct post *p)
+{
+	return p->first_pump != NULL;
 }
 
 int64_t post_deadline_us(const struct post *p)
 {
 	const int64_t lines = timers_first_us(&p->line_timers);
 	const int64_t peers = timers_first_us(&p->peer_timers);
-	if (p->n_queue > 0 || p->acks != NULL || p->giving != NULL || p->first_ready != NULL)
+	if (p->n_queue > 0 || p->acks != NULL || p->giving != NULL || p->first_ready != NULL ||
+	    post_waits_for_tick(p))
 		return 0;
 	return lines < peers ? lines : peers;
 }

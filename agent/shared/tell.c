@@ -39,6 +39,21 @@ void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64
 	}
 }
 
+bool tell_drain(struct tell *t, uint32_t notice_s, int64_t now_us)
+{
+	struct post_peer_info info = { .up = false };
+
+	if (t->end.drain_by_us || notice_s == 0 ||
+	    post_peer(t->post, t->controller, &info) != 0 || !info.up)
+		return false;
+	t->end.drain_by_us = now_us + (int64_t)notice_s * 1000000;
+	log_line(t->log, LOG_INFO,
+		 "draining: the agent leaves when its stage does not need it, in %u s at the "
+		 "latest; another signal ends it at once",
+		 notice_s);
+	return true;
+}
+
 void tell_last(struct tell *t, int status, int64_t now_us)
 {
 	struct post_peer_info info = { .rto_us = 0 };

@@ -35,6 +35,9 @@ struct ending {
 	/* The process ends at this time even if messages are unacknowledged. */
 	int64_t leave_by_us;
 	int64_t leave_from_us; /* the process does not end before this time */
+	/* The agent drains, and leaves at this time if the controller has not let it go before; 0:
+	 * it does not drain. */
+	int64_t drain_by_us;
 };
 
 /* The connection of an agent to its controller. */
@@ -60,6 +63,9 @@ void tell_log(struct tell *t, enum log_level level, const char *format, ...)
 /* Sends the oldest line kept by tell_log: one a second. Call it once a controller has admitted the
  * agent. */
 void tell_turn(struct tell *t, int64_t now_us);
+/* Lets the agent drain: heartbeats announce that it leaves, and the controller sends STOP when it
+ * may go. Returns false if it drains already, or if there is no controller. */
+bool tell_drain(struct tell *t, uint32_t notice_s, int64_t now_us);
 /* Requests the end of the agent with this exit status, once all messages are acknowledged or
  * overdue (a second, or three timeouts of the link). A second call changes nothing. */
 void tell_last(struct tell *t, int status, int64_t now_us);

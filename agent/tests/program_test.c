@@ -28,7 +28,7 @@ struct scene {
 	post_peer_id peer; /* sender of HELLO */
 	pid_t pid;
 	struct msg_hello hello;
-	bool said_hello, ready, troubled, has_tokenizer;
+	bool said_hello, ready, troubled, drains, has_tokenizer;
 	struct msg_trouble trouble;
 	uint64_t beats;
 	int64_t beat_us, longest_us; /* last heartbeat, longest interval */
@@ -168,6 +168,7 @@ static void take(struct scene *s, const struct post_message *p)
 			s->longest_us = gap;
 		s->beat_us = m.u.heartbeat.now_us;
 		s->beats++;
+		s->drains = m.u.heartbeat.drains;
 	}
 	msg_clear(&m);
 }
@@ -371,7 +372,7 @@ SCENE(test_port_that_becomes_free)
 
 SCENE(test_refused)
 {
-	struct msg m = { .type = MSG_REFUSED, .u.refused = { "the cluster is full" } };
+	struct msg m = { .type = MSG_REFUSED, .u.refused = { .reason = "the cluster is full" } };
 	struct scene *s = *state;
 
 	start_agent(s);
@@ -417,6 +418,9 @@ SCENE(test_stop_and_signals)
 	welcome(s, "tiny", NULL);
 	assign(s, 1);
 	serve_until(s, &s->ready, "ready");
+	assert_int_equal(kill(s->pid, SIGTERM), 0);
+	serve_until(s, &s->drains, "a heartbeat that says that it drains");
+	assert_false(s->troubled);
 	assert_int_equal(kill(s->pid, SIGTERM), 0);
 	assert_int_equal(exit_of(s), 0);
 	assert_true(s->troubled);

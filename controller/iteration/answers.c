@@ -13,6 +13,7 @@
 
 #include "controller/iteration/link_failures.h"
 #include "controller/members/finish.h"
+#include "controller/members/member.h"
 #include "controller/network/formats.h"
 #include "controller/members/announce.h"
 #include "controller/planning/planning.h"
@@ -93,7 +94,9 @@ static void refine(struct planning *planning)
 	const struct planned *from = planning->pending ? planning->pending : planning->run->plan;
 
 	planning->refine_wanted = false;
-	if (planning->run->options.planning.algorithm != PLAN_BEST)
+	/* A stage without a replica is taken over first, and has no plan until then. */
+	if (planning->run->options.planning.algorithm != PLAN_BEST ||
+	    !replicas_everywhere(planning->members))
 		return;
 	if (!strstr(planning->reason, refined_words))
 		strncat(planning->reason, refined_words,

@@ -19,9 +19,11 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "controller/iteration/commit.h"
+#include "controller/iteration/drain.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration_record.h"
 #include "controller/iteration/plan_message.h"
+#include "controller/iteration/recover.h"
 #include "controller/iteration/reroute.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/admission.h"
@@ -106,7 +108,8 @@ static void retire_marked(struct members *members)
 		if (!m->is_marked || !member_is_replica(m) ||
 		    planned_uses(members->run->plan, m->id))
 			continue;
-		member_apply(members->run, m, EVENT_RETIRE, "marked failed by the operator");
+		member_apply(members->run, m, EVENT_RETIRE,
+			     m->drain == DRAIN_NOT ? "marked failed by the operator" : NULL);
 	}
 }
 
@@ -284,6 +287,8 @@ void iteration_admit_joiners(struct planning *planning)
 
 void iteration_boundary(struct iteration *it)
 {
+	const struct member *leaver;
+
 	if (it->run->ending.stopping || run_is_done(it->run)) {
 		if (!checkpoint_last(it->backups) && !offsite_awaited(it->backups))
 			controller_finish(it->members, it->run->ending.exit_status,
@@ -299,8 +304,14 @@ void iteration_boundary(struct iteration *it)
 	}
 	if (disk_waits(it->run) || phase_moves_awaited(it->backups, it->redo) ||
 	    rebalance_awaited(it->backups) ||
-	    stage_moves_balance(it->planning)) {
+	    stage_moves_balance(it->planning) || drain_awaited(it->backups)) {
 		set_phase(it->run, PHASE_PLANNING);
+		return;
+	}
+	leaver = drain_last_replica(it->backups);
+	if (leaver) {
+		it->progress.ended = 0; /* the tasks that ended are of a committed iteration */
+		recover_begin(it->backups, leaver);
 		return;
 	}
 	drift_turn(it->planning);
@@ -491,22 +502,6 @@ static bool stage_has_sum(const struct members *members, int stage)
 	return true;
 }
 
-/* Stops the run after the death of a stage's last replica. If the node's process was only
- * suspended, the weights return with it (iteration_readmit). Until then nothing can continue. */
-static void stall_run(struct backups *backups, const struct member *gone)
-{
-	if (backups->run->phase != PHASE_STALLED)
-		backups->stall.in = backups->run->phase;
-	backups->stall.since_us = backups->run->now_us;
-	backups->stall.next_ask_us = 0;
-	note(backups->run, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
-	     member_stage(backups->run, gone),
-	     copies_holder(backups->members, member_stage(backups->run, gone), NULL)
-		     ? ""
-		     : ": the run waits for it");
-	set_phase(backups->run, PHASE_STALLED);
-}
-
 /* Returns true if every node on a route is a replica: no other node died while the run was stalled
  * or in an earlier sum. */
 static bool all_on_route(const struct iteration *it)
@@ -534,7 +529,7 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 		     (unsigned long long)it->run->iteration, gone->id);
 	}
 	if (n < 0)
-		stall_run(it->backups, gone);
+		recover_begin(it->backups, gone);
 	/* Stays false if the new routes could not be recorded. */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
@@ -644,13 +639,13 @@ void iteration_lost(struct iteration *it, struct member *m)
 		if (replicas_everywhere(it->members))
 			evaluation_begin(it);
 		else
-			stall_run(it->backups, m);
+			recover_begin(it->backups, m);
 		break;
 	case PHASE_GATHERING:
 		return;
 	default:
 		if (!replicas_everywhere(it->members))
-			stall_run(it->backups, m);
+			recover_begin(it->backups, m);
 		break;
 	}
 	if (replicas_everywhere(it->members)) {

@@ -17,6 +17,7 @@
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
+#include "controller/run/phase.h"
 #include "controller/run/record.h"
 #include "controller/run/supervisor.h"
 #include "controller/weights/copies.h"
@@ -24,6 +25,24 @@
 #include "controller/weights/stage_moves.h"
 
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
+
+void recover_begin(struct backups *backups, const struct member *gone)
+{
+	if (backups->run->phase != PHASE_STALLED)
+		backups->stall.in = backups->run->phase;
+	backups->stall.since_us = backups->run->now_us;
+	backups->stall.next_ask_us = 0;
+	if (gone->drain != DRAIN_NOT)
+		note(backups->run, NOTE_EVENT, gone->id, 0, "n%02u hands S%d over before it leaves",
+		     gone->id, member_stage(backups->run, gone));
+	else
+		note(backups->run, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
+		     member_stage(backups->run, gone),
+		     copies_holder(backups->members, member_stage(backups->run, gone), NULL)
+			     ? ""
+			     : ": the run waits for it");
+	set_phase(backups->run, PHASE_STALLED);
+}
 
 /* Returns a node that has this stage assigned but does not hold it yet. */
 static struct member *find_coming(struct members *members, int stage)

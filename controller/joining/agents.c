@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "controller/iteration/drain.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/joining/resume.h"
@@ -50,7 +51,7 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
  * the old process was only suspended and continues, it finds its node taken. */
 static bool is_vacant(const struct member *m)
 {
-	return m->peer == 0 || m->state == MEMBER_DEAD;
+	return m->peer == 0 || m->state == MEMBER_DEAD || m->state == MEMBER_LEFT;
 }
 
 /* Returns the node of this key, whose links and disk belong to its machine. A new key gets a vacant
@@ -302,6 +303,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->copy.n_refused = 0;
 	m->checkpoint.failed = 0;
 	restore_look_again(backups);
+	member_drain(backups->members, m, DRAIN_NOT);
 	member_apply(backups->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;
@@ -346,7 +348,7 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 {
 	if (m->assigned.number == 0) /* the message answers an earlier controller */
 		return;
-	if (r->assignment != m->assigned.number || m->state == MEMBER_DEAD || member_is_replica(m))
+	if (r->assignment != m->assigned.number || !member_alive(m) || member_is_replica(m))
 		return;
 	m->compute.corpus_hash = r->corpus_hash;
 	if (r->stage == 0 && !agreement_check_corpus(members, m))
@@ -407,7 +409,7 @@ static void heard_again(struct backups *backups, struct member *m)
 
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h)
 {
-	if (!failure_detector_hear(it->run, m, h))
+	if (m->state == MEMBER_LEFT || !failure_detector_hear(it->run, m, h))
 		return; /* a newer heartbeat has arrived before this one */
 	if (m->beat.slots != h->slots || m->beat.running != h->running ||
 	    m->beat.queued != h->queued || memcmp(&m->beat.gpu, &h->gpu, sizeof(h->gpu)) != 0)
@@ -427,6 +429,7 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		member_apply(it->run, m, EVENT_RETURN, "");
 	else if (!iteration_readmit(it, m) && link_failures_healed(it->run, m))
 		heard_again(it->backups, m);
+	drain_hear(it->members, m);
 	/* Every heartbeat reports the hash of the weights, and a replica whose hash differs is an
 	 * error. Messages can overtake each other: a heartbeat may arrive before the agent's report
 	 * of the commit, or after its report of newly loaded weights although it was sent before.

@@ -15,6 +15,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/joining/agents.h"
+#include "controller/joining/first_stages.h"
 #include "controller/members/announce.h"
 #include "controller/members/capacity.h"
 #include "controller/members/finish.h"
@@ -398,8 +399,9 @@ static void begin_emulated(struct planning *planning)
 	go_to_step(planning->members, GATHER_BUILD);
 }
 
-static void gather_compute(struct planning *planning)
+static void gather_compute(struct iteration *it)
 {
+	struct planning *planning = it->planning;
 	struct error err = { "" };
 
 	if (!all_timed(planning->members) || disk_waits(planning->run))
@@ -423,8 +425,25 @@ static void gather_compute(struct planning *planning)
 		controller_finish(planning->members, 0, "the cluster is measured");
 		return;
 	}
-	replan_first(planning);
 	go_to_step(planning->members, GATHER_PLAN);
+	if (planning->run->options.cluster.chooses_stages)
+		first_stages_begin(it);
+	else
+		replan_first(planning);
+}
+
+/* The first plan follows the choice of stages, if they are to be chosen. */
+static void gather_plan(struct iteration *it)
+{
+	if (it->run->options.cluster.chooses_stages) {
+		if (!first_stages_turn(it))
+			return;
+		take_times(it->members);
+		replan_first(it->planning);
+	} else if (it->planning->pending) {
+		first_assignments(it->planning);
+		go_to_step(it->members, GATHER_BUILD);
+	}
 }
 
 /* Reports until when a loss of all weights would cost the whole run. */
@@ -515,13 +534,10 @@ static void gather_new(struct iteration *it)
 			go_to_step(it->members, GATHER_COMPUTE);
 		break;
 	case GATHER_COMPUTE:
-		gather_compute(it->planning);
+		gather_compute(it);
 		break;
 	case GATHER_PLAN:
-		if (it->planning->pending) {
-			first_assignments(it->planning);
-			go_to_step(it->members, GATHER_BUILD);
-		}
+		gather_plan(it);
 		break;
 	case GATHER_BUILD:
 		gather_built(it);

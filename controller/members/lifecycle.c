@@ -26,7 +26,7 @@ enum {
 	WITH_STAGE = IN(SYNCING) | IN(READY),
 	RESTORES = IN(RESTORING) | IN(RESTORED),
 	CANDIDATE = IN(JOINING) | WITH_STAGE | RESTORES, /* connected, and may become a replica */
-	AWAY = IN(ABSENT) | IN(DEAD),
+	AWAY = IN(ABSENT) | IN(DEAD) | IN(LEFT),
 	SAME = -1 /* the event changes neither the state nor its reason */
 };
 
@@ -77,6 +77,7 @@ static const struct transition {
 	{ CANDIDATE | IN(SUMMING) | IN(LIVE) | IN(FAILED), EVENT_HEARD, SAME, NOTHING },
 	{ REPLICA, EVENT_LOST, MEMBER_DEAD, REQUEST_LOST },
 	{ CANDIDATE | IN(FAILED), EVENT_LOST, MEMBER_DEAD, REQUEST_SUMS },
+	{ CANDIDATE | IN(FAILED), EVENT_DEPART, MEMBER_LEFT, REQUEST_SUMS },
 	{ AWAY | IN(FAILED), EVENT_MISS, MEMBER_DEAD, NOTHING },
 	{ IN(DEAD), EVENT_RETURN, MEMBER_JOINING, NOTHING },
 
@@ -84,6 +85,7 @@ static const struct transition {
 	{ CANDIDATE | IN(FAILED), EVENT_MARK, MEMBER_FAILED, NOTHING },
 	{ IN(ABSENT), EVENT_MARK, MEMBER_ABSENT, NOTHING },
 	{ IN(DEAD), EVENT_MARK, MEMBER_DEAD, NOTHING },
+	{ IN(LEFT), EVENT_MARK, MEMBER_LEFT, NOTHING },
 	{ REPLICA, EVENT_MARK, SAME, NOTHING },
 	{ REPLICA, EVENT_RETIRE, MEMBER_FAILED, NOTHING },
 	{ CANDIDATE | IN(FAILED) | IN(DEAD), EVENT_BAR, MEMBER_FAILED, NOTHING },
@@ -110,7 +112,7 @@ static const char *const event_names[MEMBER_EVENTS] = {
 	[EVENT_QUIET] = "quiet",     [EVENT_MARK] = "mark",
 	[EVENT_RETIRE] = "retire",   [EVENT_BAR] = "bar",
 	[EVENT_RECOVER] = "recover", [EVENT_LOST] = "lost",
-	[EVENT_MISS] = "miss",
+	[EVENT_MISS] = "miss",       [EVENT_DEPART] = "depart",
 };
 
 /* ---- carrying it out ---- */
@@ -126,9 +128,18 @@ static void record_change(struct run *run, struct member *m)
 		record_node(run, m);
 }
 
+/* A mark of the operator stays. */
+static void set_drain(struct member *m, enum member_drain to)
+{
+	if (to == DRAIN_EXCLUDED || m->drain == DRAIN_EXCLUDED)
+		m->is_marked = to == DRAIN_EXCLUDED;
+	m->drain = to;
+}
+
 /* Clears the state that does not survive the death or the suspension of the process. */
 static void forget_process(struct run *run, struct member *m)
 {
+	set_drain(m, DRAIN_NOT);
 	m->fault_pending = m->stuck.is_cut_off = false;
 	m->compute.slots = 0;
 	m->copy.sum_state = COPY_NO_SUM;
@@ -157,6 +168,8 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 		record_change(run, m);
 	if (m->state == MEMBER_LIVE)
 		m->copy.n_refused = 0;
+	if (event == EVENT_DEPART)
+		set_drain(m, DRAIN_NOT);
 	if (event == EVENT_LOST)
 		forget_process(run, m);
 	if (t->action == REQUEST_LOST)
@@ -169,8 +182,18 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 void member_mark(struct members *members, struct member *m, bool is_marked)
 {
 	m->is_marked = is_marked;
+	m->is_left_out = false;
 	m->checkpoint.silent_in = is_marked ? m->checkpoint.silent_in : 0;
 	if (!is_marked)
 		member_shun(members, m, false);
 	resume_save(members);
+}
+
+void member_drain(struct members *members, struct member *m, enum member_drain to)
+{
+	if (m->drain == to)
+		return;
+	set_drain(m, to);
+	m->shown.is_stale = true;
+	record_change(members->run, m);
 }

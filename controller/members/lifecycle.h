@@ -13,6 +13,7 @@
  *     to DEAD:          LOST from every state with a connection; MISS from ABSENT, FAILED
  *     to FAILED:        MARK from all but the states of a replica, which RETIRE leaves;
  *                       BAR from DEAD or JOINING
+ *     to LEFT:          DEPART from all but the states of a replica
  *     to LIVE at once:  REINSTATE from DEAD, JOINING, SYNCING or READY, if the member has the last
  *                       commit of a stage that has no replica
  *
@@ -42,7 +43,15 @@ enum member_state {
 	MEMBER_FAILED,
 	/* Silent or gone; the session is kept, because the process may only be suspended */
 	MEMBER_DEAD,
+	MEMBER_LEFT, /* its agent drained and was ordered to stop */
 	MEMBER_STATES
+};
+
+/* A node drains if its agent got SIGTERM. Only member_drain changes this. */
+enum member_drain {
+	DRAIN_NOT,
+	DRAIN_WANTED,   /* the agent has announced it, and plans still use the node */
+	DRAIN_EXCLUDED, /* the node is marked: the next plan does not use it */
 };
 
 enum member_event {
@@ -66,6 +75,7 @@ enum member_event {
 	EVENT_BAR,       /* is marked failed, and connects */
 	EVENT_RECOVER,   /* the operator takes the mark back */
 	EVENT_LOST,      /* counts as dead */
+	EVENT_DEPART,    /* drains, and is not needed any more: MSG_STOP */
 	EVENT_MISS,      /* did not come back to a resumed run, or the run ends without it */
 	MEMBER_EVENTS
 };
@@ -77,5 +87,7 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 /* Sets whether m is marked failed: by the operator or for what it sent. A restarted controller
  * knows the mark, too. */
 void member_mark(struct members *members, struct member *m, bool is_marked);
+/* Sets whether m drains, and records the change. A restarted controller learns this from m. */
+void member_drain(struct members *members, struct member *m, enum member_drain to);
 
 #endif

@@ -13,7 +13,8 @@
 
 bool member_alive(const struct member *m)
 {
-	return m->peer != 0 && m->state != MEMBER_ABSENT && m->state != MEMBER_DEAD;
+	return m->peer != 0 && m->state != MEMBER_ABSENT && m->state != MEMBER_DEAD &&
+	       m->state != MEMBER_LEFT;
 }
 
 bool member_is_replica(const struct member *m)
@@ -49,10 +50,10 @@ enum node_state member_shown(const struct member *m)
 		[MEMBER_RESTORING] = NODE_SYNCING, [MEMBER_RESTORED] = NODE_SYNCING,
 		[MEMBER_SUMMING] = NODE_SYNCING,   [MEMBER_LIVE] = NODE_LIVE,
 		[MEMBER_SUSPECT] = NODE_SUSPECT,   [MEMBER_FAILED] = NODE_FAILED,
-		[MEMBER_DEAD] = NODE_DEAD,
+		[MEMBER_DEAD] = NODE_DEAD,         [MEMBER_LEFT] = NODE_LEFT,
 	};
 
-	return shown[m->state];
+	return m->drain != DRAIN_NOT && member_alive(m) ? NODE_DRAINING : shown[m->state];
 }
 
 bool member_has_key(const struct member *m)
@@ -65,6 +66,15 @@ bool member_has_key(const struct member *m)
 int member_stage(const struct run *run, const struct member *m)
 {
 	return run->cluster->nodes[m->id].stage;
+}
+
+uint32_t member_layers(const struct run *run, const struct member *m)
+{
+	int stage = member_stage(run, m);
+
+	return stage < 0 || (uint32_t)stage >= run->training.model.n_stages
+		       ? 0
+		       : model_layer_count(&run->training.model, (uint32_t)stage);
 }
 
 double member_work(const struct run *run, const struct member *m)
@@ -104,6 +114,9 @@ double members_memory(const struct members *members, const struct member *m)
 		on_machine++;
 		on_device += strcmp(m->hello.device, o->hello.device) == 0;
 	}
+	/* The memory of a CPU is the machine's, and less if the agent has a limit of its own. */
+	if (strncmp(m->hello.device, "cpu", 3) == 0 && m->hello.machine_bytes > 0)
+		on_device = 1;
 	bytes = (double)m->hello.memory_bytes / on_device;
 	return m->hello.machine_bytes > 0 ? fmin(bytes, (double)m->hello.machine_bytes / on_machine)
 					  : bytes;

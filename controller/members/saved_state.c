@@ -47,7 +47,9 @@ int resume_save(struct members *members)
 		json_array_append_new(stages, json_integer(members->run->cluster->nodes[i].stage));
 		json_array_append_new(shards, json_integer(members->run->training.shard_of[i]));
 		json_array_append_new(homes, json_integer(members->list[i].move.home));
-		json_array_append_new(marked, json_integer(members->list[i].is_marked));
+		json_array_append_new(marked, json_integer(members->list[i].is_marked &&
+							   members->list[i].drain !=
+								   DRAIN_EXCLUDED));
 		keys_text(&members->list[i].key, key);
 		json_array_append_new(keys,
 				      json_string(member_has_key(&members->list[i]) ? key : ""));

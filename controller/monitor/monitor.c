@@ -67,7 +67,8 @@ static void copy_nodes(struct view *v, const struct members *members)
 	v->n_nodes = members->n;
 	for (uint32_t i = 0; i < members->n; i++) {
 		node_message(&m, &members->list[i], &members->run->cluster->nodes[i],
-			     member_work(members->run, &members->list[i]), 0);
+			     member_work(members->run, &members->list[i]),
+			     member_layers(members->run, &members->list[i]), 0);
 		v->nodes[i] = m.u.see_node;
 		make_node_plain(&v->nodes[i]);
 	}

@@ -139,13 +139,22 @@ struct member *acts_member(struct members *members, int node, struct outcome *o)
 	return &members->list[node];
 }
 
+/* Returns true, with the reason, if the node drains. Its mark is not the operator's then. */
+static bool is_draining(const struct member *w, struct outcome *o)
+{
+	if (w->drain == DRAIN_NOT)
+		return false;
+	outcome_set(o, -EPERM, "n%02u is draining, and leaves by itself", w->id);
+	return true;
+}
+
 void act_fail(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o)
 {
 	int node = m->node;
 	struct member *w = acts_member(ops->members, node, o);
 
-	if (!w)
+	if (!w || is_draining(w, o))
 		return;
 	if (w->is_marked) {
 		outcome_set(o, -EALREADY, "n%02d is marked failed already", node);
@@ -170,7 +179,7 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 	int node = m->node;
 	struct member *w = acts_member(ops->members, node, o);
 
-	if (!w)
+	if (!w || is_draining(w, o))
 		return;
 	if (member_is_replica(w) && !w->is_marked) {
 		outcome_set(o, -EALREADY, "n%02d is in use", node);

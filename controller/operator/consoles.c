@@ -252,6 +252,7 @@ static void send_snapshot(struct operators *ops, struct console *to)
 	for (uint32_t i = 0; i < ops->members->n; i++) {
 		node_message(&m, &ops->members->list[i], &ops->run->cluster->nodes[i],
 			     member_work(ops->run, &ops->members->list[i]),
+			     member_layers(ops->run, &ops->members->list[i]),
 			     contingency_lost_s(ops->planning, &ops->members->list[i]));
 		console_send(ops->run, to, &m);
 	}
@@ -355,6 +356,7 @@ void consoles_turn(struct operators *ops)
 		w->shown.is_stale = false;
 		w->shown.sent_us = ops->run->now_us;
 		node_message(&m, w, &ops->run->cluster->nodes[w->id], member_work(ops->run, w),
+			     member_layers(ops->run, w),
 			     contingency_lost_s(ops->planning, w));
 		consoles_tell(ops->run, &m);
 	}

@@ -105,6 +105,8 @@ static int load_run(struct recorded_run *r, struct error *err)
 	r->parameters = count_parameters(&model);
 	snprintf(r->model, sizeof(r->model), "llama %.3gM", (double)r->parameters * 1e-6);
 	model_cut_append(&model, r->model, sizeof(r->model));
+	for (uint32_t s = 0; s < model.n_stages && s < MSG_STAGES; s++)
+		r->layers[s] = (uint16_t)model_layer_count(&model, s);
 	r->rehearsal = model.rehearsal;
 	r->n_nodes = (uint32_t)r->cluster->n_nodes;
 	r->shard_of = alloc_array(r->n_nodes, sizeof(*r->shard_of));

@@ -75,6 +75,7 @@ struct recorded_run {
 	struct cluster *cluster;     /* each node in its newest stage */
 	uint64_t parameters;
 	char model[64]; /* the model as consoles show it */
+	uint16_t layers[MSG_STAGES]; /* number of layers of each stage */
 	uint32_t rehearsal;         /* part of the bytes, as in struct model_config; 0: it trains */
 	uint64_t iterations_wanted; /* iterations that the run should do; 0: no limit */
 	double time_scale, unit_s;

@@ -111,7 +111,8 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 	planned.backward_s = s->backward_s;
 	planned.loss_s = s->loss_s;
 	recall_member(r, node, &w);
-	node_message(&m, &w, &planned, cluster_work(r->rec->cluster, s->stage), 0);
+	node_message(&m, &w, &planned, cluster_work(r->rec->cluster, s->stage),
+		     s->stage < 0 ? 0 : r->rec->layers[s->stage], 0);
 	m.u.see_node.state = (uint8_t)state_of(r, s);
 	emit(context, &m);
 }

@@ -51,7 +51,7 @@ static struct gpu_figures shown(const struct controller *c)
 {
 	struct msg m;
 
-	node_message(&m, &c->members.list[NODE], &c->run.cluster->nodes[NODE], 1, 0);
+	node_message(&m, &c->members.list[NODE], &c->run.cluster->nodes[NODE], 1, 0, 0);
 	return m.u.see_node.gpu;
 }
 

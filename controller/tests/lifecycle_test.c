@@ -12,21 +12,21 @@ static const struct {
 	enum member_event event;
 	const char *next;
 } expected[] = {
-	/* from the state:       AJSRgdULQFD */
-	{ EVENT_HELLO, "JJJJJJ...JJ" },   { EVENT_HEARD, ".=======L=." },
-	{ EVENT_RETURN, "..........J" },  { EVENT_REINSTATE, ".LLL......L" },
-	{ EVENT_WAIT, ".JJJJJ...=." },    { EVENT_LEAVE, "......JJJ.." },
-	{ EVENT_ASSIGN, ".SSSSS...=." },  { EVENT_HAS_STAGE, ".=RRdd...=." },
-	{ EVENT_HOLDS, ".R=R.....==" },   { EVENT_RESTORE, ".ggg...g..." },
-	{ EVENT_ABANDON, "====SR=====" }, { EVENT_JOIN_SUMS, "...U..=...." },
-	{ EVENT_ADMIT, "...L.LL...." },   { EVENT_REWIND, "=JJJJJJJJ==" },
-	{ EVENT_QUIET, ".======Q==." },   { EVENT_MARK, "AFFFFF===FD" },
-	{ EVENT_RETIRE, "......FFF.." },  { EVENT_BAR, ".FFFFF...FF" },
-	{ EVENT_RECOVER, "=========J=" }, { EVENT_LOST, ".DDDDDDDDD." },
-	{ EVENT_MISS, "D........DD" },
+	/* from the state:       AJSRgdULQFDX */
+	{ EVENT_HELLO, "JJJJJJ...JJJ" },   { EVENT_HEARD, ".=======L=.." },
+	{ EVENT_RETURN, "..........J." },  { EVENT_REINSTATE, ".LLL......L." },
+	{ EVENT_WAIT, ".JJJJJ...=.." },    { EVENT_LEAVE, "......JJJ..." },
+	{ EVENT_ASSIGN, ".SSSSS...=.." },  { EVENT_HAS_STAGE, ".=RRdd...=.." },
+	{ EVENT_HOLDS, ".R=R.....==." },   { EVENT_RESTORE, ".ggg...g...." },
+	{ EVENT_ABANDON, "====SR======" }, { EVENT_JOIN_SUMS, "...U..=....." },
+	{ EVENT_ADMIT, "...L.LL....." },   { EVENT_REWIND, "=JJJJJJJJ===" },
+	{ EVENT_QUIET, ".======Q==.." },   { EVENT_MARK, "AFFFFF===FDX" },
+	{ EVENT_RETIRE, "......FFF..." },  { EVENT_BAR, ".FFFFF...FF." },
+	{ EVENT_RECOVER, "=========J==" }, { EVENT_LOST, ".DDDDDDDDD.." },
+	{ EVENT_DEPART, ".XXXXX...X.." },  { EVENT_MISS, "D........DDD" },
 };
 
-static const char letters[] = "AJSRgdULQFD";
+static const char letters[] = "AJSRgdULQFDX";
 
 static struct member *in_state(struct controller *c, enum member_state state)
 {
@@ -75,7 +75,7 @@ FIXTURE_TEST(a_lost_node_is_reported)
 		assert_int_equal(c->run.requests.look_at_sums, !replica);
 	}
 	for (uint32_t e = 0; e < MEMBER_EVENTS; e++)
-		for (int s = 0; s < MEMBER_STATES && e != EVENT_LOST; s++) {
+		for (int s = 0; s < MEMBER_STATES && e != EVENT_LOST && e != EVENT_DEPART; s++) {
 			member_apply(&c->run, in_state(c, (enum member_state)s),
 				     (enum member_event)e, "");
 			assert_false(requests_any(&c->run.requests));
@@ -100,4 +100,31 @@ FIXTURE_TEST(only_a_shown_value_is_a_change)
 	assert_int_equal(m->since_us, 9);
 	assert_int_equal(member_shown(m), NODE_LIVE);
 	assert_string_equal(m->why, "");
+}
+
+/* A drain's mark excludes a node, and ends with the node's process. A mark of the operator stays. */
+FIXTURE_TEST(a_drain_ends_with_the_process)
+{
+	static const struct {
+		enum member_state from;
+		enum member_event event;
+	} ends[] = { { MEMBER_LIVE, EVENT_LOST }, { MEMBER_FAILED, EVENT_DEPART } };
+	struct controller *c = *state;
+
+	for (int marked = 0; marked < 2; marked++)
+		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+			struct member *m = in_state(c, ends[i].from);
+
+			m->is_marked = marked;
+			member_drain(&c->members, m, DRAIN_WANTED);
+			assert_int_equal(member_shown(m), NODE_DRAINING);
+			assert_int_equal(m->is_marked, marked);
+			if (!marked)
+				member_drain(&c->members, m, DRAIN_EXCLUDED);
+			assert_true(m->is_marked);
+			assert_true(member_apply(&c->run, m, ends[i].event, "left"));
+			assert_int_equal(m->drain, DRAIN_NOT);
+			assert_int_equal(m->is_marked, marked);
+			assert_false(member_alive(m));
+		}
 }

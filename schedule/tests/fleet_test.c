@@ -165,8 +165,9 @@ TEST(a_model_that_does_not_fit_says_by_how_much)
 	assert_int_equal(holds_model(&frame, 1, 64, &err), PLAN_INFEASIBLE);
 	assert_non_null(strstr(err.text, "holds 16 of the 40 layers"));
 	assert_non_null(strstr(err.text, "stage 0 on a-1"));
-	assert_non_null(strstr(err.text, "43.3 GB are missing (1.80 GB a layer)"));
+	assert_non_null(strstr(err.text, "43.3 GB are missing (1.8 GB a layer)"));
 	assert_non_null(strstr(err.text, "1 cards, b first, hold no layer"));
+	assert_non_null(strstr(err.text, "It would fit with 3 more like a-1"));
 	shape.n_layers = 16;
 	assert_int_equal(holds_model(&frame, 1, 64, &err), 0);
 	shape.end_weights = 2e9;

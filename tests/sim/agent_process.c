@@ -18,6 +18,11 @@ bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed,
 	return true;
 }
 
+bool agent_process_drains(const struct agent *a)
+{
+	return a->tell.end.drain_by_us != 0 || a->tell.end.leaving;
+}
+
 bool agent_process_steps(const struct agent *a, const struct worker *w, const void *job)
 {
 	return w == a->worker && ((const struct job *)job)->kind == JOB_STEP;

@@ -63,9 +63,23 @@ static bool is_scale_flipped(const struct world *w)
 	return flipped && encoded;
 }
 
-/* Without a mishap no agent misses a commit, though an agent may be slow to make the step. */
+/* Returns true if agents drain and nothing else happens. */
+static bool only_drains(const struct world *w)
+{
+	for (uint32_t k = 0; k < w->n_mishaps; k++)
+		if (w->mishaps[k].kind != DRAIN)
+			return false;
+	return w->n_mishaps > 0;
+}
+
+/* If agents drain and nothing else happens, no task runs again. Without a mishap no agent misses a commit, though an agent may be slow to make the step. */
 void checks_turn(struct world *w)
 {
+	const struct iteration *it = &w->controller->iteration;
+
+	if (only_drains(w) && (it->rerun_us != 0 || it->progress.voided > 0))
+		world_go_wrong(w, "tasks of iteration %" PRIu64 " run again",
+			       w->controller->run.iteration);
 	for (uint32_t i = 0; w->n_mishaps == 0 && i < w->n_agents; i++) {
 		const struct member *m = &w->controller->members.list[i];
 
@@ -88,7 +102,8 @@ void checks_controller_ended(struct world *w, int status)
 	for (uint32_t i = 0; i < w->n_agents; i++) {
 		const struct member *m = &c->members.list[i];
 
-		if ((!m->is_marked && !m->peers.is_excluded) || is_marked(w, i))
+		if ((!m->is_marked && !m->peers.is_excluded) || is_marked(w, i) ||
+		    m->drain == DRAIN_EXCLUDED)
 			continue;
 		if (!excused)
 			world_go_wrong(w, "agent %u was shut out: %s", i, m->why);

@@ -22,14 +22,16 @@ void mishap_draw(struct world *w, struct mishap *m)
 	static const enum mishap_kind kinds[] = {
 		KILL,   KILL,   KILL,  KILL,  TAKE_OVER, TAKE_OVER, CUT,      CUT,
 		NARROW, NARROW, RESET, SLEEP, FLIP,      FLIP,      LOSE,     LOSE,
-		MARK,   MARK,   SKIP,  PAUSE, WIRE,      WIRE,      SUM_WIRE, SUM_WIRE
+		MARK,   MARK,   SKIP,  PAUSE, WIRE,      WIRE,      SUM_WIRE, SUM_WIRE,
+		DRAIN,  DRAIN,  DRAIN
 	};
+	static const uint32_t n_kinds = sizeof(kinds) / sizeof(kinds[0]);
 	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE,
 					       SOME_SUMMED, SOME_SUMMED, SOME_FETCH,
 					       SOON_AFTER, SOON_AFTER };
 	int64_t until_us = w->emulated ? 300000 : 40000; /* about one iteration */
 
-	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 24)], .at_us = INT64_MAX };
+	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, n_kinds)], .at_us = INT64_MAX };
 	m->moment = moments[rng_below(&sim.rng, 9)];
 	if (m->moment == SOON_AFTER && m == w->mishaps)
 		m->moment = IN_PHASE;
@@ -179,10 +181,30 @@ static void lose_stage(struct world *w, struct mishap *m)
 	w->calm_us = sim.now_us;
 }
 
+/* Sends SIGTERM to an agent. A second one would end it at once. */
+static void drain_agent(struct world *w, struct mishap *m)
+{
+	struct agent *a = w->agents[m->a];
+
+	m->done = true;
+	if (!a || agent_process_drains(a))
+		return;
+	sim_note("%s gets SIGTERM", sim_name(m->a));
+	world_become(m->a);
+	agent_leave(a, "Terminated", true, world_own_now(m->a));
+	sim_wake(m->a, sim.now_us);
+	w->out->drains++;
+	w->calm_us = sim.now_us;
+}
+
 void mishap_apply(struct world *w, struct mishap *m)
 {
 	struct outcome *o = w->out;
 
+	if (m->kind == DRAIN) {
+		drain_agent(w, m);
+		return;
+	}
 	if (m->kind == LOSE) {
 		lose_stage(w, m);
 		return;

@@ -23,6 +23,7 @@ static void add(struct outcome *sum, const struct outcome *o)
 	sum->delivered += o->delivered;
 	sum->commits += o->commits;
 	sum->kills += o->kills;
+	sum->drains += o->drains;
 	sum->takeovers += o->takeovers;
 	sum->cuts += o->cuts;
 	sum->narrows += o->narrows;
@@ -67,11 +68,11 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 		fflush(stdout);
 	}
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, "
-	       "%u takeovers, %u cuts, %u narrow links, %u resets, %u sleeps, %u flips, "
+	       "%u drains, %u takeovers, %u cuts, %u narrow links, %u resets, %u sleeps, %u flips, "
 	       "%u acts, "
 	       "%u restores of checkpoints, %u stackings, %u exchanges of stages, "
 	       "%" PRIu64 " messages, %.0f s of virtual time\n",
-	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.narrows,
+	       seed - from, failed, sum.commits, sum.kills, sum.drains, sum.takeovers, sum.cuts, sum.narrows,
 	       sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.stacked, sum.exchanged,
 	       sum.delivered, sum.lasted_s);
 	if (failed)

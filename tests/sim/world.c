@@ -77,6 +77,8 @@ static void draw_world(struct world *w, uint64_t seed)
 	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		mishap_draw(w, &w->mishaps[i]);
+	for (uint32_t i = 0; seed % 10 == 4 && i < w->n_mishaps; i++)
+		w->mishaps[i].kind = DRAIN; /* checks_turn then judges repeated tasks */
 	snprintf(w->join, sizeof(w->join), "tcp://10.0.1.1:7000");
 	for (uint32_t i = 0; i < SIM_PROCESSES; i++) {
 		sim.processes[i].wake_us = w->start_us[i] = INT64_MAX;
@@ -106,8 +108,7 @@ void world_become(uint32_t process)
 	sim.ahead_us = sim.step_us = 0;
 }
 
-/* Returns the time on a process's own clock. */
-static int64_t own_now(uint32_t process)
+int64_t world_own_now(uint32_t process)
 {
 	return sim.now_us + sim.processes[process].clock_offset_us;
 }
@@ -121,6 +122,7 @@ static void start_agent(struct world *w, uint32_t i)
 				   .device = "cpu",
 				   .node = (int32_t)i,
 				   .orphan_s = 300,
+				   .notice_s = 1000, /* longer than the run */
 				   .stuck_s = 30,
 				   .piece_bytes = 256,
 				   .threads_from_bytes = 1,
@@ -131,7 +133,7 @@ static void start_agent(struct world *w, uint32_t i)
 
 	snprintf(w->listen[i], sizeof(w->listen[i]), "tcp://10.0.0.%u:0", i + 1);
 	w->logs[i] = (struct log){ .to = getenv("SIM_LOG") ? stdout : NULL, .least = LOG_DEBUG };
-	if (agent_new(&w->agents[i], &o, own_now(i), &err) != 0)
+	if (agent_new(&w->agents[i], &o, world_own_now(i), &err) != 0)
 		world_go_wrong(w, "agent %u: %s", i, err.text);
 }
 
@@ -181,10 +183,10 @@ static void turn_agent(struct world *w, uint32_t i)
 	struct agent *a = w->agents[i];
 	int status;
 
-	agent_receive(a, own_now(i));
-	agent_work(a, own_now(i));
-	agent_send(a, own_now(i));
-	if (agent_over(a, &status, own_now(i))) {
+	agent_receive(a, world_own_now(i));
+	agent_work(a, world_own_now(i));
+	agent_send(a, world_own_now(i));
+	if (agent_over(a, &status, world_own_now(i))) {
 		sim_note("%s leaves with %d", sim_name(i), status);
 		if (!w->controller || w->controller->run.phase != PHASE_FINISHED) {
 			if (status != 0)

@@ -13,7 +13,7 @@ struct outcome {
 	uint64_t delivered; /* messages */
 	uint64_t commits;
 	/* failures and commands */
-	uint32_t kills, takeovers, cuts, narrows, resets, sleeps, flips, acts;
+	uint32_t kills, drains, takeovers, cuts, narrows, resets, sleeps, flips, acts;
 	uint32_t rewinds;  /* restores of a checkpoint */
 	uint32_t stacked;  /* commits with which stages started from trained stages */
 	uint32_t exchanged; /* exchanges of stages at a phase of the skip schedule */

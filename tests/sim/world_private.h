@@ -23,6 +23,7 @@ enum mishap_kind {
 	SLEEP,
 	FLIP, /* a bit in a tensor */
 	LOSE, /* all nodes that hold a stage die */
+	DRAIN, /* an agent gets SIGTERM */
 	/* Commands of the operator: */
 	MARK,
 	SKIP,
@@ -94,6 +95,8 @@ struct world {
 void world_go_wrong(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Makes a process the current one, whose clock and id the real modules see. */
 void world_become(uint32_t process);
+/* Returns the time on a process's own clock. */
+int64_t world_own_now(uint32_t process);
 void world_end_process(struct world *w, uint32_t i, bool silently);
 
 /* ---- arguments.c ---- */

@@ -97,6 +97,7 @@ struct cost costs_of(const struct prices *p, const struct state *s, int without,
 		const struct msg_see_node *m = &s->nodes[i].see;
 
 		if (s->nodes[i].known && m->state != NODE_ABSENT && m->state != NODE_DEAD &&
+		    m->state != NODE_LEFT &&
 		    (int)i != without)
 			c.per_hour += price_of(p, m);
 	}

@@ -101,7 +101,7 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 	if (n->node >= s->n_nodes)
 		s->n_nodes = n->node + 1u;
 	/* Tasks of a dead node never end. */
-	if (n->state == NODE_DEAD || n->state == NODE_ABSENT) {
+	if (n->state == NODE_DEAD || n->state == NODE_ABSENT || n->state == NODE_LEFT) {
 		if (node->running) {
 			struct state_segment *g =
 				&node->segments[(node->n_segments - 1) % STATE_SEGMENTS];

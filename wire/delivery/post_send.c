@@ -99,34 +99,88 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
+/* Sends the chunks of a class. Returns false if a chunk may be sent, but not in this turn. Control
+ * messages are small and leave in any turn. */
+static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
+	bool full[LINK_TRUNKS], int64_t now_us)
+{
+	struct channel *c = peer->channels[class];
+	const uint64_t resent = channel_resent(c);
+	struct post_frame f = {.kind = POST_FRAME_CHUNK, .class = class,
+		.ack = channel_expected(c)};
+	bool in_turn = true;
+	while (in_turn && channel_next(c, &f.chunk)) {
+		const unsigned trunk = post_trunk_of(peer, class, f.chunk.total);
+		if (full[trunk])
+			break;
+		in_turn = p->turn_bytes > 0 || class == POST_CLASS_CONTROL;
+		if (!in_turn)
+			break;
+		/* Round trips are measured from here: now_us is older than this call. */
+		const int64_t left_us = clock_monotonic_us();
+		p->turn_bytes -= f.chunk.size < p->turn_bytes ? f.chunk.size : p->turn_bytes;
+		if (send_chunk(p, peer, &f, trunk, now_us) < 0)
+			full[trunk] = true;
+		else
+			channel_sent(c, &f.chunk, left_us);
+	}
+	p->counters.resent_frames += channel_resent(c) - resent;
+	peer->info.resent_frames += channel_resent(c) - resent;
+	return in_turn;
+}
+
+static void pump_later(struct post *p, struct peer *peer)
+{
+	if (peer->pump_due)
+		return;
+	peer->pump_due = true;
+	peer->next_pump = NULL;
+	if (p->last_pump != NULL)
+		p->last_pump->next_pump = peer;
+	else
+		p->first_pump = peer;
+	p->last_pump = peer;
+}
+
 /* Sends the most urgent class first. If the trunk of its next chunk is full, less urgent classes do
  * not use that trunk either. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 {
-	bool full[LINK_TRUNKS] = {false};
+	bool full[LINK_TRUNKS] = {false}, in_turn = true;
 	if (peer->session == 0)
 		return;
-	for (int i = 0; i < POST_CLASSES; i++) {
-		struct channel *c = peer->channels[i];
-		const uint64_t resent = channel_resent(c);
-		struct post_frame f = {.kind = POST_FRAME_CHUNK, .class = (enum post_class)i,
-			.ack = channel_expected(c)};
-		while (channel_next(c, &f.chunk)) {
-			const unsigned trunk = post_trunk_of(peer, f.class, f.chunk.total);
-			if (full[trunk])
-				break;
-			/* Round trips are measured from here: now_us is older than this call. */
-			const int64_t left_us = clock_monotonic_us();
-			if (send_chunk(p, peer, &f, trunk, now_us) < 0)
-				full[trunk] = true;
-			else
-				channel_sent(c, &f.chunk, left_us);
-		}
-		p->counters.resent_frames += channel_resent(c) - resent;
-		peer->info.resent_frames += channel_resent(c) - resent;
-	}
+	for (int i = 0; in_turn && i < POST_CLASSES; i++)
+		in_turn = pump_class(p, peer, (enum post_class)i, full, now_us);
+	if (!in_turn)
+		pump_later(p, peer);
 	probe_link(p, peer, now_us);
 	post_note_deadline(p, peer, now_us);
+}
+
+void post_pump_none(struct post *p, const struct peer *peer)
+{
+	struct peer *next, *all = p->first_pump;
+	p->first_pump = p->last_pump = NULL;
+	for (; all != NULL; all = next) {
+		next = all->next_pump;
+		all->pump_due = false;
+		if (all != peer)
+			pump_later(p, all);
+	}
+}
+
+void post_pump_waiting(struct post *p, int64_t now_us)
+{
+	const struct peer *last = p->last_pump;
+	for (bool more = last != NULL; more && p->turn_bytes > 0;) {
+		struct peer *peer = p->first_pump;
+		more = peer != last;
+		p->first_pump = peer->next_pump;
+		if (p->first_pump == NULL)
+			p->last_pump = NULL;
+		peer->pump_due = false;
+		post_pump(p, peer, now_us);
+	}
 }
 
 static int send_lossy(struct post *p, struct peer *peer, const struct post_part *parts,

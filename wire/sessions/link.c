@@ -69,15 +69,19 @@ uint64_t link_raise_files(uint64_t wanted)
 	return limit.rlim_cur;
 }
 
+uint64_t link_files_for(uint64_t peers)
+{
+	return accept_limit_for(FILES_OWN + FILES_OF_PEER * peers);
+}
+
 int link_check_files(uint64_t peers, struct error *err)
 {
-	const uint64_t needed = FILES_OWN + FILES_OF_PEER * peers;
-	if (accept_most() >= needed)
+	if (accept_most() >= FILES_OWN + FILES_OF_PEER * peers)
 		return 0;
 	return error_set(err, -EMFILE,
-		"too few open files are allowed for %" PRIu64
-		" peers: raise the limit (ulimit -n) to %" PRIu64,
-		peers, accept_limit_for(needed));
+			 "too few open files are allowed for %" PRIu64
+			 " peers: raise the limit (ulimit -n) to %" PRIu64,
+			 peers, link_files_for(peers));
 }
 
 /* ---- opening and closing ---- */

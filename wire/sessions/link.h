@@ -213,5 +213,7 @@ uint64_t link_raise_files(uint64_t wanted);
 /* Checks that the limit of open files leaves room for this many peers. -EMFILE: the limit is too
  * low, so a listener would accept no connection and its peers would dial in vain. */
 int link_check_files(uint64_t peers, struct error *err);
+/* Returns the limit of open files that link_check_files asks for. */
+uint64_t link_files_for(uint64_t peers);
 
 #endif

@@ -303,3 +303,45 @@ TEST(a_restarted_far_listener_has_all_connections)
 	assert_int_equal(largest, before);
 	pair_close(&p);
 }
+
+static uint64_t sent_by(const struct post *post)
+{
+	return counters_of(post).link.sent_bytes;
+}
+
+/* Each of eight links can accept a chunk at once. */
+TEST(a_turn_sends_a_bounded_number_of_bytes_and_control_messages_in_any_turn)
+{
+	enum { PEERS = 8 };
+	const struct post_options shares = {.shared_roles = KEYS_ROLE_BIT(KEYS_AGENT)};
+	const struct post_part part = {calloc(700000, 1), 700000};
+	const uint64_t most = (1 << 20) + part.size + 1000;
+	struct pair p;
+	post_peer_id to[PEERS];
+	pair_open(&p, shares, defaults);
+	to[0] = p.to_a;
+	for (int i = 1; i < PEERS; i++)
+		assert_int_equal(post_dial(p.b.post, p.address, keys_public_of(p.a.id), &to[i],
+					 NULL),
+			0);
+	PAIR_UNTIL(&p, p.a.seen.up == PEERS && p.b.seen.up == PEERS);
+	post_tick(p.b.post, clock_monotonic_us());
+	uint64_t before = sent_by(p.b.post);
+	for (int i = 0; i < PEERS; i++)
+		assert_int_equal(post_send(p.b.post, to[i], &part, 1, POST_ACTIVATIONS,
+					 clock_monotonic_us()),
+			0);
+	assert_in_range(sent_by(p.b.post) - before, 1, most);
+	assert_true(post_waits_for_tick(p.b.post));
+	assert_int_equal(post_deadline_us(p.b.post), 0);
+	before = sent_by(p.b.post);
+	assert_int_equal(send_text(p.b.post, to[PEERS - 1], "first", POST_CONTROL), 0);
+	assert_in_range(sent_by(p.b.post) - before, 1, 1000);
+	before = sent_by(p.b.post);
+	post_tick(p.b.post, clock_monotonic_us());
+	assert_in_range(sent_by(p.b.post) - before, 1, most);
+	PAIR_UNTIL(&p, p.a.seen.data == PEERS + 1);
+	assert_false(post_waits_for_tick(p.b.post));
+	pair_close(&p);
+	free((void *)(uintptr_t)part.data);
+}

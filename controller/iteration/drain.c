@@ -1,0 +1,155 @@
+/* drain.c - lets a node leave after a notice, so that none of its work runs again.
+ *
+ * An agent that gets SIGTERM announces in its heartbeats that it drains, and works on. The next
+ * plan does not use the node, as if the operator had marked it failed. When an iteration begins
+ * with that plan, the node has no more work and the controller orders it to stop.
+ *
+ * A stage's last replica first hands the stage over between two iterations. The node that takes
+ * over loads its standby copy, or fetches the weights from the node that drains (recover.c). If no
+ * node can take over, the draining node works until its notice ends. */
+#include "controller/iteration/drain.h"
+
+#include <stdio.h>
+
+#include "controller/iteration/iteration.h"
+#include "controller/members/member.h"
+#include "controller/planning/replan.h"
+#include "controller/run/journal.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/stage_moves.h"
+
+static bool is_last_replica(const struct members *members, const struct member *m)
+{
+	return stage_replicas(members, member_stage(members->run, m), m) == 0;
+}
+
+/* Returns true if a node that stays can leave its own stage, and no copy of `stage` is being
+ * fetched. Such a copy makes taking over shorter, so the draining node waits for it. */
+static bool has_taker(const struct members *members, int stage)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		if (member_alive(m) && m->copy.stage == stage && m->copy.state == COPY_FETCHING)
+			return false;
+		any = any ||
+		      (m->state == MEMBER_LIVE && m->drain == DRAIN_NOT && !m->is_marked &&
+		       stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
+	}
+	return any;
+}
+
+void drain_hear(struct members *members, struct member *m)
+{
+	if (!m->beat.drains || m->drain != DRAIN_NOT || !member_alive(m))
+		return;
+	member_drain(members, m, DRAIN_WANTED);
+	note(members->run, NOTE_EVENT, m->id, 0, "n%02u S%d is draining: its agent is to end",
+	     m->id, member_stage(members->run, m));
+	if (member_is_replica(m) && is_last_replica(members, m))
+		note(members->run, NOTE_WARNING, m->id, 0,
+		     "n%02u holds S%d alone, and works until another node takes it over", m->id,
+		     member_stage(members->run, m));
+}
+
+/* Excludes m from plans. In a pause no plan takes effect, and no iteration needs m. */
+static void exclude(struct iteration *it, struct member *m)
+{
+	if (is_last_replica(it->members, m))
+		return;
+	if (!m->is_marked) {
+		member_drain(it->members, m, DRAIN_EXCLUDED);
+		replan(it->planning, "a node drains");
+	}
+	if (it->run->phase == PHASE_PAUSED && !it->redo)
+		member_apply(it->run, m, EVENT_RETIRE, NULL);
+}
+
+/* Returns true if the commit that m holds is also on two other nodes, or is no longer the last one.
+ * Until then m's weights serve if its stage's only replica dies. */
+static bool is_replaced(struct members *members, const struct member *m)
+{
+	int stage = m->weights.stage;
+
+	return stage == MSG_NO_STAGE || m->weights.iterations < members->run->committed ||
+	       stage_replicas(members, stage, m) >= 2 || copies_holder(members, stage, m);
+}
+
+static bool may_go(struct iteration *it, const struct member *m)
+{
+	if (it->run->phase == PHASE_GATHERING)
+		return !it->run->resumed;
+	return replicas_everywhere(it->members) && !copy_needed(it->members, m) &&
+	       m->checkpoint.saving == 0 && is_replaced(it->members, m);
+}
+
+static void let_go(struct members *members, struct member *m)
+{
+	struct msg stop = { .type = MSG_STOP };
+
+	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason),
+		 "drained: the run goes on without this node");
+	member_send(members->run, m, &stop);
+	copies_forget(m);
+	member_apply(members->run, m, EVENT_DEPART, "drained");
+	note(members->run, NOTE_EVENT, m->id, 0, "n%02u S%d has left", m->id,
+	     member_stage(members->run, m));
+}
+
+void drain_turn(struct iteration *it)
+{
+	if (it->run->ending.stopping) /* the last checkpoint needs every node */
+		return;
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		struct member *m = &it->members->list[i];
+
+		if (m->drain == DRAIN_NOT)
+			continue;
+		if (member_is_replica(m))
+			exclude(it, m);
+		else if (may_go(it, m))
+			let_go(it->members, m);
+	}
+}
+
+/* Returns true if m is to hand its stage over. */
+static bool hands_over(const struct members *members, const struct member *m)
+{
+	return m->drain == DRAIN_WANTED && m->state == MEMBER_LIVE && !m->is_marked &&
+	       members->run->committed > 0 && is_last_replica(members, m) &&
+	       has_taker(members, member_stage(members->run, m));
+}
+
+/* Returns true if other nodes may take m's weights for those of the last commit. */
+static bool is_source(const struct members *members, const struct member *m)
+{
+	return member_holds(members->run, m, member_stage(members->run, m)) &&
+	       m->weights.hash != 0;
+}
+
+bool drain_awaited(const struct backups *backups)
+{
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
+
+		if (hands_over(backups->members, m) && !is_source(backups->members, m))
+			return stage_moves_settle(backups->members, backups->run->committed_us);
+	}
+	return false;
+}
+
+const struct member *drain_last_replica(struct backups *backups)
+{
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
+
+		if (!hands_over(backups->members, m) || !is_source(backups->members, m))
+			continue;
+		member_drain(backups->members, m, DRAIN_EXCLUDED);
+		member_apply(backups->run, m, EVENT_RETIRE, NULL);
+		return m;
+	}
+	return NULL;
+}

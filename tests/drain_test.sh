@@ -1,0 +1,71 @@
+#!/bin/bash
+# SIGTERM gives an agent notice: the run goes on without it, none of its work runs again, and it ends with status 0. The
+# last replica of a stage hands the stage over first. SIGTERM to all processes at once keeps the last commit. A second
+# signal and the end of the notice end an agent at once.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/six_agents.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+sk=$bin/skippipe
+six_keys
+
+said() { # said EVENTS NODE STATE
+	grep -q "\"event\":\"node\",\"node\":$2,.*\"state\":\"$3\"" "$1"
+}
+ended() { # ended AGENT SECONDS: the agent ends with status 0
+	for _ in $(seq $(($2 * 10))); do kill -0 "${agents[$1]}" 2>/dev/null || break; sleep 0.1; done
+	kill -0 "${agents[$1]}" 2>/dev/null && die "agent $1 does not end: $(tail -n 3 "$dir/agent$1.err")"
+	wait "${agents[$1]}" || die "agent $1: exit status $?"
+}
+# leaves EVENTS AGENT: the agent drains while the run goes on
+leaves() {
+	kill -TERM "${agents[$2]}"
+	ended "$2" 60
+	said "$1" "$2" draining || die "the record does not say that node $2 drained"
+	said "$1" "$2" left || die "the record does not say that node $2 has left"
+	grep -qE "n0$2( \([^)]*\))? S[0-9] is draining" "$dir/${1##*/}.journal" || die "the journal does not name node $2"
+}
+newest() { grep '"event":"commit"' "$1" | field n | tail -n 1; }
+in_stage() { # in_stage EVENTS STAGE: the nodes of this stage in the first plan
+	grep '"event":"plan"' "$1" | head -n 1 | sed "s/.*\"assignment\":\\[//; s/^\\[//; s/\\]\\].*//; s/\\],\\[/\\n/g" |
+		sed -n "$(($2 + 1))p" | tr , ' '
+}
+
+events=$dir/first.events
+six_begin first --run-dir "$dir/run" --agents 6 --stages 2,2,1,1 --skip 0 --eval-every 0 --checkpoint-every 1000 \
+	--time-scale 0 --iterations 100000
+ln -s first.err "$dir/first.events.journal"
+wait_for "$events" 4 $controller 120
+read -r one _ <<<"$(in_stage "$events" 0)"
+read -r alone <<<"$(in_stage "$events" 3)"
+leaves "$events" "$one"
+wait_for "$events" $(($(newest "$events") + 3)) $controller 60
+leaves "$events" "$alone"
+grep -qE "n0$alone( \([^)]*\))? hands S3 over" "$dir/first.err" || die "S3 was not handed over"
+wait_for "$events" $(($(newest "$events") + 3)) $controller 60
+grep '"event":"recovery"' "$events" && die "work ran again"
+again=$(grep '"event":"iteration"' "$events" | field tasks_again | sort -u)
+[ "$again" = 0 ] || die "tasks ran again: $again"
+grep -E 'run again|has lost its last replica|no plan' "$dir/first.err" && die "work ran again"
+
+# All at once
+kill -TERM "${agents[@]}" "$controller" 2>/dev/null # two of the agents have left
+for i in 0 1 2 3 4 5; do [ "$i" = "$one" ] || [ "$i" = "$alone" ] || ended $i 60; done
+wait "$controller" || die "controller: exit status $?"
+last=$(newest "$events")
+grep -q "checkpoint of it$last:" "$dir/first.err" || die "the last commit, it$last, was not saved"
+check_verify "$dir/run" 6
+
+# Two agents with a stage each: no other node can take a stage over.
+agent_options=("" "--notice-s 2")
+six_begin alone --run-dir "$dir/alone" --agents 2 --stages 1,1 --skip 0 --eval-every 0 --time-scale 0 --iterations 100000
+events=$dir/alone.events
+wait_for "$events" 3 $controller 120
+kill -TERM "${agents[0]}"
+wait_text "$events" '"node":0,.*"state":"draining"' $controller 30
+wait_for "$events" $(($(newest "$events") + 3)) $controller 60 # it works on
+kill -0 "${agents[0]}" 2>/dev/null || die "the agent left although its stage needs it"
+kill -TERM "${agents[0]}"
+ended 0 10
+kill -TERM "${agents[1]}"
+ended 1 20
+exit 0
