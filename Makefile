@@ -39,6 +39,7 @@ uses_cli        := cli base
 floors_schedule   := format execution problem improve start bound published search fleet
 floors_agent      := shared network tensors sums weights execution
 floors_controller := options run members network planning weights trust iteration joining operator replay monitor
+floors_cli        := args verbs fleet
 floors_tui        := json_line run screen input panels views
 whole_agent       := agent
 whole_controller  := controller operators
@@ -152,8 +153,11 @@ $(BUILD)/libtest.a: $(BUILD)/base/tests/test_main.o
 	$(call say,AR)
 	$(Q)ar rcs $@ $^
 
+# The script that a fleet's hosts run is a part of the program.
+$(BUILD)/cli/fleet/script.o: cli/fleet/host.sh
+
 # They play with a whole controller.
-$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission invited ending faulty silent announce): | $(BUILD)/bin/skippipe-controller
+$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission invited ending faulty silent announce preparation overuse): | $(BUILD)/bin/skippipe-controller
 
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)

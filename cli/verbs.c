@@ -20,6 +20,7 @@ static const struct verb table[] = {
 	  "print the state of a run, with an exit status for scripts" },
 	{ "doctor", "skippipe-doctor", false,
 	  "find what would stop or slow a run, each with its remedy" },
+	{ "fleet", NULL, false, "start, watch and end a training on machines that ssh reaches" },
 	{ "drill", NULL, false,
 	  "repeat the recorded commands and faults of a run, and check its limits" },
 	{ "plan", "skippipe-plan", true, "plan microbatches for a cluster, or stages for a fleet" },

@@ -339,13 +339,8 @@ static const struct options_row rows[] = {
 	  .help = "stages skipped in each phase of the run: 4,3,1,0 (equal parts of --iterations) "
 		  "or 4@0,3@25%,1@50%,0@800, or 4@0,30%:2@30% with a share of the microbatches; "
 		  "replaces --skip and --skip-share" },
-	{ "recipe", OPTIONS_TEXT, "NAME", AT(recipe), FIXED,
-	  .help = "grow the model from its ends: first train only the first and the last stage, "
-		  "then start the middle stages as copies of them. speed: microbatches make 80% of "
-		  "the visits to stages, and the loss ends 1.0% lower. robust: later on, 30% of "
-		  "the microbatches skip half of the middle stages. In all, microbatches make "
-		  "77% of the visits, and the loss ends 2.4% higher. If half of the middle "
-		  "stages are then skipped, the loss rises by 5%. Replaces --skip" },
+	{ "recipe", OPTIONS_TEXT, "speed|robust", AT(recipe), FIXED,
+	  .help = SKIP_SCHEDULE_RECIPE_HELP ". Replaces --skip" },
 	{ "stack", OPTIONS_FLAG, AT(stack), FIXED,
 	  .help = "stages that the schedule begins to visit start as copies of trained stages; "
 		  "the first phase must skip all stages that may be skipped" },

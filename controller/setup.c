@@ -158,7 +158,7 @@ static int load_model(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
 	const struct store_run *recorded =
-		run->history.store ? store_run_of(run->history.store) : NULL;
+		run->record.store ? store_run_of(run->record.store) : NULL;
 	struct hyperparameters trained;
 	int rc = recorded ? take_recorded_model(run, recorded, err)
 			  : choose_model(run, &trained, err);
@@ -314,7 +314,7 @@ static int bare_cluster(struct run *run)
 static void begin_links(struct members *members)
 {
 	const struct store_run *run = members->run->options.mode.resume
-					      ? store_run_of(members->run->history.store)
+					      ? store_run_of(members->run->record.store)
 					      : NULL;
 
 	if (!measuring_wanted(members->run))
@@ -416,7 +416,7 @@ static int load_cluster(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
 	const struct store_run *recorded =
-		run->history.store ? store_run_of(run->history.store) : NULL;
+		run->record.store ? store_run_of(run->record.store) : NULL;
 	const struct cluster_share share = {
 		.activations = tensor_format_activation_share(o->training.formats.wire),
 		.sums = tensor_format_sum_share(o->training.formats.sum_wire),
@@ -551,7 +551,7 @@ int controller_init(struct controller *c, struct error *err)
 	struct rng rng;
 	int rc;
 
-	c->weights.offsite = offsite_new();
+	c->backups.offsite = offsite_new();
 	c->run.now_us = clock_monotonic_us();
 	c->run.started.us = c->run.committed_us = c->run.now_us;
 	c->run.started.wall_us = clock_wall_us();
@@ -564,10 +564,10 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	rc = c->run.options.mode.resume
-		     ? store_resume(&c->run.history.store, c->run.options.run_dir, err)
+		     ? store_resume(&c->run.record.store, c->run.options.run_dir, err)
 		     : 0;
 	if (rc == 0 && c->run.options.mode.resume) {
-		c->run.id = store_run_of(c->run.history.store)->id;
+		c->run.id = store_run_of(c->run.record.store)->id;
 		rc = resume_options_again(&c->run, err);
 	}
 	if (rc == 0)
@@ -601,7 +601,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = monitor_start(&c->monitor, &c->operators, err);
 	if (rc == 0)
-		rc = c->run.options.mode.resume ? resume_begin(&c->weights, err)
+		rc = c->run.options.mode.resume ? resume_begin(&c->backups, err)
 						: record_begin(&c->run, err);
 	/* This number is higher than those of all commands of earlier controllers. */
 	c->operators.commands = c->members.assignments;
@@ -635,15 +635,15 @@ void controller_fini(struct controller *c)
 	contingency_stop(&c->planning);
 	phase_targets_stop(&c->planning);
 	post_close(c->run.post);
-	store_close(c->run.history.store);
+	store_close(c->run.record.store);
 	controller_closed(&c->run);
 	keys_list_free(c->run.keys.admitted);
 	keys_free(c->run.keys.own);
 	planned_free(c->run.plan);
 	planned_free(c->planning.pending);
 	iteration_fini(&c->iteration);
-	restore_fini(&c->weights);
-	offsite_free(c->weights.offsite);
+	restore_fini(&c->backups);
+	offsite_free(c->backups.offsite);
 	consoles_fini(&c->run);
 	command_fini(&c->operators);
 	drill_fini(&c->run);

@@ -142,7 +142,7 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 	enum node_state was = member_shown(m);
 
 	if (!t) {
-		run->history.refused_events++;
+		run->record.refused_events++;
 		log_line(&run->log, LOG_ERROR, "node %u: no transition from state %s (%d) by '%s'",
 			 m->id, node_state_name(was), (int)m->state, event_names[event]);
 		return false;

@@ -30,7 +30,7 @@ struct reported_sum {
 };
 
 /* Bytes that a node has received, as it reports (stall_detector.c). */
-struct flow {
+struct received_bytes {
 	uint64_t bytes;
 	int64_t since_us; /* when this number of bytes was reached */
 	/* When the node last received MUCH_BYTES in a short time; 0: never. */
@@ -179,7 +179,7 @@ struct member_heard {
 	uint32_t lingering_connections;
 	/* The iteration that the node reported on while it counted as dead. */
 	uint64_t reported_while_dead_in;
-	struct flow received;
+	struct received_bytes received;
 };
 
 /* Links on which the node reports that nothing moves (link_failures.c). */

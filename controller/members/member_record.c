@@ -45,9 +45,9 @@ void record_gpus(struct members *members)
 {
 	struct run *run = members->run;
 
-	if (run->now_us - run->history.gpus_us < GPUS_EVERY_US)
+	if (run->now_us - run->record.gpus_us < GPUS_EVERY_US)
 		return;
-	run->history.gpus_us = run->now_us;
+	run->record.gpus_us = run->now_us;
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 		json_t *figures, *event;

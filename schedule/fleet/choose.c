@@ -225,6 +225,7 @@ static void diversify(struct course *c, struct candidate **pool, int n)
 
 static void refine_pool(struct course *c, struct candidate **pool, int n)
 {
+	const struct refine_notes notes = { note, c };
 	int64_t evaluations = QUICK;
 	struct rng rng;
 
@@ -234,10 +235,10 @@ static void refine_pool(struct course *c, struct candidate **pool, int n)
 		evaluations /= 2;
 	for (int i = 0; i < n; i++)
 		refine(&c->effort, pool[i], evaluations,
-		       HALVED + (FIRST_REFINED - HALVED) * (i + 1) / n, &rng, note, c);
+		       HALVED + (FIRST_REFINED - HALVED) * (i + 1) / n, &rng, &notes);
 	sort_pool(pool, n, &c->effort.q->aim);
 	c->effort.best = pool[0];
-	refine(&c->effort, pool[0], evaluations, ALL_REFINED, &rng, note, c);
+	refine(&c->effort, pool[0], evaluations, ALL_REFINED, &rng, &notes);
 }
 
 /* ---- formats ---- */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "schedule/fleet/fleet_parts.h"
@@ -53,6 +54,18 @@ void fleet_free(struct fleet *f)
 	free(f);
 }
 
+/* Returns the largest number of bytes, at most `most`, that ends with a whole character of UTF-8. */
+static int whole_characters(const char *text, int most)
+{
+	int n = (int)strlen(text);
+
+	if (n <= most)
+		return n;
+	for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+		;
+	return n;
+}
+
 void fleet_node_name(const struct fleet *f, int node, char out[FLEET_NAME])
 {
 	const struct fleet_machines *e = fleet_machines_of(f, node);
@@ -60,7 +73,7 @@ void fleet_node_name(const struct fleet *f, int node, char out[FLEET_NAME])
 
 	while (first > 0 && f->nodes[first - 1].entry == f->nodes[node].entry)
 		first--;
-	used = snprintf(out, FLEET_NAME, "%.48s", e->name);
+	used = snprintf(out, FLEET_NAME, "%.*s", whole_characters(e->name, 48), e->name);
 	if (e->count > 1)
 		used += snprintf(out + used, (size_t)(FLEET_NAME - used), "-%d",
 				 f->nodes[node].machine - f->nodes[first].machine + 1);

@@ -51,6 +51,28 @@ TEST(a_fleet_has_a_node_for_each_card)
 	fleet_free(f);
 }
 
+/* A long name ends with a whole character, so that it stays text in JSON. */
+TEST(a_long_name_is_cut_between_characters)
+{
+	static const char head[] = HEAD "{\"name\": \"";
+	char text[512], name[FLEET_NAME];
+
+	for (int letters = 0; letters < 3; letters++) {
+		struct fleet *f;
+
+		snprintf(text, sizeof(text), "%s%.*s%s%s", head, letters, "xx",
+			 "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"
+			 "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac",
+			 "\", \"place\": \"Iowa\", \"device\": \"H100\", \"count\": 2}]}");
+		f = parse(text);
+		fleet_node_name(f, 1, name);
+		/* 16 characters of three bytes fit into 48 bytes, 15 beside a letter. */
+		assert_int_equal(strlen(name), (size_t)(letters ? 45 + letters : 48) + 2);
+		assert_string_equal(name + strlen(name) - 2, "-2");
+		fleet_free(f);
+	}
+}
+
 TEST(speeds_are_shares_of_the_card_or_measured)
 {
 	struct fleet *f = parse(good);

@@ -152,7 +152,9 @@ TEST(a_tensor_keeps_its_body)
 
 TEST(wrong_bytes_are_refused)
 {
-	struct msg m = { .type = MSG_START, .u.start = { 1, 2, 3 } }, back;
+	struct msg m = { .type = MSG_START,
+			 .u.start = { .iteration = 1, .epoch = 2, .per_shard = 3 } },
+		   back;
 	unsigned char *data;
 	size_t n;
 
@@ -174,7 +176,9 @@ TEST(wrong_bytes_are_refused)
 TEST(limits_are_obeyed)
 {
 	struct route route = { .n_hops = ROUTE_HOPS + 1 };
-	struct msg m = { .type = MSG_EVALUATE, .u.evaluate = { 1, 1, &route } }, back;
+	struct msg m = { .type = MSG_EVALUATE,
+			 .u.evaluate = { .iteration = 1, .n_routes = 1, .routes = &route } },
+		   back;
 	unsigned char data[4096], *ok;
 	size_t n;
 

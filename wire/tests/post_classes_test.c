@@ -111,7 +111,7 @@ TEST(every_class_in_its_order_over_many_connections)
 }
 
 /* A burst of activations gets more connections, within the limit of all peers. A single activation
- * gets none. The connections of a forgotten peer are free again. A sum opens the bulk lane first,
+ * gets none. The connections of a forgotten peer are free again. A sum opens the bulk trunk first,
  * because an activation opens it, too, if the measured rate is low. */
 TEST(bursts_get_connections)
 {
@@ -155,10 +155,10 @@ static int send_slowly(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* An activation opens the bulk lane if another one has shown that it fills the link. The rate of a
+/* An activation opens the bulk trunk if another one has shown that it fills the link. The rate of a
  * message of one byte shows nothing. The message is sent again if the post repeated a part of it,
  * because then its time does not count. */
-TEST(an_activation_that_fills_the_link_uses_the_bulk_lane)
+TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 {
 	static uint8_t data[200000];
 	const struct link_hook slow = {send_slowly, NULL};
