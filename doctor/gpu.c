@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@
 #include "base/process/trial.h"
 #include "doctor/system_file.h"
 
-enum { LIMIT_S = 120, NVIDIA = 0x10de };
+enum { LIMIT_S = 60, NVIDIA = 0x10de };
+static const char every[] = "cuda:all";
 #define FREE_LITTLE (UINT64_C(2) << 30)
 
 /* ---- the figures ---- */
@@ -203,5 +205,79 @@ void gpu_check_trial(struct findings *f, const struct gpu_trial *t, const char *
 	} else {
 		finding_add(f, "device", FINDING_OK, "%.100s: a microbatch has the loss %.3f",
 			    t->device.text, t->check.loss);
+	}
+}
+
+/* ---- several devices ---- */
+
+/* Takes the next name of a list. Returns false at its end. */
+static bool next_name(const char **at, char name[DEVICE_NAME_SIZE])
+{
+	const size_t n = strcspn(*at, ",");
+
+	if (!**at)
+		return false;
+	snprintf(name, DEVICE_NAME_SIZE, "%.*s", (int)n, *at);
+	*at += n + ((*at)[n] == ',');
+	return true;
+}
+
+static bool is_every_gpu(const char *name)
+{
+	const char *rest = name + sizeof(every) - 1;
+
+	return strncmp(name, every, sizeof(every) - 1) == 0 &&
+	       (!*rest || strcmp(rest, ":bf16") == 0);
+}
+
+int gpu_check_names(const char *devices, struct error *err)
+{
+	char name[DEVICE_NAME_SIZE];
+	struct device_name ignored;
+	int rc = 0;
+
+	while (rc == 0 && next_name(&devices, name))
+		rc = is_every_gpu(name) ? 0 : device_name_parse(&ignored, name, err);
+	return rc;
+}
+
+static int count_gpus(void *context, void *result, struct error *err)
+{
+	(void)context;
+	(void)err;
+	*(uint32_t *)result = stage_gpus();
+	return 0;
+}
+
+static void check_one(struct findings *f, const char *device)
+{
+	struct gpu_trial trial;
+
+	gpu_try(&trial, device);
+	gpu_check_trial(f, &trial, device);
+}
+
+/* Without a GPU the trial of the first one says why. */
+static void check_every_gpu(struct findings *f, const char *suffix)
+{
+	char name[DEVICE_NAME_SIZE];
+	uint32_t n = 0;
+
+	trial_run(count_gpus, NULL, &n, sizeof(n), LIMIT_S, every, NULL);
+	for (uint32_t i = 0; i < (n > 0 ? n : 1); i++) {
+		snprintf(name, sizeof(name), "cuda:%u%.8s", i, suffix);
+		check_one(f, name);
+	}
+}
+
+void gpu_check_all(struct findings *f, const char *devices)
+{
+	char name[DEVICE_NAME_SIZE];
+
+	while (next_name(&devices, name)) {
+		if (is_every_gpu(name))
+			check_every_gpu(f, name + sizeof(every) - 1);
+		else
+			check_one(f, name);
 	}
 }

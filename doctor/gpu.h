@@ -26,13 +26,19 @@ struct gpu_trial {
 };
 
 void gpu_look_at_driver(struct gpu_driver *d, const char *root);
-/* Computes a microbatch on the device, in a child process and for two minutes at most. The program
+/* Computes a microbatch on the device, in a child process and for a minute at most. The program
  * must have no other thread. */
 void gpu_try(struct gpu_trial *t, const char *device);
+
+/* Checks the value of --device: names of devices with commas between them, or cuda:all[:bf16],
+ * which is each GPU. -EINVAL. */
+int gpu_check_names(const char *devices, struct error *err);
 
 /* Adds the finding driver. is_asked: the run needs CUDA. */
 void gpu_check_driver(struct findings *f, const struct gpu_driver *d, bool is_asked);
 /* Adds the finding device. */
 void gpu_check_trial(struct findings *f, const struct gpu_trial *t, const char *device);
+/* Tries each of the devices. */
+void gpu_check_all(struct findings *f, const char *devices);
 
 #endif

@@ -7,15 +7,16 @@
 
 #include "base/process/options.h"
 #include "base/process/output.h"
-#include "doctor/complaints.h"
 #include "doctor/finding.h"
 #include "doctor/gpu.h"
 #include "doctor/limits.h"
 #include "doctor/machine.h"
-#include "doctor/members.h"
 #include "doctor/outside.h"
-#include "doctor/pairs.h"
-#include "doctor/recorded.h"
+#include "doctor/run/complaints.h"
+#include "doctor/run/live.h"
+#include "doctor/run/members.h"
+#include "doctor/run/pairs.h"
+#include "doctor/run/recorded.h"
 #include "doctor/storage.h"
 #include "doctor/tcp.h"
 #include "doctor/text_files.h"
@@ -29,7 +30,7 @@ struct options {
 	size_t n_corpus;
 	uint32_t agents, mbit, rtt_ms;
 	bool json, all;
-	const char *run; /* folder of a run; NULL: this machine is examined */
+	char *run; /* folder of a run, or a token; NULL: this machine is examined */
 };
 
 static int take_run(void *options, const char *word, struct error *err)
@@ -37,8 +38,8 @@ static int take_run(void *options, const char *word, struct error *err)
 	struct options *o = options;
 
 	if (o->run)
-		return error_set(err, -EINVAL, "%s: unexpected (see --help)", word);
-	o->run = word;
+		return error_set(err, -EINVAL, "one RUN-DIR or TOKEN is examined (see --help)");
+	o->run = (char *)(uintptr_t)word; /* of main, which may change it */
 	return 0;
 }
 
@@ -55,16 +56,16 @@ static int take_corpus(void *options, const char *path, struct error *err)
 static int take_device(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
-	struct device_name name;
 
 	o->device = text;
-	return device_name_parse(&name, text, err);
+	return gpu_check_names(text, err);
 }
 
 #define AT(field) .at = offsetof(struct options, field)
 static const struct options_row rows[] = {
 	{ "device", OPTIONS_PARSED, "DEVICE", .parse = take_device,
-	  .help = "the device that shall compute, as for an agent (skippipe help agent) [cpu]" },
+	  .help = "the devices that shall compute, as for an agent (skippipe help agent): cpu, "
+		  "cuda:1:bf16, cuda:all, or a list with commas [cpu]" },
 	{ "run-dir", OPTIONS_TEXT, "DIR", ".",
 	  "folder for the record or the checkpoints; need not exist", AT(run_dir) },
 	{ "corpus", OPTIONS_PARSED, "FILE...", .parse = take_corpus, .many = true,
@@ -87,39 +88,45 @@ static const struct options_table table = {
 	rows, sizeof(rows) / sizeof(rows[0]), .word = take_run,
 	/* clang-format off */
 	.intro = "usage: skippipe doctor [options]\n"
-		 "       skippipe doctor RUN-DIR [--all] [--json]\n"
+		 "       skippipe doctor RUN-DIR|TOKEN [--all] [--json]\n"
 		 "\n"
-		 "Finds what would stop or slow a run on this machine, each with its remedy: limits,\n"
-		 "memory, disk, clock, the kernel's network settings, the address, the corpus, the\n"
-		 "driver, and one microbatch on the device against the CPU. It changes nothing.\n"
+		 "Finds what would stop or slow a run on this machine, each with its remedy:\n"
+		 "limits, memory, disk, clock, the kernel's network settings, the address,\n"
+		 "the corpus, the driver, and one microbatch on the device against the CPU.\n"
+		 "It changes nothing.\n"
 		 "\n"
-		 "With RUN-DIR, the folder of a run or of a measurement on the controller's machine:\n"
-		 "which pairs of nodes cannot reach each other, and at whose side; the worst links;\n"
-		 "lost nodes; unlike devices; complaints of the journal that have a remedy.\n"
+		 "With RUN-DIR, the folder of a run or of a measurement on the controller's\n"
+		 "machine, or with TOKEN, of skippipe invite --role watcher, for a controller\n"
+		 "elsewhere (@FILE reads it): which pairs of nodes cannot reach each other,\n"
+		 "and at whose side; the worst links; lost nodes; unlike devices; complaints\n"
+		 "of the journal that have a remedy.\n"
 		 "\n",
 	.end = "\n"
-	       "Exit status: 0 all is well, 1 warnings: a run would be slow or fragile, 2 errors:\n"
-	       "a run cannot start or would fail, 3 nothing is known of the run, 4 wrong usage.\n"
+	       "Exit status: 0 all is well, 1 warnings: a run would be slow or fragile, 2\n"
+	       "errors: a run cannot start or would fail, 3 nothing is known of the run, 4 wrong\n"
+	       "usage.\n"
 	/* clang-format on */
 };
 
+static bool needs_cuda(const struct options *o)
+{
+	return o->device && strstr(o->device, "cuda");
+}
+
 static void examine_device(struct findings *f, const struct options *o)
 {
-	const char *device = o->device ? o->device : "cpu";
 	struct gpu_driver driver;
-	struct gpu_trial trial;
 
 	gpu_look_at_driver(&driver, "");
-	gpu_check_driver(f, &driver, strncmp(device, "cuda", 4) == 0);
-	gpu_try(&trial, device);
-	gpu_check_trial(f, &trial, device);
+	gpu_check_driver(f, &driver, needs_cuda(o));
+	gpu_check_all(f, o->device ? o->device : "cpu");
 }
 
 static void examine_machine(struct findings *f, const struct options *o)
 {
 	const struct tcp_link longest = { .bytes_s = o->mbit * 125e3, .rtt_s = o->rtt_ms * 1e-3 };
 	const struct limits_need need = { .peers = o->agents > 1 ? o->agents - 1 : 1,
-					  .cuda = o->device && strncmp(o->device, "cuda", 4) == 0 };
+					  .cuda = needs_cuda(o) };
 	struct machine machine;
 	struct limits limits;
 	struct storage storage;
@@ -144,10 +151,10 @@ static void examine_machine(struct findings *f, const struct options *o)
 		text_files_check(f, o->corpus, o->n_corpus, o->corpus_hash);
 }
 
-static int examine_run(struct findings *f, const char *run, struct error *err)
+static int examine_run(struct findings *f, char *run, struct error *err)
 {
 	struct picture p = { .n = 0 };
-	int rc = recorded_read(&p, run, err);
+	int rc = live_suits(run) ? live_read(&p, run, err) : recorded_read(&p, run, err);
 
 	if (rc != 0)
 		return rc;

@@ -25,7 +25,7 @@ enum {
 	PART_BYTES = 1 << 20,
 	TRIAL_SYNCS = 15,
 	TRIAL_US = 4000000, /* time after which no further write begins */
-	LIMIT_S = 30,
+	LIMIT_S = 20,
 	FILES_LEAST = 1000
 };
 #define ROOM_LEAST (UINT64_C(64) << 20) /* the record's reserve (store/store.h), and its growth */

@@ -33,11 +33,11 @@ void timekeeping_check(struct findings *f, const struct timekeeping *t)
 			    "invitations expire at a wrong time");
 		finding_remedy(f, "%s", remedy);
 	} else if (t->known && (!t->synchronised || t->error_s > ERROR_LARGE)) {
-		finding_add(f, "clock", FINDING_WARNING,
-			    t->synchronised ? "the clock may be wrong by %.1f s"
-					    : "the clock is not synchronised (the kernel "
-					      "estimates an error of up to %.1f s)",
-			    t->error_s);
+		if (t->synchronised)
+			finding_add(f, "clock", FINDING_WARNING, "the clock may be wrong by %.1f s",
+				    t->error_s);
+		else
+			finding_add(f, "clock", FINDING_WARNING, "the clock is not synchronised");
 		finding_remedy(f, "%s", remedy);
 	} else if (t->known) {
 		finding_add(f, "clock", FINDING_OK, "synchronised to %.3f s", t->error_s);

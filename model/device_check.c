@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "model/device_name.h"
 
-enum { BATCH = 2, SEQUENCE = 96, ROWS = BATCH * SEQUENCE };
+enum { BATCH = 2, SEQUENCE = 32, ROWS = BATCH * SEQUENCE };
 
 static const struct model_config small = { .vocab = 300,
 					   .dim = 192,

@@ -12,6 +12,7 @@ examine() {
 	local check=$1
 	shift
 	"$@" --json >"$dir/json" 2>"$dir/doctor.err"
+	[ -s "$dir/json" ] || return 0
 	python3 -c 'import json, sys
 for f in json.load(open(sys.argv[1]))["findings"]:
     if f["check"] == sys.argv[2]:
@@ -70,6 +71,8 @@ hasnt '^error' corpus "$sk" doctor --corpus "$dir/text.txt" --corpus-hash "$hash
 echo more >>"$dir/text.txt"
 has "^error .*$hash was expected.*copy the corpus" corpus "$sk" doctor --corpus "$dir/text.txt" --corpus-hash "$hash"
 has '^ok cpu' device "$sk" doctor
+[ "$(examine device "$sk" doctor --device cpu,cpu:plain | grep -c '^ok cpu\|^warning .*AVX2')" = 2 ] || die "not each device of a list is tried"
+expect 4 'device "disc"' "$sk" doctor --device cpu,disc
 "$bin/skippipe-agent" --devices | grep -q '^cuda:' || has '^error .*cuda' device "$sk" doctor --device cuda
 
 [ "$(id -u)" = 0 ] || { echo "without root: no file systems and namespaces"; exit 0; }
@@ -171,6 +174,17 @@ until_has '^ok 3 take part' nodes
 hasnt '^error|^warning' reachability "$sk" doctor "$dir/open"
 has '^ok' reachability "$sk" doctor "$dir/open"
 has 'a controller runs, corpus [0-9a-f]{16}' run "$sk" doctor "$dir/open"
+
+# The same from elsewhere, with a token. The key of the machine is admitted once, so the token may be used up.
+watch=$(net hub "$sk" invite --role watcher --uses 1 2>"$dir/invite.err") || die "invite a watcher"
+for i in 1 2; do
+	has '^ok 3 take part' nodes net one "$sk" doctor "$watch"
+	has '^ok longest round trip' links net one "$sk" doctor "$watch"
+	hasnt '^error|^warning' reachability net one "$sk" doctor "$watch"
+done
+expect 3 'for an agent' ip netns exec "$tag-one" "$sk" doctor "$token"
+expect 3 'invitation' ip netns exec "$tag-one" env XDG_STATE_HOME="$dir/stranger" "$sk" doctor "$watch"
+
 kill -KILL "${started[-1]}"
 until_has '^warning n0[0-2] \(three, eu-three\) is dead.*start its agent again' nodes
 exit 0

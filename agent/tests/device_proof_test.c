@@ -1,9 +1,11 @@
-/* Tests the proof of a device where there is nothing to prove. model/cuda/check/gpu.c and
- * model/tests/device_check_test.c test the comparison. */
+/* Tests the proof of a device with a GPU that is emulated. */
 #include "agent/device_proof.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/tests/test.h"
-#include "model/stage.h"
+#include "model/tests/emulated_device.h"
 
 TEST(devices_that_are_no_gpu_need_no_proof)
 {
@@ -17,12 +19,30 @@ TEST(devices_that_are_no_gpu_need_no_proof)
 	assert_string_equal(err.text, "");
 }
 
-/* The agent itself names a missing GPU, and computes on the CPU. */
-TEST(a_missing_gpu_is_no_failure_of_the_proof)
+TEST(a_good_card_is_proved)
+{
+	struct error err = { "" };
+
+	assert_int_equal(device_proof("cuda:0", &err), 0);
+	assert_string_equal(err.text, "");
+}
+
+/* The agent itself refuses a number that does not exist. */
+TEST(a_missing_card_is_no_failure_of_the_proof)
 {
 	struct error err = { "" };
 
 	assert_int_equal(device_proof("cuda:63", &err), 0);
 	assert_string_equal(err.text, "");
-	assert_int_equal(device_proof("cuda", &err), 0); /* a GPU that is here works */
+}
+
+TEST(a_faulty_card_is_named_with_a_remedy)
+{
+	struct error err = { "" };
+
+	wrong_products = true;
+	assert_int_equal(device_proof("cuda", &err), -EIO);
+	wrong_products = false;
+	assert_non_null(strstr(err.text, "computes wrong numbers"));
+	assert_non_null(strstr(err.text, "did not join. skippipe doctor --device cuda says more"));
 }

@@ -1,4 +1,4 @@
-/* Tests the microbatch that proves a device. GPUs are checked by model/cuda/check/gpu.c. */
+/* Tests the microbatch that proves a device, with a GPU that is emulated. */
 #include "model/device_check.h"
 
 #include <errno.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/tests/test.h"
+#include "model/tests/emulated_device.h"
 
 TEST(a_cpu_computes_a_microbatch)
 {
@@ -23,11 +24,46 @@ TEST(a_device_that_is_missing_is_named)
 
 	assert_int_equal(device_check(&c, "disc", &err), -EINVAL);
 	assert_non_null(strstr(err.text, "disc"));
-	if (stage_gpus() > 0)
-		return;
-	assert_int_not_equal(device_check(&c, "cuda", &err), 0);
-	assert_non_null(strstr(err.text, "cuda:0"));
+	assert_int_equal(device_check(&c, "cuda:1", &err), -EINVAL);
 	assert_true(c.loss == 1);
+}
+
+TEST(a_good_card_agrees_with_the_cpu)
+{
+	static const char *const names[] = { "cuda", "cuda:0:bf16" };
+	struct device_check c;
+	struct error err = { "" };
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(device_check(&c, names[i], &err), 0);
+		assert_true(c.gradient_error > 0 && c.loss_on_cpu > 5);
+	}
+}
+
+TEST(a_card_with_wrong_numbers_is_found)
+{
+	struct device_check c;
+	struct error err = { "" };
+
+	wrong_products = true;
+	assert_int_equal(device_check(&c, "cuda", &err), -EIO);
+	wrong_products = false;
+	assert_non_null(strstr(err.text, "device cuda: it computes wrong numbers"));
+	assert_non_null(strstr(err.text, "faulty"));
+}
+
+TEST(a_card_that_fails_says_why)
+{
+	struct device_check c;
+	struct error err = { "" };
+
+	refused = EVERY_PRODUCT;
+	assert_int_equal(device_check(&c, "cuda", &err), -EIO);
+	refused = NO_PRODUCT;
+	assert_non_null(strstr(err.text, "refused"));
+	fail_at_wait = true;
+	assert_int_equal(device_check(&c, "cuda", &err), -EIO);
+	fail_at_wait = false;
 }
 
 /* Two trainers with the same weights; one gradient is then made wrong. */

@@ -410,6 +410,7 @@ static bool fail_next, cannot_record;
 static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
 static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused; /* as by cuBLAS */
+static bool wrong_products; /* as of a card that is faulty: no failure is reported */
 static const char *cublas_file; /* where cuBLAS is looked for; NULL: products are loops here */
 static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
@@ -587,6 +588,8 @@ static void do_product(const struct device_product *p)
 							 tn ? l * p->lda + i : i * p->lda + l) *
 				       (double)number_at(p->b, p->bf16,
 							 nt ? j * p->ldb + l : l * p->ldb + j);
+			if (wrong_products && at % 64 == 5)
+				sum *= 1.5;
 			if (p->c_bf16)
 				((uint16_t *)p->c)[at] = to_bf16((float)sum);
 			else

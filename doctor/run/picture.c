@@ -1,10 +1,12 @@
 /* picture.c - keeps what a run is known to consist of. */
-#include "doctor/picture.h"
+#include "doctor/run/picture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
+
+enum { NOTES_MOST = 20000 };
 
 void picture_size(struct picture *p, uint32_t n)
 {
@@ -13,6 +15,12 @@ void picture_size(struct picture *p, uint32_t n)
 	p->n = n;
 	p->nodes = alloc_array(n, sizeof(*p->nodes));
 	p->links = alloc_array((size_t)n * n, sizeof(*p->links));
+}
+
+void picture_add_note(struct picture *p, const struct picture_note *note)
+{
+	p->notes.n = array_keep_newest(p->notes.list, p->notes.n, NOTES_MOST, sizeof(*note));
+	*LIST_ADD(&p->notes) = *note;
 }
 
 void picture_free(struct picture *p)

@@ -1,7 +1,7 @@
 /* picture.h - the members of a run and the links between them, from its record or its controller.
  */
-#ifndef DOCTOR_PICTURE_H
-#define DOCTOR_PICTURE_H
+#ifndef DOCTOR_RUN_PICTURE_H
+#define DOCTOR_RUN_PICTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +45,8 @@ struct picture {
 
 /* Makes room for n nodes, all unknown, and drops those that were there. */
 void picture_size(struct picture *p, uint32_t n);
+/* Adds a line of the journal. Of very many lines the newest are kept. */
+void picture_add_note(struct picture *p, const struct picture_note *note);
 void picture_free(struct picture *p);
 
 /* Names a node: "n03 (gpu-3, eu-west)". Returns out. */

@@ -1,6 +1,6 @@
 /* recorded.c - reads members, links and complaints from the record of a run: the measured cluster,
  * the newest state of each node, and the warnings and alerts of the journal. */
-#include "doctor/recorded.h"
+#include "doctor/run/recorded.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +12,6 @@
 #include "schedule/format/cluster.h"
 #include "store/store.h"
 #include "wire/names.h"
-
-enum { NOTES_MOST = 20000 };
 
 static void copy_text(char *to, size_t room, const char *from)
 {
@@ -93,17 +91,13 @@ static int take_moment(void *context, const struct store_moment *m)
 
 static int take_note(void *context, const struct store_note *n)
 {
-	struct picture *p = context;
 	const int kind = note_named(n->kind);
-	struct picture_note *new;
+	struct picture_note note = { n->node, kind == NOTE_ALERT, n->iteration, "" };
 
 	if (kind != NOTE_WARNING && kind != NOTE_ALERT && kind != NOTE_AGENT)
 		return 0;
-	p->notes.n =
-		array_keep_newest(p->notes.list, p->notes.n, NOTES_MOST, sizeof(*p->notes.list));
-	new = LIST_ADD(&p->notes);
-	*new = (struct picture_note){ n->node, kind == NOTE_ALERT, n->iteration, "" };
-	copy_text(new->text, sizeof(new->text), n->text);
+	copy_text(note.text, sizeof(note.text), n->text);
+	picture_add_note(context, &note);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  * Before the first plan each agent tries to reach each other one. What failed is in the record, in
  * the journal with its cause. A closed port shows as a column of the matrix of links: nobody
  * reaches the node. A machine that blocks outgoing connections shows as a row. */
-#include "doctor/pairs.h"
+#include "doctor/run/pairs.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,12 @@
 /* complaints.c - the troubleshooting table: what the controller and the agents write into the
  * journal when something is wrong, and what a person can do about it. */
-#include "doctor/complaints.h"
+#include "doctor/run/complaints.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/alloc.h"
 
 static const struct kind {
 	const char *words; /* part of the line */
@@ -64,39 +67,39 @@ static int kind_of(const struct picture_note *n)
 	return -1;
 }
 
-/* Returns how often the same kind of complaint is in the journal for its node; 0: `newest` is not
- * the newest of them. */
-static unsigned count_alike(const struct picture *p, size_t newest, int kind)
+/* Returns the place of a complaint's node and kind in a table; nodes count from -1. */
+static size_t place_of(const struct picture *p, const struct picture_note *n, int kind)
 {
-	unsigned n = 0;
+	const bool has_node = n->node >= 0 && (uint32_t)n->node < p->n;
 
-	for (size_t i = 0; i < p->notes.n; i++) {
-		if (p->notes.list[i].node != p->notes.list[newest].node ||
-		    kind_of(&p->notes.list[i]) != kind)
-			continue;
-		if (i > newest)
-			return 0;
-		n++;
-	}
-	return n;
+	return (has_node ? (size_t)n->node + 1 : 0) * N_KINDS + (size_t)kind;
 }
 
 void complaints_check(struct findings *f, const struct picture *p)
 {
+	unsigned *times = alloc_array((p->n + 1) * (size_t)N_KINDS, sizeof(*times));
 	const size_t before = f->all.n;
 
 	for (size_t i = 0; i < p->notes.n; i++) {
+		const int kind = kind_of(&p->notes.list[i]);
+
+		if (kind >= 0)
+			times[place_of(p, &p->notes.list[i], kind)]++;
+	}
+	for (size_t i = p->notes.n; i-- > 0;) { /* the newest of each kind is reported */
 		const struct picture_note *n = &p->notes.list[i];
 		const int kind = kind_of(n);
-		const unsigned times = kind >= 0 ? count_alike(p, i, kind) : 0;
+		unsigned *here = kind >= 0 ? &times[place_of(p, n, kind)] : NULL;
 
-		if (times == 0)
+		if (!here || *here == 0)
 			continue;
 		finding_add(f, "journal", p->is_running ? kinds[kind].level : FINDING_WARNING,
 			    "it%" PRIu64 ": %s%s", n->iteration, n->text,
-			    times > 1 ? " (and earlier)" : "");
+			    *here > 1 ? " (and earlier)" : "");
 		finding_remedy(f, "%s", kinds[kind].remedy);
+		*here = 0;
 	}
 	if (f->all.n == before)
 		finding_add(f, "journal", FINDING_OK, "no complaint with a known remedy");
+	free(times);
 }

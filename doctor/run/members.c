@@ -1,6 +1,6 @@
 /* members.c - checks the nodes of a run. A node that left while the run trains, or that computes on
  * the CPU beside GPUs, is easily overlooked in a fleet. */
-#include "doctor/members.h"
+#include "doctor/run/members.h"
 
 #include <inttypes.h>
 #include <stdio.h>
