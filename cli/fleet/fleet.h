@@ -20,6 +20,7 @@ struct fleet {
 	char program[4096];     /* skippipe of this machine */
 	struct remote *remote;
 	struct progress *progress;
+	int64_t begun_us;
 };
 
 /* Starts a job: sets host, folder and first words. The folder is freed by fleet_end_jobs. */
@@ -28,6 +29,8 @@ void fleet_agent_job(const struct fleet *f, struct remote_job *job, const struct
 void fleet_controller_job(const struct fleet *f, struct remote_job *job, const char *verb);
 /* Frees an array of jobs. */
 void fleet_end_jobs(struct remote_job *jobs, size_t n);
+/* Prints a step that n hosts have done, with the seconds since the command began. */
+void fleet_step(const struct fleet *f, const char *what, size_t n);
 /* Returns the place of a job's host in the list. */
 size_t fleet_place(const struct fleet *f, const struct remote_job *job);
 

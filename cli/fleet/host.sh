@@ -9,7 +9,7 @@
 #   start WORD...    runs skippipe with these words, detached; the token is on standard input
 #   state [RUN]      whether the process runs, which nodes it has, the last line of its log, and whether RUN has a record
 #   logs N           the last N lines of the log; follow: then the lines that come, until standard input ends
-#   doctor WORD...   runs skippipe doctor, if there is one, whatever it finds
+#   doctor WORD...   counts the GPUs, and runs skippipe doctor, if there is one
 #   run WORD...      runs skippipe and waits
 #   forget ID NAME... revokes the invitation (-: none), and expels the agents of these names
 #   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder
@@ -75,6 +75,11 @@ exec </dev/null >>"$dir/log" 2>&1
 [ ! -s "$dir/token" ] || export SKIPPIPE_JOIN="@$dir/token"
 SKIPPIPE_FLEET=$(cat "$dir/mark")
 export SKIPPIPE_FLEET
+# The environment of a rented machine, which ssh does not pass on, says how the machine is reached.
+for word in $(tr "\0" "\n" 2>/dev/null </proc/1/environ |
+	grep -E "^(PUBLIC_IPADDR|RUNPOD_PUBLIC_IP|(VAST|RUNPOD)_TCP_PORT_[0-9]+)=[0-9.]+\$"); do
+	export "$word"
+done
 set --
 while IFS= read -r word; do set -- "$@" "$word"; done <"$dir/words"
 umask "$1"
@@ -203,6 +208,7 @@ forget)
 	;;
 doctor)
 	find_program || exit 0
+	say gpus "$("$program" agent --devices 2>/dev/null | grep -c "^cuda:")"
 	"$program" help doctor >/dev/null 2>&1 || exit 0 # this version has no such verb
 	"$program" doctor --json "$@" 2>/dev/null || :
 	;;
