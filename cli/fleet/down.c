@@ -29,6 +29,10 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 		progress_print(d->fleet->progress,
 			       "%s: a process did not end by itself and was killed",
 			       job->host->name);
+	else if (key && strcmp(key, "kept") == 0)
+		progress_print(d->fleet->progress,
+			       "%s: the bundle stays, because another fleet of this host uses it",
+			       job->host->name);
 }
 
 /* Returns true if the last `up` has started an agent there, or may have. */

@@ -29,8 +29,10 @@ void fleet_controller_job(const struct fleet *f, struct remote_job *job, const c
 
 void fleet_end_jobs(struct remote_job *jobs, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		args_free(&jobs[i].words);
 		free((char *)jobs[i].folder);
+	}
 }
 
 size_t fleet_place(const struct fleet *f, const struct remote_job *job)

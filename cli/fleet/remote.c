@@ -270,15 +270,19 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 	close_fd(&c->in);
 	close_fd(&c->out);
 	close_fd(&c->file);
+	if (c->chunk)
+		explicit_bzero(c->chunk, CHUNK); /* standard input may have been a token */
 	free(c->chunk);
 	job->rc = rc;
 	job->status = status;
 	if (rc == -ETIMEDOUT && !job->why[0])
 		snprintf(job->why, sizeof(job->why), "it does not answer in time");
+	if (rc == -ECANCELED)
+		snprintf(job->why, sizeof(job->why), "interrupted");
 	if (rc != 0 && !job->why[0])
 		snprintf(job->why, sizeof(job->why), "%s",
 			 job->said[0] ? job->said : "the command failed");
-	*c = (struct running){ 0 };
+	explicit_bzero(c, sizeof(*c));
 	if (calls->turn)
 		calls->turn(calls->owner, job, true);
 }
@@ -383,12 +387,9 @@ int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limi
 			live += list[i].job != NULL;
 	}
 	cancel_all(list, room, calls);
-	for (size_t i = 0; i < n; i++) {
-		if (i >= next) {
-			jobs[i].rc = -ECANCELED;
-			snprintf(jobs[i].why, sizeof(jobs[i].why), "not asked");
-		}
-		args_free(&jobs[i].words);
+	for (; next < n; next++) {
+		jobs[next].rc = -ECANCELED;
+		snprintf(jobs[next].why, sizeof(jobs[next].why), "not asked");
 	}
 	free(list);
 	if (rc == 0 && r->is_stopped)

@@ -154,7 +154,8 @@ static void turn_start(void *owner, struct remote_job *job, bool done)
 			     u->sites[place].is_unit ? ", a unit of systemd" : "");
 	} else {
 		u->sites[place].state = SITE_FAILED;
-		progress_set(u->fleet->progress, place, "FAILED: %s: %s", job->why, job->said);
+		progress_set(u->fleet->progress, place, "FAILED: %s%s%s", job->why,
+			     job->said[0] ? ": " : "", job->said);
 	}
 }
 
