@@ -47,18 +47,27 @@ END
 cat >"$dir/init" <<END
 #!/bin/bash
 "$sshd" -D -e -f /dev/null -p "\$1" -o HostKey="$dir/host_key" -o AuthorizedKeysFile="$dir/key.pub" -o StrictModes=no \
-	-o PidFile=none -o UsePAM=no -o PermitRootLogin=prohibit-password -o MaxStartups=100 &
+	\${2:+-o SetEnv=PATH=\$2:\$PATH} -o PidFile=none -o UsePAM=no -o PermitRootLogin=prohibit-password -o MaxStartups=100 &
 while :; do wait; sleep 0.2; done
 END
-chmod +x "$dir/machine" "$dir/init"
+# systemd, as far as the start of a user's unit needs it; m4 has it.
+mkdir "$dir/systemd"
+printf '#!/bin/sh\necho Linger=yes\n' >"$dir/systemd/loginctl"
+printf '#!/bin/sh\nexit 0\n' >"$dir/systemd/systemctl"
+printf '#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nsetsid "$@" </dev/null >/dev/null 2>&1 &\n' >"$dir/systemd/systemd-run"
+chmod +x "$dir/machine" "$dir/init" "$dir"/systemd/*
 for i in "${!machines[@]}"; do
 	name=${machines[i]}
 	mkdir "$dir/home/$name"
 	[ "$name" != hub ] || break
-	port=22
+	port=22 systemd=
+	[ "$name" != m4 ] || systemd=$dir/systemd
 	[ "$name" != m2 ] || port=2222
-	nsenter --net="/var/run/netns/$bed_tag$i" unshare --mount --uts --pid --fork --kill-child --mount-proc \
-		"$dir/machine" "$name" "$dir/init" $port >"$dir/$name.sshd" 2>&1 &
+	# A provider of rented machines tells the first process, and not the sessions of sshd, how others reach them.
+	mapped=()
+	[ "$name" != m3 ] || mapped=("VAST_TCP_PORT_7755=7755" "PUBLIC_IPADDR=${bed_address[i]}")
+	env "${mapped[@]}" nsenter --net="/var/run/netns/$bed_tag$i" unshare --mount --uts --pid --fork --kill-child --mount-proc \
+		"$dir/machine" "$name" "$dir/init" $port "$systemd" >"$dir/$name.sshd" 2>&1 &
 	started+=($!)
 	init[i]=$!
 done
@@ -111,10 +120,14 @@ fleet up 1 "${up[@]}"
 cat "$dir/up.out"
 [ "$(grep -c ' joined as n' "$dir/up.out")" = 4 ] || die "not four hosts have joined"
 grep -q '^m5 .*FAILED: .*\(timed out\|Connection refused\)' "$dir/up.out" || die "it does not say why m5 fails"
+[ "$(grep 'a unit of systemd' "$dir/up.out")" = "$(grep -E '^m4 .*its agent runs' "$dir/up.out")" ] || die "not m4 alone has a unit"
 [ "$(grep -c 'has skippipe .* now' "$dir/up.out")" = 4 ] || die "not four bundles were copied"
 for _ in $(seq 600); do [ "$(iterations)" -ge 1 ] && break; sleep 0.1; done
 [ "$(iterations)" -ge 1 ] || die "no iteration was committed"
 awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the first commit\n", end - begin }'
+
+grep -q "tensors at tcp://${bed_address[2]}:7755," "$dir"/home/m3/.skippipe/fleet/*/agent-m3/log ||
+	die "m3 does not use the port that its provider maps"
 
 # ---- the token is in one file of each host, for its user alone, and nowhere else
 token=$(cat "$dir"/home/m1/.skippipe/fleet/*/agent-m1/token)
@@ -122,7 +135,7 @@ case $token in skippipe1_?*) ;; *) die "no token: $token" ;; esac
 [ "$(stat -c %a "$dir"/home/m?/.skippipe/fleet/*/agent-m?/token | sort -u)" = 600 ] || die "others may read the token"
 grep -rlF "${token#*_}" "$dir" | grep -v '/agent-m[1-4]/token$' && die "a file contains the token"
 for file in cmdline environ; do
-	cat /proc/[0-9]*/$file 2>/dev/null | tr '\0' '\n' | grep -qF "${token#*_}" && die "the $file of a process shows the token"
+	cat /proc/[0-9]*/$file 2>/dev/null | tr '\0' '\n' | grep -qFf "$(echo "$dir"/home/m1/.skippipe/fleet/*/agent-m1/token)" && die "the $file of a process shows the token"
 done
 
 # ---- status and logs
@@ -181,9 +194,41 @@ left() { (cd "$dir/home" && find . -mindepth 2 ! -path './hub/.ssh*' ! -path './
 	! -path "./*/.skippipe/$version*" ! -path ./hub/text.txt ! -path ./hub/fleet.txt \
 	! -path './hub/.local*' ! -path './*/.cache*'); }
 [ -z "$(left)" ] || { left; die "files are left"; }
-[ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | sort | tr '\n' ' ')" = 'admitted controller.key ' ] ||
+[ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | sort | tr '\n' ' ')" = 'admitted admitted.lock controller.key ' ] ||
 	die "the hub keeps $(ls "$dir/home/hub/.local/state/skippipe")"
 grep -E ' agent m[1-5]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
-fleet downagain 0 down fleet.txt --purge
-[ ! -e "$dir/home/m1/.skippipe" ] || die "purge leaves $(find "$dir/home/m1/.skippipe" | head -n 3)"
 hub "$bin/skippipe" verify run >"$dir/verify.out" 2>&1 || { cat "$dir/verify.out"; die "verify finds a difference"; }
+
+# ---- the controller on a host; up is interrupted and repeated; a host leaves the file, and down reaches it
+printf 'm1\nm3\n' >"$dir/home/hub/two.txt"
+cp "$dir/home/hub/text.txt" "$dir/home/m1/text.txt"
+two=(up two.txt "${bundle[@]}" --controller m1 --run-dir second -- --skip 0 --corpus text.txt --checkpoint-every 1)
+"${as_hub[@]}" "$bin/skippipe" fleet "${two[@]}" >"$dir/cut.out" 2>"$dir/cut.err" </dev/null &
+cut=$!
+started+=($cut)
+wait_text "$dir/cut.out" 'its agent runs' $cut 60
+kill -TERM $cut
+wait $cut && die "up has not noticed the signal"
+grep -q 'ended by a signal' "$dir/cut.err" || die "up does not say that it was interrupted"
+fleet two 0 "${two[@]}"
+[ "$(grep -c ' joined as n' "$dir/two.out")" = 2 ] || { cat "$dir/two.out"; die "not two have joined"; }
+expect 1 'the fleet is up with' "${as_hub[@]}" "$bin/skippipe" fleet up two.txt --run-dir third
+expect 1 'the fleet is up with another' "${as_hub[@]}" "$bin/skippipe" fleet up two.txt --controller m3
+[ -e "$dir/home/m1/second/run.db" ] || die "the record is not on m1"
+for _ in $(seq 300); do [ -e "$dir/home/m1/second/checkpoints" ] && break; sleep 0.1; done
+echo m1 >"$dir/home/hub/two.txt"
+fleet twodown 0 down two.txt --purge
+grep -q '^m3  *nothing runs' "$dir/twodown.out" || { cat "$dir/twodown.out"; die "m3 was not ended"; }
+fleet purged 0 down fleet.txt --purge
+for m in m1 m2 m3 m4; do
+	[ ! -e "$dir/home/$m/.skippipe" ] || die "purge leaves $(find "$dir/home/$m/.skippipe" | head -n 3)"
+done
+pgrep -fa "skippipe-(controller|agent).*second" && die "a process is left"
+
+# ---- what is refused
+expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status nothere
+echo 'm1 nmae=x' >"$dir/home/hub/bad.txt"
+expect 1 'bad.txt, line 1: "nmae=x"' "${as_hub[@]}" "$bin/skippipe" fleet up bad.txt
+expect 2 'expected up, status, logs or down' "${as_hub[@]}" "$bin/skippipe" fleet start fleet.txt
+ls -d /tmp/skippipe-fleet-* 2>/dev/null | while read -r f; do [ ! -O "$f" ] || [ "$f" -ot "$dir/network.json" ] || die "$f is left"; done
+exit 0

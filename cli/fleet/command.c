@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "cli/fleet/fleet.h"
 #include "cli/verbs.h"
 
@@ -119,7 +120,7 @@ static int run_command(const struct fleet_options *o, struct error *err)
 {
 	static int (*const commands[])(struct fleet *, struct error *) = { fleet_up, fleet_status,
 									   fleet_logs, fleet_down };
-	struct fleet f = { .options = o };
+	struct fleet f = { .options = o, .begun_us = clock_monotonic_us() };
 	int lock = lock_file(o, err), rc = lock < 0 ? lock : open_fleet(&f, err);
 
 	if (rc == 0)

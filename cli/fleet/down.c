@@ -17,8 +17,7 @@ enum {
 
 struct down {
 	struct fleet *fleet;
-	bool killed;
-	char stopped[32];
+	size_t n_reached; /* hosts that have answered that nothing runs */
 };
 
 static void take_end(void *owner, struct remote_job *job, const char *key, const char *value)
@@ -29,6 +28,10 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 	if (key && strcmp(key, "killed") == 0)
 		progress_print(d->fleet->progress,
 			       "%s: a process did not end by itself and was killed",
+			       job->host->name);
+	else if (key && strcmp(key, "kept") == 0)
+		progress_print(d->fleet->progress,
+			       "%s: the bundle stays, because another fleet of this host uses it",
 			       job->host->name);
 }
 
@@ -93,8 +96,10 @@ static int stop_agents(struct down *d, struct error *err)
 	}
 	rc = remote_run(f->remote, jobs, f->n_sites, AGENT_S * INT64_C(1000000) + BEYOND_US, &calls,
 			err);
-	for (size_t i = 0; i < f->n_sites; i++)
+	for (size_t i = 0; i < f->n_sites; i++) {
 		failed |= jobs[i].rc != 0 && was_started(f, jobs[i].host);
+		d->n_reached += jobs[i].rc == 0;
+	}
 	fleet_end_jobs(jobs, f->n_sites);
 	free(jobs);
 	return rc == 0 ? failed : rc;
@@ -137,6 +142,7 @@ int fleet_down(struct fleet *f, struct error *err)
 		return 1;
 	}
 	record_remove(f->id);
-	progress_print(f->progress, "nothing of the fleet runs on its %zu hosts", f->hosts.n);
+	progress_print(f->progress, "nothing of the fleet runs on %zu host%s", d.n_reached,
+		       d.n_reached == 1 ? "" : "s");
 	return 0;
 }

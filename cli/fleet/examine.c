@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "cli/fleet/words.h"
 
-enum { EXAMINE_US = 90000000, ANSWER_MOST = 64 << 10, TEXT = 600 };
+enum { EXAMINE_US = 90000000, ANSWER_MOST = 64 << 10, TEXT = 600, GPUS_MOST = 64 };
 
 struct answer {
 	char *text; /* (ANSWER_MOST); NULL: nothing was said */
@@ -30,8 +30,10 @@ static void take_line(void *owner, struct remote_job *job, const char *key, cons
 {
 	struct examination *e = owner;
 	struct answer *a = &e->answers[fleet_place(e->fleet, job)];
-	size_t n = strlen(value);
+	size_t n = strlen(value), gpus = strtoul(value, NULL, 10);
 
+	if (key && strcmp(key, "gpus") == 0)
+		e->sites[fleet_place(e->fleet, job)].gpus = gpus < GPUS_MOST ? gpus : GPUS_MOST;
 	if (key || a->size + n + 1 >= ANSWER_MOST)
 		return;
 	if (!a->text)

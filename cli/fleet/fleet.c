@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
 static void begin_job(const struct fleet *f, struct remote_job *job, const struct host *host,
 		      const char *verb)
@@ -28,11 +29,19 @@ void fleet_controller_job(const struct fleet *f, struct remote_job *job, const c
 
 void fleet_end_jobs(struct remote_job *jobs, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		args_free(&jobs[i].words);
 		free((char *)jobs[i].folder);
+	}
 }
 
 size_t fleet_place(const struct fleet *f, const struct remote_job *job)
 {
 	return (size_t)(job->host - f->hosts.list);
+}
+
+void fleet_step(const struct fleet *f, const char *what, size_t n)
+{
+	progress_print(f->progress, "%5.1f s  %s: %zu of %zu hosts",
+		       (double)(clock_monotonic_us() - f->begun_us) * 1e-6, what, n, f->hosts.n);
 }

@@ -20,14 +20,17 @@ struct fleet {
 	char program[4096];     /* skippipe of this machine */
 	struct remote *remote;
 	struct progress *progress;
+	int64_t begun_us;
 };
 
-/* Starts a job: sets host, folder and first words. The folder is freed by fleet_end_jobs. */
+/* Starts a job: sets host, folder and first words. fleet_end_jobs frees them. */
 void fleet_agent_job(const struct fleet *f, struct remote_job *job, const struct host *host,
 		     const char *verb);
 void fleet_controller_job(const struct fleet *f, struct remote_job *job, const char *verb);
-/* Frees an array of jobs. */
+/* Frees what the jobs hold. */
 void fleet_end_jobs(struct remote_job *jobs, size_t n);
+/* Prints a step that n hosts have done, with the seconds since the command began. */
+void fleet_step(const struct fleet *f, const char *what, size_t n);
 /* Returns the place of a job's host in the list. */
 size_t fleet_place(const struct fleet *f, const struct remote_job *job);
 

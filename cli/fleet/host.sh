@@ -9,15 +9,16 @@
 #   start WORD...    runs skippipe with these words, detached; the token is on standard input
 #   state [RUN]      whether the process runs, which nodes it has, the last line of its log, and whether RUN has a record
 #   logs N           the last N lines of the log; follow: then the lines that come, until standard input ends
-#   doctor WORD...   runs skippipe doctor, if there is one, whatever it finds
+#   doctor WORD...   counts the GPUs, and runs skippipe doctor, if there is one
 #   run WORD...      runs skippipe and waits
 #   forget ID NAME... revokes the invitation (-: none), and expels the agents of these names
-#   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder
+#   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder and, unless it is used, the bundle
 set -u
 mask=$(umask)
 umask 077
 verb=$1 id=$2 version=$3 program=$4
 shift 4
+exec 2>&1 # in one pipe lines stay whole and in their order; ssh has two
 cd "$HOME" || exit 1
 root=$HOME/.skippipe
 dir=$root/fleet/$id
@@ -75,6 +76,11 @@ exec </dev/null >>"$dir/log" 2>&1
 [ ! -s "$dir/token" ] || export SKIPPIPE_JOIN="@$dir/token"
 SKIPPIPE_FLEET=$(cat "$dir/mark")
 export SKIPPIPE_FLEET
+# The environment of a rented machine, which ssh does not pass on, says how the machine is reached.
+for word in $(tr "\0" "\n" 2>/dev/null </proc/1/environ |
+	grep -E "^(PUBLIC_IPADDR|RUNPOD_PUBLIC_IP|(VAST|RUNPOD)_TCP_PORT_[0-9]+)=[0-9.]+\$"); do
+	export "$word"
+done
 set --
 while IFS= read -r word; do set -- "$@" "$word"; done <"$dir/words"
 umask "$1"
@@ -177,7 +183,7 @@ state)
 	[ -z "${1:-}" ] || [ ! -e "$1/run.db" ] || say record "$1"
 	[ -e "$dir/log" ] || exit 0
 	say joined "$(sed -n "s/.*welcome: node \([0-9]*\) of .*/n\1/p" "$dir/log" | sort -u | tr "\n" " ")"
-	say last "$(tail -n 1 "$dir/log")"
+	say last "$(tail -c 4000 "$dir/log" | tail -n 1)"
 	;;
 logs)
 	[ -e "$dir/log" ] || exit 0
@@ -203,6 +209,7 @@ forget)
 	;;
 doctor)
 	find_program || exit 0
+	say gpus "$("$program" agent --devices 2>/dev/null | grep -c "^cuda:")"
 	"$program" help doctor >/dev/null 2>&1 || exit 0 # this version has no such verb
 	"$program" doctor --json "$@" 2>/dev/null || :
 	;;
@@ -214,7 +221,12 @@ stop)
 	stop "$1" || fail "a process does not end"
 	rm -rf "$dir"
 	rmdir "${dir%/*}" "$root/fleet" 2>/dev/null
-	[ "${2:-}" != purge ] || rm -rf "$root/$version" "$root/.part-$version" "$root/.old-$version"
+	# Other fleets of this host may use the bundle.
+	if [ "${2:-}" = purge ] && [ ! -d "$root/fleet" ]; then
+		rm -rf "$root/$version" "$root/.part-$version" "$root/.old-$version"
+	elif [ "${2:-}" = purge ]; then
+		say kept
+	fi
 	rmdir "$root" 2>/dev/null
 	left=$(marked)
 	[ -z "$left" ] || fail "process $left runs"

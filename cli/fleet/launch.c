@@ -69,13 +69,16 @@ void launch_agent(struct args *a, const struct host *host, const char *run_dir)
 	add_value(a, "advertise", host->advertise);
 }
 
-size_t launch_count(const struct host *host)
+size_t launch_count(const struct host *host, size_t gpus)
 {
-	size_t n = 1;
+	size_t n = 0;
 
-	for (const char *c = host->device; *c; c++)
-		n += *c == ',';
-	return n;
+	for (const char *at = host->device;; at++) {
+		n += strncmp(at, "cuda:all", 8) == 0 ? gpus : 1;
+		at += strcspn(at, ",");
+		if (!*at)
+			return n > 0 ? n : 1;
+	}
 }
 
 /* ---- the controller ---- */

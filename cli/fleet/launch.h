@@ -15,7 +15,7 @@ void launch_agent(struct args *a, const struct host *host, const char *run_dir);
  * has_record: the run is resumed; an option that a resumed run keeps is then left out. */
 void launch_controller(struct args *a, const struct fleet_options *o, const char *run_dir,
 		       size_t agents, bool has_record);
-/* Returns how many agents a host gets: one for each of its devices in a list. */
-size_t launch_count(const struct host *host);
+/* Returns how many agents a host with so many GPUs gets: one for each of its devices. */
+size_t launch_count(const struct host *host, size_t gpus);
 
 #endif

@@ -217,6 +217,16 @@ static int copy_bundle(struct preparation *p, struct error *err)
 	return rc;
 }
 
+/* Returns the number of hosts that are in one of the states from `first` to `last`. */
+static size_t count_sites(const struct preparation *p, int first, int last)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->fleet->hosts.n; i++)
+		n += (int)p->sites[i].state >= first && (int)p->sites[i].state <= last;
+	return n;
+}
+
 int prepare_sites(struct fleet *f, struct site *sites, struct error *err)
 {
 	struct preparation p = { .fleet = f, .sites = sites };
@@ -226,5 +236,12 @@ int prepare_sites(struct fleet *f, struct site *sites, struct error *err)
 	rc = find_bundle(&p, err);
 	if (rc == 0)
 		rc = check_sites(&p, err);
-	return rc == 0 ? copy_bundle(&p, err) : rc;
+	if (rc != 0)
+		return rc;
+	fleet_step(f, "checked", count_sites(&p, SITE_LACKS, SITE_RUNS));
+	rc = copy_bundle(&p, err);
+	if (rc == 0)
+		fleet_step(f, "have skippipe " SKIPPIPE_VERSION,
+			   count_sites(&p, SITE_FITS, SITE_RUNS));
+	return rc;
 }

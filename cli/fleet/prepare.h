@@ -20,6 +20,8 @@ struct site {
 	char arch[SITE_WORD], system[SITE_WORD], stamp[SITE_WORD];
 	char program[1024], bundle[1024]; /* paths: of the program found, and of a bundle's */
 	uint64_t free_kib;
+	bool is_unit; /* its agent was started as a unit of systemd */
+	size_t gpus;  /* the agent's devices of that kind, as far as they were asked for */
 };
 
 /* Fills sites (f->n_sites). A host that fails has SITE_FAILED, and its line says why. Negative

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/process/user_folder.h"
 
@@ -114,12 +113,13 @@ int record_write(const struct record *r, const char *id, struct error *err)
 	char path[PATH_MAX], *text = NULL;
 	size_t size = 0;
 	int rc = find_file(path, id, err);
-	FILE *to = rc == 0 ? open_memstream(&text, &size) : NULL;
+	FILE *to;
 
 	if (rc != 0)
 		return rc;
+	to = open_memstream(&text, &size);
 	if (!to)
-		alloc_failed(1, FILE_MOST);
+		return error_set(err, -ENOMEM, "%s: no memory", path);
 	fprintf(to, "run %s\ncontroller ", r->run_dir);
 	if (r->controller.target[0])
 		write_target(to, &r->controller);

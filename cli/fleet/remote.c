@@ -5,7 +5,6 @@
  * the same pipe, and the last of them is the reason of a failure ("Connection refused"). */
 #include "cli/fleet/remote.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,10 +19,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/process/command.h"
 #include "base/process/ending.h"
 #include "base/process/signals.h"
+#include "cli/fleet/connections.h"
 #include "cli/fleet/script.h"
 #include "cli/fleet/words.h"
 
@@ -37,16 +35,8 @@ enum {
 	END_US = 1000000 /* time between SIGTERM and SIGKILL */
 };
 
-/* For each setting ssh takes the first value that it finds, so the user's come first. */
-static const char configuration[] = "Include ~/.ssh/config\n"
-				    "Match all\n"
-				    "ConnectTimeout 10\n"
-				    "ServerAliveInterval 5\n"
-				    "ServerAliveCountMax 4\n"
-				    "Include /etc/ssh/ssh_config\n";
-
 struct remote {
-	char folder[64]; /* short, because a socket's path has at most 107 bytes */
+	struct connections connections;
 	const char *version;
 	int signals;
 	bool is_stopped;
@@ -67,24 +57,10 @@ struct running {
 	int64_t until_us;
 };
 
-/* Makes the folder of the sockets, with the configuration that ssh reads. */
-static int make_folder(struct remote *r, struct error *err)
-{
-	char path[sizeof(r->folder) + 16];
-
-	snprintf(r->folder, sizeof(r->folder), "/tmp/skippipe-fleet-XXXXXX");
-	if (!mkdtemp(r->folder)) {
-		r->folder[0] = '\0';
-		return error_set(err, -errno, "/tmp: no folder can be made: %s", strerror(errno));
-	}
-	snprintf(path, sizeof(path), "%s/.config", r->folder);
-	return file_write(path, configuration, strlen(configuration), FILE_PRIVATE, err);
-}
-
 int remote_new(struct remote **out, const char *version, struct error *err)
 {
 	struct remote *r = alloc_new(sizeof(*r));
-	int rc = make_folder(r, err);
+	int rc = connections_open(&r->connections, err);
 
 	r->version = version;
 	r->signals = rc == 0 ? signals_open(0) : -1;
@@ -98,22 +74,6 @@ int remote_new(struct remote **out, const char *version, struct error *err)
 }
 
 /* ---- starting ---- */
-
-/* Adds ssh and its options, up to the host. */
-static void add_ssh(const struct remote *r, const struct host *host, struct args *a)
-{
-	args_add(a, "ssh");
-	args_add(a, "-T");
-	args_addf(a, "-F%s/.config", r->folder);
-	args_add(a, "-oBatchMode=yes");
-	args_add(a, "-oControlMaster=auto");
-	args_addf(a, "-oControlPath=%s/%%C", r->folder);
-	args_add(a, "-oControlPersist=60");
-	if (host->port[0])
-		args_addf(a, "-p%s", host->port);
-	args_add(a, "--");
-	args_add(a, host->target);
-}
 
 /* Makes the command line of a job: the script here, or the quoted script for a shell over ssh. */
 static void make_command(const struct remote *r, const struct remote_job *job, struct args *out)
@@ -136,7 +96,7 @@ static void make_command(const struct remote *r, const struct remote_job *job, s
 		return;
 	}
 	line = words_quote(script.list);
-	add_ssh(r, job->host, out);
+	connections_add_ssh(&r->connections, job->host, out);
 	args_add(out, line);
 	free(line);
 	args_free(&script);
@@ -310,15 +270,19 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 	close_fd(&c->in);
 	close_fd(&c->out);
 	close_fd(&c->file);
+	if (c->chunk)
+		explicit_bzero(c->chunk, CHUNK); /* standard input may have been a token */
 	free(c->chunk);
 	job->rc = rc;
 	job->status = status;
 	if (rc == -ETIMEDOUT && !job->why[0])
 		snprintf(job->why, sizeof(job->why), "it does not answer in time");
+	if (rc == -ECANCELED)
+		snprintf(job->why, sizeof(job->why), "interrupted");
 	if (rc != 0 && !job->why[0])
 		snprintf(job->why, sizeof(job->why), "%s",
 			 job->said[0] ? job->said : "the command failed");
-	*c = (struct running){ 0 };
+	explicit_bzero(c, sizeof(*c));
 	if (calls->turn)
 		calls->turn(calls->owner, job, true);
 }
@@ -423,12 +387,9 @@ int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limi
 			live += list[i].job != NULL;
 	}
 	cancel_all(list, room, calls);
-	for (size_t i = 0; i < n; i++) {
-		if (i >= next) {
-			jobs[i].rc = -ECANCELED;
-			snprintf(jobs[i].why, sizeof(jobs[i].why), "not asked");
-		}
-		args_free(&jobs[i].words);
+	for (; next < n; next++) {
+		jobs[next].rc = -ECANCELED;
+		snprintf(jobs[next].why, sizeof(jobs[next].why), "not asked");
 	}
 	free(list);
 	if (rc == 0 && r->is_stopped)
@@ -443,39 +404,12 @@ int remote_sleep(struct remote *r, int64_t us)
 	return take_signal(r) ? -EINTR : 0;
 }
 
-/* Asks the ssh that serves a socket to close its connection. ssh would report that on stderr. */
-static void close_connection(const struct remote *r, const char *socket)
-{
-	static const char line[] = "exec ssh -Fnone -Oexit -oControlPath=\"$1\" fleet 2>/dev/null";
-	struct command c = { .in = -1, .out = -1, .limit_us = END_US };
-	struct args a = { 0 };
-
-	args_add(&a, "sh");
-	args_add(&a, "-c");
-	args_add(&a, line);
-	args_add(&a, "sh");
-	args_addf(&a, "%s/%s", r->folder, socket);
-	c.argv = a.list;
-	command_run(&c, NULL);
-	args_free(&a);
-}
-
 void remote_free(struct remote *r)
 {
-	DIR *folder;
-	const struct dirent *e;
-
 	if (!r)
 		return;
-	folder = r->folder[0] ? opendir(r->folder) : NULL;
-	while (folder && (e = readdir(folder)))
-		if (e->d_name[0] != '.')
-			close_connection(r, e->d_name);
-	if (folder)
-		closedir(folder);
+	connections_close(&r->connections);
 	if (r->signals >= 0)
 		close(r->signals);
-	if (r->folder[0])
-		file_remove_folder(r->folder);
 	free(r);
 }

@@ -20,12 +20,12 @@ enum { REMOTE_LINE = 1280 }; /* size of a line; the rest of a longer line is dro
 
 struct remote;
 
-/* A verb of the script for one host. All pointers are borrowed. */
+/* A verb of the script for one host. The caller owns what the pointers lead to. */
 struct remote_job {
 	const struct host *host;
 	const char *folder;  /* where the script's process lives: ID/agent-NAME */
 	const char *program; /* path of skippipe on the host; "": the script looks for it */
-	struct args words;   /* the verb and its words; freed by remote_run */
+	struct args words;   /* the verb and its words */
 	const char *text;    /* standard input; NULL: none */
 	const char *file;    /* standard input is this file; NULL: none */
 	bool is_endless; /* has no limits; standard input stays open until the program ends it */

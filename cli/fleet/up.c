@@ -30,11 +30,10 @@ struct up {
 	struct fleet *fleet;
 	struct site *sites;
 	bool *joined; /* (hosts) */
-	size_t n_started, n_joined;
+	char run_dir[RECORD_PATH];
 	char token[REMOTE_LINE];
 	bool controller_runs, has_record;
 	char controller_said[REMOTE_LINE];
-	int64_t begun_us;
 };
 
 static bool has_agent(const struct up *u, size_t i)
@@ -42,21 +41,12 @@ static bool has_agent(const struct up *u, size_t i)
 	return u->sites[i].state == SITE_RUNS || u->sites[i].state == SITE_FITS;
 }
 
-/* Prints what is done, with the seconds since the beginning. */
-static void print_step(const struct up *u, const char *what, size_t n)
-{
-	progress_print(u->fleet->progress, "%5.1f s  %s (%zu of %zu hosts)",
-		       (double)(clock_monotonic_us() - u->begun_us) * 1e-6, what, n,
-		       u->fleet->hosts.n);
-}
-
 /* ---- the record ---- */
 
 /* Decides the run's folder. A relative one of this machine becomes absolute, because `down` may be
  * called elsewhere. */
-static int choose_run_dir(struct up *u, char out[RECORD_PATH], struct error *err)
+static int choose_run_dir(const struct fleet *f, char out[RECORD_PATH], struct error *err)
 {
-	struct fleet *f = u->fleet;
 	const char *given = f->options->run_dir ? f->options->run_dir : "run";
 	char here[RECORD_PATH] = "";
 	size_t n = strlen(given);
@@ -70,15 +60,14 @@ static int choose_run_dir(struct up *u, char out[RECORD_PATH], struct error *err
 		    RECORD_PATH ||
 	    strchr(out, '\n'))
 		return error_set(err, -EINVAL, "--run-dir %s: not a name of a folder", given);
-	if (!f->record.run_dir[0] || strcmp(f->record.run_dir, out) == 0)
-		return 0;
-	if (!f->options->run_dir) { /* the fleet is up with another folder */
+	if (f->record.run_dir[0] && !f->options->run_dir)
 		snprintf(out, RECORD_PATH, "%s", f->record.run_dir);
-		return 0;
-	}
-	return error_set(err, -EINVAL,
-			 "--run-dir %s: the fleet is up with %s; end it with skippipe fleet down",
-			 given, f->record.run_dir);
+	if (f->record.run_dir[0] && strcmp(f->record.run_dir, out) != 0)
+		return error_set(err, -EINVAL,
+				 "--run-dir %s: the fleet is up with %s; end it with skippipe "
+				 "fleet down",
+				 given, f->record.run_dir);
+	return 0;
 }
 
 /* Records the hosts before anything starts on them, together with those of the last `up`. A host
@@ -88,7 +77,6 @@ static int record_fleet(struct up *u, struct error *err)
 	struct fleet *f = u->fleet;
 	struct hosts all = { .list = alloc_array(f->hosts.n + f->record.hosts.n + 1,
 						 sizeof(*all.list)) };
-	int rc = choose_run_dir(u, f->record.run_dir, err);
 
 	for (size_t i = 0; i < f->hosts.n; i++)
 		if (has_agent(u, i))
@@ -99,7 +87,8 @@ static int record_fleet(struct up *u, struct error *err)
 	hosts_free(&f->record.hosts);
 	f->record.hosts = all;
 	f->record.controller = f->controller;
-	return rc == 0 ? record_write(&f->record, f->id, err) : rc;
+	snprintf(f->record.run_dir, sizeof(f->record.run_dir), "%s", u->run_dir);
+	return record_write(&f->record, f->id, err);
 }
 
 /* ---- the invitation ---- */
@@ -144,12 +133,12 @@ static int invite(struct up *u, size_t uses, struct error *err)
 
 /* ---- starting ---- */
 
-static void ignore_line(void *owner, struct remote_job *job, const char *key, const char *value)
+static void take_start(void *owner, struct remote_job *job, const char *key, const char *value)
 {
-	(void)owner;
-	(void)job;
-	(void)key;
-	(void)value;
+	struct up *u = owner;
+
+	if (key && strcmp(key, "how") == 0)
+		u->sites[fleet_place(u->fleet, job)].is_unit = strcmp(value, "systemd") == 0;
 }
 
 static void turn_start(void *owner, struct remote_job *job, bool done)
@@ -161,17 +150,19 @@ static void turn_start(void *owner, struct remote_job *job, bool done)
 		progress_set(u->fleet->progress, place, "starting its agent");
 	} else if (job->rc == 0) {
 		u->sites[place].state = SITE_RUNS;
-		progress_set(u->fleet->progress, place, "its agent runs");
+		progress_set(u->fleet->progress, place, "its agent runs%s",
+			     u->sites[place].is_unit ? ", a unit of systemd" : "");
 	} else {
 		u->sites[place].state = SITE_FAILED;
-		progress_set(u->fleet->progress, place, "FAILED: %s: %s", job->why, job->said);
+		progress_set(u->fleet->progress, place, "FAILED: %s%s%s", job->why,
+			     job->said[0] ? ": " : "", job->said);
 	}
 }
 
 static int start_agents(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;
-	const struct remote_calls calls = { u, ignore_line, turn_start };
+	const struct remote_calls calls = { u, take_start, turn_start };
 	struct remote_job *jobs = alloc_array(f->hosts.n, sizeof(*jobs));
 	size_t n = 0, uses = 0;
 	int rc = 0;
@@ -179,7 +170,7 @@ static int start_agents(struct up *u, struct error *err)
 	for (size_t i = 0; i < f->hosts.n; i++) {
 		if (u->sites[i].state != SITE_FITS)
 			continue;
-		uses += launch_count(&f->hosts.list[i]);
+		uses += launch_count(&f->hosts.list[i], u->sites[i].gpus);
 		fleet_agent_job(f, &jobs[n], &f->hosts.list[i], "start");
 		args_add(&jobs[n].words, "");
 		launch_agent(&jobs[n].words, &f->hosts.list[i], f->record.run_dir);
@@ -239,7 +230,7 @@ static int start_controller(struct up *u, struct error *err)
 	if (rc != 0 || u->controller_runs)
 		return rc;
 	for (size_t i = 0; i < f->hosts.n; i++)
-		agents += has_agent(u, i) ? launch_count(&f->hosts.list[i]) : 0;
+		agents += has_agent(u, i) ? launch_count(&f->hosts.list[i], u->sites[i].gpus) : 0;
 	if (!f->controller.target[0] && !getcwd(here, sizeof(here)))
 		return error_set(err, -errno, "the working folder: %s", strerror(errno));
 	fleet_controller_job(f, &job, "start");
@@ -254,6 +245,15 @@ static int start_controller(struct up *u, struct error *err)
 
 /* ---- joining ---- */
 
+static size_t count_words(const char *text)
+{
+	size_t n = *text != '\0';
+
+	for (; *text; text++)
+		n += *text == ' ';
+	return n;
+}
+
 static void take_joined(void *owner, struct remote_job *job, const char *key, const char *value)
 {
 	struct up *u = owner;
@@ -261,7 +261,8 @@ static void take_joined(void *owner, struct remote_job *job, const char *key, co
 
 	if (!key)
 		return;
-	if (strcmp(key, "joined") == 0 && value[0] && !u->joined[place]) {
+	if (strcmp(key, "joined") == 0 && !u->joined[place] &&
+	    count_words(value) >= launch_count(job->host, u->sites[place].gpus)) {
 		u->joined[place] = true;
 		progress_set(u->fleet->progress, place, "joined as %s", value);
 	} else if (strcmp(key, "ended") == 0) {
@@ -360,19 +361,21 @@ static int bring_up(struct up *u, struct error *err)
 
 	if (rc != 0)
 		return rc;
-	print_step(u, "checked, and skippipe is there", count_agents(u));
+
 	if (f->n_sites > f->hosts.n && u->sites[f->hosts.n].state == SITE_FAILED)
 		return error_set(err, -EIO, "the controller cannot run on its machine");
 	if (count_agents(u) == 0)
 		return error_set(err, -EIO, "no host can run an agent");
 	rc = examine_sites(f, u->sites, err);
 	if (rc == 0)
+		fleet_step(f, "examined", count_agents(u));
+	if (rc == 0)
 		rc = record_fleet(u, err);
 	if (rc == 0)
 		rc = start_agents(u, err);
 	if (rc != 0)
 		return rc;
-	print_step(u, "agents run", count_agents(u));
+	fleet_step(f, "agents run", count_agents(u));
 	rc = start_controller(u, err);
 	if (rc == 0)
 		rc = wait_for_agents(u, err);
@@ -380,15 +383,17 @@ static int bring_up(struct up *u, struct error *err)
 		rc = explain_missing(u, err);
 	for (size_t i = 0; i < f->hosts.n; i++)
 		joined += u->joined[i];
-	print_step(u, "joined", joined);
+	fleet_step(f, "joined", joined);
 	return rc != 0 ? rc : joined < f->hosts.n;
 }
 
 int fleet_up(struct fleet *f, struct error *err)
 {
-	struct up u = { .fleet = f, .begun_us = clock_monotonic_us() };
+	struct up u = { .fleet = f };
 	int rc = launch_check(f->options, err);
 
+	if (rc == 0)
+		rc = choose_run_dir(f, u.run_dir, err);
 	if (rc != 0)
 		return rc;
 	u.sites = alloc_array(f->n_sites, sizeof(*u.sites));

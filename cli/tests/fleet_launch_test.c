@@ -44,8 +44,12 @@ TEST(an_agent_knows_what_the_file_says)
 	expect_words(&a, "agent --run-dir=run --key=run/agent-m2.key --name=m2 --place=eu "
 			 "--device=cuda:0,cuda:1 --listen=tcp://0.0.0.0:7702 "
 			 "--advertise=tcp://h:9");
-	assert_int_equal(launch_count(&bare), 1);
-	assert_int_equal(launch_count(&full), 2);
+	assert_int_equal(launch_count(&bare, 8), 1);
+	assert_int_equal(launch_count(&full, 8), 2);
+	strcpy(full.device, "cpu,cuda:all:bf16");
+	assert_int_equal(launch_count(&full, 8), 9);
+	strcpy(full.device, "cuda:all");
+	assert_int_equal(launch_count(&full, 0), 1);
 }
 
 TEST(the_controller_expects_the_agents_that_run)

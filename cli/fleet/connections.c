@@ -1,0 +1,82 @@
+/* Calls ssh so that it asks nothing, keeps to limits, and authenticates once for each host. What
+ * the user's configuration says of hosts, keys and limits comes first: a command line with -o would
+ * win over it, so the defaults are in a file that includes the user's. */
+#include "cli/fleet/connections.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/process/command.h"
+
+enum { CLOSE_US = 1000000 };
+
+/* For each setting ssh takes the first value that it finds, so the user's come first. */
+static const char configuration[] = "Include ~/.ssh/config\n"
+				    "Match all\n"
+				    "ConnectTimeout 10\n"
+				    "ServerAliveInterval 5\n"
+				    "ServerAliveCountMax 4\n"
+				    "Include /etc/ssh/ssh_config\n";
+
+int connections_open(struct connections *c, struct error *err)
+{
+	char path[sizeof(c->folder) + 16];
+
+	snprintf(c->folder, sizeof(c->folder), "/tmp/skippipe-fleet-XXXXXX");
+	if (!mkdtemp(c->folder)) {
+		c->folder[0] = '\0';
+		return error_set(err, -errno, "/tmp: no folder can be made: %s", strerror(errno));
+	}
+	snprintf(path, sizeof(path), "%s/.config", c->folder);
+	return file_write(path, configuration, strlen(configuration), FILE_PRIVATE, err);
+}
+
+void connections_add_ssh(const struct connections *c, const struct host *host, struct args *a)
+{
+	args_add(a, "ssh");
+	args_add(a, "-T");
+	args_addf(a, "-F%s/.config", c->folder);
+	args_add(a, "-oBatchMode=yes");
+	args_add(a, "-oControlMaster=auto");
+	args_addf(a, "-oControlPath=%s/%%C", c->folder);
+	args_add(a, "-oControlPersist=60");
+	if (host->port[0])
+		args_addf(a, "-p%s", host->port);
+	args_add(a, "--");
+	args_add(a, host->target);
+}
+
+/* Asks the ssh that serves a socket to close its connection. ssh would report that on stderr. */
+static void close_one(const struct connections *c, const char *socket)
+{
+	static const char line[] = "exec ssh -Fnone -Oexit -oControlPath=\"$1\" fleet 2>/dev/null";
+	struct command command = { .in = -1, .out = -1, .limit_us = CLOSE_US };
+	struct args a = { 0 };
+
+	args_add(&a, "sh");
+	args_add(&a, "-c");
+	args_add(&a, line);
+	args_add(&a, "sh");
+	args_addf(&a, "%s/%s", c->folder, socket);
+	command.argv = a.list;
+	command_run(&command, NULL);
+	args_free(&a);
+}
+
+void connections_close(struct connections *c)
+{
+	DIR *folder = c->folder[0] ? opendir(c->folder) : NULL;
+	const struct dirent *e;
+
+	while (folder && (e = readdir(folder)))
+		if (e->d_name[0] != '.')
+			close_one(c, e->d_name);
+	if (folder)
+		closedir(folder);
+	if (c->folder[0])
+		file_remove_folder(c->folder);
+}
