@@ -76,7 +76,16 @@ expect 1 'ended before its stages were chosen' "$sk" controller --resume "$dir/e
 
 # Three agents with too little memory
 begin small --agents 3
-for i in 0 1 2; do agent $i --memory 24; done
+for i in 0 1 2; do agent $i --memory 48; done
 ended 1
 grep -q 'the fleet holds [0-9]* of the 12 layers' "$err" || die "the error does not say how much fits"
 grep -q 'MB are missing.*It would fit with [0-9]* more like n0' "$err" || die "the error does not say what would help"
+
+# An agent with room for the measurement, but not for a stage, has no part in the run.
+begin left --agents 3 --iterations 3
+for i in 0 1; do agent $i; done
+agent 2 --memory 10
+ended 0
+grep -q 'n02.* is left out: [0-9.]* MB are missing for a stage of one layer' "$err" || die "the journal does not say why n02 is left out"
+grep -q '"event":"node","node":2,.*"state":"failed","why":"left out' "$events" || die "n02 is not shown as left out"
+check_verify "$dir/left" 2
