@@ -36,13 +36,12 @@ for cut in 5,7 1,1,1,9; do
 done
 
 # A model that was cut again without a step, and one that left for the transformers library and came back, are the same.
+# The tensors of an export are in the order of the stages, so the export before the cut is the same but for the order.
 "$sk" export "$old" --out "$dir/old.hf" >/dev/null || die "export"
 "$sk" import "$dir/old.hf" --cut 5,7 --out "$dir/back" >/dev/null || die "import"
 losses --from "$old" --cut 5,7 --iterations 6 --out "$dir/cut" >/dev/null
 for folder in back cut; do "$sk" export "$dir/$folder" --out "$dir/$folder.hf" >/dev/null || die "export of $folder"; done
-for folder in back cut; do
-	cmp "$dir/old.hf/model.safetensors" "$dir/$folder.hf/model.safetensors" || die "the export of $folder differs"
-done
+cmp "$dir/back.hf/model.safetensors" "$dir/cut.hf/model.safetensors" || die "the exports differ"
 head -c 2000 README.md >"$dir/text"
 for folder in old.hf cut.hf; do
 	"$sk" eval "$dir/$folder" --corpus "$dir/text" --batches 1 --logits "$dir/$folder.logits" >/dev/null || die "eval of $folder"
