@@ -106,7 +106,8 @@ static int named_act(const char *word, enum fault_kind *fault)
 	static const enum command_verb scripted[] = { COMMAND_SKIP,     COMMAND_FAIL,
 						      COMMAND_RECOVER,  COMMAND_PAUSE,
 						      COMMAND_STOP,     COMMAND_WIRE,
-						      COMMAND_SUM_WIRE, COMMAND_FINISH };
+						      COMMAND_SUM_WIRE, COMMAND_FINISH,
+						      COMMAND_STAGES };
 	int kind = fault_named(word);
 
 	*fault = kind > FAULT_NONE ? (enum fault_kind)kind : FAULT_NONE;
@@ -134,7 +135,12 @@ static int parse_act_format(int verb, const char *text, double *v, struct error 
 	return 0;
 }
 
-/* Parses ITERATION:ACT[:NUMBER]. All acts but pause and stop have a number, or a format. */
+static bool has_number(int verb)
+{
+	return verb != COMMAND_PAUSE && verb != COMMAND_STOP && verb != COMMAND_STAGES;
+}
+
+/* Parses ITERATION:ACT[:NUMBER]. All acts but pause, stop and stages have a number, or a format. */
 static int parse_act(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -154,7 +160,7 @@ static int parse_act(void *options, const char *text, struct error *err)
 	number = strchr(end + 1, ':');
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(end + 1, ":"), end + 1);
 	verb = named_act(word, &fault);
-	if (verb < 0 || (verb == COMMAND_PAUSE || verb == COMMAND_STOP) != !number)
+	if (verb < 0 || has_number(verb) != (number != NULL))
 		return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"",
 				 text);
 	if (verb == COMMAND_WIRE || verb == COMMAND_SUM_WIRE) {
@@ -414,8 +420,9 @@ static const struct options_row rows[] = {
 		  "line of FILE" },
 	{ "at", OPTIONS_PARSED, "N:ACT", .parse = parse_act,
 	  .help = "before iteration N: skip:K, skip:S%:K, wire:FORMAT, sum-wire:FORMAT, finish:N "
-		  "(the learning rate falls over N iterations, then the run ends), pause, stop, or "
-		  "ACT:NODE with one of fail, recover" FAULT_NAMES_FOLLOW
+		  "(the learning rate falls over N iterations, then the run ends), stages (the "
+		  "journal says which stages would be chosen now), pause, stop, or ACT:NODE with "
+		  "one of fail, recover" FAULT_NAMES_FOLLOW
 		  " (a fault other than kill lasts 10 s: 4 times slower, 20% lost, all links)" },
 	{ "silence-ms", OPTIONS_MILLISECONDS, "N", "450",
 	  "an agent that is silent for this long is dead", AT(limits.silence_us), GIVEN(SILENCE),
@@ -607,7 +614,7 @@ static const char *option_with_stages(const struct options *o)
 		if (options[i].is_given)
 			return options[i].name;
 	for (uint32_t i = 0; i < o->n_acts; i++)
-		if (o->acts[i].verb == COMMAND_SKIP)
+		if (o->acts[i].verb == COMMAND_SKIP && o->acts[i].value > 0)
 			return "--at N:skip";
 	return NULL;
 }
@@ -638,6 +645,11 @@ static int default_stages(struct options *o, struct error *err)
 	return 0;
 }
 
+static bool is_about_stages(const char *option)
+{
+	return strcmp(option, "stages") == 0 || strcmp(option, "cut") == 0;
+}
+
 /* Sets the defaults, then each option in turn, and checks the combination last. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
@@ -650,6 +662,12 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		options_help(&table, stdout);
 	if (rc != 0)
 		return rc;
+	if (o->mode.resume && first_kept(given) && is_about_stages(first_kept(given)))
+		return error_set(err, -EINVAL,
+				 "--%s: a resumed run keeps its stages. To change them, begin a "
+				 "new run from its last checkpoint (--from CHECKPOINT): it "
+				 "continues with the same weights, moments and steps",
+				 first_kept(given));
 	if (o->mode.resume && first_kept(given))
 		return error_set(err, -EINVAL, "--%s: a resumed run keeps the value it began with",
 				 first_kept(given));

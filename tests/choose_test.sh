@@ -57,6 +57,13 @@ grep -q "\"event\":\"iteration\",\"n\":3," "$events" || die "it did not come to 
 predicted=$(sed -n 's/.*chosen: .* layers, \([0-9.e+-]*\) s an iteration.*/\1/p' "$err")
 echo "layers $layers: $predicted s an iteration were predicted, the last one took $(grep '"event":"iteration"' "$events" | tail -n 1 | field real_s) s"
 
+# The journal compares the stages with those that would be chosen during the run, in an embedded cluster.
+"$sk" demo --headless --format jsonl --agents 6 --stages 2,2,2 --time-scale 0 --eval-every 0 --iterations 60 \
+	--at 3:stages --at 40:stages --run-dir "$dir/demo" >"$dir/demo.events" 2>"$dir/demo.err" || die "demo: exit status $?"
+grep -q 'stages: best for these nodes: [0-9]* stages* of [0-9,]* layers' "$dir/demo/log/controller.log" || die "no answer to stages"
+grep -q 'stages: the present 4,4,4 layers \|stages: the run has these layers already' "$dir/demo/log/controller.log" ||
+	die "the answer does not compare"
+
 # A controller that died before the choice leaves nothing to resume.
 begin early --agents 6
 for _ in $(seq 100); do [ -s "$dir/early/cluster.json" ] && break; sleep 0.1; done
@@ -69,7 +76,16 @@ expect 1 'ended before its stages were chosen' "$sk" controller --resume "$dir/e
 
 # Three agents with too little memory
 begin small --agents 3
-for i in 0 1 2; do agent $i --memory 24; done
+for i in 0 1 2; do agent $i --memory 48; done
 ended 1
 grep -q 'the fleet holds [0-9]* of the 12 layers' "$err" || die "the error does not say how much fits"
 grep -q 'MB are missing.*It would fit with [0-9]* more like n0' "$err" || die "the error does not say what would help"
+
+# An agent with room for the measurement, but not for a stage, has no part in the run.
+begin left --agents 3 --iterations 3
+for i in 0 1; do agent $i; done
+agent 2 --memory 10
+ended 0
+grep -q 'n02.* is left out: [0-9.]* MB are missing for a stage of one layer' "$err" || die "the journal does not say why n02 is left out"
+grep -q '"event":"node","node":2,.*"state":"failed","why":"left out' "$events" || die "n02 is not shown as left out"
+check_verify "$dir/left" 2

@@ -55,7 +55,8 @@
 	X(SUM_WIRE, "sum-wire") /* value: enum tensor_format of sums; text "preview" */ \
 	/* The learning rate falls over `value` iterations after the one under way, then the run \
 	 * ends. 0 takes the order back. Text "preview". */ \
-	X(FINISH, "finish")
+	X(FINISH, "finish") \
+	X(STAGES, "stages") /* the journal says which stages would be chosen now */
 
 /* A coarse classification of the node states. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };

@@ -15,6 +15,7 @@
 #include "controller/iteration/restart.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/finish.h"
+#include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
@@ -311,10 +312,27 @@ static void continue_restore(struct iteration *it)
 	}
 }
 
+/* Nodes that the choice of stages left out only made iterations longer. Now they may hold the lost
+ * stage. */
+static void take_in_left_out(struct members *members)
+{
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
+
+		if (!m->assigned.is_left_out || !member_alive(m))
+			continue;
+		member_mark(members, m, false);
+		member_apply(members->run, m, EVENT_RECOVER, "a stage has no node");
+		note(members->run, NOTE_EVENT, m->id, 0,
+		     "n%02u, which was left out, is taken in: a stage has no node", m->id);
+	}
+}
+
 void recover_turn(struct iteration *it)
 {
 	bool all = true;
 
+	take_in_left_out(it->members);
 	take_back(it);
 	if (it->backups->restore.state != RESTORING_NOTHING) {
 		continue_restore(it);

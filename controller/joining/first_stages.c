@@ -23,8 +23,8 @@
 #include "controller/network/link_record.h"
 #include "controller/network/link_table.h"
 #include "controller/planning/stage_choice.h"
+#include "controller/planning/stages.h"
 #include "controller/run/journal.h"
-#include "controller/run/stages.h"
 #include "controller/run/disk.h"
 #include "schedule/fleet/holds.h"
 #include "schedule/format/request.h"
@@ -185,7 +185,7 @@ static void leave_out(struct members *members, const struct stage_choice *c)
 		struct member *m = &members->list[node];
 
 		member_mark(members, m, true);
-		m->is_left_out = true;
+		m->assigned.is_left_out = true;
 		member_apply(members->run, m, EVENT_MARK, "left out by the choice of stages");
 	}
 }

@@ -182,7 +182,7 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 void member_mark(struct members *members, struct member *m, bool is_marked)
 {
 	m->is_marked = is_marked;
-	m->is_left_out = false;
+	m->assigned.is_left_out = false;
 	m->checkpoint.silent_in = is_marked ? m->checkpoint.silent_in : 0;
 	if (!is_marked)
 		member_shun(members, m, false);

@@ -49,6 +49,8 @@ struct member_peers {
 
 /* The newest MSG_ASSIGN (assign.c) and its answer. */
 struct member_assignment {
+	/* The choice of stages found the run faster without this node, which is marked for that. */
+	bool is_left_out;
 	uint64_t number; /* number of the newest MSG_ASSIGN to this node; 0: none was sent */
 	int64_t at_us;
 	uint16_t source;  /* the node from which this node fetches its state */
@@ -255,8 +257,6 @@ struct member {
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
 	bool is_marked;     /* removed by the operator, or because of data that it sent */
-	/* The choice of stages found the run faster without this node, which is marked for that */
-	bool is_left_out;
 	enum member_drain drain;
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
 	/* This controller resumed the run, and the node took part in the last commit. */

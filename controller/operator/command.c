@@ -39,6 +39,7 @@ static const struct {
 	[COMMAND_ACK] = { act_acknowledge, true },  [COMMAND_UNDO] = { act_undo, false },
 	[COMMAND_STOP] = { act_stop, false },       [COMMAND_WIRE] = { act_wire, false },
 	[COMMAND_SUM_WIRE] = { act_wire, false },   [COMMAND_FINISH] = { act_finish, false },
+	[COMMAND_STAGES] = { act_stages, true },
 	/* COMPARE changes nothing (previews.h); SEEK and SPEED are for replays only. */
 };
 
@@ -202,6 +203,7 @@ void command_turn(struct operators *ops)
 		ops->run->stream.next_status_us = 0;
 	}
 	faults_turn(ops);
+	stage_preview_turn(ops);
 }
 
 void command_fini(struct operators *ops)
@@ -209,4 +211,5 @@ void command_fini(struct operators *ops)
 	free(ops->acts);
 	free(ops->run->faults.list);
 	previews_fini(ops);
+	stage_preview_fini(ops);
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/operator/stage_preview.h"
+
 struct console;
 struct error;
 struct iteration;
@@ -31,6 +33,7 @@ struct operators {
 	struct asker *askers; /* (n_askers) names of consoles that asked for comparisons */
 	uint32_t n_askers;
 	size_t room_askers;
+	struct stage_preview stages;
 	uint64_t commands; /* number of the last recorded command */
 };
 

@@ -62,6 +62,8 @@ static void list_usable(struct stage_choice *c)
 		if (x->n_stages > 1 || count_nodes(x, n_nodes) == n_nodes)
 			c->ranks[c->n++] = i;
 	}
+	if (c->n > 0 && c->ranks[0] > 0)
+		choose_explain(&c->request, &c->choice, c->ranks[0]);
 	if (c->n == 0) {
 		choice_fini(&c->choice);
 		c->result = error_set(&c->err, -ENOENT, "no candidate has more than one stage");
@@ -196,19 +198,33 @@ void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAG
 		used += write_nodes(c->question, x, s, out + used, STAGE_CHOICE_TEXT - used);
 }
 
-/* Returns the reason that the choice gives for a node of this kind; NULL: it gives none. */
+/* Returns the reason that the choice gives for the node, or for the node of the most similar speed,
+ * because one reason serves all nodes of a kind. NULL: there is none. */
 static const struct choice_left_out *reason_for(const struct stage_choice *c, int node)
 {
-	for (int i = 0; i < c->choice.n_left_out; i++)
-		if (c->choice.left_out[i].node == node)
-			return &c->choice.left_out[i];
-	return NULL;
+	const struct fleet *f = c->question->fleet;
+	const struct choice_left_out *best = NULL;
+	double least = INFINITY;
+
+	for (int i = 0; i < c->choice.n_left_out; i++) {
+		const struct choice_left_out *l = &c->choice.left_out[i];
+		double far = l->node == node
+				     ? -1
+				     : fabs(log(fleet_machines_of(f, l->node)->flop_per_s /
+						fleet_machines_of(f, node)->flop_per_s));
+
+		if (far < least) {
+			least = far;
+			best = l;
+		}
+	}
+	return best;
 }
 
 static void write_reason(const struct choice_left_out *l, char *out, size_t room)
 {
 	if (!l)
-		snprintf(out, room, "as a node like it");
+		snprintf(out, room, "no reason is known");
 	else if (l->missing_bytes > GIGA / 10)
 		snprintf(out, room, "%.1f GB are missing for a stage of one layer",
 			 l->missing_bytes / GIGA);
@@ -216,7 +232,7 @@ static void write_reason(const struct choice_left_out *l, char *out, size_t room
 		snprintf(out, room, "%.2f MB are missing for a stage of one layer",
 			 l->missing_bytes / MEGA);
 	else if (isinf(l->cost_with))
-		snprintf(out, room, "no stage has room for it: memory, or the number of data nodes");
+		snprintf(out, room, "no stage has room for it: memory, or the data nodes");
 	else
 		snprintf(out, room, "with it in S%d, an iteration takes %+.1f%%", l->stage,
 			 100 * (l->cost_with - 1));
@@ -229,8 +245,7 @@ int stage_choice_left_out(const struct stage_choice *c, int i, char out[STAGE_CH
 	for (int k = 0; k < c->question->fleet->n_nodes; k++) {
 		if (best->stage_of[k] >= 0 || i-- > 0)
 			continue;
-		/* The reasons are those for the best candidate of all. */
-		write_reason(c->ranks[0] == 0 ? reason_for(c, k) : NULL, out, STAGE_CHOICE_TEXT);
+		write_reason(reason_for(c, k), out, STAGE_CHOICE_TEXT);
 		return c->question->node_of[k];
 	}
 	return -1;

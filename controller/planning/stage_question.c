@@ -16,7 +16,12 @@
 #include "controller/members/members.h"
 #include "model/shape.h"
 
-enum { PASSES = 3 }; /* a backward pass does twice the work of a forward pass */
+enum {
+	PASSES = 3, /* a backward pass does twice the work of a forward pass */
+	/* Activations that an agent may hold beside its stage, for each microbatch of an iteration:
+	 * outputs and their gradients that may be sent again, tensors that wait, and early ones */
+	HELD = 4
+};
 
 /* Shares of the free memory that a stage may take: a processor's memory serves other programs. */
 static const double cpu_share = 0.7, gpu_share = 0.95;
@@ -46,7 +51,7 @@ static bool may_take_part(const struct members *members, const struct member *m)
 				? n->forward_s > 0
 				: m->compute.alone_forward_s > 0;
 
-	return member_alive(m) && is_known && (!m->is_marked || m->is_left_out);
+	return member_alive(m) && is_known && (!m->is_marked || m->assigned.is_left_out);
 }
 
 /* Returns how much longer tasks take because the agents of one machine share its processors. 1: its
@@ -154,15 +159,20 @@ static void fill_frame(const struct members *members, int n_microbatches, struct
 	};
 }
 
-/* Agents decide themselves what they recompute, so the choice has no part in it. */
-static void fill_shape(const struct members *members, struct model_shape *shape)
+/* Agents decide themselves what they recompute, so the choice has no part in it. Tensors beside the
+ * stage are in the memory of the machine, which is that of a CPU's stage too. */
+static void fill_shape(const struct members *members, int n_microbatches,
+		       struct model_shape *shape)
 {
 	const struct training *t = &members->run->training;
 
-	if (all_in_bf16(members))
+	if (all_in_bf16(members)) {
 		model_shape_of(&t->model, &t->hyper, shape);
-	else
+	} else {
 		model_shape_in_fp32(&t->model, &t->hyper, shape);
+		shape->fixed_bytes += (double)HELD * n_microbatches * shape->batch *
+				      shape->activation_bytes;
+	}
 	shape->kept_bytes[SHAPE_BLOCK] = shape->kept_bytes[SHAPE_NORMS];
 }
 
@@ -182,7 +192,7 @@ int stage_question_new(const struct members *members, int n_microbatches,
 		stage_question_free(q);
 		return rc;
 	}
-	fill_shape(members, &q->shape);
+	fill_shape(members, n_microbatches, &q->shape);
 	for (int i = 0; i < n; i++)
 		fill_machine(members, &members->list[q->node_of[i]], &q->shape,
 			     &q->fleet->entries[i]);

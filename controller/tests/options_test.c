@@ -213,6 +213,9 @@ TEST(a_wrong_option_is_named)
 		       kept[i][0]);
 	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
 			   "--sums", "late", NULL }, "--sums");
+	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
+			   "--cut", "6,6", NULL }, "begin a new run from its last checkpoint");
+	refuse((char *[]){ NEEDED, "--at", "5:stages:1", NULL }, "--at");
 }
 
 TEST(fields_of_the_recipe_and_the_end_are_taken)

@@ -326,10 +326,9 @@ static void answer(struct course *c, struct candidate *best, struct choice *out)
 		choose_formats(c, &out->list[0], evaluations);
 }
 
-/* Plans the best candidate with the node in each of its stages. */
-static void try_node(struct course *c, const struct choice *out, struct choice_left_out *left)
+/* Plans the candidate with the node in each of its stages. */
+static void try_node(struct course *c, const struct candidate *best, struct choice_left_out *left)
 {
-	const struct candidate *best = &out->list[0];
 	struct candidate x, *list[1] = { &x };
 
 	candidate_init(&x, frame_of(c));
@@ -350,10 +349,9 @@ static void try_node(struct course *c, const struct choice *out, struct choice_l
 	candidate_fini(&x);
 }
 
-static void explain_left_out(struct course *c, struct choice *out)
+static void explain_left_out(struct course *c, const struct candidate *best, struct choice *out)
 {
 	const struct candidate_frame *f = frame_of(c);
-	const struct candidate *best = &out->list[0];
 	bool explained[GROUPS_MOST] = { false };
 
 	out->left_out = alloc_array(GROUPS_MOST, sizeof(*out->left_out));
@@ -369,7 +367,7 @@ static void explain_left_out(struct course *c, struct choice *out)
 						  false, best->sequences, 1)
 					   .missing_bytes;
 		if (l->missing_bytes == 0)
-			try_node(c, out, l);
+			try_node(c, best, l);
 	}
 }
 
@@ -437,7 +435,7 @@ static int run_course(struct course *c, struct choice *out, struct error *err)
 		diversify(c, pool, n);
 		refine_pool(c, pool, n);
 		answer(c, pool[0], out);
-		explain_left_out(c, out);
+		explain_left_out(c, &out->list[0], out);
 		if (c->effort.q->has_baselines)
 			baselines_plan(&c->effort, out);
 	} else {
@@ -470,6 +468,18 @@ int choose(const struct choose_request *q, struct choice *out, struct error *err
 	if (rc != 0)
 		choice_fini(out);
 	return rc;
+}
+
+void choose_explain(const struct choose_request *q, struct choice *out, int rank)
+{
+	struct course *c = alloc_new(sizeof(*c));
+
+	course_init(c, q);
+	free(out->left_out);
+	out->n_left_out = 0;
+	explain_left_out(c, &out->list[rank], out);
+	course_fini(c);
+	free(c);
 }
 
 void choice_fini(struct choice *c)

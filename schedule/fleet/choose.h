@@ -64,6 +64,8 @@ struct choice {
  * success the caller frees *out (choice_fini). */
 int choose(const struct choose_request *q, struct choice *out, struct error *err);
 void choice_fini(struct choice *c);
+/* Explains the nodes that another candidate than the best one leaves out, in out->left_out. */
+void choose_explain(const struct choose_request *q, struct choice *out, int rank);
 
 /* Returns the cost by which candidates are compared: seconds, or the price of an iteration.
  * INFINITY: no plan, or over the limit of the price an hour. */

@@ -301,6 +301,10 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		plain.verb = command == TYPED_PAUSE ? COMMAND_PAUSE : COMMAND_RESUME;
 		ui_send(u, s, plain);
 		break;
+	case TYPED_STAGES:
+		plain.verb = COMMAND_STAGES;
+		ui_send(u, s, plain);
+		break;
 	case TYPED_ARM:
 		type_arm(u, s, one);
 		break;

@@ -1,7 +1,7 @@
 /* stages.h - numbers of a run that follow from the stages of its model. They change together when
  * the stages are chosen after the controller has begun. */
-#ifndef CONTROLLER_RUN_STAGES_H
-#define CONTROLLER_RUN_STAGES_H
+#ifndef CONTROLLER_PLANNING_STAGES_H
+#define CONTROLLER_PLANNING_STAGES_H
 
 #include "base/error.h"
 

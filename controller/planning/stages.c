@@ -1,5 +1,5 @@
 /* stages.c - sets the numbers of a run that follow from the stages of its model (stages.h). */
-#include "controller/run/stages.h"
+#include "controller/planning/stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,189 @@
+/* stage_preview.c - compares the run's stages with those that would be chosen now
+ * (stage_preview.h).
+ *
+ * A thread chooses, because a choice takes seconds (planning/stage_choice.h). The present stages
+ * are planned by the same simulation, so that both times can be compared. A set of nodes that has
+ * not changed for a minute has joined or left for good. */
+#include "controller/operator/stage_preview.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "controller/operator/command.h"
+#include "controller/planning/planning.h"
+#include "controller/planning/stage_choice.h"
+#include "controller/run/journal.h"
+#include "controller/run/outcome.h"
+
+enum { FOR_GOOD_US = 60000000, LIST = 160 };
+static const double budget_s = 8, worth = 1.1; /* a smaller gain is not proposed */
+static const uint64_t hash_basis = 0xcbf29ce484222325u, hash_prime = 0x100000001b3u;
+
+static int start(struct operators *ops, struct error *err)
+{
+	const struct training *t = &ops->run->training;
+	struct stage_question *q;
+	int rc = stage_question_new(ops->members, (int)(t->n_shards * t->per_shard), &q, err);
+
+	return rc ? rc : stage_choice_start(q, budget_s, 1, &ops->stages.choice, err);
+}
+
+void act_stages(struct operators *ops, const char *who, const struct msg_command *m,
+		struct outcome *o)
+{
+	struct error err = { "" };
+	int rc = 0;
+
+	(void)who;
+	(void)m;
+	if (ops->run->phase == PHASE_GATHERING || !ops->run->plan) {
+		outcome_set(o, -EAGAIN, "the run has no plan yet");
+		return;
+	}
+	if (!ops->stages.choice)
+		rc = start(ops, &err);
+	ops->stages.is_asked = true;
+	if (rc != 0)
+		outcome_set(o, rc, "%.150s", err.text);
+	else
+		outcome_set(o, 0, "choosing stages: the journal has the answer in some seconds");
+}
+
+/* ---- the answer ---- */
+
+static void list_numbers(const int *numbers, int n, char out[LIST])
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (int s = 0; s < n && used < LIST; s++)
+		used += (size_t)snprintf(out + used, LIST - used, "%s%d", s ? "," : "", numbers[s]);
+}
+
+static bool is_present(const struct candidate *x, const struct stage_question *q)
+{
+	for (int s = 0; s < x->n_stages; s++)
+		if (x->n_stages != q->present.n_stages || x->layers[s] != q->present.layers[s])
+			return false;
+	return true;
+}
+
+/* Says how the present stages compare. */
+static void note_present(struct run *run, const struct stage_choice *c)
+{
+	const struct stage_question *q = stage_choice_question(c);
+	const struct candidate *best = stage_choice_candidate(c, 0);
+	double now_s = stage_choice_present_s(c);
+	char layers[LIST];
+
+	list_numbers(q->present.layers, q->present.n_stages, layers);
+	if (is_present(best, q))
+		note(run, NOTE_PREDICTION, -1, 0, "stages: the run has these layers already");
+	else if (isfinite(now_s))
+		note(run, NOTE_PREDICTION, -1, 0,
+		     "stages: the present %.150s layers take %.3g s by the same simulation: the "
+		     "change saves %.0f%%", layers, now_s, 100 * (1 - best->seconds / now_s));
+	else
+		note(run, NOTE_PREDICTION, -1, 0,
+		     "stages: the present %.150s layers have no plan in this simulation, so the "
+		     "two cannot be compared", layers);
+}
+
+/* Names the options with which a new run has the chosen stages. */
+static void note_way(struct run *run, const struct stage_choice *c)
+{
+	const struct stage_question *q = stage_choice_question(c);
+	const struct candidate *best = stage_choice_candidate(c, 0);
+	int sizes[CLUSTER_MOST_STAGES], used = 0;
+	char layers[LIST], nodes[LIST];
+
+	for (int s = 0; s < best->n_stages; s++)
+		used += sizes[s] = candidate_size(best, s, &q->frame);
+	list_numbers(best->layers, best->n_stages, layers);
+	list_numbers(sizes, best->n_stages, nodes);
+	note(run, NOTE_PREDICTION, -1, 0,
+	     "stages: to change them, stop this run, and continue from its last checkpoint in a "
+	     "new run: --from CHECKPOINT --agents %d --stages %.60s --cut %.60s --microbatches %d",
+	     used, nodes, layers, q->frame.batch / q->shape.batch / sizes[0]);
+}
+
+static void answer(struct operators *ops, const struct stage_choice *c, bool is_asked)
+{
+	struct run *run = ops->run;
+	struct error err = { "" };
+	char text[STAGE_CHOICE_TEXT];
+	double now_s = stage_choice_present_s(c);
+
+	if (stage_choice_result(c, &err) != 0) {
+		if (is_asked)
+			note(run, NOTE_WARNING, -1, 0, "stages: no choice: %.200s", err.text);
+		return;
+	}
+	if (!is_asked && !(isfinite(now_s) &&
+			   now_s > worth * stage_choice_candidate(c, 0)->seconds))
+		return;
+	stage_choice_describe(c, 0, text);
+	note(run, NOTE_PREDICTION, -1, 0, "stages: %s: %.220s",
+	     is_asked ? "best for these nodes" : "nodes have changed, and better is now", text);
+	for (int i = 0, node; (node = stage_choice_left_out(c, i, text)) >= 0; i++)
+		note(run, NOTE_PREDICTION, node, 0, "stages: without n%02d: %.200s", node, text);
+	note_present(run, c);
+	if (!is_present(stage_choice_candidate(c, 0), stage_choice_question(c)))
+		note_way(run, c);
+}
+
+/* ---- nodes that join or leave for good ---- */
+
+static uint64_t hash_nodes(const struct members *members)
+{
+	uint64_t hash = hash_basis;
+
+	for (uint32_t i = 0; i < members->n; i++)
+		if (member_alive(&members->list[i]) && !members->list[i].is_marked)
+			hash = (hash ^ (i + 1)) * hash_prime;
+	return hash;
+}
+
+/* Returns true if the nodes have changed for good, and no choice was made for them. */
+static bool have_changed(struct operators *ops)
+{
+	struct stage_preview *p = &ops->stages;
+	uint64_t nodes = hash_nodes(ops->members);
+
+	if (nodes != p->nodes) {
+		p->is_considered = p->nodes == 0;
+		p->nodes = nodes;
+		p->changed_us = ops->run->now_us;
+	}
+	return !p->is_considered && ops->run->now_us - p->changed_us > FOR_GOOD_US;
+}
+
+void stage_preview_turn(struct operators *ops)
+{
+	struct stage_preview *p = &ops->stages;
+	struct error err = { "" };
+
+	if (ops->run->phase == PHASE_GATHERING || !ops->run->plan)
+		return;
+	if (p->choice) {
+		if (!stage_choice_is_done(p->choice))
+			return;
+		answer(ops, p->choice, p->is_asked);
+		stage_choice_free(p->choice);
+		p->choice = NULL;
+		p->is_asked = false;
+	} else if (have_changed(ops)) {
+		p->is_considered = true;
+		if (start(ops, &err) != 0)
+			log_line(&ops->run->log, LOG_INFO, "stages: %s", err.text);
+	}
+}
+
+void stage_preview_fini(struct operators *ops)
+{
+	stage_choice_free(ops->stages.choice);
+	ops->stages.choice = NULL;
+}

@@ -1,0 +1,178 @@
+/* The question that members are, and the choice of stages for them: six emulated nodes, of which
+ * the last two take three times as long. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/tests/test.h"
+#include "controller/members/member.h"
+#include "controller/planning/stage_choice.h"
+#include "controller/tests/bare.h"
+#include "schedule/format/request.h"
+
+enum { NODES = 6, FAST = 4, SLOW = 5, MICROBATCHES = 12 };
+static const double forward_s = 0.1, slower = 3, delay_s = 0.01, bytes_s = 0.004;
+
+static int begin(void **state)
+{
+	struct cluster *c = cluster_alloc(NODES, 3, true);
+	struct controller *w;
+
+	for (int s = 0; s < 3; s++)
+		c->stages[s] = 2;
+	c->bytes_s = calloc(NODES * NODES, sizeof(*c->bytes_s));
+	for (int i = 0; i < NODES * NODES; i++) {
+		c->delay_s[i] = delay_s;
+		c->bytes_s[i] = bytes_s;
+	}
+	for (int i = 0; i < NODES; i++) {
+		c->nodes[i].stage = i / 2;
+		c->nodes[i].memory = 3;
+		c->nodes[i].forward_s = i < FAST ? forward_s : slower * forward_s;
+		c->nodes[i].backward_s = 2 * c->nodes[i].forward_s;
+	}
+	w = bare_controller(c, 3);
+	assert_int_equal(model_preset("tiny", &w->run.training.model, &w->run.training.hyper, NULL),
+			 0);
+	model_cut_equally(&w->run.training.model, 3);
+	w->run.wanted.formats = (struct tensor_formats){ FORMAT_FP32, FORMAT_FP32 };
+	for (int i = 0; i < NODES; i++)
+		strcpy(w->members.list[i].hello.device, "cpu");
+	*state = w;
+	return 0;
+}
+
+static int end(void **state)
+{
+	bare_free(*state);
+	return 0;
+}
+
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+
+static struct stage_question *ask(struct controller *w)
+{
+	struct stage_question *q;
+	struct error err = { "" };
+
+	if (stage_question_new(&w->members, MICROBATCHES, &q, &err) != 0)
+		fail_msg("%s", err.text);
+	return q;
+}
+
+static struct stage_choice *choose_for(struct controller *w)
+{
+	struct stage_choice *c;
+	struct error err = { "" };
+
+	if (stage_choice_start(ask(w), 60, 2, &c, &err) != 0)
+		fail_msg("%s", err.text);
+	while (!stage_choice_is_done(c))
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	return c;
+}
+
+FIXTURE_TEST(speeds_and_links_are_those_of_the_cluster)
+{
+	struct stage_question *q = ask(*state);
+	const struct fleet *f = q->fleet;
+	double bytes = q->shape.activation_bytes * q->shape.batch;
+
+	assert_int_equal(f->n_nodes, NODES);
+	assert_true(fabs(f->entries[0].flop_per_s / f->entries[SLOW].flop_per_s / slower - 1) <
+		    1e-9);
+	/* The forward pass of a third of the layers takes as long as the cluster says. */
+	assert_true(fabs(q->shape.batch * 4 * q->shape.layer_flop / f->entries[0].flop_per_s /
+				 forward_s - 1) < 1e-9);
+	assert_true(fabs(f->latency_s[1] + bytes / f->bandwidth[1] - delay_s) < 1e-9);
+	stage_question_free(q);
+}
+
+FIXTURE_TEST(nodes_that_cannot_take_part_are_not_asked_about)
+{
+	struct controller *w = *state;
+	struct member *list = w->members.list;
+	struct stage_question *q;
+
+	list[0].state = MEMBER_DEAD;
+	list[1].is_marked = true;
+	list[2].is_marked = list[2].assigned.is_left_out = true;
+	q = ask(w);
+	assert_int_equal(q->fleet->n_nodes, NODES - 2);
+	assert_int_equal(q->node_of[0], 2);
+	assert_int_equal(q->node_of[3], SLOW);
+	stage_question_free(q);
+}
+
+FIXTURE_TEST(the_choice_is_no_slower_than_equal_stages)
+{
+	struct stage_choice *c = choose_for(*state);
+	const struct stage_question *q = stage_choice_question(c);
+	const struct candidate *best = stage_choice_candidate(c, 0);
+	struct candidate equal;
+	struct error err = { "" };
+	char text[STAGE_CHOICE_TEXT];
+
+	assert_int_equal(stage_choice_result(c, &err), 0);
+	candidate_init(&equal, &q->frame);
+	equal.n_stages = 3;
+	equal.sequences = q->shape.batch;
+	for (int i = 0; i < NODES; i++)
+		equal.stage_of[i] = i / 2;
+	for (int s = 0; s < 3; s++)
+		equal.layers[s] = 4;
+	assert_true(candidate_is_possible(&equal, &q->frame));
+	candidate_evaluate(&equal, 5000, &q->frame);
+	assert_true(best->seconds <= equal.seconds);
+	assert_true(stage_choice_candidate(c, 1) == NULL ||
+		    stage_choice_candidate(c, 1)->seconds >= best->seconds);
+	stage_choice_describe(c, 0, text);
+	assert_non_null(strstr(text, "s an iteration: S0 n0"));
+	candidate_fini(&equal);
+	stage_choice_free(c);
+}
+
+FIXTURE_TEST(a_distant_node_is_left_out_with_the_reason)
+{
+	struct controller *w = *state;
+	struct stage_choice *c;
+	char text[STAGE_CHOICE_TEXT];
+	bool found = false;
+
+	for (int i = 0; i < NODES; i++)
+		w->run.cluster->delay_s[i * NODES + SLOW] =
+			w->run.cluster->delay_s[SLOW * NODES + i] = 100;
+	c = choose_for(w);
+	for (int i = 0, node; (node = stage_choice_left_out(c, i, text)) >= 0; i++)
+		found = found || (node == SLOW && strstr(text, "an iteration takes "));
+	assert_true(found);
+	stage_choice_free(c);
+}
+
+FIXTURE_TEST(missing_memory_is_an_answer)
+{
+	struct controller *w = *state;
+	struct stage_choice *c;
+	struct error err = { "" };
+
+	for (int i = 0; i < NODES; i++)
+		w->members.list[i].hello.memory_bytes = 18 << 20;
+	w->members.list[0].hello.machine_bytes = 0;
+	for (int i = 0; i < NODES; i++)
+		snprintf(w->members.list[i].hello.host, sizeof(w->members.list[i].hello.host),
+			 "m%d", i);
+	c = choose_for(w);
+	assert_int_equal(stage_choice_result(c, &err), PLAN_INFEASIBLE);
+	assert_non_null(strstr(err.text, "are missing"));
+	stage_choice_free(c);
+}
+
+FIXTURE_TEST(a_choice_that_is_not_wanted_any_more_ends)
+{
+	struct stage_choice *c;
+	struct error err = { "" };
+
+	assert_int_equal(stage_choice_start(ask(*state), 3600, 1, &c, &err), 0);
+	stage_choice_free(c);
+}
