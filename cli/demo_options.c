@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ const char demo_help[] =
 	"regions. docs/machines.md describes a cluster of several machines.\n"
 	"q in the console, or Ctrl-C, ends the demo and all its processes.\n"
 	"\n"
-	"  --agents N            nodes  [20]\n"
+	"  --agents N|MIN..MAX   nodes; MIN of them start, and the others when they are\n"
+	"                        recovered  [20]\n"
 	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3; spread evenly for another N]\n"
 	"  --cut A,B,...         layers of each stage, as 0,3,3,2,2,2  [equally]\n"
 	"  --skip K/S            every microbatch skips K of S stages  [a third of the stages, as\n"
@@ -320,6 +322,21 @@ static int take_cluster(struct demo_options *o, struct given *given, const char 
 	return 0;
 }
 
+/* "N", or "MIN..MAX". */
+static int parse_agents(struct demo_options *o, const char *text, struct error *err)
+{
+	const char *dots = strstr(text, "..");
+	char least[16];
+	int rc;
+
+	o->started = 0;
+	if (!dots)
+		return parse_whole_number("--agents", text, 2, DEMO_AGENTS_MOST, &o->agents, err);
+	rc = parse_whole_number("--agents", dots + 2, 2, DEMO_AGENTS_MOST, &o->agents, err);
+	snprintf(least, sizeof(least), "%.*s", (int)(dots - text < 15 ? dots - text : 15), text);
+	return rc == 0 ? parse_whole_number("--agents", least, 2, o->agents, &o->started, err) : rc;
+}
+
 static int take_own(struct demo_options *o, struct given *given, char ***argv, struct error *err)
 {
 	const char *arg = **argv, *value;
@@ -335,7 +352,7 @@ static int take_own(struct demo_options *o, struct given *given, char ***argv, s
 	switch (which) {
 	case AGENTS:
 		given->agents = true;
-		return parse_whole_number("--agents", value, 2, DEMO_AGENTS_MOST, &o->agents, err);
+		return parse_agents(o, value, err);
 	case STAGES:
 		given->stages = true;
 		return parse_stages(o, value, err);

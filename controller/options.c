@@ -14,6 +14,28 @@
 #include "base/skip_schedule.h"
 #include "model/rehearsal/rehearsal.h"
 
+/* "N", or "MIN..MAX". */
+static int parse_agents(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+	const char *dots = strstr(text, "..");
+	char *end;
+	long least = strtol(text, &end, 10), most = dots ? strtol(dots + 2, NULL, 10) : least;
+	bool is_number = end != text && (dots ? end == dots : !*end);
+
+	if (dots) {
+		strtol(dots + 2, &end, 10);
+		is_number = is_number && end != dots + 2 && !*end;
+	}
+	if (!is_number || most < 2 || most > MSG_NODES || least < 2 || least > most)
+		return error_set(err, -EINVAL,
+				 "--agents: expected a number from 2 to %d, or MIN..MAX as 4..8, "
+				 "got \"%s\"", MSG_NODES, text);
+	o->cluster.agents = (uint32_t)most;
+	o->cluster.least_agents = dots ? (uint32_t)least : 1;
+	return 0;
+}
+
 static int parse_stages(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -284,8 +306,10 @@ static const struct options_row rows[] = {
 	{ "cluster", OPTIONS_TEXT, "FILE", AT(cluster.file), FIXED,
 	  .help = "skippipe.cluster/1; its nodes are the agents. Links and compute are measured "
 		  "before the first plan and replace the file's" },
-	{ "agents", OPTIONS_U32, "N", "20", "number of agents without a file", AT(cluster.agents),
-	  LIMITS(2, MSG_NODES), FIXED },
+	{ "agents", OPTIONS_PARSED, "N|MIN..MAX", "20",
+	  "number of agents without a file; the run begins when all are there, or after --gather-s "
+	  "with MIN of them (N: with any), and others join later",
+	  .parse = parse_agents, FIXED },
 	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, FIXED,
 	  .help = "nodes per stage [5,3,3,3,3,3]" },
 	{ "cut", OPTIONS_PARSED, "A,B,...", .parse = parse_cut, FIXED,

@@ -103,6 +103,8 @@ TEST(contradictions_are_reported)
 {
 	static const char *const lines[][2] = {
 		{ "--agents 3", "--agents 3: 6 stages" },
+		{ "--agents 9..8", "--agents: expected a number" },
+		{ "--agents 6..", "--agents: expected a number" },
 		{ "--agents zwei", "--agents: expected a number" },
 		{ "--agents -5", "--agents: expected a number" },
 		{ "--agents", "--agents: needs a value" },

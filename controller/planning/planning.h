@@ -27,6 +27,7 @@ struct planning {
 	bool refine_wanted;
 	/* The newest request is for a better plan: the plan in force serves its purpose too */
 	bool only_if_better;
+	bool with_spares; /* the newest request may use nodes that are used last (spares.c) */
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;
