@@ -234,8 +234,8 @@ static const struct options_row rows[] = {
 	  AT(agent.orphan_s), LIMITS(1, 1000000) },
 	{ "notice-s", OPTIONS_U32, "N", "80",
 	  "after SIGTERM the agent drains: it works until the other nodes can do without it, N "
-	  "seconds at most, and ends with status 0; a second signal ends it at once; 0: it does not "
-	  "drain",
+	  "seconds at most, and ends with status 0; a second signal ends it at once; 0: it does "
+	  "not drain",
 	  AT(agent.notice_s), LIMITS(0, 1000000) },
 	{ "stuck-s", OPTIONS_U32, "N", "30",
 	  "end if a task takes longer than N seconds plus 20 times the longest task so far; a task "

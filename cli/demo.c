@@ -143,7 +143,10 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 		if (o->cluster) {
 			args_addf(a, "--emulate=%s", o->cluster);
 		} else {
-			args_addf(a, "--agents=%u", o->agents);
+			if (o->started)
+				args_addf(a, "--agents=%u..%u", o->started, o->agents);
+			else
+				args_addf(a, "--agents=%u", o->agents);
 			args_addf(a, "--stages=%s", stages);
 			args_add(a, "--emulate=regions");
 		}
@@ -196,6 +199,7 @@ static int prepare_agents(struct demo *d, struct error *err)
 		return rc;
 	d->processes.agents = alloc_array(d->options.agents, sizeof(*d->processes.agents));
 	d->processes.n_agents = d->options.agents;
+	d->processes.n_started = d->options.started;
 	for (uint32_t i = 0; i < d->processes.n_agents; i++) {
 		struct args *a = &d->processes.agents[i].args;
 

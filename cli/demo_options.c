@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,14 @@ struct reading {
 };
 
 /* ---- values ---- */
+
+static int parse_agents(void *options, const char *text, struct error *err)
+{
+	struct demo_options *o = &((struct reading *)options)->o;
+
+	return options_parse_range("agents", text, 2, DEMO_AGENTS_MOST, &o->started, &o->agents,
+				   err);
+}
 
 static int parse_stages(void *options, const char *text, struct error *err)
 {
@@ -126,7 +135,6 @@ static const char *const formats[] = { "text", "jsonl", NULL };
 
 #define AT(field) .at = offsetof(struct reading, field)
 #define GIVEN(field) .given = offsetof(struct reading, given.field)
-#define LIMITS(least_, most_) .least = (least_), .most = (most_)
 #define OF(verbs) .mark = (verbs)
 /* Options that only the controller interprets. Those with a text are in the list of the help. */
 #define PASSED(name, value) name, OPTIONS_PASSED, value
@@ -134,8 +142,9 @@ static const struct options_row rows[] = {
 	{ "cluster", OPTIONS_PARSED, "FILE", .parse = take_cluster, OF(REHEARSE),
 	  .help = "skippipe.cluster/1, in place of --agents and --stages [20 nodes in 12 cloud "
 		  "regions]" },
-	{ "agents", OPTIONS_U32, "N", "20", "nodes", AT(o.agents), GIVEN(agents),
-	  LIMITS(2, DEMO_AGENTS_MOST), OF(BOTH) },
+	{ "agents", OPTIONS_PARSED, "N|MIN..MAX", "20",
+	  "nodes; MIN of them start, and the others when they are recovered",
+	  .parse = parse_agents, GIVEN(agents), OF(BOTH) },
 	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, GIVEN(stages), OF(BOTH),
 	  .help = "nodes per stage [5,3,3,3,3,3; spread evenly for another N]" },
 	{ PASSED("model", "NAME|FILE"), OF(REHEARSE), .help = "the model to rehearse [1.5b]" },
@@ -223,7 +232,6 @@ static const struct options_row rows[] = {
 };
 #undef AT
 #undef GIVEN
-#undef LIMITS
 #undef OF
 #undef PASSED
 

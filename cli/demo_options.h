@@ -14,6 +14,7 @@ enum { DEMO_AGENTS_MOST = 1000, DEMO_STAGES_MOST = 64 };
 
 struct demo_options {
 	uint32_t agents;
+	uint32_t started; /* number of agents that start with the run; 0: all */
 	uint32_t skip; /* stages that a microbatch skips */
 	uint32_t n_stages;
 	uint32_t stages[DEMO_STAGES_MOST]; /* (n_stages) number of nodes in each stage */

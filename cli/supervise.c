@@ -146,6 +146,12 @@ static void resume_controller(struct supervisor *p)
 		log_line(p->log, LOG_ERROR, "%s", err.text);
 }
 
+/* Returns how many agents start with the run. */
+static uint32_t count_started(const struct processes *c)
+{
+	return c->n_started ? c->n_started : c->n_agents;
+}
+
 static int start_all(struct supervisor *p, struct error *err)
 {
 	struct processes *c = p->processes;
@@ -160,7 +166,7 @@ static int start_all(struct supervisor *p, struct error *err)
 		p->echo = open(c->controller.log, O_RDONLY | O_CLOEXEC);
 	if (c->console.args.n > 0)
 		rc = child_start(&c->console, &console, err);
-	for (uint32_t i = 0; rc == 0 && i < c->n_agents; i++)
+	for (uint32_t i = 0; rc == 0 && i < count_started(c); i++)
 		start_agent(p, i);
 	return rc;
 }
@@ -284,7 +290,7 @@ static void check_gave_up(struct supervisor *p)
 
 	if (p->phase != RUNNING)
 		return;
-	for (uint32_t i = 0; i < c->n_agents; i++) {
+	for (uint32_t i = 0; i < count_started(c); i++) {
 		const struct child *a = &c->agents[i];
 
 		if (a->pid > 0 || WIFSIGNALED(a->status) || WEXITSTATUS(a->status) == 0)

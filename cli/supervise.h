@@ -31,6 +31,7 @@ struct processes {
 	struct child console; /* the console's process; args is empty if there is no console */
 	struct child *agents; /* (n_agents) */
 	uint32_t n_agents;
+	uint32_t n_started; /* the first ones, which start at once; orders start others; 0: all */
 	bool headless;  /* the controller keeps stdout */
 	bool echo;      /* the controller's log is also written to stdout */
 	off_t log_most; /* bytes of each log before it is rotated; 0: 16 MiB */

@@ -14,6 +14,18 @@
 #include "base/skip_schedule.h"
 #include "model/rehearsal/rehearsal.h"
 
+/* With "N" the run begins with any number of agents after --gather-s. */
+static int parse_agents(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+	int rc = options_parse_range("agents", text, 2, MSG_NODES, &o->cluster.least_agents,
+				     &o->cluster.agents, err);
+
+	if (rc == 0 && o->cluster.least_agents == 0)
+		o->cluster.least_agents = 1;
+	return rc;
+}
+
 static int parse_stages(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -290,8 +302,10 @@ static const struct options_row rows[] = {
 	{ "cluster", OPTIONS_TEXT, "FILE", AT(cluster.file), FIXED,
 	  .help = "skippipe.cluster/1; its nodes are the agents. Links and compute are measured "
 		  "before the first plan and replace the file's" },
-	{ "agents", OPTIONS_U32, "N", "20", "number of agents without a file", AT(cluster.agents),
-	  LIMITS(2, MSG_NODES), FIXED },
+	{ "agents", OPTIONS_PARSED, "N|MIN..MAX", "20",
+	  "number of agents without a file; the run begins when all are there, or after --gather-s "
+	  "with MIN of them (N: with any), and others join later",
+	  .parse = parse_agents, FIXED },
 	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, FIXED,
 	  .help = "nodes per stage [chosen by the controller, with the layers of each stage, when "
 		  "the agents are measured; 5,3,3,3,3,3 with --emulate regions, and for 20 agents "

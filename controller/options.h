@@ -48,6 +48,8 @@ struct options_cluster {
 	/* "regions" or a cluster file: network and compute to emulate; NULL: nothing is emulated */
 	const char *emulate;
 	uint32_t agents; /* 20 */
+	/* A new run does not begin with fewer; 1: --agents has no MIN */
+	uint32_t least_agents;
 	int stages[MSG_STAGES], n_stages;
 	/* The controller chooses the stages once the agents are measured. Until then `stages` is
 	 * provisional. */

@@ -295,6 +295,11 @@ int keys_list_open(struct keys_list **out, const char *path, struct error *err)
 	return 0;
 }
 
+const char *keys_list_path(const struct keys_list *list)
+{
+	return list->path;
+}
+
 int keys_list_refresh(struct keys_list *list, struct error *err)
 {
 	if (list->path == NULL)

@@ -96,6 +96,8 @@ struct keys_entry {
 struct keys_list *keys_list_new(void);
 /* Opens a list bound to a file. A missing file is an empty list; the first admit creates it. */
 int keys_list_open(struct keys_list **out, const char *path, struct error *err);
+/* Returns the path of the list's file; NULL: the list is in memory only. */
+const char *keys_list_path(const struct keys_list *list);
 /* NULL is allowed. */
 void keys_list_free(struct keys_list *list);
 

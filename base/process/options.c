@@ -156,6 +156,25 @@ int options_take(const struct options_row *r, void *options, const char *text, s
 	return rc;
 }
 
+int options_parse_range(const char *option, const char *text, uint32_t least, uint32_t most,
+			uint32_t *from, uint32_t *to, struct error *err)
+{
+	const char *dots = strstr(text, ".."), *last = dots ? dots + 2 : text;
+	size_t n_first = dots ? (size_t)(dots - text) : 0, n_last = strlen(last);
+	unsigned long first = strtoul(text, NULL, 10), end = strtoul(last, NULL, 10);
+	bool are_numbers = n_last > 0 && strspn(last, "0123456789") == n_last &&
+			   (!dots || (n_first > 0 && strspn(text, "0123456789") == n_first));
+
+	if (!are_numbers || first < least || first > end || end > most)
+		return error_set(err, -EINVAL,
+				 "--%s: expected a whole number from %" PRIu32 " to %" PRIu32
+				 ", or MIN..MAX, got \"%s\"",
+				 option, least, most, text);
+	*from = dots ? (uint32_t)first : 0;
+	*to = (uint32_t)end;
+	return 0;
+}
+
 static int take_given(const struct options_table *t, const struct options_row *r, void *options,
 		      int argc, char **argv, struct error *err)
 {

@@ -20,15 +20,22 @@
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/record.h"
 
 static const char refined_words[] = ", refined";
 /* A refinement is adopted if its iteration takes less than this share of the current one */
 static const double worth = 0.985;
+/* A plan that uses nodes which failed often must take less than this share */
+static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
 {
+	if (spares_use_all(planning->members)) {
+		replan(planning, "nodes that failed often are needed");
+		return;
+	}
 	note(planning->run, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
 	if (planning->run->phase == PHASE_GATHERING) {
 		controller_finish(planning->members, 3, a->infeasible);
@@ -125,7 +132,8 @@ static bool is_about_as_good(const struct planning *planning, const struct plann
 	       a->plan->path_length == now->plan->path_length &&
 	       a->plan->skip_share == now->plan->skip_share &&
 	       formats_equal(&a->formats, &now->formats) &&
-	       !is_better(planning->run, a, now, worth);
+	       !is_better(planning->run, a, now,
+			  planning->with_spares && planning->only_if_better ? spare_worth : worth);
 }
 
 void answers_run(struct planning *planning, struct planned *a)
@@ -159,6 +167,8 @@ void answers_run(struct planning *planning, struct planned *a)
 		tell_stand_in(planning, a);
 		planned_free(planning->pending);
 		planning->pending = a;
+		if (planning->with_spares)
+			spares_use(planning->members, a);
 	} else {
 		planned_free(a);
 	}

@@ -238,7 +238,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 			member_apply(it->run, r, EVENT_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
-			replan(it->planning, "a node joined");
+			replan_joined(it->planning, r);
 		}
 	}
 	record_iteration(it, see);

@@ -23,6 +23,22 @@ static bool is_last_replica(const struct members *members, const struct member *
 	return stage_replicas(members, member_stage(members->run, m), m) == 0;
 }
 
+/* Returns true if m is a replica of its stage and does not drain. */
+static bool stays(const struct member *m)
+{
+	return m->state == MEMBER_LIVE && m->move.drain == DRAIN_NOT && !m->is_marked;
+}
+
+static uint32_t count_staying(const struct members *members, int stage)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < members->n; i++)
+		n += stays(&members->list[i]) &&
+		     member_stage(members->run, &members->list[i]) == stage;
+	return n;
+}
+
 /* Returns true if a node that stays can leave its own stage, and no copy of `stage` is being
  * fetched. Such a copy makes taking over shorter, so the draining node waits for it. */
 static bool has_taker(const struct members *members, int stage)
@@ -34,16 +50,15 @@ static bool has_taker(const struct members *members, int stage)
 
 		if (member_alive(m) && m->copy.stage == stage && m->copy.state == COPY_FETCHING)
 			return false;
-		any = any ||
-		      (m->state == MEMBER_LIVE && m->drain == DRAIN_NOT && !m->is_marked &&
-		       stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
+		any = any || (stays(m) &&
+			      count_staying(members, member_stage(members->run, m)) >= 2);
 	}
 	return any;
 }
 
 void drain_hear(struct members *members, struct member *m)
 {
-	if (!m->beat.drains || m->drain != DRAIN_NOT || !member_alive(m))
+	if (!m->beat.drains || m->move.drain != DRAIN_NOT || !member_alive(m))
 		return;
 	member_drain(members, m, DRAIN_WANTED);
 	note(members->run, NOTE_EVENT, m->id, 0, "n%02u S%d is draining: its agent is to end",
@@ -57,8 +72,12 @@ void drain_hear(struct members *members, struct member *m)
 /* Excludes m from plans. In a pause no plan takes effect, and no iteration needs m. */
 static void exclude(struct iteration *it, struct member *m)
 {
-	if (is_last_replica(it->members, m))
+	if (is_last_replica(it->members, m)) {
+		/* The other replicas died. */
+		if (m->move.drain == DRAIN_EXCLUDED)
+			member_drain(it->members, m, DRAIN_WANTED);
 		return;
+	}
 	if (!m->is_marked) {
 		member_drain(it->members, m, DRAIN_EXCLUDED);
 		replan(it->planning, "a node drains");
@@ -74,15 +93,47 @@ static bool is_replaced(struct members *members, const struct member *m)
 	int stage = m->weights.stage;
 
 	return stage == MSG_NO_STAGE || m->weights.iterations < members->run->committed ||
-	       stage_replicas(members, stage, m) >= 2 || copies_holder(members, stage, m);
+	       stage_replicas(members, stage, m) >= 2 ||
+	       (stage_replicas(members, stage, m) > 0 && copies_holder(members, stage, m));
+}
+
+static bool is_coming(const struct members *members, int stage, const struct member *but)
+{
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		if (m != but && member_alive(m) && !m->is_marked &&
+		    member_stage(members->run, m) == stage)
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if the run is stalled because only m, which has handed its stage over, holds the
+ * stage, and no node takes it. */
+static bool is_missed(const struct iteration *it, const struct member *m)
+{
+	int stage = m->weights.stage;
+
+	return it->run->phase == PHASE_STALLED && m->move.drain == DRAIN_EXCLUDED &&
+	       m->state == MEMBER_FAILED && member_holds(it->run, m, stage) &&
+	       stage_replicas(it->members, stage, NULL) == 0 &&
+	       !has_taker(it->members, stage) && !is_coming(it->members, stage, m);
+}
+
+/* Lets m work again until another node can take its stage over (iteration_readmit). */
+static void take_back(struct members *members, struct member *m)
+{
+	member_drain(members, m, DRAIN_WANTED);
+	member_apply(members->run, m, EVENT_RECOVER, "its stage has no other node");
 }
 
 static bool may_go(struct iteration *it, const struct member *m)
 {
 	if (it->run->phase == PHASE_GATHERING)
 		return !it->run->resumed;
-	return replicas_everywhere(it->members) && !copy_needed(it->members, m) &&
-	       m->checkpoint.saving == 0 && is_replaced(it->members, m);
+	return !copy_needed(it->members, m) && m->checkpoint.saving == 0 &&
+	       is_replaced(it->members, m);
 }
 
 static void let_go(struct members *members, struct member *m)
@@ -105,10 +156,12 @@ void drain_turn(struct iteration *it)
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
 
-		if (m->drain == DRAIN_NOT)
+		if (m->move.drain == DRAIN_NOT)
 			continue;
 		if (member_is_replica(m))
 			exclude(it, m);
+		else if (is_missed(it, m))
+			take_back(it->members, m);
 		else if (may_go(it, m))
 			let_go(it->members, m);
 	}
@@ -117,7 +170,7 @@ void drain_turn(struct iteration *it)
 /* Returns true if m is to hand its stage over. */
 static bool hands_over(const struct members *members, const struct member *m)
 {
-	return m->drain == DRAIN_WANTED && m->state == MEMBER_LIVE && !m->is_marked &&
+	return m->move.drain == DRAIN_WANTED && m->state == MEMBER_LIVE && !m->is_marked &&
 	       members->run->committed > 0 && is_last_replica(members, m) &&
 	       has_taker(members, member_stage(members->run, m));
 }

@@ -27,6 +27,7 @@
 #include "controller/iteration/reroute.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/admission.h"
+#include "controller/members/failures.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
@@ -35,6 +36,7 @@
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/disk.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
@@ -60,7 +62,8 @@ enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
  * only take part in the sums. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
-	bool any = false, live = false;
+	const struct member *joined = NULL;
+	bool any = false;
 
 	for (uint32_t i = 0; i < planning->members->n; i++) {
 		struct member *m = &planning->members->list[i];
@@ -73,13 +76,15 @@ static bool admit_joiners(struct planning *planning, bool computing)
 		copies_release(planning->members, m);
 		if (computing)
 			continue; /* LIVE after the next commit */
-		live = live || !planned_uses(planning->pending, m->id);
+		if (!planned_uses(planning->pending, m->id) &&
+		    (!joined || spares_wait(planning->members, joined)))
+			joined = m;
 		note(planning->run, NOTE_EVENT, m->id, 'R',
 		     "n%02u S%d joined with the weights of it%llu", m->id,
 		     member_stage(planning->run, m), (unsigned long long)planning->run->committed);
 	}
-	if (live)
-		replan(planning, "a node joined");
+	if (joined)
+		replan_joined(planning, joined);
 	return any;
 }
 
@@ -109,7 +114,7 @@ static void retire_marked(struct members *members)
 		    planned_uses(members->run->plan, m->id))
 			continue;
 		member_apply(members->run, m, EVENT_RETIRE,
-			     m->drain == DRAIN_NOT ? "marked failed by the operator" : NULL);
+			     m->move.drain == DRAIN_NOT ? "marked failed by the operator" : NULL);
 	}
 }
 
@@ -623,6 +628,8 @@ static bool has_reported_counts(const struct iteration *it, const struct member 
  * If every stage still has a replica, a plan without the node is requested. */
 void iteration_lost(struct iteration *it, struct member *m)
 {
+	if (it->run->phase != PHASE_GATHERING)
+		failures_count(it->members, m);
 	switch (it->run->phase) {
 	case PHASE_COMPUTING:
 		rerun_what_died(it, m);
@@ -649,7 +656,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 		break;
 	}
 	if (replicas_everywhere(it->members)) {
-		replan(it->planning, "a node was lost");
+		replan_lost(it->planning);
 		it->planning->recovery_plan = it->planning->wanted_id;
 	}
 }

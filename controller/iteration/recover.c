@@ -33,7 +33,7 @@ void recover_begin(struct backups *backups, const struct member *gone)
 		backups->stall.in = backups->run->phase;
 	backups->stall.since_us = backups->run->now_us;
 	backups->stall.next_ask_us = 0;
-	if (gone->drain != DRAIN_NOT)
+	if (gone->move.drain != DRAIN_NOT)
 		note(backups->run, NOTE_EVENT, gone->id, 0, "n%02u hands S%d over before it leaves",
 		     gone->id, member_stage(backups->run, gone));
 	else
@@ -60,8 +60,9 @@ static struct member *find_coming(struct members *members, int stage)
 
 static bool can_spare(const struct members *members, const struct member *m)
 {
-	return !m->is_marked && (!member_is_replica(m) ||
-				 stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
+	return !m->is_marked && m->move.drain == DRAIN_NOT &&
+	       (!member_is_replica(m) ||
+		stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
 }
 
 /* Returns true if another replica of m's stage has been heard since the stall began. A replica that
@@ -90,7 +91,8 @@ static struct member *find_spare(struct members *members)
 		struct member *m = &members->list[i];
 		uint32_t n = stage_replicas(members, member_stage(members->run, m), NULL);
 
-		if (m->state == MEMBER_LIVE && !m->is_marked && n > most) {
+		if (m->state == MEMBER_LIVE && !m->is_marked && m->move.drain == DRAIN_NOT &&
+		    n > most) {
 			best = m;
 			most = n;
 		}

@@ -15,6 +15,7 @@
 #include "controller/iteration/stall_detector.h"
 #include "controller/joining/resume.h"
 #include "controller/members/failure_detector.h"
+#include "controller/members/failures.h"
 #include "controller/members/finish.h"
 #include "controller/members/gpu_reports.h"
 #include "controller/members/member.h"
@@ -293,6 +294,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	if (m->hello.incarnation != hello->incarnation)
 		m->weights.differ = false; /* the difference was found in another process */
 	m->hello = *hello;
+	failures_recall(backups->members, m);
 	name_member(backups->run, m, from->name);
 	failure_detector_begin(backups->members, m);
 	m->stuck.n = 0;

@@ -101,7 +101,7 @@ static enum answer answer_of(const struct run *run, const struct member *m)
 
 	if (m->peer == 0 || !member_alive(m) || post_peer(run->post, m->peer, &info) != 0)
 		return HAS_ENDED;
-	if (m->drain != DRAIN_NOT)
+	if (m->move.drain != DRAIN_NOT)
 		return NONE_YET; /* the other process waits until this one has left */
 	if (m->beat.echo_us >= m->rival.since_us || waited_us > ANSWER_MOST_US)
 		return LIVES;

@@ -29,6 +29,7 @@
 #include "controller/planning/drift.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
 #include "controller/run/record.h"
@@ -360,19 +361,41 @@ static bool all_have_come(struct members *members)
 {
 	bool patient = members->run->now_us - members->run->committed_us <
 		       members->run->options.limits.gather_us;
-	uint32_t here = 0;
+	const struct options *o = &members->run->options;
+	/* An embedded cluster starts only MIN agents (--agents MIN..MAX). */
+	uint32_t here = 0, expected = o->mode.embedded && o->cluster.least_agents > 1
+					      ? o->cluster.least_agents
+					      : members->n;
 
 	for (uint32_t i = 0; i < members->n; i++)
 		here += member_alive(&members->list[i]);
 	if (here == 0 && !patient)
 		controller_finish(members, 1, "no agent came");
-	return here > 0 && (here == members->n || !patient);
+	return here > 0 && (here == expected || !patient);
+}
+
+/* Returns true if as many agents have joined as a new run needs (--agents MIN..MAX). Otherwise the
+ * run ends, because their time is up. */
+static bool are_enough(struct members *members)
+{
+	const struct options *o = &members->run->options;
+	uint32_t here = 0;
+	char why[96];
+
+	for (uint32_t i = 0; i < members->n; i++)
+		here += member_alive(&members->list[i]);
+	if (here >= o->cluster.least_agents || o->cluster.file)
+		return true;
+	snprintf(why, sizeof(why), "%u agents came in %u s (--gather-s), and --agents needs %u",
+		 here, (unsigned)(o->limits.gather_us / 1000000), o->cluster.least_agents);
+	controller_finish(members, 1, why);
+	return false;
 }
 
 static void gather_coming(struct planning *planning)
 {
 	if ((!measuring_wanted(planning->run) && !planning->pending) ||
-	    !all_have_come(planning->members))
+	    !all_have_come(planning->members) || !are_enough(planning->members))
 		return;
 	if (measuring_wanted(planning->run))
 		settle_slots(planning->members);
@@ -514,9 +537,12 @@ static void gather_built(struct iteration *it)
 	it->run->committed_us = it->run->now_us;
 	if (it->run->options.cluster.time_scale == 0 && !run_is_rehearsal(it->run))
 		drift_guess_pace(it->planning, it->planning->pending->plan);
-	if (ready < it->members->n || it->run->options.cluster.time_scale == 0)
-		replan(it->planning,
-		       ready < it->members->n ? "not all agents came" : "compute was measured");
+	if (ready < it->members->n || it->run->options.cluster.time_scale == 0 ||
+	    spares_any(it->members))
+		replan(it->planning, ready < it->members->n ? "not all agents came"
+				     : it->run->options.cluster.time_scale == 0
+					     ? "compute was measured"
+					     : "nodes that failed often are used last");
 	if (it->run->options.cluster.time_scale == 0)
 		replan_baseline(it->planning);
 	it->evaluation.wanted = it->run->options.eval_every > 0;

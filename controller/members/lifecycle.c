@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "controller/members/failures.h"
 #include "controller/members/member.h"
 #include "controller/members/member_record.h"
 #include "controller/members/members.h"
@@ -131,9 +132,9 @@ static void record_change(struct run *run, struct member *m)
 /* A mark of the operator stays. */
 static void set_drain(struct member *m, enum member_drain to)
 {
-	if (to == DRAIN_EXCLUDED || m->drain == DRAIN_EXCLUDED)
+	if (to == DRAIN_EXCLUDED || m->move.drain == DRAIN_EXCLUDED)
 		m->is_marked = to == DRAIN_EXCLUDED;
-	m->drain = to;
+	m->move.drain = to;
 }
 
 /* Clears the state that does not survive the death or the suspension of the process. */
@@ -162,6 +163,8 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 		return true;
 	if (why)
 		snprintf(m->why, sizeof(m->why), "%s", why);
+	if (event == EVENT_ADMIT && !*m->why)
+		failures_reason(m, m->why, sizeof(m->why));
 	m->state = (enum member_state)t->to;
 	m->shown.is_stale = true;
 	if (member_shown(m) != was)
@@ -191,7 +194,7 @@ void member_mark(struct members *members, struct member *m, bool is_marked)
 
 void member_drain(struct members *members, struct member *m, enum member_drain to)
 {
-	if (m->drain == to)
+	if (m->move.drain == to)
 		return;
 	set_drain(m, to);
 	m->shown.is_stale = true;

@@ -53,7 +53,7 @@ enum node_state member_shown(const struct member *m)
 		[MEMBER_DEAD] = NODE_DEAD,         [MEMBER_LEFT] = NODE_LEFT,
 	};
 
-	return m->drain != DRAIN_NOT && member_alive(m) ? NODE_DRAINING : shown[m->state];
+	return m->move.drain != DRAIN_NOT && member_alive(m) ? NODE_DRAINING : shown[m->state];
 }
 
 bool member_has_key(const struct member *m)

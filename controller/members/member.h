@@ -101,8 +101,12 @@ struct member_copy {
 	uint32_t n_refused;
 };
 
-/* Changes of stage (rebalance.c, stage_moves.c). */
+/* Changes of stage (rebalance.c, stage_moves.c), leaving (drain.c), and use after failures
+ * (failures.c, spares.c). */
 struct member_move {
+	uint32_t failures; /* recent losses of this node's key */
+	bool is_used;      /* it failed often, and the run is much faster with it */
+	enum member_drain drain;
 	int home;          /* the node's stage in the first plan; -1: none */
 	bool is_returning; /* the node keeps a copy of its home stage in order to return there */
 	/* The node was ordered between two iterations to load its copy. The next iteration waits a
@@ -257,7 +261,6 @@ struct member {
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
 	bool is_marked;     /* removed by the operator, or because of data that it sent */
-	enum member_drain drain;
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
 	/* This controller resumed the run, and the node took part in the last commit. */
 	bool is_awaited;

@@ -48,7 +48,7 @@ int resume_save(struct members *members)
 		json_array_append_new(shards, json_integer(members->run->training.shard_of[i]));
 		json_array_append_new(homes, json_integer(members->list[i].move.home));
 		json_array_append_new(marked, json_integer(members->list[i].is_marked &&
-							   members->list[i].drain !=
+							   members->list[i].move.drain !=
 								   DRAIN_EXCLUDED));
 		keys_text(&members->list[i].key, key);
 		json_array_append_new(keys,

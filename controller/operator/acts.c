@@ -142,7 +142,7 @@ struct member *acts_member(struct members *members, int node, struct outcome *o)
 /* Returns true, with the reason, if the node drains. Its mark is not the operator's then. */
 static bool is_draining(const struct member *w, struct outcome *o)
 {
-	if (w->drain == DRAIN_NOT)
+	if (w->move.drain == DRAIN_NOT)
 		return false;
 	outcome_set(o, -EPERM, "n%02u is draining, and leaves by itself", w->id);
 	return true;

@@ -31,6 +31,7 @@ struct planning {
 	struct stage_choice *stage_choice; /* under way; NULL: none */
 	/* The controller chose the stages and their nodes: the first plan keeps them. */
 	bool has_chosen_stages;
+	bool with_spares; /* the newest request may use nodes that are used last (spares.c) */
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;

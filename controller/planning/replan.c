@@ -16,6 +16,7 @@
 #include "controller/members/member.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/request.h"
+#include "controller/planning/spares.h"
 
 static const double short_wait = 0.05; /* longest wait for a plan, as a share of an iteration */
 
@@ -29,6 +30,8 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
+	if (!planning->with_spares)
+		spares_exclude(planning->members, excluded);
 	if (planning->targets.state == PHASE_MOVES_PREPARED) {
 		q.stages = x->to;
 		q.exchange = x->number;
@@ -71,13 +74,24 @@ void replan_first(struct planning *planning)
 	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
-void replan(struct planning *planning, const char *reason)
+static void replan_with(struct planning *planning, const char *reason, bool with_spares)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
+	planning->with_spares = with_spares;
 	planning->refine_wanted = true;
 	planning->only_if_better = false;
 	planning->replanned_us = planning->run->now_us;
 	ask_planner(planning, REPLAN_QUICK_S, NULL);
+}
+
+void replan(struct planning *planning, const char *reason)
+{
+	replan_with(planning, reason, false);
+}
+
+void replan_lost(struct planning *planning)
+{
+	replan_with(planning, "a node was lost", true);
 }
 
 bool replan_awaited(const struct planning *planning)
@@ -90,12 +104,27 @@ bool replan_awaited(const struct planning *planning)
 			       planning->run->plan->plan->predicted.iteration_s;
 }
 
-void replan_if_better(struct planning *planning, const char *reason, bool soon)
+static void ask_if_better(struct planning *planning, const char *reason, bool soon,
+			  bool with_spares)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
+	planning->with_spares = with_spares;
 	planning->refine_wanted = soon;
 	planning->only_if_better = true;
 	ask_planner(planning, soon ? REPLAN_QUICK_S : REPLAN_REFINE_S, NULL);
+}
+
+void replan_if_better(struct planning *planning, const char *reason, bool soon)
+{
+	ask_if_better(planning, reason, soon, false);
+}
+
+void replan_joined(struct planning *planning, const struct member *m)
+{
+	if (spares_wait(planning->members, m))
+		ask_if_better(planning, "a node that failed often joined", true, true);
+	else
+		replan(planning, "a node joined");
 }
 
 void replan_baseline(struct planning *planning)

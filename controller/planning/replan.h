@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+struct member;
 struct planning;
 struct plan;
 
@@ -16,6 +17,11 @@ void replan_first(struct planning *planning);
 /* Asks for a plan for the current replicas, marks and path length. A newer request replaces this
  * one. */
 void replan(struct planning *planning, const char *reason);
+/* Asks for a plan without a lost node. Nodes that are otherwise used last may take its place. */
+void replan_lost(struct planning *planning);
+/* Asks for a plan with m, which has become a replica. A node that is used last is taken into the
+ * plan only if an iteration becomes much shorter. */
+void replan_joined(struct planning *planning, const struct member *m);
 /* Asks as replan does, but keeps the plan in force unless an answer is better by a few percent.
  * soon: a first answer has to come at once, because the plan in force may have become much worse.
  */

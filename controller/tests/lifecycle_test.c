@@ -102,7 +102,7 @@ FIXTURE_TEST(only_a_shown_value_is_a_change)
 	assert_string_equal(m->why, "");
 }
 
-/* A drain's mark excludes a node, and ends with the node's process. A mark of the operator stays. */
+/* A drain marks a node until its process ends. A mark of the operator stays. */
 FIXTURE_TEST(a_drain_ends_with_the_process)
 {
 	static const struct {
@@ -123,7 +123,7 @@ FIXTURE_TEST(a_drain_ends_with_the_process)
 				member_drain(&c->members, m, DRAIN_EXCLUDED);
 			assert_true(m->is_marked);
 			assert_true(member_apply(&c->run, m, ends[i].event, "left"));
-			assert_int_equal(m->drain, DRAIN_NOT);
+			assert_int_equal(m->move.drain, DRAIN_NOT);
 			assert_int_equal(m->is_marked, marked);
 			assert_false(member_alive(m));
 		}

@@ -174,6 +174,11 @@ TEST(a_wrong_option_is_named)
 
 	refuse((char *[]){ "controller", "--key", "k", NULL }, "--run-dir");
 	refuse((char *[]){ NEEDED, "--agents", "twenty", NULL }, "--agents");
+	refuse((char *[]){ NEEDED, "--agents", "8..4", NULL }, "--agents");
+	refuse((char *[]){ NEEDED, "--agents", "4..", NULL }, "--agents");
+	refuse((char *[]){ NEEDED, "--agents", "..4", NULL }, "--agents");
+	refuse((char *[]){ NEEDED, "--agents", "4..5..6", NULL }, "--agents");
+	refuse((char *[]){ NEEDED, "--agents", "4..2000000", NULL }, "--agents");
 	refuse((char *[]){ NEEDED, "--cluster", "f", "--recipe", "speed", "--stack", NULL },
 	       "--recipe speed: not with");
 	refuse((char *[]){ NEEDED, "--seed", "1.5", NULL }, "--seed: expected a whole number");

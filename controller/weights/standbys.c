@@ -162,8 +162,9 @@ static bool was_refused(const struct run *run, const struct member *m)
 
 static bool may_keep(const struct run *run, const struct member *m, int stage)
 {
-	return m->state == MEMBER_LIVE && !m->is_marked && m->drain == DRAIN_NOT &&
-	       m->copy.stage < 0 && member_stage(run, m) != stage && copy_fits(run, m, stage) && !was_refused(run, m);
+	return m->state == MEMBER_LIVE && !m->is_marked && m->move.drain == DRAIN_NOT &&
+	       m->copy.stage < 0 && member_stage(run, m) != stage &&
+	       copy_fits(run, m, stage) && !was_refused(run, m);
 }
 
 static bool is_better_keeper(const struct members *members, int stage, const struct member *source,

@@ -72,7 +72,8 @@ static bool only_drains(const struct world *w)
 	return w->n_mishaps > 0;
 }
 
-/* If agents drain and nothing else happens, no task runs again. Without a mishap no agent misses a commit, though an agent may be slow to make the step. */
+/* If agents drain and nothing else happens, no task runs again. Without a mishap no agent misses a
+ * commit, though an agent may be slow to make the step. */
 void checks_turn(struct world *w)
 {
 	const struct iteration *it = &w->controller->iteration;
@@ -103,7 +104,7 @@ void checks_controller_ended(struct world *w, int status)
 		const struct member *m = &c->members.list[i];
 
 		if ((!m->is_marked && !m->peers.is_excluded) || is_marked(w, i) ||
-		    m->drain == DRAIN_EXCLUDED)
+		    m->move.drain == DRAIN_EXCLUDED)
 			continue;
 		if (!excused)
 			world_go_wrong(w, "agent %u was shut out: %s", i, m->why);

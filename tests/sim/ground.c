@@ -138,6 +138,14 @@ struct ground *ground_new(void)
 	return NULL;
 }
 
+void ground_forget_failures(const struct ground *g)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s.failures", g->admitted);
+	unlink(path);
+}
+
 void ground_free(struct ground *g)
 {
 	if (!g)

@@ -68,13 +68,13 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 		fflush(stdout);
 	}
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, "
-	       "%u drains, %u takeovers, %u cuts, %u narrow links, %u resets, %u sleeps, %u flips, "
-	       "%u acts, "
+	       "%u drains, %u takeovers, %u cuts, %u narrow links, %u resets, %u sleeps, "
+	       "%u flips, %u acts, "
 	       "%u restores of checkpoints, %u stackings, %u exchanges of stages, "
 	       "%" PRIu64 " messages, %.0f s of virtual time\n",
-	       seed - from, failed, sum.commits, sum.kills, sum.drains, sum.takeovers, sum.cuts, sum.narrows,
-	       sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.stacked, sum.exchanged,
-	       sum.delivered, sum.lasted_s);
+	       seed - from, failed, sum.commits, sum.kills, sum.drains, sum.takeovers, sum.cuts,
+	       sum.narrows, sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.stacked,
+	       sum.exchanged, sum.delivered, sum.lasted_s);
 	if (failed)
 		printf("SIM_SEED=N BUILD/tests/sim/sim_test prints the trace of a seed\n");
 	return failed != 0;

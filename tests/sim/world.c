@@ -321,6 +321,7 @@ void world_run(struct ground *g, uint64_t seed, bool prints, struct outcome *out
 	w->ground = g;
 	w->out = out;
 	ground_remove(g->run);
+	ground_forget_failures(g);
 	draw_world(w, seed);
 	sim.prints = prints;
 	arguments_write_cluster(w);

@@ -1,0 +1,23 @@
+/* failures.h - counts how often each node was lost, also in earlier runs.
+ *
+ * The counts are kept by key beside the list of admitted keys, in LIST.failures. A day without a
+ * failure clears the count of a key. */
+#ifndef CONTROLLER_MEMBERS_FAILURES_H
+#define CONTROLLER_MEMBERS_FAILURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct member;
+struct members;
+
+/* Reads the count of m's key. Call it when a process joins as m. */
+void failures_recall(struct members *members, struct member *m);
+/* Counts the loss of m, a replica, and writes the file. */
+void failures_count(struct members *members, struct member *m);
+/* Returns true if m failed so often that plans use it last (spares.c). */
+bool failures_are_many(const struct member *m);
+/* Writes why m is used last; "" if it is not. */
+void failures_reason(const struct member *m, char *out, size_t room);
+
+#endif

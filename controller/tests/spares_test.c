@@ -1,0 +1,145 @@
+/* spares_test.c - nodes that failed often are used last, also in the next run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/tests/test.h"
+#include "controller/members/failures.h"
+#include "controller/planning/spares.h"
+#include "controller/tests/under_way.h"
+
+enum { NODE = 4, MANY = 3 };
+
+/* A list of admitted keys in a folder of its own, bound to the run in place of the fixture's. */
+struct list {
+	char folder[32], path[64], failures[80];
+	struct keys_list *was;
+};
+
+static void list_begin(struct list *l, struct controller *c)
+{
+	struct error err;
+
+	snprintf(l->folder, sizeof(l->folder), "/tmp/spares-XXXXXX");
+	assert_non_null(mkdtemp(l->folder));
+	snprintf(l->path, sizeof(l->path), "%s/admitted", l->folder);
+	snprintf(l->failures, sizeof(l->failures), "%s.failures", l->path);
+	l->was = c->run.keys.admitted;
+	assert_int_equal(keys_list_open(&c->run.keys.admitted, l->path, &err), 0);
+}
+
+static void list_end(struct list *l, struct controller *c)
+{
+	keys_list_free(c->run.keys.admitted);
+	c->run.keys.admitted = l->was;
+	unlink(l->failures);
+	rmdir(l->folder);
+}
+
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+/* Counts belong to keys, and outlive the controller. */
+FIXTURE_TEST(failures_are_remembered_by_key)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[NODE], *o = &c->members.list[NODE + 1];
+	struct list l;
+
+	list_begin(&l, c);
+	memset(&m->key, 1, sizeof(m->key));
+	memset(&o->key, 2, sizeof(o->key));
+	for (int i = 0; i < MANY; i++) {
+		assert_false(failures_are_many(m));
+		failures_count(&c->members, m);
+	}
+	failures_count(&c->members, o);
+	assert_true(failures_are_many(m));
+	m->move.failures = o->move.failures = 77;
+	failures_recall(&c->members, m);
+	failures_recall(&c->members, o);
+	assert_int_equal(m->move.failures, MANY);
+	assert_int_equal(o->move.failures, 1);
+	memset(&o->key, 3, sizeof(o->key)); /* another process takes the node */
+	failures_recall(&c->members, o);
+	assert_int_equal(o->move.failures, 0);
+	list_end(&l, c);
+}
+
+/* Lines that are damaged or a day old do not count, and a file of another kind is left alone. */
+FIXTURE_TEST(only_recent_and_whole_lines_count)
+{
+	static const char key[] =
+		"0101010101010101010101010101010101010101010101010101010101010101";
+	static const struct {
+		const char *format;
+		int64_t age_s;
+		uint32_t counts;
+	} files[] = {
+		{ "skippipe-failures 1\n%s 5 %lld\n", 10, 5 },
+		{ "skippipe-failures 1\n%s 5 %lld\n", 90000, 0 },
+		{ "skippipe-failures 1\n%s 5 %lld\n", -90000, 0 },
+		{ "skippipe-failures 1\n%s 5 %lld more\n", 10, 0 },
+		{ "skippipe-failures 1\n\n%s 5 %lld", 10, 5 },
+		{ "skippipe-failures 1\n%s -5 %lld\n", 10, 0 },
+		{ "skippipe-failures 1\n%s0 5 %lld\n", 10, 0 },
+	};
+	struct controller *c = *state;
+	struct member *m = &c->members.list[NODE];
+	struct error err;
+	char text[256];
+	struct list l;
+
+	list_begin(&l, c);
+	memset(&m->key, 1, sizeof(m->key));
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		long long at_s = clock_wall_us() / 1000000 - files[i].age_s;
+		int n = snprintf(text, sizeof(text), files[i].format, key, at_s);
+
+		assert_int_equal(file_write(l.failures, text, (size_t)n, FILE_PRIVATE, &err), 0);
+		failures_recall(&c->members, m);
+		if (m->move.failures != files[i].counts)
+			fail_msg("file %zu: %u failures", i, m->move.failures);
+	}
+	m->move.failures = 2;
+	assert_int_equal(file_write(l.failures, "else\n", 5, FILE_PRIVATE, &err), 0);
+	failures_recall(&c->members, m);
+	assert_int_equal(m->move.failures, 2);
+	list_end(&l, c);
+}
+
+/* A node that failed often waits while its stage has a better replica, and is used without one. */
+FIXTURE_TEST(nodes_that_failed_often_are_used_last)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[NODE];
+	int stage = member_stage(&c->run, m);
+	bool excluded[MSG_NODES] = { false };
+	char why[64];
+
+	assert_true(member_is_replica(m) && stage_replicas(&c->members, stage, m) > 0);
+	assert_false(spares_any(&c->members));
+	m->move.failures = MANY;
+	assert_true(spares_wait(&c->members, m));
+	failures_reason(m, why, sizeof(why));
+	assert_string_equal(why, "used last: failed 3 times");
+	spares_exclude(&c->members, excluded);
+	for (uint32_t i = 0; i < c->members.n; i++)
+		assert_int_equal(excluded[i], i == NODE);
+
+	/* The other replicas failed often, too, or have gone: the stage needs it. */
+	for (uint32_t i = 0; i < c->members.n; i++)
+		if (i != NODE && member_stage(&c->run, &c->members.list[i]) == stage)
+			c->members.list[i].move.failures = MANY;
+	assert_false(spares_wait(&c->members, m));
+	for (uint32_t i = 0; i < c->members.n; i++)
+		if (i != NODE)
+			c->members.list[i].move.failures = 0;
+	assert_true(spares_use_all(&c->members));
+	assert_false(spares_wait(&c->members, m));
+	assert_false(spares_use_all(&c->members));
+	failures_reason(m, why, sizeof(why));
+	assert_string_equal(why, "");
+}
