@@ -56,16 +56,22 @@ static int send_content(struct post *p, struct peer *peer, unsigned lane, uint8_
 static int send_chunk(struct post *p, struct peer *peer, const struct post_frame *f, unsigned lane,
 	int64_t now_us)
 {
-	uint8_t *content = link_buffer(POST_FRAME_HEAD + f->chunk.size);
+	const size_t size = POST_FRAME_HEAD + f->chunk.size;
+	uint8_t *content = link_buffer(size);
 	if (content == NULL)
 		return -ENOMEM;
 	post_frame_put_head(content, f);
-	const size_t own = f->chunk.size - f->chunk.lent_bytes;
-	if (own > 0)
-		memcpy(content + POST_FRAME_HEAD, f->chunk.data, own);
-	if (f->chunk.lent_bytes > 0)
-		memcpy(content + POST_FRAME_HEAD + own, f->chunk.lent, f->chunk.lent_bytes);
-	int rc = send_content(p, peer, lane, content, POST_FRAME_HEAD + f->chunk.size, now_us);
+	channel_hold(f->chunk.letter);
+	const struct link_source source = {
+		.pieces = {{f->chunk.data, f->chunk.size - f->chunk.lent_bytes},
+			{f->chunk.lent, f->chunk.lent_bytes}},
+		.release = channel_drop_letter,
+		.context = f->chunk.letter,
+		.at_once = f->class == POST_CLASS_CONTROL,
+	};
+	int rc = link_send_from(peer->line->link, peer->session, lane, content, size, &source,
+		now_us);
+	post_line_changed(p, peer->line);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
 		peer->unacked[f->class].frames = 0; /* the chunk's head acknowledges them */
 		peer->unacked[f->class].bytes = 0;
@@ -99,8 +105,9 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
-/* Sends the chunks of a class. Returns false if a chunk may be sent, but not in this turn. Control
- * messages are small and leave in any turn. */
+/* Sends the chunks of a class. Returns false if a chunk may be sent, but not in this turn: the turn
+ * has sent enough, or the threads have enough to seal. Control messages are small and leave in any
+ * turn. */
 static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 	bool full[LINK_LANES], int64_t now_us)
 {
@@ -119,10 +126,13 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 		/* Round trips are measured from here: now_us is older than this call. */
 		const int64_t left_us = clock_monotonic_us();
 		p->turn_bytes -= f.chunk.size < p->turn_bytes ? f.chunk.size : p->turn_bytes;
-		if (send_chunk(p, peer, &f, lane, now_us) < 0)
-			full[lane] = true;
-		else
+		const int rc = send_chunk(p, peer, &f, lane, now_us);
+		if (rc == 0)
 			channel_sent(c, &f.chunk, left_us);
+		else
+			full[lane] = true;
+		/* A lane that accepts frames again pumps the peer by itself. */
+		in_turn = rc != -EBUSY || link_blocked(peer->line->link, lane);
 	}
 	p->counters.resent_frames += channel_resent(c) - resent;
 	peer->info.resent_frames += channel_resent(c) - resent;
