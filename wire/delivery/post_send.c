@@ -105,9 +105,22 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
-/* Sends the chunks of a class. Returns false if a chunk may be sent, but not in this turn: the turn
- * has sent enough, or the threads have enough to seal. Control messages are small and leave in any
- * turn. */
+/* Lets the peer be pumped in the next turn. */
+static void pump_later(struct post *p, struct peer *peer)
+{
+	if (peer->pump_due)
+		return;
+	peer->pump_due = true;
+	peer->next_pump = NULL;
+	if (p->last_pump != NULL)
+		p->last_pump->next_pump = peer;
+	else
+		p->first_pump = peer;
+	p->last_pump = peer;
+}
+
+/* Sends the chunks of a class. Returns false if a chunk may be sent, but this turn has sent enough.
+ * Control messages are small and leave in any turn. */
 static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 	bool full[LINK_LANES], int64_t now_us)
 {
@@ -125,31 +138,19 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 			break;
 		/* Round trips are measured from here: now_us is older than this call. */
 		const int64_t left_us = clock_monotonic_us();
-		p->turn_bytes -= f.chunk.size < p->turn_bytes ? f.chunk.size : p->turn_bytes;
 		const int rc = send_chunk(p, peer, &f, lane, now_us);
-		if (rc == 0)
-			channel_sent(c, &f.chunk, left_us);
-		else
-			full[lane] = true;
+		full[lane] = rc < 0;
 		/* A lane that accepts frames again pumps the peer by itself. */
-		in_turn = rc != -EBUSY || link_blocked(peer->line->link, lane);
+		if (rc == -EBUSY && !link_blocked(peer->line->link, lane))
+			pump_later(p, peer);
+		if (rc < 0)
+			continue;
+		p->turn_bytes -= f.chunk.size < p->turn_bytes ? f.chunk.size : p->turn_bytes;
+		channel_sent(c, &f.chunk, left_us);
 	}
 	p->counters.resent_frames += channel_resent(c) - resent;
 	peer->info.resent_frames += channel_resent(c) - resent;
 	return in_turn;
-}
-
-static void pump_later(struct post *p, struct peer *peer)
-{
-	if (peer->pump_due)
-		return;
-	peer->pump_due = true;
-	peer->next_pump = NULL;
-	if (p->last_pump != NULL)
-		p->last_pump->next_pump = peer;
-	else
-		p->first_pump = peer;
-	p->last_pump = peer;
 }
 
 /* Sends the most urgent class first. If the lane of its next chunk is full, less urgent classes do
