@@ -35,6 +35,7 @@
 #include "agent/weights/standby.h"
 #include "agent/weights/weight_server.h"
 #include "base/clock.h"
+#include "base/process/cgroup.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
 #include "wire/reach.h"
@@ -56,6 +57,7 @@ enum {
 	FILES = 8192,           /* open files requested from the system */
 	PEERS_LEAST = 8,        /* number of peers for which there must be open files */
 	FILES_FOR_BURSTS = 8,   /* of this many open files, 1 is for bursts of activations */
+	SEAL_THREADS = 4,       /* threads that encrypt tensors, at most one for each core */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
 /* Limit of unacknowledged bytes to one peer in one class. */
@@ -366,7 +368,8 @@ void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 {
 	fds[0] = post_fd(a->tell.post);
 	/* Tensors that wait for a free thread must not wake the loop again and again. */
-	fds[1] = codec_threads_full(a->modules.links.codec_threads) ? -1 : post_fd(a->peers.post);
+	fds[1] = codec_threads_full(a->modules.links.codec_threads) ? post_threads_fd(a->peers.post)
+								    : post_fd(a->peers.post);
 	fds[2] = worker_fd(a->worker);
 	fds[3] = save_fd(a->modules.save);
 	fds[4] = packet_trains_fd(a->modules.trains);
@@ -511,6 +514,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.assembling_most_bytes = ASSEMBLING_BYTES,
 		.connections = connections_for(files),
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
+		.seal_threads = cores_usable() < SEAL_THREADS ? cores_usable() : SEAL_THREADS,
 	};
 	char announced[LINK_ADDRESS_SIZE];
 	struct reach reach = { .inside = "" };

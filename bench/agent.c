@@ -85,7 +85,7 @@ static void read_threads(struct usage *u)
 			u->loop_s += s;
 		else if (strncmp(name, "compute", 7) == 0)
 			u->compute_s += s;
-		else if (strncmp(name, "tensors", 7) == 0)
+		else if (strncmp(name, "tensors", 7) == 0 || strncmp(name, "seals", 5) == 0)
 			u->codec_s += s;
 		else
 			u->others_s += s;

@@ -21,11 +21,13 @@
 #include "wire/delivery/channel.h"
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
+#include "wire/sessions/sealers.h"
 
 #define MIB        ((size_t)1 << 20)
 #define CHUNK_MOST (4 * MIB)
 /* A trunk is redialed after its chunks were overdue this often in a row. */
 #define OVERDUE_MOST 4
+#define SEAL_THREADS_MOST 64
 #define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
 #define TURNS_PER_CALL 32 /* limit of frames handled in one call: its now_us grows old */
 /* Limit of bytes opened and sealed in one call: more would delay the caller's other posts. */
@@ -65,6 +67,9 @@ static int check_options(struct post_options *o, struct error *err)
 	if (o->peers_most > 60000)
 		return error_set(err, -EINVAL, "peers_most is %u: expected at most 60000",
 			o->peers_most);
+	if (o->seal_threads > SEAL_THREADS_MOST)
+		return error_set(err, -EINVAL, "seal_threads is %u: expected at most %d",
+			o->seal_threads, SEAL_THREADS_MOST);
 	if (o->silence_us < 1000)
 		return error_set(err, -EINVAL, "silence_us is %lld: expected at least 1000",
 			(long long)o->silence_us);
@@ -87,6 +92,25 @@ static int check_threads(struct error *err)
 	return 0;
 }
 
+/* Opens the poll set, and starts the threads whose descriptor is in it. */
+static int open_poll_set(struct post *p, struct error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	p->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (p->epoll < 0)
+		return error_set(err, -errno, "epoll: %s", strerror(errno));
+	int rc = p->options.seal_threads == 0
+			 ? 0 : sealers_new(&p->sealers, p->options.seal_threads, err);
+	if (rc == 0 && p->sealers != NULL &&
+	    epoll_ctl(p->epoll, EPOLL_CTL_ADD, sealers_fd(p->sealers), &event) < 0)
+		rc = error_set(err, -errno, "epoll: %s", strerror(errno));
+	if (rc < 0) {
+		sealers_free(p->sealers);
+		close(p->epoll);
+	}
+	return rc;
+}
+
 int post_open(struct post **out, const struct post_options *options, struct error *err)
 {
 	struct post_options o = *options;
@@ -102,9 +126,8 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 	p->options.shared_roles |= POST_EPHEMERAL_ROLES;
 	p->memory.most_bytes = o.assembling_most_bytes;
 	p->turn_bytes = POST_TURN_BYTES;
-	p->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (p->epoll < 0) {
-		rc = error_set(err, -errno, "epoll: %s", strerror(errno));
+	rc = open_poll_set(p, err);
+	if (rc < 0) {
 		free(p);
 		return rc;
 	}
@@ -185,6 +208,7 @@ void post_close(struct post *p)
 	timers_fini(&p->line_timers);
 	timers_fini(&p->peer_timers);
 	close(p->epoll);
+	sealers_free(p->sealers);
 	free(p->slots);
 	free(p->uses);
 	free(p->transfers);
@@ -219,6 +243,7 @@ static struct link_options link_options_of(struct post *p)
 		.rekey_us = p->options.rekey_us,
 		.connections = p->options.connections,
 		.no_aes = p->options.no_aes,
+		.sealers = p->sealers,
 		.hook = p->options.hook,
 		.known = known_instance,
 		.known_context = p,
@@ -348,12 +373,52 @@ int post_fd(const struct post *p)
 	return p->epoll;
 }
 
+int post_threads_fd(const struct post *p)
+{
+	return sealers_fd(p->sealers);
+}
+
+/* Sends the frames that threads have sealed. Lines with opened frames become ready. */
+static void take_from_threads(struct post *p)
+{
+	if (p->sealers == NULL)
+		return;
+	sealers_clear(p->sealers);
+	for (uint32_t i = 0; i < p->n_lines; i++) {
+		if (!link_in_transit(p->lines[i]->link))
+			continue;
+		link_transmit_sealed(p->lines[i]->link);
+		post_line_changed(p, p->lines[i]);
+		if (link_has_opened(p->lines[i]->link))
+			set_ready(p, p->lines[i]);
+	}
+}
+
 static void poll_lines(struct post *p)
 {
 	struct epoll_event events[64];
 	int n = epoll_wait(p->epoll, events, 64, 0);
-	for (int i = 0; i < n; i++)
-		set_ready(p, events[i].data.ptr);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.ptr != NULL)
+			set_ready(p, events[i].data.ptr);
+		else
+			take_from_threads(p);
+	}
+}
+
+/* Stops polling a link for frames while it opens enough of them. */
+static void watch_reads(struct post *p, struct line *line)
+{
+	const bool full = link_full(line->link);
+	struct epoll_event event = {.events = full ? 0 : EPOLLIN, .data.ptr = line};
+	if (full == line->reads_paused)
+		return;
+	line->reads_paused = full;
+	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
+		if (line->polls_read[i])
+			(void)epoll_ctl(p->epoll, EPOLL_CTL_MOD, link_read_fd(line->link, i),
+				&event);
+	}
 }
 
 static bool is_blocked(const struct line *line)
@@ -380,7 +445,9 @@ static bool receive_from(struct post *p, struct line *line, int64_t now_us,
 			 struct post_message *out)
 {
 	struct link_event e;
-	if (link_receive(line->link, now_us, &e) == 0) {
+	const int rc = link_receive(line->link, now_us, &e);
+	watch_reads(p, line);
+	if (rc == 0) {
 		set_ready(p, line);
 		return post_on_event(p, line, &e, now_us, out);
 	}
@@ -437,6 +504,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 			break;
 		}
 	}
+	post_pump_waiting(p, now_us);
 	post_flush_acks(p, now_us);
 	return -EAGAIN;
 }
@@ -495,6 +563,7 @@ static void follow_admitted(struct post *p, int64_t now_us)
 void post_tick(struct post *p, int64_t now_us)
 {
 	p->turn_bytes = POST_TURN_BYTES;
+	take_from_threads(p);
 	follow_admitted(p, now_us);
 	for (uint32_t i = 0; i < p->n_lines && timers_first_us(&p->line_timers) <= now_us; i++)
 		tick_line(p, timers_first(&p->line_timers)->owner, now_us);
@@ -509,7 +578,7 @@ void post_tick(struct post *p, int64_t now_us)
 
 bool post_waits_for_tick(const struct post *p)
 {
-	return p->first_pump != NULL;
+	return p->first_pump != NULL && !sealers_busy(p->sealers);
 }
 
 int64_t post_deadline_us(const struct post *p)

@@ -82,6 +82,8 @@ struct post_options {
 	int64_t silence_us;           /* a peer that is silent for this long is down; 5 s */
 	int64_t rekey_us;             /* age at which a session's keys are replaced; 1 h */
 	bool no_aes;                  /* behaves as on a CPU without AES */
+	/* Number of threads that seal and open large frames; the caller does this itself. */
+	unsigned seal_threads;
 	/* For tests only: a hook that loses, doubles, delays or corrupts frames. */
 	const struct link_hook *hook;
 };
@@ -106,6 +108,9 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 
 /* Returns the one descriptor to poll for POLLIN. The caller never reads from it. */
 int post_fd(const struct post *p);
+/* Returns the descriptor, among those of post_fd, that shows that threads have sealed or opened
+ * frames; -1: no threads. Poll it with post_tick alone while messages may not be received. */
+int post_threads_fd(const struct post *p);
 /* Returns the time at which to call post_tick and post_receive at the latest; INT64_MAX: never, 0:
  * now. */
 int64_t post_deadline_us(const struct post *p);
@@ -113,7 +118,7 @@ int64_t post_deadline_us(const struct post *p);
  * wait for this turn of the loop: a turn sends about a MiB, whatever the length of the messages. It
  * is cheap; call it in every turn of the loop. */
 void post_tick(struct post *p, int64_t now_us);
-/* Returns true if chunks wait for the next post_tick only. */
+/* Returns true if chunks wait for the next post_tick only, not for threads or the network. */
 bool post_waits_for_tick(const struct post *p);
 
 /* Classes of messages, the most urgent first. More urgent classes overtake others. Messages of one

@@ -105,6 +105,12 @@ int post_forget(struct post *p, post_peer_id id)
 
 /* ---- time ---- */
 
+int post_threads_fd(const struct post *p)
+{
+	(void)p;
+	return -1;
+}
+
 bool post_waits_for_tick(const struct post *p)
 {
 	(void)p;

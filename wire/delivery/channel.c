@@ -155,14 +155,28 @@ void channel_pause(struct channel *c)
 	c->open = false;
 }
 
+void channel_hold(struct channel_letter *letter)
+{
+	letter->users++;
+}
+
+void channel_drop_letter(void *letter)
+{
+	struct channel_letter *l = letter;
+	if (--l->users > 0)
+		return;
+	free(l->data);
+	if (l->loan.release != NULL)
+		l->loan.release(l->loan.context);
+	free(l);
+}
+
 static void pop_message(struct channel *c)
 {
 	struct outgoing *m = outgoing_at(c, 0);
 	c->queued_bytes -= m->size;
 	*c->options.retained_bytes -= m->size;
-	free(m->data);
-	if (m->loan.release != NULL)
-		m->loan.release(m->loan.context);
+	channel_drop_letter(m->letter);
 	c->head = (c->head + 1) % c->ring_size;
 	c->count--;
 	if (c->cursor > 0)
@@ -205,7 +219,7 @@ int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
 	const struct channel_loan *loan, int64_t now_us)
 {
 	struct outgoing m = {.queued_us = now_us, .before = *c->options.retained_bytes,
-		.loan = *loan, .size = loan->size};
+		.size = loan->size};
 	if (loan->size > c->options.message_most_bytes)
 		return -EMSGSIZE;
 	for (size_t i = 0; i < n; i++) {
@@ -216,14 +230,16 @@ int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
 	/* A message larger than the limit itself is accepted when nothing else is retained. */
 	if (c->count > 0 && (m.size > channel_room(c) || channel_room(c) == 0))
 		return -EAGAIN;
-	m.data = malloc(m.size - loan->size + 1);
-	if (m.data == NULL)
+	uint8_t *data = malloc(m.size - loan->size + 1);
+	if (data == NULL)
 		return -ENOMEM;
+	m.letter = alloc_new(sizeof(*m.letter));
+	*m.letter = (struct channel_letter){.data = data, .loan = *loan, .users = 1};
 	grow_ring(c);
 	size_t filled = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].size > 0)
-			memcpy(m.data + filled, parts[i].data, parts[i].size);
+			memcpy(data + filled, parts[i].data, parts[i].size);
 		filled += parts[i].size;
 	}
 	if (c->cut.most_bytes > 0)
@@ -313,11 +329,13 @@ static void grow_records(struct channel *c)
 /* Sets the places of a chunk's bytes. offset: where the chunk begins in its message. */
 static void find_bytes(const struct outgoing *m, size_t offset, struct channel_chunk *out)
 {
-	const size_t own = m->size - m->loan.size; /* bytes that were copied */
+	const struct channel_loan *loan = &m->letter->loan;
+	const size_t own = m->size - loan->size; /* bytes that were copied */
 	const size_t first = offset >= own ? 0 : smaller_size(own - offset, out->size);
-	out->data = m->data + smaller_size(offset, own);
+	out->letter = m->letter;
+	out->data = m->letter->data + smaller_size(offset, own);
 	out->lent_bytes = out->size - first;
-	out->lent = out->lent_bytes > 0 ? m->loan.data + (offset + first - own) : NULL;
+	out->lent = out->lent_bytes > 0 ? loan->data + (offset + first - own) : NULL;
 }
 
 bool channel_next(struct channel *c, struct channel_chunk *out)

@@ -123,6 +123,7 @@ unsigned channel_flights(const struct channel *c);
 /* Cuts later messages into chunks for this many connections. */
 void channel_spread(struct channel *c, unsigned connections);
 
+struct channel_letter; /* the bytes of a message */
 struct channel_chunk {
 	uint64_t number;
 	uint64_t total;          /* bytes of the whole message */
@@ -133,10 +134,14 @@ struct channel_chunk {
 	/* The last lent_bytes of a chunk to send are here, and only its other bytes at data. */
 	const uint8_t *lent;
 	size_t lent_bytes;
+	struct channel_letter *letter; /* of a chunk to send: the message's */
 };
-/* Gives the next chunk to send. Its data is borrowed until the next call. Returns false if no chunk
- * may be sent now. */
+/* Gives the next chunk to send. Its data is borrowed until the next call with the channel, or while
+ * the letter is held. Returns false if no chunk may be sent now. */
 bool channel_next(struct channel *c, struct channel_chunk *out);
+/* Keeps the bytes of a message until channel_drop_letter, even if the channel drops the message. */
+void channel_hold(struct channel_letter *letter);
+void channel_drop_letter(void *letter);
 /* Records that the chunk was sent. */
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us);
 

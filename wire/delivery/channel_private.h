@@ -8,10 +8,17 @@
 
 #define CHANNEL_SHARED_MOST ((size_t)65536) /* longest chunk when several connections are used */
 
-/* A message that waits to be sent or acknowledged. */
-struct outgoing {
+/* The bytes of a message. Threads may still read them when the message was acknowledged, so the
+ * last user frees them. */
+struct channel_letter {
 	uint8_t *data;            /* (size - loan.size) the message's first bytes */
 	struct channel_loan loan; /* the message's other bytes; size 0: nothing is borrowed */
+	unsigned users;
+};
+
+/* A message that waits to be sent or acknowledged. */
+struct outgoing {
+	struct channel_letter *letter; /* one use */
 	size_t size, chunk_bytes;
 	uint64_t first;  /* number of its first chunk */
 	uint32_t chunks; /* number of chunks, at least 1 */

@@ -73,6 +73,7 @@ struct line {
 	struct peer *peer;  /* the peer that a dialing link dials; NULL for a listening link */
 	bool ready;         /* the link may have an event to receive; it is in the ready list */
 	struct line *next_ready;
+	bool reads_paused; /* the poll set ignores the link: it opens enough frames */
 	struct timer due; /* when to call link_tick */
 	bool polls_read[LINK_TRUNKS], polls_write[LINK_TRUNKS];
 	uint32_t index;
@@ -88,6 +89,7 @@ enum { POST_TRUNK_CONTROL, POST_TRUNK_QUICK, POST_TRUNK_BULK = LINK_TRUNK_BULK }
 struct post {
 	struct post_options options;
 	int epoll;
+	struct sealers *sealers; /* NULL: the caller seals and opens frames itself */
 	struct line *lines[POST_LINKS_MOST];
 	uint32_t n_lines;
 	struct line *first_ready,

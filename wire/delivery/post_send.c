@@ -56,16 +56,22 @@ static int send_content(struct post *p, struct peer *peer, unsigned trunk, uint8
 static int send_chunk(struct post *p, struct peer *peer, const struct post_frame *f, unsigned trunk,
 	int64_t now_us)
 {
-	uint8_t *content = link_buffer(POST_FRAME_HEAD + f->chunk.size);
+	const size_t size = POST_FRAME_HEAD + f->chunk.size;
+	uint8_t *content = link_buffer(size);
 	if (content == NULL)
 		return -ENOMEM;
 	post_frame_put_head(content, f);
-	const size_t own = f->chunk.size - f->chunk.lent_bytes;
-	if (own > 0)
-		memcpy(content + POST_FRAME_HEAD, f->chunk.data, own);
-	if (f->chunk.lent_bytes > 0)
-		memcpy(content + POST_FRAME_HEAD + own, f->chunk.lent, f->chunk.lent_bytes);
-	int rc = send_content(p, peer, trunk, content, POST_FRAME_HEAD + f->chunk.size, now_us);
+	channel_hold(f->chunk.letter);
+	const struct link_source source = {
+		.pieces = {{f->chunk.data, f->chunk.size - f->chunk.lent_bytes},
+			{f->chunk.lent, f->chunk.lent_bytes}},
+		.release = channel_drop_letter,
+		.context = f->chunk.letter,
+		.at_once = f->class == POST_CLASS_CONTROL,
+	};
+	int rc = link_send_from(peer->line->link, peer->session, trunk, content, size, &source,
+		now_us);
+	post_line_changed(p, peer->line);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
 		peer->unacked[f->class].frames = 0; /* the chunk's head acknowledges them */
 		peer->unacked[f->class].bytes = 0;
@@ -99,8 +105,22 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
-/* Sends the chunks of a class. Returns false if a chunk may be sent, but not in this turn. Control
- * messages are small and leave in any turn. */
+/* Lets the peer be pumped in the next turn. */
+static void pump_later(struct post *p, struct peer *peer)
+{
+	if (peer->pump_due)
+		return;
+	peer->pump_due = true;
+	peer->next_pump = NULL;
+	if (p->last_pump != NULL)
+		p->last_pump->next_pump = peer;
+	else
+		p->first_pump = peer;
+	p->last_pump = peer;
+}
+
+/* Sends the chunks of a class. Returns false if a chunk may be sent, but this turn has sent enough.
+ * Control messages are small and leave in any turn. */
 static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 	bool full[LINK_TRUNKS], int64_t now_us)
 {
@@ -118,28 +138,19 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 			break;
 		/* Round trips are measured from here: now_us is older than this call. */
 		const int64_t left_us = clock_monotonic_us();
+		const int rc = send_chunk(p, peer, &f, trunk, now_us);
+		full[trunk] = rc < 0;
+		/* A trunk that accepts frames again pumps the peer by itself. */
+		if (rc == -EBUSY && !link_blocked(peer->line->link, trunk))
+			pump_later(p, peer);
+		if (rc < 0)
+			continue;
 		p->turn_bytes -= f.chunk.size < p->turn_bytes ? f.chunk.size : p->turn_bytes;
-		if (send_chunk(p, peer, &f, trunk, now_us) < 0)
-			full[trunk] = true;
-		else
-			channel_sent(c, &f.chunk, left_us);
+		channel_sent(c, &f.chunk, left_us);
 	}
 	p->counters.resent_frames += channel_resent(c) - resent;
 	peer->info.resent_frames += channel_resent(c) - resent;
 	return in_turn;
-}
-
-static void pump_later(struct post *p, struct peer *peer)
-{
-	if (peer->pump_due)
-		return;
-	peer->pump_due = true;
-	peer->next_pump = NULL;
-	if (p->last_pump != NULL)
-		p->last_pump->next_pump = peer;
-	else
-		p->first_pump = peer;
-	p->last_pump = peer;
 }
 
 /* Sends the most urgent class first. If the trunk of its next chunk is full, less urgent classes do

@@ -166,12 +166,13 @@ void link_close(struct link *link)
 {
 	if (link == NULL)
 		return;
+	link_drop_transits(link, 0);
 	for (uint32_t i = 0; link->slots != NULL && i < link->n_slots; i++) {
 		if (link->slots[i] != NULL)
 			session_free(link, link->slots[i]);
 	}
-	for (unsigned i = 0; i < link->n_queue; i++)
-		link_release(link->queue[i].owner);
+	for (unsigned i = 0; i < link->events.n; i++)
+		link_release(link->events.queue[i].owner);
 	socket_frame_free(link->held.bytes);
 	search_free(link->dial.search);
 	for (unsigned i = 0; i < LINK_TRUNKS; i++)
@@ -321,9 +322,7 @@ int link_transmit(struct link *link, unsigned trunk, const struct socket_route *
 	return transmit_now(link, trunk, route, frame, size);
 }
 
-/* Returns true if nanomsg would accept a frame now. On a listener nanomsg cannot tell, and this is
- * always true. */
-static bool is_writable(struct link *link, unsigned trunk)
+bool link_is_writable(struct link *link, unsigned trunk)
 {
 	struct pollfd p = {.fd = link_write_fd(link, trunk), .events = POLLIN};
 	if (link->listens)
@@ -351,22 +350,17 @@ int link_send(struct link *link, uint32_t session, unsigned trunk, uint8_t *cont
 	struct session *s = session_find(link, session);
 	uint8_t *frame = content - FRAME_DATA_HEAD;
 
-	if (s == NULL || s->state != SESSION_LIVE || s->counter >= SEAL_FRAMES_MOST ||
-	    s->sent_bytes >= SEAL_BYTES_MOST) {
+	if (!session_may_send(s)) {
 		socket_frame_free(frame);
 		return -ENOTCONN;
 	}
-	if ((link->blocked[trunk] || size >= PEEK_BYTES) && !is_writable(link, trunk)) {
+	if ((link->blocked[trunk] || size >= PEEK_BYTES) && !link_is_writable(link, trunk)) {
 		socket_frame_free(frame);
 		return -EAGAIN;
 	}
 	frame_put_data_head(frame, s->remote_id, s->counter);
 	seal_close(&s->send, s->counter, frame, FRAME_DATA_HEAD, content, size);
-	s->counter++;
-	s->sent_bytes += size;
-	s->last_sent_us = now_us;
-	if (s->counter >= SEAL_FRAMES_MOST / 2 || s->sent_bytes >= SEAL_BYTES_MOST / 2)
-		handshake_want(link, now_us);
+	session_count_sent(link, s, size, now_us);
 	return link_transmit(link, trunk, &s->route, frame, size + LINK_OVERHEAD);
 }
 
@@ -400,17 +394,18 @@ void link_release(void *owner)
 
 void link_queue_event(struct link *link, const struct link_event *event)
 {
-	assert(link->n_queue < LINK_QUEUE);
-	link->queue[link->n_queue++] = *event;
+	assert(link->events.n < LINK_QUEUE);
+	link->events.queue[link->events.n++] = *event;
 }
 
 static bool next_queued(struct link *link, struct link_event *out)
 {
-	if (link->n_queue == 0)
+	if (link->events.n == 0)
 		return false;
-	*out = link->queue[0];
-	link->n_queue--;
-	memmove(&link->queue[0], &link->queue[1], link->n_queue * sizeof(link->queue[0]));
+	*out = link->events.queue[0];
+	link->events.n--;
+	memmove(&link->events.queue[0], &link->events.queue[1],
+		link->events.n * sizeof(link->events.queue[0]));
 	return true;
 }
 
@@ -425,8 +420,25 @@ static void on_stray(struct link *link, const struct frame *f, const struct sock
 	handshake_refuse(link, LINK_UNKNOWN_SESSION, echo, route, now_us);
 }
 
-/* Authenticates and decrypts a DATA frame. Returns true if it queued an event, which then owns the
- * frame. */
+/* Takes an authentic frame. The event that it queues then owns the frame. */
+static void on_opened(struct link *link, struct session *s, uint64_t counter, uint8_t *bytes,
+	size_t size, const struct socket_route *route, int64_t now_us)
+{
+	if (counter >= s->window->next)
+		s->route = *route; /* answers use the connection of the newest authentic frame */
+	seal_window_mark(s->window, counter);
+	s->last_received_us = now_us;
+	s->received_bytes += size;
+	if (s->state == SESSION_PENDING)
+		session_live(link, s, now_us);
+	if (counter >= SEAL_FRAMES_MOST / 2 || s->received_bytes >= SEAL_BYTES_MOST / 2)
+		handshake_want(link, now_us);
+	link_queue_event(link, &(struct link_event){.kind = LINK_DATA, .session = s->id,
+		.tag = s->tag, .data = bytes + FRAME_DATA_HEAD, .size = size, .owner = bytes});
+}
+
+/* Authenticates and decrypts a DATA frame, or hands it to a thread. Returns true if the frame has
+ * another owner now. */
 static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -439,22 +451,31 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 		link_refused(link, LINK_REPLAY);
 		return false;
 	}
-	uint8_t *content = bytes + FRAME_DATA_HEAD;
-	if (seal_open(&s->receive, f->counter, bytes, FRAME_DATA_HEAD, content, f->body_size) < 0) {
+	if (link_opens_later(link, s, f, bytes, route))
+		return true;
+	if (seal_open(&s->receive, f->counter, bytes, FRAME_DATA_HEAD, bytes + FRAME_DATA_HEAD,
+		    f->body_size) < 0) {
 		link_refused(link, LINK_BAD_SEAL);
 		return false;
 	}
-	if (f->counter >= s->window->next)
-		s->route = *route; /* answers use the connection of the newest authentic frame */
-	seal_window_mark(s->window, f->counter);
-	s->last_received_us = now_us;
-	s->received_bytes += f->body_size;
-	if (s->state == SESSION_PENDING)
-		session_live(link, s, now_us);
-	if (f->counter >= SEAL_FRAMES_MOST / 2 || s->received_bytes >= SEAL_BYTES_MOST / 2)
-		handshake_want(link, now_us);
-	link_queue_event(link, &(struct link_event){.kind = LINK_DATA, .session = s->id,
-		.tag = s->tag, .data = content, .size = f->body_size, .owner = bytes});
+	on_opened(link, s, f->counter, bytes, f->body_size, route, now_us);
+	return true;
+}
+
+/* Takes back a frame that a thread has opened. A copy of the frame may have been opened beside it,
+ * so the window is asked again. Returns false if there is none. */
+static bool take_opened(struct link *link, int64_t now_us)
+{
+	struct transit t;
+	if (!transit_take(&link->transits.opening, link->options.sealers, &t))
+		return false;
+	struct session *s = session_find(link, t.session);
+	if (t.rc == 0 && seal_window_fresh(s->window, t.counter)) {
+		on_opened(link, s, t.counter, t.frame, t.size, &t.route, now_us);
+		return true;
+	}
+	link_refused(link, t.rc < 0 ? LINK_BAD_SEAL : LINK_REPLAY);
+	socket_frame_free(t.frame);
 	return true;
 }
 
@@ -491,7 +512,7 @@ static enum link_reason on_other(struct link *link, const struct frame *f,
 	return LINK_MALFORMED;
 }
 
-/* Returns true if an event owns the frame now. */
+/* Returns true if the frame has another owner now. */
 static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -529,13 +550,16 @@ static int receive_frame(struct link *link, struct socket_route *route, uint8_t 
 int link_receive(struct link *link, int64_t now_us, struct link_event *out)
 {
 	session_check_admitted(link);
+	link_transmit_sealed(link);
 	for (unsigned i = 0; i < FRAMES_PER_CALL; i++) {
 		struct socket_route route;
 		uint8_t *bytes;
 		size_t size;
 		if (next_queued(link, out) || session_next_ending(link, out))
 			return 0;
-		if (receive_frame(link, &route, &bytes, &size) < 0)
+		if (take_opened(link, now_us))
+			continue;
+		if (link_full(link) || receive_frame(link, &route, &bytes, &size) < 0)
 			return -EAGAIN;
 		link->counters->received_bytes += size;
 		if (!on_frame(link, bytes, size, &route, now_us))
@@ -560,6 +584,8 @@ static bool is_drained(const struct link *link)
 {
 	struct pollfd p[LINK_TRUNKS];
 	nfds_t n = 0;
+	if (link->transits.opening.first != NULL)
+		return false;
 	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
 		if (link_has_trunk(link, i))
 			p[n++] = (struct pollfd){.fd = link_read_fd(link, i), .events = POLLIN};
@@ -622,8 +648,9 @@ void link_tick(struct link *link, int64_t now_us)
 	}
 	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
 		if (link->blocked[i] && link_has_trunk(link, i))
-			(void)is_writable(link, i);
+			(void)link_is_writable(link, i);
 	}
+	link_transmit_sealed(link);
 	dial_search_tick(link, now_us);
 	handshake_tick(link, now_us);
 }
@@ -641,7 +668,7 @@ const char *link_trouble(const struct link *link)
 int64_t link_deadline_us(const struct link *link)
 {
 	int64_t at = INT64_MAX;
-	if (link->n_queue > 0 || link->n_ending > 0)
+	if (link->events.n > 0 || link->n_ending > 0)
 		return 0;
 	if (link->n_sessions > 0)
 		at = link->next_scan_us;

@@ -79,6 +79,7 @@ struct link_hook {
 };
 
 struct link; /* opaque */
+struct sealers;
 struct socket_route;
 
 struct link_options {
@@ -95,6 +96,8 @@ struct link_options {
 	/* Connections of each other trunk of a dialing link to another machine. 0, 1: no trunks. */
 	unsigned connections;
 	bool no_aes; /* behaves as on a CPU without AES */
+	/* Threads that seal and open the large frames; NULL: the caller does it. Borrowed. */
+	struct sealers *sealers;
 	const struct link_hook *hook;
 	/* Returns the instance number that this process gave the process `instance` of that key, or
 	 * 0 if it has no record of that process. With a record, messages under way are resumed.
@@ -186,6 +189,37 @@ void link_buffer_free(uint8_t *content);
  * frame although this returned 0. */
 int link_send(struct link *link, uint32_t session, unsigned trunk, uint8_t *content, size_t size,
 	int64_t now_us);
+
+struct link_piece {
+	const uint8_t *data;
+	size_t size;
+};
+/* Bytes that end the content of a frame. They are borrowed until link calls release(context), which
+ * may be NULL. */
+#define LINK_PIECES 2
+struct link_source {
+	struct link_piece pieces[LINK_PIECES];
+	void (*release)(void *context);
+	void *context;
+	bool at_once; /* the frame overtakes those in transit */
+};
+/* As link_send, for content whose end is copied from a source. The copy and the encryption of a
+ * large frame are left to threads, if the link has them. Frames of a trunk then leave in the order
+ * of these calls. -EBUSY: enough frames are in transit; otherwise as link_send. In any case it
+ * frees the content and releases the source, at once or later. */
+int link_send_from(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
+	size_t size, const struct link_source *source, int64_t now_us);
+/* Copies the source to the end of the content. */
+void link_fill(uint8_t *content, size_t size, const struct link_source *source);
+/* Sends the frames that the threads have sealed, as far as the trunks accept them. */
+void link_transmit_sealed(struct link *link);
+/* Returns true if frames wait for the threads, or for a trunk after them. */
+bool link_in_transit(const struct link *link);
+/* Returns true if link_receive has a frame that a thread has opened. */
+bool link_has_opened(const struct link *link);
+/* Returns true if so many frames are being opened that link_receive takes no more. */
+bool link_full(const struct link *link);
+
 /* Lets this session stay silent for this long, if that is longer than the link's silence_us. */
 void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us);
 #define LINK_OVERHEAD    32 /* bytes of a frame beyond its content */

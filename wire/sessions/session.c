@@ -57,6 +57,7 @@ struct session *session_new(struct link *link, uint32_t id)
 
 void session_free(struct link *link, struct session *s)
 {
+	link_drop_transits(link, s->id);
 	link->slots[s->id & SLOT_MASK] = NULL;
 	link->n_sessions--;
 	link->counters->sessions--;
@@ -74,11 +75,27 @@ void session_end(struct link *link, struct session *s, enum link_reason reason)
 	}
 	if (s->state == SESSION_ENDING)
 		return;
+	link_drop_transits(link, s->id);
 	s->state = SESSION_ENDING;
 	s->reason = reason;
 	link->n_ending++;
 	sodium_memzero(&s->send, sizeof(s->send));
 	sodium_memzero(&s->receive, sizeof(s->receive));
+}
+
+bool session_may_send(const struct session *s)
+{
+	return s != NULL && s->state == SESSION_LIVE && s->counter < SEAL_FRAMES_MOST &&
+	       s->sent_bytes < SEAL_BYTES_MOST;
+}
+
+void session_count_sent(struct link *link, struct session *s, size_t size, int64_t now_us)
+{
+	s->counter++;
+	s->sent_bytes += size;
+	s->last_sent_us = now_us;
+	if (s->counter >= SEAL_FRAMES_MOST / 2 || s->sent_bytes >= SEAL_BYTES_MOST / 2)
+		handshake_want(link, now_us);
 }
 
 static void describe_session(const struct session *s, enum link_kind kind, struct link_event *out)

@@ -30,6 +30,7 @@
 #include "wire/sessions/noise.h"
 #include "wire/sessions/seal.h"
 #include "wire/sessions/socket.h"
+#include "wire/sessions/transit.h"
 
 enum session_state {
 	SESSION_PENDING = 1,
@@ -110,6 +111,16 @@ struct held_frame {
 };
 
 #define LINK_QUEUE 4
+struct link_events {
+	struct link_event queue[LINK_QUEUE];
+	unsigned n;
+};
+
+/* Frames with the threads: those of each trunk that are sealed, and those of all trunks that are
+ * opened. */
+struct link_transits {
+	struct transits sealing[LINK_TRUNKS], opening;
+};
 
 struct link {
 	struct link_options options;
@@ -120,6 +131,7 @@ struct link {
 	int64_t renewed_us; /* when a connection was last opened, or dialed again */
 	unsigned turn;          /* trunk from which the next frame is received */
 	bool listens, aes;
+	struct link_transits transits;
 	struct session **slots; /* (n_slots) sessions; NULL: the slot is free */
 	uint32_t *uses;         /* (n_slots) how often each slot was used */
 	uint32_t n_slots, n_sessions, n_ending;
@@ -130,8 +142,7 @@ struct link {
 	uint64_t last_issue;    /* issue number of the newest cookie */
 	struct bucket inits, refusals;
 	struct dial dial;
-	struct link_event queue[LINK_QUEUE]; /* delivered before another frame is received */
-	unsigned n_queue;
+	struct link_events events; /* delivered before another frame is received */
 	int64_t next_scan_us;   /* when to check the sessions' deadlines */
 	int64_t next_repair_us; /* when to check the connections */
 	/* Address that a dialer dials; "": a name is being resolved. */
@@ -149,6 +160,10 @@ uint32_t session_reserve(struct link *link);
 void session_free(struct link *link, struct session *s); /* wipes its keys */
 /* Ends a session. A PENDING session is freed; a LIVE one becomes ENDING. */
 void session_end(struct link *link, struct session *s, enum link_reason reason);
+/* Returns true if the session is LIVE and its key may serve another frame. s may be NULL. */
+bool session_may_send(const struct session *s);
+/* Counts a frame to send, and asks for new keys in time. */
+void session_count_sent(struct link *link, struct session *s, size_t size, int64_t now_us);
 /* Gives the LINK_DOWN event of an ENDING session and frees the session. Returns true if there was
  * one. */
 bool session_next_ending(struct link *link, struct link_event *out);
@@ -194,7 +209,19 @@ void link_refused(struct link *link, enum link_reason reason); /* counts a refus
 int link_transmit(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
+/* Returns true if nanomsg would accept a frame now. On a listener nanomsg cannot tell, and this is
+ * always true. */
+bool link_is_writable(struct link *link, unsigned trunk);
 /* Records that a trunk was dialed, so that none of its connections is open. */
 void link_trunk_dialed(struct link *link, unsigned trunk);
+
+/* ---- link_transit.c ---- */
+/* Hands a frame to the threads if it is large, or follows a frame of its session there. Returns
+ * true if it did; the frame then comes back by transit_take. */
+bool link_opens_later(struct link *link, const struct session *s, const struct frame *f,
+	uint8_t *bytes, const struct socket_route *route);
+/* Drops the frames of a session that are in transit, and waits for the threads that use its keys.
+ * session 0: of all sessions. */
+void link_drop_transits(struct link *link, uint32_t session);
 
 #endif

@@ -235,6 +235,30 @@ TEST(loans_of_dropped_messages_are_released)
 	world_close(&w);
 }
 
+/* A thread may read a chunk that the peer acknowledges too early. */
+TEST(a_held_message_keeps_its_loan_after_its_acknowledgement)
+{
+	struct world w;
+	struct channel_chunk k;
+	world_open(&w, 1, 0, 0);
+	w.size = any_size;
+	channel_start(w.from, &one_connection);
+	for (uint64_t n = 0; n < 2; n++)
+		queue(&w, n);
+	assert_int_equal(w.loans, 1);
+	for (unsigned n = 0; n < 2; n++) {
+		assert_true(channel_next(w.from, &k));
+		channel_hold(k.letter);
+		channel_sent(w.from, &k, 0);
+		channel_acked(w.from, k.number + 1, NULL, 0, 1);
+		assert_int_equal(w.retained, n == 0 ? any_size(1) : 0);
+		assert_int_equal(w.loans, 1);
+		channel_drop_letter(k.letter);
+	}
+	assert_int_equal(w.loans, 0);
+	world_close(&w);
+}
+
 TEST(a_loan_that_is_refused_is_not_released)
 {
 	struct world w;

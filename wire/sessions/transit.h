@@ -1,0 +1,56 @@
+/* transit.h - the frames of a link that threads seal or open (sealers.h). For link.c and session.c.
+ *
+ * The loop gives each frame its counter and hands it to the threads. It takes the frames back in
+ * the order in which it handed them over: sealed ones by trunk, opened ones by link. A session that
+ * ends waits for the threads that use its keys.
+ */
+#ifndef WIRE_TRANSIT_H
+#define WIRE_TRANSIT_H
+
+#include "wire/sessions/link.h"
+#include "wire/sessions/sealers.h"
+#include "wire/sessions/seal.h"
+#include "wire/sessions/socket.h"
+
+/* Frames from this size on are handed to the threads. A smaller one takes 20 microseconds. */
+#define TRANSIT_LEAST ((size_t)24 << 10)
+/* Bytes after which a link's trunk, or a link that receives, has enough frames in transit. */
+#define TRANSIT_MOST ((size_t)2 << 20)
+/* Bytes after which a trunk to another machine has enough frames in transit. Sealed frames are a
+ * queue there, which a later frame meets. */
+#define TRANSIT_FAR_MOST ((size_t)128 << 10)
+
+struct transit {
+	struct sealer_job job; /* first, so that a job is its transit */
+	struct transit *next;
+	uint32_t session;
+	struct socket_route route; /* opening: the connection by which the frame arrived */
+	const struct seal_key *key; /* the session's */
+	uint64_t counter;
+	uint8_t *frame;
+	size_t size;               /* bytes of its content */
+	struct link_source source; /* sealing: what the thread copies to the end of the content */
+	int rc;                    /* opening: 0, or -EBADMSG */
+};
+
+/* Transits in order. */
+struct transits {
+	struct transit *first, **end;
+	size_t bytes;
+};
+
+/* Copies the source into the frame, seals the frame, and adds it to the transits. by_loop: the
+ * caller's thread does the work. t: copied; its job need not be set. Returns false without memory.
+ */
+bool transit_seal(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
+/* Opens the frame, and adds it to the transits, as transit_seal does. */
+bool transit_open(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
+/* Takes the first transit, if its job has ended. Returns false if there is none. The frame is the
+ * caller's. */
+bool transit_take(struct transits *list, struct sealers *s, struct transit *out);
+/* Returns true if a frame of the session is in transit. */
+bool transit_has(const struct transits *list, uint32_t session);
+/* Drops the frames of a session, or all frames if session is 0. Waits for their threads. */
+void transit_drop(struct transits *list, struct sealers *s, uint32_t session);
+
+#endif
