@@ -43,7 +43,9 @@ static int take_place(void *options, const char *word, struct error *err)
 	struct status_options *o = options;
 
 	if (o->place)
-		return error_set(err, -EINVAL, "%s: one word too many (see --help)", word);
+		return error_set(err, -EINVAL,
+				 "%s: expected the folder of one run, or one address (see --help)",
+				 word);
 	o->place = word;
 	return 0;
 }

@@ -126,7 +126,7 @@ static int take_plan(void *options, const char *path, struct error *err)
 	struct options *o = options;
 
 	if (o->train.plan)
-		return error_set(err, -EINVAL, "--plan: expected one plan, got %s too", path);
+		return error_set(err, -EINVAL, "--plan %s: expected one plan", path);
 	o->train.plan = path;
 	return 0;
 }
