@@ -124,52 +124,70 @@ static void check_source(struct findings *f, const struct picture *p, uint32_t f
 		       label);
 }
 
+/* The extremes of the links that work. NULL: none. */
+struct extremes {
+	const struct picture_link *far, *slow, *fat;
+};
+
+static void note_extremes(struct extremes *e, const struct picture_link *l)
+{
+	if (!e->far || l->latency_s > e->far->latency_s)
+		e->far = l;
+	if (l->bytes_s > 0 && (!e->slow || l->bytes_s < e->slow->bytes_s))
+		e->slow = l;
+	if (!e->fat || l->bytes_s * l->latency_s > e->fat->bytes_s * e->fat->latency_s)
+		e->fat = l;
+}
+
+/* Warns of a link with a low bandwidth. Returns true if it has one. */
+static bool check_bandwidth(struct findings *f, const struct picture *p, size_t k)
+{
+	char a[PICTURE_LABEL], b[PICTURE_LABEL];
+
+	if (p->links[k].bytes_s <= 0 || p->links[k].bytes_s >= BANDWIDTH_LOW)
+		return false;
+	finding_add(f, "links", FINDING_WARNING, "%s > %s carries %.2f MB/s only",
+		    picture_label(p, (uint32_t)(k / p->n), a),
+		    picture_label(p, (uint32_t)(k % p->n), b), p->links[k].bytes_s * 1e-6);
+	finding_remedy(f, "plans avoid the link; take machines with a faster network, or smaller "
+			  "tensors (--wire q6 --sum-wire q6)");
+	return true;
+}
+
+static void add_extremes(struct findings *f, const struct picture *p, const struct extremes *e,
+			 bool some_unknown)
+{
+	const size_t far = (size_t)(e->far - p->links);
+	const size_t slow = e->slow ? (size_t)(e->slow - p->links) : far;
+
+	finding_add(f, "links", FINDING_OK,
+		    "longest round trip %.0f ms (n%02zu > n%02zu), least bandwidth %.1f MB/s "
+		    "(n%02zu > n%02zu)%s; for the kernel's settings: skippipe doctor --mbit %.0f "
+		    "--rtt-ms %.0f",
+		    2e3 * e->far->latency_s, far / p->n, far % p->n, p->links[slow].bytes_s * 1e-6,
+		    slow / p->n, slow % p->n, some_unknown ? ", some are not measured" : "",
+		    e->fat->bytes_s * 8e-6 + 1, 2e3 * e->fat->latency_s + 1);
+}
+
 static void check_speeds(struct findings *f, const struct picture *p)
 {
-	const struct picture_link *far = NULL, *slow = NULL, *fat = NULL;
-	char a[PICTURE_LABEL], b[PICTURE_LABEL];
-	size_t ends[3] = { 0 };
-	unsigned unknown = 0, shown = 0;
+	struct extremes e = { NULL, NULL, NULL };
+	unsigned unknown = 0, slow = 0;
 
 	for (size_t k = 0; k < (size_t)p->n * p->n; k++) {
-		const struct picture_link *l = &p->links[k];
-
 		if (k / p->n == k % p->n)
 			continue;
-		unknown += l->state == LINK_UNKNOWN;
-		if (l->state != LINK_WORKS)
+		unknown += p->links[k].state == LINK_UNKNOWN;
+		if (p->links[k].state != LINK_WORKS)
 			continue;
-		if (!far || l->latency_s > far->latency_s) {
-			far = l;
-			ends[0] = k;
-		}
-		if (l->bytes_s > 0 && (!slow || l->bytes_s < slow->bytes_s)) {
-			slow = l;
-			ends[1] = k;
-		}
-		if (!fat || l->bytes_s * l->latency_s > fat->bytes_s * fat->latency_s)
-			fat = l;
-		if (l->bytes_s <= 0 || l->bytes_s >= BANDWIDTH_LOW || shown++ >= PAIRS_MOST)
-			continue;
-		finding_add(f, "links", FINDING_WARNING, "%s > %s carries %.2f MB/s only",
-			    picture_label(p, (uint32_t)(k / p->n), a),
-			    picture_label(p, (uint32_t)(k % p->n), b), l->bytes_s * 1e-6);
-		finding_remedy(f, "plans avoid the link; take machines with a faster network, or "
-				  "smaller tensors (--wire q6 --sum-wire q6)");
+		note_extremes(&e, &p->links[k]);
+		if (slow < PAIRS_MOST)
+			slow += check_bandwidth(f, p, k);
 	}
-	if (!far) {
-		if (p->n > 1)
-			finding_add(f, "links", FINDING_OK, "not measured yet");
-		return;
-	}
-	finding_add(
-		f, "links", FINDING_OK,
-		"longest round trip %.0f ms (n%02u > n%02u), least bandwidth %.1f MB/s (n%02u > "
-		"n%02u)%s; for the kernel's settings: skippipe doctor --mbit %.0f --rtt-ms %.0f",
-		2e3 * far->latency_s, (unsigned)(ends[0] / p->n), (unsigned)(ends[0] % p->n),
-		slow ? slow->bytes_s * 1e-6 : 0, (unsigned)(ends[1] / p->n),
-		(unsigned)(ends[1] % p->n), unknown > 0 ? ", some are not measured" : "",
-		fat->bytes_s * 8e-6 + 1, 2e3 * fat->latency_s + 1);
+	if (e.far)
+		add_extremes(f, p, &e, unknown > 0);
+	else if (p->n > 1)
+		finding_add(f, "links", FINDING_OK, "not measured yet");
 }
 
 void pairs_check(struct findings *f, const struct picture *p)
