@@ -1,11 +1,13 @@
 #!/bin/bash
 # `skippipe fleet` with real sshds on the wide-area test bed: each machine has a network, a process list and a home folder
 # of its own. One machine listens at port 2222, one has the remains of a copy that was interrupted, one has another build,
-# and one drops every packet. `up` starts the other four; status, logs, an agent that was killed, a changed token of the
-# first `up`; `down` leaves no process and no file but the run.
+# and one drops every packet. `up` starts the other four, and starts again an agent that was killed. status and logs show
+# all, and a host cannot steer the terminal with them. `down` leaves no process and no file but the run. A second fleet has
+# its controller on a host; its `up` is interrupted and repeated, and `down` reaches a host that has left the file.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
-need skippipe skippipe-controller skippipe-agent skippipe-key ip nsenter unshare ssh ssh-keygen pgrep readelf dpkg
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip nsenter unshare ssh ssh-keygen hostname \
+	pgrep readelf dpkg
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 [ -x "$sshd" ] || skip "sshd is not there"
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
@@ -230,5 +232,5 @@ expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status not
 echo 'm1 nmae=x' >"$dir/home/hub/bad.txt"
 expect 1 'bad.txt, line 1: "nmae=x"' "${as_hub[@]}" "$bin/skippipe" fleet up bad.txt
 expect 2 'expected up, status, logs or down' "${as_hub[@]}" "$bin/skippipe" fleet start fleet.txt
-ls -d /tmp/skippipe-fleet-* 2>/dev/null | while read -r f; do [ ! -O "$f" ] || [ "$f" -ot "$dir/network.json" ] || die "$f is left"; done
+for f in /tmp/skippipe-fleet-*; do [ ! "$f" -nt "$dir/network.json" ] || die "$f is left"; done
 exit 0

@@ -190,7 +190,7 @@ logs)
 	tail -n "$1" "$dir/log"
 	;;
 follow)
-	mkdir -p "$dir" && touch "$dir/log" || fail "$dir cannot be written"
+	[ -e "$dir/log" ] || fail "there is no log"
 	tail -n "$1" -F "$dir/log" 2>/dev/null &
 	tail=$!
 	cat >/dev/null
