@@ -30,6 +30,7 @@ uses_store      := store base
 uses_agent      := agent wire model base
 uses_controller := controller wire schedule store model base
 uses_verify     := verify store schedule model base
+uses_doctor     := doctor wire store schedule model base
 uses_tui        := tui wire store base
 uses_cli        := cli base
 # The order of a folder's subfolders, lowest first, and the structs through which a function reaches the folder's whole
@@ -38,10 +39,11 @@ uses_cli        := cli base
 floors_schedule   := format execution problem improve start bound published search fleet
 floors_agent      := shared network tensors sums weights execution
 floors_controller := options run members network planning weights trust iteration joining operator replay monitor
+floors_cli        := args verbs fleet
 floors_tui        := json_line run screen input panels views
 whole_agent       := agent
 whole_controller  := controller operators
-FOLDERS := base wire schedule model planner store agent controller verify tui cli
+FOLDERS := base wire schedule model planner store agent controller verify doctor tui cli
 
 # The program of each folder that has one.
 program_planner    := skippipe-plan
@@ -49,6 +51,7 @@ program_model      := skippipe-model
 program_agent      := skippipe-agent
 program_controller := skippipe-controller
 program_verify     := skippipe-verify
+program_doctor     := skippipe-doctor
 program_tui        := skippipe-console
 program_wire       := skippipe-key
 program_cli        := skippipe
@@ -150,8 +153,11 @@ $(BUILD)/libtest.a: $(BUILD)/base/tests/test_main.o
 	$(call say,AR)
 	$(Q)ar rcs $@ $^
 
+# The script that a fleet's hosts run is a part of the program.
+$(BUILD)/cli/fleet/script.o: cli/fleet/host.sh
+
 # They play with a whole controller.
-$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission invited ending faulty silent announce): | $(BUILD)/bin/skippipe-controller
+$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission invited ending faulty silent announce preparation overuse): | $(BUILD)/bin/skippipe-controller
 
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
@@ -270,7 +276,7 @@ tsan:
 
 # A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
 # no package besides. Without nvcc the program is linked by `make check`, so that GPU_SRC stays complete.
-GPU_SRC := $(wildcard base/alloc.c base/array.c base/process/cgroup.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c model/cut.c model/codec/*.c model/rehearsal/pretend.c \
+GPU_SRC := $(wildcard base/alloc.c base/array.c base/process/cgroup.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_check.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c model/cut.c model/codec/*.c model/rehearsal/pretend.c \
 	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c model/vector/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(cuda_objects)
 	$(call say,LD)

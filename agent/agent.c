@@ -410,7 +410,8 @@ int64_t agent_deadline_us(const struct agent *a)
 {
 	int64_t at = post_deadline_us(a->tell.post), tensors_at = post_deadline_us(a->peers.post);
 
-	if (tensors_at > 0 || !codec_threads_full(a->modules.links.codec_threads))
+	if (tensors_at > 0 || post_waits_for_tick(a->peers.post) ||
+	    !codec_threads_full(a->modules.links.codec_threads))
 		at = take_sooner(at, tensors_at);
 
 	at = take_sooner(

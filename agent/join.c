@@ -32,10 +32,15 @@
 enum { HEAD_BYTES = 64 << 10 }; /* limit of the header before a tensor's numbers */
 
 /* Free bytes of the device when the agent last looked: at its start, and after each stage or copy
- * that the worker prepared. 0: unknown. */
+ * that the worker prepared. The limit of --memory concerns the machine's memory, in which a CPU has
+ * its stage. 0: unknown. */
 static uint64_t memory_available(const struct agent *a)
 {
-	return a->device.free_bytes == UINT64_MAX ? 0 : a->device.free_bytes;
+	uint64_t free_bytes = a->device.free_bytes, limit = a->options.memory_bytes;
+
+	if (limit > 0 && limit < free_bytes && strncmp(a->device.text, "cpu", 3) == 0)
+		return limit;
+	return free_bytes == UINT64_MAX ? 0 : free_bytes;
 }
 
 /* Reads an identity that all processes of a machine share until it reboots, in any container. */

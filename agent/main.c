@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/device_proof.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process/options.h"
@@ -464,6 +465,18 @@ static int run_loop(struct agent *a, int signals)
 	return status;
 }
 
+/* To be called before the first thread, and before the controller hears of this agent. Returns -1
+ * to continue, otherwise the exit status. */
+static int prove_device(const char *device)
+{
+	struct error err = { "" };
+
+	if (device_proof(device, &err) == 0)
+		return -1;
+	fprintf(stderr, "skippipe-agent: %s\n", err.text);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .agent.node = -1, .log = { .to = stderr, .who = "agent" } };
@@ -475,6 +488,8 @@ int main(int argc, char **argv)
 
 	output_check_at_exit("skippipe-agent");
 	status = read_options(&o, argc, argv);
+	if (status < 0)
+		status = prove_device(o.agent.device);
 	if (status >= 0)
 		return status;
 	link_tune_malloc();

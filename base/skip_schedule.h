@@ -88,6 +88,16 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 
 enum { SKIP_SCHEDULE_RECIPE = 96 }; /* number of bytes that hold any schedule of a recipe */
 
+/* The help of --recipe in every program that has the option. docs/convergence.md has the figures,
+ * for the model `deep`. */
+#define SKIP_SCHEDULE_RECIPE_HELP \
+	"grow the model from its ends: first train only the first and the last stage, then start " \
+	"the middle stages as copies of them. speed: microbatches make 80% of the visits to " \
+	"stages, and the loss ends 1.0% lower. robust: later on, 30% of the microbatches skip " \
+	"half of the middle stages. Along plans they make 77% of the visits, the loss ends 2.4% " \
+	"higher, and skipping half of the middle stages then costs 5%. With the paths that train " \
+	"draws without a plan: 79%, 1.3% and 7%"
+
 /* Writes the skip schedule of a named recipe (--recipe) for a run in which `droppable` stages may
  * be skipped. The first and the last stage are always visited, and all other stages start from
  * these two (stage_set_source). -EINVAL: there is no such recipe, or no stage may be skipped. */

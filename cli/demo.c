@@ -425,7 +425,7 @@ int demo_main(bool rehearse, char **argv)
 		return EXIT_USAGE;
 	}
 	if (d.options.help) {
-		fputs(rehearse ? rehearse_help : demo_help, stdout);
+		demo_options_help(rehearse, stdout);
 		demo_options_free(&d.options);
 		return 0;
 	}

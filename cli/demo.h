@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-/* rehearse: the agents compute nothing. argv: the arguments after the verb; ends with NULL. Returns
- * the exit status: the controller's, or 1 if a program could not be started, or 2 for wrong
+/* rehearse: the agents compute nothing. argv: the verb and the words after it; ends with NULL.
+ * Returns the exit status: the controller's, or 1 if a program could not be started, or 2 for wrong
  * usage. */
 int demo_main(bool rehearse, char **argv);
 

@@ -1,150 +1,69 @@
-/* The options of a demo and of a rehearsal. Both verbs interpret few of them; options of the
- * controller pass through a table and are checked by the controller. */
+/* The options of a demo and of a rehearsal, as one table. Both verbs interpret few of them; options
+ * of the controller are passed on and checked by the controller. */
 #include "cli/demo_options.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process/options.h"
 #include "cli/cluster_size.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-const char demo_help[] =
-	"usage: skippipe demo [options]\n"
-	"\n"
-	"Trains a small LLaMA on English text. One controller, N agents and the console run on\n"
-	"this machine. The network between the agents is emulated with the delays of 12 cloud\n"
-	"regions. docs/machines.md describes a cluster of several machines.\n"
-	"q in the console, or Ctrl-C, ends the demo and all its processes.\n"
-	"\n"
-	"  --agents N|MIN..MAX   nodes; MIN of them start, and the others when they are\n"
-	"                        recovered  [20]\n"
-	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3; spread evenly for another N]\n"
-	"  --cut A,B,...         layers of each stage, as 0,3,3,2,2,2  [equally]\n"
-	"  --skip K/S            every microbatch skips K of S stages  [a third of the stages, as\n"
-	"                        2/6; 0 with dtfm]\n"
-	"  --algorithm NAME      the planner: best, or a published baseline: dtfm, dtfm-skip,\n"
-	"                        no-tc2, cbs (skippipe help controller)  [best]\n"
-	"  --iterations N        stop after N iterations  [never]\n"
-	"  --time-scale X        real seconds per emulated second; 0: no emulated delays\n"
-	"                        [chosen so that an iteration takes 2 to 3 s]\n"
-	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
-	"  --set FIELD=VALUE     change hyperparameters: lr, warmup, ... (docs/rates.md)\n"
-	"  --from FOLDER         begin with the weights of a checkpoint or a Hugging Face folder\n"
-	"  --device D,...        devices, which agents get in turns; cuda:all: every GPU of\n"
-	"                        this machine (skippipe help agent lists the values)  [cpu]\n"
-	"  --recompute none|norms|block  activations that a backward pass recomputes  [norms]\n"
-	"  --seed N              [1]\n"
-	"  --run-dir DIR         the folder that records the run  [a new folder in\n"
-	"                        ~/.local/state/skippipe/runs]\n"
-	"  --headless            no console; events on stdout\n"
-	"  --format text|jsonl   format of these events  [text]\n"
-	"  --theme NAME          the console's theme\n"
-	"  --price FILE          prices of the nodes, for the console (skippipe help console)\n"
-	"\n"
-	"Options of the controller (skippipe help controller): --model --always --stack --recipe\n"
-	"--skip-share --skip-schedule --no-swaps --phase-moves --batch --sequence --microbatches\n"
-	"--eval-every --eval-batches --grad-norm\n"
-	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
-	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --sums\n"
-	"--new-corpus --checkpoint-to --skip-bad-steps --metrics --on-alert --alert-url\n";
-
-const char rehearse_help[] =
-	"usage: skippipe rehearse [options]\n"
-	"\n"
-	"Tries a cluster before it is rented. One controller, an agent for each node and the\n"
-	"console run on this machine, over an emulated network. The agents compute nothing:\n"
-	"they sleep for the times of the cluster file and exchange tensors with made-up\n"
-	"contents. Plans, predictions, faults and recovery are those of a real run. Nothing is\n"
-	"trained: there is no loss, and no other verb takes the checkpoints of a rehearsal.\n"
-	"\n"
-	"  --cluster FILE        skippipe.cluster/1  [20 nodes in 12 cloud regions, for which\n"
-	"                        --agents and --stages may be given as to skippipe demo]\n"
-	"  --model NAME|FILE     the model to rehearse  [1.5b]\n"
-	"  --scale-bytes K       tensors take 1/K of the model's bytes on this machine; the\n"
-	"                        emulated network delays them as if they were whole  [1000]\n"
-	"  --skip K/S            every microbatch skips K of S stages  [a third; 0 with dtfm]\n"
-	"  --time-scale X        real seconds per second of the cluster  [1]\n"
-	"  --wire F  --sum-wire F   formats of activations and of sums\n"
-	"  --iterations N        stop after N iterations  [never]\n"
-	"\n"
-	"Other options are those of skippipe demo, except --corpus, --from, --new-corpus,\n"
-	"--device, --recompute, --eval-every and --eval-batches. To rehearse on a real or a test\n"
-	"network, start the controller with --rehearse and the agents with --device pretend\n"
-	"(docs/machines.md).\n";
-
-/* Options of the controller that concern training only. */
-static const char *const training_only[] = { "from", "new-corpus", "eval-every", "eval-batches" };
-
-/* Options that only the controller interprets. A flag has no value. A controller that resumes the
- * run reads most of them from the record; `again` marks those that it needs again. */
-static const struct {
-	const char *name;
-	bool flag, again;
-} passed[] = {
-	{ "iterations", false, false },
-	{ "time-scale", false, false },
-	{ "seed", false, false },
-	{ "model", false, false },
-	{ "cut", false, false },
-	{ "from", false, false },
-	{ "new-corpus", true, false },
-	{ "set", false, false },
-	{ "always", false, false },
-	{ "skip-schedule", false, false },
-	{ "stack", true, false },
-	{ "recipe", false, false },
-	{ "skip-share", false, false },
-	{ "phase-moves", true, false },
-	{ "no-swaps", true, false },
-	{ "batch", false, false },
-	{ "sequence", false, false },
-	{ "microbatches", false, false },
-	{ "eval-every", false, false },
-	{ "checkpoint-every", false, false },
-	{ "eval-batches", false, false },
-	{ "skip-bad-steps", false, false },
-	{ "serialise", true, false },
-	{ "sums", false, false },
-	{ "grad-norm", false, false },
-	{ "threads", false, false },
-	{ "wire", false, false },
-	{ "sum-wire", false, false },
-	{ "name", false, false },
-	{ "regions", false, false },
-	{ "at", false, true },
-	{ "silence-ms", false, false },
-	{ "gather-s", false, false },
-	{ "overdue-s", false, false },
-	{ "keep-tasks", false, false },
-	{ "checkpoint-to", false, true },
-	{ "metrics", false, true },
-	{ "on-alert", false, true },
-	{ "alert-url", false, true },
-	{ "budget", false, false },
-	{ "ahead", false, false },
-	{ "log", false, true },
+/* The options that were given, before settle_options reconciles them. */
+struct given {
+	uint32_t skip_of; /* number of stages in --skip K/S; 0: not given */
+	bool agents, stages, skip;
+	uint32_t cluster_stages; /* number of stages in the cluster file; 0: there is no file */
 };
 
-static int parse_whole_number(const char *name, const char *text, uint32_t least, uint32_t most,
-			      uint32_t *out, struct error *err)
+/* What options_read fills */
+struct reading {
+	struct demo_options o;
+	struct given given;
+	bool jsonl;
+};
+
+/* ---- values ---- */
+
+/* Reads digits, and moves *at behind them. Returns 0 if there are none. */
+static unsigned long take_digits(const char **at)
 {
 	char *end;
-	unsigned long v = strtoul(text, &end, 10);
+	unsigned long v = isdigit((unsigned char)**at) ? strtoul(*at, &end, 10) : 0;
 
-	if (!isdigit((unsigned char)*text) || *end || v < least || v > most)
+	if (isdigit((unsigned char)**at))
+		*at = end;
+	return v;
+}
+
+/* Parses "N", or "MIN..MAX". */
+static int parse_agents(void *options, const char *text, struct error *err)
+{
+	struct demo_options *o = &((struct reading *)options)->o;
+	const char *at = text;
+	unsigned long most = take_digits(&at), least = 0;
+
+	if (strncmp(at, "..", 2) == 0) {
+		at += 2;
+		least = most < 2 ? ULONG_MAX : most;
+		most = take_digits(&at);
+	}
+	if (*at || most < 2 || most > DEMO_AGENTS_MOST || least > most)
 		return error_set(err, -EINVAL,
-				 "%s: expected a number from %u to %u, got \"%s\"", name, least,
-				 most, text);
-	*out = (uint32_t)v;
+				 "--agents: expected a whole number from 2 to %d, or MIN..MAX as "
+				 "4..8, got \"%s\"", DEMO_AGENTS_MOST, text);
+	o->agents = (uint32_t)most;
+	o->started = (uint32_t)least;
 	return 0;
 }
 
-static int parse_stages(struct demo_options *o, const char *text, struct error *err)
+static int parse_stages(void *options, const char *text, struct error *err)
 {
+	struct demo_options *o = &((struct reading *)options)->o;
 	const char *at = text;
 
 	o->n_stages = 0;
@@ -155,8 +74,7 @@ static int parse_stages(struct demo_options *o, const char *text, struct error *
 		if (!isdigit((unsigned char)*at) || v < 1 || v > DEMO_AGENTS_MOST ||
 		    o->n_stages == DEMO_STAGES_MOST || (*end && *end != ','))
 			return error_set(err, -EINVAL,
-					 "--stages: expected counts like 5,3,3, got \"%s\"",
-					 text);
+					 "--stages: expected counts like 5,3,3, got \"%s\"", text);
 		o->stages[o->n_stages++] = (uint32_t)v;
 		if (!*end)
 			return 0;
@@ -164,231 +82,245 @@ static int parse_stages(struct demo_options *o, const char *text, struct error *
 	}
 }
 
-/* Parses "K" or "K/S": K skipped stages, to o->skip, of S, to *of. Without S *of is 0. */
-static int parse_skip(struct demo_options *o, const char *text, uint32_t *of, struct error *err)
+/* Parses "K" or "K/S": K skipped stages of S. */
+static int parse_skip(void *options, const char *text, struct error *err)
 {
-	char k[16];
-	const char *slash = strchr(text, '/');
-	size_t n = slash ? (size_t)(slash - text) : strlen(text);
-	int rc;
+	struct reading *r = options;
+	char *end;
+	unsigned long k = strtoul(text, &end, 10), of = 0;
+	bool has_stages = *end == '/', fits = isdigit((unsigned char)*text) && k < DEMO_STAGES_MOST;
 
-	*of = 0;
-	if (n >= sizeof(k))
-		return error_set(err, -EINVAL, "--skip: expected K or K/S, got \"%s\"", text);
-	memcpy(k, text, n);
-	k[n] = '\0';
-	rc = parse_whole_number("--skip", k, 0, DEMO_STAGES_MOST - 1, &o->skip, err);
-	if (rc == 0 && slash)
-		rc = parse_whole_number("--skip, number of stages", slash + 1, 2,
-					DEMO_STAGES_MOST, of, err);
-	return rc;
-}
+	if (has_stages) {
+		const char *stages = end + 1;
 
-/* Returns the value of argv[0], which is "--name" (its value is argv[1]) or "--name=value", and
- * moves *argv behind it. */
-static const char *value_of(char ***argv, size_t length)
-{
-	char **at = *argv;
-
-	if (at[0][length] == '=') {
-		*argv = at + 1;
-		return at[0] + length + 1;
+		of = strtoul(stages, &end, 10);
+		fits = fits && isdigit((unsigned char)*stages) && of >= 2 && of <= DEMO_STAGES_MOST;
 	}
-	if (!at[1])
-		return NULL;
-	*argv = at + 2;
-	return at[1];
-}
-
-static bool is_option_named(const char *arg, const char *name, size_t *length)
-{
-	*length = 2 + strlen(name);
-	return strncmp(arg, "--", 2) == 0 && strncmp(arg + 2, name, *length - 2) == 0 &&
-	       (arg[*length] == '\0' || arg[*length] == '=');
-}
-
-/* Returns 1 if *argv was an option of the controller and was consumed, 0 if it is another
- * option. */
-static int take_passed(struct demo_options *o, char ***argv, struct error *err)
-{
-	for (size_t i = 0; o->rehearse && i < COUNT(training_only); i++) {
-		size_t length;
-
-		if (is_option_named(**argv, training_only[i], &length))
-			return error_set(err, -EINVAL, "--%s: a rehearsal trains nothing",
-					 training_only[i]);
-	}
-	for (size_t i = 0; i < COUNT(passed); i++) {
-		size_t length;
-		const char *value;
-
-		if (!is_option_named(**argv, passed[i].name, &length))
-			continue;
-		args_addf(&o->controller, "--%s", passed[i].name);
-		if (passed[i].flag) {
-			(*argv)++;
-			return 1;
-		}
-		value = value_of(argv, length);
-		if (!value)
-			return error_set(err, -EINVAL, "--%s: needs a value", passed[i].name);
-		args_add(&o->controller, value);
-		if (passed[i].again) {
-			args_addf(&o->again, "--%s", passed[i].name);
-			args_add(&o->again, value);
-		}
-		return 1;
-	}
+	if (!fits || *end)
+		return error_set(err, -EINVAL,
+				 "--skip: expected K or K/S, with at most %d stages, got \"%s\"",
+				 DEMO_STAGES_MOST, text);
+	r->o.skip = (uint32_t)k;
+	r->given.skip_of = (uint32_t)of;
 	return 0;
 }
 
-/* Adds the absolute path if there is one, because the record is read from other folders. */
-static void add_path(struct args *a, const char *path)
+/* Passes the absolute path on if there is one, because the record is read from other folders. */
+static int take_corpus(void *options, const char *path, struct error *err)
 {
+	struct args *a = &((struct reading *)options)->o.controller;
 	char *absolute = realpath(path, NULL);
 
+	(void)err;
+	args_add(a, "--corpus");
 	args_add(a, absolute ? absolute : path);
 	free(absolute);
-}
-
-static int take_corpus(struct demo_options *o, char ***argv, const char *first)
-{
-	args_add(&o->controller, "--corpus");
-	add_path(&o->controller, first);
-	for (; **argv && ***argv != '-'; (*argv)++)
-		add_path(&o->controller, **argv);
 	return 0;
 }
 
-/* The options that were given, before settle_options reconciles them. */
-struct given {
-	uint32_t skip_of; /* number of stages in --skip K/S; 0: not given */
-	bool agents, stages, skip;
-	uint32_t cluster_stages; /* number of stages in the cluster file; 0: there is no file */
-};
-
-static int one_of(const char *name, const char *text, const char *a, const char *b,
-		  struct error *err)
+static int take_cluster(void *options, const char *path, struct error *err)
 {
-	if (strcmp(text, a) == 0 || strcmp(text, b) == 0)
-		return 0;
-	return error_set(err, -EINVAL, "%s: expected %s or %s, got \"%s\"", name, a, b, text);
-}
-
-/* The demo's own options: for both, for training only, for rehearsals only. */
-enum own {
-	AGENTS,
-	STAGES,
-	SKIP,
-	ALGORITHM,
-	RUN_DIR,
-	FORMAT,
-	THEME,
-	PRICE,
-	CORPUS,
-	DEVICE,
-	RECOMPUTE,
-	CLUSTER,
-	SCALE_BYTES,
-	OWN
-};
-
-static const char *const own[OWN] = { "agents",    "stages",  "skip",       "algorithm", "run-dir",
-				      "format",    "theme",   "price",      "corpus",    "device",
-				      "recompute", "cluster", "scale-bytes" };
-
-/* Returns which of the own options of this verb the word is; OWN: none. */
-static enum own own_named(const struct demo_options *o, const char *arg, size_t *length)
-{
-	for (enum own i = 0; i < OWN; i++)
-		if ((o->rehearse ? i < CORPUS || i >= CLUSTER : i < CLUSTER) &&
-		    is_option_named(arg, own[i], length))
-			return i;
-	return OWN;
-}
-
-static int take_cluster(struct demo_options *o, struct given *given, const char *path,
-			struct error *err)
-{
-	int rc = cluster_size(path, &o->agents, &given->cluster_stages, err);
+	struct reading *r = options;
+	int rc = cluster_size(path, &r->o.agents, &r->given.cluster_stages, err);
 
 	if (rc != 0)
 		return rc;
-	if (o->agents > DEMO_AGENTS_MOST || given->cluster_stages > DEMO_STAGES_MOST)
+	if (r->o.agents > DEMO_AGENTS_MOST || r->given.cluster_stages > DEMO_STAGES_MOST)
 		return error_set(err, -E2BIG, "%s: more than %d nodes or %d stages", path,
 				 DEMO_AGENTS_MOST, DEMO_STAGES_MOST);
-	o->n_stages = given->cluster_stages;
-	o->cluster = path;
+	r->o.n_stages = r->given.cluster_stages;
+	r->o.cluster = path;
 	return 0;
 }
 
-/* "N", or "MIN..MAX". */
-static int parse_agents(struct demo_options *o, const char *text, struct error *err)
+/* ---- the rows ---- */
+
+/* Verbs of a row. A controller that resumes the run reads most options from the record; AGAIN marks
+ * those that it needs again. */
+enum { DEMO = 1, REHEARSE = 2, BOTH = DEMO | REHEARSE, AGAIN = 4 };
+
+static int pass_on(void *options, const struct options_row *r, const char *value, struct error *err)
 {
-	const char *dots = strstr(text, "..");
-	char least[16];
-	int rc;
+	struct demo_options *o = &((struct reading *)options)->o;
+	struct args *lists[] = { &o->controller, r->mark & AGAIN ? &o->again : NULL };
 
-	o->started = 0;
-	if (!dots)
-		return parse_whole_number("--agents", text, 2, DEMO_AGENTS_MOST, &o->agents, err);
-	rc = parse_whole_number("--agents", dots + 2, 2, DEMO_AGENTS_MOST, &o->agents, err);
-	snprintf(least, sizeof(least), "%.*s", (int)(dots - text < 15 ? dots - text : 15), text);
-	return rc == 0 ? parse_whole_number("--agents", least, 2, o->agents, &o->started, err) : rc;
-}
-
-static int take_own(struct demo_options *o, struct given *given, char ***argv, struct error *err)
-{
-	const char *arg = **argv, *value;
-	size_t length = 0;
-	enum own which = own_named(o, arg, &length);
-
-	if (which == OWN)
-		return error_set(err, -EINVAL, "%s: unexpected (skippipe help %s)", arg,
-				 o->rehearse ? "rehearse" : "demo");
-	value = value_of(argv, length);
-	if (!value)
-		return error_set(err, -EINVAL, "--%s: needs a value", own[which]);
-	switch (which) {
-	case AGENTS:
-		given->agents = true;
-		return parse_agents(o, value, err);
-	case STAGES:
-		given->stages = true;
-		return parse_stages(o, value, err);
-	case SKIP:
-		given->skip = true;
-		return parse_skip(o, value, &given->skip_of, err);
-	case CORPUS:
-		return take_corpus(o, argv, value);
-	case DEVICE:
-		o->device = value;
-		return 0; /* the agent checks the value */
-	case RECOMPUTE:
-		o->recompute = value;
-		return 0; /* the agent checks the value */
-	case ALGORITHM:
-		o->algorithm = value;
-		return 0; /* the controller checks the value */
-	case RUN_DIR:
-		o->run_dir = value;
-		return 0;
-	case FORMAT:
-		o->format = value;
-		return one_of("--format", value, "text", "jsonl", err);
-	case CLUSTER:
-		return take_cluster(o, given, value, err);
-	case SCALE_BYTES:
-		args_addf(&o->controller, "--scale-bytes=%s", value);
-		return 0; /* the controller checks the value */
-	case PRICE:
-		o->price = value;
-		return 0;
-	default:
-		o->theme = value;
-		return 0;
+	(void)err;
+	for (size_t i = 0; i < COUNT(lists); i++) {
+		if (!lists[i])
+			continue;
+		args_addf(lists[i], "--%s", r->name);
+		if (value)
+			args_add(lists[i], value);
 	}
+	return 0;
 }
+
+static const char *const formats[] = { "text", "jsonl", NULL };
+
+#define AT(field) .at = offsetof(struct reading, field)
+#define GIVEN(field) .given = offsetof(struct reading, given.field)
+#define OF(verbs) .mark = (verbs)
+/* Options that only the controller interprets. Those with a text are in the list of the help. */
+#define PASSED(name, value) name, OPTIONS_PASSED, value
+static const struct options_row rows[] = {
+	{ "cluster", OPTIONS_PARSED, "FILE", .parse = take_cluster, OF(REHEARSE),
+	  .help = "skippipe.cluster/1, in place of --agents and --stages [20 nodes in 12 cloud "
+		  "regions]" },
+	{ "agents", OPTIONS_PARSED, "N|MIN..MAX", "20",
+	  "nodes; MIN of them start, and the others when they are recovered",
+	  .parse = parse_agents, GIVEN(agents), OF(BOTH) },
+	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, GIVEN(stages), OF(BOTH),
+	  .help = "nodes per stage [5,3,3,3,3,3; spread evenly for another N]" },
+	{ PASSED("model", "NAME|FILE"), OF(REHEARSE), .help = "the model to rehearse [1.5b]" },
+	{ PASSED("scale-bytes", "K"), OF(REHEARSE),
+	  .help = "tensors take 1/K of the model's bytes on this machine; the emulated network "
+		  "delays them as if they were whole [1000]" },
+	{ PASSED("cut", "A,B,..."), OF(BOTH),
+	  .help = "layers of each stage, as 0,3,3,2,2,2 [equally]" },
+	{ "skip", OPTIONS_PARSED, "K/S", .parse = parse_skip, GIVEN(skip), OF(BOTH),
+	  .help = "every microbatch skips K of S stages [a third of the stages, as 2/6; 0 with "
+		  "dtfm]" },
+	{ "algorithm", OPTIONS_TEXT, "NAME", AT(o.algorithm), OF(BOTH),
+	  .help = "the planner: best, or a published baseline: dtfm, dtfm-skip, no-tc2, cbs "
+		  "(skippipe help controller) [best]" },
+	{ PASSED("iterations", "N"), OF(BOTH), .help = "stop after N iterations [never]" },
+	{ PASSED("time-scale", "X"), OF(DEMO),
+	  .help = "real seconds per emulated second; 0: no emulated delays [chosen so that an "
+		  "iteration takes 2 to 3 s]" },
+	{ PASSED("time-scale", "X"), OF(REHEARSE),
+	  .help = "real seconds per second of the cluster [1]" },
+	{ PASSED("wire", "F"), OF(REHEARSE), .help = "format of activations [q8]" },
+	{ PASSED("sum-wire", "F"), OF(REHEARSE), .help = "format of sums of gradients [q6]" },
+	{ "corpus", OPTIONS_PARSED, "FILE...", .parse = take_corpus, .many = true, OF(DEMO),
+	  .help = "text to train on [Debian's fortunes]" },
+	{ PASSED("set", "FIELD=VALUE"), OF(DEMO),
+	  .help = "change hyperparameters: lr, warmup, ... (docs/rates.md)" },
+	{ PASSED("from", "FOLDER"), OF(DEMO),
+	  .help = "begin with the weights of a checkpoint or a Hugging Face folder" },
+	{ "device", OPTIONS_TEXT, "D,...", AT(o.device), OF(DEMO),
+	  .help = "devices, which agents get in turns; cuda:all: every GPU of this machine "
+		  "(skippipe help agent lists the values) [cpu]" },
+	{ "recompute", OPTIONS_TEXT, "none|norms|block", AT(o.recompute), OF(DEMO),
+	  .help = "activations that a backward pass recomputes [norms]" },
+	{ PASSED("seed", "N"), OF(BOTH), .help = "seed of the random numbers [1]" },
+	{ "run-dir", OPTIONS_TEXT, "DIR", AT(o.run_dir), OF(BOTH),
+	  .help = "the folder that records the run [a new folder in "
+		  "~/.local/state/skippipe/runs]" },
+	{ "headless", OPTIONS_FLAG, AT(o.headless), OF(BOTH),
+	  .help = "no console; events on stdout" },
+	{ "format", OPTIONS_SECOND, "text|jsonl", "text", "format of these events", AT(jsonl),
+	  .words = formats, OF(BOTH) },
+	{ "theme", OPTIONS_TEXT, "NAME", AT(o.theme), OF(BOTH), .help = "the console's theme" },
+	{ "price", OPTIONS_TEXT, "FILE", AT(o.price), OF(BOTH),
+	  .help = "prices of the nodes, for the console (skippipe help console)" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+
+	{ PASSED("model", "NAME|FILE"), OF(DEMO) },
+	{ PASSED("set", "FIELD=VALUE"), OF(REHEARSE) },
+	{ PASSED("new-corpus", NULL), OF(DEMO) },
+	{ PASSED("assignment", "free|given"), OF(BOTH) },
+	{ PASSED("always", "STAGE,..."), OF(BOTH) },
+	{ PASSED("stack", NULL), OF(BOTH) },
+	{ PASSED("recipe", "NAME"), OF(BOTH) },
+	{ PASSED("skip-share", "S%:K"), OF(BOTH) },
+	{ PASSED("skip-schedule", "LIST"), OF(BOTH) },
+	{ PASSED("no-swaps", NULL), OF(BOTH) },
+	{ PASSED("phase-moves", NULL), OF(BOTH) },
+	{ PASSED("batch", "B"), OF(BOTH) },
+	{ PASSED("sequence", "T"), OF(BOTH) },
+	{ PASSED("microbatches", "N"), OF(BOTH) },
+	{ PASSED("eval-every", "K"), OF(DEMO) },
+	{ PASSED("eval-batches", "N"), OF(DEMO) },
+	{ PASSED("grad-norm", "F"), OF(BOTH) },
+	{ PASSED("checkpoint-every", "K"), OF(BOTH) },
+	{ PASSED("keep-tasks", "N"), OF(BOTH) },
+	{ PASSED("at", "I:ACT"), OF(BOTH | AGAIN) },
+	{ PASSED("serialise", NULL), OF(BOTH) },
+	{ PASSED("threads", "N"), OF(BOTH) },
+	{ PASSED("wire", "F"), OF(DEMO) },
+	{ PASSED("sum-wire", "F"), OF(DEMO) },
+	{ PASSED("name", "TEXT"), OF(BOTH) },
+	{ PASSED("silence-ms", "N"), OF(BOTH) },
+	{ PASSED("overdue-s", "S"), OF(BOTH) },
+	{ PASSED("gather-s", "S"), OF(BOTH) },
+	{ PASSED("budget", "S"), OF(BOTH) },
+	{ PASSED("ahead", "S"), OF(BOTH) },
+	{ PASSED("log", "LEVEL"), OF(BOTH | AGAIN) },
+	{ PASSED("regions", "FILE"), OF(BOTH) },
+	{ PASSED("sums", "early|late"), OF(BOTH) },
+	{ PASSED("checkpoint-to", "STORE"), OF(BOTH | AGAIN) },
+	{ PASSED("skip-bad-steps", "N"), OF(BOTH) },
+	{ PASSED("metrics", "ADDRESS"), OF(BOTH | AGAIN) },
+	{ PASSED("on-alert", "COMMAND"), OF(BOTH | AGAIN) },
+	{ PASSED("alert-url", "URL"), OF(BOTH | AGAIN) },
+};
+#undef AT
+#undef GIVEN
+#undef OF
+#undef PASSED
+
+static const struct options_table table_of_demo = {
+	rows,
+	COUNT(rows),
+	.part = DEMO,
+	.verb = "demo",
+	.pass = pass_on,
+	.intro = "usage: skippipe demo [options]\n"
+		 "\n"
+		 "Trains a small LLaMA on English text. One controller, N agents and the console "
+		 "run on\n"
+		 "this machine. The network between the agents is emulated with the delays of 12 "
+		 "cloud\n"
+		 "regions. docs/machines.md describes a cluster of several machines.\n"
+		 "q in the console, or Ctrl-C, ends the demo and all its processes.\n"
+		 "\n",
+};
+
+static const struct options_table table_of_rehearsal = {
+	rows,
+	COUNT(rows),
+	.part = REHEARSE,
+	.verb = "rehearse",
+	.pass = pass_on,
+	.hint = "a rehearsal computes nothing",
+	.intro = "usage: skippipe rehearse [options]\n"
+		 "\n"
+		 "Tries a cluster before it is rented. One controller, an agent for each node and "
+		 "the\n"
+		 "console run on this machine, over an emulated network. The agents compute "
+		 "nothing:\n"
+		 "they sleep for the times of the cluster file and exchange tensors with made-up\n"
+		 "contents. Plans, predictions, faults and recovery are those of a real run. "
+		 "Nothing is\n"
+		 "trained: there is no loss, and no other verb takes the checkpoints of a "
+		 "rehearsal.\n"
+		 "To rehearse on a real or a test network, start the controller with --rehearse "
+		 "and the\n"
+		 "agents with --device pretend (docs/machines.md).\n"
+		 "\n",
+};
+
+void demo_options_help(bool rehearse, FILE *to)
+{
+	const struct options_table *t = rehearse ? &table_of_rehearsal : &table_of_demo;
+	enum { COLUMNS = 88 };
+	int x;
+
+	options_help(t, to);
+	x = fprintf(to, "\nOptions of the controller (skippipe help controller):") - 1;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct options_row *r = &t->rows[i];
+
+		if (r->help || (r->mark & t->part) == 0)
+			continue;
+		if (x + 3 + (int)strlen(r->name) > COLUMNS)
+			x = fprintf(to, "\n") - 1;
+		x += fprintf(to, "%s--%s", x ? " " : "", r->name);
+	}
+	fputc('\n', to);
+}
+
+/* ---- nodes, stages and skips together ---- */
 
 int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct error *err)
 {
@@ -429,9 +361,8 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 					 "--stages adds up to %u nodes, --agents is %u", sum,
 					 o->agents);
 		if (sum > DEMO_AGENTS_MOST)
-			return error_set(err, -EINVAL,
-					 "--stages adds up to %u nodes, more than %d", sum,
-					 DEMO_AGENTS_MOST);
+			return error_set(err, -EINVAL, "--stages adds up to %u nodes, more than %d",
+					 sum, DEMO_AGENTS_MOST);
 		if (given->skip_of && given->skip_of != o->n_stages)
 			return error_set(err, -EINVAL, "--skip %u/%u: --stages has %u stages",
 					 o->skip, given->skip_of, o->n_stages);
@@ -460,41 +391,28 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 	return 0;
 }
 
-/* Options of the controller are passed on unchanged. The demo's own options are checked together at
- * the end, because they depend on each other. */
 int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struct error *err)
 {
-	struct given given = { 0 };
-	int rc = 0;
+	const struct options_table *t = rehearse ? &table_of_rehearsal : &table_of_demo;
+	struct reading r = { .o = { .skip = 2, .n_stages = 6, .rehearse = rehearse } };
+	int argc = 0, rc;
 
-	*o = (struct demo_options){ .agents = 20, .skip = 2, .n_stages = 6, .format = "text",
-				    .rehearse = rehearse };
 	if (rehearse) { /* the last value of an option counts */
-		args_add(&o->controller, "--rehearse");
-		args_add(&o->controller, "--model=1.5b");
-		args_add(&o->controller, "--time-scale=1");
+		args_add(&r.o.controller, "--rehearse");
+		args_add(&r.o.controller, "--model=1.5b");
+		args_add(&r.o.controller, "--time-scale=1");
 	}
-	while (*argv && rc == 0) {
-		if (strcmp(*argv, "--help") == 0 || strcmp(*argv, "-h") == 0) {
-			o->help = true;
-			return 0;
-		}
-		if (strcmp(*argv, "--headless") == 0) {
-			o->headless = true;
-			argv++;
-			continue;
-		}
-		rc = take_passed(o, &argv, err);
-		if (rc == 0)
-			rc = take_own(o, &given, &argv, err);
-		else if (rc == 1)
-			rc = 0;
-	}
+	while (argv[argc])
+		argc++;
+	rc = options_read(t, &r, argc, argv, NULL, err);
+	r.o.help = rc > 0;
+	r.o.format = r.jsonl ? "jsonl" : "text";
 	if (rc == 0)
-		rc = settle_options(o, &given, err);
-	if (rc != 0)
+		rc = settle_options(&r.o, &r.given, err);
+	*o = r.o;
+	if (rc < 0)
 		demo_options_free(o);
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 void demo_options_free(struct demo_options *o)

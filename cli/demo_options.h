@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "cli/args.h"
@@ -33,7 +34,8 @@ struct demo_options {
 	struct args again;      /* the subset that a resuming controller needs */
 };
 
-/* Fills *o, which demo_options_free releases. Texts are borrowed from argv. rehearse: the options
+/* Fills *o, which demo_options_free releases. argv: the verb and the words after it;
+ * ends with NULL. Texts are borrowed from argv, whose order may change. rehearse: the options
  * are those of `skippipe rehearse`. -EINVAL: wrong usage. Errors of a rehearsal's cluster file are
  * those of cluster_size.h. */
 int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struct error *err);
@@ -44,6 +46,6 @@ void demo_options_free(struct demo_options *o);
  * for tests. */
 int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct error *err);
 
-extern const char demo_help[], rehearse_help[];
+void demo_options_help(bool rehearse, FILE *to);
 
 #endif

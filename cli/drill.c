@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/process/ending.h"
+#include "base/process/options.h"
 #include "cli/args.h"
 #include "cli/verbs.h"
 
@@ -33,13 +34,45 @@ enum {
 	END_US = 40000000 /* limit of the demo's end, which has limits of its own (supervise.c) */
 };
 
-static const char help[] =
-	"usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
-	"\n"
-	"Repeats the commands and faults of a drill on a demo cluster and checks its limits.\n"
-	"Exit status: 0 within the limits; 1 outside the limits, the run failed, or a command or\n"
-	"fault did not happen; 2 bad file or usage.\n"
-	"Every run with commands or faults writes RUN-DIR/drill.json (skippipe.drill/1).\n";
+struct drill_options {
+	const char *path, *run_dir; /* NULL: not given */
+	bool headless;
+};
+
+static int take_path(void *options, const char *word, struct error *err)
+{
+	struct drill_options *o = options;
+
+	if (o->path)
+		return error_set(err, -EINVAL, "%s: one word too many (see --help)", word);
+	o->path = word;
+	return 0;
+}
+
+static const struct options_row rows[] = {
+	{ "headless", OPTIONS_FLAG, .at = offsetof(struct drill_options, headless),
+	  .help = "as skippipe demo; a drill has no console" },
+	{ "run-dir", OPTIONS_TEXT, "DIR", .at = offsetof(struct drill_options, run_dir),
+	  .help = "the folder that records the run [a new folder in "
+		  "~/.local/state/skippipe/runs]" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+};
+
+static const struct options_table table_of_drill = {
+	rows,
+	sizeof(rows) / sizeof(rows[0]),
+	.word = take_path,
+	.intro = "usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
+		 "\n"
+		 "Repeats the commands and faults of a drill on a demo cluster and checks its "
+		 "limits.\n"
+		 "Every run with commands or faults writes RUN-DIR/drill.json (skippipe.drill/1).\n"
+		 "\n",
+	.end = "\n"
+	       "Exit status: 0 within the limits; 1 outside the limits, the run failed, or a "
+	       "command or\n"
+	       "fault did not happen; 2 bad file or usage.\n",
+};
 
 static const char *const limit_names[] = { "iteration_s", "slowest_s", "loss", "recovery_s" };
 enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };
@@ -429,35 +462,32 @@ static int run_drill(struct drill *d, const char *run_dir)
 /* Reads the file, runs the demo and judges it; the judgement is the exit status. */
 int drill_main(char **argv)
 {
-	const char *path = NULL, *run_dir = NULL;
+	struct drill_options o = { .path = NULL };
 	struct drill d = { 0 };
 	struct error err = { "" };
-	int status;
+	int argc = 0, status;
 
-	for (; *argv; argv++) {
-		if (strcmp(*argv, "--help") == 0) {
-			fputs(help, stdout);
-			return 0;
-		}
-		if (strcmp(*argv, "--run-dir") == 0 && argv[1])
-			run_dir = *++argv;
-		else if (**argv != '-' && !path)
-			path = *argv;
-		else if (strcmp(*argv, "--headless") != 0) {
-			fprintf(stderr, "skippipe drill: %s: unexpected (see --help)\n", *argv);
-			return EXIT_USAGE;
-		}
+	while (argv[argc])
+		argc++;
+	status = options_read(&table_of_drill, &o, argc, argv, NULL, &err);
+	if (status > 0) {
+		options_help(&table_of_drill, stdout);
+		return 0;
 	}
-	if (!path) {
-		fputs(help, stderr);
+	if (status == 0 && !o.path) {
+		options_help(&table_of_drill, stderr);
 		return EXIT_USAGE;
 	}
-	if (load_drill(&d, path, &err) != 0) {
+	if (status < 0) {
+		fprintf(stderr, "skippipe drill: %s\n", err.text);
+		return EXIT_USAGE;
+	}
+	if (load_drill(&d, o.path, &err) != 0) {
 		fprintf(stderr, "skippipe drill: %s\n", err.text);
 		status = EXIT_USAGE;
 	} else {
 		d.outcomes = alloc_array(count_acts(&d), sizeof(*d.outcomes));
-		status = run_drill(&d, run_dir);
+		status = run_drill(&d, o.run_dir);
 	}
 	for (size_t i = 0; d.outcomes && i < count_acts(&d); i++)
 		free(d.outcomes[i]);

@@ -16,7 +16,7 @@
 #ifndef CLI_DRILL_H
 #define CLI_DRILL_H
 
-/* argv: the arguments after the verb. Returns the exit status. */
+/* argv: the verb and the words after it; ends with NULL. Returns the exit status. */
 int drill_main(char **argv);
 
 #endif

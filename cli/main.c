@@ -1,5 +1,6 @@
 /* skippipe VERB: the one command that an operator types. It runs the program that implements the
- * verb. The demo, the drill and an agent for each of several devices are part of this program. */
+ * verb. The demo, the drill, the fleet and an agent
+ * for each of several devices are part of this program. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "cli/args.h"
 #include "cli/demo.h"
 #include "cli/drill.h"
+#include "cli/fleet/command.h"
 #include "cli/verbs.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -49,24 +51,26 @@ static int exec_program(const struct verb *verb, char **argv)
 	return EXIT_FAILED;
 }
 
-static int run_verb(const char *name, char **argv)
+/* argv: the verb and the words after it; ends with NULL. */
+static int run_verb(char **argv)
 {
-	const struct verb *verb = verbs_find(name);
+	const struct verb *verb = verbs_find(argv[0]);
 
 	if (!verb)
-		return say_unknown_verb(name);
-	if (strcmp(verb->name, "agent") == 0 && agents_wanted(argv))
-		return agents_main(argv);
+		return say_unknown_verb(argv[0]);
+	if (strcmp(verb->name, "agent") == 0 && agents_wanted(argv + 1))
+		return agents_main(argv + 1);
 	if (verb->program)
-		return exec_program(verb, argv);
+		return exec_program(verb, argv + 1);
 	if (strcmp(verb->name, "drill") == 0)
 		return drill_main(argv);
+	if (strcmp(verb->name, "fleet") == 0)
+		return fleet_main(argv);
 	return demo_main(strcmp(verb->name, "rehearse") == 0, argv);
 }
 
 int main(int argc, char **argv)
 {
-	char *only_help[] = { (char *)"--help", NULL };
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	output_check_at_exit("skippipe");
@@ -79,10 +83,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (strcmp(name, "help") == 0 && argc > 2)
-		return run_verb(argv[2], only_help);
+		return run_verb((char *[]){ argv[2], (char *)"--help", NULL });
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		verbs_print(stdout);
 		return 0;
 	}
-	return run_verb(name, argv + 2);
+	return run_verb(argv + 1);
 }

@@ -13,13 +13,13 @@
 #include "controller/operator/command.h"
 #include "controller/planning/planning.h"
 #include "controller/run/run.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 
 struct controller {
 	struct run run;
 	struct members members;
 	struct planning planning;
-	struct weights weights;
+	struct backups backups;
 	struct iteration iteration;
 	struct operators operators;
 	struct monitor *monitor; /* NULL: nothing watches but consoles */
@@ -28,12 +28,12 @@ struct controller {
 /* Lets each part reach those below it. Done once, before anything else. */
 static inline void controller_join_parts(struct controller *c)
 {
-	c->members.run = c->planning.run = c->weights.run = c->iteration.run = c->operators.run =
+	c->members.run = c->planning.run = c->backups.run = c->iteration.run = c->operators.run =
 		&c->run;
-	c->planning.members = c->weights.members = c->iteration.members = c->operators.members =
+	c->planning.members = c->backups.members = c->iteration.members = c->operators.members =
 		&c->members;
-	c->weights.planning = c->iteration.planning = c->operators.planning = &c->planning;
-	c->iteration.weights = c->operators.weights = &c->weights;
+	c->backups.planning = c->iteration.planning = c->operators.planning = &c->planning;
+	c->iteration.backups = c->operators.backups = &c->backups;
 	c->operators.iteration = &c->iteration;
 }
 

@@ -107,16 +107,16 @@ static void take_agent_message(struct iteration *it, struct member *m, const str
 		iteration_report(it, m, &msg->u.report);
 		break;
 	case MSG_SAVED:
-		checkpoint_saved(it->weights, m, &msg->u.saved);
+		checkpoint_saved(it->backups, m, &msg->u.saved);
 		break;
 	case MSG_UNREADY:
-		restore_failed(it->weights, m, &msg->u.unready);
+		restore_failed(it->backups, m, &msg->u.unready);
 		break;
 	case MSG_FILE_ASK:
-		files_asked(it->weights, m, &msg->u.file_ask);
+		files_asked(it->backups, m, &msg->u.file_ask);
 		break;
 	case MSG_FILE_PART:
-		offsite_part(it->weights, m, msg);
+		offsite_part(it->backups, m, msg);
 		break;
 	case MSG_KEPT:
 		standbys_kept(it->members, m, &msg->u.kept);
@@ -163,7 +163,7 @@ static void take_hello(struct iteration *it, post_peer_id peer, const struct msg
 {
 	members_replaced(it->members, peer, hello);
 	loop_act(it);
-	members_hello(it->weights, peer, hello);
+	members_hello(it->backups, peer, hello);
 }
 
 /* An agent sends heartbeats before it has a place, so they are no violation. */
@@ -283,7 +283,7 @@ void loop_look_at_members(struct iteration *it)
 		return;
 	members_hear_silence(it->members);
 	loop_act(it);
-	members_check_joiners(it->weights);
+	members_check_joiners(it->backups);
 	loop_act(it);
 	cut_links_check(it);
 	loop_act(it);
@@ -332,13 +332,13 @@ static void take_turn(struct controller *c)
 	preparation_turn(&c->planning);
 	if (measuring_joiners(&c->members))
 		c->planning.drift.links_corrected = true;
-	phase_moves_turn(&c->weights);
-	if (standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration)))
-		rebalance_turn(&c->weights);
+	phase_moves_turn(&c->backups);
+	if (standbys_turn(&c->backups, iteration_sums_took_s(&c->iteration)))
+		rebalance_turn(&c->backups);
 	loop_act(&c->iteration);
 	command_turn(&c->operators);
 	disk_turn(&c->run);
-	offsite_turn(&c->weights);
+	offsite_turn(&c->backups);
 	loop_act(&c->iteration);
 	disk_continue(&c->run);
 	loop_phase(c);

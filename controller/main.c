@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 		return rc != 0;
 	}
 	events = outlet_new(stdout);
-	c->run.history.jsonl = c->run.options.mode.jsonl ? outlet_stream(events) : NULL;
+	c->run.record.jsonl = c->run.options.mode.jsonl ? outlet_stream(events) : NULL;
 	rc = controller_init(c, &err);
 	if (rc == 0) {
 		loop_run(c, signals);

@@ -311,7 +311,9 @@ static const struct options_row rows[] = {
 	  "with MIN of them (N: with any), and others join later",
 	  .parse = parse_agents, FIXED },
 	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, FIXED,
-	  .help = "nodes per stage [5,3,3,3,3,3]" },
+	  .help = "nodes per stage [chosen by the controller, with the layers of each stage, when "
+		  "the agents are measured; 5,3,3,3,3,3 with --emulate regions, and for 20 agents "
+		  "with an option that needs to know the stages]" },
 	{ "cut", OPTIONS_PARSED, "A,B,...", .parse = parse_cut, FIXED,
 	  .help = "layers of each stage, as 0,7,5; only stage 0 may have none [equally, or as the "
 		  "checkpoint of --from]" },
@@ -363,13 +365,8 @@ static const struct options_row rows[] = {
 	  .help = "stages skipped in each phase of the run: 4,3,1,0 (equal parts of --iterations) "
 		  "or 4@0,3@25%,1@50%,0@800, or 4@0,30%:2@30% with a share of the microbatches; "
 		  "replaces --skip and --skip-share" },
-	{ "recipe", OPTIONS_TEXT, "NAME", AT(recipe), FIXED,
-	  .help = "grow the model from its ends: first train only the first and the last stage, "
-		  "then start the middle stages as copies of them. speed: microbatches make 80% of "
-		  "the visits to stages, and the loss ends 1.0% lower. robust: later on, 30% of "
-		  "the microbatches skip half of the middle stages. In all, microbatches make "
-		  "77% of the visits, and the loss ends 2.4% higher. If half of the middle "
-		  "stages are then skipped, the loss rises by 5%. Replaces --skip" },
+	{ "recipe", OPTIONS_TEXT, "speed|robust", AT(recipe), FIXED,
+	  .help = SKIP_SCHEDULE_RECIPE_HELP ". Replaces --skip" },
 	{ "stack", OPTIONS_FLAG, AT(stack), FIXED,
 	  .help = "stages that the schedule begins to visit start as copies of trained stages; "
 		  "the first phase must skip all stages that may be skipped" },
@@ -608,10 +605,66 @@ static const char *first_kept(const bool *given)
 	return NULL;
 }
 
+/* Returns an option that needs to know the stages when the controller starts; NULL: none is given.
+ */
+static const char *option_with_stages(const struct options *o)
+{
+	const struct {
+		bool is_given;
+		const char *name;
+	} options[] = {
+		{ o->skip || o->skip_share, "--skip" },
+		{ o->skip_schedule, "--skip-schedule" },
+		{ o->recipe, "--recipe" },
+		{ o->stack, "--stack" },
+		{ o->always, "--always" },
+		{ o->planning.phase_moves, "--phase-moves" },
+		{ o->planning.algorithm != PLAN_BEST, "--algorithm" },
+		{ o->training.cut.n > 0, "--cut" },
+		{ o->training.from, "--from" },
+		{ o->training.microbatches > 0, "--microbatches" },
+		{ o->cluster.assignment_given, "--assignment" },
+		{ o->mode.measure_only, "--measure-only" },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (options[i].is_given)
+			return options[i].name;
+	for (uint32_t i = 0; i < o->n_acts; i++)
+		if (o->acts[i].verb == COMMAND_SKIP)
+			return "--at N:skip";
+	return NULL;
+}
+
+/* Sets the stages of a run without --stages and without a cluster file: provisional ones if the
+ * controller chooses, otherwise those of the published cluster. */
+static int default_stages(struct options *o, struct error *err)
+{
+	static const int published[] = { 5, 3, 3, 3, 3, 3 };
+	const char *needs = option_with_stages(o);
+
+	o->cluster.chooses_stages = !o->cluster.emulate && !o->mode.resume && !o->mode.replay &&
+				    !o->mode.embedded && !needs;
+	if (o->cluster.chooses_stages) {
+		o->cluster.n_stages = 2;
+		o->cluster.stages[0] = (int)o->cluster.agents - 1;
+		o->cluster.stages[1] = 1;
+		return 0;
+	}
+	if (needs && o->cluster.agents != 20 && !o->cluster.emulate && !o->mode.resume &&
+	    !o->mode.replay && !o->mode.embedded)
+		return error_set(err, -EINVAL,
+				 "%s: needs --stages A,B,...: without both, the controller "
+				 "chooses the stages of %u agents",
+				 needs, o->cluster.agents);
+	memcpy(o->cluster.stages, published, sizeof(published));
+	o->cluster.n_stages = 6;
+	return 0;
+}
+
 /* Sets the defaults, then each option in turn, and checks the combination last. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
-	static const int stages[] = { 5, 3, 3, 3, 3, 3 };
 	bool given[ROWS] = { false };
 	int rc;
 
@@ -625,9 +678,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		return error_set(err, -EINVAL, "--%s: a resumed run keeps the value it began with",
 				 first_kept(given));
 	if (o->cluster.n_stages == 0 && !o->cluster.file &&
-	    (!o->cluster.emulate || strcmp(o->cluster.emulate, "regions") == 0)) {
-		memcpy(o->cluster.stages, stages, sizeof(stages));
-		o->cluster.n_stages = 6;
-	}
+	    (!o->cluster.emulate || strcmp(o->cluster.emulate, "regions") == 0) &&
+	    default_stages(o, err) != 0)
+		return -EINVAL;
 	return check_options(o, err);
 }

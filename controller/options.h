@@ -51,6 +51,9 @@ struct options_cluster {
 	/* A new run does not begin with fewer; 1: --agents has no MIN */
 	uint32_t least_agents;
 	int stages[MSG_STAGES], n_stages;
+	/* The controller chooses the stages once the agents are measured. Until then `stages` is
+	 * provisional. */
+	bool chooses_stages;
 	/* Real seconds of an emulated second. < 0: chosen so that iterations take 2 to 3 s. 0: no
 	 * delays. */
 	double time_scale;

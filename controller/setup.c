@@ -20,6 +20,7 @@
 #include "base/process/installed.h"
 #include "base/rng.h"
 #include "controller/iteration/iteration.h"
+#include "controller/joining/first_stages.h"
 #include "controller/joining/resume.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_record.h"
@@ -32,11 +33,13 @@
 #include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/stage_choice.h"
 #include "controller/run/drill.h"
 #include "controller/run/phase.h"
 #include "controller/run/rates.h"
 #include "controller/run/record.h"
 #include "controller/run/settings.h"
+#include "controller/run/stages.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
 #include "model/files/remote.h"
@@ -131,6 +134,8 @@ static int cut_model(struct run *run, struct error *err)
 	const struct stage_layers *cut = &run->options.training.cut;
 	struct model_config *c = &run->training.model;
 	struct cluster *cluster = run->cluster;
+	/* Compute is measured in one layer (joining/first_stages.c). */
+	struct stage_layers provisional = { 2, { (uint16_t)(c->n_layers - 1), 1 } };
 	int rc = 0;
 
 	if (cut->n > 0 && cut->n != (uint32_t)cluster->n_stages)
@@ -138,7 +143,9 @@ static int cut_model(struct run *run, struct error *err)
 			err, -EINVAL,
 			"--cut gives %u stages, and the cluster has %d (--stages, --cluster)",
 			cut->n, cluster->n_stages);
-	if (cut->n > 0)
+	if (run->options.cluster.chooses_stages)
+		rc = model_cut(c, &provisional, "--model", err);
+	else if (cut->n > 0)
 		rc = model_cut(c, cut, "--cut", err);
 	else
 		model_cut_equally(c, (uint32_t)cluster->n_stages);
@@ -158,7 +165,7 @@ static int load_model(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
 	const struct store_run *recorded =
-		run->history.store ? store_run_of(run->history.store) : NULL;
+		run->record.store ? store_run_of(run->record.store) : NULL;
 	struct hyperparameters trained;
 	int rc = recorded ? take_recorded_model(run, recorded, err)
 			  : choose_model(run, &trained, err);
@@ -196,12 +203,7 @@ static int load_model(struct run *run, struct error *err)
 	if (o->training.rehearse)
 		rehearsal_shrink(&run->training.model, &run->training.hyper,
 				 o->training.scale_bytes);
-	run->training.model_json = model_config_print(&run->training.model, &run->training.hyper);
-	if (!run->training.model_json)
-		return error_set(err, -ENOMEM, "out of memory");
-	if (strlen(run->training.model_json) >= sizeof(((struct msg_welcome *)0)->model))
-		return error_set(err, -EINVAL, "the model's description is too long");
-	return 0;
+	return stages_print_model(run, err);
 }
 
 /* ---- the cluster ---- */
@@ -314,7 +316,7 @@ static int bare_cluster(struct run *run)
 static void begin_links(struct members *members)
 {
 	const struct store_run *run = members->run->options.mode.resume
-					      ? store_run_of(members->run->history.store)
+					      ? store_run_of(members->run->record.store)
 					      : NULL;
 
 	if (!measuring_wanted(members->run))
@@ -416,7 +418,7 @@ static int load_cluster(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
 	const struct store_run *recorded =
-		run->history.store ? store_run_of(run->history.store) : NULL;
+		run->record.store ? store_run_of(run->record.store) : NULL;
 	const struct cluster_share share = {
 		.activations = tensor_format_activation_share(o->training.formats.wire),
 		.sums = tensor_format_sum_share(o->training.formats.sum_wire),
@@ -473,7 +475,6 @@ static void ask_first_plans(struct planning *planning, bool run)
 
 static int make_members(struct iteration *it, struct error *err)
 {
-	struct tensor_table table;
 	int rc;
 
 	it->members->n = (uint32_t)it->run->cluster->n_nodes;
@@ -481,12 +482,9 @@ static int make_members(struct iteration *it, struct error *err)
 	it->run->training.shard_of =
 		alloc_array(it->members->n, sizeof(*it->run->training.shard_of));
 	it->run->cluster_as_given = cluster_copy(it->run->cluster);
-	rc = tensor_table_new(&table, &it->run->training.model, err);
+	rc = stages_count(it->run, err);
 	if (rc != 0)
 		return rc;
-	for (uint32_t s = 0; s < it->run->training.model.n_stages; s++)
-		it->run->training.stage_parameters[s] = tensor_table_parameters(&table, s);
-	tensor_table_free(&table);
 	routes_init(&it->routes, it->run->training.n_shards * it->run->training.per_shard,
 		    it->members->n);
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -551,7 +549,7 @@ int controller_init(struct controller *c, struct error *err)
 	struct rng rng;
 	int rc;
 
-	c->weights.offsite = offsite_new();
+	c->backups.offsite = offsite_new();
 	c->run.now_us = clock_monotonic_us();
 	c->run.started.us = c->run.committed_us = c->run.now_us;
 	c->run.started.wall_us = clock_wall_us();
@@ -564,12 +562,14 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	rc = c->run.options.mode.resume
-		     ? store_resume(&c->run.history.store, c->run.options.run_dir, err)
+		     ? store_resume(&c->run.record.store, c->run.options.run_dir, err)
 		     : 0;
 	if (rc == 0 && c->run.options.mode.resume) {
-		c->run.id = store_run_of(c->run.history.store)->id;
+		c->run.id = store_run_of(c->run.record.store)->id;
 		rc = resume_options_again(&c->run, err);
 	}
+	if (rc == 0 && c->run.options.mode.resume)
+		rc = first_stages_check_resumed(&c->run, err);
 	if (rc == 0)
 		rc = load_cluster(&c->run, err);
 	if (rc == 0)
@@ -601,8 +601,10 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = monitor_start(&c->monitor, &c->operators, err);
 	if (rc == 0)
-		rc = c->run.options.mode.resume ? resume_begin(&c->weights, err)
+		rc = c->run.options.mode.resume ? resume_begin(&c->backups, err)
 						: record_begin(&c->run, err);
+	if (rc == 0 && !c->run.options.mode.resume)
+		rc = first_stages_record(&c->run, err);
 	/* This number is higher than those of all commands of earlier controllers. */
 	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)
@@ -634,16 +636,17 @@ void controller_fini(struct controller *c)
 	planner_stop(c->planning.planner);
 	contingency_stop(&c->planning);
 	phase_targets_stop(&c->planning);
+	stage_choice_free(c->planning.stage_choice);
 	post_close(c->run.post);
-	store_close(c->run.history.store);
+	store_close(c->run.record.store);
 	controller_closed(&c->run);
 	keys_list_free(c->run.keys.admitted);
 	keys_free(c->run.keys.own);
 	planned_free(c->run.plan);
 	planned_free(c->planning.pending);
 	iteration_fini(&c->iteration);
-	restore_fini(&c->weights);
-	offsite_free(c->weights.offsite);
+	restore_fini(&c->backups);
+	offsite_free(c->backups.offsite);
 	consoles_fini(&c->run);
 	command_fini(&c->operators);
 	drill_fini(&c->run);

@@ -50,7 +50,7 @@ static const struct field of_model[] = {
 	CUT(struct model_config, stage_layers),
 };
 
-static const struct field of_recipe[] = {
+static const struct field of_hyper[] = {
 	FIELD(struct hyperparameters, batch, KIND_U32, 1, 1 << 16),
 	FIELD(struct hyperparameters, sequence, KIND_U32, 1, 1 << 20),
 	FIELD(struct hyperparameters, adamw.lr, KIND_FLOAT, 0, 10),
@@ -67,7 +67,7 @@ static const struct field of_recipe[] = {
 };
 
 const struct fields model_fields = { of_model, COUNT(of_model) };
-const struct fields hyper_fields = { of_recipe, COUNT(of_recipe) };
+const struct fields hyper_fields = { of_hyper, COUNT(of_hyper) };
 
 const char *field_name(const struct field *f)
 {

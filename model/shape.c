@@ -9,6 +9,7 @@ enum {
 	REAL = 2, /* bytes of a number that a GPU holds in bf16 */
 	FLOAT = 4,
 	ARRAYS = 4, /* weights, gradient, two moments */
+	SUM_ARRAYS = 2, /* a sum under way */
 };
 #define MOST_LOGITS 0x1p28   /* numbers of logits computed at a time */
 #define FIXED_BYTES 0x2.2p28 /* 512 MiB for code and graphs, 32 MiB for cuBLASLt */
@@ -27,22 +28,23 @@ static double count_layer(const struct model_config *c)
 }
 
 /* Bytes of the arrays of a layer that a slot holds, for one token (RECOMPUTE_NORMS). */
-static double layer_bytes(const struct model_config *c)
+static double layer_bytes(const struct model_config *c, double real)
 {
 	double reals = packed_of(c) + c->dim + 2.0 * c->ffn_dim;
 
-	return REAL * reals + FLOAT * (2.0 * c->dim + c->n_heads + 2);
+	return real * reals + FLOAT * (2.0 * c->dim + c->n_heads + 2);
 }
 
-static double scratch_bytes(const struct model_config *c)
+static double scratch_bytes(const struct model_config *c, double real)
 {
 	double reals = 4.0 * c->dim + 4.0 * c->ffn_dim + packed_of(c);
 
-	return REAL * reals + FLOAT * (c->dim + (double)c->n_heads);
+	return real * reals + FLOAT * (c->dim + (double)c->n_heads);
 }
 
-void model_shape_of(const struct model_config *c, const struct hyperparameters *r,
-		    struct model_shape *out)
+/* Counts with activations of `real` bytes a number. */
+static void count(const struct model_config *c, const struct hyperparameters *r, double real,
+		  struct model_shape *out)
 {
 	double tokens = r->sequence, dim = c->dim, table = dim * c->vocab;
 
@@ -53,17 +55,31 @@ void model_shape_of(const struct model_config *c, const struct hyperparameters *
 		.tokens = tokens,
 		.layer_weights = count_layer(c),
 		.end_weights = (c->tied ? 1 : 2) * table + dim,
-		.weight_bytes = ARRAYS * FLOAT + REAL,
+		.weight_bytes = ARRAYS * FLOAT,
 		.layer_flop = tokens * (2 * count_layer(c) + 4 * dim * tokens),
 		.head_flop = 2 * tokens * table,
 		.activation_bytes = FLOAT * tokens * dim,
-		.kept_bytes = { tokens * layer_bytes(c), FLOAT * tokens * dim },
+		.kept_bytes = { tokens * layer_bytes(c, real), FLOAT * tokens * dim },
 		/* One more layer's arrays serve passes that keep nothing. */
-		.scratch_bytes = tokens * (scratch_bytes(c) + layer_bytes(c)),
+		.scratch_bytes = tokens * (scratch_bytes(c, real) + layer_bytes(c, real)),
 		.end_scratch_bytes = FLOAT * tokens * (dim + 4),
-		.logits_bytes = (FLOAT + REAL) * tokens * c->vocab,
-		.most_logits_bytes = (FLOAT + REAL) * MOST_LOGITS,
+		.logits_bytes = (FLOAT + real) * tokens * c->vocab,
+		.most_logits_bytes = (FLOAT + real) * MOST_LOGITS,
 		.slot_bytes = 2 * FLOAT * tokens,
-		.fixed_bytes = FIXED_BYTES,
 	};
+}
+
+void model_shape_of(const struct model_config *c, const struct hyperparameters *r,
+		    struct model_shape *out)
+{
+	count(c, r, REAL, out);
+	out->weight_bytes += REAL;
+	out->fixed_bytes = FIXED_BYTES;
+}
+
+void model_shape_in_fp32(const struct model_config *c, const struct hyperparameters *r,
+			 struct model_shape *out)
+{
+	count(c, r, FLOAT, out);
+	out->weight_bytes += (SUM_ARRAYS + ARRAYS) * FLOAT;
 }

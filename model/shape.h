@@ -9,5 +9,9 @@
  * checked. */
 void model_shape_of(const struct model_config *c, const struct hyperparameters *r,
 		    struct model_shape *out);
+/* Does the same for an agent that computes in fp32 and has one memory for everything: a sum under
+ * way and a standby copy of another stage take part of that memory. */
+void model_shape_in_fp32(const struct model_config *c, const struct hyperparameters *r,
+			 struct model_shape *out);
 
 #endif

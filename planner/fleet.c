@@ -188,6 +188,24 @@ static int run(struct fleet_options *o, struct error *err)
 	return rc;
 }
 
+/* Refuses an output of -o that would replace an input: the cluster, or the plan beside it. */
+static int refuse_inputs(const struct fleet_options *o, struct error *err)
+{
+	const char *const inputs[] = { o->fleet, o->model, o->cards, o->regions };
+	char plan[4096];
+	int rc = 0;
+
+	name_plan(plan, sizeof(plan), o->output);
+	for (size_t i = 0; rc == 0 && i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+		if (!inputs[i])
+			continue;
+		rc = file_refuse_input("-o", o->output, inputs[i], err);
+		if (rc == 0)
+			rc = file_refuse_input("the plan of -o", plan, inputs[i], err);
+	}
+	return rc;
+}
+
 int command_fleet(int argc, char **argv)
 {
 	struct fleet_options o;
@@ -196,7 +214,7 @@ int command_fleet(int argc, char **argv)
 
 	if (status != 0)
 		return status < 0 ? DONE : status;
-	if (o.output && file_refuse_input("-o", o.output, o.fleet, &err) != 0)
+	if (o.output && refuse_inputs(&o, &err) != 0)
 		return program_fail(&err, FAILED);
 	rc = run(&o, &err);
 	if (rc == 0)

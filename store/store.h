@@ -316,6 +316,10 @@ uint64_t store_writer_epoch(const struct store *s);
 int store_corpus(struct store *s, uint64_t hash, struct error *err);
 /* Replaces the description of the cluster, after it was measured. Durable. */
 int store_cluster(struct store *s, const char *cluster, struct error *err);
+/* Replaces model, data shards and microbatches of a shard, after the stages were chosen. To be
+ * called before the first plan. Durable. */
+int store_stages(struct store *s, const char *model, uint32_t n_shards, uint32_t per_shard,
+		 struct error *err);
 /* Records a plan that takes effect. Durable. */
 int store_plan(struct store *s, const struct store_plan *plan, struct error *err);
 /* Commits an iteration. Durable. -EEXIST: the iteration is committed already; -EINVAL: it does not

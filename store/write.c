@@ -41,6 +41,21 @@ int store_cluster(struct store *s, const char *cluster, struct error *err)
 	return rc;
 }
 
+int store_stages(struct store *s, const char *model, uint32_t n_shards, uint32_t per_shard,
+		 struct error *err)
+{
+	struct db_value v[] = { db_text(model), db_int(n_shards), db_int(per_shard) };
+	int rc = db_write(s, true, DB_SET_STAGES, v, DB_COUNT(v), err);
+
+	if (rc == 0) {
+		free((char *)s->run.model);
+		s->run.model = alloc_string(model);
+		s->run.n_shards = n_shards;
+		s->run.per_shard = per_shard;
+	}
+	return rc;
+}
+
 int store_plan(struct store *s, const struct store_plan *p, struct error *err)
 {
 	struct db_value v[] = { db_u64(p->epoch), db_u64(p->iteration), db_text(p->reason),

@@ -51,6 +51,8 @@ for option in '--skip 1' '--from x' '--algorithm cbs'; do
 done
 "$sk" plan "$dir/good.json" --skip-schedule 1,0 --iterations 10 --evaluations 50 -o "$dir/phases" || die "the good schedule is refused"
 grep -q '"format":"skippipe.phases/1"' "$dir/phases" || die "the plans of a run are not written"
+echo '{"format": "skippipe.fleet/1", "name": "x", "machines": [{"name": "a", "place": "Iowa", "device": "H100"}]}' >"$dir/x.plan.json"
+expect 1 'the plan of -o .*x.plan.json: this file is an input' "$sk" plan --fleet "$dir/x.plan.json" --model tiny -o "$dir/x.json"
 for verb in "plan $dir/good.json" "simulate $dir/good.json $dir/good.plan"; do
 	expect 2 '--wire: expected fp32, bf16' "$sk" $verb --wire q4
 	expect 2 '--sum-wire: expected fp32, q8' "$sk" $verb --sum-wire bf16
@@ -188,9 +190,9 @@ expect 2 'skippipe tokenize: --seed is no option of tokenize' "$sk" tokenize --s
 expect 2 'skippipe generate: --from is no option of generate' "$sk" generate "$dir/model" --from "$dir/nothing"
 expect 2 'train: --iter: no such option; is --iterations meant' "$sk" train --iter 1
 expect 2 'train: --iter: no such option; is --iterations meant' "$sk" train --iter=1
-expect 2 '--format xml: expected text or jsonl' "$sk" eval "$dir/model" --format xml
+expect 2 '--format: expected text or jsonl, got "xml"' "$sk" eval "$dir/model" --format xml
 for seed in 9223372036854775808 18446744073709551615 99999999999999999999 -1; do
-	expect 2 "--seed $seed: expected a whole number from 0 to 9223372036854775807" "$sk" train --seed $seed --out "$dir/none"
+	expect 2 "--seed: expected a whole number from 0 to 9223372036854775807, got .$seed" "$sk" train --seed $seed --out "$dir/none"
 done
 "$sk" train "${short[@]}" --seed 9223372036854775807 --out "$dir/seed" >/dev/null && "$sk" eval "$dir/seed" --batches 1 >/dev/null ||
 	die "the largest seed gives no readable checkpoint"

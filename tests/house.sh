@@ -112,7 +112,7 @@ grep -oE '`[a-z]+(_[a-z_0-9]+)+`' CONTRIBUTING.md | tr -d '`' | sort -u | while 
 	git grep -qwF -e "$name" -- '*.[ch]' '*.sh' Makefile || echo "CONTRIBUTING.md: names $name, which is not there"
 done >>"$broken"
 
-folders="base wire schedule model planner store agent controller verify tui cli"
+folders="base wire schedule model planner store agent controller verify doctor tui cli"
 files=$(find $folders -name '*.[ch]' -not -path '*/tests/*' | sort)
 
 # Finds the calls within each folder, and the largest set of files that all reach one another.

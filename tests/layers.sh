@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 folders=
-for folder in base wire schedule model planner store agent controller verify tui cli; do
+for folder in base wire schedule model planner store agent controller verify doctor tui cli; do
 	[ -d "$folder" ] && folders="$folders $folder"
 done
 

@@ -24,12 +24,12 @@
 
 #define MIB        ((size_t)1 << 20)
 #define CHUNK_MOST (4 * MIB)
-/* A lane is redialed after its chunks were overdue this often in a row. */
+/* A trunk is redialed after its chunks were overdue this often in a row. */
 #define OVERDUE_MOST 4
 #define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
 #define TURNS_PER_CALL 32 /* limit of frames handled in one call: its now_us grows old */
 /* Limit of bytes opened and sealed in one call: more would delay the caller's other posts. */
-#define CALL_BYTES (2 * MIB)
+#define CALL_BYTES MIB
 
 /* ---- opening and closing ---- */
 
@@ -101,6 +101,7 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 	p->options = o;
 	p->options.shared_roles |= POST_EPHEMERAL_ROLES;
 	p->memory.most_bytes = o.assembling_most_bytes;
+	p->turn_bytes = POST_TURN_BYTES;
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {
 		rc = error_set(err, -errno, "epoll: %s", strerror(errno));
@@ -298,8 +299,8 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 
 static void watch_write(struct post *p, struct line *line)
 {
-	for (unsigned i = 0; i < LINK_LANES; i++) {
-		bool wanted = link_has_lane(line->link, i) && link_blocked(line->link, i);
+	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
+		bool wanted = link_has_trunk(line->link, i) && link_blocked(line->link, i);
 		if (wanted == line->polls_write[i])
 			continue;
 		int fd = link_write_fd(line->link, i);
@@ -317,14 +318,14 @@ void post_line_changed(struct post *p, struct line *line)
 		set_ready(p, line);
 }
 
-bool post_open_lane(struct post *p, struct line *line, unsigned lane)
+bool post_open_trunk(struct post *p, struct line *line, unsigned trunk)
 {
-	if (line->polls_read[lane])
+	if (line->polls_read[trunk])
 		return true;
-	if (link_open_lane(line->link, lane) < 0 ||
-	    watch_line(p, line, link_read_fd(line->link, lane), EPOLL_CTL_ADD) < 0)
+	if (link_open_trunk(line->link, trunk) < 0 ||
+	    watch_line(p, line, link_read_fd(line->link, trunk), EPOLL_CTL_ADD) < 0)
 		return false;
-	line->polls_read[lane] = true;
+	line->polls_read[trunk] = true;
 	post_line_changed(p, line);
 	set_ready(p, line);
 	return true;
@@ -358,12 +359,12 @@ static void poll_lines(struct post *p)
 static bool is_blocked(const struct line *line)
 {
 	bool blocked = false;
-	for (unsigned i = 0; i < LINK_LANES; i++)
+	for (unsigned i = 0; i < LINK_TRUNKS; i++)
 		blocked = blocked || line->polls_write[i];
 	return blocked;
 }
 
-/* Does a link's periodic work. Sends what has waited for a blocked lane. */
+/* Does a link's periodic work. Sends what has waited for a blocked trunk. */
 static void tick_line(struct post *p, struct line *line, int64_t now_us)
 {
 	const bool blocked = is_blocked(line);
@@ -374,7 +375,7 @@ static void tick_line(struct post *p, struct line *line, int64_t now_us)
 }
 
 /* Handles one event of a link that was taken out of the ready list. Returns true if *out is a
- * message to deliver. A link without an event may be ready because a blocked lane has room. */
+ * message to deliver. A link without an event may be ready because a blocked trunk has room. */
 static bool receive_from(struct post *p, struct line *line, int64_t now_us,
 			 struct post_message *out)
 {
@@ -409,6 +410,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 	const struct link_counters *moved = &p->counters.link;
 	const uint64_t before = moved->sent_bytes + moved->received_bytes;
 	bool looked = false;
+	p->turn_bytes = POST_TURN_BYTES;
 	tidy_up(p);
 	if (post_next_given(p, out)) {
 		post_count_received(p, out);
@@ -453,9 +455,9 @@ void post_release(struct post_message *m)
 	m->size = 0;
 }
 
-/* Checks the deadlines of a peer's channels. A lane whose chunks were overdue OVERDUE_MOST times in
- * a row is redialed, because a new connection may work. While chunks are overdue, the session may
- * be silent for longer than usual, so that a slow link does not count as a dead peer. */
+/* Checks the deadlines of a peer's channels. A trunk whose chunks were overdue OVERDUE_MOST times
+ * in a row is redialed, because a new connection may work. While chunks are overdue, the session
+ * may be silent for longer than usual, so that a slow link does not count as a dead peer. */
 static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool overdue = false;
@@ -463,10 +465,10 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 		if (channel_deadline_us(peer->channels[i]) > now_us)
 			continue;
 		unsigned times = channel_tick(peer->channels[i], now_us);
-		const unsigned lane = post_lane_of(peer, (enum post_class)i,
+		const unsigned trunk = post_trunk_of(peer, (enum post_class)i,
 			channel_oldest_bytes(peer->channels[i]));
-		if (times > 0 && times % OVERDUE_MOST == 0 && lane != POST_LANE_CONTROL)
-			link_redial(peer->line->link, lane);
+		if (times > 0 && times % OVERDUE_MOST == 0 && trunk != POST_TRUNK_CONTROL)
+			link_redial(peer->line->link, trunk);
 		overdue = true;
 	}
 	if (overdue) {
@@ -492,6 +494,7 @@ static void follow_admitted(struct post *p, int64_t now_us)
 
 void post_tick(struct post *p, int64_t now_us)
 {
+	p->turn_bytes = POST_TURN_BYTES;
 	follow_admitted(p, now_us);
 	for (uint32_t i = 0; i < p->n_lines && timers_first_us(&p->line_timers) <= now_us; i++)
 		tick_line(p, timers_first(&p->line_timers)->owner, now_us);
@@ -501,13 +504,20 @@ void post_tick(struct post *p, int64_t now_us)
 		if (peer->session != 0)
 			tick_peer(p, peer, now_us);
 	}
+	post_pump_waiting(p, now_us);
+}
+
+bool post_waits_for_tick(const struct post *p)
+{
+	return p->first_pump != NULL;
 }
 
 int64_t post_deadline_us(const struct post *p)
 {
 	const int64_t lines = timers_first_us(&p->line_timers);
 	const int64_t peers = timers_first_us(&p->peer_timers);
-	if (p->n_queue > 0 || p->acks != NULL || p->giving != NULL || p->first_ready != NULL)
+	if (p->n_queue > 0 || p->acks != NULL || p->giving != NULL || p->first_ready != NULL ||
+	    post_waits_for_tick(p))
 		return 0;
 	return lines < peers ? lines : peers;
 }

@@ -109,9 +109,12 @@ int post_fd(const struct post *p);
 /* Returns the time at which to call post_tick and post_receive at the latest; INT64_MAX: never, 0:
  * now. */
 int64_t post_deadline_us(const struct post *p);
-/* Does the work that depends on time: handshakes, repeated chunks, silent peers. It is cheap; call
- * it in every turn of the loop. */
+/* Does the work that depends on time: handshakes, repeated chunks, silent peers. Sends chunks that
+ * wait for this turn of the loop: a turn sends about a MiB, whatever the length of the messages. It
+ * is cheap; call it in every turn of the loop. */
 void post_tick(struct post *p, int64_t now_us);
+/* Returns true if chunks wait for the next post_tick only. */
+bool post_waits_for_tick(const struct post *p);
 
 /* Classes of messages, the most urgent first. More urgent classes overtake others. Messages of one
  * class arrive in the order sent. */

@@ -106,7 +106,7 @@ static void travel_in(struct iteration *x, uint8_t wire)
 void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now_us)
 {
 	struct error err;
-	const struct plan *p = plans_find(x->uses.plans, m->epoch);
+	const struct agent_plan *p = plans_find(x->uses.plans, m->epoch);
 
 	if (x->uses.progress->iteration == m->iteration && x->uses.progress->iteration &&
 	    x->uses.progress->epoch == m->epoch) {

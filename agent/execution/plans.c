@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void clear_plan(struct plan *p)
+static void clear_plan(struct agent_plan *p)
 {
 	free(p->routes);
 	free(p->ranks);
 	memset(p, 0, sizeof(*p));
 }
 
-const struct plan *plans_find(const struct plans *x, uint64_t epoch)
+const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
 		if (x->list[i].known && x->list[i].epoch == epoch)
@@ -23,7 +23,7 @@ const struct plan *plans_find(const struct plans *x, uint64_t epoch)
 
 /* Returns the place of the plan with this epoch, otherwise a free place or that of the older
  * plan. */
-static struct plan *choose_place(struct plans *x, uint64_t epoch)
+static struct agent_plan *choose_place(struct plans *x, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
 		if (x->list[i].known && x->list[i].epoch == epoch)
@@ -36,9 +36,9 @@ static struct plan *choose_place(struct plans *x, uint64_t epoch)
 /* Reads all routes first, so that an invalid plan leaves the known plans unchanged. */
 void plans_take(struct plans *x, const struct msg_plan *m)
 {
-	struct plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks };
+	struct agent_plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks };
 	const char *fault = NULL;
-	struct plan *to;
+	struct agent_plan *to;
 
 	new.routes = calloc(m->n_routes + 1u, sizeof(new.routes[0]));
 	new.ranks = calloc(m->n_ranks + 1u, sizeof(new.ranks[0]));

@@ -12,7 +12,8 @@
 
 enum { PLANS_KEPT = 2 };
 
-struct plan {
+/* The part of a plan that an agent keeps. schedule/format/plan.h has the whole plan. */
+struct agent_plan {
 	bool known;
 	uint64_t epoch;
 	struct route *routes; /* (n_routes) */
@@ -24,7 +25,7 @@ struct plan {
 
 /* The plans that an agent knows. The pointers are borrowed. */
 struct plans {
-	struct plan list[PLANS_KEPT];
+	struct agent_plan list[PLANS_KEPT];
 	const struct run *run;
 	struct tell *tell;
 };
@@ -32,7 +33,7 @@ struct plans {
 /* Checks a plan and keeps it, in place of the plan of the same or of the oldest epoch. Reports an
  * invalid plan to the controller and changes nothing. */
 void plans_take(struct plans *x, const struct msg_plan *m);
-const struct plan *plans_find(const struct plans *x, uint64_t epoch); /* NULL: unknown */
+const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch); /* NULL: unknown */
 /* Returns the largest number of visits of this node in a known plan. */
 uint32_t plans_most_visits(const struct plans *x);
 void plans_forget(struct plans *x);

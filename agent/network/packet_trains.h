@@ -1,8 +1,8 @@
 /* packet_trains.h - sends trains of packets (wire/bandwidth/packet_train.h) to measure the
  * bandwidth of links, and times the trains of other nodes.
  */
-#ifndef AGENT_NETWORK_TRAINS_H
-#define AGENT_NETWORK_TRAINS_H
+#ifndef AGENT_NETWORK_PACKET_TRAINS_H
+#define AGENT_NETWORK_PACKET_TRAINS_H
 
 #include <stdbool.h>
 #include <stdint.h>

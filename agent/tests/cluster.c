@@ -19,7 +19,7 @@
 
 enum { PATIENCE_US = 20000000, M = CLUSTER_BATCHES };
 
-const struct adamw cluster_recipe = { 0.01f, 0.9f, 0.99f, 1e-8f, 0.1f };
+const struct adamw cluster_adamw = { 0.01f, 0.9f, 0.99f, 1e-8f, 0.1f };
 
 static void must(int rc, const struct error *err, const char *what)
 {
@@ -637,11 +637,11 @@ void cluster_commit(struct cluster *c, uint32_t attempt)
 	m.u.commit = (struct msg_commit){ .iteration = c->now.iteration,
 					  .attempt = attempt,
 					  .scale = cluster_scale(c),
-					  .lr = cluster_recipe.lr,
-					  .beta1 = cluster_recipe.beta1,
-					  .beta2 = cluster_recipe.beta2,
-					  .eps = cluster_recipe.eps,
-					  .weight_decay = cluster_recipe.weight_decay,
+					  .lr = cluster_adamw.lr,
+					  .beta1 = cluster_adamw.beta1,
+					  .beta2 = cluster_adamw.beta2,
+					  .eps = cluster_adamw.eps,
+					  .weight_decay = cluster_adamw.weight_decay,
 					  .stack_from = c->options.stack_from };
 	send_living(c, &m);
 	cluster_until(c, all_committed, "committed");

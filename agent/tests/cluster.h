@@ -160,7 +160,7 @@ void cluster_commit(struct cluster *c, uint32_t attempt);
 void cluster_evaluate(struct cluster *c, uint32_t n);
 
 /* AdamW's parameters for every step, and the factor of the gradient: 1 / microbatches. */
-extern const struct adamw cluster_recipe;
+extern const struct adamw cluster_adamw;
 float cluster_scale(const struct cluster *c);
 
 /* twins.c: Repeats the iteration with the twins, in the order in which the agents counted. Fails

@@ -372,7 +372,7 @@ SCENE(test_port_that_becomes_free)
 
 SCENE(test_refused)
 {
-	struct msg m = { .type = MSG_REFUSED, .u.refused = { "the cluster is full" } };
+	struct msg m = { .type = MSG_REFUSED, .u.refused = { .reason = "the cluster is full" } };
 	struct scene *s = *state;
 
 	start_agent(s);

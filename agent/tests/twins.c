@@ -157,7 +157,7 @@ static void step_stage(struct cluster *c, uint8_t stage)
 				    stage_sum_squares(sum, n));
 		/* Twins of dead nodes also step, because a node that joins later has their
 		 * weights. */
-		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_recipe,
+		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_adamw,
 					    c->now.iteration),
 				 0);
 		stage_zero_gradient(c->twins[i]);

@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +16,34 @@ enum { FIRST = 256, TEXT_COLUMN = 24, COLUMNS = 88, LETTERS = 32 };
 
 static bool has_value(const struct options_row *r)
 {
-	return r->kind > OPTIONS_HELP;
+	return r->kind > OPTIONS_HELP && (r->kind != OPTIONS_PASSED || r->value);
+}
+
+/* Returns true if the row belongs to the verb that is read. */
+static bool is_own(const struct options_table *t, const struct options_row *r)
+{
+	return t->part == 0 || r->mark == 0 || (r->mark & t->part) != 0;
 }
 
 /* ---- reading ---- */
+
+/* Returns a limit as a whole number below 2^63. */
+static int64_t whole_limit(double limit)
+{
+	return limit >= 0x1p63 ? INT64_MAX : (int64_t)limit;
+}
+
+/* A double cannot hold all digits of a U64. */
+static bool fits_u64(const struct options_row *r, const char *text)
+{
+	unsigned long long v;
+
+	if (text[strspn(text, "0123456789")])
+		return true; /* such as 1e6: the double is exact enough */
+	errno = 0;
+	v = strtoull(text, NULL, 10);
+	return errno == 0 && v <= (unsigned long long)whole_limit(r->most);
+}
 
 static int parse_number(const struct options_row *r, const char *text, double *out,
 			struct error *err)
@@ -28,13 +52,18 @@ static int parse_number(const struct options_row *r, const char *text, double *o
 	char *end;
 	double v = strtod(text, &end);
 
-	if (end == text || *end || !isfinite(v) || v < r->least || v > r->most ||
-	    (is_whole && v != floor(v)))
+	if (end != text && !*end && isfinite(v) && v >= r->least && v <= r->most &&
+	    (!is_whole || v == floor(v)) && (r->kind != OPTIONS_U64 || fits_u64(r, text))) {
+		*out = v;
+		return 0;
+	}
+	if (is_whole)
 		return error_set(err, -EINVAL,
-				 "--%s: expected a %snumber from %g to %g, got \"%s\"", r->name,
-				 is_whole ? "whole " : "", r->least, r->most, text);
-	*out = v;
-	return 0;
+				 "--%s: expected a whole number from %" PRIi64 " to %" PRIi64
+				 ", got \"%s\"",
+				 r->name, whole_limit(r->least), whole_limit(r->most), text);
+	return error_set(err, -EINVAL, "--%s: expected a number from %g to %g, got \"%s\"",
+			 r->name, r->least, r->most, text);
 }
 
 /* Lists the words as "a, b or c". */
@@ -76,6 +105,9 @@ static void store_number(const struct options_row *r, void *to, const char *text
 	case OPTIONS_REAL:
 		*(double *)to = v;
 		break;
+	case OPTIONS_FLOAT:
+		*(float *)to = (float)v;
+		break;
 	case OPTIONS_SECONDS:
 		*(int64_t *)to = (int64_t)(v * 1e6);
 		break;
@@ -98,6 +130,7 @@ int options_take(const struct options_row *r, void *options, const char *text, s
 		memcpy(to, &r->number, sizeof(r->number));
 		break;
 	case OPTIONS_HELP:
+	case OPTIONS_PASSED:
 		break;
 	case OPTIONS_TEXT:
 		*(const char **)to = text;
@@ -123,13 +156,15 @@ int options_take(const struct options_row *r, void *options, const char *text, s
 	return rc;
 }
 
-static int take_given(const struct options_row *r, void *options, int argc, char **argv,
-		      struct error *err)
+static int take_given(const struct options_table *t, const struct options_row *r, void *options,
+		      int argc, char **argv, struct error *err)
 {
-	int rc = options_take(r, options, optarg, err);
+	int rc = r->kind == OPTIONS_PASSED ? t->pass(options, r, optarg, err)
+					   : options_take(r, options, optarg, err);
 
 	while (rc == 0 && r->many && optind < argc && argv[optind][0] != '-')
-		rc = options_take(r, options, argv[optind++], err);
+		rc = r->kind == OPTIONS_PASSED ? t->pass(options, r, argv[optind++], err)
+					       : options_take(r, options, argv[optind++], err);
 	if (rc == 0 && r->given)
 		*(bool *)((char *)options + r->given) = true;
 	return rc;
@@ -140,27 +175,49 @@ static int take_defaults(const struct options_table *t, void *options, struct er
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		if (t->rows[i].fallback)
+		if (t->rows[i].fallback && is_own(t, &t->rows[i]))
 			rc = options_take(&t->rows[i], options, t->rows[i].fallback, err);
 	return rc;
 }
 
-/* Fills the table of getopt_long, which ends with zeros, and its list of letters. -h is --help. */
+/* Fills the table of getopt_long, which ends with zeros, and its list of letters. -h is --help. The
+ * verb's own rows come first: getopt_long takes the first of two equal names. */
 static struct option *list_options(const struct options_table *t, char letters[LETTERS])
 {
 	struct option *list = alloc_array(t->n + 1, sizeof(*list));
 	int n = 0, n_letters = snprintf(letters, LETTERS, ":h");
 
-	for (size_t i = 0; i < t->n; i++) {
-		const struct options_row *r = &t->rows[i];
+	for (size_t i = 0; i < 2 * t->n; i++) {
+		const struct options_row *r = &t->rows[i % t->n];
 
-		if (r->letter)
+		if (!r->name || is_own(t, r) != (i < t->n))
+			continue;
+		if (r->letter && is_own(t, r))
 			n_letters += snprintf(letters + n_letters, (size_t)(LETTERS - n_letters),
 					      "%c%s", r->letter, has_value(r) ? ":" : "");
-		if (r->name)
-			list[n++] = (struct option){ r->name, has_value(r), NULL, FIRST + (int)i };
+		list[n++] = (struct option){ r->name, has_value(r), NULL,
+					     FIRST + (int)(i % t->n) };
 	}
 	return list;
+}
+
+/* Refuses an abbreviation, and an option of other verbs, which would have no effect. */
+static int check_name(const struct options_table *t, const struct options_row *r, char **argv,
+		      struct error *err)
+{
+	bool apart = optarg && optarg == argv[optind - 1];
+	const char *word = argv[optind - (apart ? 2 : 1)];
+
+	if (strcspn(word, "=") != strlen("--") + strlen(r->name))
+		return error_set(err, -EINVAL, "%.*s: no such option; is --%s meant?",
+				 (int)strcspn(word, "="), word, r->name);
+	if (is_own(t, r))
+		return 0;
+	if (t->hint)
+		return error_set(err, -EINVAL, "--%s is no option of %s (%s)", r->name, t->verb,
+				 t->hint);
+	return error_set(err, -EINVAL, "--%s is no option of %s (skippipe help %s)", r->name,
+			 t->verb, t->verb);
 }
 
 /* Returns the index of the row that getopt_long has found by its name or by its letter. */
@@ -170,7 +227,7 @@ static int find_row(const struct options_table *t, int option)
 
 	if (option >= FIRST)
 		return option - FIRST;
-	while (t->rows[i].letter != option)
+	while (t->rows[i].letter != option || !is_own(t, &t->rows[i]))
 		i++;
 	return i;
 }
@@ -197,7 +254,10 @@ static int take_arguments(const struct options_table *t, void *options, int argc
 			rc = 1;
 			break;
 		}
-		rc = take_given(&t->rows[row], options, argc, argv, err);
+		if (option >= FIRST)
+			rc = check_name(t, &t->rows[row], argv, err);
+		if (rc == 0)
+			rc = take_given(t, &t->rows[row], options, argc, argv, err);
 		if (given)
 			given[row] = true;
 	}
@@ -241,7 +301,7 @@ static int take_environment(const struct options_table *t, void *options, const 
 		const struct options_row *r = &t->rows[i];
 		char name[OPTIONS_VARIABLE_SIZE], *value;
 
-		if (!r->name || !has_value(r) || given[i])
+		if (!r->name || !has_value(r) || given[i] || !is_own(t, r))
 			continue;
 		options_variable(t->environment, r->name, name);
 		value = getenv(name);
@@ -313,6 +373,8 @@ void options_help(const struct options_table *t, FILE *to)
 	if (t->intro)
 		fputs(t->intro, to);
 	for (size_t i = 0; i < t->n; i++) {
+		if (!is_own(t, &t->rows[i]))
+			continue;
 		if (!t->rows[i].name)
 			fprintf(to, "\n%s\n", t->rows[i].help);
 		else if (t->rows[i].help)

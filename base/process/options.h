@@ -23,11 +23,13 @@ enum options_kind {
 	OPTIONS_SECOND, /* bool: the value is the second of two words */
 	OPTIONS_INT,
 	OPTIONS_U32,
-	OPTIONS_U64,
+	OPTIONS_U64,          /* below 2^63, as files of JSON hold it */
 	OPTIONS_REAL,         /* double */
+	OPTIONS_FLOAT,        /* float */
 	OPTIONS_SECONDS,      /* int64_t in microseconds; the value is in seconds */
 	OPTIONS_MILLISECONDS, /* int64_t in microseconds; the value is in milliseconds */
-	OPTIONS_PARSED        /* by `parse` */
+	OPTIONS_PARSED,       /* by `parse` */
+	OPTIONS_PASSED        /* by the table's `pass`; the option has no value if `value` is NULL */
 };
 
 struct options_row {
@@ -61,11 +63,21 @@ struct options_table {
 	 * an option with `many` stand between colons, and its `parse` copies them. The command line
 	 * wins. NULL: none. */
 	const char *environment;
+	/* A table may describe several verbs. Those of a row are bits of its `mark`; 0: all verbs.
+	 * `part` is the bit of the verb that is read. Another verb's option is refused, and its
+	 * help is not shown. Two verbs may have rows of the same name. 0: every row counts. */
+	unsigned part;
+	const char *verb; /* name of the verb, for that message */
+	const char *hint; /* end of that message, in brackets; NULL: the command of the help */
+	/* Takes an option of the kind PASSED; value: NULL if it has none. */
+	int (*pass)(void *options, const struct options_row *r, const char *value,
+		    struct error *err);
 	/* Takes a word that is neither an option nor its value. NULL: such words are refused. */
 	int (*word)(void *options, const char *word, struct error *err);
 };
 
-/* Sets the defaults, then each option in the order of argv. argv[0] is skipped. given (n), unless
+/* Sets the defaults, then each option in the order of argv. argv[0] is skipped. An abbreviation of
+ * an option is refused, because another version may read it as another option. given (n), unless
  * it is NULL, gets the rows that were given. Returns 0; 1 if the help is requested; -EINVAL, or
  * what a `parse` returned. */
 int options_read(const struct options_table *t, void *options, int argc, char **argv, bool *given,

@@ -103,6 +103,8 @@ TEST(every_message_names_the_option)
 		{ "--sums now", "--sums: expected late or early, got \"now\"" },
 		{ "--text", "--text: needs a value" },
 		{ "--nonsense", "--nonsense: unknown option" },
+		{ "--rea 1", "--rea: no such option; is --real meant?" },
+		{ "--fla", "--fla: no such option; is --flag meant?" },
 		{ "--many a b c d e", "--many: too many" },
 		{ "word", "word: unexpected" },
 	};
@@ -188,4 +190,99 @@ TEST(the_command_line_wins_over_the_environment)
 	assert_int_equal(o.u32, 3);
 	unsetenv("OPTIONS_TEST_TEXT_OF_IT");
 	unsetenv("OPTIONS_TEST_MANY");
+}
+
+/* A table of two verbs, `take` (1) and `give` (2), which pass some options on. */
+struct trade {
+	char passed[64];
+	uint64_t size;
+	float share;
+	const char *name;
+};
+
+static int pass(void *options, const struct options_row *r, const char *value, struct error *err)
+{
+	struct trade *o = options;
+	size_t n = strlen(o->passed);
+
+	if (value && strcmp(value, "bad") == 0)
+		return error_set(err, -EINVAL, "--%s: bad", r->name);
+	snprintf(o->passed + n, sizeof(o->passed) - n, "%s=%s ", r->name, value ? value : "");
+	return 0;
+}
+
+static const struct options_row trade_rows[] = {
+	{ "name", OPTIONS_TEXT, "A", "anna", "who takes", .at = offsetof(struct trade, name),
+	  .mark = 1 },
+	{ "name", OPTIONS_TEXT, "B", "bert", "who gives", .at = offsetof(struct trade, name),
+	  .mark = 2 },
+	{ "size", OPTIONS_U64, "N", .at = offsetof(struct trade, size), .most = 0x1p63, .mark = 1,
+	  .help = "a size" },
+	{ "share", OPTIONS_FLOAT, "X", .at = offsetof(struct trade, share), .most = 1, .mark = 2,
+	  .help = "a share" },
+	{ "far", OPTIONS_PASSED, "N", .help = "passed on" },
+	{ "wide", OPTIONS_PASSED, .help = NULL },
+	{ "list", OPTIONS_PASSED, "FILE...", .many = true },
+};
+
+static int trade(unsigned part, struct trade *o, const char *line, struct error *err)
+{
+	const struct options_table t = { trade_rows,
+					 sizeof(trade_rows) / sizeof(trade_rows[0]),
+					 .part = part,
+					 .verb = part == 1 ? "take" : "give",
+					 .hint = part == 1 ? "it takes" : NULL,
+					 .pass = pass };
+	static char copy[400];
+	char *argv[16] = { "x" };
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (char *word = strtok(copy, " "); word && argc < 15; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	*o = (struct trade){ .size = 0 };
+	return options_read(&t, o, argc, argv, NULL, err);
+}
+
+TEST(a_verb_has_its_own_rows)
+{
+	const struct options_table t = { trade_rows, sizeof(trade_rows) / sizeof(trade_rows[0]),
+					 .part = 2, .verb = "give", .pass = pass };
+	struct error err = { "" };
+	struct trade o;
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_int_equal(trade(1, &o, "--size 9223372036854775807", &err), 0);
+	assert_true(o.size == INT64_MAX);
+	assert_string_equal(o.name, "anna");
+	assert_int_equal(trade(2, &o, "--share 0.25 --name c", &err), 0);
+	assert_true(o.share == 0.25f);
+	assert_string_equal(o.name, "c");
+	assert_int_equal(trade(1, &o, "--share 0.25", &err), -EINVAL);
+	assert_string_equal(err.text, "--share is no option of take (it takes)");
+	assert_int_equal(trade(2, &o, "--size=1", &err), -EINVAL);
+	assert_string_equal(err.text, "--size is no option of give (skippipe help give)");
+	assert_int_equal(trade(1, &o, "--size 9223372036854775808", &err), -EINVAL);
+	assert_string_equal(err.text, "--size: expected a whole number from 0 to "
+				      "9223372036854775807, got \"9223372036854775808\"");
+	assert_non_null(to);
+	options_help(&t, to);
+	fclose(to);
+	assert_string_equal(text, "  --name B              who gives  [bert]\n"
+				  "  --share X             a share\n"
+				  "  --far N               passed on\n");
+	free(text);
+}
+
+TEST(options_are_passed_on_in_their_order)
+{
+	struct error err = { "" };
+	struct trade o;
+
+	assert_int_equal(trade(1, &o, "--far -1 --wide --far=2 --list a b --wide", &err), 0);
+	assert_string_equal(o.passed, "far=-1 wide= far=2 list=a list=b wide= ");
+	assert_int_equal(trade(1, &o, "--list a bad", &err), -EINVAL);
+	assert_string_equal(err.text, "--list: bad");
 }

@@ -1,6 +1,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/tests/test.h"
@@ -11,8 +12,8 @@ enum { MOST_WORDS = 32 };
 /* Splits a line at its spaces and parses the words, which stay in `line`. */
 static int parse_as(bool rehearse, struct demo_options *o, char *line, struct error *err)
 {
-	char *argv[MOST_WORDS + 1];
-	size_t n = 0;
+	char *argv[MOST_WORDS + 1] = { "demo" };
+	size_t n = 1;
 
 	for (char *word = strtok(line, " "); word && n < MOST_WORDS; word = strtok(NULL, " "))
 		argv[n++] = word;
@@ -53,9 +54,19 @@ TEST(a_third_of_the_given_stages_is_skipped)
 
 TEST(options_reach_the_right_program)
 {
-	static const char *const passed[] = { "--iterations", "40", "--time-scale", "0", "--at",
-					      "20:fail:3", "--serialise", "--corpus", "a.txt",
-					      "b.txt", "--seed", "7" };
+	static const char *const passed[] = { "--iterations",
+					      "40",
+					      "--time-scale",
+					      "0",
+					      "--at",
+					      "20:fail:3",
+					      "--serialise",
+					      "--corpus",
+					      "a.txt",
+					      "--corpus",
+					      "b.txt",
+					      "--seed",
+					      "7" };
 	struct demo_options o;
 	char line[] = "--agents 8 --skip 1/4 --headless --format=jsonl --iterations 40 "
 		      "--time-scale=0 --at 20:fail:3 --serialise --corpus a.txt b.txt --seed 7 "
@@ -103,10 +114,11 @@ TEST(contradictions_are_reported)
 {
 	static const char *const lines[][2] = {
 		{ "--agents 3", "--agents 3: 6 stages" },
-		{ "--agents 9..8", "--agents: expected a number" },
-		{ "--agents 6..", "--agents: expected a number" },
-		{ "--agents zwei", "--agents: expected a number" },
-		{ "--agents -5", "--agents: expected a number" },
+		{ "--agents 9..8", "--agents: expected a whole number" },
+		{ "--agents 6..", "--agents: expected a whole number" },
+		{ "--agents ..6", "--agents: expected a whole number" },
+		{ "--agents zwei", "--agents: expected a whole number from 2 to 1000" },
+		{ "--agents -5", "--agents: expected a whole number from 2 to 1000" },
 		{ "--agents", "--agents: needs a value" },
 		{ "--skip 6/6", "stage 0 cannot be skipped" },
 		{ "--skip 2/", "--skip" },
@@ -118,7 +130,7 @@ TEST(contradictions_are_reported)
 		{ "--algorithm dtfm --skip 2/6", "dtfm visits every stage" },
 		{ "--format xml", "--format: expected text or jsonl" },
 		{ "--seed", "--seed: needs a value" },
-		{ "--frobnicate", "--frobnicate: unexpected" },
+		{ "--frobnicate", "--frobnicate: unknown option" },
 		{ "stray", "stray: unexpected" },
 	};
 
@@ -159,8 +171,10 @@ TEST(dealing_leaves_no_stage_empty)
 
 TEST(a_rehearsal_has_its_own_options)
 {
-	static const char *const passed[] = { "--rehearse", "--model=1.5b", "--time-scale=1",
-					      "--scale-bytes=100", "--wire", "q6" };
+	static const char *const passed[] = {
+		"--rehearse", "--model=1.5b", "--time-scale=1", "--scale-bytes", "100", "--wire",
+		"q6"
+	};
 	struct demo_options o;
 	char line[] = "--scale-bytes 100 --wire q6 --agents 8 --skip 1/4";
 
@@ -172,6 +186,43 @@ TEST(a_rehearsal_has_its_own_options)
 	for (size_t i = 0; i < o.controller.n; i++)
 		assert_string_equal(o.controller.list[i], passed[i]);
 	demo_options_free(&o);
+}
+
+/* `skippipe plan --fleet` prints these options for a rehearsal of its choice. */
+TEST(a_rehearsal_takes_the_options_of_a_chosen_fleet)
+{
+	struct demo_options o;
+	struct error err = { "" };
+	char line[] = "--cluster schedule/tests/data/shipped20.json --model 1.5b --cut 4,4,4,4,4,4 "
+		      "--batch 8 --assignment given --skip 2 --wire q8 --sum-wire q6";
+
+	if (parse_as(true, &o, line, &err) != 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(o.skip, 2);
+	demo_options_free(&o);
+}
+
+TEST(a_verb_names_itself_and_lists_every_option_of_its_controller)
+{
+	struct error err = { "" };
+	struct demo_options o;
+	char from[] = "--from x", cluster[] = "--cluster x";
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_int_equal(parse_as(true, &o, from, &err), -EINVAL);
+	assert_string_equal(err.text,
+			    "--from is no option of rehearse (a rehearsal computes nothing)");
+	assert_int_equal(parse(&o, cluster, &err), -EINVAL);
+	assert_string_equal(err.text, "--cluster is no option of demo (skippipe help demo)");
+	assert_non_null(to);
+	demo_options_help(true, to);
+	fclose(to);
+	assert_non_null(strstr(text, "--cluster FILE"));
+	assert_non_null(strstr(text, "--always"));
+	assert_null(strstr(text, "--eval-every"));
+	free(text);
 }
 
 TEST(a_rehearsal_has_the_shape_of_its_cluster_file)
@@ -196,7 +247,7 @@ TEST(a_rehearsal_has_the_shape_of_its_cluster_file)
 
 TEST(options_of_training_are_refused_in_a_rehearsal_and_the_reverse)
 {
-	static const char *const wrong[] = { "--from x", "--new-corpus", "--eval-every 2",
+	static const char *const wrong[] = { "--from x",     "--new-corpus",     "--eval-every 2",
 					     "--device cpu", "--recompute none", "--corpus x" };
 	struct demo_options o;
 	struct error err = { "" };

@@ -111,7 +111,7 @@ static int stage_sums(struct iteration *it, int *stage)
 		}
 		if (differ || dead_differ(it, s, first))
 			return -EPROTO;
-		it->weights->stage_squares[s] = first->squares;
+		it->backups->stage_squares[s] = first->squares;
 	}
 	return 0;
 }
@@ -253,7 +253,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
  */
 static double set_scale(const struct iteration *it, struct msg_commit *m)
 {
-	const double *squares = it->weights->stage_squares;
+	const double *squares = it->backups->stage_squares;
 	uint32_t n_stages = (uint32_t)it->run->cluster->n_stages;
 	bool by_visits = it->run->options.training.by_visits;
 	double sum = 0, divisor = by_visits ? 1 : it->routes.n;
@@ -295,7 +295,7 @@ static void decide_commit(struct iteration *it)
 		.beta2 = h->beta2,
 		.eps = h->eps,
 		.weight_decay = h->weight_decay,
-		.stack_from = stacking_due(it->weights),
+		.stack_from = stacking_due(it->backups),
 	};
 	norm = set_scale(it, &m.u.commit);
 	it->progress.busy_s = busy_seconds(&it->progress);
@@ -309,12 +309,12 @@ static void decide_commit(struct iteration *it)
 	if (rc != 0)
 		return;
 	if (m.u.commit.stack_from)
-		stacking_begin(it->weights, m.u.commit.stack_from);
+		stacking_begin(it->backups, m.u.commit.stack_from);
 	else
 		skip_phases_postpone(it->planning);
 	announce_commit(it, &m, &see);
 	rates_turn(it->run);
-	checkpoint_when_due(it->weights);
+	checkpoint_when_due(it->backups);
 	it->evaluation.wanted = it->run->options.eval_every > 0 &&
 				(it->run->committed % it->run->options.eval_every == 0 ||
 				 it->run->committed == rates_last(it->run));
@@ -342,7 +342,7 @@ void commit_when_reduced(struct iteration *it)
 	if (rc == -EAGAIN)
 		return;
 	for (int s = 0; rc == 0 && s < it->run->cluster->n_stages; s++)
-		sum_squares += it->weights->stage_squares[s];
+		sum_squares += it->backups->stage_squares[s];
 	if (rc != 0) {
 		take_differing(it, stage);
 	} else if (!isfinite(sum_squares)) {
@@ -410,7 +410,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 	keep_reported_sum(&m->sum.reported, r);
 	m->sum.is_done = true;
 	it->progress.reduced_us = it->run->now_us;
-	it->run->steps++;
+	it->run->progress++;
 	if (it->run->phase == PHASE_REDUCING)
 		commit_when_reduced(it);
 }

@@ -90,7 +90,7 @@ static void go_around(struct iteration *it, struct link_failure *k)
 
 static void cut_link(struct iteration *it, struct member *m, const struct msg_stuck *s)
 {
-	it->run->steps++;
+	it->run->progress++;
 	link_failures_note(it->members, s, m->id, "the run avoids that link");
 	go_around(it, link_failures_mark(it->members, m, s));
 	if (it->run->phase == PHASE_FINISHED)

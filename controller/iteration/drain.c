@@ -182,26 +182,26 @@ static bool is_source(const struct members *members, const struct member *m)
 	       m->weights.hash != 0;
 }
 
-bool drain_awaited(const struct weights *weights)
+bool drain_awaited(const struct backups *backups)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
 
-		if (hands_over(weights->members, m) && !is_source(weights->members, m))
-			return stage_moves_settle(weights->members, weights->run->committed_us);
+		if (hands_over(backups->members, m) && !is_source(backups->members, m))
+			return stage_moves_settle(backups->members, backups->run->committed_us);
 	}
 	return false;
 }
 
-const struct member *drain_last_replica(struct weights *weights)
+const struct member *drain_last_replica(struct backups *backups)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
-		if (!hands_over(weights->members, m) || !is_source(weights->members, m))
+		if (!hands_over(backups->members, m) || !is_source(backups->members, m))
 			continue;
-		member_drain(weights->members, m, DRAIN_EXCLUDED);
-		member_apply(weights->run, m, EVENT_RETIRE, NULL);
+		member_drain(backups->members, m, DRAIN_EXCLUDED);
+		member_apply(backups->run, m, EVENT_RETIRE, NULL);
 		return m;
 	}
 	return NULL;

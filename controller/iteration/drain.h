@@ -7,7 +7,7 @@
 struct iteration;
 struct member;
 struct members;
-struct weights;
+struct backups;
 
 /* Notices that m's newest heartbeat announces that m drains. */
 void drain_hear(struct members *members, struct member *m);
@@ -15,9 +15,9 @@ void drain_hear(struct members *members, struct member *m);
 void drain_turn(struct iteration *it);
 /* Between two iterations: returns true while a draining node that is its stage's last replica has
  * not yet reported that it holds the last commit. The wait is short. */
-bool drain_awaited(const struct weights *weights);
+bool drain_awaited(const struct backups *backups);
 /* Between two iterations: retires a draining node that is its stage's last replica, if another node
  * can take the stage over, and returns the node. Its stage then has no replica. NULL: none. */
-const struct member *drain_last_replica(struct weights *weights);
+const struct member *drain_last_replica(struct backups *backups);
 
 #endif

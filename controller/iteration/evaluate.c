@@ -92,7 +92,7 @@ void evaluation_begin(struct iteration *it)
 	e->loss = 0;
 	e->iteration = it->run->committed;
 	e->started_us = it->run->now_us;
-	it->run->steps++;
+	it->run->progress++;
 	e->attempt++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct microbatch *mb = &e->microbatches[i];
@@ -124,7 +124,7 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	    m->id != e->microbatches[r->microbatch].route.nodes[0])
 		return;
 	e->answered[r->microbatch] = true;
-	it->run->steps++;
+	it->run->progress++;
 	e->loss += r->loss;
 	if (++e->done < e->n)
 		return;

@@ -96,7 +96,7 @@ static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
 		sums_forget(it);
-	it->run->steps++;
+	it->run->progress++;
 	it->progress.reduce_us = it->progress.reduced_us = it->run->now_us;
 	sums_order_rest(it);
 	set_phase(it->run, PHASE_REDUCING);
@@ -223,7 +223,7 @@ static void begin_progress(struct iteration *it)
 	it->progress.started_us = it->progress.last_backward_us = it->run->now_us;
 	sums_forget(it);
 	it->n_differing = 0;
-	it->run->steps++;
+	it->run->progress++;
 }
 
 /* An iteration travels in the formats of its plan. An attempt that restarts, also under a new
@@ -266,8 +266,8 @@ static void begin_iteration(struct iteration *it)
 		return;
 	}
 	send_plan(it);
-	stacking_turn(it->weights);
-	phase_moves_fetch(it->weights);
+	stacking_turn(it->backups);
+	phase_moves_fetch(it->backups);
 	it->reduce_attempt = it->run->first_attempt;
 	it->progress.voided = restarts ? it->progress.voided + it->progress.ended : 0;
 	begin_progress(it);
@@ -281,8 +281,8 @@ static void begin_iteration(struct iteration *it)
 	send_replicas(it->members, &start);
 	sums_order_ahead(it);
 	set_phase(it->run, PHASE_COMPUTING);
-	skip_phases_turn(it->planning, stacking_ready(it->weights));
-	phase_moves_prepare(it->weights);
+	skip_phases_turn(it->planning, stacking_ready(it->backups));
+	phase_moves_prepare(it->backups);
 }
 
 void iteration_admit_joiners(struct planning *planning)
@@ -295,7 +295,7 @@ void iteration_boundary(struct iteration *it)
 	const struct member *leaver;
 
 	if (it->run->ending.stopping || run_is_done(it->run)) {
-		if (!checkpoint_last(it->weights) && !offsite_awaited(it->weights))
+		if (!checkpoint_last(it->backups) && !offsite_awaited(it->backups))
 			controller_finish(it->members, it->run->ending.exit_status,
 					  it->run->ending.stopping ? it->run->ending.stopping
 								   : "done");
@@ -307,16 +307,16 @@ void iteration_boundary(struct iteration *it)
 			set_phase(it->run, PHASE_PAUSED);
 		return;
 	}
-	if (disk_waits(it->run) || phase_moves_awaited(it->weights, it->redo) ||
-	    rebalance_awaited(it->weights) ||
-	    stage_moves_balance(it->planning) || drain_awaited(it->weights)) {
+	if (disk_waits(it->run) || phase_moves_awaited(it->backups, it->redo) ||
+	    rebalance_awaited(it->backups) ||
+	    stage_moves_balance(it->planning) || drain_awaited(it->backups)) {
 		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	leaver = drain_last_replica(it->weights);
+	leaver = drain_last_replica(it->backups);
 	if (leaver) {
 		it->progress.ended = 0; /* the tasks that ended are of a committed iteration */
-		recover_begin(it->weights, leaver);
+		recover_begin(it->backups, leaver);
 		return;
 	}
 	drift_turn(it->planning);
@@ -346,7 +346,7 @@ static void task_ended(struct iteration *it, struct microbatch *mb, const struct
 {
 	if (e->counted)
 		routes_count(&it->routes, e->node, e->microbatch, e->kind);
-	it->run->steps += e->counted;
+	it->run->progress += e->counted;
 	if (e->kind == TASK_BACKWARD && e->at_us > it->progress.last_backward_us)
 		it->progress.last_backward_us = e->at_us;
 	if (e->kind == TASK_LOSS)
@@ -462,7 +462,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 		return;
 	}
 	drift_task(it->planning, m, &e, it->progress.started_us);
-	it->run->steps +=
+	it->run->progress +=
 		routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum task_kind)e.kind);
 	if (e.type == WORK_ENDS) {
 		it->progress.ended++;
@@ -534,7 +534,7 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 		     (unsigned long long)it->run->iteration, gone->id);
 	}
 	if (n < 0)
-		recover_begin(it->weights, gone);
+		recover_begin(it->backups, gone);
 	/* Stays false if the new routes could not be recorded. */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
@@ -563,7 +563,7 @@ void begin_reduction(struct iteration *it)
 static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
 {
 	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&
-	       it->run->now_us - it->weights->stall.since_us < CUT_OFF_PATIENCE_US;
+	       it->run->now_us - it->backups->stall.since_us < CUT_OFF_PATIENCE_US;
 }
 
 bool iteration_readmit(struct iteration *it, struct member *m)
@@ -572,17 +572,17 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 
 	if (it->run->phase != PHASE_STALLED || m->is_marked || member_is_restoring(m) ||
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
-	    is_replaced(it, m, stage) || !restore_averted(it->weights, stage))
+	    is_replaced(it, m, stage) || !restore_averted(it->backups, stage))
 		return false;
 	/* Another node was given the stage of m, and that node's former place was given to m. */
 	if (member_stage(it->run, m) != stage) {
 		stage_moves_exchange(it->members, m, stage);
 		resume_save(it->members);
-		it->weights->stall.taken_over = true;
+		it->backups->stall.taken_over = true;
 	}
 	/* The node has a new process, or its process dropped the state to read a checkpoint. */
 	if (m->beat.iteration != it->run->iteration)
-		it->weights->stall.taken_over = true;
+		it->backups->stall.taken_over = true;
 	if (m->copy.stage >= 0 && !copy_expected(it->run, m, m->copy.stage))
 		copies_release(it->members, m);
 	member_apply(it->run, m, EVENT_REINSTATE, "");
@@ -590,11 +590,11 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	     stage);
 	if (m->heard.reported_while_dead_in == it->run->iteration ||
 	    (replicas_everywhere(it->members) && !all_on_route(it)))
-		it->weights->stall.taken_over = true;
-	it->run->steps++;
-	if (!replicas_everywhere(it->members) || it->weights->stall.taken_over)
+		it->backups->stall.taken_over = true;
+	it->run->progress++;
+	if (!replicas_everywhere(it->members) || it->backups->stall.taken_over)
 		return true; /* recover_turn continues */
-	if (it->weights->stall.in == PHASE_COMPUTING || it->weights->stall.in == PHASE_REDUCING) {
+	if (it->backups->stall.in == PHASE_COMPUTING || it->backups->stall.in == PHASE_REDUCING) {
 		/* The node missed the reroutes while it counted as dead. */
 		reroute_announce_all(it);
 		begin_reduction(it);
@@ -607,7 +607,7 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 
 static void rerun_what_died(struct iteration *it, struct member *gone)
 {
-	it->run->steps++;
+	it->run->progress++;
 	if (rerun_without(it, gone))
 		begin_reduction(it);
 }
@@ -646,13 +646,13 @@ void iteration_lost(struct iteration *it, struct member *m)
 		if (replicas_everywhere(it->members))
 			evaluation_begin(it);
 		else
-			recover_begin(it->weights, m);
+			recover_begin(it->backups, m);
 		break;
 	case PHASE_GATHERING:
 		return;
 	default:
 		if (!replicas_everywhere(it->members))
-			recover_begin(it->weights, m);
+			recover_begin(it->backups, m);
 		break;
 	}
 	if (replicas_everywhere(it->members)) {

@@ -14,7 +14,7 @@
 #include "controller/planning/planning.h"
 #include "controller/run/number_set.h"
 #include "controller/run/run.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 
 struct member;
 struct msg_report;
@@ -38,7 +38,7 @@ struct iteration {
 	struct run *run;
 	struct members *members;
 	struct planning *planning;
-	struct weights *weights;
+	struct backups *backups;
 	struct routes routes;
 	struct progress progress;
 	uint32_t reduce_attempt;

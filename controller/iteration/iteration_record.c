@@ -69,11 +69,11 @@ int record_plan(struct run *run, const struct planned *p, struct error *err)
 
 	if (!text)
 		return error_set(err, -ENOMEM, "out of memory");
-	rc = store_plan(run->history.store, &sp, err);
+	rc = store_plan(run->record.store, &sp, err);
 	record_plan_file(run, p->epoch, text);
 	record_plan_path(run, p->epoch, path);
 	record_moment(run, &moment);
-	if (run->history.jsonl)
+	if (run->record.jsonl)
 		record_event(run,
 			     json_pack("{s:s, s:I, s:I, s:s, s:s?, s:i, s:f, s:f, s:f, s:s, s:o}",
 				       "event", "plan", "epoch", (json_int_t)p->epoch, "iteration",
@@ -197,7 +197,7 @@ static void record_tasks(struct iteration *it)
 			open[e->node] = -1;
 		}
 	}
-	if (n > 0 && store_tasks(it->run->history.store, tasks, n, &err) != 0)
+	if (n > 0 && store_tasks(it->run->record.store, tasks, n, &err) != 0)
 		log_line(&it->run->log, LOG_ERROR, "%s", err.text);
 	free(tasks);
 	free(open);
@@ -208,7 +208,7 @@ static void thin_tasks(struct run *run)
 	struct error err = { "" };
 
 	if (run->iteration > run->options.keep_tasks &&
-	    store_thin(run->history.store, run->iteration - run->options.keep_tasks, &err) != 0)
+	    store_thin(run->record.store, run->iteration - run->options.keep_tasks, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }
 
@@ -263,12 +263,12 @@ int record_commit(struct iteration *it, const struct msg_commit *m,
 				       .stage = -1,
 				       .value = (int64_t)(it->progress.busy_s * 1e6) };
 
-	rc = store_commit(it->run->history.store, &sc, err);
+	rc = store_commit(it->run->record.store, &sc, err);
 	audit_fini(&a);
 	if (rc != 0)
 		return rc;
 	record_keep(it->run, see);
-	add_totals(&it->run->history.curves.totals, see);
+	add_totals(&it->run->record.curves.totals, see);
 	it->run->last_commit = *m;
 	record_tasks(it);
 	record_gpus(it->members);

@@ -26,22 +26,22 @@
 
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 
-void recover_begin(struct weights *weights, const struct member *gone)
+void recover_begin(struct backups *backups, const struct member *gone)
 {
-	if (weights->run->phase != PHASE_STALLED)
-		weights->stall.in = weights->run->phase;
-	weights->stall.since_us = weights->run->now_us;
-	weights->stall.next_ask_us = 0;
+	if (backups->run->phase != PHASE_STALLED)
+		backups->stall.in = backups->run->phase;
+	backups->stall.since_us = backups->run->now_us;
+	backups->stall.next_ask_us = 0;
 	if (gone->move.drain != DRAIN_NOT)
-		note(weights->run, NOTE_EVENT, gone->id, 0, "n%02u hands S%d over before it leaves",
-		     gone->id, member_stage(weights->run, gone));
+		note(backups->run, NOTE_EVENT, gone->id, 0, "n%02u hands S%d over before it leaves",
+		     gone->id, member_stage(backups->run, gone));
 	else
-		note(weights->run, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
-		     member_stage(weights->run, gone),
-		     copies_holder(weights->members, member_stage(weights->run, gone), NULL)
+		note(backups->run, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
+		     member_stage(backups->run, gone),
+		     copies_holder(backups->members, member_stage(backups->run, gone), NULL)
 			     ? ""
 			     : ": the run waits for it");
-	set_phase(weights->run, PHASE_STALLED);
+	set_phase(backups->run, PHASE_STALLED);
 }
 
 /* Returns a node that has this stage assigned but does not hold it yet. */
@@ -67,14 +67,14 @@ static bool can_spare(const struct members *members, const struct member *m)
 /* Returns true if another replica of m's stage has been heard since the stall began. A replica that
  * died together with the lost stage, on the same machine for instance, may not be missed yet, and m
  * may be the last holder of its own stage. */
-static bool another_is_heard(const struct weights *weights, const struct member *m)
+static bool another_is_heard(const struct backups *backups, const struct member *m)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *o = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *o = &backups->members->list[i];
 
 		if (o != m && member_is_replica(o) &&
-		    member_stage(weights->run, o) == member_stage(weights->run, m) &&
-		    o->heard.message_us > weights->stall.since_us)
+		    member_stage(backups->run, o) == member_stage(backups->run, m) &&
+		    o->heard.message_us > backups->stall.since_us)
 			return true;
 	}
 	return false;
@@ -99,19 +99,19 @@ static struct member *find_spare(struct members *members)
 	return best;
 }
 
-static void ask_for_node(struct weights *weights, int stage)
+static void ask_for_node(struct backups *backups, int stage)
 {
-	if (weights->run->now_us < weights->stall.next_ask_us)
+	if (backups->run->now_us < backups->stall.next_ask_us)
 		return;
-	weights->stall.next_ask_us = weights->run->now_us + ASK_AGAIN_US;
-	note(weights->run, NOTE_ALERT, -1, 0, "S%d needs a node, and no stage can spare one",
+	backups->stall.next_ask_us = backups->run->now_us + ASK_AGAIN_US;
+	note(backups->run, NOTE_ALERT, -1, 0, "S%d needs a node, and no stage can spare one",
 	     stage);
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
 
-		if (member_stage(weights->run, m) == stage && !member_alive(m) && !m->is_marked &&
-		    supervisor_tell(weights->run, "start", m->id))
-			note(weights->run, NOTE_EVENT, m->id, 0, "n%02u is started again for S%d",
+		if (member_stage(backups->run, m) == stage && !member_alive(m) && !m->is_marked &&
+		    supervisor_tell(backups->run, "start", m->id))
+			note(backups->run, NOTE_EVENT, m->id, 0, "n%02u is started again for S%d",
 			     m->id, stage);
 	}
 }
@@ -128,27 +128,27 @@ static bool is_fetched(const struct members *members, int stage)
 	return false;
 }
 
-static void take_over(struct weights *weights, int stage, struct member *holder)
+static void take_over(struct backups *backups, int stage, struct member *holder)
 {
-	bool patient = weights->run->now_us - weights->stall.since_us < LOST_PATIENCE_US ||
-		       !can_spare(weights->members, holder);
+	bool patient = backups->run->now_us - backups->stall.since_us < LOST_PATIENCE_US ||
+		       !can_spare(backups->members, holder);
 	struct member *taker;
 
-	if (find_coming(weights->members, stage) &&
-	    (patient || is_fetched(weights->members, stage)))
+	if (find_coming(backups->members, stage) &&
+	    (patient || is_fetched(backups->members, stage)))
 		return; /* the other node fetches the holder's copy */
-	taker = can_spare(weights->members, holder) ? holder : find_spare(weights->members);
+	taker = can_spare(backups->members, holder) ? holder : find_spare(backups->members);
 	if (!taker) {
-		ask_for_node(weights, stage);
+		ask_for_node(backups, stage);
 		return;
 	}
-	if (member_is_replica(taker) && !another_is_heard(weights, taker))
+	if (member_is_replica(taker) && !another_is_heard(backups, taker))
 		return;
-	weights->stall.taken_over = true;
-	note(weights->run, NOTE_EVENT, taker->id, 'R',
+	backups->stall.taken_over = true;
+	note(backups->run, NOTE_EVENT, taker->id, 'R',
 	     "n%02u takes S%d over, from the copy of it%llu at n%02u", taker->id, stage,
-	     (unsigned long long)weights->run->committed, holder->id);
-	stage_moves_move(weights->members, taker, stage);
+	     (unsigned long long)backups->run->committed, holder->id);
+	stage_moves_move(backups->members, taker, stage);
 }
 
 /* Returns true if m was sent the last commit, and its report that it holds the stage or a copy has
@@ -200,24 +200,24 @@ static bool may_hold(const struct members *members, int stage)
 	return false;
 }
 
-static void average_neighbours(struct weights *weights, int stage)
+static void average_neighbours(struct backups *backups, int stage)
 {
-	struct member *taker = find_coming(weights->members, stage);
+	struct member *taker = find_coming(backups->members, stage);
 
-	if (weights->run->now_us < weights->stall.next_average_us)
+	if (backups->run->now_us < backups->stall.next_average_us)
 		return; /* the previous try to restore has failed */
 	if (!taker)
-		taker = find_spare(weights->members);
+		taker = find_spare(backups->members);
 	if (!taker) {
-		ask_for_node(weights, stage);
+		ask_for_node(backups, stage);
 		return;
 	}
-	if (member_stage(weights->run, taker) != stage)
-		stage_moves_exchange(weights->members, taker, stage);
-	if (!restore_average(weights, stage, taker) && !restore_first(weights) &&
-	    weights->run->now_us - weights->stall.since_us > LOST_PATIENCE_US &&
-	    weights->run->history.jsonl)
-		controller_finish(weights->members, 1,
+	if (member_stage(backups->run, taker) != stage)
+		stage_moves_exchange(backups->members, taker, stage);
+	if (!restore_average(backups, stage, taker) && !restore_first(backups) &&
+	    backups->run->now_us - backups->stall.since_us > LOST_PATIENCE_US &&
+	    backups->run->record.jsonl)
+		controller_finish(backups->members, 1,
 				  "a stage is lost: nobody has a copy, there is no checkpoint, "
 				  "and no neighbour can replace it");
 }
@@ -230,8 +230,8 @@ int64_t recover_patience_us(const struct run *run)
 				 ? run->committed % run->options.checkpoint_every
 				 : run->committed;
 	double each_s =
-		run->history.curves.n_history
-			? (double)run->history.curves.history[run->history.curves.n_history - 1]
+		run->record.curves.n_iterations
+			? (double)run->record.curves.iterations[run->record.curves.n_iterations - 1]
 				  .real_s
 			: 0;
 	double us = (double)since * each_s * 1e6 / 2;
@@ -241,28 +241,28 @@ int64_t recover_patience_us(const struct run *run)
 	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
 }
 
-static void bring_back(struct weights *weights, int stage)
+static void bring_back(struct backups *backups, int stage)
 {
-	int64_t waited = weights->run->now_us - weights->stall.since_us;
+	int64_t waited = backups->run->now_us - backups->stall.since_us;
 
-	if ((waited < recover_patience_us(weights->run) &&
-	     may_still_be_held(weights->members)) ||
-	    may_hold(weights->members, stage))
+	if ((waited < recover_patience_us(backups->run) &&
+	     may_still_be_held(backups->members)) ||
+	    may_hold(backups->members, stage))
 		return;
-	if (!restore_checkpoint(weights))
-		average_neighbours(weights, stage);
+	if (!restore_checkpoint(backups))
+		average_neighbours(backups, stage);
 }
 
-static void admit_joiners(struct weights *weights)
+static void admit_joiners(struct backups *backups)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
-		if (!member_joins(weights->run, m))
+		if (!member_joins(backups->run, m))
 			continue;
-		member_apply(weights->run, m, EVENT_ADMIT, "");
-		copies_release(weights->members, m);
-		weights->stall.taken_over = true;
+		member_apply(backups->run, m, EVENT_ADMIT, "");
+		copies_release(backups->members, m);
+		backups->stall.taken_over = true;
 	}
 }
 
@@ -299,13 +299,13 @@ static void take_back(struct iteration *it)
 /* Continues a restore. Nodes that stay silent for too long are abandoned. */
 static void continue_restore(struct iteration *it)
 {
-	switch (restore_turn(it->weights)) {
+	switch (restore_turn(it->backups)) {
 	case RESTORE_SETTLED:
 		break;
 	case RESTORE_UNANSWERED:
 		if (stall_look(it) &&
-		    stall_for(it, restore_patience_us(it->weights, it->detector.hung_us)))
-			restore_abandon_silent(it->weights);
+		    stall_for(it, restore_patience_us(it->backups, it->detector.hung_us)))
+			restore_abandon_silent(it->backups);
 		break;
 	case RESTORE_WENT_BACK:
 		it->evaluation.wanted = false;
@@ -318,13 +318,13 @@ void recover_turn(struct iteration *it)
 	bool all = true;
 
 	take_back(it);
-	if (it->weights->restore.state != RESTORING_NOTHING) {
+	if (it->backups->restore.state != RESTORING_NOTHING) {
 		continue_restore(it);
 		return;
 	}
-	admit_joiners(it->weights);
+	admit_joiners(it->backups);
 	for (int s = 0; s < it->run->cluster->n_stages && it->run->phase == PHASE_STALLED &&
-			it->weights->restore.state == RESTORING_NOTHING;
+			it->backups->restore.state == RESTORING_NOTHING;
 	     s++) {
 		struct member *holder;
 
@@ -333,9 +333,9 @@ void recover_turn(struct iteration *it)
 		all = false;
 		holder = copies_holder(it->members, s, NULL);
 		if (holder)
-			take_over(it->weights, s, holder);
+			take_over(it->backups, s, holder);
 		else if (it->run->committed > 0 || !find_coming(it->members, s))
-			bring_back(it->weights, s);
+			bring_back(it->backups, s);
 	}
 	if (all && it->run->phase == PHASE_STALLED)
 		restart_iteration(it, "a stage was taken over");

@@ -7,12 +7,12 @@
 struct iteration;
 struct member;
 struct run;
-struct weights;
+struct backups;
 
 /* Stops the run after the death of a stage's last replica, or when it hands its stage over before
  * it leaves. If the node's process was only suspended, the weights return with it
  * (iteration_readmit). Until then nothing can continue. */
-void recover_begin(struct weights *weights, const struct member *gone);
+void recover_begin(struct backups *backups, const struct member *gone);
 void recover_turn(struct iteration *it); /* call while stalled */
 /* Returns how long the controller waits for a silent node when its stage is lost. Public for tests.
  */

@@ -93,7 +93,7 @@ int reroute_around(struct iteration *it, const struct member *a, const struct me
 	n = routes_around(&it->routes, a->id, b->id, w.usable, w.stage_of, it->run->cluster,
 			  changed);
 	if (n > 0) {
-		it->run->steps++;
+		it->run->progress++;
 		it->rerun_us = it->run->now_us;
 		record_recovery(it->run, "rerun", -1, n, it->run->now_us);
 		note(it->run, NOTE_EVENT, a->id, 0,

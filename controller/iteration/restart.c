@@ -22,7 +22,7 @@ static void begin_attempt(struct iteration *it)
 	if (most >= it->run->first_attempt)
 		it->run->first_attempt = most + 1;
 	it->redo = true;
-	it->weights->stall.taken_over = false;
+	it->backups->stall.taken_over = false;
 	set_phase(it->run, PHASE_PLANNING);
 }
 
@@ -30,7 +30,7 @@ void restart_iteration(struct iteration *it, const char *why)
 {
 	if (it->run->phase == PHASE_STALLED && !replicas_everywhere(it->members)) {
 		/* The restart waits until the lost stage is restored */
-		it->weights->stall.taken_over = true;
+		it->backups->stall.taken_over = true;
 		return;
 	}
 	begin_attempt(it);

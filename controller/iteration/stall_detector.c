@@ -104,7 +104,7 @@ static bool unswap_one(struct iteration *it)
 	if (id < 0)
 		return false;
 	reroute_announce(it, &changed, 1, NULL);
-	it->run->steps++;
+	it->run->progress++;
 	note(it->run, NOTE_WARNING, -1, 0,
 	     "slots waited in a circle: m%02lld restarts with its stages in order", (long long)id);
 	return true;
@@ -147,7 +147,7 @@ static bool all_rest(struct iteration *it)
 
 void stall_note_heartbeat(struct run *run, struct member *m)
 {
-	struct flow *f = &m->heard.received;
+	struct received_bytes *f = &m->heard.received;
 	uint64_t bytes = m->beat.received_bytes;
 	bool much = f->since_us && bytes > f->bytes && bytes - f->bytes > MUCH_BYTES;
 
@@ -215,8 +215,8 @@ bool stall_for(struct iteration *it, int64_t limit_us)
 {
 	struct stall_detector *s = &it->detector;
 
-	if (s->steps != it->run->steps || data_moves(it)) {
-		s->steps = it->run->steps;
+	if (s->progress != it->run->progress || data_moves(it)) {
+		s->progress = it->run->progress;
 		s->hung = 0;
 		s->hung_us = it->run->now_us;
 	}
@@ -267,7 +267,7 @@ bool stall_drop_hanging(struct members *members)
 	uint32_t n = 0, replicas = 0;
 	int rank = -1;
 
-	members->run->steps++; /* the remaining nodes get the same time again */
+	members->run->progress++; /* the remaining nodes get the same time again */
 	while (n == 0 && rank < 2)
 		n = count_hung(members, ++rank, &replicas);
 	for (uint32_t i = 0; 2 * n <= replicas && i < members->n; i++) {
@@ -319,7 +319,7 @@ void stall_sums_turn(struct iteration *it)
 
 	if (!stall_look(it) || !stall_for(it, sum_limit_us(it->run)))
 		return;
-	it->run->steps++;
+	it->run->progress++;
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		replicas += member_is_replica(&it->members->list[i]);
 		n += holds_sum(it->members, &it->members->list[i]);

@@ -16,7 +16,7 @@ struct stall_detector {
 	uint64_t tasks;  /* tasks ended, as all agents reported by the last look */
 	/* Successive looks at which all agents were at rest and no task had ended. */
 	uint32_t rounds;
-	uint64_t steps;  /* run.steps as it was at the last look */
+	uint64_t progress;  /* run.progress as it was at the last look */
 	uint32_t hung;   /* successive looks since the step count last grew or data last moved */
 	int64_t hung_us; /* time of the last look at which steps had grown or data had moved */
 };

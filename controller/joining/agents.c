@@ -281,22 +281,22 @@ static void name_member(struct run *run, struct member *m, const char *name)
 }
 
 /* Makes the process that sent hello the process of m, and forgets the state of the previous one. */
-static void connect_member(struct weights *weights, struct member *m,
+static void connect_member(struct backups *backups, struct member *m,
 			   const struct post_peer_info *from, post_peer_id peer,
 			   const struct msg_hello *hello)
 {
 	if (m->peer != 0 && m->peer != peer)
-		post_forget(weights->run->post, m->peer);
-	if (weights->run->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
-		measuring_forget(weights->members, m);
+		post_forget(backups->run->post, m->peer);
+	if (backups->run->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
+		measuring_forget(backups->members, m);
 	m->peer = peer;
 	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
 		m->weights.differ = false; /* the difference was found in another process */
 	m->hello = *hello;
-	failures_recall(weights->members, m);
-	name_member(weights->run, m, from->name);
-	failure_detector_begin(weights->members, m);
+	failures_recall(backups->members, m);
+	name_member(backups->run, m, from->name);
+	failure_detector_begin(backups->members, m);
 	m->stuck.n = 0;
 	m->clock.round_trip_us = 0;
 	m->assigned.plan_epoch = m->assigned.connect_id = 0;
@@ -304,46 +304,46 @@ static void connect_member(struct weights *weights, struct member *m,
 	m->copy.refused_us = 0;
 	m->copy.n_refused = 0;
 	m->checkpoint.failed = 0;
-	restore_look_again(weights);
-	member_drain(weights->members, m, DRAIN_NOT);
-	member_apply(weights->run, m, EVENT_HELLO, "");
+	restore_look_again(backups);
+	member_drain(backups->members, m, DRAIN_NOT);
+	member_apply(backups->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;
 	m->peers.key_revoked = false;
-	m->peers.arrival = ++weights->members->arrivals;
+	m->peers.arrival = ++backups->members->arrivals;
 	m->peers.arrivals_sent = 0;
 }
 
-void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *hello)
+void members_hello(struct backups *backups, post_peer_id peer, const struct msg_hello *hello)
 {
 	struct post_peer_info info;
 	struct member *m;
 	const char *why;
 	bool known;
 
-	if (post_peer(weights->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
+	if (post_peer(backups->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
 		return;
-	m = find_place(weights->members, &info.key, hello->node);
-	why = why_refused(weights->run, hello, m);
+	m = find_place(backups->members, &info.key, hello->node);
+	why = why_refused(backups->run, hello, m);
 	if (why) {
-		refuse_agent(weights->members, peer, why);
+		refuse_agent(backups->members, peer, why);
 		return;
 	}
 	known = keys_equal(&m->key, &info.key);
-	connect_member(weights, m, &info, peer, hello);
-	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed &&
-	    weights->members->gathering < GATHER_BUILD)
+	connect_member(backups, m, &info, peer, hello);
+	if (backups->run->phase == PHASE_GATHERING && !backups->run->resumed &&
+	    backups->members->gathering < GATHER_BUILD)
 		return; /* the first plan decides the node's stage and sets the time scale */
 	if (!known)
-		resume_save(weights->members);
-	welcome_member(weights->run, m);
-	resume_member(weights->members, m);
-	if (weights->run->phase == PHASE_GATHERING && weights->run->resumed)
+		resume_save(backups->members);
+	welcome_member(backups->run, m);
+	resume_member(backups->members, m);
+	if (backups->run->phase == PHASE_GATHERING && backups->run->resumed)
 		return;
 	if (m->is_marked)
-		member_apply(weights->run, m, EVENT_BAR, "marked failed");
+		member_apply(backups->run, m, EVENT_BAR, "marked failed");
 	else
-		join_or_keep(weights->members, m);
+		join_or_keep(backups->members, m);
 }
 
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r)
@@ -355,7 +355,7 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.corpus_hash = r->corpus_hash;
 	if (r->stage == 0 && !agreement_check_corpus(members, m))
 		return;
-	members->run->steps += m->state == MEMBER_RESTORING;
+	members->run->progress += m->state == MEMBER_RESTORING;
 	member_apply(members->run, m, EVENT_HAS_STAGE, NULL);
 	m->assigned.ready_sequence = m->assigned.message_sequence;
 	m->weights.iterations = r->iteration;
@@ -401,12 +401,12 @@ static void learn_clock(struct run *run, struct member *m, const struct msg_hear
 	m->clock.sampled_us = run->now_us;
 }
 
-static void heard_again(struct weights *weights, struct member *m)
+static void heard_again(struct backups *backups, struct member *m)
 {
-	note(weights->run, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
-	member_apply(weights->run, m, EVENT_RETURN, "");
-	restore_look_again(weights);
-	join_or_keep(weights->members, m);
+	note(backups->run, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
+	member_apply(backups->run, m, EVENT_RETURN, "");
+	restore_look_again(backups);
+	join_or_keep(backups->members, m);
 }
 
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h)
@@ -430,7 +430,7 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	else if (it->run->phase == PHASE_GATHERING && member_stage(it->run, m) < 0)
 		member_apply(it->run, m, EVENT_RETURN, "");
 	else if (!iteration_readmit(it, m) && link_failures_healed(it->run, m))
-		heard_again(it->weights, m);
+		heard_again(it->backups, m);
 	drain_hear(it->members, m);
 	/* Every heartbeat reports the hash of the weights, and a replica whose hash differs is an
 	 * error. Messages can overtake each other: a heartbeat may arrive before the agent's report
@@ -579,37 +579,37 @@ static int64_t again_us(const struct member *m)
 }
 
 /* Restarts a joiner whose weights are of an older iteration, or whose source has left. */
-static void check_joiner(struct weights *weights, struct member *m)
+static void check_joiner(struct backups *backups, struct member *m)
 {
-	bool late = weights->run->now_us - m->assigned.at_us > ASSIGN_PATIENCE_US;
+	bool late = backups->run->now_us - m->assigned.at_us > ASSIGN_PATIENCE_US;
 
-	if (weights->run->phase == PHASE_GATHERING || m->is_marked || !member_alive(m) ||
-	    member_is_restoring(m) || (m->weights.differ && weights->run->committed == 0) ||
-	    restoring_goes_back(weights->restore.state))
+	if (backups->run->phase == PHASE_GATHERING || m->is_marked || !member_alive(m) ||
+	    member_is_restoring(m) || (m->weights.differ && backups->run->committed == 0) ||
+	    restoring_goes_back(backups->restore.state))
 		return;
 	if (member_is_replica(m)) {
-		if (source_lost(weights->members, m))
-			copies_release(weights->members, m);
+		if (source_lost(backups->members, m))
+			copies_release(backups->members, m);
 		return;
 	}
-	if (copy_needed(weights->members, m) && m->copy.stage != member_stage(weights->run, m))
+	if (copy_needed(backups->members, m) && m->copy.stage != member_stage(backups->run, m))
 		return;
 	/* The member's copy is one commit behind, and the announcement of that commit is on its
 	 * way. */
-	if (m->copy.state != COPY_FETCHING && m->copy.stage == member_stage(weights->run, m) &&
-	    m->copy.iterations < weights->run->committed &&
-	    m->copy.last_commit_sent == weights->run->committed && !late)
+	if (m->copy.state != COPY_FETCHING && m->copy.stage == member_stage(backups->run, m) &&
+	    m->copy.iterations < backups->run->committed &&
+	    m->copy.last_commit_sent == backups->run->committed && !late)
 		return;
-	if (m->state == MEMBER_JOINING && weights->run->now_us > again_us(m))
-		members_assign(weights->members, m, member_stage(weights->run, m),
-			       weights->run->committed > 0);
-	else if ((m->state == MEMBER_READY && (m->weights.iterations < weights->run->committed ||
-					       source_lost(weights->members, m))) ||
+	if (m->state == MEMBER_JOINING && backups->run->now_us > again_us(m))
+		members_assign(backups->members, m, member_stage(backups->run, m),
+			       backups->run->committed > 0);
+	else if ((m->state == MEMBER_READY && (m->weights.iterations < backups->run->committed ||
+					       source_lost(backups->members, m))) ||
 		 (m->state == MEMBER_SYNCING &&
-		  (source_lost(weights->members, m) ||
+		  (source_lost(backups->members, m) ||
 		   (late && (m->copy.state != COPY_FETCHING || m->copy.stage < 0)))))
-		members_assign(weights->members, m, member_stage(weights->run, m),
-			       weights->run->committed > 0);
+		members_assign(backups->members, m, member_stage(backups->run, m),
+			       backups->run->committed > 0);
 }
 
 static void ping_all(struct members *members)
@@ -633,10 +633,10 @@ void members_hear_silence(struct members *members)
 	members->membership.next_look_us = members->run->now_us + 20000;
 }
 
-void members_check_joiners(struct weights *weights)
+void members_check_joiners(struct backups *backups)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++)
-		check_joiner(weights, &weights->members->list[i]);
+	for (uint32_t i = 0; i < backups->members->n; i++)
+		check_joiner(backups, &backups->members->list[i]);
 }
 
 void members_ping(struct members *members)

@@ -17,12 +17,12 @@ struct msg_ready;
 struct msg_trouble;
 struct planning;
 struct run;
-struct weights;
+struct backups;
 
 /* Removes the previous process if another one says hello for a node that takes part. Call before
  * members_hello. */
 void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
-void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *m);
+void members_hello(struct backups *backups, post_peer_id peer, const struct msg_hello *m);
 /* Refuses an agent with a reason. final: the same process started again would be refused again. */
 void members_refuse(struct run *run, post_peer_id peer, const char *reason, bool final);
 /* Answers a process whose messages are of another version. It cannot read the answer either, but
@@ -40,7 +40,7 @@ void members_welcome(struct members *members);
 bool members_due(const struct members *members); /* returns true fifty times a second */
 /* Measures how long each node has been silent, and removes silent nodes */
 void members_hear_silence(struct members *members);
-void members_check_joiners(struct weights *weights); /* restarts joiners that hang */
+void members_check_joiners(struct backups *backups); /* restarts joiners that hang */
 /* Sends each node the controller's clock now and then */
 void members_ping(struct members *members);
 

@@ -23,7 +23,7 @@
 #include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 #include "model/hash.h"
 
 /* The first CONTROLLERS controllers of a run have ATTEMPTS attempt numbers each. All later ones
@@ -104,7 +104,7 @@ static int load_plan(void *context, const struct store_plan *p)
 	struct run *run = context;
 
 	record_plan_file(run, p->epoch, p->plan);
-	fill_planned(run->history.curves.history, run->history.curves.n_history, p);
+	fill_planned(run->record.curves.iterations, run->record.curves.n_iterations, p);
 	if (p->epoch > run->epoch)
 		run->epoch = p->epoch;
 	return 0;
@@ -112,20 +112,20 @@ static int load_plan(void *context, const struct store_plan *p)
 
 /* Loads only the rows that consoles receive, and the newest plan. The amount is bounded, so that a
  * long run resumes as quickly as a short one. */
-static int load_history(struct run *run, struct error *err)
+static int load_newest(struct run *run, struct error *err)
 {
 	uint64_t from = run->committed > KEPT_CURVE ? run->committed - KEPT_CURVE + 1 : 1;
-	int rc = store_each_commit(run->history.store, from, run->committed, load_commit, run, err);
+	const struct curves *curves = &run->record.curves;
+	int rc = store_each_commit(run->record.store, from, run->committed, load_commit, run, err);
 
 	if (rc == 0)
-		rc = store_each_validation(run->history.store, load_validation, run, err);
+		rc = store_each_validation(run->record.store, load_validation, run, err);
 	if (rc == 0)
-		rc = store_each_plan(
-			run->history.store,
-			run->history.curves.n_history ? run->history.curves.history[0].epoch : 0,
-			load_plan, run, err);
+		rc = store_each_plan(run->record.store,
+				     curves->n_iterations ? curves->iterations[0].epoch : 0,
+				     load_plan, run, err);
 	if (rc == 0)
-		rc = store_last_note(run->history.store, &run->journal.last, err);
+		rc = store_last_note(run->record.store, &run->journal.last, err);
 	return rc;
 }
 
@@ -139,7 +139,7 @@ static int load_awaited(struct members *members, struct error *err)
 		members->list[i].is_awaited = members->run->committed == 0;
 	if (members->run->committed == 0)
 		return 0;
-	rc = store_read_commit(members->run->history.store, members->run->committed, &last, err);
+	rc = store_read_commit(members->run->record.store, members->run->committed, &last, err);
 	if (rc != 0)
 		return rc;
 	for (size_t r = 0; r < last.n_reductions; r++)
@@ -154,7 +154,7 @@ static int load_awaited(struct members *members, struct error *err)
  * compared with those of this build and its agents. */
 static int check_hash(const struct run *run, struct error *err)
 {
-	const struct store_run *row = store_run_of(run->history.store);
+	const struct store_run *row = store_run_of(run->record.store);
 
 	if (strcmp(row->hash, HASH_NAME) == 0)
 		return 0;
@@ -164,12 +164,12 @@ static int check_hash(const struct run *run, struct error *err)
 			 run->options.run_dir, row->hash, row->version);
 }
 
-int resume_begin(struct weights *weights, struct error *err)
+int resume_begin(struct backups *backups, struct error *err)
 {
-	struct run *run = weights->run;
-	struct members *members = weights->members;
+	struct run *run = backups->run;
+	struct members *members = backups->members;
 	struct tensor_formats formats;
-	uint64_t generation = store_writer_epoch(run->history.store) - 1;
+	uint64_t generation = store_writer_epoch(run->record.store) - 1;
 	int rc = check_hash(run, err);
 
 	if (rc == 0)
@@ -184,20 +184,20 @@ int resume_begin(struct weights *weights, struct error *err)
 	if (rc == 0)
 		formats_apply(members, &formats);
 	if (rc == 0)
-		rc = store_last_commit(run->history.store, &run->committed, err);
+		rc = store_last_commit(run->record.store, &run->committed, err);
 	if (rc == 0)
-		rc = load_history(run, err);
+		rc = load_newest(run, err);
 	if (rc == 0)
 		rc = load_awaited(members, err);
 	if (rc != 0)
 		return rc;
 	for (uint32_t i = 0; i < run->options.n_acts; i++) /* marks acts of the predecessor */
 		run->options.acts[i].done = run->options.acts[i].iteration <= run->committed + 1;
-	run->training.corpus_hash = store_run_of(run->history.store)->corpus_hash;
+	run->training.corpus_hash = store_run_of(run->record.store)->corpus_hash;
 	run->resumed = true;
 	run->iteration = run->committed + 1;
-	weights->saving.last = restore_newest(run, UINT64_MAX);
-	weights->saving.before_last = restore_newest(run, weights->saving.last);
+	backups->saving.last = restore_newest(run, UINT64_MAX);
+	backups->saving.before_last = restore_newest(run, backups->saving.last);
 	if (resume_numbers(generation, &run->first_attempt) != 0)
 		return error_set(err, -ERANGE,
 				 "%s: the run was resumed %llu times: no attempt numbers are left",

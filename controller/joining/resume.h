@@ -7,10 +7,10 @@
 struct error;
 struct member;
 struct members;
-struct weights;
+struct backups;
 
 /* Fills the run's state from its store. 0 also if the run had not started. */
-int resume_begin(struct weights *weights, struct error *err);
+int resume_begin(struct backups *backups, struct error *err);
 /* The first attempt number, and fault number, of a run's controller number `generation` (0: the
  * first). It is above all numbers of earlier controllers. -ERANGE: none is left. Public for
  * tests. */

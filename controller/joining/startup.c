@@ -15,6 +15,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/joining/agents.h"
+#include "controller/joining/first_stages.h"
 #include "controller/members/announce.h"
 #include "controller/members/capacity.h"
 #include "controller/members/finish.h"
@@ -421,8 +422,9 @@ static void begin_emulated(struct planning *planning)
 	go_to_step(planning->members, GATHER_BUILD);
 }
 
-static void gather_compute(struct planning *planning)
+static void gather_compute(struct iteration *it)
 {
+	struct planning *planning = it->planning;
 	struct error err = { "" };
 
 	if (!all_timed(planning->members) || disk_waits(planning->run))
@@ -446,8 +448,25 @@ static void gather_compute(struct planning *planning)
 		controller_finish(planning->members, 0, "the cluster is measured");
 		return;
 	}
-	replan_first(planning);
 	go_to_step(planning->members, GATHER_PLAN);
+	if (planning->run->options.cluster.chooses_stages)
+		first_stages_begin(it);
+	else
+		replan_first(planning);
+}
+
+/* The first plan follows the choice of stages, if they are to be chosen. */
+static void gather_plan(struct iteration *it)
+{
+	if (it->run->options.cluster.chooses_stages) {
+		if (!first_stages_turn(it))
+			return;
+		take_times(it->members);
+		replan_first(it->planning);
+	} else if (it->planning->pending) {
+		first_assignments(it->planning);
+		go_to_step(it->members, GATHER_BUILD);
+	}
 }
 
 /* Reports until when a loss of all weights would cost the whole run. */
@@ -541,13 +560,10 @@ static void gather_new(struct iteration *it)
 			go_to_step(it->members, GATHER_COMPUTE);
 		break;
 	case GATHER_COMPUTE:
-		gather_compute(it->planning);
+		gather_compute(it);
 		break;
 	case GATHER_PLAN:
-		if (it->planning->pending) {
-			first_assignments(it->planning);
-			go_to_step(it->members, GATHER_BUILD);
-		}
+		gather_plan(it);
 		break;
 	case GATHER_BUILD:
 		gather_built(it);
@@ -557,14 +573,14 @@ static void gather_new(struct iteration *it)
 
 /* Some stage has no holder among the agents. Stalls the run, so that copies or a checkpoint restore
  * the stage. */
-static void gather_without(struct weights *weights)
+static void gather_without(struct backups *backups)
 {
-	note(weights->run, NOTE_ALERT, -1, 0,
+	note(backups->run, NOTE_ALERT, -1, 0,
 	     "not every stage has an agent with its weights of it%llu",
-	     (unsigned long long)weights->run->committed);
-	weights->stall.since_us = weights->run->committed_us = weights->run->now_us;
-	weights->stall.in = PHASE_PLANNING;
-	set_phase(weights->run, PHASE_STALLED);
+	     (unsigned long long)backups->run->committed);
+	backups->stall.since_us = backups->run->committed_us = backups->run->now_us;
+	backups->stall.in = PHASE_PLANNING;
+	set_phase(backups->run, PHASE_STALLED);
 }
 
 static bool awaits_any(const struct members *members)
@@ -631,58 +647,58 @@ static void admit_ready(struct members *members)
 /* Continues a resumed run once the agents of the last commit are back, or once the time is up and
  * every stage has a holder. A finished run may lack its last checkpoint: agents write it if they
  * can, and nothing is computed for it. */
-static void gather_again(struct weights *weights)
+static void gather_again(struct backups *backups)
 {
-	int64_t waited = weights->run->now_us - weights->run->committed_us;
+	int64_t waited = backups->run->now_us - backups->run->committed_us;
 	uint32_t ready = 0, here = 0;
 
-	if (run_is_done(weights->run) &&
-	    (checkpoint_is_there(weights) || waited > weights->run->options.limits.gather_us)) {
+	if (run_is_done(backups->run) &&
+	    (checkpoint_is_there(backups) || waited > backups->run->options.limits.gather_us)) {
 		/* The earlier controller died while it announced the end */
-		controller_finish(weights->members, 0, "done");
+		controller_finish(backups->members, 0, "done");
 		return;
 	}
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		here += member_alive(&weights->members->list[i]) &&
-			weights->members->list[i].assigned.is_welcomed;
-		ready += member_is_ready(&weights->members->list[i]);
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		here += member_alive(&backups->members->list[i]) &&
+			backups->members->list[i].assigned.is_welcomed;
+		ready += member_is_ready(&backups->members->list[i]);
 	}
-	if (here == 0 && waited > weights->run->options.limits.gather_us)
-		controller_finish(weights->members, 1, "no agent came");
+	if (here == 0 && waited > backups->run->options.limits.gather_us)
+		controller_finish(backups->members, 1, "no agent came");
 	if (here == 0 ||
-	    (awaits_any(weights->members) && is_patient(weights->members, waited)))
+	    (awaits_any(backups->members) && is_patient(backups->members, waited)))
 		return;
-	agreement_before_start(weights->members);
+	agreement_before_start(backups->members);
 	/* agreement_before_start has ended the run, because the corpus is not the intended one */
-	if (weights->run->phase == PHASE_FINISHED)
+	if (backups->run->phase == PHASE_FINISHED)
 		return;
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
 		if (member_alive(m))
 			continue;
 		if (m->is_awaited) /* otherwise the node had left before this controller began */
-			member_apply(weights->run, m, EVENT_MISS, "did not come back");
+			member_apply(backups->run, m, EVENT_MISS, "did not come back");
 		/* The node's key may have been expelled meanwhile. */
-		member_disown(weights->members, m);
+		member_disown(backups->members, m);
 	}
-	if (!ready_everywhere(weights->members) &&
-	    (run_is_done(weights->run) ||
-	     (here < weights->members->n && waited <= weights->run->options.limits.gather_us)))
+	if (!ready_everywhere(backups->members) &&
+	    (run_is_done(backups->run) ||
+	     (here < backups->members->n && waited <= backups->run->options.limits.gather_us)))
 		return;
-	admit_ready(weights->members);
-	if (!replicas_everywhere(weights->members)) {
-		gather_without(weights);
+	admit_ready(backups->members);
+	if (!replicas_everywhere(backups->members)) {
+		gather_without(backups);
 		return;
 	}
-	agreement_check_copies(weights->members);
-	note(weights->run, NOTE_EVENT, -1, 0, "%u agents resume from it%llu", ready,
-	     (unsigned long long)weights->run->committed);
-	weights->run->committed_us = weights->run->now_us;
+	agreement_check_copies(backups->members);
+	note(backups->run, NOTE_EVENT, -1, 0, "%u agents resume from it%llu", ready,
+	     (unsigned long long)backups->run->committed);
+	backups->run->committed_us = backups->run->now_us;
 	/* The current iteration restarts: attempts of the earlier controller do not count */
-	set_phase(weights->run, PHASE_PLANNING);
-	if (!weights->planning->wanted_id)
-		replan(weights->planning, "the run was taken over");
+	set_phase(backups->run, PHASE_PLANNING);
+	if (!backups->planning->wanted_id)
+		replan(backups->planning, "the run was taken over");
 }
 
 /* Writes how many agents have joined, when the number has changed, at most once a second. */
@@ -709,7 +725,7 @@ void startup_turn(struct iteration *it)
 	if (it->run->resumed || it->members->gathering == GATHER_COMING)
 		note_joined(it->members);
 	if (it->run->resumed)
-		gather_again(it->weights);
+		gather_again(it->backups);
 	else
 		gather_new(it);
 }

@@ -28,7 +28,7 @@ void announce_fill_run(const struct members *members, struct msg *m)
 
 	m->type = MSG_SEE_RUN;
 	*r = (struct msg_see_run){
-		.run = members->run->id + members->run->history.n_rewinds,
+		.run = members->run->id + members->run->record.n_rewinds,
 		.parameters = members->run->training.parameters,
 		.n_nodes = members->n,
 		.n_stages = (uint32_t)members->run->cluster->n_stages,

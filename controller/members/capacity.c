@@ -13,8 +13,7 @@ static double most_layers(const struct model_config *m)
 	return most;
 }
 
-/* Returns the number of layers of a stage whose work is 1 (model_stage_work). */
-static double layers_of_unit(const struct model_config *m)
+double capacity_unit_layers(const struct model_config *m)
 {
 	return m->stage_layers.n > 0 ? (double)m->n_layers / m->n_stages : most_layers(m);
 }
@@ -50,5 +49,5 @@ double capacity_loss_ratio(const struct model_config *m, const struct hyperparam
 	double layer = 2 * (dim * (dim + 2 * kv) + dim * dim + 3 * dim * m->ffn_dim) +
 		       2.0 * r->sequence * dim;
 
-	return 3 * 2 * dim * m->vocab / (layers_of_unit(m) * layer);
+	return 3 * 2 * dim * m->vocab / (capacity_unit_layers(m) * layer);
 }

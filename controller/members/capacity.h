@@ -21,6 +21,8 @@ double capacity_stage_bytes(uint64_t parameters);
 /* Number of microbatches that fit into `bytes` together with the stage, between 1 and `most`. */
 int capacity_slots(const struct model_config *m, const struct hyperparameters *r,
 		   uint64_t parameters, double bytes, int most);
+/* Number of layers of a stage whose work is 1 (model_stage_work). */
+double capacity_unit_layers(const struct model_config *m);
 /* Ratio of the time of the loss (head, cross entropy, their gradients) to that of the forward pass
  * of a stage whose work is 1 (model_stage_work). */
 double capacity_loss_ratio(const struct model_config *m, const struct hyperparameters *r);

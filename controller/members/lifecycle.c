@@ -154,7 +154,7 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 	enum node_state was = member_shown(m);
 
 	if (!t) {
-		run->history.refused_events++;
+		run->record.refused_events++;
 		log_line(&run->log, LOG_ERROR, "node %u: no transition from state %s (%d) by '%s'",
 			 m->id, node_state_name(was), (int)m->state, event_names[event]);
 		return false;
@@ -185,6 +185,7 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 void member_mark(struct members *members, struct member *m, bool is_marked)
 {
 	m->is_marked = is_marked;
+	m->is_left_out = false;
 	m->checkpoint.silent_in = is_marked ? m->checkpoint.silent_in : 0;
 	if (!is_marked)
 		member_shun(members, m, false);

@@ -68,6 +68,15 @@ int member_stage(const struct run *run, const struct member *m)
 	return run->cluster->nodes[m->id].stage;
 }
 
+uint32_t member_layers(const struct run *run, const struct member *m)
+{
+	int stage = member_stage(run, m);
+
+	return stage < 0 || (uint32_t)stage >= run->training.model.n_stages
+		       ? 0
+		       : model_layer_count(&run->training.model, (uint32_t)stage);
+}
+
 double member_work(const struct run *run, const struct member *m)
 {
 	return cluster_work(run->cluster, member_stage(run, m));
@@ -105,6 +114,9 @@ double members_memory(const struct members *members, const struct member *m)
 		on_machine++;
 		on_device += strcmp(m->hello.device, o->hello.device) == 0;
 	}
+	/* The memory of a CPU is the machine's, and less if the agent has a limit of its own. */
+	if (strncmp(m->hello.device, "cpu", 3) == 0 && m->hello.machine_bytes > 0)
+		on_device = 1;
 	bytes = (double)m->hello.memory_bytes / on_device;
 	return m->hello.machine_bytes > 0 ? fmin(bytes, (double)m->hello.machine_bytes / on_machine)
 					  : bytes;

@@ -30,7 +30,7 @@ struct reported_sum {
 };
 
 /* Bytes that a node has received, as it reports (stall_detector.c). */
-struct flow {
+struct received_bytes {
 	uint64_t bytes;
 	int64_t since_us; /* when this number of bytes was reached */
 	/* When the node last received MUCH_BYTES in a short time; 0: never. */
@@ -183,7 +183,7 @@ struct member_heard {
 	uint32_t lingering_connections;
 	/* The iteration that the node reported on while it counted as dead. */
 	uint64_t reported_while_dead_in;
-	struct flow received;
+	struct received_bytes received;
 };
 
 /* Links on which the node reports that nothing moves (link_failures.c). */
@@ -259,6 +259,8 @@ struct member {
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
 	bool is_marked;     /* removed by the operator, or because of data that it sent */
+	/* The choice of stages found the run faster without this node, which is marked for that */
+	bool is_left_out;
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
 	/* This controller resumed the run, and the node took part in the last commit. */
 	bool is_awaited;
@@ -321,6 +323,8 @@ void member_ping(struct run *run, const struct member *m);
 int member_stage(const struct run *run, const struct member *m); /* -1: none */
 /* Returns the work of m's stage (cluster_work). */
 double member_work(const struct run *run, const struct member *m);
+/* Returns the number of layers of m's stage; 0: it has no stage. */
+uint32_t member_layers(const struct run *run, const struct member *m);
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);

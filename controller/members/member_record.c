@@ -34,8 +34,9 @@ void record_node(struct run *run, const struct member *m)
 	};
 
 	record_moment(run, &moment);
-	record_event(run, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I, s:s, s:s}", "event", "node",
-				    "node", (int)m->id, "stage", member_stage(run, m), "state",
+	record_event(run, json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:I, s:s, s:s}", "event",
+				    "node", "node", (int)m->id, "stage", member_stage(run, m),
+				    "layers", (int)member_layers(run, m), "state",
 				    node_state_name(member_shown(m)), "why", m->why, "iteration",
 				    (json_int_t)run->committed, "name", m->name, "place",
 				    m->hello.place));
@@ -45,9 +46,9 @@ void record_gpus(struct members *members)
 {
 	struct run *run = members->run;
 
-	if (run->now_us - run->history.gpus_us < GPUS_EVERY_US)
+	if (run->now_us - run->record.gpus_us < GPUS_EVERY_US)
 		return;
-	run->history.gpus_us = run->now_us;
+	run->record.gpus_us = run->now_us;
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 		json_t *figures, *event;

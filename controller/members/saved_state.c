@@ -65,7 +65,7 @@ int resume_save(struct members *members)
 					stages, "shards", shards, "homes", homes, "marked", marked,
 					"keys", keys, "rates", rates_save(members->run)));
 	if (text)
-		rc = store_set(members->run->history.store, "controller", text, &err);
+		rc = store_set(members->run->record.store, "controller", text, &err);
 	if (rc != 0)
 		log_line(&members->run->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
 	free(text);
@@ -102,7 +102,7 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 	char *text = NULL;
 	int stages[MSG_NODES], homes[MSG_NODES],
 		marked[MSG_NODES],
-		rc = store_get(members->run->history.store, "controller", &text, err);
+		rc = store_get(members->run->record.store, "controller", &text, err);
 	struct tensor_formats recorded = { 0 }, wanted = { 0 };
 	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *ke, *ra = NULL;
 	int path_length, share = 0, phase;

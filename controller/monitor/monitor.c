@@ -67,7 +67,8 @@ static void copy_nodes(struct view *v, const struct members *members)
 	v->n_nodes = members->n;
 	for (uint32_t i = 0; i < members->n; i++) {
 		node_message(&m, &members->list[i], &members->run->cluster->nodes[i],
-			     member_work(members->run, &members->list[i]), 0);
+			     member_work(members->run, &members->list[i]),
+			     member_layers(members->run, &members->list[i]), 0);
 		v->nodes[i] = m.u.see_node;
 		make_node_plain(&v->nodes[i]);
 	}
@@ -75,16 +76,16 @@ static void copy_nodes(struct view *v, const struct members *members)
 
 static void copy_history(struct view *v, const struct run *run)
 {
-	const struct curves *curves = &run->history.curves;
+	const struct curves *curves = &run->record.curves;
 
 	v->totals = curves->totals;
-	v->has_last = curves->n_history > 0;
+	v->has_last = curves->n_iterations > 0;
 	if (v->has_last)
-		v->last = curves->history[curves->n_history - 1];
+		v->last = curves->iterations[curves->n_iterations - 1];
 	v->has_validation = curves->n_validations > 0;
 	if (v->has_validation)
 		v->validation = curves->validations[curves->n_validations - 1];
-	v->goodput = goodput_of(curves->history, curves->n_history,
+	v->goodput = goodput_of(curves->iterations, curves->n_iterations,
 				run->training.n_shards * run->training.per_shard, run->unit_s);
 }
 

@@ -6,8 +6,8 @@
 #include "controller/monitor/status.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/process/options.h"
 #include "controller/run/journal.h"
 #include "controller/monitor/fetch.h"
 #include "controller/monitor/report.h"
@@ -32,23 +33,49 @@ enum {
 	WAIT_US = 10000000
 };
 
-static const char help[] =
-	"usage: skippipe status RUN-DIR|ADDRESS [--json]\n"
-	"\n"
-	"Prints the state of a run on one screen.\n"
-	"\n"
-	"  RUN-DIR               the folder that records the run, on this machine; its controller\n"
-	"                        may be dead\n"
-	"  ADDRESS               PORT or HOST:PORT of the controller's --metrics\n"
-	"  --json                print skippipe.status/1 (docs/monitoring.md)\n"
-	"\n"
-	"Exit status:\n"
-	"  0 healthy             the run trains with all of its nodes\n"
-	"  1 degraded            the run has not begun, is paused or stalled, waits for the disk,\n"
-	"                        lacks a node, or has an injected fault\n"
-	"  2 stopped             the run has ended, or no controller runs\n"
-	"  3 unreachable         nothing is known\n"
-	"  4                     wrong usage\n";
+struct status_options {
+	const char *place; /* a run's folder, or an address; NULL: not given */
+	bool json;
+};
+
+static int take_place(void *options, const char *word, struct error *err)
+{
+	struct status_options *o = options;
+
+	if (o->place)
+		return error_set(err, -EINVAL, "%s: one word too many (see --help)", word);
+	o->place = word;
+	return 0;
+}
+
+static const struct options_row rows[] = {
+	{ "json", OPTIONS_FLAG, .at = offsetof(struct status_options, json),
+	  .help = "print skippipe.status/1 (docs/monitoring.md)" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+};
+
+static const struct options_table table_of_status = {
+	rows,
+	sizeof(rows) / sizeof(rows[0]),
+	.word = take_place,
+	.intro = "usage: skippipe status RUN-DIR|ADDRESS [--json]\n"
+		 "\n"
+		 "Prints the state of a run on one screen.\n"
+		 "\n"
+		 "  RUN-DIR               the folder that records the run, on this machine; its "
+		 "controller\n"
+		 "                        may be dead\n"
+		 "  ADDRESS               PORT or HOST:PORT of the controller's --metrics\n",
+	.end = "\n"
+	       "Exit status:\n"
+	       "  0 healthy             the run trains with all of its nodes\n"
+	       "  1 degraded            the run has not begun, is paused or stalled, waits for the "
+	       "disk,\n"
+	       "                        lacks a node, or has an injected fault\n"
+	       "  2 stopped             the run has ended, or no controller runs\n"
+	       "  3 unreachable         nothing is known\n"
+	       "  4                     wrong usage\n",
+};
 
 /* ---- a run's folder ---- */
 
@@ -137,20 +164,20 @@ static int recall_beginning(const struct store_run *run, struct view *v, struct 
 
 static int recall(struct store *store, struct recalled *r, struct error *err)
 {
-	struct recording *recording = NULL;
+	struct recorded_run *recorded = NULL;
 	struct replay *replay = NULL;
-	int rc = recording_read(&recording, store, err);
+	int rc = recorded_run_read(&recorded, store, err);
 
 	if (rc == -ENODATA)
 		return recall_beginning(store_run_of(store), &r->view, err);
 	if (rc == 0)
-		rc = replay_new(&replay, recording, err);
+		rc = replay_new(&replay, recorded, err);
 	if (rc == 0)
-		rc = replay_seek(replay, recording->last_us, err);
+		rc = replay_seek(replay, recorded->last_us, err);
 	if (rc == 0)
 		rc = replay_snapshot(replay, take_message, r, err);
 	replay_free(replay);
-	recording_free(recording);
+	recorded_run_free(recorded);
 	return rc;
 }
 
@@ -255,35 +282,25 @@ static int print_status(json_t *status, bool json)
 
 int status_main(int argc, char **argv)
 {
-	static const struct option longs[] = { { "json", 0, NULL, 'j' },
-					       { "help", 0, NULL, 'h' },
-					       { NULL, 0, NULL, 0 } };
+	struct status_options o = { .json = false };
 	struct error err = { "" };
 	json_t *status = NULL;
-	bool json = false;
-	int option;
+	int rc = options_read(&table_of_status, &o, argc, argv, NULL, &err);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			return 0;
-		}
-		if (option != 'j') {
-			fprintf(stderr, "skippipe status: %s: unknown option (see --help)\n",
-				argv[optind - 1]);
-			return EXIT_USAGE;
-		}
-		json = true;
+	if (rc > 0) {
+		options_help(&table_of_status, stdout);
+		return 0;
 	}
-	if (optind + 1 != argc) {
-		fputs("skippipe status: expected the folder of a run, or an address (see --help)\n",
-		      stderr);
+	if (rc == 0 && !o.place)
+		rc = error_set(&err, -EINVAL,
+			       "expected the folder of a run, or an address (see --help)");
+	if (rc < 0) {
+		fprintf(stderr, "skippipe status: %s\n", err.text);
 		return EXIT_USAGE;
 	}
-	if (read_status(argv[optind], &status, &err) != 0) {
+	if (read_status(o.place, &status, &err) != 0) {
 		fprintf(stderr, "skippipe status: %s\n", err.text);
 		return EXIT_UNREACHABLE;
 	}
-	return print_status(status, json);
+	return print_status(status, o.json);
 }

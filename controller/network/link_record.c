@@ -29,7 +29,7 @@ int record_cluster(struct members *members, struct error *err)
 
 	formats_set_bytes(&table, &members->run->training, &members->run->options.training.formats);
 	text = link_table_json(&table, members->run->cluster);
-	rc = text ? store_cluster(members->run->history.store, text, err)
+	rc = text ? store_cluster(members->run->record.store, text, err)
 		  : error_set(err, -ENOMEM, "out of memory");
 
 	free(text);
@@ -46,7 +46,7 @@ int record_emulated_links(struct members *members, struct error *err)
 	if (!members->emulated)
 		return 0;
 	text = link_table_json(members->emulated, members->run->cluster);
-	rc = text ? store_set(members->run->history.store, emulated_links, text, err)
+	rc = text ? store_set(members->run->record.store, emulated_links, text, err)
 		  : error_set(err, -ENOMEM, "out of memory");
 	free(text);
 	return rc;
@@ -58,7 +58,7 @@ struct link_table *record_emulated_links_again(const struct members *members)
 	struct error ignored;
 	char *text;
 
-	if (store_get(members->run->history.store, emulated_links, &text, &ignored) != 0)
+	if (store_get(members->run->record.store, emulated_links, &text, &ignored) != 0)
 		return NULL;
 	t = link_table_parse(text);
 	free(text);

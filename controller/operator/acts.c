@@ -195,7 +195,7 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 	member_apply(ops->run, w, EVENT_RECOVER, "recovers");
 	if (member_is_replica(w)) {
 		/* No other node needs to restore this stage any more. */
-		restore_averted(ops->weights, member_stage(ops->run, w));
+		restore_averted(ops->backups, member_stage(ops->run, w));
 		replan(ops->planning, "a mark was taken back");
 	} else if (member_alive(w)) {
 		members_assign(ops->members, w, member_stage(ops->run, w), ops->run->committed > 0);

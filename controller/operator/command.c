@@ -89,7 +89,7 @@ static void record_act(struct operators *ops, const char *who, const struct msg_
 
 	if (o->status == 0)
 		drill_add(ops->run, m);
-	if (store_command(ops->run->history.store, &sc, &err) != 0)
+	if (store_command(ops->run->record.store, &sc, &err) != 0)
 		log_line(&ops->run->log, LOG_ERROR, "%s", err.text);
 }
 

@@ -13,13 +13,13 @@ struct members;
 struct msg_command;
 struct planning;
 struct run;
-struct weights;
+struct backups;
 
 struct operators {
 	struct run *run;
 	struct members *members;
 	struct planning *planning;
-	struct weights *weights;
+	struct backups *backups;
 	struct iteration *iteration;
 	char lease[64]; /* name of the console that holds the lease; "": no console */
 	int64_t lease_ends_us;

@@ -57,7 +57,7 @@ void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t i
 /* ---- nodes ---- */
 
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
-		  double work, double lost_s)
+		  double work, uint32_t layers, double lost_s)
 {
 	struct msg_see_node *s = &out->u.see_node;
 
@@ -65,6 +65,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 	*s = (struct msg_see_node){
 		.node = w->id,
 		.stage = (uint8_t)(n->stage < 0 ? 0 : n->stage),
+		.layers = (uint16_t)layers,
 		.state = (uint8_t)member_shown(w),
 		.slots = w->compute.slots,
 		.memory = (uint8_t)(n->memory > 255 ? 255 : n->memory),

@@ -25,7 +25,7 @@ void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t i
  * as the planner assumes it; work: the work of the node's stage (cluster_work); lost_s as in
  * msg_see_node. */
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
-		  double work, double lost_s);
+		  double work, uint32_t layers, double lost_s);
 
 /* Turns a COMMAND_COMPARE into a request to the planner. Fills q's algorithm, path length, budget
  * and kind (PLANNER_COMPARE), marks the command's node in excluded (n_nodes), and names the

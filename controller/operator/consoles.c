@@ -44,9 +44,9 @@ static const double visits_per_s = 0.1;
 /* Describes the phase for a person who waits. */
 static void describe_phase(const struct iteration *it, char *out, size_t room)
 {
-	if (it->weights->saving.awaited) {
+	if (it->backups->saving.awaited) {
 		snprintf(out, room, "writing the checkpoint of it%llu, then the run ends",
-			 (unsigned long long)it->weights->saving.iteration);
+			 (unsigned long long)it->backups->saving.iteration);
 		return;
 	}
 	switch (it->run->phase) {
@@ -241,7 +241,7 @@ static uint32_t first_sent(uint32_t n, uint32_t most)
  * snapshot. */
 static void send_snapshot(struct operators *ops, struct console *to)
 {
-	const struct curves *curves = &ops->run->history.curves;
+	const struct curves *curves = &ops->run->record.curves;
 	const struct journal *journal = &ops->run->journal;
 	struct msg m = { 0 };
 
@@ -252,14 +252,16 @@ static void send_snapshot(struct operators *ops, struct console *to)
 	for (uint32_t i = 0; i < ops->members->n; i++) {
 		node_message(&m, &ops->members->list[i], &ops->run->cluster->nodes[i],
 			     member_work(ops->run, &ops->members->list[i]),
+			     member_layers(ops->run, &ops->members->list[i]),
 			     contingency_lost_s(ops->planning, &ops->members->list[i]));
 		console_send(ops->run, to, &m);
 	}
 	if (ops->run->plan)
 		announce_plan_to(ops->iteration, ops->run->plan, NULL, to);
 	m.type = MSG_SEE_ITERATION;
-	for (uint32_t i = first_sent(curves->n_history, KEPT_CURVE); i < curves->n_history; i++) {
-		m.u.see_iteration = curves->history[i];
+	for (uint32_t i = first_sent(curves->n_iterations, KEPT_CURVE); i < curves->n_iterations;
+	     i++) {
+		m.u.see_iteration = curves->iterations[i];
 		console_send(ops->run, to, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
@@ -354,6 +356,7 @@ void consoles_turn(struct operators *ops)
 		w->shown.is_stale = false;
 		w->shown.sent_us = ops->run->now_us;
 		node_message(&m, w, &ops->run->cluster->nodes[w->id], member_work(ops->run, w),
+			     member_layers(ops->run, w),
 			     contingency_lost_s(ops->planning, w));
 		consoles_tell(ops->run, &m);
 	}
@@ -381,6 +384,6 @@ void consoles_fini(struct run *run)
 {
 	free(run->stream.consoles);
 	free(run->journal.notes);
-	free(run->history.curves.history);
-	free(run->history.curves.validations);
+	free(run->record.curves.iterations);
+	free(run->record.curves.validations);
 }

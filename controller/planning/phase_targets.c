@@ -36,7 +36,7 @@ static void save(const struct planning *planning)
 	for (uint32_t i = 0; i < (uint32_t)a->n_phases * planning->members->n; i++)
 		json_array_append_new(list, json_integer(a->phase_stages[i]));
 	text = json_dumps(list, JSON_COMPACT);
-	if (!text || store_set(planning->run->history.store, setting, text, &err) != 0)
+	if (!text || store_set(planning->run->record.store, setting, text, &err) != 0)
 		log_line(&planning->run->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
 	free(text);
 	json_decref(list);
@@ -66,7 +66,7 @@ static int load(struct planning *planning, struct error *err)
 {
 	char *text = NULL;
 	json_t *list;
-	int rc = store_get(planning->run->history.store, setting, &text, err);
+	int rc = store_get(planning->run->record.store, setting, &text, err);
 
 	if (rc != 0)
 		return rc == -ENOENT ? 0 : rc;

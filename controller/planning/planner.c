@@ -37,8 +37,8 @@ enum {
 	END_MOST_US = 300000, /* time that planner_stop waits for the thread */
 };
 
-struct job {
-	struct job *next;
+struct planner_job {
+	struct planner_job *next;
 	uint64_t number;
 	struct planner_request request;
 	struct skip_schedule schedule;
@@ -53,8 +53,8 @@ struct planner {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct job *waiting, *answered; /* oldest first */
-	const struct job *running;
+	struct planner_job *waiting, *answered; /* oldest first */
+	const struct planner_job *running;
 	atomic_bool cancel;
 	bool quit, idle;
 	bool ended; /* the thread serves no more requests */
@@ -79,7 +79,7 @@ void planned_free(struct planned *p)
 	free(p);
 }
 
-static void job_free(struct job *j)
+static void job_free(struct planner_job *j)
 {
 	if (!j)
 		return;
@@ -150,7 +150,7 @@ static int64_t on_processor(void *arg)
 }
 
 /* Simulates and checks a found plan. If it breaks a rule, only the reason is kept. */
-static void judge_plan(const struct job *j, struct planned *a)
+static void judge_plan(const struct planner_job *j, struct planned *a)
 {
 	struct check_options options = { .excluded = j->excluded };
 	struct check_report report = { 0 };
@@ -182,7 +182,8 @@ static void clear_answer(struct planned *a)
 }
 
 /* Searches by one algorithm and checks the plan that it finds. */
-static void search_plan(const struct job *j, struct plan_request *q, enum plan_algorithm algorithm)
+static void search_plan(const struct planner_job *j, struct plan_request *q,
+			enum plan_algorithm algorithm)
 {
 	struct error err = { "" };
 	struct planned *a = j->answer;
@@ -230,7 +231,8 @@ static void say_why(const struct planned *a, const struct plan_request *q, char 
 
 /* Plans by a baseline within its budget. If the baseline has no paths of its own by then, the
  * substitutes that the request allows are tried in turn. */
-static void search_baseline(const struct planner *p, const struct job *j, struct plan_request *q)
+static void search_baseline(const struct planner *p, const struct planner_job *j,
+			    struct plan_request *q)
 {
 	enum plan_algorithm wanted = j->request.algorithm, now = wanted;
 	const char *name = plan_algorithm_name(wanted);
@@ -259,7 +261,7 @@ static void search_baseline(const struct planner *p, const struct job *j, struct
 }
 
 /* Plans an allocation for each phase. A node that no plan uses gets the stage -1. */
-static void plan_phases(const struct job *j, const struct plan_request *search)
+static void plan_phases(const struct planner_job *j, const struct plan_request *search)
 {
 	struct phase_plans_request q = {
 		.search = *search,
@@ -290,7 +292,7 @@ static void plan_phases(const struct job *j, const struct plan_request *search)
 	phase_plans_fini(&plans);
 }
 
-static void run_request(struct planner *p, struct job *j)
+static void run_request(struct planner *p, struct planner_job *j)
 {
 	struct plan_request q;
 	int64_t start = clock_monotonic_us();
@@ -319,7 +321,7 @@ static void run_request(struct planner *p, struct job *j)
 	j->answer->elapsed_s = (double)(clock_monotonic_us() - start) * 1e-6;
 }
 
-static void append_answer(struct job **list, struct job *j)
+static void append_answer(struct planner_job **list, struct planner_job *j)
 {
 	while (*list)
 		list = &(*list)->next;
@@ -329,9 +331,9 @@ static void append_answer(struct job **list, struct job *j)
 
 /* Returns true if the request must be searched again: it is a PLANNER_BASELINE that a request for
  * the run has cancelled, and no newer PLANNER_BASELINE waits. */
-static bool must_repeat(const struct planner *p, const struct job *j)
+static bool must_repeat(const struct planner *p, const struct planner_job *j)
 {
-	const struct job *other = p->waiting;
+	const struct planner_job *other = p->waiting;
 
 	while (other && other->request.kind != PLANNER_BASELINE)
 		other = other->next;
@@ -344,7 +346,7 @@ static void serve_requests(struct planner *p)
 	const uint64_t one = 1;
 
 	while (!p->quit) {
-		struct job *j = p->waiting;
+		struct planner_job *j = p->waiting;
 
 		if (!j) {
 			pthread_cond_wait(&p->work, &p->lock);
@@ -373,10 +375,10 @@ static void serve_requests(struct planner *p)
 	}
 }
 
-static void drop_all(struct job *j)
+static void drop_all(struct planner_job *j)
 {
 	while (j) {
-		struct job *next = j->next;
+		struct planner_job *next = j->next;
 
 		job_free(j);
 		j = next;
@@ -485,9 +487,9 @@ int planner_fd(const struct planner *p)
 	return p->event;
 }
 
-static struct job *job_new(const struct cluster *c, const struct planner_request *q)
+static struct planner_job *job_new(const struct cluster *c, const struct planner_request *q)
 {
-	struct job *j = alloc_new(sizeof(*j));
+	struct planner_job *j = alloc_new(sizeof(*j));
 
 	j->request = *q;
 	snprintf(j->reason, sizeof(j->reason), "%s", q->reason ? q->reason : "");
@@ -509,8 +511,8 @@ static struct job *job_new(const struct cluster *c, const struct planner_request
  * them. */
 static void drop_older(struct planner *p, enum planner_kind kind)
 {
-	for (struct job **at = &p->waiting; *at;) {
-		struct job *j = *at;
+	for (struct planner_job **at = &p->waiting; *at;) {
+		struct planner_job *j = *at;
 
 		if (j->request.kind == kind) {
 			*at = j->next;
@@ -525,7 +527,7 @@ static void drop_older(struct planner *p, enum planner_kind kind)
 
 uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q)
 {
-	struct job *j = job_new(c, q);
+	struct planner_job *j = job_new(c, q);
 
 	pthread_mutex_lock(&p->lock);
 	if (q->kind != PLANNER_COMPARE)
@@ -552,7 +554,7 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 struct planned *planner_take(struct planner *p)
 {
 	struct planned *a = NULL;
-	struct job *j;
+	struct planner_job *j;
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)

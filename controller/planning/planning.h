@@ -12,7 +12,8 @@
 #include "controller/planning/preparation.h"
 #include "controller/run/run.h"
 
-struct contingency; /* contingency.c */
+struct contingency;  /* contingency.c */
+struct stage_choice; /* stage_choice.c */
 
 struct planning {
 	struct run *run;
@@ -28,6 +29,9 @@ struct planning {
 	/* The newest request is for a better plan: the plan in force serves its purpose too */
 	bool only_if_better;
 	bool with_spares; /* the newest request may use nodes that are used last (spares.c) */
+	struct stage_choice *stage_choice; /* under way; NULL: none */
+	/* The controller chose the stages and their nodes: the first plan keeps them. */
+	bool has_chosen_stages;
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;

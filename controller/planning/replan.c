@@ -56,7 +56,8 @@ void replan_first(struct planning *planning)
 				     .algorithm = planning->run->options.planning.algorithm,
 				     .substitute = SUBSTITUTE_RANDOM,
 				     .free_assignment =
-					     !planning->run->options.cluster.assignment_given,
+					     !planning->run->options.cluster.assignment_given &&
+					     !planning->has_chosen_stages,
 				     .overlap_sync = planning->run->options.planning.overlap_sync,
 				     .no_swaps = planning->run->options.planning.no_swaps,
 				     .budget_s = planning->run->options.planning.budget_s,

@@ -62,7 +62,7 @@ static int find_stack(struct run *run, struct error *err)
 	int rc = 0;
 
 	if (run->options.stack && run->committed > 0)
-		rc = store_visited(run->history.store, least_length(run), &visited, err);
+		rc = store_visited(run->record.store, least_length(run), &visited, err);
 	run->wanted.stack = rc == 0 && run->options.stack && !visited;
 	return rc;
 }

@@ -1,6 +1,6 @@
-/* replay.c - moves a cursor over a recording and keeps the state at the cursor.
+/* replay.c - moves a cursor over a recorded run and keeps the state at the cursor.
  *
- * A recording is a list of happenings in the order of time. The state at a time is the result of
+ * A recorded run is a list of happenings in the order of time. The state at a time is the result of
  * applying all happenings up to that time. To move forward, the replay applies the happenings from
  * the cursor on. To move back, it starts from the beginning. The tasks of an iteration are read
  * from the store when the cursor reaches the iteration.
@@ -112,7 +112,7 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 	struct cursor_node *s = &r->nodes[b->node];
 
 	if (b->to >= 0)
-		return; /* the belief concerns a link: recording_cluster applies it when needed */
+		return; /* a belief about a link: recorded_run_cluster applies it when needed */
 	s->forward_s = b->forward_s;
 	s->backward_s = b->backward_s;
 	s->loss_s = b->loss_s;
@@ -194,7 +194,7 @@ static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, voi
 
 	if (r->tasks.iteration != 0 && !r->tasks.is_read) {
 		r->tasks.is_read = true;
-		rc = recording_tasks(r->rec, r->tasks.iteration, &r->tasks.events, &r->tasks.n,
+		rc = recorded_run_tasks(r->rec, r->tasks.iteration, &r->tasks.events, &r->tasks.n,
 				     err);
 	}
 	while (r->tasks.at < r->tasks.n &&
@@ -211,7 +211,7 @@ static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, voi
 static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		       struct error *err)
 {
-	const struct recording *rec = r->rec;
+	const struct recorded_run *rec = r->rec;
 	struct error later = { "" };
 	int rc = 0, sent;
 
@@ -267,19 +267,19 @@ int64_t replay_next_commit(const struct replay *r)
 
 /* ---- creation and release ---- */
 
-int replay_new(struct replay **out, const struct recording *recording, struct error *err)
+int replay_new(struct replay **out, const struct recorded_run *recorded, struct error *err)
 {
 	struct replay *r = alloc_new(sizeof(*r));
 	int rc;
 
-	r->rec = recording;
+	r->rec = recorded;
 	r->planned_of = NOBODY;
-	r->nodes = alloc_array(recording->n_nodes, sizeof(*r->nodes));
-	r->active = alloc_array(recording->faults.n, sizeof(*r->active));
+	r->nodes = alloc_array(recorded->n_nodes, sizeof(*r->nodes));
+	r->active = alloc_array(recorded->faults.n, sizeof(*r->active));
 	r->tasks.done = alloc_array(microbatches(r), sizeof(*r->tasks.done));
 	r->tasks.loss_node = alloc_array(microbatches(r), sizeof(*r->tasks.loss_node));
 	rewind_all(r);
-	rc = move_cursor(r, recording->first_us, NULL, NULL, err);
+	rc = move_cursor(r, recorded->first_us, NULL, NULL, err);
 	if (rc != 0)
 		replay_free(r);
 	else
@@ -301,7 +301,7 @@ void replay_free(struct replay *r)
 	free(r);
 }
 
-int replay_renew(struct replay *r, const struct recording *recording, struct error *err)
+int replay_renew(struct replay *r, const struct recorded_run *recorded, struct error *err)
 {
 	size_t at = r->at;
 	uint32_t at_event = r->tasks.at;
@@ -309,8 +309,8 @@ int replay_renew(struct replay *r, const struct recording *recording, struct err
 	int rc;
 
 	free(r->active);
-	r->active = alloc_array(recording->faults.n, sizeof(*r->active));
-	r->rec = recording;
+	r->active = alloc_array(recorded->faults.n, sizeof(*r->active));
+	r->rec = recorded;
 	rewind_all(r);
 	rc = move_cursor(r, within_record(r, cursor_us), NULL, NULL, err);
 	return rc != 0 ? rc : r->at != at || r->tasks.at != at_event;
@@ -373,7 +373,7 @@ int replay_present(struct replay *r, const struct plan **plan, bool *excluded,
 	rc = replay_plan(r, err);
 	if (rc != 0)
 		return rc;
-	c = recording_cluster(r->rec, r->at);
+	c = recorded_run_cluster(r->rec, r->at);
 	pin_stages(r, c);
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
 		excluded[i] = !replay_lives(r, &r->nodes[i]);

@@ -1,4 +1,5 @@
-/* replay.h - a cursor over a recording, and the messages that a console gets as the cursor moves.
+/* replay.h - a cursor over a recorded run, and the messages that a console gets as the cursor
+ * moves.
  *
  * A console that follows a replay gets the messages that it would get from the live run: a
  * snapshot, then every change. A replay has no clock and no network: the caller moves the cursor
@@ -18,7 +19,7 @@
 #ifndef CONTROLLER_REPLAY_H
 #define CONTROLLER_REPLAY_H
 
-#include "controller/replay/recording.h"
+#include "controller/replay/recorded_run.h"
 
 struct replay; /* opaque */
 
@@ -37,26 +38,26 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us);
  * borrowed. The callee fills in the message's sequence number and the one in MSG_SEE_SYNCED. */
 typedef void (*replay_emit)(void *context, struct msg *m);
 
-/* Creates a cursor at the recording's beginning. The recording is borrowed until replay_free or
- * replay_renew. */
-int replay_new(struct replay **out, const struct recording *recording, struct error *err);
+/* Creates a cursor at the recorded run's beginning. The recorded run is borrowed until replay_free
+ * or replay_renew. */
+int replay_new(struct replay **out, const struct recorded_run *recorded, struct error *err);
 void replay_free(struct replay *r); /* r may be NULL */
-/* Replaces the recording by a newer one of the same run. The cursor keeps its time. Returns 1 if
+/* Replaces the recorded run by a newer one of the same run. The cursor keeps its time. Returns 1 if
  * the part before the cursor has changed, so that the console needs a snapshot. */
-int replay_renew(struct replay *r, const struct recording *recording, struct error *err);
+int replay_renew(struct replay *r, const struct recorded_run *recorded, struct error *err);
 
 /* Sets what the status reports: the speed (0: stopped), and the number of messages lost on the way
  * to this console. */
 void replay_note_pace(struct replay *r, double times, uint64_t dropped);
 
 int64_t replay_cursor(const struct replay *r);
-/* Moves the cursor to any time, limited to the recording's ends, without emitting messages. */
+/* Moves the cursor to any time, limited to the recorded run's ends, without emitting messages. */
 int replay_seek(struct replay *r, int64_t cursor_us, struct error *err);
-/* Returns the time of the first commit after the cursor, or the recording's end if there is
+/* Returns the time of the first commit after the cursor, or the recorded run's end if there is
  * none. */
 int64_t replay_next_commit(const struct replay *r);
 
-/* Emits the description of the run, for example after the recording grew or its baseline became
+/* Emits the description of the run, for example after the recorded run grew or its baseline became
  * known. A console that gets this message forgets the active faults, so they follow it. */
 void replay_run(const struct replay *r, replay_emit emit, void *context);
 /* Emits the whole state, from MSG_SEE_RUN to MSG_SEE_SYNCED. Each snapshot has a new run number, so

@@ -2,7 +2,7 @@
  *
  * A console shows a replay as it shows a live run, because it gets the same messages. MSG_SEE_RUN
  * says that the run is a replay. Values that are not recorded are 0. Each message is built from the
- * recording and the cursor.
+ * recorded run and the cursor.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
 
 static void emit_run(const struct replay *r, replay_emit emit, void *context)
 {
-	const struct recording *rec = r->rec;
+	const struct recorded_run *rec = r->rec;
 	uint64_t n = (uint64_t)rec->run->n_shards * rec->run->per_shard;
 	struct msg m = { .type = MSG_SEE_RUN };
 
@@ -111,7 +111,8 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 	planned.backward_s = s->backward_s;
 	planned.loss_s = s->loss_s;
 	recall_member(r, node, &w);
-	node_message(&m, &w, &planned, cluster_work(r->rec->cluster, s->stage), 0);
+	node_message(&m, &w, &planned, cluster_work(r->rec->cluster, s->stage),
+		     s->stage < 0 ? 0 : r->rec->layers[s->stage], 0);
 	m.u.see_node.state = (uint8_t)state_of(r, s);
 	emit(context, &m);
 }
@@ -154,7 +155,7 @@ int replay_plan(struct replay *r, struct error *err)
 
 	if (r->planned && r->planned_of == r->plan)
 		return 0;
-	rc = recording_planned(r->rec, (size_t)r->plan, &p, err);
+	rc = recorded_run_planned(r->rec, (size_t)r->plan, &p, err);
 	if (rc != 0)
 		return rc;
 	planned_free(r->planned);
@@ -165,7 +166,7 @@ int replay_plan(struct replay *r, struct error *err)
 
 static int emit_plan(struct replay *r, replay_emit emit, void *context, struct error *err)
 {
-	const struct recording *rec = r->rec;
+	const struct recorded_run *rec = r->rec;
 	struct message_run run = { rec->n_nodes, rec->run->n_shards, rec->run->per_shard,
 				   rec->shard_of, rec->unit_s };
 	struct plan_message s;
@@ -233,9 +234,9 @@ static void describe_phase(const struct replay *r, char *out, size_t room)
 
 void replay_status(const struct replay *r, replay_emit emit, void *context)
 {
-	const struct recording *rec = r->rec;
+	const struct recorded_run *rec = r->rec;
 	const struct recorded_plan *plan = r->plan == NOBODY ? NULL : &rec->plans.list[r->plan];
-	const struct tensor_formats formats = recording_formats(rec, r->n_iterations);
+	const struct tensor_formats formats = recorded_run_formats(rec, r->n_iterations);
 	struct msg m = { .type = MSG_SEE_STATUS };
 
 	m.u.see_status = (struct msg_see_status){
@@ -340,7 +341,7 @@ int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error
 /* Emits the messages in the order of a live run's snapshot (consoles.c). */
 int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err)
 {
-	const struct recording *rec = r->rec;
+	const struct recorded_run *rec = r->rec;
 	struct error later = { "" };
 	struct msg m = { .type = MSG_SEE_ITERATION };
 	int rc = learn_hashes(r, err), sent = 0;

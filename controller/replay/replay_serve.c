@@ -64,7 +64,7 @@ struct server {
 	struct keys_list *admitted;
 	struct post *post;
 	struct store *store;
-	struct recording *recording;
+	struct recorded_run *recorded;
 	struct planner *planner;
 	/* Allocated one by one, because callbacks point to them. */
 	struct viewer *viewers[VIEWERS_MOST];
@@ -178,7 +178,7 @@ static struct viewer *viewer_new(struct server *t, post_peer_id peer, const char
 	struct replay *replay;
 	struct viewer *v;
 
-	if (t->n_viewers == VIEWERS_MOST || replay_new(&replay, t->recording, &err) != 0) {
+	if (t->n_viewers == VIEWERS_MOST || replay_new(&replay, t->recorded, &err) != 0) {
 		log_line(t->log, LOG_ERROR, "console %s: %s", name, err.text);
 		return NULL;
 	}
@@ -241,7 +241,7 @@ static void reply_to(struct server *t, struct viewer *v, uint64_t command, int s
 
 static void jump_to(struct server *t, struct viewer *v, uint64_t command, int64_t to_us)
 {
-	const struct recording *r = t->recording;
+	const struct recorded_run *r = t->recorded;
 	struct error err = { "" };
 	int rc = replay_seek(v->replay, to_us, &err);
 
@@ -284,7 +284,7 @@ static void ask_comparison(struct server *t, struct viewer *v, const struct msg_
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q = { .excluded = excluded, .threads = 1, .reason = "what if",
-				     .seed = t->recording->run->seed };
+				     .seed = t->recorded->run->seed };
 	struct cluster *cluster = NULL;
 	struct awaited *a;
 	char name[32];
@@ -294,9 +294,9 @@ static void ask_comparison(struct server *t, struct viewer *v, const struct msg_
 	if (rc == 0)
 		q.formats = cluster->formats;
 	if (rc == 0)
-		rc = compare_request(m, t->recording->cluster->n_stages,
-				     cluster_most_skipped(t->recording->cluster),
-				     t->recording->n_nodes, excluded, &q, name, sizeof(name),
+		rc = compare_request(m, t->recorded->cluster->n_stages,
+				     cluster_most_skipped(t->recorded->cluster),
+				     t->recorded->n_nodes, excluded, &q, name, sizeof(name),
 				     &err);
 	if (rc != 0) {
 		reply_to(t, v, m->id, rc, "%.180s", err.text);
@@ -406,7 +406,7 @@ static void receive_messages(struct server *t)
 
 static void tell_candidate(struct server *t, const struct planned *p)
 {
-	const struct recording *r = t->recording;
+	const struct recorded_run *r = t->recorded;
 	struct message_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of,
 				   r->unit_s };
 	struct plan_message s;
@@ -448,30 +448,30 @@ static void take_plans(struct server *t)
 		if (p->kind != PLANNER_BASELINE) {
 			tell_candidate(t, p);
 		} else if (p->plan) {
-			t->recording->baseline_s = p->plan->predicted.iteration_s;
+			t->recorded->baseline_s = p->plan->predicted.iteration_s;
 			run_all(t);
 		}
 		planned_free(p);
 	}
 }
 
-/* Reads the recording again if the run has written more. The longer reading takes, the longer the
- * pause before the next check. */
+/* Reads the recorded run again if the run has written more. The longer reading takes, the longer
+ * the pause before the next check. */
 static void grow_viewers(struct server *t)
 {
-	struct recording *more;
+	struct recorded_run *more;
 	struct error err = { "" };
 	int64_t took;
 	int rc;
 
 	if (t->now_us < t->grow_us)
 		return;
-	rc = recording_grew(t->recording, &err);
+	rc = recorded_run_grew(t->recorded, &err);
 	if (rc == 1)
-		rc = recording_read(&more, t->store, &err) ? -1 : 1;
+		rc = recorded_run_read(&more, t->store, &err) ? -1 : 1;
 	log_failure(t, rc, &err);
 	if (rc == 1) {
-		more->baseline_s = t->recording->baseline_s;
+		more->baseline_s = t->recorded->baseline_s;
 		for (uint32_t i = 0; i < t->n_viewers; i++) {
 			struct recipient to = { t, t->viewers[i] };
 
@@ -482,8 +482,8 @@ static void grow_viewers(struct server *t)
 			else
 				replay_run(t->viewers[i]->replay, send_viewer, &to);
 		}
-		recording_free(t->recording);
-		t->recording = more;
+		recorded_run_free(t->recorded);
+		t->recorded = more;
 	}
 	took = clock_monotonic_us() - t->now_us;
 	t->grow_us = t->now_us + GROW_EVERY_US + 20 * took;
@@ -515,13 +515,13 @@ static void run_loop(struct server *t, int signals)
 static void ask_baseline(struct server *t)
 {
 	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
-				     .path_length = t->recording->cluster->n_stages,
+				     .path_length = t->recorded->cluster->n_stages,
 				     .budget_s = 0.5,
-				     .threads = 1, .seed = t->recording->run->seed,
+				     .threads = 1, .seed = t->recorded->run->seed,
 				     .free_assignment = true,
 				     .reason = "baseline: every stage, straight pipelines" };
 
-	planner_ask(t->planner, t->recording->cluster, &q);
+	planner_ask(t->planner, t->recorded->cluster, &q);
 }
 
 int replay_serve(const struct options *o, const struct log *log, int signals, struct error *err)
@@ -530,7 +530,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 	int rc = store_open(&t.store, o->run_dir, err);
 
 	if (rc == 0) {
-		rc = recording_read(&t.recording, t.store, err);
+		rc = recorded_run_read(&t.recorded, t.store, err);
 		if (rc != 0)
 			error_prefix(err, rc, "%s", o->run_dir);
 	}
@@ -541,8 +541,8 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 		rc = planner_start(&t.planner, err);
 	if (rc == 0) {
 		log_line(log, LOG_INFO, "replaying %s: %zu iterations in %.1f s", o->run_dir,
-			 t.recording->iterations.n,
-			 (double)(t.recording->last_us - t.recording->first_us) * 1e-6);
+			 t.recorded->iterations.n,
+			 (double)(t.recorded->last_us - t.recorded->first_us) * 1e-6);
 		ask_baseline(&t);
 		run_loop(&t, signals);
 	}
@@ -551,7 +551,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 	for (uint32_t i = 0; i < t.n_viewers; i++)
 		viewer_free(t.viewers[i]);
 	post_close(t.post);
-	recording_free(t.recording);
+	recorded_run_free(t.recorded);
 	store_close(t.store);
 	keys_list_free(t.admitted);
 	keys_free(t.identity);

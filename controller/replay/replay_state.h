@@ -35,7 +35,7 @@ struct replay_tasks {
 };
 
 struct replay {
-	const struct recording *rec;
+	const struct recorded_run *rec;
 	int64_t cursor_us;
 	size_t at;               /* number of happenings applied */
 	/* Numbers of iterations, validations and notes up to the cursor */

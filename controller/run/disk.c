@@ -58,7 +58,7 @@ bool disk_is_locked(struct run *run)
 {
 	struct error err = { "" };
 
-	if (store_unlocked(run->history.store, &err) != -EBUSY)
+	if (store_unlocked(run->record.store, &err) != -EBUSY)
 		return false;
 	begin_to_wait(run, DISK_LOCKED);
 	return true;
@@ -68,7 +68,7 @@ bool disk_is_locked(struct run *run)
 static bool has_room(struct run *run)
 {
 	struct error err = { "" };
-	int rc = store_reserve(run->history.store, &err);
+	int rc = store_reserve(run->record.store, &err);
 
 	if (rc != 0 && rc != -ENOSPC && !run->disk.warned) { /* the run goes on without a reserve */
 		run->disk.warned = true;
@@ -79,7 +79,7 @@ static bool has_room(struct run *run)
 
 void disk_turn(struct run *run)
 {
-	struct store *store = run->history.store;
+	struct store *store = run->record.store;
 
 	run->disk.is_ready = false;
 	if ((store_reserved(store) && !disk_waits(run) && !store_is_locked(store)) ||

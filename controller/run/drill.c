@@ -59,16 +59,16 @@ static json_t *limits_json(const struct run *run)
 	double slowest = 0;
 	json_t *o = json_object();
 
-	for (uint32_t i = 0; i < run->history.curves.n_history; i++)
-		if ((double)run->history.curves.history[i].real_s > slowest)
-			slowest = (double)run->history.curves.history[i].real_s;
-	if (run->history.curves.n_history > 1)
+	for (uint32_t i = 0; i < run->record.curves.n_iterations; i++)
+		if ((double)run->record.curves.iterations[i].real_s > slowest)
+			slowest = (double)run->record.curves.iterations[i].real_s;
+	if (run->record.curves.n_iterations > 1)
 		json_object_set_new(o, "slowest_s", json_real(slowest * margin));
-	if (run->history.curves.n_validations > 0)
+	if (run->record.curves.n_validations > 0)
 		json_object_set_new(
 			o, "loss",
-			json_real((double)run->history.curves
-					  .validations[run->history.curves.n_validations - 1]
+			json_real((double)run->record.curves
+					  .validations[run->record.curves.n_validations - 1]
 					  .loss *
 				  1.05));
 	return o;
@@ -154,11 +154,11 @@ void drill_save(struct run *run)
 	struct error err;
 	json_t *o;
 
-	if (!run->history.drill || !run->options.mode.embedded ||
+	if (!run->record.drill || !run->options.mode.embedded ||
 	    run_is_rehearsal(run)) /* a drill trains */
 		return;
 	o = json_pack("{s:s, s:s, s:o, s:O, s:o}", "format", "skippipe.drill/1", "name",
-		      run->options.name, "run", run_json(run), "acts", run->history.drill, "limits",
+		      run->options.name, "run", run_json(run), "acts", run->record.drill, "limits",
 		      limits_json(run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
 	snprintf(path, sizeof(path), "%s/drill.json", run->options.run_dir);
@@ -175,13 +175,13 @@ void drill_add(struct run *run, const struct msg_command *m)
 	act_text(run, m, text);
 	if (!text[0])
 		return;
-	if (!run->history.drill)
-		run->history.drill = json_array();
-	json_array_append_new(run->history.drill, json_string(text));
+	if (!run->record.drill)
+		run->record.drill = json_array();
+	json_array_append_new(run->record.drill, json_string(text));
 	drill_save(run);
 }
 
 void drill_fini(struct run *run)
 {
-	json_decref(run->history.drill);
+	json_decref(run->record.drill);
 }

@@ -145,7 +145,7 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 		 "%s", n->text);
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind),
 				  mark,  node,         n->text };
-	if (run->history.store && store_note(run->history.store, &sn, &err) != 0)
+	if (run->record.store && store_note(run->record.store, &sn, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	kept->n_notes = (uint32_t)array_keep_newest(kept->notes, kept->n_notes, KEPT_NOTES,
 						    sizeof(*kept->notes));

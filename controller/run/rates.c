@@ -155,23 +155,23 @@ bool rates_may_finish(const struct run *run, int64_t n, struct outcome *o)
 /* Predicts the losses at the end from those since the last phase began. */
 static void predict_losses(const struct run *run, struct finish_order *f)
 {
-	const struct curves *c = &run->history.curves;
+	const struct curves *c = &run->record.curves;
 	const struct skip_schedule *s = &run->wanted.schedule;
 	uint64_t from = s->n > 0 ? s->phases[run->wanted.phase].from : 0;
-	double *at = alloc_array(2 * (size_t)c->n_history + 1, sizeof(*at));
-	double *loss = at + c->n_history;
+	double *at = alloc_array(2 * (size_t)c->n_iterations + 1, sizeof(*at));
+	double *loss = at + c->n_iterations;
 	struct outlook look;
 	size_t n = 0;
 
 	if (trained(run, from) <= run->training.hyper.warmup)
 		from = run->training.hyper.warmup;
-	for (uint32_t i = 0; i < c->n_history; i++) {
-		uint64_t t = trained(run, c->history[i].iteration);
+	for (uint32_t i = 0; i < c->n_iterations; i++) {
+		uint64_t t = trained(run, c->iterations[i].iteration);
 
-		if (t <= run->training.hyper.warmup || c->history[i].iteration < from)
+		if (t <= run->training.hyper.warmup || c->iterations[i].iteration < from)
 			continue;
 		at[n] = (double)t;
-		loss[n++] = (double)c->history[i].loss;
+		loss[n++] = (double)c->iterations[i].loss;
 	}
 	if (outlook_make(&look, at, loss, n, (double)trained(run, f->begin + f->n))) {
 		f->low = look.low;
@@ -190,13 +190,13 @@ void rates_plan_finish(const struct run *run, uint32_t n, struct finish_order *f
 /* Returns the median time of the newest iterations, from commit to commit; 0: unknown. */
 static double iteration_seconds(const struct run *run)
 {
-	const struct curves *c = &run->history.curves;
+	const struct curves *c = &run->record.curves;
 	double times[TIMES];
 	uint32_t n = 0;
 
-	for (uint32_t i = c->n_history; i-- > 0 && n < TIMES;)
-		if (c->history[i].real_s > 0)
-			times[n++] = (double)c->history[i].real_s;
+	for (uint32_t i = c->n_iterations; i-- > 0 && n < TIMES;)
+		if (c->iterations[i].real_s > 0)
+			times[n++] = (double)c->iterations[i].real_s;
 	return n > 0 ? array_median(times, n) : 0;
 }
 
@@ -220,14 +220,14 @@ void rates_finish_text(const struct run *run, const struct finish_order *f, char
 static void note_result(struct run *run)
 {
 	const struct finish_order *f = &run->wanted.finish;
-	const struct curves *c = &run->history.curves;
+	const struct curves *c = &run->record.curves;
 	uint32_t n = f->n / 10 < 1 ? 1 : f->n / 10 > TIMES ? TIMES : f->n / 10;
 	double loss = 0;
 
-	if (n > c->n_history || f->low <= 0)
+	if (n > c->n_iterations || f->low <= 0)
 		return;
 	for (uint32_t i = 0; i < n; i++)
-		loss += (double)c->history[c->n_history - 1 - i].loss / n;
+		loss += (double)c->iterations[c->n_iterations - 1 - i].loss / n;
 	note(run, NOTE_PREDICTION, -1, 0,
 	     "the end on command: training loss %.3g to %.3g predicted, %.3g measured (mean of %u "
 	     "iterations) %s",

@@ -31,14 +31,14 @@ void record_event(struct run *run, json_t *o)
 {
 	char now[TIMESTAMP_SIZE];
 
-	if (o && run->history.jsonl) {
+	if (o && run->record.jsonl) {
 		timestamp_text(clock_wall_us(), now);
 		json_object_set_new(o, "time", json_string(now));
 		json_object_set_new(o, "at_s",
 				    json_real((double)(run->now_us - run->started.us) * 1e-6));
-		json_dumpf(o, run->history.jsonl, JSON_COMPACT | JSON_REAL_PRECISION(9));
-		fputc('\n', run->history.jsonl);
-		fflush(run->history.jsonl);
+		json_dumpf(o, run->record.jsonl, JSON_COMPACT | JSON_REAL_PRECISION(9));
+		fputc('\n', run->record.jsonl);
+		fflush(run->record.jsonl);
 	}
 	json_decref(o);
 }
@@ -47,17 +47,18 @@ void record_event(struct run *run, json_t *o)
 
 void record_keep(struct run *run, const struct msg_see_iteration *see)
 {
-	struct curves *v = &run->history.curves;
+	struct curves *v = &run->record.curves;
 
-	v->n_history = (uint32_t)array_keep_newest(v->history, v->n_history, KEPT_CURVE,
-						   sizeof(*v->history));
-	array_reserve(&v->history, &v->room_history, v->n_history + 1, sizeof(*v->history));
-	v->history[v->n_history++] = *see;
+	v->n_iterations = (uint32_t)array_keep_newest(v->iterations, v->n_iterations, KEPT_CURVE,
+						   sizeof(*v->iterations));
+	array_reserve(&v->iterations, &v->room_iterations, v->n_iterations + 1,
+		      sizeof(*v->iterations));
+	v->iterations[v->n_iterations++] = *see;
 }
 
 void record_keep_validation(struct run *run, const struct msg_see_validation *see)
 {
-	struct curves *v = &run->history.curves;
+	struct curves *v = &run->record.curves;
 
 	v->n_validations = (uint32_t)array_keep_newest(v->validations, v->n_validations, KEPT_CURVE,
 						       sizeof(*v->validations));
@@ -71,7 +72,7 @@ void record_validation(struct run *run, const struct msg_see_validation *v)
 	struct store_validation sv = { v->iteration, (double)v->loss, clock_wall_us() };
 	struct error err = { "" };
 
-	if (store_validation(run->history.store, &sv, &err) != 0)
+	if (store_validation(run->record.store, &sv, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	record_keep_validation(run, v);
 	record_event(run, json_pack("{s:s, s:I, s:f}", "event", "validation", "n",
@@ -89,7 +90,7 @@ void record_moment(struct run *run, struct store_moment *m)
 	m->iteration = run->iteration;
 	m->at_us = run->now_us;
 	m->wall_us = clock_wall_us();
-	if (run->history.store && store_moment(run->history.store, m, &err) != 0)
+	if (run->record.store && store_moment(run->record.store, m, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }
 
@@ -164,7 +165,7 @@ void record_fault(struct run *run, const struct fault *f)
 				  .ended_wall_us = f->active ? 0 : clock_wall_us() };
 	struct error err = { "" };
 
-	if (store_fault(run->history.store, &sf, &err) != 0)
+	if (store_fault(run->record.store, &sf, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	record_event(run, json_pack("{s:s, s:i, s:s, s:i, s:i, s:b}", "event", "fault", "fault",
 				    (int)f->id, "kind", fault_name(f->kind), "node", f->node,
@@ -224,7 +225,7 @@ static char *optimizer_json(const struct hyperparameters *r)
 /* These files are for other tools. The store holds their contents too. */
 int record_folder(struct run *run, struct error *err)
 {
-	const char *cluster = store_run_of(run->history.store)->cluster;
+	const char *cluster = store_run_of(run->record.store)->cluster;
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/plans", run->options.run_dir);
@@ -285,7 +286,7 @@ int record_begin(struct run *run, struct error *err)
 	else
 		rc = check_folder(run, err);
 	if (rc == 0)
-		rc = store_create(&run->history.store, run->options.run_dir, &row, err);
+		rc = store_create(&run->record.store, run->options.run_dir, &row, err);
 	if (rc == 0)
 		rc = record_folder(run, err);
 	free(cluster);
@@ -302,7 +303,7 @@ void record_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iterati
 	struct store_hash h = { iteration, hash, node, stage };
 	struct error err = { "" };
 
-	if (store_hashes(run->history.store, &h, 1, &err) != 0)
+	if (store_hashes(run->record.store, &h, 1, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }
 
@@ -325,7 +326,7 @@ bool record_has_hash(const struct run *run, uint8_t stage, uint64_t iteration, u
 	struct hash_search s = { .hash = hash, .stage = stage };
 	struct error err = { "" };
 
-	if (store_each_hash(run->history.store, iteration, seek_hash, &s, &err) != 0)
+	if (store_each_hash(run->record.store, iteration, seek_hash, &s, &err) != 0)
 		return false;
 	return s.found;
 }
@@ -336,6 +337,6 @@ void record_forget_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t 
 	struct store_hash h = { iteration, hash, node, stage };
 	struct error err = { "" };
 
-	if (store_forget_hash(run->history.store, &h, &err) != 0)
+	if (store_forget_hash(run->record.store, &h, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }

@@ -28,10 +28,11 @@ struct curve_totals {
 
 /* The newest losses, sent to a console that attaches. The store has all of them. */
 struct curves {
-	struct msg_see_iteration *history; /* (n_history) at least the newest KEPT_CURVE rows */
-	uint32_t n_history;
-	size_t room_history;
-	struct msg_see_validation *validations; /* (n_validations) as history */
+	/* (n_iterations) at least the newest KEPT_CURVE rows */
+	struct msg_see_iteration *iterations;
+	uint32_t n_iterations;
+	size_t room_iterations;
+	struct msg_see_validation *validations; /* (n_validations) as iterations */
 	uint32_t n_validations;
 	size_t room_validations;
 	struct curve_totals totals;
@@ -65,7 +66,7 @@ void record_fault(struct run *run, const struct fault *f);
 /* Prints the outcome of an act of --at as an event. number: its place among the acts, from 0. */
 void record_scripted(struct run *run, uint32_t number, int status, const char *text);
 void record_validation(struct run *run, const struct msg_see_validation *v);
-/* Add a row to run->history.curves. Nothing is written. */
+/* Add a row to run->record.curves. Nothing is written. */
 void record_keep(struct run *run, const struct msg_see_iteration *see);
 void record_keep_validation(struct run *run, const struct msg_see_validation *v);
 void record_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration, uint64_t hash);

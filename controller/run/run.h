@@ -6,7 +6,7 @@
  *     struct run        this header
  *     struct members    controller/members/members.h: nodes, links, admission, death
  *     struct planning   controller/planning/planning.h: requests to the planner and its answers
- *     struct weights    controller/weights/weights.h: checkpoints, standby copies, lost stages
+ *     struct backups    controller/weights/backups.h: checkpoints, standby copies, lost stages
  *     struct iteration  controller/iteration/iteration.h: routes, reports, sums, commits
  *     struct operators  controller/operator/command.h: leases, acts, previews
  *
@@ -65,7 +65,8 @@ struct training {
 	double baseline_s;            /* an iteration of the plain pipeline, plan seconds */
 };
 
-struct history {
+/* The run's record: its store, its events as JSON lines, and its newest losses. */
+struct run_record {
 	struct store *store;
 	FILE *jsonl; /* stream of events as JSON lines; NULL: not requested */
 	struct curves curves;
@@ -156,14 +157,14 @@ struct run {
 	int64_t committed_us; /* when the last commit was decided */
 	/* Counts tasks, sums and answers that advanced the run. While the count stays equal, the
 	 * run is stalled. */
-	uint64_t steps;
+	uint64_t progress;
 	bool resumed; /* this controller continues the run of an earlier one */
 	/* The last commit as announced. It is repeated to nodes that may have missed it. */
 	struct msg_commit last_commit;
 	struct requests requests; /* queued by the parts, carried out by the loop */
 	struct ending ending;
 
-	struct history history;
+	struct run_record record;
 	struct journal journal;
 	struct stream stream;
 	struct disk disk;

@@ -158,7 +158,7 @@ int resume_options_again(struct run *run, struct error *err)
 	const char *algorithm, *schedule;
 	char *text = NULL;
 	json_t *o;
-	int rc = store_get(run->history.store, "options", &text, err);
+	int rc = store_get(run->record.store, "options", &text, err);
 
 	if (rc != 0)
 		return rc == -ENOENT ? 0 : rc;

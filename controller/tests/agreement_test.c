@@ -77,7 +77,7 @@ static struct stored stored(struct controller *c, uint64_t iteration)
 {
 	struct stored s = { .n = 0 };
 
-	assert_int_equal(store_each_hash(c->run.history.store, iteration, see, &s, NULL), 0);
+	assert_int_equal(store_each_hash(c->run.record.store, iteration, see, &s, NULL), 0);
 	return s;
 }
 
@@ -306,7 +306,7 @@ FIXTURE_TEST(a_joiner_with_other_weights_is_refused)
 	m->copy.state = COPY_WHOLE;
 	m->copy.iterations = COMMITTED;
 	/* hash of the copy */
-	assert_int_equal(store_hashes(c->run.history.store, &recorded, 1, NULL), 0);
+	assert_int_equal(store_hashes(c->run.record.store, &recorded, 1, NULL), 0);
 	is_ready(c, 3, WRONG, 0);
 	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
 	assert_int_equal(stored(c, COMMITTED).hash[4], RIGHT);
@@ -361,7 +361,7 @@ FIXTURE_TEST(the_majority_decides_the_corpus)
 	assert_int_equal(c->run.training.corpus_hash, 0);
 	agreement_before_start(&c->members);
 	assert_int_equal(c->run.training.corpus_hash, RIGHT);
-	assert_int_equal(store_run_of(c->run.history.store)->corpus_hash, RIGHT);
+	assert_int_equal(store_run_of(c->run.record.store)->corpus_hash, RIGHT);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].is_marked, i == 0);
 	is_ready(c, 1, RIGHT, WRONG); /* the corpus is decided by now */
@@ -405,7 +405,7 @@ FIXTURE_TEST(a_new_controller_compares_with_the_store)
 
 	all_come(c);
 	c->run.resumed = true;
-	assert_int_equal(store_hashes(c->run.history.store, recorded, 2, NULL), 0);
+	assert_int_equal(store_hashes(c->run.record.store, recorded, 2, NULL), 0);
 	for (int i = 0; i < DATA; i++)
 		comes_back(c, i, RIGHT);
 	comes_back(c, 3, WRONG);
@@ -439,7 +439,7 @@ FIXTURE_TEST(a_node_alone_in_its_stage_is_accepted)
 
 	all_come(c);
 	c->run.resumed = true;
-	assert_int_equal(store_hashes(c->run.history.store, recorded, 2, NULL), 0);
+	assert_int_equal(store_hashes(c->run.record.store, recorded, 2, NULL), 0);
 	comes_back(c, 3, WRONG);
 	agreement_before_start(&c->members);
 	assert_true(member_is_ready(&c->members.list[3]));
@@ -517,7 +517,7 @@ static int shards(struct controller *c)
 {
 	int n = 0;
 
-	assert_int_equal(store_each_shard(c->run.history.store, count_shard, &n, NULL), 0);
+	assert_int_equal(store_each_shard(c->run.record.store, count_shard, &n, NULL), 0);
 	return n;
 }
 
@@ -527,7 +527,7 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 		.iteration = iteration, .stage = stage, .hash = WRONG, .bytes = 100
 	};
 
-	checkpoint_saved(&c->weights, &c->members.list[node], &r);
+	checkpoint_saved(&c->backups, &c->members.list[node], &r);
 }
 
 /* The controller dies between the writes of the manifest and of the record. */
@@ -540,7 +540,7 @@ FIXTURE_TEST(the_manifest_is_written_before_the_record)
 	snprintf(lock, sizeof(lock), "%s/run.lock", c->run.options.run_dir);
 	snprintf(path, sizeof(path), "%s/checkpoints/%08d/manifest.json", c->run.options.run_dir,
 		 COMMITTED);
-	c->weights.saving.iteration = COMMITTED;
+	c->backups.saving.iteration = COMMITTED;
 	for (int node = 0; node < NODES; node += DATA) {
 		assert_int_equal(access(path, F_OK), -1);
 		c->members.list[node].checkpoint.saving = COMMITTED;
@@ -554,7 +554,7 @@ FIXTURE_TEST(the_manifest_is_written_before_the_record)
 	}
 	assert_int_equal(shards(c), 1);
 	assert_int_equal(access(path, F_OK), 0);
-	assert_int_equal(c->weights.saving.last, 0);
+	assert_int_equal(c->backups.saving.last, 0);
 	store_close(other);
 }
 
@@ -562,17 +562,17 @@ FIXTURE_TEST(only_a_node_with_the_order_can_save)
 {
 	struct controller *c = committed(state);
 
-	c->weights.saving.iteration = COMMITTED;
+	c->backups.saving.iteration = COMMITTED;
 	c->members.list[3].checkpoint.saving = COMMITTED;
 	c->members.list[3].checkpoint.saving_stage = 1;
 	saves(c, 4, 1, COMMITTED);
 	saves(c, 3, 0, COMMITTED);
 	saves(c, 3, 1, COMMITTED - 1);
 	assert_int_equal(shards(c), 0);
-	assert_int_equal(c->weights.saving.n_saved, 0);
+	assert_int_equal(c->backups.saving.n_saved, 0);
 	saves(c, 3, 1, COMMITTED);
 	assert_int_equal(shards(c), 1);
-	assert_int_equal(c->weights.saving.n_saved, 1);
+	assert_int_equal(c->backups.saving.n_saved, 1);
 	saves(c, 3, 0, COMMITTED); /* the node has answered */
-	assert_int_equal(c->weights.saving.n_saved, 1);
+	assert_int_equal(c->backups.saving.n_saved, 1);
 }

@@ -100,10 +100,10 @@ FIXTURE_TEST(a_larger_loss_makes_the_wait_longer)
 {
 	struct controller *c = *state;
 
-	c->run.history.curves.history = calloc(1, sizeof(*c->run.history.curves.history));
-	assert_non_null(c->run.history.curves.history);
-	c->run.history.curves.history[0].real_s = 2;
-	c->run.history.curves.n_history = 1;
+	c->run.record.curves.iterations = calloc(1, sizeof(*c->run.record.curves.iterations));
+	assert_non_null(c->run.record.curves.iterations);
+	c->run.record.curves.iterations[0].real_s = 2;
+	c->run.record.curves.n_iterations = 1;
 	c->run.options.checkpoint_every = 50;
 	c->run.committed = 102; /* only two iterations would be lost */
 	assert_int_equal(recover_patience_us(&c->run), 5 * SECOND);
@@ -114,6 +114,6 @@ FIXTURE_TEST(a_larger_loss_makes_the_wait_longer)
 	c->run.options.checkpoint_every = 0; /* everything would be lost */
 	c->run.committed = 100;
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
-	c->run.history.curves.n_history = 0;
+	c->run.record.curves.n_iterations = 0;
 	assert_int_equal(recover_patience_us(&c->run), 5 * SECOND);
 }

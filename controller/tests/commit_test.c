@@ -24,8 +24,8 @@ FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 	c->run.now_us += 1100000;
 	under_way_all_tell_their_sums(c);
 	assert_int_equal(c->run.committed, 1);
-	assert_int_equal(c->run.history.curves.n_history, 1);
-	shown = &c->run.history.curves.history[0];
+	assert_int_equal(c->run.record.curves.n_iterations, 1);
+	shown = &c->run.record.curves.iterations[0];
 	assert_int_equal(shown->iteration, 1);
 	assert_float_equal(shown->loss, 3, 1e-6);
 	assert_float_equal(shown->iteration_s, 2, 1e-3);

@@ -102,10 +102,10 @@ static int copy_is_dropped_after(struct controller *c)
 	c->run.phase = PHASE_REDUCING;
 	for (int i = 0; i < NODES; i++)
 		c->members.list[i].sum.is_done = true;
-	for (c->weights.standbys.looks = 0;
+	for (c->backups.standbys.looks = 0;
 	     c->members.list[0].copy.state != COPY_DROPPED && n < 10000; n++) {
 		c->run.now_us += 100000;
-		standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration));
+		standbys_turn(&c->backups, iteration_sums_took_s(&c->iteration));
 		loop_act(&c->iteration);
 	}
 	return n;
@@ -132,7 +132,7 @@ static void look(struct controller *c)
 {
 	c->run.now_us += 100000;
 	c->run.phase = PHASE_COMPUTING;
-	standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration));
+	standbys_turn(&c->backups, iteration_sums_took_s(&c->iteration));
 	loop_act(&c->iteration);
 }
 

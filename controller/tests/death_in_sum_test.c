@@ -28,7 +28,7 @@ FIXTURE_TEST(the_record_names_a_node_that_died_after_its_sum)
 	for (uint16_t node = 0; node < DATA; node++)
 		under_way_reports_sum(c, node);
 	assert_int_equal(c->run.committed, 1);
-	assert_int_equal(store_read_commit(c->run.history.store, 1, &k, NULL), 0);
+	assert_int_equal(store_read_commit(c->run.record.store, 1, &k, NULL), 0);
 	for (size_t i = 0; i < k.n_orders; i++)
 		counted[k.orders[i].node] = k.orders[i].n_counted;
 	for (size_t i = 0; i < k.n_reductions; i++)

@@ -51,7 +51,7 @@ static struct gpu_figures shown(const struct controller *c)
 {
 	struct msg m;
 
-	node_message(&m, &c->members.list[NODE], &c->run.cluster->nodes[NODE], 1, 0);
+	node_message(&m, &c->members.list[NODE], &c->run.cluster->nodes[NODE], 1, 0, 0);
 	return m.u.see_node.gpu;
 }
 
@@ -164,11 +164,11 @@ FIXTURE_TEST(figures_are_recorded_at_most_every_ten_seconds)
 	struct recorded r = { 0 };
 
 	c->members.list[NODE].beat.gpu.known = GPU_UTILISATION;
-	c->run.history.gpus_us = c->run.now_us;
+	c->run.record.gpus_us = c->run.now_us;
 	under_way_all_is_done(c);
 	under_way_all_tell_their_sums(c);
-	assert_in_range(c->run.now_us - c->run.history.gpus_us, 0, 10 * SECOND - 1);
-	assert_int_equal(store_each_moment(c->run.history.store, 0, see_moment, &r, NULL), 0);
+	assert_in_range(c->run.now_us - c->run.record.gpus_us, 0, 10 * SECOND - 1);
+	assert_int_equal(store_each_moment(c->run.record.store, 0, see_moment, &r, NULL), 0);
 	assert_int_equal(r.n, 0);
 }
 
@@ -181,16 +181,16 @@ FIXTURE_TEST(figures_are_recorded_with_a_commit)
 	size_t size = 0;
 
 	c->run.now_us += 10 * SECOND;
-	c->run.history.jsonl = open_memstream(&events, &size);
-	assert_non_null(c->run.history.jsonl);
+	c->run.record.jsonl = open_memstream(&events, &size);
+	assert_non_null(c->run.record.jsonl);
 	c->members.list[NODE].beat.gpu =
 		(struct gpu_figures){ GPU_ALL & ~GPU_MEMORY, 97, 71, GPU_HEAT | GPU_POWER_CAP,
 				      643210, 700000, 0, 0 };
 	under_way_all_is_done(c);
 	under_way_all_tell_their_sums(c);
-	fclose(c->run.history.jsonl);
-	c->run.history.jsonl = NULL;
-	assert_int_equal(store_each_moment(c->run.history.store, 0, see_moment, &r, NULL), 0);
+	fclose(c->run.record.jsonl);
+	c->run.record.jsonl = NULL;
+	assert_int_equal(store_each_moment(c->run.record.store, 0, see_moment, &r, NULL), 0);
 	assert_int_equal(r.n, 1);
 	assert_int_equal(r.node, NODE);
 	assert_string_equal(r.text, "{\"utilisation\":97,\"power_mw\":643210,"

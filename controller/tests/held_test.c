@@ -197,7 +197,7 @@ static struct controller *replaced(void **state)
 	struct controller *c = lost(state);
 
 	for (shard.stage = 0; shard.stage < 2; shard.stage++)
-		assert_int_equal(store_shard(c->run.history.store, &shard, NULL), 0);
+		assert_int_equal(store_shard(c->run.record.store, &shard, NULL), 0);
 	for (int i = DATA; i < NODES; i++) {
 		member_apply(&c->run, &c->members.list[i], EVENT_HELLO, "");
 		c->members.list[i].weights.stage = MSG_NO_STAGE;
@@ -321,7 +321,7 @@ FIXTURE_TEST(weights_that_the_record_names_are_held)
 	struct controller *c = replaced(state);
 	struct msg_heartbeat h = { .stage = 1, .committed = COMMITTED, .hash = 78 };
 
-	assert_int_equal(store_hashes(c->run.history.store, &recorded, 1, NULL), 0);
+	assert_int_equal(store_hashes(c->run.record.store, &recorded, 1, NULL), 0);
 	c->members.list[4].beat = h;
 	h.hash = 77;
 	c->members.list[X].beat = h;
@@ -344,7 +344,7 @@ FIXTURE_TEST(a_node_that_could_not_read_reports_its_weights)
 	m->beat.committed = COMMITTED;
 	m->assigned.number = 9;
 	m->state = MEMBER_RESTORING;
-	restore_failed(&c->weights, m, &failed);
+	restore_failed(&c->backups, m, &failed);
 	assert_false(loses_last_replica(c));
 	assert_false(is_back(c));
 	beats(c, X, 1, COMMITTED);

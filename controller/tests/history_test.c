@@ -230,8 +230,8 @@ static double take_over(struct controller *c, struct controller **next)
 	struct controller *n = under_way_knowing(cluster_copy(c->run.cluster));
 
 	n->run.options.run_dir = c->run.options.run_dir;
-	assert_int_equal(store_resume(&n->run.history.store, c->run.options.run_dir, NULL), 0);
-	assert_int_equal(resume_begin(&n->weights, NULL), 0);
+	assert_int_equal(store_resume(&n->run.record.store, c->run.options.run_dir, NULL), 0);
+	assert_int_equal(resume_begin(&n->backups, NULL), 0);
 	*next = n;
 	return (double)(clock_monotonic_us() - begun) * 1e-6;
 }
@@ -274,16 +274,16 @@ TEST(a_long_run_does_not_grow)
 	}
 	bytes = (size_of(c, "") - bytes) / (double)(most - settled);
 	memory = (in_use() - memory) / (double)(most - settled);
-	store_close(c->run.history.store);
-	c->run.history.store = NULL;
+	store_close(c->run.record.store);
+	c->run.record.store = NULL;
 	resume_s = take_over(c, &next);
-	assert_int_equal(store_each_plan(next->run.history.store, 0, count_plan, &plans, &err), 0);
+	assert_int_equal(store_each_plan(next->run.record.store, 0, count_plan, &plans, &err), 0);
 	if (long_run)
 		printf("an iteration is %.0f bytes, of the controller's memory %.1f; "
 		       "it is taken over in %.3f s, with %d plans\n",
 		       bytes, memory, resume_s, plans);
 	assert_int_equal(next->run.committed, most);
-	assert_true(next->run.history.curves.n_history <= 2 * KEPT_CURVE);
+	assert_true(next->run.record.curves.n_iterations <= 2 * KEPT_CURVE);
 	assert_int_equal(next->run.epoch, c->run.epoch);
 	if (bytes > MOST_BYTES)
 		fail_msg("an iteration is %.0f bytes in run.db", bytes);
@@ -297,7 +297,7 @@ TEST(a_long_run_does_not_grow)
 
 static uint64_t first_kept(const struct controller *c)
 {
-	return c->run.history.curves.n_history ? c->run.history.curves.history[0].iteration : 0;
+	return c->run.record.curves.n_iterations ? c->run.record.curves.iterations[0].iteration : 0;
 }
 
 /* The controller keeps only the newest iterations for consoles, but at least as many as it
@@ -305,6 +305,7 @@ static uint64_t first_kept(const struct controller *c)
 TEST(the_newest_iterations_are_kept)
 {
 	struct controller *c = begin();
+	const struct curves *curves = &c->run.record.curves;
 	enum { MANY = 5 * KEPT_CURVE };
 
 	for (uint64_t i = 1; i <= MANY; i++) {
@@ -313,24 +314,20 @@ TEST(the_newest_iterations_are_kept)
 
 		record_keep(&c->run, &see);
 		record_keep_validation(&c->run, &v);
-		assert_true(c->run.history.curves.n_history <= 2 * KEPT_CURVE &&
-			    c->run.history.curves.n_validations <= 2 * KEPT_CURVE);
-		assert_int_equal(c->run.history.curves.history[c->run.history.curves.n_history - 1]
-					 .iteration,
-				 i);
-		assert_int_equal(first_kept(c), i + 1 - c->run.history.curves.n_history);
-		assert_true(i < KEPT_CURVE || c->run.history.curves.n_history >= KEPT_CURVE);
+		assert_true(curves->n_iterations <= 2 * KEPT_CURVE &&
+			    curves->n_validations <= 2 * KEPT_CURVE);
+		assert_int_equal(curves->iterations[curves->n_iterations - 1].iteration, i);
+		assert_int_equal(first_kept(c), i + 1 - curves->n_iterations);
+		assert_true(i < KEPT_CURVE || curves->n_iterations >= KEPT_CURVE);
 	}
-	assert_int_equal(c->run.history.curves.validations[c->run.history.curves.n_validations - 1]
-				 .iteration,
-			 MANY);
+	assert_int_equal(curves->validations[curves->n_validations - 1].iteration, MANY);
 	for (int i = 1; i <= 5 * KEPT_NOTES; i++)
 		note(&c->run, NOTE_LOG, -1, 0, "note %d", i);
 	assert_true(c->run.journal.n_notes >= KEPT_NOTES &&
 		    c->run.journal.n_notes <= 2 * KEPT_NOTES);
 	assert_string_equal(c->run.journal.notes[c->run.journal.n_notes - 1].text, "note 2500");
-	store_close(c->run.history.store);
-	c->run.history.store = NULL;
+	store_close(c->run.record.store);
+	c->run.record.store = NULL;
 	remember_nothing_of(c);
 	controller_fini(c);
 	free(c);
@@ -354,8 +351,8 @@ TEST(the_newest_plans_have_files)
 	assert_int_equal(system(path), 0);
 	record_plan_file(&c->run, 251, "{}");
 	assert_int_not_equal(c->run.phase, PHASE_FINISHED);
-	store_close(c->run.history.store);
-	c->run.history.store = NULL;
+	store_close(c->run.record.store);
+	c->run.record.store = NULL;
 	remember_nothing_of(c);
 	controller_fini(c);
 	free(c);

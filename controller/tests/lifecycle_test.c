@@ -34,7 +34,7 @@ static struct member *in_state(struct controller *c, enum member_state state)
 
 	m->state = state;
 	snprintf(m->why, sizeof(m->why), "before");
-	c->run.history.refused_events = 0;
+	c->run.record.refused_events = 0;
 	c->run.requests = (struct requests){ .n_lost = 0 };
 	return m;
 }
@@ -57,7 +57,7 @@ FIXTURE_TEST(each_event_leads_to_one_state)
 			    letters[m->state] != (to == '.' || to == '=' ? letters[s] : to))
 				fail_msg("state %c, event %u: %c, not %c", letters[s], e,
 					 letters[m->state], to);
-			assert_int_equal(c->run.history.refused_events, !done);
+			assert_int_equal(c->run.record.refused_events, !done);
 			assert_string_equal(m->why, to == '.' || to == '=' ? "before" : "after");
 		}
 }

@@ -479,7 +479,7 @@ TEST(a_node_of_the_stage_keeps_the_copy)
 			c->members.list[i].move.home = c->run.cluster->nodes[i].stage;
 		c->members.list[home].move.home = 0;
 		c->run.cluster->delay_s[1 * NODES + 3] = 0.01;
-		standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration));
+		standbys_turn(&c->backups, iteration_sums_took_s(&c->iteration));
 		loop_act(&c->iteration);
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(c->members.list[i].copy.stage, i == home ? 0 : -1);
@@ -501,21 +501,21 @@ TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 	c->members.list[2].move.home = 0;
 	c->run.phase = PHASE_COMPUTING;
 	c->members.list[2].links.ratio = 4;
-	rebalance_turn(&c->weights);
-	assert_int_equal(c->weights.rebalance.next_us, 0);
+	rebalance_turn(&c->backups);
+	assert_int_equal(c->backups.rebalance.next_us, 0);
 	c->members.list[2].links.ratio = 1;
-	rebalance_turn(&c->weights);
-	assert_true(c->weights.rebalance.next_us > 0); /* an order was tried, and reached no node */
+	rebalance_turn(&c->backups);
+	assert_true(c->backups.rebalance.next_us > 0); /* an order was tried, and reached no node */
 	for (int k = 0; k < 2; k++) {
-		c->weights.rebalance.pair[k] = &c->members.list[2 * k];
-		c->weights.rebalance.pair[k]->copy.stage = !k;
-		c->weights.rebalance.pair[k]->move.is_returning = true;
+		c->backups.rebalance.pair[k] = &c->members.list[2 * k];
+		c->backups.rebalance.pair[k]->copy.stage = !k;
+		c->backups.rebalance.pair[k]->move.is_returning = true;
 	}
-	rebalance_turn(&c->weights);
-	assert_ptr_equal(c->weights.rebalance.pair[0], &c->members.list[0]);
+	rebalance_turn(&c->backups);
+	assert_ptr_equal(c->backups.rebalance.pair[0], &c->members.list[0]);
 	c->members.list[0].links.ratio = 4; /* while links are slow */
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 	bare_free(c);
 }
 

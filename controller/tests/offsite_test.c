@@ -22,8 +22,8 @@ static int begin(void **state)
 	struct controller *c = *state = under_way_of(NODES, EACH, 2);
 	char path[256];
 
-	c->weights.offsite = offsite_new();
-	c->weights.saving.last = NEWEST;
+	c->backups.offsite = offsite_new();
+	c->backups.saving.last = NEWEST;
 	c->run.options.checkpoint_to = "true";
 	assert_int_equal(
 		checkpoint_stage_path(path, sizeof(path), c->run.options.run_dir, 0, NEWEST), 0);
@@ -51,7 +51,7 @@ static bool journal_has(const struct controller *c, const char *words)
 		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US; \
 		while (!(condition)) { \
 			assert_true(clock_monotonic_us() < give_up_); \
-			offsite_turn(&(c)->weights); \
+			offsite_turn(&(c)->backups); \
 			usleep(500); \
 			(c)->run.now_us += SECOND; \
 		} \
@@ -61,8 +61,8 @@ FIXTURE_TEST(the_end_does_not_wait_for_files_that_the_record_does_not_name)
 {
 	struct controller *c = *state;
 
-	offsite_turn(&c->weights);
-	TURN_UNTIL(c, !offsite_awaited(&c->weights));
+	offsite_turn(&c->backups);
+	TURN_UNTIL(c, !offsite_awaited(&c->backups));
 	assert_true(journal_has(c, "cannot be collected: the record has no hash"));
 }
 
@@ -78,7 +78,7 @@ FIXTURE_TEST(an_export_gets_the_reason)
 	assert_int_equal(file_write(path, "5\n", 2, FILE_PRIVATE, NULL), 0);
 	snprintf(path, sizeof(path), "%s/collect.failed", c->run.options.run_dir);
 	TURN_UNTIL(c, access(path, F_OK) == 0);
-	assert_false(offsite_asked(&c->weights));
+	assert_false(offsite_asked(&c->backups));
 	assert_int_equal(file_read(path, 1000, &why, &size, NULL), 0);
 	assert_true(size > 0);
 	free(why);
@@ -90,9 +90,9 @@ FIXTURE_TEST(a_node_that_sends_nothing_is_not_waited_for)
 	struct controller *c = *state;
 	struct store_shard k = { .iteration = NEWEST, .node = 1, .host = "machine1", .hash = 700 };
 
-	assert_int_equal(store_shard(c->run.history.store, &k, NULL), 0);
-	offsite_turn(&c->weights);
-	TURN_UNTIL(c, !offsite_awaited(&c->weights));
+	assert_int_equal(store_shard(c->run.record.store, &k, NULL), 0);
+	offsite_turn(&c->backups);
+	TURN_UNTIL(c, !offsite_awaited(&c->backups));
 	assert_true(journal_has(c, "no node sends S0: n01 has sent no part for 60 s"));
 }
 
@@ -101,9 +101,9 @@ FIXTURE_TEST(the_journal_says_that_the_end_waits_for_the_store)
 {
 	struct controller *c = *state;
 
-	offsite_turn(&c->weights);
-	assert_false(offsite_awaited(&c->weights)); /* given up: no hash */
-	c->weights.saving.last = NEWEST + 1;
-	assert_true(offsite_awaited(&c->weights));
+	offsite_turn(&c->backups);
+	assert_false(offsite_awaited(&c->backups)); /* given up: no hash */
+	c->backups.saving.last = NEWEST + 1;
+	assert_true(offsite_awaited(&c->backups));
 	assert_true(journal_has(c, "the run ends once the checkpoint of it6 is in the store"));
 }

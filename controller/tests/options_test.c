@@ -138,6 +138,27 @@ TEST(a_resumed_run_accepts_some_options)
 		     o.changed[CHANGE_SKIP_BAD_STEPS] || o.changed[CHANGE_AHEAD]);
 }
 
+TEST(stages_are_chosen_if_nothing_needs_to_know_them)
+{
+	struct options o;
+	struct error err;
+	static char *const others[][2] = { { "--skip", "1" },	      { "--cut", "2,2,2,2,2,2" },
+					   { "--recipe", "speed" },   { "--from", "f" },
+					   { "--microbatches", "6" }, { "--at", "5:skip:1" },
+					   { "--emulate", "regions" } };
+
+	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--agents", "7", NULL }), 0);
+	assert_true(o.cluster.chooses_stages);
+	assert_int_equal(o.cluster.stages[0] + o.cluster.stages[1], 7);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		char *argv[] = { NEEDED, others[i][0], others[i][1], NULL };
+
+		assert_int_equal(parse(&o, &err, argv), 0);
+		assert_false(o.cluster.chooses_stages);
+		assert_int_equal(o.cluster.n_stages, 6);
+	}
+}
+
 TEST(a_wrong_option_is_named)
 {
 	static const char *const kept[][2] = {
@@ -161,7 +182,9 @@ TEST(a_wrong_option_is_named)
 	refuse((char *[]){ NEEDED, "--cluster", "f", "--recipe", "speed", "--stack", NULL },
 	       "--recipe speed: not with");
 	refuse((char *[]){ NEEDED, "--seed", "1.5", NULL }, "--seed: expected a whole number");
-	refuse((char *[]){ NEEDED, "--agents", "21", NULL }, "adds up to 20");
+	refuse((char *[]){ NEEDED, "--agents", "21", "--stages", "10,10", NULL }, "adds up to 20");
+	refuse((char *[]){ NEEDED, "--agents", "21", "--skip", "1", NULL },
+	       "--skip: needs --stages");
 	refuse((char *[]){ NEEDED, "--skip", "6", NULL }, "only 5 may be skipped");
 	refuse((char *[]){ NEEDED, "--skip", "x", NULL }, "--skip");
 	refuse((char *[]){ NEEDED, "--stages", "5,0", NULL }, "--stages");

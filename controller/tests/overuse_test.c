@@ -167,7 +167,7 @@ TEST(contradicting_link_reports_are_limited)
 	struct world *w = at_work();
 	struct player *p = &w->players[HOSTILE];
 	struct msg_link links[40];
-	struct msg m = { .type = MSG_LINKS, .u.links = { 40, links } };
+	struct msg m = { .type = MSG_LINKS, .u.links = { .n_links = 40, .links = links } };
 
 	/* A repeated message is written once. */
 	for (int i = 0; i < 40; i++)

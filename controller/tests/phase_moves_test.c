@@ -67,7 +67,7 @@ static void plan_next(struct controller *c, const int *stages)
 /* Lets the copies that were ordered be complete, and of the last commit. */
 static void fetch(struct controller *c)
 {
-	phase_moves_fetch(&c->weights);
+	phase_moves_fetch(&c->backups);
 	for (uint32_t i = 0; i < c->members.n; i++) {
 		struct member *m = &c->members.list[i];
 
@@ -112,30 +112,30 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 	const int was[] = { 0, 0, 0, 1, 1, 1 }, is[] = { 0, 0, 1, 1, 1, 1 };
 
 	plan_phase(c, is);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_false(is_prepared(c)); /* no copy is complete */
 	fetch(c);
 	assert_int_equal(c->members.list[2].copy.stage, 1);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	commit(c);
-	assert_true(phase_moves_awaited(&c->weights, false)); /* the plan is searched for */
+	assert_true(phase_moves_awaited(&c->backups, false)); /* the plan is searched for */
 	assert_stages(c, was);
 	under_way_plans_exchange(c);
 	c->planning.pending->exchange = 0; /* an older request was answered meanwhile */
 	c->planning.wanted_id = 1;
-	assert_true(phase_moves_awaited(&c->weights, false));
+	assert_true(phase_moves_awaited(&c->backups, false));
 	assert_stages(c, was);
 	answer(c);
-	assert_true(phase_moves_awaited(&c->weights, false));
+	assert_true(phase_moves_awaited(&c->backups, false));
 	assert_stages(c, is);
 	assert_int_equal(c->run.cluster->stages[0], 2);
 	assert_int_equal(c->run.cluster->microbatches_per_data_node, N / 2);
 	assert_true(c->members.list[2].move.is_loading);
 	assert_int_equal(c->members.list[2].move.home, 1);
 	assert_false(member_is_replica(&c->members.list[2]));
-	assert_false(phase_moves_awaited(&c->weights, false));
-	assert_false(phase_moves_pending(&c->weights));
+	assert_false(phase_moves_awaited(&c->backups, false));
+	assert_false(phase_moves_pending(&c->backups));
 }
 
 /* In the phase, nodes that are ready wait five iterations for the others; when it begins, they do
@@ -148,17 +148,17 @@ FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 	c->planning.targets.exchange.at = c->run.iteration;
 	fetch(c);
 	c->members.list[3].copy.state = COPY_FETCHING;
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_false(is_prepared(c));
 	c->planning.targets.exchange.at -= 5;
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	assert_int_equal(c->planning.targets.exchange.to[2], 1);
 	assert_int_equal(c->planning.targets.exchange.to[3], 1);
 	c->planning.targets.state = PHASE_MOVES_IDLE;
 	c->planning.targets.exchange.at = c->run.iteration;
 	c->run.wanted.schedule.phases[0].from = c->run.iteration + 1;
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 }
 
@@ -172,13 +172,13 @@ FIXTURE_TEST(nodes_do_not_wait_for_copies_that_are_always_overdue)
 	plan_phase(c, (const int[]){ 0, 1, 1, 0, 1, 1 });
 	c->planning.targets.exchange.at = c->run.iteration;
 	for (int i = 0; i < 3; i++) {
-		phase_moves_prepare(&c->weights);
+		phase_moves_prepare(&c->backups);
 		assert_false(is_prepared(c));
 		fetch(c);
 		copies_refuse(&c->members, m, "its copy was overdue");
 		copies_release(&c->members, m);
 	}
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	assert_int_equal(c->planning.targets.exchange.to[3], 1);
 }
@@ -191,13 +191,13 @@ FIXTURE_TEST(one_replica_stays_in_each_stage)
 
 	plan_phase(c, wanted);
 	fetch(c);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	commit(c);
 	answer(c);
-	phase_moves_awaited(&c->weights, false);
+	phase_moves_awaited(&c->backups, false);
 	assert_stages(c, is);
-	assert_true(phase_moves_pending(&c->weights)); /* n00 and n03 move later */
+	assert_true(phase_moves_pending(&c->backups)); /* n00 and n03 move later */
 }
 
 FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
@@ -206,12 +206,12 @@ FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
 
 	plan_phase(c, (const int[]){ 0, 0, 0, 0, 0, 1 });
 	fetch(c);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_false(is_prepared(c));
 	c->members.list[4].copy.stage = -1; /* four can */
 	c->members.list[4].copy.n_refused = 3;
 	c->members.list[4].copy.refused_us = c->run.now_us;
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	assert_int_equal(c->planning.targets.exchange.to[3], 0);
 	assert_int_equal(c->planning.targets.exchange.to[4], 1);
@@ -225,7 +225,7 @@ TEST_WITH(data_nodes_do_not_keep_others_from_moving, begin_three, under_way_end)
 
 	plan_phase(c, wanted);
 	fetch(c);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	for (uint32_t i = 0; i < c->members.n; i++)
 		assert_int_equal(c->planning.targets.exchange.to[i], is[i]);
@@ -241,10 +241,10 @@ FIXTURE_TEST(a_dead_node_moves_with_the_others)
 	c->members.list[3].state = MEMBER_DEAD;
 	fetch(c);
 	assert_int_equal(c->members.list[3].copy.stage, -1);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	commit(c);
 	answer(c);
-	phase_moves_awaited(&c->weights, false);
+	phase_moves_awaited(&c->backups, false);
 	assert_stages(c, is);
 	assert_int_equal(c->members.list[3].state, MEMBER_DEAD);
 }
@@ -258,13 +258,13 @@ FIXTURE_TEST(a_lost_copy_a_death_and_a_restart_prevent_the_exchange)
 	plan_phase(c, (const int[]){ 0, 0, 1, 1, 1, 1 });
 	for (int k = 0; k < 3; k++) {
 		fetch(c);
-		phase_moves_prepare(&c->weights);
+		phase_moves_prepare(&c->backups);
 		assert_true(is_prepared(c));
 		commit(c);
 		answer(c);
 		m->copy.stage = k == 0 ? -1 : m->copy.stage;
 		m->state = k == 1 ? MEMBER_DEAD : MEMBER_LIVE;
-		assert_false(phase_moves_awaited(&c->weights, k == 2));
+		assert_false(phase_moves_awaited(&c->backups, k == 2));
 		assert_false(is_prepared(c));
 		assert_null(c->planning.pending);
 		assert_stages(c, was);
@@ -305,12 +305,12 @@ FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 
 	plan_phase(c, (const int[]){ 0, 1, 1, 0, 1, 1 });
 	fetch(c);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	commit(c);
 	answer(c);
 	c->members.list[0].state = MEMBER_DEAD;
-	assert_false(phase_moves_awaited(&c->weights, false));
+	assert_false(phase_moves_awaited(&c->backups, false));
 	assert_false(is_prepared(c));
 }
 
@@ -319,23 +319,23 @@ FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 FIXTURE_TEST(a_slow_fetch_does_not_end_the_moves_of_the_present_phase)
 {
 	struct controller *c = *state;
-	struct curves *curves = &c->run.history.curves;
+	struct curves *curves = &c->run.record.curves;
 
 	plan_phase(c, (const int[]){ 0, 0, 1, 1, 1, 1 });
 	plan_next(c, (const int[]){ 0, 1, 1, 1, 1, 1 });
 	c->run.wanted.schedule.phases[1].from = c->run.iteration + 6;
 	c->run.unit_s = 100 / c->run.cluster->delay_s[0];
-	curves->history = alloc_new(sizeof(*curves->history));
-	curves->history[0].real_s = 1;
-	curves->n_history = 1;
+	curves->iterations = alloc_new(sizeof(*curves->iterations));
+	curves->iterations[0].real_s = 1;
+	curves->n_iterations = 1;
 	fetch(c);
 	assert_int_equal(c->members.list[1].copy.stage, -1);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	commit(c);
 	answer(c);
-	assert_true(phase_moves_awaited(&c->weights, false));
+	assert_true(phase_moves_awaited(&c->backups, false));
 	c->members.list[2].state = MEMBER_LIVE;
-	phase_moves_fetch(&c->weights);
+	phase_moves_fetch(&c->backups);
 	assert_int_equal(c->members.list[1].copy.stage, 1);
 }

@@ -129,8 +129,8 @@ static int phase_of(const struct controller *c)
 	case PHASE_REDUCING:
 		return P_REDUCING;
 	case PHASE_STALLED:
-		return c->weights.stall.in == PHASE_COMPUTING  ? P_STALLED
-		       : c->weights.stall.in == PHASE_REDUCING ? P_STALLED_REDUCING
+		return c->backups.stall.in == PHASE_COMPUTING  ? P_STALLED
+		       : c->backups.stall.in == PHASE_REDUCING ? P_STALLED_REDUCING
 							       : P_STALLED_PLANNING;
 	case PHASE_COMMITTING:
 		return P_COMMITTED;
@@ -410,13 +410,13 @@ static void is_succeeded(struct walk *w)
 {
 	struct controller *was = w->c, *c = under_way_knowing(was->run.cluster);
 
-	c->run.history.store = was->run.history.store;
+	c->run.record.store = was->run.record.store;
 	c->run.options.run_dir = was->run.options.run_dir;
 	c->run.first_attempt = was->run.first_attempt + RESUMED;
 	c->run.now_us = was->run.now_us;
 	c->run.wanted.stack = was->run.wanted.stack;
 	c->run.wanted.schedule = was->run.wanted.schedule;
-	was->run.history.store = NULL;
+	was->run.record.store = NULL;
 	was->run.cluster = NULL;
 	controller_fini(was);
 	free(was);
@@ -439,7 +439,7 @@ static void gathers(struct walk *w)
 	}
 	if (!replicas_everywhere(&c->members)) {
 		c->run.phase = PHASE_STALLED;
-		c->weights.stall.in = PHASE_PLANNING;
+		c->backups.stall.in = PHASE_PLANNING;
 	} else {
 		c->run.phase = PHASE_PLANNING;
 	}
@@ -532,7 +532,7 @@ static void exchange(struct walk *w, bool late, bool is_awaited)
 {
 	under_way_plans_exchange(w->c);
 	w->c->run.committed_us = late ? 0 : w->c->run.now_us;
-	assert_int_equal(phase_moves_awaited(&w->c->weights, false), is_awaited);
+	assert_int_equal(phase_moves_awaited(&w->c->backups, false), is_awaited);
 }
 
 static void happens(struct walk *w, const struct p_step *step)
@@ -548,10 +548,10 @@ static void happens(struct walk *w, const struct p_step *step)
 	else if (step->event == P_EXCHANGE || step->event == P_EXCHANGE_LATE)
 		exchange(w, step->event == P_EXCHANGE_LATE, step->event == P_EXCHANGE);
 	loop_act(&w->c->iteration);
-	w->c->weights.standbys.next_us = 0;
-	phase_moves_turn(&w->c->weights);
+	w->c->backups.standbys.next_us = 0;
+	phase_moves_turn(&w->c->backups);
 	if (w->c->run.phase == PHASE_COMMITTING) /* it may release copies */
-		standbys_turn(&w->c->weights, iteration_sums_took_s(&w->c->iteration));
+		standbys_turn(&w->c->backups, iteration_sums_took_s(&w->c->iteration));
 }
 
 /* Nobody moves until all listed nodes have reported the commit of their copies. */
@@ -643,7 +643,7 @@ static void begins_stacking(struct walk *w)
 	c->run.wanted.schedule =
 		(struct skip_schedule){ 2, { { .from = 1, .skip = 1 }, { .from = 2 } } };
 	c->run.committed = 1; /* nothing is fetched before the first commit */
-	stacking_turn(&c->weights);
+	stacking_turn(&c->backups);
 	c->run.committed = 0;
 	set_copies(w, COPY_FOR_STACKING);
 }
@@ -666,10 +666,10 @@ static void begins_moving(struct walk *w)
 		a->phase_stages[i] = w->p.to[i] ? w->p.to[i] - 1 : m->move.home;
 	}
 	c->run.committed = 1; /* nothing is fetched before the first commit */
-	phase_moves_fetch(&c->weights);
+	phase_moves_fetch(&c->backups);
 	c->run.committed = 0;
 	set_copies(w, COPY_FOR_MOVE);
-	phase_moves_prepare(&c->weights);
+	phase_moves_prepare(&c->backups);
 }
 
 /* Draws the nodes that move, and their copies. */
@@ -705,7 +705,7 @@ static void begins(struct walk *w, uint64_t seed)
 		begins_stacking(w);
 	}
 	sums_order_ahead(&w->c->iteration);
-	skip_phases_turn(&w->c->planning, w->p.entered || stacking_ready(&w->c->weights));
+	skip_phases_turn(&w->c->planning, w->p.entered || stacking_ready(&w->c->backups));
 	w->history[0] = 0;
 	protocol_begin(&w->p, &w->s);
 	for (uint16_t i = 0; i < TWO; i++) {
@@ -723,7 +723,7 @@ static void is_recorded(const struct walk *w)
 {
 	struct store_commit k;
 
-	assert_int_equal(store_read_commit(w->c->run.history.store, 1, &k, NULL), 0);
+	assert_int_equal(store_read_commit(w->c->run.record.store, 1, &k, NULL), 0);
 	assert_int_equal(k.stack_from, w->s.stack == P_STACKED ? w->p.always : 0);
 	store_commit_clear(&k);
 }

@@ -25,7 +25,7 @@ static int begin(void **state)
 static bool are_chosen(const struct controller *c, const struct member *one,
 		       const struct member *other)
 {
-	return c->weights.rebalance.pair[0] == one && c->weights.rebalance.pair[1] == other;
+	return c->backups.rebalance.pair[0] == one && c->backups.rebalance.pair[1] == other;
 }
 
 /* The node's copy of the stage is complete and of the last commit. */
@@ -48,20 +48,20 @@ FIXTURE_TEST(two_displaced_nodes_exchange_places)
 	struct controller *c = *state;
 	struct member *one = &c->members.list[0], *other = &c->members.list[3];
 
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, one, other));
 	assert_true(one->move.is_returning && other->move.is_returning);
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, one, other));
 	has_fetched(c, one, 1);
-	rebalance_awaited(&c->weights);
+	rebalance_awaited(&c->backups);
 	assert_int_equal(stage_of(c, 0), 0); /* the other copy is incomplete */
 	has_fetched(c, other, 0);
-	rebalance_awaited(&c->weights);
+	rebalance_awaited(&c->backups);
 	assert_int_equal(stage_of(c, 0), 1);
 	assert_int_equal(stage_of(c, 3), 0);
 	assert_true(one->move.is_loading && other->move.is_loading);
-	assert_null(c->weights.rebalance.pair[0]);
+	assert_null(c->backups.rebalance.pair[0]);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 0 && i != 3);
 }
@@ -73,11 +73,11 @@ FIXTURE_TEST(a_node_in_its_own_stage_stays)
 
 	c->members.list[0].move.home = 0;
 	c->members.list[3].move.home = 1;
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 	c->members.list[3].move.home = 0; /* away, but no node belongs to that stage */
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 }
 
 /* A stage never depends on a node that is about to move. */
@@ -87,14 +87,14 @@ FIXTURE_TEST(the_last_replica_of_a_stage_stays)
 
 	for (int i = 4; i < NODES; i++)
 		c->members.list[i].state = MEMBER_JOINING;
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 	c->members.list[5].state = MEMBER_LIVE;
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 	c->members.list[5].state = MEMBER_JOINING; /* the node dies during the fetch */
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 }
 
 /* A single node moves to an empty place from a stage that can spare it. */
@@ -103,12 +103,12 @@ FIXTURE_TEST(one_node_moves_to_an_empty_place)
 	struct controller *c = *state;
 
 	c->members.list[3].state = MEMBER_DEAD;
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, &c->members.list[0], NULL));
 	has_fetched(c, &c->members.list[0], 1);
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, &c->members.list[0], NULL));
-	rebalance_awaited(&c->weights);
+	rebalance_awaited(&c->backups);
 	assert_int_equal(stage_of(c, 0), 1);
 	assert_int_equal(stage_of(c, 3), 0); /* the empty place moved as well */
 }
@@ -118,8 +118,8 @@ FIXTURE_TEST(no_node_leaves_a_stage_of_two)
 	struct controller *c = *state;
 
 	c->members.list[3].state = c->members.list[2].state = MEMBER_DEAD;
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 }
 
 FIXTURE_TEST(a_busy_node_is_not_removed)
@@ -127,14 +127,14 @@ FIXTURE_TEST(a_busy_node_is_not_removed)
 	struct controller *c = *state;
 
 	c->members.list[3].links.ratio = 2; /* links take twice as long as planned */
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 	c->members.list[3].links.ratio = 1;
 	c->members.list[3].copy.stage = 0; /* a copy that another stage may need */
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 	c->members.list[3].copy.stage = -1;
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 }
 
@@ -143,16 +143,16 @@ FIXTURE_TEST(a_failure_ends_the_exchange)
 {
 	struct controller *c = *state;
 
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
 	has_fetched(c, &c->members.list[0], 1);
 	c->members.list[3].copy.stage = -1; /* the copy was refused */
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
 	assert_false(c->members.list[0].move.is_returning);
 	assert_int_equal(c->members.list[0].copy.stage, -1);
-	rebalance_turn(&c->weights);
-	assert_null(c->weights.rebalance.pair[0]);
-	c->run.now_us = c->weights.rebalance.next_us;
-	rebalance_turn(&c->weights);
+	rebalance_turn(&c->backups);
+	assert_null(c->backups.rebalance.pair[0]);
+	c->run.now_us = c->backups.rebalance.next_us;
+	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 }

@@ -161,7 +161,7 @@ FIXTURE_TEST(a_new_controller_keeps_the_algorithm)
 
 	assert_non_null(text);
 	c->run.options.planning.algorithm = PLAN_CBS;
-	assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
+	assert_int_equal(store_set(c->run.record.store, "options", text, NULL), 0);
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
 	assert_int_equal(c->run.options.planning.algorithm, PLAN_DTFM);
 	free(text);

@@ -15,7 +15,7 @@ TEST(a_controller_on_another_machine_is_placed_in_time)
 
 	replayed_begin(&g, &o);
 	replayed_begin(&plain, NULL);
-	assert_int_equal(g.recording->last_us, plain.recording->last_us);
+	assert_int_equal(g.recorded->last_us, plain.recorded->last_us);
 	for (int64_t ms = 4550; ms <= REPLAYED_LAST_MS; ms += 50) {
 		struct seen *s = replayed_at(g.replay, ms), *same = replayed_at(plain.replay, ms);
 
@@ -43,8 +43,8 @@ TEST(a_record_without_moments_is_refused)
 
 	recorded_make(g.folder, &o, &g.writer);
 	assert_int_equal(store_open(&g.store, g.folder, NULL), 0);
-	assert_int_equal(recording_read(&g.recording, g.store, &err), -ENODATA);
-	assert_null(g.recording);
+	assert_int_equal(recorded_run_read(&g.recorded, g.store, &err), -ENODATA);
+	assert_null(g.recorded);
 	assert_non_null(strstr(err.text, "no moments"));
 	store_close(g.store);
 	store_close(g.writer);
@@ -55,13 +55,13 @@ TEST(a_record_without_moments_is_refused)
  * but no tasks. The third iteration is complete. */
 TEST(a_run_without_its_old_tasks_is_replayed)
 {
-	struct recording *less;
+	struct recorded_run *less;
 	struct replay *thin;
 	struct replayed g;
 
 	replayed_begin(&g, NULL);
 	assert_int_equal(store_thin(g.writer, 2, NULL), 0);
-	assert_int_equal(recording_read(&less, g.store, NULL), 0);
+	assert_int_equal(recorded_run_read(&less, g.store, NULL), 0);
 	assert_int_equal(replay_new(&thin, less, NULL), 0);
 	for (int64_t ms = 1000; ms <= REPLAYED_LAST_MS; ms += 50) {
 		struct seen *s = replayed_at(thin, ms), *whole = replayed_at(g.replay, ms);
@@ -79,7 +79,7 @@ TEST(a_run_without_its_old_tasks_is_replayed)
 		free(whole);
 	}
 	replay_free(thin);
-	recording_free(less);
+	recorded_run_free(less);
 	replayed_end(&g);
 }
 
@@ -88,26 +88,26 @@ TEST(a_running_run_is_replayed)
 	static const struct recorded_options o = { .until = 1 };
 	static const struct store_validation late = { 0, 5, INT64_C(1700000000000000) + 3050000 };
 	struct replayed g;
-	struct recording *more;
+	struct recorded_run *more;
 	struct seen *s;
 
 	replayed_begin(&g, &o);
 	free(replayed_at(g.replay, 3100));
-	assert_int_equal(recording_grew(g.recording, NULL), 0);
+	assert_int_equal(recorded_run_grew(g.recorded, NULL), 0);
 	recorded_iteration(g.writer, 2, &o);
-	assert_int_equal(recording_grew(g.recording, NULL), 1);
-	assert_int_equal(recording_read(&more, g.store, NULL), 0);
+	assert_int_equal(recorded_run_grew(g.recorded, NULL), 1);
+	assert_int_equal(recorded_run_read(&more, g.store, NULL), 0);
 	assert_int_equal(replay_renew(g.replay, more, NULL), 0); /* nothing behind the cursor */
-	recording_free(g.recording);
-	g.recording = more;
-	assert_int_equal(recording_grew(g.recording, NULL), 0);
+	recorded_run_free(g.recorded);
+	g.recorded = more;
+	assert_int_equal(recorded_run_grew(g.recorded, NULL), 0);
 
 	assert_int_equal(store_validation(g.writer, &late, NULL), 0);
 	recorded_iteration(g.writer, 3, &o);
-	assert_int_equal(recording_read(&more, g.store, NULL), 0);
+	assert_int_equal(recorded_run_read(&more, g.store, NULL), 0);
 	assert_int_equal(replay_renew(g.replay, more, NULL), 1);
-	recording_free(g.recording);
-	g.recording = more;
+	recorded_run_free(g.recorded);
+	g.recorded = more;
 	assert_int_equal(replay_cursor(g.replay), 3100000);
 	s = replayed_at(g.replay, REPLAYED_LAST_MS);
 	assert_int_equal(s->n_iterations, 3);
@@ -124,7 +124,7 @@ TEST(damaged_records_are_refused)
 	};
 	struct replayed g;
 	struct error err;
-	struct recording *r;
+	struct recorded_run *r;
 	struct seen *s;
 
 	replayed_begin(&g, &o);
@@ -135,10 +135,10 @@ TEST(damaged_records_are_refused)
 	assert_int_equal(s->n_iterations, 1);
 	free(s);
 	assert_int_equal(store_set(g.writer, "controller", "{}", NULL), 0);
-	assert_int_equal(recording_read(&r, g.store, &err), -EINVAL);
+	assert_int_equal(recorded_run_read(&r, g.store, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "damaged"));
 	assert_int_equal(store_set(g.writer, "controller", NULL, NULL), 0);
-	assert_int_equal(recording_read(&r, g.store, &err), -ENODATA);
+	assert_int_equal(recorded_run_read(&r, g.store, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "nothing to replay"));
 	replayed_end(&g);
 }

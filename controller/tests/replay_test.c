@@ -167,7 +167,7 @@ TEST(a_returned_node_has_no_figures_at_first)
 				     .text = "",
 				     .device = "cuda:0",
 				     .host = "" };
-	struct recording *more;
+	struct recorded_run *more;
 	struct replay *r;
 	struct replayed g;
 	struct seen *s;
@@ -175,7 +175,7 @@ TEST(a_returned_node_has_no_figures_at_first)
 	replayed_begin(&g, NULL);
 	assert_int_equal(store_moment(g.writer, &back, NULL), 0);
 	recorded_gpu(g.writer, 5620, 2, "{\"utilisation\":70}");
-	assert_int_equal(recording_read(&more, g.store, NULL), 0);
+	assert_int_equal(recorded_run_read(&more, g.store, NULL), 0);
 	assert_int_equal(replay_new(&r, more, NULL), 0);
 	s = replayed_at(r, 5615);
 	assert_int_equal(s->nodes[2].state, NODE_LIVE);
@@ -185,7 +185,7 @@ TEST(a_returned_node_has_no_figures_at_first)
 	assert_int_equal(s->nodes[2].gpu.utilisation, 70);
 	free(s);
 	replay_free(r);
-	recording_free(more);
+	recorded_run_free(more);
 	replayed_end(&g);
 }
 
@@ -205,23 +205,23 @@ TEST(wrong_figures_of_a_gpu_are_refused)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct replayed g;
-		struct recording *r = NULL;
+		struct recorded_run *r = NULL;
 		struct error err;
 
 		replayed_begin(&g, NULL);
 		recorded_gpu(g.writer, 5610, 1, wrong[i]);
-		assert_int_equal(recording_read(&r, g.store, &err), -EINVAL);
+		assert_int_equal(recorded_run_read(&r, g.store, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "no figures of a GPU"));
 		replayed_end(&g);
 	}
 	for (int node = -1; node <= RECORDED_NODES; node += RECORDED_NODES + 1) {
 		struct replayed g;
-		struct recording *r = NULL;
+		struct recorded_run *r = NULL;
 		struct error err;
 
 		replayed_begin(&g, NULL);
 		recorded_gpu(g.writer, 5610, node, "{}");
-		assert_int_equal(recording_read(&r, g.store, &err), -EINVAL);
+		assert_int_equal(recorded_run_read(&r, g.store, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "there is no node"));
 		replayed_end(&g);
 	}
@@ -327,7 +327,7 @@ TEST(moving_back_and_forth_changes_nothing)
 	for (int i = 0; i <= (REPLAYED_LAST_MS - REPLAYED_FIRST_MS) / 50; i++) {
 		struct replay *r;
 
-		assert_int_equal(replay_new(&r, g.recording, NULL), 0);
+		assert_int_equal(replay_new(&r, g.recorded, NULL), 0);
 		fresh[i] = replayed_at(r, REPLAYED_FIRST_MS + 50 * i);
 		replay_free(r);
 	}
@@ -350,7 +350,7 @@ TEST(a_stream_and_a_snapshot_agree)
 	struct rng rng;
 
 	replayed_begin(&g, NULL);
-	assert_int_equal(replay_new(&other, g.recording, NULL), 0);
+	assert_int_equal(replay_new(&other, g.recorded, NULL), 0);
 	rng_init_stream(&rng, 3, 2);
 	for (int turn = 0; turn < 100; turn++) {
 		int64_t ms = REPLAYED_FIRST_MS + (int64_t)(rng_next(&rng) % 3000);

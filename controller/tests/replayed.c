@@ -113,14 +113,14 @@ void replayed_begin(struct replayed *g, const struct recorded_options *o)
 	strcpy(g->folder, "/tmp/skippipe-replay-XXXXXX");
 	recorded_make(g->folder, o ? o : &whole, &g->writer);
 	assert_int_equal(store_open(&g->store, g->folder, NULL), 0);
-	assert_int_equal(recording_read(&g->recording, g->store, NULL), 0);
-	assert_int_equal(replay_new(&g->replay, g->recording, NULL), 0);
+	assert_int_equal(recorded_run_read(&g->recorded, g->store, NULL), 0);
+	assert_int_equal(replay_new(&g->replay, g->recorded, NULL), 0);
 }
 
 void replayed_end(struct replayed *g)
 {
 	replay_free(g->replay);
-	recording_free(g->recording);
+	recorded_run_free(g->recorded);
 	store_close(g->store);
 	store_close(g->writer);
 	recorded_remove(g->folder);

@@ -28,7 +28,7 @@ struct seen {
 struct replayed {
 	char folder[64];
 	struct store *writer, *store;
-	struct recording *recording;
+	struct recorded_run *recorded;
 	struct replay *replay;
 };
 

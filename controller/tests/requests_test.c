@@ -67,8 +67,8 @@ FIXTURE_TEST(a_lost_stage_precedes_a_restart)
 		member_apply(&c->run, &c->members.list[i], EVENT_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
-	assert_int_equal(c->weights.stall.in, PHASE_COMPUTING);
-	assert_true(c->weights.stall.taken_over);
+	assert_int_equal(c->backups.stall.in, PHASE_COMPUTING);
+	assert_true(c->backups.stall.taken_over);
 	assert_false(c->iteration.redo);
 }
 

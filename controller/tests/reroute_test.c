@@ -99,7 +99,7 @@ FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 		c->members.list[node].state = MEMBER_JOINING;
 	under_way_does(c, 3, i, TASK_BACKWARD, FIRST, 0.1);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
-	assert_true(c->weights.stall.taken_over);
+	assert_true(c->backups.stall.taken_over);
 	for (int node = 0; node < DATA; node++)
 		c->members.list[node].state = MEMBER_LIVE;
 	recover_turn(&c->iteration);

@@ -20,7 +20,7 @@ static void saved(struct controller *c, uint64_t iteration, uint8_t stage, uint1
 				 .hash = FILE_HASH + stage,
 				 .bytes = 1 };
 
-	assert_int_equal(store_shard(c->run.history.store, &k, NULL), 0);
+	assert_int_equal(store_shard(c->run.record.store, &k, NULL), 0);
 }
 
 static void holds(struct controller *c, uint16_t node, uint8_t stage)
@@ -46,7 +46,7 @@ static int begin(void **state)
 					       .alive = NODES,
 					       .path_length = 2 };
 
-		assert_int_equal(store_commit(c->run.history.store, &commit, NULL), 0);
+		assert_int_equal(store_commit(c->run.record.store, &commit, NULL), 0);
 	}
 	c->run.committed = COMMITTED;
 	c->run.iteration = COMMITTED + 1;
@@ -76,9 +76,9 @@ static void has_read(struct controller *c, uint16_t node)
 
 	assert_int_equal(m->state, MEMBER_RESTORING);
 	m->state = MEMBER_RESTORED;
-	m->weights.iterations = c->weights.restore.iteration;
+	m->weights.iterations = c->backups.restore.iteration;
 	m->weights.hash = 1000u + node;
-	restore_turn(&c->weights);
+	restore_turn(&c->backups);
 }
 
 static void cannot_read(struct controller *c, uint16_t node)
@@ -87,8 +87,8 @@ static void cannot_read(struct controller *c, uint16_t node)
 				 .text = "it is cut short" };
 
 	assert_int_equal(c->members.list[node].state, MEMBER_RESTORING);
-	restore_failed(&c->weights, &c->members.list[node], &u);
-	restore_turn(&c->weights);
+	restore_failed(&c->backups, &c->members.list[node], &u);
+	restore_turn(&c->backups);
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, under_way_end)
@@ -97,12 +97,12 @@ FIXTURE_TEST(a_node_on_the_machine_with_the_file_reads_it)
 {
 	struct controller *c = *state;
 
-	assert_true(restore_checkpoint(&c->weights));
-	assert_int_equal(c->weights.restore.state, RESTORING_CHECKPOINT);
-	assert_int_equal(c->weights.restore.iteration, NEWER);
-	assert_int_equal(c->weights.restore.lost, 1);
-	assert_int_equal(c->weights.restore.who[0], 1);
-	assert_int_equal(c->weights.restore.who[1], 4);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_int_equal(c->backups.restore.state, RESTORING_CHECKPOINT);
+	assert_int_equal(c->backups.restore.iteration, NEWER);
+	assert_int_equal(c->backups.restore.lost, 1);
+	assert_int_equal(c->backups.restore.who[0], 1);
+	assert_int_equal(c->backups.restore.who[1], 4);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].state == MEMBER_RESTORING, i == 1 || i == 4);
 }
@@ -113,9 +113,9 @@ FIXTURE_TEST(without_the_file_a_node_of_the_stage_tries)
 	struct controller *c = *state;
 
 	c->members.list[1].is_marked = c->members.list[4].is_marked = true;
-	assert_true(restore_checkpoint(&c->weights));
-	assert_true(c->weights.restore.who[0] == 0 || c->weights.restore.who[0] == 2);
-	assert_true(c->weights.restore.who[1] == 3 || c->weights.restore.who[1] == 5);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_true(c->backups.restore.who[0] == 0 || c->backups.restore.who[0] == 2);
+	assert_true(c->backups.restore.who[1] == 3 || c->backups.restore.who[1] == 5);
 }
 
 /* A node with the file of another stage moves to that stage if its own has other replicas. */
@@ -125,12 +125,12 @@ FIXTURE_TEST(a_node_with_the_file_moves_to_its_stage)
 
 	saved(c, COMMITTED, 0, 4);
 	saved(c, COMMITTED, 1, 4);
-	assert_true(restore_checkpoint(&c->weights));
-	assert_int_equal(c->weights.restore.iteration, COMMITTED);
-	assert_int_equal(c->weights.restore.who[0], 4);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_int_equal(c->backups.restore.iteration, COMMITTED);
+	assert_int_equal(c->backups.restore.who[0], 4);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
-	assert_int_not_equal(c->weights.restore.who[1], 4);
-	assert_int_equal(c->run.cluster->nodes[c->weights.restore.who[1]].stage, 1);
+	assert_int_not_equal(c->backups.restore.who[1], 4);
+	assert_int_equal(c->run.cluster->nodes[c->backups.restore.who[1]].stage, 1);
 }
 
 /* If this node read a file and the other file could not be read, its stage would be lost as well.
@@ -144,13 +144,13 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 		uint16_t other = last == 4 ? 5 : 4;
 
 		c->members.list[other].is_marked = true;
-		assert_true(restore_checkpoint(&c->weights));
-		assert_int_equal(c->weights.restore.lost, 1);
-		assert_int_equal(c->weights.restore.who[1], -1);
-		restore_turn(&c->weights);
-		assert_int_equal(c->weights.restore.who[1], -1);
+		assert_true(restore_checkpoint(&c->backups));
+		assert_int_equal(c->backups.restore.lost, 1);
+		assert_int_equal(c->backups.restore.who[1], -1);
+		restore_turn(&c->backups);
+		assert_int_equal(c->backups.restore.who[1], -1);
 		has_read(c, 1);
-		assert_int_equal(c->weights.restore.who[1], last);
+		assert_int_equal(c->backups.restore.who[1], last);
 		c->members.list[other].is_marked = false;
 		c->members.list[1].state = MEMBER_RESTORING;
 	}
@@ -164,14 +164,14 @@ FIXTURE_TEST(the_remaining_node_is_the_last_of_its_stage)
 	c->members.list[3].is_marked = true;
 	saved(c, COMMITTED, 0, 4);
 	saved(c, COMMITTED, 1, 5);
-	assert_true(restore_checkpoint(&c->weights));
-	assert_int_equal(c->weights.restore.who[0], 4);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_int_equal(c->backups.restore.who[0], 4);
 	assert_false(member_is_restoring(&c->members.list[5]));
-	if (c->weights.restore.who[1] >= 0) /* the node that n04 replaced has no file */
-		cannot_read(c, (uint16_t)c->weights.restore.who[1]);
+	if (c->backups.restore.who[1] >= 0) /* the node that n04 replaced has no file */
+		cannot_read(c, (uint16_t)c->backups.restore.who[1]);
 	assert_false(member_is_restoring(&c->members.list[5]));
 	has_read(c, 4);
-	assert_int_equal(c->weights.restore.who[1], 5);
+	assert_int_equal(c->backups.restore.who[1], 5);
 }
 
 FIXTURE_TEST(the_run_returns_once_all_have_read)
@@ -179,14 +179,14 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 	struct controller *c = *state;
 	uint64_t last;
 
-	assert_true(restore_checkpoint(&c->weights));
+	assert_true(restore_checkpoint(&c->backups));
 	has_read(c, 4);
-	assert_int_equal(c->weights.restore.state, RESTORING_CHECKPOINT);
+	assert_int_equal(c->backups.restore.state, RESTORING_CHECKPOINT);
 	assert_int_equal(c->run.committed, COMMITTED);
 	has_read(c, 1);
-	assert_int_equal(c->weights.restore.state, RESTORING_NOTHING);
+	assert_int_equal(c->backups.restore.state, RESTORING_NOTHING);
 	assert_int_equal(c->run.committed, NEWER);
-	assert_int_equal(store_last_commit(c->run.history.store, &last, NULL), 0);
+	assert_int_equal(store_last_commit(c->run.record.store, &last, NULL), 0);
 	assert_int_equal(last, NEWER);
 	for (int i = 0; i < NODES; i++) {
 		assert_int_equal(member_is_replica(&c->members.list[i]), i == 1 || i == 4);
@@ -200,19 +200,19 @@ FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 {
 	struct controller *c = *state;
 
-	assert_true(restore_checkpoint(&c->weights));
+	assert_true(restore_checkpoint(&c->backups));
 	cannot_read(c, 1);
-	assert_int_equal(c->weights.restore.state, RESTORING_CHECKPOINT);
-	assert_int_equal(c->weights.restore.who[0], 0);
+	assert_int_equal(c->backups.restore.state, RESTORING_CHECKPOINT);
+	assert_int_equal(c->backups.restore.who[0], 0);
 	cannot_read(c, 0);
-	assert_int_equal(c->weights.restore.who[0], 2);
+	assert_int_equal(c->backups.restore.who[0], 2);
 	cannot_read(c, 2);
-	assert_int_equal(c->weights.restore.state, RESTORING_NOTHING);
+	assert_int_equal(c->backups.restore.state, RESTORING_NOTHING);
 	assert_int_equal(c->run.committed, COMMITTED);
 	for (int i = 0; i < NODES; i++)
 		assert_false(member_is_restoring(&c->members.list[i]));
-	assert_true(restore_checkpoint(&c->weights));
-	assert_int_equal(c->weights.restore.iteration, OLDER);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_int_equal(c->backups.restore.iteration, OLDER);
 }
 
 /* Absent nodes were not asked. Once one returns, the newer checkpoint may be readable. */
@@ -222,26 +222,26 @@ FIXTURE_TEST(a_returning_node_may_read_the_newer_checkpoint)
 
 	for (int i = 0; i < DATA; i++)
 		c->members.list[i].state = MEMBER_DEAD;
-	assert_true(restore_checkpoint(&c->weights));
-	assert_int_equal(c->weights.restore.state, RESTORING_NOTHING);
-	assert_true(restore_checkpoint(&c->weights));
-	assert_false(restore_checkpoint(&c->weights)); /* there is no older one */
+	assert_true(restore_checkpoint(&c->backups));
+	assert_int_equal(c->backups.restore.state, RESTORING_NOTHING);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_false(restore_checkpoint(&c->backups)); /* there is no older one */
 	c->members.list[1].state = MEMBER_JOINING;
-	restore_look_again(&c->weights);
-	assert_true(restore_checkpoint(&c->weights));
-	assert_int_equal(c->weights.restore.iteration, NEWER);
-	assert_int_equal(c->weights.restore.who[0], 1);
+	restore_look_again(&c->backups);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_int_equal(c->backups.restore.iteration, NEWER);
+	assert_int_equal(c->backups.restore.who[0], 1);
 }
 
 FIXTURE_TEST(a_node_that_dies_while_reading_is_replaced)
 {
 	struct controller *c = *state;
 
-	assert_true(restore_checkpoint(&c->weights));
+	assert_true(restore_checkpoint(&c->backups));
 	c->members.list[1].state = MEMBER_DEAD;
-	restore_turn(&c->weights);
-	assert_int_equal(c->weights.restore.who[0], 0);
-	assert_int_equal(c->weights.restore.who[1], 4);
+	restore_turn(&c->backups);
+	assert_int_equal(c->backups.restore.who[0], 0);
+	assert_int_equal(c->backups.restore.who[1], 4);
 	has_read(c, 0);
 	has_read(c, 4);
 	assert_int_equal(c->run.committed, NEWER);
@@ -253,6 +253,6 @@ FIXTURE_TEST(an_incomplete_checkpoint_is_ignored)
 	struct controller *c = *state;
 
 	saved(c, COMMITTED, 1, 4);
-	assert_true(restore_checkpoint(&c->weights));
-	assert_int_equal(c->weights.restore.iteration, NEWER);
+	assert_true(restore_checkpoint(&c->backups));
+	assert_int_equal(c->backups.restore.iteration, NEWER);
 }

@@ -56,8 +56,8 @@ static void begin(struct taken_over *t)
 	struct controller *c = t->c = controller_new();
 	const char *text;
 
-	assert_int_equal(store_resume(&c->run.history.store, t->folder, NULL), 0);
-	text = store_run_of(c->run.history.store)->cluster;
+	assert_int_equal(store_resume(&c->run.record.store, t->folder, NULL), 0);
+	text = store_run_of(c->run.record.store)->cluster;
 	assert_int_equal(cluster_parse(text, strlen(text), &c->run.cluster, NULL), 0);
 	c->run.cluster_as_given = cluster_copy(c->run.cluster);
 	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
@@ -74,7 +74,7 @@ static void begin(struct taken_over *t)
 	for (uint16_t i = 0; i < N; i++)
 		c->members.list[i] =
 			(struct member){ .id = i, .copy.stage = -1, .weights.stage = MSG_NO_STAGE };
-	assert_int_equal(resume_begin(&c->weights, NULL), 0);
+	assert_int_equal(resume_begin(&c->backups, NULL), 0);
 }
 
 static int take_over(void **state)
@@ -96,7 +96,7 @@ static void end(struct controller *c)
 	planner_stop(c->planning.planner);
 	post_close(c->run.post);
 	keys_free(c->run.keys.own);
-	store_close(c->run.history.store);
+	store_close(c->run.record.store);
 	cluster_free(c->run.cluster);
 	cluster_free(c->run.cluster_as_given);
 	consoles_fini(&c->run);
@@ -201,7 +201,7 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	struct options *o = &c->run.options;
 	char *text;
 
-	assert_int_equal(store_set(c->run.history.store, "options", kept, NULL), 0);
+	assert_int_equal(store_set(c->run.record.store, "options", kept, NULL), 0);
 	o->iterations = 100; /* the command line sets this value */
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
 	assert_int_equal(o->skip, 2);
@@ -255,7 +255,7 @@ FIXTURE_TEST(damaged_settings_are_refused)
 		assert_non_null(at);
 		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1],
 			 at + strlen(bad[i][0]));
-		assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
+		assert_int_equal(store_set(c->run.record.store, "options", text, NULL), 0);
 		c->run.options.skip = 5;
 		assert_int_equal(resume_options_again(&c->run, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "options of the run are damaged"));
@@ -286,9 +286,9 @@ FIXTURE_TEST(the_history_names_the_algorithm)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_int_equal(c->run.history.curves.n_history, COMMITS);
+	assert_int_equal(c->run.record.curves.n_iterations, COMMITS);
 	for (uint32_t i = 0; i < COMMITS; i++)
-		assert_string_equal(c->run.history.curves.history[i].algorithm, "best");
+		assert_string_equal(c->run.record.curves.iterations[i].algorithm, "best");
 }
 
 /* Event times use an agent's clock, which the controller knows only after the agent's
@@ -385,7 +385,7 @@ AT_THE_END(a_written_checkpoint_ends_the_run)
 	struct store_shard shard = { .iteration = COMMITS, .host = "here", .hash = 5, .bytes = 9 };
 
 	for (shard.stage = 0; shard.stage < 2; shard.stage++)
-		assert_int_equal(store_shard(t->c->run.history.store, &shard, NULL), 0);
+		assert_int_equal(store_shard(t->c->run.record.store, &shard, NULL), 0);
 	end(t->c);
 	begin(t);
 	t->c->run.options.iterations = COMMITS;
@@ -433,7 +433,7 @@ static void add_hash(struct controller *c, uint16_t node, uint64_t hash)
 	struct store_hash h = { COMMITS, hash, node,
 				(uint8_t)member_stage(&c->run, &c->members.list[node]) };
 
-	assert_int_equal(store_hashes(c->run.history.store, &h, 1, NULL), 0);
+	assert_int_equal(store_hashes(c->run.record.store, &h, 1, NULL), 0);
 }
 
 /* The old controller knew that n03's weights are wrong. The node with the right weights returns
@@ -476,7 +476,7 @@ static void put_back_after(void **state, bool other)
 	struct controller *c = ((struct taken_over *)*state)->c;
 
 	add_hash(c, 1, 7);
-	assert_int_equal(store_restore(c->run.history.store, &made, 1, NULL), 0);
+	assert_int_equal(store_restore(c->run.record.store, &made, 1, NULL), 0);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
 	if (other)
@@ -589,7 +589,7 @@ FIXTURE_TEST(a_plans_file_is_not_needed)
 	snprintf(command, sizeof(command), "rm -rf '%s/plans'; touch '%s/plans'", t->folder,
 		 t->folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(store_each_plan(t->c->run.history.store, 0, take_plan, &p.plan, NULL), 0);
+	assert_int_equal(store_each_plan(t->c->run.record.store, 0, take_plan, &p.plan, NULL), 0);
 	assert_non_null(p.plan);
 	assert_int_equal(record_plan(&t->c->run, &p, NULL), 0);
 	plan_free(p.plan);
@@ -622,10 +622,10 @@ FIXTURE_TEST(hashes_of_another_function_are_refused)
 	struct taken_over *t = *state;
 	struct error err = { "" };
 
-	assert_int_equal(store_set(t->c->run.history.store, "hash", "other", NULL), 0);
-	store_close(t->c->run.history.store);
-	assert_int_equal(store_resume(&t->c->run.history.store, t->folder, NULL), 0);
-	assert_int_equal(resume_begin(&t->c->weights, &err), -EPROTONOSUPPORT);
+	assert_int_equal(store_set(t->c->run.record.store, "hash", "other", NULL), 0);
+	store_close(t->c->run.record.store);
+	assert_int_equal(store_resume(&t->c->run.record.store, t->folder, NULL), 0);
+	assert_int_equal(resume_begin(&t->c->backups, &err), -EPROTONOSUPPORT);
 	assert_non_null(strstr(err.text, "hashes are other"));
 }
 

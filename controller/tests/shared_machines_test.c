@@ -57,7 +57,7 @@ static unsigned shown(const struct controller *c, int node)
 {
 	struct msg m;
 
-	node_message(&m, &c->members.list[node], &c->run.cluster->nodes[node], 1, 0);
+	node_message(&m, &c->members.list[node], &c->run.cluster->nodes[node], 1, 0, 0);
 	return m.u.see_node.waits_percent;
 }
 

@@ -18,7 +18,7 @@ static int begin(void **state)
 	c->run.iteration = FROM - 2;
 	for (int i = 0; i < NODES; i++)
 		under_way_keep_messages(c, &c->members.list[i]);
-	stacking_turn(&c->weights);
+	stacking_turn(&c->backups);
 	for (int i = DATA; i < NODES; i++)
 		assert_int_equal(c->members.list[i].copy.stage, 0);
 	return 0;
@@ -36,14 +36,14 @@ TEST_WITH(a_phase_waits_three_iterations_for_all_copies, begin, under_way_end)
 
 	complete(c, DATA);
 	complete(c, DATA + 1);
-	assert_false(stacking_ready(&c->weights));
+	assert_false(stacking_ready(&c->backups));
 	c->run.iteration = FROM + 1;
-	assert_false(stacking_ready(&c->weights));
+	assert_false(stacking_ready(&c->backups));
 	c->run.iteration = FROM + 2;
-	assert_true(stacking_ready(&c->weights));
+	assert_true(stacking_ready(&c->backups));
 	c->run.iteration = FROM - 2;
 	complete(c, DATA + 2);
-	assert_true(stacking_ready(&c->weights));
+	assert_true(stacking_ready(&c->backups));
 }
 
 TEST_WITH(a_phase_waits_for_the_first_copy_of_a_stage, begin, under_way_end)
@@ -51,7 +51,7 @@ TEST_WITH(a_phase_waits_for_the_first_copy_of_a_stage, begin, under_way_end)
 	struct controller *c = *state;
 
 	c->run.iteration = FROM + 100;
-	assert_false(stacking_ready(&c->weights));
+	assert_false(stacking_ready(&c->backups));
 	complete(c, DATA);
-	assert_true(stacking_ready(&c->weights));
+	assert_true(stacking_ready(&c->backups));
 }

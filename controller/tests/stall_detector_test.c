@@ -77,7 +77,7 @@ TEST(every_end_of_a_task_gives_more_time)
 	struct controller *c = made();
 
 	assert_false(hung_after(c, 60));
-	c->run.steps++;
+	c->run.progress++;
 	assert_false(hung_after(c, 60));
 	assert_true(hung_after(c, 1));
 	bare_free(c);
@@ -404,7 +404,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 
 	for (; c->members.list[4].copy.state != COPY_DROPPED && looks < 1000; looks++) {
 		c->run.now_us += each_us;
-		standbys_turn(&c->weights, iteration_sums_took_s(&c->iteration));
+		standbys_turn(&c->backups, iteration_sums_took_s(&c->iteration));
 		loop_act(&c->iteration);
 	}
 	bare_free(c);

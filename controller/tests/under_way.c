@@ -56,7 +56,7 @@ static void create_store(struct controller *c)
 	model_text = model_config_print(&model, &hyper);
 	run.model = model_text;
 	run.cluster = cluster_text;
-	assert_int_equal(store_create(&c->run.history.store, c->run.options.run_dir, &run, NULL),
+	assert_int_equal(store_create(&c->run.record.store, c->run.options.run_dir, &run, NULL),
 			 0);
 	free(model_text);
 	free(cluster_text);
@@ -76,7 +76,7 @@ static void make_plan(struct controller *c)
 	assert_int_equal(plan_search(c->run.cluster, &q, &c->run.plan->plan, &err), 0);
 	assert_int_equal(simulate(c->run.cluster, c->run.plan->plan, &c->run.plan->trace, &err), 0);
 	sp.plan = text = plan_format(c->run.plan->plan);
-	assert_int_equal(store_plan(c->run.history.store, &sp, NULL), 0);
+	assert_int_equal(store_plan(c->run.record.store, &sp, NULL), 0);
 	free(text);
 }
 
@@ -295,7 +295,7 @@ void under_way_recorded_once(const struct controller *c)
 	struct store_commit k;
 
 	assert_int_equal(c->run.committed, 1);
-	assert_int_equal(store_read_commit(c->run.history.store, 1, &k, NULL), 0);
+	assert_int_equal(store_read_commit(c->run.record.store, 1, &k, NULL), 0);
 	assert_int_equal(k.n_routes, N);
 	for (size_t i = 0; i < k.n_routes; i++) {
 		assert_int_equal(times_in_sum(&k, 0, (uint32_t)i, 'L'), 1);

@@ -248,8 +248,8 @@ static struct votes count_recorded(const struct run *run, int stage)
 	struct error err;
 
 	if (run->committed > 0 &&
-	    (store_each_hash(run->history.store, run->committed, count_stored, &v, &err) != 0 ||
-	     store_each_restore(run->history.store, count_restored, &v, &err) != 0))
+	    (store_each_hash(run->record.store, run->committed, count_stored, &v, &err) != 0 ||
+	     store_each_restore(run->record.store, count_restored, &v, &err) != 0))
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	return v;
 }
@@ -345,7 +345,7 @@ static void agree_corpus(struct members *members)
 		controller_finish(members, 1, err.text);
 		return;
 	}
-	if (store_corpus(members->run->history.store, members->run->training.corpus_hash, &err) !=
+	if (store_corpus(members->run->record.store, members->run->training.corpus_hash, &err) !=
 	    0)
 		log_line(&members->run->log, LOG_ERROR, "%s", err.text);
 	for (uint32_t i = 0; i < members->n; i++)

@@ -13,7 +13,7 @@
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
 #include "controller/weights/first_weights.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 #include "model/files/checkpoint.h"
 
 /* Compares host and machine, since machines can share a host name (cloud images), and containers on
@@ -37,127 +37,127 @@ static bool first_of_disk(const struct members *members, const struct member *m)
 	return true;
 }
 
-static void note_if_incomplete(struct weights *weights)
+static void note_if_incomplete(struct backups *backups)
 {
-	const struct checkpointing *s = &weights->saving;
+	const struct checkpointing *s = &backups->saving;
 
-	if (s->iteration && s->n_saved < (uint32_t)weights->run->cluster->n_stages)
-		note(weights->run, NOTE_WARNING, -1, 0,
+	if (s->iteration && s->n_saved < (uint32_t)backups->run->cluster->n_stages)
+		note(backups->run, NOTE_WARNING, -1, 0,
 		     "the checkpoint of it%llu is incomplete: %u of %d stages",
-		     (unsigned long long)s->iteration, s->n_saved, weights->run->cluster->n_stages);
+		     (unsigned long long)s->iteration, s->n_saved, backups->run->cluster->n_stages);
 }
 
-static void begin_checkpoint(struct weights *weights)
+static void begin_checkpoint(struct backups *backups)
 {
-	struct checkpointing *s = &weights->saving;
+	struct checkpointing *s = &backups->saving;
 	struct msg save = { .type = MSG_SAVE };
 	uint32_t n_asked = 0;
 
-	note_if_incomplete(weights);
-	save.u.save = (struct msg_save){ weights->run->committed, s->before_last };
-	*s = (struct checkpointing){ .iteration = weights->run->committed,
+	note_if_incomplete(backups);
+	save.u.save = (struct msg_save){ backups->run->committed, s->before_last };
+	*s = (struct checkpointing){ .iteration = backups->run->committed,
 				     .last = s->last,
 				     .before_last = s->before_last,
-				     .position = first_weights_position(weights->run),
-				     .asked_us = weights->run->now_us };
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+				     .position = first_weights_position(backups->run),
+				     .asked_us = backups->run->now_us };
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
 		m->checkpoint.saving = 0;
 		if (!member_is_replica(m) || !m->hello.saves ||
-		    !first_of_disk(weights->members, m) || member_send(weights->run, m, &save) != 0)
+		    !first_of_disk(backups->members, m) || member_send(backups->run, m, &save) != 0)
 			continue;
-		m->checkpoint.saving = weights->run->committed;
-		m->checkpoint.saving_stage = (uint8_t)member_stage(weights->run, m);
+		m->checkpoint.saving = backups->run->committed;
+		m->checkpoint.saving_stage = (uint8_t)member_stage(backups->run, m);
 		n_asked++;
 	}
 	if (n_asked == 0)
 		s->iteration = 0; /* no node has a folder */
 }
 
-void checkpoint_when_due(struct weights *weights)
+void checkpoint_when_due(struct backups *backups)
 {
-	if (weights->run->options.checkpoint_every &&
-	    weights->run->committed % weights->run->options.checkpoint_every == 0)
-		begin_checkpoint(weights);
+	if (backups->run->options.checkpoint_every &&
+	    backups->run->committed % backups->run->options.checkpoint_every == 0)
+		begin_checkpoint(backups);
 }
 
 /* Returns true while some node may still be writing. Writing takes up to a microsecond per
  * parameter, like reading (restore.c). */
-static bool being_written(const struct weights *weights)
+static bool being_written(const struct backups *backups)
 {
-	int64_t most_us = weights->run->options.limits.overdue_us;
+	int64_t most_us = backups->run->options.limits.overdue_us;
 	bool any = false;
 
-	for (uint32_t i = 0; i < weights->members->n; i++)
-		any = any || (weights->members->list[i].checkpoint.saving &&
-			      member_alive(&weights->members->list[i]));
-	for (int s = 0; s < weights->run->cluster->n_stages; s++)
-		most_us += (int64_t)weights->run->training.stage_parameters[s];
-	return any && weights->run->now_us - weights->saving.asked_us < most_us;
+	for (uint32_t i = 0; i < backups->members->n; i++)
+		any = any || (backups->members->list[i].checkpoint.saving &&
+			      member_alive(&backups->members->list[i]));
+	for (int s = 0; s < backups->run->cluster->n_stages; s++)
+		most_us += (int64_t)backups->run->training.stage_parameters[s];
+	return any && backups->run->now_us - backups->saving.asked_us < most_us;
 }
 
-bool checkpoint_is_there(const struct weights *weights)
+bool checkpoint_is_there(const struct backups *backups)
 {
-	return !weights->run->options.checkpoint_every || !weights->run->committed ||
-	       weights->saving.last == weights->run->committed;
+	return !backups->run->options.checkpoint_every || !backups->run->committed ||
+	       backups->saving.last == backups->run->committed;
 }
 
 /* A checkpoint in progress is completed first, because agents write one at a time. */
-bool checkpoint_last(struct weights *weights)
+bool checkpoint_last(struct backups *backups)
 {
-	struct checkpointing *s = &weights->saving;
+	struct checkpointing *s = &backups->saving;
 
 	s->awaited = false;
-	if (checkpoint_is_there(weights))
+	if (checkpoint_is_there(backups))
 		return false;
-	if (!being_written(weights)) {
-		if (s->iteration == weights->run->committed) {
-			note_if_incomplete(weights);
+	if (!being_written(backups)) {
+		if (s->iteration == backups->run->committed) {
+			note_if_incomplete(backups);
 			return false;
 		}
-		begin_checkpoint(weights);
+		begin_checkpoint(backups);
 	}
 	return s->awaited = s->iteration != 0;
 }
 
-static bool write_manifest(struct weights *weights)
+static bool write_manifest(struct backups *backups)
 {
-	const struct checkpointing *s = &weights->saving;
+	const struct checkpointing *s = &backups->saving;
 	struct checkpoint k = {
-		.config = weights->run->training.model,
-		.hyper = rates_hyperparameters(weights->run),
+		.config = backups->run->training.model,
+		.hyper = rates_hyperparameters(backups->run),
 		.iteration = s->iteration,
-		.before = weights->run->training.origin.steps,
-		.seed = weights->run->options.seed,
-		.corpus = weights->run->training.corpus_hash,
-		.position = weights->run->training.n_shards * s->position,
+		.before = backups->run->training.origin.steps,
+		.seed = backups->run->options.seed,
+		.corpus = backups->run->training.corpus_hash,
+		.position = backups->run->training.n_shards * s->position,
 	};
 	struct error err = { "" };
 
-	if (checkpoint_save_manifest(weights->run->options.run_dir, &k, s->hashes, &err) == 0)
+	if (checkpoint_save_manifest(backups->run->options.run_dir, &k, s->hashes, &err) == 0)
 		return true;
-	note(weights->run, NOTE_WARNING, -1, 0, "%.180s", err.text);
+	note(backups->run, NOTE_WARNING, -1, 0, "%.180s", err.text);
 	return false;
 }
 
-static void finish_checkpoint(struct weights *weights, bool written)
+static void finish_checkpoint(struct backups *backups, bool written)
 {
-	struct checkpointing *s = &weights->saving;
+	struct checkpointing *s = &backups->saving;
 
 	s->before_last = s->last;
 	s->last = s->iteration;
-	if (written && !offsite_asked(weights))
-		checkpoint_prune(weights->run->options.run_dir, s->before_last);
-	note(weights->run, NOTE_LOG, -1, 0, "checkpoint of it%llu: %.1f MB on disk",
+	if (written && !offsite_asked(backups))
+		checkpoint_prune(backups->run->options.run_dir, s->before_last);
+	note(backups->run, NOTE_LOG, -1, 0, "checkpoint of it%llu: %.1f MB on disk",
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);
 }
 
 /* The manifest is written before the record says that the checkpoint is complete. A restarted
  * controller then need not check it. */
-void checkpoint_saved(struct weights *weights, struct member *m, const struct msg_saved *r)
+void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r)
 {
-	struct checkpointing *s = &weights->saving;
+	struct checkpointing *s = &backups->saving;
 	struct store_shard shard = { .iteration = r->iteration,
 				     .stage = r->stage,
 				     .node = m->id,
@@ -170,25 +170,25 @@ void checkpoint_saved(struct weights *weights, struct member *m, const struct ms
 
 	if (m->checkpoint.saving == 0 || r->iteration != m->checkpoint.saving ||
 	    r->stage != m->checkpoint.saving_stage) {
-		admission_stray(weights->run, m, "reports checkpoints that it was not asked for");
+		admission_stray(backups->run, m, "reports checkpoints that it was not asked for");
 		return; /* unsolicited, or answered already */
 	}
 	m->checkpoint.saving = 0;
 	if (r->bytes == 0) {
-		note(weights->run, NOTE_WARNING, m->id, 0,
+		note(backups->run, NOTE_WARNING, m->id, 0,
 		     "n%02u did not save S%u of it%llu: %.110s", m->id, r->stage,
 		     (unsigned long long)r->iteration, r->text);
 		return;
 	}
-	if (r->iteration != s->iteration || r->stage >= weights->run->cluster->n_stages)
+	if (r->iteration != s->iteration || r->stage >= backups->run->cluster->n_stages)
 		return; /* the report belongs to an abandoned checkpoint */
-	last = !s->saved[r->stage] && s->n_saved + 1 == (uint32_t)weights->run->cluster->n_stages;
+	last = !s->saved[r->stage] && s->n_saved + 1 == (uint32_t)backups->run->cluster->n_stages;
 	if (!s->saved[r->stage])
 		s->hashes[r->stage] = r->hash;
 	if (last)
-		written = write_manifest(weights);
-	if (store_shard(weights->run->history.store, &shard, &err) != 0) {
-		log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
+		written = write_manifest(backups);
+	if (store_shard(backups->run->record.store, &shard, &err) != 0) {
+		log_line(&backups->run->log, LOG_ERROR, "%s", err.text);
 		return;
 	}
 	if (s->saved[r->stage])
@@ -197,5 +197,5 @@ void checkpoint_saved(struct weights *weights, struct member *m, const struct ms
 	s->n_saved++;
 	s->bytes += r->bytes;
 	if (last)
-		finish_checkpoint(weights, written);
+		finish_checkpoint(backups, written);
 }

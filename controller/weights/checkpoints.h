@@ -7,7 +7,7 @@
 
 #include "wire/msg.h"
 
-struct weights;
+struct backups;
 struct member;
 struct msg_saved;
 
@@ -24,11 +24,11 @@ struct checkpointing {
 	bool awaited; /* the run ends when this checkpoint is complete */
 };
 
-void checkpoint_when_due(struct weights *weights); /* call after each commit */
-void checkpoint_saved(struct weights *weights, struct member *m, const struct msg_saved *r);
+void checkpoint_when_due(struct backups *backups); /* call after each commit */
+void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r);
 /* Returns true if the last commit is on the nodes' disks, or need not be. */
-bool checkpoint_is_there(const struct weights *weights);
+bool checkpoint_is_there(const struct backups *backups);
 /* Saves the last commit before the run ends. Returns true while the run has to wait for that. */
-bool checkpoint_last(struct weights *weights);
+bool checkpoint_last(struct backups *backups);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 #include "model/files/checkpoint.h"
 #include "wire/transfer.h"
 
@@ -21,13 +21,13 @@ enum {
 	UNDER_WAY_BYTES = 8 << 20
 };
 
-bool files_has_stage(const struct weights *weights, uint64_t iteration, int stage)
+bool files_has_stage(const struct backups *backups, uint64_t iteration, int stage)
 {
 	char path[PATH];
 
-	return checkpoint_stage_path(path, sizeof(path), weights->run->options.run_dir,
+	return checkpoint_stage_path(path, sizeof(path), backups->run->options.run_dir,
 				     (uint32_t)stage, iteration) == 0 &&
-	       (access(path, R_OK) == 0 || offsite_has_store(weights));
+	       (access(path, R_OK) == 0 || offsite_has_store(backups));
 }
 
 /* Writes the path of the requested file. Returns false if agents may not have it. */
@@ -45,47 +45,47 @@ static bool find_path(const struct run *run, const struct msg_file_ask *ask, cha
 
 /* Returns true if the store was asked for the file; the agent will repeat its request. Otherwise
  * fills in the answer. */
-static bool fetch(struct weights *weights, struct member *m, const struct msg_file_ask *ask,
+static bool fetch(struct backups *backups, struct member *m, const struct msg_file_ask *ask,
 		  struct msg *part)
 {
 	const char *reason = "";
 
-	if (offsite_fetch(weights, ask->iteration, ask->index, &reason) == -EAGAIN) {
-		m->assigned.at_us = weights->run->now_us;
-		weights->run->steps++;
+	if (offsite_fetch(backups, ask->iteration, ask->index, &reason) == -EAGAIN) {
+		m->assigned.at_us = backups->run->now_us;
+		backups->run->progress++;
 		return true;
 	}
 	transfer_refuse(ask, reason, part);
 	return false;
 }
 
-void files_asked(struct weights *weights, struct member *m, const struct msg_file_ask *ask)
+void files_asked(struct backups *backups, struct member *m, const struct msg_file_ask *ask)
 {
 	struct post_peer_info info = { .retained_bytes = 0 };
 	char path[PATH];
 	struct msg part;
 	void *body;
 
-	if (post_peer(weights->run->post, m->peer, &info) == 0 &&
+	if (post_peer(backups->run->post, m->peer, &info) == 0 &&
 	    info.retained_bytes > UNDER_WAY_BYTES) {
-		admission_stray(weights->run, m, "requests more of a file than it receives");
+		admission_stray(backups->run, m, "requests more of a file than it receives");
 		return;
 	}
 	body = alloc_new(MSG_FILE_BYTES);
-	if (!find_path(weights->run, ask, path)) {
+	if (!find_path(backups->run, ask, path)) {
 		transfer_refuse(ask, "the controller has no such file", &part);
 	} else if (ask->kind == FILE_STAGE && ask->iteration > 0 && access(path, R_OK) != 0 &&
-		   offsite_has_store(weights)) {
-		if (fetch(weights, m, ask, &part)) {
+		   offsite_has_store(backups)) {
+		if (fetch(backups, m, ask, &part)) {
 			free(body);
 			return;
 		}
 	} else {
 		transfer_answer(ask, path, &part, body);
 	}
-	if (member_send(weights->run, m, &part) == 0 && part.body_size > 0) {
-		m->assigned.at_us = weights->run->now_us;
-		weights->run->steps++;
+	if (member_send(backups->run, m, &part) == 0 && part.body_size > 0) {
+		m->assigned.at_us = backups->run->now_us;
+		backups->run->progress++;
 	}
 	free(body);
 }

@@ -77,7 +77,7 @@ int first_weights_cut(struct run *run, struct error *err)
 int first_weights_resume(struct run *run, struct error *err)
 {
 	char *text = NULL;
-	int rc = store_get(run->history.store, "origin", &text, err);
+	int rc = store_get(run->record.store, "origin", &text, err);
 
 	if (rc != 0) {
 		err->text[0] = '\0';

@@ -29,7 +29,7 @@
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 #include "model/files/checkpoint.h"
 #include "model/files/remote.h"
 #include "wire/transfer.h"
@@ -193,25 +193,25 @@ static void begin_stage(struct offsite *o, uint32_t stage)
 }
 
 /* Reports that the files for which skippipe export waits cannot be collected. */
-static void refuse_request(struct weights *weights, const char *why)
+static void refuse_request(struct backups *backups, const char *why)
 {
 	char path[PATH];
 	struct error err = { "" };
 
-	snprintf(path, sizeof(path), "%s/collect.failed", weights->run->options.run_dir);
+	snprintf(path, sizeof(path), "%s/collect.failed", backups->run->options.run_dir);
 	if (file_write(path, why, strlen(why), FILE_PRIVATE, &err) != 0)
-		log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
+		log_line(&backups->run->log, LOG_ERROR, "%s", err.text);
 }
 
-static void give_up(struct weights *weights, const char *why)
+static void give_up(struct backups *backups, const char *why)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 
-	note(weights->run, NOTE_WARNING, -1, 0,
+	note(backups->run, NOTE_WARNING, -1, 0,
 	     "the checkpoint of it%llu cannot be collected: %.110s",
 	     (unsigned long long)o->iteration, why);
 	if (o->is_requested)
-		refuse_request(weights, why);
+		refuse_request(backups, why);
 	transfer_cancel(&o->transfer);
 	if (o->stores)
 		o->handled = o->iteration;
@@ -220,9 +220,9 @@ static void give_up(struct weights *weights, const char *why)
 }
 
 /* Begins with the checkpoint. Gives it up if the record cannot name its files. */
-static void begin_checkpoint(struct weights *weights, uint64_t iteration, bool stores)
+static void begin_checkpoint(struct backups *backups, uint64_t iteration, bool stores)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	struct error err = { "" };
 
 	o->iteration = iteration;
@@ -231,33 +231,33 @@ static void begin_checkpoint(struct weights *weights, uint64_t iteration, bool s
 	o->failures = 0;
 	o->again_us = 0;
 	begin_stage(o, 0);
-	if (store_each_shard(weights->run->history.store, see_source, o, &err) != 0)
-		give_up(weights, err.text);
+	if (store_each_shard(backups->run->record.store, see_source, o, &err) != 0)
+		give_up(backups, err.text);
 }
 
 /* Begins with the newest complete checkpoint. It replaces an older one whose storing fails. */
-static void begin_newest(struct weights *weights)
+static void begin_newest(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	bool is_free = o->iteration == 0 || (o->failures > 0 && !o->is_requested);
 
-	if (!o->remote.to || !is_free || weights->saving.last <= o->handled ||
-	    weights->saving.last == o->iteration)
+	if (!o->remote.to || !is_free || backups->saving.last <= o->handled ||
+	    backups->saving.last == o->iteration)
 		return;
-	begin_checkpoint(weights, weights->saving.last, true);
+	begin_checkpoint(backups, backups->saving.last, true);
 }
 
-static bool stage_path(const struct weights *weights, uint32_t stage, uint64_t iteration,
+static bool stage_path(const struct backups *backups, uint32_t stage, uint64_t iteration,
 		       char path[PATH])
 {
-	return checkpoint_stage_path(path, PATH, weights->run->options.run_dir, stage, iteration) ==
+	return checkpoint_stage_path(path, PATH, backups->run->options.run_dir, stage, iteration) ==
 	       0;
 }
 
 /* Requests the stage's file from the next node that saved it. */
-static void ask_next_source(struct weights *weights)
+static void ask_next_source(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	struct msg_file_ask ask = { .kind = FILE_STAGE,
 				    .iteration = o->iteration,
 				    .index = o->stage };
@@ -266,19 +266,19 @@ static void ask_next_source(struct weights *weights)
 	while (o->tried < o->n_sources) {
 		const struct source *s = &o->sources[o->tried++];
 
-		if (s->stage != o->stage || s->node >= weights->members->n ||
-		    !member_alive(&weights->members->list[s->node]) ||
-		    !stage_path(weights, o->stage, o->iteration, path))
+		if (s->stage != o->stage || s->node >= backups->members->n ||
+		    !member_alive(&backups->members->list[s->node]) ||
+		    !stage_path(backups, o->stage, o->iteration, path))
 			continue;
 		o->from = s->node;
-		transfer_begin(&o->transfer, &ask, path, weights->run->now_us);
+		transfer_begin(&o->transfer, &ask, path, backups->run->now_us);
 		o->had = 0;
-		o->had_us = weights->run->now_us;
+		o->had_us = backups->run->now_us;
 		return;
 	}
 	snprintf(why, sizeof(why), "no node sends S%u%s%s", o->stage,
 		 o->transfer.reason[0] ? ": " : "", o->transfer.reason);
-	give_up(weights, why);
+	give_up(backups, why);
 }
 
 static bool find_hash(const struct offsite *o, uint64_t *hash)
@@ -292,65 +292,65 @@ static bool find_hash(const struct offsite *o, uint64_t *hash)
 }
 
 /* Returns true if the node that sends the file has died, or is silent for too long. */
-static bool source_is_lost(struct weights *weights)
+static bool source_is_lost(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 
 	if (o->transfer.have != o->had) {
 		o->had = o->transfer.have;
-		o->had_us = weights->run->now_us;
+		o->had_us = backups->run->now_us;
 	}
-	if (!member_alive(&weights->members->list[o->from]))
+	if (!member_alive(&backups->members->list[o->from]))
 		return true;
-	if (weights->run->now_us - o->had_us < SILENT_US)
+	if (backups->run->now_us - o->had_us < SILENT_US)
 		return false;
 	snprintf(o->transfer.reason, sizeof(o->transfer.reason), "n%02u has sent no part for %d s",
 		 o->from, SILENT_US / 1000000);
 	return true;
 }
 
-static void collect(struct weights *weights)
+static void collect(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	struct msg m = { .type = MSG_FILE_ASK };
-	struct member *from = &weights->members->list[o->from];
+	struct member *from = &backups->members->list[o->from];
 	char path[PATH];
 
-	if (o->transfer.state == TRANSFER_RUNNING && source_is_lost(weights)) {
+	if (o->transfer.state == TRANSFER_RUNNING && source_is_lost(backups)) {
 		transfer_cancel(&o->transfer);
-		ask_next_source(weights);
+		ask_next_source(backups);
 	} else if (o->transfer.state == TRANSFER_RUNNING) {
-		while (transfer_next(&o->transfer, &m.u.file_ask, weights->run->now_us))
-			member_send(weights->run, from, &m);
+		while (transfer_next(&o->transfer, &m.u.file_ask, backups->run->now_us))
+			member_send(backups->run, from, &m);
 	} else if (o->transfer.state == TRANSFER_DONE ||
 		   (o->tried == 0 && !o->own_file_is_damaged &&
-		    stage_path(weights, o->stage, o->iteration, path) && access(path, R_OK) == 0)) {
+		    stage_path(backups, o->stage, o->iteration, path) && access(path, R_OK) == 0)) {
 		o->step = CHECKING;
 	} else {
-		ask_next_source(weights);
+		ask_next_source(backups);
 	}
 }
 
 /* Takes a part of a file. The quota of the node's key does not count parts that the controller has
  * requested. */
-void offsite_part(struct weights *weights, struct member *m, const struct msg *part)
+void offsite_part(struct backups *backups, struct member *m, const struct msg *part)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	uint64_t had = o->transfer.have;
 
-	if (m->id != o->from || !transfer_take(&o->transfer, part, weights->run->now_us)) {
-		admission_stray(weights->run, m, "sends parts of files that were not requested");
+	if (m->id != o->from || !transfer_take(&o->transfer, part, backups->run->now_us)) {
+		admission_stray(backups->run, m, "sends parts of files that were not requested");
 		return;
 	}
 	if (o->transfer.have > had)
-		post_charge(weights->run->post, m->peer,
-			    -(1.0 + (double)part->body_size / FRAME_BYTES), weights->run->now_us);
+		post_charge(backups->run->post, m->peer,
+			    -(1.0 + (double)part->body_size / FRAME_BYTES), backups->run->now_us);
 }
 
-static void next_stage(struct weights *weights)
+static void next_stage(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
-	uint32_t n = (uint32_t)weights->run->cluster->n_stages;
+	struct offsite *o = backups->offsite;
+	uint32_t n = (uint32_t)backups->run->cluster->n_stages;
 
 	begin_stage(o, o->stage + 1);
 	if (o->stage < n)
@@ -361,7 +361,7 @@ static void next_stage(struct weights *weights)
 		return;
 	if (o->stores) {
 		o->handled = o->iteration;
-		note(weights->run, NOTE_LOG, -1, 0, "the checkpoint of it%llu is in the store",
+		note(backups->run, NOTE_LOG, -1, 0, "the checkpoint of it%llu is in the store",
 		     (unsigned long long)o->iteration);
 	}
 	o->iteration = 0;
@@ -374,27 +374,27 @@ static void name_stage(uint64_t iteration, uint32_t stage, char *name, size_t ro
 		 stage, (unsigned long long)iteration);
 }
 
-static int name_path(const struct weights *weights, uint32_t stage, uint64_t iteration,
+static int name_path(const struct backups *backups, uint32_t stage, uint64_t iteration,
 		     struct work *w)
 {
-	if (stage_path(weights, stage, iteration, w->path))
+	if (stage_path(backups, stage, iteration, w->path))
 		return 0;
 	return error_set(&w->err, -ENAMETOOLONG, "%s: the path is too long",
-			 weights->run->options.run_dir);
+			 backups->run->options.run_dir);
 }
 
 /* Prepares the storing of the current stage's file, of the manifest, or of `latest`. */
-static int name_file(struct weights *weights, struct work *w)
+static int name_file(struct backups *backups, struct work *w)
 {
-	const struct offsite *o = weights->offsite;
-	const char *run_dir = weights->run->options.run_dir;
-	uint32_t n = (uint32_t)weights->run->cluster->n_stages;
+	const struct offsite *o = backups->offsite;
+	const char *run_dir = backups->run->options.run_dir;
+	uint32_t n = (uint32_t)backups->run->cluster->n_stages;
 	unsigned long long iteration = (unsigned long long)o->iteration;
 	char text[32];
 
 	if (o->stage < n) {
 		name_stage(o->iteration, o->stage, w->name, sizeof(w->name));
-		return name_path(weights, o->stage, o->iteration, w);
+		return name_path(backups, o->stage, o->iteration, w);
 	}
 	if (o->stage == n) {
 		snprintf(w->name, sizeof(w->name), "%08llu/manifest.json", iteration);
@@ -407,25 +407,25 @@ static int name_file(struct weights *weights, struct work *w)
 	return file_write(w->path, text, strlen(text), FILE_RESULT, &w->err);
 }
 
-static void take_failure(struct weights *weights, const struct work *w)
+static void take_failure(struct backups *backups, const struct work *w)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	int64_t pause_us = (int64_t)AGAIN_US
 			   << (o->failures < AGAIN_DOUBLINGS ? o->failures : AGAIN_DOUBLINGS);
 
 	if (++o->failures >= TRIES_AT_END && o->is_requested) {
-		give_up(weights, w->err.text);
+		give_up(backups, w->err.text);
 		return;
 	}
-	o->again_us = weights->run->now_us + pause_us;
-	note(weights->run, NOTE_WARNING, -1, 0,
+	o->again_us = backups->run->now_us + pause_us;
+	note(backups->run, NOTE_WARNING, -1, 0,
 	     "the checkpoint of it%llu is not stored: %.90s; again in %lld s",
 	     (unsigned long long)o->iteration, w->err.text, (long long)(pause_us / 1000000));
 }
 
-static void take_result(struct weights *weights)
+static void take_result(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	const struct work *w = &o->work;
 
 	if (w->kind == WORK_GET) {
@@ -434,7 +434,7 @@ static void take_result(struct weights *weights)
 		if (w->rc == 0)
 			return;
 		snprintf(o->fetch_failure, sizeof(o->fetch_failure), "%.180s", w->err.text);
-		note(weights->run, NOTE_WARNING, -1, 0,
+		note(backups->run, NOTE_WARNING, -1, 0,
 		     "S%u of it%llu cannot be fetched from the store: %.110s", w->stage,
 		     (unsigned long long)w->iteration, w->err.text);
 		return;
@@ -447,67 +447,67 @@ static void take_result(struct weights *weights)
 		transfer_cancel(&o->transfer);
 		snprintf(o->transfer.reason, sizeof(o->transfer.reason), "%.180s", w->err.text);
 	} else if (w->rc != 0) {
-		take_failure(weights, w);
+		take_failure(backups, w);
 	} else if (w->kind == WORK_CHECK && o->stores) {
 		o->step = STORING;
 	} else {
 		o->failures = 0;
-		next_stage(weights);
+		next_stage(backups);
 	}
 }
 
 /* Files that agents wait for go first. Returns false if there is nothing to do now. */
-static bool next_work(struct weights *weights, struct work *w)
+static bool next_work(struct backups *backups, struct work *w)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 
-	for (uint32_t s = 0; s < (uint32_t)weights->run->cluster->n_stages; s++)
+	for (uint32_t s = 0; s < (uint32_t)backups->run->cluster->n_stages; s++)
 		if (o->fetch_wanted >> s & 1) {
 			*w = (struct work){ .kind = WORK_GET,
 					    .iteration = o->fetch_iteration,
 					    .stage = s,
 					    .hash = o->fetch_hashes[s] };
 			name_stage(o->fetch_iteration, s, w->name, sizeof(w->name));
-			w->rc = name_path(weights, s, o->fetch_iteration, w);
+			w->rc = name_path(backups, s, o->fetch_iteration, w);
 			return true;
 		}
 	*w = (struct work){ .kind = WORK_CHECK, .iteration = o->iteration, .stage = o->stage };
-	if (o->iteration == 0 || o->step == COLLECTING || weights->run->now_us < o->again_us)
+	if (o->iteration == 0 || o->step == COLLECTING || backups->run->now_us < o->again_us)
 		return false;
 	if (o->step == CHECKING && !find_hash(o, &w->hash)) {
-		give_up(weights, "the record has no hash of a stage's file");
+		give_up(backups, "the record has no hash of a stage's file");
 		return false;
 	}
 	if (o->step == STORING) {
 		w->kind = WORK_PUT;
-		w->rc = name_file(weights, w);
+		w->rc = name_file(backups, w);
 	}
 	return true;
 }
 
 /* Starts the thread. Work that cannot begin has failed. */
-static void begin_work(struct weights *weights, const struct work *next)
+static void begin_work(struct backups *backups, const struct work *next)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	struct work *w = &o->work;
 	int rc;
 
 	*w = *next;
 	w->remote = &o->remote;
-	snprintf(w->run_dir, sizeof(w->run_dir), "%s", weights->run->options.run_dir);
+	snprintf(w->run_dir, sizeof(w->run_dir), "%s", backups->run->options.run_dir);
 	o->remote.limit_us = LIMIT_US;
-	if (w->stage < (uint32_t)weights->run->cluster->n_stages)
+	if (w->stage < (uint32_t)backups->run->cluster->n_stages)
 		o->remote.limit_us += PARAMETER_US *
-				      (int64_t)weights->run->training.stage_parameters[w->stage];
+				      (int64_t)backups->run->training.stage_parameters[w->stage];
 	o->thread_done = false;
 	rc = w->rc == 0 ? pthread_create(&o->thread, NULL, run_work, o) : 0;
 	if (rc != 0)
 		w->rc = error_set(&w->err, -rc, "no thread: %s", strerror(rc));
 	o->thread_runs = w->rc == 0;
 	if (w->rc != 0 && w->kind == WORK_GET)
-		take_result(weights);
+		take_result(backups);
 	else if (w->rc != 0)
-		take_failure(weights, w);
+		take_failure(backups, w);
 }
 
 /* ---- requests ---- */
@@ -521,9 +521,9 @@ static int see_hash(void *context, const struct store_shard *k)
 	return 0;
 }
 
-int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage, const char **reason)
+int offsite_fetch(struct backups *backups, uint64_t iteration, uint32_t stage, const char **reason)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	const uint64_t bit = UINT64_C(1) << stage;
 	struct error err = { "" };
 
@@ -531,8 +531,8 @@ int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage, c
 		o->fetch_iteration = iteration;
 		o->fetch_wanted = o->fetch_failed = 0;
 		memset(o->fetch_hashes, 0, sizeof(o->fetch_hashes));
-		if (store_each_shard(weights->run->history.store, see_hash, o, &err) != 0) {
-			log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
+		if (store_each_shard(backups->run->record.store, see_hash, o, &err) != 0) {
+			log_line(&backups->run->log, LOG_ERROR, "%s", err.text);
 			o->fetch_iteration = 0; /* the next call reads the record again */
 		}
 	}
@@ -547,77 +547,77 @@ int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage, c
 
 /* Takes the request that skippipe export left in RUN-DIR/collect, and begins to collect its
  * checkpoint. Refuses one whose files the agents have removed. */
-static void look_for_request(struct weights *weights)
+static void look_for_request(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	char path[PATH], *text;
 	struct error err = { "" };
 	uint64_t iteration;
 	size_t size;
 
-	if (weights->run->now_us < o->look_us)
+	if (backups->run->now_us < o->look_us)
 		return;
-	o->look_us = weights->run->now_us + LOOK_EVERY_US;
-	snprintf(path, sizeof(path), "%s/collect", weights->run->options.run_dir);
+	o->look_us = backups->run->now_us + LOOK_EVERY_US;
+	snprintf(path, sizeof(path), "%s/collect", backups->run->options.run_dir);
 	if (access(path, F_OK) != 0 || file_read(path, sizeof(path), &text, &size, &err) != 0)
 		return;
 	iteration = strtoull(text, NULL, 10);
 	free(text);
 	unlink(path);
-	if (iteration == 0 || iteration < weights->saving.before_last) {
-		refuse_request(weights, "the agents have removed it for newer ones; try again");
+	if (iteration == 0 || iteration < backups->saving.before_last) {
+		refuse_request(backups, "the agents have removed it for newer ones; try again");
 		return;
 	}
 	o->is_requested = true;
 	if (o->iteration != iteration)
-		begin_checkpoint(weights, iteration, false);
+		begin_checkpoint(backups, iteration, false);
 	if (o->iteration == 0)
 		return;
-	note(weights->run, NOTE_EVENT, -1, 0, "the checkpoint of it%llu is collected for export",
+	note(backups->run, NOTE_EVENT, -1, 0, "the checkpoint of it%llu is collected for export",
 	     (unsigned long long)iteration);
 }
 
-void offsite_turn(struct weights *weights)
+void offsite_turn(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 	struct work w;
 
-	o->remote.to = weights->run->options.checkpoint_to;
+	o->remote.to = backups->run->options.checkpoint_to;
 	if (o->thread_runs && o->thread_done) {
 		pthread_join(o->thread, NULL);
 		o->thread_runs = false;
-		take_result(weights);
+		take_result(backups);
 	}
-	look_for_request(weights);
-	begin_newest(weights);
+	look_for_request(backups);
+	begin_newest(backups);
 	if (o->iteration && o->step == COLLECTING)
-		collect(weights);
-	if (!o->thread_runs && next_work(weights, &w))
-		begin_work(weights, &w);
+		collect(backups);
+	if (!o->thread_runs && next_work(backups, &w))
+		begin_work(backups, &w);
 }
 
-bool offsite_awaited(struct weights *weights)
+bool offsite_awaited(struct backups *backups)
 {
-	struct offsite *o = weights->offsite;
+	struct offsite *o = backups->offsite;
 
-	if (!o || !o->remote.to || weights->saving.last <= o->handled ||
+	if (!o || !o->remote.to || backups->saving.last <= o->handled ||
 	    o->failures >= TRIES_AT_END)
 		return false;
-	if (o->announced != weights->saving.last)
-		note(weights->run, NOTE_EVENT, -1, 0,
+	if (o->announced != backups->saving.last)
+		note(backups->run, NOTE_EVENT, -1, 0,
 		     "the run ends once the checkpoint of it%llu is in the store, or after %d "
 		     "failures; a second signal ends it now",
-		     (unsigned long long)weights->saving.last, TRIES_AT_END);
-	o->announced = weights->saving.last;
+		     (unsigned long long)backups->saving.last, TRIES_AT_END);
+	o->announced = backups->saving.last;
 	return true;
 }
 
-bool offsite_asked(const struct weights *weights)
+bool offsite_asked(const struct backups *backups)
 {
-	return weights->offsite && weights->offsite->is_requested;
+	return backups->offsite && backups->offsite->is_requested;
 }
 
-bool offsite_has_store(const struct weights *weights)
+bool offsite_has_store(const struct backups *backups)
 {
-	return weights->run->options.checkpoint_to != NULL;
+	return backups->run->options.checkpoint_to != NULL;
 }

@@ -11,7 +11,7 @@
 
 #include "wire/msg.h"
 
-struct weights;
+struct backups;
 struct member;
 struct offsite; /* opaque */
 
@@ -21,18 +21,18 @@ void offsite_free(struct offsite *o); /* ends the store's command; NULL is allow
 /* Collects, hashes and stores the newest complete checkpoint if --checkpoint-to is set, by small
  * steps. It also looks for the request of
  * `skippipe export`, the file RUN-DIR/collect, and collects the newest checkpoint for it. */
-void offsite_turn(struct weights *weights);
-void offsite_part(struct weights *weights, struct member *m, const struct msg *part);
+void offsite_turn(struct backups *backups);
+void offsite_part(struct backups *backups, struct member *m, const struct msg *part);
 /* Returns true while the end of the run should wait for the last checkpoint to be stored, and says
  * so in the journal once. */
-bool offsite_awaited(struct weights *weights);
+bool offsite_awaited(struct backups *backups);
 /* Returns true while skippipe export waits for a checkpoint, which is then not removed. */
-bool offsite_asked(const struct weights *weights);
+bool offsite_asked(const struct backups *backups);
 /* Returns true if there is a store, which may have files that no machine has. */
-bool offsite_has_store(const struct weights *weights);
+bool offsite_has_store(const struct backups *backups);
 /* Fetches a stage's file of a recorded checkpoint from the store to the run folder. -EAGAIN: it is
  * under way. -ENOENT: it failed, for *reason; the next call tries again. */
-int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage,
+int offsite_fetch(struct backups *backups, uint64_t iteration, uint32_t stage,
 		  const char **reason);
 
 #endif

@@ -34,7 +34,7 @@
 #include "controller/weights/placement.h"
 #include "controller/weights/stacking.h"
 #include "controller/weights/stage_moves.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 
 enum {
 	PATIENCE = 5, /* iterations in which ready nodes wait for further nodes */
@@ -53,9 +53,9 @@ static const double state_floats = 3;
 
 /* Returns true if m has to move to its stage of the phase. home: m's stage in the last allocation
  * that took effect. */
-static bool is_due(const struct weights *weights, uint32_t phase, const struct member *m)
+static bool is_due(const struct backups *backups, uint32_t phase, const struct member *m)
 {
-	int to = phase_targets_stage(weights->planning, phase, m->id);
+	int to = phase_targets_stage(backups->planning, phase, m->id);
 
 	return to >= 0 && to != m->move.home;
 }
@@ -81,20 +81,20 @@ static bool is_fetching(const struct run *run, const struct member *m, int stage
 }
 
 /* Returns the real seconds in which m fetches the stage from the nearest replica. */
-static double fetch_s(const struct weights *weights, const struct member *m, int stage)
+static double fetch_s(const struct backups *backups, const struct member *m, int stage)
 {
-	const struct run *run = weights->run;
+	const struct run *run = backups->run;
 	double parameters = (double)run->training.stage_parameters[stage], least = INFINITY;
 	double more = state_floats / tensor_format_sum_share(run->cluster->formats.sum_wire);
 
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *from = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *from = &backups->members->list[i];
 		double s;
 
 		if (!member_is_replica(from) || member_stage(run, from) != stage)
 			continue;
-		s = weights->members->links
-			    ? placement_transfer_s(weights->members, from, m,
+		s = backups->members->links
+			    ? placement_transfer_s(backups->members, from, m,
 						   state_bytes * parameters)
 			    : run->unit_s * more * placement_distance_s(run, from, m);
 		least = fmin(least, fmax(s, 0));
@@ -103,31 +103,31 @@ static double fetch_s(const struct weights *weights, const struct member *m, int
 }
 
 /* Returns the number of iterations that the slowest fetch of the phase may take. */
-static uint64_t find_lead(const struct weights *weights, uint32_t phase)
+static uint64_t find_lead(const struct backups *backups, uint32_t phase)
 {
-	const struct curves *c = &weights->run->history.curves;
-	double each_s = c->n_history > 0 ? (double)c->history[c->n_history - 1].real_s : 0;
+	const struct curves *c = &backups->run->record.curves;
+	double each_s = c->n_iterations > 0 ? (double)c->iterations[c->n_iterations - 1].real_s : 0;
 	double most_s = 0;
 
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
-		int to = phase_targets_stage(weights->planning, phase, i);
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
+		int to = phase_targets_stage(backups->planning, phase, i);
 
-		if (member_is_replica(m) && is_due(weights, phase, m))
-			most_s = fmax(most_s, fetch_s(weights, m, to));
+		if (member_is_replica(m) && is_due(backups, phase, m))
+			most_s = fmax(most_s, fetch_s(backups, m, to));
 	}
 	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * most_s / each_s) : 0);
 }
 
 /* Returns true if a node of the present phase can still move. */
-static bool has_moves(const struct weights *weights)
+static bool has_moves(const struct backups *backups)
 {
-	const struct run *run = weights->run;
+	const struct run *run = backups->run;
 
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
 
-		if (member_is_replica(m) && is_due(weights, run->wanted.phase, m) &&
+		if (member_is_replica(m) && is_due(backups, run->wanted.phase, m) &&
 		    !has_failed(run, m))
 			return true;
 	}
@@ -136,9 +136,9 @@ static bool has_moves(const struct weights *weights)
 
 /* Returns true if nodes should fetch their copies for the next phase now. A node has one copy at a
  * time, so a long lead must not end the moves of the present phase. */
-static bool next_is_near(const struct weights *weights)
+static bool next_is_near(const struct backups *backups)
 {
-	const struct run *run = weights->run;
+	const struct run *run = backups->run;
 	const struct skip_schedule *s = &run->wanted.schedule;
 	uint32_t next = run->wanted.phase + 1;
 	uint64_t lead;
@@ -146,26 +146,26 @@ static bool next_is_near(const struct weights *weights)
 	if (next >= s->n ||
 	    (run->wanted.stack && s->phases[next].from >= skip_phases_stacks_at(run)))
 		return false;
-	lead = has_moves(weights) ? EARLIEST : find_lead(weights, next);
+	lead = has_moves(backups) ? EARLIEST : find_lead(backups, next);
 	return run->iteration + lead >= s->phases[next].from;
 }
 
 /* Finds the phase for which nodes fetch copies now. Returns false if there is none. */
-static bool find_phase(const struct weights *weights, uint32_t *phase)
+static bool find_phase(const struct backups *backups, uint32_t *phase)
 {
-	if (!phase_moves_are_planned(weights->planning->targets.state) || stacking_is_near(weights))
+	if (!phase_moves_are_planned(backups->planning->targets.state) || stacking_is_near(backups))
 		return false;
-	*phase = weights->run->wanted.phase + (next_is_near(weights) ? 1 : 0);
-	return weights->planning->targets.without_plan != *phase + 1;
+	*phase = backups->run->wanted.phase + (next_is_near(backups) ? 1 : 0);
+	return backups->planning->targets.without_plan != *phase + 1;
 }
 
-bool phase_moves_pending(const struct weights *weights)
+bool phase_moves_pending(const struct backups *backups)
 {
 	uint32_t phase = 0;
-	bool moves = find_phase(weights, &phase);
+	bool moves = find_phase(backups, &phase);
 
-	for (uint32_t i = 0; moves && i < weights->members->n; i++)
-		if (is_due(weights, phase, &weights->members->list[i]))
+	for (uint32_t i = 0; moves && i < backups->members->n; i++)
+		if (is_due(backups, phase, &backups->members->list[i]))
 			return true;
 	return false;
 }
@@ -174,16 +174,16 @@ bool phase_moves_pending(const struct weights *weights)
 
 /* Frees m, which keeps a copy for another purpose: releases the copy if another node has one, and
  * otherwise lets another node fetch one. */
-static void free_node(struct weights *weights, struct member *m, uint32_t phase)
+static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 {
-	struct members *members = weights->members;
+	struct members *members = backups->members;
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *o = &members->list[i];
 
 		if (o == m || o->copy.stage != m->copy.stage)
 			continue;
-		if (copy_usable(weights->run, o, m->copy.stage))
+		if (copy_usable(backups->run, o, m->copy.stage))
 			copies_release(members, m);
 		return; /* or another node fetches the copy already */
 	}
@@ -191,27 +191,27 @@ static void free_node(struct weights *weights, struct member *m, uint32_t phase)
 		struct member *o = &members->list[i];
 
 		if (o->state == MEMBER_LIVE && !o->is_marked && o->copy.stage < 0 &&
-		    !is_due(weights, phase, o) && !has_failed(weights->run, o) &&
-		    member_stage(weights->run, o) != m->copy.stage &&
-		    copy_fits(weights->run, o, m->copy.stage) &&
+		    !is_due(backups, phase, o) && !has_failed(backups->run, o) &&
+		    member_stage(backups->run, o) != m->copy.stage &&
+		    copy_fits(backups->run, o, m->copy.stage) &&
 		    copies_fetch(members, o, m->copy.stage))
 			return;
 	}
 }
 
-static void get_copy(struct weights *weights, struct member *m, uint32_t phase)
+static void get_copy(struct backups *backups, struct member *m, uint32_t phase)
 {
-	struct run *run = weights->run;
-	int to = phase_targets_stage(weights->planning, phase, m->id);
+	struct run *run = backups->run;
+	int to = phase_targets_stage(backups->planning, phase, m->id);
 
 	if (m->copy.stage == to) {
 		copies_use_again(run, m, to);
 		m->copy.purpose = COPY_FOR_MOVE;
 	} else if (m->copy.stage >= 0 && m->copy.purpose == COPY_FOR_MOVE) {
-		copies_release(weights->members, m);
+		copies_release(backups->members, m);
 	} else if (m->copy.stage >= 0) {
-		free_node(weights, m, phase);
-	} else if (is_fetching(run, m, to) && copies_fetch(weights->members, m, to)) {
+		free_node(backups, m, phase);
+	} else if (is_fetching(run, m, to) && copies_fetch(backups->members, m, to)) {
 		m->copy.purpose = COPY_FOR_MOVE;
 		note(run, NOTE_EVENT, m->id, 0, "n%02u fetches S%d, to which it will move from S%d",
 		     m->id, to, member_stage(run, m));
@@ -261,12 +261,12 @@ static void keep_data_nodes(const struct members *members, int *to)
 
 /* Returns the stage of m after the exchange. A replica moves only with a complete copy. A node that
  * is away moves without a copy. */
-static int stage_after(const struct weights *weights, uint32_t phase, const struct member *m)
+static int stage_after(const struct backups *backups, uint32_t phase, const struct member *m)
 {
-	const struct run *run = weights->run;
-	int stage = member_stage(run, m), to = phase_targets_stage(weights->planning, phase, m->id);
+	const struct run *run = backups->run;
+	int stage = member_stage(run, m), to = phase_targets_stage(backups->planning, phase, m->id);
 
-	if (!is_due(weights, phase, m))
+	if (!is_due(backups, phase, m))
 		return stage;
 	if (member_is_replica(m))
 		return m->state == MEMBER_LIVE && !m->is_marked && has_copy(run, m, to) ? to
@@ -275,34 +275,34 @@ static int stage_after(const struct weights *weights, uint32_t phase, const stru
 }
 
 /* Fills in the stages after the exchange. Returns false if no replica moves. */
-static bool list_moves(const struct weights *weights, uint32_t phase, int *to)
+static bool list_moves(const struct backups *backups, uint32_t phase, int *to)
 {
-	const struct members *members = weights->members;
+	const struct members *members = backups->members;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		to[i] = stage_after(weights, phase, &members->list[i]);
+		to[i] = stage_after(backups, phase, &members->list[i]);
 	if (!keep_stayers(members, to))
 		return false;
-	if (!cluster_may_have_stages(weights->run->cluster, to))
+	if (!cluster_may_have_stages(backups->run->cluster, to))
 		keep_data_nodes(members, to);
-	if (!cluster_may_have_stages(weights->run->cluster, to))
+	if (!cluster_may_have_stages(backups->run->cluster, to))
 		return false;
 	for (uint32_t i = 0; i < members->n; i++)
 		if (member_is_replica(&members->list[i]) &&
-		    to[i] != member_stage(weights->run, &members->list[i]))
+		    to[i] != member_stage(backups->run, &members->list[i]))
 			return true;
 	return false;
 }
 
 /* Returns true if the exchange can still take place: its nodes have their copies, and a replica
  * stays in each stage. */
-static bool is_possible(const struct weights *weights)
+static bool is_possible(const struct backups *backups)
 {
-	const struct exchange *x = &weights->planning->targets.exchange;
-	const struct run *run = weights->run;
+	const struct exchange *x = &backups->planning->targets.exchange;
+	const struct run *run = backups->run;
 
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
 
 		if (x->to[i] == member_stage(run, m))
 			continue;
@@ -312,18 +312,18 @@ static bool is_possible(const struct weights *weights)
 			return false;
 	}
 	for (int s = 0; s < run->cluster->n_stages; s++)
-		if (!stayer(weights->members, x->to, s))
+		if (!stayer(backups->members, x->to, s))
 			return false;
 	return true;
 }
 
-static void drop_exchange(struct weights *weights)
+static void drop_exchange(struct backups *backups)
 {
-	if (!phase_targets_drop(weights->planning))
+	if (!phase_targets_drop(backups->planning))
 		return;
-	note(weights->run, NOTE_WARNING, -1, 0,
+	note(backups->run, NOTE_WARNING, -1, 0,
 	     "nodes keep their stages until another exchange: a node or a copy was lost");
-	replan(weights->planning, "an exchange of stages that became impossible");
+	replan(backups->planning, "an exchange of stages that became impossible");
 }
 
 /* Shows the operator the coming move of a node that works; "": none. */
@@ -336,13 +336,13 @@ static void show_move(struct member *m, const char *why)
 }
 
 /* Marks m's copy of the stage to which m will move. */
-static void mark_copy(const struct weights *weights, struct member *m, uint32_t phase)
+static void mark_copy(const struct backups *backups, struct member *m, uint32_t phase)
 {
-	uint64_t from = weights->run->wanted.schedule.phases[phase].from;
+	uint64_t from = backups->run->wanted.schedule.phases[phase].from;
 	char why[64];
 
 	m->copy.purpose = COPY_FOR_MOVE;
-	if (from > weights->run->iteration)
+	if (from > backups->run->iteration)
 		snprintf(why, sizeof(why), "moves to S%d with it%llu", m->copy.stage,
 			 (unsigned long long)from);
 	else
@@ -350,26 +350,26 @@ static void mark_copy(const struct weights *weights, struct member *m, uint32_t 
 	show_move(m, why);
 }
 
-void phase_moves_turn(struct weights *weights)
+void phase_moves_turn(struct backups *backups)
 {
-	struct run *run = weights->run;
+	struct run *run = backups->run;
 	uint32_t phase = 0;
 	bool moves;
 
-	if (weights->planning->targets.state == PHASE_MOVES_OFF ||
-	    run->now_us < weights->standbys.next_us || run->phase == PHASE_GATHERING ||
+	if (backups->planning->targets.state == PHASE_MOVES_OFF ||
+	    run->now_us < backups->standbys.next_us || run->phase == PHASE_GATHERING ||
 	    run->phase == PHASE_REDUCING || run->phase == PHASE_STALLED)
 		return;
-	phase_targets_turn(weights->planning);
-	if (weights->planning->targets.state == PHASE_MOVES_PREPARED && !is_possible(weights))
-		drop_exchange(weights);
-	moves = find_phase(weights, &phase);
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	phase_targets_turn(backups->planning);
+	if (backups->planning->targets.state == PHASE_MOVES_PREPARED && !is_possible(backups))
+		drop_exchange(backups);
+	moves = find_phase(backups, &phase);
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
-		if (moves && is_due(weights, phase, m)) {
-			if (m->copy.stage == phase_targets_stage(weights->planning, phase, i))
-				mark_copy(weights, m, phase);
+		if (moves && is_due(backups, phase, m)) {
+			if (m->copy.stage == phase_targets_stage(backups->planning, phase, i))
+				mark_copy(backups, m, phase);
 		} else if (m->copy.purpose == COPY_FOR_MOVE) {
 			m->copy.purpose = COPY_FOR_SAFETY; /* it may be released */
 			show_move(m, "");
@@ -377,38 +377,38 @@ void phase_moves_turn(struct weights *weights)
 	}
 }
 
-void phase_moves_fetch(struct weights *weights)
+void phase_moves_fetch(struct backups *backups)
 {
-	struct run *run = weights->run;
+	struct run *run = backups->run;
 	uint32_t phase;
 
-	if (run->committed == 0 || weights->standbys.lacks || !find_phase(weights, &phase))
+	if (run->committed == 0 || backups->standbys.lacks || !find_phase(backups, &phase))
 		return;
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
-		if (is_due(weights, phase, m) && m->state == MEMBER_LIVE && !m->is_marked &&
-		    member_stage(run, m) != phase_targets_stage(weights->planning, phase, i))
-			get_copy(weights, m, phase);
+		if (is_due(backups, phase, m) && m->state == MEMBER_LIVE && !m->is_marked &&
+		    member_stage(run, m) != phase_targets_stage(backups->planning, phase, i))
+			get_copy(backups, m, phase);
 	}
 }
 
-void phase_moves_prepare(struct weights *weights)
+void phase_moves_prepare(struct backups *backups)
 {
-	struct run *run = weights->run;
-	struct exchange *x = &weights->planning->targets.exchange;
+	struct run *run = backups->run;
+	struct exchange *x = &backups->planning->targets.exchange;
 	uint32_t phase;
 	bool begins, fetch = false;
 
-	if (weights->planning->targets.state != PHASE_MOVES_IDLE || !find_phase(weights, &phase) ||
+	if (backups->planning->targets.state != PHASE_MOVES_IDLE || !find_phase(backups, &phase) ||
 	    phase != run->wanted.phase)
 		return;
 	begins = run->wanted.schedule.phases[phase].from == run->iteration + 1;
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
-		int to = phase_targets_stage(weights->planning, phase, m->id);
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
+		int to = phase_targets_stage(backups->planning, phase, m->id);
 
-		if (!is_due(weights, phase, m))
+		if (!is_due(backups, phase, m))
 			continue;
 		if (member_is_replica(m) && member_stage(run, m) == to)
 			m->move.home = to;
@@ -416,27 +416,27 @@ void phase_moves_prepare(struct weights *weights)
 			fetch = fetch || (member_is_replica(m) && is_fetching(run, m, to));
 	}
 	if ((fetch && !begins && run->iteration < x->at + PATIENCE) ||
-	    !list_moves(weights, phase, x->to))
+	    !list_moves(backups, phase, x->to))
 		return;
 	x->number++;
 	x->at = run->iteration + 1;
-	phase_targets_apply(weights->planning, PHASE_MOVES_PREPARE);
-	replan(weights->planning, "nodes move to their stages of this phase");
+	phase_targets_apply(backups->planning, PHASE_MOVES_PREPARE);
+	replan(backups->planning, "nodes move to their stages of this phase");
 }
 
-static void exchange_stages(struct weights *weights)
+static void exchange_stages(struct backups *backups)
 {
-	struct run *run = weights->run;
-	struct exchange *x = &weights->planning->targets.exchange;
+	struct run *run = backups->run;
+	struct exchange *x = &backups->planning->targets.exchange;
 	int was[MSG_NODES];
 
-	for (uint32_t i = 0; i < weights->members->n; i++)
+	for (uint32_t i = 0; i < backups->members->n; i++)
 		was[i] = run->cluster->nodes[i].stage;
 	cluster_set_stages(run->cluster, x->to);
-	weights->planning->pending->exchange = 0;
-	phase_targets_apply(weights->planning, PHASE_MOVES_EXCHANGE);
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	backups->planning->pending->exchange = 0;
+	phase_targets_apply(backups->planning, PHASE_MOVES_EXCHANGE);
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
 		if (x->to[i] == was[i])
 			continue;
@@ -450,45 +450,45 @@ static void exchange_stages(struct weights *weights)
 		else
 			record_node(run, m);
 	}
-	resume_save(weights->members);
-	for (uint32_t i = 0; i < weights->members->n; i++)
-		if (x->to[i] != was[i] && member_alive(&weights->members->list[i]) &&
-		    !weights->members->list[i].is_marked)
-			stage_moves_load(weights->members, &weights->members->list[i], x->to[i]);
-	weights->members->moved_us += MORE_US;
+	resume_save(backups->members);
+	for (uint32_t i = 0; i < backups->members->n; i++)
+		if (x->to[i] != was[i] && member_alive(&backups->members->list[i]) &&
+		    !backups->members->list[i].is_marked)
+			stage_moves_load(backups->members, &backups->members->list[i], x->to[i]);
+	backups->members->moved_us += MORE_US;
 }
 
-bool phase_moves_awaited(struct weights *weights, bool restarts)
+bool phase_moves_awaited(struct backups *backups, bool restarts)
 {
-	const struct planning *planning = weights->planning;
+	const struct planning *planning = backups->planning;
 	const struct exchange *x = &planning->targets.exchange;
 	bool complete = true;
 
 	if (planning->targets.state != PHASE_MOVES_PREPARED)
 		return false;
-	if (restarts || x->at != weights->run->committed + 1 || !is_possible(weights)) {
-		drop_exchange(weights);
+	if (restarts || x->at != backups->run->committed + 1 || !is_possible(backups)) {
+		drop_exchange(backups);
 		return false;
 	}
 	if (!planning->pending || planning->pending->exchange != x->number) {
 		if (planning->wanted_id != 0)
 			return true;
-		drop_exchange(weights);
+		drop_exchange(backups);
 		return false;
 	}
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
 
-		complete = complete && (x->to[i] == member_stage(weights->run, m) ||
+		complete = complete && (x->to[i] == member_stage(backups->run, m) ||
 					!member_is_replica(m) ||
-					copy_usable(weights->run, m, x->to[i]));
+					copy_usable(backups->run, m, x->to[i]));
 	}
 	if (!phase_targets_fit(planning, planning->pending) ||
-	    (!complete && !stage_moves_settle(weights->members, weights->run->committed_us))) {
-		drop_exchange(weights);
+	    (!complete && !stage_moves_settle(backups->members, backups->run->committed_us))) {
+		drop_exchange(backups);
 		return false;
 	}
 	if (complete)
-		exchange_stages(weights);
+		exchange_stages(backups);
 	return true;
 }

@@ -4,21 +4,21 @@
 
 #include <stdbool.h>
 
-struct weights;
+struct backups;
 
 /* Drops an exchange that a death has made impossible, and marks the copies that are needed. Call it
  * before standbys_turn, which releases copies that nobody needs. */
-void phase_moves_turn(struct weights *weights);
+void phase_moves_turn(struct backups *backups);
 /* Lets nodes fetch the stages to which they will move. Call it when an iteration begins, before its
  * sums are ordered: a copy that misses a sum has to be fetched again. */
-void phase_moves_fetch(struct weights *weights);
+void phase_moves_fetch(struct backups *backups);
 /* Called when an iteration has begun: prepares the exchange with which the next one begins. */
-void phase_moves_prepare(struct weights *weights);
+void phase_moves_prepare(struct backups *backups);
 /* Called between two iterations: exchanges the stages once the plan for them is there. Returns true
  * if the next iteration has to wait. restarts: the iteration does not follow the last one but is
  * repeated, so no stages are exchanged. */
-bool phase_moves_awaited(struct weights *weights, bool restarts);
+bool phase_moves_awaited(struct backups *backups, bool restarts);
 /* Returns true if nodes still have to move in this phase. */
-bool phase_moves_pending(const struct weights *weights);
+bool phase_moves_pending(const struct backups *backups);
 
 #endif

@@ -14,7 +14,7 @@
 #include "controller/weights/phase_moves.h"
 #include "controller/weights/placement.h"
 #include "controller/weights/stage_moves.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 
 enum { AGAIN_US = 5000000 };
 
@@ -61,26 +61,26 @@ static bool may_go_alone(struct members *members, const struct member *m)
 }
 
 /* Returns the stage to which the k-th node of the pair moves. */
-static int bound_for(const struct weights *weights, int k)
+static int bound_for(const struct backups *backups, int k)
 {
-	const struct member *other = weights->rebalance.pair[!k];
+	const struct member *other = backups->rebalance.pair[!k];
 
-	return other ? member_stage(weights->run, other) : weights->rebalance.pair[k]->move.home;
+	return other ? member_stage(backups->run, other) : backups->rebalance.pair[k]->move.home;
 }
 
-static void forget_move(struct weights *weights)
+static void forget_move(struct backups *backups)
 {
 	for (int k = 0; k < 2; k++) {
-		struct member *m = weights->rebalance.pair[k];
+		struct member *m = backups->rebalance.pair[k];
 
-		weights->rebalance.pair[k] = NULL;
+		backups->rebalance.pair[k] = NULL;
 		if (!m)
 			continue;
 		m->move.is_returning = false;
 		if (member_is_replica(m) && member_alive(m) && m->copy.stage >= 0)
-			copies_release(weights->members, m);
+			copies_release(backups->members, m);
 	}
-	weights->rebalance.next_us = weights->run->now_us + AGAIN_US;
+	backups->rebalance.next_us = backups->run->now_us + AGAIN_US;
 }
 
 static bool fetch_stage(struct members *members, struct member *m, int stage)
@@ -89,97 +89,97 @@ static bool fetch_stage(struct members *members, struct member *m, int stage)
 	return m->move.is_returning;
 }
 
-static void find_pair(struct weights *weights)
+static void find_pair(struct backups *backups)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i], *x;
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i], *x;
 
-		if (!is_away(weights->run, m) || !may_move(weights->members, m, m->move.home))
+		if (!is_away(backups->run, m) || !may_move(backups->members, m, m->move.home))
 			continue;
-		x = find_partner(weights->members, m);
-		if (!x && !may_go_alone(weights->members, m))
+		x = find_partner(backups->members, m);
+		if (!x && !may_go_alone(backups->members, m))
 			continue;
-		weights->rebalance.pair[0] = m;
-		weights->rebalance.pair[1] = x;
+		backups->rebalance.pair[0] = m;
+		backups->rebalance.pair[1] = x;
 		if (x)
-			note(weights->run, NOTE_EVENT, m->id, 0,
+			note(backups->run, NOTE_EVENT, m->id, 0,
 			     "n%02u and n%02u are to exchange their stages: S%d and S%d", m->id,
-			     x->id, member_stage(weights->run, m), member_stage(weights->run, x));
+			     x->id, member_stage(backups->run, m), member_stage(backups->run, x));
 		else
-			note(weights->run, NOTE_EVENT, m->id, 0,
+			note(backups->run, NOTE_EVENT, m->id, 0,
 			     "n%02u is to return from S%d to S%d", m->id,
-			     member_stage(weights->run, m), m->move.home);
-		if (!fetch_stage(weights->members, m, m->move.home) ||
-		    (x && !fetch_stage(weights->members, x, member_stage(weights->run, m))))
-			forget_move(weights);
+			     member_stage(backups->run, m), m->move.home);
+		if (!fetch_stage(backups->members, m, m->move.home) ||
+		    (x && !fetch_stage(backups->members, x, member_stage(backups->run, m))))
+			forget_move(backups);
 		return;
 	}
 }
 
-void rebalance_turn(struct weights *weights)
+void rebalance_turn(struct backups *backups)
 {
-	if (weights->run->phase != PHASE_COMPUTING)
+	if (backups->run->phase != PHASE_COMPUTING)
 		return;
-	if (!weights->rebalance.pair[0]) {
-		if (weights->run->now_us >= weights->rebalance.next_us &&
-		    !phase_moves_pending(weights))
-			find_pair(weights);
+	if (!backups->rebalance.pair[0]) {
+		if (backups->run->now_us >= backups->rebalance.next_us &&
+		    !phase_moves_pending(backups))
+			find_pair(backups);
 		return;
 	}
 	for (int k = 0; k < 2; k++) {
-		const struct member *m = weights->rebalance.pair[k];
+		const struct member *m = backups->rebalance.pair[k];
 
-		if (!m || (is_unhindered(weights->members, m) && m->move.is_returning &&
-			   m->copy.stage == bound_for(weights, k) &&
-			   (weights->rebalance.pair[!k] || may_go_alone(weights->members, m))))
+		if (!m || (is_unhindered(backups->members, m) && m->move.is_returning &&
+			   m->copy.stage == bound_for(backups, k) &&
+			   (backups->rebalance.pair[!k] || may_go_alone(backups->members, m))))
 			continue;
-		forget_move(weights);
+		forget_move(backups);
 		return;
 	}
 }
 
-static void exchange_stages(struct weights *weights)
+static void exchange_stages(struct backups *backups)
 {
-	struct member *pair[2] = { weights->rebalance.pair[0], weights->rebalance.pair[1] };
-	int stages[2] = { bound_for(weights, 0), member_stage(weights->run, pair[0]) };
+	struct member *pair[2] = { backups->rebalance.pair[0], backups->rebalance.pair[1] };
+	int stages[2] = { bound_for(backups, 0), member_stage(backups->run, pair[0]) };
 
-	weights->rebalance.pair[0] = weights->rebalance.pair[1] = NULL;
+	backups->rebalance.pair[0] = backups->rebalance.pair[1] = NULL;
 	if (pair[1]) {
-		note(weights->run, NOTE_EVENT, pair[0]->id, 'R',
+		note(backups->run, NOTE_EVENT, pair[0]->id, 'R',
 		     "n%02u moves to S%d and n%02u to S%d", pair[0]->id, stages[0], pair[1]->id,
 		     stages[1]);
 		for (int k = 0; k < 2; k++)
-			weights->run->cluster->nodes[pair[k]->id].stage = stages[k];
+			backups->run->cluster->nodes[pair[k]->id].stage = stages[k];
 	} else {
-		note(weights->run, NOTE_EVENT, pair[0]->id, 'R', "n%02u returns to S%d",
+		note(backups->run, NOTE_EVENT, pair[0]->id, 'R', "n%02u returns to S%d",
 		     pair[0]->id, stages[0]);
-		stage_moves_exchange(weights->members, pair[0], stages[0]);
+		stage_moves_exchange(backups->members, pair[0], stages[0]);
 	}
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
-			member_apply(weights->run, pair[k], EVENT_LEAVE,
+			member_apply(backups->run, pair[k], EVENT_LEAVE,
 				     "moves to another stage"); /* each makes room for the other */
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
-			stage_moves_load(weights->members, pair[k], stages[k]);
+			stage_moves_load(backups->members, pair[k], stages[k]);
 }
 
-bool rebalance_awaited(struct weights *weights)
+bool rebalance_awaited(struct backups *backups)
 {
-	bool now = weights->rebalance.pair[0] != NULL;
+	bool now = backups->rebalance.pair[0] != NULL;
 
 	for (int k = 0; k < 2; k++) {
-		const struct member *m = weights->rebalance.pair[k];
+		const struct member *m = backups->rebalance.pair[k];
 
 		if (k == 1 && !m)
 			break;
-		if (!m || !is_unhindered(weights->members, m) ||
-		    !copy_expected(weights->run, m, bound_for(weights, k)) ||
-		    (!weights->rebalance.pair[!k] && !may_go_alone(weights->members, m)))
+		if (!m || !is_unhindered(backups->members, m) ||
+		    !copy_expected(backups->run, m, bound_for(backups, k)) ||
+		    (!backups->rebalance.pair[!k] && !may_go_alone(backups->members, m)))
 			return false;
-		now = now && copy_usable(weights->run, m, bound_for(weights, k));
+		now = now && copy_usable(backups->run, m, bound_for(backups, k));
 	}
 	if (now)
-		exchange_stages(weights);
-	return !now && stage_moves_settle(weights->members, weights->run->committed_us);
+		exchange_stages(backups);
+	return !now && stage_moves_settle(backups->members, backups->run->committed_us);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct weights;
+struct backups;
 struct member;
 
 struct rebalance {
@@ -14,9 +14,9 @@ struct rebalance {
 };
 
 /* Lets a node that is in another stage fetch its own in the background. */
-void rebalance_turn(struct weights *weights);
+void rebalance_turn(struct backups *backups);
 /* Between iterations: exchanges the pair once both have their copies. Returns true if the next
  * iteration has to wait for that. */
-bool rebalance_awaited(struct weights *weights);
+bool rebalance_awaited(struct backups *backups);
 
 #endif

@@ -33,7 +33,7 @@
 #include "controller/weights/first_weights.h"
 #include "controller/weights/placement.h"
 #include "controller/weights/stage_moves.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 #include "model/average.h"
 
 enum {
@@ -88,7 +88,7 @@ static uint64_t read_shards(struct run *run, struct shards *s, uint64_t below)
 {
 	struct error err = { "" };
 
-	if (store_each_shard(run->history.store, see_shard, s, &err) != 0)
+	if (store_each_shard(run->record.store, see_shard, s, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	return newest_checkpoint(run, s->list, s->n, below);
 }
@@ -153,18 +153,18 @@ static bool was_silent(const struct run *run, const struct member *m)
 	return m->checkpoint.silent_in > 0 && m->checkpoint.silent_in + SILENT_FOR > run->iteration;
 }
 
-static bool has_answered(const struct weights *weights, const struct member *m)
+static bool has_answered(const struct backups *backups, const struct member *m)
 {
-	return m->state == MEMBER_RESTORED && m->weights.iterations == weights->restore.iteration;
+	return m->state == MEMBER_RESTORED && m->weights.iterations == backups->restore.iteration;
 }
 
-static bool lost_ones_read(const struct weights *weights)
+static bool lost_ones_read(const struct backups *backups)
 {
-	const struct restoring *r = &weights->restore;
+	const struct restoring *r = &backups->restore;
 
-	for (int s = 0; s < weights->run->cluster->n_stages; s++)
+	for (int s = 0; s < backups->run->cluster->n_stages; s++)
 		if (r->lost >> s & 1 &&
-		    (r->who[s] < 0 || !has_answered(weights, &weights->members->list[r->who[s]])))
+		    (r->who[s] < 0 || !has_answered(backups, &backups->members->list[r->who[s]])))
 			return false;
 	return true;
 }
@@ -181,29 +181,29 @@ static bool last_holder(const struct members *members, const struct member *m)
  * then a node of another stage that has more replicas, on that machine; then any node of the stage,
  * since the folder may be shared, or the controller sends the file. Nodes that were silent when
  * asked come last. */
-static struct member *choose_reader(struct weights *weights, int stage, uint64_t *hash)
+static struct member *choose_reader(struct backups *backups, int stage, uint64_t *hash)
 {
-	const struct restoring *r = &weights->restore;
-	bool any = r->lost >> stage & 1 || lost_ones_read(weights);
+	const struct restoring *r = &backups->restore;
+	bool any = r->lost >> stage & 1 || lost_ones_read(backups);
 	bool here = r->state == RESTORING_FIRST_WEIGHTS ||
-		    files_has_stage(weights, r->iteration, stage);
+		    files_has_stage(backups, r->iteration, stage);
 	struct member *best = NULL;
 	int rank = 0;
 
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
-		bool own = member_stage(weights->run, m) == stage, has;
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
+		bool own = member_stage(backups->run, m) == stage, has;
 		int mine;
 
 		if (!member_alive(m) || m->is_marked || !m->assigned.is_welcomed ||
 		    (!m->hello.saves && !here) || member_is_restoring(m) || has_tried(r, m) ||
-		    (!any && last_holder(weights->members, m)))
+		    (!any && last_holder(backups->members, m)))
 			continue;
 		has = on_host(r, m, stage, hash);
 		mine = own && has                                                             ? 3
-		       : has && alive_in(weights->members, member_stage(weights->run, m)) > 1 ? 2
+		       : has && alive_in(backups->members, member_stage(backups->run, m)) > 1 ? 2
 											      : own;
-		if (mine && !was_silent(weights->run, m))
+		if (mine && !was_silent(backups->run, m))
 			mine += 3;
 		if (mine > rank) {
 			best = m;
@@ -214,71 +214,71 @@ static struct member *choose_reader(struct weights *weights, int stage, uint64_t
 }
 
 /* Prepares a node for an order to restore its stage. */
-static void begin_order(struct weights *weights, struct member *m, const char *why)
+static void begin_order(struct backups *backups, struct member *m, const char *why)
 {
-	m->assigned.number = ++weights->members->assignments;
-	m->assigned.at_us = weights->run->now_us;
-	weights->restore.asked_us = weights->run->now_us;
-	weights->run->steps++;
-	copies_release(weights->members, m);
-	member_apply(weights->run, m, EVENT_RESTORE, why);
+	m->assigned.number = ++backups->members->assignments;
+	m->assigned.at_us = backups->run->now_us;
+	backups->restore.asked_us = backups->run->now_us;
+	backups->run->progress++;
+	copies_release(backups->members, m);
+	member_apply(backups->run, m, EVENT_RESTORE, why);
 }
 
-static void order_restore(struct weights *weights, struct member *m, struct msg *msg)
+static void order_restore(struct backups *backups, struct member *m, struct msg *msg)
 {
-	begin_order(weights, m,
+	begin_order(backups, m,
 		    msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
 							: "averaging its neighbours");
 	msg->u.restore.assignment = m->assigned.number;
-	member_send(weights->run, m, msg);
+	member_send(backups->run, m, msg);
 }
 
 /* Orders m to build the stage as at the start of the run. */
-static void order_first(struct weights *weights, struct member *m, int stage)
+static void order_first(struct backups *backups, struct member *m, int stage)
 {
 	struct msg a = { .type = MSG_ASSIGN }, first;
 
-	begin_order(weights, m, "building its first weights");
+	begin_order(backups, m, "building its first weights");
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, false };
-	if (first_weights_order(weights->run, &a.u.assign, &first))
+	if (first_weights_order(backups->run, &a.u.assign, &first))
 		a = first;
-	member_send(weights->run, m, &a);
+	member_send(backups->run, m, &a);
 }
 
-static bool read_stage(struct weights *weights, int stage)
+static bool read_stage(struct backups *backups, int stage)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 	struct msg m = { .type = MSG_RESTORE };
 	uint64_t hash = 0;
-	struct member *who = choose_reader(weights, stage, &hash);
+	struct member *who = choose_reader(backups, stage, &hash);
 
 	if (!who)
 		return false;
-	if (member_stage(weights->run, who) != stage)
-		stage_moves_exchange(weights->members, who, stage);
+	if (member_stage(backups->run, who) != stage)
+		stage_moves_exchange(backups->members, who, stage);
 	r->who[stage] = who->id;
 	if (r->state == RESTORING_FIRST_WEIGHTS) {
-		order_first(weights, who, stage);
+		order_first(backups, who, stage);
 		return true;
 	}
 	m.u.restore = (struct msg_restore){ .stage = (uint8_t)stage,
 					    .kind = RESTORE_FILE,
 					    .iteration = r->iteration,
 					    .hash = hash,
-					    .on_controller = files_has_stage(weights, r->iteration,
+					    .on_controller = files_has_stage(backups, r->iteration,
 									     stage) };
-	order_restore(weights, who, &m);
+	order_restore(backups, who, &m);
 	return true;
 }
 
 /* Returns false if no node can read the file of some stage. */
-static bool read_stages(struct weights *weights)
+static bool read_stages(struct backups *backups)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 
-	for (int s = 0; s < weights->run->cluster->n_stages; s++)
-		if (r->who[s] < 0 && !read_stage(weights, s) &&
-		    (r->lost >> s & 1 || lost_ones_read(weights)))
+	for (int s = 0; s < backups->run->cluster->n_stages; s++)
+		if (r->who[s] < 0 && !read_stage(backups, s) &&
+		    (r->lost >> s & 1 || lost_ones_read(backups)))
 			return false;
 	return true;
 }
@@ -294,21 +294,21 @@ static void apply(struct restoring *r, enum restoring_event event)
 }
 
 /* Ends the restore by this event, and forgets everything but which checkpoints are unusable. */
-static void end(struct weights *weights, enum restoring_event event)
+static void end(struct backups *backups, enum restoring_event event)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 
 	apply(r, event);
 	free(r->shards);
 	*r = (struct restoring){ .state = r->state, .below = r->below };
-	for (uint32_t i = 0; i < weights->members->n; i++)
-		member_apply(weights->run, &weights->members->list[i], EVENT_ABANDON, NULL);
+	for (uint32_t i = 0; i < backups->members->n; i++)
+		member_apply(backups->run, &backups->members->list[i], EVENT_ABANDON, NULL);
 }
 
-void restore_fini(struct weights *weights)
+void restore_fini(struct backups *backups)
 {
-	free(weights->restore.shards);
-	weights->restore.shards = NULL;
+	free(backups->restore.shards);
+	backups->restore.shards = NULL;
 }
 
 /* Releases every node: the weights that they hold belong to iterations that will be repeated. */
@@ -327,92 +327,92 @@ static void leave_all(struct members *members)
 	}
 }
 
-static void reject_checkpoint(struct weights *weights)
+static void reject_checkpoint(struct backups *backups)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 
 	if (r->state == RESTORING_CHECKPOINT) { /* otherwise not enough nodes have joined yet */
 		r->below = r->iteration;
-		note(weights->run, NOTE_WARNING, -1, 0,
+		note(backups->run, NOTE_WARNING, -1, 0,
 		     "the checkpoint of it%llu is unusable: an older one is used",
 		     (unsigned long long)r->iteration);
 	}
-	end(weights, RESTORING_REJECT);
+	end(backups, RESTORING_REJECT);
 }
 
 /* Releases all nodes, and orders one node of each stage to restore it. */
-static void begin(struct weights *weights, uint64_t iteration)
+static void begin(struct backups *backups, uint64_t iteration)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 
 	r->iteration = iteration;
-	for (int st = 0; st < weights->run->cluster->n_stages; st++) {
-		r->lost |= (uint64_t)!is_held(weights->members, st, NULL) << st;
+	for (int st = 0; st < backups->run->cluster->n_stages; st++) {
+		r->lost |= (uint64_t)!is_held(backups->members, st, NULL) << st;
 		r->who[st] = -1;
 	}
-	leave_all(weights->members);
-	if (!read_stages(weights))
-		reject_checkpoint(weights);
+	leave_all(backups->members);
+	if (!read_stages(backups))
+		reject_checkpoint(backups);
 }
 
 /* Chooses the newest complete checkpoint. */
-bool restore_checkpoint(struct weights *weights)
+bool restore_checkpoint(struct backups *backups)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 	struct shards s = { NULL, 0, 0 };
-	uint64_t k = read_shards(weights->run, &s, r->below ? r->below : UINT64_MAX);
+	uint64_t k = read_shards(backups->run, &s, r->below ? r->below : UINT64_MAX);
 
 	if (k == 0) {
 		free(s.list);
 		return false;
 	}
-	end(weights, RESTORING_GIVE_UP);
+	end(backups, RESTORING_GIVE_UP);
 	apply(r, RESTORING_READ);
 	r->shards = s.list;
 	r->n_shards = s.n;
-	note(weights->run, NOTE_ALERT, -1, 0,
+	note(backups->run, NOTE_ALERT, -1, 0,
 	     "the run goes back from it%llu to the checkpoint of it%llu",
-	     (unsigned long long)weights->run->committed, (unsigned long long)k);
-	begin(weights, k);
+	     (unsigned long long)backups->run->committed, (unsigned long long)k);
+	begin(backups, k);
 	return true;
 }
 
-bool restore_first(struct weights *weights)
+bool restore_first(struct backups *backups)
 {
 	int nodes = 0;
 
-	for (int s = 0; s < weights->run->cluster->n_stages; s++)
-		nodes += (int)alive_in(weights->members, s);
-	if (nodes < weights->run->cluster->n_stages || restore_newest(weights->run, UINT64_MAX) > 0)
+	for (int s = 0; s < backups->run->cluster->n_stages; s++)
+		nodes += (int)alive_in(backups->members, s);
+	if (nodes < backups->run->cluster->n_stages || restore_newest(backups->run, UINT64_MAX) > 0)
 		return false;
-	end(weights, RESTORING_GIVE_UP);
-	apply(&weights->restore, RESTORING_BUILD);
-	note(weights->run, NOTE_ALERT, -1, 0,
+	end(backups, RESTORING_GIVE_UP);
+	apply(&backups->restore, RESTORING_BUILD);
+	note(backups->run, NOTE_ALERT, -1, 0,
 	     "a stage is lost before the first checkpoint: the run goes back from it%llu to its "
 	     "first weights",
-	     (unsigned long long)weights->run->committed);
-	begin(weights, 0);
+	     (unsigned long long)backups->run->committed);
+	begin(backups, 0);
 	return true;
 }
 
-void restore_look_again(struct weights *weights)
+void restore_look_again(struct backups *backups)
 {
-	if (weights->restore.state == RESTORING_NOTHING)
-		weights->restore.below = 0;
+	if (backups->restore.state == RESTORING_NOTHING)
+		backups->restore.below = 0;
 }
 
 static void trim_history(struct members *members)
 {
-	while (members->run->history.curves.n_history > 0 &&
-	       members->run->history.curves.history[members->run->history.curves.n_history - 1]
+	while (members->run->record.curves.n_iterations > 0 &&
+	       members->run->record.curves.iterations[members->run->record.curves.n_iterations - 1]
 			       .iteration > members->run->committed)
-		members->run->history.curves.n_history--;
-	while (members->run->history.curves.n_validations > 0 &&
-	       members->run->history.curves
-			       .validations[members->run->history.curves.n_validations - 1]
+		members->run->record.curves.n_iterations--;
+	while (members->run->record.curves.n_validations > 0 &&
+	       members->run->record.curves
+			       .validations[members->run->record.curves.n_validations - 1]
 			       .iteration > members->run->committed)
-		members->run->history.curves.n_validations--;
-	members->run->history.n_rewinds++;
+		members->run->record.curves.n_validations--;
+	members->run->record.n_rewinds++;
 	consoles_run(members);
 }
 
@@ -424,65 +424,65 @@ static void admit_reader(struct run *run, struct member *m)
 
 /* All files have been read. The store changes first; from then on the run is at the checkpoint.
  * Returns false if the store could not be written, which ends the run. */
-static bool go_back(struct weights *weights)
+static bool go_back(struct backups *backups)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 	struct store_restore rows[MSG_STAGES];
 	struct error err = { "" };
 
-	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
-		const struct member *m = &weights->members->list[r->who[s]];
+	for (int s = 0; s < backups->run->cluster->n_stages; s++) {
+		const struct member *m = &backups->members->list[r->who[s]];
 
 		rows[s] = (struct store_restore){ .iteration = r->iteration,
-						  .last = weights->run->committed,
+						  .last = backups->run->committed,
 						  .stage = (uint8_t)s,
 						  .node = m->id,
 						  .hash = m->weights.hash,
 						  .wall_us = clock_wall_us() };
 	}
-	if (store_restore(weights->run->history.store, rows,
-			  (size_t)weights->run->cluster->n_stages, &err) != 0) {
-		controller_finish(weights->members, 1, err.text);
+	if (store_restore(backups->run->record.store, rows,
+			  (size_t)backups->run->cluster->n_stages, &err) != 0) {
+		controller_finish(backups->members, 1, err.text);
 		return false;
 	}
-	note(weights->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are repeated",
-	     (unsigned long long)r->iteration + 1, (unsigned long long)weights->run->committed);
-	for (uint32_t i = 0; i < weights->members->n; i++)
-		if (weights->members->list[i].weights.iterations >
+	note(backups->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are repeated",
+	     (unsigned long long)r->iteration + 1, (unsigned long long)backups->run->committed);
+	for (uint32_t i = 0; i < backups->members->n; i++)
+		if (backups->members->list[i].weights.iterations >
 		    r->iteration) /* later weights will have the same iteration number */
-			weights->members->list[i].weights.stage = MSG_NO_STAGE;
-	for (int s = 0; s < weights->run->cluster->n_stages; s++)
-		admit_reader(weights->run, &weights->members->list[r->who[s]]);
-	weights->run->committed = r->iteration;
-	weights->run->last_commit = (struct msg_commit){ .iteration = 0 };
-	weights->saving =
+			backups->members->list[i].weights.stage = MSG_NO_STAGE;
+	for (int s = 0; s < backups->run->cluster->n_stages; s++)
+		admit_reader(backups->run, &backups->members->list[r->who[s]]);
+	backups->run->committed = r->iteration;
+	backups->run->last_commit = (struct msg_commit){ .iteration = 0 };
+	backups->saving =
 		(struct checkpointing){ .last = r->iteration,
-					.before_last = restore_newest(weights->run, r->iteration) };
-	weights->run->committed_us = weights->run->now_us;
+					.before_last = restore_newest(backups->run, r->iteration) };
+	backups->run->committed_us = backups->run->now_us;
 	r->below = 0;
-	end(weights, RESTORING_FINISH);
-	trim_history(weights->members);
-	skip_phases_go_back(weights->planning);
-	resume_save(weights->members);
-	request_restart(&weights->run->requests, "restored from a checkpoint");
+	end(backups, RESTORING_FINISH);
+	trim_history(backups->members);
+	skip_phases_go_back(backups->planning);
+	resume_save(backups->members);
+	request_restart(&backups->run->requests, "restored from a checkpoint");
 	return true;
 }
 
 /* ---- averaging the neighbours ---- */
 
-static bool add_neighbour(struct weights *weights, int stage, int other, struct msg_restore *m,
+static bool add_neighbour(struct backups *backups, int stage, int other, struct msg_restore *m,
 			  double *squares, uint16_t *nodes, uint8_t *stages)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *o = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *o = &backups->members->list[i];
 
 		if (other < 0 ||
-		    !average_fits(&weights->run->training.model, (uint32_t)stage,
+		    !average_fits(&backups->run->training.model, (uint32_t)stage,
 				  (uint32_t)other) ||
-		    o->state != MEMBER_LIVE || member_stage(weights->run, o) != other ||
-		    o->weights.iterations != weights->run->committed)
+		    o->state != MEMBER_LIVE || member_stage(backups->run, o) != other ||
+		    o->weights.iterations != backups->run->committed)
 			continue;
-		squares[m->n_from] = weights->stage_squares[other];
+		squares[m->n_from] = backups->stage_squares[other];
 		nodes[m->n_from] = o->id;
 		stages[m->n_from++] = (uint8_t)other;
 		return true;
@@ -492,9 +492,9 @@ static bool add_neighbour(struct weights *weights, int stage, int other, struct 
 
 /* Weighs the neighbours by the squares of their last gradients if both are known, otherwise
  * equally. */
-bool restore_average(struct weights *weights, int stage, struct member *taker)
+bool restore_average(struct backups *backups, int stage, struct member *taker)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 	struct msg m = { .type = MSG_RESTORE };
 	struct msg_restore *o = &m.u.restore;
 	double squares[2] = { 0, 0 };
@@ -502,13 +502,13 @@ bool restore_average(struct weights *weights, int stage, struct member *taker)
 
 	o->stage = (uint8_t)stage;
 	o->kind = RESTORE_AVERAGE;
-	o->iteration = weights->run->committed;
-	add_neighbour(weights, stage, stage - 1, o, squares, r->from_nodes, r->from);
-	add_neighbour(weights, stage, stage + 1, o, squares, r->from_nodes, r->from);
+	o->iteration = backups->run->committed;
+	add_neighbour(backups, stage, stage - 1, o, squares, r->from_nodes, r->from);
+	add_neighbour(backups, stage, stage + 1, o, squares, r->from_nodes, r->from);
 	if (o->n_from == 0)
 		return false;
 	for (uint32_t i = 0; i < o->n_from; i++)
-		hashes[i] = weights->members->list[r->from_nodes[i]].weights.hash;
+		hashes[i] = backups->members->list[r->from_nodes[i]].weights.hash;
 	r->weights[0] = r->weights[1] = 1.0f / (float)o->n_from;
 	if (o->n_from == 2 && squares[0] + squares[1] > 0) {
 		r->weights[0] = (float)(squares[0] / (squares[0] + squares[1]));
@@ -519,24 +519,24 @@ bool restore_average(struct weights *weights, int stage, struct member *taker)
 	o->weights = r->weights;
 	o->hashes = hashes;
 	apply(r, RESTORING_COMBINE);
-	r->iteration = weights->run->committed;
+	r->iteration = backups->run->committed;
 	r->stage = stage;
 	r->n_from = o->n_from;
 	r->who[stage] = taker->id;
-	note(weights->run, NOTE_ALERT, taker->id, 0,
+	note(backups->run, NOTE_ALERT, taker->id, 0,
 	     "S%d is lost: no copy, no checkpoint. n%02u averages its neighbours, %.2f of S%u%s",
 	     stage, taker->id, (double)r->weights[0], r->from[0],
 	     o->n_from == 2 ? " and the rest of the other" : "");
-	order_restore(weights, taker, &m);
+	order_restore(backups, taker, &m);
 	return true;
 }
 
-static void finish_average(struct weights *weights)
+static void finish_average(struct backups *backups)
 {
-	struct restoring *r = &weights->restore;
-	struct member *m = &weights->members->list[r->who[r->stage]];
-	struct store_restore row = { .iteration = weights->run->committed,
-				     .last = weights->run->committed,
+	struct restoring *r = &backups->restore;
+	struct member *m = &backups->members->list[r->who[r->stage]];
+	struct store_restore row = { .iteration = backups->run->committed,
+				     .last = backups->run->committed,
 				     .stage = (uint8_t)r->stage,
 				     .node = m->id,
 				     .hash = m->weights.hash,
@@ -546,84 +546,84 @@ static void finish_average(struct weights *weights)
 
 	memcpy(row.from, r->from, sizeof(row.from));
 	memcpy(row.weight, r->weights, sizeof(row.weight));
-	if (store_restore(weights->run->history.store, &row, 1, &err) != 0) {
-		controller_finish(weights->members, 1, err.text);
+	if (store_restore(backups->run->record.store, &row, 1, &err) != 0) {
+		controller_finish(backups->members, 1, err.text);
 		return;
 	}
-	note(weights->run, NOTE_WARNING, m->id, 'R',
+	note(backups->run, NOTE_WARNING, m->id, 'R',
 	     "n%02u holds S%d, averaged from its neighbours after it%llu", m->id, r->stage,
-	     (unsigned long long)weights->run->committed);
-	weights->saving = (struct checkpointing){ .iteration = 0 };
-	admit_reader(weights->run, m);
-	end(weights, RESTORING_FINISH);
+	     (unsigned long long)backups->run->committed);
+	backups->saving = (struct checkpointing){ .iteration = 0 };
+	admit_reader(backups->run, m);
+	end(backups, RESTORING_FINISH);
 }
 
 /* ---- in progress ---- */
 
 /* The node could not load the weights with which the run begins. It is asked again later, unless
  * the run is only starting. */
-static void first_weights_failed(struct weights *weights, struct member *m,
+static void first_weights_failed(struct backups *backups, struct member *m,
 				 const struct msg_unready *u)
 {
-	if (weights->run->training.origin.folder[0] == '\0' || m->state != MEMBER_SYNCING)
+	if (backups->run->training.origin.folder[0] == '\0' || m->state != MEMBER_SYNCING)
 		return;
-	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed) {
-		controller_finish(weights->members, 1, u->text);
+	if (backups->run->phase == PHASE_GATHERING && !backups->run->resumed) {
+		controller_finish(backups->members, 1, u->text);
 		return;
 	}
-	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
-	member_apply(weights->run, m, EVENT_WAIT, "could not load the first weights");
-	m->assigned.at_us = weights->run->now_us;
+	note(backups->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
+	member_apply(backups->run, m, EVENT_WAIT, "could not load the first weights");
+	m->assigned.at_us = backups->run->now_us;
 }
 
-void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u)
+void restore_failed(struct backups *backups, struct member *m, const struct msg_unready *u)
 {
 	if (u->assignment != m->assigned.number)
 		return;
 	if (!member_is_restoring(m)) {
-		first_weights_failed(weights, m, u);
+		first_weights_failed(backups, m, u);
 		return;
 	}
-	m->checkpoint.failed = weights->restore.iteration;
-	m->checkpoint.unready_us = weights->run->now_us;
+	m->checkpoint.failed = backups->restore.iteration;
+	m->checkpoint.unready_us = backups->run->now_us;
 	m->beat.stage = MSG_NO_STAGE; /* heartbeats reported this stage before the attempt */
-	if (weights->restore.state == RESTORING_AVERAGE)
-		weights->stall.next_average_us = weights->run->now_us + AVERAGE_AGAIN_US;
-	member_apply(weights->run, m, EVENT_WAIT, "could not restore its stage");
-	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
+	if (backups->restore.state == RESTORING_AVERAGE)
+		backups->stall.next_average_us = backups->run->now_us + AVERAGE_AGAIN_US;
+	member_apply(backups->run, m, EVENT_WAIT, "could not restore its stage");
+	note(backups->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }
 
-bool restore_averted(struct weights *weights, int stage)
+bool restore_averted(struct backups *backups, int stage)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 	struct member *taker;
 
 	if (restoring_goes_back(r->state))
 		return false;
 	if (r->state == RESTORING_NOTHING || r->stage != stage)
 		return true;
-	taker = &weights->members->list[r->who[stage]];
-	end(weights, RESTORING_GIVE_UP);
-	taker->assigned.number = ++weights->members->assignments;
+	taker = &backups->members->list[r->who[stage]];
+	end(backups, RESTORING_GIVE_UP);
+	taker->assigned.number = ++backups->members->assignments;
 	if (member_alive(taker) && !taker->is_marked)
-		member_apply(weights->run, taker, EVENT_WAIT, "its stage is back");
+		member_apply(backups->run, taker, EVENT_WAIT, "its stage is back");
 	return true;
 }
 
 static const double parameter_bytes = 12;
 
 /* Returns the seconds that the node needs to fetch the neighbours' weights. */
-static double fetches_s(const struct weights *weights)
+static double fetches_s(const struct backups *backups)
 {
-	const struct restoring *r = &weights->restore;
+	const struct restoring *r = &backups->restore;
 	double s = 0;
 
 	for (uint32_t i = 0; i < r->n_from; i++) /* n_from is 0 unless neighbours are averaged */
 		s += placement_transfer_s(
-			weights->members, &weights->members->list[r->from_nodes[i]],
-			&weights->members->list[r->who[r->stage]],
+			backups->members, &backups->members->list[r->from_nodes[i]],
+			&backups->members->list[r->who[r->stage]],
 			parameter_bytes *
-				(double)weights->run->training.stage_parameters[r->from[i]]);
+				(double)backups->run->training.stage_parameters[r->from[i]]);
 	return s;
 }
 
@@ -635,92 +635,92 @@ static bool has_reader(const struct restoring *r, int stage)
 
 /* Finds the nodes that have not answered their orders, and returns how many. *most gets the
  * parameters of the largest stage that these nodes restore. */
-static uint32_t find_silent(const struct weights *weights, struct member *silent[MSG_STAGES],
+static uint32_t find_silent(const struct backups *backups, struct member *silent[MSG_STAGES],
 			    uint64_t *most)
 {
-	const struct restoring *r = &weights->restore;
+	const struct restoring *r = &backups->restore;
 	uint32_t n = 0;
 
 	*most = 0;
-	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
+	for (int s = 0; s < backups->run->cluster->n_stages; s++) {
 		struct member *m;
 
 		if (!has_reader(r, s))
 			continue;
-		m = &weights->members->list[r->who[s]];
-		if (has_answered(weights, m))
+		m = &backups->members->list[r->who[s]];
+		if (has_answered(backups, m))
 			continue;
 		silent[n++] = m;
-		if (weights->run->training.stage_parameters[s] > *most)
-			*most = weights->run->training.stage_parameters[s];
+		if (backups->run->training.stage_parameters[s] > *most)
+			*most = backups->run->training.stage_parameters[s];
 	}
 	return n;
 }
 
-int64_t restore_patience_us(const struct weights *weights, int64_t answered_us)
+int64_t restore_patience_us(const struct backups *backups, int64_t answered_us)
 {
 	static const double parameter_us = 1, times = 3;
-	int64_t others_us = answered_us - weights->restore.asked_us;
+	int64_t others_us = answered_us - backups->restore.asked_us;
 	struct member *silent[MSG_STAGES];
 	uint64_t most;
 
-	find_silent(weights, silent, &most);
-	return weights->run->options.limits.overdue_us +
-	       (int64_t)(parameter_us * (double)most + times * 1e6 * fetches_s(weights)) +
+	find_silent(backups, silent, &most);
+	return backups->run->options.limits.overdue_us +
+	       (int64_t)(parameter_us * (double)most + times * 1e6 * fetches_s(backups)) +
 	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
 }
 
-void restore_abandon_silent(struct weights *weights)
+void restore_abandon_silent(struct backups *backups)
 {
 	struct member *silent[MSG_STAGES];
 	uint64_t most;
-	uint32_t n = find_silent(weights, silent, &most);
+	uint32_t n = find_silent(backups, silent, &most);
 
-	weights->run->steps++;
+	backups->run->progress++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
 
-		note(weights->run, NOTE_ALERT, m->id, 0,
+		note(backups->run, NOTE_ALERT, m->id, 0,
 		     "n%02u does not answer the order to restore S%d", m->id,
-		     member_stage(weights->run, m));
+		     member_stage(backups->run, m));
 		/* The new number makes a late answer of the abandoned node invalid. */
-		m->assigned.number = ++weights->members->assignments;
-		m->checkpoint.silent_in = weights->run->iteration;
-		member_apply(weights->run, m, EVENT_WAIT, "did not restore its stage");
+		m->assigned.number = ++backups->members->assignments;
+		m->checkpoint.silent_in = backups->run->iteration;
+		member_apply(backups->run, m, EVENT_WAIT, "did not restore its stage");
 	}
 }
 
 /* Replaces readers that have died. Continues the run once all have answered. */
-enum restore_outcome restore_turn(struct weights *weights)
+enum restore_outcome restore_turn(struct backups *backups)
 {
-	struct restoring *r = &weights->restore;
+	struct restoring *r = &backups->restore;
 	bool all = true;
 
-	for (int s = 0; s < weights->run->cluster->n_stages; s++) {
+	for (int s = 0; s < backups->run->cluster->n_stages; s++) {
 		if (!has_reader(r, s))
 			continue;
-		if (member_is_restoring(&weights->members->list[r->who[s]]))
+		if (member_is_restoring(&backups->members->list[r->who[s]]))
 			continue;
 		if (r->state == RESTORING_AVERAGE) {
-			end(weights, RESTORING_GIVE_UP);
+			end(backups, RESTORING_GIVE_UP);
 			return RESTORE_SETTLED;
 		}
 		r->who[s] = -1;
 	}
-	if (restoring_goes_back(r->state) && !read_stages(weights)) {
-		reject_checkpoint(weights);
+	if (restoring_goes_back(r->state) && !read_stages(backups)) {
+		reject_checkpoint(backups);
 		return RESTORE_SETTLED;
 	}
-	for (int s = 0; s < weights->run->cluster->n_stages; s++)
+	for (int s = 0; s < backups->run->cluster->n_stages; s++)
 		if (restoring_goes_back(r->state) || s == r->stage)
 			all = all && r->who[s] >= 0 &&
-			      has_answered(weights, &weights->members->list[r->who[s]]);
+			      has_answered(backups, &backups->members->list[r->who[s]]);
 	if (!all)
 		return RESTORE_UNANSWERED;
-	if (disk_is_locked(weights->run))
+	if (disk_is_locked(backups->run))
 		return RESTORE_SETTLED; /* the next turn tries again */
 	if (restoring_goes_back(r->state))
-		return go_back(weights) ? RESTORE_WENT_BACK : RESTORE_SETTLED;
-	finish_average(weights);
+		return go_back(backups) ? RESTORE_WENT_BACK : RESTORE_SETTLED;
+	finish_average(backups);
 	return RESTORE_SETTLED;
 }

@@ -10,7 +10,7 @@
 #include "wire/msg.h"
 
 struct run;
-struct weights;
+struct backups;
 struct member;
 struct msg_unready;
 
@@ -55,25 +55,25 @@ enum restore_outcome {
 
 /* Returns the iteration of the newest complete checkpoint in the record before `below`; 0: none */
 uint64_t restore_newest(struct run *run, uint64_t below);
-bool restore_checkpoint(struct weights *weights); /* returns false if there is none */
+bool restore_checkpoint(struct backups *backups); /* returns false if there is none */
 /* Restarts the run from its first weights. Returns false if there is a checkpoint, even one that
  * cannot be read now. */
-bool restore_first(struct weights *weights);
+bool restore_first(struct backups *backups);
 /* Returns false if no neighbour can be used. */
-bool restore_average(struct weights *weights, int stage, struct member *taker);
+bool restore_average(struct backups *backups, int stage, struct member *taker);
 /* A process has joined, and may have files that could not be read before */
-void restore_look_again(struct weights *weights);
-void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u);
-enum restore_outcome restore_turn(struct weights *weights); /* unless nothing is restored */
+void restore_look_again(struct backups *backups);
+void restore_failed(struct backups *backups, struct member *m, const struct msg_unready *u);
+enum restore_outcome restore_turn(struct backups *backups); /* unless nothing is restored */
 /* Returns how long the nodes that have not answered may stay silent. answered_us: when a node last
  * answered an order, or data last moved. */
-int64_t restore_patience_us(const struct weights *weights, int64_t answered_us);
+int64_t restore_patience_us(const struct backups *backups, int64_t answered_us);
 /* Abandons the nodes that have not answered, so that other nodes are asked. They are asked again
  * only if no other node can restore the stage. */
-void restore_abandon_silent(struct weights *weights);
-void restore_fini(struct weights *weights); /* when the controller ends */
+void restore_abandon_silent(struct backups *backups);
+void restore_fini(struct backups *backups); /* when the controller ends */
 /* Call when a node returns with the stage's weights. Returns false if the run already restores a
  * checkpoint, so that these weights come too late. */
-bool restore_averted(struct weights *weights, int stage);
+bool restore_averted(struct backups *backups, int stage);
 
 #endif

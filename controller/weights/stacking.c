@@ -21,7 +21,7 @@
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/placement.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 
 enum {
 	EARLIEST = 8, /* least number of iterations before the phase in which copies are fetched */
@@ -66,26 +66,26 @@ static bool may_fetch(const struct run *run, const struct member *m)
 }
 
 /* Returns the number of iterations that the slowest fetch may take. */
-static uint64_t find_lead(const struct weights *weights)
+static uint64_t find_lead(const struct backups *backups)
 {
-	const struct curves *c = &weights->run->history.curves;
-	double each_s = c->n_history > 0 ? (double)c->history[c->n_history - 1].real_s : 0;
+	const struct curves *c = &backups->run->record.curves;
+	double each_s = c->n_iterations > 0 ? (double)c->iterations[c->n_iterations - 1].real_s : 0;
 	double fetch_s = 0;
 
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *to = &weights->members->list[i];
-		int source = is_concerned(weights->run, to) ? source_of(weights->run, to) : -1;
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *to = &backups->members->list[i];
+		int source = is_concerned(backups->run, to) ? source_of(backups->run, to) : -1;
 
-		for (uint32_t k = 0; source >= 0 && k < weights->members->n; k++) {
-			const struct member *from = &weights->members->list[k];
+		for (uint32_t k = 0; source >= 0 && k < backups->members->n; k++) {
+			const struct member *from = &backups->members->list[k];
 
-			if (member_is_replica(from) && member_stage(weights->run, from) == source)
+			if (member_is_replica(from) && member_stage(backups->run, from) == source)
 				fetch_s = fmax(
 					fetch_s,
 					placement_transfer_s(
-						weights->members, from, to,
+						backups->members, from, to,
 						state_bytes *
-							(double)weights->run->training
+							(double)backups->run->training
 								.stage_parameters[source]));
 		}
 	}
@@ -95,73 +95,73 @@ static uint64_t find_lead(const struct weights *weights)
 /* Frees m, which keeps a copy for another purpose: releases the copy if another node has one, and
  * otherwise lets another node fetch one. Without this a stage whose only replica keeps such a copy
  * could never start from its source. */
-static void free_node(struct weights *weights, struct member *m)
+static void free_node(struct backups *backups, struct member *m)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *o = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *o = &backups->members->list[i];
 
-		if (o != m && copy_usable(weights->run, o, m->copy.stage)) {
-			copies_release(weights->members, m);
+		if (o != m && copy_usable(backups->run, o, m->copy.stage)) {
+			copies_release(backups->members, m);
 			return;
 		}
 	}
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *o = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *o = &backups->members->list[i];
 
 		if (o->copy.stage == m->copy.stage && o != m)
 			return; /* another node fetches the copy already */
 	}
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *o = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *o = &backups->members->list[i];
 
-		if (o->state == MEMBER_LIVE && !is_concerned(weights->run, o) && !o->is_marked &&
-		    o->copy.stage < 0 && member_stage(weights->run, o) != m->copy.stage &&
-		    copy_fits(weights->run, o, m->copy.stage) && !has_failed(weights->run, o) &&
-		    copies_fetch(weights->members, o, m->copy.stage))
+		if (o->state == MEMBER_LIVE && !is_concerned(backups->run, o) && !o->is_marked &&
+		    o->copy.stage < 0 && member_stage(backups->run, o) != m->copy.stage &&
+		    copy_fits(backups->run, o, m->copy.stage) && !has_failed(backups->run, o) &&
+		    copies_fetch(backups->members, o, m->copy.stage))
 			return;
 	}
 }
 
-bool stacking_is_near(const struct weights *weights)
+bool stacking_is_near(const struct backups *backups)
 {
-	uint64_t at = skip_phases_stacks_at(weights->run);
+	uint64_t at = skip_phases_stacks_at(backups->run);
 
-	return at != 0 && weights->run->iteration + find_lead(weights) >= at;
+	return at != 0 && backups->run->iteration + find_lead(backups) >= at;
 }
 
-void stacking_turn(struct weights *weights)
+void stacking_turn(struct backups *backups)
 {
-	struct run *run = weights->run;
+	struct run *run = backups->run;
 
-	if (run->committed == 0 || run->phase == PHASE_STALLED || weights->standbys.lacks ||
-	    !stacking_is_near(weights))
+	if (run->committed == 0 || run->phase == PHASE_STALLED || backups->standbys.lacks ||
+	    !stacking_is_near(backups))
 		return;
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 		int source;
 
 		if (!is_concerned(run, m) || m->state == MEMBER_SUMMING)
 			continue;
 		source = source_of(run, m);
 		if (m->copy.stage < 0 && may_fetch(run, m))
-			m->copy.purpose = copies_fetch(weights->members, m, source)
+			m->copy.purpose = copies_fetch(backups->members, m, source)
 						  ? COPY_FOR_STACKING
 						  : COPY_FOR_SAFETY;
 		else if (has_copy(run, m))
 			m->copy.purpose = COPY_FOR_STACKING;
 		else if (m->copy.stage >= 0 && m->copy.stage != source)
-			free_node(weights, m);
+			free_node(backups, m);
 	}
 }
 
-bool stacking_ready(const struct weights *weights)
+bool stacking_ready(const struct backups *backups)
 {
-	const struct run *run = weights->run;
+	const struct run *run = backups->run;
 	stage_set have = run->cluster->always | 1;
 	bool is_patient = run->iteration + 1 < skip_phases_stacks_at(run) + PATIENCE;
 
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
 
 		if (!is_concerned(run, m))
 			continue;
@@ -179,15 +179,15 @@ bool stacking_lacks(const struct run *run, const struct member *m, stage_set fro
 	       (!has_copy(run, m) || m->copy.sum_state != COPY_SUM_REPORTED);
 }
 
-stage_set stacking_due(const struct weights *weights)
+stage_set stacking_due(const struct backups *backups)
 {
-	const struct run *run = weights->run;
+	const struct run *run = backups->run;
 	stage_set from = run->cluster->always | 1, have = from;
 
 	if (!skip_phases_forbid(run, run->wanted.path_length, run->wanted.skip_share))
 		return 0;
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		const struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *m = &backups->members->list[i];
 
 		if (member_is_replica(m) && !stacking_lacks(run, m, from))
 			have |= (stage_set)1 << member_stage(run, m);
@@ -195,9 +195,9 @@ stage_set stacking_due(const struct weights *weights)
 	return stage_set_count(have) == run->cluster->n_stages ? from : 0;
 }
 
-void stacking_begin(struct weights *weights, stage_set from)
+void stacking_begin(struct backups *backups, stage_set from)
 {
-	struct run *run = weights->run;
+	struct run *run = backups->run;
 	char text[STAGE_SET_TEXT];
 
 	run->wanted.stack = false;
@@ -205,15 +205,15 @@ void stacking_begin(struct weights *weights, stage_set from)
 	note(run, NOTE_EVENT, -1, 'S',
 	     "after it%llu the other stages start from copies of the stages %s in turn",
 	     (unsigned long long)run->iteration, text);
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
 		if (m->copy.stage < 0 || stage_set_has(from, m->copy.stage))
 			continue;
 		if (member_is_replica(m))
-			copies_release(weights->members, m);
+			copies_release(backups->members, m);
 		else
-			copies_fetch_again(weights->members, m);
+			copies_fetch_again(backups->members, m);
 	}
 }
 

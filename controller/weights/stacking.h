@@ -9,26 +9,26 @@
 
 struct member;
 struct run;
-struct weights;
+struct backups;
 
 /* Orders the copies some iterations before the phase that needs them. Call it when an iteration
  * begins, before its sums are ordered: a copy that misses a sum has to be fetched again. */
-void stacking_turn(struct weights *weights);
+void stacking_turn(struct backups *backups);
 /* Returns true if the stages can start from trained stages with the commit of the iteration that
  * begins: each stage has a complete copy, and every other replica that can keep one has one, too,
  * or the phase has waited three iterations for them. */
-bool stacking_ready(const struct weights *weights);
+bool stacking_ready(const struct backups *backups);
 /* Returns the stages from which the others start with the commit that is being decided; 0: no stage
  * does. */
-stage_set stacking_due(const struct weights *weights);
+stage_set stacking_due(const struct backups *backups);
 /* The commit is durable: standby copies of the stages that start from others are void. Call it
  * before the commit is announced. */
-void stacking_begin(struct weights *weights, stage_set from);
+void stacking_begin(struct backups *backups, stage_set from);
 /* Returns true if the commit takes m's stage from a copy that m does not have. m then fetches its
  * stage as a joiner does. */
 bool stacking_lacks(const struct run *run, const struct member *m, stage_set from);
 /* Returns true if stages start from trained stages so soon that nodes fetch the copies now. */
-bool stacking_is_near(const struct weights *weights);
+bool stacking_is_near(const struct backups *backups);
 /* Returns true if m's copy may not be released yet. */
 bool stacking_needs(const struct run *run, const struct member *m);
 

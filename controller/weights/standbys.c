@@ -21,7 +21,7 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/placement.h"
 #include "controller/weights/stacking.h"
-#include "controller/weights/weights.h"
+#include "controller/weights/backups.h"
 
 enum {
 	LOOK_EVERY_US = 100000,
@@ -128,29 +128,29 @@ static int64_t patience_us(const struct members *members, double took_s)
 
 /* Drops copies for which the replicas, having the sum themselves, have waited too long. The wait is
  * counted in checks, because this process may have been held up. */
-static void release_overdue(struct weights *weights, double took_s)
+static void release_overdue(struct backups *backups, double took_s)
 {
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		if (member_is_replica(&weights->members->list[i]) &&
-		    !weights->members->list[i].sum.is_done) {
-			weights->standbys.looks = 0;
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		if (member_is_replica(&backups->members->list[i]) &&
+		    !backups->members->list[i].sum.is_done) {
+			backups->standbys.looks = 0;
 			return;
 		}
 	}
-	if (++weights->standbys.looks * (int64_t)LOOK_EVERY_US <
-	    patience_us(weights->members, took_s))
+	if (++backups->standbys.looks * (int64_t)LOOK_EVERY_US <
+	    patience_us(backups->members, took_s))
 		return;
-	weights->standbys.looks = 0;
-	for (uint32_t i = 0; i < weights->members->n; i++) {
-		struct member *m = &weights->members->list[i];
+	backups->standbys.looks = 0;
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		struct member *m = &backups->members->list[i];
 
 		if (!copies_lacks_sum(m))
 			continue;
-		note(weights->run, NOTE_WARNING, m->id, 0,
+		note(backups->run, NOTE_WARNING, m->id, 0,
 		     "n%02u: its copy of S%d is overdue and dropped", m->id, m->copy.stage);
-		copies_refuse(weights->members, m, "its copy was overdue");
+		copies_refuse(backups->members, m, "its copy was overdue");
 	}
-	weights->run->requests.look_at_sums = true;
+	backups->run->requests.look_at_sums = true;
 }
 
 /* ---- choosing keepers ---- */
@@ -291,26 +291,26 @@ static void make_room(struct members *members, int lacking)
 	}
 }
 
-bool standbys_turn(struct weights *weights, double sums_took_s)
+bool standbys_turn(struct backups *backups, double sums_took_s)
 {
-	struct members *members = weights->members;
-	const struct run *run = weights->run;
+	struct members *members = backups->members;
+	const struct run *run = backups->run;
 	int lacking = -1;
 
-	if (run->now_us < weights->standbys.next_us || run->phase == PHASE_GATHERING)
+	if (run->now_us < backups->standbys.next_us || run->phase == PHASE_GATHERING)
 		return false;
-	weights->standbys.next_us = run->now_us + LOOK_EVERY_US;
+	backups->standbys.next_us = run->now_us + LOOK_EVERY_US;
 	if (run->phase == PHASE_REDUCING) {
-		release_overdue(weights, sums_took_s);
+		release_overdue(backups, sums_took_s);
 		return false; /* the nodes that take part in the current sum cannot change */
 	}
-	weights->standbys.looks = 0;
+	backups->standbys.looks = 0;
 	release_idle(members);
 	for (int s = 0; s < run->cluster->n_stages; s++)
 		if (stage_replicas(members, s, NULL) == 1 && keepers_of(members, s) == 0 &&
 		    !appoint_keeper(members, s))
 			lacking = s;
-	weights->standbys.lacks = lacking >= 0;
+	backups->standbys.lacks = lacking >= 0;
 	if (lacking >= 0)
 		make_room(members, lacking);
 	return true;

@@ -9,7 +9,7 @@ struct members;
 struct member;
 struct msg_committed;
 struct msg_kept;
-struct weights;
+struct backups;
 
 struct standbys {
 	int64_t next_us; /* next check */
@@ -21,6 +21,6 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 void standbys_committed(struct members *members, struct member *m, const struct msg_committed *r);
 /* Appoints and releases keepers from time to time. Returns true if this turn did so; rebalance_turn
  * may then move nodes as well. sums_took_s: how long the replicas' sums of this iteration took. */
-bool standbys_turn(struct weights *weights, double sums_took_s);
+bool standbys_turn(struct backups *backups, double sums_took_s);
 
 #endif

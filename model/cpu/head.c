@@ -7,7 +7,7 @@
 #include "model/cpu/product.h"
 #include "model/cpu/stage_cpu.h"
 
-struct job {
+struct head_pass {
 	struct cpu_stage *s;
 	const float *in;
 	const int32_t *targets;
@@ -20,7 +20,7 @@ struct job {
 
 enum { GRAIN = 8 };
 
-static void slice_rows(const struct job *j, uint32_t part, uint32_t parts, size_t *from,
+static void slice_rows(const struct head_pass *j, uint32_t part, uint32_t parts, size_t *from,
 		       size_t *n)
 {
 	size_t to;
@@ -31,7 +31,7 @@ static void slice_rows(const struct job *j, uint32_t part, uint32_t parts, size_
 
 /* Computes one thread's rows of the chunk: norm, then logits. `from` is counted within the
  * chunk. */
-static void logits_of(const struct job *j, uint32_t part, size_t from, size_t n)
+static void logits_of(const struct head_pass *j, uint32_t part, size_t from, size_t n)
 {
 	struct cpu_stage *s = j->s;
 	const float *w = s->array[ARRAY_WEIGHTS];
@@ -45,7 +45,7 @@ static void logits_of(const struct job *j, uint32_t part, size_t from, size_t n)
 
 static void forward_rows(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct head_pass *j = arg;
 	size_t from, n;
 
 	slice_rows(j, part, parts, &from, &n);
@@ -55,7 +55,7 @@ static void forward_rows(void *arg, uint32_t part, uint32_t parts)
 
 static void loss_rows(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct head_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const float *w = s->array[ARRAY_WEIGHTS];
 	size_t c = s->l->config.dim, v = s->l->config.vocab, from, n, row;
@@ -80,7 +80,7 @@ static void loss_rows(void *arg, uint32_t part, uint32_t parts)
 
 static void gradient_rows(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct head_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	size_t c = s->l->config.dim, v = s->l->config.vocab, from, to;
 
@@ -94,7 +94,7 @@ static void gradient_rows(void *arg, uint32_t part, uint32_t parts)
 int head_loss(struct cpu_stage *s, const float *in, const int32_t *targets, float *loss,
 	      float *grad, bool count)
 {
-	struct job j = { .s = s,
+	struct head_pass j = { .s = s,
 			 .in = in,
 			 .targets = targets,
 			 .grad = grad,
@@ -124,7 +124,7 @@ int head_loss(struct cpu_stage *s, const float *in, const int32_t *targets, floa
 
 void head_logits(struct cpu_stage *s, const float *in, float *logits)
 {
-	struct job j = { .s = s, .in = in, .logits = logits, .count = s->rows };
+	struct head_pass j = { .s = s, .in = in, .logits = logits, .count = s->rows };
 
 	pool_run(s->pool, forward_rows, &j);
 }

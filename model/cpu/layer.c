@@ -8,7 +8,7 @@
 #include "model/cpu/product.h"
 #include "model/cpu/stage_cpu.h"
 
-struct job {
+struct layer_pass {
 	struct cpu_stage *s;
 	const struct layer_offsets *at;
 	const float *w; /* all weights of the stage */
@@ -46,7 +46,7 @@ static void rotate_rows(const struct cpu_stage *s, float *qkv, size_t from, size
 /* x -> norm -> q, k, v -> rotation */
 static void forward_qkv(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const struct saved_layer *k = j->k;
 	size_t c = s->l->config.dim, from, n;
@@ -63,7 +63,7 @@ static void forward_qkv(void *arg, uint32_t part, uint32_t parts)
 
 static void forward_attention(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	size_t from, to;
 
@@ -75,7 +75,7 @@ static void forward_attention(void *arg, uint32_t part, uint32_t parts)
 /* mid = x + o(att); out = mid + down(swiglu(gate_up(norm(mid)))) */
 static void forward_ffn(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const struct saved_layer *k = j->k;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, from, n;
@@ -104,7 +104,7 @@ static void forward_ffn(void *arg, uint32_t part, uint32_t parts)
 
 void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out)
 {
-	struct job j = { .s = s,
+	struct layer_pass j = { .s = s,
 			 .at = &s->l->layers[layer],
 			 .w = s->array[ARRAY_WEIGHTS],
 			 .k = saved,
@@ -118,7 +118,7 @@ void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *save
 /* dx -> dh, dgate, dup -> gradient of norm2's output; h and norm2's output again. */
 static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const struct scratch *t = &s->scratch;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, from, n;
@@ -152,7 +152,7 @@ static void weight_gradient(const struct cpu_stage *s, float *g, const float *a,
 
 static void gradient_ffn(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const struct scratch *t = &s->scratch;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim;
@@ -164,7 +164,7 @@ static void gradient_ffn(void *arg, uint32_t part, uint32_t parts)
 /* dx becomes the gradient of mid, and through o that of attention's output. */
 static void backward_o(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const struct scratch *t = &s->scratch;
 	size_t c = s->l->config.dim, from, n;
@@ -181,7 +181,7 @@ static void backward_o(void *arg, uint32_t part, uint32_t parts)
 
 static void backward_attention(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	size_t c = s->l->config.dim, from, to;
 
@@ -195,7 +195,7 @@ static void backward_attention(void *arg, uint32_t part, uint32_t parts)
 /* Back through the rotation, q, k, v and norm1: dx becomes the gradient of the input. */
 static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const struct scratch *t = &s->scratch;
 	size_t c = s->l->config.dim, from, n;
@@ -216,7 +216,7 @@ static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
 
 static void gradient_qkv(void *arg, uint32_t part, uint32_t parts)
 {
-	const struct job *j = arg;
+	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 
 	weight_gradient(s, j->g + j->at->qkv, s->scratch.dqkv, s->packed, j->k->xn1,
@@ -226,7 +226,7 @@ static void gradient_qkv(void *arg, uint32_t part, uint32_t parts)
 void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *dx,
 		    bool count)
 {
-	struct job j = { .s = s,
+	struct layer_pass j = { .s = s,
 			 .at = &s->l->layers[layer],
 			 .w = s->array[ARRAY_WEIGHTS],
 			 .g = count ? s->array[ARRAY_GRADIENT] : NULL,

@@ -158,7 +158,8 @@ KERNEL(TYPED(swiglu_backward), swiglu_backward_args)
 	size_t at = (size_t)BLOCK_X * 2 * a.f;
 	const REAL *gu = (const REAL *)a.gu + at;
 	const REAL *dh = (const REAL *)a.dh + (size_t)BLOCK_X * a.f;
-	REAL *dgu = (REAL *)a.dgu + at, *h = (REAL *)a.h + (size_t)BLOCK_X * a.f;
+	REAL *dgu = (REAL *)a.dgu + at;
+	REAL *h = a.h ? (REAL *)a.h + (size_t)BLOCK_X * a.f : (REAL *)0;
 	bool eights = whole_eights(a.f) && in_place(gu) && in_place(dh) && in_place(dgu) &&
 		      (!a.h || in_place(h));
 	float g8[8], u8[8], d8[8], h8[8];

@@ -83,19 +83,19 @@ struct shape {
 	uint32_t align_a, align_b, align_c, align_added;
 };
 
-struct plan {
+struct product_plan {
 	struct shape shape;
 	cublasLtMatmulDesc_t matmul;
 	cublasLtMatrixLayout_t a, b, c;
 	cublasLtMatmulAlgo_t algorithm;
 	bool usable;
-	struct plan *next;
+	struct product_plan *next;
 };
 
 struct products {
 	cublasLtHandle_t handle;
 	void *workspace;
-	struct plan *plans;
+	struct product_plan *plans;
 };
 
 struct products *products_new(void)
@@ -113,7 +113,7 @@ void products_free(struct products *p)
 {
 	if (!p)
 		return;
-	for (struct plan *l = p->plans, *next; l; l = next) {
+	for (struct product_plan *l = p->plans, *next; l; l = next) {
 		next = l->next;
 		library().MatrixLayoutDestroy(l->a);
 		library().MatrixLayoutDestroy(l->b);
@@ -175,7 +175,7 @@ static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttribu
 /* Takes cuBLASLt's first proposal. Where a product is split along k, its parts stay floats in the
  * workspace until a kernel adds them in a fixed order: parts in C's own type would lose bits in
  * bf16, and parts added in place would have no order. cuBLASLt's first factor is our second. */
-static bool choose(struct products *p, struct plan *l)
+static bool choose(struct products *p, struct product_plan *l)
 {
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	size_t workspace = WORKSPACE;
@@ -208,7 +208,7 @@ static bool choose(struct products *p, struct plan *l)
 	return ok;
 }
 
-static bool describe(struct plan *l)
+static bool describe(struct product_plan *l)
 {
 	const struct shape *s = &l->shape;
 	cublasOperation_t first = s->kind == PRODUCT_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -226,16 +226,16 @@ static bool describe(struct plan *l)
 	       layout(&l->c, s->c_bf16, s->m, s->n, s->ldc);
 }
 
-static struct plan *find(struct products *p, const struct device_product *what)
+static struct product_plan *find(struct products *p, const struct device_product *what)
 {
 	struct shape shape;
-	struct plan *l;
+	struct product_plan *l;
 
 	shape_of(&shape, what);
 	for (l = p->plans; l; l = l->next)
 		if (memcmp(&l->shape, &shape, sizeof(shape)) == 0)
 			return l;
-	l = (struct plan *)calloc(1, sizeof(*l));
+	l = (struct product_plan *)calloc(1, sizeof(*l));
 	if (!l)
 		return NULL;
 	memcpy(&l->shape, &shape, sizeof(shape));
@@ -247,7 +247,7 @@ static struct plan *find(struct products *p, const struct device_product *what)
 
 bool products_run(struct products *p, const struct device_product *what, cudaStream_t stream)
 {
-	struct plan *l = find(p, what);
+	struct product_plan *l = find(p, what);
 	float one = 1, beta = what->added ? 1.0f : 0.0f;
 	const void *added = what->added ? what->added : what->c;
 

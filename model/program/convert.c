@@ -24,24 +24,23 @@ enum {
 	BYTES = 256 /* size of the vocabulary of a model whose tokens are bytes */
 };
 
-static const char export_help[] =
+static const char export_intro[] =
 	"usage: skippipe export MODEL --out FOLDER [--force]\n"
 	"       skippipe export RUN-DIR [AGENT-RUN-DIR...] --out FOLDER [--checkpoint-from STORE]\n"
+	"\n"
 	"Writes config.json, model.safetensors and generation_config.json as the transformers\n"
 	"library's LlamaForCausalLM reads them, and copies the model's tokenizer.\n"
 	"If a run is named, its newest checkpoint is exported. Stages that RUN-DIR lacks come\n"
-	"from the agents' run folders named after RUN-DIR, from the store (as in skippipe\n"
-	"controller --checkpoint-to), or through the run's controller if it is running.\n"
-	"--force replaces a model in FOLDER.\n";
+	"from the agents' run folders named after RUN-DIR, from the store, or through the run's\n"
+	"controller if it is running.\n"
+	"\n";
 
-static const char import_help[] =
-	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--seed N]\n"
-	"                       [--set n_stages=N | --cut LAYERS,...] [--set FIELD=VALUE]\n"
+static const char import_intro[] =
+	"usage: skippipe import FOLDER --out CHECKPOINT [options]\n"
+	"\n"
 	"Makes a checkpoint of a LLaMA model in the transformers library's format (F32, F16 or\n"
-	"BF16), to evaluate it or to continue its training. --set changes the hyperparameters and\n"
-	"the number of stages. --cut 0,5,3 gives the layers of each stage. --seed gives the order\n"
-	"in which training will read its corpus.\n"
-	"--force replaces an existing checkpoint.\n";
+	"BF16), to evaluate it or to continue its training.\n"
+	"\n";
 
 /* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones
  * if it had none. The model decides, and not what the folder holds: an export that was killed may
@@ -203,17 +202,15 @@ static int import_model(struct options *o, struct error *err)
 	return rc;
 }
 
-static int run_conversion(int argc, char **argv, const char *help,
+static int run_conversion(int argc, char **argv, const char *intro,
 			  int (*run)(struct options *, struct error *))
 {
 	struct options o;
 	struct error err = { "" };
-	int rc = options_parse(&o, argc, argv, help);
+	int rc = options_parse(&o, argc, argv, intro);
 
-	if (!rc && (o.files.n == 0 || (o.files.n > 1 && run != export_model) || !o.out)) {
-		fputs(help, stderr);
-		rc = EXIT_USAGE;
-	}
+	if (!rc && (o.files.n == 0 || (o.files.n > 1 && run != export_model) || !o.out))
+		rc = options_refuse_words(argv[0], intro);
 	if (!rc && run(&o, &err))
 		rc = options_fail(argv[0], &err);
 	options_fini(&o);
@@ -222,10 +219,10 @@ static int run_conversion(int argc, char **argv, const char *help,
 
 int command_export(int argc, char **argv)
 {
-	return run_conversion(argc, argv, export_help, export_model);
+	return run_conversion(argc, argv, export_intro, export_model);
 }
 
 int command_import(int argc, char **argv)
 {
-	return run_conversion(argc, argv, import_help, import_model);
+	return run_conversion(argc, argv, import_intro, import_model);
 }

@@ -19,31 +19,15 @@
 #include "model/text/corpus.h"
 #include "model/text/tokenizer.h"
 
-static const char help[] =
-	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE]\n"
+static const char intro[] =
+	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE] [options]\n"
+	"\n"
 	"MODEL is a checkpoint, or a folder with config.json and model.safetensors.\n"
 	"Prints loss and perplexity on the corpus's validation part. With --choices, prints how\n"
 	"often the model finds the true choice.\n"
-	"  --choices FILE       each line is {\"context\": \"...\", \"choices\": [\"...\", ...],\n"
-	"                       \"answer\": 0}. The model's choice has the lowest loss after the\n"
-	"                       context: the sum over its tokens, or their mean (per token).\n"
-	"                       Prints shares of the lines with 95% intervals; with jsonl also\n"
-	"                       the losses of each line. Contexts longer than the sequence lose\n"
-	"                       their beginning\n"
-	"  --tokenizer FILE     tokenizer of the choices (default: the one beside the model)\n"
-	"  --omit S,S,...       skip these stages\n"
-	"  --omit-fraction F    skip the fraction F of the stages other than 0, drawn for each\n"
-	"                       microbatch, or for each line of choices\n"
-	"  --always STAGE,...   stages that are never skipped at random\n"
-	"  --exit-after S       skip every stage after S\n"
-	"  --table              print the result without each stage, without each fraction of\n"
-	"                       the stages, and for each early exit\n"
-	"  --logits FILE        write the first microbatch's tokens and logits, as safetensors\n"
-	"  --batches N          validation microbatches (default 16)\n"
-	"  --set batch=B --set sequence=T --threads N --seed N --device cpu|cuda[:N][:bf16]\n"
-	"  --format text|jsonl\n";
+	"\n";
 
-struct session {
+struct evaluation {
 	struct options o;
 	struct trainer *trainer;
 	struct choices *choices; /* NULL: the loss on the corpus is measured */
@@ -51,7 +35,7 @@ struct session {
 	int32_t *tokens, *targets; /* (B, T) */
 };
 
-static int measure_loss(struct session *s, const struct omission *m, double *loss)
+static int measure_loss(struct evaluation *s, const struct omission *m, double *loss)
 {
 	struct rng r;
 	int rc = 0;
@@ -72,7 +56,7 @@ static int measure_loss(struct session *s, const struct omission *m, double *los
 	return rc;
 }
 
-static int show_loss(struct session *s, const char *what, const struct omission *m)
+static int show_loss(struct evaluation *s, const char *what, const struct omission *m)
 {
 	double loss;
 	int rc = measure_loss(s, m, &loss);
@@ -91,7 +75,7 @@ static int show_loss(struct session *s, const char *what, const struct omission 
 }
 
 /* Prints the result without the stages of m. */
-static int show_result(struct session *s, const char *what, const struct omission *m)
+static int show_result(struct evaluation *s, const char *what, const struct omission *m)
 {
 	int rc = s->choices ? choices_show(s->choices, what, m) : show_loss(s, what, m);
 
@@ -102,7 +86,7 @@ static int show_result(struct session *s, const char *what, const struct omissio
 
 /* Prints the result without each stage, then without 1, 2, ... random stages, then without the last
  * stages. */
-static int show_table(struct session *s)
+static int show_table(struct evaluation *s)
 {
 	uint32_t others = s->o.config.n_stages - 1;
 	uint32_t droppable = visit_rules_droppable(s->o.visits.always, s->o.config.n_stages);
@@ -134,7 +118,7 @@ static int show_table(struct session *s)
 
 /* Writes one batch of validation text with its tokens and all logits to a file, so that another
  * implementation can be compared with this one. */
-static int write_logits(struct session *s, const struct omission *m, struct error *err)
+static int write_logits(struct evaluation *s, const struct omission *m, struct error *err)
 {
 	const struct hyperparameters *b = &s->o.hyper;
 	size_t n = (size_t)b->batch * b->sequence, vocab = s->o.config.vocab;
@@ -176,7 +160,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	return rc;
 }
 
-static int open_corpus(struct session *s, struct error *err)
+static int open_corpus(struct evaluation *s, struct error *err)
 {
 	const char *model = s->o.files.at[0];
 	size_t n = (size_t)s->o.hyper.batch * s->o.hyper.sequence;
@@ -204,7 +188,7 @@ static int check_options(const struct options *o, struct error *err)
 	return rc ? rc : file_refuse_input("--logits", o->eval.logits, o->files.at[0], err);
 }
 
-static int session_init(struct session *s, struct omission *m, struct error *err)
+static int session_init(struct evaluation *s, struct omission *m, struct error *err)
 {
 	int rc;
 
@@ -222,7 +206,7 @@ static int session_init(struct session *s, struct omission *m, struct error *err
 				 : open_corpus(s, err);
 }
 
-static int run_eval(struct session *s)
+static int run_eval(struct evaluation *s)
 {
 	struct omission m = { .more = 0 };
 	struct error err = { "" };
@@ -248,13 +232,11 @@ static int run_eval(struct session *s)
 
 int command_eval(int argc, char **argv)
 {
-	struct session s = { .trainer = NULL };
-	int rc = options_parse(&s.o, argc, argv, help);
+	struct evaluation s = { .trainer = NULL };
+	int rc = options_parse(&s.o, argc, argv, intro);
 
-	if (!rc && s.o.files.n != 1) {
-		fputs(help, stderr);
-		rc = EXIT_USAGE;
-	}
+	if (!rc && s.o.files.n != 1)
+		rc = options_refuse_words(argv[0], intro);
 	interrupt_catch();
 	if (!rc)
 		rc = run_eval(&s);

@@ -19,21 +19,16 @@
 #include "model/text/sample.h"
 #include "model/text/tokenizer.h"
 
-static const char help[] =
-	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE|FOLDER]\n"
-	"Continues the text. Without --tokenizer (a tokenizer.json or a SentencePiece model) the\n"
-	"tokenizer beside the model is used; if there is none, tokens are bytes. A text ends with\n"
-	"the model's eos_token_id (generation_config.json or config.json) or the tokenizer's\n"
-	"eos_token. If there is neither, the token that begins the next document ends it.\n"
-	"  --tokens N          number of tokens (default 200)\n"
-	"  --ignore-eos        go on after a token that ends a text\n"
-	"  --temperature X     0 takes the likeliest token each time (default 0.8)\n"
-	"  --top-p P           draw from the likeliest tokens whose probabilities add up to P\n"
-	"                      (default 0.95)\n"
-	"  --exit-after S      skip the stages after S\n"
-	"  --seed N\n";
+static const char intro[] =
+	"usage: skippipe generate MODEL [options]\n"
+	"\n"
+	"Continues the text. Without --tokenizer the tokenizer beside the model is used; if there\n"
+	"is none, tokens are bytes. A text ends with the model's eos_token_id\n"
+	"(generation_config.json or config.json) or the tokenizer's eos_token. If there is\n"
+	"neither, the token that begins the next document ends it.\n"
+	"\n";
 
-struct session {
+struct generation {
 	struct options o;
 	struct trainer *trainer;
 	struct tokenizer *tokenizer;
@@ -48,14 +43,14 @@ struct session {
 	size_t n_ends;
 };
 
-static int read_token(struct session *s, int32_t token)
+static int read_token(struct generation *s, int32_t token)
 {
 	s->tokens[s->n++] = token;
 	return decoder_next(s->decoder, token, &s->logits);
 }
 
 /* Counts the window's text as printed, except for an incomplete character at its end. */
-static int skip_window(struct session *s)
+static int skip_window(struct generation *s)
 {
 	char *text;
 	size_t size;
@@ -70,7 +65,7 @@ static int skip_window(struct session *s)
 
 /* Slides the window by half when the context is full. The model then reads the second half
  * again. */
-static int slide_window(struct session *s)
+static int slide_window(struct generation *s)
 {
 	uint32_t half = s->n / 2;
 	int rc = 0;
@@ -103,7 +98,7 @@ static int write_characters(const char *text, size_t size)
 /* Prints what the last token adds to the text of the window. A token alone may be a part of a
  * character, or begin with a space that the text does not have. Unless the text ends here, a part
  * of a character waits for the next token. */
-static int print_last(struct session *s, bool ends)
+static int print_last(struct generation *s, bool ends)
 {
 	char *text;
 	size_t size, shown;
@@ -122,7 +117,7 @@ static int print_last(struct session *s, bool ends)
 }
 
 /* Keeps as much of the end of the prompt as the window holds. */
-static int read_prompt(struct session *s)
+static int read_prompt(struct generation *s)
 {
 	const struct generate_options *o = &s->o.generate;
 	int32_t *tokens, begin = tokenizer_begin(s->tokenizer);
@@ -144,7 +139,7 @@ static int read_prompt(struct session *s)
 
 /* Finds the tokens that end a text. Some models end a turn with the tokenizer's eos_token, and name
  * only another one in generation_config.json. */
-static int find_ends(struct session *s, const char *model, struct error *err)
+static int find_ends(struct generation *s, const char *model, struct error *err)
 {
 	int32_t end = tokenizer_end(s->tokenizer);
 	int rc = generation_ends(model, &s->ends, &s->n_ends, err);
@@ -158,7 +153,7 @@ static int find_ends(struct session *s, const char *model, struct error *err)
 	return rc;
 }
 
-static bool is_end(const struct session *s, int32_t token)
+static bool is_end(const struct generation *s, int32_t token)
 {
 	for (size_t i = 0; i < s->n_ends; i++)
 		if (s->ends[i] == token)
@@ -166,7 +161,7 @@ static bool is_end(const struct session *s, int32_t token)
 	return false;
 }
 
-static int continue_text(struct session *s, struct error *err)
+static int continue_text(struct generation *s, struct error *err)
 {
 	const struct generate_options *o = &s->o.generate;
 	struct rng r;
@@ -197,7 +192,7 @@ static int continue_text(struct session *s, struct error *err)
 	return rc ? error_set(err, rc, "decoding failed: %s", strerror(-rc)) : 0;
 }
 
-static int open_decoder(struct session *s, struct error *err)
+static int open_decoder(struct generation *s, struct error *err)
 {
 	uint32_t path[1024], n = 0;
 	int rc = omission_check_exit(&s->o, err);
@@ -210,7 +205,7 @@ static int open_decoder(struct session *s, struct error *err)
 	return decoder_new(&s->decoder, trainer_stages(s->trainer), path, n, s->length, err);
 }
 
-static int run_generate(struct session *s, struct error *err)
+static int run_generate(struct generation *s, struct error *err)
 {
 	const char *model = s->o.files.at[0];
 	int rc = load_model_folder(&s->trainer, model, &s->o, 0, err);
@@ -238,14 +233,12 @@ static int run_generate(struct session *s, struct error *err)
 
 int command_generate(int argc, char **argv)
 {
-	struct session s = { .trainer = NULL };
+	struct generation s = { .trainer = NULL };
 	struct error err = { "" };
-	int rc = options_parse(&s.o, argc, argv, help);
+	int rc = options_parse(&s.o, argc, argv, intro);
 
-	if (!rc && s.o.files.n != 1) {
-		fputs(help, stderr);
-		rc = EXIT_USAGE;
-	}
+	if (!rc && s.o.files.n != 1)
+		rc = options_refuse_words(argv[0], intro);
 	interrupt_catch();
 	if (!rc) {
 		rc = run_generate(&s, &err);

@@ -9,7 +9,7 @@
 #include "model/trainer.h"
 #include "model/program/visits.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, OPTION_ROWS_MOST = 80 };
 
 /* Words of the command line, borrowed from argv */
 struct words {
@@ -55,6 +55,12 @@ struct named_fields {
 	uint32_t n_stages;       /* of --set or --skip; 0: none */
 };
 
+/* A change of the model that the command line asks for */
+struct model_change {
+	const char *set;   /* FIELD=VALUE of --set, borrowed; NULL: cut equally into n_stages */
+	uint32_t n_stages; /* of --skip K/STAGES */
+};
+
 struct options {
 	/* The model: a preset or a file, changed by --set; or a checkpoint. */
 	const char *preset, *model_file, *from;
@@ -62,6 +68,8 @@ struct options {
 	struct hyperparameters hyper;
 	struct named_fields set;
 
+	struct model_change *changes; /* (n_changes) in the order of the command line */
+	uint32_t n_changes;
 	char **corpus; /* (n_corpus) paths of the corpus, borrowed from argv */
 	uint32_t n_corpus;
 	const char *out, *tokenizer, *checkpoint_from;
@@ -77,14 +85,14 @@ struct options {
 	enum recompute recompute;
 	bool jsonl; /* --format */
 	bool force, raw;
-	uint64_t given;     /* a bit for each option on the command line (options_given) */
+	bool given[OPTION_ROWS_MOST]; /* for each option on the command line (options_given) */
 	struct words files; /* arguments that are neither an option nor its value */
 };
 
 /* argv[0] is the verb. config and hyperparameters come from --from, --model or --preset, then
  * --set. Returns 0; or the exit status after a message; or -1 after help. The caller calls
- * options_fini in each case. */
-int options_parse(struct options *o, int argc, char **argv, const char *help);
+ * options_fini in each case. intro: the begin of the verb's help. */
+int options_parse(struct options *o, int argc, char **argv, const char *intro);
 void options_fini(struct options *o);
 /* Returns true if the command line has the option, such as "skip". */
 bool options_given(const struct options *o, const char *name);
@@ -92,6 +100,10 @@ bool options_given(const struct options *o, const char *name);
 /* Cuts the model as --cut says, if the line has it. -EINVAL: it does not fit the model, or the line
  * gives another number of stages. */
 int options_cut(struct options *o, struct error *err);
+
+/* Prints the verb's help as an error: the line has too few or too many words. Returns the exit
+ * status. */
+int options_refuse_words(const char *verb, const char *intro);
 
 /* Prints "skippipe VERB: message" and returns the exit status. */
 int options_fail(const char *verb, const struct error *err);

@@ -20,16 +20,15 @@
 #include "model/text/shard.h"
 #include "model/text/tokenizer.h"
 
-static const char help[] =
-	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE|FOLDER] [--force]\n"
-	"                         --corpus FILE...\n"
+static const char intro[] =
+	"usage: skippipe tokenize --out SHARD.bin --corpus FILE... [options]\n"
+	"\n"
 	"Turns texts into a token shard, which training maps into memory. The layout is that of\n"
 	"llm.c's .bin files. The tokens are those of a tokenizer.json (byte-level BPE) or of a\n"
 	"SentencePiece model; without --tokenizer they are bytes. Tokens have 16 bits, or 32 if\n"
 	"the vocabulary has more than 65536. In a file named .jsonl, .ndjson or .json the\n"
 	"\"text\" of each line is a document. Token shards (.bin) are joined unchanged.\n"
-	"  --force  replace an existing file\n"
-	"  --raw    the .bin files are raw 16-bit tokens without a header, like nanoGPT's\n";
+	"\n";
 
 /* SentencePiece adds up likelihoods as floats, which are exact enough for some thousands of pieces.
  * In a longer text, rounding errors would change the choice of pieces. */
@@ -487,12 +486,10 @@ int command_tokenize(int argc, char **argv)
 {
 	struct options o;
 	struct error err = { "" };
-	int rc = options_parse(&o, argc, argv, help);
+	int rc = options_parse(&o, argc, argv, intro);
 
-	if (!rc && (o.files.n || !o.n_corpus || !o.out)) {
-		fputs(help, stderr);
-		rc = EXIT_USAGE;
-	}
+	if (!rc && (o.files.n || !o.n_corpus || !o.out))
+		rc = options_refuse_words(argv[0], intro);
 	interrupt_catch();
 	if (!rc && tokenize_files(&o, &err))
 		rc = options_fail(argv[0], &err);

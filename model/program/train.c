@@ -23,61 +23,12 @@
 #include "model/text/corpus.h"
 #include "model/text/tokenizer.h"
 
-static const char help[] =
-	"usage: skippipe train [--preset NAME | --model FILE.json | --from CHECKPOINT]\n"
-	"  --set FIELD=VALUE       change the model or the hyperparameters (dim, n_layers, lr,\n"
-	"                          batch, ...)\n"
-	"  --set schedule=NAME     how the learning rate falls by the last iteration: cosine,\n"
-	"                          linear, or only in the last fifth of the iterations, as a line\n"
-	"                          (wsd) or with a square root (wsd-sqrt). --set decay=D: another\n"
-	"                          share, or a number of iterations\n"
-	"  --cut LAYERS,...        layers of each stage, such as 0,5,3 (only stage 0 may have\n"
-	"                          none). With --from, a checkpoint of another cut continues\n"
-	"  --corpus FILE...        texts or token shards; default: Debian's fortunes\n"
-	"  --tokenizer FILE        tokenizer of the shards; it is copied to the checkpoint\n"
-	"  --new-corpus            with --from: another corpus than the checkpoint's\n"
-	"  --iterations N          stop after iteration N (default 40)\n"
-	"  --microbatches M        microbatches of an iteration (default 30; a plan has its own)\n"
-	"  --skip K                stages that each microbatch skips, evenly (K or K/STAGES)\n"
-	"  --skip-share S%:K       S percent of an iteration's microbatches, rounded to the\n"
-	"                          nearest number, skip K stages; the rest skip none\n"
-	"  --skip-schedule LIST    stages skipped in each phase: 4,3,1,0 (equal parts), or\n"
-	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on); a\n"
-	"                          phase may be a share: 4@0,30%:2@30%\n"
-	"  --recipe speed|robust   grow the model from its ends: first train only the first and\n"
-	"                          the last stage, then start the middle stages as copies of\n"
-	"                          them. speed: microbatches make 80% of the visits to stages,\n"
-	"                          and the loss ends 1.0% lower. robust: later on, 30% of the\n"
-	"                          microbatches skip half of the middle stages. They make 79% of\n"
-	"                          the visits, and the loss ends 1.3% higher. Skipping half of\n"
-	"                          the middle stages then costs 7%\n"
-	"  --stack                 stages that the schedule begins to visit start as copies of\n"
-	"                          trained stages; the first phase must skip all stages that\n"
-	"                          may be skipped\n"
-	"  --whole-first N, --whole-last N   skip no stage in the first, in the last N iterations\n"
-	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
-	"  --always STAGE,...      stages that are never skipped, beside stage 0\n"
-	"  --break order|exposure  break a rule of convergence, to measure its effect\n"
-	"  --plan PLAN             use the paths of this plan. If the file has the plans of a\n"
-	"                          run's phases (skippipe plan with --recipe or\n"
-	"                          --skip-schedule), it also sets the schedule and --always\n"
-	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
-	"                          microbatches; visits with --recipe)\n"
-	"  --out DIR               write a checkpoint to DIR at the end, on Ctrl-C, and when the\n"
-	"                          reader of the output ends; Ctrl-C after 3 more seconds ends\n"
-	"                          without a checkpoint\n"
-	"  --force                 replace a checkpoint in DIR that --from does not name\n"
-	"  --checkpoint-every N    also write it every N iterations\n"
-	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
-	"  --skip-bad-steps N      if a loss or gradient is not finite, repeat the iteration\n"
-	"                          with the next text, at most N times in a row (default 0)\n"
-	"  --batches N             validation microbatches (default 16)\n"
-	"  --wire fp32|bf16|q8|q6, --sum-wire fp32|q8|q6|q4   round activations and sums as a\n"
-	"                          run over nodes does with these formats (default fp32)\n"
-	"  --recompute none|norms|block   values that a backward pass recomputes to save memory\n"
-	"  --threads N --seed N --device cpu|cuda[:N][:bf16] --format text|jsonl\n";
+static const char intro[] =
+	"usage: skippipe train [--preset NAME | --model FILE | --from CHECKPOINT] [options]\n"
+	"\n"
+	"Trains a model in one process, and prints its loss.\n";
 
-struct session {
+struct training {
 	struct options o;
 	char schedule[SKIP_SCHEDULE_RECIPE]; /* of the recipe */
 	struct trainer *trainer;
@@ -99,7 +50,7 @@ struct session {
 	bool bar;
 };
 
-static void session_fini(struct session *s)
+static void session_fini(struct training *s)
 {
 	out_release(&s->place);
 	trainer_free(s->trainer);
@@ -113,7 +64,7 @@ static void session_fini(struct session *s)
 }
 
 /* Sets the options that --recipe stands for. */
-static int take_recipe(struct session *s, struct error *err)
+static int take_recipe(struct training *s, struct error *err)
 {
 	struct train_options *t = &s->o.train;
 	struct visit_rules *v = &s->o.visits;
@@ -154,7 +105,7 @@ static int check_beside_plans(const struct options *o, uint32_t microbatches, st
 
 /* Reads the plans of --plan. Plans of a run's phases also set the skip schedule, which decides when
  * stages are stacked. */
-static int read_plans(struct session *s, struct error *err)
+static int read_plans(struct training *s, struct error *err)
 {
 	const char *file = s->o.train.plan;
 	struct visit_rules *v = &s->o.visits;
@@ -176,7 +127,7 @@ static int read_plans(struct session *s, struct error *err)
 	return 0;
 }
 
-static int open_plans(struct session *s, struct error *err)
+static int open_plans(struct training *s, struct error *err)
 {
 	const struct model_config *c = &s->o.config;
 	int rc;
@@ -202,7 +153,7 @@ static int open_plans(struct session *s, struct error *err)
 
 /* Ends the schedule of the learning rate with the training, unless the user has given its length.
  */
-static void end_schedule(struct session *s)
+static void end_schedule(struct training *s)
 {
 	struct hyperparameters *r = &s->o.hyper;
 
@@ -211,7 +162,7 @@ static void end_schedule(struct session *s)
 }
 
 /* Takes the place of the training from the manifest of the checkpoint. */
-static int load_manifest(struct session *s, struct error *err)
+static int load_manifest(struct training *s, struct error *err)
 {
 	struct checkpoint c;
 	int rc;
@@ -229,7 +180,7 @@ static int load_manifest(struct session *s, struct error *err)
 	return 0;
 }
 
-static int load_weights(struct session *s, struct error *err)
+static int load_weights(struct training *s, struct error *err)
 {
 	int rc = 0;
 
@@ -239,7 +190,7 @@ static int load_weights(struct session *s, struct error *err)
 }
 
 /* A new corpus is read from its start, even if the training continues. */
-static int check_corpus(struct session *s, struct error *err)
+static int check_corpus(struct training *s, struct error *err)
 {
 	if (!s->trained_on || s->trained_on == corpus_hash(s->corpus))
 		return 0;
@@ -254,7 +205,7 @@ static int check_corpus(struct session *s, struct error *err)
 
 /* Checks the plan, model, checkpoint, corpus, memory and output folder, so that an error does not
  * appear only after hours of work. */
-static int session_init(struct session *s, struct error *err)
+static int session_init(struct training *s, struct error *err)
 {
 	const struct hyperparameters *r = &s->o.hyper;
 	size_t n = (size_t)r->batch * r->sequence;
@@ -295,7 +246,7 @@ static int session_init(struct session *s, struct error *err)
 
 /* Returns the floating-point operations of a microbatch: 6 a token for each weight of the stages
  * visited (the embedding is looked up, not multiplied), and 12 * layers * dim * T for attention. */
-static double microbatch_flops(const struct session *s, const uint32_t *path, uint32_t n)
+static double microbatch_flops(const struct training *s, const uint32_t *path, uint32_t n)
 {
 	const struct model_config *c = &s->o.config;
 	struct stage *const *stages = trainer_stages(s->trainer);
@@ -313,7 +264,7 @@ static double microbatch_flops(const struct session *s, const uint32_t *path, ui
 }
 
 /* when: a phrase such as "in iteration 7". */
-static int report_divergence(const struct session *s, const char *when, const char *what,
+static int report_divergence(const struct training *s, const char *when, const char *what,
 			     struct error *err)
 {
 	return error_set(err, -ERANGE,
@@ -323,7 +274,7 @@ static int report_divergence(const struct session *s, const char *when, const ch
 }
 
 /* Gives the path of microbatch m of this iteration, and its data. */
-static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path, uint32_t *n)
+static void next_microbatch(struct training *s, uint32_t m, const uint32_t **path, uint32_t *n)
 {
 	const struct options *o = &s->o;
 	uint32_t stages = o->config.n_stages;
@@ -341,7 +292,7 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 }
 
 /* Adds up the gradients of all microbatches, each along its path. *loss: the mean loss. */
-static int run_microbatches(struct session *s, double *loss)
+static int run_microbatches(struct training *s, double *loss)
 {
 	const struct options *o = &s->o;
 	struct visit_rules rules = o->visits;
@@ -367,7 +318,7 @@ static int run_microbatches(struct session *s, double *loss)
 }
 
 /* Returns true if all microbatches of an iteration skip all droppable stages. */
-static bool skips_all(const struct session *s, uint64_t iteration, uint32_t droppable)
+static bool skips_all(const struct training *s, uint64_t iteration, uint32_t droppable)
 {
 	uint32_t share;
 
@@ -377,7 +328,7 @@ static bool skips_all(const struct session *s, uint64_t iteration, uint32_t drop
 
 /* Before the first iteration that visits droppable stages, gives each of them the state of a
  * trained stage. */
-static int stack_stages(struct session *s)
+static int stack_stages(struct training *s)
 {
 	const struct visit_rules *v = &s->o.visits;
 	uint32_t droppable = visit_rules_droppable(v->always, s->o.config.n_stages);
@@ -398,7 +349,7 @@ static int stack_stages(struct session *s)
 
 /* Computes one iteration. If the loss or a gradient is not finite, no step is made and no
  * checkpoint written: the iteration is repeated with the next text, or the training ends. */
-static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
+static int train_iteration(struct training *s, double *loss, double *norm, struct error *err)
 {
 	const struct options *o = &s->o;
 	int64_t begin = clock_monotonic_us();
@@ -438,7 +389,7 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 	return 0;
 }
 
-static int measure_validation(struct session *s, double *loss, struct error *err)
+static int measure_validation(struct training *s, double *loss, struct error *err)
 {
 	uint32_t path[1024];
 	char when[64];
@@ -461,7 +412,7 @@ static int measure_validation(struct session *s, double *loss, struct error *err
 	return isfinite(*loss) ? 0 : report_divergence(s, when, "validation loss", err);
 }
 
-static bool validation_due(const struct session *s)
+static bool validation_due(const struct training *s)
 {
 	uint32_t every = s->o.train.validate_every;
 
@@ -470,7 +421,7 @@ static bool validation_due(const struct session *s)
 		s->iteration == s->started_at);
 }
 
-static void draw_bar(const struct session *s, double loss)
+static void draw_bar(const struct training *s, double loss)
 {
 	enum { WIDTH = 24 };
 	double done = s->o.iterations ? (double)s->iteration / s->o.iterations : 1;
@@ -487,7 +438,7 @@ static void draw_bar(const struct session *s, double loss)
 		fputc('\n', stderr);
 }
 
-static void print_step_json(const struct session *s, double loss, double norm,
+static void print_step_json(const struct training *s, double loss, double norm,
 			    const double *validation)
 {
 	double seconds = (double)s->training_us / 1e6;
@@ -506,7 +457,7 @@ static void print_step_json(const struct session *s, double loss, double norm,
 
 /* Ends the training when the output cannot be written. If a checkpoint is written, the training
  * ends in order when the output's reader has ended, and goes on when the disk is full. */
-static int report_step(struct session *s, double loss, double norm, const double *validation,
+static int report_step(struct training *s, double loss, double norm, const double *validation,
 		       struct error *err)
 {
 	int rc;
@@ -525,7 +476,7 @@ static int report_step(struct session *s, double loss, double norm, const double
 	return rc && !s->o.out ? -EIO : 0;
 }
 
-static int save_checkpoint(struct session *s, struct error *err)
+static int save_checkpoint(struct training *s, struct error *err)
 {
 	struct checkpoint c = { .config = s->o.config,
 				.hyper = s->o.hyper,
@@ -549,7 +500,7 @@ static int save_checkpoint(struct session *s, struct error *err)
 	return rc;
 }
 
-static int run_training(struct session *s, struct error *err)
+static int run_training(struct training *s, struct error *err)
 {
 	double loss = 0, norm = 0, validation = 0;
 	int rc = 0;
@@ -578,7 +529,7 @@ static int run_training(struct session *s, struct error *err)
 	return save_checkpoint(s, err);
 }
 
-static void print_summary(const struct session *s)
+static void print_summary(const struct training *s)
 {
 	double seconds = (double)s->training_us / 1e6;
 
@@ -597,9 +548,9 @@ static void print_summary(const struct session *s)
 
 int command_train(int argc, char **argv)
 {
-	struct session s = { .place = OUT_PLACE_NONE };
+	struct training s = { .place = OUT_PLACE_NONE };
 	struct error err = { "" };
-	int rc = options_parse(&s.o, argc, argv, help);
+	int rc = options_parse(&s.o, argc, argv, intro);
 
 	if (rc) {
 		options_fini(&s.o);

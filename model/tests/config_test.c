@@ -275,7 +275,7 @@ TEST(cuts_read_back)
 	refuse_cut("\"0,7,5\"", "model: stage_layers: expected an array");
 }
 
-TEST(rates_follow_the_recipe)
+TEST(rates_follow_the_hyperparameters)
 {
 	struct hyperparameters r = {
 		.adamw.lr = 1, .warmup = 4, .iterations = 12, .final_lr = 0.1f
@@ -396,7 +396,7 @@ TEST(a_schedule_is_set_and_printed_by_name)
 }
 
 /* Documents that were written before schedules had names have a cosine. */
-TEST(a_recipe_without_a_schedule_is_a_cosine)
+TEST(hyperparameters_without_a_schedule_are_a_cosine)
 {
 	struct model_config c;
 	struct hyperparameters r;
@@ -414,7 +414,7 @@ TEST(a_recipe_without_a_schedule_is_a_cosine)
 	free(text);
 }
 
-TEST(a_position_counts_microbatches_of_its_recipe)
+TEST(a_position_counts_microbatches_of_its_run)
 {
 	struct hyperparameters was = { .batch = 4, .sequence = 64 },
 			       now = { .batch = 1, .sequence = 256 };

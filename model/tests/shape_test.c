@@ -59,6 +59,23 @@ TEST(memory_is_that_of_stages_that_were_made)
 	compare_memory("1.5b", 9705, 6669);
 }
 
+/* Numbers have twice the bytes, weights have no copy in bf16, and nothing is reserved for a GPU. */
+TEST(an_agent_in_fp32_needs_its_own_memory_alone)
+{
+	struct model_config c;
+	struct hyperparameters r;
+	struct model_shape gpu, cpu;
+
+	assert_int_equal(model_preset("124m", &c, &r, NULL), 0);
+	model_shape_of(&c, &r, &gpu);
+	model_shape_in_fp32(&c, &r, &cpu);
+	assert_true(cpu.weight_bytes == 4 * (4 + 2 + 4));
+	assert_true(cpu.fixed_bytes == 0);
+	assert_true(cpu.kept_bytes[SHAPE_NORMS] > gpu.kept_bytes[SHAPE_NORMS]);
+	assert_true(cpu.kept_bytes[SHAPE_BLOCK] == gpu.kept_bytes[SHAPE_BLOCK]);
+	assert_true(cpu.layer_flop == gpu.layer_flop);
+}
+
 TEST(work_is_counted_as_the_benchmark_counts_it)
 {
 	struct model_config c;

@@ -139,14 +139,14 @@ double coverage_bound_s(const struct coverage_bound *e)
 
 /* ---- routes ---- */
 
-struct route {
+struct set_time {
 	double s;
 	int set;
 };
 
 static int by_length(const void *a, const void *b)
 {
-	const struct route *x = a, *y = b;
+	const struct set_time *x = a, *y = b;
 
 	return x->s != y->s ? (x->s < y->s ? -1 : 1) : x->set - y->set;
 }
@@ -156,14 +156,14 @@ static bool list_routes(struct coverage_bound *e, struct kind *k)
 {
 	size_t sets = (size_t)e->n_sets;
 	double *least_s = alloc_array(sets, sizeof(*least_s));
-	struct route *routes = alloc_array(sets, sizeof(*routes));
+	struct set_time *routes = alloc_array(sets, sizeof(*routes));
 
 	shortest_paths_of_sets(e->w, k->node, least_s, e->stages);
 	k->route_s = arena_array(e->arena, sets, sizeof(*k->route_s));
 	k->set = arena_array(e->arena, sets, sizeof(*k->set));
 	for (int i = 0; i < e->n_sets; i++)
 		if (isfinite(least_s[i]))
-			routes[k->n_routes++] = (struct route){ least_s[i], i };
+			routes[k->n_routes++] = (struct set_time){ least_s[i], i };
 	qsort(routes, (size_t)k->n_routes, sizeof(*routes), by_length);
 	for (int i = 0; i < k->n_routes; i++) {
 		k->route_s[i] = routes[i].s;

@@ -52,7 +52,7 @@ struct node_state {
 	int *started, n_started, oldest;
 };
 
-struct run {
+struct simulated_run {
 	const struct cluster *c;
 	const struct plan *p;
 	struct simulation *s;
@@ -92,9 +92,10 @@ static int step_node(const struct plan_microbatch *m, int step)
 }
 
 /* Returns true if a leaves the heap before b. */
-typedef bool order_function(const struct run *r, int a, int b);
+typedef bool order_function(const struct simulated_run *r, int a, int b);
 
-static void heap_push(const struct run *r, struct heap *h, int what, order_function *goes_first)
+static void heap_push(const struct simulated_run *r, struct heap *h, int what,
+		      order_function *goes_first)
 {
 	int i = h->n++;
 
@@ -105,7 +106,7 @@ static void heap_push(const struct run *r, struct heap *h, int what, order_funct
 	h->list[i] = what;
 }
 
-static int heap_pop(const struct run *r, struct heap *h, order_function *goes_first)
+static int heap_pop(const struct simulated_run *r, struct heap *h, order_function *goes_first)
 {
 	int top = h->list[0], last = h->list[--h->n], i = 0;
 
@@ -120,25 +121,25 @@ static int heap_pop(const struct run *r, struct heap *h, order_function *goes_fi
 	return top;
 }
 
-static double event_s(const struct run *r, int event)
+static double event_s(const struct simulated_run *r, int event)
 {
 	return event < 0 ? r->nodes[-1 - event].free_s : r->microbatches[event].arrival_s;
 }
 
 /* Returns true if event a happens before event b. */
-static bool is_earlier(const struct run *r, int a, int b)
+static bool is_earlier(const struct simulated_run *r, int a, int b)
 {
 	return event_s(r, a) < event_s(r, b);
 }
 
-static int32_t priority_of(const struct run *r, int mb)
+static int32_t priority_of(const struct simulated_run *r, int mb)
 {
 	return r->priority ? r->priority[mb * r->steps + r->microbatches[mb].step] : NO_PRIORITY;
 }
 
 /* Returns true if microbatch a's waiting task starts before b's. Microbatches are sorted by id, so
  * their indices compare like their ids. */
-static bool is_served_first(const struct run *r, int a, int b)
+static bool is_served_first(const struct simulated_run *r, int a, int b)
 {
 	int32_t pa = priority_of(r, a), pb = priority_of(r, b);
 
@@ -151,7 +152,7 @@ static bool is_served_first(const struct run *r, int a, int b)
 
 /* Returns the F whose microbatch has held a slot longest; -1: no slot is held. A slot is held until
  * the microbatch is past its B on this node. */
-static int oldest_holder(const struct run *r, struct node_state *n)
+static int oldest_holder(const struct simulated_run *r, struct node_state *n)
 {
 	for (; n->oldest < n->n_started; n->oldest++) {
 		const struct sim_task *f = &r->s->tasks[n->started[n->oldest]];
@@ -163,7 +164,7 @@ static int oldest_holder(const struct run *r, struct node_state *n)
 	return -1;
 }
 
-static void note_collision(struct run *r, struct sim_task *task, int delayed_by)
+static void note_collision(struct simulated_run *r, struct sim_task *task, int delayed_by)
 {
 	bool counts = !(task->kind == TASK_FORWARD && task->hop == 0);
 
@@ -177,7 +178,7 @@ static void note_collision(struct run *r, struct sim_task *task, int delayed_by)
 
 /* Returns the time when an output leaves: at the earliest when its link is free. A node's tasks end
  * one after another, so its outputs leave in the order in which their tasks start. */
-static double leave_s(struct run *r, int from, int to, double end_s)
+static double leave_s(struct simulated_run *r, int from, int to, double end_s)
 {
 	double *free_s;
 
@@ -189,7 +190,7 @@ static double leave_s(struct run *r, int from, int to, double end_s)
 	return end_s;
 }
 
-static void send_on(struct run *r, int mb, int node, double end_s)
+static void send_on(struct simulated_run *r, int mb, int node, double end_s)
 {
 	const struct plan_microbatch *m = &r->p->microbatches[mb];
 	int next = ++r->microbatches[mb].step, to;
@@ -206,7 +207,7 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 	heap_push(r, &r->events, mb, is_earlier);
 }
 
-static void start_task(struct run *r, int node, int mb)
+static void start_task(struct simulated_run *r, int node, int mb)
 {
 	const struct plan_microbatch *m = &r->p->microbatches[mb];
 	const struct microbatch_state *w = &r->microbatches[mb];
@@ -242,7 +243,7 @@ static void start_task(struct run *r, int node, int mb)
 /* Starts the best waiting task that may start, on a node that is free. Then the microbatches that
  * have just arrived note what they wait for: that task or, if none may start, the oldest holder of
  * a slot. */
-static void start_best(struct run *r, int node)
+static void start_best(struct simulated_run *r, int node)
 {
 	struct node_state *n = &r->nodes[node];
 	bool has_slot = n->n_holding < r->c->nodes[node].memory;
@@ -259,7 +260,7 @@ static void start_best(struct run *r, int node)
 		r->microbatches[n->arrived].delayed_by = why;
 }
 
-static void mark_dirty(struct run *r, int node)
+static void mark_dirty(struct simulated_run *r, int node)
 {
 	if (!r->nodes[node].dirty) {
 		r->nodes[node].dirty = true;
@@ -267,7 +268,7 @@ static void mark_dirty(struct run *r, int node)
 	}
 }
 
-static void take_microbatch_in(struct run *r, int mb)
+static void take_microbatch_in(struct simulated_run *r, int mb)
 {
 	const struct plan_microbatch *path = &r->p->microbatches[mb];
 	struct microbatch_state *m = &r->microbatches[mb];
@@ -284,7 +285,7 @@ static void take_microbatch_in(struct run *r, int mb)
 	mark_dirty(r, node);
 }
 
-static void take_in(struct run *r, int event)
+static void take_in(struct simulated_run *r, int event)
 {
 	if (event < 0) {
 		r->nodes[-1 - event].busy = false;
@@ -294,7 +295,7 @@ static void take_in(struct run *r, int event)
 	}
 }
 
-static void run_events(struct run *r)
+static void run_events(struct simulated_run *r)
 {
 	while (r->events.n > 0) {
 		r->now_s = event_s(r, r->events.list[0]);
@@ -376,7 +377,7 @@ static int find_microbatch(const struct plan *p, int id)
 }
 
 /* Entries without a task of the plan on that node are ignored. */
-static void fill_priorities(struct run *r)
+static void fill_priorities(struct simulated_run *r)
 {
 	for (size_t i = 0; i < (size_t)r->p->n_microbatches * (size_t)r->steps; i++)
 		r->priority[i] = NO_PRIORITY;
@@ -399,7 +400,7 @@ static void fill_priorities(struct run *r)
 }
 
 /* A node has room for all microbatches that visit it to wait and to hold a slot. */
-static void run_alloc(struct run *r)
+static void run_alloc(struct simulated_run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
 	int *room;
@@ -441,7 +442,7 @@ static void run_alloc(struct run *r)
 }
 
 /* Names the first few waiting microbatches and those that hold the slots. */
-static int report_standstill(const struct run *r, struct error *err)
+static int report_standstill(const struct simulated_run *r, struct error *err)
 {
 	char who[400] = "";
 	int named = 0, stuck = r->p->n_microbatches - r->done;
@@ -511,7 +512,7 @@ double simulate_stage_sync_s(const struct cluster *c, const struct plan *p, int 
 
 /* Computes sync_s, for sums after the iteration, and total_s, for sums that follow each stage's
  * last task. */
-static void sum_gradients(const struct run *r)
+static void sum_gradients(const struct simulated_run *r)
 {
 	for (int stage = 0; stage < r->p->n_stages; stage++) {
 		double end_s = 0, sync_s = simulate_stage_sync_s(r->c, r->p, stage);
@@ -529,7 +530,7 @@ static void sum_gradients(const struct run *r)
 
 /* Adds up a complete run. Exposure counts visits by the assignment; idle time counts nodes with a
  * stage. */
-static void sum_up_run(struct run *r)
+static void sum_up_run(struct simulated_run *r)
 {
 	struct simulation *s = r->s;
 	int *stage_of = alloc_array((size_t)r->c->n_nodes, sizeof(*stage_of));
@@ -558,7 +559,7 @@ static void sum_up_run(struct run *r)
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err)
 {
-	struct run r = { .c = c, .p = p };
+	struct simulated_run r = { .c = c, .p = p };
 	int rc = check_runnable(c, p, err);
 
 	if (rc != 0)

@@ -27,6 +27,9 @@ struct candidate_frame {
 	int batch;                     /* number of sequences in an iteration */
 	int skip, of_stages;           /* microbatches skip the share skip / of_stages */
 	struct tensor_formats formats; /* the coarsest formats that may be used */
+	/* Microbatches have shape->batch sequences, and tensors the formats above. false: both are
+	 * chosen too. */
+	bool keeps_microbatches;
 	uint64_t seed;
 };
 

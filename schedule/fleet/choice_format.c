@@ -131,6 +131,16 @@ static const char *speed_of(const struct fleet_machines *e)
 	}
 }
 
+/* Prints a text in a column, whose width counts characters and not bytes of UTF-8. */
+static void print_text(FILE *to, const char *text, int width)
+{
+	int characters = 0;
+
+	for (const char *at = text; *at; at++)
+		characters += ((unsigned char)*at & 0xc0) != 0x80;
+	fprintf(to, "%s%*s ", text, characters < width ? width - characters : 0, "");
+}
+
 static void print_nodes(FILE *to, const struct candidate *c, const struct candidate_frame *f)
 {
 	fprintf(to, "\n%-5s %5s  %-24s %-14s %-12s %6s %9s %9s  %-8s %s\n", "stage", "nodes",
@@ -154,8 +164,11 @@ static void print_nodes(FILE *to, const struct candidate *c, const struct candid
 				continue;
 			m = memory_of(c, i, f);
 			fleet_node_name(f->fleet, i, name);
-			fprintf(to, "%-5d %5d  %-24s %-14s %-12s %6d %9.1f %9.1f  %-8s %s%s\n", s,
-				n, name, e->place, e->device ? e->device : "-", m.fit.slots,
+			fprintf(to, "%-5d %5d  ", s, n);
+			print_text(to, name, 24);
+			print_text(to, e->place, 14);
+			print_text(to, e->device ? e->device : "-", 12);
+			fprintf(to, "%6d %9.1f %9.1f  %-8s %s%s\n", m.fit.slots,
 				m.used_bytes / GIGA, m.free_bytes / GIGA,
 				m.fit.level == SHAPE_BLOCK ? "block" : "norms", speed_of(e),
 				e->is_spot ? ", spot" : "");

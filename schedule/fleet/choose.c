@@ -58,14 +58,23 @@ static const struct candidate_frame *frame_of(const struct course *c)
 
 /* ---- settings ---- */
 
+/* Returns the number of sequences of the smallest microbatch that is tried. */
+static int smallest_microbatch(const struct candidate_frame *f)
+{
+	int least = f->shape->batch;
+
+	while (!f->keeps_microbatches && least % 2 == 0 && least > f->shape->batch / 4)
+		least /= 2;
+	return least;
+}
+
 static void add_settings(struct course *c, int n_stages)
 {
 	const struct candidate_frame *f = frame_of(c);
-	int least = f->shape->batch;
+	int least = smallest_microbatch(f);
+	int most = f->keeps_microbatches ? least : 8 * f->shape->batch;
 
-	while (least % 2 == 0 && least > f->shape->batch / 4)
-		least /= 2;
-	for (int b = least; b <= 8 * f->shape->batch && b <= f->batch; b *= 2) {
+	for (int b = least; b <= most && b <= f->batch; b *= 2) {
 		for (int wanted = 1; wanted <= 3 && f->batch % b == 0; wanted += 2)
 			if (c->n_settings < MOST_SETTINGS &&
 			    candidate_visits_all(f, n_stages, f->batch / b))
@@ -225,6 +234,7 @@ static void diversify(struct course *c, struct candidate **pool, int n)
 
 static void refine_pool(struct course *c, struct candidate **pool, int n)
 {
+	const struct refine_notes notes = { note, c };
 	int64_t evaluations = QUICK;
 	struct rng rng;
 
@@ -234,10 +244,10 @@ static void refine_pool(struct course *c, struct candidate **pool, int n)
 		evaluations /= 2;
 	for (int i = 0; i < n; i++)
 		refine(&c->effort, pool[i], evaluations,
-		       HALVED + (FIRST_REFINED - HALVED) * (i + 1) / n, &rng, note, c);
+		       HALVED + (FIRST_REFINED - HALVED) * (i + 1) / n, &rng, &notes);
 	sort_pool(pool, n, &c->effort.q->aim);
 	c->effort.best = pool[0];
-	refine(&c->effort, pool[0], evaluations, ALL_REFINED, &rng, note, c);
+	refine(&c->effort, pool[0], evaluations, ALL_REFINED, &rng, &notes);
 }
 
 /* ---- formats ---- */
@@ -312,7 +322,8 @@ static void answer(struct course *c, struct candidate *best, struct choice *out)
 	for (int i = 0; i < out->n; i++)
 		sorted[i] = *list[i];
 	memcpy(out->list, sorted, sizeof(sorted[0]) * (size_t)out->n);
-	choose_formats(c, &out->list[0], evaluations);
+	if (!frame_of(c)->keeps_microbatches)
+		choose_formats(c, &out->list[0], evaluations);
 }
 
 /* Plans the best candidate with the node in each of its stages. */
@@ -365,7 +376,7 @@ static void explain_left_out(struct course *c, struct choice *out)
 static int check_request(const struct choose_request *q, struct error *err)
 {
 	const struct candidate_frame *f = &q->frame;
-	int least = f->shape->batch, most = q->n_stages ? q->n_stages : CLUSTER_MOST_STAGES;
+	int least = smallest_microbatch(f), most = q->n_stages ? q->n_stages : CLUSTER_MOST_STAGES;
 
 	if (q->aim.by_price || !isinf(q->aim.most_per_hour)) {
 		int rc = fleet_check_prices(f->fleet, err);
@@ -373,8 +384,6 @@ static int check_request(const struct choose_request *q, struct error *err)
 		if (rc != 0)
 			return rc;
 	}
-	while (least % 2 == 0 && least > f->shape->batch / 4)
-		least /= 2;
 	if (f->batch % least != 0)
 		return error_set(err, -EINVAL,
 				 "the batch is %d sequences, expected a multiple of %d, the "

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "schedule/fleet/fleet_parts.h"
@@ -53,6 +54,18 @@ void fleet_free(struct fleet *f)
 	free(f);
 }
 
+/* Returns the largest number of bytes, at most `most`, that ends with a whole character of UTF-8. */
+static int whole_characters(const char *text, int most)
+{
+	int n = (int)strlen(text);
+
+	if (n <= most)
+		return n;
+	for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+		;
+	return n;
+}
+
 void fleet_node_name(const struct fleet *f, int node, char out[FLEET_NAME])
 {
 	const struct fleet_machines *e = fleet_machines_of(f, node);
@@ -60,7 +73,7 @@ void fleet_node_name(const struct fleet *f, int node, char out[FLEET_NAME])
 
 	while (first > 0 && f->nodes[first - 1].entry == f->nodes[node].entry)
 		first--;
-	used = snprintf(out, FLEET_NAME, "%.48s", e->name);
+	used = snprintf(out, FLEET_NAME, "%.*s", whole_characters(e->name, 48), e->name);
 	if (e->count > 1)
 		used += snprintf(out + used, (size_t)(FLEET_NAME - used), "-%d",
 				 f->nodes[node].machine - f->nodes[first].machine + 1);
@@ -101,7 +114,7 @@ static int measured_links(const struct cluster *c, const struct model_shape *sha
 	return 0;
 }
 
-/* Fills in machines with one card each. A node that holds `memory` microbatches of an equal cut has
+/* Fills in the machines. A node that holds `memory` microbatches of an equal cut has
  * the bytes for them. */
 static void measured_machines(const struct cluster *c, const struct model_shape *shape,
 			      struct fleet *f)
@@ -112,38 +125,57 @@ static void measured_machines(const struct cluster *c, const struct model_shape 
 	for (int i = 0; i < c->n_nodes; i++) {
 		const struct cluster_node *n = &c->nodes[i];
 
+		struct fleet_machines *e = &f->entries[i];
+
+		e->name = n->address ? alloc_string(n->address) : alloc_format("n%02d", i);
+		e->place = alloc_string(n->location);
+		e->device = n->device ? alloc_string(n->device) : NULL;
+		e->flop_per_s = flop / fmax(n->forward_s, NANOSECOND);
+		e->memory_bytes = stage_cost_bytes(shape, layers, n->stage <= 0, shape->batch,
+						   SHAPE_NORMS, n->memory);
+	}
+}
+
+int fleet_of_single_cards(const char *name, int n, struct fleet **out, struct error *err)
+{
+	struct fleet *f = alloc_new(sizeof(*f));
+	int rc;
+
+	f->name = alloc_string(name);
+	f->n_entries = n;
+	f->entries = alloc_array((size_t)n, sizeof(*f->entries));
+	for (int i = 0; i < n; i++)
 		f->entries[i] = (struct fleet_machines){
-			.name = n->address ? alloc_string(n->address) : alloc_format("n%02d", i),
-			.place = alloc_string(n->location),
-			.device = n->device ? alloc_string(n->device) : NULL,
 			.count = 1,
 			.cards = 1,
-			.flop_per_s = flop / fmax(n->forward_s, NANOSECOND),
 			.bytes_per_s = INFINITY,
-			.memory_bytes = stage_cost_bytes(shape, layers, n->stage <= 0, shape->batch,
-							 SHAPE_NORMS, n->memory),
 			.up = INFINITY,
 			.down = INFINITY,
 			.price_per_hour = NAN,
 			.speed = FLEET_SPEED_MEASURED,
 		};
+	rc = fleet_allocate_nodes(f, err);
+	if (rc != 0) {
+		fleet_free(f);
+		return rc;
 	}
+	for (int i = 0; i < n * n; i++)
+		f->latency_s[i] = -1;
+	*out = f;
+	return 0;
 }
 
 int fleet_of_cluster(const struct cluster *c, const struct model_shape *shape, struct fleet **out,
 		     struct error *err)
 {
-	struct fleet *f = alloc_new(sizeof(*f));
-	int rc;
+	struct fleet *f;
+	int rc = fleet_of_single_cards(c->name, c->n_nodes, &f, err);
 
-	f->name = alloc_string(c->name);
-	f->n_entries = c->n_nodes;
-	f->entries = alloc_array((size_t)c->n_nodes, sizeof(*f->entries));
+	if (rc != 0)
+		return rc;
 	f->dispatch_overhead_s = c->dispatch_overhead_s;
 	measured_machines(c, shape, f);
-	rc = fleet_allocate_nodes(f, err);
-	if (rc == 0)
-		rc = measured_links(c, shape, f, err);
+	rc = measured_links(c, shape, f, err);
 	if (rc != 0) {
 		fleet_free(f);
 		return rc;

@@ -79,6 +79,9 @@ int fleet_read(const char *path, const struct fleet_facts *facts, struct fleet *
  * the bytes take. */
 int fleet_of_cluster(const struct cluster *c, const struct model_shape *shape, struct fleet **out,
 		     struct error *err);
+/* Makes a fleet of n machines with one card each, of which nothing is known yet: names and places
+ * are the caller's to set, memory and speed are 0, prices are unknown, and there are no links. */
+int fleet_of_single_cards(const char *name, int n, struct fleet **out, struct error *err);
 void fleet_free(struct fleet *f); /* NULL is allowed */
 
 static inline const struct fleet_machines *fleet_machines_of(const struct fleet *f, int node)

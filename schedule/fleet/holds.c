@@ -1,12 +1,26 @@
 /* Adds up the layers that the cards of a fleet can hold. */
 #include "schedule/fleet/holds.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "schedule/format/request.h"
 
 #define GIGA 1e9
+#define MEGA 1e6
+
+enum { BYTES_TEXT = 24 };
+
+/* Writes a number of bytes as "1.5 GB", or as "1.50 MB" if it is small. */
+static const char *bytes_text(double bytes, char out[BYTES_TEXT])
+{
+	if (bytes >= GIGA / 10)
+		snprintf(out, BYTES_TEXT, "%.1f GB", bytes / GIGA);
+	else
+		snprintf(out, BYTES_TEXT, "%.2f MB", bytes / MEGA);
+	return out;
+}
 
 /* Returns the most layers of a stage that the node holds with one slot, blocks recomputed. -1: not
  * even a stage without layers. */
@@ -42,11 +56,56 @@ static int held_with(const struct candidate_frame *f, const int *as_first, const
 	return sum;
 }
 
+/* The layers that the nodes hold */
+struct room {
+	int *as_first, *as_other; /* (n_nodes) layers of a stage 0, or of another stage; -1: none */
+	int *sorted;              /* (n_nodes) for held_with */
+	int held;                 /* number of layers that all nodes hold; -1: none holds stage 0 */
+	int first;                /* the node that holds stage 0 then */
+};
+
+static struct room room_new(const struct candidate_frame *f)
+{
+	size_t n = (size_t)f->fleet->n_nodes;
+
+	return (struct room){ .as_first = alloc_array(n, sizeof(int)),
+			      .as_other = alloc_array(n, sizeof(int)),
+			      .sorted = alloc_array(n, sizeof(int)) };
+}
+
+static void room_free(struct room *r)
+{
+	free(r->as_first);
+	free(r->as_other);
+	free(r->sorted);
+}
+
+static void measure_room(const struct candidate_frame *f, int sequences, int most_stages,
+			 struct room *r)
+{
+	r->held = r->first = -1;
+	for (int i = 0; i < f->fleet->n_nodes; i++) {
+		r->as_first[i] = layers_held(f, i, true, sequences);
+		r->as_other[i] = layers_held(f, i, false, sequences);
+	}
+	for (int i = 0; i < f->fleet->n_nodes && r->held < f->shape->n_layers; i++) {
+		int held = r->as_first[i] < 0 ? -1
+					      : held_with(f, r->as_first, r->as_other, i,
+							  most_stages, r->sorted);
+
+		if (held > r->held) {
+			r->held = held;
+			r->first = i;
+		}
+	}
+}
+
 static int refuse_first(const struct candidate_frame *f, int sequences, struct error *err)
 {
 	int largest = 0;
 	struct stage_fit fit;
-	char name[FLEET_NAME];
+	char name[FLEET_NAME], needed[BYTES_TEXT], has[BYTES_TEXT], missing[BYTES_TEXT];
+	double memory;
 
 	for (int i = 1; i < f->fleet->n_nodes; i++)
 		if (fleet_machines_of(f->fleet, i)->memory_bytes >
@@ -54,71 +113,92 @@ static int refuse_first(const struct candidate_frame *f, int sequences, struct e
 			largest = i;
 	fit = stage_cost_fit(f->shape, fleet_machines_of(f->fleet, largest), 0, true, sequences, 1);
 	fleet_node_name(f->fleet, largest, name);
+	memory = fleet_machines_of(f->fleet, largest)->memory_bytes;
 	return error_set(err, PLAN_INFEASIBLE,
-			 "no card holds stage 0: embedding and head need %.1f GB even without "
-			 "layers, and the largest card (%s) has %.1f: %.1f GB are missing",
-			 (fleet_machines_of(f->fleet, largest)->memory_bytes + fit.missing_bytes) /
-				 GIGA,
-			 name, fleet_machines_of(f->fleet, largest)->memory_bytes / GIGA,
-			 fit.missing_bytes / GIGA);
+			 "no card holds stage 0: embedding and head need %s even without layers, "
+			 "and the largest card (%s) has %s: %s are missing",
+			 bytes_text(memory + fit.missing_bytes, needed), name,
+			 bytes_text(memory, has), bytes_text(fit.missing_bytes, missing));
 }
 
-static int refuse_layers(const struct candidate_frame *f, int held, int first, const int *as_other,
-			 int sequences, struct error *err)
+/* Returns the largest number of sequences of a microbatch with which the model fits; 0: none. */
+static int fitting_sequences(const struct candidate_frame *f, int sequences, int most_stages)
+{
+	struct room r = room_new(f);
+	int n = sequences / 2;
+
+	for (; n > 0; n /= 2) {
+		measure_room(f, n, most_stages, &r);
+		if (r.held >= f->shape->n_layers)
+			break;
+	}
+	room_free(&r);
+	return n;
+}
+
+/* Writes what would make the model fit: more cards like the one with most room for layers, or
+ * smaller microbatches. */
+static void write_remedies(const struct candidate_frame *f, const struct room *r, int sequences,
+			   int most_stages, char *out, size_t room)
+{
+	int best = 0, less = fitting_sequences(f, sequences, most_stages), used = 0;
+	char name[FLEET_NAME];
+
+	out[0] = '\0';
+	for (int i = 1; i < f->fleet->n_nodes; i++)
+		best = r->as_other[i] > r->as_other[best] ? i : best;
+	fleet_node_name(f->fleet, best, name);
+	if (r->as_other[best] > 0)
+		used = snprintf(out, room, ". It would fit with %d more like %s",
+				(f->shape->n_layers - r->held + r->as_other[best] - 1) /
+					r->as_other[best],
+				name);
+	if (less > 0)
+		snprintf(out + used, room - (size_t)used, "%s microbatches of %d sequences",
+			 used > 0 ? ", or with" : ". It would fit with", less);
+}
+
+static int refuse_layers(const struct candidate_frame *f, const struct room *r, int sequences,
+			 int most_stages, struct error *err)
 {
 	const struct model_shape *m = f->shape;
 	double layer = stage_cost_bytes(m, 2, false, sequences, SHAPE_BLOCK, 1) -
 		       stage_cost_bytes(m, 1, false, sequences, SHAPE_BLOCK, 1);
-	char name[FLEET_NAME], small[FLEET_NAME] = "";
+	char name[FLEET_NAME], small[FLEET_NAME] = "", missing[BYTES_TEXT], each[BYTES_TEXT];
+	char remedies[3 * FLEET_NAME], without[2 * FLEET_NAME] = "";
 	int n = 0;
 
-	fleet_node_name(f->fleet, first, name);
+	fleet_node_name(f->fleet, r->first, name);
 	for (int i = 0; i < f->fleet->n_nodes; i++) {
-		if (i == first || as_other[i] > 0)
+		if (i == r->first || r->as_other[i] > 0)
 			continue;
 		if (n++ == 0)
 			fleet_node_name(f->fleet, i, small);
 	}
-	error_set(err, PLAN_INFEASIBLE,
-		  "the fleet holds %d of the %d layers, with stage 0 on %s and a stage on each "
-		  "other card, even if every block is recomputed: %.1f GB are missing (%.2f GB a "
-		  "layer)",
-		  held, m->n_layers, name, (m->n_layers - held) * layer / GIGA, layer / GIGA);
-	if (n > 0) {
-		struct error why = *err;
-
-		error_set(err, PLAN_INFEASIBLE, "%s; %d cards, %s first, hold no layer", why.text,
-			  n, small);
-	}
-	return PLAN_INFEASIBLE;
+	if (n > 0)
+		snprintf(without, sizeof(without), "; %d cards, %s first, hold no layer", n, small);
+	write_remedies(f, r, sequences, most_stages, remedies, sizeof(remedies));
+	return error_set(err, PLAN_INFEASIBLE,
+			 "the fleet holds %d of the %d layers, with stage 0 on %s and a stage on "
+			 "each other card%s: %s are missing (%s a layer)%s%s",
+			 r->held, m->n_layers, name,
+			 m->kept_bytes[SHAPE_BLOCK] < m->kept_bytes[SHAPE_NORMS]
+				 ? ", even if every block is recomputed"
+				 : "",
+			 bytes_text((m->n_layers - r->held) * layer, missing),
+			 bytes_text(layer, each), without, remedies);
 }
 
 int holds_model(const struct candidate_frame *f, int sequences, int most_stages, struct error *err)
 {
-	size_t n = (size_t)f->fleet->n_nodes;
-	int *as_first = alloc_array(n, sizeof(int)), *as_other = alloc_array(n, sizeof(int));
-	int *room = alloc_array(n, sizeof(int));
-	int best = -1, first = -1, rc = 0;
+	struct room r = room_new(f);
+	int rc = 0;
 
-	for (int i = 0; i < f->fleet->n_nodes; i++) {
-		as_first[i] = layers_held(f, i, true, sequences);
-		as_other[i] = layers_held(f, i, false, sequences);
-	}
-	for (int i = 0; i < f->fleet->n_nodes && best < f->shape->n_layers; i++) {
-		int held = as_first[i] < 0 ? -1
-					   : held_with(f, as_first, as_other, i, most_stages, room);
-
-		if (held > best) {
-			best = held;
-			first = i;
-		}
-	}
-	if (best < 0)
+	measure_room(f, sequences, most_stages, &r);
+	if (r.held < 0)
 		rc = refuse_first(f, sequences, err);
-	else if (best < f->shape->n_layers)
-		rc = refuse_layers(f, best, first, as_other, sequences, err);
-	free(as_first);
-	free(as_other);
-	free(room);
+	else if (r.held < f->shape->n_layers)
+		rc = refuse_layers(f, &r, sequences, most_stages, err);
+	room_free(&r);
 	return rc;
 }

@@ -1,4 +1,5 @@
-/* holds.h - says whether a fleet can hold a model at all. Internal to schedule/fleet/. */
+/* holds.h - says whether a fleet can hold a model at all. Internal to schedule/fleet/
+ * and its callers. */
 #ifndef SCHEDULE_HOLDS_H
 #define SCHEDULE_HOLDS_H
 

@@ -9,7 +9,9 @@
 enum {
 	AT_ONCE = 8,   /* changes that are planned side by side; whatever the number of threads */
 	ATTEMPTS = 50, /* proposals until one is possible */
-	PATIENCE = 25  /* rounds without an improvement until the search gives up */
+	PATIENCE = 25, /* rounds without an improvement until the search gives up */
+	RESTARTS = 8,  /* searches from a candidate that several changes have shaken */
+	SHAKES = 4     /* changes of such a candidate */
 };
 #define BETTER 0.9995 /* a smaller improvement is noise */
 
@@ -72,6 +74,8 @@ static bool resize_first(struct candidate *c, const struct candidate_frame *f, s
 static bool resize_microbatches(struct candidate *c, const struct candidate_frame *f,
 				struct rng *rng)
 {
+	if (f->keeps_microbatches)
+		return false;
 	if (rng_below(rng, 2))
 		c->wanted_slots = c->wanted_slots == 1 ? 3 : 1;
 	else if (rng_below(rng, 2) && c->sequences % 2 == 0)
@@ -119,8 +123,9 @@ static int propose(const struct candidate *c, const struct candidate_frame *f, s
 	return n;
 }
 
-void refine(struct effort *e, struct candidate *c, int64_t evaluations, double share,
-	    struct rng *rng, void (*note)(void *arg, struct candidate *c), void *arg)
+/* Changes c until no change has helped for long, or the share of the work is done. */
+static void descend(struct effort *e, struct candidate *c, int64_t evaluations, double share,
+		    struct rng *rng, const struct refine_notes *notes)
 {
 	const struct candidate_frame *f = &e->q->frame;
 	struct candidate room[AT_ONCE], *next[AT_ONCE];
@@ -135,7 +140,7 @@ void refine(struct effort *e, struct candidate *c, int64_t evaluations, double s
 
 		effort_evaluate(e, next, n, evaluations);
 		for (int i = 0; i < n; i++) {
-			note(arg, next[i]);
+			notes->note(notes->arg, next[i]);
 			if (choose_cost(next[i], &e->q->aim) < best_cost) {
 				best = i;
 				best_cost = choose_cost(next[i], &e->q->aim);
@@ -148,4 +153,39 @@ void refine(struct effort *e, struct candidate *c, int64_t evaluations, double s
 	}
 	for (int i = 0; i < AT_ONCE; i++)
 		candidate_fini(&room[i]);
+}
+
+/* Fills in a candidate that differs from c by several changes. Returns false if none was found. */
+static bool shake(const struct candidate *c, const struct candidate_frame *f, struct rng *rng,
+		  struct candidate *out)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		bool is_changed = true;
+
+		candidate_copy_choice(out, c, f);
+		for (int k = 0; k < SHAKES && is_changed; k++)
+			is_changed = change(out, f, rng);
+		if (is_changed && candidate_is_possible(out, f))
+			return true;
+	}
+	return false;
+}
+
+void refine(struct effort *e, struct candidate *c, int64_t evaluations, double share,
+	    struct rng *rng, const struct refine_notes *notes)
+{
+	const struct candidate_frame *f = &e->q->frame;
+	struct candidate other, *list[1] = { &other };
+
+	candidate_init(&other, f);
+	descend(e, c, evaluations, share, rng, notes);
+	for (int i = 0; i < RESTARTS && !effort_is_over(e, share); i++) {
+		if (!shake(c, f, rng, &other))
+			break;
+		effort_evaluate(e, list, 1, evaluations);
+		descend(e, &other, evaluations, share, rng, notes);
+		if (choose_cost(&other, &e->q->aim) < choose_cost(c, &e->q->aim) * BETTER)
+			candidate_move(c, &other, f);
+	}
+	candidate_fini(&other);
 }

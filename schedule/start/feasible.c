@@ -20,7 +20,7 @@
 #define EXCHANGE_COST 1e12      /* cost of an exchange in seconds: an exchange is a last resort */
 
 /* A set of stages that a data node can send a microbatch through, with the cheapest path. */
-struct route {
+struct set_path {
 	uint64_t stages; /* stages of the set, one bit each */
 	double cost;
 	int path; /* offset of the path in paths */
@@ -29,7 +29,7 @@ struct route {
 struct feasible {
 	const struct problem *p;
 	struct solution *s;
-	struct route *routes;
+	struct set_path *routes;
 	int n_routes;
 	size_t room_routes, room_paths;
 	struct arena arena; /* owns the other arrays, paths excepted */
@@ -107,7 +107,7 @@ static bool reach_layer(struct feasible *f, int h, int stage, double extra)
 }
 
 /* Finds the data node's route through this set of stages, or adds one without a path. */
-static struct route *find_route(struct feasible *f, uint64_t stages)
+static struct set_path *find_route(struct feasible *f, uint64_t stages)
 {
 	size_t n = (size_t)f->n_routes + 1, length = (size_t)f->p->length;
 
@@ -117,7 +117,7 @@ static struct route *find_route(struct feasible *f, uint64_t stages)
 	}
 	array_reserve(&f->routes, &f->room_routes, n, sizeof(f->routes[0]));
 	array_reserve(&f->paths, &f->room_paths, n * length, sizeof(f->paths[0]));
-	f->routes[n - 1] = (struct route){ stages, INFINITY, f->n_routes * f->p->length };
+	f->routes[n - 1] = (struct set_path){ stages, INFINITY, f->n_routes * f->p->length };
 	f->n_routes++;
 	return &f->routes[n - 1];
 }
@@ -129,7 +129,7 @@ static void close_route(struct feasible *f)
 	const struct problem *p = f->p;
 	size_t n = (size_t)p->n_nodes;
 	int h = p->length - 1, last = -1, stage = f->stage[h];
-	struct route *r;
+	struct set_path *r;
 	uint64_t stages = 0;
 	double best = INFINITY;
 

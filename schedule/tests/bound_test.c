@@ -12,14 +12,14 @@
 #include "schedule/tests/fixture.h"
 
 /* The progress of a microbatch in the plain enumeration. */
-struct job {
+struct machine_task {
 	int step;
 	double ready_s, sent_s;
 };
 
 /* Tries every order of the machine's tasks. Microbatches may overtake one another here; the
  * machine's walk excludes that by symmetry. */
-static void all_orders(const struct single_machine *m, struct job *jobs, double free_s,
+static void all_orders(const struct single_machine *m, struct machine_task *jobs, double free_s,
 		       double end_s, double *best)
 {
 	int under_way = 0, left = 0, last = 3;
@@ -34,7 +34,7 @@ static void all_orders(const struct single_machine *m, struct job *jobs, double 
 	}
 	for (int i = 0; i < m->n; i++) {
 		const double seconds[] = { m->forward_s, m->loss_s, m->backward_s };
-		struct job was = jobs[i], *j = &jobs[i];
+		struct machine_task was = jobs[i], *j = &jobs[i];
 		double start = free_s > j->ready_s ? free_s : j->ready_s, end;
 
 		if (j->step == last || (j->step == 0 && under_way == m->slots))
@@ -75,7 +75,7 @@ TEST(one_machine_is_exact)
 	rng_init(&r, 3);
 	for (int round = 0; round < 400; round++) {
 		struct single_machine m = random_machine(&r, 3);
-		struct job jobs[3] = { { 0 } };
+		struct machine_task jobs[3] = { { 0 } };
 		double best = INFINITY;
 		bool exact;
 

@@ -15,7 +15,7 @@
 #include "schedule/format/request.h"
 #include "schedule/tests/fleet_fixture.h"
 
-enum { INSTANCES = 10, EVALUATIONS = 100 };
+enum { INSTANCES = 6, EVALUATIONS = 100 };
 #define ALLOWED 1.02
 
 static const char *const devices[] = { "H100", "A100 40GB", "RTX 4090", "L4" };
@@ -29,14 +29,20 @@ static void random_fleet(struct rng *rng, int n, char *out, size_t room)
 				       "{\"format\": \"skippipe.fleet/1\", \"name\": "
 				       "\"small\", \"machines\": [");
 
-	for (int k = 0; k < kinds; k++)
+	for (int k = 0; k < kinds; k++) {
+		/* Each draw is a statement, because compilers evaluate arguments in different
+		 * orders. */
+		const char *place = places[rng_below(rng, 3)], *device = devices[rng_below(rng, 4)];
+		int memory_gb = 6 + (int)rng_below(rng, 20);
+		int price = 1 + (int)rng_below(rng, 4);
+
 		used += (size_t)snprintf(
 			out + used, room - used,
 			"%s{\"name\": \"m%d\", \"count\": %d, \"place\": \"%s\", \"device\": "
 			"\"%s\", \"memory_gb\": %d, \"price_per_hour\": %d}",
-			k ? "," : "", k, n * (k + 1) / kinds - n * k / kinds,
-			places[rng_below(rng, 3)], devices[rng_below(rng, 4)],
-			6 + (int)rng_below(rng, 20), 1 + (int)rng_below(rng, 4));
+			k ? "," : "", k, n * (k + 1) / kinds - n * k / kinds, place, device,
+			memory_gb, price);
+	}
 	snprintf(out + used, room - used, "]}");
 }
 
@@ -182,7 +188,7 @@ static struct choose_request request_of(const struct fleet *f, const struct mode
 			   .seed = 1,
 			   .formats = { FORMAT_Q8, FORMAT_Q6 } },
 		.aim = { .most_per_hour = INFINITY },
-		.work = 2000000,
+		.work = 10000000,
 		.threads = 1,
 	};
 }
@@ -322,6 +328,26 @@ TEST(the_cheapest_choice_costs_no_more_than_the_fastest)
 	choice_fini(&cheap);
 	fleet_free(f);
 	fleet_free(again);
+}
+
+TEST(microbatches_and_formats_that_are_given_are_kept)
+{
+	struct model_shape shape;
+	struct choose_request q = request_of(NULL, NULL);
+	struct choice c;
+	struct fleet *f;
+
+	q.frame.keeps_microbatches = true;
+	q.frame.formats = (struct tensor_formats){ FORMAT_Q6, FORMAT_Q4 };
+	choose_three(&q, &f, &shape, &c);
+	assert_true(c.n >= 1);
+	for (int i = 0; i < c.n; i++) {
+		assert_int_equal(c.list[i].sequences, shape.batch);
+		assert_int_equal(c.list[i].formats.wire, FORMAT_Q6);
+		assert_int_equal(c.list[i].formats.sum_wire, FORMAT_Q4);
+	}
+	choice_fini(&c);
+	fleet_free(f);
 }
 
 /* The longest work of a stage, for a cut. */

@@ -51,6 +51,28 @@ TEST(a_fleet_has_a_node_for_each_card)
 	fleet_free(f);
 }
 
+/* A long name ends with a whole character, so that it stays text in JSON. */
+TEST(a_long_name_is_cut_between_characters)
+{
+	static const char head[] = HEAD "{\"name\": \"";
+	char text[512], name[FLEET_NAME];
+
+	for (int letters = 0; letters < 3; letters++) {
+		struct fleet *f;
+
+		snprintf(text, sizeof(text), "%s%.*s%s%s", head, letters, "xx",
+			 "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"
+			 "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac",
+			 "\", \"place\": \"Iowa\", \"device\": \"H100\", \"count\": 2}]}");
+		f = parse(text);
+		fleet_node_name(f, 1, name);
+		/* 16 characters of three bytes fit into 48 bytes, 15 beside a letter. */
+		assert_int_equal(strlen(name), (size_t)(letters ? 45 + letters : 48) + 2);
+		assert_string_equal(name + strlen(name) - 2, "-2");
+		fleet_free(f);
+	}
+}
+
 TEST(speeds_are_shares_of_the_card_or_measured)
 {
 	struct fleet *f = parse(good);
@@ -143,8 +165,9 @@ TEST(a_model_that_does_not_fit_says_by_how_much)
 	assert_int_equal(holds_model(&frame, 1, 64, &err), PLAN_INFEASIBLE);
 	assert_non_null(strstr(err.text, "holds 16 of the 40 layers"));
 	assert_non_null(strstr(err.text, "stage 0 on a-1"));
-	assert_non_null(strstr(err.text, "43.3 GB are missing (1.80 GB a layer)"));
+	assert_non_null(strstr(err.text, "43.3 GB are missing (1.8 GB a layer)"));
 	assert_non_null(strstr(err.text, "1 cards, b first, hold no layer"));
+	assert_non_null(strstr(err.text, "It would fit with 3 more like a-1"));
 	shape.n_layers = 16;
 	assert_int_equal(holds_model(&frame, 1, 64, &err), 0);
 	shape.end_weights = 2e9;

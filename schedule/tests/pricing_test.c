@@ -10,7 +10,7 @@
 enum { MB = 4, ROUTES = 3 };
 
 /* A microbatch of the plain enumeration. */
-struct job {
+struct priced_task {
 	int route, step; /* step 0: to be sent, 1: under way, 2: back */
 	double back_s;
 };
@@ -22,8 +22,8 @@ static double latest(double a, double b)
 
 /* Tries every order of the tasks, each as early as possible, for given routes of the microbatches.
  */
-static bool some_order_fits(const struct pricing_request *of, struct job *jobs, double free_s,
-			    double end_s, double within_s)
+static bool some_order_fits(const struct pricing_request *of, struct priced_task *jobs,
+			    double free_s, double end_s, double within_s)
 {
 	int under_way = 0, back = 0;
 
@@ -36,7 +36,7 @@ static bool some_order_fits(const struct pricing_request *of, struct job *jobs, 
 	if (back == of->n)
 		return true;
 	for (int i = 0; i < of->n; i++) {
-		struct job was = jobs[i], *j = &jobs[i];
+		struct priced_task was = jobs[i], *j = &jobs[i];
 		double end;
 
 		if (j->step == 2 || (j->step == 0 && under_way == of->slots))
@@ -62,7 +62,7 @@ static double most_by_enumeration(const struct pricing_request *of, double withi
 	for (int i = 0; i < of->n; i++)
 		choices *= of->n_routes;
 	for (int choice = 0; choice < choices; choice++) {
-		struct job jobs[MB] = { { 0 } };
+		struct priced_task jobs[MB] = { { 0 } };
 		double worth = 0;
 
 		for (int i = 0, left = choice; i < of->n; i++, left /= of->n_routes) {

@@ -26,6 +26,6 @@ bool announce_one(struct post *p, uint32_t id, uint64_t number, uint64_t total, 
 		return false;
 	post_frame_put_head(content, &f);
 	memset(content + POST_FRAME_HEAD, 1, size);
-	return link_send(peer->line->link, peer->session, POST_LANE_CONTROL, content,
+	return link_send(peer->line->link, peer->session, POST_TRUNK_CONTROL, content,
 			 POST_FRAME_HEAD + size, now_us) == 0;
 }

@@ -169,7 +169,7 @@ static void lose_stage(struct world *w, struct mishap *m)
 	int stage = (int)(m->a % 3);
 
 	m->done = true;
-	if (!w->controller || (w->controller->weights.saving.last == 0 && stage != 0) ||
+	if (!w->controller || (w->controller->backups.saving.last == 0 && stage != 0) ||
 	    w->controller->run.phase == PHASE_GATHERING ||
 	    w->controller->run.phase == PHASE_FINISHED)
 		return;

@@ -205,7 +205,7 @@ void *worker_finished(struct worker *w)
 /* ---- controller/planning/planner.h ---- */
 
 struct answer {
-	struct job *job;
+	struct planner_job *job;
 	bool is_found;   /* the search has run */
 	int64_t from_us; /* world: when the request arrived */
 	int64_t at_us;   /* world: when the answer is taken; before the search: when it runs */
@@ -266,7 +266,7 @@ int planner_fd(const struct planner *p)
 
 /* Draws an allocation for each phase. The best allocations of so few nodes seldom differ, and their
  * search would take longer than the short run. */
-static void draw_phases(struct job *j)
+static void draw_phases(struct planner_job *j)
 {
 	struct planned *a = j->answer;
 	const struct cluster *c = j->cluster;
@@ -311,7 +311,7 @@ uint64_t planner_ask(struct planner *planner, const struct cluster *c,
 		     const struct planner_request *q)
 {
 	struct sim_planner *p = (struct sim_planner *)planner;
-	struct job *j = job_new(c, q);
+	struct planner_job *j = job_new(c, q);
 	struct answer *a = alloc_new(sizeof(*a));
 
 	if (!j) {

@@ -219,7 +219,7 @@ static void turn_controller(struct world *w)
 	checks_turn(w);
 	if (!controller_process_over(w->controller, &status))
 		return;
-	w->out->rewinds += w->controller->run.history.n_rewinds;
+	w->out->rewinds += w->controller->run.record.n_rewinds;
 	checks_controller_ended(w, status);
 	w->over = true;
 }
@@ -304,7 +304,7 @@ static void do_next(struct world *w)
 		mishap_apply(w, &w->mishaps[next - 2 * SIM_PROCESSES]);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		mishap_arm(w, &w->mishaps[i]);
-	if (w->controller && w->controller->run.history.refused_events > 0)
+	if (w->controller && w->controller->run.record.refused_events > 0)
 		world_go_wrong(w, "a member's state has no transition for an event: see the log");
 	if (!w->over && is_late(w))
 		world_go_wrong(w, "the run is stalled: iteration %" PRIu64 " of %u, phase %d",

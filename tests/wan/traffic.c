@@ -23,7 +23,7 @@ struct list {
 	bool is_downlink;    /* the list is a node's downlink and not a link */
 };
 
-struct lane {
+struct direction {
 	struct traffic_link link;
 	struct list list;
 	struct rng rng;
@@ -43,7 +43,7 @@ struct slab {
 struct traffic {
 	struct traffic_options options;
 	int64_t queue_ns;
-	struct lane *lanes;   /* (n_nodes, n_nodes) */
+	struct direction *directions;   /* (n_nodes, n_nodes) */
 	struct place *places; /* (n_nodes) */
 	struct list **heap;   /* (n_heap) */
 	size_t n_heap, held;
@@ -63,12 +63,12 @@ struct traffic *traffic_new(const struct traffic_options *o)
 
 	t->options = *o;
 	t->queue_ns = nanoseconds(o->queue_s);
-	t->lanes = alloc_array(pairs, sizeof(*t->lanes));
+	t->directions = alloc_array(pairs, sizeof(*t->directions));
 	t->places = alloc_array(n, sizeof(*t->places));
 	t->heap = alloc_array(pairs + n, sizeof(*t->heap));
 	for (size_t i = 0; i < pairs; i++) {
-		t->lanes[i].link.latency_s = -1;
-		rng_init_stream(&t->lanes[i].rng, o->seed, i);
+		t->directions[i].link.latency_s = -1;
+		rng_init_stream(&t->directions[i].rng, o->seed, i);
 	}
 	for (size_t i = 0; i < n; i++)
 		t->places[i].down.is_downlink = true;
@@ -85,20 +85,20 @@ void traffic_free(struct traffic *t)
 		free(t->slabs);
 		t->slabs = next;
 	}
-	free(t->lanes);
+	free(t->directions);
 	free(t->places);
 	free(t->heap);
 	free(t);
 }
 
-static struct lane *lane_of(struct traffic *t, uint32_t from, uint32_t to)
+static struct direction *direction_of(struct traffic *t, uint32_t from, uint32_t to)
 {
-	return &t->lanes[(size_t)from * t->options.n_nodes + to];
+	return &t->directions[(size_t)from * t->options.n_nodes + to];
 }
 
 struct traffic_link *traffic_link(struct traffic *t, uint32_t from, uint32_t to)
 {
-	return &lane_of(t, from, to)->link;
+	return &direction_of(t, from, to)->link;
 }
 
 struct traffic_node *traffic_node(struct traffic *t, uint32_t node)
@@ -238,10 +238,10 @@ static void drop_packet(struct traffic *t, struct traffic_packet *p, uint64_t *c
  * change the random numbers of its later packets. */
 void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
 {
-	struct lane *lane = lane_of(t, p->from, p->to);
-	struct traffic_link *l = &lane->link;
+	struct direction *direction = direction_of(t, p->from, p->to);
+	struct traffic_link *l = &direction->link;
 	struct place *place = &t->places[p->from];
-	double lost = rng_uniform(&lane->rng), late = 2 * rng_uniform(&lane->rng) - 1;
+	double lost = rng_uniform(&direction->rng), late = 2 * rng_uniform(&direction->rng) - 1;
 	int64_t at_ns;
 
 	l->sent_packets++;
@@ -259,14 +259,14 @@ void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
 		at_ns = queue_packet(t, &place->up_free_ns, place->node.up_bytes_per_s, p->size,
 				     now_ns);
 	if (at_ns != TRAFFIC_NEVER)
-		at_ns = queue_packet(t, &lane->list.free_ns, l->bandwidth_bytes_per_s, p->size,
+		at_ns = queue_packet(t, &direction->list.free_ns, l->bandwidth_bytes_per_s, p->size,
 				     at_ns);
 	if (at_ns == TRAFFIC_NEVER) {
 		drop_packet(t, p, &l->overflowed);
 		return;
 	}
 	t->held++;
-	append_packet(t, &lane->list, p,
+	append_packet(t, &direction->list, p,
 		      at_ns + nanoseconds(l->latency_s * (1 + l->jitter * late)));
 }
 

@@ -28,28 +28,28 @@ void ui_fini(struct ui *u)
 
 /* A moving microbatch gets the first free row and keeps it until it is done, so that rows do not
  * jump. */
-static void keep_lanes(struct ui_display *display, const struct state *s)
+static void keep_rows(struct ui_display *display, const struct state *s)
 {
 	uint8_t shown[MSG_MICROBATCHES] = { 0 };
 	int k = 0;
 
-	for (int i = 0; i < UI_LANES; i++) {
+	for (int i = 0; i < UI_MOTION_ROWS; i++) {
 		const struct state_flight *f =
-			display->lanes[i] ? state_flight(s, display->lanes[i] - 1) : NULL;
+			display->rows[i] ? state_flight(s, display->rows[i] - 1) : NULL;
 
 		if (!f || !state_flight_moves(f))
-			display->lanes[i] = 0;
+			display->rows[i] = 0;
 		else
-			shown[display->lanes[i] - 1] = 1;
+			shown[display->rows[i] - 1] = 1;
 	}
 	for (uint32_t m = 0; m < s->n_flights; m++) {
 		if (shown[m] || !state_flight_moves(&s->flights[m]))
 			continue;
-		while (k < UI_LANES && display->lanes[k])
+		while (k < UI_MOTION_ROWS && display->rows[k])
 			k++;
-		if (k == UI_LANES)
+		if (k == UI_MOTION_ROWS)
 			return;
-		display->lanes[k] = m + 1;
+		display->rows[k] = m + 1;
 	}
 }
 
@@ -61,7 +61,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 
 	u->clock.local_us = local_us;
 	u->clock.wall_us = wall_us;
-	keep_lanes(&u->display, s);
+	keep_rows(&u->display, s);
 	if (u->display.view == VIEW_MAP || u->display.view == VIEW_OVERVIEW)
 		map_update(&u->places, s, local_us);
 	if (s->status.now_us != u->clock.status_us) {

@@ -61,7 +61,7 @@ enum dialog_kind {
 	DIALOG_QUIT
 };
 
-enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_LANES = 128 };
+enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_MOTION_ROWS = 128 };
 
 enum field_unit {
 	FIELD_NUMBER,
@@ -205,7 +205,7 @@ struct ui_display {
 	enum link_grouping link_grouping;
 	char theme[32];
 	/* Id + 1 of the moving microbatch in each row; 0: the row is free. */
-	uint32_t lanes[UI_LANES];
+	uint32_t rows[UI_MOTION_ROWS];
 };
 
 /* The message line. ui_say owns it. */

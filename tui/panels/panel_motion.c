@@ -1,4 +1,4 @@
-/* Moving microbatches. A lane is the whole chain of one microbatch:
+/* Moving microbatches. A row is the whole chain of one microbatch:
  *
  *     m03 00=15=06[12].LL.12.06.15.00   F n12 0.4s
  *
@@ -116,7 +116,7 @@ static char joint_glyph(const struct state_flight *f, uint32_t p, enum style *st
 	return forward ? '=' : '#';
 }
 
-int panel_lane(struct screen *out, int x, int y, int w, const struct state *s,
+int panel_chain(struct screen *out, int x, int y, int w, const struct state *s,
 	       const struct state_flight *f, const struct ui *u, int digits)
 {
 	char words[64];
@@ -204,13 +204,13 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 		draw_short(out, at, s);
 		return;
 	}
-	for (int k = 0; k < UI_LANES && k < columns * (at.h - 1); k++) {
+	for (int k = 0; k < UI_MOTION_ROWS && k < columns * (at.h - 1); k++) {
 		const struct state_flight *f =
-			u->display.lanes[k] ? state_flight(s, u->display.lanes[k] - 1) : NULL;
+			u->display.rows[k] ? state_flight(s, u->display.rows[k] - 1) : NULL;
 
 		if (f)
-			panel_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1), w - 1,
-				   s, f, u, digits);
+			panel_chain(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1),
+				    w - 1, s, f, u, digits);
 	}
 }
 

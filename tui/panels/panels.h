@@ -58,7 +58,7 @@ int panel_map_hit(struct rect at, const struct state *s, const struct ui *u, int
 /* The whole view 6: training and validation loss over iterations. */
 void panel_losses(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
 /* Draws one microbatch's chain in a row. Returns the columns used. */
-int panel_lane(struct screen *out, int x, int y, int w, const struct state *s,
+int panel_chain(struct screen *out, int x, int y, int w, const struct state *s,
 	       const struct state_flight *f, const struct ui *u, int digits);
 /* Writes the state of a microbatch, "B n12 0.4s", and returns its style. */
 unsigned panel_phase(const struct state *s, const struct state_flight *f, int64_t now_us,

@@ -52,17 +52,17 @@ static void lay_out_narrow(struct layout *l, struct rect all, uint32_t nodes, ui
 	int rows = all.h, grid = smaller_of(2 + (int)largest, larger_of(4, rows * 2 / 5)),
 	    spare;
 	struct rect bottom;
-	int motion = follow ? 4 : 3, curve = 5, lanes = 5;
+	int motion = follow ? 4 : 3, curve = 5, timeline_h = 5;
 
-	spare = rows - grid - motion - curve - lanes;
+	spare = rows - grid - motion - curve - timeline_h;
 	if (spare < 0) {
-		lanes = larger_of(3, lanes + spare);
+		timeline_h = larger_of(3, timeline_h + spare);
 		spare = 0;
 	}
-	lanes += smaller_of(spare * 2 / 5, larger_of(0, (int)nodes + 2 - lanes));
+	timeline_h += smaller_of(spare * 2 / 5, larger_of(0, (int)nodes + 2 - timeline_h));
 	motion += spare / 5;
 	l->pipeline = cut_top(&all, grid);
-	l->timeline = cut_top(&all, lanes);
+	l->timeline = cut_top(&all, timeline_h);
 	l->motion = cut_top(&all, motion);
 	bottom = all;
 	l->loss = bottom;
@@ -79,15 +79,15 @@ static void lay_out_narrow(struct layout *l, struct rect all, uint32_t nodes, ui
 static void lay_out_wide(struct layout *l, struct rect all, uint32_t nodes, uint32_t largest)
 {
 	struct rect left = all, right = all;
-	int lanes, motion, grid;
+	int timeline_h, motion, grid;
 
 	left.w = larger_of(70, all.w - larger_of(44, all.w * 7 / 20)) - 1;
 	l->divider = left.w;
 	right.x = left.w + 1;
 	right.w = all.w - right.x;
 	motion = all.h >= 40 ? 9 : 6;
-	lanes = smaller_of((int)nodes + 2, all.h - motion - larger_of(9, all.h / 4));
-	l->timeline = cut_top(&left, lanes);
+	timeline_h = smaller_of((int)nodes + 2, all.h - motion - larger_of(9, all.h / 4));
+	l->timeline = cut_top(&left, timeline_h);
 	l->motion = cut_top(&left, motion);
 	l->loss = left;
 	if (left.w >= MAP_LEAST_W && left.h >= MAP_LEAST_H) {

@@ -287,6 +287,7 @@ static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 
 	n->node = (uint16_t)i;
 	n->stage = (uint8_t)r->stage_of[i];
+	n->layers = (uint16_t)(r->stage_of[i] == 0 ? 2 : 4);
 	n->state = state;
 	n->memory = 3;
 	n->heard_us = r->now - 50000;

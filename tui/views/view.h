@@ -49,7 +49,8 @@ struct rect view_map_chart(struct rect at);
 
 /* Draws every microbatch over time below the first row of `at`. Returns false, and draws nothing,
  * if `at` is too small or no task has run. */
-bool view_lanes(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+bool view_microbatches_wide(struct screen *out, struct rect at, const struct state *s,
+			    const struct ui *u);
 
 /* Windows above the view. */
 void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u);

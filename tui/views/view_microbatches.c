@@ -1,5 +1,6 @@
 /* View 5: every microbatch of the iteration, and the selected one as a ladder below. On a wide
- * screen time runs to the right (view_lanes.c). On a narrow one a row is the microbatch's chain. */
+ * screen time runs to the right (view_microbatches_wide.c). On a narrow one a row is the
+ * microbatch's chain. */
 #include <stdio.h>
 
 #include "tui/screen/colouring.h"
@@ -22,7 +23,7 @@ static void draw_list(struct screen *out, struct rect at, const struct state *s,
 
 		if (!f->known)
 			continue;
-		panel_lane(out, x + 1, y, w - 2, s, f, u, digits);
+		panel_chain(out, x + 1, y, w - 2, s, f, u, digits);
 		if (f->route.microbatch == u->selection.microbatch) {
 			screen_put(out, x, y, '>', STYLE_KEY);
 			screen_restyle(out, (struct rect){ x, y, 4, 1 }, ~0u, STYLE_REVERSE);
@@ -40,7 +41,7 @@ void view_microbatches(struct screen *out, struct rect at, const struct state *s
 	ladder.h = at.h >= 14 ? 4 : 0;
 	ladder.y = at.y + at.h - ladder.h;
 	list.h -= ladder.h;
-	wide = view_lanes(out, list, s, u);
+	wide = view_microbatches_wide(out, list, s, u);
 	snprintf(title, sizeof(title), "Microbatches of iteration %llu%s",
 		 (unsigned long long)s->current.iteration,
 		 colouring_title(u->display.colouring));

@@ -47,6 +47,12 @@ static unsigned cost_of_loss_text(const struct state *s, const struct msg_see_no
 
 /* ---- cells: each function writes the text and returns the style ---- */
 
+static unsigned write_absent(char text[CELL])
+{
+	snprintf(text, CELL, "-");
+	return STYLE_FAINT;
+}
+
 static unsigned write_number(const struct node_row *r, char text[CELL])
 {
 	snprintf(text, CELL, "%cn%0*u", r->m->node == r->u->selection.node ? '>' : ' ', r->digits,
@@ -56,11 +62,17 @@ static unsigned write_number(const struct node_row *r, char text[CELL])
 
 static unsigned write_stage(const struct node_row *r, char text[CELL])
 {
-	if (state_has_no_stages(r->s)) {
-		snprintf(text, CELL, "-");
-		return STYLE_FAINT;
-	}
+	if (state_has_no_stages(r->s))
+		return write_absent(text);
 	snprintf(text, CELL, "S%u", (unsigned)r->m->stage);
+	return STYLE_TEXT;
+}
+
+static unsigned write_layers(const struct node_row *r, char text[CELL])
+{
+	if (state_has_no_stages(r->s))
+		return write_absent(text);
+	snprintf(text, CELL, "%u", (unsigned)r->m->layers);
 	return STYLE_TEXT;
 }
 
@@ -197,12 +209,6 @@ static struct gpu_figures gpu_of(const struct msg_see_node *m)
 								     : (struct gpu_figures){ 0 };
 }
 
-static unsigned write_absent(char text[CELL])
-{
-	snprintf(text, CELL, "-");
-	return STYLE_FAINT;
-}
-
 static unsigned write_gpu(const struct node_row *r, char text[CELL])
 {
 	struct gpu_figures g = gpu_of(r->m);
@@ -271,6 +277,7 @@ static const struct {
 } columns[] = {
 	{ { "node", 5, 9, false }, write_number, false },
 	{ { "S", 3, 9, false }, write_stage, false },
+	{ { "layers", 6, 3, true }, write_layers, false },
 	{ { "state", 8, 9, false }, write_state, false },
 	{ { "task", 7, 8, false }, write_work, false },
 	{ { "slots", 5, 7, true }, write_slots, false },

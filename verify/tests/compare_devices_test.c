@@ -10,51 +10,51 @@
 
 static struct stage_device here; /* this machine's CPU */
 
-static void report_here(struct record *r)
+static void report_here(struct played *r)
 {
 	for (uint32_t n = 0; n < NODES; n++)
 		r->orders[n].device = here.text;
 }
 
 /* Two nodes of a stage are on GPUs of one kind, which this machine does not have. */
-static void report_gpus(struct record *r)
+static void report_gpus(struct played *r)
 {
 	report_here(r);
 	r->orders[2].device = "cuda:0:bf16 sm_90 H100 cuBLAS 13.1";
 	r->orders[4].device = "cuda:3:bf16 sm_90 H100 cuBLAS 13.1";
 }
 
-static void report_gpus_and_change_loss(struct record *r)
+static void report_gpus_and_change_loss(struct played *r)
 {
 	report_gpus(r);
 	r->commit.loss *= 1.02f;
 }
 
-static void report_gpus_and_change_norm(struct record *r)
+static void report_gpus_and_change_norm(struct played *r)
 {
 	report_gpus(r);
 	r->commit.gradient_norm *= 0.85;
 }
 
-static void report_most_on_gpus(struct record *r)
+static void report_most_on_gpus(struct played *r)
 {
 	for (uint32_t n = 0; n < NODES; n++)
 		r->orders[n].device = n < 2 ? here.text : "cuda:0 sm_90 H100 cuBLAS 13.1";
 }
 
-static void report_here_and_rerun(struct record *r)
+static void report_here_and_rerun(struct played *r)
 {
 	report_here(r);
 	r->commit.repeats.rerun = 1;
 }
 
-static void change_loss_slightly(struct record *r)
+static void change_loss_slightly(struct played *r)
 {
 	report_here(r);
 	r->commit.loss *= 1.0001f;
 }
 
-static void change_lr(struct record *r)
+static void change_lr(struct played *r)
 {
 	report_here(r);
 	r->commit.lr = nextafterf(r->commit.lr, 1.0f);
@@ -62,8 +62,8 @@ static void change_lr(struct record *r)
 
 /* Iterations before `from` are on this machine's kind of device; iteration 2 is tampered with. */
 static struct compare_result reported_from(struct cluster *c, uint64_t from,
-					   void (*report)(struct record *r),
-					   void (*tamper)(struct record *r))
+					   void (*report)(struct played *r),
+					   void (*tamper)(struct played *r))
 {
 	struct error err;
 
@@ -74,8 +74,8 @@ static struct compare_result reported_from(struct cluster *c, uint64_t from,
 	return play_compare(c);
 }
 
-static struct compare_result reported(struct cluster *c, void (*report)(struct record *r),
-				      void (*tamper)(struct record *r))
+static struct compare_result reported(struct cluster *c, void (*report)(struct played *r),
+				      void (*tamper)(struct played *r))
 {
 	return reported_from(c, 1, report, tamper);
 }

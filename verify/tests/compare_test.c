@@ -13,7 +13,7 @@
 
 #include "verify/tests/play.h"
 
-static struct compare_result played(struct cluster *c, void (*tamper)(struct record *r))
+static struct compare_result played(struct cluster *c, void (*tamper)(struct played *r))
 {
 	return play_all(c, false, tamper);
 }
@@ -57,7 +57,7 @@ static void another_rounding_than_recorded_is_found(void **state)
 /* Changes the order of a data node's additions, which changes the bits of its sum. Every L must
  * come before its own B. All L in reverse order and then all B in reverse order is a possible
  * order. */
-static void reverse_an_order(struct record *r)
+static void reverse_an_order(struct played *r)
 {
 	struct store_order *o = r->orders[3].n_counted > r->orders[0].n_counted ? &r->orders[3]
 										 : &r->orders[0];
@@ -124,7 +124,7 @@ static void another_order_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.stage, 0);
 }
 
-static void move_data(struct record *r)
+static void move_data(struct played *r)
 {
 	uint32_t wave = r->routes[0].wave;
 
@@ -140,7 +140,7 @@ static void other_data_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
-static void change_lr(struct record *r)
+static void change_lr(struct played *r)
 {
 	r->commit.lr = nextafterf(r->commit.lr, 1.0f);
 }
@@ -153,7 +153,7 @@ static void one_bit_of_the_learning_rate_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
-static void change_loss(struct record *r)
+static void change_loss(struct played *r)
 {
 	r->commit.loss *= 1.0001f;
 }
@@ -169,53 +169,53 @@ static void another_loss_is_found(void **state)
 }
 
 /* Each of the following breaks one rule of the audit. */
-static void forget_one(struct record *r)
+static void forget_one(struct played *r)
 {
 	struct store_order *o = &r->orders[0];
 
 	o = o->n_counted ? o : &r->orders[3];
 	o->n_counted--;
 }
-static void count_twice(struct record *r)
+static void count_twice(struct played *r)
 {
 	struct store_order *o = r->orders[0].n_counted ? &r->orders[0] : &r->orders[3];
 
 	r->counted[o->node][o->n_counted] = o->counted[0];
 	o->n_counted++;
 }
-static void exclude_from_the_sum(struct record *r)
+static void exclude_from_the_sum(struct played *r)
 {
 	uint16_t node = r->orders[0].n_counted ? 0 : 3;
 
 	r->replicas[0][0] = node == 0 ? 3 : 0;
 	r->reductions[0].n_nodes = 1;
 }
-static void sum_out_of_order(struct record *r)
+static void sum_out_of_order(struct played *r)
 {
 	r->replicas[2][0] = 6;
 	r->replicas[2][2] = 2;
 }
-static void read_data_twice(struct record *r)
+static void read_data_twice(struct played *r)
 {
 	r->routes[1].wave = r->routes[3].wave;
 	r->routes[1].shard = r->routes[3].shard;
 }
-static void start_elsewhere(struct record *r)
+static void start_elsewhere(struct played *r)
 {
 	r->routes[4].stages[0] = 1;
 }
-static void invent_a_microbatch(struct record *r)
+static void invent_a_microbatch(struct played *r)
 {
 	struct store_order *o = r->orders[0].n_counted ? &r->orders[0] : &r->orders[3];
 
 	r->counted[o->node][0].microbatch = 999;
 }
 
-static void divide_by_fewer_visits(struct record *r)
+static void divide_by_fewer_visits(struct played *r)
 {
 	r->commit.visits = (struct stage_visits){ STAGES, { MICROBATCHES - 1 } };
 }
-static void divide_by_fewer_stages(struct record *r)
+static void divide_by_fewer_stages(struct played *r)
 {
 	r->commit.visits.n = STAGES - 1;
 }
@@ -223,7 +223,7 @@ static void divide_by_fewer_stages(struct record *r)
 static void every_broken_rule_is_found(void **state)
 {
 	static const struct {
-		void (*tamper)(struct record *r);
+		void (*tamper)(struct played *r);
 		const char *words;
 	} cases[] = {
 		{ forget_one, "counted nowhere" },

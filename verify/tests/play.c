@@ -86,7 +86,7 @@ static void make_route(struct cluster *c, struct journey *j, uint32_t m)
 	}
 }
 
-static void record_contribution(struct record *r, uint16_t node, uint32_t microbatch, char kind)
+static void record_contribution(struct played *r, uint16_t node, uint32_t microbatch, char kind)
 {
 	struct store_order *o = &r->orders[node];
 
@@ -110,7 +110,7 @@ static uint16_t node_at(const struct journey *j, uint32_t t)
 }
 
 /* Runs a microbatch's task t on its node. */
-static void run_task(struct cluster *c, struct record *r, struct journey *j, uint32_t slot,
+static void run_task(struct cluster *c, struct played *r, struct journey *j, uint32_t slot,
 		     uint32_t t, bool count)
 {
 	uint32_t n = j->route.n_hops, hop = t < n ? t : t == n ? 0 : 2 * n - t;
@@ -136,7 +136,7 @@ static void run_task(struct cluster *c, struct record *r, struct journey *j, uin
 	swap_buffers(j);
 }
 
-static uint32_t begin_journeys(struct cluster *c, struct record *r, uint64_t iteration)
+static uint32_t begin_journeys(struct cluster *c, struct played *r, uint64_t iteration)
 {
 	size_t floats = stage_activation(c->nodes[0]);
 	uint32_t tasks = 0;
@@ -156,7 +156,7 @@ static uint32_t begin_journeys(struct cluster *c, struct record *r, uint64_t ite
 	return tasks;
 }
 
-static void run_tasks(struct cluster *c, struct record *r, uint64_t iteration)
+static void run_tasks(struct cluster *c, struct played *r, uint64_t iteration)
 {
 	uint32_t left = begin_journeys(c, r, iteration);
 
@@ -173,7 +173,7 @@ static void run_tasks(struct cluster *c, struct record *r, uint64_t iteration)
 
 /* Runs every task twice: first without counting, in the order of the path, and then counting, in a
  * random order. This is an order that a single attempt cannot produce, but several attempts can. */
-static void run_tasks_again(struct cluster *c, struct record *r, uint64_t iteration)
+static void run_tasks_again(struct cluster *c, struct played *r, uint64_t iteration)
 {
 	size_t bytes = stage_activation(c->nodes[0]) * sizeof(float);
 	uint32_t left = begin_journeys(c, r, iteration), counting = 0;
@@ -234,7 +234,7 @@ static double reduce_and_step(struct cluster *c, struct store_reduction *red, ui
 	return squares;
 }
 
-static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
+static void make_commit(struct cluster *c, struct played *r, uint64_t iteration)
 {
 	double loss = 0, squares = 0;
 
@@ -270,9 +270,9 @@ static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
 }
 
 void play_iteration(struct cluster *c, uint64_t iteration, bool again,
-		    void (*tamper)(struct record *r))
+		    void (*tamper)(struct played *r))
 {
-	struct record *r = calloc(1, sizeof(*r));
+	struct played *r = calloc(1, sizeof(*r));
 	struct store_hash hashes[NODES];
 
 	for (uint16_t n = 0; n < NODES; n++) {
@@ -366,7 +366,7 @@ struct compare_result play_compare(struct cluster *c)
 	return result;
 }
 
-struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct record *r))
+struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct played *r))
 {
 	for (uint64_t i = 1; i <= ITERATIONS; i++)
 		play_iteration(c, i, again, i == 2 ? tamper : NULL);

@@ -44,7 +44,7 @@ struct journey {
 	float loss;
 };
 
-struct record {
+struct played {
 	struct journey journeys[MICROBATCHES];
 	struct route routes[MICROBATCHES];
 	struct store_counted counted[NODES][2 * MICROBATCHES];
@@ -64,11 +64,11 @@ int play_tear_down(void **state);
  * counted in a random order. `tamper` changes the record before it is committed; NULL: no
  * change. */
 void play_iteration(struct cluster *c, uint64_t iteration, bool again,
-		    void (*tamper)(struct record *r));
+		    void (*tamper)(struct played *r));
 /* Compares everything that was played with its replay. */
 struct compare_result play_compare(struct cluster *c);
 /* Plays all ITERATIONS, changes the record of the second with `tamper`, and compares. */
-struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct record *r));
+struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct played *r));
 /* Writes a random text into the corpus file. */
 void play_make_text(struct cluster *c);
 

@@ -49,7 +49,7 @@ static struct outgoing *outgoing_at(const struct channel *c, size_t i)
 	return &c->ring[(c->head + i) % c->ring_size];
 }
 
-static struct record *record_at(const struct channel *c, uint64_t number)
+static struct sent_chunk *sent_chunk_at(const struct channel *c, uint64_t number)
 {
 	return &c->records[number & (c->records_size - 1)];
 }
@@ -96,18 +96,18 @@ static size_t chunk_size(const struct outgoing *m, uint64_t i)
 /* ---- sessions ---- */
 
 /* Returns the bytes that a chunk counts in the window, its overhead included. */
-static size_t record_weight(const struct record *r)
+static size_t sent_chunk_weight(const struct sent_chunk *r)
 {
 	return r->size + ENTRY_BYTES;
 }
 
 static void mark_lost(struct channel *c, uint64_t number)
 {
-	struct record *r = record_at(c, number);
-	if (r->state != RECORD_UNDER_WAY)
+	struct sent_chunk *r = sent_chunk_at(c, number);
+	if (r->state != CHUNK_UNDER_WAY)
 		return;
-	flow_gone(c->options.flow, record_weight(r));
-	r->state = RECORD_LOST;
+	flow_gone(c->options.flow, sent_chunk_weight(r));
+	r->state = CHUNK_LOST;
 	c->under_way--;
 	if (c->n_lost == 0 || number < c->lost_from)
 		c->lost_from = number;
@@ -288,7 +288,7 @@ static bool next_lost(struct channel *c, uint64_t *number)
 {
 	while (c->n_lost > 0) {
 		assert(c->lost_from < c->next);
-		if (c->lost_from >= c->una && record_at(c, c->lost_from)->state == RECORD_LOST) {
+		if (c->lost_from >= c->una && sent_chunk_at(c, c->lost_from)->state == CHUNK_LOST) {
 			*number = c->lost_from;
 			return true;
 		}
@@ -302,9 +302,9 @@ static void grow_records(struct channel *c)
 	size_t size = c->records_size == 0 ? 64 : 2 * c->records_size;
 	if (c->next - c->una < c->records_size)
 		return;
-	struct record *bigger = alloc_array(size, sizeof(*bigger));
+	struct sent_chunk *bigger = alloc_array(size, sizeof(*bigger));
 	for (uint64_t i = c->una; i < c->next; i++)
-		bigger[i & (size - 1)] = *record_at(c, i);
+		bigger[i & (size - 1)] = *sent_chunk_at(c, i);
 	free(c->records);
 	c->records = bigger;
 	c->records_size = size;
@@ -375,7 +375,7 @@ static int64_t retransmit_timeout_us(const struct channel *c)
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us)
 {
 	const bool again = chunk->number < c->next;
-	struct record *r = record_at(c, chunk->number);
+	struct sent_chunk *r = sent_chunk_at(c, chunk->number);
 	if (again) {
 		c->resent++;
 		c->n_lost--;
@@ -386,10 +386,10 @@ void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t 
 	}
 	r->size = chunk->size;
 	r->again = again;
-	r->state = RECORD_UNDER_WAY;
+	r->state = CHUNK_UNDER_WAY;
 	r->order = ++c->order;
 	c->under_way++;
-	flow_left(c->options.flow, &r->mark, record_weight(r), now_us);
+	flow_left(c->options.flow, &r->mark, sent_chunk_weight(r), now_us);
 	if (now_us + retransmit_timeout_us(c) < c->deadline_us)
 		c->deadline_us = now_us + retransmit_timeout_us(c);
 	if (c->next == c->end && c->n_lost == 0)
@@ -409,9 +409,10 @@ static void report_finished(struct channel *c, const struct outgoing *m, int64_t
 /* Counts a chunk that was acknowledged. is_last: it was sent last of those in its acknowledgement.
  * Only that chunk gives a round trip, because an earlier acknowledgement of the others may have
  * been lost. */
-static void count_arrived(struct channel *c, const struct record *r, bool is_last, int64_t now_us)
+static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is_last,
+			  int64_t now_us)
 {
-	int64_t took = flow_arrived(c->options.flow, &r->mark, record_weight(r),
+	int64_t took = flow_arrived(c->options.flow, &r->mark, sent_chunk_weight(r),
 		!is_last || r->again, now_us);
 	if (took >= 0) {
 		flow_round_trip_add(&c->round, took);
@@ -423,18 +424,19 @@ static void count_arrived(struct channel *c, const struct record *r, bool is_las
 }
 
 /* *last: the chunk of this acknowledgement that was sent last; it is not counted yet. */
-static void note_arrival(struct channel *c, uint64_t number, struct record **last, int64_t now_us)
+static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk **last,
+			 int64_t now_us)
 {
-	struct record *r = record_at(c, number), *other = *last;
-	if (r->state == RECORD_ARRIVED)
+	struct sent_chunk *r = sent_chunk_at(c, number), *other = *last;
+	if (r->state == CHUNK_ARRIVED)
 		return;
-	if (r->state == RECORD_LOST) { /* the chunk was declared lost too early */
-		flow_back(c->options.flow, record_weight(r));
+	if (r->state == CHUNK_LOST) { /* the chunk was declared lost too early */
+		flow_back(c->options.flow, sent_chunk_weight(r));
 		c->n_lost--;
 	} else {
 		c->under_way--;
 	}
-	r->state = RECORD_ARRIVED;
+	r->state = CHUNK_ARRIVED;
 	if (other == NULL || r->order > other->order)
 		*last = r;
 	else
@@ -450,7 +452,7 @@ static void find_lost(struct channel *c)
 	if (c->cut.connections > 1)
 		return;
 	for (uint64_t i = c->una; i < c->next; i++) {
-		if (record_at(c, i)->order < c->newest)
+		if (sent_chunk_at(c, i)->order < c->newest)
 			mark_lost(c, i);
 	}
 	if (c->n_lost > before)
@@ -469,7 +471,7 @@ static void advance_acknowledged(struct channel *c, uint64_t ack, int64_t now_us
 void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
 	int64_t now_us)
 {
-	struct record *last = NULL;
+	struct sent_chunk *last = NULL;
 	if (!c->open || ack > c->next)
 		return; /* the peer acknowledges chunks that were never sent */
 	c->unanswered = 0;
@@ -506,8 +508,8 @@ unsigned channel_tick(struct channel *c, int64_t now_us)
 		return c->unanswered;
 	c->deadline_us = INT64_MAX;
 	for (uint64_t i = c->una; i < c->next; i++) {
-		const struct record *r = record_at(c, i);
-		if (r->state != RECORD_UNDER_WAY)
+		const struct sent_chunk *r = sent_chunk_at(c, i);
+		if (r->state != CHUNK_UNDER_WAY)
 			continue;
 		if (r->mark.left_us + wait <= now_us)
 			mark_lost(c, i);

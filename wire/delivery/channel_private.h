@@ -19,7 +19,7 @@ struct outgoing {
 	size_t before; /* bytes that were retained when the message was queued */
 };
 
-enum record_state { RECORD_UNDER_WAY = 1, RECORD_ARRIVED, RECORD_LOST };
+enum chunk_state { CHUNK_UNDER_WAY = 1, CHUNK_ARRIVED, CHUNK_LOST };
 
 /* A chunk that was sent.
  *
@@ -29,11 +29,11 @@ enum record_state { RECORD_UNDER_WAY = 1, RECORD_ARRIVED, RECORD_LOST };
  *     LOST       sent again                                  UNDER_WAY
  *     LOST       acknowledged after all                      ARRIVED
  */
-struct record {
+struct sent_chunk {
 	struct flow_mark mark;
 	size_t size;
 	uint64_t order; /* number of this sending among all sendings of the channel */
-	enum record_state state;
+	enum chunk_state state;
 	bool again; /* the chunk was sent more than once */
 };
 
@@ -57,7 +57,7 @@ struct channel {
 	size_t cursor;
 	uint64_t una, next, end;
 	/* Records of the chunks una .. next - 1, in a ring whose size is a power of two. */
-	struct record *records;
+	struct sent_chunk *records;
 	size_t records_size, n_lost, under_way;
 	uint64_t lost_from;     /* no lost chunk has a number below this */
 	uint64_t order;         /* order number of the last chunk sent */

@@ -239,6 +239,8 @@ void post_peer_free(struct post *p, struct peer *peer)
 			break;
 		}
 	}
+	if (peer->pump_due)
+		post_pump_none(p, peer);
 	if (peer->session != 0)
 		p->counters.peers_up--;
 	p->counters.retained_bytes -= peer->retained_bytes;

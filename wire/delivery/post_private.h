@@ -61,6 +61,8 @@ struct peer {
 	struct channel *channels[POST_CLASSES];
 	size_t assembling_bytes, retained_bytes;
 	struct peer *next_ack; /* the next peer with ack_due */
+	bool pump_due;          /* more chunks may leave in the next turn */
+	struct peer *next_pump; /* the next peer with pump_due */
 	struct timer deadline; /* when to check the deadlines of the channels */
 	struct post_peer_info info;
 };
@@ -72,14 +74,14 @@ struct line {
 	bool ready;         /* the link may have an event to receive; it is in the ready list */
 	struct line *next_ready;
 	struct timer due; /* when to call link_tick */
-	bool polls_read[LINK_LANES], polls_write[LINK_LANES];
+	bool polls_read[LINK_TRUNKS], polls_write[LINK_TRUNKS];
 	uint32_t index;
 	unsigned added; /* number of its connections that count against connections_more */
 };
 
-/* The lanes of a link. Activations use the quick lane, sums and weights the bulk lane. Activations
- * that fill the link use the bulk lane, too. */
-enum { POST_LANE_CONTROL, POST_LANE_QUICK, POST_LANE_BULK = LINK_LANE_BULK };
+/* The trunks of a link. Activations use the quick trunk, sums and weights the bulk trunk.
+ * Activations that fill the link use the bulk trunk, too. */
+enum { POST_TRUNK_CONTROL, POST_TRUNK_QUICK, POST_TRUNK_BULK = LINK_TRUNK_BULK };
 
 #define POST_QUEUE 4
 
@@ -95,6 +97,9 @@ struct post {
 	struct peer **slots; /* (peers_most) */
 	uint16_t *uses;      /* (peers_most) how often each slot was used */
 	struct peer *acks;   /* list of the peers with ack_due */
+	/* List of the peers with pump_due, the longest waiting first. */
+	struct peer *first_pump, *last_pump;
+	size_t turn_bytes;   /* bytes of chunks that may still be sent in this turn */
 	struct account *accounts;
 	struct peer *giving; /* the peer whose channels may have more complete messages */
 	struct post_message queue[POST_QUEUE]; /* events that are delivered before other messages */
@@ -138,11 +143,19 @@ int64_t post_peer_renewed_us(const struct peer *peer);
 bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */
-/* Returns the open lane by which a message of this class and size is sent: the control lane if the
- * lane of its class is not open. An activation never waits for a lane that still connects. */
-unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes);
-/* Sends all chunks that may be sent now. */
+/* Returns the open trunk by which a message of this class and size is sent: the control trunk if
+ * the trunk of its class is not open. An activation never waits for a trunk that still connects. */
+unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t bytes);
+/* Bytes of chunks, beyond one chunk, that are sent in a turn: a call of post_tick or post_receive,
+ * and the calls of post_send after it. Sealing one MiB takes about a millisecond. */
+#define POST_TURN_BYTES ((size_t)1 << 20)
+/* Sends the chunks that may be sent now and in this turn. If there are more, the peer waits for the
+ * next turn. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);
+/* Pumps the peers that wait for the next turn, while the turn has bytes left. */
+void post_pump_waiting(struct post *p, int64_t now_us);
+/* Removes the peer from those that wait. */
+void post_pump_none(struct post *p, const struct peer *peer);
 /* Makes the peer's timer early enough for the deadlines of its channels. */
 void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us);
 /* Acknowledges a chunk, at once or at the next post_flush_acks. */
@@ -161,10 +174,10 @@ bool post_next_given(struct post *p, struct post_message *out);
 void post_count_received(struct post *p, const struct post_message *m);
 
 /* ---- post.c ---- */
-/* Follows a change of the link's state: polls for writing exactly those lanes that are blocked, and
- * sets when the link is next due. */
+/* Follows a change of the link's state: polls for writing exactly those trunks that are blocked,
+ * and sets when the link is next due. */
 void post_line_changed(struct post *p, struct line *line);
-/* Opens a lane and polls it. Returns true if it is open. */
-bool post_open_lane(struct post *p, struct line *line, unsigned lane);
+/* Opens a trunk and polls it. Returns true if it is open. */
+bool post_open_trunk(struct post *p, struct line *line, unsigned trunk);
 
 #endif

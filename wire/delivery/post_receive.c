@@ -99,16 +99,16 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 	link_set_tag(line->link, e->session, peer->id);
 	if (restarted)
 		drop_retained(p, peer);
-	const bool quick = peer->info.dialed && post_open_lane(p, line, POST_LANE_QUICK);
+	const bool quick = peer->info.dialed && post_open_trunk(p, line, POST_TRUNK_QUICK);
 	if (quick && !(channel_empty(peer->channels[POST_CLASS_SUMS]) &&
 			     channel_empty(peer->channels[POST_CLASS_WEIGHTS])))
-		(void)post_open_lane(p, line, POST_LANE_BULK);
+		(void)post_open_trunk(p, line, POST_TRUNK_BULK);
 	peer->session_us = clock_monotonic_us();
 	if (same)
 		post_peer_resume(peer);
 	else
 		post_peer_start(peer, peer->info.dialed || room < TAKEN_CHUNK ? room : TAKEN_CHUNK,
-			quick ? link_connections(line->link, POST_LANE_QUICK) : 1);
+			quick ? link_connections(line->link, POST_TRUNK_QUICK) : 1);
 	if (!was_up)
 		p->counters.peers_up++;
 	if (!was_up || restarted)

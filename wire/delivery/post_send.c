@@ -1,5 +1,5 @@
 /* post_send.c - the sending half of a post: chunks, LOSSY messages, probes, acknowledgements.
- * It decides which class is sent first and by which lane, so that bulk never delays control. */
+ * It decides which class is sent first and by which trunk, so that bulk never delays control. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,45 +15,45 @@
 #define PROBE_LEAST_US INT64_C(2000)
 #define LOOK_US INT64_C(5000) /* least time between two checks of a peer's deadlines */
 
-/* Returns true if the message belongs in the bulk lane, which BBR paces. An activation that fills
- * the link gains nothing from leaving in one flight. In the quick lane it would fill the network's
+/* Returns true if the message belongs in the bulk trunk, which BBR paces. An activation that fills
+ * the link gains nothing from leaving in one flight. In the quick trunk it would fill the network's
  * queues, and delay acknowledgements and messages of the other direction. */
-static bool wants_bulk_lane(const struct peer *peer, enum post_class class, size_t bytes)
+static bool wants_bulk_trunk(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	return class >= POST_CLASS_SUMS ||
 	       (class == POST_CLASS_ACTIVATIONS && flow_fills(&peer->flow, bytes));
 }
 
-unsigned post_lane_of(const struct peer *peer, enum post_class class, size_t bytes)
+unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	const struct link *link = peer->line->link;
-	if (class >= POST_CLASS_SUMS && link_has_lane(link, POST_LANE_BULK))
-		return POST_LANE_BULK;
-	if (wants_bulk_lane(peer, class, bytes) && link_lane_connected(link, POST_LANE_BULK))
-		return POST_LANE_BULK;
-	if (class == POST_CLASS_ACTIVATIONS && link_lane_connected(link, POST_LANE_QUICK))
-		return POST_LANE_QUICK;
-	return POST_LANE_CONTROL;
+	if (class >= POST_CLASS_SUMS && link_has_trunk(link, POST_TRUNK_BULK))
+		return POST_TRUNK_BULK;
+	if (wants_bulk_trunk(peer, class, bytes) && link_trunk_connected(link, POST_TRUNK_BULK))
+		return POST_TRUNK_BULK;
+	if (class == POST_CLASS_ACTIVATIONS && link_trunk_connected(link, POST_TRUNK_QUICK))
+		return POST_TRUNK_QUICK;
+	return POST_TRUNK_CONTROL;
 }
 
-/* Returns the lane for LOSSY messages: one of several connections if possible, so that one lost
+/* Returns the trunk for LOSSY messages: one of several connections if possible, so that one lost
  * packet does not delay the messages after it. */
-static unsigned lane_of_lossy(const struct peer *peer)
+static unsigned trunk_of_lossy(const struct peer *peer)
 {
 	const struct link *link = peer->line->link;
-	return link_has_lane(link, POST_LANE_QUICK) && !link_blocked(link, POST_LANE_QUICK)
-		? POST_LANE_QUICK : POST_LANE_CONTROL;
+	return link_has_trunk(link, POST_TRUNK_QUICK) && !link_blocked(link, POST_TRUNK_QUICK)
+		? POST_TRUNK_QUICK : POST_TRUNK_CONTROL;
 }
 
-static int send_content(struct post *p, struct peer *peer, unsigned lane, uint8_t *content,
+static int send_content(struct post *p, struct peer *peer, unsigned trunk, uint8_t *content,
 	size_t size, int64_t now_us)
 {
-	int rc = link_send(peer->line->link, peer->session, lane, content, size, now_us);
+	int rc = link_send(peer->line->link, peer->session, trunk, content, size, now_us);
 	post_line_changed(p, peer->line);
 	return rc;
 }
 
-static int send_chunk(struct post *p, struct peer *peer, const struct post_frame *f, unsigned lane,
+static int send_chunk(struct post *p, struct peer *peer, const struct post_frame *f, unsigned trunk,
 	int64_t now_us)
 {
 	uint8_t *content = link_buffer(POST_FRAME_HEAD + f->chunk.size);
@@ -65,7 +65,7 @@ static int send_chunk(struct post *p, struct peer *peer, const struct post_frame
 		memcpy(content + POST_FRAME_HEAD, f->chunk.data, own);
 	if (f->chunk.lent_bytes > 0)
 		memcpy(content + POST_FRAME_HEAD + own, f->chunk.lent, f->chunk.lent_bytes);
-	int rc = send_content(p, peer, lane, content, POST_FRAME_HEAD + f->chunk.size, now_us);
+	int rc = send_content(p, peer, trunk, content, POST_FRAME_HEAD + f->chunk.size, now_us);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
 		peer->unacked[f->class].frames = 0; /* the chunk's head acknowledges them */
 		peer->unacked[f->class].bytes = 0;
@@ -99,34 +99,88 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
-/* Sends the most urgent class first. If the lane of its next chunk is full, less urgent classes do
- * not use that lane either. */
+/* Sends the chunks of a class. Returns false if a chunk may be sent, but not in this turn. Control
+ * messages are small and leave in any turn. */
+static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
+	bool full[LINK_TRUNKS], int64_t now_us)
+{
+	struct channel *c = peer->channels[class];
+	const uint64_t resent = channel_resent(c);
+	struct post_frame f = {.kind = POST_FRAME_CHUNK, .class = class,
+		.ack = channel_expected(c)};
+	bool in_turn = true;
+	while (in_turn && channel_next(c, &f.chunk)) {
+		const unsigned trunk = post_trunk_of(peer, class, f.chunk.total);
+		if (full[trunk])
+			break;
+		in_turn = p->turn_bytes > 0 || class == POST_CLASS_CONTROL;
+		if (!in_turn)
+			break;
+		/* Round trips are measured from here: now_us is older than this call. */
+		const int64_t left_us = clock_monotonic_us();
+		p->turn_bytes -= f.chunk.size < p->turn_bytes ? f.chunk.size : p->turn_bytes;
+		if (send_chunk(p, peer, &f, trunk, now_us) < 0)
+			full[trunk] = true;
+		else
+			channel_sent(c, &f.chunk, left_us);
+	}
+	p->counters.resent_frames += channel_resent(c) - resent;
+	peer->info.resent_frames += channel_resent(c) - resent;
+	return in_turn;
+}
+
+static void pump_later(struct post *p, struct peer *peer)
+{
+	if (peer->pump_due)
+		return;
+	peer->pump_due = true;
+	peer->next_pump = NULL;
+	if (p->last_pump != NULL)
+		p->last_pump->next_pump = peer;
+	else
+		p->first_pump = peer;
+	p->last_pump = peer;
+}
+
+/* Sends the most urgent class first. If the trunk of its next chunk is full, less urgent classes do
+ * not use that trunk either. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 {
-	bool full[LINK_LANES] = {false};
+	bool full[LINK_TRUNKS] = {false}, in_turn = true;
 	if (peer->session == 0)
 		return;
-	for (int i = 0; i < POST_CLASSES; i++) {
-		struct channel *c = peer->channels[i];
-		const uint64_t resent = channel_resent(c);
-		struct post_frame f = {.kind = POST_FRAME_CHUNK, .class = (enum post_class)i,
-			.ack = channel_expected(c)};
-		while (channel_next(c, &f.chunk)) {
-			const unsigned lane = post_lane_of(peer, f.class, f.chunk.total);
-			if (full[lane])
-				break;
-			/* Round trips are measured from here: now_us is older than this call. */
-			const int64_t left_us = clock_monotonic_us();
-			if (send_chunk(p, peer, &f, lane, now_us) < 0)
-				full[lane] = true;
-			else
-				channel_sent(c, &f.chunk, left_us);
-		}
-		p->counters.resent_frames += channel_resent(c) - resent;
-		peer->info.resent_frames += channel_resent(c) - resent;
-	}
+	for (int i = 0; in_turn && i < POST_CLASSES; i++)
+		in_turn = pump_class(p, peer, (enum post_class)i, full, now_us);
+	if (!in_turn)
+		pump_later(p, peer);
 	probe_link(p, peer, now_us);
 	post_note_deadline(p, peer, now_us);
+}
+
+void post_pump_none(struct post *p, const struct peer *peer)
+{
+	struct peer *next, *all = p->first_pump;
+	p->first_pump = p->last_pump = NULL;
+	for (; all != NULL; all = next) {
+		next = all->next_pump;
+		all->pump_due = false;
+		if (all != peer)
+			pump_later(p, all);
+	}
+}
+
+void post_pump_waiting(struct post *p, int64_t now_us)
+{
+	const struct peer *last = p->last_pump;
+	for (bool more = last != NULL; more && p->turn_bytes > 0;) {
+		struct peer *peer = p->first_pump;
+		more = peer != last;
+		p->first_pump = peer->next_pump;
+		if (p->first_pump == NULL)
+			p->last_pump = NULL;
+		peer->pump_due = false;
+		post_pump(p, peer, now_us);
+	}
 }
 
 static int send_lossy(struct post *p, struct peer *peer, const struct post_part *parts,
@@ -147,7 +201,7 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 			memcpy(content + filled, parts[i].data, parts[i].size);
 		filled += parts[i].size;
 	}
-	return send_content(p, peer, lane_of_lossy(peer), content, filled, now_us);
+	return send_content(p, peer, trunk_of_lossy(peer), content, filled, now_us);
 }
 
 /* After a pause, TCP sends ten segments at once and the rest one round trip later. A burst of
@@ -157,10 +211,10 @@ static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
 	struct link *link = peer->line->link;
-	if (post_lane_of(peer, POST_CLASS_ACTIVATIONS, bytes) != POST_LANE_QUICK ||
+	if (post_trunk_of(peer, POST_CLASS_ACTIVATIONS, bytes) != POST_TRUNK_QUICK ||
 	    flow_bytes_per_s(&peer->flow) == 0)
 		return;
-	const unsigned has = link_connections(link, POST_LANE_QUICK);
+	const unsigned has = link_connections(link, POST_TRUNK_QUICK);
 	const unsigned free = p->options.connections_more - p->connections_added;
 	unsigned wanted = channel_flights(c);
 	if (wanted > LINK_CONNECTIONS_MOST)
@@ -169,10 +223,10 @@ static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 		return;
 	if (wanted - has > free)
 		wanted = has + free;
-	link_widen(link, POST_LANE_QUICK, wanted);
-	peer->line->added += link_connections(link, POST_LANE_QUICK) - has;
-	p->connections_added += link_connections(link, POST_LANE_QUICK) - has;
-	channel_spread(c, link_connections(link, POST_LANE_QUICK));
+	link_widen(link, POST_TRUNK_QUICK, wanted);
+	peer->line->added += link_connections(link, POST_TRUNK_QUICK) - has;
+	p->connections_added += link_connections(link, POST_TRUNK_QUICK) - has;
+	channel_spread(c, link_connections(link, POST_TRUNK_QUICK));
 }
 
 static int send_reliable(struct post *p, struct peer *peer, const struct post_part *parts,
@@ -194,8 +248,8 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 		return rc;
 	p->counters.retained_bytes += peer->retained_bytes - before;
 	const size_t bytes = peer->retained_bytes - before;
-	if (wants_bulk_lane(peer, class, bytes) && peer->session != 0)
-		(void)post_open_lane(p, peer->line, POST_LANE_BULK);
+	if (wants_bulk_trunk(peer, class, bytes) && peer->session != 0)
+		(void)post_open_trunk(p, peer->line, POST_TRUNK_BULK);
 	post_pump(p, peer, now_us);
 	if (class == POST_CLASS_ACTIVATIONS && peer->session != 0)
 		widen_for_bursts(p, peer, bytes);
@@ -247,7 +301,7 @@ int post_lend(struct post *p, post_peer_id id, const struct post_part *head,
 
 /* ---- probes ---- */
 
-static int send_bare(struct post *p, struct peer *peer, const struct post_frame *f, unsigned lane,
+static int send_bare(struct post *p, struct peer *peer, const struct post_frame *f, unsigned trunk,
 	size_t padding, int64_t now_us)
 {
 	uint8_t *content = link_buffer(POST_FRAME_HEAD + padding);
@@ -255,17 +309,17 @@ static int send_bare(struct post *p, struct peer *peer, const struct post_frame 
 		return -ENOMEM;
 	post_frame_put_head(content, f);
 	memset(content + POST_FRAME_HEAD, 0, padding);
-	return send_content(p, peer, lane, content, POST_FRAME_HEAD + padding, now_us);
+	return send_content(p, peer, trunk, content, POST_FRAME_HEAD + padding, now_us);
 }
 
-/* A large ping takes the lane of the oldest waiting activation, and meets the same obstacles. Every
- * second small ping takes the control lane, which lost chunks do not block. */
-static unsigned lane_of_ping(const struct peer *peer, bool large)
+/* A large ping takes the trunk of the oldest waiting activation, and meets the same obstacles.
+ * Every second small ping takes the control trunk, which lost chunks do not block. */
+static unsigned trunk_of_ping(const struct peer *peer, bool large)
 {
 	const struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
 	if (large)
-		return post_lane_of(peer, POST_CLASS_ACTIVATIONS, channel_oldest_bytes(c));
-	return peer->small_pings.n_sent % 2 == 0 ? POST_LANE_CONTROL : lane_of_lossy(peer);
+		return post_trunk_of(peer, POST_CLASS_ACTIVATIONS, channel_oldest_bytes(c));
+	return peer->small_pings.n_sent % 2 == 0 ? POST_TRUNK_CONTROL : trunk_of_lossy(peer);
 }
 
 static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_us)
@@ -276,7 +330,7 @@ static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_
 	const size_t most = peer->lossy_most < POST_PROBE_LARGE ? peer->lossy_most
 								: POST_PROBE_LARGE;
 	struct ping_ring *sent = large ? &peer->large_pings : &peer->small_pings;
-	int rc = send_bare(p, peer, &f, lane_of_ping(peer, large), large ? most : 0, now_us);
+	int rc = send_bare(p, peer, &f, trunk_of_ping(peer, large), large ? most : 0, now_us);
 	if (rc < 0)
 		return rc;
 	sent->left_us[sent->n_sent++ % POST_PINGS] = left_us;
@@ -297,7 +351,7 @@ void post_answer_ping(struct post *p, struct peer *peer, uint64_t number, int64_
 {
 	const struct post_frame f = {.kind = POST_FRAME_PONG, .chunk = {.number = number}};
 	if (peer->session != 0)
-		(void)send_bare(p, peer, &f, lane_of_lossy(peer), 0, now_us);
+		(void)send_bare(p, peer, &f, trunk_of_lossy(peer), 0, now_us);
 }
 
 size_t post_room(const struct post *p, post_peer_id id)
@@ -338,7 +392,7 @@ static void send_ack(struct post *p, struct peer *peer, enum post_class class, i
 	uint8_t *content = link_buffer(POST_FRAME_HEAD + 8u * f.n_ranges);
 	if (content == NULL)
 		return;
-	(void)send_content(p, peer, POST_LANE_CONTROL, content, post_frame_put_head(content, &f),
+	(void)send_content(p, peer, POST_TRUNK_CONTROL, content, post_frame_put_head(content, &f),
 		now_us);
 }
 

@@ -4,15 +4,16 @@
 #include "wire/program/invite.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/process/options.h"
 #include "base/process/user_folder.h"
 #include "wire/address.h"
 #include "wire/invite/invitations.h"
@@ -21,30 +22,8 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, PORT = 7700, TRIES = 8 };
 
-const char invite_help[] =
-	"usage: skippipe invite [--role ROLE] [--uses N] [--for TIME] [--address ADDRESS ...]\n"
-	"       skippipe invite --list\n"
-	"       skippipe invite --revoke ID\n"
-	"\n"
-	"Prints a token with which a machine joins the controller of this machine:\n"
-	"skippipe agent --join TOKEN, or skippipe console TOKEN. Anybody who has the token may\n"
-	"use it, so treat it like a password (docs/security.md). A running controller notices a\n"
-	"new invitation within a second.\n"
-	"\n"
-	"  --role ROLE           agent; console, which may give commands; or watcher  [agent]\n"
-	"  --uses N              number of machines that may use the token  [1]\n"
-	"  --for TIME            how long it is valid: 90s, 30m, 2h or 7d  [2h]\n"
-	"  --address ADDRESS     where machines reach the controller, tcp://HOST:PORT; up to 4\n"
-	"                        are tried in turn  [this machine's addresses, port 7700]\n"
-	"  --list                list the invitations\n"
-	"  --revoke ID           end an invitation; machines that have joined stay\n"
-	"  --key FILE            the controller's key, created if it is missing\n"
-	"                        [~/.local/state/skippipe/controller.key]\n"
-	"  --admitted FILE       the list of admitted keys  [~/.local/state/skippipe/admitted]\n"
-	"\n"
-	"The controller's options --key and --admitted have the same values by default.\n";
-
 struct request {
+	const char *key_file, *admitted_file; /* of the options; NULL: not given */
 	char key[PATH_MAX], admitted[PATH_MAX];
 	const char *revoked; /* NULL: no --revoke */
 	bool lists;
@@ -52,12 +31,6 @@ struct request {
 	struct keys_terms terms;
 	int64_t for_s;
 };
-
-static int print_usage(const char *what)
-{
-	fprintf(stderr, "skippipe invite: %s (see --help)\n", what);
-	return USAGE;
-}
 
 static int report_error(const struct error *err)
 {
@@ -85,74 +58,105 @@ static bool read_duration(const char *text, int64_t *out_s)
 	return false;
 }
 
-static bool take_address(struct token *token, const char *text)
+static int take_address(void *options, const char *text, struct error *err)
 {
+	struct token *token = &((struct request *)options)->token;
 	char host[LINK_ADDRESS_SIZE], port[8];
-	if (token->n_addresses == TOKEN_ADDRESSES)
-		return false;
-	char *to = token->addresses[token->n_addresses++];
+	bool has_room = token->n_addresses < TOKEN_ADDRESSES;
+	char *to = token->addresses[has_room ? token->n_addresses : 0];
 	const int n = snprintf(to, LINK_ADDRESS_SIZE, "%s%s",
 			       strstr(text, "://") != NULL ? "" : "tcp://", text);
-	return n < LINK_ADDRESS_SIZE &&
-	       (strncmp(to, "ipc://", 6) == 0 || (address_split(to, host, port) && atoi(port) > 0));
+	if (!has_room || n >= LINK_ADDRESS_SIZE ||
+	    (strncmp(to, "ipc://", 6) != 0 && (!address_split(to, host, port) || atoi(port) <= 0)))
+		return error_set(
+			err, -EINVAL,
+			"--address: expected tcp://HOST:PORT, at most %d times, got \"%s\"",
+			TOKEN_ADDRESSES, text);
+	token->n_addresses++;
+	return 0;
 }
 
-/* Returns what is wrong with the option, or NULL. */
-static const char *take_option(struct request *r, int option, const char *value)
+static int take_role(void *options, const char *text, struct error *err)
 {
-	char *end;
-	switch (option) {
-	case 'r':
-		return keys_role_parse(value, &r->terms.role) == 0 &&
-				       (KEYS_ROLE_BIT(r->terms.role) &
-					(KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
-					 KEYS_ROLE_BIT(KEYS_WATCHER))) != 0
-			       ? NULL
-			       : "--role: expected agent, console or watcher";
-	case 'u':
-		r->terms.uses = (uint32_t)strtoul(value, &end, 10);
-		return end != value && *end == 0 && *value != '-' && r->terms.uses >= 1 &&
-				       r->terms.uses <= INVITATION_USES_MOST
-			       ? NULL
-			       : "--uses: expected a number from 1 to 4096";
-	case 'f':
-		return read_duration(value, &r->for_s)
-			       ? NULL
-			       : "--for: expected a time of at most 366 days, such as 90s, 30m, 2h "
-				 "or 7d";
-	case 'a':
-		return take_address(&r->token, value)
-			       ? NULL
-			       : "--address: expected tcp://HOST:PORT, at most 4 times";
-	case 'l':
-		r->lists = true;
-		return NULL;
-	case 'R':
-		r->revoked = value;
-		return NULL;
-	case 'k':
-		return snprintf(r->key, sizeof(r->key), "%s", value) < (int)sizeof(r->key)
-			       ? NULL
-			       : "--key: too long";
-	case 'A':
-		return snprintf(r->admitted, sizeof(r->admitted), "%s", value) <
-				       (int)sizeof(r->admitted)
-			       ? NULL
-			       : "--admitted: too long";
-	default:
-		return "unknown option, or an option without its value";
-	}
+	struct keys_terms *terms = &((struct request *)options)->terms;
+	const unsigned may_join = KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
+				  KEYS_ROLE_BIT(KEYS_WATCHER);
+	if (keys_role_parse(text, &terms->role) == 0 &&
+	    (KEYS_ROLE_BIT(terms->role) & may_join) != 0)
+		return 0;
+	return error_set(err, -EINVAL, "--role: expected agent, console or watcher, got \"%s\"",
+			 text);
 }
 
-/* Gives the files that have no option, and makes their folder. */
+static int take_duration(void *options, const char *text, struct error *err)
+{
+	return read_duration(text, &((struct request *)options)->for_s)
+		       ? 0
+		       : error_set(err, -EINVAL,
+				   "--for: expected a time of at most 366 days, such as 90s, 30m, "
+				   "2h or 7d, got \"%s\"",
+				   text);
+}
+
+#define AT(field) .at = offsetof(struct request, field)
+static const struct options_row rows[] = {
+	{ "role", OPTIONS_PARSED, "ROLE", "agent",
+	  "agent; console, which may give commands; or watcher", .parse = take_role },
+	{ "uses", OPTIONS_U32, "N", "1", "number of machines that may use the token",
+	  AT(terms.uses), .least = 1, .most = INVITATION_USES_MOST },
+	{ "for", OPTIONS_PARSED, "TIME", "2h", "how long it is valid: 90s, 30m, 2h or 7d",
+	  .parse = take_duration },
+	{ "address", OPTIONS_PARSED, "ADDRESS", .parse = take_address,
+	  .help = "where machines reach the controller, tcp://HOST:PORT; up to 4 are tried in "
+		  "turn [this machine's addresses, port 7700]" },
+	{ "list", OPTIONS_FLAG, AT(lists), .help = "list the invitations" },
+	{ "revoke", OPTIONS_TEXT, "ID", AT(revoked),
+	  .help = "end an invitation; machines that have joined stay" },
+	{ "key", OPTIONS_TEXT, "FILE", AT(key_file),
+	  .help = "the controller's key, created if it is missing "
+		  "[~/.local/state/skippipe/controller.key]" },
+	{ "admitted", OPTIONS_TEXT, "FILE", AT(admitted_file),
+	  .help = "the list of admitted keys [~/.local/state/skippipe/admitted]" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+};
+#undef AT
+
+static const struct options_table table_of_invite = {
+	rows,
+	sizeof(rows) / sizeof(rows[0]),
+	.intro = "usage: skippipe invite [--role ROLE] [--uses N] [--for TIME] [--address ADDRESS "
+		 "...]\n"
+		 "       skippipe invite --list\n"
+		 "       skippipe invite --revoke ID\n"
+		 "\n"
+		 "Prints a token with which a machine joins the controller of this machine:\n"
+		 "skippipe agent --join TOKEN, or skippipe console TOKEN. Anybody who has the "
+		 "token may\n"
+		 "use it, so treat it like a password (docs/security.md). A running controller "
+		 "notices a\n"
+		 "new invitation within a second.\n"
+		 "\n",
+	.end = "\nThe controller's options --key and --admitted have the same values by default.\n",
+};
+
+/* Gives the path of a file: that of the option, or a file in the user's folder, which is made. */
+static int choose_file(char path[PATH_MAX], const char *option, const char *given, const char *name,
+		       struct error *err)
+{
+	if (given == NULL) {
+		const int rc = user_state_file(path, PATH_MAX, name, err);
+		return rc == 0 ? 0 : error_prefix(err, rc, "give --key and --admitted");
+	}
+	if (snprintf(path, PATH_MAX, "%s", given) >= PATH_MAX)
+		return error_set(err, -ENAMETOOLONG, "%s: too long", option);
+	return 0;
+}
+
 static int choose_files(struct request *r, struct error *err)
 {
-	int rc = 0;
-	if (r->key[0] == 0)
-		rc = user_state_file(r->key, sizeof(r->key), "controller.key", err);
-	if (rc == 0 && r->admitted[0] == 0)
-		rc = user_state_file(r->admitted, sizeof(r->admitted), "admitted", err);
-	return rc == 0 ? 0 : error_prefix(err, rc, "give --key and --admitted");
+	const int rc = choose_file(r->key, "--key", r->key_file, "controller.key", err);
+	return rc < 0 ? rc
+		      : choose_file(r->admitted, "--admitted", r->admitted_file, "admitted", err);
 }
 
 static int64_t now_s(void)
@@ -257,28 +261,18 @@ static int invite(struct request *r, struct keys_list *list, struct error *err)
 
 int invite_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "role", required_argument, NULL, 'r' },
-		{ "uses", required_argument, NULL, 'u' },
-		{ "for", required_argument, NULL, 'f' },
-		{ "address", required_argument, NULL, 'a' },
-		{ "list", no_argument, NULL, 'l' },
-		{ "revoke", required_argument, NULL, 'R' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "admitted", required_argument, NULL, 'A' },
-		{ NULL, 0, NULL, 0 },
-	};
-	struct request r = { .terms = { .role = KEYS_AGENT, .uses = 1 }, .for_s = 7200 };
+	struct request r = { .lists = false };
 	struct keys_list *list;
 	struct error err = { "" };
-	int c;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		const char *wrong = take_option(&r, c, optarg);
-		if (wrong != NULL)
-			return print_usage(wrong);
+	const int read = options_read(&table_of_invite, &r, argc, argv, NULL, &err);
+	if (read > 0) {
+		options_help(&table_of_invite, stdout);
+		return DONE;
 	}
-	if (optind < argc)
-		return print_usage("takes options only");
+	if (read < 0) {
+		report_error(&err);
+		return USAGE;
+	}
 	if (choose_files(&r, &err) < 0 || keys_list_open(&list, r.admitted, &err) < 0)
 		return report_error(&err);
 	int rc = 0;

@@ -2,8 +2,6 @@
 #ifndef WIRE_PROGRAM_INVITE_H
 #define WIRE_PROGRAM_INVITE_H
 
-extern const char invite_help[];
-
 /* Runs the command; argv[0] is its name. Returns the exit status: 0, 1 failed, 2 wrong usage. */
 int invite_command(int argc, char **argv);
 

@@ -48,11 +48,11 @@ static void redirect(struct link *link, const char *address, int64_t now_us)
 	if (address != link->address)
 		memcpy(link->address, address, strlen(address) + 1);
 	link->dial.dialed_us = now_us;
-	for (unsigned i = 0; i < LINK_LANES; i++) {
-		if (!link_has_lane(link, i))
+	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
+		if (!link_has_trunk(link, i))
 			continue;
 		socket_redirect(&link->sockets[i], link->address);
-		link_lane_dialed(link, i);
+		link_trunk_dialed(link, i);
 	}
 }
 

@@ -85,9 +85,9 @@ static bool is_shared(const struct link *link, enum keys_role role)
 
 /* Records the number of a cookie. Returns false if the cookie was used before, or is too old to
  * know. */
-static bool take_issue(struct record *record, uint64_t issue, bool shared)
+static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 {
-	const unsigned n = shared ? RECORD_ISSUES : 1;
+	const unsigned n = shared ? ADMITTED_ISSUES : 1;
 	unsigned oldest = 0;
 	for (unsigned i = 0; i < n; i++) {
 		if (record->issues[i] == issue)
@@ -118,7 +118,7 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 		return LINK_ROLE;
 	if (noise_read_first_payload(noise, f->body, f->body_size, payload) < 0)
 		return LINK_BAD_SEAL;
-	struct record *record = record_of(link, &noise->peer);
+	struct admitted_key *record = admitted_key_of(link, &noise->peer);
 	if (record == NULL)
 		return LINK_TOO_MANY;
 	if (!take_issue(record, issue, is_shared(link, (*entry)->role)))
@@ -127,7 +127,7 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 		return LINK_MALFORMED;
 	if ((offer->ciphers & (1u << SEAL_XCHACHA20)) == 0)
 		return LINK_MALFORMED;
-	for (size_t i = 0; i < RECORD_SUPERSEDED; i++) {
+	for (size_t i = 0; i < ADMITTED_SUPERSEDED; i++) {
 		if (record->superseded[i] == offer->instance)
 			return LINK_SUPERSEDED;
 	}
@@ -298,7 +298,7 @@ static void begin_handshake(struct link *link, int64_t now_us)
 	randombytes_buf(d->nonce, sizeof(d->nonce));
 	frame_put_hello(frame, d->nonce);
 	if (link_transmit(link, 0, NULL, frame, FRAME_HELLO_SIZE) < 0) {
-		/* Not connected; handshake_tick tries again once the lane is not blocked. */
+		/* Not connected; handshake_tick tries again once the trunk is not blocked. */
 		d->state = DIAL_REST;
 		d->deadline_us = INT64_MAX;
 		return;

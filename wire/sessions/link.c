@@ -69,15 +69,19 @@ uint64_t link_raise_files(uint64_t wanted)
 	return limit.rlim_cur;
 }
 
+uint64_t link_files_for(uint64_t peers)
+{
+	return accept_limit_for(FILES_OWN + FILES_OF_PEER * peers);
+}
+
 int link_check_files(uint64_t peers, struct error *err)
 {
-	const uint64_t needed = FILES_OWN + FILES_OF_PEER * peers;
-	if (accept_most() >= needed)
+	if (accept_most() >= FILES_OWN + FILES_OF_PEER * peers)
 		return 0;
 	return error_set(err, -EMFILE,
-		"too few open files are allowed for %" PRIu64
-		" peers: raise the limit (ulimit -n) to %" PRIu64,
-		peers, accept_limit_for(needed));
+			 "too few open files are allowed for %" PRIu64
+			 " peers: raise the limit (ulimit -n) to %" PRIu64,
+			 peers, link_files_for(peers));
 }
 
 /* ---- opening and closing ---- */
@@ -96,7 +100,7 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 	memset(link, 0, sizeof(*link));
 	link->options = *options;
 	link->counters = options->counters != NULL ? options->counters : &link->own_counters;
-	for (unsigned i = 0; i < LINK_LANES; i++)
+	for (unsigned i = 0; i < LINK_TRUNKS; i++)
 		link->sockets[i].nn = -1;
 	link->listens = listens;
 	link->aes = seal_has_aes() && !options->no_aes;
@@ -170,7 +174,7 @@ void link_close(struct link *link)
 		link_release(link->queue[i].owner);
 	socket_frame_free(link->held.bytes);
 	search_free(link->dial.search);
-	for (unsigned i = 0; i < LINK_LANES; i++)
+	for (unsigned i = 0; i < LINK_TRUNKS; i++)
 		socket_close(&link->sockets[i]);
 	free(link->slots);
 	free(link->uses);
@@ -180,15 +184,15 @@ void link_close(struct link *link)
 
 /* ---- sending ---- */
 
-bool link_has_lane(const struct link *link, unsigned lane)
+bool link_has_trunk(const struct link *link, unsigned trunk)
 {
-	return link->sockets[lane].nn >= 0;
+	return link->sockets[trunk].nn >= 0;
 }
 
-void link_lane_dialed(struct link *link, unsigned lane)
+void link_trunk_dialed(struct link *link, unsigned trunk)
 {
-	link->blocked[lane] = true; /* nothing is connected yet */
-	link->connected[lane] = false;
+	link->blocked[trunk] = true; /* nothing is connected yet */
+	link->connected[trunk] = false;
 	link->renewed_us = clock_monotonic_us();
 }
 
@@ -197,49 +201,49 @@ int64_t link_renewed_us(const struct link *link)
 	return link->renewed_us;
 }
 
-int link_open_lane(struct link *link, unsigned lane)
+int link_open_trunk(struct link *link, unsigned trunk)
 {
-	if (link_has_lane(link, lane))
+	if (link_has_trunk(link, trunk))
 		return 0;
 	if (link->listens || link->options.connections < 2 || link->address[0] == 0 ||
 	    socket_is_near(link->address))
 		return -ENOTSUP;
-	link_lane_dialed(link, lane);
-	return socket_dial(&link->sockets[lane], link->address, link->options.connections,
-		lane == LINK_LANE_BULK, link->options.frame_most, NULL);
+	link_trunk_dialed(link, trunk);
+	return socket_dial(&link->sockets[trunk], link->address, link->options.connections,
+		trunk == LINK_TRUNK_BULK, link->options.frame_most, NULL);
 }
 
-bool link_lane_connected(const struct link *link, unsigned lane)
+bool link_trunk_connected(const struct link *link, unsigned trunk)
 {
-	return link_has_lane(link, lane) && link->connected[lane];
+	return link_has_trunk(link, trunk) && link->connected[trunk];
 }
 
-unsigned link_connections(const struct link *link, unsigned lane)
+unsigned link_connections(const struct link *link, unsigned trunk)
 {
-	return link->sockets[lane].n_endpoints;
+	return link->sockets[trunk].n_endpoints;
 }
 
-void link_widen(struct link *link, unsigned lane, unsigned connections)
+void link_widen(struct link *link, unsigned trunk, unsigned connections)
 {
-	const unsigned before = link->sockets[lane].n_endpoints;
-	socket_widen(&link->sockets[lane], connections);
-	if (link->sockets[lane].n_endpoints > before)
+	const unsigned before = link->sockets[trunk].n_endpoints;
+	socket_widen(&link->sockets[trunk], connections);
+	if (link->sockets[trunk].n_endpoints > before)
 		link->renewed_us = clock_monotonic_us();
 }
 
-void link_redial(struct link *link, unsigned lane)
+void link_redial(struct link *link, unsigned trunk)
 {
-	if (link->listens || !link_has_lane(link, lane))
+	if (link->listens || !link_has_trunk(link, trunk))
 		return;
-	socket_redial(&link->sockets[lane]);
-	link_lane_dialed(link, lane);
+	socket_redial(&link->sockets[trunk]);
+	link_trunk_dialed(link, trunk);
 }
 
 void link_count_connections(const struct link *link, struct link_counters *into)
 {
-	for (unsigned i = 0; i < LINK_LANES; i++) {
+	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
 		uint64_t now = 0, broken = 0;
-		if (!link_has_lane(link, i))
+		if (!link_has_trunk(link, i))
 			continue;
 		socket_connections(&link->sockets[i], &now, &broken);
 		into->connections += (uint32_t)now;
@@ -247,19 +251,19 @@ void link_count_connections(const struct link *link, struct link_counters *into)
 	}
 }
 
-int link_read_fd(const struct link *link, unsigned lane)
+int link_read_fd(const struct link *link, unsigned trunk)
 {
-	return socket_read_fd(&link->sockets[lane]);
+	return socket_read_fd(&link->sockets[trunk]);
 }
 
-int link_write_fd(const struct link *link, unsigned lane)
+int link_write_fd(const struct link *link, unsigned trunk)
 {
-	return socket_write_fd(&link->sockets[lane]);
+	return socket_write_fd(&link->sockets[trunk]);
 }
 
-bool link_blocked(const struct link *link, unsigned lane)
+bool link_blocked(const struct link *link, unsigned trunk)
 {
-	return link->blocked[lane];
+	return link->blocked[trunk];
 }
 
 void link_refused(struct link *link, enum link_reason reason)
@@ -267,12 +271,12 @@ void link_refused(struct link *link, enum link_reason reason)
 	link->counters->refused[reason]++;
 }
 
-static int transmit_now(struct link *link, unsigned lane, const struct socket_route *route,
+static int transmit_now(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size)
 {
-	int rc = socket_send(&link->sockets[lane], route, frame);
+	int rc = socket_send(&link->sockets[trunk], route, frame);
 	if (rc < 0) {
-		link->blocked[lane] = true;
+		link->blocked[trunk] = true;
 		link->counters->blocked++;
 		return rc;
 	}
@@ -281,52 +285,52 @@ static int transmit_now(struct link *link, unsigned lane, const struct socket_ro
 }
 
 /* Sends a frame as the test hook decides (struct link_hook). */
-static int transmit_hooked(struct link *link, unsigned lane, const struct socket_route *route,
+static int transmit_hooked(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size)
 {
 	static const struct socket_route none;
 	struct held_frame held = link->held;
 	int rc = 0, fate = link->options.hook->fate(link->options.hook->context, frame, size);
 	if (fate < 0 && held.bytes == NULL) {
-		link->held = (struct held_frame){frame, size, lane, route != NULL ? *route : none};
+		link->held = (struct held_frame){frame, size, trunk, route != NULL ? *route : none};
 		return 0;
 	}
 	for (int i = 1; i < fate; i++) {
 		uint8_t *copy = socket_frame(size);
 		if (copy != NULL) {
 			memcpy(copy, frame, size);
-			(void)transmit_now(link, lane, route, copy, size);
+			(void)transmit_now(link, trunk, route, copy, size);
 		}
 	}
 	if (fate == 0)
 		socket_frame_free(frame);
 	else
-		rc = transmit_now(link, lane, route, frame, size);
+		rc = transmit_now(link, trunk, route, frame, size);
 	if (held.bytes != NULL) {
 		link->held.bytes = NULL;
-		(void)transmit_now(link, held.lane, &held.route, held.bytes, held.size);
+		(void)transmit_now(link, held.trunk, &held.route, held.bytes, held.size);
 	}
 	return rc;
 }
 
-int link_transmit(struct link *link, unsigned lane, const struct socket_route *route,
+int link_transmit(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size)
 {
 	if (link->options.hook != NULL)
-		return transmit_hooked(link, lane, route, frame, size);
-	return transmit_now(link, lane, route, frame, size);
+		return transmit_hooked(link, trunk, route, frame, size);
+	return transmit_now(link, trunk, route, frame, size);
 }
 
 /* Returns true if nanomsg would accept a frame now. On a listener nanomsg cannot tell, and this is
  * always true. */
-static bool is_writable(struct link *link, unsigned lane)
+static bool is_writable(struct link *link, unsigned trunk)
 {
-	struct pollfd p = {.fd = link_write_fd(link, lane), .events = POLLIN};
+	struct pollfd p = {.fd = link_write_fd(link, trunk), .events = POLLIN};
 	if (link->listens)
 		return true;
-	link->blocked[lane] = poll(&p, 1, 0) != 1 || (p.revents & POLLIN) == 0;
-	link->connected[lane] = link->connected[lane] || !link->blocked[lane];
-	return !link->blocked[lane];
+	link->blocked[trunk] = poll(&p, 1, 0) != 1 || (p.revents & POLLIN) == 0;
+	link->connected[trunk] = link->connected[trunk] || !link->blocked[trunk];
+	return !link->blocked[trunk];
 }
 
 uint8_t *link_buffer(size_t size)
@@ -341,7 +345,7 @@ void link_buffer_free(uint8_t *content)
 		socket_frame_free(content - FRAME_DATA_HEAD);
 }
 
-int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *content, size_t size,
+int link_send(struct link *link, uint32_t session, unsigned trunk, uint8_t *content, size_t size,
 	int64_t now_us)
 {
 	struct session *s = session_find(link, session);
@@ -352,7 +356,7 @@ int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *conte
 		socket_frame_free(frame);
 		return -ENOTCONN;
 	}
-	if ((link->blocked[lane] || size >= PEEK_BYTES) && !is_writable(link, lane)) {
+	if ((link->blocked[trunk] || size >= PEEK_BYTES) && !is_writable(link, trunk)) {
 		socket_frame_free(frame);
 		return -EAGAIN;
 	}
@@ -363,7 +367,7 @@ int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *conte
 	s->last_sent_us = now_us;
 	if (s->counter >= SEAL_FRAMES_MOST / 2 || s->sent_bytes >= SEAL_BYTES_MOST / 2)
 		handshake_want(link, now_us);
-	return link_transmit(link, lane, &s->route, frame, size + LINK_OVERHEAD);
+	return link_transmit(link, trunk, &s->route, frame, size + LINK_OVERHEAD);
 }
 
 void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us)
@@ -507,16 +511,16 @@ static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	return false;
 }
 
-/* Receives a frame from the next lane that has one. */
+/* Receives a frame from the next trunk that has one. */
 static int receive_frame(struct link *link, struct socket_route *route, uint8_t **bytes,
 	size_t *size)
 {
-	for (unsigned i = 0; i < LINK_LANES; i++) {
-		const unsigned lane = (link->turn + i) % LINK_LANES;
-		if (!link_has_lane(link, lane) ||
-		    socket_receive(&link->sockets[lane], route, bytes, size) < 0)
+	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
+		const unsigned trunk = (link->turn + i) % LINK_TRUNKS;
+		if (!link_has_trunk(link, trunk) ||
+		    socket_receive(&link->sockets[trunk], route, bytes, size) < 0)
 			continue;
-		link->turn = (lane + 1) % LINK_LANES;
+		link->turn = (trunk + 1) % LINK_TRUNKS;
 		return 0;
 	}
 	return -EAGAIN;
@@ -554,10 +558,10 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
  * this process, the frames that arrived meanwhile must be read first. */
 static bool is_drained(const struct link *link)
 {
-	struct pollfd p[LINK_LANES];
+	struct pollfd p[LINK_TRUNKS];
 	nfds_t n = 0;
-	for (unsigned i = 0; i < LINK_LANES; i++) {
-		if (link_has_lane(link, i))
+	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
+		if (link_has_trunk(link, i))
 			p[n++] = (struct pollfd){.fd = link_read_fd(link, i), .events = POLLIN};
 	}
 	return poll(p, n, 0) == 0;
@@ -611,13 +615,13 @@ void link_tick(struct link *link, int64_t now_us)
 	if (!link->listens && now_us >= link->next_repair_us) {
 		/* All dialing links are due at the same times, so that their process wakes once. */
 		link->next_repair_us = now_us - now_us % REPAIR_US + REPAIR_US;
-		for (unsigned i = 0; i < LINK_LANES; i++) {
-			if (link_has_lane(link, i))
+		for (unsigned i = 0; i < LINK_TRUNKS; i++) {
+			if (link_has_trunk(link, i))
 				socket_repair(&link->sockets[i], now_us);
 		}
 	}
-	for (unsigned i = 0; i < LINK_LANES; i++) {
-		if (link->blocked[i] && link_has_lane(link, i))
+	for (unsigned i = 0; i < LINK_TRUNKS; i++) {
+		if (link->blocked[i] && link_has_trunk(link, i))
 			(void)is_writable(link, i);
 	}
 	dial_search_tick(link, now_us);

@@ -5,9 +5,9 @@
  * The SP header of a message tells the listener by which connection it arrived, and therefore where
  * an answer goes.
  *
- * A dialing link to another machine may open two more lanes: sockets of several connections each,
+ * A dialing link to another machine may open two more trunks: sockets of several connections each,
  * one for urgent messages and one for bulk. Several connections fill a long link sooner than one,
- * and a full lane does not delay the others. A session's frames may use any lane.
+ * and a full trunk does not delay the others. A session's frames may use any trunk.
  * Most callers want post.h, which owns its links.
  *
  * The handshake (noise.h) is Noise_IK_25519_ChaChaPoly_BLAKE2b, after one round trip for a cookie:
@@ -37,9 +37,9 @@
 #include "wire/keys.h"
 
 #define LINK_VERSION      2
-#define LINK_LANES 3 /* number of lanes; lane 0 is always open */
-#define LINK_LANE_BULK    2
-#define LINK_CONNECTIONS_MOST 32 /* limit of connections of a lane; lane 0 has one connection */
+#define LINK_TRUNKS 3 /* number of trunks; trunk 0 is always open */
+#define LINK_TRUNK_BULK    2
+#define LINK_CONNECTIONS_MOST 32 /* limit of connections of a trunk; trunk 0 has one connection */
 #define LINK_ADDRESS_SIZE 160
 
 /* The reason of a refusal or of a session's end. Numbers go over the wire: never renumber. */
@@ -92,7 +92,7 @@ struct link_options {
 	uint32_t frame_most;
 	int64_t silence_us;       /* a session ends after so long without a frame */
 	int64_t rekey_us;         /* age at which the dialer replaces a session */
-	/* Connections of each other lane of a dialing link to another machine. 0, 1: no lanes. */
+	/* Connections of each other trunk of a dialing link to another machine. 0, 1: no trunks. */
 	unsigned connections;
 	bool no_aes; /* behaves as on a CPU without AES */
 	const struct link_hook *hook;
@@ -116,35 +116,35 @@ void link_close(struct link *link); /* NULL is allowed */
 /* Adds this link's connections, now open and broken, to the counters. */
 void link_count_connections(const struct link *link, struct link_counters *into);
 
-/* Opens another lane unless it is open. -ENOTSUP: this link cannot have it; other errors as
+/* Opens another trunk unless it is open. -ENOTSUP: this link cannot have it; other errors as
  * link_dial. */
-int link_open_lane(struct link *link, unsigned lane);
-/* Returns true if the lane is open. */
-bool link_has_lane(const struct link *link, unsigned lane);
-/* Returns true if the lane is open and has had a connection since it was last dialed. */
-bool link_lane_connected(const struct link *link, unsigned lane);
-/* Returns the number of connections of an open lane of a dialing link. */
-unsigned link_connections(const struct link *link, unsigned lane);
+int link_open_trunk(struct link *link, unsigned trunk);
+/* Returns true if the trunk is open. */
+bool link_has_trunk(const struct link *link, unsigned trunk);
+/* Returns true if the trunk is open and has had a connection since it was last dialed. */
+bool link_trunk_connected(const struct link *link, unsigned trunk);
+/* Returns the number of connections of an open trunk of a dialing link. */
+unsigned link_connections(const struct link *link, unsigned trunk);
 /* Returns when a dialing link last opened a connection or dialed one again; 0: never since its
  * first. */
 int64_t link_renewed_us(const struct link *link);
-/* Opens connections until the lane has this many. */
-void link_widen(struct link *link, unsigned lane, unsigned connections);
+/* Opens connections until the trunk has this many. */
+void link_widen(struct link *link, unsigned trunk, unsigned connections);
 /* Returns why a dialing link reaches no address: the name, each address and its cause. "": the link
  * reaches an address, or the cause is not known yet. */
 const char *link_trouble(const struct link *link);
 /* Returns the address that a dialing link dials, in numbers. "": a name is being resolved. */
 const char *link_address(const struct link *link);
-/* Closes and reopens the connections of a lane on which nothing arrives. */
-void link_redial(struct link *link, unsigned lane);
+/* Closes and reopens the connections of a trunk on which nothing arrives. */
+void link_redial(struct link *link, unsigned trunk);
 
 /* Returns a descriptor to poll for POLLIN; link_receive reads. */
-int link_read_fd(const struct link *link, unsigned lane);
+int link_read_fd(const struct link *link, unsigned trunk);
 /* Returns a descriptor to poll for POLLIN while link_blocked; then call link_tick. -1 on listeners.
  */
-int link_write_fd(const struct link *link, unsigned lane);
-/* Returns true if the lane's buffer was full at the last send. */
-bool link_blocked(const struct link *link, unsigned lane);
+int link_write_fd(const struct link *link, unsigned trunk);
+/* Returns true if the trunk's buffer was full at the last send. */
+bool link_blocked(const struct link *link, unsigned trunk);
 
 enum link_kind {
 	/* A new session began. If it replaces one of the same instance, `tag` is kept. */
@@ -181,10 +181,10 @@ void link_set_tag(struct link *link, uint32_t session, uint64_t tag);
  * always frees it. NULL: out of memory. */
 uint8_t *link_buffer(size_t size);
 void link_buffer_free(uint8_t *content);
-/* Encrypts and sends the content by an open lane. 0; -EAGAIN: the lane is full, the frame is
+/* Encrypts and sends the content by an open trunk. 0; -EAGAIN: the trunk is full, the frame is
  * dropped; -ENOTCONN: no such session, or its keys are used up. On a listener, nanomsg may drop a
  * frame although this returned 0. */
-int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *content, size_t size,
+int link_send(struct link *link, uint32_t session, unsigned trunk, uint8_t *content, size_t size,
 	int64_t now_us);
 /* Lets this session stay silent for this long, if that is longer than the link's silence_us. */
 void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us);
@@ -208,10 +208,12 @@ int64_t link_deadline_us(const struct link *link);
 void link_tune_malloc(void);
 /* Raises the limit of open files up to `wanted`, as far as the system allows. Returns the limit
  * then in force. A listener takes 3 files and one for each connection. A dialed peer takes 4 files,
- * and for each other lane 3 files and one for each connection. */
+ * and for each other trunk 3 files and one for each connection. */
 uint64_t link_raise_files(uint64_t wanted);
 /* Checks that the limit of open files leaves room for this many peers. -EMFILE: the limit is too
  * low, so a listener would accept no connection and its peers would dial in vain. */
 int link_check_files(uint64_t peers, struct error *err);
+/* Returns the limit of open files that link_check_files asks for. */
+uint64_t link_files_for(uint64_t peers);
 
 #endif

@@ -104,9 +104,9 @@ bool session_next_ending(struct link *link, struct link_event *out)
 
 static void supersede_session(struct link *link, struct session *old)
 {
-	struct record *record = record_of(link, &old->key);
+	struct admitted_key *record = admitted_key_of(link, &old->key);
 	if (record != NULL) {
-		record->superseded[record->next_superseded++ % RECORD_SUPERSEDED] = old->instance;
+		record->superseded[record->next_superseded++ % ADMITTED_SUPERSEDED] = old->instance;
 		session_end(link, old, LINK_SUPERSEDED);
 	}
 }
@@ -145,7 +145,7 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 }
 
 /* The search is linear: it runs in handshakes only, over at most KEYS_LIST_MOST records. */
-struct record *record_of(struct link *link, const struct keys_public *key)
+struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key)
 {
 	for (size_t i = 0; i < link->n_records; i++) {
 		if (keys_equal(&link->records[i].key, key))
@@ -154,8 +154,8 @@ struct record *record_of(struct link *link, const struct keys_public *key)
 	if (!array_grow(&link->records, &link->room_records, link->n_records + 1,
 		    sizeof(*link->records)))
 		return NULL;
-	struct record *fresh = &link->records[link->n_records++];
-	*fresh = (struct record){.key = *key};
+	struct admitted_key *fresh = &link->records[link->n_records++];
+	*fresh = (struct admitted_key){.key = *key};
 	return fresh;
 }
 

@@ -59,15 +59,15 @@ struct session {
 	int64_t silence_limit_us;   /* replaces the link's silence_us if longer */
 };
 
-/* A listener's record of an admitted key. It outlives the key's sessions. */
-#define RECORD_SUPERSEDED 8
-#define RECORD_ISSUES 16 /* number of handshakes of a shared key that may overtake each other */
-struct record {
+/* The state of an admitted key at a listener. It outlives the key's sessions. */
+#define ADMITTED_SUPERSEDED 8
+#define ADMITTED_ISSUES 16 /* number of handshakes of a shared key that may overtake each other */
+struct admitted_key {
 	struct keys_public key;
 	/* Numbers of the newest cookies used; older ones are replays. Only a key that several
 	 * processes share has more than one, because their handshakes overtake each other. */
-	uint64_t issues[RECORD_ISSUES];
-	uint64_t superseded[RECORD_SUPERSEDED]; /* instances that may not connect again */
+	uint64_t issues[ADMITTED_ISSUES];
+	uint64_t superseded[ADMITTED_SUPERSEDED]; /* instances that may not connect again */
 	unsigned next_superseded;
 };
 
@@ -105,7 +105,7 @@ struct dial {
 struct held_frame {
 	uint8_t *bytes; /* NULL: none */
 	size_t size;
-	unsigned lane;
+	unsigned trunk;
 	struct socket_route route;
 };
 
@@ -114,16 +114,16 @@ struct held_frame {
 struct link {
 	struct link_options options;
 	struct link_counters *counters, own_counters;
-	struct socket sockets[LINK_LANES]; /* a listener has only the first */
-	bool blocked[LINK_LANES];
-	bool connected[LINK_LANES]; /* the lane has had a connection since it was last dialed */
+	struct socket sockets[LINK_TRUNKS]; /* a listener has only the first */
+	bool blocked[LINK_TRUNKS];
+	bool connected[LINK_TRUNKS]; /* the trunk has had a connection since it was last dialed */
 	int64_t renewed_us; /* when a connection was last opened, or dialed again */
-	unsigned turn;          /* lane from which the next frame is received */
+	unsigned turn;          /* trunk from which the next frame is received */
 	bool listens, aes;
 	struct session **slots; /* (n_slots) sessions; NULL: the slot is free */
 	uint32_t *uses;         /* (n_slots) how often each slot was used */
 	uint32_t n_slots, n_sessions, n_ending;
-	struct record *records; /* (n_records) */
+	struct admitted_key *records; /* (n_records) */
 	size_t n_records, room_records;
 	uint64_t admitted_version; /* keys_list_version at the last check of the sessions */
 	uint8_t cookie_key[32];
@@ -155,7 +155,7 @@ bool session_next_ending(struct link *link, struct link_event *out);
 /* Makes a session LIVE, ends the sessions that it replaces, and queues LINK_UP. */
 void session_live(struct link *link, struct session *s, int64_t now_us);
 /* Returns the record of a key, and makes one if there is none. NULL: no memory. */
-struct record *record_of(struct link *link, const struct keys_public *key);
+struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key);
 /* If the admitted list changed: ends the sessions of keys that were removed. */
 void session_check_admitted(struct link *link);
 /* Returns the reason of refusing a key that keys_list_find does not find. */
@@ -191,10 +191,10 @@ int64_t dial_search_deadline_us(const struct link *link);
 /* ---- link.c ---- */
 void link_refused(struct link *link, enum link_reason reason); /* counts a refusal */
 /* Sends a complete frame and always frees it. route: needed on listeners. 0 or -EAGAIN. */
-int link_transmit(struct link *link, unsigned lane, const struct socket_route *route,
+int link_transmit(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
-/* Records that a lane was dialed, so that none of its connections is open. */
-void link_lane_dialed(struct link *link, unsigned lane);
+/* Records that a trunk was dialed, so that none of its connections is open. */
+void link_trunk_dialed(struct link *link, unsigned trunk);
 
 #endif

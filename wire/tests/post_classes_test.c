@@ -111,7 +111,7 @@ TEST(every_class_in_its_order_over_many_connections)
 }
 
 /* A burst of activations gets more connections, within the limit of all peers. A single activation
- * gets none. The connections of a forgotten peer are free again. A sum opens the bulk lane first,
+ * gets none. The connections of a forgotten peer are free again. A sum opens the bulk trunk first,
  * because an activation opens it, too, if the measured rate is low. */
 TEST(bursts_get_connections)
 {
@@ -155,10 +155,10 @@ static int send_slowly(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* An activation opens the bulk lane if another one has shown that it fills the link. The rate of a
+/* An activation opens the bulk trunk if another one has shown that it fills the link. The rate of a
  * message of one byte shows nothing. The message is sent again if the post repeated a part of it,
  * because then its time does not count. */
-TEST(an_activation_that_fills_the_link_uses_the_bulk_lane)
+TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 {
 	static uint8_t data[200000];
 	const struct link_hook slow = {send_slowly, NULL};
@@ -302,4 +302,46 @@ TEST(a_restarted_far_listener_has_all_connections)
 	PAIR_UNTIL(&p, p.a.seen.data == 2 && post_idle(p.b.post, 0));
 	assert_int_equal(largest, before);
 	pair_close(&p);
+}
+
+static uint64_t sent_by(const struct post *post)
+{
+	return counters_of(post).link.sent_bytes;
+}
+
+/* Each of eight links can accept a chunk at once. */
+TEST(a_turn_sends_a_bounded_number_of_bytes_and_control_messages_in_any_turn)
+{
+	enum { PEERS = 8 };
+	const struct post_options shares = {.shared_roles = KEYS_ROLE_BIT(KEYS_AGENT)};
+	const struct post_part part = {calloc(700000, 1), 700000};
+	const uint64_t most = (1 << 20) + part.size + 1000;
+	struct pair p;
+	post_peer_id to[PEERS];
+	pair_open(&p, shares, defaults);
+	to[0] = p.to_a;
+	for (int i = 1; i < PEERS; i++)
+		assert_int_equal(post_dial(p.b.post, p.address, keys_public_of(p.a.id), &to[i],
+					 NULL),
+			0);
+	PAIR_UNTIL(&p, p.a.seen.up == PEERS && p.b.seen.up == PEERS);
+	post_tick(p.b.post, clock_monotonic_us());
+	uint64_t before = sent_by(p.b.post);
+	for (int i = 0; i < PEERS; i++)
+		assert_int_equal(post_send(p.b.post, to[i], &part, 1, POST_ACTIVATIONS,
+					 clock_monotonic_us()),
+			0);
+	assert_in_range(sent_by(p.b.post) - before, 1, most);
+	assert_true(post_waits_for_tick(p.b.post));
+	assert_int_equal(post_deadline_us(p.b.post), 0);
+	before = sent_by(p.b.post);
+	assert_int_equal(send_text(p.b.post, to[PEERS - 1], "first", POST_CONTROL), 0);
+	assert_in_range(sent_by(p.b.post) - before, 1, 1000);
+	before = sent_by(p.b.post);
+	post_tick(p.b.post, clock_monotonic_us());
+	assert_in_range(sent_by(p.b.post) - before, 1, most);
+	PAIR_UNTIL(&p, p.a.seen.data == PEERS + 1);
+	assert_false(post_waits_for_tick(p.b.post));
+	pair_close(&p);
+	free((void *)(uintptr_t)part.data);
 }

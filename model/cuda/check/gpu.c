@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/process/cgroup.h"
 #include "base/rng.h"
+#include "model/device_check.h"
 #include "model/tests/kernel_check.h"
 #include "model/trainer.h"
 
@@ -120,33 +121,6 @@ static struct trainer *trainer_on(const char *device, const struct model_config 
 	return t;
 }
 
-/* Returns the largest relative error of any tensor. */
-static double furthest_weight(struct trainer *gpu, struct trainer *cpu, uint32_t stages,
-			      float *(*array)(struct stage *))
-{
-	double worst = 0;
-
-	for (uint32_t s = 0; s < stages; s++) {
-		size_t n;
-		const struct tensor *t = stage_tensors(trainer_stages(cpu)[s], &n);
-		const float *g = array(trainer_stages(gpu)[s]);
-		const float *c = array(trainer_stages(cpu)[s]);
-
-		for (size_t i = 0; i < n; i++) {
-			double difference = 0, size = 0;
-
-			for (size_t k = t[i].offset; k < t[i].offset + t[i].count; k++) {
-				double d = (double)g[k] - (double)c[k];
-
-				difference += d * d;
-				size += (double)c[k] * (double)c[k];
-			}
-			worst = fmax(worst, sqrt(difference / (size + 1e-300)));
-		}
-	}
-	return worst;
-}
-
 /* Three microbatches, so that the passes are run, recorded and replayed. */
 static double train_briefly(struct trainer *t, const struct model_config *c)
 {
@@ -172,7 +146,7 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 	struct trainer *gpu = trainer_on(bf16 ? "cuda:bf16" : "cuda", c, level);
 	struct trainer *again = trainer_on(bf16 ? "cuda:bf16" : "cuda", c, level);
 	struct trainer *cpu = trainer_on("cpu", c, level);
-	double most = bf16 ? 3e-2 : 1e-4, loss[2], norm, differing = 0;
+	double most = bf16 ? DEVICE_CHECK_BF16 : DEVICE_CHECK_FP32, loss[2], norm, differing = 0;
 
 	if (!gpu || !again || !cpu)
 		return;
@@ -180,11 +154,11 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 	loss[1] = train_briefly(cpu, c);
 	report_check("model, loss", bf16, fabs(loss[0] - loss[1]) / loss[1], most / 10);
 	report_check("model, gradients", bf16,
-		     furthest_weight(gpu, cpu, c->n_stages, stage_gradient), most);
+		     device_check_furthest(gpu, cpu, c->n_stages, stage_gradient), most);
 	failures += trainer_step(gpu, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
 	failures += trainer_step(cpu, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
 	report_check("model, first moments", bf16,
-		     furthest_weight(gpu, cpu, c->n_stages, stage_moment1), most);
+		     device_check_furthest(gpu, cpu, c->n_stages, stage_moment1), most);
 	train_briefly(again, c);
 	failures += trainer_step(again, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
 	for (uint32_t s = 0; s < c->n_stages; s++)

@@ -1,0 +1,39 @@
+/* device_proof.c - proves a GPU with one microbatch.
+ *
+ * A driver that hangs, or a card that computes wrong numbers, would otherwise be found in a run,
+ * after the node got a stage. The child process is also why a crash in the driver's library has a
+ * message. */
+#include "agent/device_proof.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+#include "base/process/trial.h"
+#include "model/device_check.h"
+#include "model/device_name.h"
+
+enum { LIMIT_S = 120 };
+
+static int prove(void *context, void *result, struct error *err)
+{
+	return device_check(result, context, err);
+}
+
+int device_proof(const char *device, struct error *err)
+{
+	struct device_check result;
+	struct device_name name;
+	struct error why = { "" };
+	int rc;
+
+	if (device_name_parse(&name, device, NULL) != 0 || !name.cuda)
+		return 0;
+	rc = trial_run(prove, (void *)(uintptr_t)device, &result, sizeof(result), LIMIT_S, device,
+		       &why);
+	if (rc == 0 || rc == -ENODEV || rc == -EINVAL || rc == -ENOTSUP)
+		return 0;
+	return error_set(err, rc,
+			 "%s; this agent did not join. skippipe doctor --device %s says more, and "
+			 "--device cpu needs no GPU",
+			 why.text, device);
+}

@@ -1,0 +1,142 @@
+/* `skippipe fleet down`: ends the controller, which writes a checkpoint and ends its agents; then
+ * the agents that still run. Removes tokens, logs and keys' admissions, and says what is left. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cli/fleet/fleet.h"
+
+enum {
+	CONTROLLER_S = 60, /* time for the last checkpoint */
+	AGENT_S = 15,      /* agents need 11 s at most */
+	BEYOND_US = 30000000,
+	ASK_US = 60000000
+};
+
+struct down {
+	struct fleet *fleet;
+	bool killed;
+	char stopped[32];
+};
+
+static void take_end(void *owner, struct remote_job *job, const char *key, const char *value)
+{
+	struct down *d = owner;
+
+	(void)value;
+	if (key && strcmp(key, "killed") == 0)
+		progress_print(d->fleet->progress,
+			       "%s: a process did not end by itself and was killed",
+			       job->host->name);
+}
+
+/* Returns true if the last `up` has started an agent there, or may have. */
+static bool was_started(const struct fleet *f, const struct host *host)
+{
+	return hosts_find(&f->record.hosts, host->name) || host == &f->hosts.list[f->hosts.n];
+}
+
+static void turn_end(void *owner, struct remote_job *job, bool done)
+{
+	struct down *d = owner;
+	size_t place = fleet_place(d->fleet, job);
+
+	if (!done)
+		progress_set(d->fleet->progress, place, "stopping");
+	else if (job->rc == 0)
+		progress_set(d->fleet->progress, place, "nothing runs");
+	else if (was_started(d->fleet, job->host))
+		progress_set(d->fleet->progress, place, "FAILED: %s", job->why);
+	else
+		progress_set(d->fleet->progress, place, "nothing was started; %s", job->why);
+}
+
+static void add_stop(struct fleet *f, struct remote_job *job, int seconds)
+{
+	args_addf(&job->words, "%d", seconds);
+	if (f->options->purge)
+		args_add(&job->words, "purge");
+}
+
+/* Ends the controller. Returns 1 if it may still run. */
+static int stop_controller(struct down *d, struct error *err)
+{
+	struct fleet *f = d->fleet;
+	const struct remote_calls calls = { d, take_end, NULL };
+	struct remote_job job;
+	int rc;
+
+	fleet_controller_job(f, &job, "stop");
+	args_addf(&job.words, "%d", CONTROLLER_S);
+	rc = remote_run(f->remote, &job, 1, CONTROLLER_S * INT64_C(1000000) + BEYOND_US, &calls,
+			err);
+	if (rc == 0)
+		progress_print(f->progress,
+			       job.rc == 0 ? "controller: nothing runs" : "controller: FAILED: %s",
+			       job.why);
+	fleet_end_jobs(&job, 1);
+	return rc == 0 ? job.rc != 0 : rc;
+}
+
+static int stop_agents(struct down *d, struct error *err)
+{
+	struct fleet *f = d->fleet;
+	const struct remote_calls calls = { d, take_end, turn_end };
+	struct remote_job *jobs = alloc_array(f->n_sites, sizeof(*jobs));
+	int rc, failed = 0;
+
+	for (size_t i = 0; i < f->n_sites; i++) {
+		fleet_agent_job(f, &jobs[i], &f->hosts.list[i], "stop");
+		add_stop(f, &jobs[i], AGENT_S);
+	}
+	rc = remote_run(f->remote, jobs, f->n_sites, AGENT_S * INT64_C(1000000) + BEYOND_US, &calls,
+			err);
+	for (size_t i = 0; i < f->n_sites; i++)
+		failed |= jobs[i].rc != 0 && was_started(f, jobs[i].host);
+	fleet_end_jobs(jobs, f->n_sites);
+	free(jobs);
+	return rc == 0 ? failed : rc;
+}
+
+/* Revokes the invitation and expels the agents' keys at the controller's machine, so that nothing
+ * that was on the hosts can join any more. */
+static int forget_agents(struct down *d, struct error *err)
+{
+	struct fleet *f = d->fleet;
+	const struct remote_calls calls = { d, take_end, NULL };
+	struct remote_job job;
+	int rc;
+
+	if (!f->record.run_dir[0])
+		return 0;
+	fleet_controller_job(f, &job, "forget");
+	args_add(&job.words, f->record.invitation[0] ? f->record.invitation : "-");
+	for (size_t i = 0; i < f->hosts.n; i++)
+		args_add(&job.words, f->hosts.list[i].name);
+	rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
+	if (rc == 0 && job.rc != 0)
+		progress_print(f->progress, "controller: the agents' keys stay admitted: %s",
+			       job.why);
+	fleet_end_jobs(&job, 1);
+	return rc == 0 ? job.rc != 0 : rc;
+}
+
+int fleet_down(struct fleet *f, struct error *err)
+{
+	struct down d = { .fleet = f };
+	int controller = stop_controller(&d, err);
+	int keys = controller < 0 ? controller : forget_agents(&d, err);
+	int agents = keys < 0 ? keys : stop_agents(&d, err);
+
+	if (agents < 0)
+		return agents;
+	if (controller || keys || agents) {
+		progress_print(f->progress, "something may still run; repeat this command");
+		return 1;
+	}
+	record_remove(f->id);
+	progress_print(f->progress, "nothing of the fleet runs on its %zu hosts", f->hosts.n);
+	return 0;
+}

@@ -1,0 +1,224 @@
+# Runs on each host of a fleet, and where the controller runs: sh -c THIS fleet VERB ID VERSION PROGRAM [WORD...]
+#
+# ID is the folder of the process below ~/.skippipe/fleet. PROGRAM is the path of skippipe; "": one of VERSION is looked for.
+# Answers are lines "@ KEY VALUE"; other lines are what programs said. It has no quote of the single kind, because ssh
+# carries it between two of them.
+#
+#   check            what the host is and has
+#   install STAMP    unpacks the bundle on standard input
+#   start WORD...    runs skippipe with these words, detached; the token is on standard input
+#   state [RUN]      whether the process runs, which nodes it has, the last line of its log, and whether RUN has a record
+#   logs N           the last N lines of the log; follow: then the lines that come, until standard input ends
+#   doctor WORD...   runs skippipe doctor, if there is one, whatever it finds
+#   run WORD...      runs skippipe and waits
+#   forget ID NAME... revokes the invitation (-: none), and expels the agents of these names
+#   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder
+set -u
+mask=$(umask)
+umask 077
+verb=$1 id=$2 version=$3 program=$4
+shift 4
+cd "$HOME" || exit 1
+root=$HOME/.skippipe
+dir=$root/fleet/$id
+say() { printf "@ %s %s\n" "$1" "${2-}"; }
+fail() { say failed "$1"; exit 1; }
+
+# Sets program to skippipe of the version, in PATH or of a bundle.
+find_program() {
+	[ -z "$program" ] || return 0
+	for program in "$(command -v skippipe)" "$root/$version/bin/skippipe"; do
+		[ ! -x "$program" ] || [ "$("$program" --version 2>/dev/null)" != "skippipe $version" ] || return 0
+	done
+	program=
+	return 1
+}
+
+# Prints when a living process began, in ticks since the boot.
+began() { # began PID
+	set -- $(sed "s/.*) //" "/proc/$1/stat" 2>/dev/null)
+	[ $# -ge 20 ] && [ "$1" != Z ] && [ "$1" != X ] || return 1
+	shift 19
+	echo "$1"
+}
+
+# Sets pid if the recorded process lives: one of this number that began at the same time, since the same boot.
+running() {
+	pid= start= boot=
+	read -r pid start boot 2>/dev/null <"$dir/pid" || return 1
+	[ "$(began "$pid")" = "$start" ] && [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ]
+}
+
+# Prints the processes that have the mark of this folder in their environment: the recorded one, and those it started.
+marked() {
+	for file in $(grep -lsF "SKIPPIPE_FLEET=$id:" /proc/[0-9]*/environ 2>/dev/null); do
+		p=${file#/proc/}
+		p=${p%/environ}
+		began "$p" >/dev/null && echo "$p"
+	done
+}
+
+# True if a unit of this user goes on without a session.
+lingers() {
+	command -v systemd-run >/dev/null && command -v loginctl >/dev/null || return 1
+	export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
+	[ "$(loginctl show-user "$(id -un)" -p Linger 2>/dev/null)" = Linger=yes ] &&
+		systemctl --user show-environment >/dev/null 2>&1
+}
+
+# Writes the script that becomes the process. It records itself before, so no process is unknown.
+write_runner() {
+	cat >"$dir/run" <<\END
+set -u
+dir=$1
+exec </dev/null >>"$dir/log" 2>&1
+[ ! -s "$dir/token" ] || export SKIPPIPE_JOIN="@$dir/token"
+SKIPPIPE_FLEET=$(cat "$dir/mark")
+export SKIPPIPE_FLEET
+set --
+while IFS= read -r word; do set -- "$@" "$word"; done <"$dir/words"
+umask "$1"
+cd "$2" || exit 1
+shift 2
+began=$(sed "s/.*) //" /proc/$$/stat | cut -d " " -f 20)
+echo "$$ $began $(cat /proc/sys/kernel/random/boot_id)" >"$dir/pid.part"
+mv "$dir/pid.part" "$dir/pid"
+exec "$@"
+END
+}
+
+start() { # start FOLDER WORD...
+	how=detached
+	[ ! -e "$dir/log" ] || mv -f "$dir/log" "$dir/log.1"
+	rm -f "$dir/pid"
+	folder=$1
+	shift
+	printf "%s\n" "$mask" "$folder" "$program" "$@" >"$dir/words"
+	echo "$id:" >"$dir/mark"
+	write_runner
+	unit=skippipe-$(echo "$id" | tr -c "a-zA-Z0-9\n" -)
+	if lingers && systemd-run --user --quiet --collect --unit="$unit" sh "$dir/run" "$dir" 2>/dev/null; then
+		how=systemd
+	else
+		setsid sh "$dir/run" "$dir" </dev/null >/dev/null 2>&1 &
+	fi
+	n=0
+	until [ -s "$dir/pid" ] || [ $n = 50 ]; do
+		sleep 0.1
+		n=$((n + 1))
+	done
+	sleep 0.2
+	running || { tail -n 3 "$dir/log"; fail "it ended at once"; }
+	say running "$pid"
+	say how $how
+}
+
+# Waits until no process is left: gone SECONDS
+gone() {
+	n=0
+	while [ $n -le $(($1 * 5)) ]; do
+		running || [ -n "$(marked)" ] || return 0
+		sleep 0.2
+		n=$((n + 1))
+	done
+	return 1
+}
+
+stop() { # stop SECONDS
+	if running; then
+		say stopped "$pid"
+		kill -TERM "$pid" 2>/dev/null
+	fi
+	gone "$1" && return 0
+	# The recorded process, and what it left.
+	running && kill -KILL "$pid" 2>/dev/null
+	for p in $(marked); do kill -KILL "$p" 2>/dev/null; done
+	say killed
+	gone 5
+}
+
+case $verb in
+check)
+	say arch "$(uname -m)"
+	say system "$(uname -s)"
+	say free "$(df -Pk "$HOME" | tail -n 1 | tr -s " " | cut -d " " -f 4)"
+	find_program && say program "$program"
+	[ ! -s "$root/$version/.stamp" ] || say stamp "$(cat "$root/$version/.stamp")"
+	say bundle "$root/$version/bin/skippipe"
+	! running || say running "$pid"
+	;;
+install)
+	part=$root/.part-$version
+	mkdir -p "$root" && rm -rf "$part" "$root/.old-$version" && mkdir "$part" || fail "$root cannot be written"
+	tar -xzf - -C "$part" || { rm -rf "$part"; fail "the bundle cannot be unpacked"; }
+	got=$("$part/skippipe-$version/bin/skippipe" --version 2>&1)
+	[ "$got" = "skippipe $version" ] || { rm -rf "$part"; fail "the bundle does not run here: $got"; }
+	echo "$1" >"$part/skippipe-$version/.stamp"
+	[ ! -e "$root/$version" ] || mv "$root/$version" "$root/.old-$version"
+	mv "$part/skippipe-$version" "$root/$version" || fail "$root/$version cannot be written"
+	rm -rf "$part" "$root/.old-$version"
+	say installed
+	;;
+start)
+	if running; then
+		say running "$pid"
+		exit 0
+	fi
+	find_program || fail "skippipe $version is not here"
+	mkdir -p "$dir" || fail "$dir cannot be written"
+	cat >"$dir/token.part" && mv "$dir/token.part" "$dir/token" || fail "$dir/token cannot be written"
+	folder=$1
+	shift
+	start "${folder:-$HOME}" "$@"
+	;;
+state)
+	if running; then say running "$pid"; elif [ -s "$dir/pid" ]; then say ended; fi
+	! find_program || say version "$version"
+	[ -z "${1:-}" ] || [ ! -e "$1/run.db" ] || say record "$1"
+	[ -e "$dir/log" ] || exit 0
+	say joined "$(sed -n "s/.*welcome: node \([0-9]*\) of .*/n\1/p" "$dir/log" | sort -u | tr "\n" " ")"
+	say last "$(tail -n 1 "$dir/log")"
+	;;
+logs)
+	[ -e "$dir/log" ] || exit 0
+	tail -n "$1" "$dir/log"
+	;;
+follow)
+	mkdir -p "$dir" && touch "$dir/log" || fail "$dir cannot be written"
+	tail -n "$1" -F "$dir/log" 2>/dev/null &
+	tail=$!
+	cat >/dev/null
+	kill "$tail"
+	;;
+forget)
+	find_program || exit 0
+	[ "$1" = - ] || "$program" invite --revoke "$1" >/dev/null 2>&1
+	shift
+	list=${XDG_STATE_HOME:-$HOME/.local/state}/skippipe/admitted
+	for name in "$@"; do
+		for key in $(sed -n "s/^\([0-9a-f]*\) agent $name\(\.[0-9]*\)\{0,1\}\$/\1/p" "$list" 2>/dev/null); do
+			"$program" expel "$list" "$key"
+		done
+	done
+	;;
+doctor)
+	find_program || exit 0
+	"$program" help doctor >/dev/null 2>&1 || exit 0 # this version has no such verb
+	"$program" doctor --json "$@" 2>/dev/null || :
+	;;
+run)
+	find_program || fail "skippipe $version is not here"
+	"$program" "$@"
+	;;
+stop)
+	stop "$1" || fail "a process does not end"
+	rm -rf "$dir"
+	rmdir "${dir%/*}" "$root/fleet" 2>/dev/null
+	[ "${2:-}" != purge ] || rm -rf "$root/$version" "$root/.part-$version" "$root/.old-$version"
+	rmdir "$root" 2>/dev/null
+	left=$(marked)
+	[ -z "$left" ] || fail "process $left runs"
+	say gone
+	;;
+esac
+exit 0

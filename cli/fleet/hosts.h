@@ -1,0 +1,48 @@
+/* hosts.h - the file that lists the hosts of a fleet.
+ *
+ *     # USER@HOST:PORT  and what the agent there shall know
+ *     gpu@203.0.113.7:40022  name=left  place=eu-west  device=cuda:all
+ *     m2                     # as ssh's configuration has it
+ *     [2001:db8::1]:22       name=six
+ *
+ * One host a line. User and port are optional: ssh's configuration has the rest.
+ */
+#ifndef CLI_FLEET_HOSTS_H
+#define CLI_FLEET_HOSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum {
+	HOSTS_MOST = 1000,
+	HOST_NAME = 64,    /* size of a name with the NUL */
+	HOST_TARGET = 300, /* size of USER@HOST */
+	HOST_WORD = 160    /* size of a value */
+};
+
+/* One machine, as ssh is asked for it. An agent's option that the file does not give is "". */
+struct host {
+	char name[HOST_NAME];
+	char target[HOST_TARGET]; /* USER@HOST for ssh; "": this machine */
+	char port[8];             /* "": as ssh's configuration has it */
+	char place[HOST_WORD], device[HOST_WORD], listen[HOST_WORD], advertise[HOST_WORD];
+};
+
+struct hosts {
+	struct host *list; /* (n) */
+	size_t n;
+};
+
+/* Parses the text of a file; `path` is for messages. -EINVAL: the message names path and line. */
+int hosts_parse(struct hosts *out, const char *text, const char *path, struct error *err);
+/* Reads and parses a file. Other errors are those of file_read. */
+int hosts_read(struct hosts *out, const char *path, struct error *err);
+/* Parses USER@HOST:PORT into target and port. -EINVAL. */
+int hosts_parse_target(struct host *out, const char *text, struct error *err);
+/* Returns the host of that name; NULL: none. */
+const struct host *hosts_find(const struct hosts *hosts, const char *name);
+void hosts_free(struct hosts *hosts);
+
+#endif

@@ -1,0 +1,230 @@
+/* Brings each host to the state in which skippipe of this version can start there.
+ *
+ * A bundle in ~/.skippipe/VERSION has a stamp: the hash of the archive that it was unpacked from.
+ * Another stamp means another build of the same version, and that bundle is replaced. */
+#include "cli/fleet/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/process/installed.h"
+
+enum {
+	CHECK_US = 40000000,
+	COPY_US = 900000000,
+	UNPACKED = 5 /* an unpacked bundle has at most this many times the archive's bytes */
+};
+
+struct bundle {
+	char path[PATH_MAX]; /* "": there is none */
+	char stamp[20];
+	uint64_t bytes;
+};
+
+struct preparation {
+	struct fleet *fleet;
+	struct site *sites;
+	struct bundle bundle;
+	struct utsname machine;
+};
+
+/* Computes the archive's stamp: FNV-1a of its bytes. */
+static int read_stamp(struct bundle *b, struct error *err)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+	unsigned char buffer[65536];
+	FILE *from = fopen(b->path, "re");
+	size_t n;
+
+	if (!from)
+		return error_set(err, -errno, "--bundle %s: %s", b->path, strerror(errno));
+	while ((n = fread(buffer, 1, sizeof(buffer), from)) > 0) {
+		b->bytes += n;
+		for (size_t i = 0; i < n; i++)
+			hash = (hash ^ buffer[i]) * UINT64_C(1099511628211);
+	}
+	n = (size_t)ferror(from);
+	fclose(from);
+	snprintf(b->stamp, sizeof(b->stamp), "%016" PRIx64, hash);
+	return n ? error_set(err, -EIO, "--bundle %s: cannot be read", b->path) : 0;
+}
+
+/* Finds the bundle: the given one, or the archive beside the folder of this program. */
+static int find_bundle(struct preparation *p, struct error *err)
+{
+	const char *given = p->fleet->options->bundle;
+	char folder[PATH_MAX];
+	int rc = 0;
+
+	if (given)
+		snprintf(p->bundle.path, PATH_MAX, "%s", given);
+	else {
+		rc = installed_folder(folder, sizeof(folder), err);
+		if (rc == 0 &&
+		    (snprintf(p->bundle.path, PATH_MAX, "%s/../skippipe-%s-%s.tar.gz", folder,
+			      SKIPPIPE_VERSION, p->machine.machine) >= PATH_MAX ||
+		     access(p->bundle.path, R_OK) != 0))
+			p->bundle.path[0] = '\0';
+	}
+	return rc == 0 && p->bundle.path[0] ? read_stamp(&p->bundle, err) : rc;
+}
+
+/* ---- looking ---- */
+
+static void take_fact(void *owner, struct remote_job *job, const char *key, const char *value)
+{
+	struct preparation *p = owner;
+	struct site *s = &p->sites[fleet_place(p->fleet, job)];
+	const struct {
+		const char *key;
+		char *to;
+		size_t room;
+	} texts[] = { { "arch", s->arch, sizeof(s->arch) },
+		      { "system", s->system, sizeof(s->system) },
+		      { "stamp", s->stamp, sizeof(s->stamp) },
+		      { "program", s->program, sizeof(s->program) },
+		      { "bundle", s->bundle, sizeof(s->bundle) } };
+
+	for (size_t i = 0; key && i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(key, texts[i].key) == 0)
+			snprintf(texts[i].to, texts[i].room, "%s", value);
+	if (key && strcmp(key, "free") == 0)
+		s->free_kib = strtoull(value, NULL, 10);
+	if (key && strcmp(key, "running") == 0)
+		s->state = SITE_RUNS;
+}
+
+/* Decides what a host that has answered needs. */
+static void judge_site(struct preparation *p, size_t place)
+{
+	struct site *s = &p->sites[place];
+	struct progress *shown = p->fleet->progress;
+	bool is_old = s->program[0] && strcmp(s->program, s->bundle) == 0 && p->bundle.path[0] &&
+		      strcmp(s->stamp, p->bundle.stamp) != 0;
+
+	if (s->state == SITE_RUNS && s->program[0]) {
+		progress_set(shown, place, "its agent runs");
+		return;
+	}
+	if (s->program[0] && !is_old) {
+		s->state = SITE_FITS;
+		progress_set(shown, place, "has skippipe %s: %s", SKIPPIPE_VERSION, s->program);
+		return;
+	}
+	s->state = SITE_FAILED;
+	if (!p->bundle.path[0])
+		progress_set(shown, place,
+			     "FAILED: it has no skippipe %s, and there is no bundle to copy: make "
+			     "bundle, or --bundle FILE",
+			     SKIPPIPE_VERSION);
+	else if (strcmp(s->system, p->machine.sysname) != 0 ||
+		 strcmp(s->arch, p->machine.machine) != 0)
+		progress_set(shown, place, "FAILED: it is %s %s, and the bundle is for %s %s",
+			     s->system, s->arch, p->machine.sysname, p->machine.machine);
+	else if (s->free_kib < p->bundle.bytes * UNPACKED / 1024)
+		progress_set(shown, place,
+			     "FAILED: its home folder has %" PRIu64 " MiB free; the bundle needs "
+			     "%" PRIu64,
+			     s->free_kib / 1024, p->bundle.bytes * UNPACKED >> 20);
+	else
+		s->state = SITE_LACKS;
+}
+
+static void turn_check(void *owner, struct remote_job *job, bool done)
+{
+	struct preparation *p = owner;
+	size_t place = fleet_place(p->fleet, job);
+
+	if (!done) {
+		progress_set(p->fleet->progress, place, "connecting");
+	} else if (job->rc == 0) {
+		judge_site(p, place);
+	} else {
+		p->sites[place].state = SITE_FAILED;
+		progress_set(p->fleet->progress, place, "FAILED: %s", job->why);
+	}
+}
+
+static int check_sites(struct preparation *p, struct error *err)
+{
+	struct fleet *f = p->fleet;
+	const struct remote_calls calls = { p, take_fact, turn_check };
+	struct remote_job *jobs = alloc_array(f->n_sites, sizeof(*jobs));
+	int rc;
+
+	for (size_t i = 0; i < f->n_sites; i++)
+		fleet_agent_job(f, &jobs[i], &f->hosts.list[i], "check");
+	rc = remote_run(f->remote, jobs, f->n_sites, CHECK_US, &calls, err);
+	fleet_end_jobs(jobs, f->n_sites);
+	free(jobs);
+	return rc;
+}
+
+/* ---- copying ---- */
+
+static void ignore_line(void *owner, struct remote_job *job, const char *key, const char *value)
+{
+	(void)owner;
+	(void)job;
+	(void)key;
+	(void)value;
+}
+
+static void turn_copy(void *owner, struct remote_job *job, bool done)
+{
+	struct preparation *p = owner;
+	size_t place = fleet_place(p->fleet, job);
+
+	if (!done) {
+		progress_set(p->fleet->progress, place, "copying skippipe %s (%" PRIu64 " MiB)",
+			     SKIPPIPE_VERSION, p->bundle.bytes >> 20);
+		return;
+	}
+	p->sites[place].state = job->rc == 0 ? SITE_FITS : SITE_FAILED;
+	if (job->rc == 0)
+		progress_set(p->fleet->progress, place, "has skippipe %s now", SKIPPIPE_VERSION);
+	else
+		progress_set(p->fleet->progress, place, "FAILED: %s", job->why);
+}
+
+static int copy_bundle(struct preparation *p, struct error *err)
+{
+	struct fleet *f = p->fleet;
+	const struct remote_calls calls = { p, ignore_line, turn_copy };
+	struct remote_job *jobs = alloc_array(f->n_sites, sizeof(*jobs));
+	size_t n = 0;
+	int rc;
+
+	for (size_t i = 0; i < f->n_sites; i++) {
+		if (p->sites[i].state != SITE_LACKS)
+			continue;
+		fleet_agent_job(f, &jobs[n], &f->hosts.list[i], "install");
+		args_add(&jobs[n].words, p->bundle.stamp);
+		jobs[n++].file = p->bundle.path;
+	}
+	rc = remote_run(f->remote, jobs, n, COPY_US, &calls, err);
+	fleet_end_jobs(jobs, n);
+	free(jobs);
+	return rc;
+}
+
+int prepare_sites(struct fleet *f, struct site *sites, struct error *err)
+{
+	struct preparation p = { .fleet = f, .sites = sites };
+	int rc;
+
+	uname(&p.machine);
+	rc = find_bundle(&p, err);
+	if (rc == 0)
+		rc = check_sites(&p, err);
+	return rc == 0 ? copy_bundle(&p, err) : rc;
+}

@@ -1,0 +1,30 @@
+/* record.h - what this machine remembers of a fleet between `fleet up` and `fleet down`.
+ *
+ * A file in ~/.local/state/skippipe, in which the hosts of the last `up` are, so that `down` also
+ * reaches hosts that the operator has removed from FILE since.
+ */
+#ifndef CLI_FLEET_RECORD_H
+#define CLI_FLEET_RECORD_H
+
+#include "cli/fleet/hosts.h"
+
+enum { RECORD_ID = 24, RECORD_PATH = 4096 };
+
+struct record {
+	char run_dir[RECORD_PATH];  /* "": there is no record */
+	struct host controller;     /* target "": this machine */
+	char invitation[HOST_NAME]; /* "": none */
+	struct hosts hosts;
+};
+
+/* Gives the fleet's name on every machine: it depends on FILE's path, this machine and this user.
+ */
+int record_id(char out[RECORD_ID], const char *file, struct error *err);
+/* Leaves an empty record if there is none. Other errors: the record cannot be read. */
+int record_read(struct record *out, const char *id, struct error *err);
+int record_write(const struct record *r, const char *id, struct error *err);
+/* Removes the file. */
+void record_remove(const char *id);
+void record_free(struct record *r);
+
+#endif

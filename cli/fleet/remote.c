@@ -1,0 +1,481 @@
+/* Runs ssh for many hosts at once, and reads what they answer.
+ *
+ * One poll loop feeds and reads all commands, so that a slow or silent host delays no other host.
+ * Every command has a limit of time, and its output a limit of bytes. ssh's own messages arrive in
+ * the same pipe, and the last of them is the reason of a failure ("Connection refused"). */
+#include "cli/fleet/remote.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/process/command.h"
+#include "base/process/ending.h"
+#include "base/process/signals.h"
+#include "cli/fleet/script.h"
+#include "cli/fleet/words.h"
+
+extern char **environ;
+
+enum {
+	PARALLEL = 24,
+	OUTPUT_MOST = 1 << 20,
+	CHUNK = 65536,
+	TURN_MS = 50,
+	END_US = 1000000 /* time between SIGTERM and SIGKILL */
+};
+
+/* For each setting ssh takes the first value that it finds, so the user's come first. */
+static const char configuration[] = "Include ~/.ssh/config\n"
+				    "Match all\n"
+				    "ConnectTimeout 10\n"
+				    "ServerAliveInterval 5\n"
+				    "ServerAliveCountMax 4\n"
+				    "Include /etc/ssh/ssh_config\n";
+
+struct remote {
+	char folder[64]; /* short, because a socket's path has at most 107 bytes */
+	const char *version;
+	int signals;
+	bool is_stopped;
+};
+
+/* A command that runs. */
+struct running {
+	struct remote_job *job; /* NULL: the place is free */
+	pid_t pid;
+	int in, out; /* pipes; -1: closed */
+	int file;    /* what standard input still gets; -1: nothing */
+	const char *text;
+	char *chunk; /* (left) bytes at `at` are not written yet */
+	size_t at, left;
+	char line[REMOTE_LINE * 2]; /* a line that is incomplete */
+	size_t length;
+	size_t total; /* bytes of output */
+	int64_t until_us;
+};
+
+/* Makes the folder of the sockets, with the configuration that ssh reads. */
+static int make_folder(struct remote *r, struct error *err)
+{
+	char path[sizeof(r->folder) + 16];
+
+	snprintf(r->folder, sizeof(r->folder), "/tmp/skippipe-fleet-XXXXXX");
+	if (!mkdtemp(r->folder)) {
+		r->folder[0] = '\0';
+		return error_set(err, -errno, "/tmp: no folder can be made: %s", strerror(errno));
+	}
+	snprintf(path, sizeof(path), "%s/.config", r->folder);
+	return file_write(path, configuration, strlen(configuration), FILE_PRIVATE, err);
+}
+
+int remote_new(struct remote **out, const char *version, struct error *err)
+{
+	struct remote *r = alloc_new(sizeof(*r));
+	int rc = make_folder(r, err);
+
+	r->version = version;
+	r->signals = rc == 0 ? signals_open(0) : -1;
+	if (rc == 0 && r->signals < 0)
+		rc = error_set(err, r->signals, "signalfd: %s", strerror(-r->signals));
+	if (rc == 0)
+		*out = r;
+	else
+		remote_free(r);
+	return rc;
+}
+
+/* ---- starting ---- */
+
+/* Adds ssh and its options, up to the host. */
+static void add_ssh(const struct remote *r, const struct host *host, struct args *a)
+{
+	args_add(a, "ssh");
+	args_add(a, "-T");
+	args_addf(a, "-F%s/.config", r->folder);
+	args_add(a, "-oBatchMode=yes");
+	args_add(a, "-oControlMaster=auto");
+	args_addf(a, "-oControlPath=%s/%%C", r->folder);
+	args_add(a, "-oControlPersist=60");
+	if (host->port[0])
+		args_addf(a, "-p%s", host->port);
+	args_add(a, "--");
+	args_add(a, host->target);
+}
+
+/* Makes the command line of a job: the script here, or the quoted script for a shell over ssh. */
+static void make_command(const struct remote *r, const struct remote_job *job, struct args *out)
+{
+	struct args script = { 0 };
+	char *line;
+
+	args_add(&script, "sh");
+	args_add(&script, "-c");
+	args_add(&script, script_text);
+	args_add(&script, "fleet");
+	args_add(&script, job->words.list[0]);
+	args_add(&script, job->folder);
+	args_add(&script, r->version);
+	args_add(&script, job->program);
+	for (size_t i = 1; i < job->words.n; i++)
+		args_add(&script, job->words.list[i]);
+	if (!job->host->target[0]) {
+		*out = script;
+		return;
+	}
+	line = words_quote(script.list);
+	add_ssh(r, job->host, out);
+	args_add(out, line);
+	free(line);
+	args_free(&script);
+}
+
+/* Starts a command in a process group of its own, so that Ctrl-C reaches this program alone. in and
+ * out are the command's ends of the pipes. */
+static int spawn_command(pid_t *pid, const struct args *command, int in, int out)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int rc;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						      POSIX_SPAWN_SETPGROUP);
+	rc = posix_spawnp(pid, command->list[0], &actions, &attributes, command->list, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return -rc;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static int start_job(const struct remote *r, struct running *c, struct remote_job *job,
+		     int64_t limit_us, struct error *err)
+{
+	struct args command = { 0 };
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, rc = 0;
+
+	*c = (struct running){ .in = -1, .out = -1, .file = -1, .text = job->text };
+	if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
+		rc = error_set(err, -errno, "pipe: %s", strerror(errno));
+	if (rc == 0 && job->file && (c->file = open(job->file, O_RDONLY | O_CLOEXEC)) < 0)
+		rc = error_set(err, -errno, "%s: %s", job->file, strerror(errno));
+	if (rc == 0) {
+		make_command(r, job, &command);
+		rc = spawn_command(&c->pid, &command, in[0], out[1]);
+		if (rc != 0)
+			error_set(err, rc, "%s: %s", command.list[0], strerror(-rc));
+		args_free(&command);
+	}
+	close_fd(&in[0]);
+	close_fd(&out[1]);
+	if (rc != 0) {
+		close_fd(&in[1]);
+		close_fd(&out[0]);
+		close_fd(&c->file);
+		return rc;
+	}
+	c->job = job;
+	c->in = in[1];
+	c->out = out[0];
+	fcntl(c->in, F_SETFL, O_NONBLOCK);
+	fcntl(c->out, F_SETFL, O_NONBLOCK);
+	c->until_us = job->is_endless ? INT64_MAX : clock_monotonic_us() + limit_us;
+	return 0;
+}
+
+/* ---- standard input ---- */
+
+/* Gets the next bytes of standard input. Returns false at its end. */
+static bool fill_chunk(struct running *c)
+{
+	ssize_t n;
+
+	if (!c->chunk)
+		c->chunk = alloc_new(CHUNK);
+	c->at = c->left = 0;
+	if (c->text && *c->text) {
+		c->left = strlen(c->text) < CHUNK ? strlen(c->text) : CHUNK;
+		memcpy(c->chunk, c->text, c->left);
+		c->text += c->left;
+	} else if (c->file >= 0) {
+		n = read(c->file, c->chunk, CHUNK);
+		c->left = n > 0 ? (size_t)n : 0;
+	}
+	return c->left > 0;
+}
+
+static bool has_input(const struct running *c)
+{
+	return c->in >= 0 && (c->left > 0 || (c->text && *c->text) || c->file >= 0);
+}
+
+static void write_input(struct running *c)
+{
+	ssize_t n;
+
+	if (c->left == 0 && !fill_chunk(c))
+		close_fd(&c->file);
+	if (c->left > 0) {
+		n = write(c->in, c->chunk + c->at, c->left);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			close_fd(&c->in);
+		if (n > 0) {
+			c->at += (size_t)n;
+			c->left -= (size_t)n;
+		}
+	}
+	if (!has_input(c) && !c->job->is_endless)
+		close_fd(&c->in);
+}
+
+/* ---- output ---- */
+
+/* Passes on a line: an answer is "@ KEY VALUE". */
+static void take_line(struct running *c, const struct remote_calls *calls)
+{
+	char line[REMOTE_LINE], *value;
+
+	words_clean(c->line, c->length, line, sizeof(line));
+	c->length = 0;
+	if (strncmp(line, "@ ", 2) != 0 || c->job->is_endless) {
+		if (line[0])
+			memcpy(c->job->said, line, sizeof(line));
+		calls->line(calls->owner, c->job, NULL, line);
+		return;
+	}
+	value = line + 2 + strcspn(line + 2, " ");
+	if (*value)
+		*value++ = '\0';
+	if (strcmp(line + 2, "failed") == 0)
+		snprintf(c->job->why, sizeof(c->job->why), "%s", value);
+	calls->line(calls->owner, c->job, line + 2, value);
+}
+
+static void read_output(struct running *c, const struct remote_calls *calls)
+{
+	char buffer[4096];
+	ssize_t n = read(c->out, buffer, sizeof(buffer));
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		close_fd(&c->out);
+	c->total += n > 0 ? (size_t)n : 0;
+	if (c->total > OUTPUT_MOST && !c->job->is_endless) {
+		snprintf(c->job->why, sizeof(c->job->why), "it sends more than it should");
+		c->until_us = 0;
+		return;
+	}
+	for (ssize_t i = 0; i < n; i++) {
+		if (buffer[i] == '\n')
+			take_line(c, calls);
+		else if (c->length < sizeof(c->line))
+			c->line[c->length++] = buffer[i];
+	}
+	if (c->out < 0 && c->length > 0)
+		take_line(c, calls);
+}
+
+/* ---- the end ---- */
+
+static void end_job(struct running *c, int rc, int status, const struct remote_calls *calls)
+{
+	struct remote_job *job = c->job;
+
+	close_fd(&c->in);
+	close_fd(&c->out);
+	close_fd(&c->file);
+	free(c->chunk);
+	job->rc = rc;
+	job->status = status;
+	if (rc == -ETIMEDOUT && !job->why[0])
+		snprintf(job->why, sizeof(job->why), "it does not answer in time");
+	if (rc != 0 && !job->why[0])
+		snprintf(job->why, sizeof(job->why), "%s",
+			 job->said[0] ? job->said : "the command failed");
+	*c = (struct running){ 0 };
+	if (calls->turn)
+		calls->turn(calls->owner, job, true);
+}
+
+/* Ends the job if its command has ended or is late. The command's last output is read first. A
+ * connection that ssh keeps for later commands may hold the pipe, so the pipe's end is not awaited.
+ */
+static void check_end(struct running *c, const struct remote_calls *calls)
+{
+	int status = 0;
+
+	if (clock_monotonic_us() >= c->until_us) {
+		process_end(c->pid, true, END_US, &status);
+		end_job(c, -ETIMEDOUT, -1, calls);
+		return;
+	}
+	if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+		return;
+	while (c->out >= 0 && poll(&(struct pollfd){ .fd = c->out, .events = POLLIN }, 1, 0) > 0 &&
+	       clock_monotonic_us() < c->until_us)
+		read_output(c, calls);
+	if (c->out >= 0 && c->length > 0)
+		take_line(c, calls);
+	status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	end_job(c, status == 0 ? 0 : -EIO, status, calls);
+}
+
+static void cancel_all(struct running *list, size_t room, const struct remote_calls *calls)
+{
+	int status;
+
+	for (size_t i = 0; i < room; i++)
+		if (list[i].job)
+			kill(-list[i].pid, SIGTERM);
+	for (size_t i = 0; i < room; i++) {
+		if (!list[i].job)
+			continue;
+		process_end(list[i].pid, true, END_US, &status);
+		end_job(&list[i], -ECANCELED, -1, calls);
+	}
+}
+
+/* ---- the loop ---- */
+
+static bool take_signal(struct remote *r)
+{
+	struct signalfd_siginfo info;
+
+	if (read(r->signals, &info, sizeof(info)) == sizeof(info))
+		r->is_stopped = true;
+	return r->is_stopped;
+}
+
+/* Waits for a signal, for output, or until a command takes input, and handles all of them. */
+static void turn(struct remote *r, struct running *list, size_t room,
+		 const struct remote_calls *calls)
+{
+	struct pollfd *p = alloc_array(2 * room + 1, sizeof(*p));
+
+	p[0] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
+	for (size_t i = 0; i < room; i++) {
+		const struct running *c = &list[i];
+
+		p[1 + 2 * i] = (struct pollfd){ .fd = c->job ? c->out : -1, .events = POLLIN };
+		p[2 + 2 * i] = (struct pollfd){ .fd = c->job && has_input(c) ? c->in : -1,
+						.events = POLLOUT };
+		if (c->job && c->in >= 0 && !has_input(c) && !c->job->is_endless)
+			close_fd(&list[i].in);
+	}
+	poll(p, 2 * room + 1, TURN_MS);
+	for (size_t i = 0; i < room; i++) {
+		if (list[i].job && list[i].in >= 0 && p[2 + 2 * i].revents)
+			write_input(&list[i]);
+		if (list[i].job && list[i].out >= 0 && p[1 + 2 * i].revents)
+			read_output(&list[i], calls);
+		if (list[i].job)
+			check_end(&list[i], calls);
+	}
+	free(p);
+}
+
+int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limit_us,
+	       const struct remote_calls *calls, struct error *err)
+{
+	const size_t room = n > 0 && jobs[0].is_endless ? n : PARALLEL;
+	struct running *list = alloc_array(room, sizeof(*list));
+	size_t next = 0, live = 0;
+	int rc = 0;
+
+	while (rc == 0 && (next < n || live > 0) && !take_signal(r)) {
+		for (size_t i = 0; i < room && next < n && rc == 0; i++) {
+			if (list[i].job)
+				continue;
+			rc = start_job(r, &list[i], &jobs[next], limit_us, err);
+			if (rc == 0 && calls->turn)
+				calls->turn(calls->owner, &jobs[next], false);
+			next++;
+		}
+		turn(r, list, room, calls);
+		live = 0;
+		for (size_t i = 0; i < room; i++)
+			live += list[i].job != NULL;
+	}
+	cancel_all(list, room, calls);
+	for (size_t i = 0; i < n; i++) {
+		if (i >= next) {
+			jobs[i].rc = -ECANCELED;
+			snprintf(jobs[i].why, sizeof(jobs[i].why), "not asked");
+		}
+		args_free(&jobs[i].words);
+	}
+	free(list);
+	if (rc == 0 && r->is_stopped)
+		rc = error_set(err, -EINTR,
+			       "ended by a signal; the same command goes on from here");
+	return rc;
+}
+
+int remote_sleep(struct remote *r, int64_t us)
+{
+	poll(&(struct pollfd){ .fd = r->signals, .events = POLLIN }, 1, (int)(us / 1000));
+	return take_signal(r) ? -EINTR : 0;
+}
+
+/* Asks the ssh that serves a socket to close its connection. ssh would report that on stderr. */
+static void close_connection(const struct remote *r, const char *socket)
+{
+	static const char line[] = "exec ssh -Fnone -Oexit -oControlPath=\"$1\" fleet 2>/dev/null";
+	struct command c = { .in = -1, .out = -1, .limit_us = END_US };
+	struct args a = { 0 };
+
+	args_add(&a, "sh");
+	args_add(&a, "-c");
+	args_add(&a, line);
+	args_add(&a, "sh");
+	args_addf(&a, "%s/%s", r->folder, socket);
+	c.argv = a.list;
+	command_run(&c, NULL);
+	args_free(&a);
+}
+
+void remote_free(struct remote *r)
+{
+	DIR *folder;
+	const struct dirent *e;
+
+	if (!r)
+		return;
+	folder = r->folder[0] ? opendir(r->folder) : NULL;
+	while (folder && (e = readdir(folder)))
+		if (e->d_name[0] != '.')
+			close_connection(r, e->d_name);
+	if (folder)
+		closedir(folder);
+	if (r->signals >= 0)
+		close(r->signals);
+	if (r->folder[0])
+		file_remove_folder(r->folder);
+	free(r);
+}

@@ -1,0 +1,97 @@
+/* Quotes words for the shell at the other end of ssh, which joins the words of a command with
+ * spaces and lets the user's login shell read the line. Cleans what comes back: a host of a fleet
+ * may be hostile, and the operator's terminal shows its lines. */
+#include "cli/fleet/words.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* Appends a word in single quotes. A quote in it is '\'' in every shell of the Bourne family, and
+ * in fish. */
+static size_t quote_word(char *out, const char *word)
+{
+	size_t n = 0;
+
+	out[n++] = '\'';
+	for (; *word; word++) {
+		if (*word == '\'') {
+			memcpy(out + n, "'\\''", 4);
+			n += 4;
+		} else {
+			out[n++] = *word;
+		}
+	}
+	out[n++] = '\'';
+	return n;
+}
+
+char *words_quote(char *const *words)
+{
+	size_t room = 1, n = 0;
+	char *out;
+
+	for (size_t i = 0; words[i]; i++)
+		room += 4 * strlen(words[i]) + 3;
+	out = alloc_new(room);
+	for (size_t i = 0; words[i]; i++) {
+		if (i > 0)
+			out[n++] = ' ';
+		n += quote_word(out + n, words[i]);
+	}
+	out[n] = '\0';
+	return out;
+}
+
+/* Returns the length of the UTF-8 character that begins here and may be shown; 0: none does. */
+static size_t shown_length(const unsigned char *s, size_t left)
+{
+	size_t n = s[0] < 0x80                   ? 1
+		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						 : 0;
+
+	if (n == 0 || n > left || (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)))
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if (n == 2 && s[0] == 0xc2 && s[1] < 0xa0)
+		return 0; /* the control characters of C1 */
+	if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)))
+		return 0;
+	if (n == 3 && s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)
+		return 0; /* U+2066 to U+2069 change the direction of text */
+	if (n == 3 && s[0] == 0xe2 && s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae)
+		return 0; /* U+2028 to U+202E break lines and change the direction of text */
+	if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)))
+		return 0;
+	return n;
+}
+
+void words_clean(const char *text, size_t size, char *out, size_t room)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t n = 0;
+
+	while (size > 0 && text[size - 1] == '\r')
+		size--;
+	for (size_t i = 0; i < size;) {
+		size_t length = shown_length(s + i, size - i);
+
+		if (n + (length ? length : 1) >= room)
+			break;
+		if (length == 0)
+			out[n++] = s[i] == '\t' ? ' ' : '?';
+		else
+			memcpy(out + n, s + i, length);
+		n += length;
+		i += length ? length : 1;
+	}
+	while (n > 0 && out[n - 1] == ' ')
+		n--;
+	out[n] = '\0';
+}

@@ -1,0 +1,23 @@
+/* first_stages.h - chooses the stages of a new run that was started without --stages. */
+#ifndef CONTROLLER_JOINING_FIRST_STAGES_H
+#define CONTROLLER_JOINING_FIRST_STAGES_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct iteration;
+struct run;
+
+/* Marks the record of a new run whose stages are not chosen yet. */
+int first_stages_record(struct run *run, struct error *err);
+/* -EINVAL: the recorded run ended before its stages were chosen, so that it cannot be resumed. */
+int first_stages_check_resumed(const struct run *run, struct error *err);
+
+/* Starts the choice. Links and compute have been measured. */
+void first_stages_begin(struct iteration *it);
+/* Returns true once the run has its stages. If the agents cannot hold the model, the run ends with
+ * the reason. */
+bool first_stages_turn(struct iteration *it);
+
+#endif

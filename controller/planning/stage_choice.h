@@ -1,0 +1,47 @@
+/* stage_choice.h - chooses the stages of a run on a thread of its own, and says why in words.
+ *
+ * The choice is that of `skippipe plan --fleet` (schedule/fleet/choose.h), made for the members as
+ * they are. It takes seconds, so that the controller's loop must not wait for it. */
+#ifndef CONTROLLER_PLANNING_STAGE_CHOICE_H
+#define CONTROLLER_PLANNING_STAGE_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "controller/planning/stage_question.h"
+#include "schedule/fleet/choose.h"
+
+struct stage_choice; /* opaque */
+
+enum { STAGE_CHOICE_TEXT = 256 };
+
+/* Starts the choice, which takes about budget_s seconds of `threads` processors at most. q is given
+ * to the choice. -EAGAIN: no thread; q is freed. */
+int stage_choice_start(struct stage_question *q, double budget_s, int threads,
+		       struct stage_choice **out, struct error *err);
+/* Ends a choice that is under way, and frees it. NULL is allowed. */
+void stage_choice_free(struct stage_choice *c);
+bool stage_choice_is_done(const struct stage_choice *c);
+
+/* The functions below are for a choice that is done. */
+
+/* Returns 0, or the result of choose with its message in *err. */
+int stage_choice_result(const struct stage_choice *c, struct error *err);
+const struct stage_question *stage_choice_question(const struct stage_choice *c);
+/* Returns the candidate of this rank from 0; NULL: there are fewer. Every candidate of a single
+ * stage has all nodes, because a run with one stage has a data shard for each node. */
+const struct candidate *stage_choice_candidate(const struct stage_choice *c, int rank);
+/* Returns the seconds of an iteration with the present stages, by the same simulation. INFINITY:
+ * there are none, or they have no plan. */
+double stage_choice_present_s(const struct stage_choice *c);
+double stage_choice_elapsed_s(const struct stage_choice *c);
+
+/* Writes the candidate as
+ * "3 stages of 4,4,4 layers, 0.512 s an iteration: S0 n00 n01, S1 n02, ...". */
+void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAGE_CHOICE_TEXT]);
+/* Writes why the best candidate leaves a node out. Returns the run's node; -1: no more such nodes.
+ * i counts the nodes left out from 0. */
+int stage_choice_left_out(const struct stage_choice *c, int i, char out[STAGE_CHOICE_TEXT]);
+
+#endif

@@ -1,0 +1,204 @@
+/* stage_question.c - makes the fleet that the connected members are (stage_question.h).
+ *
+ * The choice of stages is schedule's, and needs speed and memory of each card and the links between
+ * them. Members report their memory; their speed and links were measured, or are those of the
+ * emulated cluster. */
+#include "controller/planning/stage_question.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "controller/members/capacity.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "model/shape.h"
+
+enum { PASSES = 3 }; /* a backward pass does twice the work of a forward pass */
+
+/* Shares of the free memory that a stage may take: a processor's memory serves other programs. */
+static const double cpu_share = 0.7, gpu_share = 0.95;
+static const double unknown_bandwidth = 1e9; /* of links whose bytes take no known time */
+static const double least_s = 1e-9, enough_bytes = 1e15;
+
+static bool is_gpu(const struct member *m)
+{
+	return strncmp(m->hello.device, "cuda", 4) == 0;
+}
+
+/* Returns true if all members that take part compute on GPUs in bf16. */
+static bool all_in_bf16(const struct members *members)
+{
+	for (uint32_t i = 0; i < members->n; i++)
+		if (member_alive(&members->list[i]) &&
+		    !(is_gpu(&members->list[i]) && strstr(members->list[i].hello.device, "bf16")))
+			return false;
+	return true;
+}
+
+/* Returns true if the member may have a stage. A member that an earlier choice has left out may. */
+static bool may_take_part(const struct members *members, const struct member *m)
+{
+	const struct cluster_node *n = &members->run->cluster->nodes[m->id];
+	bool is_known = members->run->options.cluster.time_scale != 0
+				? n->forward_s > 0
+				: m->compute.alone_forward_s > 0;
+
+	return member_alive(m) && is_known && (!m->is_marked || m->is_left_out);
+}
+
+/* Returns how much longer tasks take because the agents of one machine share its processors. 1: its
+ * pace says so already, or it has a GPU. */
+static double crowding(const struct members *members, const struct member *m)
+{
+	double threads = 0;
+
+	for (uint32_t i = 0; i < members->n; i++)
+		if (member_alive(&members->list[i]) &&
+		    members_share_machine(m, &members->list[i]))
+			threads += members->run->options.training.threads;
+	if (is_gpu(m) || m->compute.pace > 1 || m->hello.cores == 0)
+		return 1;
+	return fmax(1, threads / m->hello.cores);
+}
+
+/* Returns the operations that the member does in a second. */
+static double speed_of(const struct members *members, const struct member *m,
+		       const struct model_shape *shape)
+{
+	const struct cluster_node *n = &members->run->cluster->nodes[m->id];
+	double layers = capacity_unit_layers(&members->run->training.model), seconds;
+
+	if (members->run->options.cluster.time_scale != 0)
+		seconds = n->forward_s + n->backward_s;
+	else
+		seconds = (m->compute.alone_forward_s + m->compute.alone_backward_s) *
+			  m->compute.pace * crowding(members, m);
+	return PASSES * shape->layer_flop * shape->batch * layers / fmax(seconds, least_s);
+}
+
+/* Returns the bytes that a stage may take. Members that did not report their memory have enough. */
+static double memory_of(const struct members *members, const struct member *m)
+{
+	return m->hello.memory_bytes == 0
+		       ? enough_bytes
+		       : (is_gpu(m) ? gpu_share : cpu_share) * members_memory(members, m);
+}
+
+static void fill_machine(const struct members *members, const struct member *m,
+			 const struct model_shape *shape, struct fleet_machines *e)
+{
+	e->name = alloc_format("n%02u", m->id);
+	e->place = alloc_string(m->hello.place);
+	e->device = alloc_string(m->hello.device);
+	e->flop_per_s = speed_of(members, m, shape);
+	e->memory_bytes = memory_of(members, m);
+}
+
+/* The delay without the part that the bytes take is the latency. */
+static void fill_links(const struct cluster *c, struct stage_question *q)
+{
+	double bytes = q->shape.activation_bytes * q->shape.batch;
+	double share = tensor_format_activation_share(c->formats.wire);
+	int n = q->fleet->n_nodes;
+
+	for (int i = 0; i < n * n; i++) {
+		size_t at = (size_t)q->node_of[i / n] * (size_t)c->n_nodes +
+			    (size_t)q->node_of[i % n];
+		double bytes_s = c->bytes_s ? c->bytes_s[at] : bytes / unknown_bandwidth;
+
+		if (c->delay_s[at] < 0 && i / n != i % n)
+			continue;
+		q->fleet->latency_s[i] = fmax(0, c->delay_s[at] - share * bytes_s);
+		q->fleet->bandwidth[i] = bytes / fmax(bytes_s, least_s);
+	}
+	q->fleet->dispatch_overhead_s = c->dispatch_overhead_s;
+}
+
+static void fill_present(const struct members *members, struct stage_question *q)
+{
+	const struct run *run = members->run;
+
+	candidate_init(&q->present, &q->frame);
+	q->has_present = run->plan != NULL;
+	q->present.n_stages = run->cluster->n_stages;
+	q->present.sequences = q->shape.batch;
+	for (int s = 0; s < run->cluster->n_stages; s++)
+		q->present.layers[s] =
+			(int)model_layer_count(&run->training.model, (uint32_t)s);
+	for (int i = 0; i < q->fleet->n_nodes; i++) {
+		const struct member *m = &members->list[q->node_of[i]];
+
+		q->present.stage_of[i] =
+			member_is_replica(m) && !m->is_marked ? member_stage(run, m) : -1;
+	}
+}
+
+/* A run whose microbatches skip stages keeps its share of skipped stages. */
+static void fill_frame(const struct members *members, int n_microbatches, struct stage_question *q)
+{
+	const struct run *run = members->run;
+	int skipped = run->cluster->n_stages - (int)run->wanted.path_length;
+
+	q->frame = (struct candidate_frame){
+		.fleet = q->fleet,
+		.shape = &q->shape,
+		.batch = n_microbatches * q->shape.batch,
+		.skip = run->plan ? skipped : 0,
+		.of_stages = run->plan ? run->cluster->n_stages : 1,
+		.formats = run->wanted.formats,
+		.keeps_microbatches = true,
+		.seed = run->options.seed,
+	};
+}
+
+/* Agents decide themselves what they recompute, so the choice has no part in it. */
+static void fill_shape(const struct members *members, struct model_shape *shape)
+{
+	const struct training *t = &members->run->training;
+
+	if (all_in_bf16(members))
+		model_shape_of(&t->model, &t->hyper, shape);
+	else
+		model_shape_in_fp32(&t->model, &t->hyper, shape);
+	shape->kept_bytes[SHAPE_BLOCK] = shape->kept_bytes[SHAPE_NORMS];
+}
+
+int stage_question_new(const struct members *members, int n_microbatches,
+		       struct stage_question **out, struct error *err)
+{
+	struct stage_question *q = alloc_new(sizeof(*q));
+	int n = 0, rc;
+
+	q->node_of = alloc_array(members->n, sizeof(int));
+	for (uint32_t i = 0; i < members->n; i++)
+		if (may_take_part(members, &members->list[i]))
+			q->node_of[n++] = (int)i;
+	rc = n == 0 ? error_set(err, -EINVAL, "no agent is here whose speed is known")
+		    : fleet_of_single_cards(members->run->cluster->name, n, &q->fleet, err);
+	if (rc != 0) {
+		stage_question_free(q);
+		return rc;
+	}
+	fill_shape(members, &q->shape);
+	for (int i = 0; i < n; i++)
+		fill_machine(members, &members->list[q->node_of[i]], &q->shape,
+			     &q->fleet->entries[i]);
+	fill_links(members->run->cluster, q);
+	fill_frame(members, n_microbatches, q);
+	fill_present(members, q);
+	*out = q;
+	return 0;
+}
+
+void stage_question_free(struct stage_question *q)
+{
+	if (!q)
+		return;
+	candidate_fini(&q->present);
+	fleet_free(q->fleet);
+	free(q->node_of);
+	free(q);
+}

@@ -1,0 +1,214 @@
+/* recorded_run.c - reads a recorded run from its store and puts it on one timeline.
+ *
+ * A replay moves a cursor over a list of happenings in the order of time. The store keeps its rows
+ * by kind and from several clocks. This module checks what the store says of the run and its nodes,
+ * lets recorded_run_rows.c read the rows, and sorts the happenings.
+ */
+#include "controller/replay/recorded_run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "controller/network/link_table.h"
+#include "controller/replay/recorded_run_rows.h"
+#include "controller/operator/console_messages.h"
+
+/* ---- the run ---- */
+
+static int load_numbers(int *to, uint32_t n, const json_t *from, int most)
+{
+	if (json_array_size(from) != n)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = (int)json_integer_value(json_array_get(from, i));
+		if (to[i] < -1 || to[i] >= most)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Reads the run's settings from the state that a restarted controller resumes from (resume.c). */
+static int load_saved(struct recorded_run *r, struct error *err)
+{
+	int stages[MSG_NODES], path_length = 0, every, batches, rc;
+	json_t *o, *st, *sh;
+	json_int_t iterations = 0;
+	char *text;
+
+	rc = store_get(r->store, "controller", &text, err);
+	if (rc != 0)
+		return rc == -ENOENT ? error_set(err, -ENODATA,
+						 "the run never got under way: there is "
+						 "nothing to replay")
+				     : rc;
+	o = json_loads(text, 0, NULL);
+	free(text);
+	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale",
+			      &r->time_scale,
+			      "path_length", &path_length, "iterations", &iterations, "eval_every",
+			      &every, "eval_batches", &batches, "stages", &st, "shards", &sh) == 0 ?
+		     0 : -EINVAL;
+	if (rc == 0)
+		rc = load_numbers(stages, r->n_nodes, st, r->cluster->n_stages);
+	if (rc == 0)
+		rc = load_numbers(r->shard_of, r->n_nodes, sh, (int)r->run->n_shards);
+	json_decref(o);
+	if (rc != 0 || !isfinite(r->time_scale) || path_length < 1 ||
+	    path_length > r->cluster->n_stages)
+		return error_set(err, -EINVAL, "the controller's own record is damaged");
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		r->cluster->nodes[i].stage = stages[i];
+	r->path_length = (uint32_t)path_length;
+	r->iterations_wanted = (uint64_t)iterations;
+	r->unit_s = r->time_scale > 0 ? r->time_scale : 1;
+	return 0;
+}
+
+/* Converts bytes_s to fp32. A record of measured links has them in the run's first format. */
+static void restore_bytes(struct cluster *c, const char *recorded)
+{
+	struct link_table *links = link_table_parse(recorded);
+
+	for (int i = 0; links && c->bytes_s && i < c->n_nodes * c->n_nodes; i++)
+		c->bytes_s[i] /= tensor_format_activation_share(c->formats.wire);
+	link_table_free(links);
+}
+
+static int load_run(struct recorded_run *r, struct error *err)
+{
+	const struct store_run *run = r->run;
+	struct model_config model;
+	struct hyperparameters hyper;
+	int rc = cluster_parse(run->cluster, strlen(run->cluster), &r->cluster, err);
+
+	if (rc == 0) {
+		r->cluster->formats = run->formats;
+		restore_bytes(r->cluster, run->cluster);
+	}
+	if (rc == 0)
+		rc = model_preset("tiny", &model, &hyper, err);
+	if (rc == 0)
+		rc = model_config_parse(&model, &hyper, run->model, strlen(run->model), "model",
+					err);
+	if (rc != 0)
+		return rc;
+	if (r->cluster->n_nodes > MSG_NODES || r->cluster->n_stages > MSG_STAGES ||
+	    (uint64_t)run->n_shards * run->per_shard > MSG_MICROBATCHES || run->n_shards == 0 ||
+	    run->per_shard == 0)
+		return error_set(err, -EINVAL, "the run is larger than any run can be");
+	r->parameters = count_parameters(&model);
+	snprintf(r->model, sizeof(r->model), "llama %.3gM", (double)r->parameters * 1e-6);
+	model_cut_append(&model, r->model, sizeof(r->model));
+	for (uint32_t s = 0; s < model.n_stages && s < MSG_STAGES; s++)
+		r->layers[s] = (uint16_t)model_layer_count(&model, s);
+	r->rehearsal = model.rehearsal;
+	r->n_nodes = (uint32_t)r->cluster->n_nodes;
+	r->shard_of = alloc_array(r->n_nodes, sizeof(*r->shard_of));
+	return load_saved(r, err);
+}
+
+/* ---- reading ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct happening *x = a, *y = b;
+
+	if (x->at_us != y->at_us)
+		return x->at_us < y->at_us ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Sorts the happenings by time. Rows of one kind keep their order: if the clocks disagree, a row
+ * moves to the time of the latest row before it. */
+static void keep_order(struct recorded_run *r)
+{
+	int64_t latest[HAPPENED_HEAL + 1];
+	uint32_t last[HAPPENED_HEAL + 1] = { 0 };
+
+	for (int k = 0; k <= HAPPENED_HEAL; k++)
+		latest[k] = INT64_MIN;
+	/* The happenings are still in the order of reading, each kind by its index. */
+	for (size_t i = 0; i < r->happenings.n; i++) {
+		struct happening *h = &r->happenings.list[i];
+
+		if (h->kind == HAPPENED_HEAL || h->kind == HAPPENED_PLAN)
+			continue;
+		if (h->index >= last[h->kind] && h->at_us < latest[h->kind])
+			h->at_us = latest[h->kind];
+		latest[h->kind] = h->at_us;
+		last[h->kind] = h->index;
+	}
+	qsort(r->happenings.list, r->happenings.n, sizeof(*r->happenings.list), by_time);
+}
+
+int recorded_run_read(struct recorded_run **out, struct store *store, struct error *err)
+{
+	struct recorded_run *r = alloc_new(sizeof(*r));
+	struct error none = { "" };
+	int rc;
+
+	err = err ? err : &none;
+	r->store = store;
+	r->run = store_run_of(store);
+	rc = load_run(r, err);
+	if (rc == 0)
+		rc = recorded_run_rows(r, err);
+	if (rc == 0) {
+		keep_order(r);
+		r->first_us = r->happenings.list[0].at_us;
+		r->last_us = r->happenings.list[r->happenings.n - 1].at_us;
+		*out = r;
+	} else {
+		recorded_run_free(r);
+	}
+	return rc;
+}
+
+void recorded_run_free(struct recorded_run *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->plans.n; i++) {
+		free(r->plans.list[i].reason);
+		free(r->plans.list[i].text);
+	}
+	cluster_free(r->cluster);
+	free(r->shard_of);
+	free(r->iterations.list);
+	free(r->validations.list);
+	free(r->notes.list);
+	free(r->faults.list);
+	free(r->plans.list);
+	free(r->nodes.list);
+	free(r->gpus.list);
+	free(r->phases.list);
+	free(r->beliefs.list);
+	free(r->shifts);
+	free(r->happenings.list);
+	free(r);
+}
+
+static int see_any(void *context, const struct store_moment *m)
+{
+	(void)context;
+	(void)m;
+	return 1;
+}
+
+int recorded_run_grew(const struct recorded_run *r, struct error *err)
+{
+	uint64_t last = 0;
+	int rc = store_each_moment(r->store, r->last_moment, see_any, NULL, err);
+
+	if (rc == 0)
+		rc = store_last_commit(r->store, &last, err);
+	return rc != 0 ? rc : last > r->iterations.n;
+}

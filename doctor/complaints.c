@@ -1,0 +1,102 @@
+/* complaints.c - the troubleshooting table: what the controller and the agents write into the
+ * journal when something is wrong, and what a person can do about it. */
+#include "doctor/complaints.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const struct kind {
+	const char *words; /* part of the line */
+	enum finding_level level;
+	const char *remedy;
+} kinds[] = {
+	{ "MTU?", FINDING_ERROR,
+	  "large packets are lost on the way: ip link set dev ETH mtu 1400 at both ends, or sysctl "
+	  "-w "
+	  "net.ipv4.tcp_mtu_probing=1" },
+	{ "two processes have its key", FINDING_ERROR,
+	  "a machine was cloned with its key: delete the key there, and join again" },
+	{ "an agent was refused", FINDING_WARNING,
+	  "the reason is in the line; use the same version on all machines" },
+	{ "reads another corpus", FINDING_ERROR,
+	  "give that agent --corpus with the same bytes as on the controller's machine, or no "
+	  "--corpus: it fetches the files" },
+	{ "machine is shared", FINDING_WARNING,
+	  "end other programs there, start fewer agents, or expect slower iterations" },
+	{ "GPU is throttled", FINDING_WARNING,
+	  "see nvidia-smi -q -d PERFORMANCE there: cooling, power limit, or another tenant" },
+	{ "on the CPU instead", FINDING_WARNING, "run skippipe doctor --device cuda there" },
+	{ "did not save", FINDING_WARNING, "run skippipe doctor --run-dir DIR there" },
+	{ "the disk is full", FINDING_ERROR, "free some space; the run then continues by itself" },
+	{ "has locked", FINDING_ERROR,
+	  "end the program that has run.db open, such as a backup or a shell" },
+	{ "no plan:", FINDING_ERROR, "the reason is in the line: fewer stages or more nodes" },
+	{ "did not report its link", FINDING_WARNING,
+	  "the network is slow or loses packets: measure again (--measure-only)" },
+	{ "nothing came through", FINDING_WARNING,
+	  "the link failed while it was in use: look at both machines' networks and firewalls" },
+	{ "a port closed, or one direction", FINDING_ERROR,
+	  "open the agents' ports in both machines' firewalls" },
+	{ "times as long as planned", FINDING_WARNING,
+	  "another program uses that machine or its network; plans are corrected" },
+	{ "hold different weights", FINDING_ERROR,
+	  "run skippipe doctor --device DEVICE on both machines, and test their memory" },
+	{ "weights changed outside a commit", FINDING_ERROR,
+	  "that machine's memory is faulty: take another machine" },
+	{ "has another sum of", FINDING_ERROR,
+	  "run skippipe doctor --device DEVICE there, and test its memory" },
+	{ "exceeded its quota", FINDING_WARNING,
+	  "see what that process sends; withdraw its key if it is a stranger's (skippipe expel)" },
+	{ "too few open files", FINDING_ERROR, "run skippipe doctor there: ulimit -n 8192" },
+	{ "means the machine itself", FINDING_ERROR,
+	  "give that agent --advertise with an address that other machines can dial" },
+	{ "out of memory", FINDING_ERROR,
+	  "give that machine more memory, or more stages to the "
+	  "model" },
+};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static int kind_of(const struct picture_note *n)
+{
+	for (int k = 0; k < N_KINDS; k++)
+		if (strstr(n->text, kinds[k].words))
+			return k;
+	return -1;
+}
+
+/* Returns how often the same kind of complaint is in the journal for its node; 0: `newest` is not
+ * the newest of them. */
+static unsigned count_alike(const struct picture *p, size_t newest, int kind)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < p->notes.n; i++) {
+		if (p->notes.list[i].node != p->notes.list[newest].node ||
+		    kind_of(&p->notes.list[i]) != kind)
+			continue;
+		if (i > newest)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
+void complaints_check(struct findings *f, const struct picture *p)
+{
+	const size_t before = f->all.n;
+
+	for (size_t i = 0; i < p->notes.n; i++) {
+		const struct picture_note *n = &p->notes.list[i];
+		const int kind = kind_of(n);
+		const unsigned times = kind >= 0 ? count_alike(p, i, kind) : 0;
+
+		if (times == 0)
+			continue;
+		finding_add(f, "journal", p->is_running ? kinds[kind].level : FINDING_WARNING,
+			    "it%" PRIu64 ": %s%s", n->iteration, n->text,
+			    times > 1 ? " (and earlier)" : "");
+		finding_remedy(f, "%s", kinds[kind].remedy);
+	}
+	if (f->all.n == before)
+		finding_add(f, "journal", FINDING_OK, "no complaint with a known remedy");
+}

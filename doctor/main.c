@@ -1,0 +1,193 @@
+/* skippipe-doctor: finds what would stop or slow a run, each with its remedy. It looks at this
+ * machine, or into the record of a run, and changes nothing. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/process/options.h"
+#include "base/process/output.h"
+#include "doctor/complaints.h"
+#include "doctor/finding.h"
+#include "doctor/gpu.h"
+#include "doctor/limits.h"
+#include "doctor/machine.h"
+#include "doctor/members.h"
+#include "doctor/outside.h"
+#include "doctor/pairs.h"
+#include "doctor/recorded.h"
+#include "doctor/storage.h"
+#include "doctor/tcp.h"
+#include "doctor/text_files.h"
+#include "doctor/timekeeping.h"
+
+enum { EXIT_UNKNOWN = 3, EXIT_USAGE = 4, CORPUS_FILES = 256 };
+
+struct options {
+	const char *device, *run_dir, *corpus_hash;
+	char *corpus[CORPUS_FILES];
+	size_t n_corpus;
+	uint32_t agents, mbit, rtt_ms;
+	bool json, all;
+	const char *run; /* folder of a run; NULL: this machine is examined */
+};
+
+static int take_run(void *options, const char *word, struct error *err)
+{
+	struct options *o = options;
+
+	if (o->run)
+		return error_set(err, -EINVAL, "%s: unexpected (see --help)", word);
+	o->run = word;
+	return 0;
+}
+
+static int take_corpus(void *options, const char *path, struct error *err)
+{
+	struct options *o = options;
+
+	if (o->n_corpus == CORPUS_FILES)
+		return error_set(err, -EINVAL, "--corpus %s: too many files", path);
+	o->corpus[o->n_corpus++] = (char *)(uintptr_t)path;
+	return 0;
+}
+
+static int take_device(void *options, const char *text, struct error *err)
+{
+	struct options *o = options;
+	struct device_name name;
+
+	o->device = text;
+	return device_name_parse(&name, text, err);
+}
+
+#define AT(field) .at = offsetof(struct options, field)
+static const struct options_row rows[] = {
+	{ "device", OPTIONS_PARSED, "DEVICE", .parse = take_device,
+	  .help = "the device that shall compute, as for an agent (skippipe help agent) [cpu]" },
+	{ "run-dir", OPTIONS_TEXT, "DIR", ".",
+	  "folder for the record or the checkpoints; need not exist", AT(run_dir) },
+	{ "corpus", OPTIONS_PARSED, "FILE...", .parse = take_corpus, .many = true,
+	  .help = "read a corpus and print its hash" },
+	{ "corpus-hash", OPTIONS_TEXT, "HEX", AT(corpus_hash),
+	  .help = "the hash that the corpus must have" },
+	{ "agents", OPTIONS_U32, "N", "9", "agents of the run, for the limit of open files",
+	  AT(agents), .least = 1, .most = 1000 },
+	{ "mbit", OPTIONS_U32, "N", "1000", "fastest link, Mbit/s, for the kernel's settings",
+	  AT(mbit), .least = 1, .most = 1000000 },
+	{ "rtt-ms", OPTIONS_U32, "N", "200", "longest round trip, ms, for the kernel's settings",
+	  AT(rtt_ms), .least = 1, .most = 10000 },
+	{ "all", OPTIONS_FLAG, AT(all), .help = "print what is well too, with its figures" },
+	{ "json", OPTIONS_FLAG, AT(json), .help = "print skippipe.doctor/1 (docs/monitoring.md)" },
+	{ "help", OPTIONS_HELP, .help = "print this help" },
+};
+#undef AT
+
+static const struct options_table table = {
+	rows, sizeof(rows) / sizeof(rows[0]), .word = take_run,
+	/* clang-format off */
+	.intro = "usage: skippipe doctor [options]\n"
+		 "       skippipe doctor RUN-DIR [--all] [--json]\n"
+		 "\n"
+		 "Finds what would stop or slow a run on this machine, each with its remedy: limits,\n"
+		 "memory, disk, clock, the kernel's network settings, the address, the corpus, the\n"
+		 "driver, and one microbatch on the device against the CPU. It changes nothing.\n"
+		 "\n"
+		 "With RUN-DIR, the folder of a run or of a measurement on the controller's machine:\n"
+		 "which pairs of nodes cannot reach each other, and at whose side; the worst links;\n"
+		 "lost nodes; unlike devices; complaints of the journal that have a remedy.\n"
+		 "\n",
+	.end = "\n"
+	       "Exit status: 0 all is well, 1 warnings: a run would be slow or fragile, 2 errors:\n"
+	       "a run cannot start or would fail, 3 nothing is known of the run, 4 wrong usage.\n"
+	/* clang-format on */
+};
+
+static void examine_device(struct findings *f, const struct options *o)
+{
+	const char *device = o->device ? o->device : "cpu";
+	struct gpu_driver driver;
+	struct gpu_trial trial;
+
+	gpu_look_at_driver(&driver, "");
+	gpu_check_driver(f, &driver, strncmp(device, "cuda", 4) == 0);
+	gpu_try(&trial, device);
+	gpu_check_trial(f, &trial, device);
+}
+
+static void examine_machine(struct findings *f, const struct options *o)
+{
+	const struct tcp_link longest = { .bytes_s = o->mbit * 125e3, .rtt_s = o->rtt_ms * 1e-3 };
+	const struct limits_need need = { .peers = o->agents > 1 ? o->agents - 1 : 1,
+					  .cuda = o->device && strncmp(o->device, "cuda", 4) == 0 };
+	struct machine machine;
+	struct limits limits;
+	struct storage storage;
+	struct timekeeping clock;
+	struct tcp tcp;
+	struct outside outside;
+
+	machine_look(&machine, "");
+	machine_check(f, &machine);
+	limits_look(&limits, "");
+	limits_check(f, &limits, &need);
+	storage_look(&storage, o->run_dir);
+	storage_check(f, &storage);
+	timekeeping_look(&clock);
+	timekeeping_check(f, &clock);
+	tcp_look(&tcp, "");
+	tcp_check(f, &tcp, &longest);
+	outside_look(&outside);
+	outside_check(f, &outside);
+	examine_device(f, o);
+	if (o->n_corpus > 0) /* the last, because it may start threads */
+		text_files_check(f, o->corpus, o->n_corpus, o->corpus_hash);
+}
+
+static int examine_run(struct findings *f, const char *run, struct error *err)
+{
+	struct picture p = { .n = 0 };
+	int rc = recorded_read(&p, run, err);
+
+	if (rc != 0)
+		return rc;
+	members_check(f, &p);
+	pairs_check(f, &p);
+	complaints_check(f, &p);
+	picture_free(&p);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .device = NULL };
+	struct findings found = { .all.n = 0 };
+	struct error err = { "" };
+	int rc;
+
+	output_check_at_exit("skippipe doctor");
+	rc = options_read(&table, &o, argc, argv, NULL, &err);
+	if (rc > 0) {
+		options_help(&table, stdout);
+		return 0;
+	}
+	if (rc == 0 && o.corpus_hash && o.n_corpus == 0)
+		rc = error_set(&err, -EINVAL, "--corpus-hash needs --corpus");
+	if (rc < 0) {
+		fprintf(stderr, "skippipe doctor: %s\n", err.text);
+		return EXIT_USAGE;
+	}
+	if (!o.run) {
+		examine_machine(&found, &o);
+	} else if (examine_run(&found, o.run, &err) != 0) {
+		fprintf(stderr, "skippipe doctor: %s\n", err.text);
+		return EXIT_UNKNOWN;
+	}
+	if (o.json)
+		findings_print_json(&found, stdout);
+	else
+		findings_print(&found, o.all, stdout);
+	rc = (int)findings_worst(&found);
+	findings_free(&found);
+	return rc;
+}

@@ -1,0 +1,101 @@
+/* outside.c - checks the addresses of this machine as an agent would announce them. Only another
+ * machine can tell whether they are open: the controller has agents test that, and `skippipe doctor
+ * RUN` reports the result. */
+#include "doctor/outside.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/address.h"
+
+/* Tries to listen at the port on all interfaces, for a moment. */
+static int try_port(uint16_t port)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (const struct sockaddr *)(const void *)&at, sizeof(at)) < 0 ||
+	    listen(fd, 1) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+void outside_look(struct outside *o)
+{
+	*o = (struct outside){ .port = OUTSIDE_PORT };
+	o->mapped = reach_mapped(0, OUTSIDE_PORT, &o->mapping);
+	if (o->mapped)
+		o->port = o->mapping.inside;
+	o->n_own = reach_own(o->port, o->own, OUTSIDE_OWN);
+	o->bind_error = try_port(o->port);
+}
+
+/* Returns true if machines on the internet cannot dial the address: RFC 1918, RFC 6598, loopback,
+ * link-local and unique local addresses. */
+static bool is_private(const char *address)
+{
+	char host[LINK_ADDRESS_SIZE], port[8];
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	if (!address_split(address, host, port))
+		return true;
+	if (inet_pton(AF_INET, host, &v4) == 1) {
+		const uint32_t a = ntohl(v4.s_addr);
+
+		return a >> 24 == 10 || a >> 20 == 0xac1 || a >> 16 == 0xc0a8 || a >> 24 == 127 ||
+		       a >> 16 == 0xa9fe || a >> 22 == 0x191;
+	}
+	return inet_pton(AF_INET6, host, &v6) != 1 || (v6.s6_addr[0] & 0xfe) == 0xfc ||
+	       IN6_IS_ADDR_LINKLOCAL(&v6) || IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+static void check_port(struct findings *f, const struct outside *o)
+{
+	if (o->bind_error == 0)
+		return;
+	finding_add(f, "address", FINDING_WARNING, "no agent can listen at port %u now: %s",
+		    o->port, strerror(-o->bind_error));
+	finding_remedy(f, "%s",
+		       o->bind_error == -EADDRINUSE
+			       ? "if another program than an agent has the port, give the agent "
+				 "--listen tcp://0.0.0.0:PORT with a free one"
+			       : "give the agent --listen tcp://0.0.0.0:PORT with a port that this "
+				 "user may use");
+}
+
+void outside_check(struct findings *f, const struct outside *o)
+{
+	const char *open = NULL;
+
+	check_port(f, o);
+	for (unsigned i = 0; i < o->n_own && !open; i++)
+		open = is_private(o->own[i]) ? NULL : o->own[i];
+	if (o->mapped) {
+		finding_add(f, "address", FINDING_OK, "a provider maps port %u to %.100s", o->port,
+			    o->mapping.outside);
+	} else if (open) {
+		finding_add(f, "address", FINDING_OK, "%.100s", open);
+	} else if (o->n_own == 0) {
+		finding_add(f, "address", FINDING_ERROR, "no interface has an address");
+		finding_remedy(f, "connect the machine or container to a network");
+	} else {
+		finding_add(f, "address", FINDING_WARNING,
+			    "this machine has only private addresses (%.100s), and no provider "
+			    "maps port %u",
+			    o->own[0], o->port);
+		finding_remedy(f,
+			       "if other agents are not in this network: let the provider or "
+			       "router forward a port to %u here, and give the agent --advertise "
+			       "tcp://OUTSIDE:PORT",
+			       o->port);
+	}
+}

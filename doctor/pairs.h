@@ -1,0 +1,11 @@
+/* pairs.h - checks whether the nodes of a run reach one another, and how fast. */
+#ifndef DOCTOR_PAIRS_H
+#define DOCTOR_PAIRS_H
+
+#include "doctor/finding.h"
+#include "doctor/picture.h"
+
+/* Adds the findings reachability and links. */
+void pairs_check(struct findings *f, const struct picture *p);
+
+#endif

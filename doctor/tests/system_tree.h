@@ -1,0 +1,22 @@
+/* system_tree.h - a folder with made-up files of /proc, /sys, /etc and /dev. */
+#ifndef DOCTOR_TESTS_SYSTEM_TREE_H
+#define DOCTOR_TESTS_SYSTEM_TREE_H
+
+#include "doctor/finding.h"
+
+struct system_tree {
+	char root[64];
+};
+
+void tree_make(struct system_tree *t);
+void tree_remove(struct system_tree *t);
+/* Writes a file, with the folders above it. */
+void tree_put(const struct system_tree *t, const char *path, const char *text);
+
+/* Fails unless a finding of this check has this level and both texts contain the words. */
+void must_find(const struct findings *f, const char *check, enum finding_level level,
+	       const char *found, const char *remedy);
+/* Fails unless the check has only findings of this level, one or more. */
+void must_be(const struct findings *f, const char *check, enum finding_level level);
+
+#endif

@@ -1,0 +1,13 @@
+/* text_files.h - checks the files of a corpus. */
+#ifndef DOCTOR_TEXT_FILES_H
+#define DOCTOR_TEXT_FILES_H
+
+#include <stddef.h>
+
+#include "doctor/finding.h"
+
+/* Reads the files (n, n > 0) and adds the finding corpus. expected: the corpus's hash as hex
+ * digits; NULL: it is only reported. */
+void text_files_check(struct findings *f, char *const *paths, size_t n, const char *expected);
+
+#endif

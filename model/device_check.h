@@ -1,0 +1,32 @@
+/* device_check.h - computes one microbatch of a small model on a device, and compares it with the
+ * CPU's. It shows that the driver, the kernels and the library of products work together. */
+#ifndef MODEL_DEVICE_CHECK_H
+#define MODEL_DEVICE_CHECK_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/stage.h"
+#include "model/trainer.h"
+
+struct device_check {
+	double loss, loss_on_cpu;
+	double gradient_error; /* largest relative error of any tensor's gradient; 0 on a CPU */
+};
+
+/* Limits of the relative errors of gradients, against the CPU in fp32. Losses may differ by a tenth
+ * of them. */
+#define DEVICE_CHECK_FP32 1e-4
+#define DEVICE_CHECK_BF16 3e-2
+
+/* Runs the microbatch. A CPU's loss is compared with the logarithm of the vocabulary, with which
+ * every untrained model begins. Errors are those of trainer_new, and -EIO: the device failed or its
+ * numbers are wrong. The message says what to do. The call may hang if the driver does. */
+int device_check(struct device_check *out, const char *device, struct error *err);
+
+/* Returns the largest relative error of any tensor of the device's trainer against the CPU's, which
+ * has the same `stages` stages. array: such as stage_gradient. */
+double device_check_furthest(struct trainer *device, struct trainer *cpu, uint32_t stages,
+			     float *(*array)(struct stage *));
+
+#endif

@@ -1,0 +1,55 @@
+/* Tests the microbatch that proves a device. GPUs are checked by model/cuda/check/gpu.c. */
+#include "model/device_check.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/tests/test.h"
+
+TEST(a_cpu_computes_a_microbatch)
+{
+	struct device_check c;
+	struct error err = { "" };
+
+	assert_int_equal(device_check(&c, "cpu", &err), 0);
+	assert_true(fabs(c.loss - log(300)) < 0.5);
+}
+
+TEST(a_device_that_is_missing_is_named)
+{
+	struct device_check c = { .loss = 1 };
+	struct error err = { "" };
+
+	assert_int_equal(device_check(&c, "disc", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "disc"));
+	if (stage_gpus() > 0)
+		return;
+	assert_int_not_equal(device_check(&c, "cuda", &err), 0);
+	assert_non_null(strstr(err.text, "cuda:0"));
+	assert_true(c.loss == 1);
+}
+
+/* Two trainers with the same weights; one gradient is then made wrong. */
+TEST(a_wrong_or_missing_number_is_found)
+{
+	struct model_config config;
+	struct error err = { "" };
+	struct hyperparameters hyper;
+	const struct stage_options o = { .batch = 1, .sequence = 8, .seed = 3 };
+	struct trainer *t[2] = { NULL, NULL };
+	float *gradient;
+
+	assert_int_equal(model_preset("tiny", &config, &hyper, &err), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(trainer_new(&t[i], &config, &hyper, &o, &err), 0);
+	gradient = stage_gradient(trainer_stages(t[1])[1]);
+	stage_gradient(trainer_stages(t[0])[1])[0] = gradient[0] = 2;
+	assert_true(device_check_furthest(t[0], t[1], config.n_stages, stage_gradient) == 0);
+	stage_gradient(trainer_stages(t[0])[1])[0] = 3;
+	assert_true(device_check_furthest(t[0], t[1], config.n_stages, stage_gradient) == 0.5);
+	stage_gradient(trainer_stages(t[0])[1])[0] = NAN;
+	assert_true(isnan(device_check_furthest(t[0], t[1], config.n_stages, stage_gradient)));
+	for (int i = 0; i < 2; i++)
+		trainer_free(t[i]);
+}

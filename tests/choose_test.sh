@@ -1,0 +1,75 @@
+#!/bin/bash
+# A controller without --stages measures six agents, of which two compute without vector instructions. It chooses the
+# number of stages, their layers and their nodes, and the journal says why. The measured time of an iteration beside the
+# predicted one is printed, not tested. Agents that cannot hold the model end the run with what is missing.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+sk=$bin/skippipe
+
+"$sk" keygen "$dir/controller.key" >/dev/null || die "no key"
+key=$("$sk" public "$dir/controller.key") || die "no public key"
+for i in 0 1 2 3 4 5; do
+	"$sk" keygen "$dir/agent$i.key" >/dev/null || die "no key"
+	"$sk" admit "$dir/admitted" "$("$sk" public "$dir/agent$i.key")" --role agent --name "node$i" >/dev/null ||
+		die "agent $i is not admitted"
+done
+
+# begin NAME CONTROLLER-OPTIONS...
+begin() {
+	local name=$1
+	run=$dir/$name events=$dir/$name.events err=$dir/$name.err
+	shift
+	"$sk" controller --run-dir "$run" --key "$dir/controller.key" --admitted "$dir/admitted" --listen "ipc://$dir/c" \
+		--format jsonl --eval-every 0 --silence-ms 3000 "$@" >"$events" 2>"$err" &
+	controller=$!
+	started+=($controller)
+	for _ in $(seq 100); do [ -S "$dir/c" ] && break; sleep 0.1; done
+}
+
+# agent N OPTIONS...
+agent() {
+	local i=$1
+	shift
+	"$sk" agent --join "ipc://$dir/c" --controller-key "$key" --key "$dir/agent$i.key" --listen "ipc://$dir/a$i" \
+		--node "$i" "$@" 2>"$dir/agent$i.log" &
+	agents+=($!)
+	started+=($!)
+}
+
+ended() { # ended STATUS
+	local status=0
+	wait $controller || status=$?
+	for i in "${agents[@]}"; do wait "$i"; done
+	started=() agents=()
+	[ $status = "$1" ] || die "controller: exit status $status"
+}
+
+agents=()
+begin run --agents 6 --iterations 3
+for i in 0 1 2 3; do agent $i --run-dir "$run"; done
+for i in 4 5; do agent $i --run-dir "$run" --device cpu:plain; done
+ended 0
+check_verify "$run" 2
+grep -q 'chosen: [0-9]* stages* of [0-9,]* layers, [0-9.]* s an iteration: S0 ' "$err" || die "the journal does not say what was chosen"
+grep -q 'second: ' "$err" || die "the journal names no other candidate"
+layers=$(sed -n 's/.*chosen: [0-9]* stages* of \([0-9,]*\) layers.*/\1/p' "$err")
+grep -q "\"event\":\"iteration\",\"n\":3," "$events" || die "it did not come to iteration 3"
+predicted=$(sed -n 's/.*chosen: .* layers, \([0-9.e+-]*\) s an iteration.*/\1/p' "$err")
+echo "layers $layers: $predicted s an iteration were predicted, the last one took $(grep '"event":"iteration"' "$events" | tail -n 1 | field real_s) s"
+
+# A controller that died before the choice leaves nothing to resume.
+begin early --agents 6
+for _ in $(seq 100); do [ -s "$dir/early/cluster.json" ] && break; sleep 0.1; done
+sleep 1
+kill -KILL $controller
+wait $controller 2>/dev/null
+started=()
+expect 1 'ended before its stages were chosen' "$sk" controller --resume "$dir/early" --key "$dir/controller.key" \
+	--admitted "$dir/admitted"
+
+# Three agents with too little memory
+begin small --agents 3
+for i in 0 1 2; do agent $i --memory 24; done
+ended 1
+grep -q 'the fleet holds [0-9]* of the 12 layers' "$err" || die "the error does not say how much fits"
+grep -q 'MB are missing.*It would fit with [0-9]* more like n0' "$err" || die "the error does not say what would help"

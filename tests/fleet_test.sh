@@ -1,0 +1,189 @@
+#!/bin/bash
+# `skippipe fleet` with real sshds on the wide-area test bed: each machine has a network, a process list and a home folder
+# of its own. One machine listens at port 2222, one has the remains of a copy that was interrupted, one has another build,
+# and one drops every packet. `up` starts the other four; status, logs, an agent that was killed, a changed token of the
+# first `up`; `down` leaves no process and no file but the run.
+. "$(dirname "$0")/lib.sh"
+. tests/wan/bed.sh
+need skippipe skippipe-controller skippipe-agent skippipe-key ip nsenter unshare ssh ssh-keygen pgrep readelf dpkg
+sshd=$(command -v sshd || echo /usr/sbin/sshd)
+[ -x "$sshd" ] || skip "sshd is not there"
+[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+unshare --mount --pid --fork true 2>/dev/null || skip "no right to mount anything here"
+root_home=$(getent passwd 0 | cut -d : -f 6)
+unset XDG_STATE_HOME XDG_CONFIG_HOME SKIPPIPE_JOIN
+
+# Two places, 15 ms apart; node 5 is the laptop that nobody uses here, and the bed's controller is the hub.
+awk 'BEGIN {
+	split("Oslo Oslo Lisbon Lisbon Lisbon", place)
+	printf "{\"format\": \"skippipe.cluster/1\", \"name\": \"fleet\", \"stages\": [5], \"activation_bytes\": 98304, \"microbatches_per_data_node\": 6, \"nodes\": ["
+	for (i = 1; i <= 5; i++)
+		printf "%s{\"id\": %d, \"location\": \"%s\", \"forward_s\": 0.1, \"backward_s\": 0.2, \"loss_s\": 0.01, \"memory\": 4}", (i > 1 ? ", " : ""), i - 1, place[i]
+	for (m = 0; m < 2; m++) {
+		printf "%s", m ? "]], \"bandwidth_bytes_per_s\": [" : "], \"links\": {\"latency_s\": ["
+		for (i = 1; i <= 5; i++)
+			for (j = 1; j <= 5; j++) {
+				v = i == j ? 0 : place[i] == place[j] ? (m ? 1e8 : 0.0005) : (m ? 2e7 : 0.015)
+				printf "%s%g", (j > 1 ? ", " : i > 1 ? "], [" : "["), v
+			}
+	}
+	print "]]}}"
+}' >"$dir/network.json"
+bed_start --cluster "$dir/network.json"
+machines=(m1 m2 m3 m4 m5 hub)
+mkdir -p "$dir/home" "$dir/run"
+ssh-keygen -q -t ed25519 -N '' -f "$dir/key" || skip "ssh-keygen makes no key"
+ssh-keygen -q -t ed25519 -N '' -f "$dir/host_key"
+
+# Becomes a machine: machine NAME COMMAND...
+cat >"$dir/machine" <<END
+#!/bin/bash
+name=\$1
+shift
+mount --bind "$dir/home/\$name" "$root_home" && mount -t tmpfs tmpfs /run && mkdir -p /run/sshd &&
+	hostname "\$name" && cd "$root_home" && export HOME=$root_home && exec "\$@"
+END
+# The first process of a machine: it ends orphans, as init does.
+cat >"$dir/init" <<END
+#!/bin/bash
+"$sshd" -D -e -f /dev/null -p "\$1" -o HostKey="$dir/host_key" -o AuthorizedKeysFile="$dir/key.pub" -o StrictModes=no \
+	-o PidFile=none -o UsePAM=no -o PermitRootLogin=prohibit-password -o MaxStartups=100 &
+while :; do wait; sleep 0.2; done
+END
+chmod +x "$dir/machine" "$dir/init"
+for i in "${!machines[@]}"; do
+	name=${machines[i]}
+	mkdir "$dir/home/$name"
+	[ "$name" != hub ] || break
+	port=22
+	[ "$name" != m2 ] || port=2222
+	nsenter --net="/var/run/netns/$bed_tag$i" unshare --mount --uts --pid --fork --kill-child --mount-proc \
+		"$dir/machine" "$name" "$dir/init" $port >"$dir/$name.sshd" 2>&1 &
+	started+=($!)
+	init[i]=$!
+done
+mkdir -m 700 "$dir/home/hub/.ssh"
+{
+	for i in 0 2 3 4; do printf 'Host %s\n\tHostName %s\n' "${machines[i]}" "${bed_address[i]}"; done
+	printf 'Host m5\n\tConnectTimeout 2\nHost *\n\tIdentityFile %s\n\tStrictHostKeyChecking accept-new\n\tUserKnownHostsFile %s\n' "$dir/key" "$dir/known_hosts"
+} >"$dir/home/hub/.ssh/config"
+# The remains of an interrupted copy, and another build of this version.
+version=$(cat VERSION)
+mkdir -p "$dir/home/m3/.skippipe/.part-$version/skippipe-$version/bin" "$dir/home/m4/.skippipe/$version/bin"
+printf '#!/bin/sh\necho "skippipe %s"\n' "$version" >"$dir/home/m4/.skippipe/$version/bin/skippipe"
+chmod +x "$dir/home/m4/.skippipe/$version/bin/skippipe"
+cat docs/*.md >"$dir/home/hub/text.txt"
+cat >"$dir/home/hub/fleet.txt" <<END
+# A fleet of five, four of which answer.
+m1                                    place=oslo
+root@${bed_address[1]}:2222  name=m2  place=oslo
+m3                                    place=lisbon
+m4  # the last
+m5
+END
+bed_ask link controller 4 cut >/dev/null || bed_ask link 5 4 cut >/dev/null || die "the link is not cut"
+
+archive=$(dirname "$bin")/skippipe-$version-$(uname -m).tar.gz
+bundle=()
+[ -e "$archive" ] || {
+	archive=$dir/bundle.tar.gz
+	deploy/bundle.sh "$(dirname "$bin")" "$archive" >"$dir/bundle.err" 2>&1 || die "no bundle can be made"
+	bundle=(--bundle "$archive")
+}
+hub() { # hub COMMAND...: runs it on the hub
+	"${as_hub[@]}" "$@"
+}
+as_hub=(nsenter --net="/var/run/netns/$bed_tag$bed_nodes" unshare --mount --uts "$dir/machine" hub)
+fleet() { # fleet NAME STATUS WORD...: runs skippipe fleet with its output in NAME.out
+	local name=$1 status=$2 rc=0
+	shift 2
+	hub timeout -k 5 200 "$bin/skippipe" fleet "$@" >"$dir/$name.out" 2>"$dir/$name.err" </dev/null || rc=$?
+	[ $rc = "$status" ] || { cat "$dir/$name.out"; die "$name: exit status $rc, expected $status"; }
+}
+undo+=('hub "$bin/skippipe" fleet down fleet.txt')
+up=(up fleet.txt "${bundle[@]}" -- --stages 2,2 --skip 0 --model tiny --corpus text.txt --iterations 100000
+	--checkpoint-every 2 --format jsonl)
+iterations() { cat "$dir"/home/hub/.skippipe/fleet/*/controller/log 2>/dev/null | grep -c '"event":"iteration"'; }
+
+for i in "${!init[@]}"; do wait_text "$dir/${machines[i]}.sshd" 'Server listening' "${init[i]}" 30; done
+begin=$(date +%s.%N)
+fleet up 1 "${up[@]}"
+cat "$dir/up.out"
+[ "$(grep -c ' joined as n' "$dir/up.out")" = 4 ] || die "not four hosts have joined"
+grep -q '^m5 .*FAILED: .*\(timed out\|Connection refused\)' "$dir/up.out" || die "it does not say why m5 fails"
+[ "$(grep -c 'has skippipe .* now' "$dir/up.out")" = 4 ] || die "not four bundles were copied"
+for _ in $(seq 600); do [ "$(iterations)" -ge 1 ] && break; sleep 0.1; done
+[ "$(iterations)" -ge 1 ] || die "no iteration was committed"
+awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the first commit\n", end - begin }'
+
+# ---- the token is in one file of each host, for its user alone, and nowhere else
+token=$(cat "$dir"/home/m1/.skippipe/fleet/*/agent-m1/token)
+case $token in skippipe1_?*) ;; *) die "no token: $token" ;; esac
+[ "$(stat -c %a "$dir"/home/m?/.skippipe/fleet/*/agent-m?/token | sort -u)" = 600 ] || die "others may read the token"
+grep -rlF "${token#*_}" "$dir" | grep -v '/agent-m[1-4]/token$' && die "a file contains the token"
+for file in cmdline environ; do
+	cat /proc/[0-9]*/$file 2>/dev/null | tr '\0' '\n' | grep -qF "${token#*_}" && die "the $file of a process shows the token"
+done
+
+# ---- status and logs
+fleet status 1 status fleet.txt
+for m in m1 m2 m3 m4; do
+	grep -qE "^$m +runs, process [0-9]+, version $version, n[0-3]" "$dir/status.out" || { cat "$dir/status.out"; die "no line of $m"; }
+done
+grep -qE '^m5 +FAILED: ' "$dir/status.out" || die "no line of m5"
+grep -q '^controller  *runs, process' "$dir/status.out" || die "no line of the controller"
+grep -qiE 'healthy|degraded' "$dir/status.out" || { cat "$dir/status.out"; die "no state of the run"; }
+fleet logs 1 logs fleet.txt -n 5
+for m in m1 m2 m3 m4 controller; do grep -qE "^$m +.* INFO|^$m +20" "$dir/logs.out" || { cat "$dir/logs.out"; die "no log of $m"; }; done
+grep -qE '^m5 +FAILED: ' "$dir/logs.err" || die "logs do not say that m5 fails"
+
+# ---- a host tries to steer the terminal, and floods it
+agent() { pgrep --ns "${inside[$1]}" --nslist pid -f '^[^ ]*skippipe-agent|programs/skippipe-agent' | head -n 1; }
+for i in 0 1 2 3; do inside[i]=$(pgrep -P "$(pgrep -P "${init[i]}" | head -n 1)" | head -n 1); done
+log=$(echo "$dir"/home/m1/.skippipe/fleet/*/agent-m1/log)
+{ printf 'it \033]0;owned\007 says '; head -c 100000 /dev/zero | tr '\0' 'x'; echo; } >>"$log"
+fleet flood 1 logs fleet.txt -n 3
+grep -q 'it ?\]0;owned? says xxx' "$dir/flood.out" || die "the line is not cleaned"
+[ "$(wc -c <"$dir/flood.out")" -lt 20000 ] || die "the line is not cut"
+
+# ---- an agent is killed, and up repeated
+before=$(iterations)
+pid=$(sed 's/ .*//' "$dir"/home/m2/.skippipe/fleet/*/agent-m2/pid)
+nsenter --target "$(pgrep -P "${init[1]}" | head -n 1)" --pid kill -KILL "$pid" || die "the agent of m2 is not killed"
+fleet again 1 "${up[@]}"
+[ "$(grep -c ' joined as n' "$dir/again.out")" = 4 ] || { cat "$dir/again.out"; die "not four have joined again"; }
+[ "$(grep -c 'its agent runs$' "$dir/again.out")" -ge 4 ] || die "up has started agents that ran"
+grep -q 'copying' "$dir/again.out" && die "up has copied a bundle again"
+for _ in $(seq 600); do [ "$(iterations)" -ge $((before + 3)) ] && break; sleep 0.1; done
+[ "$(iterations)" -ge $((before + 3)) ] || die "the run does not go on"
+
+# ---- logs -f ends with Ctrl-C, at both ends
+"${as_hub[@]}" "$bin/skippipe" fleet logs fleet.txt -f -n 2 >"$dir/follow.out" 2>"$dir/follow.err" &
+follow=$!
+started+=($follow)
+for m in m1 m2 m3 m4; do wait_text "$dir/follow.out" "^$m " $follow 30; done
+kill -TERM $follow
+wait $follow
+for _ in $(seq 100); do pgrep -f "tail -n 2 -F .*agent-m" >/dev/null || break; sleep 0.1; done
+pgrep -fa "tail -n 2 -F .*agent-m" && die "a tail is left"
+
+# ---- down, twice
+fleet down 0 down fleet.txt
+cat "$dir/down.out"
+[ "$(grep -c '^m[1-4]  *nothing runs' "$dir/down.out")" = 4 ] || die "not four hosts have ended"
+for i in 0 1 2 3; do
+	first=$(pgrep -P "${init[i]}" | head -n 1)
+	pgrep --ns "$first" --nslist pid -fa skippipe-agent && die "an agent is left on ${machines[i]}"
+done
+pgrep -fa "skippipe.*$dir/home" && die "a process is left"
+pgrep -fa "skippipe-controller.*$root_home/run" && die "the controller is left"
+left() { (cd "$dir/home" && find . -mindepth 2 ! -path './hub/.ssh*' ! -path './*/run' ! -path './*/run/*' ! -path './*/.skippipe' \
+	! -path "./*/.skippipe/$version*" ! -path ./hub/text.txt ! -path ./hub/fleet.txt \
+	! -path './hub/.local*' ! -path './*/.cache*'); }
+[ -z "$(left)" ] || { left; die "files are left"; }
+[ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | sort | tr '\n' ' ')" = 'admitted controller.key ' ] ||
+	die "the hub keeps $(ls "$dir/home/hub/.local/state/skippipe")"
+grep -E ' agent m[1-5]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
+fleet downagain 0 down fleet.txt --purge
+[ ! -e "$dir/home/m1/.skippipe" ] || die "purge leaves $(find "$dir/home/m1/.skippipe" | head -n 3)"
+hub "$bin/skippipe" verify run >"$dir/verify.out" 2>&1 || { cat "$dir/verify.out"; die "verify finds a difference"; }
