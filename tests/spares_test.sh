@@ -39,6 +39,9 @@ newest_plan_uses() { # newest_plan_uses NODE
 	grep '"event":"plan"' "$events" | tail -n 1 | sed 's/.*"assignment":\(\[\[.*\]\]\),"path_length".*/\1/' |
 		grep -qE "[][,]$1[],]"
 }
+used_again() { # on a busy machine the measured times may say that an iteration is much shorter with agent 5
+	grep -q '(agent5), which failed 3 times, is used again: ' "$dir/controller.err"
+}
 stop() {
 	kill -TERM $controller
 	wait $controller || die "controller: exit status $?"
@@ -77,9 +80,8 @@ grep '"event":"node".*"name":"agent5"' "$events" | tail -n 1 | grep -q 'used las
 	die "the reason is not shown"
 further 3
 newest_plan_uses "$(node_of 0)" || die "the plan does not use agent 0"
-newest_plan_uses "$(node_of 5)" && ! grep -q "(agent5), which failed 3 times, is used again: an iteration is much shorter" "$dir/controller.err" &&
-	die "the plan uses agent 5"
-check_verify "$dir/grow" 6
+newest_plan_uses "$(node_of 5)" && ! used_again && die "the plan uses agent 5"
+check_verify "$dir/grow" 4
 stop
 
 begin again 6 --stages 2,2,2 --iterations 100000
@@ -87,6 +89,6 @@ for i in 0 1 2 3 4 5; do agent $i; done
 wait_for "$events" 4 $controller 60
 grep '"event":"node".*"name":"agent5"' "$events" | tail -n 1 | grep -q 'used last: failed 3 times' ||
 	die "the next run does not know about the failures"
-newest_plan_uses "$(node_of 5)" && die "the plan of the next run uses agent 5"
+newest_plan_uses "$(node_of 5)" && ! used_again && die "the plan of the next run uses agent 5"
 stop
 exit 0

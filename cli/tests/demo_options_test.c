@@ -114,8 +114,9 @@ TEST(contradictions_are_reported)
 {
 	static const char *const lines[][2] = {
 		{ "--agents 3", "--agents 3: 6 stages" },
-		{ "--agents 9..8", "--agents: expected a whole number from 2 to 1000, or MIN..MAX, got \"9..8\"" },
-		{ "--agents 6..", "--agents: expected a whole number from 2 to 1000" },
+		{ "--agents 9..8", "--agents: expected a whole number" },
+		{ "--agents 6..", "--agents: expected a whole number" },
+		{ "--agents ..6", "--agents: expected a whole number" },
 		{ "--agents zwei", "--agents: expected a whole number from 2 to 1000" },
 		{ "--agents -5", "--agents: expected a whole number from 2 to 1000" },
 		{ "--agents", "--agents: needs a value" },
