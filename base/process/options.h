@@ -88,8 +88,8 @@ enum { OPTIONS_VARIABLE_SIZE = 64 };
 void options_variable(const char *prefix, const char *option, char out[OPTIONS_VARIABLE_SIZE]);
 /* Sets one option's field to a value. Returns 0, -EINVAL, or what `parse` returned. */
 int options_take(const struct options_row *r, void *options, const char *text, struct error *err);
-/* Reads "N", or "MIN..MAX", of which each number is from `least` to `most`. Sets *from to MIN, or to
- * 0 for "N". Returns 0, or -EINVAL with an error that names the option. */
+/* Reads "N", or "MIN..MAX". Each number is from `least` to `most`. Sets *from to MIN, or to 0 for
+ * "N". Returns 0, or -EINVAL with an error that names the option. */
 int options_parse_range(const char *option, const char *text, uint32_t least, uint32_t most,
 			uint32_t *from, uint32_t *to, struct error *err);
 /* Writes the help. */
