@@ -14,29 +14,58 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/placement.h"
+#include "controller/weights/stage_moves.h"
 
-/* Returns the stage with the fewest replicas, for a node that was not in the first plan. Stages
- * whose sums this node would not delay come first. */
-static int poorest_stage(const struct members *members, const struct member *m)
+/* Returns true if the stage has fewer nodes than plans give it. */
+static bool has_room(const struct members *members, int stage)
 {
-	int best = 0;
+	int n = 0;
 
-	for (int s = 1; s < members->run->cluster->n_stages; s++) {
+	for (uint32_t i = 0; i < members->n; i++)
+		n += member_stage(members->run, &members->list[i]) == stage;
+	return n < members->run->cluster->stages[stage];
+}
+
+/* Returns the stage with the fewest replicas, for a node that has no stage. Stages whose sums this
+ * node would not delay come first. Stages without a place for another node are passed over, because
+ * no plan gives a stage more nodes than the cluster does. */
+static int poorest_stage(struct members *members, const struct member *m)
+{
+	int best = -1;
+
+	for (int s = 0; s < members->run->cluster->n_stages; s++) {
 		bool near = placement_near(members, m, s),
-		     best_near = placement_near(members, m, best);
+		     best_near = best >= 0 && placement_near(members, m, best);
 
-		if (near == best_near
-			    ? stage_replicas(members, s, NULL) < stage_replicas(members, best, NULL)
-			    : near)
+		if (!has_room(members, s) &&
+		    (!stage_moves_place(members, s) || stage_replicas(members, s, NULL) == 0))
+			continue; /* a node that is away may have the stage's only weights */
+		if (best < 0 || (near == best_near ? stage_replicas(members, s, NULL) <
+							     stage_replicas(members, best, NULL)
+						   : near))
 			best = s;
 	}
 	return best;
+}
+
+/* Gives m, which has no stage, a place in one. If every place belongs to a node, a node that is
+ * away loses its own. */
+static int take_place(struct members *members, struct member *m)
+{
+	int stage = poorest_stage(members, m);
+
+	if (stage >= 0 && !has_room(members, stage))
+		stage_moves_exchange(members, m, stage);
+	else if (stage >= 0)
+		members->run->cluster->nodes[m->id].stage = stage;
+	return stage;
 }
 
 void members_assign(struct members *members, struct member *m, int stage, bool fetch)
 {
 	static const char too_slow[] = "its links to its stage are too slow";
 	struct msg a = { .type = MSG_ASSIGN }, first;
+	int was = member_stage(members->run, m);
 
 	if (member_is_replica(m)) /* its own weights are no evidence for the new stage */
 		member_apply(members->run, m, EVENT_LEAVE, "moves to another stage");
@@ -46,10 +75,11 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		return;
 	}
 	if (stage < 0)
-		stage = poorest_stage(members, m);
-	if (fetch && !m->move.is_loading)
+		stage = take_place(members, m);
+	if (stage >= 0 && fetch && !m->move.is_loading)
 		stage = placement_for(members, m, stage);
 	if (stage < 0) {
+		members->run->cluster->nodes[m->id].stage = was;
 		copies_release(members, m);
 		if (strcmp(m->why, too_slow) != 0)
 			note(members->run, NOTE_WARNING, m->id, 0,
