@@ -43,13 +43,28 @@ TEST(a_log_gets_a_line_for_each_change)
 				  "left  FAILED: Connection refused\n");
 }
 
+/* Reads until the text ends with "end", which is cut off. One read may return less than was
+ * written.
+ */
+static void read_to_end(int master, char *text, size_t room)
+{
+	size_t used = 0;
+
+	do {
+		ssize_t n = read(master, text + used, room - 1 - used);
+
+		assert_true(n > 0);
+		used += (size_t)n;
+	} while (used < 3 || memcmp(text + used - 3, "end", 3) != 0);
+	text[used - 3] = '\0';
+}
+
 /* Gives what a terminal of that many rows gets. */
 static void show_on_terminal(unsigned short rows, char *text, size_t room)
 {
 	const struct winsize size = { .ws_row = rows, .ws_col = 80 };
 	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
 	FILE *to;
-	ssize_t n;
 
 	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
 	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
@@ -57,9 +72,9 @@ static void show_on_terminal(unsigned short rows, char *text, size_t room)
 	setenv("TERM", "xterm", 1);
 	to = fdopen(slave, "w");
 	show_some(to);
-	n = read(master, text, room - 1);
-	assert_true(n > 0);
-	text[n] = '\0';
+	fputs("end", to);
+	fflush(to);
+	read_to_end(master, text, room);
 	fclose(to);
 	close(master);
 }
