@@ -56,7 +56,7 @@ enum {
 	STUCK_LONG_TIMES = 40,  /* limit of other jobs, as a multiple of the short jobs' limit */
 	FILES = 8192,           /* open files requested from the system */
 	PEERS_LEAST = 8,        /* number of peers for which there must be open files */
-	FILES_FOR_BURSTS = 8,   /* of this many open files, 1 is for bursts of activations */
+	FILES_FOR_BURSTS = 8,   /* one in 8 open files is for bursts of activations */
 	SEAL_THREADS = 4,       /* threads that encrypt tensors, at most one for each core */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
@@ -281,8 +281,9 @@ static void end_last_job(struct agent *a, int64_t now_us)
 		orders_begin_run(a, now_us);
 }
 
-/* Ends and starts jobs. A finished job comes first, because it may settle the agent for waiting
- * orders. These come before the next job, because they may change which job that is. */
+/* Ends and starts jobs. A finished job is taken first, because waiting orders may need its result.
+ * Waiting orders are carried out before a job starts, because an order may change which job is
+ * next. */
 void agent_work(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
@@ -472,8 +473,8 @@ uint32_t agent_hang_ms(struct agent *a)
 
 /* ---- the start ---- */
 
-/* Returns the number of connections to each peer on another machine. With eight, a peer takes 26
- * files, not counting the connections that it opens. */
+/* Returns the number of connections to each peer on another machine. With eight, this agent uses 26
+ * files for each peer, besides the connections that the peer opens. */
 static unsigned connections_for(uint64_t files)
 {
 	return files >= FILES / 2 ? 8 : files >= FILES / 4 ? 3 : 1;

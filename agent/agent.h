@@ -26,7 +26,7 @@ enum { AGENT_FDS = 9 };
 /* Exit status of an agent that would be refused again if it were started again. */
 enum { AGENT_REFUSED_FOR_GOOD = 3 };
 
-/* Borrowed until agent_free. */
+/* The agent borrows what the pointers point to, until agent_free. */
 struct agent_options {
 	const char *join;      /* address of the controller's control plane */
 	struct keys_public controller;

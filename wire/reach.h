@@ -24,8 +24,8 @@ struct reach_mapping {
 };
 
 /* Finds a mapping in an environment: `size` bytes of variables that end with NUL. inside: the port
- * that listens; 0: any, but preferably `otherwise`, and none that a provider uses itself. Returns
- * false if there is none. */
+ * that listens. 0: any mapped port will do; `otherwise` is preferred, and ports that the provider
+ * itself uses are skipped. Returns false if no mapping is found. */
 bool reach_in_environment(const char *block, size_t size, uint16_t inside, uint16_t otherwise,
 			  struct reach_mapping *out);
 /* Finds a mapping in the environment of this process, or of process 1. */

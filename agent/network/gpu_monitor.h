@@ -14,9 +14,10 @@
 
 struct gpu_monitor; /* opaque */
 
-/* Gives *out (gpu_monitor_free). library: the name of NVML's (model/cuda/nvml.h), borrowed as the
- * log is; bus_id: the GPU's (model/stage.h). The thread opens both: a machine without NVML has no
- * figures, and the log has the cause once. Errors are worker_new's. */
+/* Gives *out (gpu_monitor_free). library: the file name of NVML (model/cuda/nvml.h); bus_id: the
+ * address of the GPU (model/stage.h). library and log are borrowed. The thread opens the library
+ * and the GPU. On a machine without NVML there are no figures, and the log has the cause once.
+ * Errors are those of worker_new. */
 int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *bus_id,
 		    const struct log *log, struct error *err);
 /* Waits for a reading under way. NULL is allowed. */

@@ -18,7 +18,8 @@ struct corpus_files *corpus_files_new(struct tell *tell, struct files *files, co
 				      uint32_t n_own);
 void corpus_files_free(struct corpus_files *c); /* NULL is allowed */
 
-/* Takes the paths of a WELCOME, each ended by NUL. Known ones stay found. */
+/* Takes the paths of a WELCOME, each ended by NUL. If the paths are those of the last WELCOME,
+ * the files that were found stay found. */
 void corpus_files_welcome(struct corpus_files *c, const char *paths, size_t size);
 /* Fetches the files that are missing. Returns true while this goes on. A file that cannot be
  * fetched ends the agent. */

@@ -123,7 +123,9 @@ void answers_tell_sums(struct planning *planning, const struct planned *a)
 	     d->total_s, d->iteration_s + d->sync_s);
 }
 
-/* Returns true if the plan in force serves as well as the answer to a request that it can serve. */
+/* Returns true if the run keeps the plan in force: this plan is usable, no plan is pending, the
+ * answer has the same skip ratio and formats, and the answer is not so much faster that a change is
+ * worth it. */
 static bool is_about_as_good(const struct planning *planning, const struct planned *a)
 {
 	const struct planned *now = planning->run->plan;

@@ -539,9 +539,9 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
-/* The void sums included the parts of nodes that have died and are still on a route. Those parts
- * run again before joiners are admitted, because a dead node may have returned as a joiner, without
- * its gradient. */
+/* Begins the sums again. First it reroutes the microbatches of nodes that have died and are still
+ * on a route, because the new sums lack what these nodes had counted. This must happen before
+ * joiners are admitted: a dead node may have returned as a joiner, without its gradient. */
 void begin_reduction(struct iteration *it)
 {
 	bool visited[MSG_NODES];

@@ -16,9 +16,9 @@ struct member_gpu {
 	int64_t throttled_us[GPU_FAULTS];
 };
 
-/* Takes the figures of m's newest heartbeat. Drops those that cannot be: of a node without a GPU,
- * or more memory in use than there is. The journal warns when a reason for throttling appears that
- * was absent for a minute. */
+/* Takes the figures of m's newest heartbeat. Drops impossible figures: those of a node without a
+ * GPU, and more memory in use than the GPU has. The journal warns when a reason for throttling
+ * appears that was absent for a minute. */
 void gpu_reports_hear(struct run *run, struct member *m);
 
 #endif

@@ -100,7 +100,8 @@ bool members_share_machine(const struct member *a, const struct member *b)
 	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
 }
 
-/* Equal texts name one device, because they contain the number of a GPU. */
+/* Agents of one machine whose texts `device` are equal share a device: the text contains the number
+ * of the GPU. */
 double members_memory(const struct members *members, const struct member *m)
 {
 	int on_machine = 0, on_device = 0;

@@ -45,7 +45,7 @@ void spares_exclude(const struct members *members, bool *excluded)
 		excluded[i] = excluded[i] || spares_wait(members, &members->list[i]);
 }
 
-/* Returns true if plans do not use m so far. */
+/* Lets plans use m from now on. Returns false if m is not a node that is used last. */
 static bool begin_use(struct members *members, struct member *m, const char *why)
 {
 	if (!spares_wait(members, m))

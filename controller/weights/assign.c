@@ -26,9 +26,9 @@ static bool has_room(const struct members *members, int stage)
 	return n < members->run->cluster->stages[stage];
 }
 
-/* Returns the stage with the fewest replicas, for a node that has no stage. Stages whose sums this
- * node would not delay come first. Stages without a place for another node are passed over, because
- * no plan gives a stage more nodes than the cluster does. */
+/* Returns the stage with the fewest replicas, for a node that has no stage; -1: none. Stages whose
+ * sums this node would not delay are preferred. A full stage is skipped unless an absent node has a
+ * place there, because no plan gives a stage more nodes than the cluster does. */
 static int poorest_stage(struct members *members, const struct member *m)
 {
 	int best = -1;

@@ -15,8 +15,8 @@ struct backups;
  * begins, before its sums are ordered: a copy that misses a sum has to be fetched again. */
 void stacking_turn(struct backups *backups);
 /* Returns true if the stages can start from trained stages with the commit of the iteration that
- * begins: each stage has a complete copy, and every other replica that can keep one has one, too,
- * or the phase has waited three iterations for them. */
+ * begins. Each of these stages needs one replica with a complete copy. For three iterations the
+ * phase also waits for the other replicas that can keep a copy. */
 bool stacking_ready(const struct backups *backups);
 /* Returns the stages from which the others start with the commit that is being decided; 0: no stage
  * does. */

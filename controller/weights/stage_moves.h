@@ -16,10 +16,10 @@ bool stage_moves_settle(const struct members *members, int64_t since_us);
 /* Between iterations: moves holders of a copy that their own stage can spare. Returns true if the
  * next iteration has to wait. */
 bool stage_moves_balance(struct planning *planning);
-/* Orders m to use its copy of the stage, which is assigned to m now, as its weights. */
+/* Assigns the stage to m, and orders m to use its copy of the stage as its weights. */
 void stage_moves_load(struct members *members, struct member *m, int stage);
 void stage_moves_move(struct members *members, struct member *m, int stage);
-/* Returns a node of the stage that is away; NULL: none */
+/* Returns an absent node that has a place in the stage; NULL: none */
 struct member *stage_moves_place(struct members *members, int stage);
 /* Exchanges the assignments only, not the weights. */
 void stage_moves_exchange(struct members *members, struct member *m, int stage);

@@ -160,8 +160,8 @@ static void clear_rows(float *x, size_t stride, size_t rows, size_t n)
 		memset(x + r * stride, 0, n * sizeof(*x));
 }
 
-/* Heads of one group share keys and values, so the first clears their gradients and all add
- * to them; one thread has the whole group. */
+/* The heads of a group share keys and values. The first head clears the gradients of keys and
+ * values, and every head adds to them. One thread therefore computes all heads of a group. */
 void attention_backward(const struct vector_ops *v, const struct attention_shape *s,
 			const float *qkv, const float *out, const float *lse, const float *dout,
 			float *dqkv, size_t from, size_t to, float *scratch)

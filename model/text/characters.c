@@ -18,7 +18,7 @@ enum {
 };
 
 struct characters {
-	uint8_t table[CODE_POINTS]; /* the class of each code point, and NEWER */
+	uint8_t table[CODE_POINTS]; /* each code point's class, with the bit NEWER if it is set */
 };
 
 /* Classes of characters. */

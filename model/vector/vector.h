@@ -50,8 +50,9 @@ struct vector_ops {
 
 	/* Running softmax over tiles of keys. most (rows): largest scaled score so far
 	 * (-INFINITY at first); sum (rows): of exp(score - most). Scores become
-	 * exp(score - most); shrink (rows) is what earlier sums and outputs were multiplied
-	 * by (sum has been; outputs are the caller's). */
+	 * exp(score - most). shrink (rows): the factor by which earlier sums and outputs
+	 * shrink. This function multiplies sum by it, and the caller multiplies the
+	 * outputs. */
 	void (*softmax_tile)(const struct score_tile *t, float *most, float *sum,
 			     float *shrink);
 	/* Scores become probabilities exp(score - lse), and dp (rows, cols), the gradient of

@@ -209,10 +209,10 @@ void link_refused(struct link *link, enum link_reason reason); /* counts a refus
 int link_transmit(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
-/* Returns true if nanomsg would accept a frame now. On a listener nanomsg cannot tell, and this is
- * always true. */
+/* Returns true if nanomsg would accept a frame now, and always for a listener, because nanomsg
+ * cannot tell for a listener. */
 bool link_is_writable(struct link *link, unsigned trunk);
-/* Records that a trunk was dialed, so that none of its connections is open. */
+/* Records that a trunk was dialed: none of its connections is open yet. */
 void link_trunk_dialed(struct link *link, unsigned trunk);
 
 /* ---- link_transit.c ---- */

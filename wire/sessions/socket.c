@@ -25,9 +25,10 @@
 #include "wire/sessions/search.h"
 
 #define BUFFER_BYTES     (1 << 20)
-#define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* asks setsockopt below for the kernel's own size */
-/* Asks setsockopt for the kernel's own size of a connection for bulk. */
-#define BUFFER_BULKS (BUFFER_BYTES + 2)
+/* Two sizes that no other caller uses. For them, setsockopt below lets the kernel choose the size:
+ * BUFFER_BULKS for a connection of bulk data, BUFFER_KERNELS for any other connection. */
+#define BUFFER_KERNELS   (BUFFER_BYTES + 1)
+#define BUFFER_BULKS     (BUFFER_BYTES + 2)
 #define FIRST_FLIGHT_BYTES (96 << 10)
 #define UNSENT_BYTES 32768 /* bytes that a connection accepts beyond the bytes under way */
 /* A connection without any acknowledgement for this long is dead. */
@@ -37,8 +38,10 @@
 #define PAUSE_MOST_US INT64_C(4000000) /* longest pause */
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
-#define PORT_FIRST       20000 /* free ports are searched below the range that */
-#define PORT_RANGE       12000 /* the kernel gives to outgoing connections */
+/* Free ports are searched from 20000 on, below the ports that the kernel gives to outgoing
+ * connections. */
+#define PORT_FIRST       20000
+#define PORT_RANGE       12000
 #define PORT_TRIES       256
 
 /* ---- the kernel's sockets ---- */
@@ -49,7 +52,7 @@ static void set_tcp(int fd, int level, int name, int value)
 }
 
 #ifndef SO_BUF_LOCK
-#define SO_BUF_LOCK 72 /* Linux 5.14 */
+#define SO_BUF_LOCK 72 /* older headers lack it; the number is that of Linux 5.14 */
 #endif
 
 /* Gives a new connection a send buffer for more than ten packets. TCP may send ten packets at
@@ -66,9 +69,9 @@ static void widen_first_flight(int fd)
 	set_tcp(fd, SOL_SOCKET, SO_BUF_LOCK, lock);
 }
 
-/* Lets the kernel size the buffers after the link's bandwidth and delay, and detects a connection
- * that died silently. Bytes beyond these buffers wait in this process, where urgent messages can
- * overtake them. */
+/* Lets the kernel choose the buffers' sizes by the link's bandwidth and delay, and detects a
+ * connection that died silently. Bytes beyond these buffers wait in this process, where urgent
+ * messages can overtake them. */
 static bool tune_connection(int fd, bool bulk)
 {
 	/* BBR keeps its rate when one packet in a hundred is lost. CUBIC sends urgent bytes at once
@@ -107,8 +110,9 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 	return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
 }
 
-/* Moves the number of the interface out of a link-local address (address_for_nanomsg). Its place,
- * bytes 2 to 5, is zero in every real link-local address. Gives the address to use. */
+/* Returns the address to use: `at`, or a copy in `room` if `at` is link-local and holds the number
+ * of an interface (address_for_nanomsg). The copy has the number as its scope, and zeros in bytes 2
+ * to 5 of the address, as every real link-local address has. */
 static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct sockaddr *at,
 					socklen_t size)
 {
