@@ -147,12 +147,36 @@ void arrivals_decoded(struct agent *a, const struct codec_job *job)
 	a->requests.look_again = true;
 }
 
+/* Compares a tensor's route with the announced one. The controller announces every attempt to all
+ * nodes, and until then the tensor waits. Sets *r to the newest attempt if the rest of the route is
+ * the same. Returns true if the tensor is used; otherwise *fate says what becomes of it. */
+static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct route *r,
+			  enum fate *fate)
+{
+	const struct route *known = &a->iteration.routes[r->microbatch];
+
+	*fate = FATE_EARLY;
+	if (!known->n_hops || known->attempt < r->attempt)
+		return false;
+	if (r->attempt < known->attempt && route_continues(r, known) &&
+	    route_node(known, t->index - 1) == t->from &&
+	    route_node(known, t->index) == a->run.welcome.node)
+		*r = *known;
+	/* The contents of a replaced attempt are not judged: their sender may have been repaired
+	 * in the meantime. */
+	if (r->attempt < known->attempt) {
+		a->tell.tally.dropped++;
+		*fate = FATE_TAKEN;
+		return false;
+	}
+	return route_equal(known, r); /* if not, the plan of its iteration has not arrived */
+}
+
 static enum fate take_chain(struct agent *a, const struct msg *m, struct early_tensor *e,
 			    int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	uint64_t current = t->evaluate ? a->held.committed : a->held.committed + 1;
-	const struct route *known;
 	enum fate fate;
 	struct route r;
 	float *input;
@@ -174,19 +198,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	/* The evaluation has not been ordered, or not again after a change. */
 	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
 		return FATE_EARLY;
-	if (!t->evaluate) {
-		/* The controller announces every attempt to all nodes; until then the tensor waits.
-		 * Its route must equal the announced one in every hop. */
-		known = &a->iteration.routes[r.microbatch];
-		if (!known->n_hops || known->attempt < r.attempt)
-			return FATE_EARLY;
-		if (r.attempt < known->attempt && route_continues(&r, known) &&
-		    route_node(known, t->index - 1) == t->from &&
-		    route_node(known, t->index) == a->run.welcome.node)
-			r = *known;
-		if (known->attempt == r.attempt && !route_equal(known, &r))
-			return FATE_EARLY; /* the plan of the tensor's iteration has not arrived */
-	}
+	if (!t->evaluate && !is_of_attempt(a, t, &r, &fate))
+		return fate;
 	fate = find_input(a, m, e, &input, now_us);
 	if (fate != FATE_TAKEN || !input)
 		return fate;
