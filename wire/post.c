@@ -378,23 +378,39 @@ int post_threads_fd(const struct post *p)
 	return sealers_fd(p->sealers);
 }
 
+static bool is_blocked(const struct line *line)
+{
+	bool blocked = false;
+	for (unsigned i = 0; i < LINK_TRUNKS; i++)
+		blocked = blocked || line->polls_write[i];
+	return blocked;
+}
+
 /* Sends the frames that threads have sealed. Lines with opened frames become ready. */
-static void take_from_threads(struct post *p)
+static void take_from_threads(struct post *p, int64_t now_us)
 {
 	if (p->sealers == NULL)
 		return;
 	sealers_clear(p->sealers);
 	for (uint32_t i = 0; i < p->n_lines; i++) {
-		if (!link_in_transit(p->lines[i]->link))
+		struct line *line = p->lines[i];
+		/* Nothing else resumes the reads of a link whose frames were dropped. */
+		if (!link_in_transit(line->link) && line->reads_paused)
+			set_ready(p, line);
+		if (!link_in_transit(line->link))
 			continue;
-		link_transmit_sealed(p->lines[i]->link);
-		post_line_changed(p, p->lines[i]);
-		if (link_has_opened(p->lines[i]->link))
-			set_ready(p, p->lines[i]);
+		/* A blocked trunk may have room now. Its write event is used up here. */
+		const bool blocked = is_blocked(line);
+		link_transmit_sealed(line->link);
+		post_line_changed(p, line);
+		if (link_has_opened(line->link))
+			set_ready(p, line);
+		if (blocked && line->peer != NULL)
+			post_pump(p, line->peer, now_us);
 	}
 }
 
-static void poll_lines(struct post *p)
+static void poll_lines(struct post *p, int64_t now_us)
 {
 	struct epoll_event events[64];
 	int n = epoll_wait(p->epoll, events, 64, 0);
@@ -402,7 +418,7 @@ static void poll_lines(struct post *p)
 		if (events[i].data.ptr != NULL)
 			set_ready(p, events[i].data.ptr);
 		else
-			take_from_threads(p);
+			take_from_threads(p, now_us);
 	}
 }
 
@@ -419,14 +435,6 @@ static void watch_reads(struct post *p, struct line *line)
 			(void)epoll_ctl(p->epoll, EPOLL_CTL_MOD, link_read_fd(line->link, i),
 				&event);
 	}
-}
-
-static bool is_blocked(const struct line *line)
-{
-	bool blocked = false;
-	for (unsigned i = 0; i < LINK_TRUNKS; i++)
-		blocked = blocked || line->polls_write[i];
-	return blocked;
 }
 
 /* Does a link's periodic work. Sends what has waited for a blocked trunk. */
@@ -499,7 +507,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 				return 0;
 		} else if (!looked) {
 			looked = true;
-			poll_lines(p);
+			poll_lines(p, now_us);
 		} else {
 			break;
 		}
@@ -563,7 +571,7 @@ static void follow_admitted(struct post *p, int64_t now_us)
 void post_tick(struct post *p, int64_t now_us)
 {
 	p->turn_bytes = POST_TURN_BYTES;
-	take_from_threads(p);
+	take_from_threads(p, now_us);
 	follow_admitted(p, now_us);
 	for (uint32_t i = 0; i < p->n_lines && timers_first_us(&p->line_timers) <= now_us; i++)
 		tick_line(p, timers_first(&p->line_timers)->owner, now_us);
