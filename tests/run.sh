@@ -42,7 +42,7 @@ each() { # each AT_A_TIME LIMIT TEST...
 
 # Tests run two at a time, because many of them wait for events that must not happen. The unit tests of the controller
 # wait longest, so they run first.
-each 3 300 $(printf '%s\n' "$@" | grep /controller/) $(printf '%s\n' "$@" | grep -v /controller/)
+each 3 600 $(printf '%s\n' "$@" | grep /controller/) $(printf '%s\n' "$@" | grep -v /controller/)
 [ $unit = 1 ] || each 2 600 tests/*_test.sh tests/parity/*_test.sh
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
 [ "$(count failed)" = 0 ] && [ "$(count passed)" -gt 0 ]
