@@ -34,12 +34,12 @@ void record_node(struct run *run, const struct member *m)
 	};
 
 	record_moment(run, &moment);
-	record_event(run, json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:I, s:s, s:s}", "event",
+	record_event(run, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I, s:s, s:s, s:i}", "event",
 				    "node", "node", (int)m->id, "stage", member_stage(run, m),
-				    "layers", (int)member_layers(run, m), "state",
-				    node_state_name(member_shown(m)), "why", m->why, "iteration",
-				    (json_int_t)run->committed, "name", m->name, "place",
-				    m->hello.place));
+				    "state", node_state_name(member_shown(m)), "why", m->why,
+				    "iteration", (json_int_t)run->committed, "name", m->name,
+				    "place", m->hello.place, "layers",
+				    (int)member_layers(run, m)));
 }
 
 void record_gpus(struct members *members)
