@@ -12,7 +12,7 @@
 #   logs N           the last N lines of the log; follow: then the lines that come, until standard input ends
 #   doctor WORD...   counts the GPUs, and runs skippipe doctor, if there is one
 #   run WORD...      runs skippipe and waits
-#   forget ID NAME... revokes the invitation (-: none), and expels the agents of these names
+#   forget ID... -- NAME... revokes these invitations, and expels the agents of these names
 #   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder and, unless it is used, the bundle
 set -u
 mask=$(umask)
@@ -206,13 +206,20 @@ follow)
 	kill "$tail"
 	;;
 forget)
-	find_program || exit 0
-	[ "$1" = - ] || "$program" invite --revoke "$1" >/dev/null 2>&1
+	find_program || fail "skippipe $version is not here, so nothing was revoked"
+	while [ "$1" != -- ]; do
+		why=$("$program" invite --revoke "$1" 2>&1) || case $why in
+		*"there is no invitation"*) ;; # it is not listed any more
+		*) fail "invitation $1 was not revoked: $why" ;;
+		esac
+		shift
+	done
 	shift
 	list=${XDG_STATE_HOME:-$HOME/.local/state}/skippipe/admitted
 	for name in "$@"; do
-		for key in $(sed -n "s/^\([0-9a-f]*\) agent $name\(\.[0-9]*\)\{0,1\}\$/\1/p" "$list" 2>/dev/null); do
-			"$program" expel "$list" "$key"
+		pattern=$(echo "$name" | sed "s/[.]/[.]/g")
+		for key in $(sed -n "s/^\([0-9a-f]*\) agent $pattern\(\.[0-9]*\)\{0,1\}\$/\1/p" "$list" 2>/dev/null); do
+			"$program" expel "$list" "$key" || fail "the key of $name was not expelled"
 		done
 	done
 	;;

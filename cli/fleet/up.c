@@ -5,6 +5,7 @@
  * many there are. The token passes through ssh's standard input into a file of mode 600; no command
  * line and no log has it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +32,9 @@ struct up {
 	struct site *sites;
 	bool *joined; /* (hosts) */
 	char run_dir[RECORD_PATH];
-	char token[REMOTE_LINE];
+	char token[REMOTE_LINE], invitation[HOST_NAME];
 	bool controller_runs, has_record;
+	bool is_new_controller; /* this `up` has started the controller */
 	char controller_said[REMOTE_LINE];
 };
 
@@ -87,6 +89,7 @@ static int record_fleet(struct up *u, struct error *err)
 	hosts_free(&f->record.hosts);
 	f->record.hosts = all;
 	f->record.controller = f->controller;
+	f->record.is_forgotten = false;
 	snprintf(f->record.run_dir, sizeof(f->record.run_dir), "%s", u->run_dir);
 	return record_write(&f->record, f->id, err);
 }
@@ -105,8 +108,8 @@ static void take_token(void *owner, struct remote_job *job, const char *key, con
 		snprintf(u->token, sizeof(u->token), "%s\n", value);
 		explicit_bzero(job->said, sizeof(job->said));
 	} else if (strncmp(value, before, strlen(before)) == 0) {
-		n = strcspn(value + strlen(before), ":");
-		snprintf(u->fleet->record.invitation, HOST_NAME, "%.*s", n < HOST_NAME ? (int)n : 0,
+		n = strcspn(value + strlen(before), ": ");
+		snprintf(u->invitation, HOST_NAME, "%.*s", n < HOST_NAME ? (int)n : 0,
 			 value + strlen(before));
 	}
 }
@@ -127,6 +130,8 @@ static int invite(struct up *u, size_t uses, struct error *err)
 	rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
 	if (rc == 0 && (job.rc != 0 || !u->token[0]))
 		rc = error_set(err, -EIO, "no invitation: %s", job.why);
+	if (u->invitation[0])
+		args_add(&f->record.invitations, u->invitation);
 	fleet_end_jobs(&job, 1);
 	return rc == 0 ? record_write(&f->record, f->id, err) : rc;
 }
@@ -150,6 +155,7 @@ static void turn_start(void *owner, struct remote_job *job, bool done)
 		progress_set(u->fleet->progress, place, "starting its agent");
 	} else if (job->rc == 0) {
 		u->sites[place].state = SITE_RUNS;
+		u->sites[place].log_bytes = 0; /* a new log */
 		progress_set(u->fleet->progress, place, "its agent runs%s",
 			     u->sites[place].is_unit ? ", a unit of systemd" : "");
 	} else {
@@ -235,6 +241,7 @@ static int start_controller(struct up *u, struct error *err)
 		return error_set(err, -errno, "the working folder: %s", strerror(errno));
 	fleet_controller_job(f, &job, "start");
 	args_add(&job.words, here);
+	u->is_new_controller = true;
 	launch_controller(&job.words, f->options, f->record.run_dir, agents, u->has_record);
 	rc = remote_run(f->remote, &job, 1, START_US, &calls, err);
 	if (rc == 0 && job.rc != 0)
@@ -282,9 +289,15 @@ static int look_at_agents(struct up *u, struct error *err)
 	size_t n = 0;
 	int rc, waiting = 0;
 
-	for (size_t i = 0; i < f->hosts.n; i++)
-		if (u->sites[i].state == SITE_RUNS && !u->joined[i])
-			fleet_agent_job(f, &jobs[n++], &f->hosts.list[i], "state");
+	for (size_t i = 0; i < f->hosts.n; i++) {
+		if (u->sites[i].state != SITE_RUNS || u->joined[i])
+			continue;
+		fleet_agent_job(f, &jobs[n], &f->hosts.list[i], "state");
+		args_add(&jobs[n].words, "");
+		/* The log before has the welcome of a controller that has ended. */
+		args_addf(&jobs[n++].words, "%" PRIu64,
+			  u->is_new_controller ? u->sites[i].log_bytes : 0);
+	}
 	rc = remote_run(f->remote, jobs, n, ASK_US, &calls, err);
 	fleet_end_jobs(jobs, n);
 	free(jobs);
@@ -296,20 +309,20 @@ static int look_at_agents(struct up *u, struct error *err)
 static int wait_for_agents(struct up *u, struct error *err)
 {
 	const int64_t until_us = clock_monotonic_us() + u->fleet->options->wait_us;
-	int rc;
+	int rc, waiting;
 
 	for (;;) {
-		rc = look_at_agents(u, err);
-		if (rc <= 0 || clock_monotonic_us() >= until_us)
-			return rc < 0 ? rc : 0;
+		waiting = look_at_agents(u, err);
+		if (waiting < 0)
+			return waiting;
 		rc = ask_controller(u, err);
 		if (rc == 0 && !u->controller_runs)
 			rc = error_set(err, -EIO, "the controller has ended: %s",
 				       u->controller_said);
-		if (rc == 0 && remote_sleep(u->fleet->remote, LOOK_US) != 0)
-			rc = error_set(err, -EINTR, "ended by a signal; up may be repeated");
-		if (rc != 0)
+		if (rc != 0 || waiting == 0 || clock_monotonic_us() >= until_us)
 			return rc;
+		if (remote_sleep(u->fleet->remote, LOOK_US) != 0)
+			return error_set(err, -EINTR, "ended by a signal; up may be repeated");
 	}
 }
 
