@@ -1,4 +1,4 @@
-/* What `fleet down` finds of the last `fleet up`. */
+/* `fleet down` finds the hosts and the invitations of the last `fleet up` in a record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
