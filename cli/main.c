@@ -65,7 +65,7 @@ static int run_verb(char **argv)
 	if (strcmp(verb->name, "drill") == 0)
 		return drill_main(argv);
 	if (strcmp(verb->name, "fleet") == 0)
-		return fleet_main(argv);
+		return fleet_main(argv + 1);
 	return demo_main(strcmp(verb->name, "rehearse") == 0, argv);
 }
 

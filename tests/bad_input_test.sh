@@ -21,6 +21,7 @@ expect 2 'and stage 0 cannot be skipped' "$sk" demo --skip 6/6
 expect 2 'text or jsonl|not one of' "$sk" demo --headless --format xml
 expect 2 '--frobnicate' "$sk" demo --frobnicate
 expect 2 'usage' "$sk" plan
+expect 1 'nosuchfile: No such file' "$sk" fleet status nosuchfile
 
 # ---- descriptions of clusters and plans
 cat >"$dir/good.json" <<'END'

@@ -160,6 +160,9 @@ log=$(echo "$dir"/home/m1/.skippipe/fleet/*/agent-m1/log)
 fleet flood 1 logs fleet.txt -n 3
 grep -q 'it ?\]0;owned? says xxx' "$dir/flood.out" || die "the line is not cleaned"
 [ "$(wc -c <"$dir/flood.out")" -lt 20000 ] || die "the line is not cut"
+yes 'a long log' | head -c 3000000 >>"$log"
+fleet many 1 logs fleet.txt -n 100000
+grep '^m1 .*FAILED' "$dir/many.err" && die "a log of more than 1 MiB cannot be printed"
 
 # ---- an agent is killed, and up repeated
 before=$(iterations)
@@ -196,9 +199,12 @@ left() { (cd "$dir/home" && find . -mindepth 2 ! -path './hub/.ssh*' ! -path './
 	! -path "./*/.skippipe/$version*" ! -path ./hub/text.txt ! -path ./hub/fleet.txt \
 	! -path './hub/.local*' ! -path './*/.cache*'); }
 [ -z "$(left)" ] || { left; die "files are left"; }
-[ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | sort | tr '\n' ' ')" = 'admitted admitted.lock controller.key ' ] ||
+# The controller also keeps how often each agent has failed.
+[ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | grep -vxF admitted.failures | sort | tr '\n' ' ')" = 'admitted admitted.lock controller.key ' ] ||
 	die "the hub keeps $(ls "$dir/home/hub/.local/state/skippipe")"
 grep -E ' agent m[1-5]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
+hub "$bin/skippipe" invite --list >"$dir/invitations.out" || die "no list of invitations"
+[ "$(grep -c revoked "$dir/invitations.out")" = 2 ] || { cat "$dir/invitations.out"; die "not both invitations are revoked"; }
 hub "$bin/skippipe" verify run >"$dir/verify.out" 2>&1 || { cat "$dir/verify.out"; die "verify finds a difference"; }
 
 # ---- the controller on a host; up is interrupted and repeated; a host leaves the file, and down reaches it
@@ -218,10 +224,22 @@ expect 1 'the fleet is up with' "${as_hub[@]}" "$bin/skippipe" fleet up two.txt 
 expect 1 'the fleet is up with another' "${as_hub[@]}" "$bin/skippipe" fleet up two.txt --controller m3
 [ -e "$dir/home/m1/second/run.db" ] || die "the record is not on m1"
 for _ in $(seq 300); do [ -e "$dir/home/m1/second/checkpoints" ] && break; sleep 0.1; done
+printf 'm1\nroot@%s:2222 name=m3\n' "${bed_address[1]}" >"$dir/home/hub/two.txt"
+expect 1 'm3 was m3 when the fleet came up' "${as_hub[@]}" "$bin/skippipe" fleet up two.txt
+hub "$bin/skippipe" fleet status two.txt >"$dir/moved.out" 2>&1
+grep -qE '^m3 +runs, process' "$dir/moved.out" || { cat "$dir/moved.out"; die "status looks for m3 at another machine"; }
 echo m1 >"$dir/home/hub/two.txt"
+mv "$dir/home/m1/.skippipe/$version" "$dir/aside"
+fleet kept 1 down two.txt
+grep -q "may still be admitted: skippipe $version is not here" "$dir/kept.out" || { cat "$dir/kept.out"; die "down does not say that it revoked nothing"; }
+mkdir -p "$dir/home/m1/.skippipe"
+mv "$dir/aside" "$dir/home/m1/.skippipe/$version"
 fleet twodown 0 down two.txt --purge
 grep -q '^m3  *nothing runs' "$dir/twodown.out" || { cat "$dir/twodown.out"; die "m3 was not ended"; }
-fleet purged 0 down fleet.txt --purge
+grep ' agent m' "$dir/home/m1/.local/state/skippipe/admitted" && die "an agent is still admitted at m1"
+fleet purged 1 down fleet.txt --purge
+grep -q 'there is no record of this fleet' "$dir/purged.out" || { cat "$dir/purged.out"; die "down does not say that it has no record"; }
+grep -q '^m5  *FAILED' "$dir/purged.out" || { cat "$dir/purged.out"; die "down does not say that it did not reach m5"; }
 for m in m1 m2 m3 m4; do
 	[ ! -e "$dir/home/$m/.skippipe" ] || die "purge leaves $(find "$dir/home/$m/.skippipe" | head -n 3)"
 done

@@ -33,6 +33,25 @@ static int lock_file(const struct fleet_options *o, struct error *err)
 	return error_set(err, -EBUSY, "%s: another skippipe fleet works on it", o->file);
 }
 
+/* Keeps a name for the machine that it had when the fleet came up, which `down` must reach. */
+static int keep_machines(struct fleet *f, struct error *err)
+{
+	for (size_t i = 0; i < f->hosts.n; i++) {
+		struct host *h = &f->hosts.list[i];
+		const struct host *old = record_conflict(&f->record, h);
+
+		if (old && f->options->verb == FLEET_UP)
+			return error_set(err, -EINVAL,
+					 "%s: %s was %s%s%s when the fleet came up; run skippipe "
+					 "fleet down first, or give the new machine another name=",
+					 f->options->file, h->name, old->target,
+					 old->port[0] ? ":" : "", old->port);
+		if (old)
+			*h = *old;
+	}
+	return 0;
+}
+
 /* Adds the hosts of the record that FILE does not list any more. */
 static void add_recorded(struct fleet *f)
 {
@@ -95,6 +114,8 @@ static int open_fleet(struct fleet *f, struct error *err)
 		rc = record_id(f->id, f->options->file, err);
 	if (rc == 0)
 		rc = record_read(&f->record, f->id, err);
+	if (rc == 0)
+		rc = keep_machines(f, err);
 	if (rc == 0)
 		rc = choose_controller(f, err);
 	if (rc == 0 && f->options->verb != FLEET_UP)

@@ -35,10 +35,12 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 			       job->host->name);
 }
 
-/* Returns true if the last `up` has started an agent there, or may have. */
+/* Returns true if the last `up` has started an agent there, or may have. Without a record nobody
+ * knows. */
 static bool was_started(const struct fleet *f, const struct host *host)
 {
-	return hosts_find(&f->record.hosts, host->name) || host == &f->hosts.list[f->hosts.n];
+	return !f->record.run_dir[0] || hosts_find(&f->record.hosts, host->name) ||
+	       host == &f->hosts.list[f->hosts.n];
 }
 
 static void turn_end(void *owner, struct remote_job *job, bool done)
@@ -105,7 +107,7 @@ static int stop_agents(struct down *d, struct error *err)
 	return rc == 0 ? failed : rc;
 }
 
-/* Revokes the invitation and expels the agents' keys at the controller's machine, so that nothing
+/* Revokes the invitations and expels the agents' keys at the controller's machine, so that nothing
  * that was on the hosts can join any more. */
 static int forget_agents(struct down *d, struct error *err)
 {
@@ -114,18 +116,24 @@ static int forget_agents(struct down *d, struct error *err)
 	struct remote_job job;
 	int rc;
 
-	if (!f->record.run_dir[0])
+	if (!f->record.run_dir[0] || f->record.is_forgotten)
 		return 0;
 	fleet_controller_job(f, &job, "forget");
-	args_add(&job.words, f->record.invitation[0] ? f->record.invitation : "-");
-	for (size_t i = 0; i < f->hosts.n; i++)
-		args_add(&job.words, f->hosts.list[i].name);
+	for (size_t i = 0; i < f->record.invitations.n; i++)
+		args_add(&job.words, f->record.invitations.list[i]);
+	args_add(&job.words, "--");
+	for (size_t i = 0; i < f->record.hosts.n; i++)
+		args_add(&job.words, f->record.hosts.list[i].name);
 	rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
 	if (rc == 0 && job.rc != 0)
-		progress_print(f->progress, "controller: the agents' keys stay admitted: %s",
+		progress_print(f->progress, "controller: the agents may still be admitted: %s",
 			       job.why);
 	fleet_end_jobs(&job, 1);
-	return rc == 0 ? job.rc != 0 : rc;
+	if (rc != 0 || job.rc != 0)
+		return rc != 0 ? rc : 1;
+	/* A repeated `down --purge` finds no program there. */
+	f->record.is_forgotten = true;
+	return record_write(&f->record, f->id, err);
 }
 
 int fleet_down(struct fleet *f, struct error *err)
@@ -137,6 +145,11 @@ int fleet_down(struct fleet *f, struct error *err)
 
 	if (agents < 0)
 		return agents;
+	if (!f->record.run_dir[0])
+		progress_print(f->progress,
+			       "there is no record of this fleet: on the hosts of %s, only its own "
+			       "folders were looked for",
+			       f->options->file);
 	if (controller || keys || agents) {
 		progress_print(f->progress, "something may still run; repeat this command");
 		return 1;

@@ -13,10 +13,10 @@
 #include "base/json.h"
 #include "cli/fleet/words.h"
 
-enum { EXAMINE_US = 90000000, ANSWER_MOST = 64 << 10, TEXT = 600, GPUS_MOST = 64 };
+enum { EXAMINE_US = 90000000, ANSWER_MOST = 64 << 10, TEXT = 600 };
 
 struct answer {
-	char *text; /* (ANSWER_MOST); NULL: nothing was said */
+	char *text; /* (ANSWER_MOST), from the first line with a brace on; NULL: there is none */
 	size_t size;
 };
 
@@ -30,11 +30,11 @@ static void take_line(void *owner, struct remote_job *job, const char *key, cons
 {
 	struct examination *e = owner;
 	struct answer *a = &e->answers[fleet_place(e->fleet, job)];
-	size_t n = strlen(value), gpus = strtoul(value, NULL, 10);
+	size_t n = strlen(value);
 
 	if (key && strcmp(key, "gpus") == 0)
-		e->sites[fleet_place(e->fleet, job)].gpus = gpus < GPUS_MOST ? gpus : GPUS_MOST;
-	if (key || a->size + n + 1 >= ANSWER_MOST)
+		prepare_take_gpus(&e->sites[fleet_place(e->fleet, job)], value);
+	if (key || (!a->text && value[0] != '{') || a->size + n + 1 >= ANSWER_MOST)
 		return;
 	if (!a->text)
 		a->text = alloc_new(ANSWER_MOST);
@@ -59,16 +59,21 @@ static void copy_text(const json_t *finding, const char *key, char out[TEXT])
 	words_clean(text ? text : "", text ? strlen(text) : 0, out, TEXT);
 }
 
-static void judge_answer(struct examination *e, size_t place)
+static void judge_answer(struct examination *e, const struct remote_job *job)
 {
+	const size_t place = fleet_place(e->fleet, job);
 	const struct answer *a = &e->answers[place];
 	struct progress *shown = e->fleet->progress;
 	const char *name = e->fleet->hosts.list[place].name;
 	size_t errors = 0, i;
 	json_t *root, *finding;
 
-	if (!a->text || json_parse_object(a->text, a->size, &root, NULL) != 0) {
-		progress_set(shown, place, "ready");
+	if (!a->text) {
+		progress_set(shown, place, "not examined%s%s", job->why[0] ? ": " : "", job->why);
+		return;
+	}
+	if (json_parse_object(a->text, a->size, &root, NULL) != 0) {
+		progress_set(shown, place, "skippipe doctor's answer was not understood");
 		return;
 	}
 	json_array_foreach(json_object_get(root, "findings"), i, finding)
@@ -108,13 +113,13 @@ int examine_sites(struct fleet *f, struct site *sites, struct error *err)
 		if (sites[i].state != SITE_FITS)
 			continue;
 		fleet_agent_job(f, &jobs[n], &f->hosts.list[i], "doctor");
-		if (device[0] && !strstr(device, "all") && !strchr(device, ','))
+		if (device[0])
 			args_addf(&jobs[n].words, "--device=%s", device);
 		n++;
 	}
 	rc = remote_run(f->remote, jobs, n, EXAMINE_US, &calls, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		judge_answer(&e, fleet_place(f, &jobs[i]));
+		judge_answer(&e, &jobs[i]);
 	for (size_t i = 0; i < f->hosts.n; i++)
 		free(e.answers[i].text);
 	fleet_end_jobs(jobs, n);

@@ -7,11 +7,12 @@
 #   check            what the host is and has
 #   install STAMP    unpacks the bundle on standard input
 #   start WORD...    runs skippipe with these words, detached; the token is on standard input
-#   state [RUN]      whether the process runs, which nodes it has, the last line of its log, and whether RUN has a record
+#   state [RUN [N]]  whether the process runs, which nodes it has behind the first N bytes of its log, the last line of the
+#                    log, and whether RUN has a record
 #   logs N           the last N lines of the log; follow: then the lines that come, until standard input ends
 #   doctor WORD...   counts the GPUs, and runs skippipe doctor, if there is one
 #   run WORD...      runs skippipe and waits
-#   forget ID NAME... revokes the invitation (-: none), and expels the agents of these names
+#   forget ID... -- NAME... revokes these invitations, and expels the agents of these names
 #   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder and, unless it is used, the bundle
 set -u
 mask=$(umask)
@@ -34,6 +35,9 @@ find_program() {
 	program=
 	return 1
 }
+
+# Says how many GPUs the agent finds.
+say_gpus() { say gpus "$("$program" agent --devices 2>/dev/null | grep -c "^cuda:")"; }
 
 # Prints when a living process began, in ticks since the boot.
 began() { # began PID
@@ -87,8 +91,8 @@ umask "$1"
 cd "$2" || exit 1
 shift 2
 began=$(sed "s/.*) //" /proc/$$/stat | cut -d " " -f 20)
-echo "$$ $began $(cat /proc/sys/kernel/random/boot_id)" >"$dir/pid.part"
-mv "$dir/pid.part" "$dir/pid"
+echo "$$ $began $(cat /proc/sys/kernel/random/boot_id)" >"$dir/pid.part" &&
+	mv "$dir/pid.part" "$dir/pid" || exit 1
 exec "$@"
 END
 }
@@ -151,7 +155,11 @@ check)
 	find_program && say program "$program"
 	[ ! -s "$root/$version/.stamp" ] || say stamp "$(cat "$root/$version/.stamp")"
 	say bundle "$root/$version/bin/skippipe"
-	! running || say running "$pid"
+	if running; then
+		say running "$pid"
+		[ -z "$program" ] || say_gpus
+	fi
+	[ ! -e "$dir/log" ] || say log "$(wc -c <"$dir/log")"
 	;;
 install)
 	part=$root/.part-$version
@@ -182,12 +190,13 @@ state)
 	! find_program || say version "$version"
 	[ -z "${1:-}" ] || [ ! -e "$1/run.db" ] || say record "$1"
 	[ -e "$dir/log" ] || exit 0
-	say joined "$(sed -n "s/.*welcome: node \([0-9]*\) of .*/n\1/p" "$dir/log" | sort -u | tr "\n" " ")"
+	say joined "$(tail -c "+$((${2:-0} + 1))" "$dir/log" | sed -n "s/.*welcome: node \([0-9]*\) of .*/n\1/p" | sort -u |
+		tr "\n" " ")"
 	say last "$(tail -c 4000 "$dir/log" | tail -n 1)"
 	;;
 logs)
 	[ -e "$dir/log" ] || exit 0
-	tail -n "$1" "$dir/log"
+	tail -n "$1" "$dir/log" | tail -c 1000000 # more than 1 MiB would be refused
 	;;
 follow)
 	[ -e "$dir/log" ] || fail "there is no log"
@@ -197,19 +206,26 @@ follow)
 	kill "$tail"
 	;;
 forget)
-	find_program || exit 0
-	[ "$1" = - ] || "$program" invite --revoke "$1" >/dev/null 2>&1
+	find_program || fail "skippipe $version is not here, so nothing was revoked"
+	while [ "$1" != -- ]; do
+		why=$("$program" invite --revoke "$1" 2>&1) || case $why in
+		*"there is no invitation"*) ;; # it is not listed any more
+		*) fail "invitation $1 was not revoked: $why" ;;
+		esac
+		shift
+	done
 	shift
 	list=${XDG_STATE_HOME:-$HOME/.local/state}/skippipe/admitted
 	for name in "$@"; do
-		for key in $(sed -n "s/^\([0-9a-f]*\) agent $name\(\.[0-9]*\)\{0,1\}\$/\1/p" "$list" 2>/dev/null); do
-			"$program" expel "$list" "$key"
+		pattern=$(echo "$name" | sed "s/[.]/[.]/g")
+		for key in $(sed -n "s/^\([0-9a-f]*\) agent $pattern\(\.[0-9]*\)\{0,1\}\$/\1/p" "$list" 2>/dev/null); do
+			"$program" expel "$list" "$key" || fail "the key of $name was not expelled"
 		done
 	done
 	;;
 doctor)
 	find_program || exit 0
-	say gpus "$("$program" agent --devices 2>/dev/null | grep -c "^cuda:")"
+	say_gpus
 	"$program" help doctor >/dev/null 2>&1 || exit 0 # this version has no such verb
 	"$program" doctor --json "$@" 2>/dev/null || :
 	;;

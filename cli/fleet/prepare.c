@@ -21,6 +21,7 @@
 enum {
 	CHECK_US = 40000000,
 	COPY_US = 900000000,
+	GPUS_MOST = 64,
 	UNPACKED = 5 /* an unpacked bundle has at most this many times the archive's bytes */
 };
 
@@ -80,6 +81,13 @@ static int find_bundle(struct preparation *p, struct error *err)
 
 /* ---- looking ---- */
 
+void prepare_take_gpus(struct site *s, const char *text)
+{
+	size_t gpus = strtoul(text, NULL, 10);
+
+	s->gpus = gpus < GPUS_MOST ? gpus : GPUS_MOST;
+}
+
 static void take_fact(void *owner, struct remote_job *job, const char *key, const char *value)
 {
 	struct preparation *p = owner;
@@ -99,6 +107,10 @@ static void take_fact(void *owner, struct remote_job *job, const char *key, cons
 			snprintf(texts[i].to, texts[i].room, "%s", value);
 	if (key && strcmp(key, "free") == 0)
 		s->free_kib = strtoull(value, NULL, 10);
+	if (key && strcmp(key, "log") == 0)
+		s->log_bytes = strtoull(value, NULL, 10);
+	if (key && strcmp(key, "gpus") == 0)
+		prepare_take_gpus(s, value);
 	if (key && strcmp(key, "running") == 0)
 		s->state = SITE_RUNS;
 }

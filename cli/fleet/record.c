@@ -1,5 +1,6 @@
 /* Reads and writes the record of a fleet: a line for the run's folder, one for the controller, one
- * for the invitation, and then the hosts as FILE has them. It has no secret. */
+ * for the invitations, one if these are revoked, and then the hosts as FILE has them. It has no
+ * secret. */
 #include "cli/fleet/record.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/process/user_folder.h"
 
@@ -65,20 +67,23 @@ static bool take_line(char **at, const char *key, char *out, size_t room)
 
 static int parse_record(struct record *out, char *text, const char *path, struct error *err)
 {
-	char controller[HOST_TARGET + 16];
-	int rc;
+	const size_t room = strlen(text) + 1;
+	char controller[HOST_TARGET + 16], forgotten[8];
+	char *ids = alloc_new(room), *rest = NULL;
+	int rc = 0;
 
 	if (!take_line(&text, "run", out->run_dir, sizeof(out->run_dir)) ||
 	    !take_line(&text, "controller", controller, sizeof(controller)) ||
-	    !take_line(&text, "invitation", out->invitation, sizeof(out->invitation)))
-		return error_set(err, -EINVAL, "%s: is damaged; remove it", path);
-	rc = strcmp(controller, "-") == 0 ? 0
-					  : hosts_parse_target(&out->controller, controller, err);
-	if (rc == 0)
-		rc = hosts_parse(&out->hosts, text, path, err);
-	if (strcmp(out->invitation, "-") == 0)
-		out->invitation[0] = '\0';
-	return rc;
+	    !take_line(&text, "invitation", ids, room))
+		rc = error_set(err, -EINVAL, "%s: is damaged; remove it", path);
+	for (char *id = strtok_r(ids, " ", &rest); rc == 0 && id; id = strtok_r(NULL, " ", &rest))
+		if (strcmp(id, "-") != 0)
+			args_add(&out->invitations, id);
+	free(ids);
+	out->is_forgotten = rc == 0 && take_line(&text, "forgotten", forgotten, sizeof(forgotten));
+	if (rc == 0 && strcmp(controller, "-") != 0)
+		rc = hosts_parse_target(&out->controller, controller, err);
+	return rc == 0 ? hosts_parse(&out->hosts, text, path, err) : rc;
 }
 
 int record_read(struct record *out, const char *id, struct error *err)
@@ -125,7 +130,10 @@ int record_write(const struct record *r, const char *id, struct error *err)
 		write_target(to, &r->controller);
 	else
 		fputc('-', to);
-	fprintf(to, "\ninvitation %s\n", r->invitation[0] ? r->invitation : "-");
+	fputs(r->invitations.n > 0 ? "\ninvitation" : "\ninvitation -", to);
+	for (size_t i = 0; i < r->invitations.n; i++)
+		fprintf(to, " %s", r->invitations.list[i]);
+	fputs(r->is_forgotten ? "\nforgotten yes\n" : "\n", to);
 	for (size_t i = 0; i < r->hosts.n; i++) {
 		write_target(to, &r->hosts.list[i]);
 		fprintf(to, " name=%s\n", r->hosts.list[i].name);
@@ -144,8 +152,18 @@ void record_remove(const char *id)
 		unlink(path);
 }
 
+const struct host *record_conflict(const struct record *r, const struct host *host)
+{
+	const struct host *old = hosts_find(&r->hosts, host->name);
+	bool is_same =
+		old && strcmp(old->target, host->target) == 0 && strcmp(old->port, host->port) == 0;
+
+	return is_same ? NULL : old;
+}
+
 void record_free(struct record *r)
 {
+	args_free(&r->invitations);
 	hosts_free(&r->hosts);
 	*r = (struct record){ 0 };
 }

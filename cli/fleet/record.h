@@ -6,14 +6,16 @@
 #ifndef CLI_FLEET_RECORD_H
 #define CLI_FLEET_RECORD_H
 
+#include "cli/args.h"
 #include "cli/fleet/hosts.h"
 
 enum { RECORD_ID = 24, RECORD_PATH = 4096 };
 
 struct record {
-	char run_dir[RECORD_PATH];  /* "": there is no record */
-	struct host controller;     /* target "": this machine */
-	char invitation[HOST_NAME]; /* "": none */
+	char run_dir[RECORD_PATH]; /* "": there is no record */
+	struct host controller;    /* target "": this machine */
+	struct args invitations;   /* the IDs of those that `up` has made, oldest first */
+	bool is_forgotten;         /* `down` has revoked the invitations and expelled the agents */
 	struct hosts hosts;
 };
 
@@ -25,6 +27,8 @@ int record_read(struct record *out, const char *id, struct error *err);
 int record_write(const struct record *r, const char *id, struct error *err);
 /* Removes the file. */
 void record_remove(const char *id);
+/* Returns the recorded host that has the name of this one and is another machine; NULL: none. */
+const struct host *record_conflict(const struct record *r, const struct host *host);
 void record_free(struct record *r);
 
 #endif

@@ -11,35 +11,17 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "cli/fleet/examine.h"
 #include "cli/fleet/fleet.h"
 #include "cli/fleet/launch.h"
-#include "cli/fleet/prepare.h"
+#include "cli/fleet/up.h"
 
 enum {
 	ASK_US = 20000000,   /* limit of a question */
 	START_US = 40000000, /* limit of a start */
-	LOOK_US = 300000,    /* time between two looks at the agents */
-	WHY_LINES = 4
 };
 
 static const char token_prefix[] = "skippipe1_";
-
-struct up {
-	struct fleet *fleet;
-	struct site *sites;
-	bool *joined; /* (hosts) */
-	char run_dir[RECORD_PATH];
-	char token[REMOTE_LINE];
-	bool controller_runs, has_record;
-	char controller_said[REMOTE_LINE];
-};
-
-static bool has_agent(const struct up *u, size_t i)
-{
-	return u->sites[i].state == SITE_RUNS || u->sites[i].state == SITE_FITS;
-}
 
 /* ---- the record ---- */
 
@@ -79,7 +61,7 @@ static int record_fleet(struct up *u, struct error *err)
 						 sizeof(*all.list)) };
 
 	for (size_t i = 0; i < f->hosts.n; i++)
-		if (has_agent(u, i))
+		if (up_has_agent(u, i))
 			all.list[all.n++] = f->hosts.list[i];
 	for (size_t i = 0; i < f->record.hosts.n; i++)
 		if (!hosts_find(&all, f->record.hosts.list[i].name))
@@ -87,6 +69,7 @@ static int record_fleet(struct up *u, struct error *err)
 	hosts_free(&f->record.hosts);
 	f->record.hosts = all;
 	f->record.controller = f->controller;
+	f->record.is_forgotten = false;
 	snprintf(f->record.run_dir, sizeof(f->record.run_dir), "%s", u->run_dir);
 	return record_write(&f->record, f->id, err);
 }
@@ -105,8 +88,8 @@ static void take_token(void *owner, struct remote_job *job, const char *key, con
 		snprintf(u->token, sizeof(u->token), "%s\n", value);
 		explicit_bzero(job->said, sizeof(job->said));
 	} else if (strncmp(value, before, strlen(before)) == 0) {
-		n = strcspn(value + strlen(before), ":");
-		snprintf(u->fleet->record.invitation, HOST_NAME, "%.*s", n < HOST_NAME ? (int)n : 0,
+		n = strcspn(value + strlen(before), ": ");
+		snprintf(u->invitation, HOST_NAME, "%.*s", n < HOST_NAME ? (int)n : 0,
 			 value + strlen(before));
 	}
 }
@@ -127,6 +110,8 @@ static int invite(struct up *u, size_t uses, struct error *err)
 	rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
 	if (rc == 0 && (job.rc != 0 || !u->token[0]))
 		rc = error_set(err, -EIO, "no invitation: %s", job.why);
+	if (u->invitation[0])
+		args_add(&f->record.invitations, u->invitation);
 	fleet_end_jobs(&job, 1);
 	return rc == 0 ? record_write(&f->record, f->id, err) : rc;
 }
@@ -150,6 +135,7 @@ static void turn_start(void *owner, struct remote_job *job, bool done)
 		progress_set(u->fleet->progress, place, "starting its agent");
 	} else if (job->rc == 0) {
 		u->sites[place].state = SITE_RUNS;
+		u->sites[place].log_bytes = 0; /* a new log */
 		progress_set(u->fleet->progress, place, "its agent runs%s",
 			     u->sites[place].is_unit ? ", a unit of systemd" : "");
 	} else {
@@ -186,162 +172,6 @@ static int start_agents(struct up *u, struct error *err)
 	return rc;
 }
 
-/* ---- the controller ---- */
-
-static void take_controller(void *owner, struct remote_job *job, const char *key, const char *value)
-{
-	struct up *u = owner;
-
-	(void)job;
-	if (key && strcmp(key, "running") == 0)
-		u->controller_runs = true;
-	else if (key && strcmp(key, "record") == 0)
-		u->has_record = true;
-	else if (key && strcmp(key, "last") == 0)
-		snprintf(u->controller_said, sizeof(u->controller_said), "%s", value);
-}
-
-static int ask_controller(struct up *u, struct error *err)
-{
-	struct fleet *f = u->fleet;
-	const struct remote_calls calls = { u, take_controller, NULL };
-	struct remote_job job;
-	int rc;
-
-	u->controller_runs = u->has_record = false;
-	fleet_controller_job(f, &job, "state");
-	args_add(&job.words, f->record.run_dir);
-	rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
-	if (rc == 0 && job.rc != 0)
-		rc = error_set(err, -EIO, "the controller's machine: %s", job.why);
-	fleet_end_jobs(&job, 1);
-	return rc;
-}
-
-static int start_controller(struct up *u, struct error *err)
-{
-	struct fleet *f = u->fleet;
-	const struct remote_calls calls = { u, take_controller, NULL };
-	struct remote_job job;
-	char here[RECORD_PATH] = "";
-	size_t agents = 0;
-	int rc = ask_controller(u, err);
-
-	if (rc != 0 || u->controller_runs)
-		return rc;
-	for (size_t i = 0; i < f->hosts.n; i++)
-		agents += has_agent(u, i) ? launch_count(&f->hosts.list[i], u->sites[i].gpus) : 0;
-	if (!f->controller.target[0] && !getcwd(here, sizeof(here)))
-		return error_set(err, -errno, "the working folder: %s", strerror(errno));
-	fleet_controller_job(f, &job, "start");
-	args_add(&job.words, here);
-	launch_controller(&job.words, f->options, f->record.run_dir, agents, u->has_record);
-	rc = remote_run(f->remote, &job, 1, START_US, &calls, err);
-	if (rc == 0 && job.rc != 0)
-		rc = error_set(err, -EIO, "the controller: %s: %s", job.why, job.said);
-	fleet_end_jobs(&job, 1);
-	return rc;
-}
-
-/* ---- joining ---- */
-
-static size_t count_words(const char *text)
-{
-	size_t n = *text != '\0';
-
-	for (; *text; text++)
-		n += *text == ' ';
-	return n;
-}
-
-static void take_joined(void *owner, struct remote_job *job, const char *key, const char *value)
-{
-	struct up *u = owner;
-	size_t place = fleet_place(u->fleet, job);
-
-	if (!key)
-		return;
-	if (strcmp(key, "joined") == 0 && !u->joined[place] &&
-	    count_words(value) >= launch_count(job->host, u->sites[place].gpus)) {
-		u->joined[place] = true;
-		progress_set(u->fleet->progress, place, "joined as %s", value);
-	} else if (strcmp(key, "ended") == 0) {
-		u->sites[place].state = SITE_FAILED;
-	} else if (strcmp(key, "last") == 0 && u->sites[place].state == SITE_FAILED) {
-		progress_set(u->fleet->progress, place, "FAILED: its agent ended: %s", value);
-	}
-}
-
-/* Looks once at the agents that run and have not joined. Returns the number of these, or a negative
- * errno. */
-static int look_at_agents(struct up *u, struct error *err)
-{
-	struct fleet *f = u->fleet;
-	const struct remote_calls calls = { u, take_joined, NULL };
-	struct remote_job *jobs = alloc_array(f->hosts.n, sizeof(*jobs));
-	size_t n = 0;
-	int rc, waiting = 0;
-
-	for (size_t i = 0; i < f->hosts.n; i++)
-		if (u->sites[i].state == SITE_RUNS && !u->joined[i])
-			fleet_agent_job(f, &jobs[n++], &f->hosts.list[i], "state");
-	rc = remote_run(f->remote, jobs, n, ASK_US, &calls, err);
-	fleet_end_jobs(jobs, n);
-	free(jobs);
-	for (size_t i = 0; i < f->hosts.n; i++)
-		waiting += u->sites[i].state == SITE_RUNS && !u->joined[i];
-	return rc == 0 ? waiting : rc;
-}
-
-static int wait_for_agents(struct up *u, struct error *err)
-{
-	const int64_t until_us = clock_monotonic_us() + u->fleet->options->wait_us;
-	int rc;
-
-	for (;;) {
-		rc = look_at_agents(u, err);
-		if (rc <= 0 || clock_monotonic_us() >= until_us)
-			return rc < 0 ? rc : 0;
-		rc = ask_controller(u, err);
-		if (rc == 0 && !u->controller_runs)
-			rc = error_set(err, -EIO, "the controller has ended: %s",
-				       u->controller_said);
-		if (rc == 0 && remote_sleep(u->fleet->remote, LOOK_US) != 0)
-			rc = error_set(err, -EINTR, "ended by a signal; up may be repeated");
-		if (rc != 0)
-			return rc;
-	}
-}
-
-static void print_line(void *owner, struct remote_job *job, const char *key, const char *value)
-{
-	struct up *u = owner;
-
-	if (!key)
-		progress_print(u->fleet->progress, "         %s: %s", job->host->name, value);
-}
-
-/* Prints the last lines of the agents that have not joined in time. */
-static int explain_missing(struct up *u, struct error *err)
-{
-	struct fleet *f = u->fleet;
-	const struct remote_calls calls = { u, print_line, NULL };
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < f->hosts.n; i++) {
-		struct remote_job job;
-
-		if (u->sites[i].state != SITE_RUNS || u->joined[i])
-			continue;
-		progress_set(f->progress, i, "FAILED: its agent runs and has not joined");
-		fleet_agent_job(f, &job, &f->hosts.list[i], "logs");
-		args_addf(&job.words, "%d", WHY_LINES);
-		rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
-		fleet_end_jobs(&job, 1);
-	}
-	return rc;
-}
-
 /* ---- the whole ---- */
 
 static size_t count_agents(const struct up *u)
@@ -349,7 +179,7 @@ static size_t count_agents(const struct up *u)
 	size_t n = 0;
 
 	for (size_t i = 0; i < u->fleet->hosts.n; i++)
-		n += has_agent(u, i);
+		n += up_has_agent(u, i);
 	return n;
 }
 
@@ -376,11 +206,9 @@ static int bring_up(struct up *u, struct error *err)
 	if (rc != 0)
 		return rc;
 	fleet_step(f, "agents run", count_agents(u));
-	rc = start_controller(u, err);
+	rc = up_start_controller(u, err);
 	if (rc == 0)
-		rc = wait_for_agents(u, err);
-	if (rc == 0)
-		rc = explain_missing(u, err);
+		rc = up_wait_for_agents(u, err);
 	for (size_t i = 0; i < f->hosts.n; i++)
 		joined += u->joined[i];
 	fleet_step(f, "joined", joined);
