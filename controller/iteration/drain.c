@@ -69,6 +69,17 @@ void drain_hear(struct members *members, struct member *m)
 		     member_stage(members->run, m));
 }
 
+void drain_keep(struct members *members, int stage)
+{
+	for (uint32_t i = 0; i < members->n && stage_replicas(members, stage, NULL) == 0; i++) {
+		struct member *m = &members->list[i];
+
+		if (member_computes(m) && m->move.drain == DRAIN_EXCLUDED &&
+		    member_stage(members->run, m) == stage)
+			member_drain(members, m, DRAIN_WANTED);
+	}
+}
+
 /* Excludes m from plans. In a pause no plan takes effect, and no iteration needs m. */
 static void exclude(struct iteration *it, struct member *m)
 {

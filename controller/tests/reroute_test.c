@@ -178,3 +178,30 @@ FIXTURE_TEST(a_microbatch_with_its_loss_continues)
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, FIRST);
 }
+
+/* ---- draining and dead nodes ---- */
+
+static bool visits(const struct controller *c, uint16_t node)
+{
+	for (uint32_t i = 0; i < N; i++)
+		if (under_way_second_of(c, i) == node)
+			return true;
+	return false;
+}
+
+/* Two replicas drain, and the third one dies. One of the two takes over all of its tasks. */
+FIXTURE_TEST(a_draining_replica_replaces_the_last_one_that_stays)
+{
+	struct controller *c = *state;
+	struct member *list = c->members.list;
+
+	member_drain(&c->members, &list[4], DRAIN_EXCLUDED);
+	member_drain(&c->members, &list[5], DRAIN_EXCLUDED);
+	member_apply(&c->run, &list[3], EVENT_LOST, "is gone");
+	iteration_lost(&c->iteration, &list[3]);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_false(visits(c, 3));
+	assert_int_equal(list[4].move.drain, DRAIN_WANTED);
+	assert_false(list[4].is_marked);
+	assert_int_equal(list[5].move.drain, DRAIN_EXCLUDED);
+}
