@@ -205,3 +205,15 @@ FIXTURE_TEST(a_draining_replica_replaces_the_last_one_that_stays)
 	assert_false(list[4].is_marked);
 	assert_int_equal(list[5].move.drain, DRAIN_EXCLUDED);
 }
+
+/* Another node has the place of the dead node, whose tasks are still on the routes. */
+FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[3];
+
+	member_apply(&c->run, m, EVENT_LOST, "is gone");
+	c->run.cluster->nodes[3].stage = -1;
+	assert_true(reroute_without(&c->iteration, m) > 0);
+	assert_false(visits(c, 3));
+}
