@@ -2,12 +2,14 @@
  * reroute, and without circles of waiting slots. */
 
 #include "base/tests/test.h"
+#include "controller/iteration/drain.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/recover.h"
 #include "controller/iteration/reroute.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/copies.h"
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
@@ -216,4 +218,25 @@ FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
 	c->run.cluster->nodes[3].stage = -1;
 	assert_true(reroute_without(&c->iteration, m) > 0);
 	assert_false(visits(c, 3));
+}
+
+/* A draining keeper of the only standby copy of a stage stays until another node has a copy. */
+FIXTURE_TEST(a_keeper_of_the_only_copy_drains_after_another_copy_is_whole)
+{
+	struct controller *c = *state;
+	struct member *list = c->members.list, *keeper = &list[0], *other = &list[1];
+
+	list[4].state = list[5].state = MEMBER_DEAD; /* S1 has one replica, n03 */
+	keeper->copy.stage = 1;
+	copies_complete(keeper, c->run.committed, 0);
+	member_drain(&c->members, keeper, DRAIN_WANTED);
+	drain_turn(&c->iteration);
+	assert_int_equal(keeper->move.drain, DRAIN_WANTED);
+	assert_true(copies_keep(&c->members, other, 1, &list[3]) || other->copy.stage == 1);
+	c->run.now_us += 10 * SECOND;
+	drain_turn(&c->iteration);
+	assert_int_equal(keeper->move.drain, DRAIN_WANTED);
+	copies_complete(other, c->run.committed, 0);
+	drain_turn(&c->iteration);
+	assert_int_equal(keeper->move.drain, DRAIN_EXCLUDED);
 }
