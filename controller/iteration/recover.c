@@ -131,8 +131,11 @@ static bool is_fetched(const struct members *members, int stage)
 
 static void take_over(struct backups *backups, int stage, struct member *holder)
 {
-	bool patient = backups->run->now_us - backups->stall.since_us < LOST_PATIENCE_US ||
-		       !can_spare(backups->members, holder);
+	/* A draining holder leaves soon, so the run must not wait for long for another node. */
+	bool drains = holder->move.drain != DRAIN_NOT;
+	int64_t patience_us = drains ? SLEEPER_PATIENCE_US : LOST_PATIENCE_US;
+	bool patient = backups->run->now_us - backups->stall.since_us < patience_us ||
+		       (!drains && !can_spare(backups->members, holder));
 	struct member *taker;
 
 	if (find_coming(backups->members, stage) &&
