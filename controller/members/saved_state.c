@@ -57,7 +57,8 @@ int resume_save(struct members *members)
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
 	text = settings_print(&members->run->options, RECORD_CONTROLLER,
-			      json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			      json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
+					" s:o, s:o}",
 					"path_length", (int)members->run->wanted.path_length,
 					"skip_share", (int)members->run->wanted.skip_share,
 					"skip_phase", (int)members->run->wanted.phase, "formats",
@@ -65,7 +66,8 @@ int resume_save(struct members *members)
 					"wanted_formats",
 					pack_formats(&members->run->wanted.formats), "stages",
 					stages, "shards", shards, "homes", homes, "marked", marked,
-					"left_out", left_out, "keys", keys, "rates", rates_save(members->run)));
+					"left_out", left_out, "keys", keys, "rates",
+					rates_save(members->run)));
 	if (text)
 		rc = store_set(members->run->record.store, "controller", text, &err);
 	if (rc != 0)
@@ -114,7 +116,8 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
 			     json_unpack(o,
-					 "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s?o, s:o, s?o}",
+					 "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s?o,"
+					 " s:o, s?o}",
 					 "path_length", &path_length, "skip_share", &share,
 					 "skip_phase", &phase, "formats", &fo, "wanted_formats",
 					 &wa, "stages", &st, "shards", &sh, "homes", &ho, "marked",
