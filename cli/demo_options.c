@@ -348,6 +348,9 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 		if (demo_deal_stages(o->agents, o->n_stages, o->stages, err) != 0)
 			return -EINVAL;
 	}
+	if (o->started > 0 && o->started < o->n_stages)
+		return error_set(err, -EINVAL, "--agents %u..%u: %u stages need at least %u",
+				 o->started, o->agents, o->n_stages, o->n_stages);
 	if (!given->skip)
 		o->skip = o->n_stages / 3;
 	if (o->algorithm && strcmp(o->algorithm, "dtfm") == 0) {

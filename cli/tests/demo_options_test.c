@@ -114,6 +114,7 @@ TEST(contradictions_are_reported)
 {
 	static const char *const lines[][2] = {
 		{ "--agents 3", "--agents 3: 6 stages" },
+		{ "--agents 4..8", "--agents 4..8: 6 stages need at least 6" },
 		{ "--agents 9..8", "--agents: expected a whole number" },
 		{ "--agents 6..", "--agents: expected a whole number" },
 		{ "--agents ..6", "--agents: expected a whole number" },

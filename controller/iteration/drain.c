@@ -18,6 +18,10 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/stage_moves.h"
 
+/* Longest waits of a draining keeper: for another node's copy of the same stage, which is short
+ * beside the usual notice of 30 s or more; and for the choice of that node. */
+enum { COPY_WAIT_US = 20000000, KEEPER_WAIT_US = 1000000 };
+
 static bool is_last_replica(const struct members *members, const struct member *m)
 {
 	return stage_replicas(members, member_stage(members->run, m), m) == 0;
@@ -69,6 +73,40 @@ void drain_hear(struct members *members, struct member *m)
 		     member_stage(members->run, m));
 }
 
+void drain_keep(struct members *members, int stage)
+{
+	for (uint32_t i = 0; i < members->n && stage_replicas(members, stage, NULL) == 0; i++) {
+		struct member *m = &members->list[i];
+
+		if (member_computes(m) && m->move.drain == DRAIN_EXCLUDED &&
+		    member_stage(members->run, m) == stage)
+			member_drain(members, m, DRAIN_WANTED);
+	}
+}
+
+/* Returns true if m has the only standby copy of a stage with one replica, and another node fetches
+ * a copy or is chosen for it. An excluded node releases its copy at once. */
+static bool keeps_only_copy(const struct members *members, const struct member *m)
+{
+	int64_t waited_us = members->run->now_us - m->since_us;
+	bool is_fetched = false;
+
+	if (m->copy.stage < 0 || !copy_expected(members->run, m, m->copy.stage) ||
+	    stage_replicas(members, m->copy.stage, NULL) != 1)
+		return false;
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *o = &members->list[i];
+
+		if (o == m || o->copy.stage != m->copy.stage || !member_alive(o) || o->is_marked ||
+		    o->move.drain != DRAIN_NOT)
+			continue;
+		if (copy_expected(members->run, o, m->copy.stage))
+			return false;
+		is_fetched = is_fetched || o->copy.state == COPY_FETCHING;
+	}
+	return waited_us < (is_fetched ? COPY_WAIT_US : KEEPER_WAIT_US);
+}
+
 /* Excludes m from plans. In a pause no plan takes effect, and no iteration needs m. */
 static void exclude(struct iteration *it, struct member *m)
 {
@@ -78,6 +116,8 @@ static void exclude(struct iteration *it, struct member *m)
 			member_drain(it->members, m, DRAIN_WANTED);
 		return;
 	}
+	if (!m->is_marked && keeps_only_copy(it->members, m))
+		return;
 	if (!m->is_marked) {
 		member_drain(it->members, m, DRAIN_EXCLUDED);
 		replan(it->planning, "a node drains");

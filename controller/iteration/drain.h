@@ -11,6 +11,9 @@ struct backups;
 
 /* Notices that m's newest heartbeat announces that m drains. */
 void drain_hear(struct members *members, struct member *m);
+/* Lets a draining replica of `stage` take over the stage's tasks if plans exclude it and no other
+ * replica is left. */
+void drain_keep(struct members *members, int stage);
 /* Excludes draining nodes from the next plan, and lets nodes go that are not needed any more. */
 void drain_turn(struct iteration *it);
 /* Between two iterations: returns true while a draining node that is its stage's last replica has

@@ -630,6 +630,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 {
 	if (it->run->phase != PHASE_GATHERING)
 		failures_count(it->members, m);
+	drain_keep(it->members, member_stage(it->run, m));
 	switch (it->run->phase) {
 	case PHASE_COMPUTING:
 		rerun_what_died(it, m);

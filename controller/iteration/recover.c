@@ -131,8 +131,11 @@ static bool is_fetched(const struct members *members, int stage)
 
 static void take_over(struct backups *backups, int stage, struct member *holder)
 {
-	bool patient = backups->run->now_us - backups->stall.since_us < LOST_PATIENCE_US ||
-		       !can_spare(backups->members, holder);
+	/* A draining holder leaves soon, so the run must not wait for long for another node. */
+	bool drains = holder->move.drain != DRAIN_NOT;
+	int64_t patience_us = drains ? SLEEPER_PATIENCE_US : LOST_PATIENCE_US;
+	bool patient = backups->run->now_us - backups->stall.since_us < patience_us ||
+		       (!drains && !can_spare(backups->members, holder));
 	struct member *taker;
 
 	if (find_coming(backups->members, stage) &&
@@ -314,14 +317,31 @@ static void continue_restore(struct iteration *it)
 	}
 }
 
-/* Nodes that the choice of stages left out only made iterations longer. Now they may hold the lost
- * stage. */
+/* Returns true if m has memory for the weights, gradients and moments of a stage without replicas.
+ */
+static bool fits_lost_stage(const struct members *members, const struct member *m)
+{
+	enum { FLOATS = 4 };
+
+	for (int s = 0; s < members->run->cluster->n_stages; s++) {
+		uint64_t parameters = members->run->training.stage_parameters[s];
+
+		if (stage_replicas(members, s, NULL) == 0 &&
+		    (m->hello.memory_bytes == 0 ||
+		     members_memory(members, m) >= (double)(parameters * FLOATS * sizeof(float))))
+			return true;
+	}
+	return false;
+}
+
+/* Nodes that the choice of stages left out only made iterations longer, unless they lack memory.
+ * Now they may hold the lost stage. */
 static void take_in_left_out(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (!m->assigned.is_left_out || !member_alive(m))
+		if (!m->assigned.is_left_out || !member_alive(m) || !fits_lost_stage(members, m))
 			continue;
 		member_mark(members, m, false);
 		member_apply(members->run, m, EVENT_RECOVER, "a stage has no node");

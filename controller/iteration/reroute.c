@@ -68,11 +68,12 @@ static void find_usable(const struct members *members, struct usable_nodes *w)
 
 int reroute_without(struct iteration *it, struct member *gone)
 {
+	int n, stage = member_stage(it->run, gone);
 	uint32_t *changed;
 	struct usable_nodes w;
-	int n;
 
-	if (stage_replicas(it->members, member_stage(it->run, gone), NULL) == 0)
+	/* The place of a dead node may belong to another node already. */
+	if (stage >= 0 && stage_replicas(it->members, stage, NULL) == 0)
 		return -ENOENT;
 	find_usable(it->members, &w);
 	changed = alloc_array(it->routes.n, sizeof(*changed));

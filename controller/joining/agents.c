@@ -290,6 +290,8 @@ static void connect_member(struct backups *backups, struct member *m,
 	if (backups->run->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
 		measuring_forget(backups->members, m);
 	m->peer = peer;
+	if (!keys_equal(&m->key, &from->key))
+		m->move.failures = 0; /* failures belong to the earlier key */
 	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
 		m->weights.differ = false; /* the difference was found in another process */

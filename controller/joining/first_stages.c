@@ -19,6 +19,7 @@
 #include "controller/members/finish.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
+#include "controller/members/saved_state.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_record.h"
 #include "controller/network/link_table.h"
@@ -188,6 +189,7 @@ static void leave_out(struct members *members, const struct stage_choice *c)
 		m->assigned.is_left_out = true;
 		member_apply(members->run, m, EVENT_MARK, "left out by the choice of stages");
 	}
+	resume_save(members); /* member_mark has saved these nodes as marked only */
 }
 
 /* The agents forget the provisional cut, and with it their peers. */

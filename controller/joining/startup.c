@@ -256,6 +256,7 @@ static void have_timed(struct members *members, struct member *m)
 {
 	struct msg a = { .type = MSG_ASSIGN };
 
+	members_welcome(members); /* m may have arrived after the links were measured */
 	m->assigned.number = ++members->assignments;
 	m->assigned.at_us = members->run->now_us;
 	a.u.assign = (struct msg_assign){ m->assigned.number, timed_stage(members), false };

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -86,12 +87,18 @@ void failures_recall(struct members *members, struct member *m)
 	char path[PATH_MAX], *text, *at;
 
 	m->move.is_used = false;
-	if (!find_path(members, path) || !(text = read_lines(members, path)))
+	if (!find_path(members, path))
 		return;
-	m->move.failures = 0;
-	for (at = text + strlen(magic); *at;)
-		if (read_line(&at, now_s, &line) && keys_equal(&line.key, &m->key))
-			m->move.failures = line.n;
+	text = read_lines(members, path);
+	if (text || access(path, F_OK) != 0) /* an operator may remove the file */
+		m->move.failures = 0;
+	at = text ? text + strlen(magic) : (char[]){ "" };
+	while (*at) {
+		if (!read_line(&at, now_s, &line) || !keys_equal(&line.key, &m->key))
+			continue;
+		m->move.failures = line.n;
+		m->move.failed_s = line.last_s;
+	}
 	free(text);
 	if (failures_are_many(m))
 		note(members->run, NOTE_EVENT, m->id, 0,
@@ -132,7 +139,12 @@ static void write_lines(struct members *members, const struct member *m)
 
 void failures_count(struct members *members, struct member *m)
 {
+	int64_t now_s = clock_wall_us() / 1000000;
+
 	m->move.is_used = false;
+	if (now_s - m->move.failed_s >= DAY_S)
+		m->move.failures = 0;
+	m->move.failed_s = now_s;
 	if (m->move.failures < COUNT_MOST)
 		m->move.failures++;
 	write_lines(members, m);
@@ -144,7 +156,7 @@ void failures_count(struct members *members, struct member *m)
 
 bool failures_are_many(const struct member *m)
 {
-	return m->move.failures >= MANY;
+	return m->move.failures >= MANY && clock_wall_us() / 1000000 - m->move.failed_s < DAY_S;
 }
 
 void failures_reason(const struct member *m, char *out, size_t room)

@@ -105,6 +105,7 @@ struct member_copy {
  * (failures.c, spares.c). */
 struct member_move {
 	uint32_t failures; /* recent losses of this node's key */
+	int64_t failed_s;  /* time of the last of them, in seconds since 1970 */
 	bool is_used;      /* it failed often, and the run is much faster with it */
 	enum member_drain drain;
 	int home;          /* the node's stage in the first plan; -1: none */

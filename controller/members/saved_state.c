@@ -38,7 +38,7 @@ static int load_formats(struct tensor_formats *to, const json_t *from)
 int resume_save(struct members *members)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
-	json_t *marked = json_array(), *keys = json_array();
+	json_t *marked = json_array(), *left_out = json_array(), *keys = json_array();
 	struct error err = { "" };
 	char *text, key[KEYS_TEXT_SIZE];
 	int rc = -ENOMEM;
@@ -50,12 +50,15 @@ int resume_save(struct members *members)
 		json_array_append_new(marked, json_integer(members->list[i].is_marked &&
 							   members->list[i].move.drain !=
 								   DRAIN_EXCLUDED));
+		json_array_append_new(left_out,
+				      json_integer(members->list[i].assigned.is_left_out));
 		keys_text(&members->list[i].key, key);
 		json_array_append_new(keys,
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
 	text = settings_print(&members->run->options, RECORD_CONTROLLER,
-			      json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			      json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
+					" s:o, s:o}",
 					"path_length", (int)members->run->wanted.path_length,
 					"skip_share", (int)members->run->wanted.skip_share,
 					"skip_phase", (int)members->run->wanted.phase, "formats",
@@ -63,7 +66,8 @@ int resume_save(struct members *members)
 					"wanted_formats",
 					pack_formats(&members->run->wanted.formats), "stages",
 					stages, "shards", shards, "homes", homes, "marked", marked,
-					"keys", keys, "rates", rates_save(members->run)));
+					"left_out", left_out, "keys", keys, "rates",
+					rates_save(members->run)));
 	if (text)
 		rc = store_set(members->run->record.store, "controller", text, &err);
 	if (rc != 0)
@@ -100,11 +104,10 @@ static int load_keys(struct members *members, const json_t *from)
 int resume_load(struct members *members, struct tensor_formats *formats, struct error *err)
 {
 	char *text = NULL;
-	int stages[MSG_NODES], homes[MSG_NODES],
-		marked[MSG_NODES],
+	int stages[MSG_NODES], homes[MSG_NODES], marked[MSG_NODES], left_out[MSG_NODES] = { 0 },
 		rc = store_get(members->run->record.store, "controller", &text, err);
 	struct tensor_formats recorded = { 0 }, wanted = { 0 };
-	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *ke, *ra = NULL;
+	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *lo = NULL, *ke, *ra = NULL;
 	int path_length, share = 0, phase;
 
 	if (rc != 0)
@@ -113,11 +116,12 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
 			     json_unpack(o,
-					 "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s?o}",
+					 "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s?o,"
+					 " s:o, s?o}",
 					 "path_length", &path_length, "skip_share", &share,
 					 "skip_phase", &phase, "formats", &fo, "wanted_formats",
 					 &wa, "stages", &st, "shards", &sh, "homes", &ho, "marked",
-					 &ma, "keys", &ke, "rates", &ra) == 0
+					 &ma, "left_out", &lo, "keys", &ke, "rates", &ra) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
@@ -132,6 +136,8 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 		rc = load_numbers(homes, members->n, ho);
 	if (rc == 0)
 		rc = load_numbers(marked, members->n, ma);
+	if (rc == 0 && lo)
+		rc = load_numbers(left_out, members->n, lo);
 	if (rc == 0)
 		rc = load_keys(members, ke);
 	if (rc == 0)
@@ -149,8 +155,9 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 		for (uint32_t i = 0; i < members->n; i++) {
 			members->run->cluster->nodes[i].stage = stages[i];
 			members->list[i].move.home = homes[i];
-			members->list[i].is_marked = members->list[i].peers.is_excluded =
-				marked[i] != 0;
+			members->list[i].is_marked = marked[i] != 0;
+			members->list[i].assigned.is_left_out = marked[i] && left_out[i];
+			members->list[i].peers.is_excluded = marked[i] && !left_out[i];
 		}
 		settings_take(&members->run->options, o, RECORD_CONTROLLER);
 		members->run->unit_s = members->run->options.cluster.time_scale > 0

@@ -46,6 +46,18 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
+/* Returns true if the run can begin with m. An embedded cluster starts only its first MIN agents
+ * (--agents MIN..MAX), and an emulated one is planned before they join. */
+static bool begins_with(const struct planning *planning, const struct member *m)
+{
+	const struct options *o = &planning->run->options;
+
+	if (!planning->members->links)
+		return !o->mode.embedded || o->cluster.least_agents <= 1 ||
+		       m->id < o->cluster.least_agents;
+	return member_alive(m) && !m->is_marked;
+}
+
 void replan_first(struct planning *planning)
 {
 	bool excluded[MSG_NODES], any = false;
@@ -65,9 +77,8 @@ void replan_first(struct planning *planning)
 				     .seed = planning->run->options.seed,
 				     .reason = "the run's first plan" };
 
-	for (uint32_t i = 0; planning->members->links && i < planning->members->n; i++) {
-		excluded[i] = !member_alive(&planning->members->list[i]) ||
-			      planning->members->list[i].is_marked;
+	for (uint32_t i = 0; i < planning->members->n; i++) {
+		excluded[i] = !begins_with(planning, &planning->members->list[i]);
 		any = any || excluded[i];
 	}
 	q.excluded = any ? excluded : NULL;

@@ -5,6 +5,7 @@
 #include "base/tests/test.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
+#include "controller/trust/exclude.h"
 
 /* The state after each event, for every state before it: a letter for each state of the enum, '='
  * if nothing changes, '.' if the pair must not occur. Written independently of the table. */
@@ -127,4 +128,20 @@ FIXTURE_TEST(a_drain_ends_with_the_process)
 			assert_int_equal(m->is_marked, marked);
 			assert_false(member_alive(m));
 		}
+}
+
+/* A draining node that is excluded for what it sent stays excluded after its process has ended. */
+FIXTURE_TEST(an_excluded_node_that_drains_stays_excluded)
+{
+	struct controller *c = *state;
+	struct member *m = in_state(c, MEMBER_LIVE);
+
+	member_drain(&c->members, m, DRAIN_EXCLUDED);
+	exclude_member(&c->members, m, "sent impossible numbers");
+	assert_true(m->is_marked);
+	assert_int_equal(m->move.drain, DRAIN_NOT);
+	assert_int_equal(m->state, MEMBER_FAILED);
+	member_drain(&c->members, m, DRAIN_WANTED); /* its heartbeats announce the drain again */
+	assert_true(member_apply(&c->run, m, EVENT_DEPART, "drained"));
+	assert_true(m->is_marked);
 }

@@ -2,12 +2,14 @@
  * reroute, and without circles of waiting slots. */
 
 #include "base/tests/test.h"
+#include "controller/iteration/drain.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/recover.h"
 #include "controller/iteration/reroute.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/copies.h"
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
@@ -177,4 +179,64 @@ FIXTURE_TEST(a_microbatch_with_its_loss_continues)
 	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, FIRST);
+}
+
+/* ---- draining and dead nodes ---- */
+
+static bool visits(const struct controller *c, uint16_t node)
+{
+	for (uint32_t i = 0; i < N; i++)
+		if (under_way_second_of(c, i) == node)
+			return true;
+	return false;
+}
+
+/* Two replicas drain, and the third one dies. One of the two takes over all of its tasks. */
+FIXTURE_TEST(a_draining_replica_replaces_the_last_one_that_stays)
+{
+	struct controller *c = *state;
+	struct member *list = c->members.list;
+
+	member_drain(&c->members, &list[4], DRAIN_EXCLUDED);
+	member_drain(&c->members, &list[5], DRAIN_EXCLUDED);
+	member_apply(&c->run, &list[3], EVENT_LOST, "is gone");
+	iteration_lost(&c->iteration, &list[3]);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_false(visits(c, 3));
+	assert_int_equal(list[4].move.drain, DRAIN_WANTED);
+	assert_false(list[4].is_marked);
+	assert_int_equal(list[5].move.drain, DRAIN_EXCLUDED);
+}
+
+/* Another node has the place of the dead node, whose tasks are still on the routes. */
+FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[3];
+
+	member_apply(&c->run, m, EVENT_LOST, "is gone");
+	c->run.cluster->nodes[3].stage = -1;
+	assert_true(reroute_without(&c->iteration, m) > 0);
+	assert_false(visits(c, 3));
+}
+
+/* A draining keeper of the only standby copy of a stage stays until another node has a copy. */
+FIXTURE_TEST(a_keeper_of_the_only_copy_drains_after_another_copy_is_whole)
+{
+	struct controller *c = *state;
+	struct member *list = c->members.list, *keeper = &list[0], *other = &list[1];
+
+	list[4].state = list[5].state = MEMBER_DEAD; /* S1 has one replica, n03 */
+	keeper->copy.stage = 1;
+	copies_complete(keeper, c->run.committed, 0);
+	member_drain(&c->members, keeper, DRAIN_WANTED);
+	drain_turn(&c->iteration);
+	assert_int_equal(keeper->move.drain, DRAIN_WANTED);
+	assert_true(copies_keep(&c->members, other, 1, &list[3]) || other->copy.stage == 1);
+	c->run.now_us += 10 * SECOND;
+	drain_turn(&c->iteration);
+	assert_int_equal(keeper->move.drain, DRAIN_WANTED);
+	copies_complete(other, c->run.committed, 0);
+	drain_turn(&c->iteration);
+	assert_int_equal(keeper->move.drain, DRAIN_EXCLUDED);
 }

@@ -173,6 +173,22 @@ FIXTURE_TEST(nodes_are_recognised_by_their_keys)
 	assert_int_equal(t->c->members.list[1].key.bytes[31], 7);
 }
 
+/* A node that the choice of stages left out is marked, and its data is trusted. */
+FIXTURE_TEST(a_node_that_was_left_out_may_be_taken_in_after_a_restart)
+{
+	struct taken_over *t = *state;
+	struct member *list = t->c->members.list;
+
+	list[1].is_marked = list[1].assigned.is_left_out = list[2].is_marked = true;
+	assert_int_equal(resume_save(&t->c->members), 0);
+	end(t->c);
+	begin(t);
+	list = t->c->members.list;
+	assert_true(list[1].is_marked && list[2].is_marked);
+	assert_true(list[1].assigned.is_left_out && !list[2].assigned.is_left_out);
+	assert_true(!list[1].peers.is_excluded && list[2].peers.is_excluded);
+}
+
 static const char kept[] =
 	"{\"skip\":2,\"time_scale\":0.25,\"iterations\":70,\"eval_every\":3,\"eval_batches\":9,"
 	"\"checkpoint_every\":11,\"skip_bad_steps\":5,\"serialise\":true,\"overlap_sync\":true,"

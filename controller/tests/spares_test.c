@@ -11,7 +11,7 @@
 #include "controller/planning/spares.h"
 #include "controller/tests/under_way.h"
 
-enum { NODE = 4, MANY = 3 };
+enum { NODE = 4, MANY = 3, DAY_S = 86400 };
 
 /* A list of admitted keys in a folder of its own, bound to the run in place of the fixture's. */
 struct list {
@@ -65,6 +65,14 @@ FIXTURE_TEST(failures_are_remembered_by_key)
 	memset(&o->key, 3, sizeof(o->key)); /* another process takes the node */
 	failures_recall(&c->members, o);
 	assert_int_equal(o->move.failures, 0);
+	m->move.failed_s -= DAY_S; /* a day passes without a failure */
+	assert_false(failures_are_many(m));
+	failures_count(&c->members, m);
+	assert_int_equal(m->move.failures, 1);
+	m->move.failures = MANY;
+	unlink(l.failures);
+	failures_recall(&c->members, m);
+	assert_int_equal(m->move.failures, 0);
 	list_end(&l, c);
 }
 
@@ -122,6 +130,7 @@ FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 	assert_true(member_is_replica(m) && stage_replicas(&c->members, stage, m) > 0);
 	assert_false(spares_any(&c->members));
 	m->move.failures = MANY;
+	m->move.failed_s = clock_wall_us() / 1000000;
 	assert_true(spares_wait(&c->members, m));
 	failures_reason(m, why, sizeof(why));
 	assert_string_equal(why, "used last: failed 3 times");
@@ -131,8 +140,10 @@ FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 
 	/* The other replicas failed often, too, or have gone: the stage needs it. */
 	for (uint32_t i = 0; i < c->members.n; i++)
-		if (i != NODE && member_stage(&c->run, &c->members.list[i]) == stage)
+		if (i != NODE && member_stage(&c->run, &c->members.list[i]) == stage) {
 			c->members.list[i].move.failures = MANY;
+			c->members.list[i].move.failed_s = m->move.failed_s;
+		}
 	assert_false(spares_wait(&c->members, m));
 	for (uint32_t i = 0; i < c->members.n; i++)
 		if (i != NODE)

@@ -19,6 +19,7 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 {
 	/* The sums may contain wrong numbers from this node */
 	members->run->requests.restart_sums = true;
+	member_drain(members, m, DRAIN_NOT); /* otherwise the end of the drain clears the mark */
 	member_mark(members, m, true);
 	member_shun(members, m, true);
 	member_apply(members->run, m, EVENT_LOST, why);

@@ -9,6 +9,7 @@
 
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/members/saved_state.h"
 #include "controller/network/measuring.h"
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"
@@ -61,9 +62,17 @@ static int take_place(struct members *members, struct member *m)
 	return stage;
 }
 
+/* Saves the nodes' stages if the run is recorded. Otherwise a restarted controller would give two
+ * nodes one place. */
+static void save_stages(struct members *members)
+{
+	if (members->run->record.store)
+		resume_save(members);
+}
+
 void members_assign(struct members *members, struct member *m, int stage, bool fetch)
 {
-	static const char too_slow[] = "its links to its stage are too slow";
+	const char *why = "its links to its stage are too slow, and would delay its sums";
 	struct msg a = { .type = MSG_ASSIGN }, first;
 	int was = member_stage(members->run, m);
 
@@ -74,20 +83,29 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		member_apply(members->run, m, EVENT_WAIT, "its links are measured first");
 		return;
 	}
-	if (stage < 0)
+	if (stage < 0) {
 		stage = take_place(members, m);
+		if (stage < 0)
+			why = "no stage has a place for it";
+	}
 	if (stage >= 0 && fetch && !m->move.is_loading)
 		stage = placement_for(members, m, stage);
 	if (stage < 0) {
-		members->run->cluster->nodes[m->id].stage = was;
+		if (member_stage(members->run, m) != was) {
+			/* A node that is away may have lost its place to m. */
+			members->run->cluster->nodes[m->id].stage = was;
+			save_stages(members);
+		}
 		copies_release(members, m);
-		if (strcmp(m->why, too_slow) != 0)
-			note(members->run, NOTE_WARNING, m->id, 0,
-			     "n%02u gets no stage: %s, and would delay its sums", m->id, too_slow);
-		member_apply(members->run, m, EVENT_WAIT, too_slow);
+		if (strcmp(m->why, why) != 0)
+			note(members->run, NOTE_WARNING, m->id, 0, "n%02u gets no stage: %s", m->id,
+			     why);
+		member_apply(members->run, m, EVENT_WAIT, why);
 		return;
 	}
 	members->run->cluster->nodes[m->id].stage = stage;
+	if (stage != was)
+		save_stages(members);
 	if (fetch && !copy_usable(members->run, m, stage) && !copies_own(members, m, stage)) {
 		if (copies_fetch(members, m, stage))
 			member_apply(members->run, m, EVENT_ASSIGN, "fetching weights");

@@ -223,7 +223,9 @@ static uint32_t keepers_of(const struct members *members, int stage)
 
 	for (uint32_t i = 0; i < members->n; i++)
 		n += members->list[i].copy.stage == stage && member_alive(&members->list[i]) &&
-		     !members->list[i].is_marked && members->list[i].copy.state != COPY_DROPPED;
+		     !members->list[i].is_marked &&
+		     members->list[i].move.drain == DRAIN_NOT && /* another keeper replaces it */
+		     members->list[i].copy.state != COPY_DROPPED;
 	return n;
 }
 

@@ -109,6 +109,18 @@ static void count_nodes(const struct cluster *c, const int *stage_of, int *sizes
 			sizes[stage_of[i]]++;
 }
 
+/* Adds a place for each node without a stage. Stage 0 gets none, because the batch would change. */
+static void add_spare_places(struct cluster *c, const int *stage_of)
+{
+	for (int i = 0; i < c->n_nodes && c->n_stages > 1; i++) {
+		int least = 1;
+
+		for (int s = 2; s < c->n_stages; s++)
+			least = c->stages[s] < c->stages[least] ? s : least;
+		c->stages[least] += stage_of[i] < 0;
+	}
+}
+
 bool cluster_may_have_stages(const struct cluster *c, const int *stage_of)
 {
 	int sizes[CLUSTER_MOST_STAGES];
@@ -126,6 +138,7 @@ void cluster_set_stages(struct cluster *c, const int *stage_of)
 
 	count_nodes(c, stage_of, c->stages);
 	c->microbatches_per_data_node = batch / c->stages[0];
+	add_spare_places(c, stage_of);
 	for (int i = 0; i < c->n_nodes; i++)
 		c->nodes[i].stage = stage_of[i];
 }

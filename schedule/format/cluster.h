@@ -67,8 +67,8 @@ struct cluster *cluster_copy(const struct cluster *c) __attribute__((returns_non
 /* Returns true if the nodes may have these stages (n_nodes; below 0: none): every stage has a node,
  * and the number of data nodes divides the batch. */
 bool cluster_may_have_stages(const struct cluster *c, const int *stage_of);
-/* Gives the nodes these stages, which the cluster may have. The sizes of the stages follow, and the
- * batch stays constant. */
+/* Gives the nodes these stages, which the cluster may have. The sizes of the stages follow, with a
+ * place for each node without a stage, and the batch stays constant. */
 void cluster_set_stages(struct cluster *c, const int *stage_of);
 
 /* Returns the most stages that a path may skip: all but those that every microbatch visits. */

@@ -143,6 +143,8 @@ static void shrink_stages(struct problem *p, const int *stage_of)
 		if (!p->out[i])
 			continue;
 		stage = stage_left(p, i, stage_of, room);
+		if (!pinned && room[stage] <= 0)
+			continue; /* the stages have no place for this node */
 		p->sizes[stage]--;
 		room[stage] -= !pinned;
 	}

@@ -51,6 +51,8 @@ TEST(other_stages_of_nodes_keep_the_batch)
 	cluster_set_stages(c, two);
 	assert_int_equal(c->microbatches_per_data_node, 4);
 	assert_int_equal(c->nodes[5].stage, -1);
+	assert_int_equal(c->stages[0], 2);
+	assert_int_equal(c->stages[1], 4); /* with a place for node 5 */
 	cluster_free(c);
 }
 
