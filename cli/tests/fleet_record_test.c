@@ -26,7 +26,7 @@ static void remove_folder(const char *folder)
 
 static struct record write_and_read(const struct record *r)
 {
-	struct record out;
+	struct record out = { .run_dir = "" };
 	struct error err = { "" };
 
 	if (record_write(r, "0123", &err) != 0 || record_read(&out, "0123", &err) != 0)
