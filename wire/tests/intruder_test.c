@@ -283,6 +283,13 @@ static long resident_kib(void)
 	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/* Clang defines no macro for ASan. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 /* ASan keeps freed memory in quarantine, so the measurement would prove nothing. */
 static void expect_no_growth(long before, long kib)
 {
