@@ -188,7 +188,7 @@ static struct choose_request request_of(const struct fleet *f, const struct mode
 			   .seed = 1,
 			   .formats = { FORMAT_Q8, FORMAT_Q6 } },
 		.aim = { .most_per_hour = INFINITY },
-		.work = 10000000,
+		.work = 4000000,
 		.threads = 1,
 	};
 }
