@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ enum { KILLED_WAIT_MS = 1000 };
 struct report {
 	int rc;
 	struct error err;
-	char result[];
+	_Alignas(max_align_t) char result[]; /* any struct may lie here */
 };
 
 _Noreturn static void run_child(int to, int (*run)(void *, void *, struct error *), void *context,
@@ -89,6 +90,8 @@ static int explain(pid_t child, unsigned limit_s, bool late, const char *what, s
 	} else if (WIFSIGNALED(status)) {
 		return error_set(err, -EIO, "%s: the program crashed in it: %s", what,
 				 strsignal(WTERMSIG(status)));
+	} else if (!late) {
+		return error_set(err, -EIO, "%s: the process ended without a result", what);
 	}
 	return error_set(err, -ETIMEDOUT, "%s: nothing happened within %u s%s", what, limit_s,
 			 ended ? "" : ", and the process hangs in the kernel");
@@ -100,7 +103,7 @@ int trial_run(int (*run)(void *context, void *result, struct error *err), void *
 	const size_t whole = sizeof(struct report) + size;
 	const int64_t until_us = clock_monotonic_us() + (int64_t)limit_s * 1000000;
 	struct report *r = alloc_new(whole);
-	int ends[2], rc = 0, status;
+	int ends[2] = { -1, -1 }, rc = 0, status;
 	pid_t child;
 
 	if (pipe(ends) < 0)
@@ -122,7 +125,8 @@ int trial_run(int (*run)(void *context, void *result, struct error *err), void *
 	} else {
 		rc = explain(child, limit_s, clock_monotonic_us() >= until_us, what, err);
 	}
-	close(ends[0]);
+	if (ends[0] >= 0)
+		close(ends[0]);
 	free(r);
 	return rc;
 }

@@ -77,8 +77,10 @@ static void draw_world(struct world *w, uint64_t seed)
 	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		mishap_draw(w, &w->mishaps[i]);
-	for (uint32_t i = 0; seed % 10 == 4 && i < w->n_mishaps; i++)
+	for (uint32_t i = 0; seed % 10 == 4 && i < w->n_mishaps; i++) {
 		w->mishaps[i].kind = DRAIN; /* checks_turn then judges repeated tasks */
+		w->mishaps[i].a %= w->n_agents; /* the controller may have been drawn to sleep */
+	}
 	snprintf(w->join, sizeof(w->join), "tcp://10.0.1.1:7000");
 	for (uint32_t i = 0; i < SIM_PROCESSES; i++) {
 		sim.processes[i].wake_us = w->start_us[i] = INT64_MAX;
