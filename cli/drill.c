@@ -39,16 +39,6 @@ struct drill_options {
 	bool headless;
 };
 
-static int take_path(void *options, const char *word, struct error *err)
-{
-	struct drill_options *o = options;
-
-	if (o->path)
-		return error_set(err, -EINVAL, "%s: one word too many (see --help)", word);
-	o->path = word;
-	return 0;
-}
-
 static const struct options_row rows[] = {
 	{ "headless", OPTIONS_FLAG, .at = offsetof(struct drill_options, headless),
 	  .help = "as skippipe demo; a drill has no console" },
@@ -61,7 +51,8 @@ static const struct options_row rows[] = {
 static const struct options_table table_of_drill = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	.word = take_path,
+	.only_word_name = "FILE",
+	.only_word = offsetof(struct drill_options, path),
 	.intro = "usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
 		 "\n"
 		 "Repeats the commands and faults of a drill on a demo cluster and checks its "

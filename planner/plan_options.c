@@ -127,16 +127,6 @@ static int take_sums(void *options, const char *text, struct error *err)
 	return wires_take_sums(&o->wires, text, err);
 }
 
-static int take_cluster(void *options, const char *word, struct error *err)
-{
-	struct plan_options *o = options;
-
-	if (o->cluster)
-		return error_set(err, -EINVAL, "plan: expected one cluster file");
-	o->cluster = word;
-	return 0;
-}
-
 static const char *const assignments[] = { "given", "free", NULL };
 static const char *const formats[] = { "json", "text", NULL };
 
@@ -206,7 +196,10 @@ static const struct options_row rows[] = {
 #undef LIMITS
 
 const struct options_table options_of_plan = {
-	rows, sizeof(rows) / sizeof(rows[0]), .word = take_cluster,
+	rows,
+	sizeof(rows) / sizeof(rows[0]),
+	.only_word_name = "CLUSTER",
+	.only_word = offsetof(struct plan_options, cluster),
 	.intro = "usage: skippipe plan CLUSTER [options]\n"
 		 "       skippipe plan --fleet FILE --help\n"
 		 "\n"

@@ -158,7 +158,7 @@ for _ in $(seq 900); do kill -0 $controller 2>/dev/null || break; sleep 0.1; don
 wait $controller || die "controller: exit status $?"
 has '^error n0[0-2] \(three, eu-three\).* cannot be reached by any other node.*203\.0\.113\.4.*7701.*on the side of n0[0-2] \(three' \
 	reachability "$sk" doctor "$dir/closed"
-[ "$(wc -l <"$dir/found")" = 1 ] || { cat "$dir/found"; die "others are said to be unreachable"; }
+[ "$(wc -l <"$dir/found")" = 1 ] || { cat "$dir/found"; die "doctor names more pairs than the firewalled one"; }
 has '^ok longest round trip' links "$sk" doctor "$dir/closed"
 [ "$("$sk" doctor "$dir/closed" >/dev/null; echo $?)" = 2 ] || die "a closed port does not give exit status 2"
 

@@ -16,21 +16,7 @@ root_home=$(getent passwd 0 | cut -d : -f 6)
 unset XDG_STATE_HOME XDG_CONFIG_HOME SKIPPIPE_JOIN
 
 # Two places, 15 ms apart; node 5 is the laptop that nobody uses here, and the bed's controller is the hub.
-awk 'BEGIN {
-	split("Oslo Oslo Lisbon Lisbon Lisbon", place)
-	printf "{\"format\": \"skippipe.cluster/1\", \"name\": \"fleet\", \"stages\": [5], \"activation_bytes\": 98304, \"microbatches_per_data_node\": 6, \"nodes\": ["
-	for (i = 1; i <= 5; i++)
-		printf "%s{\"id\": %d, \"location\": \"%s\", \"forward_s\": 0.1, \"backward_s\": 0.2, \"loss_s\": 0.01, \"memory\": 4}", (i > 1 ? ", " : ""), i - 1, place[i]
-	for (m = 0; m < 2; m++) {
-		printf "%s", m ? "]], \"bandwidth_bytes_per_s\": [" : "], \"links\": {\"latency_s\": ["
-		for (i = 1; i <= 5; i++)
-			for (j = 1; j <= 5; j++) {
-				v = i == j ? 0 : place[i] == place[j] ? (m ? 1e8 : 0.0005) : (m ? 2e7 : 0.015)
-				printf "%s%g", (j > 1 ? ", " : i > 1 ? "], [" : "["), v
-			}
-	}
-	print "]]}}"
-}' >"$dir/network.json"
+bed_places Oslo Oslo Lisbon Lisbon Lisbon >"$dir/network.json"
 bed_start --cluster "$dir/network.json"
 machines=(m1 m2 m3 m4 m5 hub)
 mkdir -p "$dir/home" "$dir/run"

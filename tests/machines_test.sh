@@ -9,21 +9,7 @@ need ip nsenter unshare setsid awk
 page=docs/machines.md
 
 # Six machines and a laptop are in three places. hub is in the place of m1.
-awk 'BEGIN {
-	split("Oslo Oslo Lisbon Lisbon Riga Riga Lisbon", place)
-	printf "{\"format\": \"skippipe.cluster/1\", \"name\": \"page\", \"stages\": [7], \"activation_bytes\": 98304, \"microbatches_per_data_node\": 6, \"nodes\": ["
-	for (i = 1; i <= 7; i++)
-		printf "%s{\"id\": %d, \"location\": \"%s\", \"forward_s\": 0.1, \"backward_s\": 0.2, \"loss_s\": 0.01, \"memory\": 4}", (i > 1 ? ", " : ""), i - 1, place[i]
-	for (m = 0; m < 2; m++) {
-		printf "%s", m ? "]], \"bandwidth_bytes_per_s\": [" : "], \"links\": {\"latency_s\": ["
-		for (i = 1; i <= 7; i++)
-			for (j = 1; j <= 7; j++) {
-				v = i == j ? 0 : place[i] == place[j] ? (m ? 1e8 : 0.0005) : (m ? 2e7 : 0.015)
-				printf "%s%g", (j > 1 ? ", " : i > 1 ? "], [" : "["), v
-			}
-	}
-	print "]]}}"
-}' >"$dir/network.json"
+bed_places Oslo Oslo Lisbon Lisbon Riga Riga Lisbon >"$dir/network.json"
 bed_start --cluster "$dir/network.json"
 machines=(m1 m2 m3 m4 m5 m6 laptop hub)
 mkdir -p "$dir/tools" "$dir/home"

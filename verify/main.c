@@ -42,16 +42,6 @@ struct options {
 	bool json;
 };
 
-static int take_run(void *options, const char *word, struct error *err)
-{
-	struct options *o = options;
-
-	if (o->run)
-		return error_set(err, -EINVAL, "%s: unexpected (see --help)", word);
-	o->run = word;
-	return 0;
-}
-
 static const char *const formats[] = { "text", "json", NULL };
 
 #define AT(field) .at = offsetof(struct options, field)
@@ -72,7 +62,11 @@ static const struct options_row rows[] = {
 #undef AT
 
 static const struct options_table table = {
-	rows, sizeof(rows) / sizeof(rows[0]), .intro = intro, .word = take_run,
+	rows,
+	sizeof(rows) / sizeof(rows[0]),
+	.intro = intro,
+	.only_word_name = "RUN-DIR",
+	.only_word = offsetof(struct options, run),
 	.end = "\n"
 	       "Exit status: 0 the same, 1 different, or nothing could be proved, 2 usage.\n"
 };

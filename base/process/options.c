@@ -251,6 +251,20 @@ static int find_row(const struct options_table *t, int option)
 	return i;
 }
 
+static int take_only_word(const struct options_table *t, void *options, const char *word,
+			  struct error *err)
+{
+	const char **to = (const char **)((char *)options + t->only_word);
+
+	if (!t->only_word_name)
+		return error_set(err, -EINVAL, "%s: unexpected (see --help)", word);
+	if (*to)
+		return error_set(err, -EINVAL, "%s: more words than one %s (see --help)", word,
+				 t->only_word_name);
+	*to = word;
+	return 0;
+}
+
 static int take_arguments(const struct options_table *t, void *options, int argc, char **argv,
 			  bool *given, struct error *err)
 {
@@ -283,7 +297,7 @@ static int take_arguments(const struct options_table *t, void *options, int argc
 	free(list);
 	for (; rc == 0 && optind < argc; optind++)
 		rc = t->word ? t->word(options, argv[optind], err)
-			     : error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
+			     : take_only_word(t, options, argv[optind], err);
 	return rc;
 }
 

@@ -11,10 +11,11 @@
 struct fleet {
 	const struct fleet_options *options;
 	char id[RECORD_ID];
-	struct hosts
-		hosts;  /* those of FILE; the controller's machine lies behind them in the list */
-	size_t n_sites; /* machines with skippipe: the hosts, and the controller's if it is no host
-			 */
+	/* The hosts of FILE. In the list, the controller's machine follows them. */
+	struct hosts hosts;
+	/* Number of machines that need skippipe: the hosts, and the controller's unless it is one
+	 * of them */
+	size_t n_sites;
 	struct record record;
 	struct host controller; /* where the controller runs, under the name "controller" */
 	char program[4096];     /* skippipe of this machine */

@@ -20,17 +20,18 @@ enum { REMOTE_LINE = 1280 }; /* size of a line; the rest of a longer line is dro
 
 struct remote;
 
-/* A verb of the script for one host. The caller owns what the pointers lead to. */
+/* One run of the script on one host. The pointers are borrowed until the job has ended. */
 struct remote_job {
 	const struct host *host;
 	const char *folder;  /* where the script's process lives: ID/agent-NAME */
 	const char *program; /* path of skippipe on the host; "": the script looks for it */
-	struct args words;   /* the verb and its words */
+	struct args words;   /* a verb of the script, and the arguments of this verb */
 	const char *text;    /* standard input; NULL: none */
 	const char *file;    /* standard input is this file; NULL: none */
-	bool is_endless; /* has no limits; standard input stays open until the program ends it */
+	bool is_endless;     /* true: no limit of time; standard input stays open until the end */
 
-	/* Outcome. 0: the script has done it. -EIO: it failed; -ETIMEDOUT; -ECANCELED: a signal. */
+	/* Outcome. 0: the script succeeded. -EIO: the script failed. -ETIMEDOUT. -ECANCELED: a
+	 * signal ended this program. */
 	int rc;
 	int status;             /* exit status of the command; -1: it has none */
 	char why[REMOTE_LINE];  /* reason of the failure */

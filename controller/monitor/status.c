@@ -38,18 +38,6 @@ struct status_options {
 	bool json;
 };
 
-static int take_place(void *options, const char *word, struct error *err)
-{
-	struct status_options *o = options;
-
-	if (o->place)
-		return error_set(err, -EINVAL,
-				 "%s: expected the folder of one run, or one address (see --help)",
-				 word);
-	o->place = word;
-	return 0;
-}
-
 static const struct options_row rows[] = {
 	{ "json", OPTIONS_FLAG, .at = offsetof(struct status_options, json),
 	  .help = "print skippipe.status/1 (docs/monitoring.md)" },
@@ -59,7 +47,8 @@ static const struct options_row rows[] = {
 static const struct options_table table_of_status = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	.word = take_place,
+	.only_word_name = "RUN-DIR|ADDRESS",
+	.only_word = offsetof(struct status_options, place),
 	.intro = "usage: skippipe status RUN-DIR|ADDRESS [--json]\n"
 		 "\n"
 		 "Prints the state of a run on one screen.\n"

@@ -1,6 +1,8 @@
 # A wide-area network on this machine (docs/testbed.md), sourced after tests/lib.sh. Each node has a
 # network namespace, and the controller and the consoles share one. wan_router connects them.
 #
+#   bed_places PLACE...           prints a cluster file with a node in each place: 0.5 ms and 100 MB/s within
+#                                 a place, 15 ms and 20 MB/s between two
 #   bed_start ROUTER-OPTION...    makes the network: --cluster FILE, or --regions FILE --agents N, ...
 #   bed_in NODE COMMAND...        runs a command in the namespace of a node: a number, or controller
 #   bed_spawn NODE COMMAND...     starts a process $bed_pid, which is ended with the script
@@ -19,6 +21,24 @@ bed_tag=skw$$-
 bed_nodes=0
 bed_router=
 bed_address=() bed_place=() bed_agent_pid=()
+
+bed_places() {
+	awk -v places="$*" 'BEGIN {
+		n = split(places, place)
+		printf "{\"format\": \"skippipe.cluster/1\", \"name\": \"places\", \"stages\": [%d], \"activation_bytes\": 98304, \"microbatches_per_data_node\": 6, \"nodes\": [", n
+		for (i = 1; i <= n; i++)
+			printf "%s{\"id\": %d, \"location\": \"%s\", \"forward_s\": 0.1, \"backward_s\": 0.2, \"loss_s\": 0.01, \"memory\": 4}", (i > 1 ? ", " : ""), i - 1, place[i]
+		for (m = 0; m < 2; m++) {
+			printf "%s", m ? "]], \"bandwidth_bytes_per_s\": [" : "], \"links\": {\"latency_s\": ["
+			for (i = 1; i <= n; i++)
+				for (j = 1; j <= n; j++) {
+					v = i == j ? 0 : place[i] == place[j] ? (m ? 1e8 : 0.0005) : (m ? 2e7 : 0.015)
+					printf "%s%g", (j > 1 ? ", " : i > 1 ? "], [" : "["), v
+				}
+		}
+		print "]]}}"
+	}'
+}
 
 bed_start() {
 	local n address place list
