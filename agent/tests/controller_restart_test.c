@@ -129,6 +129,43 @@ TEST(test_impossible_numbers_in_other_formats_are_found)
 	check_report(FORMAT_Q6, 3);
 }
 
+static bool data_node_is_through(struct cluster *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->now.n_events; i++)
+		n += c->now.events[i].node == 0 && c->now.events[i].type == WORK_ENDS;
+	return n >= 1;
+}
+
+/* Node 0 sends invalid activations to node 3, which does not read them yet. The microbatches of
+ * node 0 are then rerouted to node 2. Node 3 does not use the activations, so it must not report
+ * their sender: the sender may have been repaired since. */
+TEST(test_numbers_of_a_replaced_attempt_are_not_reported)
+{
+	struct cluster *c = cluster_of_six();
+	struct agent *third;
+	uint32_t changed;
+
+	cluster_iterate(c); /* opens the sessions */
+	for (uint32_t m = 0; m < 8; m += 2)
+		cluster_route(c, m, 2, (uint16_t[]){ 0, 3 });
+	cluster_fault(c, 0, 5, FAULT_CORRUPT, -1, 0);
+	cluster_start(c);
+	third = c->nodes[3].agent;
+	c->nodes[3].agent = NULL; /* gets no turn */
+	cluster_until(c, data_node_is_through, "a forward pass of node 0");
+	c->nodes[3].agent = third;
+	changed = cluster_without_three(c);
+	cluster_reroute(c, changed, -1);
+	c->nodes[3].agent = NULL;
+	cluster_turns(c, 100); /* the new routes and the tensor are now before node 3 */
+	c->nodes[3].agent = third;
+	cluster_turns(c, 200);
+	assert_int_equal(c->nodes[3].troubles, 0);
+	cluster_unmake(c);
+}
+
 /* An agent that continues after a suspension waits for its controller as long as at its start. The
  * test passes the agent no message of the controller. */
 TEST(test_a_suspended_agent_waits_for_its_controller)
