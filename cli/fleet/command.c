@@ -1,6 +1,6 @@
-/* `skippipe fleet`: a training on machines that ssh reaches, with one command each for its
- * beginning, its state, its logs and its end. The commands keep no process of their own: what they
- * need later is on the hosts and in the record (record.h). */
+/* `skippipe fleet`: one command each begins a training on machines that ssh reaches, prints its
+ * state, prints its logs and ends it. No command leaves a process here. What later commands need is
+ * on the hosts and in the record (record.h). */
 #include "cli/fleet/command.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Calls ssh so that it asks nothing, keeps to limits, and authenticates once for each host. What
- * the user's configuration says of hosts, keys and limits comes first: a command line with -o would
- * win over it, so the defaults are in a file that includes the user's. */
+/* Calls ssh so that it asks nothing, keeps to limits, and authenticates once for each host. The
+ * user's configuration of hosts, keys and limits wins. An option -o on the command line would win
+ * over that configuration, so the defaults are in a file that includes the user's file first. */
 #include "cli/fleet/connections.h"
 
 #include <dirent.h>

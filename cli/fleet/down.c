@@ -1,5 +1,6 @@
-/* `skippipe fleet down`: ends the controller, which writes a checkpoint and ends its agents; then
- * the agents that still run. Removes tokens, logs and keys' admissions, and says what is left. */
+/* `skippipe fleet down`: ends the controller, which first writes a checkpoint and ends its agents.
+ * The command then ends the agents that still run, removes tokens and logs, expels the agents'
+ * keys, and prints what it could not remove. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -107,8 +107,8 @@ static void take_joined(void *owner, struct remote_job *job, const char *key, co
 	}
 }
 
-/* Looks once at the agents that run and have not joined. Returns the number of these, or a negative
- * errno. */
+/* Reads once the logs of the agents that run and have not joined. Returns the number of agents that
+ * are still not joined, or a negative errno. */
 static int look_at_agents(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -122,7 +122,7 @@ static int look_at_agents(struct up *u, struct error *err)
 			continue;
 		fleet_agent_job(f, &jobs[n], &f->hosts.list[i], "state");
 		args_add(&jobs[n].words, "");
-		/* The log before has the welcome of a controller that has ended. */
+		/* A new controller: earlier lines may have the welcome of one that has ended. */
 		args_addf(&jobs[n++].words, "%" PRIu64,
 			  u->is_new_controller ? u->sites[i].log_bytes : 0);
 	}

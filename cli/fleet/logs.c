@@ -1,5 +1,5 @@
-/* `skippipe fleet logs`: the logs of all agents and of the controller, each line with its host's
- * name. */
+/* `skippipe fleet logs`: prints the logs of all agents and of the controller. Each line begins with
+ * the name of its host. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

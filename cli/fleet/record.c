@@ -1,6 +1,6 @@
 /* Reads and writes the record of a fleet: a line for the run's folder, one for the controller, one
- * for the invitations, one if these are revoked, and then the hosts as FILE has them. It has no
- * secret. */
+ * for the invitations, one if these are revoked, and then the hosts as FILE has them. The record
+ * has no secret. */
 #include "cli/fleet/record.h"
 
 #include <errno.h>

@@ -9,9 +9,9 @@ struct member;
 struct run;
 struct backups;
 
-/* Stops the run after the death of a stage's last replica, or when it hands its stage over before
- * it leaves. If the node's process was only suspended, the weights return with it
- * (iteration_readmit). Until then nothing can continue. */
+/* Stops the run because `gone`, the last replica of its stage, has died, or drains and hands its
+ * stage over. The run continues when another node has the stage, or when the process of `gone` was
+ * only suspended and returns with the weights (iteration_readmit). */
 void recover_begin(struct backups *backups, const struct member *gone);
 void recover_turn(struct iteration *it); /* call while stalled */
 /* Returns how long the controller waits for a silent node when its stage is lost. Public for tests.

@@ -2,8 +2,8 @@
  * (stage_preview.h).
  *
  * A thread chooses, because a choice takes seconds (planning/stage_choice.h). The present stages
- * are planned by the same simulation, so that both times can be compared. A set of nodes that has
- * not changed for a minute has joined or left for good. */
+ * are planned by the same simulation, so that both times can be compared. Nodes count
+ * as joined or lost for good once the set of connected nodes has not changed for a minute. */
 #include "controller/operator/stage_preview.h"
 
 #include <errno.h>
