@@ -51,7 +51,7 @@ static const struct options_row rows[] = {
 static const struct options_table table_of_drill = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	.only_word_name = "FILE",
+	.only_word_expected = "one FILE",
 	.only_word = offsetof(struct drill_options, path),
 	.intro = "usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
 		 "\n"

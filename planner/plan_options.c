@@ -198,7 +198,7 @@ static const struct options_row rows[] = {
 const struct options_table options_of_plan = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	.only_word_name = "CLUSTER",
+	.only_word_expected = "one cluster file",
 	.only_word = offsetof(struct plan_options, cluster),
 	.intro = "usage: skippipe plan CLUSTER [options]\n"
 		 "       skippipe plan --fleet FILE --help\n"

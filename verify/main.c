@@ -65,7 +65,7 @@ static const struct options_table table = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
 	.intro = intro,
-	.only_word_name = "RUN-DIR",
+	.only_word_expected = "one RUN-DIR",
 	.only_word = offsetof(struct options, run),
 	.end = "\n"
 	       "Exit status: 0 the same, 1 different, or nothing could be proved, 2 usage.\n"

@@ -256,11 +256,11 @@ static int take_only_word(const struct options_table *t, void *options, const ch
 {
 	const char **to = (const char **)((char *)options + t->only_word);
 
-	if (!t->only_word_name)
+	if (!t->only_word_expected)
 		return error_set(err, -EINVAL, "%s: unexpected (see --help)", word);
 	if (*to)
-		return error_set(err, -EINVAL, "%s: more words than one %s (see --help)", word,
-				 t->only_word_name);
+		return error_set(err, -EINVAL, "%s: expected %s (see --help)", word,
+				 t->only_word_expected);
 	*to = word;
 	return 0;
 }

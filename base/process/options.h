@@ -73,9 +73,10 @@ struct options_table {
 	/* Takes an option of the kind PASSED; value: NULL if it has none. */
 	int (*pass)(void *options, const struct options_row *r, const char *value,
 		    struct error *err);
-	/* Name of the one word that is neither an option nor its value, such as RUN-DIR. It is put
-	 * into the const char * at offset `only_word`. NULL: there is none, or `word` takes it. */
-	const char *only_word_name;
+	/* The one word that is neither an option nor its value: what a message says is expected,
+	 * such as "one RUN-DIR", and the offset of the const char * that borrows the word from
+	 * argv. NULL: there is no such word, or `word` takes it. */
+	const char *only_word_expected;
 	size_t only_word;
 	/* Takes each word that is neither an option nor its value. NULL: such words are refused. */
 	int (*word)(void *options, const char *word, struct error *err);

@@ -100,13 +100,13 @@ TEST(the_only_word_has_a_field)
 
 	assert_int_equal(options_read(&t, &o, 2, argv, NULL, &err), -EINVAL);
 	assert_string_equal(err.text, "run: unexpected (see --help)");
-	t.only_word_name = "RUN-DIR";
+	t.only_word_expected = "one RUN-DIR";
 	t.only_word = offsetof(struct options, words);
 	assert_int_equal(options_read(&t, &o, 3, argv, NULL, NULL), 0);
 	assert_string_equal(o.words[0], "run");
 	o = (struct options){ 0 };
 	assert_int_equal(options_read(&t, &o, 4, argv, NULL, &err), -EINVAL);
-	assert_string_equal(err.text, "again: more words than one RUN-DIR (see --help)");
+	assert_string_equal(err.text, "again: expected one RUN-DIR (see --help)");
 }
 
 TEST(every_message_names_the_option)

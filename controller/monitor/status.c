@@ -47,7 +47,7 @@ static const struct options_row rows[] = {
 static const struct options_table table_of_status = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	.only_word_name = "RUN-DIR|ADDRESS",
+	.only_word_expected = "the folder of one run, or one address",
 	.only_word = offsetof(struct status_options, place),
 	.intro = "usage: skippipe status RUN-DIR|ADDRESS [--json]\n"
 		 "\n"
