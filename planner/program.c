@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 int program_refuse(const struct options_table *of, const char *why)
 {
-	fprintf(stderr, "skippipe: %s (see --help)\n%s", why, of->intro);
+	const char *hint = strstr(why, "(see --help)") ? "" : " (see --help)";
+
+	fprintf(stderr, "skippipe: %s%s\n%s", why, hint, of->intro);
 	return USAGE;
 }
 
