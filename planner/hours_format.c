@@ -34,7 +34,6 @@ static void print_row(FILE *f, const struct hours_row *r, bool losses)
 static void print_advice(FILE *f, const struct hours_row rows[RECIPES], const struct cluster *c)
 {
 	const struct hours_row *best = hours_best(rows);
-	const struct recipe *whole = rows[0].recipe;
 	char options[HOURS_OPTIONS];
 	double low, high;
 
@@ -42,18 +41,18 @@ static void print_advice(FILE *f, const struct hours_row rows[RECIPES], const st
 		fputs("With --model NAME the table has losses too.\n", f);
 		return;
 	}
-	recipe_lengths(whole, &low, &high);
+	recipe_lengths(rows[0].recipe, &low, &high);
 	if (!best) {
-		fprintf(f, "No loss is known: %s was measured from %.0f to %.0f tokens a weight.\n",
-			whole->name, low, high);
+		fprintf(f, "No loss is known; measured were %.0f to %.0f tokens a weight.\n",
+			low, high);
 		return;
 	}
 	hours_options(best, c, options);
 	fprintf(f,
 		"Lowest loss of the whole model: %s\n"
 		"  skippipe controller %s --iterations %" PRIu64 "\n"
-		"Losses are against full in the same time. A model of 0.6 million weights had them\n"
-		"(docs/convergence.md); another model may differ.\n",
+		"Losses are against full in the same time. A model of 0.6 million weights had\n"
+		"them (docs/convergence.md); another model may differ.\n",
 		best->recipe->name, options, best->iterations);
 }
 
