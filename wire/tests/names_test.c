@@ -38,7 +38,7 @@ TEST(a_factor_without_sense_is_refused)
 	assert_null(fault_refusal(FAULT_LOSS, 0.99f));
 	assert_non_null(fault_refusal(FAULT_LOSS, 1));
 	assert_non_null(fault_refusal(FAULT_LOSS, -0.1f));
-	assert_null(fault_refusal(FAULT_PARTITION, -7)); /* it has none */
+	assert_null(fault_refusal(FAULT_PARTITION, -7)); /* FAULT_PARTITION has no factor */
 }
 
 TEST(names_lead_back)
@@ -74,7 +74,7 @@ TEST(reasons_for_throttling_are_named_the_worst_first)
 	assert_int_equal(gpu_throttling_named(NULL), -1);
 }
 
-/* Records and other builds know them by these numbers. */
+/* Checks the numbers of kinds, because records and other builds use them. */
 TEST(numbers_stay)
 {
 	assert_int_equal(FAULT_KILL, 1);
