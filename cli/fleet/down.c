@@ -11,14 +11,14 @@
 
 enum {
 	CONTROLLER_S = 60, /* time for the last checkpoint */
-	AGENT_S = 15,      /* agents need 11 s at most */
+	AGENT_S = 15,      /* time in which an agent must end; it needs 11 s at most */
 	BEYOND_US = 30000000,
 	ASK_US = 60000000
 };
 
 struct down {
 	struct fleet *fleet;
-	size_t n_reached; /* hosts that have answered that nothing runs */
+	size_t n_reached; /* number of hosts that have answered that nothing runs on them */
 };
 
 static void take_end(void *owner, struct remote_job *job, const char *key, const char *value)
@@ -36,8 +36,8 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 			       job->host->name);
 }
 
-/* Returns true if the last `up` has started an agent there, or may have. Without a record nobody
- * knows. */
+/* Returns true if the last `up` may have started an agent on the host. Without a record nobody
+ * knows, so the answer is true. */
 static bool was_started(const struct fleet *f, const struct host *host)
 {
 	return !f->record.run_dir[0] || hosts_find(&f->record.hosts, host->name) ||
@@ -108,8 +108,8 @@ static int stop_agents(struct down *d, struct error *err)
 	return rc == 0 ? failed : rc;
 }
 
-/* Revokes the invitations and expels the agents' keys at the controller's machine, so that nothing
- * that was on the hosts can join any more. */
+/* Revokes the invitations and expels the agents' keys at the controller's machine, so that nobody
+ * can join with a token or key that was on the hosts. */
 static int forget_agents(struct down *d, struct error *err)
 {
 	struct fleet *f = d->fleet;
@@ -132,7 +132,8 @@ static int forget_agents(struct down *d, struct error *err)
 	fleet_end_jobs(&job, 1);
 	if (rc != 0 || job.rc != 0)
 		return rc != 0 ? rc : 1;
-	/* A repeated `down --purge` finds no program there. */
+	/* Recorded because a repeated `down --purge` finds no program on the controller's
+	 * machine. */
 	f->record.is_forgotten = true;
 	return record_write(&f->record, f->id, err);
 }
