@@ -1,5 +1,5 @@
-/* live.c - reads one snapshot of a controller: nodes, links and the journal. The session is that of
- * a console that only watches, so that the controller needs no message of its own for this. */
+/* live.c - reads one snapshot of a controller: nodes, links and the journal. The doctor attaches as
+ * a console that only watches, so the controller needs no special message for it. */
 #include "doctor/run/live.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static void attach(struct session *s, int64_t now_us)
 		post_send(s->post, s->peer, &part, 1, POST_RELIABLE, now_us);
 }
 
-/* Handles what has arrived. */
+/* Handles the messages that have arrived. */
 static int receive(struct session *s, int64_t now_us, struct error *err)
 {
 	struct post_message p;
@@ -158,7 +158,8 @@ static int read_snapshot(struct session *s, struct error *err)
 	return rc;
 }
 
-/* Takes the token and joins with it. Gives *own and the controller's address and key. */
+/* Takes the token out of `value` and joins the run with it. Sets *own, and the controller's address
+ * and key in *joined. */
 static int join(char *value, struct keys_identity **own, struct enrolled *joined,
 		struct token *token, struct error *err)
 {
