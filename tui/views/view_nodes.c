@@ -13,14 +13,14 @@ struct node_row {
 	const struct state *s;
 	const struct ui *u;
 	const struct state_node *n;
-	const struct msg_see_node *m; /* &n->see */
+	const struct msg_see_node *m; /* points to n->see */
 	struct node_glyph glyph;
 	int digits; /* number of digits of a node's number */
 };
 
 enum { CELL = 160 };
 
-#define MUCH 0.2f /* share of an iteration; a larger cost is a warning */
+#define MUCH 0.2f /* share of an iteration from which a cost is shown as a warning */
 
 /* Writes by how much an iteration would be longer without the node. Returns the style. */
 static unsigned cost_of_loss_text(const struct state *s, const struct msg_see_node *m, char *out,
@@ -109,8 +109,8 @@ static unsigned write_queue(const struct node_row *r, char text[CELL])
 	return r->n->n_queue ? STYLE_BLOCKED : STYLE_FAINT;
 }
 
-/* A live node sends heartbeats all the time. The time of the last one is reported for other nodes
- * only. */
+/* A live node sends heartbeats all the time. Therefore the time of the last one is shown only for
+ * other nodes. */
 static unsigned write_heard(const struct node_row *r, char text[CELL])
 {
 	if (r->m->state == NODE_LIVE) {
