@@ -36,7 +36,8 @@ static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 }
 
 /* Returns the first replica, from the k-th on, that has a link to the hop before it. The last hop
- * also needs a link back to the data node. Falls back to the k-th replica. */
+ * also needs a link back to the data node. Returns the k-th replica if no replica has these
+ * links. */
 static uint16_t choose_evaluator(const struct members *members, const struct microbatch *mb,
 				 int stage, uint32_t k)
 {
@@ -140,8 +141,8 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	set_phase(it->run, PHASE_PLANNING);
 }
 
-/* Once the limit has passed, drops the nodes that hang. If no node reports work, the validation is
- * abandoned. */
+/* Once the time limit has passed, drops the nodes that hang. If no node reports work, abandons the
+ * validation. */
 void evaluation_turn(struct iteration *it)
 {
 	const struct evaluation *e = &it->evaluation;

@@ -100,8 +100,8 @@ bool members_share_machine(const struct member *a, const struct member *b)
 	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
 }
 
-/* Agents of one machine whose texts `device` are equal share a device: the text contains the number
- * of the GPU. */
+/* Agents of one machine share a device if their `device` texts are equal, because the text contains
+ * the number of the GPU. */
 double members_memory(const struct members *members, const struct member *m)
 {
 	int on_machine = 0, on_device = 0;
@@ -115,7 +115,8 @@ double members_memory(const struct members *members, const struct member *m)
 		on_machine++;
 		on_device += strcmp(m->hello.device, o->hello.device) == 0;
 	}
-	/* The memory of a CPU is the machine's, and less if the agent has a limit of its own. */
+	/* The memory of a CPU is that of the machine, or less if the agent has a limit of its
+	 * own. */
 	if (strncmp(m->hello.device, "cpu", 3) == 0 && m->hello.machine_bytes > 0)
 		on_device = 1;
 	bytes = (double)m->hello.memory_bytes / on_device;

@@ -1,6 +1,6 @@
 /* member_record.c - writes the nodes' states and the figures of their GPUs to the record.
  *
- * Replays show them, and tools read the events. A failure is only logged. */
+ * Replays show these rows, and tools read the events. A failure to write is only logged. */
 #include "controller/members/member_record.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "controller/run/gpu_record.h"
 #include "controller/run/record.h"
 
-/* Time between two records of GPUs' figures. They change every second, and serve people only. */
+/* Time between two records of GPUs' figures. These change every second, but only people read the
+ * record of them. */
 enum { GPUS_EVERY_US = 10000000 };
 
 void record_node(struct run *run, const struct member *m)

@@ -8,7 +8,7 @@ struct run;
 
 /* Records the node's new state. */
 void record_node(struct run *run, const struct member *m);
-/* Records the figures of all GPUs, if the last ones are old. */
+/* Records the figures of all GPUs, if they were last recorded some time ago. */
 void record_gpus(struct members *members);
 
 #endif

@@ -1,8 +1,8 @@
 /* status.c - finds the state of a run, prints it, and ends with a status that scripts can use.
  *
  * A run's folder is read from its record, so that a run can be examined after its controller has
- * died. The record is read as a replay reads it, at its end. An address is a controller's HTTP
- * server. `sources` has a row for each kind of place. */
+ * died. The record is read with the code of a replay whose cursor is at the end. An address is that
+ * of a controller's HTTP server. The table `sources` has a row for each of these two kinds. */
 #include "controller/monitor/status.h"
 
 #include <errno.h>
@@ -29,12 +29,13 @@
 enum {
 	EXIT_UNREACHABLE = 3,
 	EXIT_USAGE = 4,
-	STATUS_MOST = 16 << 20, /* bytes of an answer; 1,000 nodes have half a megabyte */
+	/* Largest answer in bytes; that for 1,000 nodes has half a megabyte */
+	STATUS_MOST = 16 << 20,
 	WAIT_US = 10000000
 };
 
 struct status_options {
-	const char *place; /* a run's folder, or an address; NULL: not given */
+	const char *place; /* where to find the run: its folder, or an address; NULL: not given */
 	bool json;
 };
 
@@ -70,7 +71,7 @@ static const struct options_table table_of_status = {
 
 /* ---- a run's folder ---- */
 
-/* A view that is filled from the messages of a replay. */
+/* A view that is filled with the messages of a replay. */
 struct recalled {
 	struct view view;
 	LIST(struct msg_see_iteration) iterations;
@@ -120,9 +121,9 @@ static void take_message(void *context, struct msg *m)
 	}
 }
 
-/* Completes the view of a replay that has reached the end of the record. The run may continue
- * meanwhile, so ages count until now. The progress of the iteration under way is unknown, because
- * the record does not have it. */
+/* Completes the view of a replay that has reached the end of the record. The run may still be going
+ * on, so ages are counted up to the present. The progress of the iteration under way is unknown,
+ * because the record does not have it. */
 static void finish_view(struct recalled *r)
 {
 	struct view *v = &r->view;
@@ -137,7 +138,7 @@ static void finish_view(struct recalled *r)
 				v->run.time_scale > 0 ? v->run.time_scale : 1);
 }
 
-/* Describes a run that is recorded but has not begun. */
+/* Describes a run that has a record but has not begun. */
 static int recall_beginning(const struct store_run *run, struct view *v, struct error *err)
 {
 	struct cluster *cluster = NULL;
@@ -183,8 +184,8 @@ static int read_folder(const char *folder, json_t **out, struct error *err)
 {
 	struct recalled r = { .view.n_nodes = 0 };
 	struct store *store = NULL;
-	/* The lock is tested before the record is read, because a controller that ends in between
-	 * has then recorded its end. */
+	/* The lock is tested before the record is read. If the controller ends in between, the
+	 * record then contains its end. */
 	bool has_writer = store_has_writer(folder);
 	int rc = store_open(&store, folder, err);
 
@@ -238,9 +239,9 @@ static int read_address(const char *text, json_t **out, struct error *err)
 	return rc;
 }
 
-/* ---- the verb ---- */
+/* ---- the verb `status` ---- */
 
-/* The kinds of places that know a run. The first kind that suits the argument is asked. */
+/* The kinds of places that can describe a run. The first kind that fits the argument is used. */
 static const struct source {
 	bool (*suits)(const char *text);
 	int (*read)(const char *text, json_t **out, struct error *err);

@@ -2,8 +2,8 @@
  *
  * After a change (a node is lost, joins or is marked, or the skip ratio changes) the controller
  * asks for a plan within a short budget, so that the plan is ready when the next iteration starts.
- * When this plan is there, the planner gets more time to improve it. Nodes that cannot be used are
- * excluded, and the remaining data nodes take over the microbatches of excluded ones.
+ * After this plan has arrived, the planner gets more time to improve it. Nodes that cannot be used
+ * are excluded. The remaining data nodes take over the microbatches of excluded data nodes.
  *
  * A baseline algorithm (--algorithm) is asked once with its whole budget, because a second request
  * would give the same plan.
@@ -18,11 +18,12 @@
 #include "controller/planning/request.h"
 #include "controller/planning/spares.h"
 
-static const double short_wait = 0.05; /* longest wait for a plan, as a share of an iteration */
+/* Longest wait for a plan, as a share of an iteration's time */
+static const double short_wait = 0.05;
 
-/* Requests a plan for the run. If an exchange is prepared, the plan is for the stages after it. The
- * search starts from `from`, or from the plan that fits best if `from` is NULL or its nodes have
- * changed stages. */
+/* Requests a plan for the run. If an exchange is prepared, the plan is for the stages after the
+ * exchange. The search starts from the plan `from`. If this is NULL, or its nodes have changed
+ * stages, the search starts from the plan that fits best. */
 static void ask_planner(struct planning *planning, double best_s, const struct plan *from)
 {
 	const struct exchange *x = &planning->targets.exchange;
@@ -46,8 +47,8 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
-/* Returns true if the run can begin with m. An embedded cluster starts only its first MIN agents
- * (--agents MIN..MAX), and an emulated one is planned before they join. */
+/* Returns true if the run can begin with m. The supervisor of an embedded cluster starts only its
+ * first MIN agents (--agents MIN..MAX). An emulated cluster is planned before its agents join. */
 static bool begins_with(const struct planning *planning, const struct member *m)
 {
 	const struct options *o = &planning->run->options;

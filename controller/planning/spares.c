@@ -1,4 +1,4 @@
-/* spares.c - nodes that plans use last, because they failed often.
+/* spares.c - spares: nodes that plans use only as a last resort, because they failed often.
  *
  * Such a node is a replica like any other: it has the weights of each commit and takes part in the
  * sums, and can take a lost node's place at once. But no microbatch visits it unless its stage has
@@ -45,7 +45,7 @@ void spares_exclude(const struct members *members, bool *excluded)
 		excluded[i] = excluded[i] || spares_wait(members, &members->list[i]);
 }
 
-/* Lets plans use m from now on. Returns false if m is not a node that is used last. */
+/* Lets plans use m from now on. Returns false if m is not a spare. */
 static bool begin_use(struct members *members, struct member *m, const char *why)
 {
 	if (!spares_wait(members, m))

@@ -48,7 +48,8 @@ FIXTURE_TEST(dead_and_excluded_nodes_get_no_validation)
 	}
 }
 
-/* Validation needs links in both directions: the last stage sends its answer to the data node. */
+/* Validation needs links in both directions, because the last stage sends its answer to the data
+ * node. */
 FIXTURE_TEST(validation_avoids_cut_links)
 {
 	struct controller *c = *state;
@@ -75,7 +76,8 @@ FIXTURE_TEST(an_answer_needs_its_links)
 	assert_false(evaluation_needs(&c->iteration, 2, 4) ||
 		     evaluation_needs(&c->iteration, 3, 4));
 	iteration_evaluated(&c->iteration, &c->members.list[2], &r);
-	assert_false(evaluation_needs(&c->iteration, 2, 5)); /* this microbatch is answered */
+	/* This microbatch was answered, so it needs no link */
+	assert_false(evaluation_needs(&c->iteration, 2, 5));
 }
 
 static void answer(struct controller *c, uint16_t from, uint64_t iteration, uint32_t microbatch)

@@ -1,4 +1,4 @@
-/* spares_test.c - nodes that failed often are used last, also in the next run. */
+/* spares_test.c - nodes that failed often are used only as a last resort, also in the next run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { NODE = 4, MANY = 3, DAY_S = 86400 };
 
-/* A list of admitted keys in a folder of its own, bound to the run in place of the fixture's. */
+/* A list of admitted keys in its own folder, which the run uses in place of the fixture's list. */
 struct list {
 	char folder[32], path[64], failures[80];
 	struct keys_list *was;
@@ -41,7 +41,7 @@ static void list_end(struct list *l, struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Counts belong to keys, and outlive the controller. */
+/* The counts of failures belong to keys, and outlive the controller. */
 FIXTURE_TEST(failures_are_remembered_by_key)
 {
 	struct controller *c = *state;
@@ -65,7 +65,7 @@ FIXTURE_TEST(failures_are_remembered_by_key)
 	memset(&o->key, 3, sizeof(o->key)); /* another process takes the node */
 	failures_recall(&c->members, o);
 	assert_int_equal(o->move.failures, 0);
-	m->move.failed_s -= DAY_S; /* a day passes without a failure */
+	m->move.failed_s -= DAY_S; /* the last failure was a day ago */
 	assert_false(failures_are_many(m));
 	failures_count(&c->members, m);
 	assert_int_equal(m->move.failures, 1);
@@ -76,7 +76,7 @@ FIXTURE_TEST(failures_are_remembered_by_key)
 	list_end(&l, c);
 }
 
-/* Lines that are damaged or a day old do not count, and a file of another kind is left alone. */
+/* Lines that are damaged or a day old do not count, and a file of another format is not changed. */
 FIXTURE_TEST(only_recent_and_whole_lines_count)
 {
 	static const char key[] =
@@ -118,7 +118,8 @@ FIXTURE_TEST(only_recent_and_whole_lines_count)
 	list_end(&l, c);
 }
 
-/* A node that failed often waits while its stage has a better replica, and is used without one. */
+/* A node that failed often waits while its stage has a better replica, and is used if the stage has
+ * none. */
 FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 {
 	struct controller *c = *state;
@@ -138,7 +139,7 @@ FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 	for (uint32_t i = 0; i < c->members.n; i++)
 		assert_int_equal(excluded[i], i == NODE);
 
-	/* The other replicas failed often, too, or have gone: the stage needs it. */
+	/* The stage needs the node, because the other replicas failed often, too, or have left. */
 	for (uint32_t i = 0; i < c->members.n; i++)
 		if (i != NODE && member_stage(&c->run, &c->members.list[i]) == stage) {
 			c->members.list[i].move.failures = MANY;

@@ -17,7 +17,7 @@
 #include "controller/weights/placement.h"
 #include "controller/weights/stage_moves.h"
 
-/* Returns true if the stage has fewer nodes than plans give it. */
+/* Returns true if the stage has fewer nodes than plans can give it. */
 static bool has_room(const struct members *members, int stage)
 {
 	int n = 0;
@@ -28,8 +28,8 @@ static bool has_room(const struct members *members, int stage)
 }
 
 /* Returns the stage with the fewest replicas, for a node that has no stage; -1: none. Stages whose
- * sums this node would not delay are preferred. A full stage is skipped unless an absent node has a
- * place there, because no plan gives a stage more nodes than the cluster does. */
+ * sums this node would not delay are preferred. A full stage is not considered, unless an absent
+ * node has a place in it, because no plan gives a stage more nodes than the cluster does. */
 static int poorest_stage(struct members *members, const struct member *m)
 {
 	int best = -1;
@@ -40,7 +40,7 @@ static int poorest_stage(struct members *members, const struct member *m)
 
 		if (!has_room(members, s) &&
 		    (!stage_moves_place(members, s) || stage_replicas(members, s, NULL) == 0))
-			continue; /* a node that is away may have the stage's only weights */
+			continue; /* a node that is away may have the only weights of the stage */
 		if (best < 0 || (near == best_near ? stage_replicas(members, s, NULL) <
 							     stage_replicas(members, best, NULL)
 						   : near))
@@ -49,8 +49,8 @@ static int poorest_stage(struct members *members, const struct member *m)
 	return best;
 }
 
-/* Gives m, which has no stage, a place in one. If every place belongs to a node, a node that is
- * away loses its own. */
+/* Gives m, which has no stage, a place in one. If all places are taken, a node that is away loses
+ * its place. */
 static int take_place(struct members *members, struct member *m)
 {
 	int stage = poorest_stage(members, m);
@@ -62,8 +62,8 @@ static int take_place(struct members *members, struct member *m)
 	return stage;
 }
 
-/* Saves the nodes' stages if the run is recorded. Otherwise a restarted controller would give two
- * nodes one place. */
+/* Saves the stages of the nodes if the run is recorded. Otherwise a restarted controller could give
+ * one place to two nodes. */
 static void save_stages(struct members *members)
 {
 	if (members->run->record.store)
@@ -92,7 +92,8 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		stage = placement_for(members, m, stage);
 	if (stage < 0) {
 		if (member_stage(members->run, m) != was) {
-			/* A node that is away may have lost its place to m. */
+			/* If m took the place of a node that is away, that node gets its stage
+			 * back. */
 			members->run->cluster->nodes[m->id].stage = was;
 			save_stages(members);
 		}
@@ -116,7 +117,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	}
 	m->weights.stage = (uint8_t)stage;
 	m->weights.iterations = members->run->committed;
-	/* Weights built from the seed that differed once will differ again */
+	/* Weights made from the seed that differed once will differ again */
 	m->weights.differ = m->weights.differ && !fetch;
 	m->assigned.number = ++members->assignments;
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };
