@@ -302,15 +302,17 @@ static float *cuda_array(void *self, enum stage_array which)
 	return s->host[which];
 }
 
-/* Updates the copy of the weights that products read. */
-static void round_weights(struct cuda_stage *s)
+/* Updates numbers [at, at + n) of the copy of the weights that products read. The first number is
+ * rounded down to a multiple of eight, because the kernel reads eight at a time. */
+static void round_weights(struct cuda_stage *s, size_t at, size_t n)
 {
-	struct cast_args a = { .x = s->array[ARRAY_WEIGHTS],
-			       .y = s->rounded,
-			       .n = s->l->parameters };
+	size_t first = at / 8 * 8;
+	struct cast_args a = { .x = s->array[ARRAY_WEIGHTS] + first, .n = at + n - first };
 
-	if (s->rounded)
-		cuda_each(s, KERNEL_CAST, (s->l->parameters + 7) / 8, &a);
+	if (!s->rounded)
+		return;
+	a.y = s->rounded + first;
+	cuda_each(s, KERNEL_CAST, (a.n + 7) / 8, &a);
 }
 
 static void cuda_changed(void *self)
@@ -321,7 +323,7 @@ static void cuda_changed(void *self)
 		if (s->lent[i])
 			device_put(s->d, s->array[i], s->host[i],
 				   s->l->parameters * sizeof(float));
-	round_weights(s);
+	round_weights(s, 0, s->l->parameters);
 	device_status(s->d);
 }
 
@@ -342,7 +344,8 @@ static void cuda_put_state(void *self, size_t at, size_t n, const float *const s
 	for (int k = 0; k < 3; k++)
 		if (state[k])
 			device_put(s->d, s->array[which[k]] + at, state[k], n * sizeof(float));
-	round_weights(s);
+	if (state[0])
+		round_weights(s, at, n);
 	device_status(s->d);
 }
 
@@ -691,7 +694,7 @@ static int cuda_step(void *self, const float *gradient, float scale, const struc
 
 		cuda_each(s, KERNEL_ADAMW, x->count, &a);
 	}
-	round_weights(s);
+	round_weights(s, 0, s->l->parameters);
 	return device_status(s->d);
 }
 

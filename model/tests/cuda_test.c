@@ -444,6 +444,37 @@ TEST(states_and_their_hashes_agree)
 	pair_fini(&q);
 }
 
+/* A standby copy arrives in pieces. Each piece rounds its own weights, also those that share eight
+ * numbers with another piece, and no others. */
+TEST(a_piece_of_a_state_rounds_its_own_weights)
+{
+	struct model_config c = config;
+	struct cuda_stage *s;
+	struct pair p;
+	size_t n, pieces = 0;
+
+	c.dim = 64; /* heads of 16 */
+	tolerance = 3e-2;
+	pair_init(&p, &c, 1, 1, 5);
+	s = p.gpu;
+	n = stage_parameters(p.cpu);
+	launched_blocks[KERNEL_CAST] = 0;
+	for (size_t i = 0; i < n; i++)
+		stage_weights(p.cpu)[i] = (float)i / 7;
+	for (size_t at = 0, part; at < n; at += part, pieces++) {
+		const float *piece[3] = { stage_weights(p.cpu) + at };
+
+		part = n - at < 1001 ? n - at : 1001;
+		backend_cuda.put_state(p.gpu, at, part, piece);
+	}
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(s->rounded[i], to_bf16(stage_weights(p.cpu)[i]));
+	/* A block rounds eight numbers for each of its threads. */
+	assert_true(launched_blocks[KERNEL_CAST] <= pieces * (1001 / (8 * ROW_THREADS) + 2));
+	pair_fini(&p);
+	tolerance = 1e-5;
+}
+
 TEST(logits_agree)
 {
 	struct pair p;

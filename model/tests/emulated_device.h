@@ -417,6 +417,7 @@ static size_t shared_most = SHARED_MOST;
 static size_t multiprocessor_shared = SHARED_MOST; /* of all its blocks */
 static uint64_t device_free_bytes = UINT64_MAX;
 static long replays, launches[KERNEL_COUNT];
+static size_t launched_blocks[KERNEL_COUNT];
 static long waits, pageable; /* device_status; copies that stop the caller */
 
 uint32_t device_count(void)
@@ -610,6 +611,7 @@ static void do_op(const struct device *d, const struct op *o)
 	assert_true(o->threads <= THREADS_MOST && o->shared <= d->shared_most);
 	assert_true(o->blocks_x <= INT32_MAX && o->blocks_y <= UINT16_MAX); /* of a grid */
 	launches[o->kernel]++;
+	launched_blocks[o->kernel] += o->blocks_x * o->blocks_y;
 	block.threads = o->threads;
 	block.shared_size = o->shared;
 	block.entry = kernels[o->kernel].entry[o->bf16];
