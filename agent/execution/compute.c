@@ -135,7 +135,9 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .seed = c->setup.seed,
 				   .device = c->setup.device,
 				   .memory_bytes = c->setup.memory_bytes,
-				   .recompute = c->setup.recompute };
+				   .recompute = c->setup.recompute,
+				   /* A checkpoint, a copy or neighbours replace the weights. */
+				   .without_weights = !j->prepare.from_seed };
 	bool other = !c->stage || stage_index(c->stage) != j->prepare.stage;
 	int rc = 0;
 
@@ -152,7 +154,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 		c->stage = NULL;
 		c->measured = false;
 		rc = stage_new(&c->stage, &c->setup.config, j->prepare.stage, &o, &j->err);
-		c->pristine = true;
+		c->pristine = j->prepare.from_seed;
 	}
 	if (rc)
 		return rc;

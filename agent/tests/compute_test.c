@@ -57,6 +57,34 @@ TEST(test_refuses_an_unknown_device)
 	compute_free(c);
 }
 
+/* Drawing the weights of a large stage takes seconds of a core, and a saved state replaces them. A
+ * stage that should have its initial weights afterwards has them. */
+TEST(test_draws_no_weights_for_a_saved_state)
+{
+	struct job saved = { .kind = JOB_PREPARE, .prepare = { .stage = 1 } };
+	struct job drawn = { .kind = JOB_STATE }, empty = drawn, again = drawn, seeded;
+	struct compute *c = compute_on("cpu"), *d = compute_on("cpu");
+	size_t size;
+
+	seeded = prepare(d);
+	compute_run(d, &drawn);
+	size = 3 * seeded.prepare.parameters * sizeof(float);
+	compute_run(c, &saved);
+	compute_run(c, &empty);
+	assert_int_equal(saved.rc, 0);
+	assert_int_equal(saved.prepare.parameters, seeded.prepare.parameters);
+	for (size_t i = 0; i < size / sizeof(float); i++)
+		assert_true(empty.out[i] == 0);
+	prepare(c);
+	compute_run(c, &again);
+	assert_memory_equal(again.out, drawn.out, size);
+	job_clear(&drawn);
+	job_clear(&empty);
+	job_clear(&again);
+	compute_free(c);
+	compute_free(d);
+}
+
 /* A stage stays complete if the file that should replace it cannot be read. */
 TEST(test_keeps_its_stage_without_the_file)
 {
