@@ -252,8 +252,21 @@ static void finish_job(struct agent *a, int64_t now_us)
 	job_clear(job);
 }
 
-/* Starts the job of the first module that has one. A requested step comes before jobs that would
- * discard it, a checkpoint before the next step, and changes of weights before tasks. */
+/* Takes the job of the first module that has one. A requested step comes before jobs that would
+ * discard it, a checkpoint before the next step, and changes of weights before tasks. A snapshot is
+ * copied in parts: a task may run between two of them, and the weights change after the last. */
+static bool take_next_job(struct agent *a, struct job *job, int64_t now_us)
+{
+	bool after_part = job->kind == JOB_STATE;
+
+	return (after_part && tasks_next_job(a->modules.tasks, job, now_us)) ||
+	       save_next_part(a->modules.save, job) || iteration_next_job(&a->iteration, job) ||
+	       save_next_job(a->modules.save, job) || standby_next_job(a->modules.standby, job) ||
+	       assign_next_job(a, job, now_us) || reduction_next_job(a->modules.reduction, job) ||
+	       weight_server_next_job(a->modules.weight_server, job) ||
+	       tasks_next_job(a->modules.tasks, job, now_us);
+}
+
 static void start_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
@@ -261,11 +274,7 @@ static void start_job(struct agent *a, int64_t now_us)
 	if (worker_busy(a->worker) || a->tell.end.leaving)
 		return;
 	iteration_begin_sum(&a->iteration);
-	if (!iteration_next_job(&a->iteration, job) && !save_next_job(a->modules.save, job) &&
-	    !standby_next_job(a->modules.standby, job) && !assign_next_job(a, job, now_us) &&
-	    !reduction_next_job(a->modules.reduction, job) &&
-	    !weight_server_next_job(a->modules.weight_server, job) &&
-	    !tasks_next_job(a->modules.tasks, job, now_us))
+	if (!take_next_job(a, job, now_us))
 		return;
 	a->stuck.job_from_us = now_us;
 	worker_start(a->worker, compute_run, a->compute, job);

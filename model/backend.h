@@ -78,6 +78,9 @@ struct backend {
 	/* Replaces the weights and both moments by arrays in host memory or of another stage. A
 	 * NULL array stays unchanged. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
+	/* Copies numbers of the weights and both moments to host memory. The pointer is NULL if
+	 * the device is the host. */
+	void (*get_state)(void *self, size_t at, size_t n, float *const state[3]);
 	uint64_t (*hash)(void *self);            /* returns the hash of the weights */
 	int (*squares)(void *self, double *sum); /* if gradient is NULL, uses the stage's own */
 	/* If gradient is NULL, uses the stage's own. */

@@ -497,20 +497,38 @@ uint64_t stage_hash(struct stage *s)
 	return s->backend->hash(s->self);
 }
 
+void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3])
+{
+	if (s->backend->get_state) {
+		s->backend->get_state(s->self, at, n, state);
+		return;
+	}
+	for (int k = 0; k < STATE_COUNT; k++)
+		if (state[k])
+			memcpy(state[k], s->backend->own(s->self, state_arrays[k]) + at,
+			       n * sizeof(float));
+}
+
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3])
 {
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* Copies a state. From GPU to GPU of one process nothing passes through the machine's memory. */
-void stage_copy_state(struct stage *to, struct stage *from)
+/* Gives the arrays of `from` where `to` can read them. From GPU to GPU of one process nothing passes
+ * through the machine's memory. */
+static void lend_state(struct stage *to, struct stage *from, const float *state[STATE_COUNT])
 {
-	const float *state[STATE_COUNT];
-
 	for (int k = 0; k < STATE_COUNT; k++)
 		state[k] = from->backend == to->backend
 				   ? from->backend->own(from->self, state_arrays[k])
 				   : from->backend->array(from->self, state_arrays[k]);
+}
+
+void stage_copy_state(struct stage *to, struct stage *from)
+{
+	const float *state[STATE_COUNT];
+
+	lend_state(to, from, state);
 	to->backend->put_state(to->self, 0, to->layout.parameters, state);
 }
 
@@ -536,24 +554,20 @@ static size_t layer_size(const struct stage *s, size_t *first)
 
 void stage_stack(struct stage *to, struct stage *from)
 {
-	float *(*const arrays[])(struct stage *) = { stage_weights, stage_moment1, stage_moment2 };
 	const struct model_config *c = stage_config(to);
 	uint32_t n = model_layer_count(c, stage_index(to));
 	uint32_t n_from = model_layer_count(c, stage_index(from));
 	size_t at_to = 0, at_from = 0, size = layer_size(to, &at_to);
+	const float *state[STATE_COUNT], *layer[STATE_COUNT];
 
 	if (layer_size(from, &at_from) == 0)
 		return;
-	for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++) {
-		float *into = arrays[k](to);
-		const float *source = arrays[k](from);
-
-		for (uint32_t i = 0; i < n; i++)
-			memcpy(into + at_to + i * size,
-			       source + at_from + (size_t)(i * n_from / n) * size,
-			       size * sizeof(*into));
+	lend_state(to, from, state);
+	for (uint32_t i = 0; i < n; i++) {
+		for (int k = 0; k < STATE_COUNT; k++)
+			layer[k] = state[k] + at_from + (size_t)(i * n_from / n) * size;
+		stage_put_state(to, at_to + i * size, size, layer);
 	}
-	stage_changed(to);
 }
 
 /* Sums. Eight running sums, each over every eighth element, then added in pairs. A product of

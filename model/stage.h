@@ -131,8 +131,8 @@ int stage_room_round(struct stage *s, float *room, const struct codec *codec);
 
 /* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU.
  * From then on calls return -EIO, and those that return no code (the arrays, stage_changed,
- * stage_put_state, stage_hash) have old numbers: check this after them before their numbers are
- * used. */
+ * stage_get_state, stage_put_state, stage_hash) have old numbers: check this after them before
+ * their numbers are used. */
 const char *stage_failure(const struct stage *s);
 
 /* Zeroes the stage's gradient. Call it before the first microbatch of an iteration. */
@@ -182,7 +182,10 @@ int stage_gradient_squares(struct stage *s, double *sum);
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 
-/* Copies numbers [at, at + n) of the weights and both moments (n each). */
+/* Copies numbers [at, at + n) of the weights and both moments (n each) to the caller's memory; NULL:
+ * not wanted. Unlike stage_weights and the like, the call takes no memory that lasts. */
+void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
+/* Replaces numbers [at, at + n) of the weights and both moments. */
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);
 /* Copies the weights and moments of a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);

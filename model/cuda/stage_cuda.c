@@ -15,7 +15,7 @@
 enum {
 	ALIGN = 256,
 	LOGITS_MOST = 256 << 20, /* floats */
-	PIECE = 4 << 20,         /* floats */
+	PIECE_MOST = 1 << 20,    /* floats */
 	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
 };
 
@@ -115,6 +115,8 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 
 	if (small < 2 * SQUARES_BLOCKS)
 		small = 2 * SQUARES_BLOCKS;
+	s->host_pieces[0] = carve_floats(&c, s->piece);
+	s->host_pieces[1] = carve_floats(&c, s->piece);
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
@@ -241,6 +243,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	s->width = l->bf16 ? sizeof(uint16_t) : sizeof(float);
 	s->scale = 1.0f / sqrtf((float)model_head_size(c));
 	s->chunk = chunk_of(s->rows, c->vocab);
+	s->piece = l->parameters < PIECE_MOST ? l->parameters : PIECE_MOST;
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
 	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
 	for (int i = 0; i < 2; i++)
@@ -334,19 +337,68 @@ static float *cuda_own(void *self, enum stage_array which)
 	return s->array[which];
 }
 
+/* Copies numbers from the caller's memory to the device. Pieces pass through pinned memory, so that
+ * one travels while the next is copied there. Memory of another stage on a GPU is copied there. */
+static void put_numbers(struct cuda_stage *s, float *to, const float *from, size_t n)
+{
+	if (device_holds(s->d, from)) {
+		device_put(s->d, to, from, n * sizeof(*to));
+		return;
+	}
+	for (size_t at = 0, part; at < n; at += part) {
+		float *piece = s->host_pieces[s->next_piece];
+
+		s->next_piece ^= 1;
+		part = n - at < s->piece ? n - at : s->piece;
+		memcpy(piece, from + at, part * sizeof(*piece));
+		device_status(s->d); /* the other piece is free then */
+		device_put(s->d, to + at, piece, part * sizeof(*piece));
+	}
+}
+
+/* Copies numbers to the caller's memory, and is done on return. While one piece comes from the
+ * device, the one before is copied to the caller. */
+static void get_numbers(struct cuda_stage *s, float *to, const float *from, size_t n)
+{
+	size_t before = 0, at = 0, part;
+
+	do {
+		const float *arrived = s->host_pieces[!s->next_piece];
+
+		part = n - at < s->piece ? n - at : s->piece;
+		device_get(s->d, s->host_pieces[s->next_piece], from + at, part * sizeof(*to));
+		memcpy(to + at - before, arrived, before * sizeof(*to));
+		device_status(s->d);
+		s->next_piece ^= 1;
+		before = part;
+		at += part;
+	} while (before > 0);
+}
+
+static const enum stage_array state_arrays[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
+
 /* As after a step, arrays that were lent before are old, and changes in them are lost. */
 static void cuda_put_state(void *self, size_t at, size_t n, const float *const state[3])
 {
-	static const enum stage_array which[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
 	struct cuda_stage *s = self;
 
 	take_back(s);
 	for (int k = 0; k < 3; k++)
 		if (state[k])
-			device_put(s->d, s->array[which[k]] + at, state[k], n * sizeof(float));
+			put_numbers(s, s->array[state_arrays[k]] + at, state[k], n);
 	if (state[0])
 		round_weights(s, at, n);
 	device_status(s->d);
+}
+
+static void cuda_get_state(void *self, size_t at, size_t n, float *const state[3])
+{
+	struct cuda_stage *s = self;
+
+	device_status(s->d); /* the pieces are free then */
+	for (int k = 0; k < 3; k++)
+		if (state[k])
+			get_numbers(s, state[k], s->array[state_arrays[k]] + at, n);
 }
 
 static uint64_t cuda_hash(void *self)
@@ -659,42 +711,45 @@ static int cuda_squares(void *self, double *sum)
 	return rc;
 }
 
-/* Copies a sum over the stage's own gradient. Pieces pass through pinned memory, so
- * that the copy of one to the device goes on while the next is copied there. */
-static void put_gradient(struct cuda_stage *s, const float *gradient)
+/* Steps numbers [at, at + n), whose gradient lies at g in device memory. */
+static void step_numbers(struct cuda_stage *s, const float *g, size_t at, size_t n, float scale,
+			 const struct adamw *h, uint64_t t)
 {
-	float *host = host_array(s, ARRAY_GRADIENT);
-	size_t n = s->l->parameters;
+	for (size_t i = 0; i < s->l->n_tensors; i++) {
+		const struct tensor *x = &s->l->tensors[i];
+		size_t from = x->offset > at ? x->offset : at;
+		size_t end = x->offset + x->count < at + n ? x->offset + x->count : at + n;
+		struct adamw_args a = {
+			.w = s->array[ARRAY_WEIGHTS] + from,
+			.m = s->array[ARRAY_MOMENT1] + from,
+			.v = s->array[ARRAY_MOMENT2] + from,
+			.g = g + (from - at),
+			.n = end - from,
+			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
+		};
 
-	for (size_t at = 0, part; at < n; at += part) {
-		part = n - at < PIECE ? n - at : PIECE;
-		memcpy(host + at, gradient + at, part * sizeof(float));
-		device_put(s->d, s->array[ARRAY_GRADIENT] + at, host + at, part * sizeof(float));
+		if (from < end)
+			cuda_each(s, KERNEL_ADAMW, a.n, &a);
 	}
 }
 
+/* A sum replaces the stage's own gradient, piece by piece. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {
 	struct cuda_stage *s = self;
+	size_t n = s->l->parameters, most = gradient ? s->piece : n;
 
 	take_back(s);
-	if (gradient)
-		put_gradient(s, gradient);
-	for (size_t i = 0; i < s->l->n_tensors; i++) {
-		const struct tensor *x = &s->l->tensors[i];
-		struct adamw_args a = {
-			.w = s->array[ARRAY_WEIGHTS] + x->offset,
-			.m = s->array[ARRAY_MOMENT1] + x->offset,
-			.v = s->array[ARRAY_MOMENT2] + x->offset,
-			.g = s->array[ARRAY_GRADIENT] + x->offset,
-			.n = x->count,
-			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
-		};
+	for (size_t at = 0, part; at < n; at += part) {
+		float *own = s->array[ARRAY_GRADIENT] + at;
 
-		cuda_each(s, KERNEL_ADAMW, x->count, &a);
+		part = n - at < most ? n - at : most;
+		if (gradient)
+			put_numbers(s, own, gradient + at, part);
+		step_numbers(s, own, at, part, scale, h, t);
 	}
-	round_weights(s, 0, s->l->parameters);
+	round_weights(s, 0, n);
 	return device_status(s->d);
 }
 
@@ -717,6 +772,7 @@ const struct backend backend_cuda = {
 	.own = cuda_own,
 	.changed = cuda_changed,
 	.put_state = cuda_put_state,
+	.get_state = cuda_get_state,
 	.hash = cuda_hash,
 	.squares = cuda_squares,
 	.step = cuda_step,

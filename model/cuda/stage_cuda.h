@@ -41,7 +41,7 @@ struct pass {
 struct cuda_stage {
 	const struct stage_layout *l;
 	struct device *d;
-	size_t rows, kv, packed, chunk;
+	size_t rows, kv, packed, chunk, piece;
 	size_t width; /* bytes of a real */
 	float scale;  /* factor of attention scores */
 
@@ -61,6 +61,10 @@ struct cuda_stage {
 	/* Arrays in pinned host memory. */
 	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like; NULL until asked for */
 	bool lent[ARRAY_COUNT];   /* host[] equals the device's array, or is newer */
+	/* (piece) each, for numbers on their way to or from the caller's memory; the next one to
+	 * use. */
+	float *host_pieces[2];
+	int next_piece;
 	float *host_in, *host_out; /* (R, C) copies of the caller's activations */
 	float *host_losses;        /* (R), or (SQUARES_BLOCKS) doubles */
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) */

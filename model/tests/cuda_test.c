@@ -475,6 +475,56 @@ TEST(a_piece_of_a_state_rounds_its_own_weights)
 	tolerance = 1e-5;
 }
 
+/* A snapshot, and a sum on its way to a step, pass through two small buffers: no array of the stage
+ * gets pinned memory that would last. */
+TEST(states_pass_through_small_pieces)
+{
+	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
+	float *g, *whole[3], *again[3];
+	struct cuda_stage *s;
+	struct pair p;
+	size_t n;
+
+	pair_init(&p, &config, 0, 1, 5);
+	s = p.gpu;
+	for (int i = 0; i < ARRAY_COUNT; i++)
+		s->host[i] = NULL; /* pair_init has asked for the weights */
+	n = stage_parameters(p.cpu);
+	s->piece = n / 3 + 1; /* the last piece is shorter */
+	g = calloc(n, sizeof(*g));
+	for (size_t i = 0; i < n; i++)
+		g[i] = (float)(i % 13) - 6;
+	assert_int_equal(stage_step(p.cpu, g, 0.03f, &h, 1), 0);
+	pageable = 0;
+	assert_int_equal(backend_cuda.step(p.gpu, g, 0.03f, &h, 1), 0);
+	for (int k = 0; k < 3; k++) {
+		whole[k] = calloc(n, sizeof(float));
+		again[k] = calloc(n, sizeof(float));
+	}
+	stage_get_state(p.cpu, 0, n, whole);
+	backend_cuda.get_state(p.gpu, 0, 5, again);
+	for (int k = 0; k < 3; k++)
+		again[k] += 5;
+	backend_cuda.get_state(p.gpu, 5, n - 5, again);
+	for (int k = 0; k < 3; k++) {
+		again[k] -= 5;
+		assert_memory_equal(again[k], whole[k], n * sizeof(float));
+		for (size_t i = 0; i < n; i++)
+			whole[k][i] = (float)i + (float)k;
+	}
+	backend_cuda.put_state(p.gpu, 0, n, (const float *const *)whole);
+	assert_true(backend_cuda.hash(p.gpu) == hash_floats(whole[0], n));
+	assert_int_equal(pageable, 0);
+	for (int i = 0; i < ARRAY_COUNT; i++)
+		assert_null(s->host[i]);
+	for (int k = 0; k < 3; k++) {
+		free(whole[k]);
+		free(again[k]);
+	}
+	free(g);
+	pair_fini(&p);
+}
+
 TEST(logits_agree)
 {
 	struct pair p;
