@@ -95,6 +95,7 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.sequence = o->sequence,
 		.threads = o->threads ? o->threads : 1,
 		.recompute = o->recompute,
+		.sums_on_host = o->sums_on_host,
 		.memory_bytes = o->memory_bytes,
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),
@@ -164,7 +165,9 @@ static int look_up_device(const char *device, struct device_name *name,
 
 int stage_device(struct stage_device *out, const char *device, struct error *err)
 {
-	struct stage_device found = { .free_bytes = UINT64_MAX, .machine_bytes = UINT64_MAX };
+	struct stage_device found = { .free_bytes = UINT64_MAX,
+				      .machine_bytes = UINT64_MAX,
+				      .device_bytes = UINT64_MAX };
 	char what[STAGE_DEVICE_SIZE];
 	struct device_name name;
 	int rc = look_up_device(device, &name, &found, err);
@@ -172,6 +175,8 @@ int stage_device(struct stage_device *out, const char *device, struct error *err
 	if (rc)
 		return rc;
 	device_name_print(&name, found.name);
+	if (found.device_bytes == UINT64_MAX) /* the device is the machine */
+		found.device_bytes = found.free_bytes;
 	memcpy(what, found.text, sizeof(what));
 	snprintf(found.text, sizeof(found.text), "%s %.*s", found.name,
 		 (int)(sizeof(what) - strlen(found.name) - 2), what);

@@ -58,6 +58,10 @@ struct stage_options {
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
 	bool without_weights; /* the weights are 0, because the caller sets a saved state */
+	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage takes
+	 * pinned memory for it at once. Otherwise an array gets pinned memory when it is first
+	 * asked for. */
+	bool sums_on_host;
 	/* Limit on the machine's memory; 0: the memory that is free. A GPU's own memory is limited
 	 * only by what is free. */
 	size_t memory_bytes;
@@ -75,6 +79,7 @@ struct stage_device {
 	 * UINT64_MAX: the device does not say. */
 	uint64_t free_bytes;
 	uint64_t machine_bytes; /* free memory of the machine; UINT64_MAX: unknown */
+	uint64_t device_bytes;  /* free memory of the device alone; UINT64_MAX: unknown */
 };
 
 /* Describes a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or

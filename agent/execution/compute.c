@@ -136,6 +136,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .device = c->setup.device,
 				   .memory_bytes = c->setup.memory_bytes,
 				   .recompute = c->setup.recompute,
+				   .sums_on_host = true,
 				   /* A checkpoint, a copy or neighbours replace the weights. */
 				   .without_weights = !j->prepare.from_seed };
 	bool other = !c->stage || stage_index(c->stage) != j->prepare.stage;

@@ -143,18 +143,20 @@ static int check_host(const struct cuda_stage *s, struct error *err)
 
 static int allocate_device(struct cuda_stage *s, struct error *err)
 {
-	void *memory = NULL, *host = NULL;
-	size_t small;
+	size_t small, sums = s->l->sums_on_host ? s->l->parameters * sizeof(float) : 0;
+	void *memory = NULL, *host = NULL, *gradient = NULL;
 	int rc;
 
 	s->bytes = carve_device(s, NULL);
 	small = carve_host(s, NULL);
-	s->host_bytes = small + ARRAY_COUNT * s->l->parameters * sizeof(float);
+	s->host_bytes = small + sums;
 	rc = check_host(s, err);
 	if (!rc)
 		rc = device_allocate(s->d, s->bytes, SPARE, &memory, err);
 	if (!rc)
 		rc = device_allocate_host(s->d, small, &host, err);
+	if (!rc && sums)
+		rc = device_allocate_host(s->d, sums, &gradient, err);
 	if (rc)
 		return error_prefix(err, rc,
 				    "stage %u, %u slots of %u x %u tokens, recompute %s",
@@ -162,6 +164,7 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 				    recompute_name(s->l->recompute));
 	carve_device(s, memory);
 	carve_host(s, host);
+	s->host[ARRAY_GRADIENT] = gradient;
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
 	return fill_angles(s, err);
@@ -217,8 +220,9 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
 
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
-	/* A stage needs as much host memory as device memory: its arrays pass through pinned
-	 * memory, and a sum's parts lie in the host's. */
+	out->device_bytes = out->free_bytes;
+	/* An agent's stage needs as much host memory as device memory: a sum's parts and copies of
+	 * the stage lie in the host's. */
 	if (!rc && host < out->free_bytes)
 		out->free_bytes = host;
 	out->machine_bytes = host == SIZE_MAX ? UINT64_MAX : host;
@@ -272,9 +276,8 @@ static void take_back(struct cuda_stage *s)
 }
 
 /* Pinned memory for an array is allocated at its first use, because pinning some gigabytes takes a
- * second and a trainer needs none. check_host has compared the need with the free memory. If other
- * programs have used that memory meanwhile, the stage fails, and the caller reads zeros from pages
- * that need no memory. */
+ * second and a trainer needs none. If the machine has too little of it, the stage fails, and the
+ * caller reads zeros from pages that need no memory. */
 static float *host_array(struct cuda_stage *s, enum stage_array which)
 {
 	size_t size = s->l->parameters * sizeof(float);
@@ -283,7 +286,11 @@ static float *host_array(struct cuda_stage *s, enum stage_array which)
 
 	if (s->host[which])
 		return s->host[which];
-	if (device_allocate_host(s->d, size, &memory, &err)) {
+	if (size > memory_usable()) /* pinning it would stall the system */
+		error_set(&err, -ENOMEM, "no %.1f MiB are free", (double)size / 0x1p20);
+	else
+		device_allocate_host(s->d, size, &memory, &err);
+	if (!memory) {
 		device_fail(s->d, "an array on the host", err.text);
 		memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -509,7 +516,7 @@ static float *cuda_room(void *self, struct error *err)
 	struct cuda_stage *s = self;
 	void *room = NULL;
 
-	if (device_allocate(s->d, s->rows * s->l->config.dim * sizeof(float), 0, &room, err))
+	if (device_allocate(s->d, s->rows * s->l->config.dim * sizeof(float), SPARE, &room, err))
 		return NULL;
 	return room;
 }
@@ -529,36 +536,29 @@ static int round_on_host(struct cuda_stage *s, float *room, const struct codec *
 	return device_status(s->d);
 }
 
+/* The encoded activation lies in t.dx, which is in use only within a pass. */
 static int cuda_round(void *self, float *room, const struct codec *codec)
 {
 	struct cuda_stage *s = self;
 	size_t n = s->rows * s->l->config.dim, means = codec->channels * FORMAT_SCALE_BYTES;
 	size_t groups = (n + codec->group - 1) / codec->group;
-	void *encoded = NULL;
+	unsigned char *encoded = (unsigned char *)s->t.dx;
+	struct channel_means_args m = { room, (uint16_t *)(void *)encoded, s->rows,
+					codec->channels };
+	struct codec_args a = { room,
+				encoded + means,
+				codec->channels ? m.means : NULL,
+				n,
+				codec->channels,
+				tensor_format_bits(codec->format),
+				codec->group };
 
 	if (codec->format == FORMAT_BF16)
 		return round_on_host(s, room, codec, n);
-	if (!s->encoded) { /* the buffer holds the longest format of an activation */
-		if (device_allocate(s->d, n * sizeof(float), 0, &encoded, NULL))
-			return -ENOMEM;
-		s->encoded = encoded;
-	}
-	{
-		struct channel_means_args m = { room, (uint16_t *)(void *)s->encoded, s->rows,
-						codec->channels };
-		struct codec_args a = { room,
-					s->encoded + means,
-					codec->channels ? m.means : NULL,
-					n,
-					codec->channels,
-					tensor_format_bits(codec->format),
-					codec->group };
-
-		if (codec->channels)
-			cuda_each(s, KERNEL_CHANNEL_MEANS, codec->channels, &m);
-		cuda_each(s, KERNEL_QUANTISE, groups, &a);
-		cuda_each(s, KERNEL_DEQUANTISE, groups, &a);
-	}
+	if (codec->channels)
+		cuda_each(s, KERNEL_CHANNEL_MEANS, codec->channels, &m);
+	cuda_each(s, KERNEL_QUANTISE, groups, &a);
+	cuda_each(s, KERNEL_DEQUANTISE, groups, &a);
 	return device_status(s->d);
 }
 

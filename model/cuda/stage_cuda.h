@@ -47,7 +47,6 @@ struct cuda_stage {
 
 	float *array[ARRAY_COUNT]; /* (P) */
 	uint16_t *rounded;         /* (P) the weights as bf16; NULL in float */
-	unsigned char *encoded;    /* an encoded activation; NULL until the first cuda_round */
 	float *cosines, *sines;    /* (T, D / 2) factors of the rotary positions */
 	struct saved_layer *saved; /* (slots, n_layers) saved layers, then one set for evaluation */
 	int32_t *tokens;           /* (slots, R), stage 0, then one more */
@@ -56,7 +55,7 @@ struct cuda_stage {
 	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
 	/* (slots) backward passes: those that only pass the gradient on; those that count */
 	struct pass *backward[2];
-	size_t bytes, host_bytes; /* bytes of device memory; bytes of pinned memory, at most */
+	size_t bytes, host_bytes; /* bytes of device memory; bytes of pinned memory at first */
 
 	/* Arrays in pinned host memory. */
 	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like; NULL until asked for */

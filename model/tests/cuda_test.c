@@ -11,6 +11,7 @@
 #include "model/backend.h"
 #include "model/cuda/stage_cuda.h"
 #include "model/stage.h"
+#include "model/trainer.h"
 #include "model/tests/emulated_device.h"
 
 /* ---- one stage on both devices ---- */
@@ -522,6 +523,77 @@ TEST(states_pass_through_small_pieces)
 		free(again[k]);
 	}
 	free(g);
+	pair_fini(&p);
+}
+
+static int make_limited(const struct model_config *c, size_t limit, bool sums)
+{
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda",
+				   .memory_bytes = limit, .sums_on_host = sums };
+	struct error err;
+	struct stage *s = NULL;
+	int rc = stage_new(&s, c, 0, &o, &err);
+
+	stage_free(s);
+	return rc;
+}
+
+/* A stage that takes part in sums takes pinned memory for its gradient at once. A trainer's takes
+ * none for arrays, so the machine may have less memory than the model. */
+TEST(a_trainer_needs_little_memory_of_the_machine)
+{
+	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda" };
+	struct model_config c = config;
+	struct stage *s[2];
+	struct trainer *t;
+	struct error err;
+	size_t small, array;
+
+	c.vocab = 100001; /* pieces are smaller than arrays */
+	for (int sums = 0; sums < 2; sums++) {
+		o.sums_on_host = sums;
+		assert_int_equal(stage_new(&s[sums], &c, 0, &o, &err), 0);
+	}
+	array = stage_parameters(s[0]) * sizeof(float);
+	small = stage_host_bytes(s[0]);
+	assert_true(small < array);
+	assert_int_equal(stage_host_bytes(s[1]), small + array);
+	stage_free(s[0]);
+	stage_free(s[1]);
+	assert_int_equal(make_limited(&c, small, false), 0);
+	assert_int_equal(make_limited(&c, small - 1, false), -ENOMEM);
+	assert_int_equal(make_limited(&c, small + array, true), 0);
+	assert_int_equal(make_limited(&c, small + array - 1, true), -ENOMEM);
+	o.sums_on_host = false;
+	o.memory_bytes = small;
+	assert_int_equal(trainer_new(&t, &c, &hyper, &o, &err), 0);
+	trainer_free(t);
+	device_free_bytes = 4 * array - 1;
+	assert_int_equal(trainer_new(&t, &c, &hyper, &o, &err), -ENOMEM);
+	device_free_bytes = UINT64_MAX;
+}
+
+/* Activations of a whole model leave the reserve for code and graphs, as the stages do. The encoded
+ * activation needs no memory of its own. */
+TEST(activations_leave_the_reserve)
+{
+	struct codec codec = codec_of_activation(FORMAT_Q8, config.dim);
+	struct error err = { "" };
+	struct pair p;
+	float *room;
+
+	pair_init(&p, &config, 1, 1, 5);
+	room = backend_cuda.room(p.gpu, &err);
+	assert_non_null(room);
+	memcpy(room, p.in, p.activation * sizeof(float));
+	device_free_bytes = (512 << 20) + p.activation * sizeof(float) - 1;
+	assert_null(backend_cuda.room(p.gpu, &err));
+	device_free_bytes = 0;
+	assert_int_equal(backend_cuda.round(p.gpu, room, &codec), 0);
+	device_free_bytes = UINT64_MAX;
+	assert_int_equal(codec_round(&codec, p.in, p.activation), 0);
+	assert_memory_equal(room, p.in, p.activation * sizeof(float));
 	pair_fini(&p);
 }
 
