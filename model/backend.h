@@ -30,6 +30,7 @@ struct stage_layout {
 	struct device_name device; /* name of the device, with a CPU's instruction set */
 	bool bf16;                 /* device.bf16 */
 	enum recompute recompute;
+	bool only_steps;               /* no gradient, no passes */
 	bool sums_on_host;             /* the gradient's pinned memory is taken at once */
 	size_t memory_bytes;           /* limit on the memory, bytes; 0: the free memory */
 	uint32_t n_layers;             /* number of layers of this stage */

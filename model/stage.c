@@ -95,6 +95,7 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.sequence = o->sequence,
 		.threads = o->threads ? o->threads : 1,
 		.recompute = o->recompute,
+		.only_steps = o->only_steps,
 		.sums_on_host = o->sums_on_host,
 		.memory_bytes = o->memory_bytes,
 		.n_layers = model_layer_count(c, index),
@@ -318,7 +319,7 @@ int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const f
 	bool first = s->layout.index == 0;
 	int rc;
 
-	if ((keep && slot >= s->layout.slots) || !out || first != (tokens != NULL) ||
+	if (s->layout.only_steps || (keep && slot >= s->layout.slots) || !out || first != (tokens != NULL) ||
 	    first == (in != NULL))
 		return -EINVAL;
 	if (first && !tokens_valid(s, tokens, 0))
@@ -335,14 +336,14 @@ int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *t
 	       float *loss, float *grad, bool count)
 {
 	(void)slot; /* the loss saves nothing in the slot */
-	if (s->layout.index != 0 || !tokens_valid(s, targets, -1))
+	if (s->layout.only_steps || s->layout.index != 0 || !tokens_valid(s, targets, -1))
 		return -EINVAL;
 	return s->backend->loss(s->self, in, targets, loss, grad, count);
 }
 
 int stage_logits(struct stage *s, const float *in, float *logits)
 {
-	if (s->layout.index != 0)
+	if (s->layout.only_steps || s->layout.index != 0)
 		return -EINVAL;
 	return s->backend->logits(s->self, in, logits);
 }
@@ -393,18 +394,22 @@ const char *stage_failure(const struct stage *s)
 
 int stage_zero_gradient(struct stage *s)
 {
+	if (s->layout.only_steps)
+		return -EINVAL;
 	return s->backend->zero_gradient(s->self);
 }
 
 int stage_gradient_squares(struct stage *s, double *sum)
 {
+	if (s->layout.only_steps)
+		return -EINVAL;
 	return s->backend->squares(s->self, sum);
 }
 
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t)
 {
-	if (t == 0)
+	if (t == 0 || (s->layout.only_steps && !gradient))
 		return -EINVAL;
 	return s->backend->step(s->self, gradient, scale, h, t);
 }

@@ -57,6 +57,9 @@ struct stage_options {
 	uint64_t seed;      /* seed of the initial weights */
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
+	/* The stage is a copy: it is stepped by given gradients, hashed and copied, and computes no
+	 * microbatch. It has no gradient and no memory for passes. */
+	bool only_steps;
 	bool without_weights; /* the weights are 0, because the caller sets a saved state */
 	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage takes
 	 * pinned memory for it at once. Otherwise an array gets pinned memory when it is first

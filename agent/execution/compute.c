@@ -228,8 +228,7 @@ static int mix_state(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* Allocates the standby copy. It has one slot of the smallest batch, because the copy is only
- * stepped and never computes a microbatch. */
+/* Allocates the standby copy, which is only stepped and never computes a microbatch. */
 static int make_copy(struct compute *c, struct job *j)
 {
 	struct stage_options o = { .slots = 1,
@@ -237,6 +236,7 @@ static int make_copy(struct compute *c, struct job *j)
 				   .sequence = 1,
 				   .threads = c->setup.threads,
 				   .device = c->setup.device,
+				   .only_steps = true,
 				   .without_weights = true };
 	int rc;
 

@@ -282,7 +282,7 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 }
 
 /* Prepares the device for use. On a failure d->failure has the cause. */
-static void prepare(struct device *d)
+static void prepare(struct device *d, bool products)
 {
 	struct cudaFuncAttributes code;
 	int shared = 0;
@@ -295,13 +295,15 @@ static void prepare(struct device *d)
 				    d->number),
 	     "its shared memory");
 	d->shared_most = (size_t)shared / sizeof(float);
+	d->times = times_new();
 	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
+	if (!products)
+		return;
 	if (!d->failure.failed)
 		d->products = products_new();
 	if (!d->failure.failed && !d->products)
 		failure_note(&d->failure, "cuBLASLt",
 			     "cannot be started, or has no memory to work in");
-	d->times = times_new();
 }
 
 /* Returns true if this program holds machine code for the card. Otherwise the driver makes it
@@ -363,7 +365,7 @@ void device_bus_id(uint32_t number, char *out, size_t size)
 	out[0] = '\0';
 }
 
-int device_open(struct device **out, uint32_t number, struct error *err)
+int device_open(struct device **out, uint32_t number, bool products, struct error *err)
 {
 	struct cudaDeviceProp p;
 	struct device *d;
@@ -375,7 +377,7 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 	if (!d)
 		return error_set(err, -ENOMEM, "no memory for a device");
 	d->number = (int)number;
-	prepare(d);
+	prepare(d, products);
 	if (d->failure.failed) {
 		rc = error_set(err, -EIO, "device cuda:%u (%s) cannot be used: %s", number, p.name,
 			       d->failure.text);

@@ -32,8 +32,9 @@ void device_bus_id(uint32_t number, char *out, size_t size);
 
 /* -ENODEV: there is no GPU, no driver or no cuBLASLt, or this program was built without CUDA.
  * -EINVAL: there are fewer GPUs. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver
- * cannot be used. */
-int device_open(struct device **out, uint32_t number, struct error *err);
+ * cannot be used. products: the caller will call device_product, which needs device memory to work
+ * in. */
+int device_open(struct device **out, uint32_t number, bool products, struct error *err);
 void device_close(struct device *d); /* NULL is allowed */
 
 /* Waits for the queued work. Returns 0, or -EIO after a failure: nothing works on the device then.

@@ -28,6 +28,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 	struct cuda_scratch *t = &s->t;
 
 	*t = (struct cuda_scratch){
+		.leaves = t->leaves,
 		.xn = carve_array(c, r * m->dim, w),
 		.h = carve_array(c, r * m->ffn_dim, w),
 		.dgu = carve_array(c, r * 2 * m->ffn_dim, w),
@@ -39,8 +40,6 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dot = carve_floats(c, r * m->n_heads),
 		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
-		.leaves = carve_array(c, hash_leaves(s->l->parameters * sizeof(float)),
-				      HASH_DIGEST),
 		.in = carve_floats(c, last * r * m->dim),
 		.logits = carve_floats(c, last * s->chunk * m->vocab),
 		.losses = carve_floats(c, last * r),
@@ -51,13 +50,22 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * m->vocab, w) : t->logits;
 }
 
+/* Returns the floats of an array. A copy's gradients come and go in pieces. */
+static size_t array_size(const struct cuda_stage *s, enum stage_array which)
+{
+	return which == ARRAY_GRADIENT && s->l->only_steps ? s->piece : s->l->parameters;
+}
+
 static size_t carve_device(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };
 	size_t half = model_head_size(&s->l->config) / 2, n = s->l->parameters;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->array[i] = carve_floats(&c, n);
+		s->array[i] = carve_floats(&c, array_size(s, i));
+	s->t.leaves = carve_array(&c, hash_leaves(n * sizeof(float)), HASH_DIGEST);
+	if (s->l->only_steps)
+		return c.used;
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
@@ -117,11 +125,13 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 		small = 2 * SQUARES_BLOCKS;
 	s->host_pieces[0] = carve_floats(&c, s->piece);
 	s->host_pieces[1] = carve_floats(&c, s->piece);
+	s->host_leaves =
+		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
+	if (s->l->only_steps)
+		return c.used;
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
-	s->host_leaves =
-		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
 	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
 	s->host_order =
 		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
@@ -166,8 +176,8 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 	carve_host(s, host);
 	s->host[ARRAY_GRADIENT] = gradient;
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
-	return fill_angles(s, err);
+		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));
+	return s->l->only_steps ? 0 : fill_angles(s, err);
 }
 
 static int check_heads(const struct stage_layout *l, struct error *err)
@@ -235,7 +245,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 {
 	const struct model_config *c = &l->config;
 	struct cuda_stage *s;
-	int rc = check_heads(l, err);
+	int rc = l->only_steps ? 0 : check_heads(l, err);
 
 	if (rc)
 		return rc;
@@ -253,9 +263,9 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	for (int i = 0; i < 2; i++)
 		s->backward[i] = calloc((size_t)l->slots + 1, sizeof(*s->backward[i]));
 	rc = s->saved && s->forward && s->backward[0] && s->backward[1]
-		     ? device_open(&s->d, l->device.number, err)
+		     ? device_open(&s->d, l->device.number, !l->only_steps, err)
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
-	if (!rc)
+	if (!rc && !l->only_steps)
 		rc = check_shared(s, err);
 	if (!rc)
 		rc = allocate_device(s, err);
@@ -733,7 +743,7 @@ static void step_numbers(struct cuda_stage *s, const float *g, size_t at, size_t
 	}
 }
 
-/* A sum replaces the stage's own gradient, piece by piece. */
+/* A sum replaces the stage's own gradient, piece by piece. A copy has room for one piece. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {
@@ -742,7 +752,7 @@ static int cuda_step(void *self, const float *gradient, float scale, const struc
 
 	take_back(s);
 	for (size_t at = 0, part; at < n; at += part) {
-		float *own = s->array[ARRAY_GRADIENT] + at;
+		float *own = s->array[ARRAY_GRADIENT] + (s->l->only_steps ? 0 : at);
 
 		part = n - at < most ? n - at : most;
 		if (gradient)

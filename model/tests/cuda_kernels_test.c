@@ -86,7 +86,7 @@ TEST(buffers_are_chosen_by_blocks)
 	struct device *d = NULL;
 	size_t two;
 
-	assert_int_equal(device_open(&d, 0, NULL), 0);
+	assert_int_equal(device_open(&d, 0, true, NULL), 0);
 	/* On an H200 two blocks with two buffers fit, on an A100 one, or two with one buffer. */
 	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);
 	assert_int_equal(launch_on(d, dkv, KIB_163, KIB_163, 128).buffers, 1);

@@ -526,6 +526,48 @@ TEST(states_pass_through_small_pieces)
 	pair_fini(&p);
 }
 
+/* A standby copy keeps the bits of the stage that it copies, with weights and moments alone: nothing
+ * reads bf16 weights, a gradient of its own, or memory for products. */
+TEST(a_copy_only_steps)
+{
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1, .device = "cuda:bf16",
+				   .only_steps = true, .without_weights = true };
+	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
+	struct model_config c = config;
+	struct stage *copy, *cpu;
+	float *g, x[64];
+	struct error err;
+	size_t n;
+
+	c.vocab = 20001;
+	c.dim = 64;
+	assert_int_equal(stage_new(&cpu, &c, 0, &(struct stage_options){ .batch = 1, .sequence = 1,
+									 .seed = 5 }, &err), 0);
+	n = stage_parameters(cpu);
+	assert_true(n > 1 << 20); /* gradients come in pieces */
+	launched_blocks[KERNEL_CAST] = 0;
+	assert_int_equal(stage_new(&copy, &c, 0, &o, &err), 0);
+	assert_true(stage_memory_bytes(copy) < (3 * n + (1 << 20)) * sizeof(float) + n / 8);
+	stage_copy_state(copy, cpu);
+	g = calloc(n, sizeof(*g));
+	for (uint64_t t = 1; t < 3; t++) {
+		for (size_t i = 0; i < n; i++)
+			g[i] = (float)(i % 7 * t) - 3;
+		assert_int_equal(stage_step(cpu, g, 0.03f, &h, t), 0);
+		assert_int_equal(stage_step(copy, g, 0.03f, &h, t), 0);
+		assert_true(stage_hash(copy) == stage_hash(cpu));
+	}
+	assert_memory_equal(stage_moment2(copy), stage_moment2(cpu), n * sizeof(*g));
+	assert_int_equal(launched_blocks[KERNEL_CAST], 0);
+	assert_int_equal(stage_forward(copy, 0, (int32_t[]){ 1 }, NULL, x, true), -EINVAL);
+	assert_int_equal(stage_loss(copy, 0, x, (int32_t[]){ 1 }, x, NULL, true), -EINVAL);
+	assert_int_equal(stage_zero_gradient(copy), -EINVAL);
+	assert_int_equal(stage_step(copy, NULL, 1, &h, 3), -EINVAL);
+	stage_free(copy);
+	stage_free(cpu);
+	free(g);
+}
+
 static int make_limited(const struct model_config *c, size_t limit, bool sums)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda",

@@ -380,6 +380,7 @@ struct device_graph {
 };
 
 struct device {
+	bool products; /* was opened for products */
 	bool fails; /* true: the next allocation and all later ones fail */
 	struct failure failure;
 	size_t shared_most;
@@ -450,7 +451,7 @@ void device_bus_id(uint32_t number, char *out, size_t size)
 	snprintf(out, size, "0000:65:%02x.0", number);
 }
 
-int device_open(struct device **out, uint32_t number, struct error *err)
+int device_open(struct device **out, uint32_t number, bool products, struct error *err)
 {
 	if (number != 0)
 		return error_set(err, -19, "no device %u", number);
@@ -458,6 +459,7 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 		return -19;
 	*out = calloc(1, sizeof(**out));
 	(*out)->fails = fail_next;
+	(*out)->products = products;
 	(*out)->shared_most = shared_most;
 	return 0;
 }
@@ -671,6 +673,7 @@ void device_copy(struct device *d, void *to, const void *from, size_t size)
 
 void device_product(struct device *d, const struct device_product *p)
 {
+	assert_true(d->products);
 	if (refused == EVERY_PRODUCT || (refused == RECORDED_PRODUCTS && d->open))
 		failure_note(&d->failure, "product", "refused");
 	else

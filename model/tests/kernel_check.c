@@ -576,7 +576,7 @@ int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
 {
 	struct check c = { .s = s, .bf16 = bf16, .report = report };
 	void *memory;
-	int rc = device_open(&c.d, 0, err);
+	int rc = device_open(&c.d, 0, true, err);
 
 	if (rc)
 		return rc;
