@@ -268,7 +268,7 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 }
 
 /* ---- passes ----
- * If out is NULL, only the arrays that the backward pass needs are computed. */
+ * If out is NULL, only the arrays that the backward pass does not compute itself are computed. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)
@@ -285,9 +285,10 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	apply_float(s, k->mid, k->att, at->o, r, c, c, k->x);
 	norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, false);
 	apply_weight(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);
+	if (!out)
+		return;
 	cuda_rows(s, KERNEL_SWIGLU, r, &swiglu);
-	if (out)
-		apply_float(s, out, k->h, at->down, r, c, f, k->mid);
+	apply_float(s, out, k->h, at->down, r, c, f, k->mid);
 }
 
 /* t.dx: the gradient of the output comes in, that of the input goes out. */
@@ -308,7 +309,7 @@ static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct sa
 	apply_back(s, t->dh, dx, at->down, r, c, f);
 	cuda_rows(s, KERNEL_SWIGLU_BACKWARD, r, &swiglu);
 	apply_back(s, t->dxn, t->dgu, at->gate_up, r, 2 * f, c);
-	if (count && again)
+	if (count && s->l->recompute == RECOMPUTE_NORMS) /* in xn2 with RECOMPUTE_BLOCK */
 		norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, true);
 	if (count) {
 		weight_gradient(s, at->down, dx, k->h, r, c, f);

@@ -253,6 +253,24 @@ TEST(stages_agree_at_other_levels_of_recomputation)
 	level = RECOMPUTE_NORMS;
 }
 
+/* A backward pass that computes the forward pass again computes the first norm twice, because the
+ * second norm replaces it, and everything else once. */
+TEST(a_block_is_computed_again_once)
+{
+	struct pair p;
+
+	level = RECOMPUTE_BLOCK;
+	pair_init(&p, &config, 1, 1, 5);
+	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	memset(launches, 0, sizeof(launches));
+	assert_int_equal(backend_cuda.backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
+	assert_int_equal(launches[KERNEL_NORM], 3 * p.l->n_layers);
+	assert_int_equal(launches[KERNEL_SWIGLU], 0);
+	assert_int_equal(launches[KERNEL_SWIGLU_BACKWARD], p.l->n_layers);
+	pair_fini(&p);
+	level = RECOMPUTE_NORMS;
+}
+
 TEST(stages_agree_over_tiles)
 {
 	struct model_config c = config;
