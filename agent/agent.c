@@ -36,6 +36,7 @@
 #include "agent/weights/weight_server.h"
 #include "base/clock.h"
 #include "base/process/cgroup.h"
+#include "base/process/numa.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
 #include "wire/reach.h"
@@ -552,7 +553,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	return 0;
 }
 
-/* Finds the device before the first message to the controller, because HELLO names it. */
+/* Finds the device before the first message to the controller, because HELLO names it, and before the
+ * threads, which then run on the GPU's socket. */
 static int find_device(struct agent *a, struct error *err)
 {
 	int rc = stage_device(&a->device, a->options.device, err);
@@ -563,6 +565,9 @@ static int find_device(struct agent *a, struct error *err)
 	}
 	if (rc == 0)
 		log_line(a->tell.log, LOG_INFO, "computes on %s", a->device.text);
+	if (rc == 0 && a->device.bus_id[0] && numa_bind("", a->device.bus_id))
+		log_line(a->tell.log, LOG_INFO, "runs on the %u processors of the GPU's socket",
+			 cores_usable());
 	if (rc == 0 && strncmp(a->device.name, "cuda", 4) == 0 && !strstr(a->device.name, "bf16"))
 		tell_log(&a->tell, LOG_WARN,
 			 "products are computed in fp32, on a fifteenth of the GPU's speed: "

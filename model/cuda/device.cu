@@ -5,6 +5,7 @@
 extern "C" {
 #include "base/error.h" /* C's, and not written for C++ */
 #include "base/process/cgroup.h"
+#include "base/process/numa.h"
 }
 
 #include "model/cuda/device.h"
@@ -158,14 +159,41 @@ static void note(struct device *d, cudaError_t e, const char *what)
 		failure_note(&d->failure, what, cudaGetErrorString(e));
 }
 
-enum { FEW_CORES = 8 };
+enum { FEW_CORES = 8, BUS_ID = 32 };
+
+static void find_bus_id(int number, char bus_id[BUS_ID])
+{
+	if (cudaDeviceGetPCIBusId(bus_id, BUS_ID, number) == cudaSuccess)
+		return;
+	cudaGetLastError();
+	bus_id[0] = '\0';
+}
+
+/* Returns this GPU's share of the processors: those of its socket that this process may use, divided
+ * by the socket's GPUs, because each of them has an agent. */
+static unsigned share_of_cores(int number)
+{
+	unsigned cores = cores_usable(), near, gpus = 0;
+	char bus_id[BUS_ID], other[BUS_ID];
+	int n = 0;
+
+	find_bus_id(number, bus_id);
+	near = numa_cores("", bus_id);
+	cores = near > 0 && near < cores ? near : cores;
+	cudaGetDeviceCount(&n);
+	for (int i = 0; i < n; i++) {
+		find_bus_id(i, other);
+		gpus += numa_node("", other) == numa_node("", bus_id);
+	}
+	return gpus > 1 ? cores / gpus : cores;
+}
 
 /* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If
  * there are few cores, the network and other agents need them more. If the program already uses
  * the GPU, the runtime refuses the change, and the thread keeps its core busy. */
-static void choose_waiting(void)
+static void choose_waiting(int number)
 {
-	if (cores_usable() < FEW_CORES &&
+	if (share_of_cores(number) < FEW_CORES &&
 	    cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
 		cudaGetLastError();
 }
@@ -288,7 +316,7 @@ static void prepare(struct device *d, bool products)
 	int shared = 0;
 
 	use(d);
-	choose_waiting();
+	choose_waiting(d->number);
 	note(d, cudaFuncGetAttributes(&code, embed_kernel), "this program's code for it");
 	note(d,
 	     cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
@@ -359,10 +387,10 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 
 void device_bus_id(uint32_t number, char *out, size_t size)
 {
-	if (cudaDeviceGetPCIBusId(out, (int)size, (int)number) == cudaSuccess)
-		return;
-	cudaGetLastError();
-	out[0] = '\0';
+	char bus_id[BUS_ID];
+
+	find_bus_id((int)number, bus_id);
+	snprintf(out, size, "%s", bus_id);
 }
 
 int device_open(struct device **out, uint32_t number, bool products, struct error *err)
