@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/process/turn.h"
 #include "model/backend.h"
 #include "model/cpu/pool.h"
 #include "model/vector/vector.h"
@@ -19,6 +20,9 @@
 
 enum {
 	STATE_COUNT = 3,      /* number of arrays of a state: weights and both moments */
+	/* A stage of 100 GB is cleared, or pinned, in a fraction of this time. A process whose
+	 * driver hangs keeps the others for no longer. */
+	TURN_WAIT_MS = 60000,
 	DRAW_ALONE = 1 << 20, /* number of weights below which threads are not worth their start */
 };
 
@@ -251,6 +255,17 @@ static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err
 	return rc;
 }
 
+/* Lets the backend compare its need with the free memory and take it, one process at a time: agents
+ * of a machine start together, and each would see memory as free that another is about to take. */
+static int make_in_turn(struct stage *s, struct error *err)
+{
+	int turn = turn_begin(TURN_WAIT_MS);
+	int rc = s->backend->make(&s->self, &s->layout, err);
+
+	turn_end(turn);
+	return rc;
+}
+
 /* Checks the options, lets the backend allocate its memory, then draws the weights. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err)
@@ -274,7 +289,7 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	s->layout.device = name;
 	s->layout.bf16 = name.bf16;
 	if (!rc)
-		rc = s->backend->make(&s->self, &s->layout, err);
+		rc = make_in_turn(s, err);
 	if (!rc && !o->without_weights)
 		rc = set_initial_weights(s, o->seed, err);
 	if (!rc)

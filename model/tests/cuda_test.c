@@ -598,6 +598,14 @@ static int make_limited(const struct model_config *c, size_t limit, bool sums)
 	return rc;
 }
 
+/* Eight agents that start together must not all see the same free memory. */
+TEST(a_stage_takes_its_memory_in_turn)
+{
+	in_turn = true;
+	assert_int_equal(make_limited(&config, 0, true), 0);
+	in_turn = false;
+}
+
 /* A stage that takes part in sums takes pinned memory for its gradient at once. A trainer's takes
  * none for arrays, so the machine may have less memory than the model. */
 TEST(a_trainer_needs_little_memory_of_the_machine)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "base/process/turn.h"
 #include "base/tests/test.h"
 #include "model/cuda/cublas_library.h"
 #include "model/cuda/device.h"
@@ -408,6 +409,7 @@ static const struct memory *memory_of(const void *p)
 }
 
 static bool fail_next, cannot_record;
+static bool in_turn; /* memory must be taken while this program has the turn */
 static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
 static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused; /* as by cuBLAS */
@@ -537,6 +539,12 @@ static int allocate_either(struct device *d, size_t size, bool pinned, void **ou
 {
 	int i = 0;
 
+	if (in_turn) { /* no other process may take memory meanwhile */
+		int turn = turn_begin(0);
+
+		turn_end(turn);
+		assert_int_equal(turn, -1);
+	}
 	if (d->fails)
 		return error_set(err, -12, "0.0 MiB free");
 	while (memories[i].device)
