@@ -41,13 +41,14 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
 		.in = carve_floats(c, last * r * m->dim),
-		.logits = carve_floats(c, last * s->chunk * m->vocab),
+		.logits = carve_floats(c, last * s->chunk * s->vocab_stride),
 		.losses = carve_floats(c, last * r),
 		.rstd = carve_floats(c, last * r),
 		.targets = carve_array(c, last * r, sizeof(int32_t)),
 	};
 	t->dx_real = s->l->bf16 ? carve_array(c, r * m->dim, w) : t->dx;
-	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * m->vocab, w) : t->logits;
+	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * s->vocab_stride, w)
+				: t->logits;
 }
 
 /* Returns the floats of an array. A copy's gradients come and go in pieces. */
@@ -257,6 +258,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	s->width = l->bf16 ? sizeof(uint16_t) : sizeof(float);
 	s->scale = 1.0f / sqrtf((float)model_head_size(c));
 	s->chunk = chunk_of(s->rows, c->vocab);
+	s->vocab_stride = ((size_t)c->vocab + 7) / 8 * 8;
 	s->piece = l->parameters < PIECE_MOST ? l->parameters : PIECE_MOST;
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
 	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
@@ -665,6 +667,7 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 			.targets = s->t.targets + first,
 			.losses = s->t.losses + first,
 			.vocab = s->l->config.vocab,
+			.stride = (unsigned)s->vocab_stride,
 			.scale = grad ? 1.0f / (float)(counted ? counted : 1) : 0,
 		};
 
@@ -686,6 +689,17 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 	return rc;
 }
 
+/* Copies the first n rows of the chunk. */
+static void get_logits(struct cuda_stage *s, float *to, size_t n)
+{
+	size_t v = s->l->config.vocab;
+
+	if (s->vocab_stride == v)
+		device_get(s->d, to, s->t.logits, n * v * sizeof(*to));
+	for (size_t r = 0; r < n && s->vocab_stride != v; r++)
+		device_get(s->d, to + r * v, s->t.logits + r * s->vocab_stride, v * sizeof(*to));
+}
+
 static int cuda_logits(void *self, const float *in, float *logits)
 {
 	struct cuda_stage *s = self;
@@ -695,7 +709,7 @@ static int cuda_logits(void *self, const float *in, float *logits)
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
 		cuda_head(s, first, n);
-		device_get(s->d, logits + first * v, s->t.logits, n * v * sizeof(*logits));
+		get_logits(s, logits + first * v, n);
 	}
 	return device_status(s->d);
 }

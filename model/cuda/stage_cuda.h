@@ -24,8 +24,8 @@ struct cuda_scratch {
 	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) */
 	/* stage 0 */
 	float *in;        /* (R, C) input of the loss */
-	float *logits;    /* (chunk, vocab) */
-	real *dlogits;    /* (chunk, vocab); in float logits itself */
+	float *logits;    /* (chunk, vocab_stride) */
+	real *dlogits;    /* (chunk, vocab_stride); in float logits itself */
 	float *losses;    /* (R) */
 	float *rstd;      /* (R) */
 	int32_t *targets; /* (R) */
@@ -43,6 +43,9 @@ struct cuda_stage {
 	struct device *d;
 	size_t rows, kv, packed, chunk, piece;
 	size_t width; /* bytes of a real */
+	/* Numbers between two rows of logits: the vocabulary, rounded up so that rows of bf16 begin
+	 * at multiples of 16 bytes. Tensor cores need this. */
+	size_t vocab_stride;
 	float scale;  /* factor of attention scores */
 
 	float *array[ARRAY_COUNT]; /* (P) */

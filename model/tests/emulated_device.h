@@ -409,6 +409,7 @@ static const struct memory *memory_of(const void *p)
 }
 
 static bool fail_next, cannot_record;
+static bool whole_rows; /* rows of products in bf16 must begin at multiples of 16 bytes */
 static bool in_turn; /* memory must be taken while this program has the turn */
 static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
 static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
@@ -682,6 +683,9 @@ void device_copy(struct device *d, void *to, const void *from, size_t size)
 void device_product(struct device *d, const struct device_product *p)
 {
 	assert_true(d->products);
+	/* Tensor cores take rows at multiples of 16 bytes. */
+	assert_false(whole_rows && p->bf16 &&
+		     (p->lda % 8 || p->ldb % 8 || p->ldc % (p->c_bf16 ? 8 : 4)));
 	if (refused == EVERY_PRODUCT || (refused == RECORDED_PRODUCTS && d->open))
 		failure_note(&d->failure, "product", "refused");
 	else

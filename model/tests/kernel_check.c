@@ -234,7 +234,8 @@ static void check_cross_entropy(struct check *c)
 	int32_t *targets = calloc(rows, sizeof(*targets));
 	struct cross_entropy_args a = {
 		floats(&logits), g.at,        (int32_t *)(void *)room.at,
-		floats(&losses), (unsigned)v, 0.25f
+		floats(&losses), (unsigned)v, (unsigned)v,
+		0.25f
 	};
 
 	for (size_t r = 0; r < rows; r++) {
