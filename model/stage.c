@@ -189,6 +189,14 @@ int stage_device(struct stage_device *out, const char *device, struct error *err
 	return 0;
 }
 
+bool stage_device_compiles(const char *device)
+{
+	struct device_name name;
+
+	return device_name_parse(&name, device, NULL) == 0 && name.cuda &&
+	       device_compiles(name.number);
+}
+
 uint32_t stage_gpus(void)
 {
 	return device_count();

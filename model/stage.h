@@ -89,6 +89,9 @@ struct stage_device {
  * cuBLASLt, or this program was built without CUDA; the CPU may compute instead. -ENOTSUP: the CPU
  * or GPU is too old for it. -EIO: the GPU or its driver cannot be used. */
 int stage_device(struct stage_device *out, const char *device, struct error *err);
+/* Returns true if the driver compiles this program's code for the GPU at its first use, which takes
+ * tens of seconds. The call itself is quick. */
+bool stage_device_compiles(const char *device);
 uint32_t stage_gpus(void); /* returns the number of GPUs */
 
 /* Makes stage `index` of the model. Its initial weights depend on the seed and the tensors' names

@@ -385,6 +385,16 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	return 0;
 }
 
+bool device_compiles(uint32_t number)
+{
+	struct cudaDeviceProp p;
+
+	if (cudaGetDeviceProperties(&p, (int)number) == cudaSuccess)
+		return p.major >= OLDEST_MAJOR && !has_code(&p);
+	cudaGetLastError();
+	return false;
+}
+
 void device_bus_id(uint32_t number, char *out, size_t size)
 {
 	char bus_id[BUS_ID];

@@ -27,6 +27,9 @@ uint32_t device_count(void);
 int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		struct error *err);
 
+/* Returns true if this program has no code for the GPU, so that the driver compiles it at the first
+ * use, which takes tens of seconds. */
+bool device_compiles(uint32_t number);
 /* Writes a GPU's place on the PCI bus, as "0000:65:00.0"; "" if it is unknown. */
 void device_bus_id(uint32_t number, char *out, size_t size);
 

@@ -409,6 +409,7 @@ static const struct memory *memory_of(const void *p)
 }
 
 static bool fail_next, cannot_record;
+static bool compiles; /* the driver must compile the program's code first */
 static bool whole_rows; /* rows of products in bf16 must begin at multiples of 16 bytes */
 static bool in_turn; /* memory must be taken while this program has the turn */
 static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
@@ -447,6 +448,11 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	snprintf(text, size, "sm_00 %s", emulated_name);
 	*free_bytes = device_free_bytes;
 	return look_for_cublas(number, err);
+}
+
+bool device_compiles(uint32_t number)
+{
+	return compiles && number == 0;
 }
 
 void device_bus_id(uint32_t number, char *out, size_t size)
