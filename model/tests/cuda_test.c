@@ -13,6 +13,7 @@
 #include "model/stage.h"
 #include "model/trainer.h"
 #include "model/tests/emulated_device.h"
+#include "model/tests/repeat_check.h"
 
 /* ---- one stage on both devices ---- */
 
@@ -327,6 +328,21 @@ TEST(a_refusal_that_lasts_is_a_failure)
 	assert_string_equal(backend_cuda.failure(p.gpu), "product: refused");
 	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
 	pair_fini(&p);
+}
+
+/* A fault that comes and goes is found by repeating. */
+TEST(repeated_passes_have_the_same_bits)
+{
+	struct stage_options o = { .batch = 1, .sequence = 5, .device = "cuda" };
+	unsigned differing = 9;
+	struct error err;
+
+	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
+	assert_int_equal(differing, 0);
+	flaky_products = 30; /* a run has 14 */
+	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
+	flaky_products = 0;
+	assert_int_equal(differing, 1);
 }
 
 /* bf16 has 8 bits: factors are off by up to 1/256 and, over a layer's products, by a few times

@@ -415,6 +415,7 @@ static bool in_turn; /* memory must be taken while this program has the turn */
 static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
 static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused; /* as by cuBLAS */
+static long flaky_products; /* each so many products, one is wrong; 0: none */
 static bool wrong_products; /* as of a card that is faulty: no failure is reported */
 static const char *cublas_file; /* where cuBLAS is looked for; NULL: products are loops here */
 static const char *emulated_name = "emulated";
@@ -592,6 +593,8 @@ static float number_at(const void *array, bool bf16, size_t i)
 
 static void do_product(const struct device_product *p)
 {
+	static long done;
+	bool wrong = wrong_products || (flaky_products && ++done % flaky_products == 0);
 	bool tn = p->kind == PRODUCT_TN, nt = p->kind == PRODUCT_NT;
 	float *c = p->c;
 
@@ -606,7 +609,7 @@ static void do_product(const struct device_product *p)
 							 tn ? l * p->lda + i : i * p->lda + l) *
 				       (double)number_at(p->b, p->bf16,
 							 nt ? j * p->ldb + l : l * p->ldb + j);
-			if (wrong_products && at % 64 == 5)
+			if (wrong && at % 64 == 5)
 				sum *= 1.5;
 			if (p->c_bf16)
 				((uint16_t *)p->c)[at] = to_bf16((float)sum);
