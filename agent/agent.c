@@ -553,8 +553,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	return 0;
 }
 
-/* Finds the device before the first message to the controller, because HELLO names it, and before the
- * threads, which then run on the GPU's socket. */
+/* Finds the device before the first message to the controller, because HELLO names it, and before
+ * the threads, which then run on the GPU's socket. */
 static int find_device(struct agent *a, struct error *err)
 {
 	int rc = stage_device(&a->device, a->options.device, err);

@@ -342,7 +342,8 @@ int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const f
 	bool first = s->layout.index == 0;
 	int rc;
 
-	if (s->layout.only_steps || (keep && slot >= s->layout.slots) || !out || first != (tokens != NULL) ||
+	if (s->layout.only_steps || (keep && slot >= s->layout.slots) || !out ||
+	    first != (tokens != NULL) ||
 	    first == (in != NULL))
 		return -EINVAL;
 	if (first && !tokens_valid(s, tokens, 0))
@@ -547,8 +548,8 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* Gives the arrays of `from` where `to` can read them. From GPU to GPU of one process nothing passes
- * through the machine's memory. */
+/* Gives the arrays of `from` where `to` can read them. From GPU to GPU of one process nothing
+ * passes through the machine's memory. */
 static void lend_state(struct stage *to, struct stage *from, const float *state[STATE_COUNT])
 {
 	for (int k = 0; k < STATE_COUNT; k++)

@@ -193,8 +193,8 @@ int stage_gradient_squares(struct stage *s, double *sum);
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 
-/* Copies numbers [at, at + n) of the weights and both moments (n each) to the caller's memory; NULL:
- * not wanted. Unlike stage_weights and the like, the call takes no memory that lasts. */
+/* Copies numbers [at, at + n) of the weights and both moments (n each) to the caller's memory;
+ * NULL: not wanted. Unlike stage_weights and the like, the call takes no memory that lasts. */
 void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
 /* Replaces numbers [at, at + n) of the weights and both moments. */
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);

@@ -62,7 +62,8 @@ TEST(test_refuses_an_unknown_device)
 TEST(test_draws_no_weights_for_a_saved_state)
 {
 	struct job saved = { .kind = JOB_PREPARE, .prepare = { .stage = 1 } };
-	struct job drawn = { .kind = JOB_STATE, .state = { .most = STATE_PART } }, empty = drawn, again = drawn, seeded;
+	struct job drawn = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
+	struct job empty = drawn, again = drawn, seeded;
 	struct compute *c = compute_on("cpu"), *d = compute_on("cpu");
 	size_t size;
 
@@ -85,8 +86,8 @@ TEST(test_draws_no_weights_for_a_saved_state)
 	compute_free(d);
 }
 
-/* A large stage is copied in parts, so that tasks wait for a part only. The parts make up the state.
- */
+/* A large stage is copied in parts, so that tasks wait for a part only. The parts make up the
+ * state. */
 TEST(test_copies_a_state_in_parts)
 {
 	struct job whole = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
@@ -138,7 +139,8 @@ TEST(test_keeps_its_stage_without_the_file)
 TEST(test_mixes_a_received_state_unchanged)
 {
 	struct compute *c = compute_on("cpu");
-	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, own = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
+	struct job j = prepare(c), m = { .kind = JOB_MEASURE };
+	struct job own = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
 	size_t n;
 
 	assert_int_equal(j.rc, 0);
@@ -152,7 +154,8 @@ TEST(test_mixes_a_received_state_unchanged)
 		struct job mix = { .kind = JOB_MIX,
 				   .mix = { .state = own.out, .weight = 1, .first = true },
 				   .expected_hash = m.hash };
-		struct job again = { .kind = JOB_MEASURE }, there = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
+		struct job again = { .kind = JOB_MEASURE };
+		struct job there = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
 
 		own.out[1] += flipped ? 1e-3f : 0;
 		compute_run(c, &mix);

@@ -92,8 +92,8 @@ FIXTURE_TEST(held_weights_are_saved)
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
-/* The stage is copied in parts. The writer starts after the last part, and a run that ends in between
- * leaves nothing. */
+/* The stage is copied in parts. The writer starts after the last part, and a run that ends in
+ * between leaves nothing. */
 FIXTURE_TEST(parts_make_up_a_checkpoint)
 {
 	struct agent *a = *state;

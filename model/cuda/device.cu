@@ -169,8 +169,8 @@ static void find_bus_id(int number, char bus_id[BUS_ID])
 	bus_id[0] = '\0';
 }
 
-/* Returns this GPU's share of the processors: those of its socket that this process may use, divided
- * by the socket's GPUs, because each of them has an agent. */
+/* Returns this GPU's share of the processors: those of its socket that this process may use,
+ * divided by the socket's GPUs, because each of them has an agent. */
 static unsigned share_of_cores(int number)
 {
 	unsigned cores = cores_usable(), near, gpus = 0;

@@ -123,8 +123,8 @@ static void apply_back(struct cuda_stage *s, real *dx, const real *dy, size_t st
 	device_product(s->d, &p);
 }
 
-/* The weight's gradient (n, k) += dy (rows, n)^T x (rows, k), with `stride` numbers between two rows
- * of dy */
+/* The weight's gradient (n, k) += dy (rows, n)^T x (rows, k), with `stride` numbers between two
+ * rows of dy */
 static void weight_gradient(struct cuda_stage *s, size_t weight, const real *dy, size_t stride,
 			    const real *x, size_t rows, size_t n, size_t k)
 {

@@ -54,7 +54,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 /* Returns the floats of an array. A copy's gradients come and go in pieces. */
 static size_t array_size(const struct cuda_stage *s, enum stage_array which)
 {
-	return which == ARRAY_GRADIENT && s->l->only_steps ? s->piece : s->l->parameters;
+	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
 }
 
 static size_t carve_device(struct cuda_stage *s, char *base)
@@ -124,8 +124,8 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 
 	if (small < 2 * SQUARES_BLOCKS)
 		small = 2 * SQUARES_BLOCKS;
-	s->host_pieces[0] = carve_floats(&c, s->piece);
-	s->host_pieces[1] = carve_floats(&c, s->piece);
+	s->pieces.at[0] = carve_floats(&c, s->pieces.size);
+	s->pieces.at[1] = carve_floats(&c, s->pieces.size);
 	s->host_leaves =
 		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
 	if (s->l->only_steps)
@@ -259,7 +259,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	s->scale = 1.0f / sqrtf((float)model_head_size(c));
 	s->chunk = chunk_of(s->rows, c->vocab);
 	s->vocab_stride = ((size_t)c->vocab + 7) / 8 * 8;
-	s->piece = l->parameters < PIECE_MOST ? l->parameters : PIECE_MOST;
+	s->pieces.size = l->parameters < PIECE_MOST ? l->parameters : PIECE_MOST;
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
 	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
 	for (int i = 0; i < 2; i++)
@@ -365,10 +365,10 @@ static void put_numbers(struct cuda_stage *s, float *to, const float *from, size
 		return;
 	}
 	for (size_t at = 0, part; at < n; at += part) {
-		float *piece = s->host_pieces[s->next_piece];
+		float *piece = s->pieces.at[s->pieces.next];
 
-		s->next_piece ^= 1;
-		part = n - at < s->piece ? n - at : s->piece;
+		s->pieces.next ^= 1;
+		part = n - at < s->pieces.size ? n - at : s->pieces.size;
 		memcpy(piece, from + at, part * sizeof(*piece));
 		device_status(s->d); /* the other piece is free then */
 		device_put(s->d, to + at, piece, part * sizeof(*piece));
@@ -382,13 +382,13 @@ static void get_numbers(struct cuda_stage *s, float *to, const float *from, size
 	size_t before = 0, at = 0, part;
 
 	do {
-		const float *arrived = s->host_pieces[!s->next_piece];
+		const float *arrived = s->pieces.at[!s->pieces.next];
 
-		part = n - at < s->piece ? n - at : s->piece;
-		device_get(s->d, s->host_pieces[s->next_piece], from + at, part * sizeof(*to));
+		part = n - at < s->pieces.size ? n - at : s->pieces.size;
+		device_get(s->d, s->pieces.at[s->pieces.next], from + at, part * sizeof(*to));
 		memcpy(to + at - before, arrived, before * sizeof(*to));
 		device_status(s->d);
-		s->next_piece ^= 1;
+		s->pieces.next ^= 1;
 		before = part;
 		at += part;
 	} while (before > 0);
@@ -762,7 +762,7 @@ static int cuda_step(void *self, const float *gradient, float scale, const struc
 		     uint64_t t)
 {
 	struct cuda_stage *s = self;
-	size_t n = s->l->parameters, most = gradient ? s->piece : n;
+	size_t n = s->l->parameters, most = gradient ? s->pieces.size : n;
 
 	take_back(s);
 	for (size_t at = 0, part; at < n; at += part) {

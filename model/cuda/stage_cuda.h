@@ -38,10 +38,18 @@ struct pass {
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
 };
 
+/* Two buffers of pinned memory, used in turns, through which numbers of arrays pass on their way to
+ * or from the caller's memory. */
+struct pieces {
+	float *at[2]; /* (size) */
+	int next;
+	size_t size;
+};
+
 struct cuda_stage {
 	const struct stage_layout *l;
 	struct device *d;
-	size_t rows, kv, packed, chunk, piece;
+	size_t rows, kv, packed, chunk;
 	size_t width; /* bytes of a real */
 	/* Numbers between two rows of logits: the vocabulary, rounded up so that rows of bf16 begin
 	 * at multiples of 16 bytes. Tensor cores need this. */
@@ -63,10 +71,7 @@ struct cuda_stage {
 	/* Arrays in pinned host memory. */
 	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like; NULL until asked for */
 	bool lent[ARRAY_COUNT];   /* host[] equals the device's array, or is newer */
-	/* (piece) each, for numbers on their way to or from the caller's memory; the next one to
-	 * use. */
-	float *host_pieces[2];
-	int next_piece;
+	struct pieces pieces;
 	float *host_in, *host_out; /* (R, C) copies of the caller's activations */
 	float *host_losses;        /* (R), or (SQUARES_BLOCKS) doubles */
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) */

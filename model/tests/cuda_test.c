@@ -542,7 +542,7 @@ TEST(states_pass_through_small_pieces)
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		s->host[i] = NULL; /* pair_init has asked for the weights */
 	n = stage_parameters(p.cpu);
-	s->piece = n / 3 + 1; /* the last piece is shorter */
+	s->pieces.size = n / 3 + 1; /* the last piece is shorter */
 	g = calloc(n, sizeof(*g));
 	for (size_t i = 0; i < n; i++)
 		g[i] = (float)(i % 13) - 6;
@@ -577,8 +577,8 @@ TEST(states_pass_through_small_pieces)
 	pair_fini(&p);
 }
 
-/* A standby copy keeps the bits of the stage that it copies, with weights and moments alone: nothing
- * reads bf16 weights, a gradient of its own, or memory for products. */
+/* A standby copy keeps the bits of the stage that it copies, with weights and moments alone:
+ * nothing reads bf16 weights, a gradient of its own, or memory for products. */
 TEST(a_copy_only_steps)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1, .device = "cuda:bf16",

@@ -1,12 +1,14 @@
 /* A real GPU against the CPU, and its speed. Needs nvcc, cuBLASLt and the C library alone:
  *
  *     build/gpu check [TIMES]
- *     build/gpu bench [--sequence N] [--recompute LEVEL] [SECONDS [PRESET...]]
- *     build/gpu times [--sequence N] [--recompute LEVEL] [PRESET...]
+ *     build/gpu bench [OPTIONS] [SECONDS [PRESET...]]
+ *     build/gpu times [OPTIONS] [PRESET...]
+ *
+ * OPTIONS: --sequence N, --recompute norms|none|block
  *
  * check: every kernel against plain loops, every gradient of a model against the CPU's, the
- * same bits twice, the optimizer's step the same bits as a CPU's, and a layer of each preset, at the
- * bench's sizes, TIMES times (default: 20) with the same bits. bench: tokens per second and
+ * same bits twice, the optimizer's step the same bits as a CPU's, and a layer of each preset, at
+ * the bench's sizes, TIMES times (default: 20) with the same bits. bench: tokens per second and
  * MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b), PyTorch's beside it where it can
  * be imported (SKIPPIPE_PYTHON names the interpreter). times: where a step's time goes, by kernel
  * and product, without graphs (default: 124m).
@@ -15,8 +17,8 @@
  *
  * MFU: (6 N + 12 layers dim T) FLOP a token, N all weights but a table of embeddings that is
  * only looked up, over the card's dense bf16 by its datasheet. A microbatch is as many whole
- * sequences (default: of the context) as make TOKENS tokens; a step is MICROBATCHES of them, forward and backward, and
- * AdamW. */
+ * sequences (default: of the context) as make TOKENS tokens; a step is MICROBATCHES of them,
+ * forward and backward, and AdamW. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
