@@ -36,7 +36,7 @@ uses_cli        := cli base
 # The order of a folder's subfolders, lowest first, and the structs through which a function reaches the folder's whole
 # state. A subfolder uses only those before it (tests/layers.sh). Files beside the subfolders that are not named here
 # stand above all of them.
-floors_schedule   := format execution problem improve start bound published search fleet
+floors_schedule   := format execution problem improve start bound published search fleet recipes
 floors_agent      := shared network tensors sums weights execution
 floors_controller := options run members network planning weights trust iteration joining operator replay monitor
 floors_cli        := args verbs fleet

@@ -42,9 +42,10 @@
 #include "wire/reach.h"
 
 enum {
-	/* Messages taken from each post in one turn, so that a flood delays nothing. */
+	/* Limit of messages taken from each post in one turn, so that a flood of messages does not
+	 * delay the other phases of the turn. */
 	TURN_MESSAGES = 64,
-	TURN_US = 3000, /* time after which a turn takes no more tensors, however large they are */
+	TURN_US = 3000, /* after this time a turn takes no further tensors */
 	/* A leaving agent waits at most this long for its running job, and for the checkpoint that
 	 * is being written. A container's stop kills after ten seconds. */
 	LEAVE_JOB_US = 1000000,
@@ -56,7 +57,7 @@ enum {
 	STUCK_TIMES = 20,       /* limit of a short job, as a multiple of the longest so far */
 	STUCK_LONG_TIMES = 40,  /* limit of other jobs, as a multiple of the short jobs' limit */
 	FILES = 8192,           /* open files requested from the system */
-	PEERS_LEAST = 8,        /* number of peers for which there must be open files */
+	PEERS_LEAST = 8,        /* the limit of open files must suffice for this many peers */
 	FILES_FOR_BURSTS = 8,   /* one in 8 open files is for bursts of activations */
 	SEAL_THREADS = 4,       /* threads that encrypt tensors, at most one for each core */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
@@ -129,7 +130,7 @@ static void take_codec_jobs(struct agent *a)
 			links_encoded(&a->modules.links, &job);
 		else
 			arrivals_decoded(a, &job);
-		a->requests.look_again = true; /* a due tensor may wait for a thread */
+		a->requests.look_again = true; /* a due tensor may wait for a free thread */
 	}
 }
 
@@ -152,9 +153,9 @@ static bool job_is_short(enum job_kind kind)
 	}
 }
 
-/* Excludes the time in which the process was suspended from the limits of waiting: a stopped
- * process, a paused container or virtual machine. Otherwise an agent that continues would end,
- * although its controller may run, and the last replica of a stage would be lost. */
+/* Does not count the time in which the process was suspended (stopped, a paused container or
+ * virtual machine) towards the time limits. Otherwise an agent that continues would end although
+ * its controller may run, and the last replica of a stage would be lost. */
 static void note_suspension(struct agent *a, int64_t now_us)
 {
 	int64_t since_us = now_us - a->self.turn_us;
@@ -167,8 +168,8 @@ static void note_suspension(struct agent *a, int64_t now_us)
 }
 
 /* Ends the agent when a job does not end. A hung GPU does not stop the heartbeats, so the
- * controller cannot detect it. Every kind of job has a limit, because a driver may hang at its
- * first use, in PREPARE. */
+ * controller cannot detect it. Every kind of job has a limit, PREPARE too, because a driver may
+ * hang when it is first used. */
 static void check_stuck(struct agent *a, int64_t now_us)
 {
 	int64_t took_us, limit_us;
@@ -300,8 +301,8 @@ void agent_work(struct agent *a, int64_t now_us)
 	note_suspension(a, now_us);
 	take_codec_jobs(a);
 	if (a->tell.end.leaving) {
-		/* Otherwise the worker's descriptor stays readable. Orders may free the sum that
-		 * the job points to. */
+		/* Takes the ended job, because the worker's descriptor stays readable until then.
+		 * The job's result is not used: orders may have freed the sum that it points to. */
 		if (worker_finished(a->worker))
 			job_clear(&a->job);
 	} else if (!a->run.welcomed) {
@@ -361,7 +362,8 @@ void agent_send(struct agent *a, int64_t now_us)
 		connections_turn(a->modules.connections, now_us);
 		links_pump(&a->modules.links, now_us);
 	}
-	save_turn(a->modules.save, now_us); /* the writer may end between two runs */
+	/* An agent outside a run may still be writing a checkpoint. */
+	save_turn(a->modules.save, now_us);
 	if (a->run.welcomed)
 		tell_turn(&a->tell, now_us);
 	report_turn(a->modules.report, now_us);
@@ -462,7 +464,8 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	*status = a->tell.end.status;
 	if (threads_work(a) && now_us < late_us(a) && !a->stuck.found)
 		return false;
-	/* A node that fetches weights may still need the sums of an agent that has drained. */
+	/* Waits, because a node that fetches weights may still need the sums of an agent that has
+	 * drained. */
 	return now_us >= a->tell.end.leave_by_us || !a->run.welcomed ||
 	       (post_idle(a->tell.post, 0) &&
 		(!a->tell.end.drain_by_us || post_idle(a->peers.post, 0)));
@@ -576,7 +579,7 @@ static int find_device(struct agent *a, struct error *err)
 	return rc;
 }
 
-/* Starts to read the GPU's figures. Without them the agent computes just the same. */
+/* Starts to read the GPU's figures. The agent computes without these figures, too. */
 static void watch_gpu(struct agent *a)
 {
 	struct error err;
@@ -589,7 +592,8 @@ static void watch_gpu(struct agent *a)
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err)
 {
-	/* First the parts that need only memory, then the device, then threads and the network. */
+	/* Makes the parts that need only memory first, then finds the device, then starts threads
+	 * and opens the network. */
 	struct agent *a = state_new(options);
 	int rc;
 
@@ -628,10 +632,11 @@ void agent_free(struct agent *a)
 {
 	if (!a)
 		return;
-	/* The worker comes first, because its job may use the memory freed below. */
+	/* Frees the worker first, because its job may use the memory that is freed below. */
 	worker_free(a->worker);
 	a->worker = NULL;
-	if (a->modules.save) /* the last module that is made */
+	/* agent_new makes this module last: there is a run only if it was made. */
+	if (a->modules.save)
 		join_forget_run(a);
 	codec_threads_free(a->modules.links.codec_threads);
 	a->modules.links.codec_threads = NULL;

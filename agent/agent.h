@@ -31,7 +31,7 @@ struct agent_options {
 	const char *join;      /* address of the controller's control plane */
 	struct keys_public controller;
 	const struct keys_identity *identity;
-	const char *listen;    /* address at which it listens for tensors */
+	const char *listen;    /* address at which the agent listens for tensors */
 	/* Address at which other nodes dial this agent; NULL: the agent finds it (wire/reach.h). */
 	const char *advertise;
 	const char *seen;   /* host of this machine as the controller sees it; NULL: not known */
@@ -41,23 +41,23 @@ struct agent_options {
 	size_t memory_bytes; /* limit of the machine's memory for the stage and an iteration; 0:
 			      * the free memory */
 	int32_t node;        /* the node that this agent asks to be; -1: any */
-	/* Folder for checkpoints of the agent's stage; NULL: no checkpoints are written. */
+	/* Folder for checkpoints of the agent's stage; NULL: the agent writes no checkpoints. */
 	const char *run_dir;
 	/* n_corpus paths, each ended by NUL, that replace the run's paths; the bytes must be equal
 	 */
 	const char *corpus;
 	uint32_t n_corpus;   /* number of paths; 0: the run's paths */
 	uint32_t orphan_s;   /* seconds without a controller after which the agent ends */
-	/* Seconds that a draining agent stays at most, until its stage does not need it; 0: it does
-	 * not drain */
+	/* Limit, in seconds, for which a draining agent stays while its stage needs it; 0: the
+	 * agent does not drain */
 	uint32_t notice_s;
 	uint32_t stuck_s;    /* seconds that one task may take before the agent ends */
 	size_t piece_bytes;  /* message size for slices of gradients; a multiple of 4; 0: 2 MiB */
-	/* Limits for tensors, as in post_options; 0: the defaults. */
+	/* Limits for tensors, as the fields of the same names in post_options; 0: the defaults. */
 	size_t chunk_bytes, message_bytes, retained_bytes;
 	/* Activations from this size in fp32 on are encoded and decoded by threads; 0: 256 KiB. */
 	size_t threads_from_bytes;
-	struct log *log;     /* its `who` is set to the node's name */
+	struct log *log;     /* agent_new sets its `who` to the node's name */
 };
 
 /* Finds the device (the CPU if there is no GPU), listens, dials the controller, starts the compute
@@ -79,11 +79,12 @@ void agent_send(struct agent *a, int64_t now_us);
 /* Reports the reason to the controller and begins to end the agent. drains: an agent that has a
  * stage and a controller drains first; the second call ends it at once. */
 void agent_leave(struct agent *a, const char *why, bool drains, int64_t now_us);
-/* Returns true if the agent has ended, with the exit status. */
+/* Returns true if the agent has ended, and sets *status to the exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
 /* Returns true if a thread still computes or reads the GPU: agent_free would wait for it. */
 bool agent_stuck(const struct agent *a);
-/* Returns, once, the milliseconds for which an injected fault suspends the process; 0: none. */
+/* Returns the milliseconds for which an injected fault suspends the process, once for each fault;
+ * 0: no fault. */
 uint32_t agent_hang_ms(struct agent *a);
 
 #endif

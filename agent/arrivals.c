@@ -22,8 +22,8 @@
 #include "agent/weights/weight_server.h"
 #include "base/alloc.h"
 
-/* Number of iterations that a tensor may be ahead: other nodes may already compute the next
- * iteration. */
+/* Limit of iterations by which a tensor may be ahead of this node, because other nodes may already
+ * compute the next iteration. */
 enum { AHEAD_MOST = 2 };
 
 /* The result of the checks. */
@@ -92,7 +92,7 @@ static struct codec_job decoding_of(const struct agent *a, const struct msg *m)
 				   .drop = drop_decoding };
 }
 
-/* Gives the decoded floats (B, T, C) to the caller. FATE_EARLY: a thread must decode them first. */
+/* Gives the decoded input (B, T, C) to the caller. FATE_EARLY: a thread must decode them first. */
 static enum fate find_input(struct agent *a, const struct msg *m, struct early_tensor *e,
 			    float **input, int64_t now_us)
 {
@@ -162,14 +162,15 @@ static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct ro
 	    route_node(known, t->index - 1) == t->from &&
 	    route_node(known, t->index) == a->run.welcome.node)
 		*r = *known;
-	/* The contents of a replaced attempt are not judged: their sender may have been repaired
-	 * in the meantime. */
+	/* Does not check the numbers of a replaced attempt, because their sender may have been
+	 * repaired since it sent them. */
 	if (r->attempt < known->attempt) {
 		a->tell.tally.dropped++;
 		*fate = FATE_TAKEN;
 		return false;
 	}
-	return route_equal(known, r); /* if not, the plan of its iteration has not arrived */
+	/* If the routes differ, this node has not yet received the iteration's plan. */
+	return route_equal(known, r);
 }
 
 static enum fate take_chain(struct agent *a, const struct msg *m, struct early_tensor *e,
@@ -185,17 +186,19 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 		a->tell.tally.dropped++;
 		return FATE_TAKEN;
 	}
-	/* Until the evaluation is ordered, its format is unknown, and so is the tensor's size. */
+	/* Before the controller has ordered the evaluation, its format and therefore the tensor's
+	 * right size are unknown. */
 	if (t->iteration > current || !format_is_known(a, t))
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
-	/* The tensor is for the previous stage of this node. */
+	/* The tensor is for the stage that this node held before. */
 	if (route_stage(&r, t->index) != a->held.stage) {
 		a->tell.tally.dropped++;
 		return FATE_TAKEN;
 	}
-	/* The evaluation has not been ordered, or not again after a change. */
+	/* The controller has not ordered the evaluation, or has not repeated the order after a
+	 * change of weights. */
 	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
 		return FATE_EARLY;
 	if (!t->evaluate && !is_of_attempt(a, t, &r, &fate))
@@ -226,7 +229,7 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	if (!chained && slices_format(reduction_slices(a->modules.reduction)) != FORMAT_FP32)
 		return true; /* slices.h checks the numbers of whole slices */
 	if (chained && links_use_threads(&a->modules.links))
-		return true; /* the thread that decodes them checks the numbers */
+		return true; /* the thread that decodes the tensor checks its numbers */
 	if (chained) {
 		if (m->body_size !=
 		    links_chain_bytes(&a->modules.links, kind, m->u.tensor.evaluate))
@@ -250,7 +253,8 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 		 standby_standing(a->modules.standby) != STANDBY_WHOLE);
 }
 
-/* Decides what happens to a tensor. e: the stored results of its checks and of its decoding. */
+/* Decides what happens to a tensor. e: its entry as an early tensor, with the results of earlier
+ * checks and of the decoding. */
 static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_tensor *e,
 			     int64_t now_us)
 {
@@ -268,7 +272,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	if (a->held.standing != STAND_READY)
 		return FATE_EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->held.stage) {
-		/* For the standby copy: its REDUCE has not arrived, or the sum is too late. */
+		/* The tensor belongs to the standby copy. Either the copy's REDUCE has not arrived,
+		 * or the tensor's iteration is past. */
 		uint64_t past = standby_wants(a->modules.standby, t)
 					? standby_iteration(a->modules.standby)
 					: a->held.committed;
@@ -334,7 +339,7 @@ static void keep_early(struct agent *a, struct post_message *p, const struct msg
 
 	bound_early(a);
 	if (!early_fits(a->modules.early, from, p->size)) {
-		/* A due tensor needs no room: the loop decodes it. */
+		/* A tensor that can be decoded now needs no room in the store. */
 		if (e->is_due) {
 			e->looked_at = true;
 			if (take_tensor(a, m, e, now_us) == FATE_TAKEN)

@@ -17,11 +17,11 @@ struct agent;
 void arrivals_take(struct agent *a, struct post_message *message, int64_t now_us);
 /* Takes the result of a thread's decoding. */
 void arrivals_decoded(struct agent *a, const struct codec_job *job);
-/* Passes on the early tensors that fit by now. */
+/* Passes on the early tensors that are no longer too early. */
 void arrivals_look_again(struct agent *a, int64_t now_us);
 /* Drops the early tensors, except sums for the standby copy, when the stage changes. */
 void arrivals_forget(struct agent *a);
 void arrivals_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
-void arrivals_let_in(struct agent *a, uint16_t node);      /* accepts sums of the peer again */
+void arrivals_let_in(struct agent *a, uint16_t node);      /* accepts sums from the peer again */
 
 #endif

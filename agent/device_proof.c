@@ -1,8 +1,8 @@
 /* device_proof.c - proves a GPU with one microbatch.
  *
  * A driver that hangs, or a card that computes wrong numbers, would otherwise be found in a run,
- * after the node got a stage. The child process is also why a crash in the driver's library has a
- * message. */
+ * after the node got a stage. The proof runs in a child process, so the agent survives a crash in
+ * the driver's library and reports it. */
 #include "agent/device_proof.h"
 
 #include <errno.h>

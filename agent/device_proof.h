@@ -8,7 +8,7 @@
 
 /* Computes one microbatch of a small model on the device in a child process, and compares it with
  * the CPU's (model/device_check.h). The program must have no other thread. Returns 0 if the numbers
- * agree, if the device is no GPU, or if there is none: the agent itself reports what is missing, or
+ * agree, and also if there is no such GPU: the agent itself then reports what is missing, or
  * computes on the CPU. -EIO: the device fails or computes wrong numbers; -ETIMEDOUT: it hangs;
  * -ENOMEM. The message says what to do. */
 int device_proof(const char *device, struct error *err);

@@ -87,7 +87,7 @@ static void tell_progress(struct agent *a, struct msg_heartbeat *h)
 	h->hash = a->held.hash;
 	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
 	h->slots = (uint8_t)queue_slots_held(tasks_queue(a->modules.tasks));
-	/* The step of a large stage takes seconds. The agent is not at rest then. */
+	/* A step counts as running, because the step of a large stage takes seconds. */
 	h->running = queue_running(tasks_queue(a->modules.tasks)) != NULL || a->requests.step ||
 		     a->requests.zero;
 	h->blocked = queue_blocked(tasks_queue(a->modules.tasks));
@@ -142,10 +142,10 @@ void heartbeat_turn(struct agent *a, int64_t now_us)
 
 	if (now_us < h->due_us)
 		return;
-	/* Sends heartbeats before WELCOME too: they show that this agent waits for it. */
+	/* Sends heartbeats before WELCOME too: they show that this agent waits to be welcomed. */
 	if (!a->tell.end.leaving)
 		tell_beat(a, now_us);
-	/* Missed heartbeats are not sent later. */
+	/* A heartbeat that was missed is not sent later. */
 	h->due_us += BEAT_US;
 	if (h->due_us <= now_us)
 		h->due_us = now_us + BEAT_US;

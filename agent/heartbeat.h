@@ -13,7 +13,7 @@ struct heartbeat; /* opaque; the agent has one */
 
 struct heartbeat *heartbeat_new(void); /* heartbeat_free */
 void heartbeat_free(struct heartbeat *h);  /* NULL is allowed */
-/* Records a PING, which the next heartbeat answers. */
+/* Records a PING of the controller, which the next heartbeat answers. */
 void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us);
 void heartbeat_turn(struct agent *a, int64_t now_us); /* sends a heartbeat if one is due */
 int64_t heartbeat_deadline_us(const struct agent *a);

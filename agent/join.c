@@ -29,11 +29,11 @@
 #include "base/process/cgroup.h"
 #include "wire/address.h"
 
-enum { HEAD_BYTES = 64 << 10 }; /* limit of the header before a tensor's numbers */
+enum { HEAD_BYTES = 64 << 10 }; /* limit of the bytes of a message before a tensor's numbers */
 
 /* Free bytes of the device when the agent last looked: at its start, and after each stage or copy
- * that the worker prepared. The limit of --memory concerns the machine's memory, in which a CPU has
- * its stage. 0: unknown. */
+ * that the worker prepared. A CPU's stage is in the machine's memory, which --memory limits.
+ * 0: unknown. */
 static uint64_t memory_available(const struct agent *a)
 {
 	uint64_t free_bytes = a->device.free_bytes, limit = a->options.memory_bytes;
@@ -63,8 +63,8 @@ static uint64_t read_network(void)
 	return stat("/proc/self/ns/net", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* Reports the stage and the standby copy that this node holds too, so that a restarted controller
- * can continue with them. */
+/* Sends HELLO. It names the stage and the standby copy that this node holds, so that a restarted
+ * controller can continue with them. */
 void join_hello(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HELLO };
@@ -230,8 +230,8 @@ static void take_times(struct agent *a, const struct msg_welcome *w)
 	a->run.welcome.corpus = NULL;
 }
 
-/* Takes no more part in the present run, and reports nothing more of it. The run's state stays
- * until the worker is idle, because the worker's job uses it. */
+/* Stops taking part in the present run and reporting on it. The run's state stays until the worker
+ * is idle, because the worker's job uses that state. */
 static void leave_run(struct agent *a)
 {
 	report_void(a->modules.report);
@@ -262,8 +262,8 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	return 0;
 }
 
-/* Returns the size of the run's longest message: a header with an activation, or with a piece of a
- * slice or of a stage. */
+/* Returns the size of the run's longest message: a header followed by an activation, by a piece of
+ * a slice, or by a piece of a stage. */
 static size_t longest_message(const struct agent *a, const struct msg_welcome *w,
 			      const struct model_config *c)
 {
@@ -307,7 +307,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	setup.corpus_size = w->n_corpus;
 	setup.corpus = (char *)w->corpus;
 	setup.n_corpus = count_paths(w->corpus, w->n_corpus);
-	/* After a restart of the controller, this agent keeps its state. */
+	/* If only the controller was restarted, this agent keeps its state. */
 	if (a->run.welcomed && a->run.welcome.run == w->run && a->run.welcome.node == w->node &&
 	    a->run.welcome.n_nodes == w->n_nodes && compute_fits(a->compute, &setup))
 		take_times(a, w);
@@ -339,7 +339,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 
 /* ---- the other nodes ---- */
 
-/* Says why a peer's key is withdrawn. */
+/* Returns the reason why a peer's key is withdrawn, in words. */
 static const char *absence_text(uint8_t absence)
 {
 	switch (absence) {
@@ -395,7 +395,8 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	snprintf(name, sizeof(name), "node%u", m->node);
 	if (p->known) {
 		links_forget_peer(&a->modules.links, m->node);
-		if (!keys_equal(&p->key, &key)) { /* the peer's sessions end at the next turn */
+		/* The peer's sessions end in the next turn of the loop. */
+		if (!keys_equal(&p->key, &key)) {
 			log_line(a->tell.log, LOG_INFO, "node %u: %s", m->node,
 				 absence_text(m->absence));
 			keys_list_expel(a->admitted, name, &err);

@@ -14,7 +14,8 @@ void join_hello(struct agent *a, int64_t now_us);
  * drops all state of the previous one. An invalid WELCOME ends the agent. -EAGAIN: the worker runs
  * a job of the previous run, which this node has left. Call again when the worker is idle. */
 int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us);
-/* Admits the peers' keys, and dials the peers if they are few. A changed row is a new process. */
+/* Admits the peers' keys, and dials the peers if they are few. A changed entry means that the node
+ * has a new process. */
 void join_peers(struct agent *a, const struct msg_peers *p);
 /* Drops all state of the run. The worker must be idle, or ended; its job's result is dropped. */
 void join_forget_run(struct agent *a);

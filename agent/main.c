@@ -31,7 +31,7 @@ enum {
 	LOG_WAIT_US = 1000000,
 	LISTEN_PORT = 7701,
 	SEEN_WAIT_MS =
-		3000 /* limit of the wait for the controller's view of this machine's address */
+		3000 /* time for the controller's report of this machine's outside address */
 };
 
 struct options {
@@ -40,14 +40,14 @@ struct options {
 	char join[160], listen[160], advertise[160], seen[LINK_ADDRESS_SIZE];
 	struct token token;
 	struct keys_identity *invitation; /* key of the token; NULL: --join has an address */
-	uint32_t memory_mib; /* 0: no limit */
+	uint32_t memory_mib; /* limit of memory in MiB; 0: no limit */
 	enum { PRINT_NOTHING, PRINT_DEVICES, PRINT_VERSION } print;
 	struct log log;
-	char corpus[1 << 16]; /* as agent_options.corpus */
+	char corpus[1 << 16]; /* paths of the corpus, as in agent_options */
 	size_t corpus_size;
 };
 
-/* "HOST:PORT" counts as tcp. */
+/* Takes an address; "HOST:PORT" means tcp://HOST:PORT. */
 static int take_address(char to[160], const char *name, const char *text, struct error *err)
 {
 	int n = snprintf(to, 160, "%s%s", strstr(text, "://") ? "" : "tcp://", text);
@@ -106,7 +106,7 @@ static int take_join(void *options, const char *value, struct error *err)
 	if (rc == 0 && token_is(text))
 		rc = token_parse(text, &o->token, &o->invitation, err);
 	else if (rc == 0 && (take_address(o->join, "join", text, NULL) < 0 || !can_dial(o->join)))
-		/* The value is not shown, because it may be a mistyped token. */
+		/* The message does not show the value, because it may be a mistyped token. */
 		rc = error_set(err, -EINVAL,
 			       "expected a token of skippipe invite, or tcp://HOST:PORT");
 	token_wipe(text);
@@ -279,7 +279,7 @@ static void choose_listen(struct options *o)
 	snprintf(o->listen, sizeof(o->listen), "tcp://0.0.0.0:%u", mapping.inside);
 }
 
-/* Checks what is missing, and the addresses that other nodes shall dial. */
+/* Checks that required options are present, and that other nodes can dial the addresses. */
 static int check_options(struct options *o, struct error *err)
 {
 	if (!o->invitation && (!o->join[0] || !o->controller_key))
@@ -346,7 +346,8 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	return rc < 0 ? error_prefix(err, rc, "%s", text) : 0;
 }
 
-/* Finds a folder that cannot be written now, not when the first checkpoint is due. */
+/* Reports a checkpoint folder that cannot be written at the start, not when the first checkpoint is
+ * due. */
 static int check_run_dir(const struct agent_options *o, struct error *err)
 {
 	int rc = o->run_dir ? file_make_writable_folder(o->run_dir, err) : 0;
@@ -432,7 +433,7 @@ static void wait_for_something(const struct agent *a, int signals, int64_t now)
 	agent_fds(a, fds);
 	for (int i = 0; i < AGENT_FDS; i++)
 		p[1 + i] = (struct pollfd) { .fd = fds[i], .events = POLLIN };
-	if (deadline > now) /* the deadline may be long past, and a subtraction could overflow */
+	if (deadline > now) /* avoids an overflow of the subtraction if the deadline is long past */
 		us = deadline - now < WAIT_MOST_US ? deadline - now : WAIT_MOST_US;
 	t.tv_sec = us / 1000000;
 	t.tv_nsec = us % 1000000 * 1000;
@@ -455,7 +456,7 @@ static int run_loop(struct agent *a, int signals)
 		agent_work(a, clock_monotonic_us());
 		agent_send(a, clock_monotonic_us());
 		hang_ms = agent_hang_ms(a);
-		/* The process hangs for an injected fault; only a signal (SIGCONT) ends this early.
+		/* The process hangs for an injected fault; only SIGCONT ends the hang early.
 		 */
 		if (hang_ms)
 			poll(&(struct pollfd) { .fd = signals, .events = POLLIN }, 1,
@@ -465,8 +466,8 @@ static int run_loop(struct agent *a, int signals)
 	return status;
 }
 
-/* To be called before the first thread, and before the controller hears of this agent. Returns -1
- * to continue, otherwise the exit status. */
+/* Proves the GPU. Call it before the first thread starts and before this agent contacts the
+ * controller. Returns -1 to continue, otherwise the exit status. */
 static int prove_device(const char *device)
 {
 	struct error err = { "" };
@@ -499,7 +500,8 @@ int main(int argc, char **argv)
 	link_tune_malloc();
 	link_raise_files(8192);
 	signals = signals_open(SIGCONT); /* SIGCONT ends an injected hang, and nothing else */
-	log = outlet_new(stderr); /* after signals_open, because its thread takes no signals */
+	/* Made after signals_open, so that the log's thread takes no signals. */
+	log = outlet_new(stderr);
 	o.log.to = outlet_stream(log);
 	o.agent.log = &o.log;
 	status = 1;

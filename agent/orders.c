@@ -39,7 +39,8 @@ struct line {
 struct orders {
 	struct line stage;        /* orders for this node's stage */
 	struct line copy;         /* orders for the standby copy */
-	/* A WELCOME that waits for the end of the previous run's job, and the orders after it */
+	/* A WELCOME that waits until the previous run's job has ended, and the orders that arrived
+	 * after it */
 	struct line next_run;
 	enum link_reason refusal; /* reason of the last refused connection that was logged */
 };
@@ -162,15 +163,15 @@ void orders_turn(struct agent *a, int64_t now_us)
 		a->requests.look_again = true;
 }
 
-/* Appends the order to its line. A commit concerns the stage and the copy; a REDUCE only one of
- * them. */
+/* Appends the order to its line. A commit concerns the stage and the copy; a REDUCE concerns only
+ * one of the two. */
 static void put_in_line(struct agent *a, struct msg *m)
 {
 	const struct msg_reduce *r = &m->u.reduce;
 	struct orders *o = a->modules.orders;
 	bool copy = m->type == MSG_KEEP;
 
-	if (copy) { /* the waiting orders are for the previous copy */
+	if (copy) { /* a KEEP replaces the copy, so the waiting orders are void */
 		clear_line(&o->copy);
 		standby_abandon(a->modules.standby);
 	}
@@ -183,9 +184,9 @@ static void put_in_line(struct agent *a, struct msg *m)
 
 /* ---- orders carried out at once ---- */
 
-/* Returns the number of committed iterations according to this message, or to an earlier one if it
- * does not say. The newest message counts even if lower, because a run may return to a
- * checkpoint. */
+/* Returns the number of committed iterations according to this message, or to an earlier message if
+ * this one has no such number. The newest message counts even if lower, because a run may return to
+ * a checkpoint. */
 static uint64_t committed_according_to(const struct agent *a, const struct msg *m)
 {
 	switch (m->type) {
@@ -292,7 +293,7 @@ static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 		msg_clear(m);
 }
 
-/* Lets an order wait behind a WELCOME. A part of a file is for the previous run. */
+/* Lets an order wait behind a WELCOME. Drops a part of a file, which the previous run requested. */
 static void wait_for_run(struct agent *a, struct msg *m)
 {
 	if (m->type == MSG_FILE_PART) {
@@ -303,7 +304,7 @@ static void wait_for_run(struct agent *a, struct msg *m)
 	}
 }
 
-/* Carries out the order or puts it in a line. *m is owned here from now on. */
+/* Carries out the order or puts it in a line. This function owns *m from now on. */
 static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 {
 	if (obey_any_time(a, m, now_us)) {
@@ -349,7 +350,8 @@ static void begin_with_successor(struct agent *a, int64_t now_us)
 	join_hello(a, now_us);
 }
 
-/* Ends the agent, because neither side reads a message of the other. */
+/* Ends the agent if the controller has another version, because neither can read the other's
+ * messages. */
 static void refuse_version(struct agent *a, int64_t now_us)
 {
 	if (a->tell.end.leaving)

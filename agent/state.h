@@ -1,8 +1,8 @@
 /* state.h - all parts of an agent, for the loop and for the handlers of orders and messages.
  *
  * Each part has a struct and a header of its own, and its functions receive that struct, which
- * names the other parts that it works on. Only the files beside the subfolders see all parts. From
- * the top:
+ * names the other parts that it works on. Only the files in agent/ itself see all parts. From the
+ * top:
  *
  *     agent.c           the loop: runs the phases of a turn
  *     orders.c          carries out the controller's orders, some only once the agent is settled
@@ -42,11 +42,12 @@
 #include "agent/shared/tell.h"
 #include "agent/tensors/links.h"
 
-/* This process as other processes see it. */
+/* This process as other processes know it. */
 struct identity {
 	char who[32];                  /* name of this process in log lines */
 	char address[128];             /* address at which peers dial this process */
-	char inside[256]; /* addresses for peers behind the same outside address; "": none */
+	/* Addresses for peers that share this machine's outside address; "": none. */
+	char inside[256];
 	char bound[LINK_ADDRESS_SIZE]; /* address at which this process listens */
 	/* Reason why the controller is not reached, as last logged. */
 	char trouble[512];
@@ -60,18 +61,18 @@ struct identity {
 /* Detects a job that does not end. */
 struct stuck_check {
 	int64_t job_from_us; /* when the present job began */
-	/* Duration of the longest job so far among those that an iteration waits for. */
+	/* Duration of the longest job so far, among jobs for which iterations wait. */
 	int64_t longest_us;
 	bool found;
 };
 
-/* The parts in subfolders. What a pointer leads to is visible only to its own file. state.c makes
- * all of them, except gpu_monitor and save (agent.c) and early (join.c). */
+/* The parts in subfolders. Each struct is visible only to its own module. state.c makes all
+ * modules, except gpu_monitor and save (made by agent.c) and early (made by join.c). */
 struct modules {
 	struct orders *orders;
 	struct report *report;
 	struct heartbeat *heartbeat;
-	struct gpu_monitor *gpu_monitor; /* NULL: the device is no GPU */
+	struct gpu_monitor *gpu_monitor; /* figures of the GPU; NULL: the device is no GPU */
 	struct link_times link_times;
 	struct misuse misuse;
 	struct links links;
@@ -103,14 +104,14 @@ struct agent {
 	struct worker *worker;
 	struct job job;     /* the worker's present job */
 	struct stuck_check stuck;
-	struct faults faults; /* orders.c */
+	struct faults faults; /* written by orders.c */
 
-	struct run run;          /* join.c */
+	struct run run;          /* written by join.c */
 	struct compute *compute; /* used by the worker */
-	struct peers peers;      /* join.c */
+	struct peers peers;      /* made by join.c; peer.h says who writes each field */
 
-	struct held held;         /* assign.c, restore.c */
-	struct progress progress; /* iteration.c */
+	struct held held;         /* written by assign.c, restore.c and iteration.c */
+	struct progress progress; /* written by iteration.c */
 	struct iteration iteration;
 	struct modules modules;
 };

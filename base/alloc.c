@@ -1,7 +1,7 @@
 /* Allocators that end the program when memory runs out.
  *
  * Error paths for small allocations are never taken in practice and cannot be tested one by one. A
- * program that ends at the first failure is simpler, and the run survives it as it survives a
+ * program that ends at the first failure is simpler, and the run survives its end as it survives a
  * killed program. */
 #include "base/alloc.h"
 
@@ -14,7 +14,7 @@
 
 enum { EXIT_OUT_OF_MEMORY = 1 };
 
-/* Set once, while the program has a single thread. */
+/* Set once, before the program starts a second thread. */
 static void (*restore_before_exit)(void);
 
 void alloc_before_exit(void (*restore)(void))
@@ -22,7 +22,7 @@ void alloc_before_exit(void (*restore)(void))
 	restore_before_exit = restore;
 }
 
-/* The message is written without stdio, which may allocate or hold a lock. */
+/* Writes the message without stdio, which may allocate memory or hold a lock. */
 _Noreturn void alloc_failed(size_t n, size_t size)
 {
 	char line[256];

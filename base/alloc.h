@@ -2,7 +2,8 @@
  *
  * When the system has no memory left, an allocator below prints one line to standard error, for
  * example "skippipe-agent: out of memory: 4096 bytes", and ends the program with exit status 1.
- * Callers therefore need no error path. The other nodes survive such an end like any other death.
+ * Callers therefore need no error path. The run survives such an end like any other death of a
+ * program.
  *
  * free() releases every block. Sizes are in bytes; a size of 0 gives a valid block too.
  *
@@ -34,17 +35,18 @@ void *alloc_copy(const void *from, size_t size) __attribute__((malloc, returns_n
 /* Allocates a copy of a string. */
 char *alloc_string(const char *text) __attribute__((malloc, returns_nonnull));
 
-/* Allocates a string made as printf makes it. */
+/* Allocates a string and formats it like printf. */
 char *alloc_format(const char *format, ...)
 	__attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 char *alloc_vformat(const char *format, va_list ap)
 	__attribute__((malloc, returns_nonnull, format(printf, 1, 0)));
 
-/* Ends the program as a failed allocation of n elements of `size` bytes does. */
+/* Prints the message for a failed allocation of n elements of `size` bytes, and ends the
+ * program. */
 _Noreturn void alloc_failed(size_t n, size_t size);
 
 /* Sets a function that is called once before the message of a failed allocation is printed, or
- * NULL for none. The console restores its terminal there. The function must not allocate. */
+ * NULL for none. The console uses it to restore the terminal. The function must not allocate. */
 void alloc_before_exit(void (*restore)(void));
 
 #endif

@@ -1,7 +1,5 @@
-/* A list of blocks that are released together.
- *
- * A struct with many arrays of different lengths needs one call to release them all, and no field
- * can be forgotten there. */
+/* A list of blocks that are released together. A struct with many arrays needs one call to release
+ * them all, and no array can be forgotten. */
 #include "base/arena.h"
 
 #include <stdalign.h>

@@ -1,4 +1,5 @@
-/* Arrays that grow by doubling, shared by all folders so that the overflow checks exist once. */
+/* Arrays that grow by doubling, shared by all folders so that the overflow checks exist in one
+ * place. */
 #include "base/array.h"
 
 #include <stdint.h>
@@ -9,7 +10,8 @@
 
 enum { FIRST = 8 };
 
-/* Returns the new room: at least `want`, and at least the old room. */
+/* Returns the new number of elements to make room for: at least `want`, and at least the old
+ * number. */
 static size_t grown_room(size_t room, size_t want)
 {
 	size_t more = room < FIRST ? FIRST : room;
@@ -30,7 +32,8 @@ bool array_grow(void *array, size_t *room, size_t want, size_t size)
 		memcpy(&block, array, sizeof(block));
 	if (block && want <= *room)
 		return true;
-	/* Not reallocarray: AddressSanitizer ends the program if its size overflows. */
+	/* This is not reallocarray, because under AddressSanitizer it ends the program if the size
+	 * overflows. */
 	if (__builtin_mul_overflow(more, size, &bytes))
 		return false;
 	grown = realloc(block, bytes);
@@ -38,7 +41,7 @@ bool array_grow(void *array, size_t *room, size_t want, size_t size)
 		return false;
 	memcpy(array, &grown, sizeof(grown));
 	*room = more;
-	/* The caller's pointer owns the block. */
+	/* cppcheck sees a leak, although the caller's pointer owns the block. */
 	/* cppcheck-suppress memleak */
 	return true;
 }

@@ -14,8 +14,8 @@
  * frees it. Returns false when there is not enough memory: array and *room are then unchanged. */
 bool array_grow(void *array, size_t *room, size_t want, size_t size);
 
-/* Like array_grow, but ends the program when memory runs out (base/alloc.h). For arrays that grow
- * by what the program reads or keeps, not by a size that a peer states. */
+/* Like array_grow, but ends the program when memory runs out (base/alloc.h). Use it for arrays that
+ * grow with what the program reads or keeps, not for a size that a peer states. */
 void array_reserve(void *array, size_t *room, size_t want, size_t size);
 
 /* An array that grows: `LIST(struct x) xs;` declares xs.list[0] to xs.list[xs.n - 1]. A list that
@@ -37,7 +37,8 @@ void array_reserve(void *array, size_t *room, size_t want, size_t size);
  * number of elements left. */
 size_t array_keep_newest(void *array, size_t n, size_t most, size_t size);
 
-/* Returns the median of n numbers, the upper one if n is even; 0 if n is 0. Sorts them. */
+/* Returns the median of n numbers, the upper one of the two middle numbers if n is even; 0 if n is
+ * 0. Sorts the numbers. */
 double array_median(double *x, size_t n);
 
 #endif

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A long message is mostly a long path, and its cause is at the end. */
+/* Keeps the end of a message that is too long, because a long message is mostly a long path and its
+ * cause is at the end. */
 static void set_text(struct error *e, const char *format, va_list ap)
 {
 	static const char gap[] = " ... ";

@@ -22,7 +22,7 @@
 
 /* First size of the buffer for a file whose size is unknown. */
 #define FIRST_READ ((size_t)1 << 16)
-enum { LINKS_MOST = 40 }; /* as in the kernel */
+enum { LINKS_MOST = 40 }; /* limit of links that are followed in turn, as in the kernel */
 
 static int fail_with_errno(struct error *err, const char *path)
 {
@@ -49,7 +49,7 @@ static ssize_t read_all(int fd, char *to, size_t size)
 	return (ssize_t)got;
 }
 
-/* Reads up to `most` + 1 bytes: one more byte shows that the file is too large. */
+/* Reads up to `most` + 1 bytes. The additional byte shows that the file is too large. */
 static int read_growing(int fd, const char *name, size_t most, size_t room, char **out,
 			size_t *size, struct error *err)
 {
@@ -175,7 +175,7 @@ static const char aside_mark[] = ".tmp.";
 enum {
 	ASIDE_MARK = sizeof(aside_mark) - 1,
 	ASIDE_DIGITS = 16,
-	ASIDE_TRIES = 100 /* a bound in case that a file system takes every lock away */
+	ASIDE_TRIES = 100 /* limit of tries, for file systems on which no lock can be kept */
 };
 
 bool file_is_aside(const char *ending)
@@ -197,7 +197,7 @@ void file_remove_aside(const char *aside)
 	close(fd);
 }
 
-/* Removes the temporary files that killed writers of this path left. */
+/* Removes temporary files for this path that killed writers have left. */
 static void remove_leftovers(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -216,8 +216,9 @@ static void remove_leftovers(const char *path)
 		closedir(d);
 }
 
-/* Locks a new file. Returns false if another process has taken it for a leftover meanwhile. A file
- * system without locks is used without them, since file_remove_aside removes nothing there. */
+/* Locks a new temporary file. Returns false if another process has removed the file meanwhile, as
+ * one that a killed writer left. On a file system without locks no lock is needed, because
+ * file_remove_aside removes nothing there. */
 static bool lock_aside(int fd)
 {
 	struct stat st;
@@ -254,8 +255,8 @@ int file_make_aside(char aside[FILE_ASIDE], const char *path, mode_t mode)
 
 /* ---- files that are written aside ---- */
 
-/* Returns the number of the open descriptor of this process that the path names, as /dev/fd/3 does.
- * -1: it names none. */
+/* Returns the open descriptor of this process that the path names, such as 3 for /dev/fd/3; -1: the
+ * path names none. */
 static int named_descriptor(const char *path)
 {
 	char folder[PATH_MAX], given[PATH_MAX], own[PATH_MAX];
@@ -403,7 +404,7 @@ int file_refuse_input(const char *option, const char *out, const char *input, st
 	}
 	if (d)
 		closedir(d);
-	/* A terminal or a pipe may be both. */
+	/* Only regular files are refused: a terminal or a pipe may be both input and output. */
 	if (!same || stat(out, &st) != 0 || !S_ISREG(st.st_mode))
 		return 0;
 	return error_set(err, -EINVAL,

@@ -1,7 +1,7 @@
 /* gpu_figures.h - what a GPU reports about itself: how busy, full and hot it is.
  *
  * An agent reads the figures (model/cuda/nvml.h), heartbeats carry them, consoles show them. A card
- * or its driver may lack any of them. wire/names.h names the reasons for throttling. Plain data
+ * or its driver may lack any figure. wire/names.h names the reasons for throttling. Plain data
  * without padding, copied by value. A zeroed struct has no figures.
  */
 #ifndef BASE_GPU_FIGURES_H
@@ -12,7 +12,7 @@
 /* Bits of `known`: the figures that the GPU reported. */
 enum gpu_known {
 	GPU_UTILISATION = 1,
-	GPU_MEMORY = 2, /* both numbers */
+	GPU_MEMORY = 2, /* memory_used_mib and memory_mib */
 	GPU_POWER = 4,
 	GPU_POWER_LIMIT = 8,
 	GPU_TEMPERATURE = 16,
@@ -23,15 +23,15 @@ enum gpu_known {
 /* Bits of `throttling`: why the clocks are lower than they could be. */
 enum gpu_throttling {
 	GPU_HEAT = 1,
-	GPU_POWER_BRAKE = 2, /* the power supply asked for it */
-	GPU_HARDWARE = 4,    /* the card does not say which of these two it is */
-	GPU_POWER_CAP = 8,   /* normal for a busy card: its power is at its limit */
+	GPU_POWER_BRAKE = 2, /* the power supply has demanded lower clocks */
+	GPU_HARDWARE = 4,    /* the card does not say which of the two reasons above it is */
+	GPU_POWER_CAP = 8,   /* the card's power is at its limit, which is normal for a busy card */
 	GPU_THROTTLING_ALL = 15,
-	/* The reasons that are faults of a machine. */
+	/* The reasons that show a fault of the machine. */
 	GPU_THROTTLING_FAULTS = GPU_HEAT | GPU_POWER_BRAKE | GPU_HARDWARE
 };
 
-/* The largest values that are believed. */
+/* Larger values of the figures are not believed. */
 enum {
 	GPU_TEMPERATURE_MOST_C = 200,
 	GPU_POWER_MOST_MW = 100000000,
@@ -40,11 +40,12 @@ enum {
 
 struct gpu_figures {
 	uint8_t known;         /* bits of enum gpu_known; a figure without its bit is 0 */
-	uint8_t utilisation;   /* share of the last moments in which a kernel ran, percent */
-	uint8_t temperature_c; /* degrees Celsius */
+	uint8_t utilisation;   /* percent of the last sampling period in which a kernel ran */
+	uint8_t temperature_c; /* temperature in degrees Celsius */
 	uint8_t throttling;    /* bits of enum gpu_throttling */
 	uint32_t power_mw, power_limit_mw;
-	uint32_t memory_used_mib, memory_mib; /* of all processes; the whole memory */
+	/* Memory used by all processes, and the card's whole memory, MiB. */
+	uint32_t memory_used_mib, memory_mib;
 };
 
 #endif

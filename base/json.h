@@ -17,8 +17,8 @@ int json_parse_object(const char *text, size_t size, json_t **out, struct error 
 /* Parses the object in a file of at most `most` bytes. A byte order mark before it is skipped. The
  * message begins with the path. Other errors are those of file_read. */
 int json_read_object(const char *path, size_t most, json_t **out, struct error *err);
-/* Parses an object. Its "format" must equal `format`, and all its keys must be among keys
- * (NULL-terminated). */
+/* Parses an object as json_parse_object does. The value of its "format" must equal `format`, and
+ * all its keys must be among keys (NULL-terminated). */
 int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
 	       json_t **out, struct error *err);
 /* Checks the "format" and the keys of a parsed object as json_parse does. */
@@ -28,11 +28,12 @@ int json_check(const json_t *root, const char *format, const char *const *keys, 
 int json_known_keys(const json_t *object, const char *where, const char *const *keys,
 		    struct error *err);
 
-/* -EINVAL with "where.key: expected ..., found ...". */
+/* Returns -EINVAL with the message "where.key: expected ..., found ...". */
 int json_expected(const json_t *found, const char *where, const char *key, const char *what,
 		  struct error *err);
 
-/* Each function reads one key. fallback is used if the key is missing; NULL: the key is required.
+/* Each function reads one key. fallback: the value if the key is missing; NULL: the key is
+ * required.
  */
 int json_number(const json_t *object, const char *where, const char *key, double least,
 		const double *fallback, double *out, struct error *err);
@@ -43,7 +44,7 @@ int json_u64(const json_t *object, const char *where, const char *key, uint64_t 
 /* Reads true or false. */
 int json_bool(const json_t *object, const char *where, const char *key, bool fallback, bool *out,
 	      struct error *err);
-/* Copies a text to *out, to be freed. A missing optional text gives NULL. */
+/* Copies a text to *out, which the caller frees. If an optional text is missing, *out is NULL. */
 int json_text(const json_t *object, const char *where, const char *key, bool required, char **out,
 	      struct error *err);
 /* Reads an array of `size` members (size < 0: any number). */

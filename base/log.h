@@ -10,7 +10,7 @@
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 struct log {
-	FILE *to;              /* borrowed; NULL: silent */
+	FILE *to;              /* the stream of the lines, borrowed; NULL: nothing is written */
 	enum log_level least;  /* lines below this level are dropped */
 	const char *who;       /* name of the program in each line, such as "agent 7"; borrowed */
 };
@@ -18,8 +18,8 @@ struct log {
 /* Writes one line with time and level, unless the level is below the log's. log may be NULL. */
 void log_line(const struct log *log, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Returns the message of a log's line, without time, level and name. Other lines are returned as
- * they are. */
+/* Returns the message of a log's line, without time, level and name. Returns any other line
+ * unchanged. */
 const char *log_message(const char *line);
 
 #endif

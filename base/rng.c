@@ -46,7 +46,7 @@ uint64_t rng_next(struct rng *r)
 	return out;
 }
 
-/* Lemire's multiply-shift with rejection (2019). */
+/* Uses Lemire's multiply-shift with rejection (2019). */
 uint32_t rng_below(struct rng *r, uint32_t n)
 {
 	uint64_t m;

@@ -11,10 +11,12 @@ enum { ROUTE_HOPS = 64 }; /* largest number of hops, and therefore of stages in 
 
 struct route {
 	uint32_t microbatch;
-	uint32_t attempt; /* rises with each rerun in an iteration, and with each controller */
-	uint32_t since;   /* the attempt in which the microbatch last began. Later attempts only
-			   * replaced nodes that died; the other nodes' results stay valid */
-	/* The shard of the microbatch's data: rank of its data node when the run began. */
+	/* Rises with each new attempt in an iteration, and with each restart of the controller. */
+	uint32_t attempt;
+	uint32_t since;   /* the attempt in which the microbatch last started from the beginning.
+			   * Later attempts only replaced dead nodes; the results of the other nodes
+			   * stay valid */
+	/* The data shard of the microbatch: the rank that its data node had when the run began. */
 	uint32_t shard;
 	uint32_t wave;    /* index among the shard's microbatches of the iteration, or of the
 			   * validation batch */
@@ -25,8 +27,10 @@ struct route {
 
 /* Number of microbatches of an iteration that visited each stage. */
 struct stage_visits {
-	uint32_t n; /* number of stages; 0: gradients are divided by all microbatches */
-	uint16_t of[ROUTE_HOPS]; /* (n) */
+	/* Number of stages; 0: every stage divides its gradient by the number of all
+	 * microbatches. */
+	uint32_t n;
+	uint16_t of[ROUTE_HOPS]; /* (n) microbatches that visited each stage */
 };
 
 #endif

@@ -81,7 +81,8 @@ void skip_share_format(uint32_t share, uint32_t skip, uint32_t n_stages, char ou
 		snprintf(out + n, (size_t)(SKIP_SHARE_TEXT - n), " in %" PRIu32 "%%", share % 1000);
 }
 
-/* Reads the number of stages at *at, and the share of the microbatches if it has one. */
+/* Reads a number of skipped stages at *at, such as "2", or with a share of the microbatches, such
+ * as "30%:2". */
 static int read_skip(const char **at, uint32_t most, uint32_t n, struct skip_phase *p,
 		     struct error *err)
 {
@@ -93,7 +94,7 @@ static int read_skip(const char **at, uint32_t most, uint32_t n, struct skip_pha
 			 why.text);
 }
 
-/* Reads "25%" or "800" at *at. */
+/* Reads the beginning of a phase at *at: "25%" of the run, or iteration "800". */
 static int read_start(const char **at, uint64_t iterations, uint32_t n, uint64_t *from,
 		      struct error *err)
 {
@@ -179,10 +180,11 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 	return 0;
 }
 
-/* Both recipes grow the model from its two ends: at first only the stages that are always visited
- * are trained. `speed` then visits every stage. `robust` does so earlier, but then 30% of the
- * microbatches skip half of the stages that may be skipped, so that the finished model bears the
- * loss of some. docs/convergence.md has the measured costs and gains. */
+/* Writes the schedule of a recipe. Both recipes first train only the stages that are always
+ * visited, at the two ends of the model. `speed` then visits every stage. `robust` visits every
+ * stage earlier, but 30% of the microbatches then skip half of the stages that may be skipped. Its
+ * finished model therefore tolerates the loss of some stages. docs/convergence.md has the measured
+ * costs and gains. */
 int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, uint32_t droppable,
 			    struct error *err)
 {

@@ -13,14 +13,16 @@
 
 /* ---- skip ratios ----
  *
- * A ratio is a number of stages, and the share of each data node's microbatches that skip them: 1
- * to 99 percent. The other microbatches visit every stage. 0: all microbatches skip. */
+ * A ratio is a number of skipped stages and a share: the percentage of each data node's
+ * microbatches that skip them, 1 to 99. The other microbatches visit every stage. Share 0: all
+ * microbatches skip. */
 
-/* Reads "2", or "30%:2" for a share of the microbatches, from *at, and advances *at. most: the
- * number of stages that may be skipped. -EINVAL: the message says what was expected. */
+/* Reads "2", or "30%:2" for a share of the microbatches, from *at, and advances *at. most: limit of
+ * skipped stages. -EINVAL: the message says what was expected. */
 int skip_share_read(const char **at, uint32_t most, uint32_t *share, uint32_t *skip,
 		    struct error *err);
-/* Reads the whole text "30%:2", which needs a share. option: the name for the message. */
+/* Reads a whole text such as "30%:2", in which the share is required. option: name of the option,
+ * for the message. */
 int skip_share_parse(const char *option, const char *text, uint32_t most, uint32_t *share,
 		     uint32_t *skip, struct error *err);
 
@@ -42,7 +44,8 @@ static inline uint32_t skip_share_stages(int64_t packed)
 
 enum { SKIP_SHARE_TEXT = 24 }; /* bytes that hold a ratio as text */
 
-/* Writes "2/6", or "2/6 in 30%" if only a share of the microbatches skips stages. */
+/* Writes "2/6" if two of six stages are skipped, or "2/6 in 30%" if only 30% of the microbatches
+ * skip them. */
 void skip_share_format(uint32_t share, uint32_t skip, uint32_t n_stages, char out[SKIP_SHARE_TEXT]);
 
 /* Returns how many of n microbatches of a data node skip stages: the nearest whole number, and the
@@ -64,29 +67,32 @@ static inline bool skip_share_takes(int share, int n, int i)
 
 /* ---- schedules ---- */
 
-enum { SKIP_SCHEDULE_MOST = 32 }; /* phases */
+enum { SKIP_SCHEDULE_MOST = 32 }; /* limit of the phases of a schedule */
 
 struct skip_phase {
 	uint64_t from; /* first iteration of the phase, from 1 */
-	uint32_t skip; /* stages that a microbatch skips */
-	/* Percent of the microbatches that skip them; 0: all */
+	uint32_t skip; /* number of stages that a microbatch skips */
+	/* Percent of the microbatches that skip stages; 0: all. */
 	uint32_t share;
 };
 
 struct skip_schedule {
 	uint32_t n;                                   /* number of phases; 0: no schedule */
-	struct skip_phase phases[SKIP_SCHEDULE_MOST]; /* (n) ascending; the first begins at 1 */
+	/* (n) phases in ascending order; the first begins at iteration 1. */
+	struct skip_phase phases[SKIP_SCHEDULE_MOST];
 };
 
-/* Reads "4,3,1,0", equal parts of the run, or "4@0,3@25%,1@50%,0@800": each phase begins after that
- * share of the run, or after that many iterations. "30%:2" in place of a number of stages: 30% of
- * the microbatches skip two stages, as in "4@0,30%:2@30%". iterations: length of the run; 0: the
- * run has no end, so each phase must begin after a number of iterations. most: the number of stages
- * that may be skipped. -EINVAL: the message names the phase. */
+/* Reads a schedule. "4,3,1,0": numbers of skipped stages in four equal parts of the run.
+ * "4@0,3@25%,1@50%,0@800": each phase begins after that share of the run, or after that many
+ * iterations. "30%:2" in place of a number of stages, as in "4@0,30%:2@30%": 30% of the
+ * microbatches skip two stages. iterations: length of the run; 0: the run has no end, so each phase
+ * must begin after a number of iterations. most: the number of stages that may be skipped. -EINVAL:
+ * the message names the phase. */
 int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t iterations,
 			uint32_t most, struct error *err);
 
-enum { SKIP_SCHEDULE_RECIPE = 96 }; /* number of bytes that hold any schedule of a recipe */
+/* Number of bytes that hold the schedule of any recipe, as text. */
+enum { SKIP_SCHEDULE_RECIPE = 96 };
 
 /* The help of --recipe in every program that has the option. docs/convergence.md has the figures,
  * for the model `deep`. */
@@ -98,13 +104,14 @@ enum { SKIP_SCHEDULE_RECIPE = 96 }; /* number of bytes that hold any schedule of
 	"higher, and skipping half of the middle stages then costs 5%. With the paths that train " \
 	"draws without a plan: 79%, 1.3% and 7%"
 
-/* Writes the skip schedule of a named recipe (--recipe) for a run in which `droppable` stages may
- * be skipped. The first and the last stage are always visited, and all other stages start from
- * these two (stage_set_source). -EINVAL: there is no such recipe, or no stage may be skipped. */
+/* Writes the skip schedule of a recipe (--recipe) for a run in which `droppable` stages may be
+ * skipped. The first and the last stage are always visited, and all other stages start from these
+ * two (stage_set_source). -EINVAL: there is no such recipe, or no stage may be skipped. */
 int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, uint32_t droppable,
 			    struct error *err);
 
-/* The index of the phase that an iteration (from 1) belongs to. The schedule has phases. */
+/* Returns the index of the phase to which an iteration belongs. Iterations count from 1. The
+ * schedule must have phases. */
 uint32_t skip_schedule_at(const struct skip_schedule *s, uint64_t iteration);
 
 #endif

@@ -54,7 +54,7 @@ void stage_set_format(stage_set set, char *out)
 }
 
 /* Undoes exchanges from the left: if a stage is followed by the stage just below it, the two were
- * exchanged. The stages must then ascend. An exchange uses up both places, so exchanges cannot
+ * exchanged. After this the stages must ascend. Both places are then skipped, so exchanges cannot
  * overlap. */
 int stage_path_misplaced(const int *stages, int n, int *after)
 {

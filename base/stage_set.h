@@ -1,7 +1,7 @@
 /* stage_set.h - a set of stages as a bit mask, bit s for stage s, and as text.
  *
- * A cluster and a plan hold the stages that every microbatch visits in this form (CC1 is the case
- * of stage 0 alone).
+ * Clusters and plans have the set of stages that every microbatch visits in this form (CC1 is the
+ * case of stage 0 alone).
  */
 #ifndef BASE_STAGE_SET_H
 #define BASE_STAGE_SET_H
@@ -13,8 +13,7 @@ typedef uint64_t stage_set;
 
 enum { STAGE_SET_TEXT = 256 }; /* number of bytes that hold any set as text */
 
-/* Returns true if the set, which a peer sent or a file has, contains stage 0 and no stage from
- * n_stages on. */
+/* Returns true if a set from a peer or a file contains stage 0 and no stage from n_stages on. */
 static inline bool stage_set_fits(stage_set set, int n_stages)
 {
 	return (set & 1) && (n_stages >= 64 || set >> n_stages == 0);
@@ -41,10 +40,10 @@ bool stage_set_parse(const char *text, int n_stages, stage_set *out);
 /* Writes "0,5" (STAGE_SET_TEXT). */
 void stage_set_format(stage_set set, char *out);
 
-/* Finds the first stage of a path (n) that breaks the order of CC2: stages ascend, but two stages
- * of neighbouring numbers after the first place may be exchanged, and exchanges do not overlap. No
- * stage occurs twice. Returns the place of that stage, and sets *after to the stage that it would
- * have to follow; returns -1 if there is none. */
+/* Finds the first stage of a path (n) that breaks the order of CC2. Stages ascend, and none occurs
+ * twice. But behind the first place, two stages with neighbouring numbers may be exchanged;
+ * exchanges do not overlap. Returns the place of that stage, and sets *after to the stage that it
+ * would have to follow; returns -1 if the path keeps the order. */
 int stage_path_misplaced(const int *stages, int n, int *after);
 
 /* Gives the least and the most visits that equal exposure (CC3) allows a stage, if the paths of

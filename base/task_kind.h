@@ -12,7 +12,7 @@ enum task_kind {
 	TASK_FORWARD,
 	TASK_LOSS,
 	TASK_BACKWARD,
-	TASK_EVALUATE /* a forward pass or a loss on validation data; plans have none */
+	TASK_EVALUATE /* a task on validation data, a forward pass or a loss; not in plans */
 };
 
 /* Returns "F", "L", "B" or "E". */

@@ -7,7 +7,7 @@
 
 static const struct {
 	const char *name;
-	unsigned bits; /* bits of a code; 0: the format has no codes */
+	unsigned bits; /* bits of a number's code; 0: the format has no codes */
 	bool of_activations, of_sums;
 } formats[FORMAT_COUNT] = {
 	[FORMAT_FP32] = { "fp32", 0, true, true }, [FORMAT_BF16] = { "bf16", 0, true, false },

@@ -1,7 +1,7 @@
 /* tensor_format.h - the formats in which tensors travel between nodes, and their bytes.
  *
  *     fp32       floats
- *     bf16       the upper half of each float, rounded to the nearest
+ *     bf16 the upper half of each float, rounded to nearest
  *     q8 q6 q4   groups of numbers: one scale, and a code of 8, 6 or 4 bits per number
  *
  * model/codec/codec.h defines the numbers behind the bytes. Plans, measurements and messages need
@@ -32,7 +32,7 @@ enum {
 const char *tensor_format_name(enum tensor_format format);
 /* -EINVAL: no format has this name. */
 int tensor_format_parse(const char *name, enum tensor_format *format);
-/* Return true if activations, or sums, may travel in the format. */
+/* Return true if activations, or sums, may be sent in the format. */
 bool tensor_format_suits_activations(enum tensor_format format);
 bool tensor_format_suits_sums(enum tensor_format format);
 
@@ -45,8 +45,8 @@ size_t tensor_format_activation_bytes(enum tensor_format format, size_t n, size_
 size_t tensor_format_gradient_bytes(enum tensor_format format, size_t n);
 /* Returns the bytes of n numbers of a tensor's sum. */
 size_t tensor_format_sum_bytes(enum tensor_format format, size_t n);
-/* Return the bytes of long activations, without their channels' means, and of long sums, relative
- * to fp32: 1 for fp32, 0.203125 for activations in q6. */
+/* Return the size relative to fp32 of long activations, without their channels' means, and of long
+ * sums: 1 for fp32, 0.203125 for activations in q6. */
 double tensor_format_activation_share(enum tensor_format format);
 double tensor_format_sum_share(enum tensor_format format);
 

@@ -1,4 +1,4 @@
-/* Formats times of day. This is the only file that knows how a time is written. */
+/* Formats times of day. Only this file determines how a time is written. */
 #include "base/timestamp.h"
 
 #include <ctype.h>
@@ -6,10 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-/* Gives the calendar time, and returns the milliseconds. */
+/* Gives the calendar time in *tm, and returns the milliseconds. */
 static int split(int64_t wall_us, struct tm *tm)
 {
-	const int64_t last_us = INT64_C(253402300800) * 1000000 - 1; /* the end of 9999 */
+	/* Last microsecond of the year 9999. */
+	const int64_t last_us = INT64_C(253402300800) * 1000000 - 1;
 	time_t s;
 
 	wall_us = wall_us < 0 ? 0 : wall_us > last_us ? last_us : wall_us;

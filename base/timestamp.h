@@ -10,7 +10,7 @@
 enum { TIMESTAMP_SIZE = 25, TIMESTAMP_NAME_SIZE = 17 };
 
 /* Writes a time in microseconds since 1970 (clock_wall_us) as RFC 3339: "2026-11-28T14:00:01.250Z".
- * Times outside the years 1970 to 9999 become the first or the last of them. */
+ * Times before 1970 or after 9999 become the first or the last time of these years. */
 void timestamp_text(int64_t wall_us, char text[TIMESTAMP_SIZE]);
 /* Writes the time for a file's name: "20261128T140001Z". */
 void timestamp_name(int64_t wall_us, char text[TIMESTAMP_NAME_SIZE]);

@@ -119,7 +119,7 @@ static int named_act(const char *word, enum fault_kind *fault)
 						      COMMAND_RECOVER,  COMMAND_PAUSE,
 						      COMMAND_STOP,     COMMAND_WIRE,
 						      COMMAND_SUM_WIRE, COMMAND_FINISH,
-						      COMMAND_STAGES };
+						      COMMAND_STAGES,   COMMAND_HOURS };
 	int kind = fault_named(word);
 
 	*fault = kind > FAULT_NONE ? (enum fault_kind)kind : FAULT_NONE;

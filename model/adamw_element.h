@@ -1,9 +1,10 @@
 /* adamw_element.h - AdamW's step of one weight, for the CPU and the GPU.
  *
- * The including file defines INLINE_, the storage class of a small function, and MUL, ADD,
- * SUB, DIV and SQRT of floats: each rounded to the nearest, denormals kept, none contracted with
- * the next. On the CPU these are C's operators, in a file that is compiled with -ffp-contract=off
- * (vector/exact_body.h); on the GPU intrinsics that the compiler may not contract.
+ * The including file defines INLINE_, the storage class of a small function, and MUL, ADD, SUB, DIV
+ * and SQRT of floats. Each result is rounded to nearest and keeps denormals, and no two operations
+ * are contracted into one. On the CPU these are C's operators, in a file that is compiled with
+ * -ffp-contract=off (vector/exact_body.h); on the GPU they are intrinsics that the compiler may not
+ * contract.
  *
  * NaN is replaced by one bit pattern, because machines do not agree on its sign and payload.
  */

@@ -1,7 +1,7 @@
 /* backend.h - the functions that each kind of device has for stage.c, and the stage's layout.
  *
- * stage.c checks arguments and knows which slots are in use; a backend computes. Inside model/
- * only.
+ * stage.c checks arguments and knows which slots are in use; a backend only computes. Private to
+ * model/.
  */
 #ifndef MODEL_BACKEND_H
 #define MODEL_BACKEND_H
@@ -17,8 +17,8 @@
 #include "model/stage.h"
 #include "model/tensor.h"
 
-/* Where the tensors of one layer begin in the flat array. qkv is q, k and v as one matrix
- * (C + 2 kv, C); gate_up is gate and up as one (2F, C). */
+/* Where the tensors of one layer begin in the flat array. qkv: q, k and v as one matrix (C + 2 kv,
+ * C). gate_up: gate and up as one matrix (2F, C). */
 struct layer_offsets {
 	size_t norm1, qkv, o, norm2, gate_up, down;
 };
@@ -28,36 +28,38 @@ struct stage_layout {
 	uint32_t index;
 	uint32_t slots, batch, sequence, threads;
 	struct device_name device; /* name of the device, with a CPU's instruction set */
-	bool bf16;                 /* device.bf16 */
+	bool bf16;                 /* the device computes in bf16 (device.bf16) */
 	enum recompute recompute;
-	bool only_steps;               /* no gradient, no passes */
+	bool only_steps;               /* the stage has no gradient and runs no passes */
 	bool sums_on_host;             /* the gradient's pinned memory is taken at once */
-	size_t memory_bytes;           /* limit on the memory, bytes; 0: the free memory */
+	/* Limit of the machine's memory, bytes; 0: the free memory. */
+	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */
-	struct layer_offsets *layers;  /* (n_layers) */
-	size_t embed, last_norm, head; /* offsets in stage 0; head == embed when tied */
-	size_t parameters;             /* P */
+	struct layer_offsets *layers;  /* (n_layers) offsets of each layer's tensors */
+	size_t embed, last_norm, head; /* offsets in stage 0; head == embed if the model is tied */
+	size_t parameters;             /* number of parameters P of the stage */
 	const struct tensor *tensors;  /* (n_tensors) tensors of this stage, in order */
 	size_t n_tensors;
 };
 
 enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, ARRAY_COUNT };
 
-/* Semantics are those of stage.h; arguments have been checked. Functions return 0 or a negative
- * code (a device that failed). self is the object that `make` returned. */
+/* The functions of a backend. They do what stage.h says of the functions of these names; stage.c
+ * has checked the arguments. Functions return 0, or a negative code if the device has failed. self:
+ * the object that `make` has returned. */
 struct backend {
 	const char *name;
 	/* Completes the name (a CPU's instruction set), and fills in *out except for the name.
 	 * Errors as stage_device's. */
 	int (*look)(struct device_name *name, struct stage_device *out, struct error *err);
-	/* The layout outlives the backend's stage. */
+	/* Makes the backend's object, *self. The layout must outlive this object. */
 	int (*make)(void **self, const struct stage_layout *l, struct error *err);
 	void (*free)(void *self);
 	/* Returns the first failure in words, or "" if there was none. The pointer is NULL if the
 	 * device is the host. */
 	const char *(*failure)(const void *self);
-	/* Allocates device memory for one activation, which is freed with self; NULL if memory runs
-	 * out. The function pointer itself is NULL if the device is the host. */
+	/* Allocates device memory for one activation, which is freed together with self; NULL if
+	 * memory runs out. The function pointer itself is NULL if the device is the host. */
 	float *(*room)(void *self, struct error *err);
 	/* Rounds an activation in device memory. The pointer is NULL if the device is the host. */
 	int (*round)(void *self, float *room, const struct codec *codec);
@@ -83,19 +85,21 @@ struct backend {
 	/* Copies numbers of the weights and both moments to host memory. The pointer is NULL if
 	 * the device is the host. */
 	void (*get_state)(void *self, size_t at, size_t n, float *const state[3]);
-	uint64_t (*hash)(void *self);            /* returns the hash of the weights */
-	int (*squares)(void *self, double *sum); /* if gradient is NULL, uses the stage's own */
-	/* If gradient is NULL, uses the stage's own. */
+	uint64_t (*hash)(void *self);            /* hashes the weights */
+	/* If gradient is NULL, uses the stage's own gradient. */
+	int (*squares)(void *self, double *sum);
+	/* If gradient is NULL, uses the stage's own gradient. */
 	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,
 		    uint64_t t);
 };
 
-/* Returns the layout of a stage, for parts of model/ that compute with its weights directly. */
+/* Returns the layout of a stage, for other parts of model/ that read the stage's weights
+ * directly. */
 struct stage;
 const struct stage_layout *stage_layout(const struct stage *s);
 
 extern const struct backend backend_cpu;
 extern const struct backend backend_cuda; /* `make` returns -ENODEV in programs without CUDA */
-extern const struct backend backend_pretend; /* for rehearsals */
+extern const struct backend backend_pretend; /* computes nothing: for rehearsals */
 
 #endif

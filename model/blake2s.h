@@ -1,8 +1,8 @@
 /* blake2s.h - BLAKE2s's compression of a block (RFC 7693, section 3.2), for the CPU and the GPU.
  *
  * The including file defines INLINE_, the storage class of a small function, and WORD: a
- * uint32_t, or a vector of them, one for each of several messages of one length. There is no key,
- * and a digest has 32 bytes.
+ * uint32_t, or a vector of these, with one element for each of several messages of equal length.
+ * There is no key, and a digest has 32 bytes.
  */
 #ifndef MODEL_BLAKE2S_H
 #define MODEL_BLAKE2S_H
@@ -21,7 +21,7 @@ enum { BLAKE2S_BLOCK = 64, BLAKE2S_WORDS = 8, BLAKE2S_DIGEST = 4 * BLAKE2S_WORDS
 #define BLAKE2S_IV6 0x1f83d9abu
 #define BLAKE2S_IV7 0x5be0cd19u
 
-/* The initial state: no key, a digest of 32 bytes, no salt and no tree. */
+/* Sets the initial state for no key, a digest of 32 bytes, no salt and no tree. */
 INLINE_ void blake2s_begin(WORD h[BLAKE2S_WORDS])
 {
 	const WORD none = { 0 };
@@ -53,7 +53,7 @@ INLINE_ void blake2s_begin(WORD h[BLAKE2S_WORDS])
 	 BLAKE2S_MIX(2, 7, 8, 13, s12, s13), BLAKE2S_MIX(3, 4, 9, 14, s14, s15))
 
 /* Adds block m to the state. `bytes`: length of the message up to the end of m. The permutations of
- * the words are written out, so that everything stays in registers. */
+ * the words are written out, so that all values stay in registers. */
 INLINE_ void blake2s_block(WORD h[BLAKE2S_WORDS], const WORD m[16], uint64_t bytes, bool last)
 {
 	const WORD none = { 0 };

@@ -1,4 +1,4 @@
-/* Checks models and hyperparameters against one table of fields, holds the presets, and computes
+/* Checks models and hyperparameters against one table of fields, contains the presets, and computes
  * the schedules of the learning rate. */
 #include "model/config_fields.h"
 
@@ -118,7 +118,7 @@ static int check_ranges(const struct fields *fields, const void *object, struct 
 		const struct field *f = &fields->of[i];
 		double v = field_value(f, object);
 
-		/* Converts the limits to single precision, so that they are rounded like the
+		/* The lower limit is converted to single precision, so that it is rounded like the
 		 * values. */
 		if (!(v >= (double)(float)f->low && v <= f->high))
 			return error_set(err, -EINVAL, "%s is %g, expected %g to %g",
@@ -193,9 +193,11 @@ int hyper_check(const struct hyperparameters *r, const struct model_config *c, s
 }
 
 /* ---- presets ----
- * The larger ones have the dimensions published for LLaMA-style models of their size. */
+ * The larger presets have the dimensions that were published for LLaMA-style models of their
+ * size. */
 
-/* The last fields of a preset with RoPE that is not scaled, without a rehearsal, cut equally. */
+/* The last fields of a preset: RoPE is not scaled, the model is no rehearsal's, and stages are cut
+ * equally. */
 #define PLAIN \
 	0, 0, 0, 0, 0, \
 	{ \
@@ -262,7 +264,7 @@ uint32_t model_head_size(const struct model_config *c)
 	return c->dim / c->n_heads;
 }
 
-/* Returns the radians by which position 1 turns pair i of a head, without scaling. */
+/* Returns the radians by which position 1 turns pair i of a head, without RoPE scaling. */
 static double plain_frequency(const struct model_config *c, size_t i)
 {
 	size_t half = model_head_size(c) / 2;

@@ -1,5 +1,5 @@
-/* config.h - the shape of a model, how it is cut into stages, and the hyperparameters it is trained
- * by.
+/* config.h - the shape of a model, how it is cut into stages, and the hyperparameters of its
+ * training.
  *
  * A model is a LLaMA: RMSNorm, rotary positions, causal attention with grouped key/value heads,
  * SwiGLU. The frequencies of the rotary positions may be scaled, as in models whose context was
@@ -21,32 +21,33 @@
 #include "model/cut.h"
 
 struct model_config {
-	uint32_t vocab;      /* number of tokens; 256 for bytes */
+	uint32_t vocab;      /* number of different tokens; 256 if tokens are bytes */
 	uint32_t dim;        /* C, width of the residual stream */
 	uint32_t n_layers;   /* number of layers in all stages */
-	uint32_t n_heads;    /* number of query heads; the head size is dim / n_heads, even */
-	uint32_t n_kv_heads; /* divides n_heads */
+	uint32_t n_heads;    /* number of query heads; the head size dim / n_heads must be even */
+	uint32_t n_kv_heads; /* number of key/value heads, which divides n_heads */
 	uint32_t ffn_dim;    /* F, inner width of the SwiGLU */
-	uint32_t context;    /* longest sequence */
-	/* Number of stages, 1 .. n_layers + 1; with one more than n_layers, stage 0 has no layer.
+	uint32_t context;    /* longest sequence, in tokens */
+	/* Number of stages, 1 .. n_layers + 1. With n_layers + 1 stages, stage 0 has no layer.
 	 */
 	uint32_t n_stages;
 	float rope_theta;
 	float norm_eps;
 	float init_std; /* standard deviation of the initial matrices */
-	bool tied;      /* the head uses the embedding's table */
+	bool tied;      /* the head uses the embedding's weights */
 	/* RoPE scaling: frequencies are divided by rope_factor. 0: plain RoPE. If the other three
-	 * are not 0, as in Llama 3.1, a frequency that turns more than rope_high_freq_factor times
-	 * within rope_original_context stays, a frequency that turns less than
-	 * rope_low_freq_factor times is divided, and those between the two are interpolated. */
+	 * fields are not 0, as in Llama 3.1, the turns that a frequency makes within
+	 * rope_original_context decide. Above rope_high_freq_factor turns a frequency stays, below
+	 * rope_low_freq_factor turns it is divided, and between the two it is interpolated. */
 	float rope_factor;
 	float rope_low_freq_factor, rope_high_freq_factor;
 	uint32_t rope_original_context;
-	/* 0: a model that is trained. Otherwise a model for a rehearsal: its tensors have this part
-	 * of their bytes, and only the device "pretend" computes with it (model/rehearsal). */
+	/* 0: a model that is trained. Otherwise a model for a rehearsal: its tensors have 1 /
+	 * rehearsal of their bytes, and only the device "pretend" computes with it
+	 * (model/rehearsal). */
 	uint32_t rehearsal;
-	/* n == 0: stages have numbers of layers as equal as possible; otherwise n is n_stages. Set
-	 * it with model_cut only. */
+	/* Numbers of layers of the stages. n == 0: they are as equal as possible; otherwise n is
+	 * n_stages. Only model_cut sets this field. */
 	struct stage_layers stage_layers;
 };
 
@@ -56,41 +57,43 @@ enum lr_schedule {
 	LR_COSINE,   /* half a period of a cosine over all iterations */
 	LR_LINEAR,   /* a straight line over all iterations */
 	LR_WSD,      /* a straight line over the last part */
-	LR_WSD_SQRT, /* over the last part, with the square root of the part that is done */
+	/* As LR_WSD, but falling with the square root of the done share of that part. */
+	LR_WSD_SQRT,
 };
 
 struct hyperparameters {
-	uint32_t batch;      /* B, number of sequences in a microbatch */
-	uint32_t sequence;   /* T, number of tokens in a sequence, at most context */
+	uint32_t batch;      /* number of sequences in a microbatch, B */
+	uint32_t sequence;   /* number of tokens in a sequence, T, at most `context` */
 	struct adamw adamw;  /* lr is the peak learning rate */
 	float clip;          /* limit of the averaged gradient's global norm; 0: no clipping */
 	uint32_t warmup;     /* number of iterations of linear warm-up */
 	uint32_t iterations; /* iteration at which the rate reaches final_lr; 0: it stays high */
 	float final_lr;      /* learning rate at the end, as a fraction of the peak */
-	uint32_t schedule;   /* enum lr_schedule */
-	/* WSD: the last part of the iterations, in which the rate falls. Below 1 it is a share,
-	 * from 1 on a number of iterations. 0: HYPER_DECAY. */
+	uint32_t schedule;   /* a value of enum lr_schedule */
+	/* For the WSD schedules: the last part of the iterations, in which the rate falls. A value
+	 * below 1 is a share, other values are numbers of iterations. 0: HYPER_DECAY. */
 	float decay;
 };
 
 #define HYPER_DECAY 0.2 /* share of a WSD schedule's iterations in which the rate falls */
 
-/* 0, or -EINVAL with a message that names the field and what was expected. */
+/* Checks the config. Returns 0, or -EINVAL with a message that names the field and the expected
+ * value. */
 int model_config_check(const struct model_config *c, struct error *err);
 /* Checks the hyperparameters of this model; errors as for model_config_check. */
 int hyper_check(const struct hyperparameters *r, const struct model_config *c, struct error *err);
 
-/* "tiny" (the demo), "30m", "124m", "500m", "1.5b", "7b". Either output may be NULL. -ENOENT:
- * no such preset; the message lists them. */
+/* Gives the preset "tiny" (the demo), "30m", "124m", "500m", "1.5b" or "7b". Either output may be
+ * NULL. -ENOENT: no such preset; the message lists them. */
 int model_preset(const char *name, struct model_config *c, struct hyperparameters *r,
 		 struct error *err);
-/* Returns NULL after the last; for tests, which try all presets. */
+/* Returns the name of preset i; NULL after the last. For tests, which try all presets. */
 const char *model_preset_name(size_t i);
 
 struct json_t; /* jansson's */
 
-/* Reads a document that model_config_print has written. If it lacks the hyperparameters, r stays
- * unchanged; r may be NULL. `where` begins every message. Unknown keys are refused by name.
+/* Reads a document that model_config_print has written. If the document has no hyperparameters, r
+ * stays unchanged. r may be NULL. `where` begins every message. Unknown keys are refused by name.
  * -EINVAL, -ENOMEM. */
 int model_config_parse(struct model_config *c, struct hyperparameters *r, const char *text,
 		       size_t size, const char *where, struct error *err);
@@ -102,23 +105,24 @@ int model_config_read(struct model_config *c, struct hyperparameters *r, const s
  * NULL. */
 char *model_config_print(const struct model_config *c, const struct hyperparameters *r);
 
-/* Sets one field by its name ("dim", "lr", ...) from a number, true, false or a name, as text. c
- * may be NULL: only the hyperparameters are set. Does not check the model as a whole. -EINVAL:
- * there is no such field, or the value has the wrong type. */
+/* Sets one field by its name ("dim", "lr", ...) from a text: a number, true, false or a name. c may
+ * be NULL: only the hyperparameters are set. Does not check the model as a whole. -EINVAL: there is
+ * no such field, or the value has the wrong type. */
 int model_config_set(struct model_config *c, struct hyperparameters *r, const char *name,
 		     const char *text, struct error *err);
 
 /* Returns the number of floats of one attention head. */
 uint32_t model_head_size(const struct model_config *c);
-/* Returns the radians by which position 1 turns pair i < D / 2 of a head, with scaling. */
+/* Returns the radians by which position 1 turns pair i < D / 2 of a head, with RoPE scaling. */
 double model_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
-/* Ends the schedule of a training with its last iteration, `iterations` (0: unknown). `done`
- * iterations are done. Cosine and linear get an end only before the first iteration, because their
- * rates of all iterations depend on it. WSD gets another end until its decay has begun. If the
- * decay should have begun earlier, it takes the iterations that are left. */
+/* Lets the learning rate's schedule end with the training, after `iterations` iterations (0:
+ * unknown), of which `done` are done. The end of a cosine or linear schedule can be set only before
+ * the first iteration, because all its rates depend on the end. The end of WSD can be changed until
+ * its decay has begun. A decay that should have begun earlier takes the iterations that are
+ * left. */
 void hyper_end_with(struct hyperparameters *r, uint64_t done, uint64_t iterations);
 const char *hyper_schedule_name(const struct hyperparameters *r);
 /* Returns the last iteration before the rate begins to fall; UINT64_MAX: it never falls. */
@@ -126,13 +130,13 @@ uint64_t hyper_decay_begin(const struct hyperparameters *r);
 /* Returns the learning rate of iteration t, counted from 1. It depends on t and the hyperparameters
  * alone, and stays the same after the hyperparameters' last iteration. */
 float hyper_lr(const struct hyperparameters *r, uint64_t t);
-/* Returns the position in microbatches of `now` after `position` microbatches of `was` have been
- * read. Microbatches of another shape have another number of tokens. Rounded up, so that no text is
- * read twice. */
+/* Returns the position in the text after `position` microbatches of the hyperparameters `was`,
+ * counted in microbatches of `now`, which may have another number of tokens. The position is
+ * rounded up, so that no text is read twice. */
 uint64_t hyper_position(const struct hyperparameters *was, const struct hyperparameters *now,
 			uint64_t position);
 /* Returns the factor of the summed gradient: 1 / divisor, reduced if the norm of the averaged
- * gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
+ * gradient, sqrt(sum_squares) / divisor, exceeds r->clip. */
 float hyper_scale(const struct hyperparameters *r, double sum_squares, double divisor);
 /* Returns the factor of a stage's summed gradient: `scale` divided by the stage's visits, or
  * `scale` itself if these are 0 or not given. */

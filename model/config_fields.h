@@ -5,7 +5,7 @@
 
 #include "model/config.h"
 
-/* KIND_LAYERS: struct stage_layers; its value is n, its number of stages. */
+/* Types of fields. KIND_LAYERS: struct stage_layers, whose value is its n, the number of stages. */
 enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL, KIND_NAME, KIND_LAYERS };
 
 struct field {
@@ -13,8 +13,9 @@ struct field {
 	enum kind kind;
 	size_t offset;
 	double low, high; /* range of allowed values, both ends included */
-	bool optional;    /* a missing key means 0, and 0 is not printed */
-	const char *const *names; /* KIND_NAME: the names of the values 0 .. high, a uint32_t */
+	bool optional;    /* if the key is missing, the value is 0; a value of 0 is not printed */
+	/* KIND_NAME: the names of the values 0 .. high, which are stored as uint32_t. */
+	const char *const *names;
 };
 
 struct fields {

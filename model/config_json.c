@@ -1,5 +1,5 @@
-/* Reads and prints a model and its hyperparameters as JSON, from the same table of fields that
- * checks them, so that the two cannot differ. */
+/* Reads and prints a model and its hyperparameters as JSON, from the table of fields that is also
+ * used to check them, so that reading, printing and checking cannot differ. */
 #include "model/config.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ int model_config_read(struct model_config *c, struct hyperparameters *r, const j
 	if (!rc)
 		rc = model_config_check(&config, err);
 	cut = config.stage_layers;
-	if (!rc) /* an equal cut has only one form */
+	if (!rc) /* printed as n_stages alone, so that an equal cut has only one form */
 		rc = model_cut(&config, &cut, "stage_layers", err);
 	if (!rc && hyper_json)
 		rc = object_read(&hyper_fields, &hyper, hyper_json, "recipe", err);

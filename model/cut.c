@@ -1,7 +1,7 @@
-/* Divides layers into stages. All other code asks here for the layers of a stage.
+/* Divides layers into stages. All other code calls these functions to find the layers of a stage.
  *
- * An equal cut has only one form, stage_layers.n == 0. Models that are cut alike therefore have
- * equal configs and equal documents, and a file without the key stage_layers means an equal cut. */
+ * An equal cut has only one form, stage_layers.n == 0. Models with the same cut therefore have
+ * equal configs and equal documents. A file without the key stage_layers means an equal cut. */
 #include "model/cut.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 
 #include "model/config.h"
 
-enum { LAYERS_MOST = 1024 }; /* as n_layers (config.c) */
+enum { LAYERS_MOST = 1024 }; /* limit of layers, as for n_layers in config.c */
 
-/* FLOP that take as long as copying one number of the embedding, so that a stage without layers
- * takes a little time. */
+/* Time to copy one number of the embedding, in floating-point operations, so that a stage without
+ * layers takes a little time. */
 static const double lookup_flop = 32;
 
 int stage_layers_parse(struct stage_layers *out, const char *option, const char *text,
@@ -81,7 +81,7 @@ static int check_layers(const struct stage_layers *cut, uint32_t n_layers, const
 			 option, text, sum, n_layers);
 }
 
-/* Returns true if the stages have the numbers of layers that an equal cut gives them. */
+/* Returns true if the cut gives the stages the same numbers of layers as an equal cut. */
 static bool is_equal(const struct stage_layers *cut, const struct model_config *c)
 {
 	struct model_config equal = *c;

@@ -2,7 +2,7 @@
  *
  * A model is cut equally, or into stages of given numbers of layers. Stage 0 also holds the
  * embedding, the last norm and the head, so it may have no layers. Every other stage has one layer
- * or more, because a stage without layers would pass on its input.
+ * or more, because a stage without layers would do nothing.
  */
 #ifndef MODEL_CUT_H
 #define MODEL_CUT_H
@@ -18,39 +18,40 @@ enum { STAGE_LAYERS_TEXT = 6 * ROUTE_HOPS }; /* number of bytes that hold any cu
 struct model_config;
 
 struct stage_layers {
-	uint32_t n;              /* number of stages; 0: numbers of layers as equal as possible */
+	/* Number of stages; 0: the numbers of layers are as equal as possible. */
+	uint32_t n;
 	uint16_t of[ROUTE_HOPS]; /* (n) number of layers of each stage */
 };
 
-/* Reads "0,5,3". -EINVAL: the text is no such list; the message begins with `option`. */
+/* Reads "0,5,3". -EINVAL: the text is no list of numbers; the message begins with `option`. */
 int stage_layers_parse(struct stage_layers *out, const char *option, const char *text,
 		       struct error *err);
 
-/* Cuts the model into stages with these numbers of layers, and sets n_stages. An equal cut gives
- * the same config as n_stages alone, so that its documents stay the same bytes. cut->n == 0: leaves
- * the model as it is. -EINVAL: the layers of the stages are not those of the model; the message
- * begins with `option`, and c is unchanged. */
+/* Cuts the model into stages with these numbers of layers, and sets n_stages. If the numbers are
+ * those of an equal cut, the config is the same as with n_stages alone, and so are the bytes of its
+ * documents. cut->n == 0: leaves the model as it is. -EINVAL: the stages have another number of
+ * layers together than the model; the message begins with `option`, and c is unchanged. */
 int model_cut(struct model_config *c, const struct stage_layers *cut, const char *option,
 	      struct error *err);
 /* Cuts the model into n_stages stages, as equally as possible. A model that already has n_stages
  * stages keeps its cut. */
 void model_cut_equally(struct model_config *c, uint32_t n_stages);
-/* Checks c->stage_layers against the other fields. -EINVAL. */
+/* Checks c->stage_layers against the other fields. -EINVAL: they contradict each other. */
 int model_cut_check(const struct model_config *c, struct error *err);
 
 /* Checks that stages can start as copies of trained ones (--stack, --recipe). -EINVAL: stage 0,
- * which is always trained, has no layers to copy. An equal cut into one more stage than layers
- * passes: stages that would copy stage 0 then keep their first weights. */
+ * which is always trained, has no layers to copy. An equal cut into one more stage than layers is
+ * accepted: stages that would copy stage 0 then keep their first weights. */
 int model_cut_check_stack(const struct model_config *c, struct error *err);
 
-/* Return the layers [first, first + count) of the stage. */
+/* Return the first layer of a stage, and its number of layers. */
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
 /* Returns how much longer a forward or a backward pass takes in this stage than in a stage with the
- * mean number of layers. All stages of an equal cut have 1. The loss is not counted. */
+ * mean number of layers. For an equal cut, the result is 1. The loss is not counted. */
 double model_stage_work(const struct model_config *c, uint32_t stage);
-/* Writes the numbers of layers of all stages as "0,5,3" (STAGE_LAYERS_TEXT). A model of more than
- * ROUTE_HOPS stages gets "". */
+/* Writes the numbers of layers of all stages as "0,5,3" (STAGE_LAYERS_TEXT). For a model of more
+ * than ROUTE_HOPS stages, writes "". */
 void model_cut_format(const struct model_config *c, char *out);
 /* Adds ", layers 0,5,3" to the text, whose buffer has `room` bytes, if the stages are unequal and
  * all of it fits. */

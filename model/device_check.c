@@ -1,5 +1,5 @@
-/* device_check.c - one microbatch on a device and on the CPU. A machine whose driver starts and
- * whose card computes wrong numbers would be found by comparing hashes, iterations later. */
+/* device_check.c - computes one microbatch on a device and on the CPU. Without this check, a card
+ * that computes wrong numbers would be found only iterations later, by comparing hashes. */
 #include "model/device_check.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static int judge(const struct device_check *c, const char *device, double most, 
 	return 0;
 }
 
-/* Compares a CPU's loss with what any CPU computes. */
+/* Compares a CPU's loss with the loss with which every untrained model begins. */
 static int judge_cpu(struct device_check *c, const char *device, struct error *err)
 {
 	c->loss_on_cpu = log(small.vocab);

@@ -14,8 +14,8 @@ struct device_check {
 	double gradient_error; /* largest relative error of any tensor's gradient; 0 on a CPU */
 };
 
-/* Limits of the relative errors of gradients, against the CPU in fp32. Losses may differ by a tenth
- * of them. */
+/* Limits of the relative errors of gradients, compared with the CPU in fp32. The limits for losses
+ * are a tenth of these. */
 #define DEVICE_CHECK_FP32 1e-4
 #define DEVICE_CHECK_BF16 3e-2
 
@@ -25,7 +25,8 @@ struct device_check {
 int device_check(struct device_check *out, const char *device, struct error *err);
 
 /* Returns the largest relative error of any tensor of the device's trainer against the CPU's, which
- * has the same `stages` stages. array: such as stage_gradient. */
+ * has the same `stages` stages. array: the function that gives the array, such as
+ * stage_gradient. */
 double device_check_furthest(struct trainer *device, struct trainer *cpu, uint32_t stages,
 			     float *(*array)(struct stage *));
 

@@ -18,7 +18,7 @@ enum { DEVICE_NAME_SIZE = 32 };
 struct device_name {
 	bool cuda, bf16, pretend;
 	uint32_t number; /* number of a GPU */
-	char set[8];     /* instruction set of a CPU; "": the best */
+	char set[8];     /* instruction set of a CPU; "": the best that the machine has */
 };
 
 /* Reads a name; NULL is "cpu". -EINVAL: the text is not a name. */

@@ -1,4 +1,5 @@
-/* The hash of hash.h: leaves by the instruction set's kernels, the root by plain BLAKE2s. */
+/* The hash of hash.h: the kernels of the instruction set hash the leaves, plain BLAKE2s hashes the
+ * root. */
 #include "model/hash.h"
 
 #include <string.h>
@@ -29,8 +30,8 @@ static void root_take(struct hash_root *r, bool last)
 	blake2s_block(r->h, m, r->bytes, last);
 }
 
-/* Keeps a full block until the next byte arrives, because the last block of a message is compressed
- * differently. */
+/* Adds bytes. A full block waits until the next byte arrives, because the last block of a message
+ * is compressed differently. */
 static void root_add(struct hash_root *r, const unsigned char *data, size_t bytes)
 {
 	while (bytes > 0) {
@@ -66,7 +67,7 @@ uint64_t hash_root(const unsigned char *digests, uint64_t bytes)
 	return root_end(&r, bytes);
 }
 
-/* ---- leaves, a batch at a time ---- */
+/* ---- leaves, in batches ---- */
 
 void hash_digests(unsigned char *digests, const void *data, size_t bytes)
 {

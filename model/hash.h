@@ -1,5 +1,5 @@
-/* hash.h - a 64-bit hash by which the weights and sums of nodes are compared. Different bytes give
- * different hashes, and nobody can construct other bytes with a given hash.
+/* hash.h - a 64-bit hash by which the weights and sums of nodes are compared. Nodes with different
+ * bytes get different hashes, and nobody can construct other bytes with a given hash.
  *
  * The bytes are cut into leaves of HASH_LEAF, of which the last may be shorter. The digest of a
  * leaf is its BLAKE2s with 32 bytes and no key (RFC 7693). The root is the BLAKE2s of the leaves'
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NAME "blake2s-4k" /* the name of this hash in records */
+#define HASH_NAME "blake2s-4k" /* name of this hash function in records */
 
 enum { HASH_LEAF = 4096, HASH_DIGEST = 32, HASH_BATCH = 16 * HASH_LEAF };
 
@@ -28,9 +28,10 @@ static inline size_t hash_leaves(size_t bytes)
 
 uint64_t hash_bytes(const void *data, size_t bytes);
 uint64_t hash_floats(const float *x, size_t n); /* returns the hash of the floats' bits */
-/* Computes the digests (hash_leaves(bytes), HASH_DIGEST) of leaves. */
+/* Computes the digests (hash_leaves(bytes), HASH_DIGEST) of the leaves of the data. */
 void hash_digests(unsigned char *digests, const void *data, size_t bytes);
-/* Returns the hash for digests (hash_leaves(bytes), HASH_DIGEST) that were computed elsewhere. */
+/* Returns the hash for digests (hash_leaves(bytes), HASH_DIGEST) that another device or function
+ * has computed. */
 uint64_t hash_root(const unsigned char *digests, uint64_t bytes);
 
 /* Computes the hash of bytes that arrive in parts of any length. */

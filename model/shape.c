@@ -1,20 +1,20 @@
 /* shape.c - counts the work and the memory of a model's layers.
  *
  * The memory is that of the arrays which model/cuda/stage_cuda.c and model/slots.h place in a GPU's
- * memory. Changes there have to be repeated here; shape_test compares the sums with stages that
- * were made. */
+ * memory. Changes in these files have to be repeated here; shape_test compares the results with the
+ * memory of real stages. */
 #include "model/shape.h"
 
 enum {
-	REAL = 2, /* bytes of a number that a GPU holds in bf16 */
+	REAL = 2, /* bytes of a number in bf16 on a GPU */
 	FLOAT = 4,
-	ARRAYS = 4, /* weights, gradient, two moments */
-	SUM_ARRAYS = 2, /* a sum under way */
+	ARRAYS = 4, /* number of arrays of P floats: weights, gradient, two moments */
+	SUM_ARRAYS = 2, /* number of arrays of P floats for a sum under way */
 };
-#define MOST_LOGITS 0x1p28   /* numbers of logits computed at a time */
-#define FIXED_BYTES 0x2.2p28 /* 512 MiB for code and graphs, 32 MiB for cuBLASLt */
+#define MOST_LOGITS 0x1p28   /* limit of the numbers of logits that are computed at a time */
+#define FIXED_BYTES 0x2.2p28 /* bytes of 512 MiB for code and graphs, and 32 MiB for cuBLASLt */
 
-/* Numbers of a token's q, k and v */
+/* Returns the number of values of a token's q, k and v. */
 static double packed_of(const struct model_config *c)
 {
 	return c->dim + 2.0 * c->n_kv_heads * model_head_size(c);
@@ -27,7 +27,7 @@ static double count_layer(const struct model_config *c)
 	return dim * packed_of(c) + dim * dim + 3 * dim * c->ffn_dim + 2 * dim;
 }
 
-/* Bytes of the arrays of a layer that a slot holds, for one token (RECOMPUTE_NORMS). */
+/* Returns the bytes of the arrays of a layer that a slot has, for one token (RECOMPUTE_NORMS). */
 static double layer_bytes(const struct model_config *c, double real)
 {
 	double reals = packed_of(c) + c->dim + 2.0 * c->ffn_dim;
@@ -42,7 +42,7 @@ static double scratch_bytes(const struct model_config *c, double real)
 	return real * reals + FLOAT * (c->dim + (double)c->n_heads);
 }
 
-/* Counts with activations of `real` bytes a number. */
+/* Counts work and memory. real: bytes of a number of an activation. */
 static void count(const struct model_config *c, const struct hyperparameters *r, double real,
 		  struct model_shape *out)
 {
@@ -60,7 +60,7 @@ static void count(const struct model_config *c, const struct hyperparameters *r,
 		.head_flop = 2 * tokens * table,
 		.activation_bytes = FLOAT * tokens * dim,
 		.kept_bytes = { tokens * layer_bytes(c, real), FLOAT * tokens * dim },
-		/* One more layer's arrays serve passes that keep nothing. */
+		/* Includes one more layer's arrays, for passes that keep no activations. */
 		.scratch_bytes = tokens * (scratch_bytes(c, real) + layer_bytes(c, real)),
 		.end_scratch_bytes = FLOAT * tokens * (dim + 4),
 		.logits_bytes = (FLOAT + real) * tokens * c->vocab,

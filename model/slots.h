@@ -1,7 +1,7 @@
 /* slots.h - the places of a stage's activations within its single allocation.
  *
- * For backends. Each defines `real` before it includes this file: the type of arrays that a GPU may
- * hold in bf16, which is float or void. Sizes are of one microbatch: R = B * T rows.
+ * For backends. Before a backend includes this file, it defines `real`, float or void, the type of
+ * arrays that a GPU may have in bf16. Sizes are of one microbatch: R = B * T rows.
  */
 #ifndef MODEL_SLOTS_H
 #define MODEL_SLOTS_H
@@ -12,27 +12,28 @@
 #include "model/backend.h"
 
 /* The arrays of a layer's forward pass that its backward pass needs. The level of recomputation
- * says which of them each slot has for itself. RECOMPUTE_NONE: all. RECOMPUTE_NORMS: all but xn1,
- * xn2 and h, which lie in scratch. RECOMPUTE_BLOCK: x only; all slots share one set of the rest. */
+ * decides which of these arrays each slot has for itself. RECOMPUTE_NONE: all. RECOMPUTE_NORMS: all
+ * except xn1, xn2 and h, which are in scratch memory. RECOMPUTE_BLOCK: only x; all slots share one
+ * set of the other arrays. */
 struct saved_layer {
 	float *x;     /* (R, C) input of the layer */
 	real *xn1;    /* (R, C) output of the first norm */
-	float *rstd1; /* (R) */
+	float *rstd1; /* (R) reciprocal root mean squares of the first norm */
 	real *qkv;    /* (R, C + 2 kv) q, k and v, after the rotation */
 	real *att;    /* (R, C) output of attention, before o */
 	float *lse;   /* (B, H, T) log-sum-exp of the scores */
 	float *mid;   /* (R, C) residual stream after attention */
-	float *rstd2; /* (R) */
+	float *rstd2; /* (R) reciprocal root mean squares of the second norm */
 	real *xn2;    /* (R, C) output of the second norm */
 	real *gu;     /* (R, 2F) gate and up */
-	real *h;      /* (R, F) output of the activation */
+	real *h;      /* (R, F) output of the activation function */
 };
 
 /* Divides an allocation into pieces. A first walk with base NULL adds up their sizes (all pieces
  * are NULL), and a second one places them. */
 struct carver {
 	char *base;
-	size_t align, used; /* bytes */
+	size_t align, used; /* alignment of the pieces, and bytes used so far */
 };
 
 static inline void *carve_array(struct carver *c, size_t n, size_t width)
@@ -48,8 +49,8 @@ static inline float *carve_floats(struct carver *c, size_t n)
 	return carve_array(c, n, sizeof(float));
 }
 
-/* Places one layer's arrays. xn and h: scratch arrays, used if the slot has none of its own. width:
- * bytes of a real. */
+/* Places one layer's arrays. xn and h: scratch arrays, used if the slot has no such arrays of its
+ * own. width: bytes of a `real`. */
 static inline struct saved_layer carve_layer(struct carver *c, const struct stage_layout *l,
 					     size_t width, real *xn, real *h, bool all)
 {
@@ -73,8 +74,8 @@ static inline struct saved_layer carve_layer(struct carver *c, const struct stag
 }
 
 /* Lays out the activations of every slot and layer in `saved` (slots, n_layers), and after them
- * those of one layer for passes that keep nothing, such as validation. With RECOMPUTE_BLOCK all
- * layers share that last one and keep only their input. */
+ * those of one layer for passes that keep nothing, such as validation. With RECOMPUTE_BLOCK, all
+ * layers keep only their input and share the last layer's other arrays. */
 static inline void carve_slots(struct carver *c, const struct stage_layout *l, size_t width,
 			       real *xn, real *h, struct saved_layer *saved)
 {

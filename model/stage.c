@@ -19,25 +19,27 @@
 #include "model/tensor.h"
 
 enum {
-	STATE_COUNT = 3,      /* number of arrays of a state: weights and both moments */
+	STATE_COUNT = 3,      /* number of arrays of a state: weights and two moments */
 	/* A stage of 100 GB is cleared, or pinned, in a fraction of this time. A process whose
 	 * driver hangs keeps the others for no longer. */
 	TURN_WAIT_MS = 60000,
-	DRAW_ALONE = 1 << 20, /* number of weights below which threads are not worth their start */
+	/* Below this number of weights, starting threads takes longer than it saves. */
+	DRAW_ALONE = 1 << 20,
 };
 
 struct stage {
 	struct stage_layout layout;
-	/* Tensors of the whole model; the layout points into this table. */
+	/* Table of all tensors of the model, into which the layout points. */
 	struct tensor_table table;
 	const struct backend *backend;
 	void *self;
-	bool *kept; /* (slots) */
+	bool *kept; /* (slots) true if the slot holds a forward pass */
 };
 
 /* ---- construction ---- */
 
-/* Sets the offsets of the stage's tensors. K and V follow Q without a gap, and UP follows GATE. */
+/* Sets the offsets of the stage's tensors. K and V follow Q without a gap, and UP follows GATE, so
+ * that each group is one matrix. */
 static void set_offsets(struct stage_layout *l)
 {
 	uint32_t first = model_first_layer(&l->config, l->index);
@@ -202,8 +204,8 @@ uint32_t stage_gpus(void)
 	return device_count();
 }
 
-/* A tensor's numbers depend on its name and the seed alone, so they do not depend on the device,
- * the number of stages or the thread that draws them. */
+/* Drawing the initial weights with several threads. A tensor's numbers depend only on its name and
+ * the seed, not on the device, the number of stages or the thread. */
 struct draw {
 	const struct stage_layout *layout;
 	uint64_t seed;
@@ -548,8 +550,8 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* Gives the arrays of `from` where `to` can read them. From GPU to GPU of one process nothing
- * passes through the machine's memory. */
+/* Gives the arrays of `from` where `to` can read them. Between GPUs of one process, a copy does not
+ * pass through the machine's memory. */
 static void lend_state(struct stage *to, struct stage *from, const float *state[STATE_COUNT])
 {
 	for (int k = 0; k < STATE_COUNT; k++)
@@ -566,8 +568,8 @@ void stage_copy_state(struct stage *to, struct stage *from)
 	to->backend->put_state(to->self, 0, to->layout.parameters, state);
 }
 
-/* The floats of one layer, which lie together from its first norm to its down matrix. All layers of
- * a model have the same size. Returns their number; *first: offset of the stage's first layer. */
+/* Returns the number of floats of one layer, which are contiguous from its first norm to its down
+ * matrix. All layers of a model have the same size. *first: offset of the stage's first layer. */
 static size_t layer_size(const struct stage *s, size_t *first)
 {
 	size_t n, size = 0;
@@ -604,8 +606,8 @@ void stage_stack(struct stage *to, struct stage *from)
 	}
 }
 
-/* Sums. Eight running sums, each over every eighth element, then added in pairs. A product of
- * two floats is exact in double, so a fused multiply-add changes nothing. */
+/* Sums the squares in eight running sums, each over every eighth element, which are then added in
+ * pairs. A product of two floats is exact in double, so a fused multiply-add changes nothing. */
 double stage_sum_squares(const float *g, size_t n)
 {
 	typedef double doubles __attribute__((vector_size(8 * sizeof(double))));

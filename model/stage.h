@@ -14,13 +14,13 @@
  * tokens, *added* to the stage's gradient; the sum over microbatches, and over replicas, is
  * scaled in stage_step.
  *
- * Everything is deterministic: the same calls with the same inputs, thread count and kind of
- * machine give the same bits. Not thread-safe: one stage, one caller at a time; different
- * stages are independent.
+ * Everything is deterministic: the same calls with the same inputs, number of threads and kind of
+ * machine give the same bits. Only one thread at a time may use a stage; different stages are
+ * independent.
  *
  * In bf16 (cpu:bf16, cuda:bf16) the factors of products are rounded to bf16 and summed in fp32;
- * the weights, their gradients and the optimizer stay fp32. On the CPU so do activations; a GPU
- * holds all but the residual stream in bf16.
+ * the weights, their gradients and the optimizer stay fp32. On the CPU, activations stay fp32 too;
+ * on a GPU, all activations except the residual stream are bf16.
  */
 #ifndef MODEL_STAGE_H
 #define MODEL_STAGE_H
@@ -40,33 +40,34 @@ enum { STAGE_DEVICE_SIZE = 128, STAGE_BUS_SIZE = 32 };
 
 struct stage; /* opaque */
 
-/* The part of a layer's forward pass that is not held for its backward pass but computed again
- * there. On the CPU the results are the same bits. */
+/* The part of a layer's forward pass that is not kept for its backward pass but computed again
+ * there. On the CPU, all levels give the same bits. */
 enum recompute {
-	/* Computes the outputs of norms and of the activation again: nearly free. */
+	/* Computes the outputs of norms and of the activation function again, which takes little
+	 * time. */
 	RECOMPUTE_NORMS,
 	RECOMPUTE_NONE,
-	RECOMPUTE_BLOCK /* computes all but the layer's input again: a third more work */
+	RECOMPUTE_BLOCK /* computes everything except the layer's input again: a third more work */
 };
 
 struct stage_options {
-	uint32_t slots;     /* number of microbatches whose activations can be held at once */
-	uint32_t batch;     /* B */
+	uint32_t slots;     /* number of microbatches whose activations can be kept at a time */
+	uint32_t batch;     /* number of sequences in a microbatch, B */
 	uint32_t sequence;  /* number of tokens in a sequence, T <= context */
-	uint32_t threads;   /* number of threads; 0 and 1: only the caller's */
+	uint32_t threads;   /* number of threads; 0 and 1: only the caller's thread */
 	uint64_t seed;      /* seed of the initial weights */
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
 	/* The stage is a copy: it is stepped by given gradients, hashed and copied, and computes no
 	 * microbatch. It has no gradient and no memory for passes. */
 	bool only_steps;
-	bool without_weights; /* the weights are 0, because the caller sets a saved state */
+	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
 	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage takes
 	 * pinned memory for it at once. Otherwise an array gets pinned memory when it is first
 	 * asked for. */
 	bool sums_on_host;
-	/* Limit on the machine's memory; 0: the memory that is free. A GPU's own memory is limited
-	 * only by what is free. */
+	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. Memory on a GPU is
+	 * limited only by the free memory of the GPU. */
 	size_t memory_bytes;
 };
 
@@ -78,8 +79,8 @@ struct stage_device {
 	char name[DEVICE_NAME_SIZE];
 	char text[STAGE_DEVICE_SIZE];
 	char bus_id[STAGE_BUS_SIZE]; /* a GPU's place on the PCI bus, "0000:65:00.0"; else "" */
-	/* Free memory at the moment, bytes, of the device or of the machine, whichever is less;
-	 * UINT64_MAX: the device does not say. */
+	/* Free memory at present, bytes: of the device or of the machine, whichever is less;
+	 * UINT64_MAX: unknown. */
 	uint64_t free_bytes;
 	uint64_t machine_bytes; /* free memory of the machine; UINT64_MAX: unknown */
 	uint64_t device_bytes;  /* free memory of the device alone; UINT64_MAX: unknown */
@@ -87,7 +88,7 @@ struct stage_device {
 
 /* Describes a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or
  * cuBLASLt, or this program was built without CUDA; the CPU may compute instead. -ENOTSUP: the CPU
- * or GPU is too old for it. -EIO: the GPU or its driver cannot be used. */
+ * or GPU is too old for this device name. -EIO: the GPU or its driver cannot be used. */
 int stage_device(struct stage_device *out, const char *device, struct error *err);
 /* Returns true if the driver compiles this program's code for the GPU at its first use, which takes
  * tens of seconds. The call itself is quick. */
@@ -96,35 +97,34 @@ uint32_t stage_gpus(void); /* returns the number of GPUs */
 
 /* Makes stage `index` of the model. Its initial weights depend on the seed and the tensors' names
  * alone. Allocates and touches all memory for weights, optimizer, gradients and the activations of
- * all slots. Gives *out to the caller (stage_free). -EINVAL, -ENOMEM (how much is needed and how
- * much is missing), and stage_device's. On error *out is untouched. */
+ * all slots. Gives *out to the caller (stage_free). -EINVAL; -ENOMEM: the message says how much
+ * memory is needed and missing; or the errors of stage_device. On error *out is unchanged. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err);
 void stage_free(struct stage *s); /* NULL is allowed */
 
 /* Runs the forward pass. Stage 0 takes tokens (B, T), other stages take in (B, T, C); the unused
- * one is NULL. out: (B, T, C). keep: saves in the slot, over its old contents, what backward needs;
- * otherwise (evaluation) nothing is saved and the slot is not touched. -EINVAL: slot out of range,
- * a token >= vocab.
+ * one is NULL. out: (B, T, C). keep: replaces the slot's contents by what the backward pass needs;
+ * otherwise (evaluation) the slot stays unchanged. -EINVAL: slot out of range, a token >= vocab.
  */
 int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const float *in,
 		  float *out, bool keep);
 
 /* Stage 0: computes the final norm, the head, and in *loss the mean cross entropy of targets (B,
- * T). grad (B, T, C) receives the gradient of in; NULL: evaluation. count: the gradient of the
- * final norm and head is added too. A target of -1 does not count in the mean. -EINVAL: not stage
- * 0, a target >= vocab. */
+ * T). grad (B, T, C) receives the gradient of in; NULL: evaluation. count: also adds the gradients
+ * of the final norm and head to the stage's gradient. A target of -1 does not count in the mean.
+ * -EINVAL: not stage 0, a target >= vocab. */
 int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
 	       float *loss, float *grad, bool count);
 
-/* Stage 0: computes the final norm and head of in (B, T, C) to logits (B, T, vocab). -EINVAL: not
- * stage 0.
+/* Stage 0: applies the final norm and the head to in (B, T, C), which gives logits (B, T, vocab).
+ * -EINVAL: not stage 0.
  */
 int stage_logits(struct stage *s, const float *in, float *logits);
 
 /* Runs the backward pass for the forward pass in the slot. The slot stays filled, so backward may
- * run again. grad_in NULL for stage 0. count = false only passes the gradient on: the stage's own
- * gradient stays as it is. -EINVAL: slot out of range or empty. */
+ * run again. grad_in NULL for stage 0. count = false: only computes grad_in, and the stage's own
+ * gradient stays unchanged. -EINVAL: slot out of range or empty. */
 int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
 		   bool count);
 
@@ -133,17 +133,18 @@ void stage_release(struct stage *s, uint32_t slot);
 
 /* Allocates memory for one activation, where the stage's passes can reach it fastest: device memory
  * on a GPU. It is meant for activations that go from stage to stage in one process and that the
- * caller does not read. It is not cleared. NULL if memory runs out. The caller frees it before the
- * stage. */
+ * caller does not read. The memory is not cleared. NULL if memory runs out. The caller frees it
+ * before it frees the stage. */
 float *stage_room(struct stage *s, struct error *err);
 void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
-/* Replaces the activation in a room by the numbers that its receiver decodes. -ENOMEM. */
+/* Replaces the activation in memory from stage_room by the numbers that its receiver would decode.
+ * -ENOMEM. */
 int stage_room_round(struct stage *s, float *room, const struct codec *codec);
 
 /* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU.
- * From then on calls return -EIO, and those that return no code (the arrays, stage_changed,
- * stage_get_state, stage_put_state, stage_hash) have old numbers: check this after them before
- * their numbers are used. */
+ * After a failure, functions return -EIO. Functions that return no code (the arrays, stage_changed,
+ * stage_get_state, stage_put_state, stage_hash) then give outdated numbers, so check for a failure
+ * before using these numbers. */
 const char *stage_failure(const struct stage *s);
 
 /* Zeroes the stage's gradient. Call it before the first microbatch of an iteration. */
@@ -154,14 +155,14 @@ int recompute_parse(const char *name, enum recompute *out);
 /* Returns "none", "norms" or "block". */
 const char *recompute_name(enum recompute level);
 
-/* Returns the stage's place in the model, from 0. */
+/* Returns the stage's number in the model, from 0. */
 uint32_t stage_index(const struct stage *s);
 size_t stage_memory_bytes(const struct stage *s); /* returns the bytes of device memory in use */
 /* Returns the bytes of host memory in use; on a CPU the same as stage_memory_bytes. */
 size_t stage_host_bytes(const struct stage *s);
 /* Returns the config of the whole model, borrowed. */
 const struct model_config *stage_config(const struct stage *s);
-size_t stage_parameters(const struct stage *s); /* P */
+size_t stage_parameters(const struct stage *s); /* returns the number of parameters P */
 /* Returns the number of floats of one activation, B * T * C. */
 size_t stage_activation(const struct stage *s);
 
@@ -170,8 +171,9 @@ const struct tensor *stage_tensors(const struct stage *s, size_t *n);
 
 /* The flat arrays (P), in the order of tensor.h: for sums between replicas, transfers and
  * checkpoints. On a device the call copies the array to host memory first, and the pointer is
- * good until the stage's next backward, loss or step. After writing through any of them call
- * stage_changed, which carries back those asked for (on the CPU it does nothing). */
+ * good until the stage's next backward, loss or step. After writing through such a pointer call
+ * stage_changed, which copies the requested arrays back to the device (on the CPU it does
+ * nothing). */
 float *stage_weights(struct stage *s);
 float *stage_gradient(struct stage *s);
 float *stage_moment1(struct stage *s);
@@ -184,29 +186,31 @@ double stage_sum_squares(const float *g, size_t n);
 /* Adds `from` to `to`, element by element, in order. */
 void stage_add(float *to, const float *from, size_t n);
 
-/* Computes stage_sum_squares of the stage's gradient where the gradient lies: on a GPU in another
- * order, which is always the same. */
+/* Computes stage_sum_squares of the stage's gradient on the device. On a GPU the order of additions
+ * is another one, but always the same. */
 int stage_gradient_squares(struct stage *s, double *sum);
-/* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory; NULL:
- * the stage's own, where it lies. If a gradient was given, the stage's own is undefined afterwards,
- * because a GPU copies the given one over it. Otherwise it is not zeroed. -EINVAL: t is 0. */
+/* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory;
+ * NULL: the stage's own gradient on its device, which stays unchanged. If a gradient is given, the
+ * stage's own is undefined afterwards, because a GPU copies the given gradient over it. -EINVAL: t
+ * is 0. */
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 
-/* Copies numbers [at, at + n) of the weights and both moments (n each) to the caller's memory;
- * NULL: not wanted. Unlike stage_weights and the like, the call takes no memory that lasts. */
+/* Copies elements [at, at + n) of the weights and of both moments to the caller's arrays (n each;
+ * NULL: none). Unlike stage_weights and the like, the call takes no memory that lasts. */
 void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
-/* Replaces numbers [at, at + n) of the weights and both moments. */
+/* Replaces elements [at, at + n) of the weights and of both moments by the given arrays (n
+ * each). */
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);
-/* Copies the weights and moments of a stage with the same index. */
+/* Copies the weights and moments from a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);
-/* Copies the weights and moments of the layers of another stage of the model (stacking). With
- * unequal numbers of layers, each layer comes from the one at the same share of the depth: layer i
- * of n layers is a copy of layer i * m / n (rounded down) of the source's m layers.
- * Embedding, final norm and head stay as they are. If `from` has no layers, nothing changes. */
+/* Copies the weights and moments of the layers of another stage of the model (stacking). If the
+ * numbers of layers differ, each layer comes from the layer at the same share of the depth: layer i
+ * of n layers is a copy of layer i * m / n (rounded down) of the source's m layers. Embedding,
+ * final norm and head stay as they are. If `from` has no layers, nothing changes. */
 void stage_stack(struct stage *to, struct stage *from);
 
-/* Returns the hash of the weights (hash.h), computed where they lie. */
+/* Returns the hash of the weights (hash.h), computed on the stage's device. */
 uint64_t stage_hash(struct stage *s);
 
 #endif

@@ -1,5 +1,4 @@
-/* Builds the table of tensors from a config: names, shapes, places, and the first values of
- * each. */
+/* Builds the table of tensors from a config: names, shapes, places and initial values. */
 #include "model/tensor.h"
 
 #include <errno.h>
@@ -23,7 +22,7 @@ static const struct {
 
 enum { PER_LAYER = sizeof(layer_tensors) / sizeof(layer_tensors[0]) };
 
-/* The rows and columns of each kind of tensor, in the model's sizes. */
+/* Sets rows and columns of a tensor by its kind, from the model's sizes. */
 static void set_shape(struct tensor *t, const struct model_config *c)
 {
 	uint32_t kv = c->n_kv_heads * model_head_size(c);
@@ -160,7 +159,7 @@ int tensor_check_shape(const struct tensor *t, const char *path, const char *nam
 
 void tensor_initialise(const struct tensor *t, float std, uint64_t seed, float *to)
 {
-	uint64_t stream = 0xcbf29ce484222325u; /* FNV-1a of the name */
+	uint64_t stream = 0xcbf29ce484222325u; /* begins the FNV-1a hash of the name */
 	struct rng r;
 
 	for (const char *p = t->name; *p; p++)

@@ -3,7 +3,7 @@
  * Names, shapes [out, in] and order are those of the LLaMA checkpoints that other tools read. The
  * table drives sizes, pointers, initial weights, checkpoints and tests. Within a stage the tensors
  * lie one after another in a flat array, without gaps, in the table's order; q, k and v of a layer
- * are neighbours, and so are gate and up, so that each group is one matrix product.
+ * are adjacent, and so are gate and up, so that one matrix product computes each group.
  */
 #ifndef MODEL_TENSOR_H
 #define MODEL_TENSOR_H
@@ -36,24 +36,26 @@ struct tensor {
 	uint32_t stage;
 	uint32_t layer; /* layer in the whole model; 0 for tensors outside the layers */
 	uint32_t rows,
-		/* Number of columns; a norm has rows = dim, cols = 1 and is written as one
-		 * dimension. */
+		/* cols: number of columns. A norm has rows = dim and cols = 1, and is written to
+		 * files with one dimension. */
 		cols;
 	uint32_t dims; /* number of dimensions, 1 or 2 */
 	size_t count;  /* number of values: rows * cols */
-	size_t offset; /* offset in floats from the start of the stage's flat array */
+	size_t offset; /* offset in floats from the beginning of the stage's flat array */
 };
 
 struct tensor_table {
 	size_t n;
-	struct tensor *tensors; /* tensors by stage, then in order within it */
+	/* Tensors sorted by stage, and then by their order within a stage. */
+	struct tensor *tensors;
 };
 
 /* Makes the table. c must be valid. -ENOMEM. */
 int tensor_table_new(struct tensor_table *t, const struct model_config *c, struct error *err);
-/* A zeroed table is allowed. */
+/* Frees the table's contents. A zeroed table is allowed. */
 void tensor_table_free(struct tensor_table *t);
-size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage); /* floats */
+/* Returns the number of floats. */
+size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage);
 
 /* Checks the shape (dims) that a file gives a tensor of this name. -EINVAL: another shape; the
  * message has both. */
@@ -61,7 +63,8 @@ int tensor_check_shape(const struct tensor *t, const char *path, const char *nam
 		       uint32_t dims, const uint64_t *shape, struct error *err);
 
 /* Fills `to` (count) with the initial values of one tensor: N(0, std) for matrices, 1 for norms.
- * They depend on std, the seed and the name alone, so the number of stages does not change them. */
+ * The values depend only on std, the seed and the name, so the number of stages does not change
+ * them. */
 void tensor_initialise(const struct tensor *t, float std, uint64_t seed, float *to);
 
 #endif

@@ -12,8 +12,8 @@
 
 struct trainer {
 	struct hyperparameters hyper;
-	uint32_t n;            /* stages */
-	struct stage **stages; /* (n) */
+	uint32_t n;            /* number of stages */
+	struct stage **stages; /* (n) the stages */
 	uint32_t *visits;      /* (n) number of microbatches of each stage since the last step */
 	float **x;             /* (n) activation after each stage of a path */
 	float *grad[2];
@@ -22,9 +22,9 @@ struct trainer {
 };
 
 /* Compares the memory that all stages need for their weights, gradients and moments with the free
- * memory of the device, because a stage that is made fills its memory at once. Each stage compares
- * its whole need again, with its activations. The limit of o is on the machine's memory, which a
- * GPU's stages take little of. */
+ * memory of the device, because making a stage fills its memory at once. Each stage compares its
+ * whole need again, with its activations. The limit of o is that of the machine's memory, of which
+ * a GPU's stages take little. */
 static int check_memory(const struct model_config *c, const struct stage_options *o,
 			struct error *err)
 {
@@ -144,7 +144,8 @@ size_t trainer_memory_bytes(const struct trainer *t)
 	return sum;
 }
 
-/* Rounds an activation or a gradient that goes to another stage as its receiver would decode it. */
+/* Rounds an activation or a gradient that goes to another stage, as if its receiver had decoded
+ * it. */
 static int travel(const struct trainer *t, float *room, const struct codec *codec)
 {
 	return stage_room_round(t->stages[0], room, codec);
@@ -227,7 +228,8 @@ static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_no
 	return n ? n : 1;
 }
 
-/* Rounds each stage's gradient as its only replica would. Encoding a sum again changes nothing. */
+/* Rounds each stage's gradient as a stage with one replica does. Encoding a rounded sum again
+ * changes nothing. */
 static int round_sums(struct trainer *t)
 {
 	int rc = 0;
@@ -240,8 +242,8 @@ static int round_sums(struct trainer *t)
 	return rc;
 }
 
-/* Computes the norm of the whole model over gradients divided as they will be applied. Then every
- * stage steps with the same coefficient. */
+/* Computes the norm of the whole model's gradients, each divided by its stage's divisor. Then every
+ * stage steps with the same factor of clipping. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
 {
 	struct adamw h = t->hyper.adamw;

@@ -1,7 +1,7 @@
 /* trainer.h - trains a whole model in one process, one microbatch at a time.
  *
- * It runs the same stages in the same order as agents do, without the network. `skippipe train`
- * uses it, and so does `skippipe verify`, which recomputes a recorded run.
+ * The trainer runs the same stages in the same order as agents do, without the network. `skippipe
+ * train` uses it, and so does `skippipe verify`, which recomputes a recorded run.
  */
 #ifndef MODEL_TRAINER_H
 #define MODEL_TRAINER_H
@@ -30,13 +30,14 @@ void trainer_free(struct trainer *t); /* NULL is allowed */
 /* Returns the trainer's stages (n_stages). */
 struct stage *const *trainer_stages(const struct trainer *t);
 /* Makes training round as a run over nodes does: activations and their gradients between stages in
- * the format `wire`, the sums of gradients in `sum_wire`. Evaluations are not rounded. Without a
- * call both are fp32. -ENOMEM. */
+ * the format `wire`, the sums of gradients in `sum_wire`. Evaluations are not rounded. If this
+ * function is not called, both formats are fp32. -ENOMEM. */
 int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_format sum_wire,
 			struct error *err);
 /* Sizes of the whole model. */
 size_t trainer_parameters(const struct trainer *t);
-size_t trainer_memory_bytes(const struct trainer *t); /* returns the bytes of all stages */
+/* Returns the bytes of memory of all stages. */
+size_t trainer_memory_bytes(const struct trainer *t);
 
 /* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU. */
 const char *trainer_failure(const struct trainer *t);
@@ -46,18 +47,19 @@ const char *trainer_failure(const struct trainer *t);
  * contains stage 0 or a stage that does not exist. */
 int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		       const int32_t *targets, float *loss);
-/* Computes only the loss. */
+/* Computes only the loss of a microbatch, without gradients. */
 int trainer_evaluate(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		     const int32_t *targets, float *loss);
 /* Computes the logits (B, T, vocab) of the model with the stages of path. */
 int trainer_logits(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		   float *logits);
 
-/* Makes AdamW step number `iteration` (from 1) with the gradients added up since the last step, and
- * then zeroes them. *norm: global norm of the averaged gradient, before clipping. -ERANGE: the norm
- * is not finite; the weights and the gradient are unchanged. */
+/* Makes AdamW step number `iteration` (from 1) with the gradients that were added up since the last
+ * step, and then zeroes these gradients. *norm: global norm of the averaged gradient, before
+ * clipping. -ERANGE: the norm is not finite; the weights and the gradient are unchanged. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm);
-/* Copies the layers of stage `from` to stage `to` (stage_stack). -EINVAL: no such stage. */
+/* Copies the layers of stage `from` to stage `to` (stage_stack). -EINVAL: a stage does not
+ * exist. */
 int trainer_stack(struct trainer *t, uint32_t to, uint32_t from);
 /* Zeroes the gradients added up since the last step, without a step. */
 int trainer_drop_gradient(struct trainer *t);

@@ -17,26 +17,7 @@
 #include "schedule/fleet/choice_format.h"
 #include "schedule/format/request.h"
 
-enum { MODEL_BYTES = 1 << 20, LEAST_BATCH = 48 };
-
-/* Reads --model: a preset or a file. */
-static int read_model(const char *name, struct model_config *c, struct hyperparameters *r,
-		      struct error *err)
-{
-	int rc = model_preset(name, c, r, err);
-	char *text;
-	size_t size;
-
-	if (rc != -ENOENT || access(name, F_OK) != 0)
-		return error_prefix(err, rc, "--model");
-	rc = file_read_text(name, MODEL_BYTES, &text, &size, err);
-	if (rc != 0)
-		return rc;
-	model_preset("tiny", NULL, r, NULL);
-	rc = model_config_parse(c, r, text, size, name, err);
-	free(text);
-	return rc;
-}
+enum { LEAST_BATCH = 48 };
 
 static int read_facts(const struct fleet_options *o, struct cards **cards, struct regions **regions,
 		      struct error *err)
@@ -164,7 +145,7 @@ static int run(struct fleet_options *o, struct error *err)
 	struct cards *cards = NULL;
 	struct regions *regions = NULL;
 	struct fleet *fleet = NULL;
-	int rc = read_model(o->model, &config, &hyper, err);
+	int rc = program_read_model(o->model, &config, &hyper, err);
 
 	if (rc == 0)
 		rc = read_facts(o, &cards, &regions, err);

@@ -9,8 +9,10 @@
 #include "base/file.h"
 #include "base/process/output.h"
 #include "base/skip_schedule.h"
+#include "model/shape.h"
 #include "schedule/format/plan.h"
 #include "planner/commands.h"
+#include "planner/hours_format.h"
 #include "planner/plan_options.h"
 #include "schedule/search/phase_plans.h"
 
@@ -51,6 +53,12 @@ static void show_progress(void *arg, const struct plan *plan)
 	fprintf(stderr, "\r%8.3f s  iteration %.3f s  sync %.3f s  bound %.3f s ",
 		plan->search.elapsed_s, plan->predicted.iteration_s, plan->predicted.sync_s,
 		plan->predicted.lower_bound_s);
+}
+
+static void show_share(void *arg, double done)
+{
+	(void)arg;
+	fprintf(stderr, "\r%3.0f%%", 100 * done);
 }
 
 static int report_no_plan(int rc, const struct error *err)
@@ -106,6 +114,48 @@ static int plan_phases(struct cluster *c, struct plan_options *o)
 	return rc;
 }
 
+/* Returns the tokens of an iteration divided by the weights of the model. */
+static double tokens_per_weight(const struct cluster *c, const struct model_config *m,
+				const struct hyperparameters *h)
+{
+	struct model_shape s;
+
+	model_shape_of(m, h, &s);
+	return (double)c->stages[0] * c->microbatches_per_data_node * s.batch * s.tokens /
+	       (s.n_layers * s.layer_weights + s.end_weights);
+}
+
+/* Compares what the recipes reach in a given time. */
+static int compare_hours(struct cluster *c, struct plan_options *o)
+{
+	bool as_json = o->has_format && !o->as_table, progress = isatty(STDERR_FILENO);
+	struct hours_request q = {
+		.search = o->request,
+		.seconds = o->hours * 3600,
+		.state_ratio = phase_plans_state_ratio(tensor_format_sum_share(o->wires.sums)),
+		.on_progress = progress ? show_share : NULL,
+	};
+	struct hours_row rows[RECIPES];
+	struct hyperparameters hyper;
+	struct model_config model;
+	struct error err = { "" };
+	int rc;
+
+	if (o->model) {
+		if (program_read_model(o->model, &model, &hyper, &err) != 0)
+			return program_fail(&err, FAILED);
+		q.tokens_per_weight = tokens_per_weight(c, &model, &hyper);
+	}
+	c->always |= (stage_set)1 << (c->n_stages - 1);
+	rc = hours_compare(c, &q, rows, &err);
+	if (progress)
+		fputc('\n', stderr);
+	if (rc != 0)
+		return report_no_plan(rc, &err);
+	return write_text(as_json ? hours_json(rows, c, o->hours) : hours_table(rows, c, o->hours),
+			  o->output);
+}
+
 /* Checks the options about stages against the cluster, and searches. */
 static int search_and_write(struct cluster *c, struct plan_options *o)
 {
@@ -143,6 +193,8 @@ static int search_and_write(struct cluster *c, struct plan_options *o)
 		o->skip = (int)skip;
 		q->skip_share = (int)share;
 	}
+	if (o->hours > 0)
+		return compare_hours(c, o);
 	if (o->schedule || o->recipe)
 		return plan_phases(c, o);
 	if (o->skip >= 0)

@@ -47,23 +47,42 @@ static bool parse_skip(struct plan_options *o, const char *text)
 	return true;
 }
 
-/* Returns NULL, or the error if options about the phases of a run do not fit the others. */
-static const char *check_phase_options(const struct plan_options *o)
+/* Returns true if an option that a run with phases cannot have was given. */
+static bool has_plain_options(const struct plan_options *o)
 {
 	const struct plan_request *q = &o->request;
 
+	return o->skip >= 0 || o->skip_share || q->path_length > 0 || o->from || o->without ||
+	       q->sync_limit_s > 0 || q->algorithm != PLAN_BEST;
+}
+
+static const char *check_hours_options(const struct plan_options *o)
+{
+	if (o->schedule || o->recipe || o->iterations > 0 || o->stack || has_plain_options(o))
+		return "--hours excludes --skip-schedule, --recipe, --iterations, --stack, --skip, "
+		       "--skip-share, --path-length, --from, --without, --sync-limit and other "
+		       "algorithms than best";
+	return NULL;
+}
+
+/* Returns NULL, or the error if options about the phases of a run do not fit the others. */
+static const char *check_phase_options(const struct plan_options *o)
+{
+	if (o->hours > 0)
+		return check_hours_options(o);
+	if (o->model)
+		return "--model needs --hours or --fleet";
 	if (!o->schedule && !o->recipe)
-		return o->iterations > 0 || o->stack || o->as_table
+		return o->iterations > 0 || o->stack || o->has_format
 			? "--iterations, --stack and --format need --skip-schedule or --recipe"
 			: NULL;
 	if (o->schedule && o->recipe)
 		return "--skip-schedule and --recipe exclude each other";
 	if (o->iterations == 0)
 		return "--skip-schedule and --recipe need --iterations";
-	if (o->skip >= 0 || q->path_length > 0 || o->from || o->without || q->sync_limit_s > 0 ||
-	    q->algorithm != PLAN_BEST)
-		return "--skip-schedule and --recipe exclude --skip, --path-length, --from, "
-		       "--without, --sync-limit and other algorithms than best";
+	if (has_plain_options(o))
+		return "--skip-schedule and --recipe exclude --skip, --skip-share, --path-length, "
+		       "--from, --without, --sync-limit and other algorithms than best";
 	return NULL;
 }
 
@@ -188,8 +207,14 @@ static const struct options_row rows[] = {
 	  .help = "iterations of the run" },
 	{ "stack", OPTIONS_FLAG, AT(stack),
 	  .help = "stages that a phase begins to visit start as copies of trained stages" },
+	{ "hours", OPTIONS_REAL, "H", AT(hours), LIMITS(0.001, 1e6),
+	  .help = "print what each recipe reaches in this time: iterations, when nodes move, and "
+		  "with --model the loss. Needs no --iterations" },
+	{ "model", OPTIONS_TEXT, "NAME|FILE", AT(model),
+	  .help = "model of --hours: a preset, or skippipe.model/1" },
 	{ "format", OPTIONS_SECOND, "json|text", AT(as_table), .words = formats,
-	  .help = "text: print a table of the phases [json]" },
+	  .given = offsetof(struct plan_options, has_format),
+	  .help = "text: print a table of the phases, or of --hours [json; text with --hours]" },
 	{ "help", OPTIONS_HELP, .help = "print this help" },
 };
 #undef AT

@@ -1,9 +1,15 @@
-/* Errors and formats of skippipe-plan's commands, and how they read a cluster. */
+/* Errors and formats of skippipe-plan's commands, and how they read a cluster and a model. */
 #include "planner/program.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { MODEL_BYTES = 1 << 20 };
 
 int program_refuse(const struct options_table *of, const char *why)
 {
@@ -48,5 +54,23 @@ int program_read_cluster(const char *path, const struct wires *w, struct cluster
 		(*c)->formats.wire = w->activations;
 	if (rc == 0)
 		(*c)->formats.sum_wire = w->sums;
+	return rc;
+}
+
+int program_read_model(const char *name, struct model_config *c, struct hyperparameters *r,
+		       struct error *err)
+{
+	int rc = model_preset(name, c, r, err);
+	char *text;
+	size_t size;
+
+	if (rc != -ENOENT || access(name, F_OK) != 0)
+		return error_prefix(err, rc, "--model");
+	rc = file_read_text(name, MODEL_BYTES, &text, &size, err);
+	if (rc != 0)
+		return rc;
+	model_preset("tiny", NULL, r, NULL);
+	rc = model_config_parse(c, r, text, size, name, err);
+	free(text);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/process/options.h"
 #include "base/tensor_format.h"
+#include "model/config.h"
 #include "schedule/format/cluster.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
@@ -32,5 +33,8 @@ int wires_take_sums(struct wires *w, const char *text, struct error *err);
 /* Reads a cluster whose tensors travel in these formats. */
 int program_read_cluster(const char *path, const struct wires *w, struct cluster **c,
 			 struct error *err);
+/* Reads the value of --model: a preset, or a file of the format skippipe.model/1. */
+int program_read_model(const char *name, struct model_config *c, struct hyperparameters *r,
+		       struct error *err);
 
 #endif

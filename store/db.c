@@ -74,8 +74,8 @@ const char db_schema[] =
 	" from2 INTEGER, weight2 REAL);"
 	"CREATE TABLE computed(iteration INTEGER, node INTEGER,"
 	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
-	/* For each part, the iteration whose rows this one uses: its own, or an earlier one with
-	 * equal rows. */
+	/* For each iteration and each part of its commit: the iteration whose rows it uses, which
+	 * is itself or an earlier one with equal rows. */
 	"CREATE TABLE alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
 	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);";
 
@@ -287,7 +287,9 @@ void db_done(sqlite3_stmt *q)
 
 enum {
 	DEFERRED_MOST = 64 << 20, /* bytes of statements that wait */
-	WAIT_MS = 500             /* wait for a lock at its first sight; the caller is blocked */
+	/* How long a statement waits for the lock when the file is first found locked, while the
+	 * caller is blocked. */
+	WAIT_MS = 500
 };
 
 static void free_deferred(struct db_deferred *d, size_t from)
@@ -303,7 +305,7 @@ static void free_deferred(struct db_deferred *d, size_t from)
 		d->bytes = 0;
 }
 
-/* Keeps a copy of the statement. */
+/* Keeps a copy of the statement and its values, to be run later. */
 static void defer(struct store *s, enum db_statement which, const struct db_value *values, int n)
 {
 	struct db_deferred *d = &s->deferred;
@@ -323,8 +325,8 @@ static void defer(struct store *s, enum db_statement which, const struct db_valu
 	d->list[d->n++] = q;
 }
 
-/* Runs the statements that wait. A row that the record refuses is dropped, as it would have been
- * without the lock. */
+/* Runs the statements that wait. Runs the statements that wait. Drops a row that the record
+ * refuses, as it would have refused it without the lock. */
 static int run_deferred(struct store *s, struct error *err)
 {
 	int rc = 0;
@@ -344,7 +346,8 @@ void db_wait(struct store *s, int wait_ms)
 	sqlite3_busy_timeout(s->db, wait_ms);
 }
 
-/* A program that has locked the file may hold the lock for long, so later writes do not wait. */
+/* Records that another program has locked the file. It may hold the lock for long, so later writes
+ * do not wait. */
 static void set_locked(struct store *s, bool is_locked)
 {
 	s->is_locked = is_locked;
@@ -379,12 +382,13 @@ int db_run(struct store *s, enum db_statement which, const struct db_value *valu
 	if (rc != 0)
 		return rc;
 	rc = db_row(s, q, err);
-	if (rc > 0) /* the row is the answer to a pragma */
+	if (rc > 0) /* a pragma answers with a row */
 		db_done(q);
 	return rc < 0 ? rc : 0;
 }
 
-/* On some file systems flock does not reach other hosts. The epoch in the file does. */
+/* Checks the epoch in the file. On some file systems flock does not work across hosts, so the epoch
+ * shows that another writer has taken over. */
 static int check_epoch(struct store *s, struct error *err)
 {
 	sqlite3_stmt *q;

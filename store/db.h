@@ -85,11 +85,11 @@ enum db_statement {
 	DB_STATEMENTS
 };
 
-/* The parts of a commit that often equal those of the previous commit. */
+/* The parts of a commit that are often equal to those of the previous commit. */
 enum db_part { DB_ROUTES, DB_ORDERS, DB_REDUCTIONS, DB_COMPUTED, DB_PARTS };
 
-/* The rows of one part of a commit that were written last: their iteration (0: none), and all rows
- * as text. */
+/* The newest rows of one part of a commit: the iteration that wrote them (0: none), and all these
+ * rows as text. */
 struct db_written {
 	uint64_t iteration;
 	char *text;
@@ -101,9 +101,9 @@ struct db_deferred {
 		enum db_statement which;
 		int n;
 		struct db_value *values; /* (n) owned, with their texts */
-	} *list;                         /* (n) */
+	} *list;                         /* (n) statements */
 	size_t n, room;
-	size_t bytes; /* memory of the list and its values, about */
+	size_t bytes; /* approximate memory of the list and its values */
 	size_t begun; /* length of the list when the open transaction began */
 	bool is_open; /* the open transaction is deferred */
 };
@@ -114,11 +114,12 @@ struct store {
 	char *path;          /* path of run.db, for error messages */
 	int lock;            /* file descriptor of run.lock, held by the writer; -1: a reader */
 	int64_t epoch;       /* epoch of this writer; for a reader, epoch of the last writer */
-	bool is_durable;     /* PRAGMA synchronous is FULL at present */
+	bool is_durable;     /* PRAGMA synchronous is FULL */
 	struct db_written written[DB_PARTS];
-	bool is_locked; /* another program held the lock at the last write */
+	bool is_locked; /* the lock was found held by another program at the last write */
 	struct db_deferred deferred;
-	uint64_t thinned_to; /* store_thin has finished this iteration; UINT64_MAX: not read yet */
+	/* Newest iteration that store_thin has thinned; UINT64_MAX: not read yet. */
+	uint64_t thinned_to;
 	char *reserve_path;
 	bool has_reserve;
 	struct store_run run;
@@ -128,7 +129,7 @@ struct db_value {
 	enum { DB_NULL, DB_INT, DB_REAL, DB_TEXT } kind;
 	int64_t i;
 	double f;
-	const char *t; /* borrowed until the statement has run */
+	const char *t; /* a text, borrowed until the statement has run */
 };
 
 static inline struct db_value db_null(void)
@@ -160,7 +161,7 @@ static inline struct db_value db_text(const char *t)
 /* Translates SQLite's result into a negative errno and a message that names the file. */
 int db_error(struct store *s, int result, struct error *err);
 
-/* Reads the names of an iteration's formats from two columns. -EPROTONOSUPPORT. */
+/* Reads the names of an iteration's formats from two columns. -EPROTONOSUPPORT: unknown name. */
 int db_formats(struct store *s, sqlite3_stmt *q, int wire, int sum_wire,
 	       struct tensor_formats *formats, struct error *err);
 
@@ -175,10 +176,11 @@ int db_row(struct store *s, sqlite3_stmt *q, struct error *err);
 /* Ends a query before its last row. */
 void db_done(sqlite3_stmt *q);
 
-/* A transaction is db_begin, any number of db_run, and db_end with the result so far. If rc is 0,
- * db_end commits, and otherwise it rolls back. It returns the result of the whole transaction.
+/* A transaction is db_begin, any number of db_run, and db_end with the result so far, rc. If rc is
+ * 0, db_end commits, otherwise it rolls back. db_end returns the result of the whole transaction.
  * While another program has locked the file, a durable transaction fails with -EBUSY. The
- * statements of any other are kept, and written with the next transaction that begins. */
+ * statements of other transactions are kept, and written with the next transaction after the file
+ * is unlocked. */
 int db_begin(struct store *s, bool durable, struct error *err);
 int db_end(struct store *s, int rc, struct error *err);
 /* Runs one statement as a transaction of its own. */
@@ -201,8 +203,8 @@ void db_wait(struct store *s, int wait_ms);
 
 extern const char db_schema[];
 
-/* Forgets the newest written parts, after a restore has deleted rows. The next commit writes all of
- * its parts. */
+/* Forgets which parts of a commit were written last, because a restore has deleted rows. The next
+ * commit therefore writes all of its parts. */
 void write_forget(struct store *s);
 
 #endif

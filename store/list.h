@@ -10,14 +10,14 @@
 
 #include "store/store.h"
 
-/* These functions print a list. Each gives the text to the caller (free). */
+/* Each of these functions prints a list and returns the text, which the caller frees. */
 char *list_print_u8(const uint8_t *list, uint32_t n);
 char *list_print_u16(const uint16_t *list, uint32_t n);
 char *list_print_counted(const struct store_counted *list, uint32_t n);
 
-/* These functions parse a list. Each gives an array of *n elements to the caller (free), which is
- * not NULL even if the list is empty. -EBADMSG: the text does not have the form that the printers
- * above write. */
+/* Each of these functions parses a list and gives an array of *n elements, which the caller frees.
+ * The array is not NULL even if the list is empty. -EBADMSG: the text does not have the form that
+ * the printers above write. */
 int list_parse_u8(const char *text, uint8_t **list, uint32_t *n);
 int list_parse_u16(const char *text, uint16_t **list, uint32_t *n);
 int list_parse_counted(const char *text, struct store_counted **list, uint32_t *n);

@@ -1,6 +1,6 @@
-/* Reads the rows of a run. A reader sees one consistent state for each statement. Several
- * statements agree with one another, because a commit is written completely and is not changed
- * later. */
+/* Reads the rows of a run. Each statement of a reader sees one consistent state of the file. The
+ * results of several statements fit together, because a commit is written as a whole and is not
+ * changed later. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static const char *column_string(sqlite3_stmt *q, int column)
 	return t ? t : "";
 }
 
-/* Reads a maximum; 0 if the table is empty. */
+/* Reads the largest value of a column; 0 if the table is empty. */
 static int read_last(struct store *s, enum db_statement which, uint64_t *last, struct error *err)
 {
 	sqlite3_stmt *q;
@@ -100,7 +100,7 @@ static int read_visits(struct store *s, sqlite3_stmt *q, struct store_commit *c,
 	return 0;
 }
 
-/* Reads a row of `commits`; ends the query on an error. */
+/* Reads a row of the table `commits`. Ends the query on an error. */
 static int commit_row(struct store *s, sqlite3_stmt *q, struct store_commit *c, struct error *err)
 {
 	int rc;
@@ -220,8 +220,8 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 	return 0;
 }
 
-/* Adds a node's device to its order. Both are sorted by node. The row of a node that counted
- * nothing is ignored. */
+/* Adds a node's device to its order. Devices and orders are both sorted by node. The row of a node
+ * that counted nothing is ignored. */
 static int take_computed(struct parts *p, sqlite3_stmt *q)
 {
 	uint16_t node = (uint16_t)column_u32(q, 0);
@@ -260,7 +260,7 @@ static int take_all(struct store *s, enum db_statement which, uint64_t iteration
 	return rc;
 }
 
-/* Reads for each part the iteration whose rows the commit uses. */
+/* Reads, for each part of the commit, the iteration whose rows the commit uses (table alike). */
 static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS], struct error *err)
 {
 	struct db_value v[] = { db_u64(iteration) };
@@ -336,7 +336,7 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 /* ---- visits of a table's rows ----
  * A visitor must not start the same walk again, because the statement is in use. */
 
-/* Ends the walk if the visitor has stopped it. Returns rc. */
+/* Ends the walk through the rows if the visitor has returned an error. Returns rc. */
 static int visited(sqlite3_stmt *q, int rc)
 {
 	if (rc != 0)

@@ -21,8 +21,8 @@
 enum {
 	LOCK_TRIES = 5,
 	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
-	/* Time to wait for another program that has locked the file, at the start and at the end of
-	 * a program. The loop of a controller waits for less (db.c) */
+	/* How long a program waits at its start and its end for another program that has locked the
+	 * file. The loop of a controller waits less (WAIT_MS in db.c). */
 	OPEN_BUSY_MS = 10000,
 	CLOSE_BUSY_MS = 1000
 };
@@ -102,7 +102,7 @@ int store_reserve(struct store *s, struct error *err)
 			 STORE_RESERVE >> 20, strerror(code));
 }
 
-/* Takes over the reserve of a writer that died. */
+/* Takes over the reserve file that a dead writer left. */
 static void take_reserve(struct store *s)
 {
 	struct stat st;
@@ -123,7 +123,7 @@ static int lock_refused(const char *path, int lock, struct error *err)
 		path, *pid ? pid : "unknown");
 }
 
-/* Tests the lock by taking a shared one, which is released at once. */
+/* Tests the writer's lock by taking a shared lock, which is released at once. */
 bool store_has_writer(const char *folder)
 {
 	char *path = alloc_format("%s/run.lock", folder);
@@ -150,8 +150,8 @@ static int take_flock(int lock)
 	return rc;
 }
 
-/* The kernel releases the lock when its holder dies in any way. The file is not deleted, because
- * then two processes could hold locks on two files of the same name. */
+/* The kernel releases the lock when its holder dies in any way. The lock file is never deleted,
+ * because two processes could then hold locks on two files of the same name. */
 static int take_lock(struct store *s, const char *folder, struct error *err)
 {
 	char *path = alloc_format("%s/run.lock", folder);
@@ -210,7 +210,8 @@ static void make_private(const char *path, bool create)
 	close(fd);
 }
 
-/* SQLite refuses a longer path without a reason. Its journal beside the file needs 8 bytes. */
+/* Checks the length of the path, because SQLite refuses a path that is too long without giving a
+ * reason. The name of its journal has 8 more bytes. */
 static int check_length(const struct store *s, struct error *err)
 {
 	const size_t most = (size_t)sqlite3_vfs_find(NULL)->mxPathname - strlen("-journal");
@@ -438,7 +439,7 @@ static void close_file(struct store *s)
 	s->db = NULL;
 }
 
-/* Removes the files of a creation that failed or died. The caller holds the lock. */
+/* Removes the files that a failed or killed creation left. The caller holds the lock. */
 static void remove_file(struct store *s, const char *name)
 {
 	static const char *const tails[] = { "", "-journal", "-wal", "-shm" };
@@ -526,7 +527,7 @@ close:
 	return rc;
 }
 
-/* SQLite does not report a missing file in plain words, so this is checked first. */
+/* Checks that the file exists, because SQLite does not report a missing file in plain words. */
 static int must_exist(const struct store *s, struct error *err)
 {
 	struct stat st;
@@ -537,7 +538,8 @@ static int must_exist(const struct store *s, struct error *err)
 			 errno == ENOENT ? "no run in this folder" : strerror(errno));
 }
 
-/* Becomes the writer by raising the epoch. This also proves at once that the file is writable. */
+/* Makes this process the writer by raising the epoch. This also proves at once that the file is
+ * writable. */
 static int take_epoch(struct store *s, struct error *err)
 {
 	int rc = db_script(s, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE", err);
@@ -576,7 +578,7 @@ int store_resume(struct store **out, const char *folder, struct error *err)
 	return 0;
 }
 
-/* Returns a URI of the path that tells SQLite that the file does not change. */
+/* Returns a URI with the path, which tells SQLite that the file never changes. */
 static char *immutable_uri(const char *path)
 {
 	static const char tail[] = "?immutable=1";

@@ -39,7 +39,7 @@ struct store; /* opaque */
 enum {
 	STORE_VERSION = 10,     /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
-	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
+	STORE_RESERVE = 8 << 20 /* bytes of the disk that store_reserve reserves */
 };
 
 /* The properties of a run. They are fixed when the run starts. */
@@ -47,15 +47,15 @@ struct store_run {
 	const char *name;
 	const char *version;   /* version of the program that started the run */
 	const char *model;     /* skippipe.model/1 JSON */
-	const char *cluster;   /* skippipe.cluster/1 JSON */
-	const char *optimizer; /* JSON */
+	const char *cluster;   /* skippipe.cluster/1 JSON of the cluster */
+	const char *optimizer; /* JSON of the optimizer's settings */
 	uint64_t id;
 	uint64_t seed;
 	const char *hash; /* name of the hash function, kept under the key "hash" */
 	uint64_t corpus_hash; /* hash of the corpus; 0: unknown until store_corpus */
 	int64_t started_wall_us;
 	uint32_t batch, sequence;
-	uint32_t n_shards;  /* data shards */
+	uint32_t n_shards;  /* number of data shards */
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
 	/* Number of threads of an agent's computations; the bits depend on it. */
 	uint32_t threads;
@@ -70,12 +70,12 @@ struct store_run {
 };
 
 struct store_plan {
-	uint64_t epoch;     /* unique, rising */
+	uint64_t epoch;     /* unique number of the plan; later plans have higher numbers */
 	uint64_t iteration; /* the first iteration that follows the plan */
 	const char *reason;
 	uint32_t path_length;
 	const char *plan;           /* skippipe.plan/1 JSON */
-	double iteration_s, sync_s; /* predicted */
+	double iteration_s, sync_s; /* predicted times of an iteration and of its sums */
 };
 
 /* A gradient that was added to a node's sum: the gradient of the loss layer ('L', on a data node)
@@ -90,7 +90,8 @@ struct store_order {
 	uint16_t node;
 	uint8_t stage; /* stage that the node held during this iteration */
 	uint32_t n_counted;
-	const struct store_counted *counted; /* (n_counted) */
+	/* (n_counted) gradients in the order in which they were added. */
+	const struct store_counted *counted;
 	const char *device;                  /* device that the node reported; NULL: unknown */
 };
 
@@ -99,12 +100,12 @@ struct store_order {
 struct store_reduction {
 	uint8_t stage;
 	uint32_t n_nodes;
-	const uint16_t *nodes; /* (n_nodes) ascending */
+	const uint16_t *nodes; /* (n_nodes) nodes in ascending order */
 };
 
 struct store_collisions {
 	uint32_t n;
-	double wait_s; /* time that tasks waited, plan seconds */
+	double wait_s; /* time that tasks waited for other microbatches, in plan seconds */
 };
 
 struct store_repeats {
@@ -117,7 +118,7 @@ struct store_repeats {
 struct store_commit {
 	uint64_t iteration; /* number of the iteration; iterations count from 1 without gaps */
 	uint64_t epoch;     /* epoch of the plan */
-	uint32_t attempt;   /* attempt of the reduction */
+	uint32_t attempt;   /* attempt of the reduction that was committed */
 	/* The announced step: the summed gradient times `scale`, divided by the stage's visits if
 	 * these are given, then AdamW step number `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
@@ -125,10 +126,11 @@ struct store_commit {
 	 * weights and moments of a stage in the set (stage_set_source). */
 	uint64_t stack_from;
 	struct stage_visits visits;
-	struct tensor_formats formats; /* formats of the iteration; the bits depend on them */
-	float loss; /* mean loss over the microbatches */
+	struct tensor_formats formats; /* formats of the iteration, on which the bits depend */
+	float loss; /* mean loss over the iteration's microbatches */
 	double gradient_norm;
-	double iteration_s, predicted_s; /* plan seconds */
+	/* Measured and predicted time of the iteration, in plan seconds. */
+	double iteration_s, predicted_s;
 	double sync_s;
 	double real_s; /* wall time from the previous commit to this commit */
 	struct store_collisions collisions;
@@ -140,8 +142,9 @@ struct store_commit {
 	 * microbatch's data is at position (iteration - 1 + repeats.skipped) * per_shard + wave of
 	 * its shard. */
 	const struct route *routes;
-	const struct store_order *orders;         /* (n_orders) */
-	const struct store_reduction *reductions; /* (n_reductions) */
+	/* (n_orders) the gradients that each node added. */
+	const struct store_order *orders;
+	const struct store_reduction *reductions; /* (n_reductions) the sums of each stage */
 	void *owned; /* private to the store; NULL in a commit that is to be written */
 };
 
@@ -160,7 +163,7 @@ struct store_task {
 	char kind; /* 'F', 'L', 'B', or 'E' for an evaluation */
 	bool counted;
 	int64_t waited_for;                   /* the microbatch that delayed this task; -1: none */
-	int64_t arrived_us, start_us, end_us; /* times on the controller's clock */
+	int64_t arrived_us, start_us, end_us; /* times by the controller's clock */
 };
 
 struct store_validation {
@@ -171,12 +174,12 @@ struct store_validation {
 
 /* An entry of the journal. */
 struct store_note {
-	uint64_t id; /* ascending; ignored when written */
+	uint64_t id; /* number in ascending order; ignored when written */
 	uint64_t iteration;
 	int64_t wall_us;
 	const char *kind; /* "log", "event", "command", "prediction", "warning", "alert", ... */
 	char mark;        /* mark on the loss curve: 'S', 'F', 'R'; 0: none */
-	int32_t node;     /* -1: none */
+	int32_t node;     /* node that the entry concerns; -1: none */
 	const char *text;
 };
 
@@ -199,18 +202,18 @@ struct store_command {
 	int64_t wall_us;
 	const char *who; /* name of the console that gave the command */
 	const char *verb;
-	int32_t node, peer; /* -1: none */
+	int32_t node, peer; /* node, and other end of the link; -1: none */
 	int64_t value;
 	const char *text;
 	int32_t status; /* 0: done; 1: in progress; otherwise a negative errno */
 	const char *reply;
-	/* The action that undoes the command, in the controller's format; NULL: none. */
+	/* The command that undoes this one, in the controller's format; NULL: none. */
 	const char *undo;
 	uint64_t undone_by; /* id of the command that undid this one; 0: none */
 };
 
-/* An event of the run with its time on both clocks. A replay shows the other rows at the right time
- * with it.
+/* An event of the run with its time on both clocks. From these events a replay knows when to show
+ * the other rows.
  *
  *     kind               event                                  word, value, text
  *     phase              the iteration entered a phase          word: the phase
@@ -229,14 +232,15 @@ struct store_command {
  *     recovery           a step after a node's death            word: the step
  */
 struct store_moment {
-	uint64_t id;     /* ascending; ignored when written */
+	uint64_t id;     /* number in ascending order; ignored when written */
 	uint64_t writer; /* store_writer_epoch of the writer; ignored when written. Compare at_us
-			  * within one writer only: another one may have run on another machine */
-	uint64_t iteration; /* the iteration under way */
+			  * only between events of one writer, because another writer may have run
+			  * on another machine */
+	uint64_t iteration; /* the iteration that was under way */
 	int64_t at_us;      /* time of the event on the controller's clock, as in store_task */
 	int64_t wall_us;
 	const char *kind;
-	int32_t node, stage; /* -1: none */
+	int32_t node, stage; /* node and stage that the event concerns; -1: none */
 	int64_t value;
 	const char *word;
 	const char *text;
@@ -253,7 +257,7 @@ struct store_shard {
 	uint8_t stage;
 	uint16_t node; /* node that wrote the file */
 	const char *host;
-	uint64_t hash; /* hash of the file's data */
+	uint64_t hash; /* hash of the file's content */
 	uint64_t bytes;
 	int64_t wall_us;
 };
@@ -261,22 +265,22 @@ struct store_shard {
 /* A stage that was restored because no node held it any more. */
 struct store_restore {
 	uint64_t iteration; /* iteration of the restored weights; later commits were removed */
-	uint64_t last;      /* the last committed iteration before the restore */
+	uint64_t last;      /* last committed iteration before the restore */
 	uint8_t stage;
 	uint16_t node; /* node that holds the restored stage */
 	uint64_t hash; /* hash of the restored weights */
 	int64_t wall_us;
-	/* 0: the stage comes from a checkpoint; otherwise the number of stages that were averaged
+	/* 0: the stage comes from a checkpoint; otherwise the number of averaged stages
 	 */
 	uint32_t n_from;
 	uint8_t from[2]; /* (n_from) the averaged stages, as they were after that iteration */
-	float weight[2]; /* (n_from) */
+	float weight[2]; /* (n_from) weight of each averaged stage */
 };
 
 /* ---- opening ---- */
 
-/* Starts a new run: creates the folder if it is missing, the file and the lock. -EEXIST: the folder
- * has a run already. Gives *out to the caller (store_close). */
+/* Starts a new run: creates the file and the lock, and the folder if it is missing. -EEXIST: the
+ * folder has a run already. Gives *out to the caller (store_close). */
 int store_create(struct store **out, const char *folder, const struct store_run *run,
 		 struct error *err);
 /* Opens an existing run as its writer, after a controller's end or crash. -EBUSY: the run has a
@@ -289,17 +293,18 @@ void store_close(struct store *s); /* NULL is allowed */
 /* Returns true if a process has the run in this folder open as its writer. */
 bool store_has_writer(const char *folder);
 
-/* While another program has locked the file, a backup for example, functions that write what must
- * be durable return -EBUSY: store_commit, store_plan, store_cluster, store_restore. The rows of all
- * others wait in memory, up to 64 MiB, and are written when the file is unlocked. */
+/* Returns true if another program, a backup for example, has locked the file. Functions whose rows
+ * must be durable then return -EBUSY: store_commit, store_plan, store_cluster, store_restore. The
+ * rows of all other functions wait in memory, up to 64 MiB, and are written when the file is
+ * unlocked. */
 bool store_is_locked(const struct store *s);
 /* Writes the rows that wait. Returns 0 if the file is unlocked, or -EBUSY. */
 int store_unlocked(struct store *s, struct error *err);
 
 /* Reserves STORE_RESERVE bytes of the disk in RUN-DIR/run.reserve. When other programs have filled
  * the disk, the first write without room deletes the reserve and is repeated. So the run can still
- * write what it must. Returns 0 if the reserve exists, from now on or already before. -ENOSPC: the
- * disk has no room for it. store_close deletes the reserve. */
+ * write what it must. Returns 0 if the reserve exists now, new or not. -ENOSPC: the disk has no
+ * room for the reserve. store_close deletes the reserve. */
 int store_reserve(struct store *s, struct error *err);
 /* Returns true if the reserve exists. */
 bool store_reserved(const struct store *s);
@@ -311,25 +316,25 @@ uint64_t store_writer_epoch(const struct store *s);
 
 /* ---- writing ---- */
 
-/* Records the hash of the corpus, as the first data node that read it reports it. -EEXIST: another
- * hash is recorded. */
+/* Records the hash of the corpus, which the first data node that has read the corpus reports.
+ * -EEXIST: another hash is recorded. */
 int store_corpus(struct store *s, uint64_t hash, struct error *err);
 /* Replaces the description of the cluster, after it was measured. Durable. */
 int store_cluster(struct store *s, const char *cluster, struct error *err);
-/* Replaces model, data shards and microbatches of a shard, after the stages were chosen. To be
- * called before the first plan. Durable. */
+/* Replaces the model, the number of data shards and that of a shard's microbatches, after the
+ * stages were chosen. Call it before the first plan. Durable. */
 int store_stages(struct store *s, const char *model, uint32_t n_shards, uint32_t per_shard,
 		 struct error *err);
 /* Records a plan that takes effect. Durable. */
 int store_plan(struct store *s, const struct store_plan *plan, struct error *err);
-/* Commits an iteration. Durable. -EEXIST: the iteration is committed already; -EINVAL: it does not
- * follow the last one. */
+/* Commits an iteration. Durable. -EEXIST: the iteration is committed already; -EINVAL: the
+ * iteration does not follow the last committed one. */
 int store_commit(struct store *s, const struct store_commit *commit, struct error *err);
 /* Deletes the tasks and phases of iterations up to `upto`, except those of every STORE_THINNED-th
  * iteration. One call deletes a few iterations only, so that no call takes long. Rows that verify
  * needs are kept. */
 int store_thin(struct store *s, uint64_t upto, struct error *err);
-/* Records hashes of weights. If a node has announced a hash for the iteration before, the first one
+/* Records hashes of weights. If a node announces a second hash for an iteration, the first one
  * stays. */
 int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err);
 /* Deletes a node's hash of an iteration and stage, if there is one. */
@@ -347,20 +352,20 @@ int store_command(struct store *s, const struct store_command *command, struct e
 int store_moment(struct store *s, const struct store_moment *moment, struct error *err);
 /* Records a stage's file of a checkpoint. */
 int store_shard(struct store *s, const struct store_shard *k, struct error *err);
-/* Records the n >= 1 restored stages of one event, all of the same iteration, and deletes the rows
- * of later iterations, in one durable transaction. The next commit is iteration + 1. */
+/* Records n >= 1 stages that were restored together to the same iteration, and deletes the rows of
+ * later iterations, in one durable transaction. The next commit is iteration + 1. */
 int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 		  struct error *err);
 /* Sets a value of the controller's own state by key; NULL removes it. Durable, because agents act
- * on announcements that a later controller must know. */
+ * on what the controller announces, and the next controller must know it. */
 int store_set(struct store *s, const char *key, const char *value, struct error *err);
 
 /* ---- reading (a writer may read, too) ---- */
 
-/* Sets *iteration to the last committed one; 0: none yet. */
+/* Sets *iteration to the last committed iteration; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
-/* Sets *visited to true if some iteration had longer paths than this, or ended with stages that
- * took the weights of other stages. */
+/* Sets *visited to true if an iteration had paths longer than path_length, or if stages took the
+ * weights of other stages at its end. */
 int store_visited(struct store *s, uint32_t path_length, bool *visited, struct error *err);
 /* Fills *out; the caller frees its arrays with store_commit_clear. -EBADMSG: a list in the file
  * does not have the form that store_commit writes. */
@@ -369,16 +374,16 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 /* Frees the arrays of a commit and zeroes it. A zeroed commit is allowed. */
 void store_commit_clear(struct store_commit *c);
 
-/* Visits the commits of [from, to], without routes, orders and reductions. */
+/* Visits the commits of iterations `from` to `to`, without their routes, orders and reductions. */
 int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		      int (*visit)(void *context, const struct store_commit *c), void *context,
 		      struct error *err);
 /* Visits the devices that nodes reported, with the number of nodes that computed with each, in
- * descending order of this number. Visits none if the record names no device. */
+ * descending order of the number of nodes. Visits none if the record names no device. */
 int store_each_device(struct store *s,
 		      int (*visit)(void *context, const char *device, uint32_t nodes),
 		      void *context, struct error *err);
-/* Visits the plans of this epoch and later ones, by epoch. */
+/* Visits the plans whose epoch is at least `from`, in ascending order. */
 int store_each_plan(struct store *s, uint64_t from,
 		    int (*visit)(void *context, const struct store_plan *p), void *context,
 		    struct error *err);

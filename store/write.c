@@ -245,8 +245,9 @@ static int print_part(const struct store *s, enum db_part part, const struct sto
 }
 
 /* Writes the parts that differ from the previous commit. For the other parts, the `alike` row names
- * the iteration that has the same rows; most iterations need no other row. `now`, (DB_PARTS),
- * becomes the newest written parts once the commit is durable. The caller frees its texts. */
+ * the iteration that has the same rows; most iterations need no other row. `now` (DB_PARTS) gets
+ * the newest written rows of each part, which count once the commit is durable. The caller frees
+ * its texts. */
 static int put_parts(struct store *s, const struct store_commit *c, struct db_written *now,
 		     struct error *err)
 {
@@ -409,7 +410,7 @@ int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struc
 	return rc;
 }
 
-/* Reads the iteration that an earlier writer has thinned to. */
+/* Reads the newest iteration that an earlier writer has thinned. */
 static int read_thinned(struct store *s, struct error *err)
 {
 	char *text = NULL;
@@ -436,7 +437,8 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 		return rc;
 	snprintf(text, sizeof(text), "%" PRIu64, upto);
 	rc = db_run(s, DB_THIN_TASKS, tasks, DB_COUNT(tasks), err);
-	/* Moments have no index by iteration. A scan of all of them is too slow for every call. */
+	/* The table of moments has no index by iteration, and a scan of all moments in every call
+	 * would be too slow. */
 	if (rc == 0 && upto % STORE_THINNED == 0)
 		rc = db_run(s, DB_THIN_MOMENTS, moments, DB_COUNT(moments), err);
 	if (rc == 0)
@@ -446,12 +448,13 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 
 int store_thin(struct store *s, uint64_t upto, struct error *err)
 {
-	/* Iterations that one call deletes: more than one, because each commit adds one. */
+	/* Limit of iterations that one call thins. It is above one, because each commit adds
+	 * one. */
 	enum { AT_ONCE = 4 };
 	int rc = s->thinned_to == UINT64_MAX ? read_thinned(s, err) : 0;
 
 	if (rc == 0 && upto < s->thinned_to)
-		/* A restore went back to an earlier iteration, so the mark moves back. */
+		/* After a restore to an earlier iteration, the mark moves back. */
 		s->thinned_to = upto;
 	for (uint64_t i = 0; rc == 0 && i < AT_ONCE && s->thinned_to < upto; i++) {
 		do

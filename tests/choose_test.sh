@@ -59,10 +59,12 @@ echo "layers $layers: $predicted s an iteration were predicted, the last one too
 
 # The journal compares the stages with those that would be chosen during the run, in an embedded cluster.
 "$sk" demo --headless --format jsonl --agents 6 --stages 2,2,2 --time-scale 0 --eval-every 0 --iterations 60 \
-	--at 3:stages --at 40:stages --run-dir "$dir/demo" >"$dir/demo.events" 2>"$dir/demo.err" || die "demo: exit status $?"
+	--at 3:stages --at 4:hours:2 --at 40:stages --run-dir "$dir/demo" >"$dir/demo.events" 2>"$dir/demo.err" || die "demo: exit status $?"
 grep -q 'stages: best for these nodes: [0-9]* stages* of [0-9,]* layers' "$dir/demo/log/controller.log" || die "no answer to stages"
 grep -q 'stages: the present 4,4,4 layers \|stages: the run has these layers already' "$dir/demo/log/controller.log" ||
 	die "the answer does not compare"
+grep -q 'hours: full: [0-9]* iterations of ' "$dir/demo/log/controller.log" && grep -q 'hours: speed: [0-9]* iterations of ' \
+	"$dir/demo/log/controller.log" || die "no answer to hours"
 
 # A controller that died before the choice leaves nothing to resume.
 begin early --agents 6

@@ -78,3 +78,13 @@ sqlite3 :memory: "SELECT json_set(readfile('$plan'), '\$.assignment[3][0]', $two
 refuses "both.json: assignment\[3\]\[0\]: node $two is in stage 2 too" train $shape --plan "$dir/both.json"
 sed 's/"from": *1,/"from": 2,/g' "$dir/phases.json" >"$dir/late.json"
 refuses 'late.json: with_moves.phases\[0\]: expected from' train $shape --plan "$dir/late.json"
+
+# plan --hours: what recipes reach in a given time.
+hours() { "$bin/skippipe" plan schedule/tests/data/shipped20.json --hours 60 --evaluations 500 --threads 1 --assignment free "$@"; }
+hours --model tiny --sum-wire q6 --overlap-sync >"$dir/hours" 2>"$dir/hours.err" || die "plan --hours: exit status $?"
+grep -q '^speed .*%$' "$dir/hours" || die "plan --hours gives no loss for speed: $(cat "$dir/hours")"
+hours --format json >"$dir/hours.json" || die "plan --hours --format json: exit status $?"
+[ "$(grep -o '"recipe":' "$dir/hours.json" | wc -l)" = 6 ] || die "plan --hours names other than six recipes"
+grep -q loss_change "$dir/hours.json" && die "plan --hours knows losses without a model"
+hours --recipe speed >/dev/null 2>"$dir/hours.err" && die "--hours and --recipe go together"
+grep -q 'hours excludes' "$dir/hours.err" || die "the error does not name --hours: $(cat "$dir/hours.err")"

@@ -12,15 +12,17 @@ struct audit {
 	const struct store_run *run;
 	const struct store_commit *c;
 	uint32_t n_stages;
-	/* Booleans as bytes. */
-	uint8_t *data_read;      /* (n_shards, per_shard) */
-	uint8_t *visited;        /* (n_routes, n_stages) */
+	/* Arrays of booleans, one byte each. */
+	/* (n_shards, per_shard) true if a microbatch read this wave of the shard. */
+	uint8_t *data_read;
+	uint8_t *visited;        /* (n_routes, n_stages) true if the route visits the stage */
 	/* (n_routes, n_stages) true if the backward pass ('B') was counted */
 	uint8_t *counted;
 	uint8_t *losses_counted; /* (n_routes) true if the loss ('L') was counted */
 };
 
-/* Finds a microbatch's route by bisection, as routes are in order of microbatch. NULL: none. */
+/* Finds a microbatch's route by bisection, because routes are in order of microbatch.
+ * NULL: none. */
 static const struct route *find_route(const struct store_commit *c, uint32_t microbatch,
 					    size_t *index)
 {
@@ -96,7 +98,8 @@ static int check_all_data(const struct audit *a, struct error *err)
 	return 0;
 }
 
-/* Marks a node's contribution as counted, if it may count it. */
+/* Marks a contribution as counted by a node. Refuses it if the node may not count it, or if it was
+ * counted before. */
 static int count_once(struct audit *a, const struct store_order *o,
 		      const struct store_counted *item, struct error *err)
 {
@@ -158,7 +161,8 @@ static int check_order(struct audit *a, const struct store_order *o, struct erro
 	return 0;
 }
 
-/* Checks that every visit was counted. count_once has checked that none was counted twice. */
+/* Checks that every visit was counted. count_once has already checked that no visit was counted
+ * twice. */
 static int check_counted(const struct audit *a, struct error *err)
 {
 	for (size_t i = 0; i < a->c->n_routes; i++) {
@@ -191,7 +195,7 @@ static int check_reduction(const struct audit *a, const struct store_reduction *
 	return 0;
 }
 
-/* Checks the visits by which the gradients were divided. */
+/* Checks the recorded numbers of visits by which the stages' gradients were divided. */
 static int check_visits(const struct audit *a, struct error *err)
 {
 	const struct stage_visits *visits = &a->c->visits;

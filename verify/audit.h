@@ -7,7 +7,8 @@
  *   - Exactly one node counts a microbatch's gradient in every stage of its path, and exactly one
  *     node counts its loss. The node holds the stage.
  *   - A node that counted a contribution takes part in the sum of its stage.
- *   - The nodes of a sum are in ascending order, so that the order of the additions is known.
+ *   - The nodes of a sum are in ascending order, because the order of the additions follows from
+ *   it.
  */
 #ifndef VERIFY_AUDIT_H
 #define VERIFY_AUDIT_H

@@ -1,14 +1,14 @@
-/* Computes one microbatch as its nodes did, including the rounding between stages. The nodes'
- * recorded orders say when a contribution is counted. This module therefore offers single steps,
- * and the replay decides on their order. */
+/* Computes one microbatch as its nodes did, including the rounding between stages. When a
+ * contribution is counted depends on the nodes' recorded orders. This module therefore offers
+ * single steps, and the replay decides on their order. */
 #include "verify/chain.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds an output as its transfer did. A path visits no stage twice, so every output goes to
- * another stage, unless the path has one hop only. -ENOMEM. */
+/* Rounds an output as its transfer between nodes did. Every output goes to another stage, because a
+ * path visits no stage twice; only a path of one hop has no transfers. -ENOMEM. */
 static int round_output(const struct chain *m, const struct chain_setup *t,
 			const struct codec *codec, float *output)
 {
@@ -47,7 +47,7 @@ bool chain_ready(const struct chain *m, char kind, uint8_t stage)
 	       m->route->stages[m->backward_left - 1] == stage;
 }
 
-/* The first hop reads tokens, every other hop an activation. */
+/* Returns the tokens for the first hop. Every other hop reads an activation: NULL. */
 static const int32_t *tokens_of(const struct chain *m, uint32_t hop)
 {
 	return hop == 0 ? m->tokens : NULL;

@@ -26,27 +26,28 @@ struct chain_setup {
 	size_t activation; /* number of floats in an activation: B * T * C */
 	/* How activations and their gradients travel between stages. */
 	struct codec activation_codec, gradient_codec;
-	/* (TASK_POOL_MAX, activation) the gradient that a worker's backward pass writes */
+	/* (TASK_POOL_MAX, activation) for each worker: memory for the gradient that its backward
+	 * pass writes */
 	float *spare[TASK_POOL_MAX];
 };
 
 struct chain {
 	const struct route *route;
 	int32_t *tokens, *targets; /* (B, T) each */
-	float *inputs;    /* (n_hops + 1, activation) [h] is the input of hop h; [0] is unused, as
-			   * hop 0 reads tokens; the last one is the input of the loss */
-	/* (activation) gradient of the last finished step with respect to its input */
+	float *inputs;    /* (n_hops + 1, activation) [h] is the input of hop h; [0] is unused,
+			   * because hop 0 reads tokens; [n_hops] is the input of the loss */
+	/* (activation) gradient with respect to the input of the last finished step */
 	float *gradient;
-	uint32_t forward_done;  /* hops whose forward pass is finished */
-	uint32_t backward_left; /* hops whose backward pass is not finished */
+	uint32_t forward_done;  /* number of hops whose forward pass is finished */
+	uint32_t backward_left; /* number of hops whose backward pass is not finished */
 	bool loss_done;
 	float loss;
 	float *output_gradients; /* (n_hops, activation) [h] is the gradient of hop h's output;
 				  * NULL until chain_precompute */
 };
 
-/* Allocates the arrays; the caller fills in tokens and targets, `tokens` of each. -ENOMEM; call
- * chain_fini in this case too. */
+/* Allocates the arrays; the caller fills in tokens and targets, each with `tokens` elements.
+ * -ENOMEM; call chain_fini in this case too. */
 int chain_init(struct chain *m, const struct route *route, size_t tokens, size_t activation);
 void chain_fini(struct chain *m);
 
@@ -54,8 +55,8 @@ void chain_fini(struct chain *m);
  * stage ('B'). */
 bool chain_ready(const struct chain *m, char kind, uint8_t stage);
 
-/* The steps. Each returns 0 or an error of stage.h. chain_loss and chain_backward add to the sum of
- * the node that counted the contribution. */
+/* Compute one step each, and return 0 or an error of stage.h. chain_loss and chain_backward add to
+ * the sum of the node that counted the contribution. */
 int chain_forward(struct chain *m, const struct chain_setup *t);
 int chain_loss(struct chain *m, const struct chain_setup *t, uint32_t sum, unsigned worker);
 int chain_backward(struct chain *m, const struct chain_setup *t, uint32_t sum, uint8_t stage,

@@ -1,7 +1,7 @@
 /* Compares a run with its replay, iteration by iteration: restores that happened before the
  * iteration, the audit of its record, its recomputation, and then the hashes of the weights, the
  * loss and the norm of the gradient. A broken rule ends the comparison. A difference is counted,
- * and the comparison goes on, so that the operator sees how far it reaches. */
+ * and the comparison continues, so that the operator sees how many results differ. */
 #include "verify/compare.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct comparison {
 	struct replay *replay;
 	const struct compare_options *options;
 	struct compare_result *result;
-	/* (node) true if the node was seen in a compared iteration */
+	/* true for each node that counted a gradient in a compared iteration */
 	bool has_counted[UINT16_MAX + 1];
 	struct store_restore *restores; /* (n_restores) restored stages in the order of events */
 	size_t n_restores, room_restores;
@@ -37,7 +37,7 @@ bool compare_equal(const struct compare_result *r)
 struct hashes {
 	const struct replay *replay;
 	struct compare_result *result;
-	bool *announced; /* (n_stages) */
+	bool *announced; /* (n_stages) true if a node announced a hash of the stage */
 	uint64_t *first; /* (n_stages) the hash that the stage's first node announced */
 };
 
@@ -52,8 +52,8 @@ static void count_hash(const struct store_hash *h, uint64_t expected, struct com
 	}
 }
 
-/* Compares an announced hash with the replay's weights. Where tolerances apply, it is compared with
- * the hash that the stage's first node announced. */
+/* Compares an announced hash with the replay's weights. Where tolerances apply, compares it with
+ * the hash that the first node of its stage announced. */
 static int see_hash(void *context, const struct store_hash *h)
 {
 	struct hashes *x = context;
@@ -110,7 +110,8 @@ static void compare_loss(uint64_t iteration, float recorded, float here,
 	}
 }
 
-/* Where the weights are compared bit for bit, the norm adds nothing. */
+/* Compares the norm of the gradient, unless weights are compared bit for bit: then the norm shows
+ * nothing new. */
 static void compare_norm(uint64_t iteration, double recorded, double here,
 			 struct compare_result *r)
 {
@@ -127,7 +128,7 @@ static void compare_norm(uint64_t iteration, double recorded, double here,
 
 /* ---- devices ---- */
 
-/* Counts the nodes that added to a gradient, each once over the whole run. */
+/* Counts the nodes that added to a gradient. Each node counts once in the whole run. */
 static void see_nodes(struct comparison *x, const struct store_commit *c)
 {
 	for (size_t i = 0; i < c->n_orders; i++) {
@@ -184,7 +185,7 @@ static int see_restore(void *context, const struct store_restore *r)
 }
 
 /* Repeats the restores that followed an iteration. A stage from a checkpoint must be equal to the
- * replay's. A stage that was made from its neighbours is made from them again. */
+ * replay's. A stage that was averaged from its neighbours is averaged again. */
 static int compare_restores(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	struct compare_weights *out = &x->result->weights;

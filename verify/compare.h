@@ -11,47 +11,47 @@
 
 /* Weights must be equal bit for bit, and losses may differ by COMPARE_LOSS_LIMIT of their size.
  *
- * Weights drift apart from the first iteration in which a device of another kind computed
- * (devices.h). From there on, tolerances apply. Losses may differ by COMPARE_TOLERANCE, or by
- * COMPARE_TOLERANCE_BF16 if a device computes in bf16. The norms of gradients may differ by
- * COMPARE_NORM_FACTOR times as much. The weights of a stage's replicas must still be equal to one
- * another bit for bit. Measured over 40 iterations of the demo: losses differ by 2.6e-7 and norms
- * by 3.5e-5 between instruction sets, and by 3.2e-4 and 3.3e-2 between fp32 and bf16 on a CPU. */
+ * From the first iteration in which a device of another kind computed (devices.h), weights drift
+ * apart, and tolerances apply. Losses may differ by COMPARE_TOLERANCE, or by COMPARE_TOLERANCE_BF16
+ * if a device computes in bf16. The norms of gradients may differ by COMPARE_NORM_FACTOR times the
+ * tolerance of losses. The weights of a stage's replicas must still be equal to one another bit for
+ * bit. Measured over 40 iterations of the demo: losses differ by 2.6e-7 and norms by 3.5e-5 between
+ * instruction sets, and by 3.2e-4 and 3.3e-2 between fp32 and bf16 on a CPU. */
 #define COMPARE_LOSS_LIMIT 1e-5
 #define COMPARE_TOLERANCE 1e-3
 #define COMPARE_TOLERANCE_BF16 1e-2
 #define COMPARE_NORM_FACTOR 10
 
 struct compare_options {
-	/* Range of iterations to compare; `to` 0: up to the last. Earlier iterations are replayed
-	 * too, because the weights depend on them. */
+	/* Range of iterations to compare; `to` 0: up to the last committed one. Earlier iterations
+	 * are replayed too, because the weights depend on them. */
 	uint64_t from, to;
 	/* Name of the device that recomputes; NULL: the best match (devices.h). */
 	const char *device;
 	const char *run;     /* the run's folder */
 	const char *weights; /* folder of the weights with which the run began; NULL: as recorded */
 	unsigned workers;    /* number of threads; 0: as many as are useful */
-	/* Called after every iteration; NULL: not called. */
+	/* Called after every iteration; NULL: no call. */
 	void (*progress)(void *context, uint64_t iteration, uint64_t last);
 	void *context;
 };
 
 struct compare_weights {
-	uint64_t compared;     /* announced hashes */
-	uint64_t differing;    /* number of these that differ */
+	uint64_t compared;     /* number of announced hashes that were compared */
+	uint64_t differing;    /* number of announced hashes that differ from the replay */
 	/* Number of stages in compared iterations without any announced hash. */
 	uint64_t unannounced;
 	uint64_t restored; /* number of stages restored from checkpoints */
 	uint64_t averaged; /* number of stages made from their neighbours */
 	/* First hash that differs, as announced; iteration 0: none. */
 	struct store_hash first_differing;
-	uint64_t first_expected; /* the hash that was expected in its place */
+	uint64_t first_expected; /* the hash that was expected instead */
 };
 
 struct compare_losses {
 	uint64_t compared, equal_bits;
 	uint64_t differing; /* number of losses beyond the limit that applies */
-	double largest;     /* relative difference */
+	double largest;     /* largest relative difference of a loss */
 	uint64_t first_differing; /* iteration of the first loss beyond the limit; 0: none */
 	double first_recorded, first_here;
 };
@@ -59,20 +59,21 @@ struct compare_losses {
 /* Norms of gradients are compared only where tolerances apply. */
 struct compare_norms {
 	uint64_t differing; /* number of norms beyond the limit */
-	double largest;     /* relative difference */
+	double largest;     /* largest relative difference of a norm */
 	uint64_t first_differing; /* iteration of the first norm beyond the limit; 0: none */
 };
 
 struct compare_result {
 	uint64_t last;     /* the last committed iteration in the store */
-	uint64_t replayed; /* iterations */
-	uint32_t rehearsal; /* as in struct model_config: nodes computed nothing; no loss */
+	uint64_t replayed; /* number of replayed iterations */
+	/* As in struct model_config; not 0: nodes computed nothing, and there are no losses. */
+	uint32_t rehearsal;
 	uint32_t nodes;     /* number of nodes that counted a gradient in the compared iterations */
-	struct error broken_rule; /* the first broken rule of audit.h; "" none. It ends the
-				   * comparison */
+	struct error broken_rule; /* the first broken rule of audit.h, which ends the comparison;
+				   * "": none */
 	struct devices devices;
 	uint64_t tolerance_from; /* the first iteration to which tolerances apply; 0: none */
-	double tolerance;        /* tolerance of losses */
+	double tolerance;        /* tolerance of losses from then on, relative */
 	struct compare_weights weights;
 	struct compare_losses losses;
 	struct compare_norms norms;
@@ -82,8 +83,8 @@ struct compare_result {
 bool compare_equal(const struct compare_result *r);
 
 /* Returns 0 and sets *out if the run could be compared, whether or not it agrees with its replay.
- * Otherwise nothing was proved. Errors are those of replay_new and devices_choose, and -ENODATA if
- * the range has no committed iteration or no node announced its weights. */
+ * Any other result proves nothing. Errors are those of replay_new and devices_choose, and -ENODATA
+ * if the range has no committed iteration or no node announced its weights. */
 int compare_run(struct store *s, const struct compare_options *o, struct compare_result *out,
 		struct error *err);
 

@@ -37,8 +37,8 @@ static int list_device(void *context, const char *text, uint32_t nodes)
 	return 0;
 }
 
-/* The device of most nodes comes first. Among equals the reverse order of the names puts GPUs and
- * the wider instruction sets first, which recompute faster. */
+/* Puts the device of most nodes first. Among devices of equally many nodes, the reverse order of
+ * names puts GPUs and wider instruction sets first, because they recompute faster. */
 static int compare_entries(const void *a, const void *b)
 {
 	const struct recorded_device *x = a, *y = b;
@@ -48,8 +48,8 @@ static int compare_entries(const void *a, const void *b)
 	return -strcmp(x->text, y->text);
 }
 
-/* Names the device of this machine that may be of the recorded kind. A GPU of that kind is looked
- * for under number 0, whatever number it had in the run. */
+/* Names the device of this machine that may be of the recorded kind. A GPU is tried under number 0,
+ * whatever number it had in the run. */
 static void name_candidate(const char *recorded, char name[DEVICE_NAME_SIZE])
 {
 	struct device_name n;
@@ -73,15 +73,15 @@ static int use_device(struct devices *d, const char *name, struct error *err)
 	return 0;
 }
 
-/* Returns true if the error says that this machine does not have a device. A device that it has
- * but cannot use (-EIO) is an error for the operator. */
+/* Returns true if the error means that this machine lacks the device. A device that exists but
+ * cannot be used (-EIO) is an error for the operator. */
 static bool is_missing(int rc)
 {
 	return rc == -ENODEV || rc == -ENOTSUP || rc == -EINVAL || rc == -EBUSY;
 }
 
-/* Tries the recorded kinds in the order of the list. If none matches, the first one that this
- * machine has under that name is the nearest: for example the same instruction set with another
+/* Tries the recorded kinds in the order of the list. If none matches exactly, chooses the first
+ * kind that this machine has under the same name, such as the same instruction set with another
  * version of the library. */
 static int find_best_match(struct devices *d, struct error *err)
 {

@@ -23,11 +23,12 @@ struct devices {
 	char text[STAGE_DEVICE_SIZE]; /* the same device as stage_device describes it */
 	uint32_t n;
 	struct recorded_device {
-		/* Text that the nodes reported; "": the record names no device. */
+		/* The device's text, as the nodes reported it; "": the record names no device. */
 		char text[STAGE_DEVICE_SIZE];
 		uint32_t nodes;               /* number of nodes that computed with the device */
 		bool matches;                 /* the device that recomputes is of this kind */
-	} list[DEVICES_MAX];                  /* (n) in descending order of nodes */
+	/* (n) recorded devices, in descending order of nodes. */
+	} list[DEVICES_MAX];
 };
 
 /* Reads the devices of the run and chooses the one that recomputes it. If `device` is NULL, this is
@@ -36,8 +37,8 @@ struct devices {
  * kinds of device. */
 int devices_choose(struct devices *out, struct store *s, const char *device, struct error *err);
 
-/* Returns true if the device that recomputes gives the same bits as a recorded device. NULL is a
- * device that the record does not name, and counts as the same. */
+/* Returns true if the device that recomputes gives the same bits as a recorded device. recorded
+ * NULL: the record names no device, so the function returns true. */
 bool devices_match(const struct devices *d, const char *recorded);
 
 #endif

@@ -15,7 +15,8 @@ struct executor {
 	/* (n_stages, B * T * C) output of a repeated forward pass, which is not used */
 	float **unused_output;
 	uint32_t *buffered_sum;   /* (n_stages) number of the sum in the stage's gradient buffer */
-	float **saved;            /* (n_sums, P) the other sums; NULL: nothing was added yet */
+	/* (n_sums, P) the sums that are not in a stage's buffer; NULL: nothing was added yet. */
+	float **saved;
 	uint32_t n_sums;
 };
 
@@ -87,7 +88,7 @@ void executor_begin(struct executor *e, uint32_t n)
 	e->n_sums = n;
 }
 
-/* Puts a sum into the stage's gradient buffer, where the stage adds to it. */
+/* Puts a sum into the stage's gradient buffer, so that the stage's next pass adds to it. */
 static int buffer_sum(struct executor *e, uint32_t s, uint32_t sum)
 {
 	struct stage *stage = e->stages[s];

@@ -1,8 +1,8 @@
 /* executor.h - the model's stages on the device that recomputes the run, with the nodes' sums.
  *
- * Every node adds its contributions to a stage's gradient in a sum of its own. The caller numbers
- * these sums, and the executor keeps them. A stage adds to its gradient buffer only, so this buffer
- * holds one of the stage's sums at a time. The executor saves the others in memory.
+ * Every node has a sum of its own, to which it adds its contributions to a stage's gradient. The
+ * caller numbers these sums, and the executor keeps them. A stage adds to its gradient buffer only,
+ * so this buffer holds one of the stage's sums at a time. The executor saves the others in memory.
  *
  * Several threads may call, but only one at a time for one stage. Every function returns 0 or an
  * error of stage.h. -ENOMEM means that there is no memory for another sum.
@@ -22,10 +22,10 @@ struct executor_setup {
 	struct model_config config;
 	uint32_t batch, sequence, threads;
 	uint64_t seed;
-	const char *device; /* model/device_name.h */
+	const char *device; /* device that computes (model/device_name.h) */
 };
 
-/* In place of a sum's number: the pass adds to no sum and only passes a gradient on. */
+/* A pass that gets this in place of a sum's number adds to no sum, and only returns a gradient. */
 #define EXECUTOR_NO_SUM UINT32_MAX
 
 /* Gives *out to the caller (executor_free). Errors are those of stage_new. */

@@ -30,7 +30,8 @@ static int load_stages(const struct origin *o, const char *run, struct stage *co
 	return rc;
 }
 
-/* Cuts the model again in a temporary folder, because the run's may be read-only. */
+/* Cuts the model into stages again in a temporary folder, because the run's folder may be
+ * read-only. */
 static int cut_again(const struct origin *o, struct stage *const *stages, struct error *err)
 {
 	const char *tmp = getenv("TMPDIR");

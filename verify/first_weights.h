@@ -13,8 +13,9 @@ struct first_weights {
 };
 
 /* Loads the weights that the record names, and changes nothing if the seed made them. The files are
- * those of the run's folder, or are cut again from `weights` (NULL: from the folder that the
- * controller read). -ESTALE: that folder has changed. -ENOENT: neither is there. */
+ * those of the run's folder, or are made again from the model in `weights` (NULL: the folder that
+ * the controller read). -ESTALE: the model in that folder has changed. -ENOENT: neither the files
+ * nor the folder exist. */
 int first_weights_load(struct first_weights *out, struct store *s, const char *run,
 		       const char *weights, struct stage *const *stages, struct error *err);
 

@@ -1,5 +1,5 @@
-/* skippipe-verify: recomputes a recorded run in one process and reports whether it agrees. An
- * operator proves with it that the nodes computed what the record says. */
+/* skippipe-verify: recomputes a recorded run in one process and reports whether it agrees. With
+ * this program an operator proves that the nodes computed what the record says. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -181,7 +181,7 @@ static json_t *json_hex(uint64_t value)
 	return json_string(text);
 }
 
-/* JSON has no infinities and no NaN. */
+/* Returns the value, or null for an infinity or NaN, which JSON does not have. */
 static json_t *json_finite(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();

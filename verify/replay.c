@@ -29,14 +29,14 @@ struct replay {
 	struct stage *const *stages; /* the executor's stages */
 	unsigned workers;
 	struct first_weights first;
-	struct sum_codec *sum_codecs; /* (n_stages) */
+	struct sum_codec *sum_codecs; /* (n_stages) formats in which the sums travelled */
 	struct chain_setup setup; /* owns the executor and a spare gradient for each worker */
 };
 
 /* A node's sum of its stage's gradient. */
 struct sum {
 	const struct store_order *order;
-	uint32_t done;   /* number of contributions added, of those in order->counted */
+	uint32_t done;   /* number of contributions of order->counted that were added so far */
 	uint32_t number; /* number of the sum in the executor */
 };
 
@@ -45,14 +45,14 @@ struct piece {
 	struct chain *chain;
 	struct sum *sum; /* the sum of the contribution; NULL: the step is a forward pass */
 	uint8_t stage;
-	char kind;       /* 'F' forward, 'L' loss, 'B' backward */
+	char kind;       /* kind of the step: 'F' forward, 'L' loss, 'B' backward */
 };
 
 struct iteration {
 	const struct store_commit *c;
 	struct replay *replay;
 	struct chain *chains; /* (n_routes) chains in order of microbatch */
-	struct sum *sums;     /* (n_orders) */
+	struct sum *sums;     /* (n_orders) the nodes' sums */
 	bool *stage_busy;     /* (n_stages) true while a worker computes with the stage */
 	struct piece pieces[TASK_POOL_MAX]; /* the current piece of each worker */
 };
@@ -74,7 +74,8 @@ static int no_memory(struct error *err)
 	return error_set(err, -ENOMEM, "out of memory");
 }
 
-/* The corpus and the weights are compared by hash, so the run must have used the same hash. */
+/* Checks that the run used the same hash function, because the corpus and the weights are compared
+ * by hash. */
 static int check_hash(const struct store_run *run, struct error *err)
 {
 	if (strcmp(run->hash, HASH_NAME) == 0)
@@ -231,8 +232,9 @@ static struct chain *find_chain(const struct iteration *it, uint32_t microbatch)
 }
 
 /* Precomputes one microbatch's gradients if no step is possible. This happens when some nodes
- * counted a microbatch in its first attempt and others in a later one: their orders together may
- * contradict a single chain. All forward passes are finished then, and no worker is busy. */
+ * counted a microbatch in one attempt and other nodes in a later attempt. Their orders together may
+ * then be impossible for a single attempt. All forward passes are finished then, and no worker is
+ * busy. */
 static int unblock_chain(void *context, struct error *err)
 {
 	struct iteration *it = context;
@@ -333,8 +335,8 @@ static enum task_pool_answer find_forward(struct iteration *it, struct piece *p)
 	return TASK_POOL_NOTHING_NOW;
 }
 
-/* Contributions go before forward passes. All work is done when every contribution was added,
- * because the audit has made sure that every visit is counted. */
+/* Finds a worker's next step, contributions before forward passes. All work is done when every
+ * contribution was added, because the audit has checked that every visit is counted. */
 static enum task_pool_answer find_piece(void *context, unsigned worker)
 {
 	struct iteration *it = context;
@@ -358,9 +360,9 @@ static const struct sum *find_sum(const struct iteration *it, uint16_t node, uin
 	return NULL;
 }
 
-/* Adds the nodes' sums to `to` (n), each as it travelled. A node that counted nothing adds zeros,
- * as it did in the run, because adding a zero turns -0 into 0. `part` (n) is scratch memory.
- * -ENOMEM. */
+/* Adds the nodes' sums to `to` (n), each rounded as in its transfer. A node that counted nothing
+ * adds zeros, as in the run: adding zeros is not without effect, because it turns -0 into 0. `part`
+ * (n) is scratch memory. -ENOMEM. */
 static int add_up(const struct iteration *it, const struct store_reduction *red, size_t n,
 		   float *to, float *part)
 {
@@ -409,7 +411,8 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	return 0;
 }
 
-/* Gives each stage outside the set the layers of its source in the set, as the commit did. */
+/* Gives each stage outside the set the weights and moments of its source in the set, as the commit
+ * did. */
 static int stack_stages(struct replay *r, stage_set from, struct error *err)
 {
 	if (!stage_set_fits(from, (int)r->config.n_stages))
@@ -451,7 +454,7 @@ static int compute_iteration(struct replay *r, struct iteration *it, double *squ
 	return rc == 0 && c->stack_from ? stack_stages(r, c->stack_from, err) : rc;
 }
 
-/* Tensors travel in the iteration's formats. */
+/* Sets the formats of the iteration's tensors, in which they travelled between nodes. */
 static void set_codecs(struct replay *r, const struct tensor_formats *formats)
 {
 	r->setup.activation_codec = codec_of_activation(formats->wire, r->config.dim);

@@ -28,24 +28,24 @@ struct replay; /* opaque */
 
 /* Loads the run's corpus and the model with its initial weights. `device` is a name after
  * model/device_name.h. `workers` is the number of threads, which work on different stages at the
- * same time; 0 means one per processor, or a single one on a GPU. The bits do not depend on it.
- * Gives *out to the caller (replay_free) and borrows the store until then. -ESTALE: the corpus has
- * other bytes than in the run (not checked if the run ended before a node had read it).
- * -EPROTONOSUPPORT: the run's hashes are of another kind. Other errors are those of model_config,
- * corpus_new and stage_new. */
+ * same time; 0 means one per processor, or a single one on a GPU. The bits do not depend on the
+ * number of workers. Gives *out to the caller (replay_free) and borrows the store until then.
+ * -ESTALE: the corpus has other bytes than in the run (not checked if the run ended before a node
+ * had read the corpus). -EPROTONOSUPPORT: the run used another hash function. Other errors are
+ * those of model_config, corpus_new and stage_new. */
 int replay_new(struct replay **out, const struct store *s, const char *device, unsigned workers,
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
-/* Replaces the seed's weights by those with which the run began, if the record names some. Errors
- * and arguments are those of first_weights_load. */
+/* Replaces the seed's weights by those with which the run began, if the record names such weights.
+ * Errors and arguments are those of first_weights_load. */
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err);
 
 const struct model_config *replay_config(const struct replay *r); /* borrowed until replay_free */
 
 struct replayed {
-	float loss;  /* the mean over the microbatches, added in their order in double */
+	float loss;  /* mean loss over the microbatches, added in double precision in their order */
 	double norm; /* global norm of the averaged gradient */
 };
 

@@ -11,7 +11,7 @@ struct task_pool {
 	void *context;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a piece was finished, or the work has ended */
-	unsigned busy;          /* workers that run a piece */
+	unsigned busy;          /* number of workers that run a piece */
 	bool ended;
 	int result;
 	struct error why;
@@ -22,7 +22,8 @@ struct worker {
 	unsigned number;
 };
 
-/* Ends the work. The first result stands. The caller holds the lock. */
+/* Ends the work. If the work has ended already, the first result stays. The caller holds the
+ * lock. */
 static void end_work(struct task_pool *p, int result, const struct error *why)
 {
 	if (p->ended)
@@ -33,7 +34,7 @@ static void end_work(struct task_pool *p, int result, const struct error *why)
 		p->why = *why;
 }
 
-/* The caller holds the lock. It is released while the piece runs. */
+/* Runs a worker's piece. The caller holds the lock, which is released while the piece runs. */
 static void run_piece(struct task_pool *p, unsigned worker)
 {
 	struct error why = { "" };

@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 
-enum { TASK_POOL_MAX = 64 /* workers */ };
+enum { TASK_POOL_MAX = 64 /* limit of workers */ };
 
 enum task_pool_answer { TASK_POOL_FOUND, TASK_POOL_NOTHING_NOW, TASK_POOL_ALL_DONE };
 
 struct task_pool_work {
-	/* Called with the lock held. Chooses the worker's next piece and remembers it. */
+	/* Called with the lock held. Chooses the worker's next piece, which the caller records. */
 	enum task_pool_answer (*find)(void *context, unsigned worker);
 	/* Called without the lock. Runs the worker's piece. An error (negative errno) ends the
 	 * pool's work. */
@@ -25,8 +25,8 @@ struct task_pool_work {
 	int (*unblock)(void *context, struct error *err);
 };
 
-/* Runs all pieces with n workers, 1 to TASK_POOL_MAX. The calling thread is worker 0. There are
- * fewer workers if the system refuses threads. Returns 0 when all pieces are done, or the first
+/* Runs all pieces with n workers, 1 to TASK_POOL_MAX. The calling thread is worker 0. If the system
+ * refuses threads, there are fewer workers. Returns 0 when all pieces are done, or the first
  * error. */
 int task_pool_run(const struct task_pool_work *work, void *context, unsigned n, struct error *err);
 

@@ -85,7 +85,8 @@ bool address_is_here(const char *address)
 	struct addrinfo *found = NULL;
 	if (!address_split(address, host, port) || getaddrinfo(host, NULL, &numbers, &found) != 0)
 		return false;
-	/* The kernel binds to addresses of its own interfaces only. */
+	/* Tries to bind a socket to the address, because the kernel allows this for addresses of
+	 * its own interfaces only. */
 	const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	const bool here = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0;
 	if (fd >= 0)
@@ -113,7 +114,7 @@ void address_announced(char out[LINK_ADDRESS_SIZE], const char *address)
 		snprintf(out, LINK_ADDRESS_SIZE, "%s", address);
 }
 
-/* Reads the number of a link-local address, without its zone. Returns false if the address is of
+/* Reads a link-local address into *number, without its zone. Returns false if the address is of
  * another kind. */
 static bool read_link_local(const char *address, struct in6_addr *number, char port[8])
 {
@@ -131,8 +132,8 @@ static bool has_link_local(const struct ifaddrs *i)
 		(i->ifa_flags & IFF_UP) != 0 && IN6_IS_ADDR_LINKLOCAL(&at->sin6_addr);
 }
 
-/* Gives the only interface with link-local addresses, or the names of all such interfaces. Returns
- * true if there is exactly one. */
+/* Gives the name of the only interface with a link-local address, or the names of all such
+ * interfaces. Returns true if there is exactly one. */
 static bool find_interface(char only[LINK_ADDRESS_SIZE], char choices[CHOICES_SIZE])
 {
 	struct ifaddrs *list = NULL;
@@ -177,7 +178,8 @@ int address_with_zone(char out[LINK_ADDRESS_SIZE], const char *address, const ch
 	return 0;
 }
 
-/* Returns the number of the interface; 0: there is none. A zone may also be the number itself. */
+/* Returns the number of the interface; 0: there is none. The zone is a name, or the number itself
+ * as text. */
 static unsigned interface_number(const char *zone)
 {
 	char *end, name[IF_NAMESIZE];

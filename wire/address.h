@@ -19,15 +19,16 @@ bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[
 /* Returns true if the address means whichever machine reads it: a loopback address, the address of
  * all interfaces, or localhost. Names are not looked up. */
 bool address_is_own(const char *address);
-/* Returns true if an interface of this machine has the address, which is in numbers. */
+/* Returns true if an interface of this machine has the address. The address must be in numbers. */
 bool address_is_here(const char *address);
 /* Gives the zone of the address; "": it has none. */
 void address_zone(char zone[LINK_ADDRESS_SIZE], const char *address);
 /* Gives the address for other machines: without its zone. */
 void address_announced(char out[LINK_ADDRESS_SIZE], const char *address);
-/* Gives an announced address for this machine. A link-local address gets the given zone, or if this
- * is "" the only interface that has such addresses. Other addresses are copied. -EINVAL: the
- * interface cannot be chosen, with a text that names the choices; the address is copied. */
+/* Gives an announced address for this machine. A link-local address gets the given zone, or or if
+ * the zone is "", that of the only interface with such addresses. Other addresses are copied.
+ * -EINVAL: several interfaces have such addresses; the error names them, and the address is
+ * copied. */
 int address_with_zone(char out[LINK_ADDRESS_SIZE], const char *address, const char *zone,
 	struct error *err);
 /* Gives the address for nanomsg, which has no zones: the number of the interface moves into the

@@ -1,6 +1,6 @@
 /* admitted.c - the list of the keys that may connect, and the text file that holds it (keys.h).
- * Operators change the file while programs use it, so a broken or missing file must not expel
- * everybody. */
+ * Operators change the file while programs use it. A broken or missing file therefore leaves the
+ * list in memory as it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define LIST_FILE_MOST ((size_t)1 << 20)
 static const char magic[] = "skippipe-admitted 1";
 
-/* The values of stat that change with the file's content. */
+/* Values of stat that change when the file's content changes. */
 struct stamp {
 	int missing; /* errno of stat; 0: the file exists */
 	ino_t inode;
@@ -33,9 +33,9 @@ struct keys_list {
 	size_t n, room;
 	uint64_t version;
 	struct stamp read;     /* stamp of the file that was last read */
-	bool was_read;         /* a file was read before */
+	bool was_read;         /* the file was read at least once */
 	struct stamp reported; /* stamp of the file whose error was last reported */
-	bool has_reported;     /* an error was reported since the last success */
+	bool has_reported;     /* the error was reported since the file was last read without one */
 };
 
 struct keys_list *keys_list_new(void)
@@ -227,8 +227,8 @@ static bool terms_equal(const struct keys_terms *a, const struct keys_terms *b)
 	       a->ends_s == b->ends_s && a->is_revoked == b->is_revoked;
 }
 
-/* Returns true if the new list b would change nothing. A list that is written again lifts the bars
- * of a, because an operator has looked at their cause. */
+/* Returns true if the new list b has the same entries as a, and a has no barred key. A list that
+ * was written again lifts all bars, because an operator has looked at their cause. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 {
 	if (a->n != b->n)

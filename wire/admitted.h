@@ -4,7 +4,7 @@
 
 #include "wire/keys.h"
 
-/* An edit under way: the lock, and the entries before it. */
+/* An edit under way: its lock, and the entries as they were before the edit. */
 struct admitted_edit {
 	int lock;                   /* descriptor; -1: the list is in memory only */
 	struct keys_entry *entries; /* (n) owned until admitted_end */
@@ -13,8 +13,8 @@ struct admitted_edit {
 
 /* Starts an edit: locks the list, and reads it again if another process has written it. */
 int admitted_begin(struct keys_list *list, struct admitted_edit *edit, struct error *err);
-/* Ends an edit. With rc 0 the list is written. With an error the entries are those before the edit,
- * and the error is returned. */
+/* Ends an edit. rc 0: writes the list. Otherwise, or if writing fails, restores the entries and
+ * returns the error. */
 int admitted_end(struct keys_list *list, struct admitted_edit *edit, int rc, struct error *err);
 
 /* Finds entries, barred ones too. NULL: there is none. */

@@ -1,5 +1,5 @@
 /* chain.c - positions of a microbatch's tasks in the chain that follows from its route (chain.h).
- * Agents, the controller and consoles share these functions, so that all count positions alike. */
+ * Agents, the controller and consoles share these functions, so that all number the tasks alike. */
 #include "wire/chain.h"
 
 uint32_t chain_hop(uint32_t n_hops, uint32_t position)

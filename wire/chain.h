@@ -19,7 +19,7 @@ uint32_t chain_hop(uint32_t n_hops, uint32_t position);
 enum task_kind chain_kind(uint32_t n_hops, uint32_t position);
 /* Returns the position of a hop's task. TASK_LOSS has one position, whatever the hop. */
 uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum task_kind kind);
-/* Returns the hop at which the route visits the node; -1 none. nodes: (n_hops). */
+/* Returns the hop at which the route visits the node; -1: none. nodes: (n_hops). */
 int chain_find(const uint16_t *nodes, uint32_t n_hops, uint16_t node);
 
 #endif

@@ -1,6 +1,6 @@
 /* faults.h - the list of the kinds of failures that can be injected.
  *
- * A kind is a row here and its effect in the agent (agent/shared/fault.h). The row determines the
+ * A kind is a row here and its effect in the agent (agent/shared/fault.h). From the row follow the
  * limits of messages, the names that are typed, stored and shown, the console's list and dialog,
  * the help of --at, the values that are refused, and how the fault ends. New rows are appended,
  * because messages contain the numbers.
@@ -18,9 +18,9 @@ enum fault_factor {
 enum { FACTOR_MOST_TIMES = 1000 };
 #define FAULT_HEALS "heals by itself; X heals all at once"
 
-/* The part of a node that a fault affects. */
+/* The part of the cluster that a fault affects. */
 enum fault_target {
-	FAULT_OF_NODE,     /* the node */
+	FAULT_OF_NODE,     /* the node itself */
 	FAULT_OF_LINKS,    /* the node's links, or its link to one other node, at this end only */
 	FAULT_OF_BOTH_ENDS /* the same links at both ends: the other node receives the fault too */
 };
@@ -28,15 +28,16 @@ enum fault_target {
 struct fault_description {
 	const char *name;   /* name as it is typed, stored and shown: "slow-node" */
 	const char *words;  /* name for sentences: "slow node" */
-	const char *what;   /* its effect on a node, shown where an operator chooses a fault */
+	/* The fault's effect on a node, shown where an operator chooses a fault. */
+	const char *what;
 	const char *ending; /* how the fault ends; NULL: FAULT_HEALS */
 	enum fault_factor factor;
 	enum fault_target target;
 	/* The agent's process stops; the fault is refused for a stage's last copy unless it is
 	 * forced. */
 	bool stops_process;
-	bool for_good;      /* the fault cannot be healed */
-	bool moves_work;    /* microbatches have to be rerouted past the node */
+	bool for_good;      /* a fault of this kind cannot be healed */
+	bool moves_work;    /* microbatches have to be rerouted around the node */
 	bool confirmed;     /* the console asks the operator to type the node's number */
 };
 
@@ -71,17 +72,17 @@ enum {
 #undef ONE_MORE
 };
 
-/* For help texts: the literal ", kill, hang, ...", and the same text without the first comma. */
+/* For help texts: the string ", kill, hang, ...", and the same string without its first comma. */
 #define FAULT_NAME_AFTER_COMMA(NAME, name, ...) ", " name
 #define FAULT_NAMES_FOLLOW FAULT_KINDS(FAULT_NAME_AFTER_COMMA)
 #define FAULT_NAMES (&(FAULT_NAMES_FOLLOW)[2])
 
-/* Both functions accept any number; the name of FAULT_NONE is "none". */
+/* Both functions accept any `kind`; the name of FAULT_NONE is "none". */
 const struct fault_description *fault_describe(unsigned kind);
 const char *fault_name(unsigned kind);
 int fault_named(const char *name); /* returns an enum fault_kind; -1: unknown name */
-/* Returns NULL if the factor is valid for the kind, or the rule that it breaks, in words: "a
- * slowdown is 1 to 1000 times". */
+/* Returns NULL if the factor is valid for the kind, or the rule that the factor breaks, in words:
+ * "a slowdown is 1 to 1000 times". */
 const char *fault_refusal(unsigned kind, float factor);
 
 #endif

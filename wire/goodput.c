@@ -1,6 +1,7 @@
 /* goodput.c - computes goodput from committed iterations, alike for consoles and for metrics.
  *
- * A node's time ends in a commit if a task ran in it, unless the task was voided and ran again. */
+ * The time of a task counts if its iteration was committed, unless the task was voided and ran
+ * again. */
 #include "wire/goodput.h"
 
 #include <math.h>

@@ -22,7 +22,8 @@ static int identity_new(struct keys_identity **out, struct error *err)
 {
 	if (sodium_init() < 0)
 		return error_set(err, -EIO, "the system gives no randomness");
-	/* The key is in memory that is locked, between guard pages and not in core dumps. */
+	/* The key pair is in memory that is locked, between guard pages, and excluded from core
+	 * dumps. */
 	struct keys_identity *id = sodium_malloc(sizeof(*id));
 	if (id == NULL)
 		return error_set(err, -ENOMEM, "no locked memory left for a key (ulimit -l)");
@@ -57,7 +58,7 @@ int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct e
 
 void keys_free(struct keys_identity *id)
 {
-	sodium_free(id); /* wipes */
+	sodium_free(id); /* wipes the memory and frees it */
 }
 
 const struct keys_public *keys_public_of(const struct keys_identity *id)
@@ -232,8 +233,8 @@ static int write_all(int fd, const char *text, size_t size)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Names the file with link, because rename would replace an existing key. If two programs make the
- * same key file at a time, one succeeds and the other gets -EEXIST. */
+/* Gives the temporary file its name with link(), because rename() would replace an existing key. If
+ * two programs make the same key file at a time, one succeeds and the other gets -EEXIST. */
 static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;

@@ -29,16 +29,16 @@
 #define KEYS_TEXT_SIZE 65   /* size of a key as text: the hex digits and the NUL */
 #define KEYS_NAME_SIZE 64   /* size of a name with the NUL; letters, digits, '.', '_', '-' */
 #define KEYS_LIST_MOST 4096 /* limit of entries of one list */
-/* Characters of a name, which does not begin with '-'. */
+/* Characters of a name, whose first character is not '-'. */
 #define KEYS_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-/* Numbers go over the wire: never renumber. */
+/* Messages contain these numbers: never change them. */
 enum keys_role {
-	KEYS_AGENT = 1, /* computes stages */
+	KEYS_AGENT = 1, /* a process that computes stages */
 	KEYS_CONTROLLER,
-	KEYS_CONSOLE,   /* watches and gives commands */
-	KEYS_WATCHER,   /* watches only */
-	KEYS_INVITATION /* asks to admit another key, and nothing else */
+	KEYS_CONSOLE,   /* a process that watches and gives commands */
+	KEYS_WATCHER,   /* a process that only watches */
+	KEYS_INVITATION /* a key that may only ask for the admission of another key */
 };
 #define KEYS_ROLE_BIT(role) (1u << (role))
 
@@ -50,37 +50,40 @@ struct keys_identity; /* opaque: a key pair */
 
 /* Makes a key pair: gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
-/* Makes the key pair of a secret of KEYS_BYTES bytes, which is copied. Errors as keys_generate. */
+/* Makes the key pair that belongs to a secret of KEYS_BYTES bytes, which is copied. Errors as
+ * keys_generate. */
 int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err);
-/* Loads a key pair: gives *out. -EACCES: others may read the file; the group may, if the file is
- * root's and this process is not. -EINVAL: it is not a key file, or its halves do not belong
- * together. The message names file and line. */
+/* Loads a key pair: gives *out. -EACCES: other users may read the file. Its group may read the file
+ * if root owns it and this process is not root's. -EINVAL: it is not a key file, or its halves do
+ * not belong together. The message names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
 /* Saves a key pair with mode 0600. -EEXIST: the file exists; a key is never overwritten. */
 int keys_save(const struct keys_identity *id, const char *path, struct error *err);
 /* Loads a key pair, or makes and saves one if there is no such file. */
 int keys_load_or_make(struct keys_identity **out, const char *path, struct error *err);
 void keys_free(struct keys_identity *id); /* wipes the secret; NULL is allowed */
-const struct keys_public *keys_public_of(const struct keys_identity *id); /* borrowed */
+/* Returns the public half, borrowed. */
+const struct keys_public *keys_public_of(const struct keys_identity *id);
 
 /* Writes the key as 64 hex digits, NUL-terminated. */
 void keys_text(const struct keys_public *key, char text[KEYS_TEXT_SIZE]);
-/* Parses exactly 64 hex digits. -EINVAL. */
+/* Parses exactly 64 hex digits. -EINVAL: the text is anything else. */
 int keys_parse(const char *text, struct keys_public *out, struct error *err);
 /* Returns true if all bytes are equal. */
 bool keys_equal(const struct keys_public *a, const struct keys_public *b);
 
 /* Returns "?" if the role is unknown. */
 const char *keys_role_name(enum keys_role role);
-int keys_role_parse(const char *text, enum keys_role *out);  /* -EINVAL */
+int keys_role_parse(const char *text, enum keys_role *out);  /* -EINVAL: the name is unknown */
 
-struct keys_list; /* opaque: the admitted list */
+struct keys_list; /* opaque: the list of the keys that may connect */
 
 /* The terms of an invitation (wire/invite/invitations.h). */
 struct keys_terms {
 	enum keys_role role; /* role that it grants: agent, console or watcher */
-	uint32_t uses, used; /* number of keys that it may admit, and has admitted */
-	int64_t ends_s;      /* when it ends, in seconds since 1970 */
+	/* Number of keys that the invitation may admit, and number that it has admitted. */
+	uint32_t uses, used;
+	int64_t ends_s;      /* when the invitation ends, in seconds since 1970 */
 	bool is_revoked;
 };
 
@@ -88,8 +91,8 @@ struct keys_entry {
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
-	struct keys_terms terms; /* of a KEYS_INVITATION; otherwise zeros */
-	bool barred; /* keys_list_bar */
+	struct keys_terms terms; /* terms if the role is KEYS_INVITATION; otherwise zeros */
+	bool barred; /* keys_list_bar was called for the key */
 };
 
 /* Makes an empty list in memory (keys_list_free). */
@@ -103,15 +106,15 @@ void keys_list_free(struct keys_list *list);
 
 /* Reads the file again if it has changed. Costs one stat otherwise; call it a few times a second.
  * Returns 1 if the list changed, 0 if not. On an error, also if the file is gone (-ENOENT), the old
- * list stays in force. The same error is reported once for the same file. */
+ * list stays in force. An error is reported only once until the file changes. */
 int keys_list_refresh(struct keys_list *list, struct error *err);
 
-/* Adds an entry, or replaces the entry of this key. A bound list is first read again, then changed
- * and written, under a lock, because several programs may edit one file. -EEXIST: the name belongs
- * to another key; -EINVAL; -ENOSPC: the list is full. */
+/* Adds an entry, or replaces the entry of this key. Because several programs may edit one file, a
+ * bound list is locked, read again, changed and written. -EEXIST: the name belongs to another key;
+ * -EINVAL; -ENOSPC: the list is full. */
 int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum keys_role role,
 	const char *name, struct error *err);
-/* Removes an entry by its name or its 64 hex digits. -ENOENT. */
+/* Removes an entry by its name or its 64 hex digits. -ENOENT: there is no such entry. */
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
 /* Refuses a key in this process as if it were not on the list, until another process writes the
@@ -123,10 +126,11 @@ bool keys_list_barred(const struct keys_list *list, const struct keys_public *ke
 /* Finds a key's entry, borrowed until the list changes. NULL: not admitted, or barred. */
 const struct keys_entry *keys_list_find(const struct keys_list *list,
 	const struct keys_public *key);
-/* The entries in the order of the file, for tests and fuzzers. */
+/* Return the entries in the order of the file, for tests and fuzzers. */
 size_t keys_list_count(const struct keys_list *list);
 const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i);
-/* Increases with every change, so that callers can detect one. */
+/* Returns a number that increases with every change of the list, so that callers can detect
+ * changes. */
 uint64_t keys_list_version(const struct keys_list *list);
 
 #endif

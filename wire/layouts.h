@@ -24,16 +24,17 @@ struct field {
 	 * value, 0: any. */
 	uint32_t most;
 	enum kind of; /* ARRAY, SHARED of scalars: kind of the elements */
-	/* ARRAY of structs: layout of the elements; NULL: the elements are scalars. */
+	/* ARRAY of structs: layout of the elements; NULL: the elements are scalars, of kind
+	 * `of`. */
 	const struct layout *sub;
-	bool inside;           /* ARRAY, SHARED: the struct holds the elements, `most` of them;
-				* else it holds a pointer to them */
+	bool inside;           /* ARRAY, SHARED: true: the struct itself contains room for `most`
+				* elements; false: the struct has a pointer to the elements */
 };
 
 struct layout {
 	const struct field *fields;
 	uint16_t n;
-	uint16_t size; /* sizeof of the struct */
+	uint16_t size; /* sizeof the message's struct */
 };
 
 struct message {

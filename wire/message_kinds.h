@@ -12,7 +12,7 @@
 #define WIRE_MESSAGE_KINDS_H
 
 #define MESSAGE_KINDS(X) \
-	/* agent -> controller */ \
+	/* messages from an agent to the controller */ \
 	X(HELLO, hello, 1, false) \
 	X(READY, ready, 2, false) \
 	X(HEARTBEAT, heartbeat, 3, false) \
@@ -28,10 +28,10 @@
 	X(MEASURED, measured, 13, false) \
 	X(LOG, log, 14, false) \
 	X(CONNECTED, connected, 15, false) \
-	/* a process with an invitation <-> controller */ \
+	/* messages both ways between a process with an invitation and the controller */ \
 	X(JOIN, join, 16, false) \
 	X(ADMITTED, admitted, 17, false) \
-	/* controller -> agent */ \
+	/* messages from the controller to an agent */ \
 	X(WELCOME, welcome, 32, false) \
 	X(REFUSED, refused, 33, false) \
 	X(PEERS, peers, 34, false) \
@@ -50,15 +50,15 @@
 	X(RESTORE, restore, 47, false) \
 	X(MEASURE, measure, 49, false) \
 	X(CONNECT, connect, 52, false) \
-	/* between controller and agent, both ways */ \
+	/* messages both ways between controller and agent */ \
 	X(FILE_ASK, file_ask, 50, false) \
 	X(FILE_PART, file_part, 51, true) \
-	/* agent -> agent */ \
+	/* messages between agents */ \
 	X(TENSOR, tensor, 64, true) \
 	X(FETCH, fetch, 65, false) \
 	X(PACKET_TRAIN, packet_train, 66, false) \
 	X(PACKET_TRAIN_HEARD, packet_train_heard, 67, false) \
-	/* console -> controller */ \
+	/* messages from a console to the controller */ \
 	X(ATTACH, attach, 96, false) \
 	X(COMMAND, command, 97, false) \
 	/* controller -> console: the state stream, counted by the envelope's sequence */ \

@@ -8,7 +8,7 @@
 
 #include "wire/layouts.h"
 
-/* Envelope: "sp", version u8, 0, type u16, 0 u16, sequence u64. */
+/* The envelope's bytes: "sp", version u8, 0, type u16, 0 u16, sequence u64. */
 enum { ENVELOPE = 16 };
 
 const char *msg_name(enum msg_type type)
@@ -109,11 +109,12 @@ static const char *elements_of(const char *s, const struct field *f)
 	return p;
 }
 
-/* ---- writing: if out is NULL, only counts the bytes. Returns 0 if a limit is exceeded ---- */
+/* ---- writing: if out is NULL, they only count the bytes. Returns 0 if a limit is exceeded ---- */
 
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out);
 
-/* Writes the count and the elements. Returns 0 if there are too many, or no pointer. */
+/* Writes the count and the elements. Returns 0 if there are too many elements, or no pointer to
+ * them. */
 static size_t write_array(const struct field *f, const char *s, unsigned char *out)
 {
 	uint32_t n = count_of(s, f);
@@ -155,7 +156,7 @@ static size_t write_text(const struct field *f, const char *s, unsigned char *ou
 	return 2u + n;
 }
 
-/* Writes the fields in the layout's order. */
+/* Writes the fields in the layout's order. Returns the bytes, or 0 if a limit is exceeded. */
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out)
 {
 	size_t at = 0;
@@ -222,7 +223,7 @@ long msg_encode(const struct msg *m, void *out, size_t room)
 /* ---- reading ----
  * Two passes over the same bytes. The first checks everything and adds up the memory for the
  * arrays. The second fills the structs, in a single allocation. The message's length limits this
- * memory: each 24 bytes of an element in memory need at least one byte on the wire. */
+ * memory: 24 bytes of an array in memory need at least one byte on the wire. */
 
 struct reader {
 	const unsigned char *data;
@@ -271,7 +272,7 @@ static bool read_array(struct reader *r, const struct field *f, char *s, uint32_
 		if (!take_bytes(r, 4, &from))
 			return false;
 		n = (uint32_t)get_number(from, 4);
-		/* There are too many elements: each has at least one byte. */
+		/* Refuses an impossible count, because each element takes at least one byte. */
 		if (n > f->most || n > r->size - r->at)
 			return false;
 		*shared = n;

@@ -44,8 +44,8 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-/* An entry of a node's priority list: waiting tasks run in this order (docs/formats.md, the model
- * of execution). */
+/* An entry of a node's priority list. Waiting tasks run in the order of this list (docs/formats.md,
+ * the model of execution). */
 struct msg_rank {
 	uint32_t microbatch;
 	uint8_t kind; /* enum task_kind */
@@ -57,41 +57,43 @@ struct msg_task_event {
 	uint8_t type; /* enum work_event */
 	uint8_t kind; /* enum task_kind */
 	uint16_t node;
-	uint16_t blocker_node; /* this field is equal to node, because consoles expect it */
+	uint16_t blocker_node; /* has the value of `node`, because consoles expect this field */
 	uint32_t microbatch;
 	uint32_t attempt;
-	/* WAITS, STARTS: the microbatch that ran or held the slot; UINT32_MAX: none. */
+	/* WORK_WAITS, WORK_STARTS: the microbatch that ran, or held the slot, while this task
+	 * waited; UINT32_MAX: none. */
 	uint32_t blocker;
 	int64_t at_us;     /* when the task began to wait, started or ended */
 	int64_t arrived_us; /* when the task's input arrived */
 	float loss;         /* loss at the end of a loss task; otherwise 0 */
-	uint8_t counted;   /* ENDS: this node added the task's gradient */
-	uint8_t slots;     /* microbatches that hold a slot after the event */
+	uint8_t counted;   /* WORK_ENDS, 1: this node added the task's gradient */
+	uint8_t slots;     /* number of microbatches that hold a slot after the event */
 };
 
 /* ---- agent -> controller ---- */
 
 struct msg_hello {
-	uint32_t protocol;      /* MSG_VERSION */
+	uint32_t protocol;      /* MSG_VERSION of the agent */
 	int32_t node;           /* the node that this agent asks to be; -1: any */
 	uint64_t incarnation;   /* random number, new for each process */
-	char address[128];      /* the address at which peers dial it for tensors */
+	char address[128];      /* the address at which peers dial the agent for tensors */
 	char device[128];       /* computing device as in model/stage.h: "cpu:v4 oneDNN 2.6.3" */
 	char host[64];
 	int64_t pid;
-	uint64_t run;           /* the run to which its weights belong; 0: it has none. A restarted
-				 * controller resumes a run with the agents that have its weights */
+	uint64_t run;           /* the run to which the agent's weights belong; 0: the agent has no
+				 * weights. A restarted controller resumes a run with the agents
+				 * that have its weights */
 	uint8_t stage;
-	uint64_t committed;     /* iterations committed in these weights */
+	uint64_t committed;     /* iterations committed in the agent's weights */
 	uint64_t hash;          /* hash of the agent's weights */
 	uint8_t keeps;          /* stage of the agent's complete standby copy; MSG_NO_STAGE: none */
 	uint64_t kept;          /* iterations committed in the standby copy */
-	uint64_t kept_hash;     /* of the standby copy's weights; 0 not known */
+	uint64_t kept_hash;     /* hash of the standby copy's weights; 0: unknown */
 	uint8_t saves;          /* 1: the agent has a folder for checkpoints */
 	uint64_t memory_bytes;  /* memory available to the agent's device, bytes; 0: unknown */
 	uint64_t machine_bytes; /* memory available on the agent's machine, bytes; 0: unknown */
 	uint32_t cores;         /* cores of the agent's machine */
-	char machine[40];       /* identifies the machine since its start; "": unknown */
+	char machine[40];       /* identifies the machine until it reboots; "": unknown */
 	/* Identifies the agent's network within its machine, because containers have networks of
 	 * their own; 0: unknown. */
 	uint64_t network;
@@ -106,7 +108,8 @@ struct msg_ready {
 	uint8_t stage;
 	uint64_t iteration;                   /* iterations committed in the agent's weights */
 	uint64_t hash;                        /* hash of the agent's weights */
-	double forward_s, backward_s, loss_s; /* times measured on this device, without emulation */
+	/* Computing times of the stage measured on this device, without emulation. */
+	double forward_s, backward_s, loss_s;
 	uint64_t corpus_hash;                 /* hash of the corpus in stage 0; otherwise 0 */
 };
 
@@ -115,32 +118,36 @@ struct msg_ready {
 struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
-	uint8_t small_passes; /* 1: small messages were answered meanwhile */
-	uint8_t large_lost;   /* 1: and for long enough to show that large ones are lost */
+	uint8_t small_passes; /* 1: small messages were answered while the link was stuck */
+	/* 1: small messages were answered for long enough to show that only large ones are lost. */
+	uint8_t large_lost;
 };
 
 struct msg_heartbeat {
 	uint64_t beat;
-	int64_t now_us;       /* agent's clock */
+	int64_t now_us;       /* time of the heartbeat, agent's clock */
 	int64_t echo_us;      /* now_us of the last MSG_PING; 0: none has arrived */
 	int64_t echo_age_us;  /* time since that MSG_PING arrived */
 	uint64_t iteration;
 	uint64_t committed;
 	uint64_t hash;
 	uint8_t stage;
-	uint8_t slots;        /* microbatches held */
+	uint8_t slots;        /* number of microbatches that hold a slot */
 	uint8_t running;      /* a task, the optimizer's step or the zeroing of gradients runs */
-	uint8_t blocked;      /* tasks wait because every slot is held */
-	uint8_t drains;       /* the agent leaves once its stage does not need it */
-	uint32_t queued;      /* tasks waiting */
-	uint32_t in_flight;   /* tensors that are delayed, or sent and not yet acknowledged */
+	uint8_t blocked;      /* 1: tasks wait because every slot is held */
+	uint8_t drains;       /* 1: the agent leaves once its stage does not need it */
+	uint32_t queued;      /* number of tasks that wait */
+	/* Number of tensors that are delayed, or sent and not yet acknowledged. */
+	uint32_t in_flight;
 	uint64_t tasks_done;
 	uint64_t rss_bytes;
-	/* How long the agent's threads have run, and have waited for a processor; 0: unknown */
+	/* How long the agent's threads have run, and how long they have waited for a processor;
+	 * 0: unknown. */
 	uint64_t ran_us, waited_us;
 	struct gpu_figures gpu; /* figures of the device, if it is a GPU that reports any */
 	uint64_t sent_bytes, received_bytes;
-	uint64_t resent, refused; /* messages */
+	/* Numbers of messages that were resent, and of received messages that were refused. */
+	uint64_t resent, refused;
 	/* 1 + the node for whose part of a sum the agent waits; 0: none */
 	uint16_t awaits;
 	uint32_t n_stuck; /* number of stuck links, at most MSG_STUCK */
@@ -156,22 +163,23 @@ struct msg_report {
 struct msg_reduced {
 	uint64_t iteration;
 	uint32_t attempt;
-	uint8_t stage;      /* the sender's stage, or the stage of its standby copy */
-	double sum_squares; /* square norm of the stage's summed gradient, unscaled */
-	int64_t elapsed_us; /* time since the sum began */
+	uint8_t stage;      /* the sender's stage, or that of its standby copy */
+	double sum_squares; /* square norm of the stage's summed gradient, before scaling */
+	int64_t elapsed_us; /* time since the reduction began */
 	uint32_t n_slices;
 	const uint64_t *slices; /* hash of each slice's sum at this node */
 };
 
 struct msg_committed {
-	uint64_t iteration; /* number of committed iterations, this one included */
-	uint8_t stage;      /* the sender's stage, or the stage of its standby copy */
+	uint64_t iteration; /* number of committed iterations, including this one */
+	uint8_t stage;      /* the sender's stage, or that of its standby copy */
 	uint64_t hash;
-	uint8_t copy;       /* 1: reports the standby copy, which may be of the sender's own stage
-			     * while it joins */
+	uint8_t copy;       /* 1: the report is about the standby copy, which may be of the sender's
+			     * own stage while the sender joins */
 };
 
-/* The standby copy requested by MSG_KEEP is complete. hash 0: it failed for the reason in text. */
+/* The standby copy requested by MSG_KEEP is complete. hash 0: the copy failed for the reason in
+ * text. */
 struct msg_kept {
 	uint64_t assignment;
 	uint8_t stage;
@@ -185,7 +193,7 @@ struct msg_kept {
 struct msg_saved {
 	uint64_t iteration;
 	uint8_t stage;
-	uint64_t hash; /* hash of the file's data */
+	uint64_t hash; /* hash of the file's content */
 	uint64_t bytes;
 	char text[160];
 };
@@ -204,10 +212,11 @@ struct msg_evaluated {
 
 struct msg_trouble {
 	uint8_t fatal;
-	/* The node whose messages the sender refuses until that node is excluded; -1: none. */
+	/* The faulty node, whose messages the sender refuses until the controller excludes it;
+	 * -1: none. */
 	int32_t refused_node;
-	/* The plan under which that node computed numbers that are not finite; 0: the node did
-	 * something else. */
+	/* Epoch of the plan under which the faulty node computed numbers that are not finite;
+	 * 0: its fault is another one. */
 	uint64_t epoch;
 	char text[256];
 };
@@ -221,17 +230,18 @@ struct msg_log {
 
 struct msg_link {
 	uint16_t from, to;
-	/* Half of the recent least round trip; below 0: nothing arrives. */
+	/* Half of the least round trip of the last seconds; below 0: no answer arrives. */
 	float latency_s;
 	float spread_s;             /* half of the round trips' mean deviation */
-	float bandwidth_bytes_per_s; /* acknowledged bytes per second; 0: not measured */
-	float loss;                 /* frames resent / frames sent */
+	/* Bandwidth by the rate of acknowledged bytes; 0: not measured. */
+	float bandwidth_bytes_per_s;
+	float loss;                 /* frames that were sent again / all frames sent */
 	/* Delay that the plan assumes for an activation; below 0: the plan does not use this link.
-	 * Before the first plan: the delay that it will assume. */
+	 * Before the first plan: the delay that the first plan will assume. */
 	float planned_delay_s;
-	float measured_delay_s;     /* measured delay; 0: not measured */
-	float snr_db;               /* signal to noise of activations and of gradients as they
-				     * arrive, the lower of the two; 0: not measured */
+	float measured_delay_s;     /* measured delay of an activation; 0: not measured */
+	float snr_db;               /* signal-to-noise ratio of activations or of gradients as they
+				     * arrive, the lower one; 0: not measured */
 };
 
 struct msg_links {
@@ -250,7 +260,8 @@ struct msg_measured {
 	char text[160];
 };
 
-/* A message has passed to every node of the newest CONNECT, except to those of CONNECT_SPARE. */
+/* The agent's messages have reached every node of the newest MSG_CONNECT; nodes of use
+ * CONNECT_SPARE do not count. */
 struct msg_connected {
 	uint64_t id;
 };
@@ -259,14 +270,14 @@ struct msg_connected {
 
 /* Asks for the admission of a key. The session has the invitation's key. */
 struct msg_join {
-	uint32_t protocol; /* MSG_VERSION */
+	uint32_t protocol; /* MSG_VERSION of the process */
 	uint8_t key[32];
 	uint8_t role;     /* enum keys_role that the process wants */
-	char name[64];    /* the name that it wants */
-	uint8_t is_exact; /* 1: under no other name */
+	char name[64];    /* the name that the process wants */
+	uint8_t is_exact; /* 1: refuse the key rather than change the name */
 };
 
-/* The key of MSG_JOIN is admitted under this name. MSG_REFUSED: it is not. */
+/* The key of MSG_JOIN is admitted under this name. If it is not, the answer is MSG_REFUSED. */
 struct msg_admitted {
 	char name[64];
 };
@@ -276,7 +287,7 @@ struct msg_admitted {
 struct msg_welcome {
 	uint16_t node;
 	uint32_t n_nodes;
-	uint64_t run;            /* identifies the run */
+	uint64_t run;            /* number that identifies the run */
 	uint64_t seed;
 	char model[1024]; /* configuration of the model, as JSON */
 	uint32_t batch, sequence;
@@ -284,20 +295,22 @@ struct msg_welcome {
 	uint32_t threads;
 	uint32_t slots;          /* microbatches that fit into the node's memory at a time */
 	double time_scale;       /* real seconds of one emulated second; 0: no emulation */
-	/* Emulated times, before the time scale. */
+	/* Emulated times of this node, in seconds, before the time scale. */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s;
 	double serialise;        /* 1: a link carries one tensor at a time */
-	/* (n_nodes) Times to each node, before the scale, if tensors travel in fp32: */
+	/* (n_nodes) Emulated times of tensors in fp32 to each node, before the time scale: */
 	uint32_t n_delays;
-	const float *delay_s; /* delay of an activation; below 0: no link */
+	const float *delay_s; /* delay of an activation, s; below 0: there is no link */
 	uint32_t n_bytes;
-	const float *bytes_s; /* the part of delay_s that the activation's bytes take */
+	const float *bytes_s; /* part of delay_s for which the activation occupies the link */
 	uint32_t n_syncs;
-	const float *sync_s; /* time to send one stage's gradient */
+	const float *sync_s; /* time that one stage's whole gradient takes, s */
 	uint64_t steps_before;   /* AdamW steps in the weights with which the run began */
-	uint8_t has_tokenizer; /* 1: the model's tokens are no bytes, so a text is no corpus */
+	/* 1: the model's tokens are not bytes, so a text file cannot be the corpus. */
+	uint8_t has_tokenizer;
 	uint32_t n_corpus;
-	const char *corpus;      /* paths, each ended by NUL; none: the default corpus */
+	/* Paths of the corpus, each ended by NUL; none: the default corpus. */
+	const char *corpus;
 };
 
 struct msg_refused {
@@ -308,18 +321,21 @@ struct msg_refused {
 /* The reason why a node's key is withdrawn. */
 enum peer_absence {
 	PEER_PRESENT,
-	PEER_AWAY,     /* the node has not returned to a new controller */
+	PEER_AWAY,     /* the node has not returned since the controller was restarted */
 	PEER_EXPELLED, /* the key is not on the admitted list */
 	PEER_EXCLUDED  /* the node is marked failed because of the data that it sent */
 };
 
 struct msg_peer {
 	uint16_t node;
-	/* Public key of the node; zeros: the key is withdrawn for the reason `absence`. */
+	/* Public key of the node; all zeros: the key is withdrawn for the reason in `absence`. */
 	uint8_t key[32];
-	char address[160]; /* addresses, with spaces between them, which are tried in turn */
+	/* Addresses of the node, with spaces between them, to be tried in turn. */
+	char address[160];
 	uint8_t absence;   /* enum peer_absence */
-	uint8_t elsewhere; /* 1: the node is not on the receiver's machine, or in another network */
+	/* 1: the node is on another machine than the receiver, or in another network of the
+	 * machine. */
+	uint8_t elsewhere;
 };
 
 struct msg_peers {
@@ -328,7 +344,7 @@ struct msg_peers {
 };
 
 struct msg_assign {
-	uint64_t assignment; /* rises */
+	uint64_t assignment; /* number of the assignment, which rises */
 	uint8_t stage;
 	uint8_t fetch; /* 1: use the weights and moments of the agent's standby copy of that stage,
 			* or else its own; 0: initialise them from the seed */
@@ -338,14 +354,14 @@ struct msg_assign {
  * to it (docs/reliability.md). */
 struct msg_keep {
 	uint64_t assignment;
-	uint8_t stage;   /* MSG_NO_STAGE: drop the copy. While the agent loads the copy as its own
-			  * stage, it drops the copy only after MSG_READY */
+	uint8_t stage;   /* stage to copy; MSG_NO_STAGE: drop the copy. An agent that loads the copy
+			  * as its own stage drops the copy only after MSG_READY */
 	uint16_t source; /* a replica of the stage, or another holder of a copy */
 };
 
 /* Write this agent's stage into its machine's checkpoint folder. */
 struct msg_save {
-	uint64_t iteration; /* the committed iteration to be saved */
+	uint64_t iteration; /* iteration to be saved, which is committed */
 	uint64_t oldest;    /* files of earlier iterations may be deleted */
 };
 
@@ -360,12 +376,12 @@ struct msg_restore {
 	uint8_t kind; /* enum restore_kind */
 	uint64_t iteration;
 	uint64_t hash;
-	/* FILE: 1: the controller sends this file to an agent that lacks it. */
+	/* FILE: 1: the controller sends this file if the agent lacks it. */
 	uint8_t on_controller;
 	uint32_t n_from;
-	const uint16_t *nodes; /* (n_from) */
-	const uint8_t *stages; /* (n_from) */
-	const float *weights;  /* (n_from) */
+	const uint16_t *nodes; /* (n_from) nodes that have the other stages */
+	const uint8_t *stages; /* (n_from) the other stages */
+	const float *weights;  /* (n_from) weight of each stage in the average */
 	const uint64_t *hashes; /* (n_from) hashes of the stages' weights; 0: unknown */
 };
 
@@ -374,8 +390,8 @@ struct msg_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_ranks;
-	/* This node's tasks in the order of the predicted starts; none: first come, first
-	 * served. */
+	/* This node's tasks in the order of their predicted starts; none: tasks run in the order of
+	 * arrival. */
 	const struct msg_rank *ranks;
 };
 
@@ -383,7 +399,8 @@ struct msg_start {
 	uint64_t iteration; /* number of the iteration, from 1 */
 	uint64_t epoch;
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
-	uint64_t position;  /* of the first of them in every shard, in microbatches */
+	/* Position of the iteration's first microbatch in every shard, in microbatches. */
+	uint64_t position;
 	uint8_t wire;       /* enum tensor_format of the iteration's ACTIVATION and GRADIENT */
 };
 
@@ -393,8 +410,9 @@ struct msg_reroute {
 	uint32_t n_routes;
 	const struct route *routes; /* new routes, each with its new attempt */
 	uint32_t n_gone;
-	const uint16_t *gone;           /* nodes that have left the run */
-	uint8_t wire; /* as in the iteration's START, which a joiner did not receive */
+	const uint16_t *gone; /* nodes that have left the run */
+	/* Format as in the iteration's START, which a node that joined later did not receive. */
+	uint8_t wire;
 };
 
 struct msg_reduce {
@@ -404,7 +422,7 @@ struct msg_reduce {
 	uint32_t n_nodes;
 	const uint16_t *nodes; /* the stage's replicas, ascending */
 	uint32_t n_copies;
-	const uint16_t *copies; /* holders of standby copies: they receive the sum only */
+	const uint16_t *copies; /* holders of standby copies, which only receive the sum */
 	/* 1: a replica adds its part once it has counted all its gradients; 0: at once */
 	uint8_t when_counted;
 	uint8_t sum_wire; /* enum tensor_format of the iteration's PART and SUM */
@@ -413,8 +431,9 @@ struct msg_reduce {
 struct msg_commit {
 	uint64_t iteration;
 	uint32_t attempt; /* attempt of the reduction that this message commits */
-	/* Factor of the summed gradient: 1/microbatches times the clip. With `visits` the clip
-	 * alone, and each stage divides by its own visits (hyper_stage_scale). */
+	/* Factor of the summed gradient: 1/microbatches, times the factor of gradient clipping. If
+	 * `visits` is set, only the factor of clipping, and each stage divides by its own visits
+	 * (hyper_stage_scale). */
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages; 0: none. After the step, every stage outside the set takes the weights
@@ -435,13 +454,13 @@ struct msg_evaluate {
 struct msg_fault {
 	uint32_t fault;
 	uint8_t kind;      /* enum fault_kind; FAULT_NONE heals `fault` */
-	int32_t peer;      /* faults of links: the other end of the link; -1: all links */
+	int32_t peer;      /* for a fault of links: node at the other end; -1: all links */
 	float factor;      /* factor of a slowdown, or probability of a loss */
 	uint32_t ttl_ms;
 };
 
 struct msg_ping {
-	int64_t now_us;    /* controller's clock */
+	int64_t now_us;    /* time of the ping, controller's clock */
 };
 
 struct msg_stop {
@@ -451,16 +470,18 @@ struct msg_stop {
 /* Measure the link to a node: its latency, then its bandwidth. MSG_NOBODY: measure the latencies of
  * the links to all peers at the same time. */
 struct msg_measure {
-	uint64_t id;      /* rises */
+	uint64_t id;      /* number of the order, which rises */
 	uint16_t to;
-	uint32_t most_ms; /* time limit in milliseconds, counted from the connection */
+	/* Time limit in milliseconds, counted from when the nodes are connected. */
+	uint32_t most_ms;
 };
 
-/* Limit of the nodes in a CONNECT, and so of the peers that an agent connects to ahead. */
+/* Limit of the nodes in a MSG_CONNECT, and therefore of the peers to which an agent connects before
+ * a plan needs them. */
 #define MSG_CONNECT_MOST 64
 
-/* Purposes of a connection: activations and gradients, slices of sums, or activations in case that
- * the node replaces another one. */
+/* Purposes of a connection: activations and gradients; slices of sums; activations if the node
+ * later replaces another node. */
 enum connect_use { CONNECT_ACTIVATIONS, CONNECT_SUMS, CONNECT_SPARE };
 
 struct msg_connect_to {
@@ -468,10 +489,10 @@ struct msg_connect_to {
 	uint8_t use; /* enum connect_use */
 };
 
-/* Connect to these nodes and let a message pass to each. A plan that is to take effect needs them.
+/* Connect to these nodes and send each a message, because the next plan needs these connections.
  */
 struct msg_connect {
-	uint64_t id; /* rises */
+	uint64_t id; /* number of the order, which rises */
 	uint32_t n_nodes;
 	const struct msg_connect_to *nodes;
 };
@@ -491,7 +512,7 @@ struct msg_file_ask {
 	uint64_t offset;
 };
 
-/* The body is the part. The names of the file are those of the request. */
+/* A part of a file, in the body. The fields that name the file are those of the request. */
 struct msg_file_part {
 	uint8_t kind;
 	uint64_t iteration;
@@ -499,7 +520,8 @@ struct msg_file_part {
 	uint64_t offset;
 	/* Bytes of the file; 0: the file cannot be sent, for the reason in text. */
 	uint64_t total;
-	int64_t modified_us; /* when the file was last changed, on the sender's machine */
+	/* When the file was last changed, by the clock of the sender's machine. */
+	int64_t modified_us;
 	char text[160];
 };
 
@@ -524,7 +546,7 @@ enum tensor_kind {
  */
 struct msg_tensor {
 	uint8_t kind;       /* enum tensor_kind */
-	uint8_t evaluate;   /* 1: belongs to an evaluation */
+	uint8_t evaluate;   /* 1: the tensor belongs to an evaluation */
 	uint16_t from;
 	uint64_t iteration; /* STATE: number of iterations committed in the weights */
 	uint32_t attempt;   /* PART, SUM: attempt of the reduction */
@@ -533,14 +555,14 @@ struct msg_tensor {
 	uint8_t stage;  /* PART, SUM, STATE: the stage of the data; otherwise 0 */
 	uint64_t hash;  /* STATE: hash of the body; otherwise 0 */
 	uint64_t offset;   /* PART, SUM: offset in bytes; otherwise 0 */
-	int64_t sent_us;   /* sender's clock */
+	int64_t sent_us;   /* when the tensor was sent, sender's clock */
 	uint32_t n_routes; /* number of routes: 1 for ACTIVATION and GRADIENT */
 	const struct route *routes;
 };
 
 enum {
 	MSG_PIECE_FLOATS = 1 << 17
-}; /* largest number of floats of a piece, of each of the three arrays */
+}; /* largest number of floats that a piece has in each of the three arrays */
 
 struct msg_fetch {
 	uint16_t from;
@@ -553,7 +575,7 @@ struct msg_packet_train {
 	uint16_t from;
 	uint8_t token[16];
 };
-/* Reports the packets of a train that arrived. */
+/* Reports how many packets of a train arrived, and the measured rate. */
 struct msg_packet_train_heard {
 	uint16_t from;
 	uint8_t token[16];
@@ -585,7 +607,7 @@ struct msg_command {
 
 /* The steps before the first iteration. */
 enum gather_step {
-	GATHER_COMING,  /* agents join */
+	GATHER_COMING,  /* agents join the run */
 	GATHER_LINKS,   /* the links are measured */
 	GATHER_COMPUTE, /* the nodes' computing times are measured */
 	GATHER_PLAN,    /* the controller plans with these measurements */
@@ -594,55 +616,62 @@ enum gather_step {
 
 struct msg_see_run {
 	char name[64];
-	char model[64];       /* e.g. "llama-tiny 1.3M" */
-	uint64_t run;                   /* a new value voids everything sent before; in a replay
-					 * every jump gives a new value */
+	char model[64];       /* name and size, e.g. "llama-tiny 1.3M" */
+	uint64_t run;                   /* number of the run; a new number voids everything sent
+					 * before, and every jump in a replay gives a new number */
 	uint64_t parameters;
 	uint32_t n_nodes, n_stages;
 	uint64_t always;                /* stages that every microbatch visits, bit s: stage s */
-	uint32_t microbatches;          /* an iteration */
+	uint32_t microbatches;          /* number of microbatches in an iteration */
 	uint32_t per_data_node;
 	uint64_t tokens_per_iteration;
 	uint64_t iterations;            /* number of iterations wanted; 0: no end */
 	double time_scale;              /* real seconds of one plan second */
 	int64_t started_wall_us;
-	double baseline_s;              /* predicted iteration of the plain pipeline; 0: unknown */
+	/* Predicted time of an iteration of the plain pipeline; 0: unknown. */
+	double baseline_s;
 	uint32_t embedded;              /* 1: a supervisor started the agents on this machine */
 	uint8_t emulated;               /* 1: network and computing times are emulated */
-	uint32_t rehearsal;             /* agents compute nothing, and tensors have this part of
-					 * their bytes; 0: the run trains */
-	uint8_t replay;                 /* 1: a replay, whose cursor is now_us of the status */
-	int64_t first_us, last_us;      /* replay: the recorded span */
+	uint32_t rehearsal;             /* not 0: a rehearsal, in which agents compute nothing and
+					 * tensors have 1 / rehearsal of their bytes */
+	/* 1: this is a replay, whose cursor is now_us of the status. */
+	uint8_t replay;
+	int64_t first_us, last_us;      /* replay: first and last time of the recorded run */
 };
 
 struct msg_see_status {
 	uint8_t phase;        /* enum run_phase */
-	uint8_t paused;       /* 1: a pause is asked for, or in force */
+	/* 1: the operator has ordered a pause, which begins after this iteration, or is in
+	 * force. */
+	uint8_t paused;
 	uint64_t iteration;   /* number of the iteration under way */
 	uint64_t committed;
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
-	/* Number of stages that a skipping microbatch visits, and percent of the microbatches that
-	 * skip; 0: all. */
+	/* Number of stages that a skipping microbatch visits; percent of the microbatches that
+	 * skip, 0: all of them; number of stages. */
 	uint32_t path_length, skip_share, n_stages;
-	/* The skip schedule: the phase from 1, their number (0: no schedule), the first iteration
-	 * of the next phase (0: there is none) and its skip ratio (skip_share_pack). */
+	/* The skip schedule: the present phase, from 1; the number of phases (0: no schedule); the
+	 * skip ratio of the next phase (skip_share_pack), which begins at iteration next_phase_from
+	 * (0: there is no next phase). */
 	uint32_t skip_phase, n_skip_phases, next_skip;
 	uint64_t next_phase_from;
-	uint8_t wire, sum_wire; /* enum tensor_format in this iteration */
-	int64_t now_us;       /* controller's clock, for the ages of all other times */
+	/* Formats of activations and of sums in this iteration (enum tensor_format). */
+	uint8_t wire, sum_wire;
+	/* Present time by the controller's clock, to which all other times refer. */
+	int64_t now_us;
 	int64_t iteration_started_us;
 	char lease[64];           /* holder of the operator's lease; "": nobody */
 	int64_t lease_us;         /* time until the lease ends */
 	uint64_t refused, resent; /* numbers of refused and of resent messages, of all kinds */
-	uint64_t dropped;         /* number of state messages that were not sent to slow consoles */
+	uint64_t dropped;         /* number of state messages that slow consoles did not get */
 	uint32_t faults;          /* number of faults that are injected and active */
 	char doing[128];      /* the present activity, in words */
-	/* PHASE_GATHERING has a bit 1 << enum gather_step for each step of the run's start;
+	/* In PHASE_GATHERING: the steps of this run's start, as bits 1 << enum gather_step.
 	 * 0: another phase. */
 	uint8_t steps;
 	uint8_t step; /* the present step, an enum gather_step */
-	/* Progress of the step in agents, rounds, nodes or stages, and the number at its end; parts
+	/* Progress of the step: `part` of `parts` agents, rounds, nodes or stages are done; parts
 	 * 0: unknown. */
 	uint32_t part, parts;
 	float left_s; /* time until the step ends; 0: unknown */
@@ -659,57 +688,61 @@ struct msg_see_node {
 
 struct msg_see_plan {
 	uint64_t epoch;
-	uint64_t iteration; /* first iteration that runs by this plan */
+	uint64_t iteration; /* first iteration that follows this plan */
 	uint32_t path_length, skip_share, n_stages; /* as in msg_see_status */
-	/* predicted, plan seconds: */
+	/* Predicted times of an iteration, in plan seconds: */
 	float iteration_s, sync_s, wait_s, lower_bound_s, idle_fraction;
 	uint32_t collisions;
 	char algorithm[16];
 	char reason[96];      /* reason why the plan was made */
-	uint8_t candidate;    /* 1: not in force, but an answer to COMMAND_COMPARE or a baseline */
+	/* 1: the plan is not in force; it answers COMMAND_COMPARE or is a baseline. */
+	uint8_t candidate;
 	char name[32];        /* name of a candidate: "skip 3/6", "dtfm" */
-	float elapsed_s;      /* duration of the search */
+	float elapsed_s;      /* duration of the search for the plan */
 	uint32_t n_visits;
 	/* (n_stages) number of microbatches that visit each stage */
 	const uint32_t *visits;
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_planned;
-	/* predicted STARTS and ENDS; at_us counts real time from the iteration's start */
+	/* predicted starts and ends of tasks; at_us is real time since the iteration's start */
 	const struct msg_task_event *planned;
 };
 
 struct msg_see_tasks {
 	uint64_t iteration;
-	uint8_t whole; /* 1: replaces all events of this iteration sent before */
+	uint8_t whole; /* 1: these events replace all earlier ones of this iteration */
 	uint32_t n_events;
-	const struct msg_task_event *events; /* controller's clock */
+	const struct msg_task_event *events; /* events; their times are by the controller's clock */
 };
 
 struct msg_see_iteration {
 	uint64_t iteration;
 	uint64_t epoch;
 	float loss;
-	/* Time from the start to the last backward pass, in plan seconds (real / scale); the
-	 * prediction of it. */
+	/* Time from the start to the last backward pass, measured and predicted, in plan seconds
+	 * (real seconds / time scale). */
 	float iteration_s, predicted_s;
 	float sync_s, predicted_sync_s;
 	float real_s; /* wall time from commit to commit */
 	uint32_t collisions;
-	float wait_s, idle_fraction;    /* plan seconds */
+	/* Time that tasks waited, in plan seconds, and share of the time in which nodes were
+	 * idle. */
+	float wait_s, idle_fraction;
 	float gradient_norm, clip, lr;
-	float tokens_per_s;             /* real */
+	float tokens_per_s;             /* tokens in a real second */
 	uint32_t alive, path_length, skip_share; /* as in msg_see_plan */
 	uint32_t rerun; /* number of microbatches that ran again */
-	int64_t at_us, wall_us; /* time of the commit */
+	/* Time of the commit, by the controller's clock and by the wall clock. */
+	int64_t at_us, wall_us;
 	char algorithm[16]; /* algorithm of the plan; "": unknown */
-	uint8_t wire, sum_wire; /* enum tensor_format */
+	uint8_t wire, sum_wire; /* enum tensor_format of activations, and of sums */
 };
 
 struct msg_see_validation {
 	uint64_t iteration; /* number of iterations committed in the weights */
 	float loss;
-	float accuracy;     /* unused: 0 */
+	float accuracy;     /* unused, always 0 */
 };
 
 struct msg_see_note {
@@ -718,9 +751,10 @@ struct msg_see_note {
 	uint64_t iteration;
 	uint8_t kind; /* enum note_kind */
 	uint8_t acknowledged;
-	/* Mark for the loss curve: 'S' skip, 'W' a format, 'F' failure, 'R' recovery, 0: none. */
+	/* Mark for the loss curve: 'S' skip, 'W' a format, 'F' failure, 'R' recovery, 0: no
+	 * mark. */
 	char mark;
-	int32_t node;         /* -1 none */
+	int32_t node;         /* node that the note concerns; -1: none */
 	/* NOTE_COMMAND: number of the act to which undo refers; 0: it cannot be undone. */
 	uint64_t command;
 	char text[256];
@@ -732,31 +766,33 @@ struct msg_see_fault {
 	uint8_t active;
 	int32_t node, peer;
 	float factor;
-	int64_t ends_us;      /* controller's clock */
+	int64_t ends_us;      /* when the fault ends, controller's clock */
 };
 
-/* The expected effect of a command that was not given yet. */
+/* The expected effect of a command that the operator has not given yet. */
 struct msg_see_preview {
 	uint64_t command; /* id of the msg_command that this message answers */
 	uint8_t verb;
 	uint8_t feasible;
 	uint64_t iteration;   /* first iteration that the command would affect */
 	float before_iteration_s, after_iteration_s;
-	float before_sync_s, after_sync_s; /* sums after the last backward pass */
+	/* Time of the sums after the last backward pass, before and after the command. */
+	float before_sync_s, after_sync_s;
 	float before_wait_s, after_wait_s;
 	uint32_t before_peak_slots, after_peak_slots, memory;
 	uint32_t least_stage, before_least_visits, after_least_visits;
 	uint32_t paths_changed;
-	float median_error; /* median error of the predictions so far, as a fraction */
+	/* Median error of the predicted iteration times so far, as a fraction. */
+	float median_error;
 	uint32_t n_predictions;
 	uint32_t before_path_length, after_path_length;
 	float elapsed_s;
-	char text[192];       /* infeasible: the reason; otherwise a warning, or "" */
+	char text[192];       /* the reason if there is no plan; otherwise a warning, or "" */
 };
 
 struct msg_see_reply {
 	uint64_t command;
-	int32_t status;       /* 0: done; otherwise a negative errno */
+	int32_t status;       /* result of the command: 0: done; otherwise a negative errno */
 	char text[192];
 };
 
@@ -766,7 +802,8 @@ struct msg_see_links {
 };
 
 struct msg_see_synced {
-	uint64_t sequence;    /* the snapshot sent before this is complete up to this number */
+	/* The snapshot sent before this message is complete up to this sequence number. */
+	uint64_t sequence;
 	char name[64];        /* the console's admitted name, which the lease shows */
 	uint8_t watches;      /* 1: the console may only watch */
 };
@@ -787,7 +824,7 @@ struct msg {
 	void *owned;       /* memory of the decoded arrays; msg_clear frees it */
 };
 
-const char *msg_name(enum msg_type type); /* "tensor"; "unknown" */
+const char *msg_name(enum msg_type type); /* "tensor", for example; "unknown" for an unknown type */
 
 /* Returns the encoded size without the body; 0 if the message exceeds a limit. */
 size_t msg_size(const struct msg *m);

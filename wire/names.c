@@ -96,7 +96,7 @@ enum node_presence node_presence(unsigned state)
 
 char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT])
 {
-	/* In the order of their bits. */
+	/* Names of the reasons, in the order of their bits. */
 	static const char *const words[] = { "heat", "power brake", "hardware", "power limit" };
 	int n = 0;
 

@@ -56,14 +56,15 @@
 	/* The learning rate falls over `value` iterations after the one under way, then the run \
 	 * ends. 0 takes the order back. Text "preview". */ \
 	X(FINISH, "finish") \
-	X(STAGES, "stages") /* the journal says which stages would be chosen now */
+	X(STAGES, "stages") /* the journal says which stages would be chosen now */ \
+	X(HOURS, "hours")   /* the journal says what recipes reach in `value` hours */
 
-/* A coarse classification of the node states. */
+/* Coarse classes of the states of a node: whether it takes part in the run. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 
 /* X(enumerator, name in the record, name on consoles, short name for narrow columns, presence).
  * FAILED: the operator marked the node, or it computed numbers that are not finite. DRAINING: the
- * agent got SIGTERM and leaves soon. LEFT: it has left after that. */
+ * agent got SIGTERM and leaves soon. LEFT: the agent has left after draining. */
 #define NODE_STATES(X) \
 	X(ABSENT, "absent", "absent", "absent", NODE_NOT_THERE) \
 	X(JOINING, "joining", "joining", "joins", NODE_COMES) \
@@ -97,18 +98,18 @@ enum {
 };
 #undef ONE_MORE
 
-const char *phase_name(unsigned phase);      /* "gathering" */
-const char *note_name(unsigned kind);        /* "log" */
-/* Returns true if notes of this kind stand until an operator acknowledges them. */
+const char *phase_name(unsigned phase);      /* name of a phase, e.g. "gathering" */
+const char *note_name(unsigned kind);        /* name of a kind of note, e.g. "log" */
+/* Returns true if notes of this kind stay on consoles until an operator acknowledges them. */
 bool note_stands(unsigned kind);
-const char *verb_name(unsigned verb);        /* "heal-all" */
-const char *node_state_name(unsigned state); /* "failed" */
+const char *verb_name(unsigned verb);        /* name of a verb, e.g. "heal-all" */
+const char *node_state_name(unsigned state); /* name of a state in the record, e.g. "failed" */
 int phase_named(const char *name);
 int note_named(const char *name);
 int node_state_named(const char *name);
 
-const char *node_state_shown(unsigned state); /* "FAILED" */
-const char *node_state_brief(unsigned state); /* "FAIL" */
+const char *node_state_shown(unsigned state); /* name of a state on consoles, e.g. "FAILED" */
+const char *node_state_brief(unsigned state); /* short name of a state on consoles, e.g. "FAIL" */
 enum node_presence node_presence(unsigned state);
 
 /* Writes why a GPU is throttled (bits of enum gpu_throttling), the worst first: "heat, power

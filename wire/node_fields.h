@@ -15,7 +15,7 @@
 #define NODE_FIELDS(NUMBER, TEXT) \
 	NUMBER(U16, uint16_t, node, MSG_NODES - 1) \
 	NUMBER(U8, uint8_t, stage, MSG_STAGES - 1) \
-	NUMBER(U16, uint16_t, layers, 0) /* of the node's stage */ \
+	NUMBER(U16, uint16_t, layers, 0) /* number of layers of the node's stage */ \
 	NUMBER(U8, uint8_t, state, NODE_LAST) /* enum node_state */ \
 	NUMBER(U8, uint8_t, slots, 0) \
 	NUMBER(U8, uint8_t, memory, 0) \

@@ -28,8 +28,9 @@
 /* A trunk is redialed after its chunks were overdue this often in a row. */
 #define OVERDUE_MOST 4
 #define SEAL_THREADS_MOST 64
-#define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
-#define TURNS_PER_CALL 32 /* limit of frames handled in one call: its now_us grows old */
+/* A peer may be silent for this multiple of the time after which chunks are overdue. */
+#define SILENCE_TIMES 4
+#define TURNS_PER_CALL 32 /* limit of frames handled in one call, because its now_us grows old */
 /* Limit of bytes opened and sealed in one call: more would delay the caller's other posts. */
 #define CALL_BYTES MIB
 
@@ -92,7 +93,7 @@ static int check_threads(struct error *err)
 	return 0;
 }
 
-/* Opens the poll set, and starts the threads whose descriptor is in it. */
+/* Opens the poll set, and starts the threads that seal frames, whose descriptor is in the set. */
 static int open_poll_set(struct post *p, struct error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -188,7 +189,7 @@ static void line_close(struct post *p, struct line *line)
 	p->n_lines--;
 	p->lines[line->index] = p->lines[p->n_lines];
 	p->lines[line->index]->index = line->index;
-	link_close(line->link); /* its descriptors leave the epoll set as they close */
+	link_close(line->link); /* closing its descriptors removes them from the epoll set */
 	free(line);
 }
 
@@ -196,7 +197,8 @@ void post_close(struct post *p)
 {
 	if (p == NULL)
 		return;
-	post_flush_acks(p, 0); /* sends only the acknowledgements that can be sent at once */
+	/* Sends only the acknowledgements that can be sent at once. */
+	post_flush_acks(p, 0);
 	link_release(p->lent);
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
 		if (p->slots[i] != NULL)
@@ -386,7 +388,7 @@ static bool is_blocked(const struct line *line)
 	return blocked;
 }
 
-/* Sends the frames that threads have sealed. Lines with opened frames become ready. */
+/* Sends the frames that threads have sealed. Marks lines whose frames were opened as ready. */
 static void take_from_threads(struct post *p, int64_t now_us)
 {
 	if (p->sealers == NULL)
@@ -394,12 +396,13 @@ static void take_from_threads(struct post *p, int64_t now_us)
 	sealers_clear(p->sealers);
 	for (uint32_t i = 0; i < p->n_lines; i++) {
 		struct line *line = p->lines[i];
-		/* Nothing else resumes the reads of a link whose frames were dropped. */
+		/* If the frames that a link was opening were dropped, only this code resumes its
+		 * reads. */
 		if (!link_in_transit(line->link) && line->reads_paused)
 			set_ready(p, line);
 		if (!link_in_transit(line->link))
 			continue;
-		/* A blocked trunk may have room now. Its write event is used up here. */
+		/* A blocked trunk may have room now, and this call uses up its write event. */
 		const bool blocked = is_blocked(line);
 		link_transmit_sealed(line->link);
 		post_line_changed(p, line);
@@ -422,7 +425,7 @@ static void poll_lines(struct post *p, int64_t now_us)
 	}
 }
 
-/* Stops polling a link for frames while it opens enough of them. */
+/* Stops polling a link for frames while the threads have enough of its frames to open. */
 static void watch_reads(struct post *p, struct line *line)
 {
 	const bool full = link_full(line->link);
@@ -437,7 +440,7 @@ static void watch_reads(struct post *p, struct line *line)
 	}
 }
 
-/* Does a link's periodic work. Sends what has waited for a blocked trunk. */
+/* Does a link's periodic work. Sends the chunks that have waited for a blocked trunk. */
 static void tick_line(struct post *p, struct line *line, int64_t now_us)
 {
 	const bool blocked = is_blocked(line);
@@ -533,7 +536,7 @@ void post_release(struct post_message *m)
 
 /* Checks the deadlines of a peer's channels. A trunk whose chunks were overdue OVERDUE_MOST times
  * in a row is redialed, because a new connection may work. While chunks are overdue, the session
- * may be silent for longer than usual, so that a slow link does not count as a dead peer. */
+ * may be silent for longer than silence_us, so that a slow link does not look like a dead peer. */
 static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool overdue = false;
@@ -557,7 +560,8 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 	}
 }
 
-/* Ticks all lines after a change of the list of admitted keys, which concerns every listener. */
+/* After a change of the list of admitted keys, calls link_tick for all lines, because the change
+ * may concern every listener. */
 static void follow_admitted(struct post *p, int64_t now_us)
 {
 	const struct keys_list *list = p->options.admitted;
@@ -640,7 +644,9 @@ int post_forget(struct post *p, post_peer_id id)
 
 /* ---- information ---- */
 
-/* A class that was not sent yet may wait for a more urgent one. */
+/* Returns the time since which messages wait without an acknowledgement; 0: none waits. If a class
+ * waits, a less urgent class counts only if something of it was sent, because it may wait for the
+ * more urgent one. */
 static int64_t stalled_since(const struct peer *peer)
 {
 	int64_t since = 0;

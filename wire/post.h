@@ -45,44 +45,48 @@
 
 struct post; /* opaque */
 
-typedef uint32_t post_peer_id; /* number of a peer; 0: nobody */
+typedef uint32_t post_peer_id; /* number of a peer, never reused; 0: nobody */
 
 /* Roles whose processes come and go: their peers are forgotten when they are down. */
 #define POST_EPHEMERAL_ROLES \
 	(KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER) | KEYS_ROLE_BIT(KEYS_INVITATION))
 
-/* A field that is 0 takes its default, which stands at the end of its comment. */
+/* A field that is 0 has its default value, which stands at the end of the field's comment. */
 struct post_options {
 	const struct keys_identity *identity; /* borrowed until post_close; required */
 	struct keys_list *admitted;   /* borrowed until post_close; the keys that may connect.
 	                               * Required to listen. It may be edited at any time */
-	/* KEYS_ROLE_BIT mask of the roles that may connect; any role. */
+	/* KEYS_ROLE_BIT mask of the roles that may connect; default: any role. */
 	uint32_t roles;
 	/* KEYS_ROLE_BIT mask of the roles whose keys may have several processes at a time, each of
-	 * them a peer. The keys of POST_EPHEMERAL_ROLES always may. If a key has another role, its
-	 * newest process replaces the process before; no role. */
+	 * them a peer. The keys of POST_EPHEMERAL_ROLES always may. Of a key with another role,
+	 * only the newest process is connected; default: no role. */
 	uint32_t shared_roles;
-	uint32_t peers_most;          /* 1100 */
-	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; 1 MiB */
-	size_t message_most_bytes;    /* longest message sent or received; 256 MiB */
-	size_t retained_most_bytes;   /* unacknowledged bytes for each peer and class; 256 MiB */
-	size_t assembling_most_bytes; /* all incomplete messages that arrive, together. Each peer
-	                               * can always use its share (channel.h); 1 GiB */
-	/* Number of connections to each dialed peer on another machine: for activations, and again
-	 * for sums and weights; 1: a single connection for all; 1. */
+	uint32_t peers_most;          /* limit of peers; default 1100 */
+	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; default 1 MiB */
+	size_t message_most_bytes;    /* longest message sent or received; default 256 MiB */
+	/* Limit of unacknowledged bytes for each peer and class; default 256 MiB. */
+	size_t retained_most_bytes;
+	size_t assembling_most_bytes; /* limit of the bytes of all incomplete messages together.
+				       * Each peer can always use its share (channel.h); default 1
+				       * GiB */
+	/* Number of connections to each dialed peer on another machine: this many for activations,
+	 * and as many for sums and weights. 1: a single connection for all. Default 1. */
 	unsigned connections;
 	/* Number of additional connections for activations, for all peers together. A peer whose
-	 * activations come in bursts gets enough of them to send a burst in one flight; 0. */
+	 * activations come in bursts gets enough of them to send a burst in one flight. Default
+	 * 0. */
 	unsigned connections_more;
 	double charge_per_s;          /* quota of a key that connects, all its processes together,
-	                               * in frames of up to 4 KiB in a second. More bytes count as
-	                               * more frames, a session as 50. Ten times the quota may be
-	                               * used at once. A key beyond it is barred (keys_list_bar);
-	                               * no limit */
-	int64_t silence_us;           /* a peer that is silent for this long is down; 5 s */
-	int64_t rekey_us;             /* age at which a session's keys are replaced; 1 h */
-	bool no_aes;                  /* behaves as on a CPU without AES */
-	/* Number of threads that seal and open large frames; the caller does this itself. */
+				       * in frames of up to 4 KiB in a second. More bytes count as
+				       * more frames, a session as 50. Ten times the quota may be
+				       * used at once. A key that exceeds the quota is barred
+				       * (keys_list_bar); default: no limit */
+	int64_t silence_us;           /* a peer that is silent for this long is down; default 5 s */
+	int64_t rekey_us;             /* age at which a session's keys are replaced; default 1 h */
+	bool no_aes;                  /* for tests: behaves as on a CPU without AES */
+	/* Number of threads that seal and open large frames. Default 0: the caller's thread does
+	 * this. */
 	unsigned seal_threads;
 	/* For tests only: a hook that loses, doubles, delays or corrupts frames. */
 	const struct link_hook *hook;
@@ -97,19 +101,21 @@ void post_close(struct post *p);
 /* Listens at "tcp://ADDRESS:PORT" (IPv6 in brackets; port 0 chooses a free one) or "ipc://PATH".
  * Writes the address that others dial to bound (LINK_ADDRESS_SIZE), which may be NULL. A post may
  * listen at several addresses. A socket that a killed process left at PATH is replaced.
- * -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL; -EEXIST: at PATH is another file, which stays. */
+ * -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL; -EEXIST: another file is at PATH, and stays there. */
 int post_listen(struct post *p, const char *address, char *bound, struct error *err);
 
 /* Adds a peer at an address, and gives its number. The peer must prove that it owns `key`. Succeeds
  * if the address is well-formed and there is room. The post connects, and reconnects, in the
- * background; POST_UP reports the first success. Messages may be sent at once; they wait. */
+ * background; POST_UP reports the first success. Messages may be sent at once, and wait for the
+ * connection. */
 int post_dial(struct post *p, const char *address, const struct keys_public *key,
 	post_peer_id *peer, struct error *err);
 
 /* Returns the one descriptor to poll for POLLIN. The caller never reads from it. */
 int post_fd(const struct post *p);
-/* Returns the descriptor, among those of post_fd, that shows that threads have sealed or opened
- * frames; -1: no threads. Poll it with post_tick alone while messages may not be received. */
+/* Returns the descriptor, one of those behind post_fd, that becomes readable when threads have
+ * sealed or opened frames; -1: no threads. A caller that cannot receive messages now polls only
+ * this descriptor and calls post_tick. */
 int post_threads_fd(const struct post *p);
 /* Returns the time at which to call post_tick and post_receive at the latest; INT64_MAX: never, 0:
  * now. */
@@ -118,7 +124,7 @@ int64_t post_deadline_us(const struct post *p);
  * wait for this turn of the loop: a turn sends about a MiB, whatever the length of the messages. It
  * is cheap; call it in every turn of the loop. */
 void post_tick(struct post *p, int64_t now_us);
-/* Returns true if chunks wait for the next post_tick only, not for threads or the network. */
+/* Returns true if chunks wait only for the next post_tick, not for threads or for the network. */
 bool post_waits_for_tick(const struct post *p);
 
 /* Classes of messages, the most urgent first. More urgent classes overtake others. Messages of one
@@ -134,7 +140,7 @@ enum post_class {
 enum post_flags {
 	POST_RELIABLE = 0,
 	POST_LOSSY = 1,
-	/* The class of a RELIABLE message, as a flag of post_send: */
+	/* Flags of post_send for the class of a RELIABLE message: */
 	POST_CONTROL = POST_CLASS_CONTROL << 1,
 	POST_ACTIVATIONS = POST_CLASS_ACTIVATIONS << 1,
 	POST_SUMS = POST_CLASS_SUMS << 1,
@@ -147,16 +153,16 @@ struct post_part {
 };
 
 /* Sends a copy of the joined parts as one message.
- * -EAGAIN: a RELIABLE message would exceed retained_most_bytes (post_room has the room left); a
- * LOSSY message could not be sent now and was dropped. -ENOTCONN: a LOSSY message, and no session.
- * -EMSGSIZE: longer than message_most_bytes, or a LOSSY message longer than a chunk. -ENOENT: no
- * such peer. -ENOMEM. */
+ * -EAGAIN: a RELIABLE message would exceed retained_most_bytes (post_room returns the bytes left);
+ * a LOSSY message could not be sent now and was dropped. -ENOTCONN: there is no session for a LOSSY
+ * message. -EMSGSIZE: longer than message_most_bytes, or a LOSSY message longer than a chunk.
+ * -ENOENT: no such peer. -ENOMEM. */
 int post_send(struct post *p, post_peer_id peer, const struct post_part *parts, size_t n_parts,
 	enum post_flags flags, int64_t now_us);
 
-/* Bytes that the post borrows for a message, until it calls release(context): when the peer's
- * process has the message, or the message is dropped. release is called inside a function of the
- * post, and may call none. */
+/* Bytes that the post borrows for a message. It calls release(context) when the peer's process has
+ * the message, or when the message is dropped. release runs inside a function of the post and must
+ * not call any function of the post. */
 struct post_loan {
 	const void *data;
 	size_t size;
@@ -172,7 +178,7 @@ size_t post_room(const struct post *p, post_peer_id peer);
 /* Returns the bytes of a RELIABLE message of any class that post_send would accept now; for
  * benchmarks. */
 size_t post_class_room(const struct post *p, post_peer_id peer, enum post_class class);
-/* Returns true if every RELIABLE message to this peer (0: to all peers) was acknowledged. */
+/* Returns true if every RELIABLE message to this peer was acknowledged; peer 0: to all peers. */
 bool post_idle(const struct post *p, post_peer_id peer);
 
 enum post_kind {
@@ -190,18 +196,19 @@ enum post_kind {
 struct post_message {
 	enum post_kind kind;
 	post_peer_id peer;
-	const uint8_t *data;  /* POST_DATA: borrowed until the next post_receive or post_close, or
-	                       * until post_release after post_keep; otherwise NULL */
+	const uint8_t *data;  /* POST_DATA: the message, borrowed until the next post_receive or
+			       * post_close, or after post_keep until post_release; otherwise
+			       * NULL */
 	size_t size;
 	bool lossy;           /* POST_DATA: the message was sent as LOSSY */
-	bool restarted;       /* POST_UP */
-	uint64_t lost;        /* POST_LOST */
+	bool restarted;       /* POST_UP: the peer's process is a new one */
+	uint64_t lost;        /* POST_LOST: number of dropped messages */
 	enum link_reason reason; /* POST_DOWN, POST_REFUSED */
 	void *owner;          /* private to the post */
 };
 
-/* Counts these frames, in addition to those received, against the quota of a peer's key, for a
- * message that is expensive to handle. */
+/* Counts `frames` more frames against the quota of a peer's key, because a message was expensive to
+ * handle. */
 void post_charge(struct post *p, post_peer_id peer, double frames, int64_t now_us);
 
 /* Gives the next message or event. 0, or -EAGAIN if there is none now. */
@@ -213,18 +220,19 @@ void post_release(struct post_message *m); /* frees kept data; does nothing othe
 
 struct post_peer_info {
 	struct keys_public key;
-	/* Role of the peer's key; 0 for a dialed peer, because the caller gave its key. */
+	/* Role of the peer's key; 0: the caller has dialed the peer, and knows its key. */
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE]; /* name of the admitted key; "" for a dialed peer */
 	bool dialed;
 	bool up;
 	uint64_t incarnation;       /* identifies the peer's process; 0 before the first POST_UP */
-	int64_t heard_us;           /* when the last authentic frame arrived; 0 never */
-	/* Time since which messages of a class wait and nothing of that class was acknowledged; 0:
-	 * none waits. A class that cannot be sent because of a more urgent one does not count. */
+	int64_t heard_us;           /* when the last authentic frame arrived; 0: never */
+	/* Time since which messages of some class wait and none of that class was acknowledged;
+	 * 0: none waits. A class that only waits for a more urgent class does not count. */
 	int64_t stalled_us;
-	int64_t large_passed_us; /* when the last large probe that was answered left; 0: none */
-	/* Least round trip of the last 10 to 20 s with measurements; 0: unknown. */
+	int64_t large_passed_us; /* when the newest answered large probe was sent; 0: none */
+	/* Least round trip in the last 10 to 20 s in which round trips were measured;
+	 * 0: unknown. */
 	int64_t least_round_trip_us;
 	int64_t round_trip_us;     /* smoothed round trip, as in RFC 6298; 0: unknown */
 	int64_t round_trip_var_us; /* deviation of the round trips, as in RFC 6298 */
@@ -246,18 +254,19 @@ struct post_peer_info {
 	uint64_t malformed_frames;  /* authentic but invalid frames; a correct peer sends none */
 };
 
-int post_peer(const struct post *p, post_peer_id peer, struct post_peer_info *out); /* -ENOENT */
+/* -ENOENT: there is no such peer. */
+int post_peer(const struct post *p, post_peer_id peer, struct post_peer_info *out);
 /* Iterates over the peers: returns the number after `after` (0 to start), 0 at the end. */
 post_peer_id post_next_peer(const struct post *p, post_peer_id after);
 
-/* Stops (deferred) or resumes accepting messages of a class from the peer, because the caller has
- * no room for them. The peer keeps them and sends them again later. -ENOENT. */
+/* deferred: stops accepting messages of a class from the peer, because the caller has no room for
+ * them. Otherwise: accepts them again. The peer keeps them and sends them again later. -ENOENT. */
 int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool deferred);
 
-/* Sends a frame that the other end's post answers at once. A small one measures the round trip if
- * no other traffic does. A large one shows that full packets pass: it fills several packets of any
- * network, by the connections of activations. 0; -ENOENT: no such peer; -ENOTCONN: no session;
- * -EAGAIN: it cannot be sent now. */
+/* Sends a frame that the other end's post answers at once. A small frame measures the round trip
+ * when there is no other traffic. A large frame is sent like an activation and fills several
+ * packets of any network, so its answer shows that full packets pass. 0; -ENOENT: no such peer;
+ * -ENOTCONN: no session; -EAGAIN: it cannot be sent now. */
 #define POST_PROBE_LARGE 20000 /* bytes of a large probe: two packets of 9,000 */
 int post_probe(struct post *p, post_peer_id peer, bool large, int64_t now_us);
 
@@ -270,8 +279,9 @@ struct post_transfer {
 	int64_t left_us;   /* when its first chunk was sent */
 	int64_t acked_us;  /* when the acknowledgement of its last chunk arrived */
 	size_t under_way_bytes; /* bytes to this peer that were unacknowledged at queued_us */
-	/* Nothing of this class had passed by the present connections when the message was queued.
-	 * Its time may contain theirs: dialing, handshakes, the first round trips of TCP. */
+	/* The message was queued before any message of its class had passed on the present
+	 * connections. Its transfer time may therefore include dialing, handshakes and the first
+	 * round trips of TCP. */
 	bool first;
 };
 /* Gives the oldest finished transfer that was not yet given: 0, or -EAGAIN if there is none. The

@@ -19,7 +19,8 @@
 #include "wire/sessions/accept.h"
 
 #define ENVIRONMENT_MOST (256 << 10)
-#define SAME_FROM 70000 /* numbers of ports that are the same inside and outside */
+/* Mapped numbers from here on mean ports that are the same inside and outside. */
+#define SAME_FROM 70000
 
 extern char **environ;
 
@@ -30,7 +31,8 @@ static const struct provider {
 	{ "RUNPOD_TCP_PORT_", "RUNPOD_PUBLIC_IP" },
 };
 
-/* Ports that the images of providers use: ssh, their portals, Jupyter, TensorBoard, Syncthing. */
+/* Ports that programs in the providers' images use: ssh, web portals, Jupyter, TensorBoard,
+ * Syncthing. */
 static const uint16_t taken[] = { 22, 1111, 6006, 8080, 8384, 8888 };
 
 static bool is_taken(unsigned long port)
@@ -42,7 +44,7 @@ static bool is_taken(unsigned long port)
 	return false;
 }
 
-/* Returns the value of a variable; NULL: it is not set. */
+/* Returns the value of a variable of the environment; NULL: it is not set. */
 static const char *value_of(const char *block, const char *end, const char *name)
 {
 	const size_t n = strlen(name);
@@ -53,7 +55,7 @@ static const char *value_of(const char *block, const char *end, const char *name
 	return NULL;
 }
 
-/* Reads "NUMBER=PORT" after the prefix of a provider. */
+/* Reads "NUMBER=PORT", the rest of a provider's variable after its prefix. */
 static bool read_mapping(const char *text, uint16_t *inside, uint16_t *outside)
 {
 	char *end;
@@ -71,7 +73,7 @@ static bool read_mapping(const char *text, uint16_t *inside, uint16_t *outside)
 	return true;
 }
 
-/* Returns true if the port suits better than the best so far (0: none). */
+/* Returns true if port `inside` suits better than `best`, the best port so far (0: none). */
 static bool is_better(uint16_t inside, uint16_t best, uint16_t wanted, uint16_t otherwise)
 {
 	if (wanted != 0)
@@ -149,7 +151,8 @@ bool reach_mapped(uint16_t inside, uint16_t otherwise, struct reach_mapping *out
 	if (!found)
 		found = reach_in_environment(block, first_process_environment(block), inside,
 					     otherwise, out);
-	sodium_memzero(block, ENVIRONMENT_MOST); /* it may hold secrets of the machine */
+	/* The environment may contain secrets of the machine. */
+	sodium_memzero(block, ENVIRONMENT_MOST);
 	free(block);
 	return found;
 }
@@ -226,7 +229,8 @@ static bool wait_for(int fd, short events, int64_t until_us)
 	return left_us > 0 && poll(&p, 1, (int)(left_us / 1000) + 1) > 0;
 }
 
-/* Reads one line that is an address in numbers, and no address of this machine's own loopback. */
+/* Reads one line from the connection: an address in numbers, which must not be a loopback
+ * address. */
 static bool read_host(int fd, int64_t until_us, char host[LINK_ADDRESS_SIZE])
 {
 	char text[80], url[LINK_ADDRESS_SIZE];
@@ -258,7 +262,7 @@ static bool ask_one(const struct addrinfo *to, int64_t until_us, char host[LINK_
 	const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	(void)connect(fd, to->ai_addr, to->ai_addrlen); /* SO_ERROR below has its result */
+	(void)connect(fd, to->ai_addr, to->ai_addrlen); /* SO_ERROR below gives the result */
 	const bool found = wait_for(fd, POLLOUT, until_us) &&
 			   getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) == 0 && cause == 0 &&
 			   send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0 &&

@@ -6,8 +6,9 @@
  *     VAST_TCP_PORT_7701=40123   with PUBLIC_IPADDR      (docs.vast.ai, Networking & Ports)
  *     RUNPOD_TCP_PORT_7701=10030 with RUNPOD_PUBLIC_IP   (docs.runpod.io, Expose ports)
  *
- * With both, a number of 70000 or more stands for a port that is the same inside and outside: the
- * value. A shell over ssh often lacks the variables, so that those of process 1 count too.
+ * Both providers use a number of 70000 or more for a port that is the same inside and outside: the
+ * value is this port. A shell over ssh often lacks the variables, so those of process 1 are read
+ * too.
  */
 #ifndef WIRE_REACH_H
 #define WIRE_REACH_H
@@ -19,33 +20,34 @@
 #include "wire/sessions/link.h"
 
 struct reach_mapping {
-	uint16_t inside;                 /* port at which to listen */
-	char outside[LINK_ADDRESS_SIZE]; /* tcp://ADDRESS:PORT that leads to it */
+	uint16_t inside;                 /* port of this container at which to listen */
+	char outside[LINK_ADDRESS_SIZE]; /* tcp://ADDRESS:PORT at which others reach that port */
 };
 
 /* Finds a mapping in an environment: `size` bytes of variables that end with NUL. inside: the port
- * that listens. 0: any mapped port will do; `otherwise` is preferred, and ports that the provider
- * itself uses are skipped. Returns false if no mapping is found. */
+ * at which the process listens. 0: any mapped port will do, preferably `otherwise`, but no port
+ * that the provider itself uses. Returns false if no mapping is found. */
 bool reach_in_environment(const char *block, size_t size, uint16_t inside, uint16_t otherwise,
 			  struct reach_mapping *out);
 /* Finds a mapping in the environment of this process, or of process 1. */
 bool reach_mapped(uint16_t inside, uint16_t otherwise, struct reach_mapping *out);
 
-/* The addresses at which other nodes dial this process. */
+/* The addresses at which other machines dial this process. */
 struct reach {
-	char address[LINK_ADDRESS_SIZE]; /* for all machines */
-	/* For machines behind the same outside address, with spaces between them; "": none. */
+	char address[LINK_ADDRESS_SIZE]; /* address for all machines */
+	/* Addresses for machines behind the same outside address, with spaces between them;
+	 * "": none. */
 	char inside[2 * LINK_ADDRESS_SIZE];
 };
 
-/* Chooses these addresses for a process that listens at `bound`: that address, unless it stands for
- * all interfaces; otherwise a provider's mapping, the address `seen` (a host as the controller sees
- * it; "": not known) with the same port, or this machine's own. */
+/* Chooses the addresses for a process that listens at `bound`. If `bound` names one interface, it
+ * is that address. Otherwise it is a provider's mapping, or host `seen` with the same port, or this
+ * machine's own address. seen: this host as the controller sees it; "": not known. */
 void reach_choose(const char *bound, const char *seen, struct reach *out);
 
 /* Asks the listener at `address` from where this process's connections come
  * (wire/sessions/accept.h). Waits for at most `wait_ms`, and for the name service. The answer is
- * not authenticated. Returns false if there is none. */
+ * not authenticated. Returns false if there is no answer. */
 bool reach_seen(const char *address, int wait_ms, char host[LINK_ADDRESS_SIZE]);
 
 /* Gives the routed addresses of this machine's interfaces with this port, at most `most`. Returns

@@ -78,7 +78,7 @@ void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const ch
 static bool may_ask(const struct transfer *t)
 {
 	if (t->total == 0)
-		return t->asked == 0; /* only the first part says how long the file is */
+		return t->asked == 0; /* only the first part tells how long the file is */
 	return t->asked < t->total &&
 	       t->asked - t->have < (uint64_t)PARTS_AHEAD * MSG_FILE_BYTES;
 }
@@ -99,7 +99,8 @@ bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us)
 	return true;
 }
 
-/* The time of the last change is the sender's, so that a later process can compare it. */
+/* Completes the file. Its time of change is set to the sender's, so that a later process can
+ * compare the two. */
 static void finish(struct transfer *t)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
@@ -118,8 +119,8 @@ static void finish(struct transfer *t)
 }
 
 /* Returns true if an earlier process has fetched the same file of the corpus, by its size and the
- * time of its last change. The files of stages are fetched in any case, since one is only requested
- * again if its hash is wrong. */
+ * time of its last change. The files of stages are fetched in any case, because a stage's file is
+ * only requested again if its hash is wrong. */
 static bool is_unchanged(const struct transfer *t)
 {
 	struct stat st;
@@ -143,7 +144,7 @@ bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us)
 		return true;
 	}
 	if (p->offset != t->have)
-		return true; /* the part was requested twice, or follows a gap */
+		return true; /* ignored: the part was requested twice, or follows a gap */
 	if (m->body_size == 0 || m->body_size > MSG_FILE_BYTES || p->total < t->have ||
 	    m->body_size > p->total - t->have || (t->total && p->total != t->total)) {
 		fail(t, "the file changed while it was sent");

@@ -20,23 +20,23 @@ enum transfer_state {
 	TRANSFER_IDLE,
 	TRANSFER_RUNNING,
 	TRANSFER_DONE,  /* the file is complete at `path` */
-	TRANSFER_FAILED /* for `reason` */
+	TRANSFER_FAILED /* the transfer has failed, for `reason` */
 };
 
 /* A file that is being received. A zeroed struct with fd -1 is idle. */
 struct transfer {
 	enum transfer_state state;
-	struct msg_file_ask ask;        /* names the file */
-	char path[4096], aside[FILE_ASIDE]; /* temporary path until the file is complete */
+	struct msg_file_ask ask;        /* the request, which names the file */
+	char path[4096], aside[FILE_ASIDE]; /* `aside`: temporary path until the file is complete */
 	char reason[192];
 	int fd; /* descriptor of the temporary file; -1: none */
-	/* Numbers of bytes received, requested, and of the whole file; total 0: unknown. */
+	/* Bytes received, bytes requested, and bytes of the whole file; total 0: unknown. */
 	uint64_t have, asked, total;
 	int64_t modified_us;
 	int64_t heard_us;
 };
 
-/* Begins to receive a file. It replaces the file at path when it is whole. The state is RUNNING, or
+/* Begins to receive a file. When complete, it replaces the file at path. The state is RUNNING, or
  * FAILED if the file cannot be written. */
 void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const char *path,
 		    int64_t now_us);
@@ -44,12 +44,12 @@ void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const ch
 void transfer_cancel(struct transfer *t);
 /* Gives the next request to send. Returns false if there is none now. */
 bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us);
-/* Takes a MSG_FILE_PART with its body. Returns false if it is not of this file. */
+/* Takes a MSG_FILE_PART with its body. Returns false if the part is not of this file. */
 bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us);
-/* Returns the time of the next repeated request. */
+/* Returns when a request is next repeated. */
 int64_t transfer_deadline_us(const struct transfer *t);
 
-/* Fills the answer to a request from the file at path. body: MSG_FILE_BYTES. */
+/* Fills the answer to a request from the file at path. body: room for MSG_FILE_BYTES. */
 void transfer_answer(const struct msg_file_ask *ask, const char *path, struct msg *m, void *body);
 /* Fills the answer that the file cannot be sent. */
 void transfer_refuse(const struct msg_file_ask *ask, const char *why, struct msg *m);

@@ -27,8 +27,8 @@
 
 enum {
 	MEASURE_TIMES = 3,
-	POOL_MOST = 8,         /* threads that add sums */
-	POOL_FLOATS = 1 << 20, /* smaller sums take one thread */
+	POOL_MOST = 8,         /* limit of the threads that add sums */
+	POOL_FLOATS = 1 << 20, /* sums of fewer floats take one thread */
 };
 
 struct compute {
@@ -39,8 +39,8 @@ struct compute {
 	bool pristine;      /* the stage has its initial weights */
 	bool measured;
 	double forward_s, backward_s, loss_s;
-	struct corpus *corpus;     /* stage 0 */
-	int32_t *tokens, *targets; /* (B, T) */
+	struct corpus *corpus;     /* the node has stage 0: its corpus */
+	int32_t *tokens, *targets; /* (B, T) tokens of a microbatch */
 };
 
 int compute_new(struct compute **out, const struct compute_setup *setup)
@@ -151,7 +151,8 @@ static int prepare_stage(struct compute *c, struct job *j)
 	if (j->prepare.stage == 0 && !c->corpus)
 		rc = open_corpus(c, &j->prepare, &j->err);
 	if (rc == 0 && (other || (j->prepare.from_seed && !c->pristine))) {
-		stage_free(c->stage); /* before stage_new: memory may not suffice for both */
+		/* Frees the old stage first: memory may not suffice for two. */
+		stage_free(c->stage);
 		c->stage = NULL;
 		c->measured = false;
 		rc = stage_new(&c->stage, &c->setup.config, j->prepare.stage, &o, &j->err);
@@ -228,7 +229,7 @@ static int mix_state(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* Allocates the standby copy, which is only stepped and never computes a microbatch. */
+/* Allocates the standby copy, which makes steps but never computes a microbatch. */
 static int make_copy(struct compute *c, struct job *j)
 {
 	struct stage_options o = { .slots = 1,
@@ -529,8 +530,8 @@ static int perform_job(struct compute *c, struct job *j)
 	return -EINVAL;
 }
 
-/* Fails the job if the stage's device has failed, because gradients and hashes then hold old
- * numbers. The error names the kernel, product or copy that failed first. */
+/* Fails the job if the stage's device has failed, because gradients and hashes then have values
+ * from before the failure. The error names the kernel, product or copy that failed first. */
 static void check_failure(const struct stage *s, struct job *j)
 {
 	const char *failure = s ? stage_failure(s) : "";

@@ -22,7 +22,8 @@ struct compute_setup {
 	struct model_config config;
 	uint32_t batch, sequence, slots, threads, n_shards;
 	uint64_t seed;
-	uint64_t steps_before; /* AdamW steps in the weights with which the run began */
+	/* AdamW steps already made in the weights with which the run began. */
+	uint64_t steps_before;
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;
@@ -35,7 +36,7 @@ struct compute_setup {
 /* Copies the setup. -ENOMEM: no memory for a batch of tokens. */
 int compute_new(struct compute **out, const struct compute_setup *setup);
 void compute_free(struct compute *c); /* NULL is allowed */
-/* Returns true if a compute made with this setup gives the same results as c. */
+/* Returns true if c was made with an equal setup, so that it can be used again. */
 bool compute_fits(const struct compute *c, const struct compute_setup *setup);
 
 /* Runs the job (struct job) and sets its outputs: the work of worker_start. */

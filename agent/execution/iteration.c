@@ -94,7 +94,8 @@ static int check_memory(struct iteration *x, uint32_t visits, struct error *err)
 	return needs_check(&more, left, err);
 }
 
-/* Measurements of transfers in another format say nothing about the coming transfers. */
+/* Drops the measurements of transfers if the format changes, because they do not predict transfers
+ * in another format. */
 static void travel_in(struct iteration *x, uint8_t wire)
 {
 	if (x->uses.progress->wire == wire)
@@ -110,7 +111,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 
 	if (x->uses.progress->iteration == m->iteration && x->uses.progress->iteration &&
 	    x->uses.progress->epoch == m->epoch) {
-		x->uses.tell->tally.dropped++; /* the order is a repeated one */
+		x->uses.tell->tally.dropped++; /* counts a repeated order as dropped */
 		return;
 	}
 	if (m->iteration != x->uses.held->committed + 1 || !p) {
@@ -126,7 +127,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 		tell_trouble(x->uses.tell, true, "%s", err.text);
 		return;
 	}
-	/* A gradient that was added by another plan is void. */
+	/* The other plan's events are sent first, because gradients added under it are void. */
 	report_flush(x->uses.report, now_us);
 	x->uses.requests->zero = x->uses.progress->iteration != 0;
 	iteration_forget(x);
@@ -146,8 +147,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 			begin_microbatch(x, &p->routes[i], now_us);
 }
 
-/* Sends the outputs that this node has kept to the nodes that are new in the route r. was: the
- * previous route. */
+/* Sends this node's kept outputs to nodes that the previous route, `was`, did not have. */
 static void send_to_substitutes(struct iteration *x, const struct route *was, const struct route *r,
 				int64_t now_us)
 {
@@ -160,7 +160,7 @@ static void send_to_substitutes(struct iteration *x, const struct route *was, co
 			continue;
 		kept = outputs_find(x->uses.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
-			continue; /* not computed yet: it will be sent there anyway */
+			continue; /* not computed yet: it will be sent by the new route */
 		links_send_output(x->uses.links, r, t, false, body_hold(kept), now_us);
 	}
 }
@@ -198,9 +198,9 @@ void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t
 		if (m->gone[i] < x->uses.run->welcome.n_nodes &&
 		    m->gone[i] != x->uses.run->welcome.node)
 			links_forget_peer(x->uses.links, m->gone[i]);
-	/* A node that joined during the reduction may have to replace one that died since. It
-	 * got no START, so it does not know how many microbatches a shard gives. Only data nodes
-	 * need that number. */
+	/* A node that joined during the reduction may have to replace a node that died after it.
+	 * The joined node got no START, and so does not know the number of microbatches of a shard.
+	 * Only data nodes need that number. */
 	if (x->uses.progress->iteration == 0 && m->iteration == x->uses.held->committed + 1) {
 		x->uses.progress->iteration = m->iteration;
 		x->uses.progress->epoch = m->epoch;
@@ -240,9 +240,9 @@ static bool has_counted_all(const struct iteration *x)
 	return true;
 }
 
-/* The queue counts a gradient when its task starts. A task that is slowed, by a fault or in a
- * rehearsal, ends and is reported long after its computation. The sum must not overtake that
- * report: the controller excludes a node whose sum lacks a gradient. */
+/* Begins the sum once no task runs. The queue counts a gradient when its task starts, but a task
+ * slowed by a fault or a rehearsal is reported long after its computation. The sum must not
+ * overtake that report: the controller excludes a node whose sum lacks a gradient. */
 void iteration_begin_sum(struct iteration *x)
 {
 	if (!queue_running(tasks_queue(x->uses.tasks)) &&
@@ -254,7 +254,8 @@ void iteration_begin_sum(struct iteration *x)
 
 /* ---- commit ---- */
 
-/* Returns true if this commit gives the stage the layers of another one, whose copy is here. */
+/* Returns true if this commit replaces the stage's layers by those of another stage, from this
+ * node's standby copy. */
 static bool is_stacked(const struct iteration *x, const struct msg_commit *m)
 {
 	return m->stack_from && !stage_set_has(m->stack_from, x->uses.held->stage);
@@ -273,8 +274,9 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 {
 	struct msg done = { .type = MSG_COMMITTED };
 
-	/* A copy of the same stage will replace these weights. If the run has gone back to a
-	 * checkpoint, they are of an iteration that is repeated, and only the copy may answer. */
+	/* The standby copy of the same stage will replace this node's weights. If the run has gone
+	 * back to a checkpoint, these weights belong to an iteration that the run repeats. Only the
+	 * copy may answer the commit. */
 	if (standby_standing(x->uses.standby) != STANDBY_NONE &&
 	    standby_stage(x->uses.standby) == x->uses.held->stage)
 		return;
@@ -290,7 +292,7 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 	/* An agent that was away may still hold the sums of an iteration that it missed. */
 	if ((!reduction_slices(x->uses.reduction) || m->iteration != x->uses.held->committed + 1) &&
 	    standby_standing(x->uses.standby) != STANDBY_NONE)
-		return; /* the commit was for the standby copy */
+		return; /* this commit is only for the standby copy */
 	if (!reduction_ready(x->uses.reduction, m->iteration, m->attempt) ||
 	    m->iteration != x->uses.held->committed + 1) {
 		tell_trouble(x->uses.tell, false,
@@ -319,7 +321,8 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 	x->uses.requests->step = true;
 }
 
-/* Gives the job that takes the layers of the copy, once the copy has made this commit's step. */
+/* Gives the job that takes the layers of the copy, of another stage once that copy has made this
+ * commit's step. */
 static bool begin_stacking(struct iteration *x, struct job *job)
 {
 	const struct msg_commit *m = &x->commit;

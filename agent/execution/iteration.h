@@ -29,18 +29,19 @@
 
 struct job;
 
-/* The evaluation that the controller has ordered last. */
+/* The newest evaluation that the controller ordered. */
 struct evaluation {
 	uint64_t iteration;
-	struct route *routes; /* (n) */
-	/* (n) bits of the inputs that have arrived: one for the visit, one for the loss */
+	struct route *routes; /* (n) routes of the evaluation */
+	/* (n) inputs that have arrived, for each route: a bit for the visit's input, and one for
+	 * the loss's input */
 	uint8_t *arrived;
 	uint32_t n;
 };
 
 /* The parts of the agent that an iteration works on. All are borrowed. */
 struct iteration_uses {
-	size_t memory_bytes; /* as in agent_options */
+	size_t memory_bytes; /* memory limit, as in agent_options */
 	bool saves;          /* this node writes checkpoints */
 	struct tell *tell;
 	const struct run *run;
@@ -58,14 +59,15 @@ struct iteration_uses {
 	const struct standby *standby;
 };
 
-/* The iteration of an agent, which has one. */
+/* The state of an agent's iteration; an agent has one. */
 struct iteration {
 	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
 	struct route *routes;
-	struct msg_commit commit; /* the step that was requested */
+	struct msg_commit commit; /* the commit whose step iteration_next_job will give */
 	struct evaluation evaluation;
-	struct needs checked; /* the needs that memory was found for; total 0: not checked */
-	size_t early_room;    /* bytes left for early tensors; 0: not checked */
+	/* The needs for which memory was last found free; total 0: not checked yet. */
+	struct needs checked;
+	size_t early_room;    /* bytes left for tensors that arrive early; 0: not checked yet */
 	struct iteration_uses uses;
 };
 
@@ -74,11 +76,11 @@ struct iteration {
 void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now_us);
 /* Applies a reroute: newer attempts of microbatches, and the nodes that have left. */
 void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t now_us);
-/* Requests the step if the commit's reduction is complete here. Reports again an iteration that is
- * already committed. */
+/* Requests the step if the commit's reduction is complete here. Repeats the report of an iteration
+ * that is already committed here. */
 void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us);
-/* Begins the sum that waits for the counts, once this node has added all gradients of the routes
- * that it knows and no task runs. */
+/* Begins a reduction that waits for this node's gradients, once this node has added all gradients
+ * of the routes that it knows and no task runs. */
 void iteration_begin_sum(struct iteration *x);
 void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64_t now_us);
 /* Returns true if an ordered evaluation needs this input and has not received it. */

@@ -19,12 +19,12 @@
  * Memory that only a faulty peer could fill has limits of its own: needs_early_room, and the
  * post's limit of incomplete messages. */
 struct needs { /* bytes */
-	/* Bytes of the outputs that are kept until the iteration ends (outputs.h). */
+	/* Bytes of outputs, which are kept until the iteration ends (outputs.h). */
 	uint64_t kept;
 	/* Bytes of inputs that have arrived and of outputs that have not been sent. */
 	uint64_t waiting;
 	uint64_t early; /* bytes of tensors that arrive early, at most `early_most` */
-	/* Bytes of a sum: the gradient's copy, the parts, the sum, and their messages. */
+	/* Bytes of a reduction: the gradient's copy, its parts, its sum, and their messages. */
 	uint64_t reduction;
 	/* Bytes of copies of the stage, for other nodes (weight_server.c) or files (save.c). */
 	uint64_t copies;
@@ -35,13 +35,13 @@ struct needs { /* bytes */
  * node; early_most: bytes; saves: this node writes checkpoints. */
 struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most,
 		      bool saves);
-/* Returns the part of n's needs that exceeds the needs checked before, whose memory may be in use;
- * no field is negative. */
+/* Returns by how much n exceeds the needs `checked`, whose memory may already be in use; no field
+ * is negative. */
 struct needs needs_beyond(const struct needs *n, const struct needs *checked);
-/* -ENOMEM: the message says how much is needed, for what, and how much is missing. */
+/* -ENOMEM: the message says how much is needed, for what, and how much memory is missing. */
 int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err);
-/* Returns the room for early tensors: the free memory beyond n, at most `most`, but at least 64 MiB
- * and four times the bytes that correct peers send early (early.h). */
+/* Returns the room for early tensors: the free memory beyond n, in the range from 64 MiB and four
+ * times the bytes that correct peers send early (early.h) to `most`. */
 uint64_t needs_early_room(const struct needs *n, uint64_t free_bytes, uint64_t most);
 
 #endif

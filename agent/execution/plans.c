@@ -21,8 +21,8 @@ const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch)
 	return NULL;
 }
 
-/* Returns the place of the plan with this epoch, otherwise a free place or that of the older
- * plan. */
+/* Returns the array entry of the plan with this epoch, or else a free entry, or else that of the
+ * older plan. */
 static struct agent_plan *choose_place(struct plans *x, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)

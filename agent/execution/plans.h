@@ -1,4 +1,4 @@
-/* plans.h - keeps the plans of the newest two epochs, because an iteration may start by either. */
+/* plans.h - keeps the plans of the newest two epochs, because an iteration may follow either. */
 #ifndef AGENT_PLANS_H
 #define AGENT_PLANS_H
 
@@ -16,9 +16,9 @@ enum { PLANS_KEPT = 2 };
 struct agent_plan {
 	bool known;
 	uint64_t epoch;
-	struct route *routes; /* (n_routes) */
+	struct route *routes; /* (n_routes) routes of the plan */
 	uint32_t n_routes;
-	struct msg_rank *ranks; /* (n_ranks) */
+	struct msg_rank *ranks; /* (n_ranks) this node's priority list */
 	uint32_t n_ranks;
 	uint32_t visits; /* number of routes through this node */
 };
@@ -30,10 +30,11 @@ struct plans {
 	struct tell *tell;
 };
 
-/* Checks a plan and keeps it, in place of the plan of the same or of the oldest epoch. Reports an
- * invalid plan to the controller and changes nothing. */
+/* Checks a plan and keeps it. The plan replaces a kept one of its epoch, or else the older one.
+ * Reports an invalid plan to the controller and changes nothing. */
 void plans_take(struct plans *x, const struct msg_plan *m);
-const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch); /* NULL: unknown */
+/* Returns the plan of an epoch, borrowed; NULL: unknown. */
+const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch);
 /* Returns the largest number of visits of this node in a known plan. */
 uint32_t plans_most_visits(const struct plans *x);
 void plans_forget(struct plans *x);

@@ -21,22 +21,24 @@ enum { KINDS = 3, NO_SLOT = -1 };
 
 struct entry {
 	bool known;
-	uint32_t attempt; /* the newest */
-	uint8_t arrived;  /* a bit for each kind of task that was taken in this attempt */
-	/* A bit for each kind of task that has ended since the microbatch last began. */
+	uint32_t attempt; /* the microbatch's newest attempt */
+	uint8_t arrived;  /* a bit for each kind of task that arrived in this attempt */
+	/* A bit for each kind of task that has ended since the microbatch's last start or
+	 * restart. */
 	uint8_t ended;
-	uint8_t counted; /* a bit for each kind of task that was counted, in any attempt */
+	/* A bit for each kind of task whose gradient was counted, in any attempt. */
+	uint8_t counted;
 	int slot;
 };
 
 struct slot {
-	uint32_t holder; /* QUEUE_NOBODY: free */
+	uint32_t holder; /* microbatch that holds the slot; QUEUE_NOBODY: none */
 	int64_t since_us;
 };
 
 struct queue {
 	struct entry entries[MSG_MICROBATCHES];
-	uint32_t ranks[KINDS][MSG_MICROBATCHES]; /* UINT32_MAX none */
+	uint32_t ranks[KINDS][MSG_MICROBATCHES]; /* order of the tasks; UINT32_MAX: no rank */
 	struct task **waiting;
 	size_t n_waiting, room;
 	struct task *running;
@@ -157,7 +159,7 @@ bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt)
 		return false;
 	if (e->known) {
 		drop_waiting(q, microbatch, false);
-		/* A running task keeps its slot to its end. */
+		/* A running task keeps its slot until it ends. */
 		if (q->running && !q->running->evaluate && !q->running->stale &&
 		    q->running->route.microbatch == microbatch)
 			q->running->stale = true;
@@ -237,9 +239,9 @@ static bool needs_slot(const struct task *t)
 	return !t->evaluate && t->kind == TASK_FORWARD;
 }
 
-/* Returns true if the task has its slot or can get one, and the tasks before it have ended. On a
- * substitute node inputs may arrive in any order. A data node's B also waits for the loss, because
- * the B frees the slot. */
+/* Returns true if the task has or can get a slot, and its microbatch's earlier tasks have ended
+ * here. On a substitute node inputs may arrive in any order. A data node's B also waits for the
+ * loss, because the B frees the slot. */
 static bool may_start(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];
@@ -309,7 +311,8 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 	if (needs_slot(t)) {
 		e->slot = take_slot(q, t->route.microbatch, now_us);
 	} else if (!(e->counted >> t->kind & 1)) {
-		/* The gradient counts from here on, because a running task is never interrupted. */
+		/* The gradient counts from the task's start, because a running task is never
+		 * interrupted. */
 		t->count = true;
 		e->counted |= (uint8_t)(1u << t->kind);
 		q->counts++;

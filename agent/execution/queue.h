@@ -29,11 +29,10 @@
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 
 struct task {
-	struct route route; /* route of the microbatch in its newest attempt that still needs this
-			       task */
+	struct route route; /* the microbatch's route, of the newest attempt that needs this task */
 	uint32_t position;
 	bool evaluate;
-	/* An F on its data node: it was never sent, so its wait is not reported. */
+	/* An F on its data node: no other node sent its input, so its wait is not reported. */
 	bool first;
 	int64_t arrived_us;
 	float *input;       /* owned (malloc); NULL: the task reads the corpus */
@@ -41,7 +40,7 @@ struct task {
 	uint32_t attempt;   /* the attempt with which the task arrived */
 	enum task_kind kind;
 	uint32_t blocker;   /* microbatch that delayed the task; QUEUE_NOBODY: none */
-	bool announced;     /* queue_announce_waiter has returned this task */
+	bool announced;     /* queue_announce_waiter has already returned this task */
 	int slot;           /* the slot that the microbatch holds; -1: evaluation */
 	bool count;         /* the task must add its gradient */
 	bool stale;         /* the task was superseded while it ran, so its output is dropped */
@@ -59,24 +58,25 @@ void queue_free(struct queue *q); /* NULL is allowed; a running task is freed to
  * becomes stale and keeps its slot to its end. Evaluations stay. */
 void queue_clear(struct queue *q);
 void queue_clear_evaluations(struct queue *q);
-/* Sets the node's order for the iteration, first task first. Invalid entries are ignored; of two
- * equal entries the first counts. */
+/* Sets the node's order for the iteration, the first task at index 0. Invalid entries are ignored;
+ * of two equal entries the first counts. */
 void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 
 enum queue_verdict {
 	QUEUE_TAKEN,  /* the queue now owns the task */
-	QUEUE_OLD,    /* a newer attempt of the microbatch is known */
-	QUEUE_TWICE,  /* this task of this attempt has arrived before */
+	QUEUE_OLD,    /* the queue knows a newer attempt of the microbatch */
+	QUEUE_TWICE,  /* this task arrived before in the same attempt */
 	QUEUE_ORPHAN, /* an L or B of an unknown attempt */
 	QUEUE_FULL    /* the queue holds as many evaluations as any plan has */
 };
 /* Adds a task whose input is available. Unless the result is QUEUE_TAKEN, the caller keeps the
  * task. A newer attempt supersedes the microbatch's tasks in the queue. */
 enum queue_verdict queue_arrive(struct queue *q, struct task *t);
-/* Restarts the microbatch. Returns false if this attempt or a newer one is already known. */
+/* Restarts the microbatch with this attempt: drops older tasks and frees their slot. Returns false
+ * if this attempt or a newer one is already known. */
 bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt);
-/* Continues the microbatch by this route; route_continues must hold for the known route and this
- * one. Returns false if the attempt is not newer than the known one. */
+/* Continues the microbatch with a newer attempt, whose route must continue the known one
+ * (route_continues). Returns false if the attempt is not newer than the known one. */
 bool queue_continue(struct queue *q, const struct route *r);
 
 /* Starts the best task that may start. NULL: none, or a task is running. The task is borrowed and
@@ -84,20 +84,21 @@ bool queue_continue(struct queue *q, const struct route *r);
 struct task *queue_start(struct queue *q, int64_t now_us);
 /* Ends the running task and gives it to the caller (task_free). A B frees the slot. */
 struct task *queue_end(struct queue *q);
-const struct task *queue_running(const struct queue *q); /* NULL: none */
+/* Returns the running task, borrowed; NULL: none. */
+const struct task *queue_running(const struct queue *q);
 
 /* Returns each task that arrived from another node and could not start at once, one per call; NULL:
  * no more. Call it after queue_start. Sets the blocker: if an F lacks a slot, the microbatch that
  * has held a slot longest, otherwise the microbatch that runs or ran last. */
 const struct task *queue_announce_waiter(struct queue *q);
 
-/* Returns true if any attempt has added the gradient of the microbatch's loss or backward pass; the
- * running task counts. */
+/* Returns true if the gradient of the microbatch's task of this kind (loss or backward pass) was
+ * added in any attempt, or the task runs now. */
 bool queue_counted(const struct queue *q, uint32_t microbatch, enum task_kind kind);
-/* Returns the number of gradients that were ever added. */
+/* Returns the number of gradients that the queue has counted since it was made. */
 uint32_t queue_counts(const struct queue *q);
 
-uint32_t queue_waiting(const struct queue *q);    /* tasks */
+uint32_t queue_waiting(const struct queue *q);    /* number of waiting tasks */
 uint32_t queue_slots_held(const struct queue *q);
 /* Returns true if tasks wait, nothing runs, and none may start. */
 bool queue_blocked(const struct queue *q);

@@ -15,14 +15,14 @@
 
 enum { LATE_MOST_US = 20000 };
 
-/* The running task: first the worker computes it, then it waits for ends_us. */
+/* The running task, which the worker computes first; afterwards it waits until ends_us. */
 struct tasks {
 	bool computed;
 	struct job result;
 	int64_t began_us, ends_us;
-	int64_t busy_until_us; /* time at which the dispatch overhead ends */
+	int64_t busy_until_us; /* until then the dispatch overhead delays the next task */
 	uint64_t n_done;
-	struct queue *queue; /* NULL: no run */
+	struct queue *queue; /* the node's queue; NULL: there is no run */
 	struct tasks_uses uses;
 };
 
@@ -85,8 +85,8 @@ static uint64_t data_position(const struct tasks *x, const struct task *t)
 	return t->evaluate ? t->route.wave : x->uses.progress->position + t->route.wave;
 }
 
-/* Returns the real seconds of a second of given times; 0 if tasks take the time of their
- * computation. Without emulation only a rehearsal has given times. */
+/* Returns the real seconds that one second of prescribed time takes; 0: tasks take the time of
+ * their computation. Times are prescribed in emulated runs and in rehearsals only. */
 static double time_scale(const struct tasks *x)
 {
 	return x->uses.run->welcome.time_scale > 0 ? x->uses.run->welcome.time_scale
@@ -94,10 +94,10 @@ static double time_scale(const struct tasks *x)
 						   : 0;
 }
 
-/* Returns the time at which a task that is started now could have started. Other processes may
- * use the processor and delay the event loop. With given times such delays must not add up from
- * task to task. A task therefore begins when the node became free or the task arrived, whichever
- * was later, unless that is longer ago than such a delay lasts. */
+/* Returns the time at which a task that is started now counts as begun. Other processes may delay
+ * the event loop. If task times are prescribed, such delays must not add up from task to task. It
+ * therefore counts as begun when the node became free or the task arrived, whichever was later,
+ * unless that is longer ago than such a delay lasts. */
 static int64_t find_begin_us(const struct tasks *x, const struct task *t, int64_t now_us)
 {
 	int64_t free_us = x->busy_until_us > t->arrived_us ? x->busy_until_us : t->arrived_us;
@@ -107,7 +107,7 @@ static int64_t find_begin_us(const struct tasks *x, const struct task *t, int64_
 	return free_us < now_us ? free_us : now_us;
 }
 
-/* Records an event of a task for the controller. loss: recorded only if a TASK_LOSS ends. */
+/* Records an event of a task for the controller. loss: only used when a TASK_LOSS ends. */
 static void note_event(struct tasks *x, enum work_event type, const struct task *t, int64_t at_us,
 		       float loss)
 {
@@ -177,10 +177,10 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 	const struct task *t = queue_running(x->queue);
 	int64_t planned;
 
-	if (!t) /* the task was dropped with its run */
+	if (!t) /* the task was dropped when its run ended */
 		return;
 	x->result = *job;
-	job->out = NULL; /* the output belongs to the result now */
+	job->out = NULL; /* x->result owns the output now */
 	x->computed = true;
 	planned = x->began_us + planned_us(x, t, job->ended_us - x->began_us);
 	x->ends_us = job->ended_us > planned ? job->ended_us : planned;

@@ -55,13 +55,14 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us);
 void tasks_end_due(struct tasks *x, int64_t now_us);
 /* Reports the tasks that arrived and could not start. */
 void tasks_report_waiting(struct tasks *x);
-/* Drops the running task if it is computed and waits for its end. */
+/* Drops the running task if the worker has computed it and it only waits for its planned end. */
 void tasks_drop_running(struct tasks *x);
 void tasks_forget(struct tasks *x);                   /* drops all tasks when the run has ended */
 void tasks_free_from(struct tasks *x, int64_t at_us); /* lets no task begin before at_us */
-/* Returns when a task ends or may start. */
+/* Returns the time at which a task ends or may start. */
 int64_t tasks_deadline_us(const struct tasks *x, bool is_worker_idle);
-/* Returns the seconds that the cluster file gives a task of the held stage. */
+/* Returns the seconds that the cluster file prescribes for a task of this kind on the held
+ * stage. */
 double tasks_given_s(const struct run *run, const struct held *held, enum task_kind kind);
 /* Returns the number of tasks that have ended. */
 uint64_t tasks_done(const struct tasks *x);

@@ -19,16 +19,18 @@
 #include "base/alloc.h"
 
 enum {
-	/* More than one connection sends at once after a pause, so that several carry something. */
+	/* More than one connection may send at once after a pause, so that several connections
+	 * carry a part of the message. */
 	ACTIVATION_BYTES = 16 << 10,
-	/* Enough for the rate of the connections for bulk data to rise above their first flight. */
+	/* Enough bytes for the connections of bulk data to raise their rate above that of their
+	 * first flight. */
 	SUM_BYTES = 64 << 10,
 	AGAIN_US = 100000 /* time between two attempts to dial a node or to send to it */
 };
 
 struct target {
 	struct msg_connect_to to;
-	post_peer_id sent_by; /* the connection that has the message; 0: none */
+	post_peer_id sent_by; /* the connection on which the message was sent; 0: not sent */
 	bool is_done;
 };
 

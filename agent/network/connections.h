@@ -9,7 +9,7 @@
 
 struct connections; /* opaque; the agent has one */
 
-struct connections *connections_new(struct peers *peers); /* borrowed; connections_free */
+struct connections *connections_new(struct peers *peers); /* borrows the peers; connections_free */
 void connections_free(struct connections *c);  /* NULL is allowed */
 
 /* Begins to connect to the nodes of an order, which replaces the previous one. */

@@ -11,7 +11,8 @@
 
 enum {
 	READ_BEATS = 10, /* number of heartbeats from one reading to the next */
-	OLD_BEATS = 50   /* a reading that takes longer makes the figures before it outdated */
+	/* Number of heartbeats that a reading may take before the previous figures are outdated. */
+	OLD_BEATS = 50
 };
 
 struct gpu_monitor {
@@ -22,8 +23,8 @@ struct gpu_monitor {
 	struct gpu_figures newest;
 	unsigned beats; /* number of heartbeats since the last reading began */
 	bool failed;    /* NVML cannot be opened */
-	/* The thread's while it is busy: the GPU, NULL before the first reading; what it has read,
-	 * or why it could not. */
+	/* While the thread is busy, these fields belong to it: the GPU (NULL before the first
+	 * reading), its figures, and the error if they could not be read. */
 	struct nvml *nvml;
 	struct gpu_figures reading;
 	struct error err;

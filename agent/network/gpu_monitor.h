@@ -23,11 +23,11 @@ int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *b
 /* Waits for a reading under way. NULL is allowed. */
 void gpu_monitor_free(struct gpu_monitor *m);
 
-/* Gives the newest figures; call it with every heartbeat. They have no figure before the first
- * reading, and if a reading has not ended for 5 s. NULL is allowed, and has no figures. */
+/* Gives the newest figures; call it with every heartbeat. They are empty before the first reading,
+ * if a reading has lasted 5 s, and if m is NULL. */
 struct gpu_figures gpu_monitor_turn(struct gpu_monitor *m);
-/* Returns true while the thread reads: gpu_monitor_free would wait, and if the driver hangs, for
- * ever. NULL is allowed. */
+/* Returns true while the thread reads. gpu_monitor_free would then wait, and would never return if
+ * the driver hangs. NULL is allowed. */
 bool gpu_monitor_busy(struct gpu_monitor *m);
 
 #endif

@@ -12,12 +12,13 @@ enum {
 	LINKS_US = 1000000,
 	/* Time between reports if there are more than PEERS_DIAL_ALL nodes. */
 	LINKS_MANY_US = 2000000,
-	/* Time after the last report until the next one, if a delay has changed. */
+	/* Time between two reports if the delay of a link has changed. */
 	LINKS_SOON_US = 100000,
-	UNLIKE = 2 /* number of tensors with another delay that count as a change of the link */
+	/* A link counts as changed after this many tensors with another delay than reported. */
+	UNLIKE = 2
 };
 
-/* A rate measured while there was little to send is only a lower bound of the bandwidth. */
+/* limited: there was too little to send, so the rate is only a lower bound of the bandwidth. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 {
 	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))
@@ -54,7 +55,7 @@ static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 			t->peers->run->welcome.time_scale > 0
 				? (float)((held + latency) / t->peers->run->welcome.time_scale)
 				: (float)held;
-		/* The next report averages the tensors from here on. */
+		/* The next report averages only tensors from now on. */
 		p->reported_s = held;
 		p->held_s = 0;
 		p->n_held = 0;
@@ -62,7 +63,7 @@ static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 	return true;
 }
 
-static const double unlike_s = 0.02; /* a smaller difference is noise */
+static const double unlike_s = 0.02; /* smaller differences of a delay, in seconds, are noise */
 
 void link_times_forget(struct link_times *t)
 {
@@ -74,7 +75,8 @@ void link_times_forget(struct link_times *t)
 	}
 }
 
-/* Makes a report due early once two tensors took twice or half the delay last reported. */
+/* Makes a report due early once UNLIKE tensors took at least twice, or at most half, the delay last
+ * reported. */
 void link_times_delay(struct link_times *t, uint16_t to, double delay_s, int64_t now_us)
 {
 	struct peer *p = &t->peers->list[to];

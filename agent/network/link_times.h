@@ -15,12 +15,13 @@ struct link_times {
 	const struct progress *progress; /* borrowed */
 	int64_t due_us;    /* time of the next report */
 	int64_t reported_us;   /* time of the last report */
-	/* Number of tensors since the last report whose delay differs from the reported one. */
+	/* Number of tensors since the last report whose delay differs much from the last reported
+	 * one. */
 	uint32_t n_unlike;
 };
 
-/* Records the rate of a link. limited: the link never had enough to carry, so its bandwidth is at
- * least this rate. Public for tests only. */
+/* Records the rate of a link, bytes per second. limited: there was never enough to send, so the
+ * bandwidth is at least this rate. Public for tests only. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited);
 /* Forgets the delays measured since the last report. */
 void link_times_forget(struct link_times *t);

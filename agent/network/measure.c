@@ -23,14 +23,16 @@
 #include "base/alloc.h"
 #include "wire/address.h"
 
-/* A connection takes three round trips: 1.8 s at 300 ms one way, well below CONNECT_US. The post
- * remembers 16 probes, so PROBE_FIRST_US finds round trips of up to 2.4 s. */
+/* Connecting takes three round trips: 1.8 s if one way takes 300 ms, well below CONNECT_US. The
+ * post remembers 16 probes; sent every PROBE_FIRST_US, they measure round trips of up to 2.4 s. */
 enum {
-	CONNECT_US = 4000000, /* limit for a connection */
-	/* Time between two probes of a link, for each PROBE_EVERY_NODES nodes. */
+	CONNECT_US = 4000000, /* time limit for connecting */
+	/* Time between two probes of a link in a run of PROBE_EVERY_NODES nodes; it grows with
+	 * their number. */
 	PROBE_EVERY_US = 2000000,
 	PROBE_EVERY_NODES = 24,
-	PROBE_AGAIN_US = 20000,  /* least time between two probes that an order asks for */
+	/* Least time between two probes of a link while an order is carried out. */
+	PROBE_AGAIN_US = 20000,
 	PROBE_FIRST_US = 150000, /* time between two probes while the round trip is unknown */
 	PROBES = 2,              /* number of probes before the bandwidth is measured */
 	PROBES_OF_ALL = 5,
@@ -42,9 +44,9 @@ enum {
 	FIRST_BYTES = 64 << 10,
 	WINDOW_BYTES = 512 << 10,
 	LEAST_LOOK_US = 60000,
-	/* Least time for bulk data, to which four round trips are added. */
+	/* Least time for which bulk data fills the link; four round trips are added. */
 	FILL_LEAST_US = 150000,
-	LARGE_US = 2500000 /* limit for the first acknowledgement of bulk data */
+	LARGE_US = 2500000 /* time limit for the first acknowledgement of bulk data */
 };
 
 /* The order under way. */
@@ -60,16 +62,16 @@ struct measure {
 		MEASURE_FILLING
 	} standing;
 	struct msg_measure order;
-	int64_t until_us;     /* end of the time limit of this state */
-	int64_t all_until_us; /* end of the time in which all links are probed; 0: they are not */
+	int64_t until_us;     /* when the present state ends at the latest */
+	int64_t all_until_us; /* until when all links are probed; 0: no such order */
 	uint64_t all_id;
 	int64_t wake_us, looked_us;
 	int64_t filling_us;   /* when bulk data was first sent */
 	double best;          /* highest rate so far, bytes per second, at the last look */
-	uint32_t n_level;     /* successive looks at which the rate had not risen */
+	uint32_t n_level;     /* number of successive looks at the rate in which it had not risen */
 };
 
-static const double level = 1.05; /* a smaller rise counts as none */
+static const double level = 1.05; /* a rate that rises by a smaller factor counts as level */
 
 struct measure *measure_new(struct peers *peers, struct packet_trains *trains,
 			    struct link_times *link_times)
@@ -140,8 +142,8 @@ static void answer_order(struct measure *w, const struct post_peer_info *info, d
 	w->standing = MEASURE_NONE;
 }
 
-/* The bulk data that waits would count as a stall of training. The link stays in doubt
- * (probe.c), so that the controller keeps avoiding it. */
+/* Reports that only small messages pass. Redials, because the bulk data that waits would look like
+ * a stalled training. The link stays doubted (probe.c), so that the controller avoids it. */
 static void tell_only_small(struct measure *w, int64_t now_us)
 {
 	uint16_t to = w->order.to;
@@ -186,7 +188,8 @@ static bool send_piece(struct measure *w, uint16_t to, int64_t now_us)
 				     POST_ACTIVATIONS, now_us) == 0;
 }
 
-/* Returns true if the rate has not risen at two successive looks, two round trips apart. */
+/* Returns true if the rate has not risen in two successive looks, which are two round trips
+ * apart. */
 static bool has_levelled(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	int64_t look_us = 2 * info->least_round_trip_us;
@@ -205,8 +208,8 @@ static bool has_levelled(struct measure *w, const struct post_peer_info *info, i
 }
 
 /* Returns the limit of unacknowledged bulk data: twice the bytes that a round trip carries, so that
- * the rate can double. Until the first acknowledgement the limit is small. Otherwise all pieces
- * would be acknowledged late on a slow link, as if the network lost large messages. */
+ * the rate can double. Until the first acknowledgement the limit is small. On a slow link, a larger
+ * limit would delay all acknowledgements, as if the network lost large messages. */
 static size_t window_bytes(const struct post_peer_info *info)
 {
 	if (info->delivery_bytes_per_s == 0)
@@ -236,7 +239,7 @@ static void fill_link(struct measure *w, struct post_peer_info *info, int64_t no
 		info->retained_bytes += PIECE_BYTES;
 }
 
-/* Trains that were not answered may have used the time. */
+/* Begins to fill the link. Extends the time limit, which unanswered trains may have used up. */
 static void begin_filling(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	int64_t least_us = FILL_LEAST_US + 4 * info->least_round_trip_us;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Messages of one node in an iteration that fit nothing, before it is reported. */
+/* Limit of one node's messages that fit nothing, in an iteration; then the node is reported. */
 enum { MISFITS_MOST = 64 };
 
 bool misuse_proven(const struct misuse *u, post_peer_id peer, uint16_t node)

@@ -16,7 +16,8 @@
 #include "agent/shared/progress.h"
 #include "wire/post.h"
 
-/* The counts are in the peers' entries. All pointers are borrowed. */
+/* The parts of the agent that the checks use. The counts are in the peers' entries. All pointers
+ * are borrowed. */
 struct misuse {
 	struct peers *peers;
 	const struct held *held;
@@ -35,7 +36,7 @@ bool misuse_reported(const struct misuse *u, uint16_t node);
 /* Counts a message of that node, whose key is proven, as refused because it fits nothing. Reports
  * the node after 64 such messages in an iteration. */
 void misuse_misfit(struct misuse *u, uint16_t from, int64_t now_us);
-/* Looks for peers that sent frames which are no messages. */
+/* Reports the nodes that have sent frames which are no messages. */
 void misuse_malformed(struct misuse *u, int64_t now_us);
 void misuse_forget(struct misuse *u); /* begins a new attempt: each node may be reported again */
 

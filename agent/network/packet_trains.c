@@ -17,18 +17,19 @@
 #include "wire/bandwidth/dispersion.h"
 #include "wire/bandwidth/packet_train.h"
 
-/* At 1 MB/s a packet arrives every 1.4 ms, so QUIET_US is some seventy packets, and the longest
- * train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a short train takes 0.55 s, and its answer may wait
- * another 0.55 s behind a short train in the other direction. OVERDUE_US plus QUIET_US is longer
- * than both. On a much slower link the answer is late, and ends the filling that measure.c has
- * begun (packet_trains_rate). */
+/* At 1 MB/s a packet arrives every 1.4 ms. QUIET_US then is the time of some seventy packets, and
+ * the longest train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a short train takes 0.55 s, and its
+ * answer may wait another 0.55 s behind a short train in the other direction. OVERDUE_US plus
+ * QUIET_US is longer than both. On a much slower link the answer is late, and ends the filling that
+ * measure.c has begun (packet_trains_rate). */
 enum {
 	/* The random pause lasts 1 to 2 times PAUSE_US between trains, and 0 to 1 times PAUSE_US
 	 * before a pass. */
 	PAUSE_US = 40000,
 	QUIET_US = 100000,
 	OVERDUE_US = 1500000, /* time limit of an answer, beyond the round trip and QUIET_US */
-	UNREACHED_MOST = 3,   /* after this many unreached peers in a row no trains are sent */
+	/* After failing to reach this many peers in a row, no more trains are sent. */
+	UNREACHED_MOST = 3,
 	TRAINS_PASS = 2,      /* limit of trains in a pass */
 	TRAINS_MOST = 12
 };
@@ -37,9 +38,10 @@ enum {
  * link for seconds, and delay everything else that passes the link. Therefore the first train is
  * short, and while the rate is below `slow`, the first pass is repeated. */
 static const struct pass {
-	uint32_t n, packets; /* number of trains, and of the packets of each train */
+	uint32_t n, packets; /* number of trains, and number of packets in each train */
 } passes[] = { { 1, 48 }, { TRAINS_PASS, 128 }, { TRAINS_PASS, 256 } };
-static const double slow = 1e6; /* bytes per second */
+/* Links slower than this rate, bytes per second, get only the first pass. */
+static const double slow = 1e6;
 
 /* A train that another node has announced. */
 struct packet_train_awaited {
@@ -48,14 +50,14 @@ struct packet_train_awaited {
 	post_peer_id peer; /* the connection that announced it */
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	uint32_t packets; /* number of the train's packets received so far */
-	int64_t since_us; /* when a packet of the train was last seen */
+	int64_t since_us; /* when the train's last packet so far was seen */
 };
 
 struct packet_trains {
 	struct peers *peers;
 	const char *bound;           /* address of the port for tensors */
-	struct packet_train *socket; /* NULL: not open */
-	bool tried;                  /* true once opening the socket was tried */
+	struct packet_train *socket; /* the UDP socket; NULL: not open */
+	bool tried;                  /* opening the socket was tried */
 	uint32_t unreached;          /* number of peers in a row that received no train */
 	/* The fields below belong to the measurement of one peer. */
 	uint16_t to;
@@ -120,8 +122,8 @@ static void begin_pass(struct packet_trains *t, const struct pass *pass, int64_t
 	t->next_us = now_us + draw_us(t, PAUSE_US);
 }
 
-/* Returns true if the short train has shown that longer trains are needed. Its own rate does not
- * count, because it is wrong where delays vary. */
+/* Returns true if the short train has shown that longer trains are needed. The short train's own
+ * rate is not used, because varying delays make it wrong. */
 static bool is_too_short(const struct packet_trains *t, double rate)
 {
 	return t->pass == passes && rate >= slow;
@@ -162,7 +164,8 @@ static void send_train(struct packet_trains *t, int64_t now_us)
 	if (size > 0)
 		post_send(t->peers->post, p->dial, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
-	/* The packets go to the address that the connections use, if there are several. */
+	/* Sends the packets to the address that the connections use if the peer has several
+	 * addresses. */
 	if (!strchr(p->place.address, ' ') || post_peer(t->peers->post, p->dial, &info) != 0)
 		info.address = p->place.address;
 	packet_train_send(t->socket, info.address, m.u.packet_train.token, t->pass->packets);
@@ -210,7 +213,7 @@ void packet_trains_answered(struct packet_trains *t, const struct msg_packet_tra
 		if (m->from != t->to ||
 		    memcmp(t->tokens[i], m->token, PACKET_TRAIN_TOKEN_BYTES) != 0)
 			continue;
-		/* The token is cleared, because each train gets one answer. */
+		/* Clears the token, because only the first answer to a train counts. */
 		memset(t->tokens[i], 0, PACKET_TRAIN_TOKEN_BYTES);
 		t->n_answered++;
 		if (m->bytes_per_s > 0 && m->bytes_per_s < 1e12f && t->n_rates < TRAINS_MOST) {

@@ -25,14 +25,15 @@ void packet_trains_hear(struct packet_trains *t); /* records the packets that ha
 
 /* Opens the UDP socket at the port for tensors, once. Without it no trains are sent or timed. */
 void packet_trains_open(struct packet_trains *t);
-/* Begins to send trains to a node. Returns false without a socket, or if it receives none. */
+/* Begins to send trains to a node. Returns false if there is no socket, or if that node receives no
+ * trains. */
 bool packet_trains_begin(struct packet_trains *t, uint16_t to, int64_t now_us);
-/* Continues the measurement. rate: the result in bytes per second. last: accepts the results so
- * far, if there are any. */
+/* Continues the measurement. rate: the result in bytes per second. last: ends the measurement with
+ * the results so far, if there are any. */
 enum packet_trains_standing packet_trains_turn(struct packet_trains *t, bool last, double *rate,
 					       int64_t now_us);
-/* Returns the rate of the answers so far, bytes per second; 0: none. The first answer may follow
- * after TRAINS_UNANSWERED, because it is late on a very slow link. */
+/* Returns the rate of the answers so far, bytes per second; 0: none. On a very slow link the first
+ * answer may arrive after TRAINS_UNANSWERED was returned. */
 double packet_trains_rate(const struct packet_trains *t);
 /* Handle another node's announcement of a train, and its answer to one of this node. */
 void packet_trains_announced(struct packet_trains *t, const struct msg_packet_train *m,

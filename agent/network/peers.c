@@ -6,8 +6,9 @@
 #include "base/error.h"
 
 enum {
-	DIAL_AGAIN_US = 1000000, /* wait after dialing failed at once, as with an invalid address */
-	/* Least allowance for an answer, because a process may pause for so long. */
+	/* Pause after an attempt to dial that failed at once, as with an invalid address. */
+	DIAL_AGAIN_US = 1000000,
+	/* Least time allowed for an answer, because a process may pause for so long. */
 	EXPECTED_LEAST_US = 250000
 };
 

@@ -19,8 +19,8 @@ enum { PEERS_DIAL_ALL = 64 };
 /* The peers of an agent. The pointers to other parts of the agent are borrowed. */
 struct peers {
 	struct post *post; /* connections to the other nodes, and from them */
-	struct peer *list; /* (n_nodes of the run) */
-	struct rng rng;    /* for injected losses, and for pauses between trains */
+	struct peer *list; /* (n_nodes of the run) one entry for each node */
+	struct rng rng;    /* random numbers for injected losses, and for pauses between trains */
 	const struct run *run;
 	const struct faults *faults;
 	struct tell *tell;
@@ -29,15 +29,15 @@ struct peers {
 /* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
  * failed less than a second ago. */
 bool peers_dial(struct peers *peers, uint16_t node);
-/* Closes the connection. Nothing may wait on it. */
+/* Closes the connection to the node. No message may wait on it. */
 void peers_close(struct peers *peers, uint16_t node);
-/* Replaces the connection by a new one. Nothing may wait on it. */
+/* Replaces the connection to the node by a new one. No message may wait on it. */
 void peers_redial(struct peers *peers, uint16_t node);
-/* Returns how long an answer on the link may take, us: a round trip with its spread, and the time
- * of the unacknowledged bytes. */
+/* Returns how long an answer from the node may take, us: a round trip with its spread, plus the
+ * time that the unacknowledged bytes need. */
 int64_t peers_expected_us(const struct peers *peers, uint16_t to);
-/* Returns how long a requested piece of that many floats of each array takes to arrive, us, if the
- * link is as fast in both directions; 0: not known. */
+/* Returns how long a requested piece takes to arrive, us, if the link is as fast in both
+ * directions; 0: not known. floats: length of the piece in each array. */
 int64_t peers_piece_us(const struct peers *peers, uint16_t from, size_t floats);
 
 #endif

@@ -1,4 +1,4 @@
-/* probe.c - finds links that may be cut: a message waits, and nothing comes back.
+/* probe.c - finds links that may be cut: a message waits, and nothing is acknowledged.
  *
  * A link is stuck since a message began to wait on it, or since the peer last acknowledged anything
  * of the message's class. When this takes longer than expected (peers_expected_us), the link is
@@ -25,8 +25,9 @@
 /* Time between two dials of a doubted link: a session over a long link needs some 1.5 s. */
 enum { REDIAL_US = 4000000 };
 
-/* For how long a connection must answer small probes only: this many times the expected time, and
- * at least this long. */
+/* A link loses large messages if a connection answers only small probes for LOST_TIMES the expected
+ * time, and at least LOST_LEAST_US. For the connection on which the doubt began, OLD_TIMES and
+ * OLD_LEAST_US apply. */
 enum { LOST_TIMES = 3, LOST_LEAST_US = 2000000, OLD_TIMES = 30, OLD_LEAST_US = 20000000 };
 
 static bool is_new(const struct peer *p)
@@ -68,7 +69,7 @@ static void probe_doubted(struct peers *peers, uint16_t to, const struct post_pe
 	p->trial.dial = p->dial;
 }
 
-/* Updates the state of a link. Returns for how long it may normally be silent. */
+/* Updates the state of a link. Returns how long the link may be silent before it is doubted. */
 static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 {
 	struct peer *p = &peers->list[to];
@@ -88,7 +89,7 @@ static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 		p->stuck_us = info.stalled_us;
 	p->blocked = false;
 	p->small_passes = p->stuck_us && !blocked && info.heard_us > p->stuck_us;
-	/* A node without an address cannot be probed. */
+	/* Only a node whose address is known can be probed. */
 	if (p->stuck_us && now_us - p->stuck_us > expected_us && p->known && !p->doubted) {
 		p->doubted = true;
 		p->doubted_us = p->dialed_us = now_us;

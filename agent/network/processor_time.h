@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 struct processor_time {
-	uint64_t ran_us, waited_us; /* since the threads began; both 0: the system does not say */
+	/* Times since the threads began; both 0: the system does not report them. */
+	uint64_t ran_us, waited_us;
 };
 
-/* Returns the sum over all threads that live. The end of a thread makes it smaller. tasks: the
- * folder, "/proc/self/task" unless in tests. */
+/* Returns the sum over all living threads, so it falls when a thread ends. tasks: the folder to
+ * read, "/proc/self/task" except in tests. */
 struct processor_time processor_time_read(const char *tasks);
 
 #endif

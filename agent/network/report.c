@@ -16,7 +16,7 @@ enum {
 struct report {
 	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) events that are not reported yet */
 	uint32_t n_noted;
-	int64_t due_us; /* time of the next report */
+	int64_t due_us; /* when the next report is sent */
 	struct tell *tell;
 	const struct run *run;
 	const struct progress *progress;

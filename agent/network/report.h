@@ -17,14 +17,16 @@ struct report *report_new(struct tell *tell, const struct run *run,
 			  const struct progress *progress);
 void report_free(struct report *r);  /* NULL is allowed */
 
-/* Records an event of a task of this node, to be reported soon, or at once if there are many. */
+/* Records an event of a task of this node, to be reported soon, or at once if many events are
+ * recorded. */
 void report_event(struct report *r, const struct msg_task_event *e);
 void report_flush(struct report *r, int64_t now_us); /* sends the recorded events now */
-void report_turn(struct report *r, int64_t now_us);  /* sends the recorded events if that is due */
+/* Sends the recorded events if a report is due. */
+void report_turn(struct report *r, int64_t now_us);
 /* Returns when the next report is due; INT64_MAX: no events are recorded. */
 int64_t report_deadline_us(const struct report *r);
 /* Returns true if events are recorded and not sent. */
 bool report_pending(const struct report *r);
-void report_void(struct report *r); /* drops the events when the run is over */
+void report_void(struct report *r); /* drops the recorded events when the run is over */
 
 #endif

@@ -19,7 +19,7 @@ struct faults {
 	struct fault_active {
 		uint32_t fault;
 		uint8_t kind;
-		int32_t peer; /* -1 all */
+		int32_t peer; /* the other end of the link; -1: all links */
 		float factor;
 		int64_t ends_us; /* when the fault ends; INT64_MAX: when the controller orders it */
 	} active[FAULT_MOST];
@@ -32,13 +32,13 @@ int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
 bool fault_expire(struct faults *f, int64_t now_us);
 int64_t fault_deadline_us(const struct faults *f); /* INT64_MAX none */
 
-/* Returns true if outputs are spoilt. */
+/* Returns true if a fault spoils this node's outputs. */
 bool fault_corrupt(const struct faults *f);
 /* Returns the factor of task durations, at least 1. */
 double fault_node_factor(const struct faults *f);
 /* Returns the factor of delays, at least 1. */
 double fault_link_factor(const struct faults *f, uint16_t to);
-/* Returns the probability that a try to send is lost. */
+/* Returns the probability that one attempt to send to this node is lost. */
 double fault_loss(const struct faults *f, uint16_t to);
 bool fault_partitioned(const struct faults *f, uint16_t to);
 

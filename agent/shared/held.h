@@ -26,9 +26,9 @@ enum standing {
 /* The stage that this agent holds. */
 struct held {
 	enum standing standing;
-	struct msg_assign assign;      /* the newest */
-	uint8_t stage;                 /* MSG_NO_STAGE: none */
-	size_t parameters, activation; /* P and (B, T, C), in floats */
+	struct msg_assign assign;      /* the newest assignment */
+	uint8_t stage;                 /* the stage's number; MSG_NO_STAGE: none */
+	size_t parameters, activation; /* sizes in floats: parameters P, and activation B * T * C */
 	size_t stage_bytes;            /* bytes of the machine's memory that the stage takes */
 	bool whole;                    /* the stage is complete, with `committed` iterations */
 	/* Number of committed iterations, and hash of the weights. */

@@ -14,20 +14,22 @@
 #include "base/task_kind.h"
 #include "model/adamw.h"
 
-struct slices; /* agent/sums/slices.h */
+struct slices; /* agent/sums/slices.h defines it */
 
 enum job_kind {
 	JOB_PREPARE,  /* make prepare.stage the node's stage; with a folder, JOB_RESTORE follows. If
-		       * the folder's file cannot be used, the present stage stays: refused */
+		       * the folder's file cannot be used, the node keeps its present stage, and
+		       * the job is `refused` */
 	JOB_LOAD,     /* take weights and moments from the standby copy of the same stage */
 	JOB_RESTORE,  /* read weights and moments from the checkpoint of `iteration` in `folder` */
 	JOB_MIX,      /* add a neighbour's weights and moments to the stage's */
 	JOB_MEASURE,  /* set the gradient to zero; measure the times; hash */
 	JOB_TASK,     /* run a task of a microbatch, or of a validation microbatch */
 	JOB_ZERO,     /* set the gradient to zero */
-	JOB_GRADIENT, /* encode the gradient as parts of `slices`; bodies gets the others' parts */
-	JOB_SUM,      /* add the nodes' parts (slices_sum); bodies gets a copy of the sum */
-	JOB_NORM,     /* decode `slices`, and sum the squares of the staging buffer */
+	/* Encode the gradient as parts of `slices`; `bodies` gets the parts for other nodes. */
+	JOB_GRADIENT,
+	JOB_SUM,      /* add the nodes' parts (slices_sum); `bodies` gets a copy of the sum */
+	JOB_NORM,     /* decode `slices` into the staging buffer, and sum its squares */
 	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
 	JOB_STACK,    /* take the standby copy's layers (stage_stack); gradient to zero; hash */
 	JOB_STATE,    /* copy a part of weights and moments to out (3, P) */
@@ -36,12 +38,12 @@ enum job_kind {
 	JOB_FOLLOW /* store pieces in the copy, and then step it if `slices` is set */
 };
 
-/* PREPARE, KEEP */
+/* Part of the jobs PREPARE and KEEP. */
 struct job_prepare {
 	uint8_t stage;
 	bool from_seed; /* PREPARE: the stage must have its initial weights */
 	/* PREPARE: n_corpus paths of the corpus on this machine, each ended by NUL; NULL: the paths
-	 * of the setup. */
+	 * of compute_setup. */
 	const char *corpus;
 	uint32_t n_corpus;
 	/* Outputs. PREPARE sets all of them; KEEP sets only those marked with KEEP. */
@@ -52,16 +54,17 @@ struct job_prepare {
 	uint64_t device_free_bytes;
 };
 
-/* MIX: adds weight * state to the weights and moments. `first`: replaces them instead. */
+/* MIX: adds weight * state to the stage's weights and moments. If `first` is set, it replaces them
+ * by weight * state. */
 struct job_mix {
-	const float *state; /* (3, P) */
+	const float *state; /* (3, P) a neighbour's weights and moments */
 	float weight;
 	bool first;
 };
 
-/* TASK */
+/* Part of the job TASK. */
 struct job_task {
-	enum task_kind kind; /* no TASK_EVALUATE */
+	enum task_kind kind; /* kind of the task; TASK_EVALUATE is not used */
 	bool evaluate;
 	bool count; /* the task adds to the gradient */
 	uint32_t slot, shard;
@@ -72,15 +75,15 @@ struct job_task {
 	float loss;        /* output of TASK_LOSS */
 };
 
-/* STEP, FOLLOW */
+/* Part of the jobs STEP and FOLLOW. */
 struct job_step {
 	float scale;
 	struct adamw adamw;
 };
 
-/* FOLLOW */
+/* Part of the job FOLLOW. */
 struct job_follow {
-	const float *state; /* (3, P) */
+	const float *state; /* (3, P) fetched weights and moments */
 	const bool *fresh;  /* (pieces) true for the pieces to store in the copy; NULL: none */
 	bool whole;         /* the copy is complete after this job, so the job hashes it */
 };
@@ -95,7 +98,7 @@ struct job_state {
 	bool whole;    /* output: all numbers are copied */
 };
 
-/* Outputs of MEASURE */
+/* Outputs of MEASURE. */
 struct job_measured {
 	double forward_s, backward_s, loss_s;
 	uint64_t corpus_hash; /* hash of the corpus; 0: there is none */
@@ -112,26 +115,28 @@ struct job {
 	struct job_measured measured;
 	/* PREPARE, RESTORE: the run's folder; NULL: no checkpoint is read. */
 	const char *folder;
-	/* Iteration of the job (PREPARE, RESTORE, STEP, FOLLOW); LOAD only passes it through. */
+	/* Iteration of the job (PREPARE, RESTORE, STEP, FOLLOW); LOAD only passes the iteration
+	 * through. */
 	uint64_t iteration;
-	/* PREPARE, RESTORE: hash of the file; MIX: hash of the weights; 0: unknown. */
+	/* PREPARE, RESTORE: hash that the file must have; MIX: hash that the neighbour's weights
+	 * must have; 0: unknown. */
 	uint64_t expected_hash;
 	bool of_copy;           /* NORM, STATE: the job works on the standby copy */
-	bool for_checkpoint;    /* STATE: the output is for save.c */
+	bool for_checkpoint;    /* STATE: the output is for a checkpoint (save.c) */
 	struct slices *slices;  /* slices of the gradient (GRADIENT, SUM, NORM, STEP, FOLLOW) */
 
 	/* ---- outputs ---- */
 	int rc; /* 0, or an error that err describes */
 	struct error err;
 	bool refused; /* rc is the fault of the input: a file, or a neighbour's state */
-	int64_t began_us, ended_us; /* monotonic clock */
+	int64_t began_us, ended_us; /* when the job began and ended, monotonic clock */
 	/* Output of TASK (B, T, C) and of STATE (3, P); malloc, given; NULL: none. */
 	float *out;
 	/* (slices_count) output of GRADIENT: the encoded slices, except this node's own. Output of
 	 * SUM: the encoded sum of this node's own slice. Each slice and the array: malloc,
 	 * given. */
 	void **bodies;
-	double sum_squares; /* NORM */
+	double sum_squares; /* output of NORM: sum of the squares of the gradient's sum */
 	uint64_t hash;      /* output of MEASURE, STEP, STACK, FOLLOW: hash of the weights */
 };
 

@@ -10,9 +10,9 @@ struct progress {
 	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
 	uint64_t epoch;     /* epoch of the plan that the iteration follows */
 	uint32_t per_shard; /* microbatches of each data shard in the iteration */
-	uint64_t position;  /* position of wave 0 in every data shard */
-	enum tensor_format wire; /* format of activations and their gradients */
-	enum tensor_format evaluation_wire; /* format in the newest evaluation */
+	uint64_t position;  /* position of the iteration's first microbatch in every data shard */
+	enum tensor_format wire; /* format of activations and their gradients in this iteration */
+	enum tensor_format evaluation_wire; /* format of activations in the newest evaluation */
 };
 
 #endif

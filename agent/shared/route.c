@@ -1,5 +1,5 @@
 /* route.c - checks routes from messages and converts them to tasks.
- * All other modules use only checked routes, so they need no range checks. */
+ * Other modules get only checked routes, so they need no range checks. */
 #include "agent/shared/route.h"
 
 #include <assert.h>

@@ -26,7 +26,8 @@ bool route_equal(const struct route *a, const struct route *b);
 /* Returns true if b differs from a only in that some nodes are replaced. The work of the remaining
  * nodes stays valid, because the substitutes compute the same bits. */
 bool route_continues(const struct route *a, const struct route *b);
-int route_find(const struct route *r, uint16_t node); /* returns the node's hop; -1: none */
+/* Returns the index of the node's hop; -1: the node is not in the route. */
+int route_find(const struct route *r, uint16_t node);
 
 /* Returns the last position of the chain. */
 uint32_t route_last(const struct route *r, bool evaluate);

@@ -11,24 +11,26 @@
 #include "model/config.h"
 #include "wire/msg.h"
 
-/* Times of tensors to each node, as in msg_welcome. */
+/* Times that a tensor takes to each node (n_nodes), as in msg_welcome. */
 struct emulated_times {
 	float *delay_s, *bytes_s, *sync_s; /* (n_nodes) */
 };
 
 struct run {
-	/* false: the agent is in no run. State of the run before may stay until the worker is
+	/* False: the agent is in no run. State of its previous run may stay until the worker is
 	 * idle. */
 	bool welcomed;
-	struct msg_welcome welcome; /* its arrays are in `times`; no corpus */
+	/* The controller's WELCOME; its arrays are in `times`, and its corpus is not kept. */
+	struct msg_welcome welcome;
 	struct emulated_times times;
 	struct route_limits limits;
 	struct model_config config;
-	struct sum_codec *sum_codecs; /* (n_stages) in fp32; REDUCE names the format */
+	/* (n_stages) encodings of sums, for fp32; REDUCE names the format that is used. */
+	struct sum_codec *sum_codecs;
 };
 
-/* Returns the emulated time, s, of an activation that travels in this format, before the scale and
- * without faults; 0: not emulated. */
+/* Returns the emulated time, s, of sending an activation in this format, without the time scale and
+ * without faults; 0: times are not emulated. */
 double run_delay_s(const struct run *r, enum tensor_format wire, uint16_t to);
 
 #endif

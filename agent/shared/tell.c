@@ -11,8 +11,8 @@
 
 enum {
 	LOG_EVERY_US = 1000000,
-	LEAVE_US = 1000000, /* time for the last message to be acknowledged */
-	/* The time for the last message is at least this multiple of the link's timeout. */
+	LEAVE_US = 1000000, /* time that the last message has to be acknowledged */
+	/* LEAVE_US grows to this multiple of the link's timeout if that is longer. */
 	LEAVE_TIMES = 3,
 	LINGER_US = 30000 /* time for acknowledgements of received messages to leave */
 };

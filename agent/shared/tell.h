@@ -1,6 +1,6 @@
 /* tell.h - the connection to the controller: messages, reports of trouble, lines of the log.
  *
- * Every module that reports something has a struct tell, which calls no other module. tell_last
+ * Every module that reports something uses struct tell, which calls no other module. tell_last
  * requests the end of the agent; the loop carries it out once the controller has received all
  * messages.
  */
@@ -17,11 +17,13 @@
 /* Warnings and errors that have not been sent to the controller yet. */
 struct log_lines {
 	struct msg_log list[8]; /* (n) the oldest first */
-	uint32_t n, dropped;    /* dropped: further lines, which the list had no room for */
-	int64_t next_us;        /* when the next one may be sent */
+	/* Number of lines in the list, and number of further lines that did not fit and were
+	 * dropped. */
+	uint32_t n, dropped;
+	int64_t next_us;        /* when the next line may be sent */
 };
 
-/* Messages counted by all modules. */
+/* Counts of messages, to which all modules add. */
 struct tally {
 	uint64_t sequence; /* number of the newest message sent to any process */
 	uint64_t refused;  /* number of received messages that are invalid or unexpected */
@@ -31,12 +33,12 @@ struct tally {
 /* The end of the process. */
 struct ending {
 	bool leaving;
-	int status; /* exit status */
+	int status; /* exit status of the process */
 	/* The process ends at this time even if messages are unacknowledged. */
 	int64_t leave_by_us;
 	int64_t leave_from_us; /* the process does not end before this time */
-	/* The agent drains, and leaves at this time if the controller has not let it go before; 0:
-	 * it does not drain. */
+	/* A draining agent leaves at this time if the controller has not sent STOP by then; 0: the
+	 * agent does not drain. */
 	int64_t drain_by_us;
 };
 
@@ -46,7 +48,7 @@ struct tell {
 	struct post *post;
 	post_peer_id controller;
 	int64_t now_us;     /* time at which this part of the loop's turn began; the loop sets it */
-	struct tally tally; /* every module counts here */
+	struct tally tally; /* counts to which every module adds */
 	struct log_lines lines;
 	struct ending end;
 };
@@ -60,14 +62,14 @@ void tell_trouble(struct tell *t, bool fatal, const char *format, ...)
 /* Logs a warning or an error, and keeps it for the controller. */
 void tell_log(struct tell *t, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Sends the oldest line kept by tell_log: one a second. Call it once a controller has admitted the
- * agent. */
+/* Sends the oldest line kept by tell_log, but at most one in a second. Call it once a controller
+ * has admitted the agent. */
 void tell_turn(struct tell *t, int64_t now_us);
-/* Lets the agent drain: heartbeats announce that it leaves, and the controller sends STOP when it
- * may go. Returns false if it drains already, or if there is no controller. */
+/* Lets the agent drain: heartbeats announce that it leaves, and the controller sends STOP when the
+ * agent may leave. Returns false if the agent drains already, or if there is no controller. */
 bool tell_drain(struct tell *t, uint32_t notice_s, int64_t now_us);
-/* Requests the end of the agent with this exit status, once all messages are acknowledged or
- * overdue (a second, or three timeouts of the link). A second call changes nothing. */
+/* Requests the end of the agent with this exit status, once all messages are acknowledged, or after
+ * LEAVE_US or three timeouts of the link. A second call changes nothing. */
 void tell_last(struct tell *t, int status, int64_t now_us);
 
 #endif

@@ -20,7 +20,7 @@ struct worker {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	int fd;
-	bool busy; /* the caller's view of the worker; not shared with the thread */
+	bool busy; /* the main loop's own flag that a job runs; the thread does not use it */
 	/* These fields are protected by the lock. */
 	bool quit, wanted, done;
 	void (*work)(void *context, void *job);
@@ -33,7 +33,7 @@ static void *run_jobs(void *argument)
 	const uint64_t one = 1;
 
 	pthread_setname_np(pthread_self(), w->name);
-	/* On Linux each thread has its own nice value. */
+	/* On Linux a nice value is that of one thread, so this call slows only the worker. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + 5);
 	pthread_mutex_lock(&w->lock);
 	for (;;) {

@@ -13,19 +13,18 @@
 
 struct worker; /* opaque */
 
-/* Gives *out (worker_free). name: of the thread, at most 15 characters, borrowed; the system's
- * tools show it. The thread runs at a nice value 5 above the caller's, so that the
- * loop and its heartbeats go first. -EAGAIN, -EMFILE, -ENOMEM
- * from the kernel. */
+/* Gives *out (worker_free). name: the thread's name, at most 15 characters, borrowed; the system's
+ * tools show it. The thread runs at a nice value 5 above the caller's, so that the main loop and
+ * its heartbeats run first. -EAGAIN, -EMFILE, -ENOMEM from the kernel. */
 int worker_new(struct worker **out, const char *name, struct error *err);
-/* Waits for the job under way. NULL is allowed. */
+/* Waits until the running job ends, and frees the worker. NULL is allowed. */
 void worker_free(struct worker *w);
 
 int worker_fd(const struct worker *w); /* returns a descriptor to poll for POLLIN; never read it */
 /* Runs work(context, job) in the thread. The worker must be idle. */
 void worker_start(struct worker *w, void (*work)(void *context, void *job), void *context,
 		  void *job);
-/* Returns true if a job is running, or has ended and was not yet taken with worker_finished. */
+/* Returns true if a job is running, or has ended and worker_finished has not returned it yet. */
 bool worker_busy(const struct worker *w);
 /* Returns the ended job once; the job belongs to the caller again. NULL: none. Never waits. */
 void *worker_finished(struct worker *w);

@@ -1,6 +1,6 @@
-/* reduction.c - runs one reduction at a time through the states of reduction.h. next_job gives the
- * job of a state whose wait is over; job_done sends the job's result and enters the next state. A
- * newer attempt drops everything except the gradient, which the worker holds.
+/* reduction.c - runs one reduction at a time through the states of reduction.h. reduction_next_job
+ * gives the job of the present state; reduction_job_done sends its result and enters the next
+ * state. A newer attempt drops everything except the gradient, which the worker holds.
  */
 #include "agent/sums/reduction.h"
 
@@ -15,7 +15,8 @@
 struct reduction {
 	struct slices *slices; /* slices of the reduction; NULL: none is under way */
 	enum reducing standing;
-	uint16_t copies[MSG_NODES]; /* (n_copies) holders of standby copies, who get the sum too */
+	/* (n_copies) holders of standby copies, which also get the sum. */
+	uint16_t copies[MSG_NODES];
 	uint32_t n_copies;
 	uint32_t counts; /* number of gradients that the queue had counted at the last check */
 	int64_t began_us;
@@ -75,7 +76,8 @@ static bool is_older_slice(const struct parcel *p, const void *context)
 	       p->head.attempt < slices_attempt(r);
 }
 
-/* Refuses an invalid order, answers one that is done, and begins a newer one. */
+/* Refuses an invalid order, answers an order whose reduction is done, and begins a newer
+ * reduction. */
 void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
 		     int64_t now_us)
 {
@@ -127,7 +129,7 @@ void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t c
 }
 
 /* Adds the slice's emulated time to *due, and sends the slice at *due. A node therefore sends the
- * slices of a phase one after another. A user of the body is given. */
+ * slices of a phase one after another. Drops one user of the body. */
 static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       struct body *body, int64_t now_us, int64_t *due)
 {
@@ -142,14 +144,14 @@ static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slic
 	size_t from, floats;
 
 	slices_range(r, slice, &from, &floats);
-	if (floats) /* the emulated time is that of a sum sent as floats */
+	if (floats) /* links_sync_us is the time of a sum in fp32; an encoded sum takes less */
 		*due += (int64_t)((double)links_sync_us(x->uses.links, to, slices_count(r)) *
 				  (double)bytes / (double)(floats * sizeof(float)));
 	links_send(x->uses.links, to, &head, body, now_us, *due);
 }
 
-/* Sends each other replica its part. Each node begins with the next replica, so that not all begin
- * with the same one. */
+/* Sends each other replica its part of the gradient. Each node begins with the next replica in the
+ * order, so that not all nodes send to the same one first. */
 static void send_parts(struct reduction *x, void **bodies, int64_t now_us)
 {
 	uint32_t n = slices_count(x->slices), mine = slices_mine(x->slices);

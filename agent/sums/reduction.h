@@ -67,17 +67,17 @@ void reduction_forget(struct reduction *x);
  * as slices_put_part. */
 int reduction_put(struct reduction *x, const struct msg *m);
 /* Returns true if the reduction needs to know that all gradients of this node are counted. The
- * caller then checks this, and calls reduction_counted if all are counted. counts: the number of
- * gradients that the queue has counted. */
+ * caller then checks this, and calls reduction_counted if all are counted. counts: number of
+ * gradients that this node's queue has counted. */
 bool reduction_asks_for_count(struct reduction *x, uint64_t iteration, uint32_t counts);
 void reduction_counted(struct reduction *x, int64_t now_us);
 bool reduction_next_job(struct reduction *x, struct job *job);
 void reduction_job_done(struct reduction *x, struct job *job, int64_t now_us);
-/* Returns true if that reduction is DONE. */
+/* Returns true if the reduction of this iteration and attempt is DONE. */
 bool reduction_ready(const struct reduction *x, uint64_t iteration, uint32_t attempt);
 /* Returns the slices of the reduction; NULL: no reduction. */
 struct slices *reduction_slices(const struct reduction *x);
-/* Returns a node whose part or sum is missing; -1: none. */
+/* Returns a node from which a part or a sum is missing; -1: none. */
 int reduction_awaits(const struct reduction *x);
 
 #endif

@@ -16,10 +16,10 @@
 #include "model/hash.h"
 #include "model/stage.h"
 
-/* Limit of separate spans: pieces arrive nearly in order, so few are separate. */
+/* Limit of separate ranges in struct spans. Pieces arrive nearly in order, so few are needed. */
 enum { SPANS_MOST = 256 };
 
-/* Bytes that a thread hashes at a time: whole leaves. */
+/* Bytes that a thread hashes at a time, a multiple of a leaf of the hash. */
 #define HASH_UNIT ((size_t)16 * HASH_BATCH)
 
 /* The bytes of an encoded slice that have arrived: ascending ranges that do not touch. */
@@ -34,9 +34,9 @@ struct slices {
 	uint64_t iteration;
 	uint32_t attempt;
 	uint32_t n, mine;
-	size_t floats;        /* P */
+	size_t floats;        /* number of parameters P */
 	struct sum_codec codec;
-	float *staging;       /* (P) */
+	float *staging;       /* (P) the decoded sums */
 	unsigned char *sums;  /* the encoded sums; in fp32 the staging buffer itself */
 	size_t *sum_at;       /* (n + 1) offset in `sums` at which each slice's sum begins */
 	unsigned char *parts; /* (n, bytes of this node's slice) encoded parts in order of node */
@@ -46,7 +46,7 @@ struct slices {
 	bool *sum_in;             /* (n) true if the whole sum of the slice has arrived */
 	uint32_t n_parts, n_sums;
 	uint64_t *hashes;     /* (n) hashes of the slices' sums */
-	uint16_t nodes[];     /* (n) ascending */
+	uint16_t nodes[];     /* (n) the replicas, ascending */
 };
 
 static uint32_t index_of(const struct slices *r, uint16_t node)
@@ -77,8 +77,8 @@ static int make_sums(struct slices *r)
 	return r->staging && r->sums ? 0 : -ENOMEM;
 }
 
-/* Makes the slices of a reduction without the buffers that only a replica needs. -EINVAL: the nodes
- * do not ascend. */
+/* Makes the slices of a reduction, without the buffers that a standby copy does not need. -EINVAL:
+ * the nodes do not ascend. */
 static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt,
 		       const uint16_t *nodes, uint32_t n, size_t floats,
 		       const struct sum_codec *codec)
@@ -205,7 +205,7 @@ size_t slices_bytes(const struct slices *r, uint32_t slice)
 
 /* ---- work in blocks, by several threads ---- */
 
-/* Work that consists of units, and the next unit to begin. */
+/* Work that several threads share: it consists of n units, of which `next` is the next to begin. */
 struct work {
 	void (*unit)(struct work *w, size_t unit, float *scratch);
 	size_t n;
@@ -214,8 +214,8 @@ struct work {
 	struct codec codec;
 	const struct sum_block *blocks;
 	size_t from;           /* first float of the slice */
-	const float *gradient; /* encode */
-	unsigned char *bytes;  /* encode: to; decode: from */
+	const float *gradient; /* when encoding: the floats */
+	unsigned char *bytes;  /* when encoding: the result; when decoding: the input */
 	unsigned char *digests;
 	double squares;
 };
@@ -331,8 +331,8 @@ static int add_span(struct spans *s, size_t from, size_t to)
 	return 0;
 }
 
-/* Returns the size that no piece may divide: a float in fp32, so that the caller can check the
- * floats of each piece. */
+/* Returns the unit of which every piece must have a whole number. In fp32 it is a float, so that
+ * the caller can check the floats of each piece. */
 static size_t unit_of(const struct slices *r)
 {
 	return is_fp32(r) ? sizeof(float) : 1;
@@ -359,8 +359,8 @@ static int put_piece(const struct slices *r, struct spans *s, unsigned char *to,
 	return 0;
 }
 
-/* Checks the scales of a whole slice from another node. Drops the slice if no computation can
- * produce these scales. */
+/* Checks the scales of a whole slice from another node. Drops the slice if no correct computation
+ * gives these scales. */
 static int check_slice(const struct slices *r, struct spans *s, const unsigned char *encoded,
 		       uint32_t slice)
 {
@@ -454,7 +454,8 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 		return -EALREADY;
 	sum = r->sums + r->sum_at[slice];
 	rc = put_piece(r, &r->sum_spans[slice], sum, slice, offset, body, bytes, &all);
-	/* The replicas report a sum that is not finite, so a standby copy need not check it. */
+	/* A standby copy need not check the sum, because the replicas report a sum that is not
+	 * finite. */
 	if (rc == 0 && all && r->mine != UINT32_MAX)
 		rc = check_slice(r, &r->sum_spans[slice], sum, slice);
 	if (rc == 0 && all) {
@@ -497,7 +498,7 @@ int slices_awaits(const struct slices *r)
 	return -1;
 }
 
-/* Returns the number of units in which a slice is hashed. */
+/* Returns the number of units (HASH_UNIT) in which a slice is hashed. */
 static size_t hash_units(const struct slices *r, uint32_t slice)
 {
 	size_t from, n;
@@ -506,7 +507,7 @@ static size_t hash_units(const struct slices *r, uint32_t slice)
 	return (n * sizeof(float) + HASH_UNIT - 1) / HASH_UNIT;
 }
 
-/* Returns the size of a slice's digests. */
+/* Returns the size of the digests of a slice's leaves. */
 static size_t digests_bytes(const struct slices *r, uint32_t slice)
 {
 	size_t from, n;
@@ -515,8 +516,8 @@ static size_t digests_bytes(const struct slices *r, uint32_t slice)
 	return hash_leaves(n * sizeof(float)) * HASH_DIGEST;
 }
 
-/* Hashes the leaves of a unit. The first unit is the sum of squares, which cannot be divided and
- * therefore begins first. */
+/* Hashes the leaves of a unit. Unit 0 computes the sum of squares instead: it cannot be divided, so
+ * it begins first. */
 static void hash_unit(struct work *w, size_t unit, float *scratch)
 {
 	const struct slices *r = w->r;

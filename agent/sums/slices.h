@@ -26,8 +26,8 @@
 
 struct slices; /* opaque */
 
-/* nodes (n), copied: must ascend and contain `me`, otherwise -EINVAL. floats: P. The codec's starts
- * are borrowed until slices_free. -ENOMEM. */
+/* nodes (n): the replicas, copied; they must ascend and contain `me`, otherwise -EINVAL. floats:
+ * number of parameters P. The codec's starts are borrowed until slices_free. -ENOMEM. */
 int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
 	       uint32_t n, uint16_t me, size_t floats, const struct sum_codec *codec);
 /* Makes the slices for the holder of a standby copy, which adds no part and receives all sums by
@@ -39,10 +39,12 @@ void slices_free(struct slices *r); /* NULL is allowed */
 enum tensor_format slices_format(const struct slices *r);
 uint64_t slices_iteration(const struct slices *r);
 uint32_t slices_attempt(const struct slices *r);
-uint32_t slices_count(const struct slices *r);               /* r */
+/* Returns the number of slices, which is that of the replicas. */
+uint32_t slices_count(const struct slices *r);
 /* Returns the slice that this node owns. */
 uint32_t slices_mine(const struct slices *r);
-uint16_t slices_owner(const struct slices *r, uint32_t slice); /* its owner */
+/* Returns the node that owns the slice. */
+uint16_t slices_owner(const struct slices *r, uint32_t slice);
 /* Gives the first float of a slice and the slice's length. */
 void slices_range(const struct slices *r, uint32_t slice, size_t *from, size_t *floats);
 /* Returns the bytes of the encoded slice. */
@@ -56,16 +58,17 @@ void *slices_own_part(struct slices *r);
 int slices_own_part_in(struct slices *r);
 
 /* Stores a piece of a node's part of this node's slice, from byte `offset` of the encoded slice.
- * -EINVAL: another node or slice, out of range, partly stored before, or too scattered; -EALREADY:
- * stored before; -EBADMSG: the whole part has arrived from another node, and its scales come from
- * no computation. fp32 has no scales; the caller checks the floats. */
+ * -EINVAL: another node or slice, out of range, partly stored before, or too many separate ranges;
+ * -EALREADY: stored before; -EBADMSG: the whole part has arrived, and no correct computation gives
+ * its scales. In fp32 there are no scales, and the caller checks the floats. */
 int slices_put_part(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		    const void *body, size_t bytes);
 /* Returns true if all r parts have arrived, so that slices_sum may run. */
 bool slices_parts_in(const struct slices *r);
-/* Adds the parts, once, and encodes their sum. */
+/* Adds the parts of this node's slice and encodes their sum. Call it once. */
 void slices_sum(struct slices *r, struct pool *pool);
-/* Returns the encoded sum of this node's slice, of slices_bytes, after slices_sum; borrowed. */
+/* Returns the encoded sum of this node's slice, which has slices_bytes, after slices_sum;
+ * borrowed. */
 const void *slices_own_sum(const struct slices *r);
 /* Records that slices_sum has run, so this node's slice is complete. */
 void slices_summed(struct slices *r);
@@ -73,9 +76,9 @@ void slices_summed(struct slices *r);
 int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		   const void *body, size_t bytes);
 bool slices_complete(const struct slices *r);
-/* Decodes the sums into the staging buffer, once complete. */
+/* Decodes the sums of all slices into the staging buffer. Call it once, when all have arrived. */
 void slices_decode(struct slices *r, struct pool *pool);
-/* Returns the first node whose part or sum is missing; -1 none. */
+/* Returns the first node from which a part or a sum is missing; -1: none. */
 int slices_awaits(const struct slices *r);
 /* Hashes the sum of each slice, after slices_decode, and returns the sum of the squares of the
  * staging buffer (stage_sum_squares). All replicas must get the same result. */

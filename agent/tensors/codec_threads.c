@@ -17,7 +17,8 @@ struct entry {
 
 struct codec_threads {
 	struct worker *workers[CODEC_THREADS];
-	struct entry *first, **end; /* all jobs that were not taken, in the order of adding */
+	/* All jobs that the caller has not taken yet, in the order of adding. */
+	struct entry *first, **end;
 	unsigned n;
 };
 
@@ -122,7 +123,7 @@ uint32_t codec_threads_decoding(const struct codec_threads *t)
 	return n;
 }
 
-/* Returns true if no earlier job of the same link is left. */
+/* Returns true if no earlier job of the same link is in the queue. */
 static bool is_first_of_link(const struct codec_threads *t, const struct entry *e)
 {
 	for (const struct entry *o = t->first; o != e; o = o->next)

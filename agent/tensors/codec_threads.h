@@ -21,18 +21,19 @@ enum { CODEC_THREADS = 4 };
 struct codec_threads; /* opaque */
 
 struct codec_job {
-	bool encodes;   /* true: floats to bytes; false: checks the bytes and decodes them */
+	/* true: encodes floats to bytes; false: checks the bytes and decodes them. */
+	bool encodes;
 	bool measures;  /* the job also measures the signal to noise of the encoded bytes */
-	uint16_t node;  /* the other end of the link */
+	uint16_t node;  /* the node at the other end of the link */
 	struct codec codec;
 	size_t n;       /* number of floats */
 	float *floats;  /* (n); borrowed until the job is taken */
 	void *bytes;    /* (codec_bytes); borrowed until the job is taken */
-	void *owner;    /* the caller's */
-	bool of_gradient; /* the caller's: a gradient, not an activation */
+	void *owner;    /* for the caller's use */
+	bool of_gradient; /* for the caller's use: the tensor is a gradient, not an activation */
 	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
 	/* ---- outputs ---- */
-	bool plausible; /* codec_is_plausible; if false, floats are not decoded */
+	bool plausible; /* output: codec_is_plausible; if false, the bytes were not decoded */
 	float snr_db;
 };
 
@@ -50,10 +51,11 @@ void codec_threads_add(struct codec_threads *t, const struct codec_job *job);
 bool codec_threads_full(const struct codec_threads *t);
 /* Returns the number of tensors that wait to be decoded or are being decoded. t may be NULL. */
 uint32_t codec_threads_decoding(const struct codec_threads *t);
-/* Starts jobs, and gives the next one that has ended. Returns false if there is none, or t is NULL.
+/* Starts waiting jobs on idle threads, and gives the next ended job. Returns false if there is
+ * none, or t is NULL.
  */
 bool codec_threads_take(struct codec_threads *t, struct codec_job *out);
-/* Runs a job in the caller. */
+/* Runs a job in the caller's thread. */
 void codec_job_run(void *unused, void *job);
 
 #endif

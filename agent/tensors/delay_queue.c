@@ -12,7 +12,7 @@
 
 struct place {
 	struct parcel *parcel;
-	uint64_t number; /* order of arrival, which decides between equal times */
+	uint64_t number; /* order of adding, which decides between equal times */
 };
 
 struct delay_queue {
@@ -32,7 +32,7 @@ size_t parcel_bytes(const struct parcel *p)
 	return p->body ? p->body->bytes : 0;
 }
 
-/* Returns when the queue may give the parcel. */
+/* Returns when the parcel may leave the queue. */
 static int64_t leaves_us(const struct parcel *p)
 {
 	return p->body && !p->body->ready ? INT64_MAX : p->due_us;

@@ -19,11 +19,10 @@ struct parcel {
 	struct msg_tensor head; /* its routes pointer is set when it is sent */
 	struct route route;
 	struct body *body; /* owned: one user; NULL: no bytes */
-	size_t gone;       /* bytes of the tensor that have left, in pieces */
-	/* Time when the task had ended and the link was free. The delay counts from here. */
+	size_t gone;       /* bytes of the tensor that were already sent, in pieces */
+	/* When the task had ended and the link was free; the measured delay counts from then. */
 	int64_t ready_us;
-	/* Time at which the tensor leaves. The queue keeps it longer if its body is not ready by
-	 * then. */
+	/* When the tensor is due to leave; it leaves later if its body is not ready by then. */
 	int64_t due_us;
 };
 
@@ -42,7 +41,7 @@ int delay_queue_add(struct delay_queue *h, const struct parcel *p);
 void delay_queue_ready(struct delay_queue *h, const struct body *body);
 /* Returns when the first parcel is due; INT64_MAX: none. */
 int64_t delay_queue_deadline_us(const struct delay_queue *h);
-/* Removes the first parcel if it is due: 0 and *p, its body given to the caller; -EAGAIN. */
+/* Removes the first parcel if it is due: 0, and *p owns its body. -EAGAIN: none is due. */
 int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p);
 /* Drops the parcels for which `unwanted` is true. Returns their number. */
 size_t delay_queue_drop(struct delay_queue *h,

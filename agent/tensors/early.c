@@ -11,14 +11,15 @@
 enum {
 	SHARE_INPUTS = 8, /* number of inputs that fit in any share */
 	ITERATIONS = 2,   /* number of iterations that a peer may be ahead */
-	INPUTS = 2        /* inputs of a visit; each comes from one peer */
+	INPUTS = 2        /* number of inputs of a visit; each comes from one peer */
 };
 #define SHARE_LEAST ((size_t)16 << 20) /* minimum share, in bytes */
 
 struct early {
 	struct early_tensor *list; /* (n) tensors, the oldest first; from == n_peers: dropped */
 	size_t n, room;
-	size_t bytes, *bytes_of; /* (n_peers) */
+	/* Bytes of all stored tensors, and (n_peers) of those of each peer. */
+	size_t bytes, *bytes_of;
 	size_t most, share;
 	uint32_t n_peers;
 };
@@ -39,7 +40,7 @@ void decoding_end(struct decoding *d, bool is_plausible)
 	decoding_free(d);
 }
 
-/* Releases the message, or leaves it to the thread that reads it. */
+/* Releases the message. If a thread still reads the message, its decoding owns it from now on. */
 static void release(struct early_tensor *t)
 {
 	struct decoding *d = t->decoding;
@@ -58,7 +59,7 @@ static void release(struct early_tensor *t)
 size_t early_share(const struct early_traffic *t, size_t most)
 {
 	size_t input = t->input_bytes + EARLY_PLACE_BYTES;
-	/* Messages of the sum: the first and the last may be short. */
+	/* Number of messages of the sum, of which the first and the last may be short. */
 	size_t places = t->sum_bytes / t->piece_bytes + 2;
 	size_t share = ITERATIONS *
 		       (INPUTS * t->visits * input + t->sum_bytes + places * EARLY_PLACE_BYTES);
@@ -96,7 +97,7 @@ void early_bound(struct early *e, size_t room_bytes, size_t share_bytes)
 	e->share = share_bytes;
 }
 
-/* Returns the bytes that no other peer can use. */
+/* Returns the bytes that each peer has for itself alone. */
 static size_t own_part(const struct early *e)
 {
 	return e->most / 2 / (e->n_peers ? e->n_peers : 1);
@@ -145,7 +146,7 @@ void early_drop(struct early *e, size_t i)
 	size_t bytes = t->message.size + EARLY_PLACE_BYTES;
 
 	if (t->from >= e->n_peers)
-		return; /* dropped already */
+		return; /* the tensor was dropped already */
 	e->bytes -= bytes;
 	e->bytes_of[t->from] -= bytes;
 	release(t);

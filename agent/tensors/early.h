@@ -27,7 +27,7 @@ struct early; /* opaque */
  * message until the thread has ended. */
 struct decoding {
 	struct post_message message; /* kept (post_keep); set only if is_orphan */
-	float *input;                /* malloc */
+	float *input;                /* malloc; the decoded input */
 	bool has_ended, is_plausible, is_orphan;
 };
 
@@ -38,7 +38,8 @@ struct early_tensor {
 	struct post_message message; /* kept (post_keep) */
 	uint16_t from;
 	bool looked_at;   /* the numbers of this tensor were checked */
-	bool is_due;      /* everything but its numbers was checked: it can be decoded */
+	/* Everything but the tensor's numbers was checked: a thread can decode it. */
+	bool is_due;
 	struct decoding *decoding; /* owned; NULL: no thread has begun to decode it */
 };
 
@@ -50,19 +51,20 @@ struct early_traffic {
 	size_t piece_bytes; /* size of each message of the gradient, > 0 */
 };
 
-/* Returns a peer's share in bytes: what it sends in two iterations, at least 8 inputs and 16 MiB,
- * at most `most`. */
+/* Returns a peer's share in bytes: the bytes that it sends in two iterations, at least 8 inputs and
+ * 16 MiB, at most `most`. */
 size_t early_share(const struct early_traffic *t, size_t most);
 
 /* Makes a store for peers 0 .. n_peers - 1 (early_free). */
 struct early *early_new(uint32_t n_peers);
 void early_free(struct early *e); /* drops the tensors too; NULL is allowed */
-/* Sets the limits, in bytes, of all tensors and of each peer's. Stored tensors stay. */
+/* Sets the limits, in bytes: room_bytes for all tensors, share_bytes for those of each peer. Stored
+ * tensors stay. */
 void early_bound(struct early *e, size_t room_bytes, size_t share_bytes);
 
 /* Returns true if a message of this size may be stored, and reserves memory for its entry. */
 bool early_fits(struct early *e, uint16_t from, size_t bytes);
-/* Stores a tensor that fits. Its message is kept (post_keep) and owned from now on. */
+/* Stores a tensor that fits. The store owns its message, which is kept (post_keep), from now on. */
 void early_keep(struct early *e, const struct early_tensor *t);
 /* Returns true if the peer's share is so full that it should send no more sums. */
 bool early_crowded(const struct early *e, uint16_t from);

@@ -15,16 +15,18 @@ enum {
 	RETRY_US = 5000,    /* wait before a retry to a peer that is full or cut off */
 	RESEND_US = 200000, /* delay of an injected loss */
 	LOSSES_MOST = 50,
-	SLOW_LINK_US = 5000,   /* delay that an injected fault multiplies if none is emulated */
+	/* Delay that an injected fault multiplies if the network is not emulated. */
+	SLOW_LINK_US = 5000,
 	PUMP_MOST = 64,        /* limit of tensors sent in a turn */
-	PUMP_US = 3000, /* time after which a turn sends no more */
-	SUMS_BEHIND = 8,       /* number of iterations by which a standby copy may be late */
+	PUMP_US = 3000, /* after this time a turn sends no more tensors */
+	/* Sums stay for this many iterations, because a standby copy may be late. */
+	SUMS_BEHIND = 8,
 	PIECE_BYTES = 2 << 20, /* message size for slices */
-	BIG_BYTES = 256 << 10, /* a transfer of this size shows the bandwidth */
-	/* A transfer counts as having waited if more than 1 / BEHIND_PART of its bytes were under
-	 * way in other transfers. */
+	BIG_BYTES = 256 << 10, /* transfers from this size on show the bandwidth */
+	/* A transfer counts as having waited if the bytes under way before it were more than 1 /
+	 * BEHIND_PART of its own bytes. */
 	BEHIND_PART = 8,
-	/* One in this many outputs to a peer has its signal to noise measured. */
+	/* One in this many outputs to a peer has its signal-to-noise ratio measured. */
 	SNR_EVERY = 64,
 	/* Activations from this size on are encoded and decoded by threads. */
 	INLINE_BYTES = 256 << 10
@@ -58,7 +60,7 @@ static int64_t delay_us(const struct links *l, uint16_t to)
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
 
-/* Returns the part of the emulated delay for which an activation occupies the link. */
+/* Returns how long an activation occupies the emulated link, which is a part of its delay. */
 static int64_t occupied_us(const struct links *l, uint16_t to)
 {
 	double delay_s, bytes_s;
@@ -145,7 +147,7 @@ void links_encoded(struct links *l, const struct codec_job *job)
 	body_drop(body);
 }
 
-/* Lets the job measure the signal to noise ratio of the encoded tensor now and then. Values are
+/* One in SNR_EVERY jobs also measures the signal-to-noise ratio of the encoded tensor. Values are
  * rounded only here: a tensor that stays on the node is not rounded. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position,
 			  bool evaluate, float *output)
@@ -160,7 +162,8 @@ struct body *links_encode(struct links *l, const struct route *r, uint32_t posit
 	struct body *body;
 
 	if (fault_corrupt(l->faults))
-		/* The receiver must detect both. */
+		/* Spoils one number: odd nodes send a huge value, even nodes a NaN. The receiver
+		 * must detect either. */
 		output[job.n / 2] = l->run->welcome.node % 2 ? 1e30f : NAN;
 	if (job.codec.format == FORMAT_FP32)
 		return body_new(output, bytes, true);
@@ -233,7 +236,7 @@ void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *hea
 	links_send(l, to, head, body_new(body, floats * sizeof(float), true), now_us, due);
 }
 
-/* A request needs no emulated delay: it is small, and the answer is delayed. */
+/* Sends a request. It needs no emulated delay, because it is small and its answer is delayed. */
 void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us)
 {
 	struct msg m = { .type = MSG_FETCH };
@@ -351,9 +354,9 @@ static uint16_t node_of(const struct links *l, post_peer_id peer)
 }
 
 /* Records the delay of a transfer: the time until its acknowledgement, less half a round trip. A
- * transfer that waited behind others is ignored: predictions count that wait themselves. The first
- * transfer of a connection is ignored, because it shows how long connecting takes. A large transfer
- * gives the link's bandwidth if most of its time was spent on its bytes. */
+ * transfer that waited behind others is ignored, because predictions add that wait themselves. The
+ * first transfer of a connection is ignored, because its time includes that of connecting. A large
+ * transfer gives the link's bandwidth if most of its time was spent on its bytes. */
 static void take_transfer(struct links *l, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
@@ -384,14 +387,14 @@ static void take_transfers(struct links *l, int64_t now_us)
 	}
 }
 
-/* Sends it, or puts it back for later. */
+/* Sends the parcel, or puts it back for later. */
 static void send_or_hold(struct links *l, struct parcel *p, int64_t now_us)
 {
 	struct peer *peer = &l->peers->list[p->to];
 	bool of_chain = is_chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
-	/* The node asks for the piece again once its address is known here. */
+	/* Drops the piece. The node requests it again once this node knows its address. */
 	if (!peer->known && p->head.kind == TENSOR_STATE) {
 		parcel_free(p);
 		l->tell->tally.dropped++;
@@ -402,7 +405,8 @@ static void send_or_hold(struct links *l, struct parcel *p, int64_t now_us)
 	if (!peer->blocked)
 		rc = send_now(l, p, now_us);
 	if (rc == -EAGAIN) {
-		if (peer->blocked) /* this wait is not part of the link's delay */
+		/* The time until the link works is not part of the link's delay. */
+		if (peer->blocked)
 			p->ready_us += now_us + RETRY_US - p->due_us;
 		p->due_us = now_us + RETRY_US;
 		hold_parcel(l, p);
@@ -439,7 +443,8 @@ static bool of_old(const struct parcel *p, const void *context)
 
 	if (p->head.kind == TENSOR_STATE)
 		return false;
-	/* The holder of a standby copy that is being fetched may need older sums. */
+	/* Keeps some older sums, because the holder of a standby copy that is being fetched may
+	 * need them. */
 	if (p->head.kind == TENSOR_SUM)
 		return p->head.iteration + SUMS_BEHIND <= iteration;
 	return p->head.evaluate ? p->head.iteration < iteration : p->head.iteration <= iteration;

@@ -18,7 +18,7 @@
 #include "model/codec/codec.h"
 #include "wire/msg.h"
 
-/* Limit of a tensor message's header; one with a route of 64 hops is shorter. */
+/* Limit of a tensor message's header; a header with a route of 64 hops is shorter. */
 enum { LINKS_HEAD_BYTES = 512 };
 #define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one message */
 
@@ -26,7 +26,8 @@ enum { LINKS_HEAD_BYTES = 512 };
 struct links {
 	/* The options of these names (agent_options); 0: their defaults. */
 	size_t message_bytes, piece_bytes, threads_from_bytes;
-	struct codec_threads *codec_threads; /* NULL: the loop encodes and decodes */
+	/* NULL: the event loop encodes and decodes by itself. */
+	struct codec_threads *codec_threads;
 	struct peers *peers;
 	struct link_times *link_times;
 	struct delay_queue *delay_queue;
@@ -40,33 +41,34 @@ struct links {
 /* Returns the size limit of a message to a peer. */
 size_t links_message_bytes(const struct links *l);
 /* Returns the encoding of an activation, or of its gradient, in the present iteration or
- * evaluation, and its bytes. */
+ * evaluation, and sets its size in bytes. */
 struct codec links_codec(const struct links *l, enum tensor_kind kind, bool evaluate);
 size_t links_chain_bytes(const struct links *l, enum tensor_kind kind, bool evaluate);
 /* Returns the size limit of a slice's piece. */
 size_t links_slice_bytes(const struct links *l);
 
-/* Drops the tensors held for a node, and the connection. */
+/* Drops the tensors held for a node, and the connection to it. */
 void links_forget_peer(struct links *l, uint16_t node);
 
-/* Encodes the output of r's position for the next position's node: output (B, T, C) is given, and
- * the body's first user is the caller. A thread encodes a large output. NULL: no memory, which was
- * reported to the controller. */
+/* Encodes the output of r's position for the next position's node: this function owns output (B, T,
+ * C) from now on, and the caller is the body's first user. A thread encodes a large output.
+ * NULL: no memory, which was reported to the controller. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 			  float *output);
 /* Takes the result of a thread's encoding. */
 void links_encoded(struct links *l, const struct codec_job *job);
-/* Sends the encoded output of r's position to the next position's node, once the body is ready; a
- * user of the body is given. */
+/* Sends the encoded output of r's position to the next position's node, once the body is ready; one
+ * user of the body is dropped when it has left. */
 void links_send_output(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 		       struct body *body, int64_t ended_us);
-/* Sends a tensor to a node, not before due_us. A user of the body is given; NULL: no bytes. */
+/* Sends a tensor to a node, not before due_us. One user of the body is dropped when it has left;
+ * NULL: no bytes. */
 void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, struct body *body,
 		int64_t ready_us, int64_t due_us);
 /* Returns true if threads encode and decode the activations of this stage. */
 bool links_use_threads(const struct links *l);
-/* Returns how long a slice takes on the emulated link, us, in a sum of this many replicas; 0: the
- * link is not emulated. */
+/* Returns how long a slice takes on the emulated link, us, if this many replicas sum; 0: the link
+ * is not emulated. */
 int64_t links_sync_us(const struct links *l, uint16_t to, uint32_t replicas);
 /* Sends a piece of a stage's weights. An emulated link carries one piece at a time. */
 void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *head, float *body,

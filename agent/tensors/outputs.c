@@ -10,7 +10,7 @@ enum { KINDS = TASK_BACKWARD + 1 };
 
 struct outputs {
 	uint32_t n;
-	struct body *kept[MSG_MICROBATCHES][KINDS]; /* NULL: nothing */
+	struct body *kept[MSG_MICROBATCHES][KINDS]; /* the output of each task; NULL: none */
 };
 
 struct outputs *outputs_new(void)

@@ -2,8 +2,8 @@
  *
  * If a node dies, its substitute receives these tensors again, so only the work of the dead node is
  * recomputed. A microbatch has at most OUTPUTS_OF_VISIT outputs here, an activation and a gradient,
- * because a route visits a node once (a data node once more, for the loss). The memory of all
- * outputs is checked before the iteration begins (needs.h), and again when a visit is added. The
+ * because a route visits a node once (a data node once more, for the loss). needs.h checks that
+ * there is memory for all outputs, before the iteration begins and again when a visit is added. The
  * outputs of a microbatch are dropped when it restarts (outputs_drop).
  */
 #ifndef AGENT_OUTPUTS_H

@@ -33,26 +33,26 @@ enum {
 };
 
 struct node {
-	struct agent *agent;   /* NULL if the node is dead */
+	struct agent *agent;   /* the node's agent; NULL if the node is dead */
 	struct keys_identity *identity;
 	struct log log;
-	post_peer_id peer;     /* at the controller; 0 before HELLO */
+	post_peer_id peer;     /* the agent's number at the controller's post; 0 before HELLO */
 	bool said_hello, ready, reduced;
 	struct msg_hello hello;
 	struct msg_ready ready_said;
 	struct msg_heartbeat beat;
 	struct msg_reduced reduced_said;
 	struct msg_committed committed;
-	int keeps; /* stage of its standby copy; -1 if none */
+	int keeps; /* stage of the node's standby copy; -1 if none */
 	bool kept, copy_reduced;
 	struct msg_kept kept_said;
 	struct msg_committed copy_committed;
-	uint32_t n_committed; /* reports of commits that were not about a copy */
+	uint32_t n_committed; /* number of reports of commits, without those of standby copies */
 	struct msg_reduced copy_reduced_said;
 	uint32_t troubles;
 	char trouble[256];
 	uint32_t n_logs;
-	struct msg_log logs[8]; /* the first n_logs */
+	struct msg_log logs[8]; /* the first n_logs lines that the agent sent */
 	uint8_t stage;
 };
 
@@ -60,18 +60,19 @@ struct node {
 struct cluster_options {
 	uint32_t dim; /* 0 means 16 */
 	uint64_t run; /* number of the run in WELCOME; 0 means 77 */
-	const char *device; /* of all agents; NULL: cpu */
+	const char *device; /* device of all agents; NULL: cpu */
 	double time_scale, task_s, overhead_s, serialise;
 	enum tensor_format wire; /* format of activations and their gradients */
 	enum tensor_format sum_wire; /* format of sums */
-	bool copies_lag;       /* do not wait for copies' sums and steps */
+	bool copies_lag;       /* commits do not wait for the sums and steps of standby copies */
 	/* Stages from which all others start with the next commits; 0: none do */
 	stage_set stack_from;
 	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;
 	bool may_give_up;      /* an agent's fatal error does not fail the test */
-	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* by receiver, for all senders */
+	/* Times of transfers, by receiver, for all senders. */
+	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES];
 };
 
 /* The current iteration, as ordered and as reported */
@@ -81,7 +82,8 @@ struct cluster_iteration {
 	struct route routes[CLUSTER_BATCHES];
 	struct msg_rank ranks[3 * CLUSTER_BATCHES]; /* ranks for all nodes; none if n_ranks is 0 */
 	uint32_t n_ranks;
-	struct msg_task_event events[CLUSTER_EVENTS]; /* in order of arrival, with node set */
+	/* The n_events events in order of arrival, with their node set. */
+	struct msg_task_event events[CLUSTER_EVENTS];
 	uint32_t n_events;
 	uint32_t first_attempt; /* lowest attempt of the routes */
 	float loss[CLUSTER_BATCHES];
@@ -94,10 +96,10 @@ struct cluster {
 	struct cluster_iteration now;
 	uint32_t n_nodes, n_stages, n_shards;
 	struct model_config config;
-	char *model; /* JSON of config */
+	char *model; /* config as JSON */
 	char corpus_path[64];
 	struct corpus *corpus;
-	int64_t stopped_us; /* time of the agents' clocks if stopped, else 0 */
+	int64_t stopped_us; /* time at which the agents' clocks stand still; 0: they run */
 
 	struct keys_identity *identity;
 	struct keys_list *admitted;
@@ -127,7 +129,7 @@ void cluster_restart_controller(struct cluster *c);
 void cluster_send(struct cluster *c, uint32_t node, const struct msg *m);
 void cluster_welcome(struct cluster *c, uint32_t node);
 void cluster_peers(struct cluster *c); /* sends PEERS to all nodes */
-/* Makes the other agents forget the key of the node. */
+/* Withdraws the key of the node from all other agents. */
 void cluster_expel(struct cluster *c, uint32_t node);
 /* Assigns the node its stage. With source -1 the agent makes the weights from the seed; otherwise
  * the agent fetches them from node source first. Waits for the fetch, not for the loading. */

@@ -1,4 +1,4 @@
-/* Tests that the threads give the codec's results, in the order of each link. */
+/* Tests that the threads give the codec's results, and that the jobs of a link end in order. */
 #include "agent/tensors/codec_threads.h"
 
 #include <poll.h>
@@ -29,7 +29,7 @@ static struct codec_threads *made(void)
 	return t;
 }
 
-/* Waits for the next job as the loop does. */
+/* Waits for the next ended job as the event loop does. */
 static struct codec_job next(struct codec_threads *t)
 {
 	struct pollfd p[CODEC_THREADS] = { { 0 } };
@@ -44,7 +44,7 @@ static struct codec_job next(struct codec_threads *t)
 	return job;
 }
 
-/* Makes a job of one of several sizes, whose number is in owner. */
+/* Makes a job whose size depends on its number. `owner` holds the number. */
 static struct codec_job job_of(uintptr_t number, bool encodes)
 {
 	struct codec_job j = { .encodes = encodes, .measures = encodes && number % 7 == 0,
@@ -67,7 +67,7 @@ static struct codec_job job_of(uintptr_t number, bool encodes)
 	return j;
 }
 
-/* The result must be that of the codec in this thread. */
+/* Checks the job's result against that of the codec in this thread. */
 static void check(const struct codec_job *j)
 {
 	struct codec_job again = job_of((uintptr_t)j->owner, j->encodes);

@@ -13,7 +13,7 @@
 #include "base/tests/test.h"
 #include "model/tests/emulated_device.h"
 
-static size_t parameters; /* their number in the prepared stage */
+static size_t parameters; /* number of parameters of the prepared stage */
 
 static struct compute *prepared(void)
 {
@@ -24,7 +24,7 @@ static struct compute *prepared(void)
 
 	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
 	assert_int_equal(compute_new(&c, &setup), 0);
-	device_free_bytes = 700 << 20; /* less than the machine has */
+	device_free_bytes = 700 << 20; /* less memory than the machine has */
 	compute_run(c, &j);
 	assert_int_equal(j.rc, 0);
 	assert_true(j.prepare.device_free_bytes == device_free_bytes);
@@ -85,8 +85,8 @@ TEST(test_pass_names_the_failed_call)
 	job_clear(&j);
 }
 
-/* The driver hangs at its first use, in PREPARE, while the loop and its heartbeats go on. The agent
- * gives up after 40 times the limit of a task. */
+/* The driver hangs when it is first used, in PREPARE, while the loop and its heartbeats continue.
+ * The agent gives up after 40 times the limit of a task. */
 TEST(test_hang_at_first_use_ends)
 {
 	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,

@@ -1,5 +1,5 @@
-/* connections_test.c - when an agent reports that it is connected to the nodes of the next plan.
- * The test plays the posts below connections.c. */
+/* Tests when an agent reports that it is connected to the nodes of the next plan. The test plays
+ * the posts below connections.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 enum { NODES = 100, ME = 1, SECOND = 1000000 };
 
-/* The peers as the post shows them. The peer of node i is i + 1. */
+/* The simulated post's peers. Node i is peer i + 1. */
 static struct {
 	bool up[NODES], carried[NODES][POST_CLASSES], waits[NODES];
 	uint32_t sent[NODES][POST_CLASSES];
@@ -101,8 +101,8 @@ static void order(struct agent *a, uint64_t id, uint32_t n, const struct msg_con
 	connections_turn(a->modules.connections, SECOND);
 }
 
-/* The answer comes when a message has passed in the class that each node will get. It does not wait
- * for substitutes. */
+/* The agent answers once each node has received a message in the class that the plan will use. It
+ * does not wait for substitutes. */
 FIXTURE_TEST(the_answer_waits_for_messages)
 {
 	static const struct msg_connect_to nodes[] = { { 5, CONNECT_ACTIVATIONS },
@@ -135,7 +135,7 @@ FIXTURE_TEST(the_answer_waits_for_messages)
 	assert_true(connections_deadline_us(a->modules.connections) == INT64_MAX);
 }
 
-/* Nodes that a message has reached get no other one, and the answer comes at once. */
+/* Nodes that a message has reached get no further message, and the agent answers at once. */
 FIXTURE_TEST(what_is_connected_is_not_connected_again)
 {
 	static const struct msg_connect_to nodes[] = { { 5, CONNECT_ACTIVATIONS } };
@@ -161,8 +161,8 @@ FIXTURE_TEST(impossible_nodes_are_refused)
 	assert_int_equal(wire.reported, 4);
 }
 
-/* In a run of many nodes the peers that two orders in a row do not name are closed, unless
- * something is under way to them. */
+/* In a run of many nodes, the agent closes peers that two orders in a row do not name, unless
+ * messages are under way to them. */
 FIXTURE_TEST(connections_are_bounded)
 {
 	struct msg_connect_to nodes[MSG_CONNECT_MOST];

@@ -14,7 +14,8 @@ TEST(test_controller_restart)
 	cluster_iterate(c);
 	cluster_start(c);
 	cluster_until(c, cluster_three_has_counted, "some work");
-	/* Messages sent from now on arrive after the restart. */
+	/* Cuts all links between agents, so that tensors sent from now on arrive after the
+	 * restart. */
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		cluster_fault(c, i, 1, FAULT_PARTITION, -1, 0);
 	cluster_turns(c, 20);
@@ -28,7 +29,7 @@ TEST(test_controller_restart)
 		cluster_welcome(c, i);
 	}
 	cluster_peers(c);
-	/* The iteration restarts with attempts above those of all messages in flight. */
+	/* Restarts the iteration with attempts above those of all messages in flight. */
 	c->now.iteration--;
 	for (uint32_t m = 0; m < c->now.n_batches; m++)
 		c->now.routes[m].attempt += 1 << 16;
@@ -75,7 +76,8 @@ static void make_of_neighbours(struct cluster *c)
 }
 
 /* A controller may die before it records a restored stage, and the weights belong to no commit. An
- * agent therefore reports them as part of the run only after an iteration has started with them. */
+ * agent therefore reports restored weights as part of the run only after an iteration has started
+ * with these weights. */
 TEST(test_restored_weights_are_reported_once_used)
 {
 	for (int used = 0; used < 2; used++) {
@@ -95,7 +97,7 @@ TEST(test_restored_weights_are_reported_once_used)
 	}
 }
 
-/* Checks that a node that receives invalid values reports their sender. */
+/* Checks that a node that receives invalid values reports the node `faulty`, which sent them. */
 static void check_report(enum tensor_format wire, uint32_t faulty)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -147,19 +149,19 @@ TEST(test_numbers_of_a_replaced_attempt_are_not_reported)
 	struct agent *third;
 	uint32_t changed;
 
-	cluster_iterate(c); /* opens the sessions */
+	cluster_iterate(c); /* one iteration, which opens the sessions between the nodes */
 	for (uint32_t m = 0; m < 8; m += 2)
 		cluster_route(c, m, 2, (uint16_t[]){ 0, 3 });
 	cluster_fault(c, 0, 5, FAULT_CORRUPT, -1, 0);
 	cluster_start(c);
 	third = c->nodes[3].agent;
-	c->nodes[3].agent = NULL; /* gets no turn */
+	c->nodes[3].agent = NULL; /* node 3 gets no turn */
 	cluster_until(c, data_node_is_through, "a forward pass of node 0");
 	c->nodes[3].agent = third;
 	changed = cluster_without_three(c);
 	cluster_reroute(c, changed, -1);
 	c->nodes[3].agent = NULL;
-	cluster_turns(c, 100); /* the new routes and the tensor are now before node 3 */
+	cluster_turns(c, 100); /* the new routes and the tensor now wait at node 3 */
 	c->nodes[3].agent = third;
 	cluster_turns(c, 200);
 	assert_int_equal(c->nodes[3].troubles, 0);
@@ -167,7 +169,7 @@ TEST(test_numbers_of_a_replaced_attempt_are_not_reported)
 }
 
 /* An agent that continues after a suspension waits for its controller as long as at its start. The
- * test passes the agent no message of the controller. */
+ * agent of the test receives no message of the controller. */
 TEST(test_a_suspended_agent_waits_for_its_controller)
 {
 	struct cluster *c = cluster_of_six();

@@ -82,7 +82,7 @@ TEST(test_copy_missed_commit)
 	cluster_until(c, two_keeps, "the copy of stage 2");
 	cluster_iterate(c);
 	assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
-	c->nodes[2].keeps = -1; /* the copy receives no message about this commit */
+	c->nodes[2].keeps = -1; /* the copy at node 2 receives no message about this commit */
 	cluster_iterate(c);
 	cluster_until(c, two_keeps_none, "node 2 to say that its copy is old");
 	assert_non_null(strstr(c->nodes[2].kept_said.text, "missed a commit"));
@@ -98,8 +98,8 @@ static bool two_has_caught_up(struct cluster *c)
 	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->now.iteration;
 }
 
-/* The controller does not wait for the copy at node 2. Pieces and sums reach the copy after
- * the commits, and the copy still reaches the weights of the replica. */
+/* The controller does not wait for the copy at node 2. Pieces and sums arrive there after the
+ * commits, and the copy still gets the same weights as the replica. */
 TEST(test_copy_lags)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -139,9 +139,8 @@ static bool four_keeps_none(struct cluster *c)
 	return c->nodes[4].kept_said.hash == 0;
 }
 
-/* Stage 1 starts from stage 2: the nodes of stage 1 take the layers that their copies of stage 2
- * have after the commit's step. Node 4 drops its copy of stage 1, because stage 1 then has other
- * layers. */
+/* A commit lets stage 1 take the layers of stage 2: the nodes of stage 1 use their copies of stage
+ * 2, after the commit's step. Node 4 drops its copy of stage 1, whose layers are replaced. */
 TEST(a_stage_starts_from_the_step_of_a_copy)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -162,7 +161,7 @@ TEST(a_stage_starts_from_the_step_of_a_copy)
 	for (int i = 2; i < 4; i++)
 		stage_stack(c->twins[i], c->twins[4]);
 	c->options.stack_from = 1 << 0 | 1 << 2;
-	c->nodes[4].keeps = -1; /* do not wait until this copy has made the step */
+	c->nodes[4].keeps = -1; /* the test does not wait until this copy has made the step */
 	cluster_commit(c, 1);    /* compares the weights with those of the twins */
 	cluster_until(c, four_keeps_none, "node 4 to drop its copy");
 	assert_non_null(strstr(c->nodes[4].kept_said.text, "took the layers of another"));
@@ -178,8 +177,8 @@ static bool two_answers(struct cluster *c)
 	return c->nodes[2].committed.iteration == 1;
 }
 
-/* The run may have gone back to a checkpoint since node 2 committed its weights. A commit with the
- * same number is then another one, which only the copy of the stage has made. */
+/* The run may have gone back to a checkpoint since node 2 committed its weights. A later commit
+ * with the same number then has other weights, which only the copy of the stage has. */
 TEST(test_weights_that_a_copy_replaces_answer_no_commit)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };

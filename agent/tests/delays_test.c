@@ -48,7 +48,7 @@ FIXTURE_TEST(two_double_delays_are_reported_early)
 
 	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_delay(&a->modules.link_times, 2, 0.2, SECOND); /* as expected */
+	link_times_delay(&a->modules.link_times, 2, 0.2, SECOND); /* this delay is as expected */
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
@@ -64,7 +64,8 @@ FIXTURE_TEST(two_half_delays_are_reported_early)
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_delay(&a->modules.link_times, 1, 0.39, SECOND + SECOND / 2);
 	link_times_delay(&a->modules.link_times, 1, 0.2, SECOND + SECOND / 2);
-	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 2); /* at once */
+	/* The report is due at once. */
+	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 2);
 }
 
 FIXTURE_TEST(noise_is_not_reported_early)
@@ -73,8 +74,10 @@ FIXTURE_TEST(noise_is_not_reported_early)
 
 	a->run.times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
-		link_times_delay(&a->modules.link_times, 1, 0.02, SECOND); /* four times as long */
-		link_times_delay(&a->modules.link_times, 2, 0.39, SECOND); /* not twice */
+		/* Four times the reported delay. */
+		link_times_delay(&a->modules.link_times, 1, 0.02, SECOND);
+		/* Less than twice the reported delay. */
+		link_times_delay(&a->modules.link_times, 2, 0.39, SECOND);
 	}
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
@@ -99,7 +102,7 @@ FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 	assert_int_equal(fault_apply(&a->faults, &cut, 0), 0);
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	while (delay_queue_deadline_us(a->modules.delay_queue) < SECOND)
-		/* Each turn is a little late. */
+		/* Each call comes a little later than the deadline. */
 		links_pump(&a->modules.links,
 			   delay_queue_deadline_us(a->modules.delay_queue) + 300);
 	assert_true(a->peers.list[1].blocked);
@@ -124,7 +127,8 @@ FIXTURE_TEST(bytes_occupy_an_emulated_link)
 		send_output(a, &r, false, calloc(4, sizeof(float)));
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
-		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10); /* floats are rounded */
+		/* 10 us of tolerance, because floats are rounded. */
+		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10);
 		assert_in_range(p.due_us - p.ready_us, 199990, 200010);
 		parcel_free(&p);
 	}
@@ -147,7 +151,7 @@ FIXTURE_TEST(waiting_for_an_unknown_node_is_reported)
 	}
 	assert_int_equal(stuck[0].to, 1);
 	assert_int_equal(stuck[0].ms, 900);
-	/* When the tensor leaves the queue, the report ends. */
+	/* Once the tensor has left the queue, the link is no longer reported. */
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, 3 * SECOND, &p), 0);
 	assert_int_equal(probe_links(&a->peers, stuck, 2 * SECOND), 0);
 }
@@ -198,8 +202,8 @@ FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 	assert_true(p.due_us > SECOND);
 }
 
-/* A new process has sent only a few bytes, which must not replace the bandwidth that the controller
- * knows from the previous process. */
+/* The rate of a few bytes, sent by a new process, must not replace the bandwidth that the
+ * controller knows from the previous process. */
 FIXTURE_TEST(few_bytes_show_no_bandwidth)
 {
 	struct agent *a = *state;
@@ -217,8 +221,8 @@ FIXTURE_TEST(few_bytes_show_no_bandwidth)
 	assert_float_equal(p->bandwidth, 1e7, 0);
 }
 
-/* The first output in an encoding format is measured, for each direction of the link, and the next
- * ones are not. */
+/* The signal-to-noise ratio is measured for the first activation and the first gradient, not for
+ * the next ones. */
 FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 {
 	struct agent *a = *state;

@@ -1,4 +1,4 @@
-/* Tests the proof of a device with a GPU that is emulated. */
+/* Tests the proof of a device (device_proof.c) on an emulated GPU. */
 #include "agent/device_proof.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ TEST(a_good_card_is_proved)
 	assert_string_equal(err.text, "");
 }
 
-/* The agent itself refuses a number that does not exist. */
+/* The proof accepts the number of a GPU that does not exist, because the agent itself refuses
+ * it. */
 TEST(a_missing_card_is_no_failure_of_the_proof)
 {
 	struct error err = { "" };

@@ -12,7 +12,8 @@
 
 enum { PEERS = 8, GREEDY = 1, MODEST = 2, VISITS = 12, PIECES = 5 };
 
-/* 12 visits of 1 MiB each, and a gradient of 9 MiB in pieces of 2 MiB. */
+/* An iteration with 12 visits, whose inputs have 1 MiB each, and a gradient of 9 MiB in pieces of 2
+ * MiB. */
 static const struct early_traffic traffic = {
 	.visits = VISITS, .input_bytes = MIB, .sum_bytes = 9 * MIB, .piece_bytes = 2 * MIB
 };
@@ -47,8 +48,8 @@ static size_t flood(struct early *e, uint16_t from, size_t bytes)
 	return n;
 }
 
-/* Checks that the store accepts one peer's tensors of an iteration: all inputs, and the slices of
- * the reduction. */
+/* Checks that the store accepts what a correct peer sends in an iteration: all inputs, and the
+ * slices of the reduction. */
 static void check_modest_fits(struct early *e, uint16_t from)
 {
 	for (int i = 0; i < VISITS; i++)
@@ -63,7 +64,8 @@ TEST(no_peer_takes_more_than_its_share)
 
 	assert_int_equal(flood(e, GREEDY, MIB), early_share_of(e) / (MIB + EARLY_PLACE_BYTES));
 	assert_true(early_bytes_of(e, GREEDY) <= early_share_of(e));
-	assert_true(early_share_of(e) >= 2 * (2 * VISITS + 9) * MIB); /* two iterations */
+	/* A share holds the tensors of two iterations. */
+	assert_true(early_share_of(e) >= 2 * (2 * VISITS + 9) * MIB);
 	assert_false(keep(e, GREEDY, MIB));
 	check_modest_fits(e, MODEST);
 	early_free(e);
@@ -78,10 +80,12 @@ TEST(the_number_of_small_tensors_is_limited)
 	early_free(e);
 }
 
-/* Half of the store is common. A peer's part of the other half stays free whatever others send. */
+/* Half of the store is common. Each peer has a part of the other half, which stays free whatever
+ * other peers send. */
 TEST(no_peer_is_shut_out)
 {
-	const size_t room = 2 * PEERS * 24 * MIB; /* each part is 24 MiB, enough for an iteration */
+	/* Each peer's own part is 24 MiB, enough for an iteration. */
+	const size_t room = 2 * PEERS * 24 * MIB;
 	struct early *e = made(room);
 
 	for (uint16_t i = 0; i < PEERS; i++)
@@ -94,7 +98,8 @@ TEST(no_peer_is_shut_out)
 	early_free(e);
 }
 
-/* On a machine with little memory, the tensors that the memory check counts as early still fit. */
+/* On a machine with little memory, the store still holds all the early tensors that the memory
+ * check (needs.c) counts. */
 TEST(honest_tensors_fit_into_the_smallest_store)
 {
 	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS,
@@ -146,7 +151,9 @@ TEST(a_dropped_tensor_stays_until_its_decoding_ends)
 		assert_int_equal(early_bytes_of(e, GREEDY), 0);
 		if (!ended) {
 			assert_true(d->is_orphan && d->message.size == MIB);
-			decoding_end(d, true); /* frees all; the sanitizer would see a leak */
+			/* Frees the decoding and its message; without this the sanitizer reports a
+			 * leak. */
+			decoding_end(d, true);
 		}
 	}
 	early_free(e);

@@ -18,7 +18,7 @@ static const struct msg_task_event *find_event(const struct cluster *c, uint8_t 
 	return NULL;
 }
 
-/* Checks that no event is earlier than the model predicts; this holds on slow machines too. */
+/* Checks that no event is earlier than the emulated times allow; slow machines pass too. */
 static void check_times(const struct cluster *c, double factor)
 {
 	int64_t task_us = (int64_t)(c->options.task_s * c->options.time_scale * 1e6);
@@ -44,7 +44,8 @@ static void check_times(const struct cluster *c, double factor)
 		}
 }
 
-/* Checks that each node runs one task at a time, and reports each wait once with its reason. */
+/* Checks that each node runs one task at a time, and reports each waiting task once, with the
+ * microbatch that delays it. */
 static void check_order(const struct cluster *c)
 {
 	for (uint16_t node = 0; node < c->n_nodes; node++) {

@@ -1,5 +1,6 @@
-/* The figures of the GPU in heartbeats, from a library of the tests (tests/nvml.c): how often it is
- * read, and what happens when it hangs or is not there. The GPU of complete agents is emulated. */
+/* Tests the GPU's figures in heartbeats with a substitute for NVIDIA's library (tests/nvml.c): how
+ * often the library is read, and what happens if it hangs or is missing. The GPU of complete agents
+ * is emulated. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #include "model/tests/emulated_device.h"
 #include "model/tests/nvml_script.h"
 
-/* Loads the library of the tests. From then on the name of NVIDIA's finds it. */
+/* Loads the tests' library under the name of NVIDIA's, so that dlopen of that name finds it from
+ * then on. */
 static struct nvml_script *script(void)
 {
 	char path[4096];
@@ -29,7 +31,7 @@ static struct nvml_script *script(void)
 	return s;
 }
 
-/* Waits for the reading that has begun. */
+/* Waits until the reading under way has ended. */
 static void settle(struct gpu_monitor *m)
 {
 	while (gpu_monitor_busy(m))
@@ -42,7 +44,7 @@ TEST(test_is_read_at_every_tenth_heartbeat)
 	struct gpu_monitor *m;
 
 	assert_int_equal(gpu_monitor_new(&m, NVML_LIBRARY, NVML_TEST_BUS, NULL, NULL), 0);
-	assert_int_equal(gpu_monitor_turn(m).known, 0); /* nothing is read yet */
+	assert_int_equal(gpu_monitor_turn(m).known, 0); /* no reading has ended yet */
 	for (int i = 1; i <= 100; i++) {
 		struct gpu_figures f;
 
@@ -60,7 +62,7 @@ TEST(test_is_read_at_every_tenth_heartbeat)
 	assert_int_equal(s->open, 0);
 }
 
-/* The caller never waits, and figures do not stay when they are outdated. */
+/* The caller never waits, and outdated figures are dropped. */
 TEST(test_a_library_that_hangs_has_no_figures)
 {
 	struct nvml_script *s = script();
@@ -152,7 +154,7 @@ TEST(test_heartbeats_carry_them)
 	assert_int_equal(s->open, 0);
 }
 
-/* The library is there, but the agent computes on no GPU. */
+/* The library is present, but the agent does not compute on a GPU. */
 TEST(test_other_devices_have_none)
 {
 	static const char *const devices[] = { "cpu", "pretend" };

@@ -130,7 +130,8 @@ FIXTURE_TEST(another_plan_restarts_it)
 	assert_int_equal(a->iteration.routes[0].nodes[1], 4);
 	assert_int_equal(a->iteration.routes[2].n_hops, 0);
 	assert_true(a->requests.zero);
-	a->held.standing = STAND_LOADING; /* there is no gradient to set to zero */
+	/* The stage is being loaded, so there is no gradient to set to zero. */
+	a->held.standing = STAND_LOADING;
 	assert_false(iteration_next_job(&a->iteration, &job));
 	a->held.standing = STAND_READY;
 	assert_true(iteration_next_job(&a->iteration, &job));
@@ -167,7 +168,7 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 	take_plan(a, EPOCH, 2, routes);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->visits, 2);
-	take_plan(a, EPOCH, 3, routes); /* refused: the valid plan stays */
+	take_plan(a, EPOCH, 3, routes); /* an invalid plan is refused, and the valid plan stays */
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
 	/* The agent keeps the two newest plans, in whatever order they arrive. */
 	take_plan(a, EPOCH + 2, 1, routes);
@@ -176,7 +177,7 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH + 2)->n_routes, 1);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH + 1)->n_routes, 0);
 	assert_int_equal(plans_most_visits(&a->modules.plans), 1);
-	take_plan(a, EPOCH + 1, 2, routes); /* replaces the plan of this epoch */
+	take_plan(a, EPOCH + 1, 2, routes); /* replaces the kept plan of this epoch */
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH + 2)->n_routes, 1);
 	assert_int_equal(plans_most_visits(&a->modules.plans), 2);
 }
@@ -205,7 +206,7 @@ FIXTURE_TEST(dead_nodes_are_forgotten)
 	assert_int_equal(a->progress.iteration, 0);
 }
 
-/* A node that joined after the reduction may have to replace a node that died after it. */
+/* A node that joined after the reduction was ordered may have to replace a node that died later. */
 FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 {
 	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
@@ -243,7 +244,7 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 
 	start_three(a);
 	keep_output(a, done);
-	reroute(a, COMMITTED, 2, routes); /* a committed iteration: ignored */
+	reroute(a, COMMITTED, 2, routes); /* a reroute of a committed iteration is ignored */
 	assert_int_equal(a->iteration.routes[0].nodes[1], 3);
 	reroute(a, NEXT, 2, routes);
 	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 2);
@@ -257,7 +258,8 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	assert_int_equal(p.route.attempt, 1);
 	assert_memory_equal(p.body->data, done, sizeof(done));
 	parcel_free(&p);
-	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0); /* no output of 1 yet */
+	/* Microbatch 1 has no output yet. */
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 	assert_int_equal(outputs_count(a->modules.outputs), 1);
 	reroute(a, NEXT, 2, routes); /* a repeated order changes nothing */
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
@@ -470,7 +472,7 @@ FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 	reduce_alone(a);
 	struct msg_commit later = good;
 
-	later.iteration++; /* unless the reduction is of an iteration that it missed */
+	later.iteration++; /* but not if the reduction is of an iteration that the node missed */
 	iteration_commit(&a->iteration, &later, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_false(a->requests.step);

@@ -22,7 +22,8 @@ struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes)
 	a->run.welcome.n_nodes = n_nodes;
 	a->run.welcome.node = node;
 	a->peers.list = calloc(n_nodes + 1u, sizeof(a->peers.list[0]));
-	a->run.sum_codecs = calloc(MSG_STAGES, sizeof(a->run.sum_codecs[0])); /* fp32 */
+	/* All zero: sums travel in fp32. */
+	a->run.sum_codecs = calloc(MSG_STAGES, sizeof(a->run.sum_codecs[0]));
 	a->run.times.delay_s = calloc(n_nodes, sizeof(a->run.times.delay_s[0]));
 	a->run.times.bytes_s = calloc(n_nodes, sizeof(a->run.times.bytes_s[0]));
 	a->run.times.sync_s = calloc(n_nodes, sizeof(a->run.times.sync_s[0]));

@@ -1,5 +1,5 @@
-/* measure_test.c - how a link is measured, in virtual time. The test plays the other node and a
- * link whose queue holds everything, below measure.c and packet_trains.c. */
+/* Tests how a link is measured, in virtual time. Below measure.c and packet_trains.c, the test
+ * simulates the other node and a link with an unlimited queue. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,28 +28,29 @@
 enum {
 	MS = 1000,
 	SECOND = 1000000,
-	PACKET = 1428, /* bytes of a packet of a train on the link */
+	PACKET = 1428, /* bytes that a train's packet takes on the link */
 	TRAINS = 64,
 	PIECES = 64,
 	LATENCY_US = 10 * MS
 };
 
 static struct {
-	/* The link. */
+	/* The simulated link. */
 	double bytes_per_s;
 	int64_t answer_us;   /* how long an answer waits for the other direction */
 	bool passes_trains;
-	double short_factor; /* a short train shows the rate times this */
+	double short_factor; /* a short train shows a rate that is wrong by this factor */
 	/* The present, and the past. */
 	int64_t now_us, free_us; /* the time, and when the queue is empty again */
-	int64_t longest_us;      /* longest time that the queue held */
+	int64_t longest_us;      /* longest time that bytes waited in the queue */
 	struct msg_packet_train_heard answers[TRAINS];
 	int64_t answers_us[TRAINS];
 	uint32_t packets[TRAINS], n_trains, n_answered;
-	int64_t sent_us[PIECES], acked_us[PIECES]; /* of bulk data */
+	/* When each piece of bulk data was sent and acknowledged. */
+	int64_t sent_us[PIECES], acked_us[PIECES];
 	uint32_t n_pieces;
 	size_t piece_bytes;
-	struct msg_measured result; /* id 0: none yet */
+	struct msg_measured result; /* what the agent reported; id 0: nothing yet */
 } wire;
 
 static void enqueue(size_t bytes)
@@ -99,7 +100,7 @@ int played_send(struct post *p, post_peer_id id, const struct post_part *parts, 
 
 int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 {
-	int64_t last_us = 0; /* the last acknowledgement */
+	int64_t last_us = 0; /* time of the last acknowledgement */
 
 	(void)p;
 	(void)id;
@@ -227,7 +228,7 @@ static void end(struct agent *a)
 	lone_agent_free(a);
 }
 
-/* Measures the link. most_ms: as in the controller's order. */
+/* Measures the link. most_ms: time limit in the controller's order. */
 static void measure_it(struct agent *a, uint32_t most_ms)
 {
 	wire.result.id = 0;
@@ -235,7 +236,7 @@ static void measure_it(struct agent *a, uint32_t most_ms)
 		      &(struct msg_measure){ .id = 1, .to = 1, .most_ms = most_ms }, wire.now_us);
 	while (wire.result.id == 0) {
 		wire.now_us += 2 * MS;
-		/* Answers arrive in order. */
+		/* Answers the trains in the order in which they were sent. */
 		while (wire.n_answered < wire.n_trains &&
 		       wire.answers_us[wire.n_answered] <= wire.now_us)
 			packet_trains_answered(a->modules.trains, &wire.answers[wire.n_answered++]);
@@ -252,7 +253,8 @@ static void assert_rate(double bytes_per_s)
 	assert_true(ratio > 0.99 && ratio < 1.01);
 }
 
-/* 1 Mbit/s. An answer may wait as long as a short train of the other direction takes. */
+/* The link carries 1 Mbit/s. An answer may wait as long as a short train takes in the other
+ * direction. */
 TEST(a_slow_link_gets_only_short_trains)
 {
 	static const uint32_t most_ms[] = { 150, 5000 };
@@ -270,7 +272,8 @@ TEST(a_slow_link_gets_only_short_trains)
 	}
 }
 
-/* The train takes 2.3 s, so that the link is being filled when the answer arrives. */
+/* The train takes 2.3 s on this link, so bulk data already fills the link when the answer
+ * arrives. */
 TEST(a_late_answer_ends_the_filling)
 {
 	struct agent *a = begin(30000);
@@ -280,7 +283,7 @@ TEST(a_late_answer_ends_the_filling)
 	assert_int_equal(wire.n_trains, 1);
 	assert_int_equal(wire.n_pieces, 1);
 	assert_int_equal(wire.piece_bytes, 64 << 10);
-	/* Nodes that answer late are no reason to send no trains. */
+	/* Trains are still sent after many nodes have answered late. */
 	for (int i = 0; i < UNREACHED_MOST; i++) {
 		wire.now_us += 10 * SECOND;
 		measure_it(a, 150);
@@ -289,8 +292,8 @@ TEST(a_late_answer_ends_the_filling)
 	end(a);
 }
 
-/* The short train of a fast link shows three times its rate, because delays vary. If the time is
- * over early, the first long train suffices. */
+/* The short train of a fast link shows three times its rate, because delays vary. If the time limit
+ * is short, the rate of the first long train is the result. */
 TEST(a_fast_link_is_measured_by_long_trains)
 {
 	static const uint32_t most_ms[] = { 5000, 10 };

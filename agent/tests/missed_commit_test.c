@@ -60,7 +60,7 @@ static bool three_has_committed(struct cluster *c)
 }
 
 /* The controller dies while it announces a commit, and node 3 does not receive the commit. Node 3
- * still has the sum, and makes the step when the next controller repeats the commit. */
+ * still has the sum. It makes the step when the next controller repeats the commit. */
 TEST(test_commit_announced_again)
 {
 	struct cluster *c = cluster_of_six();

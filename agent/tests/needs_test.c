@@ -10,7 +10,8 @@ enum { MIB = 1 << 20 };
 
 TEST(the_needs_are_the_sum_of_their_parts)
 {
-	/* 1 MiB of parameters, 2 MiB for each activation, 3 visits */
+	/* 1 MiB of parameters, 2 MiB for each activation, 3 visits, at most 100 MiB of early
+	 * tensors */
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
 
 	assert_int_equal(n.kept, 2 * 3 * 2 * MIB);
@@ -24,7 +25,7 @@ TEST(the_needs_are_the_sum_of_their_parts)
 			 n.total + 3 * MIB);
 }
 
-/* A stage of the 7b preset, 60 visits of 1 x 4096 tokens: the sizes exceed 32 bits. */
+/* Uses a stage of the 7b preset and 60 visits of 1 x 4096 tokens, whose sizes exceed 32 bits. */
 TEST(large_models_do_not_overflow)
 {
 	struct needs n = needs_of((size_t)900 << 20, (size_t)4096 * 4096, 60, UINT64_MAX, true);
@@ -62,7 +63,8 @@ TEST(only_the_additional_memory_must_be_free)
 
 TEST(early_tensors_use_the_remaining_memory)
 {
-	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false); /* 7 MiB early */
+	/* Correct peers send 7 MiB early. */
+	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false);
 
 	assert_int_equal(needs_early_room(&n, n.total + 200ull * MIB, 1024ull * MIB), 207ull * MIB);
 	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB),

@@ -14,7 +14,8 @@ enum { NODE = 1, NEXT = 78 };
 static sem_t release;
 static bool timed_out;
 
-/* A job that nobody releases ends, so that a test whose loop waits for it fails and ends. */
+/* A job that waits until the test releases it, or for a limited time. If the loop wrongly waits for
+ * the job, the test fails and does not hang. */
 static void hold(void *context, void *job)
 {
 	struct timespec by;
@@ -76,7 +77,7 @@ TEST(another_run_begins_after_the_job)
 	cluster_assign(c, NODE, -1);
 	cluster_until(c, is_in_no_run, "the end of the previous run");
 	cluster_until(c, beats_without_a_stage, "a heartbeat");
-	welcome(c); /* by a controller that was restarted */
+	welcome(c); /* a WELCOME as from a restarted controller */
 	cluster_assign(c, NODE, -1);
 	cluster_turns(c, 50);
 	assert_true(is_in_no_run(c));
@@ -91,7 +92,7 @@ TEST(another_run_begins_after_the_job)
 	sem_destroy(&release);
 }
 
-/* The system gives the agent no more descriptors, which a thread for jobs needs. */
+/* No descriptors are left, so the agent cannot start another thread for jobs. */
 TEST(another_run_needs_no_new_thread)
 {
 	struct cluster *c = gathered();

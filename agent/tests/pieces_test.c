@@ -94,7 +94,7 @@ TEST(test_continuation)
 	r.stages[1] = 1;
 	r.stages[2] = 2;
 	assert_false(route_continues(&was, &r));
-	/* No earlier route is known. */
+	/* Without an earlier route, there is nothing to continue. */
 	assert_false(route_continues(&(struct route){ .microbatch = 3 }, &was));
 	assert_null(route_read(&r, &m, &(struct route_limits){ 10, 4, 4 }));
 	assert_int_equal(r.since, 1);
@@ -205,7 +205,7 @@ static const struct sum_codec fp32 = { FORMAT_FP32, starts, 2 };
 typedef int put_function(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 			 const void *body, size_t bytes);
 
-/* Puts a slice in pieces of 1 to 9 units (bytes), in a scattered order, each of them twice. */
+/* Puts a slice in pieces of 1 to 9 units (bytes), in a random order, each piece twice. */
 static void put_scattered(put_function *put, struct slices *r, uint16_t from, uint32_t slice,
 			  const void *body, size_t unit)
 {
@@ -290,8 +290,7 @@ TEST(test_reduce)
 			for (uint32_t k = 0; k < n; k++)
 				assert_true(slices_hashes(r[i])[k] == slices_hashes(r[0])[k]);
 		}
-		/* If one bit of the last slice's sum differs, only the hash of this slice
-		 * differs. */
+		/* Changes one bit of the last slice's sum: only the hash of that slice changes. */
 		((float *)slices_staging(r[0]))[FLOATS - 1] *= -1;
 		slices_hash(r[0], NULL);
 		for (uint32_t k = 0; n > 1 && k < n; k++)
@@ -409,8 +408,8 @@ TEST(threads_add_to_the_same_bits)
 	check_threads(FORMAT_Q6, NULL);
 }
 
-/* A part or a sum with a scale that is not finite is found when it is complete. Its sender may send
- * it again. The node's own part is not checked. */
+/* A part or a sum with a scale that is not finite is refused when it is complete, and its sender
+ * may send it again. The node's own part is not checked. */
 TEST(test_encoded_slices_are_checked)
 {
 	static const uint16_t nodes[] = { 2, 3 };
@@ -469,7 +468,8 @@ TEST(test_reduce_refuses)
 	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 16), 0);
 	assert_int_equal(slices_put_part(r, 2, 1, 20, body, 8), -EALREADY);
 	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 8), -EALREADY);
-	assert_int_equal(slices_put_part(r, 2, 1, 8, body, 16), -EINVAL); /* overlaps */
+	/* Overlaps bytes that have arrived. */
+	assert_int_equal(slices_put_part(r, 2, 1, 8, body, 16), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 24, body, 16), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 20), -EINVAL);
 	assert_int_equal(slices_put_sum(r, 3, 1, 0, body, len * 4), -EINVAL);
@@ -482,7 +482,8 @@ TEST(test_reduce_refuses)
 	slices_free(r);
 }
 
-/* The number of gaps is limited, so a sender cannot scatter pieces without end. */
+/* The number of gaps between received pieces is limited, so a sender cannot make the list of gaps
+ * grow without end. */
 TEST(test_gaps_are_limited)
 {
 	static const uint16_t nodes[] = { 2, 3 };
@@ -502,7 +503,7 @@ TEST(test_gaps_are_limited)
 
 enum { P = 40 * FETCH_LEAST + 17, PIECES = 41 };
 
-/* Every float is in one piece, and pieces are small parts of the stage within their limits. */
+/* Every float is in exactly one piece, and the size of pieces is within its limits. */
 TEST(test_pieces_cover_the_stage)
 {
 	static const size_t stages[] = { 1, 1000, 1 << 17, 3 << 18, 30000001, 400000000 };
@@ -574,7 +575,7 @@ TEST(test_fetch_during_training)
 			assert_true(n < FETCH_WINDOW);
 			asked[n++] = piece;
 		}
-		if (n == 0) { /* all were lost: requested again after a silence */
+		if (n == 0) { /* all pieces were lost: they are requested again after a silence */
 			now += 5000001;
 			continue;
 		}
@@ -618,8 +619,8 @@ TEST(test_fetch_waits_for_the_copy)
 }
 
 /* The link carries the copy in the time of eight iterations, one piece after another. A piece has
- * the iteration in which it was requested. The first one must be of the present iteration, because
- * earlier sums are gone. */
+ * the weights of the iteration in which it was requested. The first piece must be of the present
+ * iteration, because the sums of earlier iterations are no longer sent. */
 TEST(test_a_slow_link_brings_the_copy)
 {
 	enum { FLOATS_A_MS = 10, ITERATION_MS = P / FLOATS_A_MS / 8 };
@@ -671,8 +672,8 @@ static uint32_t asks(struct fetch *f, int64_t now)
 	return n;
 }
 
-/* The first answer may have been sent to an earlier process, so the first timeout is short. After
- * an answer, a slow link gets more time. */
+/* The first timeout is short, because the first answer may have been sent to an earlier process of
+ * this node. After an answer, the timeout follows the time that a piece takes. */
 TEST(test_timeout_grows)
 {
 	struct fetch f = { .n = 0 };
@@ -719,7 +720,8 @@ TEST(test_slow_pieces_get_time)
 	fetch_end(&f);
 }
 
-/* If a transfer takes one second, variations of half a second do not count as queueing. */
+/* If a transfer takes one second, variations of half a second do not count as waiting in a
+ * queue. */
 TEST(test_a_long_transfer_is_no_queue)
 {
 	struct fetch f = { .n = 0 };
@@ -736,8 +738,8 @@ TEST(test_a_long_transfer_is_no_queue)
 	fetch_end(&f);
 }
 
-/* A piece that waited behind others until its iteration was old is requested alone the next
- * time. */
+/* If a piece is outdated on arrival because it waited behind others, the next request is for one
+ * piece alone. */
 TEST(test_a_late_piece_is_requested_alone)
 {
 	struct fetch f = { .n = 0 };
@@ -773,7 +775,7 @@ TEST(test_fetch_refuses)
 	assert_int_equal(give(&f, 3, 3, 1), -ESTALE);
 	assert_int_equal(give(&f, 3, 5, 1), 0);
 	assert_true(fetch_fits(&f, 2));
-	assert_false(fetch_fits(&f, 3)); /* ahead */
+	assert_false(fetch_fits(&f, 3)); /* the piece is ahead of the copy */
 	fetch_void(&f); /* a commit was missed: only current pieces fit */
 	assert_int_equal(give(&f, 3, 5, 1), 0);
 	assert_int_equal(give(&f, 2, 4, 1), -ESTALE);

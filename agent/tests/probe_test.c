@@ -1,5 +1,5 @@
-/* probe_test.c - when an agent reports that a link loses large messages. The test plays the post
- * below probe.c, with one link that is stuck from the beginning. */
+/* Tests when an agent reports that a link loses large messages. The test replaces the post below
+ * probe.c, and has one link that is stuck from the beginning. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 static struct {
 	bool passes_small, passes_large, waits;
-	bool only_first_is_stuck; /* TCP backs off on the first connection only */
+	bool only_first_is_stuck; /* only the first connection is stuck, as while TCP backs off */
 	int64_t expected_us, now_us;
 	struct post_peer_info info;
 } wire;
@@ -87,7 +87,8 @@ static void end(struct agent *a)
 	lone_agent_free(a);
 }
 
-/* Sends heartbeats for `us`. Returns true if the last one reports that large messages are lost. */
+/* Sends heartbeats for `us` microseconds. Returns true if the last one reports that large messages
+ * are lost. */
 static bool beats(struct agent *a, int64_t us)
 {
 	struct msg_stuck stuck[MSG_STUCK];
@@ -100,8 +101,8 @@ static bool beats(struct agent *a, int64_t us)
 	return n == 1 && stuck[0].large_lost && stuck[0].small_passes;
 }
 
-/* The first connection proves nothing. The second one has two seconds, or three times the expected
- * time. */
+/* The first connection proves nothing. The second connection is judged after two seconds, or three
+ * times the expected time. */
 TEST(a_network_that_loses_large_messages_is_reported)
 {
 	struct agent *a = begin(SECOND / 4);
@@ -120,7 +121,8 @@ TEST(a_network_that_loses_large_messages_is_reported)
 	end(a);
 }
 
-/* The controller had the link forgotten after the cut, so the next connection is new at once. */
+/* The agent has dropped the first connection on the controller's order, so the second one is judged
+ * by the shorter limit at once. */
 TEST(a_forgotten_link_is_tried_sooner)
 {
 	struct agent *a = begin(SECOND / 4);
@@ -132,7 +134,8 @@ TEST(a_forgotten_link_is_tried_sooner)
 	end(a);
 }
 
-/* As at a node that was removed: nobody drops the message that waits. */
+/* The waiting message is never dropped, as when its receiver was removed. The connection is then
+ * judged later. */
 TEST(a_link_whose_message_still_waits_needs_longer)
 {
 	struct agent *a = begin(SECOND / 4);
@@ -144,7 +147,7 @@ TEST(a_link_whose_message_still_waits_needs_longer)
 	end(a);
 }
 
-/* Small messages pass during the whole time. The new connection ends the doubt. */
+/* Small messages are answered during the whole test. The new connection ends the doubt. */
 TEST(a_connection_that_backs_off_is_not_reported)
 {
 	struct agent *a = begin(SECOND / 4);

@@ -1,5 +1,5 @@
-/* processor_time_test.c - what the kernel counts of this process: a thread that computes beside
- * another on the same processor runs for a part of the time and waits for the rest. */
+/* Tests the times that the kernel counts for this process. A thread that shares a processor with
+ * other threads runs for a part of the time and waits for the rest. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -25,13 +25,14 @@ struct scene {
 	struct keys_identity *identity, *agent_key;
 	struct keys_list *admitted;
 	struct post *post;
-	post_peer_id peer; /* sender of HELLO */
+	post_peer_id peer; /* the agent, which sent HELLO */
 	pid_t pid;
 	struct msg_hello hello;
 	bool said_hello, ready, troubled, drains, has_tokenizer;
 	struct msg_trouble trouble;
 	uint64_t beats;
-	int64_t beat_us, longest_us; /* last heartbeat, longest interval */
+	/* Time of the last heartbeat, and longest interval between two. */
+	int64_t beat_us, longest_us;
 };
 
 static bool find_program(struct scene *s)
@@ -139,7 +140,7 @@ static void assert_output_has(struct scene *s, const char *text)
 
 static void send_message(struct scene *s, const struct msg *m);
 
-/* This controller has no files. */
+/* Handles a message of the agent. This controller has no files to send. */
 static void take(struct scene *s, const struct post_message *p)
 {
 	struct msg m;
@@ -343,7 +344,7 @@ static bool output_has(const struct scene *s, const char *text)
 	return said;
 }
 
-/* The port may still be in use when a run starts right after another run. */
+/* The agent waits for its port, which an agent of the previous run may still use. */
 SCENE(test_port_that_becomes_free)
 {
 	struct scene *s = *state;
@@ -381,7 +382,7 @@ SCENE(test_refused)
 	assert_output_has(s, "the cluster is full");
 }
 
-/* The controller's answer to an agent of another version. */
+/* The test sends the answer that a controller of another version sends. */
 SCENE(test_another_version)
 {
 	struct msg m = { .type = MSG_REFUSED };
@@ -392,7 +393,7 @@ SCENE(test_another_version)
 	start_agent(s);
 	assert_true(part.size <= sizeof(bytes));
 	assert_int_equal(msg_encode(&m, bytes, sizeof(bytes)), (long)part.size);
-	bytes[2]++; /* MSG_VERSION */
+	bytes[2]++; /* changes MSG_VERSION */
 	assert_int_equal(post_send(s->post, s->peer, &part, 1, POST_RELIABLE,
 				   clock_monotonic_us()), 0);
 	assert_int_equal(exit_of(s), 1);
@@ -439,7 +440,7 @@ SCENE(test_hang_and_kill)
 	welcome(s, "tiny", NULL);
 	assign(s, 1);
 	serve_until(s, &s->ready, "ready");
-	while (s->beats == 0) /* an interval begins with a heartbeat */
+	while (s->beats == 0) /* waits for the heartbeat at which the first interval begins */
 		serve(s);
 	beats = s->beats;
 	send_message(s, &m);
@@ -508,7 +509,7 @@ SCENE(tokens_of_another_vocabulary_are_refused)
 	const uint32_t head[] = { 20240520, 1, TOKENS };
 
 	memcpy(shard, head, sizeof(head));
-	shard[HEADER] = 0xe7; /* 999 */
+	shard[HEADER] = 0xe7; /* token 999, which the model does not have */
 	shard[HEADER + 1] = 3;
 	refuses_corpus(*state, "shard.bin", shard, sizeof(shard),
 		       "the corpus has tokens up to 999, the model a vocab of 256");

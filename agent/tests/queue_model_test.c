@@ -23,7 +23,7 @@ struct world {
 	struct msg_rank ranks[NODES][3 * BATCHES];
 };
 
-/* Makes a path through one node each of some stages, starting with stage 0. There are four stages
+/* Makes a route through some stages, one node of each, starting with stage 0. There are four stages
  * with two nodes each. */
 static void random_route(struct world *w, struct rng *g, struct route *r, uint32_t id)
 {
@@ -36,7 +36,7 @@ static void random_route(struct world *w, struct rng *g, struct route *r, uint32
 			r->nodes[r->n_hops] = (uint16_t)(2 * s + rng_below(g, 2));
 			r->stages[r->n_hops++] = s;
 		}
-	if (r->n_hops == 4 && rng_below(g, 2)) { /* two neighbours swapped */
+	if (r->n_hops == 4 && rng_below(g, 2)) { /* swaps two neighbouring stages */
 		uint16_t n = r->nodes[2];
 
 		r->nodes[2] = r->nodes[3];
@@ -188,10 +188,11 @@ struct run {
 	int counted[NODES][BATCHES][3];
 	uint32_t attempt[BATCHES];
 	int moves;
-	bool moved[BATCHES]; /* a hop of the microbatch left a node that lives */
-	int64_t heard[NODES]; /* when the node learns of the last attempt */
-	struct route known[NODES][BATCHES]; /* the newest announced to the node */
-	bool sent[NODES][BATCHES][3];       /* outputs sent since the last restart, by kind */
+	bool moved[BATCHES]; /* a hop of the microbatch was moved away from a living node */
+	int64_t heard[NODES]; /* when the node learns of the newest attempt */
+	struct route known[NODES][BATCHES]; /* the newest route of which the node was informed */
+	/* Outputs sent since the microbatch's last restart, by kind. */
+	bool sent[NODES][BATCHES][3];
 };
 
 static void post_event(struct run *r, int what, int64_t at, uint16_t node,
@@ -339,7 +340,7 @@ static bool run_step(struct run *r)
 
 	for (size_t i = 0; i < r->n_events; i++)
 		at = r->events[i].at < at ? r->events[i].at : at;
-	/* Overheads end between events. */
+	/* Dispatch overheads end between events, so a task may start now. */
 	for (uint16_t i = 0; i < r->w->n_nodes; i++)
 		if (!r->dead[i] && r->busy_until[i] > r->now && r->busy_until[i] < at &&
 		    queue_waiting(r->queues[i]) > 0)
@@ -399,7 +400,7 @@ TEST(test_execution_model)
 	}
 	free(r);
 	assert_true(waits > 100);
-	assert_true(standstills < 40); /* swapped paths can deadlock; most do not */
+	assert_true(standstills < 40); /* swapped routes can deadlock, but most of these do not */
 }
 
 /* ---- nodes die ---- */
@@ -428,8 +429,8 @@ static void tell(struct run *r, struct rng *g, uint32_t m)
 	}
 }
 
-/* Acts as the controller: the dead node's neighbour replaces it in every microbatch that visits it.
- * Some microbatches get an attempt that changes nothing, or restart. */
+/* Acts as the controller when a node dies: the node's neighbour replaces it in every microbatch
+ * that visits it. Some other microbatches get a new attempt without a change, or restart. */
 static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t dead)
 {
 	r->dead[dead] = true;
@@ -446,9 +447,9 @@ static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t de
 	}
 }
 
-/* Moves a hop to the living neighbour if its F has not started. The old node may still run the hop
- * before it learns of the move. The gradient is then counted twice, and the controller restarts the
- * iteration. */
+/* Moves a hop to the living neighbour if its F has not started. The old node may still run the
+ * hop's tasks before it learns of the move. The gradient then counts twice, so the controller
+ * restarts the iteration. */
 static void move_ahead(struct run *r, struct world *w, struct rng *g)
 {
 	uint32_t m = rng_below(g, w->n_batches), hop = rng_below(g, w->routes[m].n_hops);
@@ -505,7 +506,7 @@ TEST(test_exactly_once)
 	rng_init(&g, 7);
 	for (int round = 0; round < 400; round++) {
 		int kills = 1 + (int)rng_below(&g, 3);
-		uint32_t spare = rng_below(&g, 2); /* one node of each stage survives */
+		uint32_t spare = rng_below(&g, 2); /* one node of each stage never dies */
 
 		random_world(&w, &g);
 		run_init(r, &w);
@@ -534,5 +535,6 @@ TEST(test_exactly_once)
 	}
 	free(r);
 	assert_true(moves > 400);
-	assert_true(finished > 350); /* the rest deadlock: swapped paths, few slots */
+	/* The others deadlock, because routes are swapped and slots are few. */
+	assert_true(finished > 350);
 }

@@ -56,7 +56,8 @@ TEST(test_an_early_gradient)
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_TAKEN);
 	assert_null(queue_start(q, 0));
 	assert_true(queue_blocked(q));
-	assert_null(queue_announce_waiter(q)); /* waits for its own F: no collision */
+	/* The B waits for its own F, which is no collision. */
+	assert_null(queue_announce_waiter(q));
 	assert_int_equal(arrive(q, 5, 1, 1, 4), QUEUE_TAKEN);
 	t = queue_start(q, 4);
 	assert_int_equal(t->kind, TASK_FORWARD);
@@ -70,8 +71,8 @@ TEST(test_an_early_gradient)
 	queue_free(q);
 }
 
-/* When another node is replaced, waiting and running tasks keep their slots. Their events keep the
- * attempt in which the tasks arrived. */
+/* When another node is replaced, waiting and running tasks keep their slots. Events of these tasks
+ * still name the attempt in which the tasks arrived. */
 TEST(test_going_on)
 {
 	struct route r = two_hops(1, 1);
@@ -131,7 +132,7 @@ TEST(test_running_task_of_an_older_attempt)
 	assert_non_null(queue_start(q, 9));
 	t = queue_end(q);
 	assert_false(t->stale);
-	assert_false(t->count); /* already counted */
+	assert_false(t->count); /* the gradient was already counted */
 	task_free(t);
 	assert_int_equal(queue_slots_held(q), 0);
 	queue_free(q);

@@ -200,7 +200,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 
 FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 {
-	/* This node and an unknown node receive no slice. */
+	/* This node itself and a node outside the run receive no slice. */
 	static const uint16_t copies[] = { 4, ME, NODES, 5 };
 	struct agent *a = *state;
 	size_t from, floats;
@@ -209,7 +209,7 @@ FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 	assert_int_equal(reduction_awaits(a->modules.reduction), -1);
 	give_gradient(a);
 	assert_true(a->requests.look_again);
-	/* The next node in the order is served first, and transfers do not overlap. */
+	/* Slices go first to the next node in the order, and transfers do not overlap. */
 	slices_range(reduction_slices(a->modules.reduction), 2, &from, &floats);
 	leaves(a, TENSOR_PART, 3, 2, SECOND, (float)from, 1);
 	leaves(a, TENSOR_PART, 0, 0, 2 * SECOND, 0, 1);
@@ -331,7 +331,8 @@ FIXTURE_TEST(an_attempt_drops_the_slices_of_older_ones)
 	hold(a, TENSOR_PART, NEXT, 1);
 	hold(a, TENSOR_SUM, NEXT, 2);
 	for (uint32_t stays = 0; stays < 2; stays++) {
-		hold(a, TENSOR_SUM, COMMITTED, 1 + stays); /* for a copy that lags */
+		/* This sum stays, because a standby copy that is late may need it. */
+		hold(a, TENSOR_SUM, COMMITTED, 1 + stays);
 		hold(a, TENSOR_ACTIVATION, NEXT, stays);
 		hold(a, TENSOR_PART, NEXT, 3 + stays);
 	}

@@ -11,7 +11,8 @@
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
 
-static const uint16_t nodes[] = { 0, 3, 2 }; /* an average uses the first two */
+/* The order's neighbours; an average uses the first two. */
+static const uint16_t nodes[] = { 0, 3, 2 };
 static const uint8_t stages[] = { 0, 2, 1 };
 static const float weights[] = { 0.25f, 0.75f, 0 };
 static const uint64_t hashes[] = { 11, 12 };
@@ -106,7 +107,7 @@ FIXTURE_TEST(the_newest_assignment_counts)
 	restore_begin(a->modules.restore, &m);
 	assert_int_equal(a->tell.tally.dropped, 1);
 	assert_false(restore_wanted(a->modules.restore));
-	m.assignment = 5; /* sent again */
+	m.assignment = 5; /* the order of this assignment is sent again */
 	restore_begin(a->modules.restore, &m);
 	assert_true(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_WAITING);
@@ -118,8 +119,8 @@ FIXTURE_TEST(the_newest_assignment_counts)
 
 /* ---- average of the neighbours ---- */
 
-/* Delivers the only piece of a stage of P floats, each `value`; the hash is wrong unless whole.
- * Returns true if the restore has taken the message. */
+/* Delivers the only piece of a stage of P floats, each `value`; if `whole` is false, its hash is
+ * wrong. Returns true if the restore has taken the message. */
 static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value,
 		 bool whole)
 {
@@ -156,7 +157,7 @@ FIXTURE_TEST(both_neighbours_are_mixed)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_false(restore_next_job(a->modules.restore, &job,
-					      0)); /* the piece is being fetched */
+					      0)); /* the piece is still being fetched */
 		assert_int_equal(a->held.standing, STAND_RESTORING);
 		assert_true(give(a, nodes[i], stages[i], ITERATION, (float)i, true));
 		assert_int_equal(a->tell.tally.refused, 0);
@@ -168,7 +169,8 @@ FIXTURE_TEST(both_neighbours_are_mixed)
 		assert_true(job.mix.state[0] == (float)i && job.mix.state[3 * P - 1] == (float)i);
 		assert_false(a->held.whole);
 		assert_false(
-			restore_next_job(a->modules.restore, &job, 0)); /* the worker has the job */
+			/* No further job: the worker runs one. */
+			restore_next_job(a->modules.restore, &job, 0));
 		assert_int_equal(restore_wanted(a->modules.restore), true);
 		restore_job_done(a->modules.restore, &job, 0);
 	}
@@ -279,7 +281,7 @@ FIXTURE_TEST(without_a_folder_there_is_no_file)
 	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_false(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
-	/* An average needs no file, so a missing folder is no error. */
+	/* Without a folder, an order to average is still valid, because it needs no file. */
 	m = average();
 	restore_begin(a->modules.restore, &m);
 	assert_true(restore_name_file(a->modules.restore, &job, 0));

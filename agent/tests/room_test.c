@@ -1,4 +1,5 @@
-/* Tests limits of memory: an iteration, large activations in flight, a message over the limit. */
+/* Tests limits of memory: for an iteration, for large activations in flight, and for a message that
+ * is too long. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static bool two_lines_arrived(struct cluster *c)
 }
 
 /* Warnings from before the agent's admission reach the controller, in order. The agent keeps the
- * first ones, and the next line that it keeps says how many it dropped. */
+ * first warnings. The next line that it can keep says how many it dropped. */
 TEST(test_warnings_wait_for_the_controller)
 {
 	struct cluster *c = cluster_make(6, cluster_six);

@@ -1,5 +1,5 @@
-/* Tests which orders to save its stage an agent accepts, and which it refuses, also while its
- * writer writes. The test holds the writer. */
+/* Tests which orders to save its stage an agent accepts, and which it refuses, also while a
+ * checkpoint is being written. The test can hold the thread that writes. */
 #include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 
 static sem_t release;
 
-/* A writer that nobody releases fails, so that a test whose loop waits for it ends. */
+/* Replaces the function that writes. It fails if nobody releases it in time, so that a test whose
+ * loop waits for it ends. */
 int held_save_stage(const char *run_dir, const struct model_config *config, uint32_t stage,
 		    uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 		    uint64_t *bytes, struct error *err)
@@ -27,7 +28,7 @@ int held_save_stage(const char *run_dir, const struct model_config *config, uint
 	if (sem_timedwait(&release, &by) != 0)
 		return error_set(err, -ETIMEDOUT, "nobody released the writer");
 	*hash = *bytes = 1;
-	return error_set(err, -EIO, "no file"); /* nothing is pruned */
+	return error_set(err, -EIO, "no file"); /* a failed write deletes no older checkpoint */
 }
 
 enum { STAGE = 1, COMMITTED = 4 };
@@ -171,7 +172,7 @@ FIXTURE_TEST(replaced_weights_are_not_saved)
 	}
 }
 
-/* Gives the writer a checkpoint, which it holds. */
+/* Gives a checkpoint to the writer, which does not end until it is released. */
 static void begin_writing(struct agent *a)
 {
 	struct job job;

@@ -1,4 +1,4 @@
-/* standby_sum_test.c - the states of a standby copy's sum: where each event leads. */
+/* Tests the states of a standby copy's sum: the state that follows from each event. */
 
 #include <string.h>
 
@@ -6,8 +6,8 @@
 #include "base/tests/test.h"
 
 /* The state after each event, for every state before it: a letter for each state of the enum, '='
- * if nothing changes, '.' if the pair must not occur. Written independently of the table. The small
- * letters are the states in which the worker stores pieces. */
+ * if nothing changes, '.' if the event must not occur in that state. Written independently of the
+ * table in standby_sum.c. Small letters are states in which the worker stores pieces. */
 static const char letters[] = "-ADNMRQS0adr";
 static const char *const expected[STANDBY_EVENTS] = {
 	/* from the state:   -ADNMRQS0adr */

@@ -1,5 +1,5 @@
-/* Tests a standby copy during its fetch: the first sum that it needs, and when the fetch is given
- * up. */
+/* Tests a standby copy during its fetch: which sum it needs first, and when the agent gives up the
+ * fetch. */
 
 #include <stdlib.h>
 
@@ -110,7 +110,7 @@ static void put_sum(struct agent *a, uint16_t from)
 	assert_int_equal(rc, 0);
 }
 
-/* A sum that the worker is using must not be freed. */
+/* The worker may be using a sum, which must then not be freed. */
 TEST(a_sum_in_use_stays)
 {
 	struct agent *a = made();
@@ -148,8 +148,8 @@ TEST(a_stalled_copy_gives_up)
 	piece(a, 0, 6, 19000000);
 	assert_false(gives_up(a, 20));
 	assert_false(gives_up(a, 39));
-	/* The held piece missed a commit, so the new piece restarts the fetch. With one piece
-	 * held as before, the copy has made no progress. */
+	/* The held piece missed a commit, so the new piece replaces it. The copy still holds one
+	 * piece and has made no progress. */
 	piece(a, 1, 7, 39000000);
 	assert_true(holds(a, 1, 7));
 	assert_false(gives_up(a, 40));
@@ -164,7 +164,8 @@ TEST(a_whole_copy_has_time)
 
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
-	assert_false(gives_up(a, 100)); /* the worker must load the copy first */
+	/* A copy whose pieces are all here is not given up while it waits for the worker. */
+	assert_false(gives_up(a, 100));
 	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
 	standby_job_done(a->modules.standby, &a->job, 100000000);
@@ -182,7 +183,8 @@ static void commit(struct agent *a, uint64_t iteration)
 	assert_int_equal(a->modules.standby->sum, STANDBY_SUM_DUE);
 }
 
-/* The worker reads the pieces while the sum of a committed iteration does not arrive. */
+/* The sum of a committed iteration does not arrive. The pieces must stay while the worker reads
+ * them. */
 TEST(pieces_in_use_stay)
 {
 	struct agent *a = made();
@@ -193,7 +195,7 @@ TEST(pieces_in_use_stay)
 		piece(a, i, 6, 1000000);
 	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
-	assert_null(a->job.slices); /* the job makes no step */
+	assert_null(a->job.slices); /* a job that stores pieces, without a step */
 	assert_false(gives_up(a, 100));
 	for (uint32_t i = 0; i < PIECES; i++)
 		assert_true(a->job.follow.fresh[i]);
@@ -213,8 +215,8 @@ static void deliver(struct agent *a, const struct msg *m)
 	orders_take(a, &p, 0);
 }
 
-/* Orders of a previous controller are dropped, because the new controller already received the
- * report that the copy is complete. */
+/* The agent drops the previous controller's waiting orders, so that the state reported in HELLO
+ * stays true. */
 TEST(the_state_reported_to_a_new_controller_stays)
 {
 	struct post_message up = { .kind = POST_UP, .restarted = true };
@@ -249,7 +251,8 @@ TEST(an_invalid_order_for_a_copy_is_refused)
 	for (uint32_t i = 0; i < 2; i++) {
 		m.u.keep = bad[i];
 		standby_control(a->modules.standby, &m, 0);
-		assert_int_equal(a->tell.tally.sequence, i + 1); /* reported */
+		/* The invalid order was reported. */
+		assert_int_equal(a->tell.tally.sequence, i + 1);
 		assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	}
 	m.u.keep = old;

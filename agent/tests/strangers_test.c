@@ -29,40 +29,41 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 {
 	size_t floats = stage_activation(c->twins[0]);
 	size_t body = tensor_format_activation_bytes(c->options.wire, floats, c->config.dim);
-	const struct route route = c->now.routes[3]; /* 1 -> 2 -> 5 */
-	struct route bad = c->now.routes[0];         /* 0 -> 2 */
+	const struct route route = c->now.routes[3]; /* route of nodes 1, 2, 5 */
+	struct route bad = c->now.routes[0];         /* route of nodes 0, 2 */
 	const struct msg_tensor good = { .kind = TENSOR_ACTIVATION, .from = 1, .iteration = 1,
 					 .index = 1, .n_routes = 1, .routes = &route };
 	struct msg_tensor t;
 
 	t = good, t.from = 0, t.routes = &bad;
-	send_tensor(p, to, &t, body); /* in the name of another node, otherwise valid */
+	send_tensor(p, to, &t, body); /* the tensor names another sender and is otherwise valid */
 	t = good;
 	send_tensor(p, to, &t, body - 4); /* a wrong size */
 	send_tensor(p, to, &t, body * 2); /* the size of another format */
 	send_tensor(p, to, &t, 0);
 	t.index = 0;
-	send_tensor(p, to, &t, body); /* positions of other nodes */
+	send_tensor(p, to, &t, body); /* positions that belong to other nodes */
 	t.index = 2;
 	send_tensor(p, to, &t, body);
 	t.index = 60;
 	send_tensor(p, to, &t, body);
 	t.index = 5, t.kind = TENSOR_ACTIVATION;
-	send_tensor(p, to, &t, body); /* the position of a gradient */
+	send_tensor(p, to, &t, body); /* a position in the backward pass */
 	t = good, t.n_routes = 0;
 	send_tensor(p, to, &t, body);
 	t = good, t.kind = TENSOR_STATE;
-	send_tensor(p, to, &t, body); /* not requested */
+	send_tensor(p, to, &t, body); /* weights that nobody has requested */
 	bad = route;
 	bad.n_hops = 1;
 	t = good, t.routes = &bad;
 	send_tensor(p, to, &t, body);
 	t = good, t.iteration = 0;
-	send_tensor(p, to, &t, body); /* old: dropped, not refused */
+	send_tensor(p, to, &t, body); /* a past iteration: dropped, not refused */
 	t = good, t.iteration = 9;
-	send_tensor(p, to, &t, body); /* early: kept */
+	send_tensor(p, to, &t, body); /* an early tensor: kept */
 	t = good, t.kind = TENSOR_PART, t.attempt = 1, t.index = 0;
-	send_tensor(p, to, &t, body); /* kept, and refused when its reduction starts */
+	/* An early slice: kept, and refused when its reduction starts. */
+	send_tensor(p, to, &t, body);
 }
 
 /* Runs one turn of the stranger and of the cluster. Returns true if the stranger is refused. */
@@ -141,8 +142,8 @@ TEST(test_invalid_messages_are_refused_in_other_formats)
 	check_nonsense(FORMAT_Q6);
 }
 
-/* A peer's invalid address is reported as a stuck link. Repeated error reports could shut out the
- * agent that only tries to send. */
+/* A peer's invalid address is reported as a stuck link. It is not reported as an error again and
+ * again, because the controller could then exclude the agent that only tries to send. */
 TEST(test_an_invalid_address)
 {
 	struct cluster *c = cluster_of_six();
@@ -151,7 +152,7 @@ TEST(test_an_invalid_address)
 
 	memcpy(peer.key, keys_public_of(c->nodes[2].identity)->bytes, sizeof(peer.key));
 	cluster_send(c, 0, &m);
-	cluster_start(c); /* 0 -> 2 */
+	cluster_start(c); /* microbatches of nodes 0, 2 */
 	for (int i = 0; i < 4000 && c->nodes[0].beat.n_stuck == 0; i++)
 		cluster_turns(c, 1);
 	assert_int_equal(c->nodes[0].beat.n_stuck, 1);
@@ -165,7 +166,7 @@ struct thief {
 	struct keys_list *admitted;
 	struct post *p;
 	post_peer_id to;
-	float *body; /* all elements are equal */
+	float *body; /* a tensor's numbers, all equal */
 	size_t floats;
 };
 

@@ -37,7 +37,7 @@ TEST(test_training_in_other_formats)
 	check_training(FORMAT_Q6, FORMAT_Q6);
 }
 
-/* Each iteration travels in its own formats, and so does an evaluation. */
+/* Each iteration uses its own formats for tensors, and so does an evaluation. */
 TEST(test_formats_change_during_the_run)
 {
 	static const enum tensor_format formats[][2] = { { FORMAT_FP32, FORMAT_Q4 },

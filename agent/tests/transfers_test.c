@@ -1,5 +1,5 @@
-/* transfers_test.c - which finished transfers count as measurements of a link. The test plays the
- * post below links.c. */
+/* Tests which finished transfers count as measurements of a link. The test replaces the post below
+ * links.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { NODES = 3, SECOND = 1000000, ROUND_US = 100000 };
 
-static struct post_transfer next; /* bytes 0: there is none */
+static struct post_transfer next; /* the transfer that the post reports next; bytes 0: none */
 
 int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 {
@@ -38,7 +38,7 @@ static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(0, NODES);
 
-	a->peers.post = (struct post *)a; /* never looked into */
+	a->peers.post = (struct post *)a; /* any pointer will do: the post is never used */
 	a->peers.list[2].dial = 7;
 	*state = a;
 	return 0;

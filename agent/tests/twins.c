@@ -1,5 +1,5 @@
-/* Repeats the agents' training with the model's code alone: each count, sum and step. Tests compare
- * the agents' hashes and losses with this reference. */
+/* Repeats the agents' training with the model's code alone: each counted gradient, sum and step.
+ * Tests compare the agents' hashes and losses with this reference. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>
@@ -13,9 +13,9 @@
 
 #include "model/codec/codec.h"
 
-/* One microbatch on its path: the values that the twins compute. */
+/* The values that the twins compute for one microbatch. */
 struct pass {
-	float *in[CLUSTER_NODES + 1];   /* input of each hop; [n_hops]: of the loss */
+	float *in[CLUSTER_NODES + 1];   /* input of each hop; at [n_hops]: input of the loss */
 	float *grad[CLUSTER_NODES + 1]; /* gradient for the B of each hop */
 	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE];
 	int32_t targets[CLUSTER_BATCH * CLUSTER_SEQUENCE];
@@ -49,7 +49,7 @@ static struct stage *twin_of(const struct cluster *c, uint8_t stage)
 	return NULL;
 }
 
-/* Computes the inputs, gradients and loss of microbatch m, without counting. */
+/* Computes the inputs, gradients and loss of microbatch m, without adding gradients. */
 static void walk(const struct cluster *c, uint32_t m, struct pass *w)
 {
 	const struct route *r = &c->now.routes[m];

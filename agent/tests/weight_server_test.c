@@ -1,4 +1,5 @@
-/* Tests the serving of weights: each piece is in flight once, however often a node requests it. */
+/* Tests the serving of weights: a piece that a node requests several times is sent only once at a
+ * time. */
 
 #include <stdlib.h>
 
@@ -20,7 +21,7 @@ static struct agent *made(void)
 	a->held.stage = STAGE;
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
-	/* The first request causes the snapshot. */
+	/* The first request makes the worker take the snapshot. */
 	weight_server_ask(a->modules.weight_server, &first, 0);
 	assert_true(weight_server_next_job(a->modules.weight_server, &a->job));
 	assert_int_equal(a->job.kind, JOB_STATE);
@@ -57,7 +58,8 @@ TEST(a_piece_is_sent_once_at_a_time)
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.head.index, 0);
 	parcel_free(&p);
-	assert_int_equal(after_asking(a, TO, 0), 3); /* the answer was lost or late */
+	/* A repeated request after the answer has left is answered again. */
+	assert_int_equal(after_asking(a, TO, 0), 3);
 	unmake(a);
 }
 

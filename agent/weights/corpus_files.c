@@ -1,5 +1,6 @@
-/* corpus_files.c - finds the corpus for a data node. The corpus need not lie at one path on every
- * machine: the hash of its bytes, which READY reports, decides if it is the run's. */
+/* corpus_files.c - finds the corpus for a data node. The corpus may have another path on each
+ * machine. READY reports the hash of its bytes, by which the controller recognises the run's
+ * corpus. */
 #include "agent/weights/corpus_files.h"
 
 #include <stdio.h>

@@ -10,19 +10,20 @@
 #include "wire/msg.h"
 
 enum {
-	/* Pieces are requested again after this silence, or after SILENCE_TIMES the time of a piece
-	 * if that is longer. */
+	/* Pieces are requested again after this silence, or after SILENCE_TIMES the transfer time
+	 * of a piece if that is longer. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
-	/* Patience for the first piece, which the source may have sent to an earlier process of
-	 * this node. */
+	/* The first silence after which pieces are requested again is short, because the source may
+	 * have sent the first piece to an earlier process of this node. */
 	FIRST_SILENCE_US = 1000000,
-	SILENCE_MOST_US = 40000000, /* limit of the patience, which doubles while nothing arrives */
-	FETCH_AGAIN_US = 20000,     /* pause after a piece that arrived at the wrong moment */
+	SILENCE_MOST_US = 40000000, /* limit of the silence, which doubles while nothing arrives */
+	/* Pause before a piece that arrived at the wrong moment is requested again. */
+	FETCH_AGAIN_US = 20000,
 	WINDOW_LEAST = 2,
-	WINDOW_BYTES = 24 << 20, /* enough for 1 Gbit/s over 200 ms */
-	/* A piece's delay is its time minus the time of the fastest piece. The window grows while
-	 * the delay is below QUEUE_LITTLE_US or half of the fastest time. It shrinks when the
+	WINDOW_BYTES = 24 << 20, /* limit of requested bytes, enough for 1 Gbit/s over 200 ms */
+	/* A piece's delay is its transfer time minus that of the fastest piece. The window grows
+	 * while the delay is below QUEUE_LITTLE_US or half of the fastest time. It shrinks when the
 	 * delay exceeds QUEUE_MUCH_US or the fastest time. */
 	QUEUE_LITTLE_US = 100000,
 	QUEUE_MUCH_US = 200000
@@ -184,8 +185,8 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	if (f->n_held == 0 && iteration > f->iteration)
 		f->iteration = iteration;
 	if (iteration < f->iteration) {
-		/* The first piece is requested alone: it queues behind no other piece and arrives
-		 * sooner. */
+		/* The first piece came too late, so it is requested again alone: it then waits
+		 * behind no other piece. */
 		f->window = 1;
 		fetch_refuse(f, piece, now_us);
 		return -ESTALE;

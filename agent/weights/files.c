@@ -14,7 +14,7 @@
 
 struct files {
 	struct tell *tell;
-	const char *run_dir; /* of the agent; NULL: none */
+	const char *run_dir; /* folder of the agent's checkpoints; NULL: none */
 	struct transfer transfer;
 	char scratch[4096]; /* path of the temporary folder; "": none was made */
 };

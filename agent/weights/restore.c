@@ -18,16 +18,16 @@
 struct restore {
 	bool wanted;
 	struct msg_restore order;
-	uint16_t nodes[2]; /* arrays that the order points to */
+	uint16_t nodes[2]; /* these arrays are what the order's pointers point to */
 	uint8_t stages[2];
 	float weights[2];
 	uint64_t hashes[2];
 	uint32_t done; /* number of neighbours that were added, of order.n_from */
 	struct fetch fetch;
-	/* The file: HERE or on its way from the controller. A file of this machine that turns out
-	 * to be damaged is fetched, once. */
+	/* State of the file. A file on this machine that turns out to be damaged is fetched from
+	 * the controller once. */
 	enum { FILE_NOT_SOUGHT, FILE_FETCHING, FILE_HERE, FILE_FETCHED } file;
-	bool loading; /* the worker runs the restore's job */
+	bool loading; /* the worker runs a job of the restore */
 	bool made;    /* the present stage is an average of its neighbours */
 	struct restore_uses uses;
 };
@@ -209,7 +209,7 @@ void restore_job_done(struct restore *r, const struct job *job, int64_t now_us)
 {
 	r->loading = false;
 	if (r->uses.held->standing != STAND_RESTORING && r->uses.held->standing != STAND_PREPARING)
-		return; /* a newer order has arrived meanwhile */
+		return; /* a newer order has arrived during the job */
 	if (job->rc < 0 && r->order.on_controller && r->file == FILE_HERE) {
 		tell_log(r->uses.tell, LOG_WARN, "%s", job->err.text);
 		fetch_file(r, now_us);

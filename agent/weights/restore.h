@@ -31,7 +31,7 @@ struct restore_uses {
 	struct peers *peers;
 	struct links *links;
 	struct files *files;
-	const char *run_dir; /* as in agent_options */
+	const char *run_dir; /* folder of the agent's checkpoints, as in agent_options */
 };
 
 struct restore *restore_new(const struct restore_uses *uses); /* restore_free */
@@ -45,9 +45,10 @@ bool restore_wanted(const struct restore *r);
  * run's record may then not contain this stage. */
 bool restore_unused(const struct restore *r);
 void restore_cancel(struct restore *r); /* cancels the restore when a newer assignment arrives */
-/* Fetches the file from the controller if it is not here. Returns true while it is under way. */
+/* Fetches the file from the controller if this machine lacks it. Returns true while the fetch is
+ * under way. */
 bool restore_fetching(struct restore *r, int64_t now_us);
-/* Sets the job's file. Returns false if there is none, and reports this. */
+/* Sets the job's file. If there is no file, reports this and returns false. */
 bool restore_name_file(struct restore *r, struct job *job, int64_t now_us);
 bool restore_next_job(struct restore *r, struct job *job, int64_t now_us);
 void restore_job_done(struct restore *r, const struct job *job, int64_t now_us);

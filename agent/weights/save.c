@@ -1,8 +1,8 @@
 /* save.c - saves checkpoints of this node's stage durably on this machine's disk.
  *
  * The worker copies the stage before its next step. A second thread writes the copy, so that
- * training continues meanwhile. Only one checkpoint is written at a time; another order is
- * refused.
+ * training continues meanwhile. Only one checkpoint is written at a time; an order during that time
+ * is refused.
  */
 #include "agent/weights/save.h"
 
@@ -21,7 +21,7 @@ struct save_job {
 	struct model_config config;
 	uint8_t stage;
 	struct msg_save order;
-	float *state; /* (3, P) */
+	float *state; /* (3, P) copy of the weights and moments */
 	int rc;
 	struct error err;
 	uint64_t hash, bytes;
@@ -47,7 +47,7 @@ struct save {
 	struct tell *tell;
 	const struct run *run;
 	const struct held *held;
-	const char *run_dir; /* of the agent; NULL: none */
+	const char *run_dir; /* folder of the agent's checkpoints; NULL: none */
 };
 
 int save_new(struct save **out, struct tell *tell, const struct run *run, const struct held *held,
@@ -110,8 +110,8 @@ static void tell_not_saved(struct save *s, const struct msg_save *order, uint8_t
 	tell_saved(s, &saved, now_us);
 }
 
-/* A restarted controller may repeat an order of the controller before. Such an order is answered
- * once, when the checkpoint is written. */
+/* A restarted controller may repeat the order under way. The agent then answers once, when the
+ * checkpoint is written. */
 void save_begin(struct save *s, const struct msg_save *m, int64_t now_us)
 {
 	if (!s->run_dir || m->iteration != s->held->committed) {

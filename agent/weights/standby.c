@@ -24,8 +24,8 @@
 #include "base/stage_set.h"
 #include "base/alloc.h"
 
-/* Allowances beyond the time that pieces take at their present rate (sum_patience_us,
- * check_sum). */
+/* Limits of the wait for a sum and for more pieces, beyond the time that they take at the present
+ * rate of pieces (sum_patience_us, check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void apply(struct standby *k, enum standby_event event)
@@ -101,7 +101,7 @@ static void tell_kept(struct standby *k, const char *why, int64_t now_us)
 	tell_controller(k->uses.tell, &m, POST_RELIABLE, now_us);
 }
 
-/* Forgets the copy, and reports why. */
+/* Drops the copy, and reports the reason. */
 static void drop_copy(struct standby *k, const char *why, int64_t now_us)
 {
 	assert(!job_runs(k));
@@ -140,8 +140,8 @@ static void begin_copy(struct standby *k, const struct msg_keep *m)
 
 /* ---- pieces ---- */
 
-/* Returns true if the sums that are being received can bring a first piece of this iteration up to
- * date. Drops sums up to the piece's iteration; no later sum may be missing. */
+/* Returns true if a first piece of this iteration can be stepped by the sums that are being
+ * received: none after its iteration is missing. Drops the sums up to its iteration. */
 static bool add_to_sums_of(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))
@@ -165,7 +165,8 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 	}
 	if (standby_sum_is_followed(k->sum) ||
 	    (f->n_held == 0 && !add_to_sums_of(k, t->iteration))) {
-		fetch_refuse(f, t->index, now_us); /* the copy's next iteration is uncertain */
+		/* Refused, because it is uncertain which iteration the copy has next. */
+		fetch_refuse(f, t->index, now_us);
 	} else {
 		if (f->n_held > 0 && t->iteration > f->iteration && !standby_sum_is_due(k->sum) &&
 		    !(k->slices && slices_iteration(k->slices) == f->iteration + 1))
@@ -175,7 +176,8 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 	k->uses.tell->tally.dropped += rc < 0;
 }
 
-/* Returns how long to wait for a sum, which has a third of the bytes of all pieces. */
+/* Returns how long to wait for a sum, which has a third of the bytes of all pieces (weights without
+ * moments). */
 static int64_t sum_patience_us(const struct standby *k)
 {
 	int64_t pieces = (int64_t)(k->parameters / fetch_piece_floats(k->parameters)) + 1;
@@ -183,9 +185,9 @@ static int64_t sum_patience_us(const struct standby *k)
 	return SUM_PATIENCE_US + k->piece_us * pieces / 3;
 }
 
-/* Drops the copy if the sum of a committed iteration does not arrive, because the node that had
- * it is dead, or if sums arrive more slowly than commits, so that the fetched pieces become
- * useless. */
+/* Drops a copy that cannot be completed. Either the sum of a committed iteration does not arrive,
+ * because the node that had it is dead. Or the fetch gains no further pieces, because commits come
+ * faster than the link carries pieces. */
 static void check_sum(struct standby *k, int64_t now_us)
 {
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
@@ -307,7 +309,7 @@ static void take_commit(struct standby *k, const struct msg_commit *m, int64_t n
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
 	    find_iteration(k) + 1 != m->iteration) {
-		forget_reduce(k); /* the held pieces are newer than the sum, or cannot step */
+		forget_reduce(k); /* the held pieces are newer than the sum, or missed a commit */
 		return;
 	}
 	if (mine) {

@@ -43,18 +43,18 @@ enum standby_standing standby_standing(const struct standby *k);
 bool standby_ordered(const struct standby *k);
 /* Returns true if a complete copy of that stage is here. */
 bool standby_holds(const struct standby *k, uint8_t stage);
-uint8_t standby_stage(const struct standby *k);     /* MSG_NO_STAGE: none */
-size_t standby_parameters(const struct standby *k); /* P */
+uint8_t standby_stage(const struct standby *k);     /* stage of the copy; MSG_NO_STAGE: none */
+size_t standby_parameters(const struct standby *k); /* parameters P of the copy's stage */
 /* Returns the iteration of the copy; 0: it has no pieces. */
 uint64_t standby_iteration(const struct standby *k);
 /* Returns the hash of a complete copy; 0: unknown. */
 uint64_t standby_hash(const struct standby *k);
 
-/* Obeys KEEP, and REDUCE and COMMIT for the copy. Call it when standby_settled. */
+/* Carries out KEEP, and REDUCE and COMMIT for the copy. Call it when standby_settled. */
 void standby_control(struct standby *k, const struct msg *m, int64_t now_us);
 /* Returns true if no job of the copy is running or about to run. */
 bool standby_settled(const struct standby *k);
-/* Accepts any number for a new controller's first order. */
+/* Accepts the next order whatever its number, because a new controller counts from 1. */
 void standby_accept_any_order(struct standby *k);
 void standby_abandon(struct standby *k); /* stops waiting for the current sum */
 void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_us);
@@ -62,7 +62,7 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 bool standby_wants(const struct standby *k, const struct msg_tensor *t);
 /* Takes a sum. Returns false if it is not the copy's present sum; otherwise *rc is 0 or -EINVAL. */
 bool standby_sum_arrived(struct standby *k, const struct msg *m, int *rc);
-/* Requests pieces, and drops a copy that makes no progress. */
+/* Requests pieces, and drops a copy that can no longer be completed in time. */
 void standby_turn(struct standby *k, int64_t now_us);
 int64_t standby_deadline_us(const struct standby *k);
 bool standby_next_job(struct standby *k, struct job *job);

@@ -12,15 +12,15 @@ enum {
 	DUE = IN(DUE) | IN(NORMING_DUE) | IN(READY_DUE) | IN(STORING_DUE) | IN(STEPPING),
 	NORMING = IN(NORMING) | IN(NORMING_DUE),
 	STORING = IN(STORING) | IN(STORING_ARRIVING) | IN(STORING_DUE) | IN(STORING_READY),
-	SAME = -1 /* the event changes nothing */
+	SAME = -1 /* the event does not change the state */
 };
 
 static const struct {
-	unsigned from; /* states */
+	unsigned from; /* bit mask of states */
 	enum standby_event event;
-	int to; /* state or SAME */
+	int to; /* the next state, or SAME */
 } table[] = {
-	/* A sum arrives, and its iteration is committed. */
+	/* The sum arrives, is summed up and committed, in this order or with an earlier commit. */
 	{ IN(NONE), STANDBY_REDUCE, STANDBY_SUM_ARRIVING },
 	{ IN(ARRIVING), STANDBY_COMMIT, STANDBY_SUM_DUE },
 	{ IN(READY), STANDBY_COMMIT, STANDBY_SUM_READY_DUE },
@@ -31,7 +31,7 @@ static const struct {
 	{ IN(READY_DUE), STANDBY_STEP, STANDBY_SUM_STEPPING },
 	{ IN(STEPPING), STANDBY_FOLLOWED, STANDBY_SUM_NONE },
 
-	/* The worker stores pieces. */
+	/* The worker begins and ends a job that stores pieces. */
 	{ IN(NONE), STANDBY_STORE, STANDBY_SUM_STORING },
 	{ IN(ARRIVING), STANDBY_STORE, STANDBY_SUM_STORING_ARRIVING },
 	{ IN(DUE), STANDBY_STORE, STANDBY_SUM_STORING_DUE },
@@ -41,7 +41,7 @@ static const struct {
 	{ IN(STORING_DUE), STANDBY_FOLLOWED, STANDBY_SUM_DUE },
 	{ IN(STORING_READY), STANDBY_FOLLOWED, STANDBY_SUM_READY },
 
-	/* The sum is of no use. A running job, and the step after it, still end. */
+	/* The sum is dropped. A running job, and the step after it, still end. */
 	{ IN(DUE), STANDBY_ABANDON, STANDBY_SUM_ARRIVING },
 	{ IN(NORMING_DUE), STANDBY_ABANDON, STANDBY_SUM_NORMING },
 	{ IN(READY_DUE), STANDBY_ABANDON, STANDBY_SUM_READY },

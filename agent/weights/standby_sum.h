@@ -15,10 +15,11 @@ enum standby_sum {
 	STANDBY_SUM_DUE,         /* as ARRIVING, and the sum's iteration is committed */
 	STANDBY_SUM_NORMING,     /* the worker sums the squares */
 	STANDBY_SUM_NORMING_DUE, /* as NORMING, and the sum's iteration is committed */
-	STANDBY_SUM_READY,       /* reported; waits for the commit */
+	STANDBY_SUM_READY,       /* the sum was reported; the copy waits for the commit */
 	STANDBY_SUM_READY_DUE,   /* the copy steps once it has a piece and the worker is free */
 	STANDBY_SUM_STEPPING,    /* the worker steps the copy, and may store pieces too */
-	/* The worker stores pieces. The sum is as in the state NONE, ARRIVING, DUE or READY. */
+	/* The worker stores pieces. Apart from that, these states equal NONE, ARRIVING, DUE and
+	 * READY, in this order. */
 	STANDBY_SUM_STORING,
 	STANDBY_SUM_STORING_ARRIVING,
 	STANDBY_SUM_STORING_DUE,
@@ -39,12 +40,12 @@ enum standby_event {
 	STANDBY_EVENTS
 };
 
-/* Changes the state as the table says. Returns false if the event must not occur in it. */
+/* Changes the state as the table says. Returns false if the event must not occur in this state. */
 bool standby_sum_apply(enum standby_sum *state, enum standby_event event);
 
 /* Returns true if the iteration of the sum is committed, and the copy has not stepped. */
 bool standby_sum_is_due(enum standby_sum state);
-/* Returns true if the worker runs a job that stores pieces or steps. */
+/* Returns true if the worker runs a job that stores pieces or makes the step. */
 bool standby_sum_is_followed(enum standby_sum state);
 /* Returns true if the worker runs a job of the copy. It uses the copy, its pieces and its sum. */
 bool standby_sum_is_in_use(enum standby_sum state);

@@ -17,15 +17,15 @@
 
 enum {
 	ASKED_MOST = 1024, /* limit of requests that are not answered yet */
-	/* The snapshot stays this long after its last use, plus the longest recent pause. A
-	 * fetching node requests its next piece when a piece arrives: 2.2 s after the previous
-	 * request, if the link has a delay of 300 ms and 1 MB/s. */
+	/* The snapshot stays this long after its last use, plus the longest recent pause between
+	 * requests. A fetching node requests the next piece when a piece arrives: at 300 ms and 1
+	 * MB/s that is 2.2 s after its previous request. */
 	LINGER_US = 3000000,
 	PIECES_OF_TURN = 64
 };
 
 struct weight_server {
-	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) */
+	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) requests in order of arrival */
 	uint32_t n_asked;
 	float *state; /* (3, P) the snapshot; NULL: there is none, or it is being made */
 	/* (3, P) a snapshot between two jobs of the worker, which makes it part by part; numbers of
@@ -36,7 +36,7 @@ struct weight_server {
 	uint64_t iteration;
 	size_t parameters;
 	int64_t used_us;
-	/* Time of the last request; longest recent pause between two requests. */
+	/* When the last request arrived, and the longest recent pause between two requests. */
 	int64_t asked_us, pause_us;
 	struct weight_server_uses uses;
 };
@@ -86,7 +86,7 @@ void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64
 
 	if (!find_held(s, m->stage, &of_copy, &iteration, &parameters) ||
 	    s->n_asked == ASKED_MOST) {
-		s->uses.tell->tally.refused++; /* the requester will ask again */
+		s->uses.tell->tally.refused++; /* the requesting node will ask again */
 		return;
 	}
 	for (uint32_t i = 0; i < s->n_asked; i++)
@@ -162,7 +162,8 @@ static void send_piece(struct weight_server *s, const struct msg_fetch *m, int64
 		s->uses.tell->tally.refused++;
 		return;
 	}
-	/* A repeated request: sending the piece twice would take a slow link twice as long. */
+	/* Ignores a repeated request, because sending the piece twice would double the time on a
+	 * slow link. */
 	if (delay_queue_any(s->uses.delay_queue, is_that_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));

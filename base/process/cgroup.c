@@ -1,10 +1,10 @@
 /* cgroup.c - reads limits from /sys/fs/cgroup.
  *
- * Version 2 has one tree of groups there, and version 1 a tree for each controller, in a folder of
- * its name. A line of /proc/self/cgroup has the controllers of a tree (none for version 2) and this
- * process's group in it. A container can see its own group as the root of the tree, and read a path
- * that does not exist below this root. Groups that are missing therefore count as without a limit,
- * and the root is always read. */
+ * Version 2 has one tree of groups there. Version 1 has a tree for each controller, in a folder
+ * named after the controller. A line of /proc/self/cgroup names the controllers of a tree (none for
+ * version 2) and this process's group in the tree. A container may see its own group as the root of
+ * the tree, and find a path in /proc/self/cgroup that does not exist below this root. Groups that
+ * are missing therefore count as without a limit, and the root is always read. */
 #include "base/process/cgroup.h"
 
 #include <inttypes.h>
@@ -49,7 +49,8 @@ static uint64_t least_in_tree(const char *root, const char *group,
 uint64_t cgroup_least(const char *system, const char *controller,
 		      uint64_t (*limit_of)(const char *folder))
 {
-	char *groups = alloc_format("%s/proc/self/cgroup", system), line[8192]; /* a long path */
+	/* groups: a path may be long. */
+	char *groups = alloc_format("%s/proc/self/cgroup", system), line[8192];
 	FILE *f = fopen(groups, "re");
 	uint64_t least = UINT64_MAX;
 
@@ -93,7 +94,8 @@ static uint64_t number_in(const char *folder, const char *name, const char *key,
 	return value;
 }
 
-/* Version 2 has "max 100000" for no limit, and version 1 has -1. */
+/* Returns the processors that a group's quota amounts to. Version 2 writes "max 100000" if there is
+ * no limit, and version 1 writes -1. */
 uint64_t cgroup_cores(const char *folder)
 {
 	uint64_t quota = number_in(folder, "cpu.cfs_quota_us", "", 0);
@@ -117,7 +119,7 @@ uint64_t cgroup_memory_free(const char *folder)
 	uint64_t dropped = number_in(folder, "memory.stat",
 				     v1 ? "total_inactive_file" : "inactive_file", 0);
 
-	if (!v1) /* the text "max" is not a number */
+	if (!v1) /* in version 2, "max" is no number and means no limit */
 		most = number_in(folder, "memory.max", "", UINT64_MAX);
 	used = used > dropped ? used - dropped : 0;
 	if (most == UINT64_MAX)
@@ -132,7 +134,7 @@ unsigned cores_usable(void)
 	cpu_set_t set;
 
 	limit = cgroup_least("", "cpu", cgroup_cores);
-	/* The set has room for 1,024 processors. If the machine has more, the call fails. */
+	/* The set has room for 1,024 processors, and the call fails on a machine that has more. */
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
 		cores = (uint64_t)CPU_COUNT(&set);
 	return (unsigned)(limit < cores ? limit : cores);

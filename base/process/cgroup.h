@@ -7,21 +7,21 @@
 #include <stdint.h>
 
 /* Returns the smallest limit of this process's groups and the groups above them. system: the folder
- * that has proc and sys, "" for this system's own. controller: of this limit, such as "cpu".
- * limit_of returns the limit of the group in a folder, UINT64_MAX if it has none. UINT64_MAX: there
- * is no group. */
+ * that contains proc and sys; "": this system's root. controller: the controller of the limit, such
+ * as "cpu". limit_of: returns the limit of the group in a folder, or UINT64_MAX if the group has
+ * none. Returns UINT64_MAX if there is no group. */
 uint64_t cgroup_least(const char *system, const char *controller,
 		      uint64_t (*limit_of)(const char *folder));
 
 /* Returns how many processors the group's quota amounts to, rounded up. UINT64_MAX: no limit. */
 uint64_t cgroup_cores(const char *folder);
 
-/* Returns the bytes that the group may still use: its limit minus its use, not counting cached
- * files that the kernel would drop. UINT64_MAX: no limit. */
+/* Returns the bytes that the group may still use: its limit minus the bytes in use, where cached
+ * files that the kernel would drop do not count. UINT64_MAX: no limit. */
 uint64_t cgroup_memory_free(const char *folder);
 
-/* Returns how many processors this process may use: those of its affinity, within its groups'
- * quotas. The number of the machine's processors can be far larger. At least 1. */
+/* Returns how many processors this process may use, at least 1: the processors of its affinity
+ * mask, but no more than its groups' quotas. The machine may have far more. */
 unsigned cores_usable(void);
 
 /* Returns the bytes that the kernel would give this process now without swapping, within its

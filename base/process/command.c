@@ -1,4 +1,5 @@
-/* command.c - starts a command in a process group, waits for its end, and ends it if it is late. */
+/* command.c - starts a command in a process group, waits for its end, and ends it after the time
+ * limit. */
 #include "base/process/command.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ extern char **environ;
 
 enum {
 	PATH = 4096,
-	LOOK_US = 20000, /* time between two looks at the request to stop */
+	LOOK_US = 20000, /* time between two checks whether the command is to be stopped */
 	END_US = 1000000 /* time between SIGTERM and SIGKILL */
 };
 

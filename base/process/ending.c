@@ -1,5 +1,6 @@
 /* ending.c - ends a child process within a limit. A command may ignore SIGTERM, and a shell may end
- * while the command that it runs goes on, so a program that waits without a limit may never end. */
+ * before the command that it runs. A program that waits without a limit might therefore never
+ * end. */
 #include "base/process/ending.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ static bool wait_until(pid_t pid, bool has_group, int64_t until_us, int *status,
 		pid_t rc = *reaped ? pid : waitpid(pid, status, WNOHANG);
 
 		*reaped = rc == pid || (rc < 0 && errno == ECHILD);
-		/* If this process is the first of a container, orphans are its children. */
+		/* Waits for other processes of the group too: if this process is the first of a
+		 * container, orphans become its children. */
 		while (*reaped && has_group && waitpid(-pid, NULL, WNOHANG) > 0)
 			;
 		if (*reaped && (!has_group || kill(-pid, 0) != 0))

@@ -1,4 +1,4 @@
-/* ending.h - waits for child processes with a limit, and ends them whatever they do about signals.
+/* ending.h - waits for child processes with a limit, and ends them even if they ignore signals.
  */
 #ifndef BASE_ENDING_H
 #define BASE_ENDING_H
@@ -12,8 +12,8 @@
 int process_wait(pid_t pid, int64_t wait_us, int *status);
 /* Sends SIGTERM to the child, waits for its end, and sends SIGKILL after wait_us. Gives its status
  * as waitpid does. has_group: the child leads a process group, whose other processes are ended in
- * the same way. Returns 0, or -ETIMEDOUT if the child lives a second after SIGKILL, because the
- * kernel waits for a device. It is then not reaped. */
+ * the same way. Returns 0, or -ETIMEDOUT if the child still lives a second after SIGKILL, because
+ * the kernel waits for a device. The child is then not reaped. */
 int process_end(pid_t pid, bool has_group, int64_t wait_us, int *status);
 
 #endif

@@ -30,7 +30,7 @@ void installed_path(const char *name, const char *source, char *out, size_t room
 		snprintf(out, room, "%s/../share/skippipe/%s", folder, name);
 		if (access(out, R_OK) == 0)
 			return;
-		/* build/bin has the programs of the build tree */
+		/* build/bin has the programs of the build tree, two folders below its root */
 		snprintf(out, room, "%s/../../%s", folder, source ? source : "");
 		if (source && access(out, R_OK) == 0)
 			return;

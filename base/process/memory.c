@@ -15,6 +15,6 @@ uint64_t memory_resident(void)
 	if (!fgets(text, sizeof(text), f))
 		text[0] = 0;
 	fclose(f);
-	strtoull(text, &at, 10); /* the first number is the total size */
+	strtoull(text, &at, 10); /* skips the first number, the total size */
 	return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }

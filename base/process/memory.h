@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Returns the resident memory of this process in bytes; 0: the kernel does not say. */
+/* Returns the resident memory of this process in bytes; 0: the kernel does not report it. */
 uint64_t memory_resident(void);
 
 #endif

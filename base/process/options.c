@@ -19,7 +19,7 @@ static bool has_value(const struct options_row *r)
 	return r->kind > OPTIONS_HELP && (r->kind != OPTIONS_PASSED || r->value);
 }
 
-/* Returns true if the row belongs to the verb that is read. */
+/* Returns true if the row is an option of the verb that is being read. */
 static bool is_own(const struct options_table *t, const struct options_row *r)
 {
 	return t->part == 0 || r->mark == 0 || (r->mark & t->part) != 0;
@@ -27,19 +27,20 @@ static bool is_own(const struct options_table *t, const struct options_row *r)
 
 /* ---- reading ---- */
 
-/* Returns a limit as a whole number below 2^63. */
+/* Returns a limit of a number, which is a double, as a whole number below 2^63. */
 static int64_t whole_limit(double limit)
 {
 	return limit >= 0x1p63 ? INT64_MAX : (int64_t)limit;
 }
 
-/* A double cannot hold all digits of a U64. */
+/* Returns true if the text is within the limits of a U64. A double cannot hold all digits of a
+ * U64. */
 static bool fits_u64(const struct options_row *r, const char *text)
 {
 	unsigned long long v;
 
 	if (text[strspn(text, "0123456789")])
-		return true; /* such as 1e6: the double is exact enough */
+		return true; /* for a text such as 1e6, the double is exact enough */
 	errno = 0;
 	v = strtoull(text, NULL, 10);
 	return errno == 0 && v <= (unsigned long long)whole_limit(r->most);
@@ -66,7 +67,7 @@ static int parse_number(const struct options_row *r, const char *text, double *o
 			 r->name, r->least, r->most, text);
 }
 
-/* Lists the words as "a, b or c". */
+/* Finds the word among the row's words. The error lists them as "a, b or c". */
 static int parse_word(const struct options_row *r, const char *text, int *out, struct error *err)
 {
 	char list[160] = "";
@@ -88,7 +89,8 @@ static int parse_word(const struct options_row *r, const char *text, int *out, s
 	return error_set(err, -EINVAL, "--%s: expected %s, got \"%s\"", r->name, list, text);
 }
 
-/* text: the number as it was given, because a double cannot hold all digits of a U64. */
+/* Stores a number in its field. text: the number as it was given, because a double cannot hold all
+ * digits of a U64. */
 static void store_number(const struct options_row *r, void *to, const char *text, double v)
 {
 	switch (r->kind) {
@@ -220,7 +222,7 @@ static struct option *list_options(const struct options_table *t, char letters[L
 	return list;
 }
 
-/* Refuses an abbreviation, and an option of other verbs, which would have no effect. */
+/* Refuses an abbreviated option, and an option of another verb, which would have no effect. */
 static int check_name(const struct options_table *t, const struct options_row *r, char **argv,
 		      struct error *err)
 {
@@ -272,11 +274,11 @@ static int take_arguments(const struct options_table *t, void *options, int argc
 	struct option *list = list_options(t, letters);
 	int option, row, rc = 0;
 
-	optind = 0; /* resets getopt */
+	optind = 0; /* resets getopt_long */
 	opterr = 0;
 	while (rc == 0 && (option = getopt_long(argc, argv, letters, list, NULL)) != -1) {
 		if (option == ':' || option == '?') {
-			/* The value is not shown, because it may be a secret. */
+			/* The message does not show the value, because it may be a secret. */
 			rc = error_set(err, -EINVAL, "%.*s: %s (see --help)",
 				       (int)strcspn(argv[optind - 1], "="), argv[optind - 1],
 				       option == '?' ? "unknown option" : "needs a value");
@@ -308,7 +310,7 @@ void options_variable(const char *prefix, const char *option, char out[OPTIONS_V
 		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
 }
 
-/* Takes the values of a variable. */
+/* Takes an option's values from its variable of the environment. */
 static int take_variable(const struct options_row *r, void *options, char *value, struct error *err)
 {
 	char *copy, *rest = NULL;
@@ -324,7 +326,7 @@ static int take_variable(const struct options_row *r, void *options, char *value
 	return rc;
 }
 
-/* Takes the variables of the options that the command line does not give. */
+/* Takes the options that the command line does not give from their variables. */
 static int take_environment(const struct options_table *t, void *options, const bool *given,
 			    struct error *err)
 {
@@ -365,7 +367,7 @@ int options_read(const struct options_table *t, void *options, int argc, char **
 
 /* ---- the help ---- */
 
-/* Writes a word behind column x, or on a new line if it does not fit. gap: columns before it.
+/* Writes a word behind column x, or on a new line if it does not fit. gap: columns before the word.
  * Returns the column after it. */
 static int write_word(const char *word, int n, int gap, int x, FILE *to)
 {
@@ -378,8 +380,8 @@ static int write_word(const char *word, int n, int gap, int x, FILE *to)
 	return x + fprintf(to, "%*s%.*s", gap, "", n, word);
 }
 
-/* Writes the option's name, then the words of its text from TEXT_COLUMN on. Brackets, which hold a
- * default, stand two columns apart. */
+/* Writes the option's name, then the words of its text from TEXT_COLUMN on. A default in brackets
+ * stands two columns apart. */
 static void write_row(const struct options_row *r, FILE *to)
 {
 	const char letter[5] = { '-', r->letter, ',', ' ', '\0' };

@@ -1,9 +1,8 @@
 /* options.h - the command line of a program, as one table.
  *
- * A row of the table is an option: its name, its value and the limits of the value, its default,
- * and its text in the help. Reading, error messages, defaults and --help are made from the rows.
- * Manual pages and completion are made from --help (deploy/manual.sh). Every message names the
- * option.
+ * A row of the table is an option: its name, the kind and limits of its value, its default, and its
+ * text in the help. Reading, error messages, defaults and --help are made from the rows. Manual
+ * pages and completion are made from --help (deploy/manual.sh). Every message names the option.
  */
 #ifndef BASE_OPTIONS_H
 #define BASE_OPTIONS_H
@@ -16,38 +15,41 @@
 #include "base/error.h"
 
 enum options_kind {
-	OPTIONS_FLAG,   /* bool; the option has no value */
+	OPTIONS_FLAG,   /* bool, set to true; the option has no value */
 	OPTIONS_NUMBER, /* int, set to `number`; the option has no value */
 	OPTIONS_HELP,   /* options_read returns 1; the option has no value */
-	OPTIONS_TEXT,   /* const char *, borrowed from argv */
+	OPTIONS_TEXT,   /* const char *, borrowed from argv or from the environment */
 	OPTIONS_CHOICE, /* int or enum: index of the value in `words` */
-	OPTIONS_SECOND, /* bool: the value is the second of two words */
+	OPTIONS_SECOND, /* bool, true if the value is the second of two words */
 	OPTIONS_INT,
 	OPTIONS_U32,
-	OPTIONS_U64,          /* below 2^63, as files of JSON hold it */
+	OPTIONS_U64,          /* uint64_t below 2^63, as JSON files can hold it */
 	OPTIONS_REAL,         /* double */
 	OPTIONS_FLOAT,        /* float */
 	OPTIONS_SECONDS,      /* int64_t in microseconds; the value is in seconds */
 	OPTIONS_MILLISECONDS, /* int64_t in microseconds; the value is in milliseconds */
-	OPTIONS_PARSED,       /* by `parse` */
-	OPTIONS_PASSED        /* by the table's `pass`; without a value if `value` is NULL */
+	OPTIONS_PARSED,       /* the value is read by `parse` */
+	/* The option is passed to the table's `pass`, with NULL if it has no value. */
+	OPTIONS_PASSED
 };
 
 struct options_row {
-	const char *name; /* without "--"; NULL: a heading of the help */
+	/* Name of the option without "--"; NULL: the row is a heading of the help. */
+	const char *name;
 	enum options_kind kind;
 	const char *value; /* name of the value in the help, such as FILE */
 	const char *
 		fallback; /* the default, read like a given value; NULL: the field stays as it is */
-	/* The option's text in the help. Words are broken into lines. A default that is not
-	 * `fallback` is in the text, in brackets. NULL: the help does not show the option. */
+	/* The option's text in the help. Words are broken into lines. The text itself contains a
+	 * default that is not in `fallback`, in brackets. NULL: the help does not show the
+	 * option. */
 	const char *help;
 	size_t at; /* offset of the field in the program's struct of options */
 	/* Offset of a bool in that struct which says that the option was given; 0: none. */
 	size_t given;
 	double least, most;       /* limits of a number */
-	int number;               /* OPTIONS_NUMBER */
-	const char *const *words; /* OPTIONS_CHOICE, OPTIONS_SECOND: NULL-terminated */
+	int number;               /* the number that OPTIONS_NUMBER sets */
+	const char *const *words; /* the words of OPTIONS_CHOICE or OPTIONS_SECOND, ended by NULL */
 	int (*parse)(void *options, const char *text, struct error *err);
 	char letter;   /* short form of the option, as o for -o; 0: none */
 	bool many;     /* words that follow the value are values of the option too */
@@ -55,7 +57,7 @@ struct options_row {
 };
 
 struct options_table {
-	const struct options_row *rows; /* (n) */
+	const struct options_row *rows; /* (n) the options */
 	size_t n;
 	/* Texts before and after the rows in the help; NULL: no text. */
 	const char *intro, *end;
@@ -64,18 +66,19 @@ struct options_table {
 	 * an option with `many` stand between colons, and its `parse` copies them. The command line
 	 * wins. NULL: none. */
 	const char *environment;
-	/* A table may describe several verbs. Those of a row are bits of its `mark`; 0: all verbs.
-	 * `part` is the bit of the verb that is read. Another verb's option is refused, and its
-	 * help is not shown. Two verbs may have rows of the same name. 0: every row counts. */
+	/* A table may describe several verbs. The bits of a row's `mark` are its verbs; 0: all
+	 * verbs. `part` is the bit of the verb that is being read; 0: every row counts. An option
+	 * of another verb is refused, and its help is not shown. Two verbs may have rows of the
+	 * same name. */
 	unsigned part;
-	const char *verb; /* name of the verb, for that message */
-	const char *hint; /* end of that message, in brackets; NULL: the command of the help */
-	/* Takes an option of the kind PASSED; value: NULL if it has none. */
+	const char *verb; /* name of the verb, for the message that refuses another verb's option */
+	const char *hint; /* end of that message, in brackets; NULL: how to get the help */
+	/* Takes an option of the kind PASSED; value: NULL if the option has none. */
 	int (*pass)(void *options, const struct options_row *r, const char *value,
 		    struct error *err);
-	/* The one word that is neither an option nor its value: what a message says is expected,
-	 * such as "one RUN-DIR", and the offset of the const char * that borrows the word from
-	 * argv. NULL: there is no such word, or `word` takes it. */
+	/* For the only word that is neither an option nor its value: the text for a message, such
+	 * as "one RUN-DIR", and the offset of the const char * that borrows the word from argv.
+	 * NULL: no such word is expected, or `word` takes it. */
 	const char *only_word_expected;
 	size_t only_word;
 	/* Takes each word that is neither an option nor its value. NULL: such words are refused. */
@@ -83,15 +86,15 @@ struct options_table {
 };
 
 /* Sets the defaults, then each option in the order of argv. argv[0] is skipped. An abbreviation of
- * an option is refused, because another version may read it as another option. given (n), unless
- * it is NULL, gets the rows that were given. Returns 0; 1 if the help is requested; -EINVAL, or
- * what a `parse` returned. */
+ * an option is refused, because another version may read it as another option. given (n), which may
+ * be NULL: is set to true for each row that was given. Returns 0; 1 if the help is requested;
+ * -EINVAL, or the error of a `parse`. */
 int options_read(const struct options_table *t, void *options, int argc, char **argv, bool *given,
 		 struct error *err);
 /* Gives the name of an option's variable. */
 enum { OPTIONS_VARIABLE_SIZE = 64 };
 void options_variable(const char *prefix, const char *option, char out[OPTIONS_VARIABLE_SIZE]);
-/* Sets one option's field to a value. Returns 0, -EINVAL, or what `parse` returned. */
+/* Sets one option's field to a value. Returns 0, -EINVAL, or the error of `parse`. */
 int options_take(const struct options_row *r, void *options, const char *text, struct error *err);
 /* Reads "N", or "MIN..MAX". Each number is from `least` to `most`. Sets *from to MIN, or to 0 for
  * "N". Returns 0, or -EINVAL with an error that names the option. */

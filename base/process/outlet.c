@@ -20,9 +20,9 @@ struct outlet {
 	FILE *to, *stream;
 	bool has_thread;
 	pthread_t thread;
-	pthread_mutex_t lock; /* for all that follows */
+	pthread_mutex_t lock; /* protects all fields below */
 	pthread_cond_t changed;
-	char *queue; /* (n); the thread has taken the first `taken` bytes */
+	char *queue; /* (n) bytes to write; the thread has taken the first `taken` of them */
 	size_t n, taken, room;
 	bool is_writing; /* the thread writes what it has taken */
 	bool in_dropped; /* the next bytes belong to a dropped line */
@@ -30,7 +30,7 @@ struct outlet {
 	int error; /* errno of the first failure; 0: none */
 };
 
-/* Returns 0 or the errno of the failure. */
+/* Writes a chunk. Returns 0, or the errno of the failed write. */
 static int write_chunk(int fd, const char *from, size_t size)
 {
 	while (size > 0) {
@@ -44,9 +44,8 @@ static int write_chunk(int fd, const char *from, size_t size)
 	return 0;
 }
 
-/* The thread of an outlet. It copies each chunk, because the queue can move while the chunk is
- * written, and a write lasts as long as the reader pauses. After a failure the thread discards
- * what it takes. */
+/* The thread of an outlet. It copies each chunk, because a write lasts as long as the reader
+ * pauses, and the queue may move meanwhile. After a failure the thread discards further bytes. */
 static void *write_queue(void *user)
 {
 	struct outlet *o = user;
@@ -88,8 +87,8 @@ static void make_room(struct outlet *o, size_t more)
 	}
 }
 
-/* Drops the bytes for which the queue has no room, and the beginning of their line, which is in the
- * queue already. */
+/* Drops the bytes for which the queue has no room. Also drops the beginning of their line, which is
+ * already in the queue. */
 static void drop_line(struct outlet *o, const char *from, size_t size)
 {
 	while (!o->in_dropped && o->n > o->taken && o->queue[o->n - 1] != '\n')
@@ -98,7 +97,8 @@ static void drop_line(struct outlet *o, const char *from, size_t size)
 	o->error = o->error ? o->error : ENOBUFS;
 }
 
-/* The caller flushes after each line, so that no write holds bytes of two lines. */
+/* Adds bytes to the queue. The caller flushes after each line, so one call never has bytes of two
+ * lines. */
 static ssize_t fill_queue(void *user, const char *from, size_t size)
 {
 	struct outlet *o = user;
@@ -150,8 +150,8 @@ static bool should_end(void)
 	return sigandset(&pending, &pending, &ending) == 0 && !sigisemptyset(&pending);
 }
 
-/* A thread that still waits for the reader cannot be joined. It keeps the outlet until the process
- * ends. */
+/* A thread that still waits for the reader cannot be joined. The outlet is then not freed, because
+ * the thread uses it until the process ends. */
 int outlet_free(struct outlet *o, int64_t wait_us)
 {
 	int64_t begun = clock_monotonic_us();

@@ -18,9 +18,9 @@ struct outlet *outlet_new(FILE *to);
  * dropped if the queue (16 MiB) has no room for it. */
 FILE *outlet_stream(struct outlet *o);
 
-/* Waits until the queue is written, but at most wait_us, and no longer if a blocked signal that
- * ends programs is pending. Frees the outlet. Returns 0, the negative errno of the first write that
- * failed, or -ENOBUFS: lines are missing. */
+/* Waits until the queue is written, but at most wait_us, or until a signal that ends programs is
+ * pending. Frees the outlet. Returns 0, the negative errno of the first write that failed, or
+ * -ENOBUFS: lines were dropped. */
 int outlet_free(struct outlet *o, int64_t wait_us);
 
 #endif

@@ -1,6 +1,6 @@
-/* The check that results on standard output have arrived. stdio keeps a failed write as a flag that
- * nobody reads, so that a full disk would lose results under exit status 0. All programs register
- * one handler that looks at the flag when the program ends. */
+/* Checks that results on standard output were written. stdio records a failed write in a flag that
+ * is easily ignored. With a full disk, results would then be lost although the exit status is 0.
+ * All programs register one handler that looks at the flag when the program ends. */
 #include "base/process/output.h"
 
 #include <errno.h>
@@ -16,10 +16,11 @@ enum { EXIT_FAILED = 1 };
 
 static const char *name;
 static int first_error; /* errno of the first failed write; 0: none */
-static bool reported;   /* first_error was handed to a caller that prints it */
+static bool reported;   /* a caller has received first_error and prints it */
 
-/* Records the cause. stdio keeps no errno of an earlier write, but the same write fails again: the
- * output is incomplete already, so that one more byte does no harm. */
+/* Records the cause. stdio does not keep the errno of an earlier write, so this function writes one
+ * more byte, which fails in the same way. The output is incomplete already, so the byte does no
+ * harm. */
 static void note_failure(bool failed_now)
 {
 	if (first_error != 0 || (!failed_now && !ferror(stdout)))
@@ -35,7 +36,7 @@ static void close_output(void)
 	bool failed;
 
 	note_failure(pending && fflush(stdout) != 0);
-	/* A standard output that was closed from the start is no error if nothing was written. */
+	/* Writing nothing to a standard output that was closed from the start is no error. */
 	failed = fclose(stdout) != 0 && (pending || errno != EBADF);
 	if (first_error == 0 && failed)
 		first_error = errno;
@@ -47,9 +48,9 @@ static void close_output(void)
 }
 
 /* Occupies the standard descriptors that are closed. Otherwise the next file or socket would get
- * their numbers, and lines for standard error would be written into it. Reads of standard input
- * still fail, and so do writes to standard output and error, because /dev/null is opened for the
- * opposite direction. */
+ * their numbers, and lines for standard error would be written into it. Reading standard input and
+ * writing standard output or error still fail, because /dev/null is opened for the opposite
+ * direction. */
 static void occupy_closed(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -1,5 +1,5 @@
 /* signals.c - finds which signals should end the program.
- * Whoever starts a program with a signal ignored wants it to live on: nohup ignores SIGHUP, and
+ * A signal that was ignored when the program started should not end it: nohup ignores SIGHUP, and
  * shells ignore SIGINT for programs in the background. */
 #include "base/process/signals.h"
 

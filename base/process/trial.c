@@ -1,4 +1,4 @@
-/* trial.c - a child process that tries something, so that neither a hang nor a crash reaches the
+/* trial.c - runs a function in a child process, so that neither a hang nor a crash affects the
  * program. The child sends its result through a pipe. A child that hangs in the kernel cannot be
  * killed; the program then continues without waiting for it. */
 #include "base/process/trial.h"
@@ -23,7 +23,7 @@ enum { KILLED_WAIT_MS = 1000 };
 struct report {
 	int rc;
 	struct error err;
-	_Alignas(max_align_t) char result[]; /* any struct may lie here */
+	_Alignas(max_align_t) char result[]; /* aligned for any struct */
 };
 
 _Noreturn static void run_child(int to, int (*run)(void *, void *, struct error *), void *context,
@@ -31,7 +31,8 @@ _Noreturn static void run_child(int to, int (*run)(void *, void *, struct error 
 {
 	const char *at = (const char *)r;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a child that hangs ends with the program */
+	/* Ends the child, even if it hangs, when the program ends. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
 	r->rc = run(context, r->result, &r->err);
 	while (size > 0) {
@@ -42,10 +43,10 @@ _Noreturn static void run_child(int to, int (*run)(void *, void *, struct error 
 		at += n > 0 ? n : 0;
 		size -= n > 0 ? (size_t)n : 0;
 	}
-	_exit(0); /* the exit handlers belong to the program */
+	_exit(0); /* _exit, because the exit handlers belong to the program */
 }
 
-/* Reads the report until the pipe ends or the time is over. Returns the number of bytes. */
+/* Reads the child's report until the pipe ends or the time is over. Returns the number of bytes. */
 static size_t read_report(int from, void *to, size_t size, int64_t until_us)
 {
 	size_t n = 0;
@@ -78,7 +79,7 @@ static bool reap(pid_t child, int *status, int wait_ms)
 	return false;
 }
 
-/* Says why the child sent no report. */
+/* Describes why the child sent no report, and returns the error. */
 static int explain(pid_t child, unsigned limit_s, bool late, const char *what, struct error *err)
 {
 	int status = 0;

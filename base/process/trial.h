@@ -1,7 +1,7 @@
 /* trial.h - runs a function in a child process, with a time limit.
  *
- * For calls that may hang in the kernel or crash in a library of somebody else: the driver of a
- * device, a network's disk. The program must have no other thread yet, because a child has only the
+ * For calls that may hang in the kernel or crash in a foreign library: the driver of a device, a
+ * disk on the network. The program must have no other thread yet, because a child has only the
  * thread that forks.
  */
 #ifndef BASE_PROCESS_TRIAL_H
@@ -12,9 +12,10 @@
 #include "base/error.h"
 
 /* Runs `run` in a child, which may fill in result (size), and waits for at most `limit_s`. Returns
- * what `run` returned, with its message and result. -ETIMEDOUT: it did not end, and was killed if
- * the kernel could kill it. -EIO: it crashed, and the message names the signal. Another negative
- * errno: it could not be started. `what` begins these messages, as in "cuda:0". */
+ * what `run` returned, with its message and result. -ETIMEDOUT: the child did not end, and was
+ * killed if the kernel could kill it. -EIO: the child crashed, and the message names the signal.
+ * Another negative errno: the child could not be started. `what` begins these messages, as in
+ * "cuda:0". */
 int trial_run(int (*run)(void *context, void *result, struct error *err), void *context,
 	      void *result, size_t size, unsigned limit_s, const char *what, struct error *err);
 

@@ -1,6 +1,6 @@
 /* Finds a user's folder. A container that runs with any user number has HOME=/ or none, and a
- * service has none. Then a program must say what is missing, and must not use the folder in which
- * it was started: others may write there. */
+ * service has none. In these cases a program must report what is missing. It must not use the
+ * folder in which it was started, because other users may write there. */
 #include "base/process/user_folder.h"
 
 #include <errno.h>

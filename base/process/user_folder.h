@@ -9,12 +9,12 @@
 
 /* Gives the path of skippipe's folder below the folder that an environment variable names, such as
  * XDG_CONFIG_HOME, or below `in_home` (".config") in HOME. As the specification demands, relative
- * paths count as unset. Creates nothing. -ENOENT: neither is set; -ENAMETOOLONG. */
+ * paths count as unset. Creates nothing. -ENOENT: neither variable is set; -ENAMETOOLONG. */
 int user_folder(char *to, size_t room, const char *variable, const char *in_home,
 		struct error *err);
 
 /* Gives the path of a file in skippipe's folder for state (XDG_STATE_HOME, ~/.local/state), and
- * makes the folder for this user alone. */
+ * creates the folder with mode 0700. */
 int user_state_file(char *to, size_t room, const char *name, struct error *err);
 
 #endif

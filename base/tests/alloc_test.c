@@ -1,5 +1,5 @@
-/* The allocators give zeroed memory and exact copies, and end the program when there is no
- * memory. */
+/* Tests that the allocators give zeroed memory and exact copies, and end the program when memory
+ * runs out. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/tests/test.h"
 
-/* Under a sanitizer a block that is too large gives NULL, as it does without one. */
+/* Lets a sanitizer return NULL for a block that is too large, as the plain C library does. */
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
 

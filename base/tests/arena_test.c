@@ -1,4 +1,4 @@
-/* Arrays of an arena are zeroed, aligned and do not overlap. */
+/* Tests that an arena's arrays are zeroed and aligned, and do not overlap. */
 #include <string.h>
 
 #include "base/arena.h"

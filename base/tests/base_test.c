@@ -1,4 +1,5 @@
-/* Messages never overrun, random numbers are reproducible, lists grow. */
+/* Tests the small modules of base/: error messages never overrun, random numbers are reproducible,
+ * arrays grow. */
 
 #include <errno.h>
 #include <math.h>
@@ -21,7 +22,7 @@
 #include "base/timestamp.h"
 #include "base/process/user_folder.h"
 
-/* In a container, or under taskset, the machine's other processors cannot be used. */
+/* Only the processors that a container or taskset allows are counted, not all of the machine. */
 TEST(cores_are_those_that_the_process_may_use)
 {
 	static const struct {
@@ -36,7 +37,7 @@ TEST(cores_are_those_that_the_process_may_use)
 
 	assert_non_null(mkdtemp(folder));
 	snprintf(file, sizeof(file), "%s/cpu.max", folder);
-	assert_true(cgroup_cores(folder) == UINT64_MAX); /* no such file */
+	assert_true(cgroup_cores(folder) == UINT64_MAX); /* the folder has no such file yet */
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *text = cases[i].text;
 
@@ -66,8 +67,9 @@ static void put(const char *system, const char *name, const char *text)
 	free(path);
 }
 
-/* Systems with version 2, with version 1, and with both. In a container of version 1 the group in
- * /proc is a path of the host, and the container's group is the root of its tree. */
+/* Tests systems with control groups of version 2, of version 1, and of both. In a container with
+ * version 1, the group in /proc is a path of the host, and the container's group is the root of the
+ * tree that it sees. */
 TEST(limits_of_groups_of_both_versions_are_found)
 {
 	static const struct {
@@ -126,7 +128,8 @@ TEST(free_memory_of_groups_of_both_versions_is_found)
 	file_remove_folder(folder);
 }
 
-/* The cause of an error, at the end of its message, remains beside a path of any length. */
+/* The cause of an error, at the end of its message, is kept even if the message has a very long
+ * path. */
 TEST(long_messages_lose_their_middle)
 {
 	struct error e;
@@ -191,7 +194,8 @@ TEST(numbers_have_the_right_distribution)
 	assert_int_equal(rng_below(&r, 1), 0);
 }
 
-/* Replicas on different kinds of machines initialise their weights with these numbers. */
+/* Normal numbers must be equal on all machines, because replicas initialise their weights with
+ * them. */
 TEST(normal_numbers_are_the_same_bits_everywhere)
 {
 	uint64_t hash = 0;
@@ -221,7 +225,7 @@ TEST(time_does_not_go_back)
 	assert_true(clock_wall_us() > 1700000000000000);
 }
 
-/* The times are those of `date -u`. */
+/* The expected times are those of `date -u`. */
 TEST(times_of_day_are_written_in_utc)
 {
 	static const struct {
@@ -264,7 +268,7 @@ TEST(a_line_of_a_log_has_time_level_name_and_message)
 	free(text);
 }
 
-/* NULL: the variable is unset, or there is no folder. */
+/* In the table, NULL means that a variable is unset, or that no folder is found. */
 TEST(the_folder_of_a_user_is_absolute)
 {
 	static const struct {

@@ -1,5 +1,5 @@
-/* command_test.c - runs real commands: one that succeeds, ones that fail, one that ignores SIGTERM,
- * and one that is ended on request. */
+/* command_test.c - runs real commands: they succeed, fail, ignore SIGTERM, or are ended on
+ * request. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

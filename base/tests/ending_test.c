@@ -19,7 +19,8 @@ static pid_t start(const char *script)
 	char byte;
 	pid_t pid;
 
-	/* Orphans become children of this process, whatever the system's first process does. */
+	/* Lets orphans become children of this process, so that the test does not depend on the
+	 * system's first process. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	assert_int_equal(pipe(pipes), 0);
 	pid = fork();
@@ -76,7 +77,7 @@ TEST(a_command_that_ignores_the_signal_is_killed)
 	assert_true(nothing_is_left(pid));
 }
 
-/* The shell obeys, and its command does not. */
+/* The shell obeys SIGTERM, and its command does not. */
 TEST(a_command_whose_shell_has_ended_is_killed)
 {
 	pid_t pid = start("(trap '' TERM; echo; while :; do sleep 1; done) & wait");

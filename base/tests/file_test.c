@@ -1,5 +1,5 @@
-/* Files are complete or unchanged, and what a path names is written and not replaced: pipes, the
- * targets of links, open descriptors. */
+/* Tests that files are complete or unchanged. Pipes, targets of links and open descriptors are
+ * written, and a new file does not replace them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -38,13 +38,15 @@ TEST(files_are_complete_or_unchanged)
 	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
 	assert_int_equal(file_make_folder(deep, &e), 0);
 	assert_int_equal(file_make_folder(deep, &e), 0);
-	assert_int_equal(file_aside_open(&a, deep, 0600, &e), -EISDIR); /* before any work */
+	/* The open fails, before any work is done. */
+	assert_int_equal(file_aside_open(&a, deep, 0600, &e), -EISDIR);
 	assert_int_equal(stat(deep, &st), 0);
 	assert_true(S_ISDIR(st.st_mode));
-	assert_int_equal(file_make_folder(path, &e), -ENOTDIR); /* path is a file */
+	/* The path is a file, not a folder. */
+	assert_int_equal(file_make_folder(path, &e), -ENOTDIR);
 	rmdir(deep);
 	snprintf(deep, sizeof(deep), "%s/not", folder);
-	assert_int_equal(rmdir(deep), 0); /* the folder is empty */
+	assert_int_equal(rmdir(deep), 0); /* succeeds because the folder is empty */
 	unlink(path);
 	assert_int_equal(rmdir(folder), 0);
 }
@@ -71,7 +73,7 @@ TEST(two_writers_of_one_file_do_not_meet)
 	assert_string_equal(data, "second");
 	free(data);
 	unlink(path);
-	assert_int_equal(rmdir(folder), 0); /* no temporary file stays */
+	assert_int_equal(rmdir(folder), 0); /* succeeds because no temporary file is left */
 }
 
 /* Writes half of a file in another process, which is then killed. */
@@ -98,7 +100,8 @@ static void leave_aside(const char *path, char aside[FILE_ASIDE])
 	close(ends[1]);
 }
 
-/* The next writer removes it, and keeps what looks similar. */
+/* The next writer removes the file that a killed writer left, and keeps files with similar
+ * names. */
 TEST(what_a_killed_writer_left_is_removed)
 {
 	static const char *const users[] = { "file.tmp.17", "file.tmp.0123456789abcdeg",
@@ -118,12 +121,14 @@ TEST(what_a_killed_writer_left_is_removed)
 	assert_true(file_is_aside(aside + strlen(path)));
 	assert_int_equal(file_aside_open(&busy, path, FILE_RESULT, NULL), 0);
 	assert_int_equal(lstat(aside, &st), -1);
-	/* Nobody can prepare a link at a name that cannot be guessed; one there is not followed. */
+	/* Even if somebody guesses the temporary name and makes a link there, the link is not
+	 * followed. */
 	assert_int_equal(symlink(path, aside), 0);
 	assert_int_equal(file_write(path, "whole", 5, FILE_RESULT, NULL), 0);
 	assert_int_equal(lstat(aside, &st), 0);
 	unlink(aside);
-	assert_int_equal(file_aside_close(&busy, 0, NULL), 0); /* its file was not removed */
+	/* Succeeds because its file was not removed. */
+	assert_int_equal(file_aside_close(&busy, 0, NULL), 0);
 	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
 		snprintf(other, sizeof(other), "%s/%s", folder, users[i]);
 		assert_int_equal(unlink(other), 0);
@@ -293,7 +298,8 @@ TEST(links_stay_and_their_targets_are_written)
 	assert_int_equal(symlink("below/far", near), 0);
 	assert_int_equal(symlink(file, far), 0);
 	assert_false(file_would_replace(near));
-	assert_int_equal(file_write(near, "first", 5, 0600, NULL), 0); /* the file is missing */
+	/* The file is missing, so it is created. */
+	assert_int_equal(file_write(near, "first", 5, 0600, NULL), 0);
 	assert_file(file, "first");
 	assert_true(file_would_replace(file) && file_would_replace(near));
 	assert_int_equal(file_write(near, "second", 6, 0600, NULL), 0);
@@ -304,15 +310,17 @@ TEST(links_stay_and_their_targets_are_written)
 	assert_file(near, "third");
 	assert_file(file, "second");
 	assert_int_equal(file_write(file, "", 0, 0600, NULL), 0);
-	assert_false(file_would_replace(file) || file_would_replace(below)); /* nothing is lost */
+	/* Writing would lose no contents. */
+	assert_false(file_would_replace(file) || file_would_replace(below));
 	unlink(file);
 	unlink(near);
 	unlink(far);
-	assert_int_equal(rmdir(below), 0); /* no temporary file is left */
+	assert_int_equal(rmdir(below), 0); /* succeeds because no temporary file is left */
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* Descriptors are written from their offset on, as a shell's `>>FILE` and `>FILE` promise. */
+/* Open descriptors are written from their offset on, as users of a shell's `>>FILE` and `>FILE`
+ * expect. */
 TEST(open_descriptors_are_written_and_not_replaced)
 {
 	char folder[] = "/tmp/skippipe-base-XXXXXX", file[64], link[64], number[32], target[32];
@@ -325,7 +333,7 @@ TEST(open_descriptors_are_written_and_not_replaced)
 	snprintf(link, sizeof(link), "%s/link", folder);
 	fd = open(file, O_RDWR | O_CREAT, 0600);
 	snprintf(target, sizeof(target), "/proc/self/fd/%d", fd);
-	assert_int_equal(symlink(target, link), 0); /* as /dev/stdout */
+	assert_int_equal(symlink(target, link), 0); /* a link to a descriptor, as /dev/stdout is */
 	assert_int_equal(write(fd, "a", 1), 1);
 	snprintf(number, sizeof(number), "/dev/fd/%d", fd);
 	assert_int_equal(file_write(number, "bc", 2, 0600, &e), 0);
@@ -344,7 +352,7 @@ TEST(open_descriptors_are_written_and_not_replaced)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* /dev has devices, and folders of files. */
+/* Files in /dev/shm are written like other files, although /dev has devices. */
 TEST(new_files_in_shared_memory_are_files)
 {
 	char path[64];

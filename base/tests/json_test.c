@@ -1,4 +1,4 @@
-/* json_test.c - objects that are not strict are refused, and every message names the key or the
+/* json_test.c - tests that invalid objects are refused, and that every message names the key or the
  * place. */
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +58,8 @@ TEST(messages_about_a_file_begin_with_its_path)
 
 	snprintf(path, sizeof(path), "/tmp/skippipe-json-%d", (int)getpid());
 	assert_int_equal(file_write(path, "\xef\xbb\xbf{}", 5, FILE_RESULT, &err), 0);
-	assert_int_equal(json_read_object(path, 64, &root, &err), 0); /* with a byte order mark */
+	/* The file begins with a byte order mark. */
+	assert_int_equal(json_read_object(path, 64, &root, &err), 0);
 	json_decref(root);
 	assert_int_equal(file_write(path, "[]", 2, FILE_RESULT, &err), 0);
 	assert_int_equal(json_read_object(path, 64, &root, &err), -EINVAL);

@@ -1,4 +1,4 @@
-/* options_test.c - a table of options: defaults, values, limits, words and the help. */
+/* options_test.c - tests a table of options: defaults, values, limits, words and the help. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,7 +61,8 @@ static int read_line(struct options *o, const char *line, bool *given, struct er
 
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
-		assert_true(argc + 1 < 32); /* options_read may need the NULL at the end */
+		/* Leaves room for the NULL at the end, which options_read may need. */
+		assert_true(argc + 1 < 32);
 		argv[argc++] = word;
 	}
 	*o = (struct options){ .choice = -1 };
@@ -85,7 +86,7 @@ TEST(defaults_and_values)
 			 0);
 	assert_true(o.flag && !o.second && o.given && o.u32 == 9 && o.wait_us == 1000);
 	assert_true(o.real == 0.5 && o.choice == 2 && o.number == 7 && o.n_words == 2);
-	assert_string_equal(o.text, "d"); /* the last one counts */
+	assert_string_equal(o.text, "d"); /* the last value counts */
 	assert_true(given[1] && given[6] && !given[10]);
 	assert_int_equal(read_line(&o, "--help --u32 10", NULL, NULL), 1);
 	assert_int_equal(read_line(&o, "-h", NULL, NULL), 1);
@@ -163,7 +164,8 @@ TEST(the_help_shows_every_option_with_its_default)
 	free(text);
 }
 
-/* Counts the words, because those of a variable are not kept. */
+/* Counts the words. It does not keep them, because the words of a variable do not stay in
+ * memory. */
 static int count_word(void *options, const char *word, struct error *err)
 {
 	struct options *o = options;
@@ -210,7 +212,8 @@ TEST(the_command_line_wins_over_the_environment)
 	unsetenv("OPTIONS_TEST_MANY");
 }
 
-/* A table of two verbs, `take` (1) and `give` (2), which pass some options on. */
+/* A table of two verbs, `take` (bit 1) and `give` (bit 2), with some options of the kind
+ * OPTIONS_PASSED. */
 struct trade {
 	char passed[64];
 	uint64_t size;

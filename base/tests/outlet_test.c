@@ -1,4 +1,4 @@
-/* A reader that pauses delays nobody, and whole lines arrive. */
+/* Tests that a reader that pauses does not delay the program, and that only whole lines arrive. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ enum { LINES = 20000, SECOND_US = 1000000 };
 
 static bool memory_is_short;
 
-/* Replaces the C library's function, which fails without memory. */
+/* Replaces the C library's function, so that it can fail as it does without memory. */
 FILE *fopencookie(void *restrict cookie, const char *restrict mode, cookie_io_functions_t functions)
 {
 	FILE *(*real)(void *, const char *, cookie_io_functions_t);
@@ -68,8 +68,8 @@ TEST(lines_that_nobody_reads_are_reported_as_missing)
 	close(ends[0]);
 }
 
-/* A queue without room drops lines, but no parts of lines. Each line gets to the queue in many
- * pieces, so the queue is full in the middle of one. */
+/* A queue without room drops lines, but no parts of lines. Each line reaches the queue in many
+ * pieces, so the queue becomes full in the middle of a line. */
 TEST(a_full_queue_drops_whole_lines)
 {
 	enum { PIECES = 1000, WRITTEN = 300, READ = 100 };
@@ -89,7 +89,7 @@ TEST(a_full_queue_drops_whole_lines)
 	from = fdopen(ends[0], "r");
 	for (; fgets(line, sizeof(line), from) && strcmp(line, "end\n") != 0; n++) {
 		assert_int_equal(strlen(line), PIECES * (sizeof(piece) - 1) + 1);
-		if (n == READ) { /* the queue has room */
+		if (n == READ) { /* the queue has room again */
 			fprintf(outlet_stream(o), "end\n");
 			fflush(outlet_stream(o));
 		}

@@ -1,5 +1,6 @@
 /* Tests of skip schedules: both written forms, the schedules of recipes, and refusals. A recipe's
- * schedule can be parsed for any number of stages, and its first phase skips all that it may. */
+ * schedule can be parsed for any number of stages, and its first phase skips all stages that may be
+ * skipped. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Sets of stages: the stage that another starts from, and sets from outside. */
+/* Tests sets of stages: the source from which a stage starts, and sets from outside. */
 #include "base/stage_set.h"
 #include "base/tests/test.h"
 
@@ -39,7 +39,7 @@ TEST(the_order_of_a_path_is_checked)
 	assert_int_equal(MISPLACED(0, 2, 1, 4, 3, 5), -1);
 	assert_int_equal(MISPLACED(0, 1, 1), 2);
 	assert_int_equal(MISPLACED(0, 1, 2, 1), 2);
-	assert_int_equal(MISPLACED(0, 3, 1), 2); /* not neighbours */
+	assert_int_equal(MISPLACED(0, 3, 1), 2); /* 3 and 1 are not neighbours */
 	assert_int_equal(MISPLACED(0, 3, 2, 1), 3); /* exchanges that overlap */
 	assert_int_equal(MISPLACED(1, 0, 2), 1);
 }

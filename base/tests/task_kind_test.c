@@ -1,4 +1,4 @@
-/* Each kind of task has one letter, and no other letter is accepted. */
+/* Tests that each kind of task has one letter, and that no other letter is accepted. */
 
 #include "base/task_kind.h"
 #include "base/tests/test.h"

@@ -9,7 +9,7 @@
 
 #include "base/tests/test.h"
 
-enum { SIZE = 200000 /* more than a pipe holds */ };
+enum { SIZE = 200000 /* bytes of a report, more than a pipe holds */ };
 
 static int fill(void *context, void *result, struct error *err)
 {

@@ -14,6 +14,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/operator/acts.h"
 #include "controller/operator/faults.h"
+#include "controller/operator/hours_preview.h"
 #include "controller/operator/previews.h"
 #include "controller/operator/undo.h"
 #include "controller/run/drill.h"
@@ -39,7 +40,7 @@ static const struct {
 	[COMMAND_ACK] = { act_acknowledge, true },  [COMMAND_UNDO] = { act_undo, false },
 	[COMMAND_STOP] = { act_stop, false },       [COMMAND_WIRE] = { act_wire, false },
 	[COMMAND_SUM_WIRE] = { act_wire, false },   [COMMAND_FINISH] = { act_finish, false },
-	[COMMAND_STAGES] = { act_stages, true },
+	[COMMAND_STAGES] = { act_stages, true },    [COMMAND_HOURS] = { act_hours, true },
 	/* COMPARE changes nothing (previews.h); SEEK and SPEED are for replays only. */
 };
 
@@ -204,6 +205,7 @@ void command_turn(struct operators *ops)
 	}
 	faults_turn(ops);
 	stage_preview_turn(ops);
+	hours_preview_turn(ops);
 }
 
 void command_fini(struct operators *ops)
@@ -212,4 +214,5 @@ void command_fini(struct operators *ops)
 	free(ops->run->faults.list);
 	previews_fini(ops);
 	stage_preview_fini(ops);
+	hours_preview_fini(ops);
 }

@@ -34,6 +34,7 @@ struct operators {
 	uint32_t n_askers;
 	size_t room_askers;
 	struct stage_preview stages;
+	struct hours_comparison *hours; /* under way; NULL: none */
 	uint64_t commands; /* number of the last recorded command */
 };
 

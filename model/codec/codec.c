@@ -15,7 +15,7 @@
 /* No computation of a training gives numbers of this size or more. */
 static const float absurd = 1e9f;
 
-enum { CHECKED = 1024 }; /* floats that are checked together */
+enum { CHECKED = 1024 }; /* number of floats that are checked together */
 
 struct codec codec_of_activation(enum tensor_format format, uint32_t channels)
 {
@@ -99,8 +99,8 @@ static bool floats_are_plausible(const unsigned char *from, size_t n)
 	return true;
 }
 
-/* Returns true if n numbers in bf16, `stride` bytes apart, are smaller than `most`, and none is
- * negative unless `may_be_negative`. */
+/* Returns true if n numbers in bf16, `stride` bytes apart, are smaller than `most` in magnitude,
+ * and if none is negative. may_be_negative: negative numbers are allowed. */
 static bool halves_are_plausible(const unsigned char *from, size_t stride, size_t n, float most,
 				 bool may_be_negative)
 {
@@ -174,7 +174,7 @@ double codec_snr_db(const struct codec *c, const void *encoded, const float *x, 
 
 /* ---- sums ---- */
 
-/* The part of a tensor that lies in a range of the stage's parameters. */
+/* The part of one tensor that lies within a given range of the stage's parameters. */
 struct part {
 	size_t from, n;
 };
@@ -184,12 +184,12 @@ struct codec codec_of_sum(const struct sum_codec *c)
 	return (struct codec){ c->format, FORMAT_SUM_GROUP, 0 };
 }
 
-/* Gives the part that begins at `from` and ends at `end` at the latest. */
+/* Gives the part that begins at `from`. It ends with its tensor, or at `end`. */
 static struct part part_at(const struct sum_codec *c, size_t from, size_t end)
 {
 	size_t low = 0, high = c->n;
 
-	while (high - low > 1) { /* at every step starts[low] <= from < starts[high] */
+	while (high - low > 1) { /* the loop keeps starts[low] <= from < starts[high] */
 		size_t middle = low + (high - low) / 2;
 
 		if (c->starts[middle] <= from)
@@ -305,7 +305,8 @@ int sum_codecs_new(struct sum_codec **out, const struct model_config *model,
 	if (rc)
 		return rc;
 	codecs = alloc_array(model->n_stages, sizeof(codecs[0]));
-	starts = alloc_array(table.n, sizeof(starts[0])); /* the first codec owns this array */
+	/* This array is owned by the codec of stage 0. */
+	starts = alloc_array(table.n, sizeof(starts[0]));
 	for (uint32_t s = 0; s < model->n_stages; s++)
 		codecs[s] = (struct sum_codec){ .format = format, .starts = starts };
 	for (size_t i = 0; i < table.n; i++) {

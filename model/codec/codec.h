@@ -1,8 +1,8 @@
 /* codec.h - encodes tensors for the network in the formats of base/tensor_format.h.
  *
  * Encoding and decoding give the same results on every machine: plain x86-64, AVX2, AVX-512, CUDA.
- * Every operation on floats is one correctly rounded operation, to the nearest, ties to even, in
- * the order that is given here.
+ * Every operation on floats is correctly rounded, to nearest, ties to even, in the order that is
+ * given here.
  *
  * bf16. The upper half of a float, rounded. Infinities and denormals are rounded like every other
  * number (the largest floats become infinite), and NaN becomes 0x7fc0.
@@ -45,11 +45,12 @@
 #include "base/tensor_format.h"
 #include "model/config.h"
 
-/* The encoding of an activation or its gradient, or of a part of one tensor's sum. */
+/* How an activation, its gradient, or a part of one tensor's sum is encoded. */
 struct codec {
 	enum tensor_format format;
-	uint32_t group; /* number of values in a group, which share a scale */
-	/* Number of channels of (tokens, channels) numbers, whose means are sent; 0: no means. */
+	uint32_t group; /* number of values in a group; a group has one scale */
+	/* Number of channels, if the numbers are (tokens, channels) and the means of channels are
+	 * sent; 0: no means. */
 	uint32_t channels;
 };
 
@@ -67,11 +68,11 @@ bool codec_is_plausible(const struct codec *c, const void *from, size_t n);
 /* Returns the signal-to-noise ratio of the decoded numbers in dB. Returns 0 if there is no noise or
  * no signal, if a number is not finite, or if memory runs out. */
 double codec_snr_db(const struct codec *c, const void *encoded, const float *x, size_t n);
-/* Replaces x (n) by the numbers that its receiver decodes. -ENOMEM. */
+/* Replaces x (n) by the numbers that its receiver would decode. -ENOMEM. */
 int codec_round(const struct codec *c, float *x, size_t n);
 
-/* The encoding of a stage's summed gradient, whose slices belong to different nodes. No group
- * crosses a tensor or the end of a slice: each tensor's part of a slice begins a new group. */
+/* How a stage's summed gradient is encoded, whose slices belong to different nodes. No group
+ * crosses the end of a tensor or of a slice: each tensor's part of a slice begins a new group. */
 struct sum_codec {
 	enum tensor_format format;
 	const size_t *starts; /* (n) first index of each tensor, ascending; starts[0] is 0 */
@@ -80,13 +81,14 @@ struct sum_codec {
 
 /* A part of a slice that can be encoded and decoded by itself. */
 struct sum_block {
-	size_t from, n; /* the floats [from, from + n) of the stage, n <= SUM_BLOCK */
-	size_t at;      /* offset of their bytes in the encoded slice */
+	size_t from, n; /* the block has the floats [from, from + n) of the stage, n <= SUM_BLOCK */
+	size_t at;      /* offset of the block's bytes in the encoded slice */
 };
 enum { SUM_BLOCK = 512 * FORMAT_SUM_GROUP };
-/* Returns the encoding of a block. */
+/* Returns how a block is encoded. */
 struct codec codec_of_sum(const struct sum_codec *c);
-/* Cuts the floats [from, from + n) of the stage into blocks: gives *out (free) and their number. */
+/* Cuts the floats [from, from + n) of the stage into blocks: gives *out, which the caller frees,
+ * and returns the number of blocks. */
 size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, struct sum_block **out);
 
 /* Returns the encoded size in bytes of the floats [from, from + n) of the stage. */
@@ -98,7 +100,8 @@ void sum_codec_decode(const struct sum_codec *c, float *to, const void *encoded,
 bool sum_codec_is_plausible(const struct sum_codec *c, const void *encoded, size_t from, size_t n);
 /* Gives the bounds of slice j: [P*j/slices, P*(j+1)/slices) of a stage's P floats. */
 void sum_codec_slice(size_t floats, uint32_t slices, uint32_t j, size_t *from, size_t *n);
-/* Replaces x, all floats of a stage, by the numbers that its slices decode to. -ENOMEM. */
+/* Replaces x, all floats of a stage, by the numbers that a receiver would decode from its slices.
+ * -ENOMEM. */
 int sum_codec_round(const struct sum_codec *c, float *x, size_t floats, uint32_t slices);
 /* Gives the codecs of all stages (n_stages) to the caller (sum_codecs_free). -ENOMEM. */
 int sum_codecs_new(struct sum_codec **out, const struct model_config *model,

@@ -1,18 +1,20 @@
 /* codec_element.h - the arithmetic of codec.h for a single number, shared by the CPU and the GPU.
  *
- * The including file defines what adamw_element.h names, and BITS and FROM_BITS: a float's bits as
- * uint32_t, and back.
+ * The including file defines the macros that adamw_element.h names, and BITS and FROM_BITS: a
+ * float's bits as uint32_t, and back.
  */
 #ifndef MODEL_CODEC_ELEMENT_H
 #define MODEL_CODEC_ELEMENT_H
 
 #include <stdint.h>
 
-/* Without its sign bit, a float's bits grow with its magnitude. NaN is above all numbers. */
+/* Bits of a float without its sign. Such bits grow with the float's magnitude, and those of NaN are
+ * above all others. */
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
 #define CODEC_SMALLEST 0x0d80u      /* the number 2^-100 in bf16 */
-#define CODEC_NAN 0x7fc0u           /* in bf16 */
-/* Adding 1.5 * 2^23 rounds a small number to an integer, which is then in the lowest bits. */
+#define CODEC_NAN 0x7fc0u           /* NaN in bf16 */
+/* 1.5 * 2^23: adding it to a small number rounds that to an integer, which is then in the lowest
+ * bits of the sum. */
 #define CODEC_ROUNDER 12582912.0f
 #define CODEC_ROUNDER_BITS 0x4b400000u
 
@@ -29,7 +31,8 @@ INLINE_ float codec_float(uint32_t half)
 	return FROM_BITS(half << 16);
 }
 
-/* Returns the scale, in bf16, of a group whose largest number without its sign has these bits. */
+/* Returns a group's scale in bf16. largest: bits of the group's largest number, without its
+ * sign. */
 INLINE_ uint32_t codec_scale(uint32_t largest, unsigned bits)
 {
 	uint32_t half;
@@ -40,7 +43,7 @@ INLINE_ uint32_t codec_scale(uint32_t largest, unsigned bits)
 	return half < CODEC_SMALLEST ? 0 : half;
 }
 
-/* Returns the code as an integer in two's complement. The scale is a positive number. */
+/* Returns the code as an integer in two's complement. The scale must be positive. */
 INLINE_ uint32_t codec_code(float x, float scale)
 {
 	return BITS(ADD(DIV(x, scale), CODEC_ROUNDER)) - CODEC_ROUNDER_BITS;
@@ -58,7 +61,7 @@ INLINE_ uint32_t codec_mean(float sum, float tokens)
 	return (half & 0x7fff) < CODEC_SMALLEST ? 0 : half;
 }
 
-/* Returns the decoded number for any code and scale. NaN is one bit pattern, as in
+/* Returns the decoded number for any code and scale. NaN is always the same bit pattern, as in
  * adamw_element.h. */
 INLINE_ float codec_number(int32_t code, uint32_t scale)
 {

@@ -28,13 +28,15 @@ size_t attention_items(const struct attention_shape *s)
 /* One head of one sequence: the start of its rows and the distance between them. */
 struct head {
 	const struct vector_ops *v;
-	size_t size, length; /* D, T */
-	size_t stride;       /* floats between two rows of q, of k, of v, and of their gradients */
-	size_t out_stride;   /* floats between two rows of out and of dout */
+	size_t size, length; /* head size D, sequence length T */
+	size_t stride;       /* floats between two rows of q, k and v, and of their gradients */
+	size_t out_stride;   /* floats between two rows of `out`, and of dout */
 	float scale;
 	const float *q, *k, *values;
-	float *scores, *dp;               /* (TILE, TILE) */
-	float *most, *sum, *shrink, *dot; /* (TILE) */
+	/* (TILE, TILE) scores, and the gradient of their probabilities. */
+	float *scores, *dp;
+	/* (TILE) for each query: the values of struct vector_ops' running softmax. */
+	float *most, *sum, *shrink, *dot;
 };
 
 static struct head head_at(const struct vector_ops *v, const struct attention_shape *s,
@@ -126,8 +128,8 @@ void attention_forward(const struct vector_ops *v, const struct attention_shape 
 	}
 }
 
-/* Computes the gradients of one head. Those of keys and values are shared by the group, and are
- * added to. */
+/* The gradients of one head. The gradients of keys and values are shared by the group of heads, and
+ * each head adds to them. */
 struct head_gradient {
 	const float *out, *dout, *lse;
 	float *dq, *dk, *dv;

@@ -1,8 +1,8 @@
 /* attention.h - causal attention with grouped key/value heads, in tiles.
  *
- * Scores are never held for more than TILE x TILE (query, key) pairs: a running softmax over
- * tiles of keys (Milakov and Gimelshein, 2018), and in the backward pass scores computed again
- * from the saved log-sum-exp (FlashAttention, Dao et al., 2022).
+ * Scores are never held for more than TILE x TILE (query, key) pairs: the forward pass has a
+ * running softmax over tiles of keys (Milakov and Gimelshein, 2018), and the backward pass computes
+ * the scores again from the saved log-sum-exp (FlashAttention, Dao et al., 2022).
  */
 #ifndef MODEL_CPU_ATTENTION_H
 #define MODEL_CPU_ATTENTION_H
@@ -13,14 +13,15 @@
 #include "model/vector/vector.h"
 
 struct attention_shape {
-	uint32_t batch, sequence; /* B, T */
-	uint32_t heads, kv_heads; /* H, K */
-	uint32_t head_size;       /* D */
+	uint32_t batch, sequence; /* number of sequences B, and length T of each */
+	uint32_t heads, kv_heads; /* numbers of query heads H and of key/value heads K */
+	uint32_t head_size;       /* size D of a head, in floats */
 };
 
 /* Returns the floats of scratch memory that one thread needs. */
 size_t attention_scratch(const struct attention_shape *s);
-/* Returns the number of independent pieces of work: one for each sequence and key/value head. */
+/* Returns the number of independent pieces of work (items): one for each sequence and key/value
+ * head. */
 size_t attention_items(const struct attention_shape *s);
 
 /* qkv (B, T, (H + 2K) D): queries, keys, values, rotated. Writes out (B, T, H D) and

@@ -14,8 +14,8 @@
 
 struct decoder_layer {
 	const struct layer_offsets *at;
-	const float *weights; /* weights of the layer's stage */
-	float *keys, *values; /* (length, kv) */
+	const float *weights; /* weights of the stage that has the layer */
+	float *keys, *values; /* (length, kv) keys and values of the tokens taken so far */
 };
 
 struct decoder {
@@ -40,8 +40,8 @@ static size_t count_layers(struct stage *const *stages, const uint32_t *path, si
 	return sum;
 }
 
-/* A walk over the decoder's arrays: with base NULL it adds up their sizes in floats, otherwise it
- * places them. */
+/* Walks over the decoder's arrays. If base is NULL, adds up their sizes in floats; otherwise places
+ * them there. */
 static size_t carve_decoder(struct decoder *d, float *base)
 {
 	const struct model_config *c = d->c;
@@ -131,7 +131,7 @@ void decoder_free(struct decoder *d)
 	free(d);
 }
 
-/* Computes attention of one head's query to all keys so far. */
+/* Computes the attention of one head's query to the keys of all tokens so far. */
 static void attend_head(struct decoder *d, const struct decoder_layer *l, uint32_t head)
 {
 	size_t size = model_head_size(d->c), t = (size_t)d->taken + 1;

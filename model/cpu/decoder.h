@@ -21,9 +21,9 @@ int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_
 void decoder_free(struct decoder *d); /* NULL is allowed */
 
 /* Takes the next token; *logits (vocab) for the one after it stay valid until the next call.
- * -ENOSPC: length tokens have been taken; -EINVAL: no such token. */
+ * -ENOSPC: the decoder has already taken `length` tokens; -EINVAL: no such token. */
 int decoder_next(struct decoder *d, int32_t token, const float **logits);
-/* Forgets all but the first n tokens taken. */
+/* Forgets all taken tokens except the first n. */
 void decoder_rewind(struct decoder *d, uint32_t n);
 
 #endif

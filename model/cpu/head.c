@@ -11,11 +11,11 @@ struct head_pass {
 	struct cpu_stage *s;
 	const float *in;
 	const int32_t *targets;
-	float *logits; /* (chunk, vocab) */
+	float *logits; /* (chunk, vocab) logits of the present chunk */
 	float *grad;   /* (R, C) gradient of the input, or NULL */
-	float *g;      /* the stage's gradient, or NULL */
+	float *g;      /* the stage's gradient, to which the pass adds; NULL: it adds nothing */
 	float grad_scale;
-	size_t first, count; /* the rows of this chunk */
+	size_t first, count; /* the rows of the present chunk */
 };
 
 enum { GRAIN = 8 };

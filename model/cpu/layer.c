@@ -12,12 +12,15 @@ struct layer_pass {
 	struct cpu_stage *s;
 	const struct layer_offsets *at;
 	const float *w; /* all weights of the stage */
-	float *g;       /* gradient of the stage; NULL: the pass only passes the gradient on */
+	/* Gradient of the stage, to which the pass adds; NULL: the pass only computes the gradient
+	 * of its input. */
+	float *g;
 	struct saved_layer *k;
 	float *out, *dx;
 };
 
-/* In attention threads divide sequences and heads; in all other phases they divide rows. */
+/* Threads get rows in multiples of GRAIN. Only in attention do they divide sequences and heads
+ * instead. */
 enum { GRAIN = 8 };
 
 static void slice_rows(const struct cpu_stage *s, uint32_t part, uint32_t parts, size_t *from,
@@ -115,7 +118,7 @@ void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *save
 	pool_run(s->pool, forward_ffn, &j);
 }
 
-/* dx -> dh, dgate, dup -> gradient of norm2's output; h and norm2's output again. */
+/* dx -> dh, dgate, dup -> gradient of norm2's output. Also computes h and norm2's output again. */
 static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 {
 	const struct layer_pass *j = arg;
@@ -138,7 +141,7 @@ static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 				 j->w + j->at->norm2, n, c);
 }
 
-/* g (m, n) += a (R, m)^T b (R, n), this thread's share of m */
+/* g (m, n) += a (R, m)^T b (R, n), for this thread's share of the m rows */
 static void weight_gradient(const struct cpu_stage *s, float *g, const float *a, size_t m,
 			    const float *b, size_t n, uint32_t part, uint32_t parts)
 {
@@ -161,7 +164,8 @@ static void gradient_ffn(void *arg, uint32_t part, uint32_t parts)
 	weight_gradient(s, j->g + j->at->gate_up, t->dgu, 2 * f, j->k->xn2, c, part, parts);
 }
 
-/* dx becomes the gradient of mid, and through o that of attention's output. */
+/* dx becomes the gradient of mid. The gradient of attention's output is computed from it through
+ * o. */
 static void backward_o(void *arg, uint32_t part, uint32_t parts)
 {
 	const struct layer_pass *j = arg;
@@ -192,7 +196,8 @@ static void backward_attention(void *arg, uint32_t part, uint32_t parts)
 		weight_gradient(s, j->g + j->at->o, j->dx, c, j->k->att, c, part, parts);
 }
 
-/* Back through the rotation, q, k, v and norm1: dx becomes the gradient of the input. */
+/* Computes gradients back through the rotation, q, k, v and norm1. dx becomes the gradient of the
+ * layer's input. */
 static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
 {
 	const struct layer_pass *j = arg;

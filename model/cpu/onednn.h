@@ -1,8 +1,9 @@
 /* onednn.h - hides the differences between oneDNN 2 and 3, which are the arguments of three calls.
  *
- * In 2 a description of memory is a struct, and an operation is described before its primitive;
- * in 3 both are handles, made at once. Statuses are oneDNN's own; outputs are written only on
- * success. A memory keeps its description, so that nothing else has to.
+ * In version 2 a description of memory is a struct, and an operation is described before its
+ * primitive is made. In version 3 both are handles that are made in one call. Statuses are oneDNN's
+ * own; outputs are written only on success. A memory object keeps its description, so callers need
+ * not keep it.
  */
 #ifndef MODEL_CPU_ONEDNN_H
 #define MODEL_CPU_ONEDNN_H
@@ -46,7 +47,7 @@ static inline dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops)
 #endif
 }
 
-/* c = a b. *out is the caller's (dnnl_primitive_desc_destroy). */
+/* c = a b. The caller owns *out (dnnl_primitive_desc_destroy). */
 static inline dnnl_status_t onednn_matmul_describe(dnnl_primitive_desc_t *out, dnnl_memory_t a,
 						   dnnl_memory_t b, dnnl_memory_t c,
 						   dnnl_primitive_attr_t attr,

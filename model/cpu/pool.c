@@ -12,9 +12,9 @@
 
 #include "base/alloc.h"
 
-/* A layer's work comes in pieces of tens of microseconds. Sleeping between two pieces would take
- * longer than a piece, and spinning for long would take the processor from other programs. A thread
- * therefore spins briefly, then sleeps.
+/* Number of looks for new work before a thread sleeps. A layer's work comes in pieces of tens of
+ * microseconds: sleeping between two pieces would take longer than a piece, and spinning for long
+ * would take the processor from other programs.
  */
 enum { SPINS = 4000 };
 
@@ -26,7 +26,7 @@ struct worker {
 
 struct pool {
 	uint32_t threads;
-	struct worker *workers; /* (threads - 1) threads beside the caller's */
+	struct worker *workers; /* (threads - 1) threads, without the caller's */
 	uint32_t started;
 	pool_work *work;
 	void *arg;
@@ -110,7 +110,8 @@ void pool_run(struct pool *p, pool_work *work, void *arg)
 	wait_end(p);
 }
 
-/* Blocks signals, which only the caller's thread handles: see program/interrupt.c. */
+/* Starts a thread with all signals blocked, because only the caller's thread handles signals
+ * (program/interrupt.c). */
 static int start_deaf(pthread_t *thread, struct worker *w)
 {
 	sigset_t all, was;
@@ -123,8 +124,8 @@ static int start_deaf(pthread_t *thread, struct worker *w)
 	return rc;
 }
 
-/* The calling thread is one of the threads. pool_free ends as many as were started, so it also
- * frees an incomplete pool. */
+/* The calling thread is one of the threads. pool_free ends only threads that were started, so it
+ * also frees an incomplete pool. */
 int pool_new(struct pool **out, uint32_t threads, struct error *err)
 {
 	struct pool *p = alloc_new(sizeof(*p));

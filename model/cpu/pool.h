@@ -1,7 +1,7 @@
 /* pool.h - threads that divide a piece of work and wait for one another at its end.
  *
- * The caller is thread 0. A thread's part depends on the number of threads alone, so results
- * are the same from run to run. One caller at a time.
+ * The caller is thread 0. A thread's part depends on the number of threads alone, so results are
+ * the same from run to run. Only one thread at a time may call these functions.
  */
 #ifndef MODEL_CPU_POOL_H
 #define MODEL_CPU_POOL_H
@@ -23,7 +23,8 @@ void pool_free(struct pool *p); /* ends the threads and waits for them; NULL is 
  * returned. */
 void pool_run(struct pool *p, pool_work *work, void *arg);
 
-/* Gives part `part` of n things in multiples of `grain`: [*from, *to), possibly empty. */
+/* Gives the range [*from, *to) of n elements for one of `parts` parts. Ranges begin at multiples of
+ * `grain` and may be empty. */
 void pool_slice(size_t n, size_t grain, uint32_t part, uint32_t parts, size_t *from,
 		size_t *to);
 

@@ -14,16 +14,16 @@
 #include "model/cpu/onednn.h"
 #include "model/vector/vector.h"
 
-/* libgomp's; its header belongs to gcc alone. */
+/* A function of libgomp, whose header only gcc has. */
 extern void omp_set_num_threads(int);
 
 struct shape {
-	char ta, tb; /* 'T': the factor is stored transposed; 'N': it is not */
+	char ta, tb; /* 'T': the factor a or b is stored transposed; 'N': it is not */
 	size_t m, n, k, ldc;
 	bool adds;
 };
 
-/* A matmul primitive of one shape, and its handles on whatever memory a call brings. */
+/* A matmul primitive for one shape, and memory handles that each call points to its own arrays. */
 struct kept {
 	struct shape shape;
 	/* The primitive; NULL: it could not be made, and is not tried again. */
@@ -55,7 +55,8 @@ static void product_float(const struct shape *s, const float *a, size_t lda, con
 {
 	dnnl_status_t status = multiply(s, a, lda, b, ldb, c);
 
-	/* After product_check the call fails only for wrong arguments, which would be our own bug.
+	/* Once product_check has succeeded, the call fails only for wrong arguments, which would be
+	 * our own bug.
 	 */
 	assert(status == dnnl_success);
 	(void)status;
@@ -81,7 +82,7 @@ int product_check(struct error *err)
 
 /* ---- bf16 ---- */
 
-/* Returns true if the CPU has all of these instruction sets, which are bits. */
+/* Returns true if the CPU has all instruction sets in `set`, a bit mask of oneDNN. */
 static bool cpu_takes_set(unsigned set)
 {
 	return ((unsigned)dnnl_get_effective_cpu_isa() & set) == set;
@@ -96,7 +97,7 @@ bool product_has_bf16(void)
 
 const char *product_set(bool bf16)
 {
-	/* With AMX, fp32 would gain nothing. */
+	/* AMX is only used for bf16, because fp32 gains nothing from it. */
 	if (bf16 && cpu_takes_set(dnnl_cpu_isa_avx512_core_amx))
 		return "amx";
 	if (cpu_takes_set(dnnl_cpu_isa_avx512_core))
@@ -108,8 +109,8 @@ int product_limit(const char *set, bool bf16, struct error *err)
 {
 	bool amx = strcmp(set, "amx") == 0, v4 = strcmp(set, "v4") == 0;
 
-	/* oneDNN refuses the limit once a product was made. Then the set that it uses already
-	 * decides. */
+	/* oneDNN refuses a limit after its first product. In that case the set that it uses must be
+	 * the one that is wanted. */
 	if (strcmp(set, "plain") == 0)
 		dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
 	else if (strcmp(set, "v3") == 0)
@@ -131,14 +132,14 @@ void product_describe(bool bf16, char *text, size_t size)
 	long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
 	int n = snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
 
-	/* The size of the cache determines oneDNN's blocks in bf16, and therefore the order of
-	 * sums. */
+	/* Names the size of the cache, because in bf16 it determines oneDNN's blocks and therefore
+	 * the order of sums. */
 	if (bf16 && n > 0 && (size_t)n < size)
 		snprintf(text + n, size - (size_t)n, " L2 %ld KiB", l2 / 1024);
 }
 
-/* Writes to the memory, so that a lack of memory shows now and not in the middle of an
- * iteration. */
+/* Allocates memory and writes to it, so that a lack of memory is found now and not in the middle of
+ * an iteration. */
 static uint16_t *room_for(size_t n)
 {
 	size_t size = (n * sizeof(uint16_t) + 63) / 64 * 64;
@@ -189,8 +190,8 @@ void product_thread_free(struct product_thread *t)
 	free(t);
 }
 
-/* Sets the handle of a matrix rows x cols, stored transposed or not. Rows have no gaps unless ld is
- * larger.
+/* Sets the handle of a matrix rows x cols, stored transposed or not. ld: numbers between the
+ * beginnings of two rows, more than their length if there are gaps.
  */
 static bool make_memory(struct product_thread *t, dnnl_memory_t *m, size_t rows, size_t cols,
 			bool transposed, size_t ld, dnnl_data_type_t type)
@@ -277,8 +278,8 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 static void run_product(struct product_thread *t, const struct shape *s, const float *a,
 			size_t lda, const float *b, size_t ldb, float *c)
 {
-	/* With more than one thread oneDNN would divide the work by OpenMP. The setting is that of
-	 * the calling thread.
+	/* Otherwise oneDNN would divide the work among OpenMP's threads. The setting applies to the
+	 * calling thread only.
 	 */
 	omp_set_num_threads(1);
 	if (!t || !product_bf16(t, s, a, lda, b, ldb, c))

@@ -1,8 +1,9 @@
 /* product.h - matrix products, by oneDNN, in the calling thread alone.
  *
  * Row-major; ld* are floats between rows. beta 0 overwrites c, 1 adds to it. M, N, K > 0.
- * With a product_thread the factors are rounded to bf16 first and summed in fp32, by oneDNN's
- * matmul primitives, which are made once for each shape and kept; without (NULL) all is fp32.
+ * With a product_thread, the factors are rounded to bf16 and their products summed in fp32, by
+ * oneDNN's matmul primitives, which are made once for each shape and kept. Without it (NULL),
+ * everything is in fp32.
  */
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H
@@ -19,15 +20,15 @@ bool product_has_bf16(void); /* returns true if this CPU has instructions for pr
  * uses the best that the CPU has. oneDNN allows this only before its first use. -EBUSY: it uses
  * another set already. -ENOTSUP: this CPU lacks the set. */
 int product_limit(const char *set, bool bf16, struct error *err);
-/* Makes a small product. -EPERM: oneDNN cannot run the code that it makes, and every other product
- * would fail too. -ENOMEM. */
+/* Computes a small product. -EPERM: oneDNN may not run the code that it generates, so every other
+ * product would fail too. -ENOMEM. */
 int product_check(struct error *err);
 const char *product_set(bool bf16); /* returns the instruction set that products use now */
-/* Prints the library's name and version, and everything else that determines the order of its
- * sums. */
+/* Prints the library's name and version, and everything else that the order of its sums depends
+ * on. */
 void product_describe(bool bf16, char *text, size_t size);
-/* Makes the memory for products whose factors a and b have at most a_room and b_room numbers. NULL
- * if memory runs out. */
+/* Makes the memory for products whose factors a and b have at most a_room and b_room numbers,
+ * respectively. NULL if memory runs out. */
 struct product_thread *product_thread_new(size_t a_room, size_t b_room);
 void product_thread_free(struct product_thread *t); /* NULL is allowed */
 

@@ -57,8 +57,8 @@ static size_t carve_stage(struct cpu_stage *s, char *base)
 	return c.used;
 }
 
-/* Returns the operations of a set, except for products; amx differs only in products. NULL: this
- * CPU lacks the set. */
+/* Returns the operations of an instruction set, except for products, in which alone amx differs
+ * from v4. NULL: this CPU lacks the set. */
 static const struct vector_ops *ops_of(const char *set)
 {
 	return vector_ops_named(strcmp(set, "amx") == 0 ? "v4" : set);
@@ -140,7 +140,7 @@ static int make_products(struct cpu_stage *s, struct error *err)
 		return 0;
 	s->products = alloc_array(s->l->threads, sizeof(struct product_thread *));
 	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
-		/* Activations or weights times weights, activations times activations. */
+		/* The largest factors: activations or weights, times weights or activations. */
 		s->products[i] = product_thread_new(
 			larger_size(s->rows * wide, s->chunk * vocab),
 			larger_size(m->dim * larger_size(wide, vocab), s->rows * wide));
@@ -167,7 +167,8 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	size_t least = least_bytes(s);
 	int rc;
 
-	s->arena_bytes = carve_stage(s, NULL); /* this call places the slots */
+	/* least_bytes has laid out the slots for another level. This call lays them out again. */
+	s->arena_bytes = carve_stage(s, NULL);
 	rc = stage_memory_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
 	if (rc)
 		return error_prefix(
@@ -309,7 +310,7 @@ static float *cpu_array(void *self, enum stage_array which)
 
 static void cpu_changed(void *self)
 {
-	(void)self; /* callers write to the stage's own arrays */
+	(void)self; /* the stage's arrays are host memory, so callers write to them directly */
 }
 
 static void cpu_put_state(void *self, size_t at, size_t n, const float *const state[3])

@@ -1,6 +1,6 @@
 /* stage_cpu.h - a stage in the machine's own memory: its arrays and the buffers of its layers.
  *
- * R = B * T rows. Everything is one allocation, carved once.
+ * R = B * T rows. All arrays are in one allocation.
  */
 #ifndef MODEL_CPU_STAGE_CPU_H
 #define MODEL_CPU_STAGE_CPU_H
@@ -17,18 +17,18 @@ typedef float real;
 
 struct scratch {
 	float *xn;        /* (R, C) output of a norm */
-	float *h;         /* (R, F) output of the activation */
-	float *dgu;       /* (R, 2F) */
-	float *dh;        /* (R, F) */
-	float *dqkv;      /* (R, C + 2 kv) */
-	float *datt;      /* (R, C) */
-	float *dxn;       /* (R, C) */
-	float *dx;        /* (R, C) gradient on its way from the last layer to the first */
+	float *h;         /* (R, F) output of the activation function */
+	float *dgu;       /* (R, 2F) gradient of gate and up */
+	float *dh;        /* (R, F) gradient of h */
+	float *dqkv;      /* (R, C + 2 kv) gradient of q, k and v */
+	float *datt;      /* (R, C) gradient of attention's output */
+	float *dxn;       /* (R, C) gradient of a norm's output */
+	float *dx;        /* (R, C) gradient that passes from the last layer to the first */
 	float *logits;    /* (chunk, vocab) logits, in stage 0 only */
 	float *losses;    /* (R) losses, in stage 0 only */
-	float *rstd;      /* (R) rstd of the last norm, in stage 0 only */
+	float *rstd;      /* (R) reciprocal root mean squares of the last norm, in stage 0 only */
 	float *norm_sums; /* (threads, C) each thread's part of a norm's gradient */
-	float *tile;      /* (threads, attention_scratch) */
+	float *tile;      /* (threads, attention_scratch) scratch memory of attention */
 };
 
 struct cpu_stage {
@@ -38,12 +38,12 @@ struct cpu_stage {
 	struct pool *pool;
 	/* (threads) memory of each thread for products; NULL unless in bf16 */
 	struct product_thread **products;
-	size_t rows;                      /* R */
+	size_t rows;                      /* number of rows R */
 	size_t kv;                        /* width of the keys of all heads together */
 	size_t packed;                    /* width of q, k and v together: C + 2 kv */
 	size_t chunk;                     /* number of rows of logits computed at a time */
 
-	float *array[ARRAY_COUNT]; /* (P) each */
+	float *array[ARRAY_COUNT]; /* (P) weights, gradient and moments, each an array */
 	float *cosines, *sines;    /* (T, D / 2) factors of the rotary positions */
 	/* (slots, n_layers) saved layers, then one more set for evaluation */
 	struct saved_layer *saved;
@@ -53,19 +53,19 @@ struct cpu_stage {
 	size_t arena_bytes;
 };
 
-/* layer.c: x of the saved layer holds the input; out (R, C) may not be any of its buffers. If
- * out is NULL, only what the backward pass needs is computed. */
+/* layer.c: x of the saved layer holds the input; out (R, C) may not be one of the saved layer's
+ * arrays. If out is NULL, only what the backward pass needs is computed. */
 void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out);
-/* dx (R, C): the gradient of the output comes in, that of the input goes out. */
+/* dx (R, C): on entry the gradient of the layer's output, on return that of its input. */
 void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *dx,
 		    bool count);
 
-/* head.c */
+/* ---- head.c ---- */
 int head_loss(struct cpu_stage *s, const float *in, const int32_t *targets, float *loss,
 	      float *grad, bool count);
 void head_logits(struct cpu_stage *s, const float *in, float *logits);
 
-/* A norm's gradient is summed in scratch.norm_sums, by each thread over its rows. */
+/* Each thread sums a norm's gradient over its own rows, in scratch.norm_sums. */
 void norm_sums_clear(struct cpu_stage *s);
 void norm_sums_add(struct cpu_stage *s, float *gradient);
 

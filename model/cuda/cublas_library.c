@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Opens the first library that a pattern of paths leads to. Returns NULL if none can be opened. */
+/* Opens the first library whose path matches the pattern. Returns NULL if none can be opened. */
 static void *open_match(const char *pattern)
 {
 	void *library = NULL;
@@ -27,7 +27,7 @@ static void *open_anywhere(const char *file)
 {
 	static const char *const toolkits[] = { "/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64",
 						"/opt/cuda/lib64" };
-	/* NVIDIA's packages on PyPI up to CUDA 12, and those from CUDA 13 on */
+	/* Folders of NVIDIA's packages on PyPI: up to CUDA 12, and from CUDA 13 on. */
 	static const char *const packages[] = { "nvidia/cublas/lib", "nvidia/cu[1-9]*/lib" };
 	const char *const roots[] = { getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), "/usr/local",
 				      "/usr",		     "/opt/conda",	     "/opt/venv",
@@ -59,7 +59,8 @@ int cublas_library_open(const char *file, int version, const char *const *names,
 		found++;
 	if (library && found == n)
 		return 0;
-	/* A dlerror of the search would be about the last of many places. */
+	/* The message does not contain dlerror(), which would only be about the last of many
+	 * places. */
 	error_set(err, -ENODEV,
 		  "cuBLAS cannot be loaded (%s: %s): install the CUDA toolkit's libcublas, version "
 		  "%d, or name its folder in LD_LIBRARY_PATH",

@@ -9,11 +9,11 @@
 #include "base/error.h"
 
 /* Opens the shared library `file` and fills in the n functions named in `names`. The library stays
- * open until the process ends. It is searched for where the system's loader looks, then in the
- * folders of CUDA toolkits, and then among the Python packages of the active environment
- * (VIRTUAL_ENV, CONDA_PREFIX) and of the system, because an image with PyTorch has it there.
- * version: of the toolkit that has the library, for the message.
- * -ENODEV: the library or a function is missing; *err names it and the remedy. */
+ * open until the process ends. The function searches where the system's loader looks, then in the
+ * folders of CUDA toolkits. Last it searches among the Python packages of the active environment
+ * (VIRTUAL_ENV, CONDA_PREFIX) and of the system, because an image with PyTorch has the library
+ * there. version: version of the toolkit that has the library, for the message. -ENODEV: the
+ * library or a function is missing; *err says which, and names the remedy. */
 int cublas_library_open(const char *file, int version, const char *const *names,
 			void **functions, size_t n, struct error *err);
 

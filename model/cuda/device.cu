@@ -1,9 +1,9 @@
-/* The GPU behind device.h: CUDA's runtime, one stream, and the kernels of kernels.h, compiled
- * for the card here. Errors are noted at the call and reported by device_status, so that
- * callers queue work without checking each call.
+/* Implements device.h on a GPU, with CUDA's runtime and one stream, and compiles the kernels of
+ * kernels.h. A call that fails records the error, and device_status reports it, so that callers can
+ * queue work without checking each call.
  */
 extern "C" {
-#include "base/error.h" /* C's, and not written for C++ */
+#include "base/error.h" /* these headers are C, and are not written for C++ */
 #include "base/process/cgroup.h"
 #include "base/process/numa.h"
 }
@@ -117,7 +117,7 @@ DEVICE void tensor_product(float c[4], const uint32_t a[4], uint32_t b0, uint32_
 		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* The first operand becomes the upper half. */
+/* The instruction's first operand becomes the upper half. */
 DEVICE uint32_t pair_of(float low, float high)
 {
 	uint32_t pair;
@@ -140,11 +140,11 @@ struct device {
 	int number;
 	cudaStream_t stream;
 	struct products *products;
-	struct times *times; /* seconds by kind of work; NULL: not asked for */
+	struct times *times; /* seconds by kind of work; NULL: not measured */
 	struct own_memory own;
 	void *host[OWN_MEMORY_MOST];
 	int n_host;
-	size_t shared_most; /* floats */
+	size_t shared_most; /* floats of shared memory that a block may have */
 	bool deaf; /* recording could not begin, so work that is queued until its end is dropped */
 	struct failure failure;
 };
@@ -188,9 +188,10 @@ static unsigned share_of_cores(int number)
 	return gpus > 1 ? cores / gpus : cores;
 }
 
-/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If
- * there are few cores, the network and other agents need them more. If the program already uses
- * the GPU, the runtime refuses the change, and the thread keeps its core busy. */
+/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If the
+ * GPU's share of the cores is small, the network and other agents need the core more, so the
+ * thread sleeps. If the program already uses the GPU, the runtime refuses this change, and the
+ * thread keeps its core busy. */
 static void choose_waiting(int number)
 {
 	if (share_of_cores(number) < FEW_CORES &&
@@ -198,13 +199,13 @@ static void choose_waiting(int number)
 		cudaGetLastError();
 }
 
-/* Every thread has a current device of its own. */
+/* Makes d the current device of this thread, because CUDA has a current device for each thread. */
 static void use(struct device *d)
 {
 	note(d, cudaSetDevice(d->number), "choosing the device");
 }
 
-/* A kernel of each precision. Both are the same where a kernel has one precision only. */
+/* Each kernel in both precisions. The two are the same if a kernel has one precision only. */
 static const struct {
 	const char *name;
 	const void *of_float, *of_bf16;
@@ -248,7 +249,7 @@ static const void *kernel_code(enum device_kernel kernel, bool bf16)
 	return bf16 ? kernels[kernel].of_bf16 : kernels[kernel].of_float;
 }
 
-/* More than 48 KiB of shared memory must be asked for. */
+/* Allows a kernel this much shared memory, because CUDA requires this call above 48 KiB. */
 static cudaError_t allow_shared(const void *code, size_t bytes)
 {
 	if (bytes <= 48 << 10)
@@ -257,7 +258,7 @@ static cudaError_t allow_shared(const void *code, size_t bytes)
 				    (int)bytes);
 }
 
-/* Ampere: the first with products of bf16. */
+/* Oldest supported architecture: Ampere, the first that multiplies matrices in bf16. */
 enum { OLDEST_MAJOR = 8 };
 
 static_assert((int)cudaErrorInitializationError == (int)DRIVER_CANNOT_START &&
@@ -334,9 +335,9 @@ static void prepare(struct device *d, bool products)
 			     "cannot be started, or has no memory to work in");
 }
 
-/* Returns true if this program holds machine code for the card. Otherwise the driver makes it
- * from PTX at the first use, which takes tens of seconds, and the results' bits depend on the
- * driver too. */
+/* Returns true if this program contains machine code for the card. Otherwise the driver generates
+ * the code from PTX at the first use. This takes tens of seconds, and the results' bits then also
+ * depend on the driver. */
 static bool has_code(const struct cudaDeviceProp *p)
 {
 	static const int built[] = { __CUDA_ARCH_LIST__ };
@@ -507,7 +508,7 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
 	return 0;
 }
 
-/* CUDA sees from the addresses which side is the host's. */
+/* CUDA finds out from the addresses which side is the host's. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
 	use(d);
@@ -522,7 +523,8 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 	     "a copy from the device");
 }
 
-/* Runtimes before CUDA 11 report a host's pointer as an invalid value. */
+/* Asks the driver about a pointer. Runtimes before CUDA 11 report a pointer to host memory as an
+ * invalid value. */
 static enum pointer_kind look_up(void *device, const void *p)
 {
 	struct device *d = (struct device *)device;
@@ -604,7 +606,7 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 	dim3 blocks((unsigned)blocks_x, (unsigned)blocks_y);
 	const void *code = kernel_code(kernel, bf16);
 	size_t bytes = shared * sizeof(float);
-	void *parameters[] = { (void *)args }; /* a kernel's one parameter, its struct */
+	void *parameters[] = { (void *)args }; /* the only parameter of a kernel: its struct */
 
 	use(d);
 	if (d->deaf)
@@ -635,7 +637,7 @@ struct device_graph *device_recorded(struct device *d)
 		cudaGraphDestroy(graph);
 		return g;
 	}
-	/* The caller runs the pass itself then. */
+	/* Clears the error, because the caller then runs the pass without a recording. */
 	cudaGetLastError();
 	d->deaf = false;
 	if (graph)
@@ -657,4 +659,4 @@ void device_graph_free(struct device_graph *g)
 	free(g);
 }
 
-} /* extern "C" */
+} /* end of extern "C" */

@@ -22,8 +22,8 @@ struct device; /* opaque */
 /* Returns the number of GPUs; 0 also if they cannot be counted. */
 uint32_t device_count(void);
 /* Describes a GPU by everything that the bits of its results depend on (architecture, name,
- * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as device_open's, except
- * for those that only its use shows. */
+ * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as for device_open,
+ * except for errors that only occur when the GPU is used. */
 int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		struct error *err);
 
@@ -34,13 +34,14 @@ bool device_compiles(uint32_t number);
 void device_bus_id(uint32_t number, char *out, size_t size);
 
 /* -ENODEV: there is no GPU, no driver or no cuBLASLt, or this program was built without CUDA.
- * -EINVAL: there are fewer GPUs. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver
+ * -EINVAL: no GPU has this number. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver
  * cannot be used. products: the caller will call device_product, which needs device memory to work
  * in. */
 int device_open(struct device **out, uint32_t number, bool products, struct error *err);
 void device_close(struct device *d); /* NULL is allowed */
 
-/* Waits for the queued work. Returns 0, or -EIO after a failure: nothing works on the device then.
+/* Waits for the queued work. Returns 0, or -EIO after a failure; the device is then of no further
+ * use.
  */
 int device_status(struct device *d);
 /* Marks the device as failed. */
@@ -49,31 +50,30 @@ void device_fail(struct device *d, const char *what, const char *why);
 const char *device_failure(const struct device *d);
 /* Returns the floats of shared memory that a block may have. */
 size_t device_shared_most(const struct device *d);
-/* Lowers the floats of shared memory that a block may have to the limit of a smaller card, for
- * checks. */
+/* Lowers the limit of shared memory of a block to that of a smaller card, in floats. For checks. */
 void device_limit_shared(struct device *d, size_t floats);
 
-/* Leaves `spare` bytes of the device free, for code and graphs that are loaded later. -ENOMEM
- * says how much is missing. Freed by device_close. */
+/* Allocates device memory, which device_close frees. `spare` bytes of the device must stay free for
+ * code and graphs that are loaded later. -ENOMEM: the message says how much is missing. */
 int device_allocate(struct device *d, size_t size, size_t spare, void **out, struct error *err);
-/* Allocates host memory that is copied at full speed. Freed by device_close. */
+/* Allocates pinned host memory, which is copied at full speed. device_close frees it. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
-/* Copies to and from the device. The other side may be another device's memory, once its stream
- * has been waited for. Pinned memory (device_allocate_host) is copied in the background: the
- * caller leaves it unchanged until the next device_status. Other host memory makes the call
- * wait, and is slower; the caller may change it on return. A device_get is complete after the
- * next device_status. */
+/* Copies to and from the device. The other side may be another device's memory, if the caller has
+ * waited for that device (device_status). Pinned memory (device_allocate_host) is copied in the
+ * background: the caller leaves it unchanged until the next device_status. Other host memory makes
+ * the call wait, and is slower; the caller may change it on return. A device_get is complete after
+ * the next device_status. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
-/* Returns true if p is memory of a GPU, which the host must not read or write. On a failed device
- * the driver may not answer, and the result is then true. */
+/* Returns true if p is memory of a GPU, which the host must not read or write. If the device has
+ * failed, the driver may not answer; the function then returns true. */
 bool device_holds(struct device *d, const void *p);
 void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);
 
-/* Row-major products summed in float; nt: a (M, K) b (N, K)^T; nn: a (M, K) b (K, N);
- * tn: a (K, M)^T b (K, N). Both factors are floats, or both bf16. */
+/* Kinds of products of row-major matrices, summed in float. nt: a (M, K) b (N, K)^T; nn: a (M, K) b
+ * (K, N); tn: a (K, M)^T b (K, N). Both factors are floats, or both bf16. */
 enum device_product_kind { PRODUCT_NT, PRODUCT_NN, PRODUCT_TN };
 
 struct device_product {
@@ -81,18 +81,19 @@ struct device_product {
 	size_t m, n, k;
 	const void *a, *b;
 	void *c;
-	size_t lda, ldb, ldc; /* numbers between two rows of each matrix */
-	bool bf16, c_bf16;    /* type of the factors; type of c */
-	/* An array of floats, laid out as c, to which the product is added; it may be c. NULL:
-	 * none. It is allowed only if c is floats. */
+	size_t lda, ldb, ldc; /* numbers between the beginnings of two rows of each matrix */
+	bool bf16, c_bf16;    /* the factors are bf16; c is bf16 */
+	/* Array of floats, laid out like c, to which the product is added, or NULL. It may be c
+	 * itself, and is allowed only if c is floats. */
 	const void *added;
 };
 
 void device_product(struct device *d, const struct device_product *p);
 
-/* The kernels of kernels.h: args points to the kernel's struct; shared is in floats. */
+/* The kernels of kernels.h. To start a kernel, `args` points to its struct of arguments; `shared`
+ * is the shared memory of a block, in floats. */
 enum device_kernel {
-	/* over reals: float, or bf16 */
+	/* these kernels work on reals: float or bf16 */
 	KERNEL_NORM,
 	KERNEL_NORM_BACKWARD,
 	KERNEL_NORM_WEIGHT,
@@ -102,15 +103,15 @@ enum device_kernel {
 	KERNEL_CROSS_ENTROPY,
 	KERNEL_ATTENTION_DOT,
 	KERNEL_CAST,
-	/* in bf16 for heads of at most 64 */
+	/* in bf16 only for heads of at most 64 numbers */
 	KERNEL_ATTENTION,
 	KERNEL_ATTENTION_DQ,
 	KERNEL_ATTENTION_DKV,
-	/* in bf16 alone, for heads of at most 128 */
+	/* only in bf16, for heads of at most 128 numbers */
 	KERNEL_ATTENTION_WIDE,
 	KERNEL_ATTENTION_DQ_WIDE,
 	KERNEL_ATTENTION_DKV_WIDE,
-	/* bf16 says nothing */
+	/* the bf16 argument has no effect on these kernels */
 	KERNEL_NORM_SUM,
 	KERNEL_EMBED,
 	KERNEL_EMBED_BACKWARD,
@@ -126,14 +127,14 @@ enum device_kernel {
 void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
 		   size_t blocks_y, unsigned threads, size_t shared, const void *args);
 
-/* How many blocks of a kernel a multiprocessor holds at once; 0: not one, or unknown. */
+/* Returns how many blocks of a kernel a multiprocessor holds at once; 0: none, or unknown. */
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared);
 
 /* Copies on the device, products and kernels queued after device_record are recorded with their
- * arguments and not run. device_recorded ends this and returns the recording, which device_replay
- * runs at the cost of one launch. NULL: recording failed, and nothing has run. The caller frees it
- * before device_close. */
+ * arguments and not run. device_recorded ends the recording and returns it; device_replay runs it
+ * at the cost of one launch. NULL: the recording failed, and nothing has run. The caller frees the
+ * recording before device_close. */
 struct device_graph;
 void device_record(struct device *d);
 struct device_graph *device_recorded(struct device *d);

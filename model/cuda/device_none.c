@@ -1,4 +1,4 @@
-/* The device functions of programs built without CUDA: device_open fails, and nothing else can be
+/* Implements device.h in programs built without CUDA: device_open fails, so nothing else is ever
  * called. */
 #ifndef SKIPPIPE_CUDA
 

@@ -1,8 +1,8 @@
 /* driver_fault.h - the CUDA runtime's error codes at the first contact with a GPU: whether the
  * CPU may compute instead, and what the operator can do.
  *
- * The caller falls back to the CPU only where there is nothing to repair: no GPU or no driver.
- * A GPU that is installed and does not work is an error, because its owner expects it to
+ * The CPU computes instead only if there is nothing to repair, because there is no GPU or no
+ * driver. An installed GPU that does not work is an error, because its owner expects the GPU to
  * compute.
  */
 #ifndef MODEL_CUDA_DRIVER_FAULT_H
@@ -26,10 +26,10 @@ enum {
 	DRIVER_UNKNOWN = 999
 };
 
-/* code: of the call that failed, or DRIVER_OK when there are 0 devices. text: the runtime's
- * words for the code. driver, program: CUDA versions as 1000 * major + 10 * minor; driver is 0
- * where there is none. Returns -ENODEV (the CPU may compute instead) or -EIO, with the remedy
- * in *err. */
+/* code: code of the call that failed, or DRIVER_OK if the machine has no device. text: the
+ * runtime's words for the code. driver, program: CUDA versions as 1000 * major + 10 * minor; driver
+ * is 0 if there is no driver. Returns -ENODEV (the CPU may compute instead) or -EIO, with the
+ * remedy in *err. */
 int driver_fault(int code, const char *text, int driver, int program, uint32_t number,
 		 struct error *err);
 

@@ -1,6 +1,6 @@
-/* Keeps a device's first failure, and tells failures while recording from others. Without the
- * distinction a graph that lacks a product would be replayed, or a pass that could run without
- * recording would end the stage. */
+/* Keeps a device's first failure, and distinguishes failures during a recording from others.
+ * Without this distinction, a graph that lacks a product would be replayed, or a pass that could
+ * run without a recording would fail the stage. */
 #include "model/cuda/failure.h"
 
 #include <stdio.h>

@@ -15,18 +15,21 @@
 typedef void real;
 
 enum {
-	ROW_THREADS = 128,  /* threads of a block for one row; a power of two */
-	LOSS_THREADS = 512, /* threads of a block for a row of logits; a power of two */
-	DOT_SHARE = 8,      /* attention_dot: threads of a head, within a warp; a power of two */
-	TILE = 32,          /* queries or keys of an attention tile */
+	ROW_THREADS = 128,  /* threads in a block that works on one row; a power of two */
+	LOSS_THREADS = 512, /* threads in a block that works on a row of logits; a power of two */
+	/* attention_dot: threads for each head, all in one warp; a power of two. */
+	DOT_SHARE = 8,
+	TILE = 32,          /* number of queries or keys in a tile of attention */
 	TILE_THREADS = 128, /* four threads for each row of a tile */
 	TILE_SHARE = TILE_THREADS / TILE,
-	HEAD_MOST = 128, /* head size */
-	COLUMNS = 32,                         /* norm_weight: columns of a block */
-	GROUPS = 32,                          /* norm_weight: rows of a block at a time */
-	NORM_PARTS = 32,                      /* norm_weight: blocks that share the rows */
-	FLASH_TILE = 64,                      /* queries or keys of a tile on tensor cores */
-	FLASH_THREADS = FLASH_TILE / 16 * 32, /* a warp for 16 of them */
+	HEAD_MOST = 128, /* limit of the head size */
+	COLUMNS = 32,                         /* norm_weight: columns that a block works on */
+	GROUPS = 32,                          /* norm_weight: rows that a block reads at a time */
+	/* norm_weight: number of blocks among which rows are divided. */
+	NORM_PARTS = 32,
+	/* Number of queries or keys in a tile on tensor cores. */
+	FLASH_TILE = 64,
+	FLASH_THREADS = FLASH_TILE / 16 * 32, /* one warp for 16 of them */
 	SQUARES_BLOCKS = 1024,
 	LEAF_THREADS = 32,
 };
@@ -39,17 +42,17 @@ struct embed_args {
 	unsigned c;
 };
 
-/* One block for each row in `order` and ROW_THREADS columns. The block of a token's first row adds
- * up all rows of the token in order, without atomics. */
+/* One block for each row in `order` and each ROW_THREADS columns. The block of a token's first row
+ * adds up all rows of this token, in their order and without atomics. */
 struct embed_backward_args {
 	const int32_t *tokens;
-	const int32_t *order; /* (rows) by token, a token's ascending */
-	const float *dx;      /* (rows, c) */
-	float *gradient;      /* (vocab, c) += */
+	const int32_t *order; /* (rows) rows sorted by token, and ascending for each token */
+	const float *dx;      /* (rows, c) gradient of the embedded rows */
+	float *gradient;      /* (vocab, c) gradient, to which the kernel adds */
 	unsigned rows, c;
 };
 
-/* One block for each row. again: rstd is known. */
+/* One block for each row. again: rstd is an input, not an output. */
 struct norm_args {
 	const float *x, *w;
 	real *y;
@@ -67,12 +70,12 @@ struct norm_backward_args {
 	unsigned n;
 };
 
-/* Each block has COLUMNS columns and every NORM_PARTS-th group of GROUPS rows. It sums dy x rstd;
- * norm_sum adds the sums to dw. */
+/* Each block has COLUMNS columns and every NORM_PARTS-th group of GROUPS rows. A block sums dy x
+ * rstd over its rows; the kernel norm_sum adds these sums to dw. */
 struct norm_weight_args {
 	const real *dy;
 	const float *x, *rstd;
-	float *parts; /* (NORM_PARTS, n) */
+	float *parts; /* (NORM_PARTS, n) sums of the blocks */
 	unsigned rows, n;
 };
 
@@ -85,8 +88,8 @@ struct norm_sum_args {
 
 /* One block for each row: rotates the heads of q and k by the row's position. */
 struct rotate_args {
-	real *x;                      /* (rows, stride) */
-	const float *cosines, *sines; /* (period, half) */
+	real *x;                      /* (rows, stride) q and k of each row */
+	const float *cosines, *sines; /* (period, half) factors of the rotation */
 	unsigned stride, heads, half, period;
 	float sign;
 };
@@ -94,45 +97,46 @@ struct rotate_args {
 /* One block for each row of gu (rows, 2f), which has gate, then up. */
 struct swiglu_args {
 	const real *gu;
-	real *h; /* (rows, f) */
+	real *h; /* (rows, f) output */
 	unsigned f;
 };
 
 struct swiglu_backward_args {
 	const real *gu, *dh;
-	real *dgu, *h; /* gets h again, unless NULL */
+	real *dgu, *h; /* h: receives the output of the forward pass again; NULL: not wanted */
 	unsigned f;
 };
 
-/* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not 0, `gradient` is
- * written, which may be the same array as logits. */
+/* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not 0, the kernel
+ * writes `gradient`, which may be the same array as logits. */
 struct cross_entropy_args {
 	const float *logits; /* (rows, stride), and so is the gradient */
 	real *gradient;
 	const int32_t *targets;
-	float *losses; /* (rows) */
+	float *losses; /* (rows) loss of each row */
 	unsigned vocab, stride;
 	float scale;
 };
 
-/* Causal attention with grouped heads, in tiles (FlashAttention, Dao et al., 2022). qkv
- * (B, T, stride): queries of `heads`, keys of `kv_heads`, values; out (B, T, heads * size). */
+/* Causal attention with grouped heads, in tiles (FlashAttention, Dao et al., 2022). qkv (B, T,
+ * stride): queries of `heads` heads, then keys and values of kv_heads heads. out (B, T, heads *
+ * size). */
 struct attention_args {
 	const real *qkv;
 	real *out;
-	float *lse;       /* (B, heads, T) */
-	const real *dout; /* backward: like out */
+	float *lse;       /* (B, heads, T) log-sum-exp of the scores */
+	const real *dout; /* backward: gradient of out, with its shape */
 	const float *dot; /* backward: (B, heads, T) sums of dout * out */
-	real *dqkv;       /* backward: like qkv */
+	real *dqkv;       /* backward: gradient of qkv, with its shape */
 	unsigned length, heads, kv_heads, size, stride;
 	float scale;
-	unsigned buffers; /* 1 or 2, for tiles; in bf16 */
+	unsigned buffers; /* number of buffers for tiles, 1 or 2; only in bf16 */
 };
 
-/* One block for each row (b, t), DOT_SHARE threads for each head. */
+/* One block for each row (b, t), with DOT_SHARE threads for each head. */
 struct attention_dot_args {
-	const real *out, *dout; /* (B, T, heads * size) */
-	float *dot;             /* (B, heads, T) */
+	const real *out, *dout; /* (B, T, heads * size) output of attention, and its gradient */
+	float *dot;             /* (B, heads, T) sums of dout * out */
 	unsigned length, heads, size;
 };
 
@@ -144,7 +148,7 @@ struct adamw_args {
 	struct adamw_factors f;
 };
 
-/* y (n) = x (n), eight numbers in each thread. */
+/* Converts x (n) to y (n). Each thread converts eight numbers. */
 struct cast_args {
 	const float *x;
 	real *y;
@@ -154,7 +158,7 @@ struct cast_args {
 /* Each thread computes the digest of one leaf of the n words. */
 struct hash_args {
 	const float *x;
-	uint32_t *to; /* (hash_leaves(4 n), HASH_DIGEST / 4) */
+	uint32_t *to; /* (hash_leaves(4 n), HASH_DIGEST / 4) digests of the leaves */
 	size_t n;
 };
 
@@ -169,13 +173,14 @@ struct channel_means_args {
  * them. */
 struct codec_args {
 	float *x;
-	uint8_t *bytes;        /* the groups */
-	const uint16_t *means; /* (channels); NULL: none */
+	uint8_t *bytes;        /* the encoded groups */
+	const uint16_t *means; /* (channels) means; NULL: none */
 	size_t n, channels;
 	unsigned bits, group;
 };
 
-/* Each of SQUARES_BLOCKS blocks sums the squares of its share: to (SQUARES_BLOCKS). */
+/* Each of SQUARES_BLOCKS blocks sums the squares of its share of x, and writes its sum to `to`
+ * (SQUARES_BLOCKS). */
 struct squares_args {
 	const float *x;
 	double *to;

@@ -1,9 +1,9 @@
 /* kernels.h - the GPU's kernels, written in the common subset of C and CUDA C++.
  *
  * device.cu compiles them for the GPU. A test compiles them as C and runs each block's threads
- * in turn between barriers, so that their arithmetic is checked on machines without a GPU too.
- * A kernel has one argument, a struct by value; every sum has a fixed order, so results are the
- * same from run to run. All arrays are row-major, in device memory.
+ * in turn between barriers, so that the arithmetic is checked on machines without a GPU too. A
+ * kernel has one argument, a struct by value; every sum has a fixed order, so results are the same
+ * from run to run. All arrays are row-major, in device memory.
  *
  * The including file defines these macros, and those that adamw_element.h and kernels_flash.h name:
  *
@@ -18,7 +18,7 @@
  *     LOAD_SIXTEEN(u, from)       loads 16 bytes into four uint32_t
  *     STORE_SIXTEEN(to, u)        stores them
  *
- * The last three need addresses that are multiples of 16. */
+ * CLEAR_EIGHT, LOAD_SIXTEEN and STORE_SIXTEEN need addresses that are multiples of 16. */
 
 #include "model/adamw_element.h"
 #define WORD uint32_t
@@ -27,7 +27,7 @@
 #include "model/cuda/kernel_args.h"
 
 /* Returns the sum of v over all threads of the block. Overwrites THREADS floats of SHARED, which
- * the caller may use again afterwards. */
+ * the caller may use again after the call. */
 DEVICE float block_sum(float v)
 {
 	float sum;
@@ -60,7 +60,7 @@ DEVICE float block_most(float v)
 	return most;
 }
 
-/* bf16 is the upper half of a float. Rounds to the nearest, ties to even; NaN stays NaN. */
+/* Rounds a float to bf16, its upper half: to nearest, ties to even. NaN stays NaN. */
 DEVICE uint16_t to_bf16(float x)
 {
 	uint32_t bits = BITS(x);

@@ -1,6 +1,6 @@
 /* kernels_attention.h - attention in float, without tensor cores. Part of kernels.h. */
 
-/* Copies rows [first, first + TILE) of one head into a tile (TILE, size); rows past the end are
+/* Copies rows [first, first + TILE) of one head into a tile (TILE, size); rows beyond the last are
  * 0. */
 DEVICE void load_tile(float *tile, const float *from, unsigned stride, unsigned first,
 		      unsigned length, unsigned size)
@@ -22,8 +22,8 @@ DEVICE float tile_dot(const float *x, const float *y, unsigned size)
 	return sum;
 }
 
-/* Block (sequence and head, tile of queries); TILE_SHARE threads a query: each has some keys of
- * a tile, and some of the output's columns. */
+/* One block for each head of a sequence and each tile of queries. TILE_SHARE threads share a query:
+ * each has some of the tile's keys, and some columns of the output. */
 KERNEL(attention, attention_args)
 {
 	unsigned d = a.size, q0 = BLOCK_Y * TILE, b = BLOCK_X / a.heads, h = BLOCK_X % a.heads;
@@ -34,7 +34,7 @@ KERNEL(attention, attention_args)
 			 (size_t)(a.heads + h / (a.heads / a.kv_heads)) * d;
 	const float *v = k + (size_t)a.kv_heads * d;
 	float *queries = SHARED, *keys = queries + TILE * d, *values = keys + TILE * d;
-	float *scores = values + TILE * d; /* (TILE, TILE) */
+	float *scores = values + TILE * d; /* (TILE, TILE) scores of the tile */
 	float out[HEAD_MOST / TILE_SHARE], most = -INFINITY, sum = 0;
 
 	for (unsigned i = 0; i < HEAD_MOST / TILE_SHARE; i++)
@@ -77,7 +77,8 @@ KERNEL(attention, attention_args)
 		a.lse[((size_t)b * a.heads + h) * a.length + row] = most + logf(sum);
 }
 
-/* Computes the gradient of the queries as attention does, with scores computed again from lse. */
+/* Computes the gradient of the queries. Blocks and threads are as in `attention`; the scores are
+ * computed again from lse. */
 KERNEL(attention_dq, attention_args)
 {
 	unsigned d = a.size, q0 = BLOCK_Y * TILE, b = BLOCK_X / a.heads, h = BLOCK_X % a.heads;
@@ -87,7 +88,8 @@ KERNEL(attention_dq, attention_args)
 	const float *k = qkv + begin + (size_t)(a.heads + h / (a.heads / a.kv_heads)) * d;
 	const float *v = k + (size_t)a.kv_heads * d;
 	float *queries = SHARED, *douts = queries + TILE * d, *keys = douts + TILE * d;
-	float *values = keys + TILE * d, *ds = values + TILE * d; /* ds (TILE, TILE) */
+	/* ds: (TILE, TILE) gradient of the scores. */
+	float *values = keys + TILE * d, *ds = values + TILE * d;
 	float dq[HEAD_MOST / TILE_SHARE], lse, dot;
 
 	for (unsigned i = 0; i < HEAD_MOST / TILE_SHARE; i++)
@@ -123,8 +125,9 @@ KERNEL(attention_dq, attention_args)
 				  i * TILE_SHARE] = dq[i];
 }
 
-/* Gradients of keys and values. Block (sequence and key/value head, tile of keys); TILE_SHARE
- * threads a key, which goes through the queries of all heads of its group. */
+/* Computes the gradients of keys and values. One block for each key/value head of a sequence and
+ * each tile of keys; TILE_SHARE threads share a key. A block goes through the queries of all heads
+ * in the group. */
 KERNEL(attention_dkv, attention_args)
 {
 	unsigned d = a.size, k0 = BLOCK_Y * TILE, b = BLOCK_X / a.kv_heads;
@@ -162,7 +165,8 @@ KERNEL(attention_dkv, attention_args)
 				ds[r * TILE + j] =
 					seen ? p[r * TILE + j] * (dp - dot[row]) * a.scale : 0;
 			}
-			/* A thread reads only columns j that its own key's threads wrote. */
+			/* From here on a thread reads only columns j that the threads of its own
+			 * key have written. */
 			BARRIER();
 			for (unsigned r = 0; r < TILE; r++)
 				for (unsigned i = 0; share + i * TILE_SHARE < d; i++) {

@@ -1,5 +1,5 @@
 /* kernels_codec.h - the formats of model/codec/codec.h on the GPU, with the same bits as on the
- * CPU. A thread encodes or decodes a group. Included by kernels.h. */
+ * CPU. Each thread encodes or decodes one group. Included by kernels.h. */
 
 #include "model/codec/codec_element.h"
 

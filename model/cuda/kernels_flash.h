@@ -38,7 +38,8 @@ enum {
 	FLASH_EIGHTS_MOST = HEAD_MOST / 8,
 };
 
-/* The first of this thread's two rows in its block's tile, and its first column in eight. */
+/* Return the first of this thread's two rows in its block's tile, and its first column among
+ * eight. */
 DEVICE unsigned flash_row(void)
 {
 	return THREAD / 32 * 16 + THREAD % 32 / 4;
@@ -49,13 +50,13 @@ DEVICE unsigned flash_column(void)
 	return THREAD % 4 * 2;
 }
 
-/* bf16 of a tile. */
+/* Returns the size of a tile in bf16 numbers. */
 DEVICE unsigned flash_room(unsigned wide)
 {
 	return FLASH_TILE * (wide + 8);
 }
 
-/* Copies rows [first, first + FLASH_TILE) of one head; rows past the end are 0. */
+/* Copies rows [first, first + FLASH_TILE) of one head; rows beyond the last are 0. */
 DEVICE void flash_load(uint16_t *to, const uint16_t *from, unsigned stride, unsigned first,
 		       unsigned length, unsigned size, unsigned wide)
 {
@@ -148,8 +149,8 @@ DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned s
 	}
 }
 
-/* On the diagonal, where queries and keys have the same positions, hides the keys after each
- * query. */
+/* For a tile on the diagonal, in which queries and keys have the same positions: hides the keys
+ * that follow each query. */
 DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 {
 	unsigned row = flash_row(), column = flash_column();
@@ -162,7 +163,7 @@ DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 				s[j][e] = value;
 }
 
-/* The arrays of the other side: tiles of x and of y are loaded together. */
+/* The other side's arrays, x and y, whose tiles are loaded together. */
 struct flash_side {
 	const uint16_t *x, *y;
 	unsigned x_stride, y_stride;
@@ -214,7 +215,8 @@ DEVICE void flash_soften(float s[FLASH_EIGHTS][4], float out[][4], float most[2]
 			out[j][e] *= shrink[e / 2];
 }
 
-/* Block (sequence and head, tile of queries, the last first: it has the most keys). */
+/* One block for each head of a sequence and each tile of queries. The last tile comes first,
+ * because it has the most keys. */
 DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
@@ -239,7 +241,8 @@ DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 		if (a->buffers > 1 && k0 < q0)
 			flash_load_side(a, others + turn * 2 * room, &side, k0 + FLASH_TILE, wide);
 		flash_scores(s, FLASH_TILE, queries + THREAD / 32 * 16 * (wide + 8), keys, wide);
-		if (k0 == q0) /* earlier keys are seen by all these queries */
+		/* Keys of earlier tiles are before all these queries, so none is hidden. */
+		if (k0 == q0)
 			flash_hide(s, -INFINITY);
 		flash_soften(s, out, most, sum, a->scale * flash_log2_e, wide);
 		flash_add(out, wide, s, FLASH_TILE, keys + room);
@@ -354,9 +357,9 @@ DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, flo
 	flash_load_small(a, small, b, h, q0);
 }
 
-/* Adds the gradients of keys and values from a tile of queries at q0. The number of queries taken
- * at a time is limited by the registers. mine: this warp's keys. key: the number of this thread's
- * first key. hidden: some queries are before some keys, or past the end. */
+/* Adds the gradients of keys and values that come from a tile of queries at q0. The registers limit
+ * the number of queries that are taken at a time. mine: this warp's keys. key: number of this
+ * thread's first key. hidden: some queries come before some keys, or are beyond the last. */
 DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
 			   const uint16_t *mine, const uint16_t *queries, const float *small,
 			   unsigned q0, unsigned key, bool hidden, unsigned wide)
@@ -400,8 +403,8 @@ DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float 
 	}
 }
 
-/* Gradients of keys and values. Block (sequence and key/value head, tile of keys), which goes
- * through the queries of all heads of its group. */
+/* Computes the gradients of keys and values. One block for each key/value head of a sequence and
+ * each tile of keys; it goes through the queries of all heads in the group. */
 DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, k0 = BLOCK_Y * FLASH_TILE, b = BLOCK_X / a->kv_heads;
@@ -444,8 +447,9 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 		    a->stride, k0, a->length, d);
 }
 
-/* The number is that of the blocks that should fit on a multiprocessor. The compiler limits the
- * registers of each thread accordingly. With one block more it would keep sums in memory. */
+/* The second argument is the number of blocks that should fit on a multiprocessor, for which the
+ * compiler limits the registers of each thread. With one more block, it would have to keep sums in
+ * memory. */
 FLASH_KERNEL(flash_forward_64, 4)
 {
 	flash_forward(&a, 64);

@@ -200,8 +200,8 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	int32_t target = a.targets[BLOCK_X];
 	bool eights = whole_eights(a.vocab) && in_place(x) && in_place(gradient);
 
-	/* Maximum and sum in one pass. A row that does not begin at a multiple of 16 bytes has
-	 * four loads under way at a time. */
+	/* Computes maximum and sum in one pass. For a row that does not begin at a multiple of 16
+	 * bytes, four loads are under way at a time. */
 	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
 		float top = own;
 
@@ -236,7 +236,8 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	sum = block_sum(sum * expf(own - most));
 	if (THREAD == 0)
 		a.losses[BLOCK_X] = target < 0 ? 0 : logf(sum) - (x[target] - most);
-	BARRIER(); /* the target's logit was read before, so the gradient may overwrite it */
+	/* All threads have now read the target's logit, so the gradient may overwrite it. */
+	BARRIER();
 	if (a.scale == 0)
 		return;
 	inverse = 1 / sum;
@@ -278,7 +279,8 @@ KERNEL(TYPED(attention_dot), attention_dot_args)
 	bool eights = whole_eights(a.size) && in_place(out) && in_place(dout);
 	float x[8], y[8];
 
-	/* All threads of a warp repeat the loop equally often, because they add up together. */
+	/* All threads of a warp run the loop equally often, because they add up their sums
+	 * together. */
 	for (unsigned first = 0; first < a.heads; first += heads) {
 		unsigned h = first + THREAD / DOT_SHARE, at = h * a.size;
 		unsigned n = h < a.heads ? a.size : 0;

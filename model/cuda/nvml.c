@@ -1,5 +1,5 @@
-/* Opens NVML at run time and translates its figures. Its functions are declared here as its
- * reference manual documents them; NVIDIA's header is not needed. */
+/* Opens NVML at run time and translates its figures. The library's functions are declared here,
+ * according to its reference manual, so NVIDIA's header is not needed. */
 #include "model/cuda/nvml.h"
 
 #include <dlfcn.h>
@@ -9,33 +9,35 @@
 
 #include "base/alloc.h"
 
-/* nvmlReturn_t 0: success. */
+/* Functions of NVML return an nvmlReturn_t; 0: success. */
 typedef int nvml_call(void);
 typedef int nvml_find(const char *bus_id, void **device);
 typedef int nvml_number(void *device, unsigned *value);
 typedef int nvml_sensor(void *device, int sensor, unsigned *value);
 
 struct nvml_utilisation {
-	unsigned gpu, memory; /* percent */
+	unsigned gpu, memory; /* utilisation in percent */
 };
 typedef int nvml_utilisation(void *device, struct nvml_utilisation *value);
 
 struct nvml_memory {
-	unsigned long long total, free, used; /* bytes */
+	unsigned long long total, free, used; /* bytes of memory */
 };
 typedef int nvml_memory(void *device, struct nvml_memory *value);
 
-/* The second version counts the driver's own memory separately, as nvidia-smi does. */
+/* Memory by the second version of the call, which counts the driver's own memory separately, as
+ * nvidia-smi does. */
 struct nvml_memory_v2 {
-	unsigned version; /* its size, and the number of the version in the highest byte */
+	/* Size of this struct, and in the highest byte the number of the version. */
+	unsigned version;
 	unsigned long long total, reserved, free, used;
 };
 typedef int nvml_memory_v2(void *device, struct nvml_memory_v2 *value);
 typedef int nvml_reasons(void *device, unsigned long long *bits);
 
 enum {
-	SENSOR_GPU = 0, /* NVML_TEMPERATURE_GPU */
-	/* nvmlClocksEventReason..., nvmlClocksThrottleReason... */
+	SENSOR_GPU = 0, /* value of NVML_TEMPERATURE_GPU */
+	/* Values of nvmlClocksEventReason..., earlier nvmlClocksThrottleReason... */
 	SOFTWARE_POWER_CAP = 0x4,
 	HARDWARE_SLOWDOWN = 0x8,
 	SOFTWARE_THERMAL = 0x20,
@@ -57,8 +59,8 @@ struct nvml {
 	nvml_reasons *reasons;
 };
 
-/* Sets *function, which is a pointer to a function, to the symbol or NULL. Returns true if it
- * exists. */
+/* Sets *function, a pointer to a function, to the library's symbol, or to NULL if there is none.
+ * Returns true if there is one. */
 static bool look_up(const struct nvml *n, void *function, const char *name)
 {
 	return (*(void **)function = dlsym(n->library, name)) != NULL;
@@ -72,7 +74,7 @@ static bool find_functions(struct nvml *n)
 	look_up(n, &n->power, "nvmlDeviceGetPowerUsage");
 	look_up(n, &n->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
 	look_up(n, &n->temperature, "nvmlDeviceGetTemperature");
-	/* The newer name, then that of drivers before 535. */
+	/* Tries the newer name, then the name in drivers before 535. */
 	if (!look_up(n, &n->reasons, "nvmlDeviceGetCurrentClocksEventReasons"))
 		look_up(n, &n->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
 	return look_up(n, &n->init, "nvmlInit_v2") && look_up(n, &n->shutdown, "nvmlShutdown") &&
@@ -179,7 +181,7 @@ static void read_throttling(const struct nvml *n, struct gpu_figures *out)
 		out->throttling |= GPU_HEAT;
 	if (bits & HARDWARE_POWER_BRAKE)
 		out->throttling |= GPU_POWER_BRAKE;
-	/* Newer drivers name the cause beside this bit. */
+	/* Newer drivers report the cause in another bit, beside this one. */
 	if (bits & HARDWARE_SLOWDOWN && !(bits & (HARDWARE_THERMAL | HARDWARE_POWER_BRAKE)))
 		out->throttling |= GPU_HARDWARE;
 	if (bits & SOFTWARE_POWER_CAP)

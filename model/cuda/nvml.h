@@ -3,8 +3,8 @@
  *
  * The library is part of the driver and is opened at run time: nothing is needed to build, and a
  * machine without it has no figures. A call may take tens of milliseconds, and hangs if the driver
- * does: call nothing here in a thread that must not wait. Plain C, so that tests reach it without a
- * GPU.
+ * hangs, so these functions must not be called in a thread that may not wait. Plain C, so that
+ * tests reach it without a GPU.
  */
 #ifndef MODEL_CUDA_NVML_H
 #define MODEL_CUDA_NVML_H
@@ -17,14 +17,14 @@
 struct nvml; /* opaque: a GPU */
 
 /* Opens the library and finds the GPU by its PCI bus, as "0000:65:00.0" (stage_device). NVML counts
- * GPUs in another order than CUDA does, and knows nothing of CUDA_VISIBLE_DEVICES. Of a GPU that is
- * cut into instances (MIG) it gives the figures of the whole card, as far as it gives any. Gives
+ * GPUs in another order than CUDA does, and knows nothing of CUDA_VISIBLE_DEVICES. For a GPU that
+ * is divided into instances (MIG), NVML gives the figures of the whole card, if it gives any. Gives
  * *out (nvml_close). -ENODEV: there is no such library, driver or GPU; *err has the cause. */
 int nvml_open(struct nvml **out, const char *library, const char *bus_id, struct error *err);
 void nvml_close(struct nvml *n); /* NULL is allowed */
 
 /* Reads all figures. A figure is absent if the library lacks its function, if the card does not
- * have it, if the call fails, or if the value is impossible. */
+ * have the figure, if the call fails, or if the value is impossible. */
 void nvml_read(struct nvml *n, struct gpu_figures *out);
 
 #endif

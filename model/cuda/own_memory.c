@@ -1,6 +1,6 @@
 /* own_memory.c - a device's own memory, and the rule by which a pointer counts as a device's. A
- * stage copies activations to and from its caller, and touching a device's pointer on the CPU ends
- * the program. */
+ * stage copies activations to and from its caller's memory. If the CPU touched a pointer to device
+ * memory, the program would crash. */
 #include "model/cuda/own_memory.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* The passes of a stage on a GPU: the order of products and kernels, and their sizes. The order
- * is that of model/cpu/layer.c, so that both backends compute the same.
+/* Queues the products and kernels of a stage's passes on a GPU. Their order is that of
+ * model/cpu/layer.c, so that both backends compute the same.
  */
 #include "model/cuda/stage_cuda.h"
 
@@ -16,7 +16,7 @@ void cuda_each(struct cuda_stage *s, enum device_kernel kernel, size_t n, const 
 		      ROW_THREADS, ROW_THREADS, args);
 }
 
-/* Returns the weights at the offset, as factors of products. */
+/* Returns the weights at this offset in the type that products read. */
 static const real *factor_at(const struct cuda_stage *s, size_t offset)
 {
 	return s->rounded ? (const real *)(s->rounded + offset)
@@ -37,7 +37,8 @@ static void norm_forward(struct cuda_stage *s, real *y, float *rstd, const float
 	cuda_rows(s, KERNEL_NORM, rows, &a);
 }
 
-/* dx += the gradient of x; where count, that of the weight is added too. dy is in t.dxn. */
+/* dx += the gradient of x. count: also adds the weight's gradient to the stage's. dy is in
+ * t.dxn. */
 static void norm_backward(struct cuda_stage *s, float *dx, const real *dy, const float *x,
 			  size_t weight, const float *rstd, size_t rows, bool count)
 {
@@ -66,7 +67,7 @@ static void norm_backward(struct cuda_stage *s, float *dx, const real *dy, const
 	cuda_each(s, KERNEL_NORM_SUM, n, &sum);
 }
 
-/* x (rows, k) w (n, k)^T; to (rows, n) where the caller says. */
+/* Returns the product x (rows, k) w (n, k)^T, for which the caller sets the output (rows, n). */
 static struct device_product forward_product(struct cuda_stage *s, const real *x, size_t weight,
 					     size_t rows, size_t n, size_t k)
 {
@@ -92,7 +93,7 @@ static void apply_weight(struct cuda_stage *s, real *y, const real *x, size_t we
 	device_product(s->d, &p);
 }
 
-/* As apply_weight, to floats: y = the product + added, or without it where added is NULL. */
+/* As apply_weight, but y is floats: y = the product + added. added may be NULL. */
 static void apply_float(struct cuda_stage *s, float *y, const real *x, size_t weight,
 			size_t rows, size_t n, size_t k, const float *added)
 {
@@ -159,7 +160,7 @@ static void rotate_heads(struct cuda_stage *s, real *qkv, float sign)
 	cuda_rows(s, KERNEL_ROTATE, s->rows, &a);
 }
 
-/* Returns t.dx as a factor of a product. */
+/* Returns t.dx in the type that products read. */
 static const real *dx_factor(struct cuda_stage *s)
 {
 	size_t n = s->rows * s->l->config.dim;
@@ -172,7 +173,7 @@ static const real *dx_factor(struct cuda_stage *s)
 
 /* ---- attention ----
  * Each launch needs shared memory for tiles of queries, keys and values, for scores and for sums.
- * Its size is in floats. */
+ * Sizes of shared memory are in floats. */
 
 static struct attention_args attention_of(const struct cuda_stage *s,
 					  const struct saved_layer *k)
@@ -199,7 +200,8 @@ static struct attention_args attention_of(const struct cuda_stage *s,
 static size_t attention_shared(enum device_kernel kernel, const struct attention_launch *l,
 			       bool bf16, size_t size)
 {
-	size_t own = kernel == KERNEL_ATTENTION ? 1 : 2; /* tiles */
+	/* Number of tiles of the block's own rows. */
+	size_t own = kernel == KERNEL_ATTENTION ? 1 : 2;
 	size_t sums = kernel == KERNEL_ATTENTION_DKV ? 2 : 1;
 	size_t small = kernel == KERNEL_ATTENTION_DKV ? 2 * l->tile * l->buffers : 0;
 
@@ -292,7 +294,7 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	apply_float(s, out, k->h, at->down, r, c, f, k->mid);
 }
 
-/* t.dx: the gradient of the output comes in, that of the input goes out. */
+/* t.dx: on entry the gradient of the layer's output, on return that of its input. */
 static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			   bool count)
 {

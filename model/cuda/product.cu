@@ -1,8 +1,8 @@
-/* Matrix products by cuBLASLt. It is asked once for each shape: descriptors and the algorithm it
- * proposes are kept. The library is opened when the first GPU is found, so that the program starts
- * on a machine without the CUDA toolkit too. */
+/* Matrix products by cuBLASLt. cuBLASLt is asked once for each shape, and its descriptors and the
+ * algorithm that it proposes are kept. The library is opened when the first GPU is found, so that
+ * the program starts on a machine without the CUDA toolkit too. */
 extern "C" {
-#include "base/error.h" /* C's, and not written for C++ */
+#include "base/error.h" /* these headers are C, and are not written for C++ */
 #include "model/cuda/cublas_library.h"
 }
 
@@ -51,7 +51,8 @@ static struct library load_library(void)
 	return l;
 }
 
-/* Loaded at the first call, by whichever thread comes first, and kept until the process ends. */
+/* Returns the library. The first call, from any thread, loads it, and it stays loaded until the
+ * process ends. */
 static const struct library &library(void)
 {
 	static const struct library loaded = load_library();
@@ -77,9 +78,9 @@ enum { WORKSPACE = 32 << 20 };
 
 struct shape {
 	enum device_product_kind kind;
-	bool bf16, c_bf16, add, in_place; /* in place: the product is added to c itself */
+	bool bf16, c_bf16, add, in_place; /* in_place: the product is added to c itself */
 	size_t m, n, k, lda, ldb, ldc;
-	/* Alignment in bytes: an algorithm may need 16. */
+	/* Alignment of the matrices in bytes, because an algorithm may need 16. */
 	uint32_t align_a, align_b, align_c, align_added;
 };
 
@@ -137,7 +138,7 @@ static uint32_t alignment(const void *p)
 	return align;
 }
 
-/* Every byte is set, so that shapes can be compared as bytes. */
+/* Describes a product's shape. Sets every byte of *s, so that shapes can be compared as bytes. */
 static void shape_of(struct shape *s, const struct device_product *p)
 {
 	memset(s, 0, sizeof(*s));
@@ -158,7 +159,8 @@ static void shape_of(struct shape *s, const struct device_product *p)
 	s->align_added = p->added ? alignment(p->added) : s->align_c;
 }
 
-/* A row-major (rows, columns) is a column-major (columns, rows). */
+/* Describes a matrix for cuBLASLt: a row-major matrix (rows, columns) is a column-major matrix
+ * (columns, rows). */
 static bool layout(cublasLtMatrixLayout_t *l, bool bf16, size_t rows, size_t columns, size_t ld)
 {
 	return library().MatrixLayoutCreate(l, bf16 ? CUDA_R_16BF : CUDA_R_32F, columns, rows,
@@ -172,9 +174,10 @@ static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttribu
 	       CUBLAS_STATUS_SUCCESS;
 }
 
-/* Takes cuBLASLt's first proposal. Where a product is split along k, its parts stay floats in the
- * workspace until a kernel adds them in a fixed order: parts in C's own type would lose bits in
- * bf16, and parts added in place would have no order. cuBLASLt's first factor is our second. */
+/* Takes cuBLASLt's first proposal. If a product is split along k, its parts must stay floats in the
+ * workspace until a kernel adds them in a fixed order. Parts in the type of C would lose bits in
+ * bf16, and parts added in place would have no fixed order. cuBLASLt's first factor is our
+ * second. */
 static bool choose(struct products *p, struct product_plan *l)
 {
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;

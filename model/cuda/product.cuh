@@ -1,4 +1,5 @@
-/* product.cuh - matrix products by cuBLASLt, each shape's plan kept. Inside model/cuda alone. */
+/* product.cuh - matrix products by cuBLASLt, with the plan of each shape kept. Private to
+ * model/cuda. */
 #ifndef MODEL_CUDA_PRODUCT_CUH
 #define MODEL_CUDA_PRODUCT_CUH
 
@@ -8,12 +9,12 @@
 
 struct products; /* opaque */
 
-/* Loads cuBLASLt. -ENODEV: it is not on this machine, as *err says; number is the GPU's, for
- * the message. The functions below may be called only after a success. */
+/* Loads cuBLASLt. -ENODEV: this machine lacks it, as *err says. number: that of the GPU, for the
+ * message. The functions below may be called only after a success. */
 int products_look(unsigned number, struct error *err);
-size_t products_version(void); /* cuBLASLt's */
+size_t products_version(void); /* returns cuBLASLt's version */
 
-/* NULL: cuBLASLt does not start, or there is no memory for its workspace. */
+/* Starts cuBLASLt. NULL: it does not start, or there is no memory for its workspace. */
 struct products *products_new(void);
 void products_free(struct products *p);
 bool products_run(struct products *p, const struct device_product *what, cudaStream_t stream);

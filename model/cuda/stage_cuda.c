@@ -1,6 +1,6 @@
-/* One stage on a GPU: memory is carved as on the CPU, passes.c queues the work, and nothing
- * waits for the device until a result is needed here. A pass that is run often is recorded
- * as a graph and replayed. */
+/* Implements a stage on a GPU. Memory is divided as on the CPU, passes.c queues the work, and the
+ * host waits for the device only when it needs a result. A pass that is run often is recorded as a
+ * graph and replayed. */
 #include "model/cuda/stage_cuda.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 enum {
 	ALIGN = 256,
-	LOGITS_MOST = 256 << 20, /* floats */
-	PIECE_MOST = 1 << 20,    /* floats */
+	LOGITS_MOST = 256 << 20, /* limit of floats of logits that are computed at a time */
+	PIECE_MOST = 1 << 20,    /* floats that are copied at a time through pinned memory */
 	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
 };
 
@@ -116,7 +116,8 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 		  : 0;
 }
 
-/* A first walk with base NULL measures the arrays. A second walk places them. */
+/* Walks over the host's arrays. A first call with base NULL measures them, and a second call places
+ * them. */
 static size_t carve_host(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };
@@ -139,7 +140,8 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 	return c.used;
 }
 
-/* Pinned memory cannot be swapped: a system that has pinned too much of it stalls. */
+/* Compares the need for pinned memory with the free memory. Pinned memory cannot be swapped, so a
+ * system stalls if too much is pinned. */
 static int check_host(const struct cuda_stage *s, struct error *err)
 {
 	size_t left = s->l->memory_bytes ? s->l->memory_bytes : memory_usable();
@@ -194,7 +196,8 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 	return 0;
 }
 
-/* The largest of the three kernels is that of keys and values. */
+/* Checks that the attention kernel that needs most shared memory, that of keys and values, can
+ * run. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
 	struct attention_launch l;
@@ -232,16 +235,16 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
 	out->device_bytes = out->free_bytes;
-	/* An agent's stage needs as much host memory as device memory: a sum's parts and copies of
-	 * the stage lie in the host's. */
+	/* An agent's stage needs as much host memory as device memory: the parts of a sum and
+	 * copies of the stage are in host memory. */
 	if (!rc && host < out->free_bytes)
 		out->free_bytes = host;
 	out->machine_bytes = host == SIZE_MAX ? UINT64_MAX : host;
 	return rc;
 }
 
-/* Computes sizes from the layout, then allocates the host's tables, the device, and last the
- * device's memory, when it is known that the kernels' shared memory suffices. */
+/* Computes sizes from the layout, then makes the host's tables and opens the device. Allocates the
+ * device's memory last, once it is known that the kernels have enough shared memory. */
 static int cuda_make(void **self, const struct stage_layout *l, struct error *err)
 {
 	const struct model_config *c = &l->config;
@@ -280,7 +283,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 
 /* ---- arrays ---- */
 
-/* Marks the host's copies as old, because the device's arrays change. */
+/* Marks the host's copies of arrays as outdated, because the device's arrays change. */
 static void take_back(struct cuda_stage *s)
 {
 	for (int i = 0; i < ARRAY_COUNT; i++)
@@ -288,8 +291,8 @@ static void take_back(struct cuda_stage *s)
 }
 
 /* Pinned memory for an array is allocated at its first use, because pinning some gigabytes takes a
- * second and a trainer needs none. If the machine has too little of it, the stage fails, and the
- * caller reads zeros from pages that need no memory. */
+ * second and a trainer needs none. If the machine has too little free memory, the stage fails, and
+ * the caller gets an array of zeros whose pages need no memory. */
 static float *host_array(struct cuda_stage *s, enum stage_array which)
 {
 	size_t size = s->l->parameters * sizeof(float);
@@ -396,7 +399,8 @@ static void get_numbers(struct cuda_stage *s, float *to, const float *from, size
 
 static const enum stage_array state_arrays[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
 
-/* As after a step, arrays that were lent before are old, and changes in them are lost. */
+/* As after a step, arrays that the caller has received before are outdated, and changes in them are
+ * lost. */
 static void cuda_put_state(void *self, size_t at, size_t n, const float *const state[3])
 {
 	struct cuda_stage *s = self;
@@ -480,15 +484,14 @@ static void run_pass(struct cuda_stage *s, struct pass *p, uint32_t slot, bool w
 		device_replay(s->d, p->graph);
 	else
 		body(s, slot, which);
-	/* Code is loaded at its first use, and loading cannot be recorded. The second run is
-	 * therefore recorded. */
+	/* The first run is not recorded, because it loads code, and loading cannot be recorded. */
 	if (p->state == PASS_NEW)
 		p->state = PASS_RUN;
 }
 
-/* Copies an activation of the caller, which lies in device memory (cuda_room of this or another
- * stage) or in host memory. Host memory passes through our pinned memory, so that a pass waits
- * for the device only once, at its end. */
+/* Copies an activation of the caller to the device. The activation is in device memory (cuda_room
+ * of this or another stage) or in host memory. From host memory it is copied through pinned memory,
+ * so that a pass waits for the device only once, at its end. */
 static void put_rows(struct cuda_stage *s, float *to, const float *from)
 {
 	size_t size = s->rows * s->l->config.dim * sizeof(*from);
@@ -506,8 +509,8 @@ static void get_rows(struct cuda_stage *s, float *to, const float *from)
 		   s->rows * s->l->config.dim * sizeof(*from));
 }
 
-/* Waits for a pass, and copies what get_rows fetched to the caller. to NULL: not wanted. After
- * a failure the caller's memory stays as it was. */
+/* Waits for a pass, and copies what get_rows fetched to the caller. to NULL: the caller wants no
+ * copy. After a failure the caller's memory stays as it was. */
 static int finish_stage_pass(struct cuda_stage *s, float *to)
 {
 	int rc = device_status(s->d);
@@ -533,7 +536,7 @@ static float *cuda_room(void *self, struct error *err)
 	return room;
 }
 
-/* Rounds numbers on the host. */
+/* Rounds an activation on the host, for formats that the device does not round. */
 static int round_on_host(struct cuda_stage *s, float *room, const struct codec *codec, size_t n)
 {
 	int rc;
@@ -574,8 +577,8 @@ static int cuda_round(void *self, float *room, const struct codec *codec)
 	return device_status(s->d);
 }
 
-/* Sorts the rows by token on the host, by counting, so that the backward pass adds up a token's
- * rows in a fixed order without a search. */
+/* Sorts the rows by token, on the host by counting. The backward pass then adds up a token's rows
+ * in a fixed order without a search. */
 static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
 {
 	size_t vocab = s->l->config.vocab;
@@ -595,7 +598,7 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 			float *out, bool keep)
 {
 	struct cuda_stage *s = self;
-	uint32_t at = keep ? slot : s->l->slots; /* the last place is that of evaluation */
+	uint32_t at = keep ? slot : s->l->slots; /* the entry after the slots is for evaluation */
 	float *x = s->l->n_layers == 0 ? s->t.dx : s->saved[at * s->l->n_layers].x;
 
 	if (tokens) {
@@ -645,7 +648,7 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 }
 
 /* Works in chunks of rows, because the logits of all rows would be the stage's largest array. The
- * losses of all rows are fetched once, at the end, and added here. */
+ * losses of all rows are copied to the host once, at the end, and added there. */
 static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss,
 		     float *grad, bool count)
 {

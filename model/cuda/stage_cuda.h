@@ -1,10 +1,10 @@
 /* stage_cuda.h - a stage on a GPU: its arrays and the buffers of its layers.
  *
- * The same passes in the same order as the CPU's (model/cpu/layer.c). In bf16 the factors of
- * products are bf16 (`real` below), and so is what only products, attention and SwiGLU read;
- * the residual stream, its gradient, norms' sums, the gradients of weights and the optimizer
- * stay float. The weights are float, and a bf16 copy of them is made after each change. R = B *
- * T rows. All device memory is one allocation.
+ * The passes are those of the CPU, in the same order (model/cpu/layer.c). In bf16, factors of
+ * products are bf16 (`real` below), and so are arrays that only products, attention and SwiGLU
+ * read. The residual stream, its gradient, norms' sums, the gradients of weights and the optimizer
+ * stay float. The weights are float, and a bf16 copy of the weights is made after each change. R =
+ * B * T rows. All device memory is one allocation.
  */
 #ifndef MODEL_CUDA_STAGE_CUDA_H
 #define MODEL_CUDA_STAGE_CUDA_H
@@ -16,23 +16,26 @@
 
 struct cuda_scratch {
 	real *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn;
-	float *dx;       /* (R, C) gradient of a layer; in a forward pass, the last output */
-	real *dx_real;   /* dx as a factor of products; in float it is dx itself */
-	float *dot;      /* (B, H, T) */
-	float *parts;    /* (NORM_PARTS, C) */
-	double *squares; /* (SQUARES_BLOCKS) */
-	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) */
-	/* stage 0 */
+	/* (R, C) gradient of a layer's output; in a forward pass, the last output. */
+	float *dx;
+	real *dx_real;   /* dx in the type that products read; in float it is dx itself */
+	float *dot;      /* (B, H, T) sums of dout * out in attention */
+	float *parts;    /* (NORM_PARTS, C) parts of a norm's gradient */
+	double *squares; /* (SQUARES_BLOCKS) parts of a sum of squares */
+	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) digests of a hash's leaves */
+	/* In stage 0 only: */
 	float *in;        /* (R, C) input of the loss */
-	float *logits;    /* (chunk, vocab_stride) */
-	real *dlogits;    /* (chunk, vocab_stride); in float logits itself */
-	float *losses;    /* (R) */
-	float *rstd;      /* (R) */
-	int32_t *targets; /* (R) */
+	float *logits;    /* (chunk, vocab_stride) logits */
+	/* (chunk, vocab_stride) gradient of the logits; in float the same array as logits. */
+	real *dlogits;
+	float *losses;    /* (R) losses */
+	float *rstd;      /* (R) reciprocal root mean squares of the last norm */
+	int32_t *targets; /* (R) target tokens */
 };
 
-/* A pass: NEW, it has not run; RUN, it has run once and is recorded at the next call; REMEMBERED,
- * each call is one launch of the recording; PLAIN, it could not be recorded and runs in full. */
+/* A pass and its recording. NEW: it has not run. RUN: it has run once, and the next call records
+ * it. REMEMBERED: each call is one launch of the recording. PLAIN: it could not be recorded, so its
+ * operations are queued one by one. */
 struct pass {
 	struct device_graph *graph;
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
@@ -56,45 +59,54 @@ struct cuda_stage {
 	size_t vocab_stride;
 	float scale;  /* factor of attention scores */
 
-	float *array[ARRAY_COUNT]; /* (P) */
-	uint16_t *rounded;         /* (P) the weights as bf16; NULL in float */
+	float *array[ARRAY_COUNT]; /* (P) weights, gradient and moments, each an array */
+	uint16_t *rounded;         /* (P) copy of the weights in bf16; NULL in float */
 	float *cosines, *sines;    /* (T, D / 2) factors of the rotary positions */
 	struct saved_layer *saved; /* (slots, n_layers) saved layers, then one set for evaluation */
-	int32_t *tokens;           /* (slots, R), stage 0, then one more */
+	/* (slots + 1, R) tokens, in stage 0 only; the last row is for evaluation. */
+	int32_t *tokens;
 	int32_t *order;            /* (slots, R) rows in order of their tokens, in stage 0 only */
 	struct cuda_scratch t;
 	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
-	/* (slots) backward passes: those that only pass the gradient on; those that count */
+	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
+	 * that add to it */
 	struct pass *backward[2];
-	size_t bytes, host_bytes; /* bytes of device memory; bytes of pinned memory at first */
+	/* Bytes of device memory, and bytes of pinned memory that are taken at the start. */
+	size_t bytes, host_bytes;
 
 	/* Arrays in pinned host memory. */
-	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like; NULL until asked for */
-	bool lent[ARRAY_COUNT];   /* host[] equals the device's array, or is newer */
+	/* (P) copies for stage_weights and the like; NULL until they are requested. */
+	float *host[ARRAY_COUNT];
+	bool lent[ARRAY_COUNT];   /* the host's copy equals the device's array, or is newer */
 	struct pieces pieces;
 	float *host_in, *host_out; /* (R, C) copies of the caller's activations */
-	float *host_losses;        /* (R), or (SQUARES_BLOCKS) doubles */
-	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) */
-	int32_t *host_tokens;      /* (R) tokens or targets on their way, stage 0 */
-	int32_t *host_order; /* (R) order on its way in, (vocab + 1) where a token's begin */
+	/* (R) copy of the losses; also used for (SQUARES_BLOCKS) doubles. */
+	float *host_losses;
+	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of the digests */
+	/* (R) tokens or targets before they are copied to the device, in stage 0 only. */
+	int32_t *host_tokens;
+	/* (R) the order before it is copied to the device, and (vocab + 1) first index of each
+	 * token's rows in it. */
+	int32_t *host_order;
 };
 
-/* passes.c. A layer's input lies in its x. t.dx holds the last output, and backward the gradient
- * that comes in and the one that goes out. */
+/* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
+ * pass it has the gradient of the output on entry and that of the input on return. */
 void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep);
 void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count);
-/* Rows [first, first + n) of t.in: their logits. */
+/* Computes the logits of rows [first, first + n) of t.in. */
 void cuda_head(struct cuda_stage *s, size_t first, size_t n);
-/* Adds to those rows of t.dx from t.dlogits; count: also to the gradients of the weights. */
+/* Adds the gradient of rows [first, first + n), from t.dlogits, to t.dx. count: also adds to the
+ * gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
 /* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started on a device for heads of
- * that size. In bf16 a block has two buffers for tiles, unless they do not fit, or with one
- * buffer a multiprocessor holds twice the blocks. false: one buffer does not fit either; *l has
- * one then. */
+ * that size. In bf16 a block has two buffers for tiles. It has one buffer if two do not fit, or if
+ * a multiprocessor then holds twice as many blocks. Returns false if one buffer does not fit
+ * either; *l then has one. */
 struct attention_launch {
 	enum device_kernel kernel;
 	unsigned tile, threads, buffers;
-	size_t shared; /* floats */
+	size_t shared; /* floats of shared memory */
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);

@@ -1,5 +1,5 @@
-/* Seconds on the device by kind of work. Pairs of events are kept until there are many, then
- * read at once, because reading one waits for the device.
+/* Measures seconds on the device by kind of work. Pairs of events are kept until there are many,
+ * and then read together, because reading an event waits for the device.
  */
 #include "model/cuda/times.cuh"
 
@@ -11,7 +11,8 @@ enum { PAIRS = 2048, KINDS = 128, NAME = 64 };
 
 struct kind {
 	char name[NAME];
-	double seconds, flops; /* seconds of all runs but the first; operations of each run */
+	/* Seconds of all runs except the first; floating-point operations of each run. */
+	double seconds, flops;
 	long count;
 };
 
@@ -43,7 +44,7 @@ static int kind_of(struct times *t, const char *what)
 
 	while (i < t->n_kinds && strcmp(t->kinds[i].name, what) != 0)
 		i++;
-	if (i == KINDS) { /* further kinds share one name */
+	if (i == KINDS) { /* further kinds of work share one name */
 		i = KINDS - 1;
 		snprintf(t->kinds[i].name, NAME, "others");
 	}
@@ -60,7 +61,7 @@ static void collect(struct times *t)
 
 		cudaEventSynchronize(t->pairs[i].end);
 		cudaEventElapsedTime(&ms, t->pairs[i].begin, t->pairs[i].end);
-		/* The first includes loading the code. */
+		/* The first run does not count, because it includes loading the code. */
 		if (k->count++ > 0)
 			k->seconds += 1e-3 * (double)ms;
 	}

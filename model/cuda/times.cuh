@@ -1,8 +1,6 @@
-/* times.cuh - seconds on the device by kind of work, for those who tune it. Inside model/cuda
- * alone.
- *
- * Events around every kernel, product, copy and clearing, so graphs are off and steps are
- * somewhat slower than usual. All functions allow NULL and do nothing then.
+/* times.cuh - seconds on the device by kind of work, for developers who tune it. Private to
+ * model/cuda. Every kernel, product, copy and clearing is put between two events, so graphs are off
+ * and steps are somewhat slower than without it. All functions allow NULL and then do nothing.
  */
 #ifndef MODEL_CUDA_TIMES_CUH
 #define MODEL_CUDA_TIMES_CUH
@@ -11,9 +9,10 @@
 
 struct times; /* opaque */
 
-/* NULL unless the environment variable SKIPPIPE_GPU_TIMES is set. */
+/* Returns NULL unless the environment variable SKIPPIPE_GPU_TIMES is set. */
 struct times *times_new(void);
-/* Around one piece of work. flops: of a product; otherwise 0. */
+/* Call these two before and after one piece of work. flops: floating-point operations of a product;
+ * otherwise 0. */
 void times_begin(struct times *t, cudaStream_t stream, const char *what, double flops);
 void times_end(struct times *t, cudaStream_t stream);
 /* Prints a line for each kind of work on standard error, the longest first. */

@@ -13,8 +13,8 @@
 
 #include "base/file.h"
 
-/* Writes a byte as byte-level BPE does, as a printable character: the byte itself, or the next
- * unused character from U+0100. */
+/* Returns true if byte-level BPE writes the byte as itself. It writes every other byte as the next
+ * unused character from U+0100 on. */
 static bool is_itself(int byte)
 {
 	return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
@@ -29,7 +29,7 @@ static json_t *vocabulary(void)
 		int c = is_itself(byte) ? byte : next++;
 		char text[3] = { (char)c };
 
-		if (c >= 0x80) { /* UTF-8 */
+		if (c >= 0x80) { /* written as UTF-8 */
 			text[0] = (char)(0xc0 | c >> 6);
 			text[1] = (char)(0x80 | (c & 0x3f));
 		}

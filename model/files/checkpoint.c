@@ -1,6 +1,6 @@
 /* A checkpoint is a folder: a file of tensors for each stage and a manifest with their
- * hashes. Stages may be saved on different machines; the manifest is written last, over
- * complete files only, so a folder without one is no checkpoint. A reader compares every file with
+ * hashes. Stages may be saved on different machines. The manifest is written last, when all files
+ * are complete, so a folder without a manifest is no checkpoint. A reader compares every file with
  * its hash before it uses the file. */
 #include "model/files/checkpoint.h"
 
@@ -50,8 +50,8 @@ static int give_numbers(const void *context, size_t first, size_t n, float *to, 
 	return 0;
 }
 
-/* Weights and both moments under one table of names: the moments have a prefix before the
- * weight's name. kinds: 1 without moments. */
+/* Writes weights and both moments, which have the names of the weights with a prefix. kinds:
+ * 1: only weights; KINDS: moments too. */
 static int write_arrays(const char *path, const struct tensor *tensors, size_t n, int kinds,
 			const struct place *from, struct error *err)
 {
@@ -114,8 +114,8 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 }
 
 /* Reads from a shard the tensors [first, first + n) of the stage to `to` (3, P), in the order of
- * the stage's arrays. `whole`: number of weights' tensors in the shard. Moments that the file lacks
- * become zeros. */
+ * the stage's arrays. `whole`: number of tensors of weights in the shard. If the file has no
+ * moments, they become zeros. */
 static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
 		       size_t first, size_t n, size_t whole, float *to, struct error *err)
 {
@@ -152,7 +152,8 @@ static void set_arrays(struct stage *s, const float *read)
 	stage_put_state(s, 0, n, state);
 }
 
-/* Reads into separate memory first, so that the stage changes only if the whole file was read.
+/* Reads a shard into a stage. Reads into separate memory first, so that the stage changes only if
+ * the whole file was read.
  */
 static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
 		      struct error *err)
@@ -227,8 +228,8 @@ static int write_manifest(const char *folder, const struct checkpoint *c, json_t
 
 /* ---- names of shards ---- */
 
-/* Writes the name of a shard. A checkpoint that replaces another one of the same iteration has the
- * second form of the name, so that the old files stay until the new manifest is complete. */
+/* Writes the name of a shard. If a checkpoint replaces another one of the same iteration, the name
+ * has a second form, so that the old files stay until the new manifest is complete. */
 static void shard_name(char name[NAME], uint32_t stage, uint64_t iteration, bool second)
 {
 	snprintf(name, NAME, "stage-%03" PRIu32 ".%08" PRIu64 "%s.safetensors", stage, iteration,
@@ -279,8 +280,8 @@ static bool names_are_taken(const char *folder, uint64_t iteration)
 	return taken;
 }
 
-/* Removes shards that the manifest does not name, what killed writers of shards left, and nothing
- * else. */
+/* Removes shards that the manifest does not name, temporary files that killed writers of shards
+ * left, and nothing else. */
 static void remove_old(const char *folder, const json_t *shards)
 {
 	DIR *d = opendir(folder);
@@ -393,8 +394,8 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
 	return 0;
 }
 
-/* Returns the kind of hash that the manifest names. Older manifests name none and have a checksum,
- * which detects only accidental damage. */
+/* Returns the kind of hash that the manifest names. Older manifests name no kind and have a
+ * checksum, which detects only accidental damage. */
 static int named_hash(const struct safetensors *file, const json_t *root, const char *path,
 		      uint64_t *is, struct error *err)
 {
@@ -454,7 +455,7 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
 	return rc;
 }
 
-/* Returns the stage of c that holds the tensor. */
+/* Returns the stage of the config c that has the tensor. */
 static uint32_t stage_of_tensor(const struct model_config *c, const struct tensor *t)
 {
 	uint32_t stage = 0;
@@ -466,8 +467,8 @@ static uint32_t stage_of_tensor(const struct model_config *c, const struct tenso
 	return stage;
 }
 
-/* Reads the tensors [first, first + n) of s, all of which are in the shard of stage `from` of the
- * checkpoint. */
+/* Reads the tensors [first, first + n) of s, which must all be in the checkpoint's shard of stage
+ * `from`. */
 static int read_part(const char *folder, const json_t *root, const struct tensor_table *saved,
 		     uint32_t from, struct stage *s, size_t first, size_t n, float *to,
 		     struct error *err)
@@ -486,8 +487,8 @@ static int read_part(const char *folder, const json_t *root, const struct tensor
 	return rc;
 }
 
-/* Reads the tensors of s in groups that one shard holds. The shards are those of the same stage if
- * the checkpoint is cut as the stage's model is. */
+/* Reads the tensors of s in groups, each from one shard. If the checkpoint is cut like the model of
+ * s, there is one group: the shard of the same stage. */
 static int read_parts(const char *folder, const json_t *root, const struct checkpoint *c,
 		      struct stage *s, float *to, struct error *err)
 {
@@ -508,7 +509,8 @@ static int read_parts(const char *folder, const json_t *root, const struct check
 	return rc;
 }
 
-/* Compares each shard's hash with the manifest's, and changes nothing before all is read. */
+/* Reads a stage. Compares each shard's hash with the manifest's, and changes nothing before all
+ * shards are read. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
 {
 	struct checkpoint c = { 0 };
@@ -553,8 +555,8 @@ int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t sta
 	return n < 0 || (size_t)n >= room ? -ENAMETOOLONG : 0;
 }
 
-/* The stage's tensors are consecutive in the model's table. state has their weights, then the
- * moments. */
+/* Writes one stage's shard. The stage's tensors are consecutive in the model's table, and `state`
+ * has their weights, then the moments. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 			  uint64_t *bytes, struct error *err)
@@ -663,8 +665,8 @@ int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 	return rc;
 }
 
-/* Removes the shards and the manifest that were written here, and the folder if nothing else is in
- * it. */
+/* Removes the shards and the manifest that this function's callers have written, and the folder if
+ * nothing else is in it. */
 static void remove_saved(const char *folder)
 {
 	DIR *d = opendir(folder);
@@ -695,8 +697,8 @@ void checkpoint_prune(const char *run, uint64_t oldest)
 		char *end;
 		unsigned long long iteration = strtoull(e->d_name, &end, 10);
 
-		/* Keeps iteration 0, the weights with which the run began, because verify needs
-		 * them. */
+		/* Keeps the checkpoint of iteration 0, the weights with which the run began,
+		 * because verify needs it. */
 		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest ||
 		    iteration == 0)
 			continue;

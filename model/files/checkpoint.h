@@ -24,13 +24,14 @@ struct safetensors;
 struct checkpoint {
 	struct model_config config;
 	struct hyperparameters hyper;
-	/* Number of AdamW steps done; in a run's checkpoint, number of the run's iterations */
+	/* Number of AdamW steps that were made; in a run's checkpoint, number of the run's
+	 * iterations. */
 	uint64_t iteration;
-	/* Number of AdamW steps before the run; 0 in a manifest that was read, because `iteration`
+	/* Number of AdamW steps before the run; 0 after checkpoint_read, because `iteration` then
 	 * includes these steps. */
 	uint64_t before;
 	uint64_t seed;
-	uint64_t position; /* number of microbatches of the corpus that were read */
+	uint64_t position; /* number of microbatches of the corpus that the training has read */
 	uint64_t corpus;   /* hash of the corpus (corpus_hash); 0: unknown */
 };
 
@@ -38,15 +39,16 @@ struct checkpoint {
 int checkpoint_write(const char *folder, const struct checkpoint *c,
 		     struct stage *const *stages, struct error *err);
 /* Reads the manifest only. -ENOENT: there is none. -EINVAL: the message names file and key; or the
- * checkpoint is a rehearsal's, which nothing may use as a model. */
+ * checkpoint is of a rehearsal, and therefore no model. */
 int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err);
-/* Reads weights and moments of one stage, whose config must be the manifest's, but may be cut into
- * other stages: the layers then come from the files of the stages that had them. Checks all of them
- * before it overwrites anything. -EINVAL: the message names the file and the tensor. */
+/* Reads weights and moments of one stage. Its config must be that of the manifest, except that it
+ * may be cut into other stages: the layers then come from the files of the stages that had them.
+ * Checks all of them before it overwrites anything. -EINVAL: the message names the file and the
+ * tensor. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err);
 
-/* Opens the file of one stage, and checks it against the manifest's hash. If the moments are zeros,
- * the file lacks them. The caller closes it. Errors as above. */
+/* Opens the file of one stage, and checks it against the manifest's hash. If all moments are zeros,
+ * the file contains no moments. The caller closes it. Errors as above. */
 int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors **file,
 			  struct error *err);
 
@@ -58,26 +60,26 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
  * on its own machine. The controller writes the manifest on its machine, after every stage has been
  * written. If all of them run on one machine, the folder is an ordinary checkpoint. */
 
-/* Writes one stage's file. state: (3, P) weights, first and second moments. Without moments it is
- * (P), and a reader of the file gets zeros. On success the file is on disk; gives the hash of the
- * file's data, and its bytes. */
+/* Writes one stage's file. state: (3, P) weights, first and second moments. Without moments, state
+ * is (P), and a reader of the file gets zeros for moments. On success the file is on disk, and the
+ * function gives the hash of its content and its bytes. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 			  uint64_t *bytes, struct error *err);
-/* Writes the path of a stage's file. -ENAMETOOLONG. */
+/* Writes the path of a stage's file. -ENAMETOOLONG: it does not fit. */
 int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t stage,
 			  uint64_t iteration);
 /* Compares a shard's file with its hash. -EINVAL: the hash differs. -ENOENT: there is no file. */
 int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,
 			   struct error *err);
-/* Loads a shard. Errors as for the check; after an error the stage is unchanged. */
+/* Loads a shard. Errors as for checkpoint_check_stage; after an error the stage is unchanged. */
 int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
 			  struct error *err);
-/* hashes: (n_stages) */
+/* Writes the manifest of a run's checkpoint. hashes: (n_stages) hashes of the stages' files. */
 int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 			     const uint64_t *hashes, struct error *err);
-/* Removes the checkpoints of earlier iterations. Iteration 0, with which the run began, stays, and
- * so does a checkpoint that cannot be removed. */
+/* Removes the checkpoints of earlier iterations. The checkpoint of iteration 0, with which the run
+ * began, stays, and so do checkpoints that cannot be removed. */
 void checkpoint_prune(const char *run, uint64_t oldest);
 
 #endif

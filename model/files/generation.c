@@ -1,5 +1,6 @@
-/* A model that does not know its last token continues after the end of its text. Other programs
- * read these numbers from different files, so import and export keep them in all. */
+/* Reads and keeps the numbers of special tokens. Without the number of the token that ends a text,
+ * generation would continue after the end. Other programs read these numbers from different files,
+ * so import and export write them to all these files. */
 #include "model/files/generation.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ static const char generation_name[] = "generation_config.json", config_name[] = 
 static const char *const keys[] = { "bos_token_id", "eos_token_id", "pad_token_id" };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
-/* Reads a file of the folder. *out: NULL if it is missing. */
+/* Reads a file of the folder. *out is NULL if the file is missing. */
 static int read_named(json_t **out, const char *folder, const char *name, struct error *err)
 {
 	char path[PATH];
@@ -50,7 +51,7 @@ static bool is_ids(const json_t *v)
 	return is_id(v) || json_array_size(v) > 0;
 }
 
-/* Copies the keys that `to` lacks. -1 is an old spelling of null. */
+/* Copies the tokens whose keys `to` lacks. A value of -1 is an old spelling of null. */
 static int take_tokens(json_t *to, json_t *root, const char *folder, const char *name,
 		       struct error *err)
 {
@@ -92,8 +93,8 @@ int generation_tokens(json_t **out, const char *folder, struct error *err)
 	return rc;
 }
 
-/* Refuses settings that force or forbid tokens. Those of sampling (temperature, top_p, ...) are
- * defaults that the options of generate replace. */
+/* Refuses settings that force or forbid tokens. Settings of sampling (temperature, top_p, ...) are
+ * accepted, because the options of generate replace them. */
 static int check_forced(const char *folder, struct error *err)
 {
 	static const char *const forced[] = { "suppress_tokens",      "begin_suppress_tokens",

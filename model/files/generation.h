@@ -1,5 +1,5 @@
 /* generation.h - the tokens with special meaning that a model's files name by number:
- * generation_config.json, or config.json where the first names none. */
+ * generation_config.json, or config.json if the first file names none. */
 #ifndef MODEL_GENERATION_H
 #define MODEL_GENERATION_H
 
@@ -10,17 +10,16 @@
 
 #include "base/error.h"
 
-/* Reads bos_token_id, eos_token_id and pad_token_id of the folder to an object that the caller
- * releases. It lacks a key that the files lack. If generation_config.json has eos_token_id,
- * config.json is not read. -EINVAL: a value is no token's number or list of numbers; the error
- * names file and key. */
+/* Reads bos_token_id, eos_token_id and pad_token_id from the folder's files into an object that the
+ * caller releases. The object lacks keys that the files lack. If generation_config.json has
+ * eos_token_id, config.json is not read. -EINVAL: a value is no token's number or list of numbers;
+ * the error names file and key. */
 int generation_tokens(json_t **out, const char *folder, struct error *err);
-/* Reads the tokens that end a text to *ids (*n), which the caller frees; 0 if the files name none.
- * There is room for one more.
- * -ENOTSUP: generation_config.json asks for what `skippipe generate` cannot do; otherwise as
- * generation_tokens. */
+/* Reads the tokens that end a text to *ids (*n), which the caller frees; *n is 0 if the files name
+ * none. *ids has room for one more token. -ENOTSUP: generation_config.json has a setting that
+ * `skippipe generate` does not support; otherwise as generation_tokens. */
 int generation_ends(const char *folder, int32_t **ids, size_t *n, struct error *err);
-/* Makes to/generation_config.json keep the tokens that from/config.json names, unless it has an
+/* Adds the tokens that from/config.json names to to/generation_config.json, unless this file has an
  * eos_token_id itself. */
 int generation_keep(const char *from, const char *to, struct error *err);
 

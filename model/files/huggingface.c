@@ -1,5 +1,5 @@
 /* Names and shapes are those of tensor.h, so a model is read by looking each tensor up in the file
- * that holds it. Tensors that this model lacks are skipped, unless they would change the
+ * that holds it. Tensors that this model does not have are skipped, unless they would change the
  * arithmetic. huggingface_config.c reads config.json. */
 #include "model/files/huggingface.h"
 
@@ -25,7 +25,8 @@ enum { PATH = 4096 };
 
 /* ---- writing ---- */
 
-/* Version 5 of the library writes rope_theta here too. */
+/* Returns the settings of RoPE as an object, which contains rope_theta for version 5 of the
+ * library. */
 static json_t *rope_json(const struct model_config *c)
 {
 	double theta = model_shortest(c->rope_theta), factor = model_shortest(c->rope_factor);
@@ -59,7 +60,7 @@ static int write_config(const char *folder, const struct model_config *c, const 
 		"silu", "attention_bias", 0, "mlp_bias", 0, "attention_dropout", 0.0,
 		"torch_dtype", "float32", "dtype", "float32", "bos_token_id", "eos_token_id");
 
-	/* Version 4 of the library reads the scaling here. */
+	/* Version 4 of the library reads the scaling from this key. */
 	if (json && c->rope_factor != 0 &&
 	    json_object_set_new(json, "rope_scaling", rope_json(c)) < 0) {
 		json_decref(json);
@@ -73,8 +74,8 @@ static int write_config(const char *folder, const struct model_config *c, const 
 	return json_file_write(path, json, err);
 }
 
-/* Writes both files of the format: the config with the library's keys, and the weights under its
- * names. */
+/* Writes the two files of the format: the config with the library's keys, and the weights under the
+ * library's names. */
 int huggingface_export(const char *folder, struct stage *const *stages, const json_t *tokens,
 		       struct error *err)
 {
@@ -120,7 +121,7 @@ struct huggingface {
 	char folder[PATH];
 	struct weight_files *files;
 	uint32_t n_layers;
-	json_t *has; /* names of the tensors that the model has */
+	json_t *has; /* set of the names of the tensors that the model has */
 };
 
 /* ---- tensors that the model lacks ---- */
@@ -156,8 +157,8 @@ static int check_bias(const struct weight *w, struct error *err)
 			 w->entry->name);
 }
 
-/* Checks a separate head beside "tie_word_embeddings": true. The library's versions do not agree
- * which of the two they use. */
+/* Checks a separate head in a model with "tie_word_embeddings": true. Versions of the library
+ * differ in which of the two they use. */
 static int check_head(const struct huggingface *h, const struct weight *head,
 		      struct error *err)
 {
@@ -189,8 +190,8 @@ static int check_head(const struct huggingface *h, const struct weight *head,
 	return rc;
 }
 
-/* Refuses an unknown weight inside a layer. It takes part in the layer's arithmetic, for example as
- * a norm of the queries, or belongs to a layer that config.json does not count. */
+/* Refuses an unknown weight inside a layer. Such a weight takes part in the layer's arithmetic, for
+ * example as a norm of the queries, or belongs to a layer beyond those in config.json. */
 static int check_unread(const struct huggingface *h, const char *name, struct error *err)
 {
 	bool bias = is_bias(h, name), head = strcmp(name, "lm_head.weight") == 0;
@@ -215,7 +216,7 @@ static int check_unread(const struct huggingface *h, const char *name, struct er
 			 w.path, name, h->n_layers);
 }
 
-/* Refuses an adapter in the folder, because the library would change the weights by it. */
+/* Refuses an adapter in the folder, because the library would apply the adapter to the weights. */
 static int check_adapter(const char *folder, struct error *err)
 {
 	char path[PATH + 32];
@@ -299,9 +300,9 @@ static int find_weight(const struct huggingface *h, const struct tensor *t, stru
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
-/* Refuses an embedding or a norm of zeros. No trained model has one. Some download tools allocate a
- * file in full, and if they end early, the rest of it is zeros. Other weights may be zero, for
- * example in layers that were added to a trained model. */
+/* Refuses an embedding or a norm of zeros. No trained model has one. Some download tools first
+ * allocate the whole file. If such a tool ends early, the rest of the file is zeros. Other weights
+ * may be zero, for example in layers that were added to a trained model. */
 static int check_not_zero(const struct tensor *t, const struct weight *w, struct error *err)
 {
 	bool zero = t->role == TENSOR_EMBED || t->role == TENSOR_NORM1 || t->role == TENSOR_NORM2 ||

@@ -1,6 +1,6 @@
 /* Reads config.json of a LLaMA. A key that this model doesn't know may change the arithmetic, and
  * would silently give other numbers. Therefore every key is read here, or is in the table of keys
- * that change nothing, or is refused. A key that is present has no default. */
+ * that change nothing, or is refused. */
 #include "model/files/huggingface.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include "base/json.h"
 #include "model/config_fields.h"
 
-enum { PATH = 4096, CONFIG_MOST = 16 << 20, SHOWN = 48 /* most bytes of a value in a message */ };
+enum { PATH = 4096, CONFIG_MOST = 16 << 20, SHOWN = 48 /* limit of the bytes of a value that a
+	 * message shows */ };
 
 struct reader {
 	const char *path;
@@ -25,7 +26,8 @@ struct reader {
 	int rc; /* error code of the first failure */
 };
 
-/* Refuses object's key because of its value. `in` is the place, such as "rope_scaling.", or "". */
+/* Refuses a key of the object because of its value. in: place of the object, such as
+ * "rope_scaling.", or "". */
 static void refuse(struct reader *r, const char *in, const char *key, const json_t *value,
 		   const char *expected)
 {
@@ -53,7 +55,7 @@ static bool is_text(const json_t *value, const char *text)
 	return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-/* ---- numbers, which must be within the limits of the model's own field ---- */
+/* ---- numbers, which must be within the limits of the field of model_config ---- */
 
 static const struct field *field_at(size_t offset)
 {
@@ -85,8 +87,8 @@ static void take_number(struct reader *r, const char *in, const json_t *object, 
 		*(float *)at = (float)v;
 }
 
-/* A missing key has the library's default. A null counts as missing if the library itself writes
- * null there. */
+/* Returns true if the key is present; a missing key has the library's default. null counts as
+ * missing if the library itself writes null for this key. */
 static bool has_key(struct reader *r, const char *key, bool null_is_none)
 {
 	const json_t *value = json_object_get(r->root, key);
@@ -129,8 +131,9 @@ static void read_shape(struct reader *r)
 }
 
 /* ---- rotary positions ----
- * They have two spellings: rope_theta beside rope_scaling, or rope_parameters with both, which
- * version 5 of the library writes. The kind is in rope_type, or in `type` in old files. */
+ * Files have rotary positions in one of two forms: rope_theta beside rope_scaling, or both inside
+ * rope_parameters, as version 5 of the library writes them. The kind of scaling is in rope_type, or
+ * in `type` in old files. */
 
 struct rope {
 	const char *in; /* place of the object in messages: "rope_scaling." or "rope_parameters." */
@@ -150,7 +153,7 @@ static void take_theta(struct reader *r, const char *in, const json_t *object)
 		       "the rope_theta that the file has elsewhere");
 }
 
-/* Refuses a kind's keys that this kind doesn't have, and keys of kinds that are not known. */
+/* Refuses keys that this kind of scaling does not have. */
 static void check_rope_keys(struct reader *r, const char *in, json_t *object, bool llama3,
 			    bool has_factor)
 {
@@ -202,7 +205,8 @@ static const char *rope_kind(struct reader *r, const char *in, const json_t *obj
 	return kind;
 }
 
-/* The context before scaling, beside or inside the object. The library's default is the context. */
+/* Reads the context before scaling, which is beside or inside the object. The library's default is
+ * the model's context. */
 static void take_original_context(struct reader *r, const char *in, const json_t *object)
 {
 	static const char key[] = "original_max_position_embeddings";
@@ -252,7 +256,7 @@ static bool same_scaling(const struct model_config *a, const struct model_config
 	       a->rope_original_context == b->rope_original_context;
 }
 
-/* Reads the rotary positions in both spellings. If a file has both, they must agree. */
+/* Reads the rotary positions in both forms. If a file has both, they must agree. */
 static void read_positions(struct reader *r)
 {
 	static const struct {
@@ -285,16 +289,16 @@ static void read_positions(struct reader *r)
 		r->config->rope_theta = 10000;
 }
 
-/* ---- keys whose value must be one that changes nothing ---- */
+/* ---- keys whose value must not change the arithmetic ---- */
 
 enum rule {
-	READ,   /* another function reads the value */
-	ANY,    /* the value has no importance here */
-	TOKENS, /* the value is null, a token or several */
-	BOOL,   /* any boolean is accepted: reading the weights checks the biases */
+	READ,   /* another function reads the value of this key */
+	ANY,    /* the value has no effect on this program */
+	TOKENS, /* the value is null, a token or a list of tokens */
+	BOOL,   /* the value is any boolean, because the biases are checked when weights are read */
 	NOT,    /* the value must be false or null */
 	NONE,   /* the value must be null, or an empty object or array */
-	ONE,    /* 1 */
+	ONE,    /* the value must be 1 */
 	SILU,
 	MODEL_CLASS,
 	ATTENTION_KINDS,
@@ -358,7 +362,7 @@ static const struct known {
 	{ "torchscript", ANY },
 	{ "tf_legacy_loss", ANY },
 	{ "max_window_layers", ANY },
-	/* Notes. */
+	/* Keys that only describe the model. */
 	{ "_name_or_path", ANY },
 	{ "name_or_path", ANY },
 	{ "_commit_hash", ANY },
@@ -443,7 +447,7 @@ static bool is_no_window(const struct reader *r, const json_t *value)
 	       (json_is_integer(value) && json_integer_value(value) >= r->config->context);
 }
 
-/* Refuses a value of a known key that asks for arithmetic that this model does not have. */
+/* Refuses a known key's value if it asks for arithmetic that this model does not have. */
 static void check_value(struct reader *r, const struct known *k, const json_t *value)
 {
 	bool ok = true;
@@ -531,7 +535,8 @@ int huggingface_read_config(const char *folder, struct model_config *c, struct e
 	if (rc)
 		return rc;
 	r.root = root;
-	/* Checked first, because a model of another kind lacks the keys of a LLaMA too. */
+	/* The model's type is checked first, because a model of another type also lacks keys of a
+	 * LLaMA. */
 	if (!is_text(json_object_get(root, "model_type"), "llama"))
 		refuse_root(&r, "model_type", "\"llama\"");
 	read_shape(&r);

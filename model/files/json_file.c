@@ -1,4 +1,4 @@
-/* Writes the JSON files beside weights. */
+/* Writes the JSON files that belong to a model's weights. */
 #include "model/files/json_file.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* model_folder.h - which kind of model a folder holds. A folder holds at most one model: beside a
- * second one, a reader could not know which of them is meant. */
+/* model_folder.h - which kind of model a folder holds. A folder may contain only one model, because
+ * a reader could not know which of two models is meant. */
 #ifndef MODEL_MODEL_FOLDER_H
 #define MODEL_MODEL_FOLDER_H
 
@@ -11,12 +11,12 @@ enum model_kind {
 	MODEL_HUGGINGFACE /* config.json and *.safetensors (huggingface.h) */
 };
 
-/* Sets *kind to the kind of model in the folder; MODEL_NONE also if there is no folder. -EINVAL: it
- * holds both kinds; the message names them. */
+/* Sets *kind to the kind of model in the folder; MODEL_NONE also if there is no folder. -EINVAL:
+ * the folder contains both kinds; the message names the files. */
 int model_folder_kind(enum model_kind *kind, const char *folder, struct error *err);
 
-/* Like model_folder_kind, but the folder must hold a model. -ENOENT: the folder holds no model.
- * Other errors, such as a folder that may not be read, are the system's. */
+/* Like model_folder_kind, but the folder must contain a model. -ENOENT: it contains none. Other
+ * errors, such as a folder that may not be read, are the system's. */
 int model_folder_find(enum model_kind *kind, const char *folder, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* origin.c - cuts a model on disk into the stages of a run, one tensor at a time.
  *
- * Tensors are found by name, so it does not matter how the source is cut. A checkpoint of ours also
- * has the moments of AdamW; a model of another tool begins with zeros. */
+ * Tensors are found by name, so the source may be cut in another way. A skippipe checkpoint also
+ * has the moments of AdamW; for a model of another tool they are zeros. */
 #include "model/files/origin.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ enum { KINDS = 3, STAGES_MOST = 1024 };
 static const char *const moment_prefixes[KINDS] = { "", "optimizer.moment1.",
 						     "optimizer.moment2." };
 
-/* An opened source: one of the two. */
+/* An opened source, which is a checkpoint or a folder of the transformers library. */
 struct source {
 	const char *folder;
 	struct huggingface *other;
@@ -98,7 +98,7 @@ static int open_source(struct source *s, const char *folder, struct error *err)
 	return rc;
 }
 
-/* Reads one tensor of a checkpoint of ours: its weights, or a moment. Moments that the file lacks
+/* Reads one tensor of a skippipe checkpoint: its weights, or a moment. Moments that the file lacks
  * are zeros. */
 static int read_ours(const struct source *s, const struct tensor *t, int kind, float *to,
 		     struct error *err)

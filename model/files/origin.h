@@ -1,8 +1,9 @@
-/* origin.h - the weights with which a run begins, if these are not the seed's: a checkpoint of
- * ours, cut into any number of stages, or a folder of the transformers library.
+/* origin.h - the weights with which a run begins, if they are not made from the seed: a skippipe
+ * checkpoint, cut into any number of stages, or a folder of the transformers library.
  *
  * The controller cuts the model into the files of its stages, RUN/checkpoints/00000000, and sends
- * them to the agents. Verify begins with the same files. The record keeps this description.
+ * them to the agents. Verify begins with the same files. The run's record contains the description
+ * in struct origin.
  */
 #ifndef MODEL_ORIGIN_H
 #define MODEL_ORIGIN_H
@@ -17,17 +18,18 @@
 struct origin {
 	/* Folder from which the model was read; "": the run begins with the seed's weights. */
 	char folder[1024];
-	uint64_t steps;    /* number of AdamW steps that the weights have had */
+	uint64_t steps;    /* number of AdamW steps in which the weights were trained */
 	uint64_t position; /* number of microbatches that the weights were trained on */
 	uint64_t corpus;   /* hash of the corpus that the weights were trained on; 0: unknown */
-	uint64_t seed;     /* seed of these weights; 0: unknown */
+	uint64_t seed;     /* seed from which the weights were first made; 0: unknown */
 	uint32_t n_stages;
 	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) hashes of the stages' files */
 };
 
-/* Reads the folder's configuration. *trained: it is a checkpoint of ours, whose hyperparameters and
- * moments are used too; otherwise r is not written. c->n_stages is the caller's choice. -ENOENT:
- * neither config.json nor manifest.json is there; other errors name file and key. */
+/* Reads the folder's configuration. *trained: the folder has a skippipe checkpoint, whose
+ * hyperparameters and moments are used too; otherwise r stays unchanged. The caller chooses
+ * c->n_stages. -ENOENT: the folder has neither config.json nor manifest.json; other errors name
+ * file and key. */
 int origin_read(struct origin *o, const char *folder, struct model_config *c,
 		struct hyperparameters *r, bool *trained, struct error *err);
 /* Cuts the model into the files of iteration 0 of a run, one for each stage of c, and sets n_stages
@@ -40,6 +42,7 @@ int origin_cut_again(const struct origin *o, const struct model_config *c, const
 
 /* Returns the description as JSON, which the caller frees; NULL if memory runs out. */
 char *origin_print(const struct origin *o);
-int origin_parse(struct origin *o, const char *text, struct error *err); /* -EINVAL */
+/* -EINVAL: the text is no such description. */
+int origin_parse(struct origin *o, const char *text, struct error *err);
 
 #endif

@@ -1,6 +1,7 @@
-/* remote.c - runs the commands of a store off the machine (base/process/command.h). Ctrl-C in a
- * terminal does not reach them, so it ends no upload in the middle. Each command has a limit,
- * because a store that hangs would otherwise keep a run from ending. */
+/* remote.c - runs the commands that keep files in a store on another machine
+ * (base/process/command.h). Ctrl-C in a terminal does not reach these commands, so it does not
+ * interrupt an upload. Each command has a limit, because a store that hangs would otherwise keep a
+ * run from ending. */
 #include "model/files/remote.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ static int hash_file(const char *path, uint64_t *hash, struct error *err)
 	return n < 0 ? -EIO : 0;
 }
 
-/* Puts the store, the verb and the name before the message of the command. */
+/* Adds the store, the verb and the file's name before the command's error message. Returns rc. */
 static int store_failed(struct error *err, int rc, const char *verb, const char *name)
 {
 	char why[sizeof(err->text)];

@@ -1,4 +1,5 @@
-/* remote.h - keeps files in a store off the machine, through a command of the operator or rclone.
+/* remote.h - keeps files in a store on another machine, through a command of the operator or
+ * rclone.
  *
  *     COMMAND put NAME <FILE     stores the file under that name
  *     COMMAND get NAME >FILE     writes the file of that name
@@ -20,7 +21,7 @@
 struct remote {
 	const char *to;  /* the option's value: COMMAND or rclone:REMOTE; borrowed */
 	atomic_bool stopped;
-	/* A command that runs longer fails; 0: no limit */
+	/* Time limit of a command; one that runs longer fails; 0: no limit. */
 	int64_t limit_us;
 };
 
@@ -28,12 +29,14 @@ struct remote {
  * (-ENOENT). */
 int remote_check(const char *to, struct error *err);
 /* Stores the file, reads it back and compares the hashes (hash.h). Blocks until the command ends.
- * -EIO: the command failed. -EBADMSG: the store gave other bytes. -ECANCELED: remote_stop. */
+ * -EIO: the command failed. -EBADMSG: the store returned other bytes. -ECANCELED: remote_stop was
+ * called. */
 int remote_put(struct remote *r, const char *name, const char *path, struct error *err);
-/* Fetches a file to path, whose folder it makes, and gives its hash. Errors as above. */
+/* Fetches a file to path, creates its folder if it is missing, and gives the file's hash. Errors as
+ * for remote_put. */
 int remote_get(struct remote *r, const char *name, const char *path, uint64_t *hash,
 	       struct error *err);
-/* Prevents later commands, and ends the running one within seconds, whatever it does about SIGTERM.
+/* Prevents later commands, and ends the running one within seconds, even if it ignores SIGTERM.
  * Does not wait. Another thread may call it. */
 void remote_stop(struct remote *r);
 

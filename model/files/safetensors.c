@@ -1,7 +1,7 @@
 /* A file is a length, a JSON header of names, types, shapes and offsets, and the data. The header
- * comes from outside: every number is checked against the file's size before it is used, and
- * overlaps and gaps are refused. Of a tensor with an unsupported type only the place is recorded,
- * because files contain tensors that are not needed here. */
+ * comes from outside, so every number is checked against the file's size before use, and overlaps
+ * and gaps are refused. For a tensor of an unsupported type only its place is recorded, because
+ * files contain tensors that are not needed here. */
 #include "model/files/safetensors.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static const struct {
 } types[] = {
 	[SAFETENSORS_F32] = { "F32", 4 },
 	[SAFETENSORS_F16] = { "F16", 2 },
-	[SAFETENSORS_BF16] = { "BF16", 2 }, /* and SAFETENSORS_OTHER, the number of rows */
+	[SAFETENSORS_BF16] = { "BF16", 2 }, /* the number of rows is also SAFETENSORS_OTHER */
 };
 
 enum {
@@ -39,7 +39,7 @@ struct safetensors {
 	int fd;
 	char *path;
 	uint64_t size, data; /* size of the file; offset of the tensors' data */
-	json_t *header;      /* the parsed header, which owns the names */
+	json_t *header;      /* parsed header, which owns the names in the entries */
 	struct safetensors_entry *entries;
 	size_t n;
 };
@@ -289,7 +289,7 @@ const struct safetensors_entry *safetensors_find(const struct safetensors *s, co
 	return NULL;
 }
 
-/* IEEE half: 5 bits of exponent, 10 of fraction. */
+/* Converts an IEEE half, with 5 bits of exponent and 10 of fraction, to a float. */
 static float from_half(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;
@@ -305,7 +305,7 @@ static float from_half(uint16_t h)
 	return v;
 }
 
-/* Converts numbers of 16 bits, f16 or bf16 as e says, to floats. */
+/* Converts numbers of 16 bits, F16 or BF16 according to e, to floats. */
 static void widen_values(const struct safetensors_entry *e, const unsigned char *from, size_t n,
 			 float *to)
 {
@@ -358,7 +358,7 @@ static bool all_finite(const struct safetensors_entry *e, const unsigned char *f
 		       size_t size)
 {
 	size_t width = types[e->type].size;
-	/* Bits of the exponent within the upper 16. */
+	/* Bits of the exponent, within the upper 16 bits of a number. */
 	unsigned mask = e->type == SAFETENSORS_F16 ? 0x7c00 : 0x7f80;
 
 	for (size_t i = 0; i < size; i += width) {
@@ -384,7 +384,7 @@ static bool all_zero(const struct safetensors_entry *e, const unsigned char *fro
 	return true;
 }
 
-/* Sets *holds to true if test holds for every block of the tensor. */
+/* Sets *holds to true if `test` is true for every block of the tensor. */
 static int test_blocks(const struct safetensors *s, const struct safetensors_entry *e,
 		       bool (*test)(const struct safetensors_entry *, const unsigned char *,
 				    size_t),
@@ -479,7 +479,7 @@ static json_t *entry_json(const struct safetensors_entry *e, size_t *offset)
 			 "data_offsets", (json_int_t)begin, (json_int_t)*offset);
 }
 
-/* The header, padded with blanks so that the data begin at a multiple of 64. */
+/* Returns the header, padded with blanks so that the data begin at a multiple of 64 bytes. */
 static char *header_text(const struct safetensors_entry *entries, size_t n,
 			 const char *const *metadata, size_t *size)
 {

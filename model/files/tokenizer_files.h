@@ -12,13 +12,13 @@
 int tokenizer_files_check(const char *folder, struct error *err);
 /* Copies the files that exist from one folder to another, which is created if it is missing. */
 int tokenizer_files_copy(const char *from, const char *to, struct error *err);
-/* Removes the files of a replaced model from the folder. Stay: a name that the folder `from` of the
- * new model has too, and `tokenizer`, a file or a folder. Both may be NULL. Errors are the
- * system's. */
+/* Removes the files of a replaced model from the folder. Keeps files whose names the new model's
+ * folder `from` has too, and keeps `tokenizer`, a file or a folder. `from` and `tokenizer` may be
+ * NULL. Errors are the system's. */
 int tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer,
 			   struct error *err);
 
-/* Returns true if the folder has a tokenizer whose tokens are not the bytes of a text. */
+/* Returns true if the folder has a tokenizer whose tokens are not simply bytes. */
 bool tokenizer_files_beyond_bytes(const char *folder);
 
 #endif

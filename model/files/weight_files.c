@@ -1,6 +1,6 @@
-/* Users' folders often contain files of more than one model: older shards, another division of the
- * same weights, a file of another tool. A tensor is therefore read only from the file that the
- * index names, or that is the only one to hold it. */
+/* Users' folders often contain files of more than one model: older shards, the same weights divided
+ * in another way, a file of another tool. A tensor is therefore read only from the file that the
+ * index names, or from the only file that contains it. */
 #include "model/files/weight_files.h"
 
 #include <dirent.h>
@@ -16,12 +16,13 @@
 enum { PATH = 4096, INDEX_MOST = 64 << 20, FILES_MOST = 1024 };
 
 struct weight_files {
-	char *folder, index[PATH]; /* path of the folder; path of the index */
-	json_t *root, *map; /* the parsed index, and its map of names; NULL without an index */
+	char *folder, index[PATH]; /* path of the folder, and path of the index */
+	/* The parsed index, and its map from names to files; NULL without an index. */
+	json_t *root, *map;
 	struct safetensors *open[FILES_MOST];
 	char *paths[FILES_MOST];
 	size_t n, n_names;
-	const char **names; /* (n_names) */
+	const char **names; /* (n_names) names of all tensors */
 };
 
 void weight_files_close(struct weight_files *f)
@@ -91,8 +92,8 @@ static int read_map(struct weight_files *f, struct error *err)
 	return 0;
 }
 
-/* Reports the missing tensor and one that is there: names often differ by a prefix, such as
- * _orig_mod. of a compiled model. */
+/* Reports the missing tensor, and names a tensor that exists, because names often differ by a
+ * prefix, such as _orig_mod. of a compiled model. */
 static int report_missing(const struct weight_files *f, const char *name, struct error *err)
 {
 	return error_set(err, -ENOENT,
@@ -123,8 +124,8 @@ static int find_by_index(struct weight_files *f, const char *name, size_t *which
 
 /* ---- files without an index ---- */
 
-/* Ignores the shards of a checkpoint of ours, because an exported model may be in the same
- * folder. */
+/* Selects the *.safetensors files, except for shards of a skippipe checkpoint, because an exported
+ * model may be in the same folder. */
 static int is_weights(const struct dirent *e)
 {
 	const char *dot = strrchr(e->d_name, '.');

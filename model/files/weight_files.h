@@ -1,8 +1,7 @@
-/* weight_files.h - the safetensors files of one model, and which of them holds a tensor.
- *
- * With model.safetensors.index.json its weight_map decides: other files, and tensors of the same
- * name in other files, are ignored. Without an index every *.safetensors file of the folder
- * counts, and a tensor in two of them is an error. */
+/* weight_files.h - the safetensors files of one model, and in which of these files each tensor is.
+ * If there is a model.safetensors.index.json, its weight_map decides: other files, and tensors of
+ * the same name in other files, are ignored. Without an index, every *.safetensors file of the
+ * folder counts, and a tensor that is in two files is an error. */
 #ifndef MODEL_WEIGHT_FILES_H
 #define MODEL_WEIGHT_FILES_H
 
@@ -26,8 +25,9 @@ struct weight {
 	const struct safetensors_entry *entry;
 };
 
-/* Finds a tensor; *w is borrowed. -ENOENT: the model has no such tensor. -EINVAL: it is in two
- * files, which the message names, or the index is wrong. Opens the file if needed. */
+/* Finds a tensor; *w is borrowed. Opens the tensor's file if it is not open yet. -ENOENT: the model
+ * has no such tensor. -EINVAL: it is in two files, which the message names, or the index is
+ * wrong. */
 int weight_files_find(struct weight_files *f, const char *name, struct weight *w,
 		      struct error *err);
 

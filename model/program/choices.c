@@ -1,6 +1,6 @@
-/* Answers questions with several choices. A choice's loss is that of its tokens after the context,
- * and the model answers with the choice that has the lowest loss. Each choice is a microbatch of
- * one sequence, in which only the choice's own tokens count. */
+/* Answers questions with several choices. The loss of a choice is the loss of its tokens after the
+ * context. The model answers with the choice that has the lowest loss. Each choice is a microbatch
+ * of one sequence, in which only the choice's own tokens count. */
 #include "model/program/choices.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 #include "model/program/load.h"
 #include "model/text/question.h"
 
-enum { CHOICES_FILE_MOST = 1 << 28 }; /* bytes */
+enum { CHOICES_FILE_MOST = 1 << 28 }; /* limit of the file's bytes */
 
 struct choices {
 	const struct options *o;
 	struct trainer *trainer;
 	struct tokenizer *tokenizer;
-	char *text; /* (size) the file */
+	char *text; /* (size) content of the file */
 	size_t size;
-	int32_t *tokens, *targets; /* (T) */
+	int32_t *tokens, *targets; /* (T) of one choice */
 };
 
 /* A place in the file. */
@@ -33,10 +33,11 @@ struct cursor {
 	uint64_t line; /* the number of the last line that was read */
 };
 
-/* Numbers of questions that were answered, and answered rightly. */
+/* Number of questions that were answered, and number that were answered rightly. */
 struct tally {
 	uint64_t questions, right, right_per_token;
-	double chance; /* sum of 1 / choices over the questions */
+	/* Sum of 1 / choices over the questions: the right answers expected by chance. */
+	double chance;
 };
 
 /* ---- reading ---- */
@@ -148,7 +149,7 @@ static void fill_sequence(struct choices *c, const struct continuation *k)
 	}
 }
 
-/* Computes the losses of a question's choices: sums over the tokens of each. */
+/* Computes the losses of a question's choices, each the sum over the choice's tokens. */
 static int measure_losses(struct choices *c, const struct question *q, const uint32_t *path,
 			  uint32_t visits, double *losses)
 {
@@ -167,7 +168,7 @@ static int measure_losses(struct choices *c, const struct question *q, const uin
 	return 0;
 }
 
-/* Returns the choice with the lowest loss; of several, the first. */
+/* Returns the choice with the lowest loss; if several have it, the first of these. */
 static uint32_t find_lowest(const struct question *q, const double *losses, bool per_token)
 {
 	uint32_t lowest = 0;
@@ -223,7 +224,7 @@ static int answer_question(struct choices *c, const char *what, const struct que
 /* ---- the result ---- */
 
 struct share {
-	double value, low, high; /* a share of the questions and its 95% interval */
+	double value, low, high; /* a share of the questions, and the ends of its 95% interval */
 };
 
 /* Computes the score interval of Wilson (1927). */

@@ -1,4 +1,5 @@
-/* choices.h - measures how often a model finds the true continuation of a text among several. */
+/* choices.h - measures how often a model chooses the true continuation of a text from several
+ * choices. */
 #ifndef MODEL_CHOICES_H
 #define MODEL_CHOICES_H
 
@@ -7,18 +8,21 @@
 #include "model/program/options.h"
 #include "model/trainer.h"
 
-struct choices; /* opaque: a file of questions (model/text/question.h), and memory for one */
+/* opaque: a file of questions (model/text/question.h), and memory for one question. */
+struct choices;
 
-/* Reads o->eval.choices for the model in o->files.at[0] that `trainer` holds, and checks every
- * line. o and trainer are borrowed until choices_free. -EINVAL: a line is no question, or a choice
- * is longer than the model's sequence; the error names the line. -EFBIG: the file is too large. */
+/* Reads the file o->eval.choices, and checks every line. The model is that of the folder
+ * o->files.at[0], which `trainer` has loaded. o and trainer are borrowed until choices_free.
+ * -EINVAL: a line is no question, or a choice is longer than the model's sequence; the error names
+ * the line. -EFBIG: the file is too large. */
 int choices_new(struct choices **out, const struct options *o, struct trainer *trainer,
 		struct error *err);
 void choices_free(struct choices *c); /* NULL is allowed */
 
 /* Answers every question and prints the accuracy with its 95% interval (Wilson, 1927). m: the
- * stages that are skipped; random ones are drawn for each question. what: a name for m. -ERANGE: a
- * loss is not finite. EXIT_INTERRUPTED after a signal; other errors are those of the trainer. */
+ * stages that are skipped; random stages are drawn again for each question. what: a name for m in
+ * the output. -ERANGE: a loss is not finite. EXIT_INTERRUPTED after a signal; other errors are
+ * those of the trainer. */
 int choices_show(struct choices *c, const char *what, const struct omission *m);
 
 #endif

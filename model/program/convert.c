@@ -43,8 +43,8 @@ static const char import_intro[] =
 	"\n";
 
 /* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones
- * if it had none. The model decides, and not what the folder holds: an export that was killed may
- * have left a part of these files. */
+ * if it had none. The files of the model decide, not those of the output folder, because an export
+ * that was killed may have left a part of its files there. */
 static int write_small_files(const char *from, const char *to, uint32_t vocab, struct error *err)
 {
 	static const char generation[] = "{\"_from_model_config\": true}\n";
@@ -60,9 +60,9 @@ static int write_small_files(const char *from, const char *to, uint32_t vocab, s
 	return rc;
 }
 
-/* Moves the files of a complete export to their places, and removes their folder. config.json,
- * which makes them a model, is taken away first and moved last, so that old and new files are never
- * one model. replaces: `to` has the files of an older model. */
+/* Moves the files of a complete export to their places, and removes their folder. config.json is
+ * removed first and moved last: without it the files are no model, so old and new files are never
+ * taken for one model. replaces: `to` has the files of an older model. */
 static int move_files(const char *from, const char *to, bool replaces, struct error *err)
 {
 	char source[PATH + 256], target[PATH + 256];
@@ -71,7 +71,7 @@ static int move_files(const char *from, const char *to, bool replaces, struct er
 
 	if (n < 0)
 		return error_set(err, -errno, "%s: %s", from, strerror(errno));
-	file_sync_folder(from); /* before a name is removed beside it */
+	file_sync_folder(from); /* a name must be durable here before it is removed there */
 	snprintf(target, sizeof(target), "%s/config.json", to);
 	unlink(target);
 	if (replaces)
@@ -92,7 +92,7 @@ static int move_files(const char *from, const char *to, bool replaces, struct er
 	return rc;
 }
 
-/* Writes the model to a folder inside o->out first, so that a model that is replaced stays until
+/* Writes the model to a folder inside o->out first, so that an older model in o->out stays until
  * the new one is complete. */
 static int write_folder(const struct options *o, struct trainer *t, struct error *err)
 {
@@ -107,7 +107,7 @@ static int write_folder(const struct options *o, struct trainer *t, struct error
 	if (!rc)
 		rc = generation_tokens(&tokens, o->files.at[0], err);
 	if (!rc) {
-		file_remove_folder(aside); /* of an export that was killed */
+		file_remove_folder(aside); /* left by an export that was killed */
 		rc = huggingface_export(aside, trainer_stages(t), tokens, err);
 		if (!rc)
 			rc = write_small_files(o->files.at[0], aside, o->config.vocab, err);
@@ -163,7 +163,7 @@ static int import_model(struct options *o, struct error *err)
 	struct out_place place = OUT_PLACE_NONE;
 	int rc = 0;
 
-	/* The smallest microbatch, because only the weights are used. */
+	/* Sets the smallest microbatch, because only the weights are used. */
 	o->hyper.batch = 1;
 	o->hyper.sequence = 1;
 	if (o->set.shape)
@@ -182,7 +182,8 @@ static int import_model(struct options *o, struct error *err)
 	c.config = o->config;
 	c.hyper = hyper;
 	rc = hyper_check(&hyper, &c.config, err);
-	if (!rc) /* before the checkpoint is written, which would be complete without it */
+	/* Before the checkpoint is written, which would count as complete without these files. */
+	if (!rc)
 		rc = tokenizer_files_check(o->files.at[0], err);
 	if (!rc)
 		rc = out_claim(&place, o, MODEL_CHECKPOINT, err);

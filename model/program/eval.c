@@ -30,9 +30,9 @@ static const char intro[] =
 struct evaluation {
 	struct options o;
 	struct trainer *trainer;
-	struct choices *choices; /* NULL: the loss on the corpus is measured */
+	struct choices *choices; /* questions to answer; NULL: the loss on the corpus is measured */
 	struct corpus *corpus;
-	int32_t *tokens, *targets; /* (B, T) */
+	int32_t *tokens, *targets; /* (B, T) of a microbatch */
 };
 
 static int measure_loss(struct evaluation *s, const struct omission *m, double *loss)
@@ -74,18 +74,19 @@ static int show_loss(struct evaluation *s, const char *what, const struct omissi
 	return 0;
 }
 
-/* Prints the result without the stages of m. */
+/* Measures and prints the result with the stages of m skipped. */
 static int show_result(struct evaluation *s, const char *what, const struct omission *m)
 {
 	int rc = s->choices ? choices_show(s->choices, what, m) : show_loss(s, what, m);
 
 	if (rc)
 		return rc;
-	return output_flush(NULL) ? EXIT_FAILED : 0; /* the caller prints the cause */
+	/* The caller prints the cause of the failure. */
+	return output_flush(NULL) ? EXIT_FAILED : 0;
 }
 
-/* Prints the result without each stage, then without 1, 2, ... random stages, then without the last
- * stages. */
+/* Prints the result with each single stage skipped, then with 1, 2, ... random stages, then with
+ * the last stages. */
 static int show_table(struct evaluation *s)
 {
 	uint32_t others = s->o.config.n_stages - 1;

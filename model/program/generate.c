@@ -34,9 +34,9 @@ struct generation {
 	struct tokenizer *tokenizer;
 	struct decoder *decoder;
 	struct sampler *sampler;
-	int32_t *tokens; /* (length) tokens of the window */
+	int32_t *tokens; /* (length) tokens in the window */
 	uint32_t n, length;
-	/* Numbers of bytes of the window's text that were printed, and that wait. */
+	/* Bytes of the window's text that were printed, and bytes that wait to be printed. */
 	size_t printed, waiting;
 	const float *logits;
 	int32_t *ends; /* (n_ends) tokens that end a text */
@@ -49,7 +49,7 @@ static int read_token(struct generation *s, int32_t token)
 	return decoder_next(s->decoder, token, &s->logits);
 }
 
-/* Counts the window's text as printed, except for an incomplete character at its end. */
+/* Marks the window's text as printed, except for an incomplete character at its end. */
 static int skip_window(struct generation *s)
 {
 	char *text;
@@ -63,7 +63,7 @@ static int skip_window(struct generation *s)
 	return 0;
 }
 
-/* Slides the window by half when the context is full. The model then reads the second half
+/* Drops the first half of the window when the context is full. The model then reads the second half
  * again. */
 static int slide_window(struct generation *s)
 {
@@ -78,7 +78,7 @@ static int slide_window(struct generation *s)
 	return rc ? rc : skip_window(s);
 }
 
-/* Writes text. Bytes that belong to no character become U+FFFD. */
+/* Writes text to the output. Bytes that belong to no character become U+FFFD. */
 static int write_characters(const char *text, size_t size)
 {
 	while (size > 0) {
@@ -95,9 +95,9 @@ static int write_characters(const char *text, size_t size)
 	return output_flush(NULL);
 }
 
-/* Prints what the last token adds to the text of the window. A token alone may be a part of a
- * character, or begin with a space that the text does not have. Unless the text ends here, a part
- * of a character waits for the next token. */
+/* Prints what the last token adds to the text of the window. A token by itself may be a part of a
+ * character, or may begin with a space that the text does not have. A part of a character waits for
+ * the next token, unless the text ends. */
 static int print_last(struct generation *s, bool ends)
 {
 	char *text;
@@ -116,7 +116,7 @@ static int print_last(struct generation *s, bool ends)
 	return rc;
 }
 
-/* Keeps as much of the end of the prompt as the window holds. */
+/* Reads the prompt. Keeps as many tokens of its end as the window has room for. */
 static int read_prompt(struct generation *s)
 {
 	const struct generate_options *o = &s->o.generate;
@@ -137,8 +137,8 @@ static int read_prompt(struct generation *s)
 	return rc ? rc : skip_window(s);
 }
 
-/* Finds the tokens that end a text. Some models end a turn with the tokenizer's eos_token, and name
- * only another one in generation_config.json. */
+/* Finds the tokens that end a text. Some models end a turn with the tokenizer's eos_token, although
+ * generation_config.json names only another token. */
 static int find_ends(struct generation *s, const char *model, struct error *err)
 {
 	int32_t end = tokenizer_end(s->tokenizer);

@@ -1,6 +1,6 @@
 /* Records the first signal, so that Ctrl-C does not lose the work since the last checkpoint. A
- * later signal ends the process. Terminals and `timeout` send a signal to a process and to its
- * group, so a signal that follows the first one at once is a repetition and is ignored. */
+ * later signal ends the process. Terminals and `timeout` send a signal both to a process and to its
+ * group. A signal that follows the first one at once is therefore ignored as a repetition. */
 #include "model/program/interrupt.h"
 
 #include <signal.h>
@@ -27,13 +27,14 @@ static void note_signal(int signal)
 	} else if (now.tv_sec - first.tv_sec > REPETITION_S) {
 		struct sigaction a = { .sa_handler = SIG_DFL };
 
-		/* The signal is blocked here, and ends the process when this handler returns. */
+		/* While this handler runs, the signal is blocked. It ends the process when the
+		 * handler returns. */
 		sigaction(signal, &a, NULL);
 		raise(signal);
 	}
 }
 
-/* A file that is mapped into memory raises SIGBUS if it is cut meanwhile. */
+/* Reports a mapped file that was cut short: reading its missing part raises SIGBUS. */
 static void report_cut(int signal)
 {
 	static const char text[] = "skippipe: a file was cut short while it was read, perhaps the "

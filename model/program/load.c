@@ -35,7 +35,7 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err)
 	return trainer_new(out, &o->config, &o->hyper, &so, err);
 }
 
-/* Divides a model that has no stages yet. */
+/* Cuts a model that has no stages yet into stages. */
 static int cut_model(const char *folder, struct options *o, uint32_t n_stages, struct error *err)
 {
 	uint32_t layers = o->config.n_layers;
@@ -110,8 +110,8 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 }
 
 /* Refuses a tokenizer that does not suit the model's vocabulary. A vocabulary may be padded to a
- * round size: its last rows are no tokens and are never drawn. Without a tokenizer, tokens are
- * bytes, which suit only a model with about 256 tokens. */
+ * round size; its last numbers are then no tokens and are never drawn. Without a tokenizer, tokens
+ * are bytes, which suit only a model with about 256 tokens. */
 static int check_vocabulary(const struct tokenizer *t, const char *path, uint32_t vocab,
 			    struct error *err)
 {

@@ -11,25 +11,26 @@
 int open_trainer(struct trainer **out, struct options *o, struct error *err);
 
 /* Reads the model of a folder: a checkpoint, or a model of the transformers library (config.json).
- * Sets o->config, and the batch and sequence of o->hyper if the folder has them. n_stages != 0
- * divides a model of the library into that many stages. If o->set.stages is false and the model has
- * fewer layers, it gets fewer stages. */
+ * Sets o->config, and the batch and sequence of o->hyper if the folder's files contain them.
+ * n_stages: if not 0, a model of the library is cut into that many stages, or into fewer if the
+ * model has fewer layers and o->set.stages is false. */
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
 
-/* Opens the tokenizer of o, or the one beside the model in `folder`. If there is neither, tokens
- * are bytes. o->config is the model's. -EINVAL: the tokenizer does not suit the model's vocabulary;
- * errors of tokenizer_open. */
+/* Opens the tokenizer that o names, or the tokenizer in the model's folder `folder`. If there is
+ * neither, tokens are bytes. o->config must be the model's. -EINVAL: the tokenizer does not suit
+ * the model's vocabulary; errors of tokenizer_open. */
 int load_tokenizer(struct tokenizer **out, const char *folder, const struct options *o,
 		   struct error *err);
 
-/* Reads o's corpus for o's model. tokenizer: the file or folder of the model's tokenizer. NULL:
- * tokens are bytes. The corpus of a model with a tokenizer must be token shards. */
+/* Reads the corpus that o names, for the model in o. tokenizer: file or folder of the model's
+ * tokenizer; NULL: tokens are bytes. The corpus of a model with a tokenizer must be token
+ * shards. */
 int load_corpus(struct corpus **out, const struct options *o, const char *tokenizer,
 		struct error *err);
 
-/* Returns the reason why a call of the trainer returned rc: the device's failure, or the text of
- * rc. */
+/* Returns why a function of the trainer has returned rc, in words: the device's failure, or the
+ * system's text for rc. */
 const char *load_failure(const struct trainer *t, int rc);
 
 #endif

@@ -12,8 +12,8 @@
 
 enum { OMISSION_STAGES = 1024 };
 
-/* Stages to skip: those in `out`, and `more` others, drawn from the stages that are not in
- * `always`. */
+/* Stages to skip: the stages in `out`, and `more` further stages, drawn at random from those that
+ * are not in `always`. */
 struct omission {
 	bool out[OMISSION_STAGES];
 	uint32_t more;
@@ -27,8 +27,8 @@ int omission_parse(struct omission *m, const struct options *o, struct error *er
 /* Checks --exit-after for the model in o->config. -EINVAL: it has no such stage. */
 int omission_check_exit(const struct options *o, struct error *err);
 
-/* Writes the stages after stage 0 that are visited to path (OMISSION_STAGES), and returns their
- * number. */
+/* Draws the random stages. Writes the visited stages, without stage 0, to path (OMISSION_STAGES),
+ * and returns their number. */
 uint32_t omission_draw(const struct omission *m, uint32_t n_stages, struct rng *r, uint32_t *path);
 
 #endif

@@ -1,5 +1,6 @@
 /* The options of train, eval, generate, export, import and tokenize. One table describes them,
- * because most options belong to several verbs. A row says which, and its text in their helps. */
+ * because most options belong to several verbs. Each row names its verbs, and has its text in their
+ * helps. */
 #include "model/program/option_rows.h"
 
 #include <assert.h>
@@ -15,7 +16,7 @@
 
 /* ---- values ---- */
 
-/* Parses "2" or "2/6". */
+/* Reads the value of --skip, such as "2" or "2/6". */
 static int take_skip(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -73,7 +74,8 @@ static int take_cut(void *options, const char *text, struct error *err)
 	return stage_layers_parse(&o->set.cut, "--cut", text, err);
 }
 
-/* The model is not known yet: options_parse makes the change. */
+/* Stores a change of the model, which options_parse makes later, because the model is not known
+ * yet. */
 static int take_set(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -117,7 +119,8 @@ static int take_corpus(void *options, const char *path, struct error *err)
 	struct options *o = options;
 
 	(void)err;
-	o->corpus[o->n_corpus++] = (char *)path; /* an argument of main, which may be changed */
+	/* The path is an argument of main, which may be changed. */
+	o->corpus[o->n_corpus++] = (char *)path;
 	return 0;
 }
 

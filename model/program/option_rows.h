@@ -5,7 +5,7 @@
 #include "base/process/options.h"
 
 /* Returns the table of a verb, which fills a struct options (model/program/options.h). intro: the
- * begin of its help; both texts are borrowed. All tables have the same rows. */
+ * beginning of its help. Both texts are borrowed. All tables have the same rows. */
 struct options_table option_rows_of(const char *verb, const char *intro);
 
 #endif

@@ -1,5 +1,6 @@
 /* Reads the command lines of skippipe-model's verbs. The source of the model is known only when all
- * options are read, so --set and the stages of --skip are kept and applied to that model then. */
+ * options are read, so --set and the stages of --skip are stored and applied to the model
+ * afterwards. */
 #include "model/program/options.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static bool is_of_model(const char *name)
 	return false;
 }
 
-/* Sets a field as --set FIELD=VALUE says. */
+/* Sets a field of the model according to --set FIELD=VALUE. */
 static int set_field(struct options *o, const char *text, struct error *err)
 {
 	char name[64];
@@ -53,7 +54,8 @@ static int set_field(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
-/* Changes the model in the order of the command line. A checkpoint keeps its number of stages. */
+/* Makes the changes of the model in the order of the command line. The number of stages of a
+ * checkpoint stays. */
 static int change_model(struct options *o, struct error *err)
 {
 	int rc = 0;
@@ -140,7 +142,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *intro)
 		return options_fail(argv[0], &err);
 	if (rc == 0)
 		rc = change_model(o, &err);
-	/* If a folder is named, the model is read, cut and checked later. */
+	/* If the command line names a folder, its model is read, cut and checked later. */
 	if (rc == 0 && o->files.n == 0 &&
 	    (options_cut(o, &err) || model_config_check(&o->config, &err) ||
 	     hyper_check(&o->hyper, &o->config, &err)))

@@ -11,9 +11,9 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, OPTION_ROWS_MOST = 80 };
 
-/* Words of the command line, borrowed from argv */
+/* Words of the command line that are no options, borrowed from argv. */
 struct words {
-	char *at[256]; /* (n) */
+	char *at[256]; /* (n) the words */
 	uint32_t n;
 };
 
@@ -21,8 +21,8 @@ struct eval_options {
 	const char *omit, *logits, *choices;
 	float omit_fraction;
 	bool table;
-	/* Set by eval, not by an option: a microbatch has one sequence in place of the configured
-	 * number */
+	/* Set by the verb eval, not by an option: a microbatch has one sequence in place of the
+	 * configured number. */
 	bool one_sequence;
 };
 
@@ -35,34 +35,36 @@ struct generate_options {
 
 /* Options of `skippipe train` alone. */
 struct train_options {
-	const char *plan; /* file of the plan, or of the plans of phases; NULL: paths are drawn */
+	/* Path of a file with a plan, or with the plans of phases; NULL: paths are drawn. */
+	const char *plan;
 	uint32_t checkpoint_every, validate_every;
-	const char *recipe;        /* its name (base/skip_schedule.h); NULL: none */
+	const char *recipe;        /* name of the recipe (base/skip_schedule.h); NULL: none */
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
 	bool stack;      /* newly visited stages start from a trained stage */
-	bool new_corpus; /* a corpus other than the checkpoint's is intended */
+	bool new_corpus; /* the user knows that the corpus differs from the checkpoint's */
 	uint32_t skip_bad_steps; /* number of rejected iterations in a row that end the training */
 	enum tensor_format wire, sum_wire;
 };
 
 /* Records which parts --set has changed. */
 struct named_fields {
-	/* True if the command line set n_stages or --cut, other fields of the model, or fields of
-	 * the hyperparameters. */
+	/* True if the command line has set: `stages`: n_stages or --cut; `shape`: other fields of
+	 * the model; `hyper`: hyperparameters. */
 	bool stages, shape, hyper;
-	bool length;             /* iterations, a field of the hyperparameters */
-	struct stage_layers cut; /* of --cut; n == 0: none */
-	uint32_t n_stages;       /* of --set or --skip; 0: none */
+	bool length;             /* the command line has set `iterations`, a hyperparameter */
+	struct stage_layers cut; /* value of --cut; n == 0: not given */
+	uint32_t n_stages;       /* value of --set n_stages or of --skip K/STAGES; 0: not given */
 };
 
-/* A change of the model that the command line asks for */
+/* A change of the model that the command line asks for. */
 struct model_change {
-	const char *set;   /* FIELD=VALUE of --set, borrowed; NULL: cut equally into n_stages */
-	uint32_t n_stages; /* of --skip K/STAGES */
+	/* FIELD=VALUE of --set, borrowed; NULL: the change is an equal cut into n_stages. */
+	const char *set;
+	uint32_t n_stages; /* number of stages of --skip K/STAGES */
 };
 
 struct model_changes {
-	struct model_change *list; /* (n) in the order of the command line */
+	struct model_change *list; /* (n) changes in the order of the command line */
 	uint32_t n;
 };
 
@@ -87,26 +89,27 @@ struct options {
 	uint64_t seed;
 	const char *device;
 	enum recompute recompute;
-	bool jsonl; /* --format */
+	bool jsonl; /* --format jsonl was given */
 	bool force, raw;
 	bool given[OPTION_ROWS_MOST]; /* for each option on the command line (options_given) */
 	struct words files; /* arguments that are neither an option nor its value */
 };
 
-/* argv[0] is the verb. config and hyperparameters come from --from, --model or --preset, then
- * --set. Returns 0; or the exit status after a message; or -1 after help. The caller calls
- * options_fini in each case. intro: the begin of the verb's help. */
+/* Reads a command line, whose argv[0] is the verb. Config and hyperparameters come from --from,
+ * --model or --preset, and are then changed by --set. intro: beginning of the verb's help. Returns
+ * 0; the exit status after an error message; or -1 after the help. The caller must call
+ * options_fini in all cases. */
 int options_parse(struct options *o, int argc, char **argv, const char *intro);
 void options_fini(struct options *o);
-/* Returns true if the command line has the option, such as "skip". */
+/* Returns true if the command line contains the option, such as "skip". */
 bool options_given(const struct options *o, const char *name);
 
-/* Cuts the model as --cut says, if the line has it. -EINVAL: it does not fit the model, or the line
- * gives another number of stages. */
+/* Cuts the model according to --cut, if the command line has this option. -EINVAL: the cut does not
+ * fit the model, or the command line gives another number of stages too. */
 int options_cut(struct options *o, struct error *err);
 
-/* Prints the verb's help as an error: the line has too few or too many words. Returns the exit
- * status. */
+/* Prints the verb's help as an error, because the command line has too few or too many words.
+ * Returns the exit status. */
 int options_refuse_words(const char *verb, const char *intro);
 
 /* Prints "skippipe VERB: message" and returns the exit status. */

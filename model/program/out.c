@@ -13,8 +13,8 @@ static const char index_name[] = "model.safetensors.index.json";
 
 /* ---- folders of models ---- */
 
-/* Locks the folder itself, so that no lock file stays there. A file system without such locks is
- * used without one. */
+/* Locks the folder itself, so that no lock file stays there. On a file system without such locks,
+ * no lock is taken. */
 static int lock_folder(struct out_place *p, const char *folder, struct error *err)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,5 +1,5 @@
-/* out.h - checks the place to which a verb writes, so that nothing that belongs to the user is
- * overwritten, and an error does not appear only after hours of work. */
+/* out.h - checks the place to which a verb writes, so that no files of the user are overwritten,
+ * and an error is found at the start and not after hours of work. */
 #ifndef MODEL_PROGRAM_OUT_H
 #define MODEL_PROGRAM_OUT_H
 
@@ -9,15 +9,15 @@
 
 struct out_place {
 	int lock;      /* descriptor that locks the folder; -1: none */
-	bool replaces; /* the folder has another model, which the new one replaces */
+	bool replaces; /* the folder has another model, which the new model replaces */
 };
 
 #define OUT_PLACE_NONE ((struct out_place){ .lock = -1 })
 
-/* Makes the folder o->out if it is missing, and locks it for a model of this kind. The caller calls
- * out_release when the model is written, and after an error too. -EBUSY: another process has the
- * lock. -EEXIST: the folder already has a model that may not be replaced. A model of this kind may
- * be replaced with o->force, or if it is the checkpoint from which the training continues. */
+/* Makes the folder o->out if it is missing, and locks it for a model of this kind. The caller must
+ * call out_release when the model is written, and also after an error. -EBUSY: another process has
+ * the lock. -EEXIST: the folder already has a model that may not be replaced. A model of this kind
+ * may be replaced with o->force, or if it is the checkpoint from which the training continues. */
 int out_claim(struct out_place *p, const struct options *o, enum model_kind kind,
 	      struct error *err);
 void out_release(struct out_place *p);

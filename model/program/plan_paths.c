@@ -1,6 +1,6 @@
 /* Reads the paths of a plan file. Training needs nothing else from a plan, so the planner is not
- * linked to this program. The rules that a path breaks without regard to a cluster are checked here
- * too, because the file may have been edited, and training would not notice. */
+ * linked to this program. This module also checks the rules for paths that do not depend on the
+ * cluster, because the file may have been edited, and training would not notice a broken rule. */
 #include "model/program/plan_paths.h"
 
 #include <errno.h>

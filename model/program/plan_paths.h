@@ -10,25 +10,26 @@
 #include "base/skip_schedule.h"
 #include "base/stage_set.h"
 
-/* The paths of one plan */
+/* The paths of one plan. */
 struct plan_paths {
-	uint32_t n; /* number of microbatches in an iteration */
+	uint32_t n; /* number of paths, one for each microbatch of an iteration */
 	uint32_t n_stages;
-	uint32_t *lengths; /* (n) number of stages that each path visits after stage 0 */
-	uint32_t *paths;   /* (n, n_stages) */
+	uint32_t *lengths; /* (n) number of stages of each path, without stage 0 */
+	uint32_t *paths;   /* (n, n_stages) the stages of each path, without stage 0 */
 };
 
 /* The plans that a training follows. All have the same number of stages and microbatches. */
 struct planned_paths {
-	struct plan_paths *plans; /* (n) */
+	struct plan_paths *plans; /* (n) the plans */
 	uint32_t n;
-	struct skip_schedule phases; /* plan k belongs to phase k; phases.n 0: there is one plan */
+	/* Plan k is for phase k; phases.n is 0 if there is only one plan. */
+	struct skip_schedule phases;
 	stage_set always; /* stages that the plans of phases never skip */
 };
 
-/* Reads a `skippipe.plan/1`, or a `skippipe.phases/1`, whose `with_moves` has the plans.
- * -EINVAL names file and key, also if a path breaks CC1, CC2 or CC3. On success the caller calls
- * planned_paths_free. */
+/* Reads a file of format `skippipe.plan/1`, or of format `skippipe.phases/1`, which has the plans
+ * in `with_moves`. -EINVAL: the file is invalid, or a path breaks CC1, CC2 or CC3; the message
+ * names file and key. On success the caller calls planned_paths_free. */
 int planned_paths_read(struct planned_paths *p, const char *file, struct error *err);
 void planned_paths_free(struct planned_paths *p);
 

@@ -27,12 +27,14 @@ enum {
 	TEXT_MOST = 1 << 20,
 	LOOK_MS = 100,
 	TRIES = 20,
-	/* A controller takes a request within a second, and a file may take long on a slow link */
+	/* Time limit for the controller to take a request, and for each file to arrive. A
+	 * controller takes a request within a second, but a file may take long on a slow link. */
 	TAKEN_US = 60000000
 };
 
 #define FILE_US  INT64_C(3600000000)
-#define STORE_US INT64_C(86400000000) /* of one command of a store; the user may interrupt it */
+/* Time limit of one command of a store; the user may interrupt it earlier. */
+#define STORE_US INT64_C(86400000000)
 
 bool run_folder_is_run(const char *folder)
 {
@@ -83,7 +85,7 @@ static bool find_newest(const char *run, uint64_t *newest)
 	return found;
 }
 
-/* The store's file `latest` names its newest checkpoint. */
+/* Fetches the manifest of the store's newest checkpoint, which the store's file `latest` names. */
 static int fetch_manifest(const char *run, struct remote *store, uint64_t *newest,
 			  struct error *err)
 {
@@ -138,8 +140,8 @@ done:
 	return rc;
 }
 
-/* Copies one stage's file from another folder or from the store. Returns 0 even if neither has it,
- * because the controller may have it. */
+/* Copies one stage's file from another folder or from the store. Returns 0 even if both lack the
+ * file, because the controller may have it. */
 static int bring(const char *run, uint32_t stage, uint64_t iteration, char *const *others,
 		 uint32_t n, struct remote *store, struct error *err)
 {
@@ -189,12 +191,14 @@ static bool is_there(const char *run, uint64_t iteration)
 }
 
 struct request {
-	const char *path; /* the file that the controller removes when it takes the request */
-	uint32_t missing; /* the first stage whose file is missing, since since_us */
+	/* A request's file, which the controller removes when it takes the request. */
+	const char *path;
+	/* The first stage whose file is missing, which has not changed since since_us. */
+	uint32_t missing;
 	int64_t since_us;
 };
 
-/* Returns -ETIMEDOUT if the controller does not take the request, or if no file has come for too
+/* Returns -ETIMEDOUT if the controller does not take the request, or if no file has arrived for too
  * long. */
 static int check_progress(struct request *q, uint32_t missing, struct error *err)
 {
@@ -218,7 +222,7 @@ static int check_progress(struct request *q, uint32_t missing, struct error *err
 }
 
 /* Requests the files from the controller and waits while they arrive. -EAGAIN: the run has removed
- * the checkpoint meanwhile. -ETIMEDOUT: the controller does not act. */
+ * the checkpoint meanwhile. -ETIMEDOUT: the controller does not respond. */
 static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration,
 			  struct error *err)
 {
@@ -271,7 +275,7 @@ static int keep_file(const char *from, const char *to, struct error *err)
 
 /* Links the files into a separate folder, because a running run removes old checkpoints. If this
  * user may not write to the run folder, the checkpoint itself is used, and the export fails if the
- * run removes it meanwhile. -EAGAIN: the run has removed this one. */
+ * run removes it meanwhile. -EAGAIN: the run has removed this checkpoint. */
 static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *out, size_t room,
 		bool *temporary, struct error *err)
 {
@@ -306,7 +310,8 @@ static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *ou
 	return rc;
 }
 
-/* -EAGAIN: a running run has removed the checkpoint meanwhile. */
+/* Gathers the files of a checkpoint in the run folder. -EAGAIN: a running run has removed the
+ * checkpoint meanwhile. */
 static int gather(const char *run, char *const *others, uint32_t n, const char *store, char *out,
 		  size_t room, bool *temporary, struct error *err)
 {

@@ -33,10 +33,12 @@ static const char intro[] =
 /* SentencePiece adds up likelihoods as floats, which are exact enough for some thousands of pieces.
  * In a longer text, rounding errors would change the choice of pieces. */
 enum {
-	BLOCK = 1 << 15,      /* bytes of text encoded at a time, */
-	BLOCK_MOST = 1 << 28, /* and the limit for text that cannot be cut */
-	UPPER_HALF = 4,       /* a token's id is below 4 * 2^16 */
-	TOKENS = 1 << 20,     /* number of tokens copied between two updates of the bar */
+	BLOCK = 1 << 15,      /* limit of the bytes of text that are encoded at a time */
+	BLOCK_MOST = 1 << 28, /* limit for text that cannot be cut */
+	/* The upper half of a token of 32 bits is below this, because ids are below 4 * 2^16. */
+	UPPER_HALF = 4,
+	/* Number of tokens that are copied between two updates of the progress bar. */
+	TOKENS = 1 << 20,
 };
 
 struct shard_file {
@@ -45,9 +47,9 @@ struct shard_file {
 	size_t width; /* bytes of a token; 0: unknown so far */
 	uint64_t tokens;
 	int failed;             /* errno of the first failed write */
-	uint64_t done, all;     /* bytes read so far; bytes of all files */
-	uint32_t texts, shards; /* number of text files and of shards */
-	uint64_t documents;     /* number of documents, and of shards with tokens */
+	uint64_t done, all;     /* bytes read so far, and bytes of all files */
+	uint32_t texts, shards; /* number of text files, and number of shards */
+	uint64_t documents;     /* number of documents; a shard with tokens counts as one */
 	uint32_t most[2];       /* largest token of a shard at even and at odd positions */
 	bool bar;
 };
@@ -84,7 +86,8 @@ static void begin_document(struct shard_file *s)
 		put_token(s, (uint32_t)token);
 }
 
-/* A place in a file, from 1. byte 0: not known, as in a string of JSON. */
+/* A place in a file: numbers of line and byte, from 1. byte 0: unknown, as inside a string of
+ * JSON. */
 struct place {
 	uint64_t line, byte;
 };
@@ -97,7 +100,8 @@ static void advance(struct place *p, const char *from, const char *to)
 	}
 }
 
-/* Reports that text[at] has no token. place: of the text; at == size: the byte is not known. */
+/* Reports that text[at] has no token. place: where the text begins; at == size: the byte is
+ * unknown. */
 static int report_lacking(const char *path, struct place place, const char *text, size_t size,
 			  size_t at, struct error *err)
 {
@@ -115,7 +119,8 @@ static int report_lacking(const char *path, struct place place, const char *text
 			 place.line, byte, (unsigned char)text[at]);
 }
 
-/* Writes the tokens, except for the first `skip`. place: of the text's first byte. */
+/* Writes the text's tokens, except for the first `skip` tokens. place: that of the text's first
+ * byte. */
 static int put_encoded(struct shard_file *s, const char *path, struct place place,
 		       const char *text, size_t size, size_t skip, struct error *err)
 {
@@ -133,12 +138,13 @@ static int put_encoded(struct shard_file *s, const char *path, struct place plac
 	return 0;
 }
 
-/* Documents of a file that have no text. */
+/* Counts of a file's documents that have no text. */
 struct left_out {
-	uint64_t null, empty, first; /* numbers of documents; line of the first one */
+	/* Number of documents with null, and with an empty text; line of the first. */
+	uint64_t null, empty, first;
 };
 
-/* Writes a newline after a document, if no token marks the beginning of the next one. */
+/* Writes a newline after a document, unless a token marks the beginning of the next document. */
 static int put_line(struct shard_file *s, struct left_out *left_out, const char *path,
 		    const char *line, size_t size, uint64_t number, struct error *err)
 {
@@ -200,10 +206,12 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 struct block {
 	char *text;
 	size_t held, room, context, skip;
-	struct place place, begin; /* of the first byte after the context; of the first byte */
+	/* Place of the first byte after the context, and of the block's first byte. */
+	struct place place, begin;
 };
 
-/* Refuses bytes that are not text, and reports their place. Advances to the end of the block. */
+/* Refuses bytes that are not text, and reports their place. Moves the place to the end of the
+ * block. */
 static int check_block(struct block *b, size_t size, const char *path, bool bytes,
 		       struct error *err)
 {
@@ -314,8 +322,8 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 	return 0;
 }
 
-/* Copies the tokens of a nanoGPT file, which has no header. Tokens of 32 bits show in the upper
- * halves of their numbers. */
+/* Copies the tokens of a nanoGPT file, which has no header. Tokens of 32 bits are recognised by the
+ * upper halves of their numbers, which are small. */
 static int put_raw(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
 	struct stat st;

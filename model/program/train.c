@@ -30,22 +30,22 @@ static const char intro[] =
 
 struct training {
 	struct options o;
-	char schedule[SKIP_SCHEDULE_RECIPE]; /* of the recipe */
+	char schedule[SKIP_SCHEDULE_RECIPE]; /* skip schedule of the recipe, as text */
 	struct trainer *trainer;
 	struct corpus *corpus;
 	struct planned_paths planned; /* the paths of --plan */
-	/* (M, n_stages) and (M) paths and their lengths, if they are drawn without a plan */
+	/* Paths (M, n_stages) and their lengths (M), if they are drawn without a plan. */
 	uint32_t *paths, *lengths;
-	int32_t *tokens, *targets; /* (B, T) */
+	int32_t *tokens, *targets; /* (B, T) of a microbatch */
 	uint64_t iteration, position;
 	uint64_t trained_on; /* corpus_hash of the checkpoint's corpus; 0: unknown */
-	uint64_t started_at; /* the iteration at which this program began */
+	uint64_t started_at; /* the iteration at which this process began */
 	int64_t start_us, training_us;
 	uint64_t tokens_trained;
 	double flops; /* floating-point operations of the training so far */
 	/* Number of iterations in a row whose loss or gradient was not finite. */
 	uint32_t bad_steps;
-	bool unread; /* nobody reads standard output any more */
+	bool unread; /* standard output has no reader any more */
 	struct out_place place;
 	bool bar;
 };
@@ -63,7 +63,7 @@ static void session_fini(struct training *s)
 	options_fini(&s->o);
 }
 
-/* Sets the options that --recipe stands for. */
+/* Sets the options that --recipe replaces. */
 static int take_recipe(struct training *s, struct error *err)
 {
 	struct train_options *t = &s->o.train;
@@ -84,7 +84,7 @@ static int take_recipe(struct training *s, struct error *err)
 				       err);
 }
 
-/* Refuses options about paths, which the plans decide. */
+/* Refuses options about paths beside --plan, because the plans decide the paths. */
 static int check_beside_plans(const struct options *o, uint32_t microbatches, struct error *err)
 {
 	static const char *const paths[] = { "recipe",	    "skip-schedule", "skip",
@@ -151,7 +151,8 @@ static int open_plans(struct training *s, struct error *err)
 					     err);
 }
 
-/* Ends the schedule of the learning rate with the training, unless the user has given its length.
+/* Ends the schedule of the learning rate with the training, unless the user has given the
+ * schedule's length.
  */
 static void end_schedule(struct training *s)
 {
@@ -161,7 +162,7 @@ static void end_schedule(struct training *s)
 		hyper_end_with(r, s->iteration, s->o.iterations);
 }
 
-/* Takes the place of the training from the manifest of the checkpoint. */
+/* Reads how far the training has come from the manifest of its checkpoint. */
 static int load_manifest(struct training *s, struct error *err)
 {
 	struct checkpoint c;
@@ -189,7 +190,8 @@ static int load_weights(struct training *s, struct error *err)
 	return rc;
 }
 
-/* A new corpus is read from its start, even if the training continues. */
+/* Compares the corpus with the checkpoint's. A new corpus is read from its start, even if the
+ * training continues. */
 static int check_corpus(struct training *s, struct error *err)
 {
 	if (!s->trained_on || s->trained_on == corpus_hash(s->corpus))
@@ -203,8 +205,8 @@ static int check_corpus(struct training *s, struct error *err)
 	return 0;
 }
 
-/* Checks the plan, model, checkpoint, corpus, memory and output folder, so that an error does not
- * appear only after hours of work. */
+/* Checks the plan, model, checkpoint, corpus, memory and output folder, so that an error is found
+ * before hours of work. */
 static int session_init(struct training *s, struct error *err)
 {
 	const struct hyperparameters *r = &s->o.hyper;
@@ -244,8 +246,9 @@ static int session_init(struct training *s, struct error *err)
 	return 0;
 }
 
-/* Returns the floating-point operations of a microbatch: 6 a token for each weight of the stages
- * visited (the embedding is looked up, not multiplied), and 12 * layers * dim * T for attention. */
+/* Returns the floating-point operations of a microbatch. For each token they are 6 for each weight
+ * of the visited stages, without the embedding, which is looked up and not multiplied, and 12 *
+ * layers * dim * T for attention. */
 static double microbatch_flops(const struct training *s, const uint32_t *path, uint32_t n)
 {
 	const struct model_config *c = &s->o.config;
@@ -263,7 +266,7 @@ static double microbatch_flops(const struct training *s, const uint32_t *path, u
 	       s->o.hyper.sequence;
 }
 
-/* when: a phrase such as "in iteration 7". */
+/* Reports a loss or gradient that is not finite. when: a phrase such as "in iteration 7". */
 static int report_divergence(const struct training *s, const char *when, const char *what,
 			     struct error *err)
 {
@@ -455,8 +458,8 @@ static void print_step_json(const struct training *s, double loss, double norm,
 	printf(",\"elapsed_s\":%.3f}\n", (double)(clock_monotonic_us() - s->start_us) / 1e6);
 }
 
-/* Ends the training when the output cannot be written. If a checkpoint is written, the training
- * ends in order when the output's reader has ended, and goes on when the disk is full. */
+/* Ends the training when the output cannot be written. A training that writes a checkpoint ends in
+ * order if the output's reader has ended, and continues if the disk is full. */
 static int report_step(struct training *s, double loss, double norm, const double *validation,
 		       struct error *err)
 {
@@ -496,7 +499,8 @@ static int save_checkpoint(struct training *s, struct error *err)
 		rc = tokenizer_files_remove(s->o.out, s->o.from, s->o.tokenizer, err);
 	if (!rc && s->o.tokenizer)
 		rc = tokenizer_copy(s->o.tokenizer, s->o.out, err);
-	s->place.replaces = false; /* a later checkpoint replaces this run's own */
+	/* A later checkpoint replaces one of this training, not an older model. */
+	s->place.replaces = false;
 	return rc;
 }
 
@@ -558,7 +562,8 @@ int command_train(int argc, char **argv)
 	}
 	interrupt_catch();
 	if (s.o.out)
-		signal(SIGPIPE, SIG_IGN); /* output_flush then returns -EPIPE */
+		/* output_flush then returns -EPIPE, and no signal ends the process. */
+		signal(SIGPIPE, SIG_IGN);
 	rc = session_init(&s, &err);
 	if (!rc)
 		rc = run_training(&s, &err);

@@ -1,5 +1,5 @@
 /* Draws the stages that each microbatch of an iteration visits, and their order, from the seed
- * alone. The paper's rules can be broken one by one, to compare.
+ * alone. The rules for paths can be broken one by one, to compare the results.
  */
 #include "model/program/visits.h"
 

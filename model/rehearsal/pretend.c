@@ -2,10 +2,11 @@
  * cluster file gives for its node (agent/execution/tasks.c), so twenty agents do not wait for two
  * cores.
  *
- * Outputs and gradients have the right sizes and cheap contents: a multiplication and an addition
- * for each number. The contents depend on the input, the weights and the earlier calls, and are the
- * same bits on every machine. Hashes, sums, checkpoints and verify therefore find lost, repeated
- * and damaged tensors as in training. AdamW steps the weights as in training. */
+ * Outputs and gradients have the right sizes, and contents that are cheap to make: a multiplication
+ * and an addition for each number. These contents depend on the input, the weights and the earlier
+ * calls, and are the same bits on every machine. Hashes, sums, checkpoints and verify therefore
+ * find lost, repeated and damaged tensors as in training. AdamW steps the weights as in
+ * training. */
 #include "model/backend.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 struct pretend {
 	const struct stage_layout *l;
 	size_t size;   /* floats of an activation */
-	float *arrays; /* (ARRAY_COUNT, P) */
+	float *arrays; /* (ARRAY_COUNT, P) weights, gradient and moments */
 };
 
 static int pretend_look(struct device_name *name, struct stage_device *out, struct error *err)
@@ -77,7 +78,8 @@ static float *pretend_array(void *self, enum stage_array which)
 	return s->arrays + (size_t)which * s->l->parameters;
 }
 
-/* Adds numbers of the tensor to the stage's gradient, from its beginning again and again. */
+/* Adds the numbers of a tensor to the stage's gradient. Starts again at the tensor's beginning when
+ * its numbers are used up. */
 static void add_gradient(struct pretend *s, const float *from)
 {
 	float *gradient = pretend_array(s, ARRAY_GRADIENT);
@@ -134,7 +136,7 @@ static int pretend_backward(void *self, uint32_t slot, const float *grad_out, fl
 	return 0;
 }
 
-/* There is no loss: the number is 0 and is shown nowhere. */
+/* There is no loss, so this function returns 0, which is shown nowhere. */
 static int pretend_loss(void *self, const float *in, const int32_t *targets, float *loss,
 			float *grad, bool count)
 {
@@ -167,7 +169,7 @@ static int pretend_zero_gradient(void *self)
 
 static void pretend_changed(void *self)
 {
-	(void)self; /* callers write to the stage's own arrays */
+	(void)self; /* callers write to the stage's own arrays, so nothing is to be copied */
 }
 
 static void pretend_put_state(void *self, size_t at, size_t n, const float *const state[3])
@@ -194,7 +196,7 @@ static int pretend_squares(void *self, double *sum)
 	return 0;
 }
 
-/* Plain instructions, because the other sets may round differently. */
+/* Steps with plain instructions, because the other instruction sets may round differently. */
 static int pretend_step(void *self, const float *gradient, float scale, const struct adamw *h,
 			uint64_t t)
 {

@@ -1,13 +1,13 @@
-/* Computes the widths of a rehearsal's model. All widths shrink by the root of the divisor, so the
- * shapes stay alike: then the formats of tensors, which have a scale for some numbers and a mean
- * for each channel, take nearly the same share of the bytes. */
+/* Computes the widths of a rehearsal's model. All widths shrink by the square root of the divisor,
+ * so that shapes stay similar. Scales and means, which formats of tensors have for groups of
+ * numbers and for channels, then take nearly the same share of the bytes as in the real model. */
 #include "model/rehearsal/rehearsal.h"
 
 #include <math.h>
 
 enum {
-	GROUP = 32, /* numbers that share a scale in the formats of activations */
-	VOCAB_LEAST = 256 /* a corpus of bytes has these tokens */
+	GROUP = 32, /* numbers that share a scale, in the formats of activations */
+	VOCAB_LEAST = 256 /* least vocabulary: the tokens of a corpus of bytes */
 };
 
 static uint32_t at_least(double v, uint32_t least)

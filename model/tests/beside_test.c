@@ -1,5 +1,6 @@
-/* Files beside a tokenizer: their tokens, flags and settings are used, or refused by file and key.
- * The expected tokens are those of the transformers library (4.46) for the same folders. */
+/* Tests the files beside a tokenizer: their tokens, flags and settings are used, or refused by file
+ * and key. The expected tokens are those of the transformers library (4.46) for the same
+ * folders. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,10 +35,10 @@ static void put(const char *name, const void *data, size_t size)
 }
 
 struct beside_case {
-	const char *files[2][2]; /* names and contents */
+	const char *files[2][2]; /* names and contents of the files */
 	const char *text;
-	int32_t begin, tokens[8]; /* -1: none; ended by -1 */
-	const char *refused;      /* a part of the message; NULL: the tokens are expected */
+	int32_t begin, tokens[8]; /* begin: -1: no token; tokens: ended by -1 */
+	const char *refused;      /* a part of the expected error; NULL: the tokens are expected */
 };
 
 static void check_tokens(struct tokenizer *t, const struct beside_case *c)
@@ -139,7 +140,7 @@ static const struct {
 	    7,
 	    { 4, 8, -1 },
 	    NULL } },
-	/* A token of the vocabulary becomes a special one. */
+	/* A token of the vocabulary becomes a special token. */
 	{ false, { { { CONFIG, "{\"mask_token\": \"w\"}" } }, "lowlo", 7, { 4, 2, 4, -1 }, NULL } },
 	{ false, { { { CONFIG, "{\"add_bos_token\": false}" } }, "lo", -1, { 4, -1 }, NULL } },
 	{ true, { .text = "lo", .begin = 6, .tokens = { 4, -1 } } },
@@ -204,7 +205,7 @@ TEST(files_beside_a_bpe_count)
 		}
 }
 
-/* <|endoftext|> separates the documents of a corpus even where no token begins a text. */
+/* <|endoftext|> separates the documents of a corpus even if no token begins a text. */
 TEST(a_corpus_has_its_separator_without_a_first_token)
 {
 	struct tokenizer *t;
@@ -220,7 +221,8 @@ TEST(a_corpus_has_its_separator_without_a_first_token)
 	file_remove_folder(folder);
 }
 
-/* Without a refusal the model would be fed with bytes. */
+/* A model with a vocabulary but no tokenizer is refused, because it would otherwise be given
+ * bytes. */
 TEST(a_vocabulary_without_a_tokenizer_is_refused)
 {
 	struct tokenizer *t;
@@ -262,14 +264,14 @@ static size_t append_piece(unsigned char *to, const char *text, float score, uns
 {
 	size_t n = strlen(text), size = 9 + n;
 
-	to[0] = 0x0a; /* field 1, a message */
+	to[0] = 0x0a; /* field 1 of the model: a message */
 	to[1] = (unsigned char)size;
-	to[2] = 0x0a; /* its field 1, text */
+	to[2] = 0x0a; /* field 1 of the message: text */
 	to[3] = (unsigned char)n;
 	memcpy(to + 4, text, n);
-	to[4 + n] = 0x15; /* field 2, a float */
+	to[4 + n] = 0x15; /* field 2 of the message: a float */
 	memcpy(to + 5 + n, &score, 4);
-	to[9 + n] = 0x18; /* field 3, a number */
+	to[9 + n] = 0x18; /* field 3 of the message: a number */
 	to[10 + n] = type;
 	return 2 + size;
 }
@@ -277,7 +279,8 @@ static size_t append_piece(unsigned char *to, const char *text, float score, uns
 /* Makes a unigram model of a few pieces and of bytes, 265 in all. */
 static size_t make_model(unsigned char *to)
 {
-	/* trainer_spec: byte_fallback; normalizer_spec: identity, all spaces stay */
+	/* fields trainer_spec, with byte_fallback, and normalizer_spec, with identity, which keeps
+	 * all spaces */
 	static const unsigned char specs[] = { 0x12, 3,   0x98, 0x02, 1,   0x1a, 12,  0x0a, 8, 'i',
 					       'd',  'e', 'n',  't',  'i', 't',  'y', 0x20, 0 };
 	static const struct {
@@ -351,7 +354,8 @@ static const struct beside_case piece_cases[] = {
 	  .refused = "added_tokens.json: <|im_end|>: <|im_end|>: tokenizer.model has another" },
 	{ { { "added_tokens.json", "{\"<|im_end|>\": 100000000}" } },
 	  .refused = "expected an id below" },
-	/* A tokenizer.json of another kind beside the model: its tokens count. */
+	/* The added tokens of a tokenizer.json beside the model are used, although its kind is
+	 * another one. */
 	{ { { "tokenizer.json",
 	      "{\"added_tokens\": [{\"id\": 265, \"content\": \"<|im_end|>\", \"special\": true}],"
 	      "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\"},"
@@ -377,8 +381,8 @@ TEST(files_beside_a_sentencepiece_model_count)
 	free(model);
 }
 
-/* A special token has no text, another added one has its own. Without "legacy" only the beginning
- * of the text loses a space. */
+/* Special tokens are decoded to no text, other added tokens to their own. Without "legacy", only
+ * the beginning of the text loses a space. */
 TEST(added_tokens_are_decoded)
 {
 	static const struct {

@@ -1,6 +1,6 @@
-/* Rounding to bf16 against its definition in numbers: of the two neighbours that a bf16 can be,
- * the nearer one, and of two equally near the even one. Every instruction set must give those
- * very bits. */
+/* Tests rounding to bf16 against its definition: of the two neighbouring bf16 numbers the nearer
+ * one, or the even one if both are equally near. Every instruction set must give exactly these
+ * bits. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static uint32_t bits_of(float x)
 	return bits;
 }
 
-/* A bf16 as a number: sign, exponent, seven bits of fraction. What would be infinite counts as
- * 2^128, the next number there would be. */
+/* Returns the number that a bf16 has: sign, exponent, seven bits of fraction. An infinity counts as
+ * 2^128, which would be the next number. */
 static double value(uint32_t half)
 {
 	uint32_t exponent = half >> 7 & 0xff, fraction = half & 0x7f;
@@ -51,7 +51,7 @@ static uint16_t nearest(float x)
 		return 0x7fc0;
 	if (isinf(x))
 		return sign | 0x7f80;
-	while (high - low > 1) { /* value(low) <= size < value(high) */
+	while (high - low > 1) { /* the loop keeps value(low) <= size < value(high) */
 		uint16_t middle = (uint16_t)((low + high) / 2);
 
 		if (value(middle) <= size)
@@ -115,7 +115,7 @@ TEST(random_floats_round_to_the_nearest)
 	free(x);
 }
 
-/* Also from an odd address, as in the middle of a message. */
+/* Unpacking is exact, also from an odd address, as in the middle of a message. */
 TEST(unpacking_is_exact)
 {
 	uint16_t *halves = malloc((HALVES + 1) * sizeof(*halves));
@@ -139,7 +139,7 @@ TEST(unpacking_is_exact)
 
 TEST(rounding_twice_is_rounding_once)
 {
-	enum { N = 5000 }; /* several pieces, and a part of one */
+	enum { N = 5000 }; /* numbers for several pieces and a part of one */
 	float x[N], once[N];
 	uint16_t packed[N];
 	struct rng r;

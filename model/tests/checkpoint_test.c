@@ -1,4 +1,4 @@
-/* Checkpoints and safetensors: tests that written files read back the same. A damaged file is
+/* Tests checkpoints and safetensors: written files are read back unchanged. A damaged file is
  * refused with the names of file and tensor, and changes nothing. */
 #include <errno.h>
 #include <inttypes.h>
@@ -168,9 +168,9 @@ static void same_tensors(struct trainer *a, struct trainer *b, const struct mode
 	tensor_table_free(&in_b);
 }
 
-/* A checkpoint continues under other cuts with the same weights and moments. The same sums are made
- * in the same order, whatever stage makes them, so the steps are the same too: there is no clip,
- * whose norm is summed by stages. */
+/* A checkpoint continues under other cuts with the same weights and moments. Sums are made in the
+ * same order in any cut, so the steps are the same too. Clipping is off, because its norm is summed
+ * by stages. */
 FIXTURE_TEST(a_checkpoint_continues_under_another_cut)
 {
 	static const struct stage_layers cuts[] = { { 2, { 0, 3 } },
@@ -316,7 +316,7 @@ static char *shard_path(const struct fixture *f, char path[128])
 	return path;
 }
 
-/* Saves one stage as an agent does: the arrays alone. */
+/* Saves one stage as an agent does, from its arrays alone. */
 static void save_one(struct fixture *f, uint32_t stage, uint64_t iteration, uint64_t *hash)
 {
 	struct stage *s = trainer_stages(f->trainer)[stage];
@@ -343,8 +343,8 @@ static bool there(struct fixture *f, const char *rest)
 	return access(path, F_OK) == 0;
 }
 
-/* Stages saved one by one, each on its own, are a checkpoint like any other once there is a
- * manifest; older checkpoints are removed on request. */
+/* Stages that are saved one by one become an ordinary checkpoint when the manifest is written.
+ * Older checkpoints are removed on request. */
 FIXTURE_TEST(a_run_is_saved_by_stages)
 {
 	struct fixture *f = *state;
@@ -416,7 +416,8 @@ static json_t *read_manifest(const struct fixture *f, char path[128])
 	return root;
 }
 
-/* A manifest from before hashes were named has checksums, and is still read and still checked. */
+/* An old manifest, which does not name its hash, has checksums. It is still read, and its files are
+ * checked. */
 FIXTURE_TEST(manifests_without_the_hashs_name_are_read)
 {
 	struct fixture *f = *state;
@@ -694,7 +695,8 @@ FIXTURE_TEST(huggingface_keeps_the_model)
 	trainer_free(other);
 }
 
-/* One token at a time, with keys and values kept, gives the logits of all at once. */
+/* Decoding one token at a time, with kept keys and values, gives the same logits as computing all
+ * tokens at once. */
 FIXTURE_TEST(decoding_agrees_with_the_whole)
 {
 	struct fixture *f = *state;

@@ -17,7 +17,7 @@ static void check(const float *y, size_t n)
 			abort();
 }
 
-/* Copies so many bytes of the input, repeated, to memory of its own. */
+/* Returns new memory of `bytes` bytes, filled with the input, repeated. */
 static unsigned char *take(const uint8_t *data, size_t size, size_t bytes)
 {
 	unsigned char *own = malloc(bytes);

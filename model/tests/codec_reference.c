@@ -1,6 +1,6 @@
-/* Encodes and decodes as model/codec/codec.h defines it. Quotients and sums of floats are computed
- * in double and then rounded to float, which changes nothing (53 bits are more than twice 24 and
- * 2; Figueroa, 1995). */
+/* Encodes and decodes as model/codec/codec.h defines. Quotients and sums of floats are computed in
+ * double and then rounded to float, which changes nothing (53 bits are more than twice 24 and 2;
+ * Figueroa, 1995). */
 #include "model/tests/codec_reference.h"
 
 #include <math.h>
@@ -19,13 +19,14 @@ static double value_of(uint16_t half)
 	return half >> 15 ? -size : size;
 }
 
-/* Returns the nearest bf16 of a finite number, by trying: halves to the even one. */
+/* Returns the bf16 that is nearest to a finite number, by a search. Of two equally near ones it
+ * returns the even one. */
 static uint16_t nearest_half(double x)
 {
 	double size = fabs(x);
 	uint16_t low = 0, high = 0x7f80;
 
-	while (high - low > 1) { /* value_of(low) <= size < value_of(high) */
+	while (high - low > 1) { /* the loop keeps value_of(low) <= size < value_of(high) */
 		uint16_t middle = (uint16_t)((low + high) / 2);
 
 		if (value_of(middle) <= size)

@@ -1,5 +1,5 @@
 /* codec_reference.h - the definitions of model/codec/codec.h, number by number and bit by bit, in
- * double: slow, and written without the code that it checks.
+ * double: slow, and independent of the code that it checks.
  */
 #ifndef MODEL_TESTS_CODEC_REFERENCE_H
 #define MODEL_TESTS_CODEC_REFERENCE_H
@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* channels 0: no means. Both return the bytes written or read. */
+/* channels 0: means of channels are not sent. Both functions return the number of bytes written or
+ * read. */
 size_t reference_encode(unsigned char *to, const float *x, size_t n, unsigned bits, size_t group,
 			size_t channels);
 size_t reference_decode(float *to, const unsigned char *from, size_t n, unsigned bits, size_t group,

@@ -1,5 +1,5 @@
-/* Tensors travel in the same bytes from every machine and become the same numbers on every machine:
- * those of an independent codec that computes number by number. */
+/* Tests that every machine encodes a tensor to the same bytes and decodes these to the same
+ * numbers, namely those of an independent codec that computes number by number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ enum { MOST = 3000, BYTES_MOST = 4 * MOST };
 static const unsigned widths[] = { 8, 6, 4 };
 enum { WIDTHS = sizeof(widths) / sizeof(widths[0]) };
 
-/* Makes numbers whose size changes from group to group, exact halves of a scale, denormals, zeros
- * and, seldom, numbers that are not finite or nearly so. */
+/* Returns a random number. Sizes change from group to group, and there are exact halves of a scale,
+ * denormals, zeros and, rarely, numbers that are infinite, NaN or close to the limit. */
 static float draw(struct rng *r, double size)
 {
 	static const float specials[] = { INFINITY,  -INFINITY,       NAN,    0x1p126f,
@@ -68,7 +68,7 @@ static void same_numbers(const char *set, const float *got, const float *want, s
 				 (double)got[i], (double)want[i]);
 }
 
-/* ---- the GPU's kernels, a thread at a time: they have no barriers ---- */
+/* ---- the GPU's kernels, run one thread at a time, because they have no barriers ---- */
 
 static void run_kernel(enum device_kernel kernel, size_t threads, const void *args)
 {
@@ -125,7 +125,8 @@ static const struct vector_ops gpu = { .name = "the GPU's kernels",
 				       .quantise = gpu_quantise,
 				       .dequantise = gpu_dequantise };
 
-/* Gives the instruction sets of this machine and then the GPU's kernels; NULL past them. */
+/* Returns the operations of instruction set i of this machine; after the last set the GPU's
+ * kernels, then NULL. */
 static const struct vector_ops *set_at(size_t i)
 {
 	if (i > 0 && !vector_ops_at(i - 1))
@@ -133,7 +134,8 @@ static const struct vector_ops *set_at(size_t i)
 	return vector_ops_at(i) ? vector_ops_at(i) : &gpu;
 }
 
-/* The encoding of numbers, and the decoding of their bytes and then of any bytes. */
+/* Checks the encoding of numbers, the decoding of the encoded bytes, and the decoding of random
+ * bytes. */
 static void check_set(const struct vector_ops *ops, struct rng *r, const float *x, size_t n,
 		      unsigned bits, size_t group, size_t channels)
 {
@@ -182,7 +184,7 @@ TEST(every_set_agrees_with_the_definition)
 		}
 }
 
-/* Every scale that a group can have, with its halves between two codes. */
+/* Tests every scale that a group can have, with numbers halfway between two codes. */
 TEST(every_scale_rounds_as_defined)
 {
 	static float x[32];
@@ -234,8 +236,8 @@ TEST(codecs_have_the_sizes_that_are_planned_with)
 	assert_int_equal(tensor_format_activation_bytes(FORMAT_BF16, 10, 5), 20);
 }
 
-/* A sender that rounds in place, or twice, has the numbers of the receiver. Sums rely on it: a
- * stage with one replica encodes its sum twice. */
+/* A sender that rounds in place, or twice, gets the numbers that the receiver gets. Sums rely on
+ * this, because a stage with one replica encodes its sum twice. */
 TEST(rounding_gives_the_receivers_numbers)
 {
 	static float x[MOST], y[MOST];
@@ -259,7 +261,8 @@ TEST(rounding_gives_the_receivers_numbers)
 	}
 }
 
-/* The error of a number is at most half of its group's step, 1/31 of the largest for 6 bits. */
+/* The error of a number is at most half of its group's step, which is 1/31 of the largest number
+ * for 6 bits. */
 TEST(errors_are_half_a_step_at_most)
 {
 	static float x[MOST], y[MOST];
@@ -284,13 +287,14 @@ TEST(errors_are_half_a_step_at_most)
 	assert_true(10 * log10(signal / noise) > 30 && 10 * log10(signal / noise) < 36);
 	codec_encode(&c, bytes, x, MOST);
 	assert_true(fabs(codec_snr_db(&c, bytes, x, MOST) - 10 * log10(signal / noise)) < 1e-9);
-	codec_encode(&c, bytes, y, MOST); /* without noise, and without a number */
+	/* Ratios of numbers without noise, and of numbers with a NaN. */
+	codec_encode(&c, bytes, y, MOST);
 	assert_true(codec_snr_db(&c, bytes, y, MOST) == 0);
 	x[7] = NAN;
 	assert_true(codec_snr_db(&c, bytes, x, MOST) == 0);
 }
 
-/* A number that no computation gives is refused in any place; other numbers are taken. */
+/* A number that no computation gives is refused in any place; other numbers are accepted. */
 TEST(implausible_bytes_are_refused)
 {
 	static float x[MOST], y[MOST];
@@ -318,7 +322,7 @@ TEST(implausible_bytes_are_refused)
 		for (size_t i = 0; i < n; i++)
 			assert_true(fabsf(y[i]) < 2e9f);
 	}
-	/* A scale has no sign. */
+	/* A negative scale is refused. */
 	memset(bytes, 0, sizeof(bytes));
 	bytes[1] = 0x80;
 	assert_false(codec_is_plausible(&(struct codec){ FORMAT_Q8, 32, 0 }, bytes, 32));
@@ -326,7 +330,7 @@ TEST(implausible_bytes_are_refused)
 
 /* ---- sums ---- */
 
-/* A slice's bytes are those of its tensors' parts, each encoded alone. */
+/* The bytes of a slice are those of its parts of tensors, each encoded by itself. */
 TEST(no_group_crosses_a_tensor_or_a_slice)
 {
 	static const size_t starts[] = { 0, 5, 300, 301, 1000 };
@@ -367,7 +371,7 @@ TEST(no_group_crosses_a_tensor_or_a_slice)
 	}
 }
 
-/* Every slice has groups of its own. */
+/* Every slice has its own groups, so rounding a gradient must treat slices separately. */
 TEST(slices_are_rounded_as_the_receiver_decodes_them)
 {
 	static const size_t starts[] = { 0, 5, 300, 301, 1000 };

@@ -1,5 +1,5 @@
-/* Configurations: tests that wrong ones are refused with the name of the field, and that printed
- * ones read back the same. */
+/* Tests that wrong configurations are refused with the name of the field, and that printed ones are
+ * read back unchanged. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -79,7 +79,8 @@ TEST(printed_models_read_back)
 	}
 }
 
-/* A model without scaling is printed as by earlier versions, whose documents lack the fields. */
+/* A model without RoPE scaling is printed without the fields for it, as earlier versions print
+ * it. */
 TEST(scaled_positions_read_back)
 {
 	struct model_config c, back;
@@ -204,7 +205,7 @@ TEST(cuts_that_do_not_fit_are_refused)
 	for (int i = 0; i < ROUTE_HOPS; i++)
 		strcat(list, ",1");
 	cut_refused(list, "at most 64 stages");
-	/* A cut and n_stages that contradict each other. */
+	/* A cut that contradicts n_stages is refused. */
 	model_preset("tiny", &c, NULL, NULL);
 	assert_int_equal(model_cut(&c, &(struct stage_layers){ 2, { 2, 10 } }, "--cut", &err), 0);
 	c.n_stages = 3;
@@ -212,7 +213,8 @@ TEST(cuts_that_do_not_fit_are_refused)
 	assert_non_null(strstr(err.text, "stage_layers has 2 stages, n_stages is 3"));
 }
 
-/* Replaces the stages of a document by a list of the same length. */
+/* Replaces the stages of a document by a list of the same length, and checks that the document is
+ * refused. */
 static void refuse_cut(const char *list, const char *says)
 {
 	struct model_config c;
@@ -292,7 +294,7 @@ TEST(rates_follow_the_hyperparameters)
 
 TEST(each_schedule_has_its_rates)
 {
-	/* Rates of iterations 2 (the last of the warm-up), 6, 8, 10, 12 and 99 */
+	/* The rows have the rates of these iterations; 2 is the last one of the warm-up. */
 	static const uint64_t at[] = { 2, 6, 8, 10, 12, 99 };
 	static const struct {
 		uint32_t schedule;
@@ -301,12 +303,14 @@ TEST(each_schedule_has_its_rates)
 	} rows[] = {
 		{ LR_COSINE, 0, { 1, 0.689058, 0.410942, 0.185942, 0.1, 0.1 } },
 		{ LR_LINEAR, 0, { 1, 0.64, 0.46, 0.28, 0.1, 0.1 } },
-		{ LR_WSD, 0, { 1, 1, 1, 1, 0.1, 0.1 } }, /* a fifth: 2 iterations */
+		/* Decay 0: the rate falls in the last fifth, 2 iterations. */
+		{ LR_WSD, 0, { 1, 1, 1, 1, 0.1, 0.1 } },
 		{ LR_WSD, 0.5f, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
 		{ LR_WSD, 6, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
 		{ LR_WSD,
 		  500,
-		  { 1, 0.64, 0.46, 0.28, 0.1, 0.1 } }, /* not before the warm-up's end */
+		  /* The decay cannot begin before the end of the warm-up. */
+		  { 1, 0.64, 0.46, 0.28, 0.1, 0.1 } },
 		{ LR_WSD_SQRT, 4, { 1, 1, 1, 0.363604, 0.1, 0.1 } },
 	};
 
@@ -329,29 +333,34 @@ TEST(each_schedule_has_its_rates)
 	}
 }
 
-/* A training that is continued, also with another length, must not raise its rate again or leave
- * the rates that it has used. */
+/* A training that is continued, perhaps with another length, must not raise its rate again, and
+ * must keep the rates of the iterations that are done. */
 TEST(a_schedule_ends_with_its_training)
 {
 	static const struct {
 		uint32_t schedule, was;
 		float decay;
 		uint64_t done, length;
-		uint32_t iterations; /* expected */
+		/* The expected `iterations`, and the expected last iteration before the decay. */
+		uint32_t iterations;
 		uint64_t begin;
 	} rows[] = {
 		{ LR_COSINE, 0, 0, 0, 100, 100, 10 },
 		{ LR_LINEAR, 0, 0, 0, 100, 100, 10 },
-		{ LR_COSINE, 100, 0, 50, 200, 100, 10 }, /* cannot change */
+		{ LR_COSINE, 100, 0, 50, 200, 100, 10 }, /* a cosine cannot change */
 		{ LR_COSINE, 0, 0, 50, 200, 0, UINT64_MAX },
 		{ LR_WSD, 0, 0, 0, 100, 100, 80 },
-		{ LR_WSD, 100, 0, 80, 200, 200, 160 }, /* its decay has not begun */
-		{ LR_WSD, 100, 0, 81, 200, 100, 80 },  /* its decay has begun */
-		{ LR_WSD, 100, 0, 70, 75, 75, 70 },    /* what is left */
+		/* The decay has not begun, so the end changes. */
+		{ LR_WSD, 100, 0, 80, 200, 200, 160 },
+		{ LR_WSD, 100, 0, 81, 200, 100, 80 },  /* the decay has begun, so the end stays */
+		/* The decay takes the iterations that are left. */
+		{ LR_WSD, 100, 0, 70, 75, 75, 70 },
 		{ LR_WSD, 0, 0, 70, 75, 75, 70 },
 		{ LR_WSD, 100, 20, 70, 120, 120, 100 },
-		{ LR_WSD, 100, 0, 70, 0, 0, UINT64_MAX }, /* until it is stopped */
-		{ LR_WSD, 100, 0, 70, 60, 100, 80 },      /* nothing is left to do */
+		/* An unknown length: the rate stays until the training is stopped. */
+		{ LR_WSD, 100, 0, 70, 0, 0, UINT64_MAX },
+		/* No iterations are left, so the end stays. */
+		{ LR_WSD, 100, 0, 70, 60, 100, 80 },
 		{ LR_WSD, 100, 0, 70, UINT64_MAX, 0, UINT64_MAX },
 	};
 
@@ -421,7 +430,7 @@ TEST(a_position_counts_microbatches_of_its_run)
 
 	assert_int_equal(hyper_position(&was, &now, UINT64_MAX / 2), UINT64_MAX / 2);
 	now.batch = 3;
-	assert_int_equal(hyper_position(&was, &now, 10), 4); /* 3.3 */
+	assert_int_equal(hyper_position(&was, &now, 10), 4); /* 3.3, rounded up */
 	assert_int_equal(hyper_position(&now, &was, 10), 30);
 	assert_int_equal(hyper_position(&now, &was, INT64_MAX), INT64_MAX);
 }
@@ -442,13 +451,15 @@ TEST(the_visits_of_a_stage_divide_its_gradient)
 	const struct stage_visits visits = { 3, { 30, 0, 7 } }, none = { 0 };
 
 	assert_true(hyper_stage_scale(0.5f, &visits, 0) == (float)(0.5 / 30));
-	assert_true(hyper_stage_scale(0.5f, &visits, 1) == 0.5f); /* its sum is 0 */
+	/* No microbatch visits this stage, so its sum is 0. */
+	assert_true(hyper_stage_scale(0.5f, &visits, 1) == 0.5f);
 	assert_true(hyper_stage_scale(0.5f, &visits, 2) == (float)(0.5 / 7));
 	assert_true(hyper_stage_scale(0.5f, &visits, 3) == 0.5f);
 	assert_true(hyper_stage_scale(0.5f, &none, 2) == 0.5f);
 }
 
-/* However it is cut, the same tensors: once each, without gaps, with the same initial values.
+/* With any number of stages, the table has the same tensors: each once, without gaps, with the same
+ * initial values.
  */
 TEST(the_table_covers_the_model)
 {

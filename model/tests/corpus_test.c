@@ -1,5 +1,6 @@
-/* The corpus: shards are disjoint and complete, validation is never trained on, errors name the
- * file. Texts are made of 4-byte serial numbers, so that every window says where it is from. */
+/* Tests the corpus: shards are disjoint and complete, validation data is never trained on, errors
+ * name the file. Texts consist of 4-byte serial numbers, so that every window shows its
+ * position. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 enum { T = 12, SIZE = 240007, BATCH = 3 };
 
-/* Bytes of position i: distinct in any window of 4 aligned bytes. */
+/* Makes a text of serial numbers: any aligned 4 bytes differ from all others. */
 static char *serial_text(size_t size)
 {
 	unsigned char *text = malloc(size + 4);
@@ -23,7 +24,7 @@ static char *serial_text(size_t size)
 	return (char *)text;
 }
 
-/* Where a window begins: find the first byte of a serial number in it. */
+/* Returns the position of a window, by the first serial number in it. */
 static size_t position_of(const int32_t *tokens)
 {
 	size_t skip = 0, serial = 0;
@@ -38,7 +39,7 @@ static size_t position_of(const int32_t *tokens)
 struct fixture {
 	struct corpus *corpus;
 	char *text;
-	unsigned char *seen; /* (SIZE) 1: trained on, 2: validation */
+	unsigned char *seen; /* (SIZE) for each byte, 1: trained on, 2: validation */
 	int32_t tokens[BATCH * T], targets[BATCH * T];
 };
 
@@ -163,12 +164,12 @@ TEST(files_are_named_in_errors)
 	unlink(empty);
 }
 
-/* Files with the words of a header and a size of their own. */
+/* Files with given words in the header and a given size. */
 static const struct token_file {
 	const char *name;
 	uint32_t magic, version, tokens;
 	size_t width, bytes;
-	const char *message; /* NULL: it is read */
+	const char *message; /* expected part of the error; NULL: the file is read */
 } token_files[] = {
 	{ "gpt2.bin", 20240520, 1, 5000, 2, 10000, NULL },
 	{ "llama3.bin", 20240801, 7, 5000, 4, 20000, NULL },
@@ -179,9 +180,9 @@ static const struct token_file {
 	{ "half.bin", 20240520, 1, 5000, 4, 20000, "too long: 21024 bytes" },
 	{ "gpt2_124M.bin", 20240326, 3, 1024, 4, 20000, "a model or its state" },
 	{ "hellaswag_val.bin", 20240522, 1, 9, 2, 10000, "an evaluation" },
-	/* train.bin of nanoGPT: raw tokens */
+	/* train.bin of nanoGPT: tokens without a header */
 	{ "train.bin", 4000, 13, 262, 2, 10000, "tokenize --raw" },
-	/* the same without a name; and NumPy's uint32 */
+	/* the same content under another name, and as NumPy's uint32 */
 	{ "raw", 4000, 13, 262, 2, 10000, "byte 3 is NUL" },
 };
 
@@ -201,7 +202,7 @@ TEST(files_of_tokens_are_known_or_refused_by_name)
 		memcpy(data, (uint32_t[]){ t->magic, t->version, t->tokens }, 12);
 		snprintf(path, sizeof(path), "%s/%s", folder, t->name);
 		assert_int_equal(file_write(path, data, 1024 + t->bytes, 0600, NULL), 0);
-		/* mapped, and joined */
+		/* n = 1: the file is mapped; n = 2: two files are joined */
 		for (size_t n = 1; n <= 2; n++) {
 			rc = corpus_new(&c, (char *[]){ path, path }, n, T, 1, &err);
 			if ((rc == 0) != !t->message ||
@@ -253,7 +254,7 @@ TEST(widths_are_not_mixed)
 	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
 	assert_int_equal(corpus_new(&c, (char *[]){ a, b }, 2, T, 1, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "16-bit and of 32-bit"));
-	/* A token that no model can have. */
+	/* A token above those of any model. */
 	memset(data + 300, 0xff, 4);
 	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
 	assert_int_equal(corpus_new(&c, (char *[]){ b }, 1, T, 1, &err), -EINVAL);

@@ -1,4 +1,5 @@
-/* The places where cuBLASLt is searched for. Another library plays it, under a name of its own. */
+/* Tests the places where cuBLASLt is searched for. Another library replaces it, under its own
+ * name. */
 #include "model/cuda/cublas_library.h"
 
 #include <dlfcn.h>
@@ -24,7 +25,7 @@ static int try_open(const char *file, struct error *err)
 	return rc;
 }
 
-/* An image with PyTorch has the library among the packages of its environment only. */
+/* In an image with PyTorch, the library is only among the Python packages of its environment. */
 TEST(a_library_among_python_packages_is_found)
 {
 	char root[] = "/tmp/skippipe-cublas-XXXXXX", folder[PATH_MAX], link[PATH_MAX + 32];

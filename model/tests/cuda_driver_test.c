@@ -1,4 +1,4 @@
-/* Answers of a GPU's driver: faults have remedies, and an unknown pointer is not touched. */
+/* Tests answers of a GPU's driver: errors name remedies, and an unknown pointer is not read. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 static enum pointer_kind answer_of_driver(void *answer, const void *p)
 {
 	(void)p;
-	assert_non_null(answer); /* NULL: must not be asked */
+	assert_non_null(answer); /* NULL: this test expects that the driver is not asked */
 	return *(enum pointer_kind *)answer;
 }
 

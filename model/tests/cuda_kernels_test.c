@@ -1,5 +1,5 @@
-/* The GPU's kernels without a GPU, against plain loops in double, and the shared memory that
- * attention gets. The device is emulated as in cuda_test.c. */
+/* Compares the GPU's kernels with plain loops in double, without a GPU, and tests how much shared
+ * memory attention gets. The device is emulated as in cuda_test.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@ static void fail_above(const char *kernel, bool bf16, double error, double most)
 
 TEST(kernels_agree)
 {
-	/* Full tiles, partial tiles and tiles of one row; more rows, columns and heads than
-	 * threads. */
+	/* Sizes with full tiles, partial tiles and tiles of one row, and with more rows, columns
+	 * and heads than threads. */
 	static const struct kernel_sizes sizes[] = {
 		{ 5, 40, 1, 70, 2, 1, 32, 0 }, { 37, 129, 2, 65, 3, 3, 16, 0 },
 		{ 2, 257, 1, 1, 4, 2, 48, 0 }, { 3, 31, 1, 128, 1, 1, 80, 0 },
 		{ 4, 33, 3, 2, 6, 2, 6, 0 },
-		/* One buffer for all tiles. */
+		/* Shared memory for one buffer of tiles only. */
 		{ 4, 33, 1, 137, 2, 1, 64, 41 << 10 >> 2 },
 		{ 4, 33, 1, 137, 2, 1, 112, 69 << 10 >> 2 },
 	};
@@ -34,10 +34,11 @@ TEST(kernels_agree)
 			assert_int_equal(kernel_check(&sizes[i], bf16, fail_above, NULL), 0);
 }
 
-enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats */ };
+enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats of shared memory in 99 and in 163
+	 * KiB */ };
 
-/* Heads of every preset, forward and backward, with full and partial tiles, fit into the shared
- * memory that an RTX 3090 to 5090, an A6000, an L4 or an L40S gives a block. */
+/* Attention with the heads of every preset fits into 99 KiB of shared memory, which a block has on
+ * an RTX 3090 to 5090, an A6000, an L4 or an L40S. */
 TEST(heads_of_all_presets_fit_99_kib)
 {
 	bool seen[HEAD_MOST + 1] = { false };
@@ -79,7 +80,7 @@ static struct attention_launch launch_on(struct device *d, enum device_kernel ke
 /* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */
 TEST(buffers_are_chosen_by_blocks)
 {
-	/* Floats, more than two buffers of the widest heads need. */
+	/* Floats of shared memory: more than two buffers of the widest heads need. */
 	enum { BYTES = 103 << 10 >> 2 };
 	enum device_kernel dkv = KERNEL_ATTENTION_DKV;
 	struct attention_launch l;
@@ -87,14 +88,15 @@ TEST(buffers_are_chosen_by_blocks)
 	size_t two;
 
 	assert_int_equal(device_open(&d, 0, true, NULL), 0);
-	/* On an H200 two blocks with two buffers fit, on an A100 one, or two with one buffer. */
+	/* On an H200, two blocks with two buffers each fit on a multiprocessor. On an A100 one such
+	 * block fits, or two blocks with one buffer each. */
 	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);
 	assert_int_equal(launch_on(d, dkv, KIB_163, KIB_163, 128).buffers, 1);
 	/* A 4090 has room for one block with two buffers, or for two blocks with one buffer each,
 	 * if heads have 64 numbers. */
 	assert_int_equal(launch_on(d, dkv, KIB_99, KIB_99, 64).buffers, 1);
 	assert_int_equal(launch_on(d, KERNEL_ATTENTION, KIB_99, KIB_99, 64).buffers, 2);
-	/* If only one block fits in either case, it has two buffers if they fit. */
+	/* If only one block fits with either number of buffers, it has two buffers if these fit. */
 	two = launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).shared;
 	assert_true(two <= BYTES);
 	assert_int_equal(launch_on(d, dkv, two, BYTES, 128).buffers, 2);

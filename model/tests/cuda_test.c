@@ -1,6 +1,6 @@
-/* The GPU's stage without a GPU. The threads of a block run in turn from barrier to barrier, and
- * products are plain loops. All results must agree with those of the CPU's stage. This test cannot
- * show that a GPU does the same, nor how fast it is: model/cuda/check/gpu.c shows both on a GPU. */
+/* Tests the GPU's stage on an emulated GPU. The threads of a block run in turn from barrier to
+ * barrier, and products are plain loops. All results must agree with those of the CPU's stage.
+ * model/cuda/check/gpu.c checks a real GPU and measures its speed. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ struct pair {
 	float *in, *grad, *out[2], *grad_in[2];
 };
 
-static enum recompute level;    /* of both */
-static double tolerance = 1e-5; /* relative */
+static enum recompute level;    /* level of recomputation of both stages */
+static double tolerance = 1e-5; /* relative error that is allowed */
 
 static void pair_init(struct pair *p, const struct model_config *c, uint32_t index,
 		      uint32_t batch, uint32_t sequence)
@@ -141,7 +141,7 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 	float *g;
 
 	pair_init(&p, c, index, batch, sequence);
-	/* Run, recorded and replayed, replayed. */
+	/* The same pass is run, then recorded and replayed, then replayed. */
 	replays = 0;
 	for (int i = 0; i < times; i++)
 		forward_and_backward(&p, true);
@@ -172,7 +172,9 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 		assert_int_equal(stage_step(p.cpu, NULL, 0.5f, &h, t), 0);
 		assert_int_equal(backend_cuda.step(p.gpu, t == 1 ? g : NULL, 0.5f, &h, t), 0);
 	}
-	if (!p.on_gpu.bf16) /* AdamW steps equally far where the gradient is only noise */
+	/* Where a gradient is only rounding noise, its sign may differ, and AdamW then steps in
+	 * another direction. */
+	if (!p.on_gpu.bf16)
 		same_array(&p, ARRAY_WEIGHTS, stage_weights(p.cpu));
 	same_array(&p, ARRAY_MOMENT1, stage_moment1(p.cpu));
 	same_array(&p, ARRAY_MOMENT2, stage_moment2(p.cpu));
@@ -202,7 +204,7 @@ TEST(steps_agree_by_bits)
 	struct rng r;
 	float *sum;
 
-	c.dim = 64; /* heads of 16 */
+	c.dim = 64; /* heads of 16 numbers */
 	for (int bf16 = 0; bf16 < 2; bf16++) {
 		size_t size;
 
@@ -290,7 +292,8 @@ TEST(stages_agree_at_full_head_size)
 	c.n_layers = 2;
 	c.dim = 256;
 	c.n_heads = c.n_kv_heads = 2;
-	/* In so wide a model scores are large, and their gradients are small differences. */
+	/* In such a wide model the scores are large, and their gradients are small differences of
+	 * large numbers. */
 	tolerance = 5e-5;
 	check(&c, 1, 1, 34);
 	tolerance = 1e-5;
@@ -303,8 +306,9 @@ TEST(stages_agree_when_nothing_can_be_recorded)
 	cannot_record = false;
 }
 
-/* If a recording lacked its products, a replay would give the numbers of the pass before. Each pass
- * therefore runs without recording, and the refusal is no failure. */
+/* If a recording lacked its products, a replay would give the numbers of the pass before. If
+ * products are refused during the recording, each pass therefore runs without one, and the refusal
+ * is no failure. */
 TEST(stages_agree_when_recorded_products_are_refused)
 {
 	refused = RECORDED_PRODUCTS;
@@ -345,8 +349,8 @@ TEST(repeated_passes_have_the_same_bits)
 	assert_int_equal(differing, 1);
 }
 
-/* bf16 has 8 bits: factors are off by up to 1/256 and, over a layer's products, by a few times
- * that. */
+/* bf16 has 8 bits, so factors have relative errors of up to 1/256, and the results of a layer have
+ * a few times that. */
 TEST(stages_agree_in_bf16)
 {
 	struct model_config c = config;
@@ -392,8 +396,8 @@ TEST(stages_agree_when_tied)
 	check(&c, 0, 1, 9);
 }
 
-/* Computes the logits in chunks of rows, of which the last is shorter. Activations are in device
- * memory. */
+/* The loss is computed in chunks of rows, of which the last is shorter, and with activations in
+ * device memory. */
 TEST(losses_agree_in_pieces)
 {
 	struct error err;
@@ -417,8 +421,8 @@ TEST(losses_agree_in_pieces)
 	pair_fini(&p);
 }
 
-/* A microbatch's pass waits for the device once. No copy makes it wait before, not even a copy of
- * the caller's own memory. */
+/* A microbatch's pass waits for the device once. No copy makes it wait earlier, not even a copy
+ * from the caller's own memory. */
 TEST(a_pass_waits_once)
 {
 	float loss, *up = NULL;
@@ -462,7 +466,7 @@ TEST(states_and_their_hashes_agree)
 	pair_init(&p, &several, 0, 1, 5);
 	pair_init(&q, &several, 0, 1, 5);
 	n = stage_parameters(p.cpu);
-	/* Several blocks of threads, the last one not full; the last leaf ends within a block. */
+	/* Several blocks of threads, of which the last is not full; the last leaf is shorter. */
 	assert_true(n * sizeof(float) > 2 * LEAF_THREADS * HASH_LEAF && n % 16);
 	hash = hash_floats(stage_weights(p.cpu), n);
 	assert_true(stage_hash(p.cpu) == hash && backend_cuda.hash(p.gpu) == hash);
@@ -730,7 +734,8 @@ TEST(failures_are_reported)
 	fail_next = true;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -12);
 	fail_next = false;
-	device_free_bytes = 400 << 20; /* enough for the stage alone, but not with the code */
+	/* Bytes that suffice for the stage, but not for the code too. */
+	device_free_bytes = 400 << 20;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &(struct error){ "" }), -12);
 	device_free_bytes = UINT64_MAX;
 	assert_non_null(strstr(
@@ -777,8 +782,8 @@ TEST(a_failed_device_gives_no_result)
 	pair_fini(&p);
 }
 
-/* Other programs have taken memory that was free at the start. The caller gets an array that it can
- * read, and the stage has failed. */
+/* Other programs have taken the memory that was free at the start. The caller gets an array that it
+ * can read, and the stage has failed. */
 TEST(a_failed_allocation_is_a_failure)
 {
 	struct pair p;

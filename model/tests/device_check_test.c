@@ -66,7 +66,7 @@ TEST(a_card_that_fails_says_why)
 	fail_at_wait = false;
 }
 
-/* Two trainers with the same weights; one gradient is then made wrong. */
+/* Compares two trainers with the same weights, before and after one gradient is made wrong. */
 TEST(a_wrong_or_missing_number_is_found)
 {
 	struct model_config config;

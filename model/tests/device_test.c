@@ -1,5 +1,5 @@
-/* Names of devices, the description of a CPU, and the limits of one process. The emulated GPU's
- * side is cuda_test.c's. */
+/* Tests names of devices, the description of a CPU, and the limits of one process. cuda_test.c
+ * tests the GPU's side. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,11 +52,12 @@ TEST(likeness_leaves_a_gpus_number_out)
 	assert_false(device_texts_alike("", "cpu:v3"));
 }
 
-/* As MemoryDenyWriteExecute=yes of systemd does. The test runs before others compute, because
- * oneDNN keeps the code that it has made. */
+/* Forbids new code, as MemoryDenyWriteExecute=yes of systemd does. This test must run before any
+ * test that computes, because oneDNN keeps the code that it has generated. */
 TEST(a_process_that_may_run_no_new_code_has_no_cpu)
 {
-	enum { SET_MDWE = 65, REFUSE_EXEC_GAIN = 1, NOT_HERE = 255 }; /* Linux 6.3 */
+	/* Prctl's numbers, since Linux 6.3. */
+	enum { SET_MDWE = 65, REFUSE_EXEC_GAIN = 1, NOT_HERE = 255 };
 	int status;
 	pid_t child = fork();
 
@@ -77,7 +78,7 @@ TEST(a_process_that_may_run_no_new_code_has_no_cpu)
 	assert_int_equal(status, 0);
 }
 
-/* The library of products takes one set for a whole process: the first that is asked for. */
+/* oneDNN accepts one instruction set for a whole process: the first that is requested. */
 TEST(a_process_computes_with_one_set)
 {
 	struct stage_device d;
@@ -94,5 +95,5 @@ TEST(a_process_computes_with_one_set)
 		return;
 	assert_int_equal(stage_device(&d, "cpu:v3", &err), -EBUSY);
 	assert_non_null(strstr(err.text, "v3"));
-	assert_string_equal(d.name, "cpu:plain"); /* as it was */
+	assert_string_equal(d.name, "cpu:plain"); /* the name stays as it was */
 }

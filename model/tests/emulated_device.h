@@ -21,8 +21,9 @@
 #include "model/cuda/kernel_args.h"
 #include "model/cuda/own_memory.h"
 
-/* One block at a time. */
-enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* an H200's limit */ };
+/* Limits of a block. Blocks run one at a time. */
+enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* SHARED_MOST: limit of
+	 * an H200 */ };
 
 enum { LANES = 32, COPIES_MOST = 128 };
 
@@ -35,13 +36,15 @@ struct lane_words {
 static struct {
 	unsigned thread, threads, block_x, block_y, warps_left;
 	unsigned warp, lane; /* the thread whose turn it is, among those not finished */
-	uint32_t order; /* random: its bits choose the direction */
+	uint32_t order; /* random bits, which choose the direction in which threads run */
 	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
 	ucontext_t scheduler, fiber[THREADS_MOST];
 	enum stop { AT_BARRIER, IN_WARP, DONE } stopped[THREADS_MOST];
 	struct lane_words said[2]
-			      [THREADS_MOST]; /* used alternately: no thread is two steps ahead */
+			      /* Two arrays, used alternately, because no thread is two operations
+			       * ahead of another. */
+			      [THREADS_MOST];
 	unsigned char turn[THREADS_MOST];
 	struct { void *to; const void *from; } copies[THREADS_MOST][COPIES_MOST];
 	unsigned n_copies[THREADS_MOST];
@@ -68,7 +71,7 @@ static void fiber_main(void)
 	block.stopped[block.thread] = DONE;
 }
 
-enum { FENCE = 64 }; /* floats past the end that no thread may write */
+enum { FENCE = 64 }; /* floats after the shared memory, which no thread may overwrite */
 
 static bool coin(void)
 {
@@ -146,7 +149,8 @@ static float float_of(uint32_t bits)
 
 enum { OP_LOAD, OP_TURNED, OP_TENSOR, OP_ACROSS };
 
-/* Gives the words that all threads of this warp have contributed to this operation. */
+/* Contributes this thread's words to an operation of its warp, and returns the words of all threads
+ * of the warp. */
 static const struct lane_words *with_warp(int op, const void *own, size_t size)
 {
 	unsigned turn = block.turn[block.thread]++ % 2;
@@ -251,8 +255,7 @@ static void store_sixteen(void *to, const uint32_t words[4])
 	copy_sixteen(to, words);
 }
 
-/* Records a copy for later. Until it is done, nobody may rely on the contents of the
- * destination. */
+/* Records a copy that is made later. Until then the contents of the destination are undefined. */
 static void copy_later(uint16_t *to, const uint16_t *from)
 {
 	unsigned *n = &block.n_copies[block.thread];
@@ -330,8 +333,8 @@ static uint32_t pair_of(float low, float high)
 #define ONCE(name, kernel, arguments) BOTH(name, kernel, kernel, arguments)
 
 static const struct {
-	void (*entry[2])(const void *); /* float, bf16 */
-	size_t size;                    /* bytes of the arguments */
+	void (*entry[2])(const void *); /* the kernel for float, and for bf16 */
+	size_t size;                    /* bytes of the kernel's arguments */
 } kernels[KERNEL_COUNT] = {
 	TWICE(KERNEL_NORM, norm, norm_args),
 	TWICE(KERNEL_NORM_BACKWARD, norm_backward, norm_backward_args),
@@ -365,7 +368,7 @@ struct op {
 	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH } kind;
 	void *to;
 	const void *from;
-	void *own; /* the bytes at `from`, if they were copied for the op */
+	void *own; /* the bytes at `from`, if they were copied when the op was queued */
 	size_t size;
 	struct device_product product;
 	enum device_kernel kernel;
@@ -385,18 +388,18 @@ struct device {
 	bool fails; /* true: the next allocation and all later ones fail */
 	struct failure failure;
 	size_t shared_most;
-	struct device_graph *open;   /* being recorded */
-	struct device_graph pending; /* queued */
+	struct device_graph *open;   /* the graph that is being recorded; NULL: none */
+	struct device_graph pending; /* operations that are queued */
 };
 
 enum { MEMORIES_MOST = 64 };
 
-/* The memory of all devices, because addresses of any device are looked up. */
+/* Allocations of all devices in one table, because a pointer may belong to any device. */
 static struct memory {
-	struct device *device; /* NULL: free */
+	struct device *device; /* NULL: the entry is free */
 	char *at;
 	size_t size;
-	bool pinned; /* the host's */
+	bool pinned; /* the memory is pinned host memory */
 } memories[MEMORIES_MOST];
 
 static const struct memory *memory_of(const void *p)
@@ -409,22 +412,29 @@ static const struct memory *memory_of(const void *p)
 }
 
 static bool fail_next, cannot_record;
-static bool compiles; /* the driver must compile the program's code first */
-static bool whole_rows; /* rows of products in bf16 must begin at multiples of 16 bytes */
-static bool in_turn; /* memory must be taken while this program has the turn */
-static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
-static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
-static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused; /* as by cuBLAS */
-static long flaky_products; /* each so many products, one is wrong; 0: none */
-static bool wrong_products; /* as of a card that is faulty: no failure is reported */
-static const char *cublas_file; /* where cuBLAS is looked for; NULL: products are loops here */
+static bool compiles; /* imitates a card for which the driver must compile the program's code */
+static bool whole_rows; /* fails a product in bf16 whose rows are not aligned to 16 bytes */
+static bool in_turn; /* fails an allocation while this program does not have the turn */
+/* Imitates a driver that hangs: a wait does not end while this is true. */
+static atomic_bool hang_at_wait;
+static bool fail_at_wait; /* imitates a card that dies: queued work is lost from the next wait on */
+/* Products that are refused, as cuBLAS may refuse them. */
+static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
+/* Imitates a fault that comes and goes: one of this number of products is wrong; 0: none. */
+static long flaky_products;
+/* Imitates a faulty card: products are wrong, and no failure is reported. */
+static bool wrong_products;
+/* Library in which cuBLAS is looked up; NULL: products are plain loops. */
+static const char *cublas_file;
 static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
-static size_t multiprocessor_shared = SHARED_MOST; /* of all its blocks */
+/* Shared memory of all blocks on a multiprocessor. */
+static size_t multiprocessor_shared = SHARED_MOST;
 static uint64_t device_free_bytes = UINT64_MAX;
 static long replays, launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
-static long waits, pageable; /* device_status; copies that stop the caller */
+/* Numbers of calls of device_status, and of copies that block the caller. */
+static long waits, pageable;
 
 uint32_t device_count(void)
 {
@@ -629,7 +639,7 @@ static void do_op(const struct device *d, const struct op *o)
 	if (o->kind != OP_LAUNCH)
 		return;
 	assert_true(o->threads <= THREADS_MOST && o->shared <= d->shared_most);
-	assert_true(o->blocks_x <= INT32_MAX && o->blocks_y <= UINT16_MAX); /* of a grid */
+	assert_true(o->blocks_x <= INT32_MAX && o->blocks_y <= UINT16_MAX); /* limits of a grid */
 	launches[o->kernel]++;
 	launched_blocks[o->kernel] += o->blocks_x * o->blocks_y;
 	block.threads = o->threads;
@@ -652,7 +662,7 @@ static void queue(struct device *d, const struct op *o)
 	append(d->open ? d->open : &d->pending, o);
 }
 
-/* Not allowed while recording, because a replay would not see the host's memory. */
+/* Must not be called during a recording, because a replay would not copy the host's memory. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
 	struct op o = { .kind = OP_COPY, .to = to, .from = from_host, .size = size };
@@ -701,7 +711,7 @@ void device_product(struct device *d, const struct device_product *p)
 		queue(d, &(struct op){ .kind = OP_PRODUCT, .product = *p });
 }
 
-/* By shared memory alone. */
+/* Only shared memory limits the number of blocks here. */
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared)
 {

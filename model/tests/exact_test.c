@@ -1,6 +1,6 @@
-/* The operations of replicas between a gradient's sum and the next weights give the same bits with
- * every instruction set of this machine and as the GPU's kernels, namely those of correctly rounded
- * operations one after another. Any 32 bits may be a value. */
+/* Tests the operations that replicas make between a gradient's sum and the next weights. Every
+ * instruction set of this machine and the GPU's kernels must give the same bits, namely those of
+ * correctly rounded operations one after another. Any 32 bits may be a value. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@ static const float specials[] = { 0,      -0.0f,      1,           -1,          
 				  -0x1p-149f, 0x1p-126f,  0x1.fffffep-127f, 0x1.fffffep127f,
 				  INFINITY,   -INFINITY, NAN,         1e-30f,       -3e38f };
 
-/* One value in four is any pattern of bits, one a special, the others are as in training. */
+/* Returns a random value: a quarter is any pattern of bits, an eighth is a special value, the
+ * others are as in training. */
 static float draw(struct rng *r, double spread)
 {
 	uint64_t bits = rng_next(r);
@@ -62,9 +63,9 @@ static void same_bits(const char *what, const char *set, const float *got, const
 				 bits_of(want[i]));
 }
 
-/* Each operation in double and then to float: a product of floats is exact there, and of sums,
- * quotients and roots the second rounding changes nothing (53 bits are more than twice 24 and
- * 2; Figueroa, 1995). */
+/* The reference computes each operation in double and rounds it to float. A product of two floats
+ * is exact in double, and for sums, quotients and roots the second rounding changes nothing (53
+ * bits are more than twice 24 plus 2; Figueroa, 1995). */
 static float tidy(float x)
 {
 	return isnan(x) ? float_of(0x7fc00000) : x;
@@ -148,7 +149,7 @@ TEST(steps_of_adamw)
 		for (int t = 0; t < 2; t++) {
 			struct adamw_args a = { s.w, s.m, s.v, g, N, f[t] };
 
-			/* It has no barrier: its threads need not be run in turn. */
+			/* The kernel has no barrier, so its threads can run one after another. */
 			for (block.block_x = 0; block.block_x * ROW_THREADS < N; block.block_x++)
 				for (block.thread = 0; block.thread < ROW_THREADS; block.thread++)
 					kernels[KERNEL_ADAMW].entry[0](&a);
@@ -181,7 +182,7 @@ TEST(sums_of_slices)
 	free(want);
 }
 
-/* The nearest of the floats whose lower half is zero: neighbours by value, ties to the even. */
+/* Returns the nearest float whose lower half is zero; of two equally near ones the even one. */
 static uint16_t reference_bf16(float x)
 {
 	uint32_t low = bits_of(x) & 0xffff0000, high = low + 0x10000;
@@ -190,7 +191,7 @@ static uint16_t reference_bf16(float x)
 	if (isnan(x))
 		return 0x7fc0;
 	below = fabs((double)x - (double)float_of(low));
-	/* Beyond the largest number the next one would be 2^128. */
+	/* Above the largest number, the next one counts as 2^128. */
 	above = (high & 0x7f800000) == 0x7f800000 ? 0x1p128 - fabs((double)x)
 						  : fabs((double)float_of(high) - (double)x);
 	if (isinf(x) || below < above || (below == above && !(low & 0x10000)))
@@ -217,7 +218,7 @@ TEST(rounding_to_bf16)
 	free(got);
 }
 
-/* Against the C library's, which is right to a bit or so. */
+/* Compares the factors with those by the C library's functions, which are right to about a bit. */
 TEST(factors)
 {
 	struct adamw h = { 5e-3f, 0.9f, 0.999f, 1e-8f, 0.1f };

@@ -1,5 +1,5 @@
-/* The hash: tests the leaves of every instruction set, and the root, against vectors of RFC 7693
- * and of Python's hashlib, which is an independent implementation.
+/* Tests the hash: the leaves of every instruction set, and the root, against vectors of RFC 7693
+ * and of Python's hashlib, an independent implementation.
  *
  *   python3 -c "
  *   import hashlib, struct
@@ -47,7 +47,7 @@ static unsigned char *example(void)
 	return x;
 }
 
-/* RFC 7693, appendix B. */
+/* The vector of RFC 7693, appendix B. */
 TEST(a_leaf_is_the_standards)
 {
 	static const unsigned char abc[HASH_DIGEST] = {
@@ -91,7 +91,7 @@ TEST(hashes_are_hashlibs)
 	free(x);
 }
 
-/* At every place of a block, of a leaf, of a batch, with every set. */
+/* Flips a bit at every place in a block, in a leaf and in a batch, for every instruction set. */
 TEST(a_flipped_bit_shows)
 {
 	static unsigned char digests[MOST / HASH_LEAF * HASH_DIGEST + HASH_DIGEST];
@@ -119,9 +119,9 @@ static uint64_t checksum(const uint64_t words[2])
 	return sum;
 }
 
-/* Shows why the older checksum, FNV-1a, is no proof. Each of its steps is a bijection, so for any
- * change of one word the next word can be chosen to undo it. The new hash does not have this
- * weakness. */
+/* Shows why the older checksum, FNV-1a, does not prove that data is unchanged. Each of its steps is
+ * a bijection, so for any change of one word the next word can be chosen to undo it. The new hash
+ * does not have this weakness. */
 TEST(words_that_undo_one_another_show)
 {
 	const uint64_t begin = 0xcbf29ce484222325u, prime = 0x100000001b3u;

@@ -1,9 +1,8 @@
-/* Folders of the transformers library: config.json, an index and two safetensors files together,
- * so that the fuzzer reaches the code in which they meet. A reader refuses the folder, or gives a
- * model that holds together and weights that are finite.
- *
- * Input: config.json, the index ("" none) and two headers, separated by bytes 0xff. The data of a
- * file are as long as its header says, and zero. */
+/* libFuzzer: folders of the transformers library: config.json, an index and two safetensors files
+ * together, so that the fuzzer reaches the code that uses all of them. A reader refuses the folder,
+ * or gives a consistent model and finite weights. Input: config.json, the index ("": none) and two
+ * headers, separated by bytes 0xff. The data of each file has the length that its header states,
+ * and is zero. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,7 +48,7 @@ static FILE *create(const char *folder, const char *name, char path[96])
 	return f;
 }
 
-/* The largest end of a tensor: the size of the data that the header describes. */
+/* Returns the size of the data that the header describes: the largest end of a tensor. */
 static long data_size(const uint8_t *header, size_t n)
 {
 	json_t *root = json_loadb((const char *)header, n, 0, NULL), *one;

@@ -1,5 +1,5 @@
-/* Folders of the transformers library as people bring them. tests/parity compares what is read with
- * the library; these tests have the folders that it would not write. */
+/* Tests folders of the transformers library that the library itself would not write, as users may
+ * have them. tests/parity compares folders that the library writes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -61,7 +61,7 @@ static void put_text(const struct fixture *f, const char *name, const char *text
 	put(f, name, text, strlen(text));
 }
 
-/* The good configuration with keys changed; changes is a JSON object. */
+/* Writes the valid configuration with some keys changed. changes: a JSON object. */
 static void put_config(const struct fixture *f, const char *changes)
 {
 	json_t *root = json_loads(good, 0, NULL), *other = json_loads(changes, 0, NULL);
@@ -311,14 +311,15 @@ FIXTURE_TEST(other_scaling_is_refused)
 
 /* ---- weights ---- */
 
-/* A tensor beside the model's: its entry in the header, and its bytes. */
+/* A tensor that the model lacks: its entry in the header, and its bytes. */
 struct extra {
 	const char *name, *dtype, *shape;
 	size_t bytes;
 	unsigned char byte;
 };
 
-/* A file with the model's tensors [from, to) of its table, each with the same value, then others.
+/* Writes a file with the tensors [from, to) of the model's table, all with the same value, and then
+ * with further tensors.
  */
 static void put_weights(const struct fixture *f, const char *file, size_t from, size_t to,
 			float value, const struct extra *extra, size_t n)
@@ -434,7 +435,8 @@ FIXTURE_TEST(the_index_decides)
 	accept_weights(f, 5);
 	put_index(f, ALL, "a.safetensors", "none");
 	accept_weights(f, 3);
-	/* The first file has a stale copy. The index does not name the damaged file. */
+	/* The first file has outdated copies of tensors. The index does not name the damaged
+	 * file. */
 	put_weights(f, "a.safetensors", 0, ALL, 2, NULL, 0);
 	put_weights(f, "b.safetensors", 0, ALL, 2, NULL, 0);
 	put_weights(f, "a.safetensors", 0, SPLIT, 2,
@@ -576,7 +578,7 @@ FIXTURE_TEST(tied_heads_agree_with_the_embedding)
 {
 	const struct fixture *f = *state;
 	struct extra head = { "lm_head.weight", "F32", "[7,8]", 224, 1 };
-	const float ones = 0x1.020202p-125f; /* all of its bytes are 1 */
+	const float ones = 0x1.020202p-125f; /* the float all of whose bytes are 1 */
 
 	put_config(f, "{\"tie_word_embeddings\": true}");
 	put_weights(f, "model.safetensors", 0, ALL, ones, &head, 1);

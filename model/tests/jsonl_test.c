@@ -1,4 +1,5 @@
-/* JSON lines: documents that are read, lines that have none, and faults with their place. */
+/* Tests JSON lines: documents that are read, lines without a document, and errors that name the
+ * place. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static const struct {
 	uint64_t number;
 	const char *line;
 	size_t size;
-	const char *text; /* NULL: the line has no document, for the reason `why` */
+	const char *text; /* the document; NULL: the line has none, for the reason `why` */
 	int why; /* enum jsonl_line; 0: the line has a document */
 } read_cases[] = {
 	{ 1, LINE("{\"text\": \"a\"}\n"), "a", 0 },
@@ -55,12 +56,12 @@ static const struct {
 } faults[] = {
 	{ 7, LINE("{\"text\": \"ab\xff\"}"), "line 7, byte 13: not UTF-8" },
 	{ 1, LINE("\xef\xbb\xbf{\"text\": \"ab\xff\"}"), "line 1, byte 16: not UTF-8" },
-	/* Latin-1, as claude-code-log's issue 139 had it */
+	/* A program has written a byte of Latin-1 (0xb2) as half of a surrogate pair. */
 	{ 2, LINE("{\"text\": \"x \\udcb2\"}"), "line 2, byte 13: half of a surrogate pair" },
 	{ 3, LINE("{\"text\": \"\\\\\\ud83d \\ude00\"}"), "line 3, byte 13: half of a surrogate" },
 	{ 3, LINE("{\"text\": \"\\ud83d\\u0041\"}"), "line 3, byte 11: half of a surrogate" },
 	{ 3, LINE("{\"text\": \"\\ud83d"), "line 3, byte 11: half of a surrogate" },
-	/* UTF-8 of two surrogates (CESU-8) is no UTF-8. */
+	/* Two surrogates that are encoded separately (CESU-8) are not valid UTF-8. */
 	{ 4, LINE("{\"text\": \"\xed\xa0\xbd\xed\xb8\x80\"}"), "line 4, byte 11: not UTF-8" },
 	{ 5, LINE("{\"text\": \"a\\u0000\"}"), "line 5, byte 12: \\u0000, a NUL" },
 	{ 6, LINE("{\"text\": \"a\0b\"}"), "line 6, byte 12: NUL" },

@@ -10,11 +10,12 @@
 
 enum { ROOM = 64 << 20, ALIGN = 256, ARRAYS = 32 };
 
-/* One array, on both sides. */
+/* An array of a kernel, in host memory and on the device. */
 struct array {
 	size_t n;
 	bool bf16;
-	double *is; /* (n) the array's contents, then the expected ones */
+	/* (n) contents of the array before the kernel runs, then those expected afterwards. */
+	double *is;
 	char *at;   /* on the device */
 };
 
@@ -57,18 +58,19 @@ static void upload(struct check *c, const struct array *a)
 		else
 			((float *)host)[i] = (float)a->is[i];
 	device_put(c->d, a->at, host, a->n * (a->bf16 ? sizeof(uint16_t) : sizeof(float)));
-	device_status(c->d); /* the copy reads the host's memory until then */
+	/* device_put reads the host's memory until device_status has returned. */
+	device_status(c->d);
 	free(host);
 }
 
-/* Random numbers, exactly what the device gets. spread 0: zeros. */
+/* Makes an array of random numbers, rounded as the device gets them. spread 0: zeros. */
 static struct array array_of(struct check *c, size_t n, bool bf16, double spread)
 {
 	struct array a = { .n = n, .bf16 = bf16, .at = c->memory + c->used };
 
 	c->used += (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
 	if (c->used > ROOM || c->n_held == ARRAYS)
-		abort(); /* too small for this check: our own mistake */
+		abort(); /* the check has too little memory: a mistake in this program */
 	a.is = c->held[c->n_held++] = calloc(n, sizeof(*a.is));
 	for (size_t i = 0; i < n; i++) {
 		float x = (float)(spread * rng_normal(&c->rng));
@@ -103,7 +105,7 @@ static void compare(struct check *c, const char *kernel, const struct array *a)
 	c->report(kernel, c->bf16, sqrt(difference / (norm + 1e-300)), most);
 }
 
-/* Forgets the arrays. */
+/* Frees all arrays for the next check. */
 static void again(struct check *c)
 {
 	while (c->n_held > 0)
@@ -361,7 +363,8 @@ static void check_cast(struct check *c)
 	again(c);
 }
 
-/* The bytes and the numbers of the CPU's codec, in the forms of activations and sums. */
+/* Compares encoded bytes and decoded numbers with those of the CPU's codec, for activations and for
+ * sums. */
 static void check_codec_form(struct check *c, unsigned bits, unsigned group, bool with_means)
 {
 	size_t rows = c->s->rows, width = c->s->width, n = rows * width;
@@ -421,7 +424,7 @@ static void check_codec(struct check *c)
 
 struct heads {
 	const struct kernel_sizes *s;
-	size_t stride; /* of qkv */
+	size_t stride; /* numbers between two rows of qkv */
 	const double *qkv;
 	double scale;
 };
@@ -440,7 +443,7 @@ static double dot(const double *a, const double *b, size_t n)
 	return sum;
 }
 
-/* Probabilities of query t over keys 0 .. t; gives the log of their sum. */
+/* Computes the probabilities of query t over keys 0 .. t. Returns the logarithm of the sum. */
 static double attend(const struct heads *h, size_t b, size_t head, size_t t, double *p)
 {
 	size_t kv = h->s->heads + head / (h->s->heads / h->s->kv_heads);
@@ -456,7 +459,7 @@ static double attend(const struct heads *h, size_t b, size_t head, size_t t, dou
 	return log(sum);
 }
 
-/* One query: its output, and from dout its part of dqkv. */
+/* Computes one query's output, and from dout adds its part to dqkv. */
 static void attention_row(const struct heads *h, size_t b, size_t head, size_t t, double *p,
 			  double *out, const double *dout, double *dqkv)
 {

@@ -1,4 +1,4 @@
-/* kernel_check.h - every kernel of a GPU, and its products, against plain loops in double. */
+/* kernel_check.h - compares every kernel of a GPU, and its products, with plain loops in double. */
 #ifndef MODEL_TESTS_KERNEL_CHECK_H
 #define MODEL_TESTS_KERNEL_CHECK_H
 
@@ -10,15 +10,15 @@
 
 struct kernel_sizes {
 	uint32_t rows, width;   /* sizes of the kernels that work by rows */
-	uint32_t batch, length; /* B, T of attention */
+	uint32_t batch, length; /* number of sequences B and length T in attention */
 	uint32_t heads, kv_heads, head_size;
-	size_t shared; /* floats of shared memory that a block may have; 0: what the device has */
+	size_t shared; /* floats of shared memory of a block; 0: the device's limit */
 };
 
-/* Called with the relative error of each result, in the L2 norm, and the allowed error. */
+/* Receives the relative error of each result, in the L2 norm, and the allowed error. */
 typedef void kernel_report(const char *kernel, bool bf16, double error, double most);
 
-/* On device 0, as device.h gives it. -ENODEV: there is none; -ENOMEM, -EIO: it failed. */
+/* Checks device 0 of device.h. -ENODEV: there is no device; -ENOMEM, -EIO: the device failed. */
 int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
 		 struct error *err);
 

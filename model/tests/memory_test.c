@@ -1,6 +1,6 @@
 /* Makes a large allocation fail at call N, for every N until the whole call succeeds. Each failure
  * must give an error code and a message, and leak nothing. This program replaces the C library's
- * functions; sanitizers have replaced them already, and with them the test is skipped. */
+ * allocators. Sanitizers replace these too, so the test is skipped under a sanitizer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@
 #define REPLACED 1
 #endif
 
-static long until_failure = -1; /* -1: none to come */
+static long until_failure = -1; /* allocations until one fails; -1: none will fail */
 static long live;
 
 #if REPLACED
@@ -74,7 +74,7 @@ void *aligned_alloc(size_t align, size_t n)
 	return fails() ? NULL : counted(__libc_memalign(align, n));
 }
 
-/* oneDNN's allocations */
+/* used by oneDNN */
 int posix_memalign(void **out, size_t align, size_t n)
 {
 	*out = fails() ? NULL : counted(__libc_memalign(align, n));
@@ -88,7 +88,7 @@ void free(void *p)
 }
 
 /* ---- small allocations, which never fail here ----
- * The allocators of base/alloc.h would end the program. */
+ * Replaces the allocators of base/alloc.h, which would end the program. */
 
 void *alloc_new(size_t size)
 {
@@ -132,7 +132,8 @@ static void *steady(size_t n)
 	return counted(__libc_malloc(n));
 }
 
-/* jansson 2.14 itself crashes when its scanner runs out of memory: its allocations succeed. */
+/* Lets all allocations of jansson succeed, because jansson 2.14 crashes when its scanner runs out
+ * of memory. */
 static void spare_jansson(void)
 {
 	json_set_alloc_funcs(steady, free);
@@ -157,7 +158,7 @@ static const struct model_config config = { .vocab = 40,
 
 static struct hyperparameters hyper;
 static const struct stage_options options = { .slots = 2, .batch = 1, .sequence = 4 };
-static struct trainer *made; /* before failures begin */
+static struct trainer *made; /* a trainer that was made before allocations fail */
 static char folder[] = "/tmp/memory_test.XXXXXX";
 
 /* ---- the calls under test ----
@@ -255,13 +256,15 @@ static void survives(const char *what, int (*attempt)(struct error *), uint64_t 
 		assert_true(n < 5000);
 		until_failure = n;
 		rc = attempt(&err);
-		if (until_failure >= 0) { /* the call that should fail was not reached */
+		/* The call has succeeded, because it makes fewer allocations. */
+		if (until_failure >= 0) {
 			until_failure = -1;
 			assert_int_equal(rc, 0);
 			break;
 		}
 		until_failure = -1;
-		/* Some libraries work without the memory that they could not get. */
+		/* Some libraries continue without memory that they could not get, so a success is
+		 * no error. */
 		if (rc == 0)
 			continue;
 		if (rc > 0 || !err.text[0] || live != before)

@@ -13,24 +13,24 @@
 
 #define NVML_TEST_BUS "0000:65:00.0"
 
-/* An answer: the function's return code, and the value that it gives. */
+/* The answer of a function of NVML: its return code, and the value that it gives. */
 struct nvml_answer {
-	int code; /* 0: success */
+	int code; /* return code; 0: success */
 	unsigned long long value;
 };
 
 struct nvml_script {
-	int init, find; /* codes */
+	int init, find; /* return codes of nvmlInit_v2, and of finding the GPU */
 	struct nvml_answer utilisation, used, power, limit, temperature, reasons;
 	unsigned long long total, reserved; /* memory, bytes */
-	int started;        /* calls of nvmlInit_v2 */
-	int open;           /* those of them without nvmlShutdown */
-	atomic_int calls;   /* calls for a temperature that have begun */
-	atomic_int hanging; /* meanwhile such a call does not return */
+	int started;        /* number of calls of nvmlInit_v2 */
+	int open;           /* number of these calls that nvmlShutdown has not undone */
+	atomic_int calls;   /* number of calls for a temperature that have begun */
+	atomic_int hanging; /* while this is not 0, a call for a temperature does not return */
 };
 
-/* Loads a library of the tests, for the life of the process, and writes its path to `path`. Returns
- * its answers, which belong to the library. */
+/* Loads a library of the tests, which stays loaded, and writes its path to `path`. Returns the
+ * answers, which the library owns. */
 static inline struct nvml_script *nvml_script_load(const char *name, char path[4096])
 {
 	const char *build = getenv("SKIPPIPE_BUILD");

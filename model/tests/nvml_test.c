@@ -9,7 +9,7 @@
 
 static char library[4096];
 
-/* Resets the answers of a library of the tests. */
+/* Loads a library of the tests, and resets its answers. */
 static struct nvml_script *script(const char *name)
 {
 	struct nvml_script *s = nvml_script_load(name, library);
@@ -43,7 +43,7 @@ TEST(all_figures_are_read)
 	assert_int_equal(f.known, GPU_ALL);
 	assert_int_equal(f.utilisation, 97);
 	assert_int_equal(f.memory_mib, 80 << 10);
-	assert_int_equal(f.memory_used_mib, 61 << 10); /* without the driver's own */
+	assert_int_equal(f.memory_used_mib, 61 << 10); /* without the driver's own memory */
 	assert_int_equal(f.power_mw, 643210);
 	assert_int_equal(f.power_limit_mw, 700000);
 	assert_int_equal(f.temperature_c, 71);
@@ -65,7 +65,7 @@ TEST(figures_that_an_old_library_lacks_are_absent)
 	assert_int_equal(f.power_mw, 0);
 }
 
-/* Each of them alone: the others stay. */
+/* A card may lack any single figure: the other figures stay. */
 TEST(figures_that_a_card_does_not_support_are_absent)
 {
 	struct nvml_script *s = script("nvml.so");
@@ -79,7 +79,8 @@ TEST(figures_that_a_card_does_not_support_are_absent)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		cases[i].answer->code = i % 2 ? 3 : 15; /* not supported; the GPU is lost */
+		/* codes: 3: not supported; 15: the GPU is lost. */
+		cases[i].answer->code = i % 2 ? 3 : 15;
 		assert_int_equal(figures().known, GPU_ALL & ~cases[i].figure);
 		cases[i].answer->code = 0;
 	}
@@ -92,7 +93,7 @@ TEST(impossible_values_are_absent)
 	s->utilisation.value = 101;
 	s->used.value = s->total + 1;
 	s->power.value = s->limit.value = GPU_POWER_MOST_MW + 1;
-	s->temperature.value = 0xfffffff0; /* below 0 */
+	s->temperature.value = 0xfffffff0; /* a temperature below 0 */
 	assert_int_equal(figures().known, GPU_THROTTLING);
 	s->used.value = s->total = 0;
 	assert_int_equal(figures().known, GPU_THROTTLING);
@@ -107,8 +108,8 @@ TEST(reasons_for_throttling_are_translated)
 		uint8_t throttling;
 	} cases[] = {
 		{ 0x0, 0 },
-		{ 0x1, 0 },                /* idle */
-		{ 0x2 | 0x10 | 0x100, 0 }, /* clocks that a person has set */
+		{ 0x1, 0 },                /* the GPU is idle */
+		{ 0x2 | 0x10 | 0x100, 0 }, /* a person has set the clocks */
 		{ 0x4, GPU_POWER_CAP },
 		{ 0x8, GPU_HARDWARE },
 		{ 0x20, GPU_HEAT },
@@ -116,7 +117,7 @@ TEST(reasons_for_throttling_are_translated)
 		{ 0x8 | 0x80, GPU_POWER_BRAKE },
 		{ 0x8 | 0x20, GPU_HARDWARE | GPU_HEAT },
 		{ ~0ull, GPU_HEAT | GPU_POWER_BRAKE | GPU_POWER_CAP },
-		{ 1ull << 40, 0 }, /* unknown */
+		{ 1ull << 40, 0 }, /* an unknown reason */
 	};
 	struct nvml_script *s = script("nvml.so");
 
@@ -134,13 +135,13 @@ TEST(the_error_names_what_cannot_be_opened)
 
 	assert_int_equal(nvml_open(&n, "libnvidia-absent.so.1", NVML_TEST_BUS, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "libnvidia-absent.so.1"));
-	/* a library that has nothing of NVML */
+	/* Opens a library that has none of NVML's functions. */
 	assert_int_equal(nvml_open(&n, "libm.so.6", NVML_TEST_BUS, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "libm.so.6 is too old"));
 	assert_int_equal(nvml_open(&n, library, "0000:66:00.0", &err), -ENODEV);
 	assert_non_null(strstr(err.text, "does not know the GPU 0000:66:00.0: NVML error 6"));
 	assert_int_equal(s->open, 0);
-	s->init = 9; /* no driver */
+	s->init = 9; /* code 9: there is no driver */
 	assert_int_equal(nvml_open(&n, library, NVML_TEST_BUS, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "does not start: NVML error 9"));
 	assert_int_equal(s->open, 0);

@@ -1,5 +1,5 @@
-/* options_test.c - the command lines of train and its sister verbs: which model they ask for, and
- * which options a verb refuses. */
+/* options_test.c - tests the command lines of skippipe-model's verbs: which model a line asks for,
+ * and which options a verb refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
  * `said`. */
 static int parse(struct options *o, const char *line, char said[512])
 {
-	static char copy[400]; /* *o points into it */
+	static char copy[400]; /* static, because o points into this copy */
 	char *argv[32];
 	int argc = 0, rc, old = dup(STDERR_FILENO);
 	FILE *file = tmpfile();
@@ -62,8 +62,8 @@ TEST(defaults_and_values_reach_their_fields)
 	options_fini(&o);
 }
 
-/* --set and --skip change the model of --preset wherever that stands on the line, and the later of
- * two numbers of stages counts. */
+/* --set and --skip change the model of --preset, wherever --preset is on the line. Of two numbers
+ * of stages, the later one counts. */
 TEST(changes_apply_to_the_model_that_is_named)
 {
 	struct options o;

@@ -1,5 +1,5 @@
 /* Tests that a model on disk is cut into any number of stages without a change of a weight or a
- * moment, and that a source which has changed is refused. */
+ * moment, and that a source that has changed since then is refused. */
 #include "model/files/origin.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static struct trainer *make_trained(struct fixture *f)
 	return t;
 }
 
-/* Returns a tensor's values in one of the three arrays, wherever it was cut. */
+/* Returns a tensor's values in one of the three arrays, from whichever stage has the tensor. */
 static const float *find(struct trainer *t, uint32_t n_stages, const char *name, int kind,
 			 size_t *count)
 {
@@ -123,7 +123,7 @@ static void assert_same_model(struct fixture *f, struct trainer *a, struct train
 	tensor_table_free(&table);
 }
 
-/* Reads the configuration, cuts, and loads the stages as an agent does. */
+/* Reads the configuration, cuts the model, and loads the stages as an agent does. */
 static struct trainer *cut_and_load(struct fixture *f, uint32_t n_stages, struct origin *o)
 {
 	struct trainer *t = make_trainer(f, n_stages);

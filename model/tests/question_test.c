@@ -1,4 +1,4 @@
-/* Tests of questions: the tokens of contexts and choices, and errors that name the line. */
+/* Tests questions: the tokens of contexts and choices, and errors that name the line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const char bpe[] =
 	"{\"l\": 0, \"o\": 1, \"w\": 2, \"\xc4\xa0\": 3, \"lo\": 4, \"\xc4\xa0lo\": 5},"
 	"\"merges\": [\"l o\", \"\xc4\xa0 lo\"]}}";
 
-static struct tokenizer *tokenizers[2]; /* bytes; bpe */
+static struct tokenizer *tokenizers[2]; /* tokens are bytes, and the tokenizer `bpe` */
 
 static int open_tokenizers(void **state)
 {
@@ -46,7 +46,7 @@ static int free_tokenizers(void **state)
 	return 0;
 }
 
-/* counted, size and tokens are expected of the second choice. */
+/* counted, size and tokens: the expected values of the second choice. */
 static const struct {
 	int bpe;
 	const char *line;

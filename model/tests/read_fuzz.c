@@ -1,6 +1,6 @@
-/* libFuzzer: everything in model that reads bytes from outside, which is configurations,
- * safetensors, manifests and token shards. The first byte chooses the reader. A reader refuses the
- * bytes or gives a consistent result; it never crashes. */
+/* libFuzzer: the readers of configurations, safetensors, manifests and token shards in model/. The
+ * first byte chooses the reader. A reader refuses the bytes or gives a consistent result; it never
+ * crashes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static void read_config(const uint8_t *data, size_t size)
 	if (model_config_parse(&c, &r, (const char *)data, size, "fuzz", &err))
 		return;
 	expect(model_config_check(&c, &err) == 0);
-	/* If the text lacks hyperparameters, the preset's stay and may not suit this model. */
+	/* If the text has no hyperparameters, r still has the preset's, which may not suit this
+	 * model. */
 	text = model_config_print(&c, memcmp(&preset, &r, sizeof(r)) != 0 ? &r : NULL);
 	expect(text && model_config_parse(&c, &r, text, strlen(text), "again", &err) == 0);
 	free(text);

@@ -1,5 +1,5 @@
-/* The level of recomputation changes memory, never a bit.
- * Memory that is missing is reported at the start. */
+/* Tests that the level of recomputation changes the memory of a stage but no bit of a result, and
+ * that a lack of memory is reported at the start. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,8 +27,7 @@ static const struct model_config config = { .vocab = 37,
 
 static const enum recompute levels[] = { RECOMPUTE_NORMS, RECOMPUTE_NONE, RECOMPUTE_BLOCK };
 
-/* Runs two microbatches forward, then an evaluation, then the backward passes in the other
- * order. */
+/* The results of two forward passes, an evaluation, and the backward passes in the other order. */
 struct result {
 	float out[2][ROWS], up[2][ROWS];
 	float *gradient;
@@ -72,7 +71,7 @@ static struct result *run(enum recompute level, uint32_t threads, const char *de
 	}
 	for (uint32_t slot = 2; slot-- > 0;)
 		assert_int_equal(stage_backward(s, slot, in[slot], r->up[slot], true), 0);
-	/* And once more, only passing on. */
+	/* Runs a backward pass once more, without adding to the stage's gradient. */
 	assert_int_equal(stage_backward(s, 1, in[1], passing, false), 0);
 	assert_memory_equal(passing, r->up[1], sizeof(passing));
 	r->gradient = calloc(stage_parameters(s), sizeof(float));
@@ -144,7 +143,7 @@ TEST(memory_that_is_missing_is_missed_at_the_start)
 	stage_free(s);
 }
 
-/* More than any machine has: the kernel would promise it. */
+/* Asks for more memory than any machine has, although the kernel might grant it. */
 TEST(memory_that_no_machine_has_is_missing)
 {
 	struct stage_options o = { .slots = 2, .batch = 1 << 25, .sequence = 80 };
@@ -157,7 +156,7 @@ TEST(memory_that_no_machine_has_is_missing)
 	assert_null(s);
 }
 
-/* Bytes of this process that lie in memory. */
+/* Returns the bytes of this process that are in physical memory. */
 static size_t resident(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -169,7 +168,7 @@ static size_t resident(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Nearly all of it is slots, which nothing has written to yet. */
+/* Nearly all of the stage's memory is for slots, to which no pass has written yet. */
 TEST(memory_is_there_and_not_only_promised)
 {
 	struct stage_options o = { .slots = 64, .batch = 16, .sequence = 80 };
@@ -178,7 +177,8 @@ TEST(memory_is_there_and_not_only_promised)
 	struct stage *s;
 
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), 0);
-	assert_true(stage_memory_bytes(s) > 64 << 20); /* mapped, not had before */
+	/* The memory was mapped, and was not resident before. */
+	assert_true(stage_memory_bytes(s) > 64 << 20);
 	assert_true(resident() - before > stage_memory_bytes(s) * 9 / 10);
 	stage_free(s);
 }

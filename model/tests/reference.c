@@ -13,7 +13,7 @@ static const double *weights_of(const struct reference *r, enum tensor_role role
 	abort();
 }
 
-/* y (rows) = w (rows, cols) x */
+/* Computes y (rows) = w (rows, cols) x. */
 static void apply(double *y, const double *w, const double *x, size_t rows, size_t cols)
 {
 	for (size_t i = 0; i < rows; i++) {
@@ -33,7 +33,8 @@ static void rms(double *y, const double *w, const double *x, size_t n, double ep
 		y[i] = x[i] / sqrt(sum / (double)n + eps) * w[i];
 }
 
-/* Scaling as the transformers library describes it: by the wavelength, in positions. */
+/* Scales a frequency of RoPE by its wavelength in positions, as the transformers library describes
+ * it. */
 static double scaled(const struct model_config *c, double frequency)
 {
 	double wavelength = 2 * acos(-1) / frequency, context = c->rope_original_context;
@@ -96,7 +97,7 @@ static void attend(const struct reference *r, double *out, const double *q, cons
 	free(p);
 }
 
-/* One sequence x (T, C) through one layer, in place. */
+/* Computes one layer for one sequence x (T, C), in place. */
 static void layer(const struct reference *r, uint32_t n, double *x)
 {
 	const struct model_config *c = r->config;
@@ -147,7 +148,7 @@ static void stage(const struct reference *r, uint32_t s, double *x)
 		layer(r, model_first_layer(r->config, s) + i, x);
 }
 
-/* Sum of the cross entropy over one sequence x (T, C). */
+/* Returns the sum of the cross entropy over one sequence x (T, C). */
 static double sequence_loss(const struct reference *r, const double *x, const int32_t *targets,
 			    size_t *counted)
 {

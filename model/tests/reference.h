@@ -11,12 +11,12 @@
 struct reference {
 	const struct model_config *config;
 	const struct tensor_table *table;
-	double **weights; /* (table->n) one array a tensor */
+	double **weights; /* (table->n) the weights, one array for each tensor */
 	uint32_t batch, sequence;
 };
 
-/* Mean cross entropy after stage 0 and then the stages of path (n). hidden, unless NULL,
- * receives the residual stream (B, T, C) before the last norm. */
+/* Returns the mean cross entropy after stage 0 and then the stages of path (n). hidden: receives
+ * the residual stream (B, T, C) before the last norm; may be NULL. */
 double reference_loss(const struct reference *r, const uint32_t *path, size_t n,
 		      const int32_t *tokens, const int32_t *targets, double *hidden);
 

@@ -1,5 +1,5 @@
-/* Rehearsals: the model has its part of the bytes, the device "pretend" gives results that depend
- * on all it was given, and nothing takes a rehearsal for training. */
+/* Tests rehearsals: the model has its part of the bytes, the results of the device "pretend" depend
+ * on all inputs, and a rehearsal's model is refused for training. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -112,7 +112,8 @@ TEST(only_rehearsals_pretend)
 	assert_non_null(strstr(err.text, "rehearsal"));
 }
 
-/* Runs one microbatch through both stages, counted `times`, steps, and returns the hashes. */
+/* Runs one microbatch through both stages, with its gradient added `times` times, makes a step, and
+ * gives the hashes. */
 static void train_once(uint64_t hashes[2], int32_t token, float input_error, int times)
 {
 	struct stage *a = pretending(0), *b = pretending(1);
@@ -153,11 +154,11 @@ TEST(weights_show_a_lost_repeated_or_damaged_tensor)
 	train_once(right, 10, 0, 2);
 	train_once(again, 10, 0, 2);
 	assert_memory_equal(right, again, sizeof(right));
-	train_once(other, 11, 0, 2); /* other data */
+	train_once(other, 11, 0, 2); /* trains on other data */
 	assert_true(other[0] != right[0] && other[1] != right[1]);
-	train_once(other, 10, 1e-3f, 2); /* a damaged activation */
+	train_once(other, 10, 1e-3f, 2); /* damages an activation */
 	assert_true(other[0] != right[0] && other[1] != right[1]);
-	train_once(other, 10, 0, 3); /* counted once too often */
+	train_once(other, 10, 0, 3); /* adds a gradient once too often */
 	assert_true(other[0] != right[0] && other[1] != right[1]);
 }
 

@@ -1,5 +1,5 @@
-/* remote_test.c - the commands of a store are real shell commands. They succeed, fail, ignore the
- * signal that ends them, and take too long. */
+/* remote_test.c - tests a store whose commands are real shell commands, which succeed, fail, ignore
+ * the signal that ends them, or take too long. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void *put(void *argument)
 	return NULL;
 }
 
-/* The command would go on for a minute. Nothing of it is left when remote_put returns. */
+/* The command would run for a minute. When remote_put returns, none of its processes is left. */
 TEST(a_command_that_ignores_the_signal_is_killed)
 {
 	struct putting p = { .rc = 0 };

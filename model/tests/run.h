@@ -9,13 +9,14 @@ struct run {
 	struct stage *stages[16];
 	uint32_t batch, sequence;
 	float *x[16], *grad[2];
-	int32_t *tokens, *targets; /* (B, T), random from the seed; one target is -1 */
+	int32_t *tokens, *targets; /* (B, T), random numbers from the seed; one target is -1 */
 };
 
 void run_init(struct run *r, const struct model_config *c, uint32_t batch, uint32_t sequence,
 	      uint32_t threads, uint64_t seed);
 void run_fini(struct run *r);
-/* One microbatch through stage 0 and then path (n): its loss. train: backward too. */
+/* Runs one microbatch through stage 0 and then path (n). Returns its loss. train: runs the backward
+ * passes too. */
 float run_microbatch(struct run *r, const uint32_t *path, size_t n, bool train, bool count);
 
 #endif

@@ -27,7 +27,8 @@ TEST(weights_are_those_of_the_table_of_tensors)
 	}
 }
 
-/* Device memory of a stage with three slots, in MiB: of stage 0, and of the others. */
+/* Compares the device memory, in MiB, of stages with three slots: of stage 0, and of another
+ * stage. */
 static void compare_memory(const char *name, double first_mib, double other_mib)
 {
 	struct model_config c;
@@ -35,7 +36,7 @@ static void compare_memory(const char *name, double first_mib, double other_mib)
 	struct model_shape s;
 
 	assert_int_equal(model_preset(name, &c, &r, NULL), 0);
-	/* "one context's tokens" a slot */
+	/* "one context's tokens" for each slot (docs/gpu.md) */
 	r.batch = 1;
 	r.sequence = c.context;
 	model_shape_of(&c, &r, &s);
@@ -59,7 +60,8 @@ TEST(memory_is_that_of_stages_that_were_made)
 	compare_memory("1.5b", 9705, 6669);
 }
 
-/* Numbers have twice the bytes, weights have no copy in bf16, and nothing is reserved for a GPU. */
+/* In fp32 numbers have twice the bytes, there is no copy of the weights in bf16, and no memory is
+ * reserved for a GPU. */
 TEST(an_agent_in_fp32_needs_its_own_memory_alone)
 {
 	struct model_config c;
@@ -85,8 +87,8 @@ TEST(work_is_counted_as_the_benchmark_counts_it)
 
 	assert_int_equal(model_preset("1.5b", &c, &r, NULL), 0);
 	model_shape_of(&c, &r, &s);
-	/* (6 N + 12 layers dim T) FLOP a token, without the table of embeddings, which is looked
-	 * up; norms are weights without products. */
+	/* For each token (6 N + 12 layers dim T) floating-point operations. N does not count the
+	 * embedding, which is looked up, nor norms, which are in no matrix product. */
 	expected = 6 * (c.n_layers * s.layer_weights + (double)c.vocab * c.dim) +
 		   12.0 * c.n_layers * c.dim * r.sequence;
 	found = 3 * (c.n_layers * s.layer_flop + s.head_flop) / s.tokens;

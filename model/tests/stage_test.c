@@ -1,5 +1,6 @@
-/* The stages against the reference in double: loss, every gradient by finite differences, and
- * what must hold however the model is cut, ordered and threaded. */
+/* Compares stages with the reference in double: the loss, and every gradient by finite differences.
+ * Also tests what must not depend on the cut, on the order of stages or on the number of
+ * threads. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -60,8 +61,9 @@ static void reference_fini(struct reference *ref, struct tensor_table *table)
 	tensor_table_free(table);
 }
 
-/* The derivative along a random direction within one tensor, by central differences in double;
- * h^2 times the third derivative is far below the tolerance, and so is rounding over h. */
+/* Compares a gradient with the derivative along a random direction within one tensor, by central
+ * differences in double. h^2 times the third derivative is far below the tolerance, and so is the
+ * rounding error divided by h. */
 static void check_tensor(struct run *r, const struct reference *ref, size_t which,
 			 const uint32_t *path, size_t n, struct rng *rng)
 {
@@ -163,7 +165,7 @@ TEST(gradients_match_when_swapped_or_skipped)
 	check_model(&small, 1, 7, 1, NULL, 0);
 }
 
-/* One stage more than layers: stage 0 is the embedding and the head alone. */
+/* The model has one stage more than layers, so stage 0 has only the embedding and the head. */
 TEST(gradients_match_without_layers_in_stage_0)
 {
 	struct model_config c = small;
@@ -194,7 +196,8 @@ TEST(gradients_match_with_scaled_positions)
 	check_model(&c, 1, 9, 1, (uint32_t[]){ 1, 2 }, 2);
 }
 
-/* Longer than a tile of attention, and more than one thread, one of them without rows. */
+/* The sequence is longer than a tile of attention, and there are several threads, one of them
+ * without rows. */
 TEST(gradients_match_over_tiles_and_threads)
 {
 	struct model_config c = small;
@@ -233,7 +236,7 @@ TEST(cutting_changes_nothing)
 	b = run_microbatch(&cut, (uint32_t[]){ 1, 2, 3, 4, 5 }, 5, true, true);
 	assert_true(a == b);
 	assert_true(stage_parameters(cut.stages[1]) > 0);
-	/* The embedding comes first in both, and its gradient has seen every layer. */
+	/* The embedding comes first in both models, and its gradient depends on every layer. */
 	assert_memory_equal(stage_gradient(whole.stages[0]), stage_gradient(cut.stages[0]),
 			    sizeof(float) * c.vocab * c.dim);
 	run_fini(&whole);
@@ -292,7 +295,7 @@ TEST(gradients_accumulate)
 	run_fini(&r);
 }
 
-/* Two runs of a few steps, microbatches interleaved over slots: the same bits. */
+/* Two runs of a few steps, with microbatches interleaved over slots, give the same bits. */
 TEST(the_same_again)
 {
 	struct model_config c;
@@ -444,8 +447,8 @@ TEST(adamw_matches_the_formula)
 	run_fini(&r);
 }
 
-/* bf16 keeps 8 bits of each factor: losses agree to a few in a thousand, gradients to a few in
- * a hundred, and the bits are the same each time. */
+/* bf16 keeps 8 bits of each factor. Losses agree with fp32 to a few thousandths, gradients to a few
+ * hundredths, and the bits are the same each time. */
 TEST(bf16_stays_close)
 {
 	struct stage_options o = {
@@ -487,7 +490,7 @@ TEST(bf16_stays_close)
 	}
 	assert_true(fabsf(loss[1] - loss[0]) < 5e-3f * loss[0]);
 	assert_true(sqrt(difference / size) < 0.05);
-	assert_true(difference > 0); /* else it was fp32 */
+	assert_true(difference > 0); /* otherwise the stage computed in fp32 */
 	assert_true(loss[1] == loss[2]);
 	assert_memory_equal(stage_gradient(s[1]), stage_gradient(s[2]),
 			    stage_parameters(s[1]) * sizeof(float));
@@ -497,7 +500,8 @@ TEST(bf16_stays_close)
 	free(grad);
 }
 
-/* Agents run a stage on one thread, so nothing may start others; oneDNN would do so by default. */
+/* Agents run a stage on one thread, so no library may start further threads, as oneDNN does by
+ * default. */
 TEST(one_thread_stays_one)
 {
 	struct model_config c;

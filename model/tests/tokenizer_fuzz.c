@@ -1,6 +1,6 @@
-/* A tokenizer.json from outside, and a text after it that ends at the last "}\n". A reader refuses
- * the file or gives a tokenizer that holds together: it encodes UTF-8 to tokens below its
- * vocabulary, and decodes them. */
+/* libFuzzer: a tokenizer.json, which ends at the last "}\n" of the input, and then a text. A reader
+ * refuses the file or gives a consistent tokenizer, which encodes UTF-8 to tokens below its
+ * vocabulary and decodes these. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static void use(struct bpe *b, const char *text, size_t size)
 	free(tokens);
 }
 
-/* Reads the input as a question. Each choice must have tokens of its own, after one or more tokens
- * of the context. */
+/* Reads the input as a question. Each choice must have at least one token of its own, after at
+ * least one token of the context. */
 static void read_question(const char *data, size_t size)
 {
 	static struct tokenizer *bytes;

@@ -1,6 +1,6 @@
-/* Byte-level BPE from a tokenizer.json: words, merges, added tokens and normal form, against
- * numbers that the tokenizers package (0.23.3) gave for the same file; files that are refused;
- * texts that are cut; and characters that wait for their last byte. */
+/* Tests byte-level BPE from a tokenizer.json: words, merges, added tokens and normal form, compared
+ * with tokens that the tokenizers package (0.23.3) gave for the same file. Also tests files that
+ * are refused, texts that are cut, and characters that wait for their last byte. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static const char *const regexes[RULES] = {
 static const struct {
 	int rule;
 	const char *text;
-	size_t words[16]; /* bytes of each */
+	size_t words[16]; /* number of bytes of each word */
 } cut[] = {
 	{ GPT2, "It's  THEY'RE '\305\277a 'tis don't",
 	  { 2, 2, 1, 5, 1, 2, 2, 3, 2, 3, 4, 2 } },
@@ -256,7 +256,7 @@ TEST(pairs_are_joined_by_rank)
 	bpe_free(b);
 }
 
-/* LLaMA 3 looks a word up before it merges (a fault of llama.cpp before its change 7193). */
+/* LLaMA 3 looks up a whole word before it merges parts. Some other programs do not. */
 TEST(a_word_of_the_vocabulary_needs_no_merges)
 {
 	json_t *json = small_json();
@@ -297,8 +297,8 @@ TEST(added_tokens_are_found_first)
 	bpe_free(b);
 }
 
-/* U+1ACE is of Unicode 14. The normal form of the tokenizers package does not know it, and
- * therefore does not exchange it with U+1B44. */
+/* U+1ACE is of Unicode 14. The normal form of the tokenizers package does not know this character,
+ * and therefore does not exchange it with U+1B44. */
 TEST(text_is_put_into_normal_form)
 {
 	struct bpe *b = small("normalizer", "{\"type\": \"NFC\"}",
@@ -334,7 +334,7 @@ TEST(bytes_without_a_token_are_an_error)
 	json_object_del(json_object_get(json_object_get(json, "model"), "vocab"), "z");
 	assert_int_equal(open_json(&b, json, NULL), 0);
 	assert_int_equal(bpe_encode(b, "xz", 2, &tokens, &n), -EINVAL);
-	assert_int_equal(n, 1); /* z */
+	assert_int_equal(n, 1); /* the text is "z" */
 	assert_int_equal(bpe_encode(b, "x\xff", 2, &tokens, &n), -EINVAL);
 	assert_int_equal(n, 1);
 	GIVES(b, "xy", 120, 121);
@@ -360,11 +360,11 @@ static const struct {
 	{ "pre_tokenizer", "{\"type\": \"Metaspace\"}", "pre_tokenizer: \"Metaspace\"" },
 	{ "pre_tokenizer", "null", "pre_tokenizer: \"null\"" },
 	{ "pre_tokenizer", "{\"type\": \"ByteLevel\", \"use_regex\": false}", "use_regex" },
-	/* A pattern saved as a String never matches (llama.cpp 29211). */
+	/* A pattern that is stored as a String matches literally, and therefore never. */
 	{ "pre_tokenizer", SPLIT("{\"String\": \"\\\\p{N}\"}"), "expected a Regex" },
 	{ "pre_tokenizer", SPLIT("{\"Regex\": \"\\\\p{N}{1,3}\"}"),
 	  "Qwen): \\p{N}{1,3}" },
-	/* Falcon's (llama.cpp 3502) */
+	/* as in Falcon's tokenizer.json */
 	{ "pre_tokenizer",
 	  "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Punctuation\"}]}",
 	  "\"Punctuation\"" },
@@ -413,7 +413,8 @@ TEST(settings_that_change_the_tokens_are_refused_by_name)
 
 /* ---- texts that are cut ---- */
 
-/* With a word that LLaMA 3's rule makes across white space: "!\n". */
+/* Opens the small tokenizer with one more word, "!\n", which LLaMA 3's rule makes although white
+ * space is in it. */
 static struct tokenizer *open_small(const char *path, const char *value)
 {
 	json_t *json = small_json(), *model = json_object_get(json, "model");
@@ -529,11 +530,14 @@ TEST(a_part_of_a_character_waits)
 		{ "a\xf0\x9f\x98", 1 },
 		{ "a\xf0\x9f\x98\x80", 5 },
 		{ "\xf0", 0 },
-		{ "a\x80\x80\x80\x80", 5 },		       /* never completed to a character */
-		{ "a\xff", 2 },				       /* nor this */
+		/* The bytes can never become a character. */
+		{ "a\x80\x80\x80\x80", 5 },
+		{ "a\xff", 2 },				       /* this byte cannot either */
 		{ "\xe4\xbd", 0 },
-		{ "a\xef\xbf\xbd\xef\xbf\xbd", 1 },	       /* SentencePiece's */
-		{ "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", 3 }, /* one was none */
+		/* As SentencePiece decodes incomplete characters. */
+		{ "a\xef\xbf\xbd\xef\xbf\xbd", 1 },
+		/* Four are too many for one character, so the first one is shown. */
+		{ "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", 3 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -541,7 +545,7 @@ TEST(a_part_of_a_character_waits)
 				 cases[i].shown);
 }
 
-/* Bytes alone, without a rule for words, as skippipe export writes it. */
+/* A tokenizer of bytes, without a rule for words, as skippipe export writes it. */
 TEST(a_tokenizer_of_bytes_is_known)
 {
 	json_t *json = small_json(), *name;

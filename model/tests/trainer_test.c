@@ -1,4 +1,5 @@
-/* The trainer against stages driven by hand, and the paths it is given. */
+/* Compares the trainer with stages that the test calls itself, and tests the paths that visits_draw
+ * gives. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static const struct model_config config = { .vocab = 23,
 static const uint32_t paths[3][3] = { { 1, 2, 3 }, { 3, 2 }, { 3 } };
 static const size_t lengths[3] = { 3, 2, 1 };
 
-/* Three microbatches, then a step: by the trainer, and by hand with the divisors written out.
+/* Runs three microbatches and a step, with the trainer and with stages alone, for which the test
+ * gives the divisors.
  */
 static void check_step(enum grad_norm by, const double divisors[4])
 {
@@ -57,7 +59,7 @@ static void check_step(enum grad_norm by, const double divisors[4])
 
 		sum += ss / (divisors[i] * divisors[i]);
 	}
-	assert_true(sqrt(sum) > 0.1); /* so that the clip matters */
+	assert_true(sqrt(sum) > 0.1); /* large enough to be clipped */
 	for (int i = 0; i < 4; i++)
 		stage_step(r.stages[i], stage_gradient(r.stages[i]),
 			   (float)(0.1 / sqrt(sum) / divisors[i]), &hyper.adamw, 1);
@@ -70,7 +72,7 @@ static void check_step(enum grad_norm by, const double divisors[4])
 		for (size_t k = 0; k < stage_parameters(r.stages[i]); k++)
 			assert_true(fabsf(a[k] - b[k]) < 1e-6f);
 	}
-	/* Nothing is left of the gradients. */
+	/* All gradients are zero again. */
 	assert_int_equal(trainer_step(t, 2, by, &norm), -EINVAL);
 	assert_true(stage_gradient(trainer_stages(t)[3])[5] == 0);
 	trainer_free(t);
@@ -83,7 +85,8 @@ TEST(a_step_is_that_of_its_stages)
 	check_step(GRAD_NORM_VISITS, (double[]){ 3, 1, 2, 3 });
 }
 
-/* Runs a microbatch on the stages of r, and rounds everything that goes to another stage. */
+/* Runs a microbatch on the stages of r, and rounds all activations and gradients that go to another
+ * stage. */
 static float by_hand(struct run *r, const uint32_t *path, size_t n)
 {
 	struct codec forward = codec_of_activation(FORMAT_Q6, config.dim);
@@ -110,7 +113,7 @@ static float by_hand(struct run *r, const uint32_t *path, size_t n)
 }
 
 /* The trainer rounds what travels in a run over nodes, and nothing else: neither evaluations nor a
- * path of stage 0 alone. */
+ * path that has only stage 0. */
 TEST(training_rounds_as_a_run_does)
 {
 	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f } };
@@ -174,7 +177,7 @@ TEST(wrong_paths_are_refused)
 
 enum { S = 7, M = 30 };
 
-/* Ascending but for exchanges of neighbours that do not overlap. */
+/* Returns true if the path ascends, except for exchanges of neighbours that do not overlap. */
 static bool neighbours_only(const uint32_t *path, uint32_t n)
 {
 	for (uint32_t i = 0; i + 1 < n; i++) {
@@ -256,7 +259,7 @@ TEST(rules_are_broken_only_on_purpose)
 			 -EINVAL);
 }
 
-/* A stacked stage computes what its neighbour computes, and keeps its moments. */
+/* A stacked stage computes the same as its source, and has the same moments. */
 TEST(a_stacked_stage_is_its_neighbour)
 {
 	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
@@ -282,7 +285,7 @@ TEST(a_stacked_stage_is_its_neighbour)
 	assert_memory_equal(stage_weights(middle), stage_weights(last), p * sizeof(float));
 	assert_memory_equal(stage_moment1(middle), stage_moment1(last), p * sizeof(float));
 	assert_memory_equal(stage_moment2(middle), stage_moment2(last), p * sizeof(float));
-	/* The layer of stage 0 lies behind the embedding. */
+	/* In stage 0, the layer follows the embedding in the array. */
 	assert_int_equal(trainer_stack(t, 1, 0), 0);
 	assert_memory_equal(stage_weights(trainer_stages(t)[1]),
 			    stage_weights(first) + (size_t)config.vocab * config.dim,
@@ -292,7 +295,7 @@ TEST(a_stacked_stage_is_its_neighbour)
 	run_fini(&r);
 }
 
-/* Stage 0 of a model with more stages than layers holds the embedding alone. */
+/* Stage 0 of a model with more stages than layers has no layer to copy. */
 TEST(a_stage_without_layers_gives_none)
 {
 	struct model_config few = config;
@@ -358,8 +361,8 @@ TEST(the_ends_of_the_text_are_complete)
 	assert_int_equal(share, 30);
 }
 
-/* A gradient that is not finite is no step: the weights stay, and the next gradient is counted
- * alone. */
+/* A gradient that is not finite causes no step: the weights stay, and the next step uses only the
+ * next gradient. */
 TEST(infinite_gradients_are_dropped)
 {
 	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },
@@ -388,7 +391,7 @@ TEST(infinite_gradients_are_dropped)
 	run_fini(&r);
 }
 
-/* Each stage has room for itself, but not for all of them. */
+/* The memory suffices for each stage, but not for all stages together. */
 TEST(a_model_that_is_too_large_is_refused_before_any_memory_is_filled)
 {
 	struct hyperparameters hyper = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f },

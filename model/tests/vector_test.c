@@ -1,5 +1,5 @@
-/* Every instruction set's operations against libm in double. The stages' gradients are proved
- * elsewhere with the best set; here the sets must agree, at lengths that are no multiple of it.
+/* Compares every instruction set's operations with libm in double. stage_test.c checks gradients
+ * with the best set; here all sets must agree, at lengths that are no multiple of their vectors.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -139,7 +139,8 @@ TEST(softmax_in_tiles)
 
 TEST(bf16_rounds_to_even)
 {
-	/* 1, 1 + half a step (down to even), 1 + one and a half (up), a little over half (up)
+	/* 1; 1 + half a step (rounds down to even); 1 + one and a half steps (rounds up); a little
+	 * over half a step (rounds up)
 	 */
 	static const float x[2][4] = { { 1, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f },
 				       { -2.5f, 0, 0x1p-126f, 3e38f } };

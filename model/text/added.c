@@ -43,7 +43,7 @@ void added_set_fini(struct added_set *set)
 	free(set->list);
 }
 
-/* Returns the longest token with which the text begins, or NULL. */
+/* Returns the longest added token with which the text begins, or NULL. */
 static const struct added *added_at(const struct added_set *set, const char *text, size_t size)
 {
 	unsigned first = (unsigned char)text[0], second = size > 1 ? (unsigned char)text[1] : 0;

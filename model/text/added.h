@@ -1,7 +1,7 @@
 /* added.h - tokens that are recognised in a text before all others, such as <|im_end|>.
  *
- * At each place the longest token that begins there is taken, from left to right, as in the
- * tokenizers package.
+ * The text is searched from left to right, and at each place the longest token that begins there is
+ * taken, as in the tokenizers package.
  */
 #ifndef MODEL_ADDED_H
 #define MODEL_ADDED_H
@@ -16,27 +16,29 @@ struct added; /* opaque */
 
 /* A set of tokens. A zeroed set is empty. */
 struct added_set {
-	struct added *list; /* (n) the longest first */
+	struct added *list; /* (n) tokens, the longest first */
 	size_t n, room;
 	/* A bit for each pair of first bytes that occurs in a token. */
 	uint8_t begins[1 << 13];
 };
 
-/* Adds a token. content (size > 0) is given to the set. lstrip, rstrip: the token includes the
- * white space on its left, on its right. */
+/* Adds a token. The set owns content (size > 0) from now on. lstrip, rstrip: the token includes
+ * white space on its left, or on its right. */
 void added_set_add(struct added_set *set, char *content, size_t size, int32_t id, bool lstrip,
 		   bool rstrip);
 void added_set_fini(struct added_set *set);
 
-/* A walk over a text. It begins with the text, its size, and zeros. */
+/* A walk through the parts of a text. The caller sets the text and its size, and zeros the other
+ * fields. */
 struct added_walk {
 	const char *text;
 	size_t size;
-	size_t at;   /* place from which tokens are searched for */
-	size_t done; /* end of what the walk has given */
+	size_t at;   /* place from which the next token is searched for */
+	size_t done; /* end of the last part that the walk has given */
 };
 
-/* A part of the text: bytes [from, to), and the token after them, or -1 at the end of the text. */
+/* A part of the text: bytes [from, to), and the added token after these bytes, or -1 at the end of
+ * the text. */
 struct added_part {
 	size_t from, to;
 	int32_t id;

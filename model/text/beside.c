@@ -1,5 +1,6 @@
-/* A tokenizer that ignores these files gives almost the right tokens: <|im_end|> becomes ten
- * pieces, or a document begins with a token that the model has never seen there. */
+/* Reads the files beside a tokenizer. Without them, a tokenizer gives almost the right tokens:
+ * <|im_end|> becomes ten pieces, or a document begins with a token that the model has never seen
+ * there. */
 #include "model/text/beside.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ const char *const beside_files[] = { "tokenizer_config.json", "special_tokens_ma
 				     "added_tokens.json", NULL };
 
 struct reader {
-	char path[PATH]; /* of the file that is being read */
+	char path[PATH]; /* path of the file that is being read */
 	struct beside *out;
 	bool has_decoder; /* tokenizer_config.json has added_tokens_decoder */
 	struct error *err;
@@ -46,8 +47,8 @@ static json_t *find_token(const struct reader *r, const char *content)
 	return NULL;
 }
 
-/* Adds a token, unless another file or key has named it already. Two numbers for one token are
- * refused. id: NULL: the number is that of the tokenizer. given: an object with flags, or NULL. */
+/* Adds a token, unless another file or key has named it already. Refuses two numbers for one token.
+ * id: number of the token; NULL: that of the tokenizer. given: an object with flags, or NULL. */
 static void add_token(struct reader *r, const char *key, const char *content, const json_t *id,
 		      const json_t *given, bool special)
 {
@@ -167,12 +168,12 @@ static void take_decoder(struct reader *r, const char *key, json_t *v)
 /* ---- keys ---- */
 
 enum rule {
-	ANY,     /* the value changes no token of a text */
-	TOKEN,   /* a token's text, or an object, or null */
-	TOKENS,  /* several */
-	DECODER, /* objects by the numbers of their tokens */
-	FALSE,   /* false or null */
-	EMPTY,   /* null or an empty object */
+	ANY,     /* the value has no effect on the tokens of a text */
+	TOKEN,   /* the value is a token as text or as an object, or null */
+	TOKENS,  /* the value is a list of tokens */
+	DECODER, /* the value is an object: tokens as objects, by their numbers */
+	FALSE,   /* the value is false or null */
+	EMPTY,   /* the value is null or an empty object */
 	CHOICE,  /* read_choices uses the value: true, false or null */
 	CLASS,
 };
@@ -194,7 +195,7 @@ static const struct known {
 	{ "split_special_tokens", FALSE },
 	{ "sp_model_kwargs", EMPTY },
 	{ "auto_map", EMPTY },
-	/* Decoding, padding, chats, and notes. */
+	/* Keys for decoding, padding and chats, and keys that only describe. */
 	{ "chat_template", ANY },
 	{ "clean_up_tokenization_spaces", ANY },
 	{ "errors", ANY },
@@ -239,8 +240,8 @@ static enum rule rule_of(const char *key)
 	return file_ends_in(key, "_token") ? TOKEN : EMPTY;
 }
 
-/* Classes that take the tokens of a SentencePiece model or of a tokenizer.json as they are. Others
- * change them: T5's, for example, puts </s> after each text. */
+/* Accepts classes that take the tokens of a SentencePiece model or of a tokenizer.json unchanged.
+ * Other classes change them: that of T5, for example, puts </s> after each text. */
 static void take_class(struct reader *r, const json_t *v)
 {
 	static const char *const classes[] = {
@@ -309,7 +310,7 @@ static void take_key(struct reader *r, const char *key, json_t *v)
 	}
 }
 
-/* added_tokens.json: numbers by their tokens. */
+/* Reads added_tokens.json, an object with the number of each token. */
 static void take_added(struct reader *r, json_t *root)
 {
 	const char *content;
@@ -356,7 +357,7 @@ static void read_one(struct reader *r, const char *folder, const char *name,
 	json_decref(root);
 }
 
-/* The decoder comes first, because its tokens have numbers and flags. */
+/* Reads added_tokens_decoder before the other keys, because its tokens have numbers and flags. */
 static void take_settings(struct reader *r, const char *name, json_t *root)
 {
 	static const char decoder[] = "added_tokens_decoder";
@@ -405,7 +406,7 @@ static bool is_type(const json_t *v, const char *type)
 	return text && strcmp(text, type) == 0;
 }
 
-/* Sets a choice that the settings leave open. */
+/* Sets a choice, unless the settings have set it already. */
 static void choose(struct reader *r, enum beside_choice *at, bool yes, const char *key)
 {
 	enum beside_choice choice = yes ? BESIDE_YES : BESIDE_NO;
@@ -415,7 +416,8 @@ static void choose(struct reader *r, enum beside_choice *at, bool yes, const cha
 	*at = choice;
 }
 
-/* A template may put the token that begins a document before the text, and no token after it. */
+/* Reads a template. It may put the token that begins a document before the text, but no token after
+ * the text. */
 static void take_template(struct reader *r, const json_t *v)
 {
 	const json_t *single = json_object_get(v, "single");
@@ -429,8 +431,8 @@ static void take_template(struct reader *r, const json_t *v)
 		r->out->begins = n > 1 ? BESIDE_YES : BESIDE_NO;
 }
 
-/* The normalizer of files that replace a SentencePiece model: it writes spaces as U+2581, may put
- * one in front of each text, and may contain the model's own table. */
+/* Reads the normalizer of a file that replaces a SentencePiece model. It writes spaces as U+2581,
+ * may put a space before each text, and may contain the model's own table. */
 static void take_normalizer(struct reader *r, json_t *v)
 {
 	json_t *one;

@@ -1,6 +1,6 @@
-/* Most words occur again and again, so the tokens of each word are cached. A word that is not in
- * the cache is merged with a heap of pairs. This takes n log n steps for n bytes, and is needed
- * because text without spaces is one long word. */
+/* Implements byte-level BPE. Most words occur again and again, so the tokens of each word are
+ * cached. A word that is not in the cache is merged with a heap of pairs. This takes n log n steps
+ * for n bytes, and is needed because text without spaces is one long word. */
 #include "model/text/bpe.h"
 
 #include <errno.h>
@@ -51,21 +51,21 @@ struct candidate {
 
 struct bpe {
 	struct bpe_rules rules;
-	int32_t begin;    /* the token that begins a text, or NONE */
-	int32_t document; /* the token that begins a document in a corpus, or NONE */
-	int32_t end;      /* the token that ends a text, or NONE */
+	int32_t begin;    /* token that begins a text; NONE: there is none */
+	int32_t document; /* token that begins a document in a corpus; NONE: there is none */
+	int32_t end;      /* token that ends a text; NONE: there is none */
 	struct characters *characters;
-	struct token *tokens; /* (n) */
+	struct token *tokens; /* (n) the tokens by number */
 	uint32_t n;
-	int32_t bytes[256]; /* token of each byte, or NONE */
+	int32_t bytes[256]; /* token of each single byte, or NONE */
 	struct merge *merges;
 	size_t n_merges, merges_room; /* a hash table; its allocated size is a power of two */
-	/* (words_room) token ids of the cached words, hashed by their bytes */
+	/* (words_room) hash table of the tokens, by their bytes; entries are token ids */
 	int32_t *words;
 	size_t words_room;
-	/* Tokens that are found before normalisation; after normalisation. */
+	/* Added tokens that are searched for before normalisation, and after it. */
 	struct added_set early, late;
-	struct cached *cache;         /* (CACHE) */
+	struct cached *cache;         /* (CACHE) cached words */
 	struct symbol *symbols;
 	struct candidate *heap;
 	size_t symbols_room, heap_room, heap_n;
@@ -75,7 +75,7 @@ struct output {
 	int32_t *tokens;
 	size_t n, room;
 	int rc; /* error code of the first failure */
-	const char *lacking; /* the byte without a token; NULL: normalisation made it */
+	const char *lacking; /* the byte that has no token; NULL: normalisation made the byte */
 };
 
 /* ---- tables ---- */
@@ -193,8 +193,9 @@ void bpe_set_rules(struct bpe *b, const struct bpe_rules *rules)
 	b->characters = characters_new(rules->split->marks);
 }
 
-/* Returns the byte that a character of GPT-2's alphabet stands for, or NONE. Printable characters
- * of Latin-1 stand for themselves; the characters from U+0100 stand for the other bytes in order.
+/* Returns the byte that a character of GPT-2's alphabet represents, or NONE. Printable characters
+ * of Latin-1 represent themselves; the characters from U+0100 on represent the other bytes in
+ * order.
  */
 static int byte_of(ucs4_t c)
 {
@@ -373,8 +374,8 @@ static void consider_pair(struct bpe *b, uint32_t at, uint32_t size)
 		push_candidate(b, (struct candidate){ m->rank, at, m->joined });
 }
 
-/* Joins pairs in the order of their ranks. A candidate is stale if one of its two symbols has been
- * joined to another symbol meanwhile: the pair at this place then gives another token. */
+/* Joins pairs in the order of their ranks. A candidate in the heap is outdated if one of its two
+ * symbols was joined to another symbol since: the pair at this place then gives another token. */
 static void merge_symbols(struct bpe *b, uint32_t size)
 {
 	b->heap_n = 0;
@@ -402,7 +403,8 @@ static void merge_symbols(struct bpe *b, uint32_t size)
 	}
 }
 
-/* A word of n bytes has at most n - 1 pairs at first, and each join adds at most two. */
+/* Makes room for a word of n bytes: it has at most n - 1 pairs at first, and each join adds at most
+ * two. */
 static bool make_room(struct bpe *b, size_t size)
 {
 	return array_grow(&b->symbols, &b->symbols_room, size, sizeof(*b->symbols)) &&

@@ -1,10 +1,9 @@
 /* bpe.h - byte-level BPE, the tokenizers of GPT-2, LLaMA 3 and Qwen, from a tokenizer.json.
  *
  * The tokens are the same as those of the tokenizers package. Text is cut at added tokens, put into
- * normal form C if the file says so, and cut into words (split.h). In each word the pair of
- * neighbours with the lowest rank is joined until no pair has a rank (Sennrich et al., 2016).
- *
- * bpe_open (bpe_json.c) reads the file. The functions below it build a model and use it.
+ * normal form C if the file says so, and cut into words (split.h). In each word, the adjacent pair
+ * with the lowest rank is joined, and this is repeated until no pair has a rank (Sennrich et al.,
+ * 2016). bpe_open (bpe_json.c) reads the file with the functions below it, which build a tokenizer.
  */
 #ifndef MODEL_BPE_H
 #define MODEL_BPE_H
@@ -23,21 +22,21 @@ enum { BPE_TOKENS_MOST = 1 << 22 };
 
 struct bpe_rules {
 	const struct split_rule *split;
-	/* Number of digits that are cut off first. */
+	/* How digits are separated from other text first: not, each digit, or runs of digits. */
 	enum { BPE_NO_DIGITS, BPE_EACH_DIGIT, BPE_RUNS_OF_DIGITS } digits;
 	bool prefix_space;  /* a space is put before a text that does not begin with one */
 	bool nfc;           /* the text is normalised to form C */
-	bool ignore_merges; /* a word that is a token needs no merges */
+	bool ignore_merges; /* a word that is itself a token is not merged from parts */
 };
 
-/* Reads json, the bytes of a tokenizer.json; path is for messages. beside: the files beside it, or
- * NULL. -EINVAL: a key is damaged.
- * -ENOTSUP: a key changes the tokens in a way that is not supported. The error names the key. */
+/* Reads json, the bytes of a tokenizer.json; path: for error messages. beside: settings from the
+ * files beside it, or NULL. -EINVAL: a key is damaged. -ENOTSUP: a key changes the tokens in a way
+ * that is not supported. The error names the key. */
 int bpe_open(struct bpe **out, const char *json, size_t size, const char *path,
 	     const struct beside *beside, struct error *err);
 void bpe_free(struct bpe *b); /* NULL is allowed */
 
-/* Makes an empty tokenizer. tokens: a bound on all ids, at most BPE_TOKENS_MOST. */
+/* Makes an empty tokenizer. tokens: a number above all ids, at most BPE_TOKENS_MOST. */
 struct bpe *bpe_new(uint32_t tokens);
 void bpe_set_rules(struct bpe *b, const struct bpe_rules *rules);
 /* Adds a token, written in GPT-2's alphabet, in which a character stands for each byte. A token
@@ -46,9 +45,9 @@ int bpe_add_token(struct bpe *b, uint32_t id, const char *name);
 /* Adds a pair to be joined, with its rank. Pairs that cannot occur in a text are ignored. */
 void bpe_add_merge(struct bpe *b, uint32_t rank, uint32_t left, uint32_t right, uint32_t joined);
 
-/* Adds a token that is recognised in the text before all others. lstrip, rstrip: it includes the
- * white space on its left, on its right. `special`: decoding omits it. `normalized`: it is searched
- * for after normalisation. Its id may be that of an existing token. */
+/* Adds a token that is recognised in the text before all others. lstrip, rstrip: the token includes
+ * white space on its left, or on its right. `special`: decoding omits the token. `normalized`: the
+ * token is searched for after normalisation. Its id may be that of an existing token. */
 struct bpe_added {
 	const char *content; /* copied */
 	uint32_t id;
@@ -56,22 +55,22 @@ struct bpe_added {
 };
 void bpe_add_added(struct bpe *b, const struct bpe_added *added);
 
-/* Sets the token that begins a text; that begins a document in a corpus. -1: none. */
+/* Set the token that begins a text, and the token that begins a document in a corpus; -1: none. */
 void bpe_set_begin(struct bpe *b, int32_t id);
 void bpe_set_document(struct bpe *b, int32_t id);
 /* Sets the token that ends a text. -1: none. */
 void bpe_set_end(struct bpe *b, int32_t id);
 
 uint32_t bpe_vocab(const struct bpe *b);
-int32_t bpe_begin(const struct bpe *b); /* -1: none */
-int32_t bpe_document(const struct bpe *b); /* -1: none */
+int32_t bpe_begin(const struct bpe *b); /* the token that begins a text; -1: none */
+int32_t bpe_document(const struct bpe *b); /* the token that begins a document; -1: none */
 int32_t bpe_end(const struct bpe *b);      /* the token that ends a text; -1: none */
 /* Returns true if there are exactly 256 tokens and each is the byte with the value of its id. */
 bool bpe_is_bytes(const struct bpe *b);
 
-/* The caller frees the results. -ENOMEM; -EINVAL: the text is not UTF-8, has a byte without a
- * token, or a token does not exist. bpe_encode then gives the byte's index in *n; `size`: the byte
- * is in the text's normal form alone. */
+/* Encode and decode; the caller frees the results. -ENOMEM; -EINVAL: the text is not UTF-8, has a
+ * byte without a token, or a token does not exist. bpe_encode then gives the byte's index in *n, or
+ * `size` if the byte is only in the text's normal form. */
 int bpe_encode(struct bpe *b, const char *text, size_t size, int32_t **tokens, size_t *n);
 int bpe_decode(const struct bpe *b, const int32_t *tokens, size_t n, char **text, size_t *size);
 

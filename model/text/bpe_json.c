@@ -16,10 +16,10 @@ struct reader {
 	const char *path;
 	struct error *err;
 	int rc; /* error code of the first failure */
-	const struct beside *beside; /* the files beside it; NULL: none */
+	const struct beside *beside; /* settings from the files beside it; NULL: none */
 	struct bpe *bpe;
 	struct bpe_rules rules;
-	bool byte_level; /* a ByteLevel pre-tokenizer was found, */
+	bool byte_level; /* a ByteLevel pre-tokenizer was found */
 	bool uncut;      /* a ByteLevel was found, and no rule that cuts text into words */
 };
 
@@ -51,7 +51,7 @@ static const char *word_of(const json_t *v)
 	return json_is_string(v) ? json_string_value(v) : "";
 }
 
-/* Returns the "type" of a component, "null" if there is no component. */
+/* Returns the "type" of a component, or "null" if there is no component. */
 static const char *type_of(const json_t *v)
 {
 	return is_absent(v) ? "null" : word_of(json_object_get(v, "type"));
@@ -76,7 +76,7 @@ static bool flag(struct reader *r, const json_t *v, const char *key, bool otherw
 	return is_absent(f) ? otherwise : json_is_true(f);
 }
 
-/* Refuses all keys but these. */
+/* Refuses all keys of the object that are not listed. */
 static void check_keys(struct reader *r, json_t *object, const char *where,
 		       const char *const *known)
 {
@@ -94,7 +94,7 @@ static void check_keys(struct reader *r, json_t *object, const char *where,
 	}
 }
 
-/* Calls `take` for the component, or for each member of a Sequence. */
+/* Calls `take` for the component or, if it is a Sequence, for each of its members. */
 static void take_members(struct reader *r, const json_t *v, const char *list,
 			 void (*take)(struct reader *r, const json_t *member))
 {
@@ -231,7 +231,8 @@ static void take_post_processor(struct reader *r, const json_t *v)
 {
 	if (is_type(v, "TemplateProcessing"))
 		take_template(r, v);
-	else if (!is_absent(v) && !is_type(v, "ByteLevel")) /* affects only offsets */
+	/* Other kinds of post_processor are refused; ByteLevel affects only offsets. */
+	else if (!is_absent(v) && !is_type(v, "ByteLevel"))
 		refuse_type(r, "post_processor", v, "ByteLevel and TemplateProcessing");
 }
 
@@ -249,7 +250,7 @@ static bool is_id(const json_t *v)
 	       json_integer_value(v) < BPE_TOKENS_MOST;
 }
 
-/* Writes where an added token stands: in this file, or in a file beside it. */
+/* Returns the place that lists an added token, in words: this file, or a file beside it. */
 static char *place_of(const struct reader *r, const json_t *added)
 {
 	const char *file = word_of(json_object_get(added, "file"));
@@ -289,7 +290,8 @@ static uint32_t count_tokens(struct reader *r, json_t *vocab, const json_t *adde
 		const json_t *given = json_object_get(one, "id");
 
 		if (!given && json_object_get(one, "file"))
-			continue; /* the number is that of a token counted here */
+			/* Counted already, as a token of the vocabulary or of this file. */
+			continue;
 		if (!is_id(given))
 			refuse_added(r, -EINVAL, one, "id: expected a number below 4194304");
 		else if (json_integer_value(given) > most)
@@ -311,8 +313,8 @@ static void read_vocab(struct reader *r, json_t *vocab)
 	}
 }
 
-/* Reads a merge: "left right" or ["left", "right"]. Both tokens and the joined one must be in the
- * vocabulary. */
+/* Reads a merge: "left right" or ["left", "right"]. The vocabulary must contain both tokens and the
+ * joined token. */
 static bool read_merge(struct reader *r, const json_t *vocab, const json_t *merge, size_t rank)
 {
 	char *text = json_is_string(merge) ? alloc_string(json_string_value(merge)) : NULL;
@@ -359,7 +361,7 @@ static void read_merges(struct reader *r, const json_t *vocab, const json_t *mer
 	}
 }
 
-/* Checks a token of a file beside this one against the token that has been added. */
+/* Compares a token of a file beside this one with the token that was added before. */
 static void check_again(struct reader *r, const json_t *one, const json_t *before)
 {
 	static const char *const flags[] = { "lstrip", "rstrip", "single_word", "normalized" };
@@ -393,7 +395,7 @@ static void read_one_added(struct reader *r, const json_t *one, json_int_t id)
 }
 
 /* The tokenizers package numbers added tokens itself, from the size of the vocabulary on, and
- * ignores other numbers with a warning. ids: receives the numbers by content. */
+ * ignores other numbers with a warning. ids: receives the number of each token, by its content. */
 static void read_added(struct reader *r, const json_t *vocab, const json_t *added, json_t *ids)
 {
 	json_int_t next = (json_int_t)json_object_size(vocab);
@@ -440,7 +442,7 @@ static void read_added(struct reader *r, const json_t *vocab, const json_t *adde
 	}
 }
 
-/* Returns the number of an added token, or -1. name may be NULL. */
+/* Returns the number of the added token with this name, or -1. name may be NULL. */
 static int32_t number_of(const char *name, const json_t *ids)
 {
 	const json_t *id = json_object_get(json_object_get(ids, name ? name : ""), "id");
@@ -449,7 +451,7 @@ static int32_t number_of(const char *name, const json_t *ids)
 }
 
 /* Decides which token begins a text: that of the post_processor, unless add_bos_token in a file
- * beside this one says otherwise. Versions of the library disagree where this is not LLaMA's class.
+ * beside this one says otherwise. For classes other than LLaMA's, versions of the library disagree.
  */
 static void choose_begin(struct reader *r, const json_t *ids)
 {
@@ -518,7 +520,7 @@ static void check_model(struct reader *r, json_t *model)
 		fail(r, -EINVAL, "model: expected a \"vocab\" and \"merges\"");
 }
 
-/* Reads every key of the file, in an order in which each part finds what it needs. The first
+/* Reads every key of the file, in such an order that each part finds what it needs. The first
  * failure is kept in r. */
 static void read_all(struct reader *r, json_t *root)
 {

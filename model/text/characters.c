@@ -1,6 +1,6 @@
 /* The classes of characters come from libunistring. They are kept in a table, so that each look-up
- * is a single read. A system's libunistring may know an older or newer Unicode than the tokenizers
- * package does. The characters for which this matters are therefore listed here. */
+ * is a single read. A system's libunistring may have an older or newer Unicode than the tokenizers
+ * package. Characters for which this makes a difference are therefore listed here. */
 #include "model/text/characters.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct characters {
 	uint8_t table[CODE_POINTS]; /* each code point's class, with the bit NEWER if it is set */
 };
 
-/* Classes of characters. */
+/* Short names of classes, for the table below. */
 enum { L, N, M };
 
 /* Ranges of characters that Unicode 15 to 16 added, with their class. The classes of older

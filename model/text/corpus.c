@@ -1,7 +1,8 @@
-/* Tokens are cut into groups of blocks. One block of each group is held back for validation, so
- * that training and validation both sample every region of the text. A sample is a place in a
- * block. The order of the samples is a keyed permutation, which is computed and not stored. Every
- * node therefore finds the same data by itself, and can jump to any position. */
+/* Reads the corpus and finds its samples. Tokens are cut into groups of blocks. One block of each
+ * group is held back for validation, so that training and validation both sample every region of
+ * the text. A sample is a place in a block. The order of the samples is a keyed permutation, which
+ * is computed and not stored. Every node therefore finds the same data by itself, at any
+ * position. */
 #include "model/text/corpus.h"
 
 #include <assert.h>
@@ -27,9 +28,9 @@
 #include "model/text/shard.h"
 
 enum {
-	BLOCK = 4096,   /* tokens */
+	BLOCK = 4096,   /* number of tokens in a block */
 	GROUP = 20,     /* number of blocks in a group; the last one is for validation */
-	MOST = 1 << 30, /* largest file, in bytes */
+	MOST = 1 << 30, /* limit of the bytes of a file */
 };
 
 struct corpus {
@@ -39,14 +40,14 @@ struct corpus {
 	uint32_t vocab;
 	void *map; /* the mapped file that data points into, or NULL */
 	size_t map_size;
-	uint32_t sequence; /* T */
+	uint32_t sequence; /* length of a sequence, T */
 	uint64_t seed;
 	uint64_t hash;
-	size_t block;          /* bytes */
-	/* Number of complete groups; the blocks after the last one are for training. */
+	size_t block;          /* number of tokens in a block */
+	/* Number of complete groups; blocks after the last complete group are for training. */
 	size_t groups;
 	size_t per_run;        /* number of samples in the training part of a group */
-	size_t tail;           /* number of samples after the last whole group */
+	size_t tail;           /* number of samples after the last complete group */
 	size_t per_validation; /* number of samples in a validation block */
 };
 
@@ -169,8 +170,8 @@ static int map_shard(struct corpus *c, const char *path, struct error *err)
 	return rc;
 }
 
-/* Chooses among the files of fortunes: NAME has the text, NAME.dat is an index, and NAME.u8 is the
- * same text again. ASCII drawings are excluded because they are not English. */
+/* Selects files of the default corpus, Debian's fortunes: NAME has the text, NAME.dat is an index,
+ * and NAME.u8 is the same text again. ASCII drawings are excluded because they are not English. */
 static int is_fortune(const struct dirent *e)
 {
 	return e->d_type != DT_DIR && !strchr(e->d_name, '.') &&
@@ -183,7 +184,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* A bundle brings its own copy of the texts. */
+/* Reads the default corpus. A bundle contains its own copy of the texts. */
 static int append_default(struct corpus *c, struct error *err)
 {
 	char folder[PATH_MAX], path[PATH_MAX + 256];
@@ -333,7 +334,7 @@ uint32_t corpus_vocab(const struct corpus *c)
 	return c->vocab;
 }
 
-/* skippipe train does the same. */
+/* Checks the corpus for a run, as skippipe train does for itself. */
 int corpus_check(const struct corpus *c, uint32_t vocab, bool has_tokenizer, struct error *err)
 {
 	if (has_tokenizer && corpus_is_text(c))
@@ -360,8 +361,8 @@ size_t corpus_validation_samples(const struct corpus *c)
 
 /* ---- order ----
  * An epoch's permutation is computed, not stored: a four-round Feistel network on the smallest
- * even number of bits that holds n, applied again until the result is below n (Black and Rogaway,
- * 2002). */
+ * even number of bits that holds n, applied repeatedly until the result is below n (Black and
+ * Rogaway, 2002). */
 
 static uint64_t mix_bits(uint64_t x)
 {
@@ -431,7 +432,8 @@ void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
 
 	for (uint32_t b = 0; b < batch; b++) {
 		size_t sample = (size_t)((k * batch + b) % n);
-		/* A sample is first spread over the whole text. */
+		/* A sample's number first chooses the group, so that successive numbers are spread
+		 * over the whole text. */
 		size_t group = sample % c->groups;
 		size_t at = group * GROUP * c->block + (GROUP - 1) * c->block +
 			    sample / c->groups * c->sequence;

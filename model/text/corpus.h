@@ -23,11 +23,10 @@
 
 struct corpus; /* opaque; read-only once made, so threads may share it */
 
-/* Reads the files in the order of paths (n_paths) and gives *out to the caller. n_paths 0: the
- * default corpus, which is the English texts of Debian's fortunes, sorted by name (those of the
- * bundle, or else those of the package). sequence: T.
- * Errors name the file (unreadable, empty, neither text nor a token shard), or say that the corpus
- * is too short for both parts. */
+/* Reads the files in the order of paths (n_paths) and gives *out to the caller. n_paths 0: reads
+ * the default corpus, the English texts of Debian's fortunes, sorted by name, from the bundle or
+ * else from Debian's package. sequence: length T of a sequence. Errors name the file (unreadable,
+ * empty, neither text nor a token shard), or say that the corpus is too short for both parts. */
 int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
 	       uint64_t seed, struct error *err);
 /* Makes a corpus from a copy of bytes in memory; for tests. */
@@ -38,12 +37,12 @@ void corpus_free(struct corpus *c); /* NULL is allowed */
 uint64_t corpus_hash(const struct corpus *c); /* returns the hash of the corpus's bytes */
 /* Returns true if tokens are bytes, and false if they come from shards. */
 bool corpus_is_text(const struct corpus *c);
-/* Returns the bytes of a token: 1, or 2 or 4 in shards. */
+/* Returns the bytes of a token: 1 for texts, 2 or 4 for shards. */
 size_t corpus_bytes(const struct corpus *c);
-/* Returns a number above all tokens; 256 for bytes. */
+/* Returns a number above all tokens; 256 if tokens are bytes. */
 uint32_t corpus_vocab(const struct corpus *c);
 /* Refuses (-EINVAL) a corpus on which a run cannot train its model. has_tokenizer: the model's
- * tokens are no bytes. */
+ * tokens are not bytes. */
 int corpus_check(const struct corpus *c, uint32_t vocab, bool has_tokenizer, struct error *err);
 /* Return the number of samples in an epoch of all data shards, and in the validation part. Public
  * for tests. */
@@ -55,8 +54,8 @@ size_t corpus_validation_samples(const struct corpus *c);
  * recorded and replayed. */
 void corpus_batch(const struct corpus *c, uint32_t shard, uint32_t n_shards, uint64_t position,
 		  uint32_t batch, int32_t *tokens, int32_t *targets);
-/* Gives validation microbatch k; after the last microbatch comes the first again. The result is the
- * same for every seed. */
+/* Gives validation microbatch k; after the last microbatch comes the first again. The result does
+ * not depend on the seed. */
 void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
 			     int32_t *tokens, int32_t *targets);
 

@@ -1,5 +1,5 @@
-/* The bytes and escapes of a line are checked before it is parsed, because the parser does not say
- * where in a long string it stopped. */
+/* Reads JSON lines. The bytes and escapes of a line are checked before the line is parsed, because
+ * the parser does not say where in a long string it stopped. */
 #include "model/text/jsonl.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ bool jsonl_is_name(const char *path)
 		       strcasecmp(dot, ".json") == 0);
 }
 
-/* Returns the number after \u, or -1. */
+/* Returns the number after \u in four hex digits, or -1. */
 static int escaped(const char *at, size_t size)
 {
 	int c = 0;
@@ -44,8 +44,8 @@ static int escaped(const char *at, size_t size)
 	return c;
 }
 
-/* Returns the reason why the escape at the backslash `at` is invalid, or NULL if it is valid; its
- * length in *n. */
+/* Returns the reason why the escape at the backslash `at` is invalid, or NULL if it is valid, and
+ * the length of the escape in *n. */
 static const char *escape_fault(const char *at, size_t size, size_t *n)
 {
 	int c = escaped(at, size), low;
@@ -96,7 +96,7 @@ static bool is_blank(const char *line, size_t size)
 	return true;
 }
 
-/* Returns the size of the byte order mark before line 1, or 0. */
+/* Returns the size of the byte order mark at the beginning of line 1, or 0. */
 static size_t mark_size(const char *line, size_t size, uint64_t number)
 {
 	return number == 1 && size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;

@@ -12,7 +12,8 @@
 
 struct jsonl; /* opaque: a line that was parsed */
 
-/* Returns true if the file's name says JSON lines: .jsonl, .ndjson or .json, in any case. */
+/* Returns true if the ending of the file's name means JSON lines: .jsonl, .ndjson or .json, in any
+ * case. */
 bool jsonl_is_name(const char *path);
 
 /* Parses a line to a value that the caller releases. All numbers become reals. Returns 1 if the
@@ -21,7 +22,8 @@ bool jsonl_is_name(const char *path);
 int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, uint64_t number,
 		struct error *err);
 
-/* Lines without a document. Others, whose "text" is missing or is no text, are errors. */
+/* Kinds of lines without a document. Lines whose "text" is missing or is no text are errors
+ * instead. */
 enum jsonl_line { JSONL_BLANK = 1, JSONL_NULL, JSONL_EMPTY };
 
 /* Parses a line of a corpus, and gives *out to the caller. Returns an enum jsonl_line if the line
@@ -31,7 +33,7 @@ int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *pa
 	       struct error *err);
 void jsonl_free(struct jsonl *j); /* NULL is allowed */
 
-/* Returns the text, valid until jsonl_free, and its bytes in *size. */
+/* Returns the text, valid until jsonl_free, and its number of bytes in *size. */
 const char *jsonl_text(const struct jsonl *j, size_t *size);
 
 #endif

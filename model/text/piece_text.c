@@ -1,5 +1,5 @@
-/* SentencePiece knows only the pieces of its model. A folder of the transformers library adds
- * tokens to them, and decides where a space is put in front of a text. */
+/* Adds the settings of the transformers library to SentencePiece, which knows only the pieces of
+ * its model: further tokens, and the places where a space is put before a text. */
 #include "model/text/piece_text.h"
 
 #include <errno.h>
@@ -15,22 +15,23 @@
 
 enum { TOKENS_MOST = 1 << 22 };
 
-/* A token that is no piece, or a piece that is recognised in the text. */
+/* A token that is no piece of the model, or a piece that is searched for in the text like an added
+ * token. */
 struct extra {
-	char *content; /* NULL: an ordinary piece, or no token */
+	char *content; /* the token's text; NULL: an ordinary piece, or no token */
 	bool special;
 };
 
 struct piece_text {
 	struct pieces *pieces;
-	/* The pieces of a text that gets no space in front. NULL with "legacy", where every part of
-	 * a text gets one. */
+	/* The model, for text before which no space is put. NULL with "legacy", because a space is
+	 * then put before every part. */
 	struct pieces *unprefixed;
-	bool prefix_first; /* the beginning of a text gets a space */
-	int32_t begin, end; /* -1: none */
+	bool prefix_first; /* a space is put before the beginning of a text */
+	int32_t begin, end; /* tokens that begin and end a text; -1: none */
 	struct added_set added;
 	struct characters *characters;
-	struct extra *extras; /* (n) by number */
+	struct extra *extras; /* (n) tokens by number */
 	uint32_t n, n_pieces;
 };
 
@@ -104,7 +105,7 @@ static void add_defaults(struct piece_text *p)
 	}
 }
 
-/* Returns the number of an added token. It exists, because add_token has checked all tokens. */
+/* Returns the number of an added token, which exists, because add_token has checked all tokens. */
 static int32_t find_extra(const struct piece_text *p, const char *content)
 {
 	uint32_t id = 0;
@@ -124,8 +125,9 @@ static void choose_roles(struct piece_text *p, const struct beside *b)
 		p->end = find_extra(p, b->end);
 }
 
-/* A message of protobuf that occurs twice is merged, and the last value of a field counts. These
- * bytes are the model's normalizer_spec (3) with add_dummy_prefix (3) false. */
+/* Opens the model without its space before a text. If a message of protobuf occurs twice, the two
+ * are merged, and the last value of a field counts. The bytes added here are the model's
+ * normalizer_spec (3) with add_dummy_prefix (3) false. */
 static int open_unprefixed(struct piece_text *p, const char *model, size_t size, char *why,
 			   size_t room)
 {
@@ -248,7 +250,8 @@ static int put(struct output *out, const int32_t *tokens, size_t n)
 	return 0;
 }
 
-/* Encodes text in which no added token occurs. first: it is the beginning of the whole text. */
+/* Encodes text in which no added token occurs. first: the part is the beginning of the whole
+ * text. */
 static int encode_part(struct piece_text *p, struct output *out, const char *text, size_t size,
 		       bool first)
 {

@@ -1,4 +1,5 @@
-/* Questions are checked one line at a time, so that a large file is never in memory as tokens. */
+/* Reads questions, one line at a time, so that the tokens of a large file are never in memory
+ * together. */
 #include "model/text/question.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ static int expected(const struct reader *r, const char *what)
 			 what);
 }
 
-/* Encodes a text after the token that begins a document. *n: number of tokens, with that token. */
+/* Encodes a text after the token that begins a document. *n: number of tokens, including this
+ * token. */
 static int encode(const struct reader *r, const char *text, size_t size, int32_t **tokens,
 		  size_t *n)
 {
@@ -51,7 +53,7 @@ static int encode(const struct reader *r, const char *text, size_t size, int32_t
 	return 0;
 }
 
-/* Reads choice k. before: the number of tokens of the context without white space at its end. */
+/* Reads choice k. before: number of tokens of the context, without the white space at its end. */
 static int read_choice(struct question *q, const struct reader *r, uint32_t k, const char *context,
 		       const json_t *choice, size_t before)
 {

@@ -9,14 +9,14 @@
 
 struct sampler; /* opaque: memory for sorting */
 
-/* Makes a sampler for tokens below vocab; the model may have more logits. NULL if memory runs
+/* Makes a sampler that draws tokens below vocab; logits beyond are ignored. NULL if memory runs
  * out. */
 struct sampler *sampler_new(size_t vocab);
 void sampler_free(struct sampler *s);
 
-/* Draws a token from softmax(logits / temperature), restricted to the likeliest tokens that
- * together have probability top_p (Holtzman et al., 2020). temperature 0: returns the likeliest
- * token; of several the lowest. */
+/* Draws a token from softmax(logits / temperature), restricted to the likeliest tokens whose
+ * probabilities together reach top_p (Holtzman et al., 2020). temperature 0: returns the likeliest
+ * token, or the lowest of several that are equally likely. */
 int32_t sampler_draw(struct sampler *s, const float *logits, float temperature, float top_p,
 		     struct rng *r);
 

@@ -1,12 +1,12 @@
-/* The first bytes distinguish files of tokens from texts. Text never has a NUL byte, and tokens of
- * 16 or 32 bits nearly always have one. */
+/* Recognises files of tokens by their first bytes. Text never has a NUL byte, and tokens of 16 or
+ * 32 bits nearly always contain one. */
 #include "model/text/shard.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-/* The magic numbers of llm.c are dates. */
+/* Magic numbers of llm.c's files, which are dates. */
 enum {
 	MAGIC_16 = 20240520,
 	VERSION_16 = 1,

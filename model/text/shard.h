@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-enum { SHARD_HEADER = 1024 /* bytes */, SHARD_VOCAB_16 = 1 << 16 };
+enum { SHARD_HEADER = 1024 /* bytes of a header */, SHARD_VOCAB_16 = 1 << 16 };
 
 struct shard {
 	size_t width;    /* bytes of a token: 2 or 4 */
@@ -20,8 +20,8 @@ struct shard {
 };
 
 /* Looks at the first `size` bytes of a file. Returns 0 and fills *out if they are a shard's header,
- * and 1 if the file may be text. -EINVAL: it is neither, because it is a .bin of another layout
- * (nanoGPT's for example) or has a NUL byte. The error gives the reason. */
+ * and 1 if the file may be text. -EINVAL: the file is neither, because it is a .bin of another
+ * layout (nanoGPT's for example) or has a NUL byte. The error gives the reason. */
 int shard_recognize(struct shard *out, const char *path, const void *data, size_t size,
 		    struct error *err);
 /* Writes the header of a shard. */

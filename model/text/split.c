@@ -1,6 +1,7 @@
-/* The rules differ mostly in the white space before a word. GPT-2's rule joins one space to the
- * word that follows. The later rules join any one character to letters that follow, and end a run
- * of white space after its last newline. */
+/* Cuts text into words by the rules of several models, which differ mostly in the white space
+ * before a word. GPT-2's rule joins one space to the word that follows. The later rules join any
+ * single character to letters that follow it, and end a run of white space after its last
+ * newline. */
 #include "model/text/split.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ static bool is_newline(const struct text *t, size_t at)
 }
 
 /* Returns the length of the contraction with which the text begins ('s, 't, 'm, 'd, 're, 've, 'll),
- * or 0. With any_case the long s counts as an s, as in Unicode. */
+ * or 0. With any_case, letters of any case count, and the long s counts as an s, as in Unicode. */
 static size_t contraction(const struct text *t, bool any_case)
 {
 	static const char *const pairs[] = { "re", "ve", "ll" };
@@ -96,8 +97,8 @@ static size_t contraction(const struct text *t, bool any_case)
 	return 0;
 }
 
-/* Returns the end of a run of white space. If the rule treats lines, the run ends after its last
- * newline. Otherwise its last character belongs to the word that follows. */
+/* Returns the end of a run of white space. lines: the run ends after its last newline, if it has
+ * one. Otherwise its last character belongs to the word that follows. */
 static size_t white_space(const struct text *t, bool lines)
 {
 	size_t at = 0, last = 0, line = 0, n;
@@ -123,8 +124,9 @@ static size_t gpt2_word(const struct text *t)
 	return end_of_run(t, space, class, SIZE_MAX);
 }
 
-/* Returns the end of a word. Letters include one character before them, unless it is a number or
- * ends a line. Other characters include a space before them and the newlines after them. */
+/* Returns the end of a word. A word of letters includes one character before them, unless this is a
+ * number or ends a line. A word of other characters includes a space before them and the newlines
+ * after them. */
 static size_t later_word(const struct split_rule *rule, const struct text *t)
 {
 	size_t n, m, space = t->s[0] == ' ' ? 1 : 0;

@@ -1,8 +1,8 @@
 /* split.h - cuts text into words, as the pre-tokenizers of byte-level BPE do.
  *
  * Merges never cross the end of a word. A tokenizer.json describes words by a regular expression.
- * The expressions of GPT-2, LLaMA 3 and Qwen differ in a few points only (struct split_rule), so
- * that one function follows them all, without an engine for regular expressions.
+ * The expressions of GPT-2, LLaMA 3 and Qwen differ only in a few points (struct split_rule), so
+ * one function implements all of them, without an engine for regular expressions.
  */
 #ifndef MODEL_SPLIT_H
 #define MODEL_SPLIT_H
@@ -13,9 +13,9 @@
 
 #include "model/text/characters.h"
 
-/* A family of expressions. */
+/* The points in which the families of expressions differ. */
 struct split_rule {
-	const char *regex; /* the regular expression, as in tokenizer.json */
+	const char *regex; /* the regular expression as it is written in a tokenizer.json */
 	uint32_t digits;   /* limit of digits in one word; 0: GPT-2's rule, without a limit */
 	bool marks;        /* combining marks (\p{M}) belong to words of letters */
 };

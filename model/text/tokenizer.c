@@ -1,5 +1,5 @@
-/* Text as tokens. Without a file each byte is a token; a file is read by byte-level BPE or by
- * SentencePiece. */
+/* Converts text to tokens and back. Without a tokenizer's file each byte is a token; otherwise
+ * bpe.c or piece_text.c does the work. */
 #include "model/text/tokenizer.h"
 
 #include <errno.h>
@@ -15,8 +15,9 @@
 
 enum {
 	PATH = 4096,
-	MODEL_MOST = 128 << 20, /* largest tokenizer file, in bytes */
-	CONTEXT_LEAST = 64,     /* number of bytes on each side of a cut that are compared */
+	MODEL_MOST = 128 << 20, /* limit of the bytes of a tokenizer's file */
+	/* Least number of bytes on each side of a cut whose tokens are compared. */
+	CONTEXT_LEAST = 64,
 	CONTEXT_MOST = 1024,
 	SEAMS_TRIED = 256,
 };
@@ -74,8 +75,8 @@ static bool is_json(const char *data, size_t size)
 	return i < size && data[i] == '{';
 }
 
-/* Names the mistake of a file that is neither kind of tokenizer, if its first bytes or its name
- * show it. Such files come from downloads that failed and from editors. */
+/* Reports why a file is neither kind of tokenizer, if its first bytes or its name show the reason.
+ * Such files come from failed downloads and from editors. */
 static int check_kind(const char *path, const char *data, size_t size, struct error *err)
 {
 	if (size == 0)
@@ -102,8 +103,8 @@ static int copy_file(const char *from, const char *to, const char *name, struct 
 	return rc;
 }
 
-/* Gives the folder of a file that has the standard name of a tokenizer. The files beside it then
- * belong to it, as for a folder. Returns false for other names. */
+/* Gives the folder of a file that has the standard name of a tokenizer. The files beside such a
+ * file belong to the tokenizer, as if the path were the folder. Returns false for other names. */
 static bool folder_of(const char *path, char folder[PATH])
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -153,8 +154,8 @@ static int open_file(struct tokenizer *t, const char *path, const struct beside 
 	return rc;
 }
 
-/* A tokenizer.json is preferred, as the transformers library does, unless it is not supported and
- * there is a SentencePiece model. */
+/* Opens the tokenizer of a folder. Like the transformers library, prefers a tokenizer.json, unless
+ * that is not supported and there is a SentencePiece model. */
 static int open_folder(struct tokenizer *t, const char *folder, struct beside *beside,
 		       struct error *err)
 {
@@ -260,9 +261,9 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 
 /* ---- cuts in a text ----
  * A text is cut before white space that follows another character, because words end there under
- * every rule of split.h. Pieces of a SentencePiece model may not end there, and the model may put a
- * space before each text. Each place is therefore tried: the tokens of the bytes before the place
- * must begin the tokens of the bytes around it. */
+ * every rule of split.h. But pieces of a SentencePiece model may continue across such a place, and
+ * the model may put a space before each text. Each place is therefore tried: the tokens of the
+ * bytes before the place must be the first tokens of the bytes around it. */
 
 static bool is_space(char c)
 {
@@ -274,8 +275,8 @@ static bool is_cut(const char *text, size_t at)
 	return is_space(text[at]) && !is_space(text[at - 1]);
 }
 
-/* Returns true if the tokens of text[from..at] are the first tokens of text[from..to], and their
- * number in *n. */
+/* Returns true if the tokens of text[from..at] are the first tokens of text[from..to], and gives
+ * their number in *n. */
 static bool tokens_part(struct tokenizer *t, const char *text, size_t from, size_t at, size_t to,
 			size_t *n)
 {
@@ -304,7 +305,7 @@ int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 		*seam = (struct tokenizer_seam){ .at = size };
 		return 0;
 	}
-	/* The last character may be incomplete. */
+	/* Starts at a character, because the last one may be incomplete. */
 	while (to > 0 && !is_space(text[to - 1]))
 		to--;
 	at = to > CONTEXT_MOST ? to - CONTEXT_MOST : 0;
@@ -348,8 +349,8 @@ int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char 
 	return 0;
 }
 
-/* A character has at most 4 bytes. SentencePiece decodes each byte of a character that is not
- * whole as U+FFFD, so up to 3 of these may still become a character. */
+/* A character has at most 4 bytes. SentencePiece decodes each byte of an incomplete character as
+ * U+FFFD, so up to 3 of these at the end may still become a character. */
 size_t tokenizer_shown(const char *text, size_t size)
 {
 	static const char replaced[] = "\xef\xbf\xbd";

@@ -1,6 +1,6 @@
-/* codec_body.h - the operations of codec.h on arrays, included once by each exact_*.c. Loops that
- * compilers vectorise: groups are padded to whole blocks, each of which is as many codes as fill
- * whole words of every width.
+/* codec_body.h - the operations of codec.h on arrays, included once by each exact_*.c. Written as
+ * loops that compilers vectorise. Groups are padded to whole blocks. A block has so many codes that
+ * they fill whole words, whatever the bits of a code.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -61,7 +61,7 @@ INLINE_ void pack_block(unsigned char *to, const uint32_t codes[BLOCK], unsigned
 	for (int i = 0; i < BLOCK / 4; i++)
 		words[i] = (codes[4 * i] & 63) | (codes[4 * i + 1] & 63) << 6 |
 			   (codes[4 * i + 2] & 63) << 12 | (codes[4 * i + 3] & 63) << 18;
-	for (int i = 0; i < BLOCK / 4; i += 2) { /* eight codes are six bytes */
+	for (int i = 0; i < BLOCK / 4; i += 2) { /* eight codes of 6 bits are six bytes */
 		uint64_t both = words[i] | (uint64_t)words[i + 1] << 24;
 
 		memcpy(to + 3 * i, &both, 6);
@@ -80,7 +80,7 @@ INLINE_ void unpack_block(int32_t codes[BLOCK], const unsigned char *from, unsig
 		}
 	if (bits != 6)
 		return;
-	for (int i = 0; i < BLOCK / 4; i++) { /* four codes are three bytes */
+	for (int i = 0; i < BLOCK / 4; i++) { /* four codes of 6 bits are three bytes */
 		const unsigned char *at = from + 3 * i;
 		uint32_t word = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16;
 
@@ -144,8 +144,8 @@ INLINE_ void decode_group(float x[GROUP_MOST], const unsigned char *from, size_t
 	}
 }
 
-/* to (n) = from (n) less the means of their channels, or plus the means. `channel` is the first
- * number's. Returns the channel of the number behind the last. */
+/* to (n) = from (n) less the means of their channels, or plus the means. channel: that of the first
+ * number. Returns the channel of the number after the last one. */
 INLINE_ size_t shift_by_means(float *to, const float *from, size_t n, const struct quantiser *q,
 			      size_t channel, bool remove)
 {
@@ -202,7 +202,7 @@ INLINE_ void dequantise_all(float *to, const unsigned char *from, size_t n,
 	}
 }
 
-/* The loops are compiled for each width and size of group. */
+/* Compiles the loops for each combination of bits and size of group. */
 #define EACH_FORM(call, q) \
 	do { \
 		bool small = (q)->group == BLOCK; \

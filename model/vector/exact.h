@@ -1,12 +1,10 @@
 /* exact.h - the operations of replicas between a gradient's sum and the next weights, with the same
  * bits on every machine.
  *
- * One source (exact_body.h) is compiled for several instruction sets, as vector_body.h is, but so
- * that no multiplication is contracted with an addition: each result is that of correctly rounded
- * operations in a fixed order, whichever set computes it, and a GPU's is the same (cuda/kernels.h).
- * tests/exact_test.c compares all of them.
- *
- * Part of vector.h's table, where callers find them.
+ * One source (exact_body.h) is compiled for several instruction sets, like vector_body.h, but
+ * without contracting a multiplication and an addition. Each result is therefore that of correctly
+ * rounded operations in a fixed order, with any instruction set and on a GPU (cuda/kernels.h).
+ * tests/exact_test.c compares all of these. Callers find the operations in vector.h's table.
  */
 #ifndef MODEL_CPU_EXACT_H
 #define MODEL_CPU_EXACT_H
@@ -16,7 +14,7 @@
 
 #include "model/adamw.h"
 
-/* The groups of codec.h. */
+/* Describes the groups of codec.h. */
 struct quantiser {
 	unsigned bits;              /* bits of a code: 8, 6 or 4 */
 	size_t group;               /* size of a group: 32, or 128; with 4 bits always 128 */

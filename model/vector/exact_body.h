@@ -24,7 +24,7 @@ void EXACT(add)(float *to, const float *from, size_t n)
 void EXACT(adamw)(float *w, float *m, float *v, const float *g, size_t n,
 		  const struct adamw_factors *f)
 {
-	/* A copy: the compiler then knows that no array overlaps the factors. */
+	/* Copies the factors, so that the compiler knows that no array overlaps them. */
 	struct adamw_factors h = *f;
 
 	for (size_t i = 0; i < n; i++)

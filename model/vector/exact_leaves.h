@@ -1,5 +1,5 @@
-/* exact_leaves.h - digests of a hash's leaves (model/hash.h), EXACT_LANES of them side by side:
- * each lane of a vector is another leaf's word. Included once by each exact_*.c.
+/* exact_leaves.h - digests of a hash's leaves (model/hash.h), with EXACT_LANES leaves computed side
+ * by side: each lane of a vector has the word of another leaf. Included once by each exact_*.c.
  *
  * Leaves lie one behind another, so a block of each is read along the leaf and turned: n rows of n
  * words become columns by log2(n) rounds, in each of which row i and row i + n/2 are interleaved.
@@ -9,7 +9,8 @@
 #include "model/vector/exact.h"
 #include "model/hash.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors pass only between inlined functions */
+/* This warning is about vectors in calls, but here vectors pass only between inlined functions. */
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef uint32_t lanes __attribute__((vector_size(4 * EXACT_LANES)));
 
@@ -45,7 +46,7 @@ INLINE_ void turn(lanes rows[EXACT_LANES])
 	}
 }
 
-/* The block at `at` of each leaf. */
+/* Loads the block at offset `at` of each leaf, turned so that a lane has the words of one leaf. */
 INLINE_ void load_blocks(lanes m[16], const unsigned char *const leaf[EXACT_LANES], size_t at)
 {
 	for (int w = 0; w < 16; w += EXACT_LANES) {
@@ -55,7 +56,8 @@ INLINE_ void load_blocks(lanes m[16], const unsigned char *const leaf[EXACT_LANE
 	}
 }
 
-/* Leaves of one length > 0; h: the digests, word by word. */
+/* Computes the digests of leaves that have the same length > 0. h: receives the digests, word by
+ * word. */
 static void digest_leaves(lanes h[8], const unsigned char *const leaf[EXACT_LANES], size_t bytes)
 {
 	size_t last = (bytes - 1) / BLAKE2S_BLOCK * BLAKE2S_BLOCK;

@@ -1,4 +1,4 @@
-/* The operations of exact.h for x86-64 without more. */
+/* The operations of exact.h for x86-64 without extensions. */
 #define EXACT(name) exact_##name##_plain
 #define EXACT_LANES 4
 

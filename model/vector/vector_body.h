@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors pass only between inlined functions */
+/* This warning is about vectors in calls, but here vectors pass only between inlined functions. */
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 enum { LANES = 16 };
 
@@ -21,7 +22,7 @@ INLINE lanes splat(float x)
 	return x - (lanes){ 0 };
 }
 
-/* Up to LANES floats of what is left; the rest are 0. */
+/* Loads up to LANES of the `left` floats that remain; further lanes are 0. */
 INLINE lanes load(const float *p, size_t left)
 {
 	lanes v = { 0 };
@@ -117,7 +118,7 @@ static void norm(float *y, float *rstd, const float *x, const float *w, size_t r
 	norm_again(y, rstd, x, w, rows, n);
 }
 
-/* With y = x k w and k = rstd: dx = k (w dy) - x k^3 mean(w dy x). */
+/* Adds the gradients of a norm. With y = x k w and k = rstd: dx = k (w dy) - x k^3 mean(w dy x). */
 static void norm_backward(float *dx, float *dw, const float *dy, const float *x, const float *w,
 			  const float *rstd, size_t rows, size_t n)
 {
@@ -196,7 +197,8 @@ static void swiglu_backward(float *dgu, float *h, const float *dh, const float *
 	}
 }
 
-/* Lanes of columns i.. that row r sees, as a mask. */
+/* Returns a mask of the lanes, which are columns from i on, that a row with `seen` visible columns
+ * sees. */
 INLINE ints visible(size_t i, size_t seen)
 {
 	ints lane = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };

@@ -1,4 +1,4 @@
-/* The operations of vector.h for x86-64 without more. */
+/* The operations of vector.h for x86-64 without extensions. */
 #include "model/vector/vector_sets.h"
 
 #define EXACT(name) exact_##name##_plain

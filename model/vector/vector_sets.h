@@ -4,7 +4,8 @@
 
 #include "model/vector/vector.h"
 
-extern const struct vector_ops vector_ops_plain; /* whatever set the compiler assumes */
+/* For the instruction set that the compiler assumes by default. */
+extern const struct vector_ops vector_ops_plain;
 extern const struct vector_ops vector_ops_v3;    /* x86-64-v3: AVX2, FMA */
 extern const struct vector_ops vector_ops_v4;    /* x86-64-v4: AVX-512 */
 

@@ -1,5 +1,5 @@
-/* A commit is complete or absent, a failed write leaves the old state, and every kind of bad file
- * has its own error. */
+/* Tests that a commit is complete or absent, that a failed write leaves the old state, and that
+ * every kind of bad file has its own error. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void assert_integrity(const char *folder)
 	sqlite3_close(db);
 }
 
-/* Commits without end, and announces each finished commit in the pipe. */
+/* Commits until it is killed, and announces each finished commit through the pipe. */
 static void commit_for_ever(const char *folder, int announce)
 {
 	struct sample *p = calloc(1, sizeof(*p));
@@ -70,7 +70,8 @@ static uint64_t kill_a_writer(const char *folder, unsigned round)
 		commit_for_ever(folder, pipes[1]);
 	}
 	close(pipes[1]);
-	/* After one full commit, somewhere inside the next ones. */
+	/* Waits for one full commit, and then kills the writer at some point in the following
+	 * ones. */
 	assert_int_equal(read(pipes[0], &announced, sizeof(announced)), sizeof(announced));
 	usleep(round * 37 % 5000);
 	assert_int_equal(kill(child, SIGKILL), 0);
@@ -100,7 +101,7 @@ FOLDER_TEST(kill_9_leaves_complete_commits)
 		announced = kill_a_writer(f->path, round * 29);
 		assert_int_equal(store_resume(&s, f->path, &err), 0);
 		assert_int_equal(store_last_commit(s, &last, &err), 0);
-		/* At most one commit is finished but not announced yet. */
+		/* At most one commit was finished but not yet announced. */
 		assert_true(last == announced || last == announced + 1);
 		for (uint64_t i = before + 1; i <= last; i++) {
 			assert_int_equal(store_read_commit(s, i, &c, &err), 0);
@@ -208,7 +209,8 @@ FOLDER_TEST(a_reserve_outlasts_a_full_disk)
 	assert_int_equal(umount(f->path), 0);
 }
 
-/* If the disk was full when the writer died, the next writer uses the reserve of the dead one. */
+/* If the disk was full when the writer died, the next writer uses the reserve that the dead one
+ * left. */
 FOLDER_TEST(a_successor_gets_the_reserve)
 {
 	struct folder *f = *state;
@@ -225,7 +227,7 @@ FOLDER_TEST(a_successor_gets_the_reserve)
 	if (child == 0) {
 		if (store_resume(&s, f->path, &err) != 0 || store_reserve(s, &err) != 0)
 			_exit(1);
-		_exit(0); /* without closing the store */
+		_exit(0); /* dies without closing the store */
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -347,7 +349,7 @@ FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
 	sql(f->path, "PRAGMA user_version = 10; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
-	sql(f->path, "PRAGMA application_id = 1397444690"); /* as it was */
+	sql(f->path, "PRAGMA application_id = 1397444690"); /* the original value */
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	store_close(s);
 

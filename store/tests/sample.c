@@ -1,4 +1,4 @@
-/* A run with every kind of part, so that a test notices a part that is lost. */
+/* Makes a run that has every kind of row, so that a test notices if one is lost. */
 #include "base/tests/test.h"
 #include "store/tests/sample.h"
 

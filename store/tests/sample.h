@@ -18,7 +18,7 @@ extern const struct store_run a_run;
 int make_folder(void **state);
 int remove_folder(void **state);
 
-/* A commit in which every part depends on the iteration. */
+/* Sizes of a sample commit, in which every part depends on the iteration. */
 enum { N_ROUTES = 30, N_HOPS = 4, N_NODES = 20 };
 
 struct sample {
@@ -34,7 +34,7 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration);
 void assert_same(const struct store_commit *a, const struct store_commit *b);
 struct store *create(const char *folder);
 void commit_one(struct store *s, uint64_t iteration);
-void sql(const char *folder, const char *text); /* changes the file without the store */
+void sql(const char *folder, const char *text); /* runs SQL on the run's file without the store */
 
 #define FOLDER_TEST(name) TEST_WITH(name, make_folder, remove_folder)
 

@@ -1,5 +1,5 @@
-/* Fuzzes a run's file: it writes values of any type and size into any column of any row, opens the
- * file as a reader or as the next writer, and reads everything. */
+/* Fuzzes a run's file: writes values of any type and size into any column of any row, then opens
+ * the file as a reader or as the next writer, and reads everything. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,7 +154,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Binds a text of the letters that lists consist of. */
+/* Binds a text that consists of the letters that occur in lists. */
 static void bind_list(sqlite3_stmt *q, const unsigned char *data, size_t n)
 {
 	static const char letters[] = "0123456789 ,:LB-";

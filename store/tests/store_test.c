@@ -1,5 +1,5 @@
-/* Everything that is written can be read again. There is one writer and many readers, and commits
- * follow one another without gaps. */
+/* Tests that everything that is written can be read again, that there is one writer beside many
+ * readers, and that commits have no gaps. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -85,7 +85,7 @@ FOLDER_TEST(a_path_that_is_too_long_is_named_as_the_cause)
 	assert_int_equal(rc, -ENAMETOOLONG);
 	assert_non_null(strstr(err.text, "choose a folder with a shorter path"));
 	strcat(folder, "/run.db.new");
-	assert_int_equal(stat(folder, &st), -1); /* nothing is left */
+	assert_int_equal(stat(folder, &st), -1); /* nothing is left of the failed creation */
 	assert_int_equal(errno, ENOENT);
 }
 
@@ -133,7 +133,7 @@ static int reopen(struct store **s, const char *path, const char *wire, struct e
 	return store_open(s, path, err);
 }
 
-/* An unknown format is an error. */
+/* A format with an unknown name is an error. */
 FOLDER_TEST(the_format_of_activations_is_recorded)
 {
 	struct folder *f = *state;
@@ -332,7 +332,7 @@ static int64_t number_of(const char *folder, const char *query)
 	return n;
 }
 
-/* Another program has an open transaction. */
+/* Opens a transaction in the run's file, as another program may do. */
 static sqlite3 *lock_file(const char *folder)
 {
 	char path[128];
@@ -344,8 +344,8 @@ static sqlite3 *lock_file(const char *folder)
 	return db;
 }
 
-/* A commit is refused until the file is unlocked. Notes and settings of that time are written then,
- * in their order. */
+/* A commit is refused until the file is unlocked. Notes and settings written meanwhile wait, and
+ * are written in their order once the file is unlocked. */
 FOLDER_TEST(rows_wait_while_another_program_holds_the_lock)
 {
 	struct folder *f = *state;
@@ -374,7 +374,7 @@ FOLDER_TEST(rows_wait_while_another_program_holds_the_lock)
 	free(p);
 }
 
-/* The rows that wait are written when the store is closed. */
+/* Rows that wait for the file to be unlocked are written when the store is closed. */
 FOLDER_TEST(rows_that_wait_survive_the_end)
 {
 	struct folder *f = *state;
@@ -462,10 +462,11 @@ FOLDER_TEST(other_rows_are_read_as_written)
 	assert_int_equal(store_plan(s, &plan, &err), 0);
 	assert_int_equal(store_plan(s, &plan, &err), -EEXIST);
 	assert_int_equal(store_hashes(s, hashes, 3, &err), 0);
-	hashes[0].hash = 0; /* a second hash is ignored */
+	hashes[0].hash = 0; /* the second hash of a node is ignored */
 	assert_int_equal(store_hashes(s, hashes, 1, &err), 0);
 	assert_int_equal(store_hashes(s, &forgotten, 1, &err), 0);
-	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0); /* no other hash */
+	/* Forgetting one hash deletes no other. */
+	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0);
 	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0);
 	assert_int_equal(store_tasks(s, tasks, 4, &err), 0);
 	assert_int_equal(store_validation(s, &none, &err), 0);
@@ -479,11 +480,12 @@ FOLDER_TEST(other_rows_are_read_as_written)
 	command.status = -EPERM;
 	command.undo = NULL;
 	assert_int_equal(store_command(s, &command, &err), 0);
-	note.text = NULL; /* an error, not a crash */
+	note.text = NULL; /* a note without a text is an error and no crash */
 	assert_int_equal(store_note(s, &note, &err), -EINVAL);
 	assert_int_equal(store_set(s, "skip", "2", &err), 0);
 	assert_int_equal(store_set(s, "skip", "3", &err), 0);
-	assert_int_equal(store_set(s, "writer-epoch", "77", &err), 0); /* not the store's own */
+	/* The caller's key does not collide with one of the store's own. */
+	assert_int_equal(store_set(s, "writer-epoch", "77", &err), 0);
 	store_close(s);
 
 	assert_int_equal(store_resume(&s, f->path, &err), 0);
@@ -610,7 +612,8 @@ FOLDER_TEST(equal_parts_are_written_once)
 		}
 		assert_int_equal(store_commit(s, sample_as(p, i, as[i]), &err), 0);
 	}
-	/* 1, 4, 6, and 8, which is the first commit of another writer */
+	/* Commits 1, 4, 6, and 8 have rows of their own. Commit 8 is the first of another
+	 * writer. */
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM route"), 4 * N_ROUTES);
 	assert_int_equal(number_of(f->path, "SELECT count(DISTINCT iteration) FROM counted"), 4);
 	for (uint64_t i = 1; i <= 8; i++) {
@@ -638,7 +641,7 @@ FOLDER_TEST(a_failed_commit_is_not_referred_to)
 
 	assert_int_equal(store_commit(s, sample_as(p, 1, 1), &err), 0);
 	sample_as(p, 2, 2);
-	p->orders[1].node = p->orders[0].node; /* two orders of one node: refused */
+	p->orders[1].node = p->orders[0].node; /* two orders of one node are refused */
 	assert_int_equal(store_commit(s, &p->commit, &err), -EINVAL);
 	assert_int_equal(store_commit(s, sample_as(p, 2, 2), &err), 0);
 	assert_int_equal(store_read_commit(s, 2, &c, &err), 0);
@@ -664,8 +667,8 @@ static int tasks_of(struct store *s, uint64_t iteration)
 	return n;
 }
 
-/* Tasks of old iterations are deleted, except those of every hundredth. Another writer goes on at
- * the same place, and after a restore the repeated iterations are thinned again. */
+/* Tasks of old iterations are deleted, except those of every hundredth. Another writer continues
+ * where the first one stopped, and after a restore the repeated iterations are thinned again. */
 FOLDER_TEST(old_tasks_are_thinned)
 {
 	struct folder *f = *state;
@@ -695,7 +698,7 @@ FOLDER_TEST(old_tasks_are_thinned)
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'phase'"),
 			 1);
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'gpu'"), 2);
-	for (uint64_t i = 150; i <= 160; i++) { /* after a restore */
+	for (uint64_t i = 150; i <= 160; i++) { /* the repeated iterations after a restore */
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
 
 		assert_int_equal(store_tasks(s, &t, 1, &err), 0);

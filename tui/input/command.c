@@ -40,6 +40,8 @@ static const struct command_entry entries[] = {
 	[TYPED_STEP] = { verbs.STEP, "", "run one iteration, then pause", ACTION_STEP },
 	[TYPED_STAGES] = { verbs.STAGES, "", "which stages would be chosen for these nodes",
 			   ACTION_NONE },
+	[TYPED_HOURS] = { verbs.HOURS, "HOURS", "what recipes reach in so many hours",
+			  ACTION_NONE },
 	[TYPED_UNDO] = { verbs.UNDO, "[COMMAND]", "undo a command in the journal", ACTION_UNDO },
 	[TYPED_ACKNOWLEDGE] = { verbs.ACK, "", "acknowledge the alerts", ACTION_ACKNOWLEDGE },
 	[TYPED_ARM] = { verbs.ARM, "[TIME|off]", "take the operator's lease, or return it",

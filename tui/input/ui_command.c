@@ -305,6 +305,11 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		plain.verb = COMMAND_STAGES;
 		ui_send(u, s, plain);
 		break;
+	case TYPED_HOURS:
+		if (!one)
+			return false;
+		type_one_number(u, s, COMMAND_HOURS, one);
+		break;
 	case TYPED_ARM:
 		type_arm(u, s, one);
 		break;

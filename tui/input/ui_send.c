@@ -94,8 +94,8 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	}
 	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
 		return queue_command(u, c);
-	if (c.verb != COMMAND_ACK && c.verb != COMMAND_STAGES && !s->run.replay &&
-	    (!ui_has_lease(u, s) || s->status.lease_us < 5000000)) {
+	if (c.verb != COMMAND_ACK && c.verb != COMMAND_STAGES && c.verb != COMMAND_HOURS &&
+	    !s->run.replay && (!ui_has_lease(u, s) || s->status.lease_us < 5000000)) {
 		ask_lease(u, c);
 		return 0;
 	}

@@ -1,5 +1,5 @@
-/* Contributions of this machine's kind of device are compared bit for bit, others within
- * tolerances. */
+/* Tests that results of this machine's kind of device are compared bit for bit, and results of
+ * other kinds within tolerances. */
 
 #include <errno.h>
 #include <math.h>
@@ -16,7 +16,7 @@ static void report_here(struct played *r)
 		r->orders[n].device = here.text;
 }
 
-/* Two nodes of a stage are on GPUs of one kind, which this machine does not have. */
+/* Makes two nodes of a stage report GPUs of a kind that this machine does not have. */
 static void report_gpus(struct played *r)
 {
 	report_here(r);
@@ -60,7 +60,8 @@ static void change_lr(struct played *r)
 	r->commit.lr = nextafterf(r->commit.lr, 1.0f);
 }
 
-/* Iterations before `from` are on this machine's kind of device; iteration 2 is tampered with. */
+/* Iterations before `from` report this machine's kind of device. The record of iteration 2 is
+ * changed. */
 static struct compare_result reported_from(struct cluster *c, uint64_t from,
 					   void (*report)(struct played *r),
 					   void (*tamper)(struct played *r))
@@ -106,10 +107,11 @@ FIXTURE_TEST(another_kind_is_held_to_tolerances)
 	assert_true(r.devices.list[0].matches && !r.devices.list[1].matches);
 	assert_int_equal(r.devices.list[1].nodes, 2);
 	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
-	assert_true(r.norms.largest < 1e-6); /* in truth this machine computed */
+	/* Small, because in truth this machine computed everything. */
+	assert_true(r.norms.largest < 1e-6);
 }
 
-/* The best match is the device that most of the nodes had and that this machine has. */
+/* The best match is, among the devices that this machine has, the one that most nodes had. */
 FIXTURE_TEST(the_device_of_most_nodes_may_be_missing_here)
 {
 	struct compare_result r = reported(*state, report_most_on_gpus, NULL);
@@ -138,7 +140,8 @@ FIXTURE_TEST(bits_count_until_another_kind_computes)
 	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
-/* A node of another kind that died may have computed what the counting nodes used. */
+/* If microbatches ran again, a dead node with another kind of device may have computed outputs that
+ * other nodes used. */
 FIXTURE_TEST(a_rerun_among_unlike_nodes_ends_the_bits)
 {
 	struct compare_result r = reported_from(*state, 3, report_gpus, report_here_and_rerun);
@@ -167,7 +170,7 @@ FIXTURE_TEST(a_difference_beyond_the_tolerances_is_found)
 	assert_int_equal(r.norms.first_differing, 2);
 }
 
-/* Replicas must agree whatever computed the gradients. */
+/* The hashes of a stage's replicas must agree even where tolerances apply. */
 FIXTURE_TEST(replicas_that_differ_are_found)
 {
 	struct cluster *c = *state;
@@ -181,7 +184,7 @@ FIXTURE_TEST(replicas_that_differ_are_found)
 	assert_int_equal(r.weights.first_differing.node, 9);
 }
 
-/* The operator may ask for a device. */
+/* The operator may choose the device that recomputes. */
 FIXTURE_TEST(a_device_that_was_asked_for_recomputes)
 {
 	struct compare_options o = { .from = 1, .workers = 2, .device = "cpu:v9" };

@@ -1,5 +1,5 @@
-/* Restored stages, from a checkpoint or from their neighbours, replay to the same bits. A stage
- * that was restored from other weights than recorded is found. */
+/* Tests that restored stages, from a checkpoint or from their neighbours, replay to the same bits,
+ * and that a stage restored from other weights than recorded is found. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void arrays_of(struct stage *s, float *to[3])
 	to[2] = stage_moment2(s);
 }
 
-/* Saves the weights and moments of every node, or restores them. */
+/* Saves the weights and moments of every node, or puts saved ones back. */
 static void copy_states(struct cluster *c, struct state *s, bool restore)
 {
 	for (uint32_t n = 0; n < NODES; n++) {
@@ -47,8 +47,8 @@ static void copy_states(struct cluster *c, struct state *s, bool restore)
 	}
 }
 
-/* Plays two iterations and a third one. Then every stage is restored to the state after the second,
- * which loses the third, and the third is played again. */
+/* Plays three iterations. Then restores every stage to its state after the second iteration, so
+ * that the third is lost, and plays the third again. */
 static struct compare_result restored(struct cluster *c, bool wrong)
 {
 	struct store_restore rows[STAGES] = { { .iteration = 0 } };

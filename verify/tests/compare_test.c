@@ -1,5 +1,5 @@
-/* The record of a played cluster must replay to the same bits. If a test changes the record, verify
- * must find the change. */
+/* Tests that the record of a played cluster replays to the same bits, and that verify finds every
+ * change of the record. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void reruns_replay_bit_for_bit(void **state)
 	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
 }
 
-/* A run without rounding that is recorded as rounded, and the reverse. */
+/* Finds a run without rounding that is recorded as rounded, and the reverse. */
 static void another_rounding_than_recorded_is_found(void **state)
 {
 	struct cluster *c = *state;
@@ -168,7 +168,7 @@ static void another_loss_is_found(void **state)
 	assert_int_equal(r.losses.first_differing, 2);
 }
 
-/* Each of the following breaks one rule of the audit. */
+/* Each of the following functions breaks one rule of the audit. */
 static void forget_one(struct played *r)
 {
 	struct store_order *o = &r->orders[0];

@@ -1,4 +1,4 @@
-/* An executor's passes and sums against stages of their own: one stage for every sum. */
+/* Compares an executor's passes and sums with those of separate stages, one stage for every sum. */
 
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct executor_setup setup = {
 	.batch = BATCH, .sequence = SEQUENCE, .threads = 1, .seed = 3, .device = "cpu"
 };
 
-/* The stage of every sum: one node counts in stage 0 and two count in stage 1. */
+/* The stage of every sum: one node adds to stage 0, and two nodes add to stage 1. */
 static const uint32_t stage_of_sum[SUMS] = { 0, 1, 1 };
 
 struct microbatch {
@@ -40,7 +40,8 @@ static void fill(struct microbatch *m, uint64_t seed)
 	}
 }
 
-/* Sums 1 and 2 take turns, so that each is moved out of the stage's buffer and back into it. */
+/* Runs passes with an executor. Sums 1 and 2 of stage 1 alternate, so each is moved out of the
+ * stage's buffer and back. */
 static void run_executor(struct executor *e, struct microbatch *m, uint32_t turn)
 {
 	assert_int_equal(executor_forward(e, 0, m->tokens, NULL, m->between), 0);
@@ -52,7 +53,7 @@ static void run_executor(struct executor *e, struct microbatch *m, uint32_t turn
 					   m->between_grad, NULL), 0);
 }
 
-/* The same passes; stages[i] holds sum i in its gradient. */
+/* Runs the same passes with stages alone. The gradient of stages[i] is sum i. */
 static void run_stages(struct stage *stages[SUMS], struct microbatch *m, uint32_t turn)
 {
 	struct stage *second = stages[1 + turn % 2];
@@ -106,7 +107,7 @@ TEST(sums_and_outputs_equal_those_of_stages)
 	executor_free(e);
 }
 
-/* Nothing of an iteration is left in the next one. */
+/* Nothing of an iteration's sums is left in the next iteration. */
 TEST(new_sums_begin_at_zero)
 {
 	static struct microbatch m;

@@ -1,5 +1,6 @@
-/* Plays a run in one process, with the real stages and the real store, but with node choices and
- * task orders at random, so that the replay meets orders that a real cluster seldom produces. */
+/* Plays a run in one process, with the real stages and the real store, but with random choices of
+ * nodes and random orders of tasks, so that the replay meets orders that a real cluster seldom
+ * produces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +64,8 @@ static void make_run(struct cluster *c, const char *folder, enum tensor_format w
 	free(model);
 }
 
-/* Chooses a route of 1 to 3 stages, sometimes in another order, over nodes that hold them. */
+/* Chooses a route of 1 to 3 stages, sometimes with exchanged stages, over nodes that hold these
+ * stages. */
 static void make_route(struct cluster *c, struct journey *j, uint32_t m)
 {
 	enum { END = 9 };
@@ -172,7 +174,7 @@ static void run_tasks(struct cluster *c, struct played *r, uint64_t iteration)
 }
 
 /* Runs every task twice: first without counting, in the order of the path, and then counting, in a
- * random order. This is an order that a single attempt cannot produce, but several attempts can. */
+ * random order. A single attempt cannot produce this order, but several attempts can. */
 static void run_tasks_again(struct cluster *c, struct played *r, uint64_t iteration)
 {
 	size_t bytes = stage_activation(c->nodes[0]) * sizeof(float);

@@ -30,14 +30,14 @@ struct cluster {
 	struct corpus *corpus;
 	struct stage *nodes[NODES];
 	struct rng rng;
-	enum tensor_format wire, sum_wire; /* of activations between nodes, of sums */
-	struct tensor_formats recorded;    /* the record says so */
+	enum tensor_format wire, sum_wire; /* formats of activations between nodes, and of sums */
+	struct tensor_formats recorded;    /* formats that the record names */
 };
 
-/* A microbatch during an iteration. */
+/* The progress of a microbatch in an iteration. */
 struct journey {
 	struct route route;
-	uint32_t step; /* tasks done: forward passes, loss, backward passes */
+	uint32_t step; /* number of tasks done: forward passes, loss, backward passes */
 	int32_t tokens[BATCH * SEQUENCE], targets[BATCH * SEQUENCE];
 	float *x, *y; /* input and output of the current task */
 	float *inputs[2 * STAGES + 2]; /* [t] a copy of the input of task t, for reruns */
@@ -56,8 +56,8 @@ struct played {
 
 /* Set-up and tear-down of cmocka. *state becomes the cluster, whose run has begun. */
 int play_set_up(void **state);
-int play_set_up_bf16(void **state); /* with activations in bf16 */
-int play_set_up_q6(void **state); /* with activations and sums in q6 */
+int play_set_up_bf16(void **state); /* set-up with activations in bf16 */
+int play_set_up_q6(void **state); /* set-up with activations and sums in q6 */
 int play_tear_down(void **state);
 
 /* Plays one iteration. If `again` is true, every microbatch runs twice and its contributions are
@@ -65,7 +65,7 @@ int play_tear_down(void **state);
  * change. */
 void play_iteration(struct cluster *c, uint64_t iteration, bool again,
 		    void (*tamper)(struct played *r));
-/* Compares everything that was played with its replay. */
+/* Compares the record of all played iterations with their replay. */
 struct compare_result play_compare(struct cluster *c);
 /* Plays all ITERATIONS, changes the record of the second with `tamper`, and compares. */
 struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct played *r));

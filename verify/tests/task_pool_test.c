@@ -1,5 +1,5 @@
-/* The thread pool runs every piece once, in an order that the dependencies allow, and returns the
- * first error. */
+/* Tests that the thread pool runs every piece once, in an order that the dependencies allow, and
+ * returns the first error. */
 
 #include <errno.h>
 #include <sched.h>
@@ -16,10 +16,12 @@ enum { PIECES = 200, WAITING = 0, RUNNING, DONE };
 /* Piece i depends on piece i / 2. The first piece depends on nothing. */
 struct heap {
 	int state[PIECES], taken[TASK_POOL_MAX], runs[PIECES];
-	unsigned done, workers; /* finished pieces; workers that asked for one */
+	/* Number of finished pieces, and of workers that asked for a piece. */
+	unsigned done, workers;
 	int fails_at;       /* a piece whose run fails; -1: none */
 	int blocked;        /* a piece that is not found before unblock is called; -1: none */
-	bool slow;          /* the first piece runs until another worker has found nothing */
+	/* The first piece does not end before another worker has found no piece. */
+	bool slow;
 	int unblock_result;
 	int n_unblock, n_running;
 	atomic_int n_nothing;
@@ -168,7 +170,8 @@ static enum task_pool_answer find_always(void *context, unsigned worker)
 	return TASK_POOL_FOUND;
 }
 
-/* Worker 0's piece fails after the other worker has begun a piece, which ends later. */
+/* Runs a worker's piece. That of worker 0 fails after the other worker has begun its piece, which
+ * ends later. */
 static int run_two(void *context, unsigned worker, struct error *err)
 {
 	struct two *t = context;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WINDOWS 4
-#define WINDOW_LEAST 2 /* packets; single distances vary most */
+#define WINDOW_LEAST 2 /* least packets in a window; distances between single packets vary most */
 /* Least time between two packets; it is below the resolution of every clock. */
 #define LEAST_GAP_NS 100
 #define PACKET_TRAIN_MOST 1024
@@ -27,8 +27,8 @@ static int compare_rates(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The first tenth of the packets is ignored: it arrives while the others are still being sent, and
- * before a varying delay has reached its longest. */
+/* Ignores the first tenth of the packets: they arrive while later packets are still being sent, and
+ * before a varying delay has grown to its maximum. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes)
 {
 	int64_t took[PACKET_TRAIN_MOST];

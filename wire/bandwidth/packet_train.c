@@ -23,7 +23,7 @@
 
 #define PACKET_BYTES 1400 /* bytes of a packet, which passes most tunnels without fragmentation */
 #define HEADERS_BYTES 28
-/* Bytes that TCP carries in the time of one packet: 1,448 of each 1,500. */
+/* Bytes of content that TCP would carry in the time of one packet: 1,448 of each 1,500 bytes. */
 #define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
 #define BUFFER_BYTES (4 << 20)
 #define BATCH 64
@@ -36,7 +36,7 @@ struct head {
 	uint8_t number[2], packets[2]; /* little endian */
 };
 
-/* A train that arrives. */
+/* A train that is being received. */
 struct place {
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	bool used;
@@ -53,11 +53,12 @@ struct packet_train {
 	uint64_t places_taken;
 	/* Places for trains; half of them are for announced trains. */
 	struct place places[2 * PACKET_TRAIN_PLACES];
-	/* Random bytes, so that no device on the link can compress them. */
+	/* Content of the packets: random bytes, which no device on the link can compress. */
 	uint8_t noise[PACKET_BYTES];
 };
 
-/* Parses "tcp://HOST:PORT". any: a HOST that is not numeric means every interface. */
+/* Parses "tcp://HOST:PORT". any: accept a HOST that is not numeric, as the address of all
+ * interfaces. */
 static int parse_address(const char *address, bool any, struct sockaddr_storage *out,
 			 socklen_t *size)
 {
@@ -96,7 +97,7 @@ int packet_train_open(struct packet_train **out, const char *address, struct err
 		packet_train_free(t);
 		return error_set(err, -code, "%.60s, UDP: %s", address, strerror(code));
 	}
-	/* The system may grant less. */
+	/* Asks for a large buffer, of which the system may grant less. */
 	(void)setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	(void)setsockopt(t->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	randombytes_buf(t->noise, sizeof(t->noise));
@@ -216,7 +217,7 @@ static struct place *oldest_place(struct packet_train *t, bool expected)
 	return found;
 }
 
-/* Returns a free place, or that of an unannounced train; one of them always exists. */
+/* Returns a free place, or that of an unannounced train; there always is one of the two. */
 static struct place *take_place(struct packet_train *t, const uint8_t *token)
 {
 	struct place *p = NULL;

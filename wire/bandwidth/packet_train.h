@@ -1,12 +1,13 @@
 /* packet_train.h - trains of packets that measure a link's bandwidth (dispersion.h).
  *
- * The packets are UDP, to the port of the listening address. A packet contains a token, a number
- * and noise. The sender first announces the token in an encrypted message (MSG_PACKET_TRAIN).
- * Packets are never answered, so forged ones cannot make this process send anything. A sender
- * without an announced token can occupy only places reserved for unannounced trains. The kernel
- * records when each packet arrived, so a busy process measures correctly. If a firewall blocks UDP,
- * no packet arrives, and nothing else happens. For one thread; it blocks for some milliseconds at
- * most, when the system has no room for packets.
+ * The packets are sent by UDP, to the port at which the peer listens. A packet contains a token, a
+ * number and noise. The sender first announces the token in an encrypted message
+ * (MSG_PACKET_TRAIN). Packets are never answered, so forged ones cannot make this process send
+ * anything. Packets without an announced token can occupy only the memory reserved for unannounced
+ * trains. The kernel records when each packet arrived, so a busy process measures correctly. If a
+ * firewall blocks UDP, no packet arrives, and nothing else happens. Only one thread may use a
+ * struct packet_train. A call blocks for some milliseconds at most, when the system has no room for
+ * packets.
  */
 #ifndef WIRE_TRAIN_H
 #define WIRE_TRAIN_H
@@ -17,12 +18,12 @@
 #include "base/error.h"
 
 #define PACKET_TRAIN_TOKEN_BYTES 16
-#define PACKET_TRAIN_MOST 512 /* packets */
+#define PACKET_TRAIN_MOST 512 /* largest number of packets in a train */
 
 struct packet_train; /* opaque: sends and receives trains */
 
-/* Opens the socket: gives *out (packet_train_free). address: that the post listens at. -EINVAL: not
- * a TCP address; otherwise an error of the system. */
+/* Opens the socket: gives *out (packet_train_free). address: the one at which the post listens.
+ * -EINVAL: not a TCP address; otherwise an error of the system. */
 int packet_train_open(struct packet_train **out, const char *address, struct error *err);
 void packet_train_free(struct packet_train *t); /* NULL is allowed */
 int packet_train_fd(
@@ -30,15 +31,15 @@ int packet_train_fd(
 
 /* Makes a random token. */
 void packet_train_token(uint8_t token[PACKET_TRAIN_TOKEN_BYTES]);
-/* Sends a train of at most PACKET_TRAIN_MOST packets to "tcp://ADDRESS:PORT", as fast as it can.
- * Returns the number of packets sent, or -EINVAL: the address is not numeric. */
+/* Sends a train of at most PACKET_TRAIN_MOST packets to "tcp://ADDRESS:PORT", as fast as the
+ * machine can. Returns the number of packets sent, or -EINVAL: the address is not numeric. */
 int packet_train_send(struct packet_train *t, const char *address,
 		      const uint8_t token[PACKET_TRAIN_TOKEN_BYTES], uint32_t packets);
 
 /* Receives packets that have arrived, a bounded number of them. */
 void packet_train_hear(struct packet_train *t);
-/* Reserves a place for an announced train until packet_train_forget or PACKET_TRAIN_PLACES later
- * ones. */
+/* Reserves memory for an announced train, until packet_train_forget is called or
+ * PACKET_TRAIN_PLACES further trains are announced. */
 void packet_train_expect(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES]);
 #define PACKET_TRAIN_PLACES 8
 
@@ -46,12 +47,13 @@ void packet_train_expect(struct packet_train *t, const uint8_t token[PACKET_TRAI
 struct packet_train_heard {
 	uint32_t packets;   /* number of packets received so far */
 	bool whole;         /* the last packet of the train was received */
-	double bytes_per_s; /* rate at which TCP would carry bytes; 0: too few packets */
+	/* Rate at which TCP would carry bytes on this link; 0: too few packets. */
+	double bytes_per_s;
 };
-/* Gives the present result. Returns false if the train was not announced. */
+/* Gives what has arrived of a train so far. Returns false if the train was not announced. */
 bool packet_train_heard(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES],
 			struct packet_train_heard *out);
-/* Frees the place of a train. */
+/* Frees the memory of a train. */
 void packet_train_forget(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES]);
 
 #endif

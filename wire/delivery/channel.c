@@ -12,11 +12,11 @@
 #include "base/alloc.h"
 #include "wire/delivery/channel_private.h"
 
-/* The time limit doubles while chunks are overdue, up to the greater of TIMEOUT_MOST_US and
- * TIMEOUT_TIMES times the limit that follows from measured round trips. */
+/* The time after which chunks are overdue doubles while none is acknowledged, up to
+ * TIMEOUT_MOST_US, or TIMEOUT_TIMES times the limit from measured round trips if that is more. */
 #define TIMEOUT_MOST_US  INT64_C(2000000)
 #define TIMEOUT_TIMES 8
-#define ENTRY_BYTES ((size_t)64) /* least number of bytes that a message counts */
+#define ENTRY_BYTES ((size_t)64) /* every message counts at least this many bytes */
 #define CHUNK_LEAST      ((size_t)4096)
 #define BULK_LEAST       ((size_t)8192)
 
@@ -61,9 +61,9 @@ static size_t smaller_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the longest chunk of a message of this size. Over several connections each gets an equal
- * share of the message, in one flight if it can. Messages that can wait are cut into larger chunks,
- * but a chunk is at most about a sixteenth of the window. */
+/* Returns the longest chunk of a message of this size. With several connections, each gets an equal
+ * share of the message, in one flight if the share is short enough. Messages that can wait have
+ * larger chunks, of at most about a sixteenth of the window. */
 static size_t chunk_for(const struct channel *c, size_t size)
 {
 	if (c->cut.connections == 1)
@@ -227,7 +227,8 @@ int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
 			return -EMSGSIZE;
 		m.size += parts[i].size;
 	}
-	/* A message larger than the limit itself is accepted when nothing else is retained. */
+	/* A message larger than the limit itself is accepted only while no other message is
+	 * retained. */
 	if (c->count > 0 && (m.size > channel_room(c) || channel_room(c) == 0))
 		return -EAGAIN;
 	uint8_t *data = malloc(m.size - loan->size + 1);
@@ -286,7 +287,7 @@ size_t channel_room(const struct channel *c)
 
 /* ---- sending ---- */
 
-/* Returns the place in the ring of the message that holds this chunk. */
+/* Returns the position in the ring of the message that contains this chunk. */
 static size_t find_message(const struct channel *c, uint64_t number)
 {
 	size_t low = 0, high = c->count - 1;
@@ -326,11 +327,12 @@ static void grow_records(struct channel *c)
 	c->records_size = size;
 }
 
-/* Sets the places of a chunk's bytes. offset: where the chunk begins in its message. */
+/* Sets the pointers to a chunk's bytes. offset: where the chunk begins in its message. */
 static void find_bytes(const struct outgoing *m, size_t offset, struct channel_chunk *out)
 {
 	const struct channel_loan *loan = &m->letter->loan;
-	const size_t own = m->size - loan->size; /* bytes that were copied */
+	/* Bytes of the message that the channel has copied. */
+	const size_t own = m->size - loan->size;
 	const size_t first = offset >= own ? 0 : smaller_size(own - offset, out->size);
 	out->letter = m->letter;
 	out->data = m->letter->data + smaller_size(offset, own);
@@ -370,7 +372,7 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	return true;
 }
 
-/* Returns the time after which a chunk counts as lost. It allows for half of the measured rate,
+/* Returns the time after which a chunk counts as lost. It assumes half of the measured rate,
  * because other traffic may share the route. Repeating chunks that are not lost costs more time
  * than repairing a loss late. */
 static int64_t measured_timeout(const struct channel *c)
@@ -424,9 +426,9 @@ static void report_finished(struct channel *c, const struct outgoing *m, int64_t
 			.under_way_bytes = m->before});
 }
 
-/* Counts a chunk that was acknowledged. is_last: it was sent last of those in its acknowledgement.
- * Only that chunk gives a round trip, because an earlier acknowledgement of the others may have
- * been lost. */
+/* Counts a chunk that was acknowledged. is_last: of the chunks that this acknowledgement covers, it
+ * was sent last. Only that chunk gives a round trip: an earlier acknowledgement of the other chunks
+ * may have been lost. */
 static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is_last,
 			  int64_t now_us)
 {
@@ -436,12 +438,14 @@ static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is
 		flow_round_trip_add(&c->round, took);
 		c->overdue = 0;
 	} else if (c->overdue > 1) {
-		/* A chunk sent twice gives no round trip, so the limit stays doubled (Karn). */
+		/* A chunk sent twice gives no round trip, so the time limit stays doubled (Karn's
+		 * algorithm). */
 		c->overdue = 1;
 	}
 }
 
-/* *last: the chunk of this acknowledgement that was sent last; it is not counted yet. */
+/* *last: of the chunks that this acknowledgement covers, the one that was sent last. The caller
+ * counts it. */
 static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk **last,
 			 int64_t now_us)
 {
@@ -463,7 +467,8 @@ static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk *
 		count_arrived(c, other, false, now_us);
 }
 
-/* Marks lost, on a connection that keeps order, all chunks sent before one that has arrived. */
+/* On a connection that keeps order, marks as lost all chunks that were sent before a chunk that has
+ * arrived. */
 static void find_lost(struct channel *c)
 {
 	const unsigned before = (unsigned)c->n_lost;
@@ -491,7 +496,7 @@ void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *
 {
 	struct sent_chunk *last = NULL;
 	if (!c->open || ack > c->next)
-		return; /* the peer acknowledges chunks that were never sent */
+		return; /* ignored: the peer acknowledges chunks that were never sent */
 	c->unanswered = 0;
 	for (uint64_t i = c->una; i < ack; i++)
 		note_arrival(c, i, &last, now_us);

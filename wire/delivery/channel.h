@@ -28,8 +28,9 @@
 
 /* Number of chunks that both ends accept beyond the first missing one. */
 #define CHANNEL_AHEAD 16384
-/* Bytes that a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928),
- * less the overhead of the layers below. A message up to this length is one chunk. */
+/* One flight: the bytes that a connection may send at once after a pause (ten segments of 1,448
+ * bytes, RFC 6928), without the overhead of the layers below. A message up to this length is one
+ * chunk. */
 #define CHANNEL_FLIGHT_BYTES ((size_t)14000)
 #define CHANNEL_RANGES 32 /* limit of runs in one acknowledgement */
 
@@ -41,12 +42,14 @@ struct channel_finished {
 	int64_t queued_us; /* when channel_queue took the message */
 	int64_t left_us;   /* when the first chunk was sent */
 	int64_t acked_us;
-	size_t under_way_bytes; /* bytes sent or waiting when the message was queued */
+	/* Unacknowledged bytes of earlier messages when this message was queued. */
+	size_t under_way_bytes;
 };
 
 /* Limits the memory for incomplete messages of all channels together. Each peer may always use its
- * share: most_bytes divided by the peers, but at least share_bytes. It may also use free memory up
- * to CHANNEL_PEER_MOST. One message of any length is accepted while no other is incomplete. */
+ * share: most_bytes divided by the number of peers, but at least share_bytes. A peer may also use
+ * free memory, up to CHANNEL_PEER_MOST. A peer's message of any length is accepted while none of
+ * its other messages is incomplete. */
 struct channel_memory {
 	size_t used_bytes, most_bytes;
 	size_t share_bytes; /* least share of a peer, bytes */
@@ -61,9 +64,10 @@ struct channel_options {
 	/* Borrowed: unacknowledged bytes of all channels of this peer. */
 	size_t *retained_bytes;
 	uint8_t *(*alloc)(size_t size); /* allocates a message that arrives; NULL: no memory */
-	void (*release)(void *memory);  /* frees it */
+	void (*release)(void *memory);  /* frees memory from alloc */
 	struct flow *flow;              /* borrowed: measurements of the link to the peer */
-	bool urgent;                    /* chunks of this channel do not wait for flow's window */
+	/* Chunks of this channel do not wait for the window of struct flow. */
+	bool urgent;
 	/* Called by channel_acked for every message acknowledged in full. May be NULL. */
 	void (*finished)(void *context, const struct channel_finished *m);
 	void *context;
@@ -71,7 +75,7 @@ struct channel_options {
 
 struct channel *channel_new(const struct channel_options *options); /* channel_free */
 void channel_free(struct channel *c); /* NULL is allowed */
-/* Changes message_most_bytes. */
+/* Changes message_most_bytes of the options. */
 void channel_limit(struct channel *c, size_t message_most_bytes);
 
 /* How messages are cut into chunks. */
@@ -81,14 +85,14 @@ struct channel_cut {
 	unsigned connections;
 };
 /* Starts a session with a new process of the peer: numbering restarts at 0. Queued messages stay
- * queued; the caller may drop them before. */
+ * queued; the caller may drop them first (channel_drop). */
 void channel_start(struct channel *c, const struct channel_cut *cut);
 /* Continues with the same process in a fresh session: sends all unacknowledged chunks again. */
 void channel_resume(struct channel *c);
 /* Suspends the channel while there is no session: sends nothing, and no chunk becomes overdue. */
 void channel_pause(struct channel *c);
-/* Drops all messages to be sent and all incomplete ones received. Returns the number of messages
- * that were not acknowledged. */
+/* Drops all messages that are to be sent and all received messages that are incomplete. Returns the
+ * number of messages that were not acknowledged. */
 uint64_t channel_drop(struct channel *c);
 
 struct channel_part {
@@ -109,11 +113,11 @@ struct channel_loan {
  * nothing is borrowed. */
 int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
 	const struct channel_loan *loan, int64_t now_us);
-/* Bytes of a message that channel_queue would accept now. */
+/* Returns the size of the largest message that channel_queue would accept now. */
 size_t channel_room(const struct channel *c);
 /* Returns true if every message was acknowledged. */
 bool channel_empty(const struct channel *c);
-/* Returns true if some chunk was sent and is not acknowledged. */
+/* Returns true if a chunk was sent and is not yet acknowledged. */
 bool channel_awaits_ack(const struct channel *c);
 /* Returns the size of the oldest unacknowledged message; 0: none. */
 size_t channel_oldest_bytes(const struct channel *c);
@@ -123,21 +127,21 @@ unsigned channel_flights(const struct channel *c);
 /* Cuts later messages into chunks for this many connections. */
 void channel_spread(struct channel *c, unsigned connections);
 
-struct channel_letter; /* the bytes of a message */
+struct channel_letter; /* the bytes of a message, opaque */
 struct channel_chunk {
 	uint64_t number;
 	uint64_t total;          /* bytes of the whole message */
-	/* Place of the chunk in its message; number of chunks of the message. */
+	/* Index of the chunk in its message, and number of chunks of the message. */
 	uint32_t index, chunks;
 	const uint8_t *data;
 	size_t size;
-	/* The last lent_bytes of a chunk to send are here, and only its other bytes at data. */
+	/* When sending: the last lent_bytes of the chunk, which then are not at `data`. */
 	const uint8_t *lent;
 	size_t lent_bytes;
-	struct channel_letter *letter; /* of a chunk to send: the message's */
+	struct channel_letter *letter; /* when sending: the message that contains the chunk */
 };
-/* Gives the next chunk to send. Its data is borrowed until the next call with the channel, or while
- * the letter is held. Returns false if no chunk may be sent now. */
+/* Gives the next chunk to send. Its data is borrowed until the next call with the channel, or until
+ * channel_drop_letter if the letter is held. Returns false if no chunk may be sent now. */
 bool channel_next(struct channel *c, struct channel_chunk *out);
 /* Keeps the bytes of a message until channel_drop_letter, even if the channel drops the message. */
 void channel_hold(struct channel_letter *letter);
@@ -145,7 +149,7 @@ void channel_drop_letter(void *letter);
 /* Records that the chunk was sent. */
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us);
 
-/* A run of received chunks: `length` chunks from number ack + from. */
+/* A run of received chunks in an acknowledgement: `length` chunks, from number ack + from on. */
 struct channel_range {
 	uint32_t from, length;
 };
@@ -154,12 +158,12 @@ void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *
 	int64_t now_us);
 /* Returns the earliest time at which channel_tick may find an overdue chunk; INT64_MAX: never. */
 int64_t channel_deadline_us(const struct channel *c);
-/* Declares overdue chunks lost. Returns how often in a row that happened without any
+/* Declares overdue chunks lost. Returns how often in a row chunks became overdue without any
  * acknowledgement. */
 unsigned channel_tick(struct channel *c, int64_t now_us);
 
 enum channel_taken {
-	CHANNEL_PART = 1,  /* stored */
+	CHANNEL_PART = 1,  /* the chunk was stored; its message is not complete */
 	CHANNEL_WHOLE,     /* the chunk is itself the next message: the caller delivers its data */
 	CHANNEL_DUPLICATE, /* received before */
 	CHANNEL_TOO_FAR,   /* the chunk is beyond CHANNEL_AHEAD and was not stored */
@@ -170,8 +174,8 @@ enum channel_taken {
 };
 /* Handles a chunk that arrived. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *chunk);
-/* Gives the next complete message, in order (options.release). Returns false if there is none.
- * Call it after channel_take until it returns false. */
+/* Gives the next complete message, in order; the caller frees it with options.release. Returns
+ * false if there is none. Call it after channel_take until it returns false. */
 bool channel_give(struct channel *c, uint8_t **message, size_t *size);
 /* Returns the number of the first missing chunk, for an acknowledgement. */
 uint64_t channel_expected(const struct channel *c);

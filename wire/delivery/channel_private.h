@@ -8,22 +8,22 @@
 
 #define CHANNEL_SHARED_MOST ((size_t)65536) /* longest chunk when several connections are used */
 
-/* The bytes of a message. Threads may still read them when the message was acknowledged, so the
- * last user frees them. */
+/* The bytes of a message. Threads may still read the bytes after the message was acknowledged, so
+ * the last user frees them. */
 struct channel_letter {
-	uint8_t *data;            /* (size - loan.size) the message's first bytes */
-	struct channel_loan loan; /* the message's other bytes; size 0: nothing is borrowed */
+	uint8_t *data;            /* (size - loan.size) first bytes of the message, owned */
+	struct channel_loan loan; /* the other bytes of the message, borrowed; size 0: none */
 	unsigned users;
 };
 
 /* A message that waits to be sent or acknowledged. */
 struct outgoing {
-	struct channel_letter *letter; /* one use */
+	struct channel_letter *letter; /* the channel is one of its users */
 	size_t size, chunk_bytes;
-	uint64_t first;  /* number of its first chunk */
+	uint64_t first;  /* number of the message's first chunk */
 	uint32_t chunks; /* number of chunks, at least 1 */
 	int64_t queued_us, left_us;
-	size_t before; /* bytes that were retained when the message was queued */
+	size_t before; /* bytes that were already retained when the message was queued */
 };
 
 enum chunk_state { CHUNK_UNDER_WAY = 1, CHUNK_ARRIVED, CHUNK_LOST };
@@ -39,14 +39,14 @@ enum chunk_state { CHUNK_UNDER_WAY = 1, CHUNK_ARRIVED, CHUNK_LOST };
 struct sent_chunk {
 	struct flow_mark mark;
 	size_t size;
-	uint64_t order; /* number of this sending among all sendings of the channel */
+	uint64_t order; /* counts up with every sending of any chunk of the channel */
 	enum chunk_state state;
 	bool again; /* the chunk was sent more than once */
 };
 
-/* A message of which chunks are missing, or which waits for an earlier message. */
+/* A received message that lacks chunks, or that waits for an earlier message. */
 struct incoming {
-	uint64_t first; /* number of its first chunk */
+	uint64_t first; /* number of the message's first chunk */
 	uint32_t chunks, got;
 	size_t size;
 	uint8_t *data;
@@ -54,21 +54,21 @@ struct incoming {
 
 struct channel {
 	struct channel_options options;
-	/* How the message is cut into chunks; most_bytes 0: never started. */
+	/* How messages are cut into chunks; most_bytes 0: the channel was never started. */
 	struct channel_cut cut;
 	bool open; /* the channel was started and is not paused */
 	/* Sending: a ring of messages, the oldest at `head`. */
 	struct outgoing *ring;
 	size_t ring_size, head, count, queued_bytes;
-	/* Position in the ring, counted from head, of the message with chunk `next`. */
+	/* Position, in the ring from `head` on, of the message that contains chunk `next`. */
 	size_t cursor;
 	uint64_t una, next, end;
 	/* Records of the chunks una .. next - 1, in a ring whose size is a power of two. */
 	struct sent_chunk *records;
 	size_t records_size, n_lost, under_way;
 	uint64_t lost_from;     /* no lost chunk has a number below this */
-	uint64_t order;         /* order number of the last chunk sent */
-	uint64_t newest;        /* greatest order number that was acknowledged */
+	uint64_t order;         /* `order` of the chunk that was sent last */
+	uint64_t newest;        /* greatest `order` of a chunk that was acknowledged */
 	struct flow_round_trip round;
 	/* How often in a row chunks were overdue; each time doubles the time limit. */
 	unsigned overdue;
@@ -85,7 +85,7 @@ struct channel {
 	size_t n_incoming, room_incoming;
 };
 
-/* The bytes of every chunk but the last. Both ends compute it. */
+/* Returns the size of every chunk but the last. Both ends compute it in this way. */
 static inline size_t channel_chunk_bytes(size_t size, uint32_t chunks)
 {
 	return (size + chunks - 1) / chunks;

@@ -69,8 +69,8 @@ bool channel_holes(const struct channel *c)
 	return c->beyond > c->expected;
 }
 
-/* If there are more runs than fit, it gives the first ones: they show the sender which chunks to
- * repeat. */
+/* If there are more runs than fit, gives the first runs, which show the sender the chunks that it
+ * must repeat. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES])
 {
 	unsigned n = 0;
@@ -97,21 +97,22 @@ uint64_t channel_expected(const struct channel *c)
 
 /* ---- incomplete messages ---- */
 
-/* Returns true if the chunk has the size that follows from its place in the message. */
+/* Returns true if the chunk has the size that follows from its index in the message. */
 static bool agrees_with_itself(const struct channel *c, const struct channel_chunk *k)
 {
 	if (k->total > c->options.message_most_bytes || k->chunks == 0 || k->index >= k->chunks ||
 	    k->index > k->number || (k->chunks > 1 && k->chunks > k->total))
 		return false;
 	const uint64_t each = channel_chunk_bytes((size_t)k->total, k->chunks);
-	/* This cannot overflow: index < 2^32, and chunk sizes are limited. */
+	/* This product cannot overflow: index < 2^32, and chunk sizes are limited. */
 	const uint64_t offset = each * k->index;
 	if (offset > k->total || (offset == k->total && k->total > 0))
 		return false;
 	return k->size == (k->index + 1 < k->chunks ? each : k->total - offset);
 }
 
-/* Returns the place of the first message at or beyond that number. */
+/* Returns the position in the list of the first message that begins at or after that chunk
+ * number. */
 static size_t find_incoming(const struct channel *c, uint64_t first)
 {
 	size_t low = 0, high = c->n_incoming;
@@ -125,11 +126,11 @@ static size_t find_incoming(const struct channel *c, uint64_t first)
 	return low;
 }
 
-/* Returns true if a message with these numbers would overlap no other. */
+/* Returns true if a message with these chunk numbers would overlap no other message. */
 static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
 {
 	if (first < c->expected)
-		return false; /* the earlier message was delivered, or is in the list */
+		return false; /* overlaps a message that was delivered or is in the list */
 	if (place > 0 &&
 	    c->incoming[place - 1].first + c->incoming[place - 1].chunks > first)
 		return false;
@@ -142,8 +143,8 @@ static size_t greater_size(size_t a, size_t b)
 }
 
 /* Returns true if memory is left for a message (struct channel_memory has the rules). ahead: an
- * earlier message is missing. Such messages may use only half of the memory, so that the earlier
- * message always finds room. */
+ * earlier message is still missing. Messages ahead may use only half of the memory, so that the
+ * missing message always finds room. */
 static bool may_have(const struct channel *c, size_t size, bool ahead)
 {
 	const struct channel_memory *m = c->options.memory;
@@ -177,8 +178,8 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	return m;
 }
 
-/* Old chunks and chunks without room are reported and not stored. A chunk ahead of its turn is
- * stored within limits, so that the sender need not repeat it. */
+/* Does not store chunks that arrived before or for which there is no room, and reports them. Stores
+ * a chunk ahead of its turn within limits, so that the sender need not repeat it. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k)
 {
 	if (k->number < c->expected)

@@ -4,28 +4,31 @@
 
 #include <string.h>
 
-/* The sliding windows are one to two halves long. */
+/* Half of the length of the sliding windows, which cover one to two halves. LEAST_HALF_US is for
+ * the least round trip, RATE_HALF for the rate. */
 #define LEAST_HALF_US INT64_C(10000000)
-#define RATE_HALF     4 /* rounds */
-/* A state that lasts for this number of rounds counts as lasting. */
+#define RATE_HALF     4 /* number of rounds */
+/* The absence of a queue, or of a higher rate, counts after this number of rounds in a row. */
 #define FREE_ROUNDS 3
-/* While STEADY and without a queue, the window grows by an eighth a round up to this multiple of
- * what is carried, which is the delivery rate times the least round trip. */
+/* While STEADY and without a queue, the window grows by an eighth in each round, up to this
+ * multiple of the bytes that the link carries: the delivery rate times the least round trip. */
 #define FREE_BEYOND 1.2
-/* While STARTING, the window grows by half a round up to this multiple of what is carried. */
+/* While STARTING, the window grows by half in each round, as long as it is below this multiple of
+ * the bytes that the link carries. */
 #define START_BEYOND 1.75
-/* While STARTING, the rate counts as grown above this multiple of the previous rate. */
+/* While STARTING, the rate counts as grown if it exceeds the previous rate by this factor. */
 #define START_GROWS 1.15
-/* A queue longer than this multiple of FLOW_QUEUE_US is long. */
+/* A queue counts as long above this multiple of FLOW_QUEUE_US. */
 #define LONG_QUEUES 3
-/* A link is unsteady if the deviation exceeds a round trip divided by this. */
+/* A link is unsteady if the deviation of its round trips exceeds 1 / UNSTEADY_PART of a round
+ * trip. */
 #define UNSTEADY_PART 32
-/* The window of an unsteady link, as a multiple of what is carried: STEADY, and STARTING or after
- * few samples. */
+/* Window of an unsteady link, as a multiple of the bytes that the link carries: RATE_BEYOND while
+ * STEADY, RATE_START while STARTING or after few samples. */
 #define RATE_BEYOND 1.25
 #define RATE_START  2.0
-/* A rate that was measured with little to send says nothing about messages of more than this
- * multiple of its largest sample. */
+/* A rate that was measured while there was little to send says nothing about messages larger than
+ * this multiple of the largest sample of the rate. */
 #define SAMPLE_BEYOND 2
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
@@ -88,7 +91,8 @@ static void turn_window(struct flow_window *w, int64_t at, int64_t half)
 
 static void add_least(struct flow *f, int64_t took_us, int64_t now_us)
 {
-	/* After a pause longer than the window, the old value stays until there is a new one. */
+	/* After a pause longer than the window, the old least round trip stays until there is a new
+	 * sample. */
 	int64_t kept = flow_least_us(f);
 	turn_window(&f->least_us, now_us, LEAST_HALF_US);
 	if (f->least_us.now < 0 && f->least_us.before < 0 && kept > 0)
@@ -127,8 +131,8 @@ static void add_sample(struct flow *f, int64_t took_us, int64_t now_us)
 	add_least(f, took_us, now_us);
 }
 
-/* RFC 6298 begins with a deviation of half a round trip. That guess takes about ten samples to
- * fade, and until then every far link would look unsteady. */
+/* RFC 6298 begins with a deviation of half a round trip. That initial value takes about ten samples
+ * to fade, and until then every far link would look unsteady. */
 static void add_idle(struct flow *f, int64_t took_us)
 {
 	const int64_t off = took_us - f->idle.smoothed_us, n = f->idle_samples;
@@ -218,8 +222,8 @@ static double carried_in_two(const struct flow *f)
 	return 2e-6 * (double)flow_bytes_per_s(f) * (double)(flow_least_us(f) + FLOW_QUEUE_US);
 }
 
-/* Before the first activation only messages of some hundred bytes have passed. By their rate every
- * activation would seem to fill the link. */
+/* Returns true if the message fills the link. Before the first activation only messages of some
+ * hundred bytes have passed, and by their rate every activation would seem to fill the link. */
 bool flow_fills(const struct flow *f, size_t bytes)
 {
 	const double carried = carried_in_two(f);
@@ -257,8 +261,8 @@ static void adapt_to_losses(struct flow *f)
 
 /* Grows the window while STARTING, as long as the link carries it. Returns false when the start is
  * over: the rate does not grow (as in BBR's startup) and there is a queue. A long queue ends the
- * start sooner than a short one. A busy peer or TCP's own slow start also looks like a queue, but
- * then the rate grows, or the window holds nothing back; both give the start more time. */
+ * start sooner than a short one. A busy peer, or TCP's own slow start, also looks like a queue. In
+ * that case the rate still grows or the window holds nothing back, and the start lasts longer. */
 static bool start_continues(struct flow *f, double queue, bool carried)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
@@ -267,8 +271,9 @@ static bool start_continues(struct flow *f, double queue, bool carried)
 		f->start_rate = rate;
 		f->free_rounds = 0;
 	}
-	/* Lost packets stall a connection: it carries little for its window, and there is no queue.
-	 * The window may grow then too, but only after several rounds without a queue. */
+	/* Lost packets stall a connection, which then carries less than its window without any
+	 * queue. In that case the window may grow too, but only after FREE_ROUNDS rounds without a
+	 * queue. */
 	f->quiet_rounds = f->held_back && queue < FLOW_QUEUE_US / 4.0 ? f->quiet_rounds + 1 : 0;
 	if (f->held_back && (carried || f->quiet_rounds >= FREE_ROUNDS)) {
 		set_window(f, 1.5 * (double)f->window);
@@ -281,8 +286,8 @@ static bool start_continues(struct flow *f, double queue, bool carried)
 	return !f->held_back && f->free_rounds < 2 * FREE_ROUNDS;
 }
 
-/* Returns true if the round trip varies too much by itself for a queue to be seen in it, or may do
- * so. */
+/* Returns true if the idle round trip varies too much to show a queue, or if too few probes have
+ * shown how much it varies. */
 static bool is_unsteady(const struct flow *f)
 {
 	if (f->idle_samples < FLOW_IDLE_SAMPLES)
@@ -291,8 +296,8 @@ static bool is_unsteady(const struct flow *f)
 	       f->idle.deviation_us > f->idle.smoothed_us / UNSTEADY_PART;
 }
 
-/* Adapts the window of a link whose queue cannot be seen. While STARTING it is twice what the link
- * carries, until the rate stops growing. */
+/* Adapts the window of a link whose queue cannot be seen. While STARTING, the window is twice the
+ * bytes that the link carries, until the rate stops growing. */
 static void adapt_to_rate(struct flow *f)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
@@ -316,9 +321,9 @@ static void adapt_to_rate(struct flow *f)
 }
 
 /* Adapts the window of a FLOW_FAR link to its queue. The window never falls below the bytes carried
- * in the least round trip, even if other traffic keeps a queue. It grows without a visible queue
- * only up to FREE_BEYOND times that: beyond, either TCP is still slower than the window, or the
- * link is full and a queue will be seen. */
+ * in the least round trip, even if other traffic keeps a queue. Without a visible queue, the window
+ * grows only to FREE_BEYOND times these bytes. Beyond that, either TCP is still slower than the
+ * window, or the link is full and will show a queue. */
 static void adapt_to_queue(struct flow *f)
 {
 	const double least = (double)flow_least_us(f), target = (double)FLOW_QUEUE_US;
@@ -352,9 +357,9 @@ static void adapt_to_queue(struct flow *f)
 	set_window(f, window);
 }
 
-/* At the end of a round: begins to drain a queue that hides the least round trip, or ends that.
- * Draining twice in a half of the least round trip's window means that the window always holds a
- * round trip without a queue. */
+/* At the end of a round: begins or ends to drain a queue that hides the least round trip. A link
+ * that is drained twice in LEAST_HALF_US always has a round trip without a queue in its sliding
+ * window. */
 static void drain_if_due(struct flow *f, int64_t now_us)
 {
 	if (f->phase == FLOW_DRAINING) {
@@ -393,7 +398,7 @@ void flow_lost(struct flow *f)
 	f->had_loss = true;
 }
 
-/* Raises the limit of REFILLING by half of the bytes acknowledged. */
+/* While REFILLING, raises the ramp by half of the acknowledged bytes. */
 static void refill(struct flow *f, size_t bytes)
 {
 	if (f->ramp < f->window) {

@@ -43,14 +43,15 @@ struct flow_round_trip {
 	int64_t smoothed_us, deviation_us;
 };
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us);
-/* The time after which an answer is overdue: smoothed + 4 deviations + FLOW_BUSY_US for a busy
- * peer. FLOW_FIRST_US while nothing is known. */
+/* Returns the time after which an answer is overdue: smoothed + 4 deviations + FLOW_BUSY_US for a
+ * busy peer. FLOW_FIRST_US while nothing is known. */
 int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
 #define FLOW_QUEUE_US INT64_C(15000)
-/* Assumed while the rate is unknown: less than the slowest links on which training is useful, so
- * that no chunk of a first large message counts as lost while it is still being sent. */
+/* Rate assumed while the rate is unknown. It is below that of the slowest links on which training
+ * is useful, so that no chunk of a first large message counts as lost while the message is still
+ * being sent. */
 #define FLOW_SLOW_BYTES_PER_S 100000
 #define FLOW_IDLE_SAMPLES 4
 
@@ -61,7 +62,7 @@ struct flow_window {
 };
 
 enum flow_kind {
-	FLOW_NEAR, /* TCP pushes back, and no queue is worth measuring: the window is fixed */
+	FLOW_NEAR, /* TCP pushes back, and the link has no queue to measure: the window is fixed */
 	FLOW_FAR,  /* TCP pushes back, and the link has queues */
 	/* The link drops what does not fit a buffer: the window limits all messages and shrinks
 	 * with losses. */
@@ -92,7 +93,7 @@ struct flow {
 	/* Round trips of probes that were sent while nothing was under way: running averages,
 	 * which begin as plain averages of the first samples. */
 	struct flow_round_trip idle;
-	unsigned idle_samples; /* their number */
+	unsigned idle_samples; /* number of probes in `idle` */
 	/* Windows of the least round trip and of the greatest rate in bytes per second. */
 	struct flow_window least_us, rate;
 	int64_t least_seen_us; /* when a round trip close to the least one was last seen */
@@ -101,10 +102,10 @@ struct flow {
 	size_t sampled_bytes;  /* bytes of the largest sample of the rate */
 	uint64_t delivered;    /* bytes acknowledged */
 	int64_t delivered_us;  /* when the last of the delivered bytes were acknowledged */
-	int64_t first_us;      /* when the last of the delivered bytes were sent */
-	uint64_t limited_until; /* samples are limited until this number of bytes is delivered */
+	int64_t first_us;      /* when the chunk was sent that was acknowledged last */
+	uint64_t limited_until; /* samples count as limited until this many bytes are delivered */
 	size_t under_way;      /* bytes sent and not acknowledged */
-	/* The window: */
+	/* The window and its state: */
 	size_t window;
 	enum flow_phase phase;
 	bool had_bulk;         /* in this round there were messages that can wait */
@@ -112,8 +113,9 @@ struct flow {
 	bool had_loss;         /* in this round a chunk was lost */
 	bool urgent_waits;     /* an urgent message waits until the link has room for it */
 	size_t ramp;           /* limit of the window while DRAINING and REFILLING; otherwise 0 */
-	unsigned free_rounds;  /* rounds in a row without a queue although messages were held back;
-	                        * while STARTING: rounds in a row without a higher rate */
+	unsigned free_rounds;  /* rounds in a row without a queue although the window held messages
+				* back; while STARTING: rounds in a row in which the rate did not
+				* grow */
 	uint64_t start_rate;   /* the rate when it last grew while STARTING */
 	unsigned quiet_rounds; /* while STARTING: rounds without a queue since the window grew */
 	uint64_t round_ends;   /* the round ends when this number of bytes is delivered */
@@ -134,37 +136,38 @@ struct flow_mark {
 /* Returns true if this many bytes may be sent now. While an urgent message waits (flow_may_follow),
  * only urgent messages may be sent. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
-/* Returns true if a message of this size fills the link for two round trips. False while that is
- * unknown: a rate that was measured with little to send is only a lower bound, and tells nothing
- * about much larger messages. */
+/* Returns true if a message of this size fills the link for two round trips. Returns false while
+ * that is unknown: a rate that was measured while there was little to send is only a lower bound,
+ * and says nothing about much larger messages. */
 bool flow_fills(const struct flow *f, size_t bytes);
 /* Returns true if an urgent message of this size may leave although older urgent messages are under
- * way. The message has to wait if it fills the link for two round trips while the older messages
- * still fill the link for one. */
+ * way. The message must wait if both are true: it fills the link for two round trips, and the older
+ * messages still fill the link for one. */
 bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);
-/* Records that a chunk was acknowledged. again: it was sent more than once, so its round trip is
- * ambiguous. Returns the round trip, or -1. */
+/* Records that a chunk was acknowledged. again: the chunk was sent more than once, so its round
+ * trip is ambiguous. Returns the round trip, or -1. */
 int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes, bool again,
 	int64_t now_us);
-/* Removes lost or dropped bytes from those under way. */
+/* Subtracts lost or dropped bytes from the bytes under way. */
 void flow_gone(struct flow *f, size_t bytes);
-/* Adds them again, because they were not lost after all. */
+/* Adds bytes to the bytes under way again, because they were not lost after all. */
 void flow_back(struct flow *f, size_t bytes);
 /* Records that a chunk was lost or is overdue. */
 void flow_lost(struct flow *f);
-/* Records that no more data waited to be sent, so that later samples of the rate may be too low. */
+/* Records that no data waits to be sent, because samples of the rate may therefore be too low. */
 void flow_idle(struct flow *f);
-/* Returns true if the caller should send probes, because messages that can wait need the window. */
+/* Returns true if the caller should send probes, because messages that can wait are limited by the
+ * window. */
 bool flow_wants_probes(const struct flow *f);
 /* Records a probe's round trip. */
 void flow_sample(struct flow *f, int64_t took_us, int64_t now_us);
 
 int64_t flow_least_us(const struct flow *f);     /* returns the least round trip; 0: unknown */
 uint64_t flow_bytes_per_s(const struct flow *f); /* returns the delivery rate; 0: unknown */
-/* Returns the time that the bytes under way need at the delivery rate, or at FLOW_SLOW_BYTES_PER_S
- * on a FLOW_FAR link whose rate is unknown; 0: unknown. */
+/* Returns the time that the bytes under way need at the delivery rate. If the rate is unknown, a
+ * FLOW_FAR link counts as having FLOW_SLOW_BYTES_PER_S; 0: unknown. */
 int64_t flow_drain_us(const struct flow *f);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "wire/sessions/frame.h"
 
-/* Ranges must ascend and must not overlap. This limits the work of reading them. */
+/* Reads the ranges of an ACK. They must ascend and must not overlap, which limits the work of
+ * reading them. */
 static int parse_ranges(const uint8_t *bytes, struct post_frame *f)
 {
 	uint64_t end = 0;

@@ -4,11 +4,11 @@
  *
  *     kind 1, class 1, ranges 1, zero 1, index 4, number 8, ack 8, total 8, chunks 4, zero 8
  *
- * After the head, a CHUNK or LOSSY frame has its content. An ACK frame has as many pairs
- * { from 4, length 4 } as `ranges` says, ascending and not adjacent. Integers are little-endian.
- * The head has 44 bytes, so that the content lies on a 16-byte boundary of nanomsg's buffer.
- * A PING may be padded with up to POST_PROBE_LARGE bytes.
- * CHUNK and ACK frames both acknowledge chunks of their class; a CHUNK frame has no ranges.
+ * After the head, a CHUNK or LOSSY frame has its content. After the head of an ACK frame, `ranges`
+ * pairs { from 4, length 4 } follow, ascending and not adjacent. Integers are little-endian. The
+ * head has 44 bytes, so that the content lies on a 16-byte boundary of nanomsg's buffer. A PING may
+ * be padded with up to POST_PROBE_LARGE bytes. CHUNK and ACK frames both acknowledge chunks of
+ * their class; a CHUNK frame has no ranges.
  */
 #ifndef WIRE_POST_FRAME_H
 #define WIRE_POST_FRAME_H
@@ -33,10 +33,11 @@ struct post_frame {
 	uint64_t ack;      /* number of the first chunk that the sender of the frame lacks */
 	unsigned n_ranges;
 	struct channel_range ranges[CHANNEL_RANGES];
-	struct channel_chunk chunk; /* CHUNK, LOSSY */
+	struct channel_chunk chunk; /* in CHUNK and LOSSY frames */
 };
 
-int post_frame_parse(const uint8_t *bytes, size_t size, struct post_frame *out); /* -EBADMSG */
+/* -EBADMSG: the bytes are no valid frame. */
+int post_frame_parse(const uint8_t *bytes, size_t size, struct post_frame *out);
 /* Writes the head, and the ranges of an ACK. Returns the bytes written. */
 size_t post_frame_put_head(uint8_t *out, const struct post_frame *f);
 

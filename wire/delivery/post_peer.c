@@ -8,7 +8,7 @@
 #include "wire/delivery/post_private.h"
 
 #define MIB ((size_t)1 << 20)
-/* Towards a listener nanomsg pushes back. Towards a dialer it drops frames that do not fit the
+/* Towards a listener nanomsg pushes back. Towards a dialer nanomsg drops frames that do not fit the
  * socket's buffer, so chunks and window stay below the smallest buffer of any system. The window of
  * a far link begins with twice the bytes that TCP sends at once. */
 static const struct flow_limits near_limits = {FLOW_NEAR, 64 * MIB, 65536, 64 * MIB};
@@ -185,8 +185,8 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us)
 	return a->spent;
 }
 
-/* Also frees the accounts that no peer uses and whose count has fallen to 0. The number of accounts
- * is therefore limited by the number of admitted keys. */
+/* Also frees accounts that no peer uses and whose `spent` has fallen to 0. There are therefore at
+ * most as many accounts as admitted keys. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 {
 	struct account *own = NULL;

@@ -19,7 +19,7 @@ struct account {
 	struct account *next;
 	struct keys_public key;
 	uint32_t peers; /* number of peers that share the account */
-	/* Number of counted frames; it shrinks with time at the quota's rate. */
+	/* Number of frames counted against the quota; it falls with time at the quota's rate. */
 	double spent;
 	int64_t spent_us;      /* when `spent` was last updated */
 };
@@ -28,14 +28,14 @@ struct account {
  * have a ring of their own. Otherwise they would displace a large ping within 1.6 s, and on a long
  * link its answer would count as unsolicited. */
 struct ping_ring {
-	int64_t left_us[POST_PINGS]; /* when each left; 0: answered */
+	int64_t left_us[POST_PINGS]; /* when each ping left; 0: it was answered */
 	unsigned n_sent;
 };
 
 struct peer {
 	post_peer_id id;
 	struct line *line;
-	uint32_t session;      /* 0: none */
+	uint32_t session;      /* number of the session; 0: none */
 	bool known;            /* there was a session with this peer before */
 	bool ephemeral;        /* the peer is removed after its POST_DOWN */
 	bool ack_due;
@@ -43,19 +43,20 @@ struct peer {
 	struct {
 		unsigned frames;
 		size_t bytes;
-	} unacked[POST_CLASSES]; /* received and not yet acknowledged */
+	} unacked[POST_CLASSES]; /* frames and bytes received and not yet acknowledged */
 	size_t lossy_most;       /* length of the longest LOSSY message, bytes */
-	uint64_t own_instance;   /* number by which the peer identifies this process */
+	uint64_t own_instance;   /* number by which this peer knows this process */
 	/* Account of the key of a peer that connected; NULL before the first session. */
 	struct account *account;
 	struct flow flow;
 	struct ping_ring small_pings, large_pings;
-	/* For each class: the last acknowledgement, or when a message was first queued after it */
+	/* For each class: time of the last acknowledgement, or when a message was first queued
+	 * after all were acknowledged */
 	int64_t moved_us[POST_CLASSES];
 	int64_t probed_us;     /* when the post itself last sent a ping */
 	int64_t session_us;    /* when the session began */
-	/* For each class: when a message that the present connections carried was first
-	 * acknowledged. At or before post_peer_renewed_us: none was. */
+	/* For each class: when a message was first acknowledged on the present connections. A time
+	 * up to post_peer_renewed_us is that of earlier connections. */
 	int64_t carried_us[POST_CLASSES];
 	struct post *post;
 	struct channel *channels[POST_CLASSES];
@@ -63,7 +64,7 @@ struct peer {
 	struct peer *next_ack; /* the next peer with ack_due */
 	bool pump_due;          /* more chunks may leave in the next turn */
 	struct peer *next_pump; /* the next peer with pump_due */
-	struct timer deadline; /* when to check the deadlines of the channels */
+	struct timer deadline; /* when to check the deadlines of the peer's channels */
 	struct post_peer_info info;
 };
 
@@ -71,13 +72,15 @@ struct peer {
 struct line {
 	struct link *link;
 	struct peer *peer;  /* the peer that a dialing link dials; NULL for a listening link */
-	bool ready;         /* the link may have an event to receive; it is in the ready list */
+	/* The line is in the ready list, because its link may have an event to receive. */
+	bool ready;
 	struct line *next_ready;
-	bool reads_paused; /* the poll set ignores the link: it opens enough frames */
-	struct timer due; /* when to call link_tick */
+	/* The poll set ignores the link's frames, because enough are being opened. */
+	bool reads_paused;
+	struct timer due; /* when to call link_tick for this link */
 	bool polls_read[LINK_TRUNKS], polls_write[LINK_TRUNKS];
 	uint32_t index;
-	unsigned added; /* number of its connections that count against connections_more */
+	unsigned added; /* number of the link's connections that count against connections_more */
 };
 
 /* The trunks of a link. Activations use the quick trunk, sums and weights the bulk trunk.
@@ -89,21 +92,22 @@ enum { POST_TRUNK_CONTROL, POST_TRUNK_QUICK, POST_TRUNK_BULK = LINK_TRUNK_BULK }
 struct post {
 	struct post_options options;
 	int epoll;
-	struct sealers *sealers; /* NULL: the caller seals and opens frames itself */
+	/* Threads that seal frames; NULL: the caller seals and opens frames itself. */
+	struct sealers *sealers;
 	struct line *lines[POST_LINKS_MOST];
 	uint32_t n_lines;
 	struct line *first_ready,
 		*last_ready; /* list of the ready lines, the longest waiting first */
 	struct timers line_timers, peer_timers; /* `due` of the lines, `deadline` of the peers */
-	uint64_t admitted_version; /* keys_list_version at the last look at all lines */
-	struct peer **slots; /* (peers_most) */
+	uint64_t admitted_version; /* keys_list_version when all lines last followed the list */
+	struct peer **slots; /* (peers_most) the peers; NULL: the slot is free */
 	uint16_t *uses;      /* (peers_most) how often each slot was used */
 	struct peer *acks;   /* list of the peers with ack_due */
 	/* List of the peers with pump_due, the longest waiting first. */
 	struct peer *first_pump, *last_pump;
 	size_t turn_bytes;   /* bytes of chunks that may still be sent in this turn */
 	struct account *accounts;
-	struct peer *giving; /* the peer whose channels may have more complete messages */
+	struct peer *giving; /* the peer whose complete messages are being delivered */
 	struct post_message queue[POST_QUEUE]; /* events that are delivered before other messages */
 	unsigned n_queue;
 	void *lent;          /* the buffer that the last delivered message lies in */
@@ -112,17 +116,19 @@ struct post {
 	struct post_transfer *transfers; /* (POST_TRANSFERS) finished transfers, in a ring */
 	/* Number of transfers that the caller has taken; number of recorded transfers. */
 	uint64_t transfers_taken, transfers_in;
-	unsigned connections_added; /* connections that count against connections_more */
+	unsigned connections_added; /* number of connections that count against connections_more */
 	struct post_counters counters;
 };
 
 /* ---- post_peer.c ---- */
-struct peer *post_peer_find(const struct post *p, post_peer_id id); /* NULL: none */
+/* NULL: there is no such peer. */
+struct peer *post_peer_find(const struct post *p, post_peer_id id);
 /* Returns NULL if no slot is free. */
 struct peer *post_peer_new(struct post *p, struct line *line, bool dialed);
 /* Frees the peer, its channels and their messages. */
 void post_peer_free(struct post *p, struct peer *peer);
-/* Finds a peer that connected to this process, by key and process (0: any). NULL: none. */
+/* Finds a peer that connected to this process, by its key and the number of its process (0: any).
+ * NULL: none. */
 struct peer *post_peer_of_key(const struct post *p, const struct keys_public *key,
 	uint64_t instance);
 
@@ -134,11 +140,13 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us);
 
 /* Starts all channels of the peer, for a session with a new process. */
 void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections);
-/* Resumes, pauses, drops all channels of the peer. The last returns the messages dropped. */
+/* Resume, pause and drop all channels of the peer. post_peer_drop returns the number of dropped
+ * messages. */
 void post_peer_resume(struct peer *peer);
 void post_peer_pause(struct peer *peer);
 uint64_t post_peer_drop(struct peer *peer);
-/* Returns when the present session began, or a connection to the peer was dialed if that is later.
+/* Returns when the present session began, or when a connection to the peer was last dialed,
+ * whichever is later.
  */
 int64_t post_peer_renewed_us(const struct peer *peer);
 /* Returns true if every message to the peer was acknowledged. */
@@ -160,7 +168,7 @@ void post_pump_waiting(struct post *p, int64_t now_us);
 void post_pump_none(struct post *p, const struct peer *peer);
 /* Makes the peer's timer early enough for the deadlines of its channels. */
 void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us);
-/* Acknowledges a chunk, at once or at the next post_flush_acks. */
+/* Records that a chunk is to be acknowledged, at once or at the next post_flush_acks. */
 void post_owe_ack(struct post *p, struct peer *peer, enum post_class class, size_t size,
 	int64_t now_us);
 void post_flush_acks(struct post *p, int64_t now_us);
@@ -177,7 +185,7 @@ void post_count_received(struct post *p, const struct post_message *m);
 
 /* ---- post.c ---- */
 /* Follows a change of the link's state: polls for writing exactly those trunks that are blocked,
- * and sets when the link is next due. */
+ * and sets the time of the next link_tick. */
 void post_line_changed(struct post *p, struct line *line);
 /* Opens a trunk and polls it. Returns true if it is open. */
 bool post_open_trunk(struct post *p, struct line *line, unsigned trunk);

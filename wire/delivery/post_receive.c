@@ -7,7 +7,8 @@
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
 
-/* Longest chunk towards a dialer: less than the smallest buffer of any system (post_peer.c). */
+/* Longest chunk that a dialer accepts: less than the smallest buffer of any system
+ * (post_peer.c). */
 #define TAKEN_CHUNK ((size_t)65536)
 
 /* The quota of a key is counted in frames. */
@@ -23,7 +24,8 @@ static void charge_peer(struct post *p, struct peer *peer, double frames, int64_
 	peer->account->spent = post_account_spent(peer->account, per_s, now_us) + frames;
 	if (peer->account->spent <= CHARGE_BURST_S * per_s)
 		return;
-	peer->account->spent = 0; /* an operator who admits the key again has looked at the cause */
+	/* An operator admitted the key again, after a look at the cause. */
+	peer->account->spent = 0;
 	p->counters.link.refused[LINK_FLOOD]++;
 	keys_list_bar(p->options.admitted, &peer->info.key);
 }
@@ -122,7 +124,8 @@ static struct peer *peer_of_session(struct post *p, struct line *line, const str
 {
 	struct peer *peer =
 		line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
-	/* The event of a session's first frame was queued before the session had a tag. */
+	/* The event of a session's first frame may be older than the session's tag, so it is found
+	 * by its session. */
 	for (uint32_t i = 0; peer == NULL && i < p->options.peers_most; i++) {
 		struct peer *other = p->slots[i];
 		if (other != NULL && other->line == line && other->session == e->session)
@@ -143,7 +146,7 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 		.reason = e->reason});
 }
 
-/* Returns true if the ping with this number was sent and is not answered yet. */
+/* Returns true if this post sent the ping with this number and has not received its answer yet. */
 static bool take_ping(struct ping_ring *sent, uint64_t number)
 {
 	for (unsigned i = 0; i < POST_PINGS; i++) {
@@ -155,8 +158,8 @@ static bool take_ping(struct ping_ring *sent, uint64_t number)
 	return false;
 }
 
-/* Unsolicited answers are ignored. The round trip of a large ping includes the time of its bytes,
- * so it is not a sample. */
+/* Ignores answers that were not asked for. The round trip of a large ping includes the transfer
+ * time of its bytes, so it is no sample of the round trip. */
 static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 {
 	if (take_ping(&peer->small_pings, number))
@@ -223,7 +226,7 @@ static bool on_content(struct post *p, struct peer *peer, const struct post_fram
 	p->counters.gap_frames += taken == CHANNEL_TOO_FAR;
 	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
-	/* Gives this peer's messages next: the chunk may have completed several. */
+	/* Delivers this peer's messages next, because the chunk may have completed several. */
 	p->giving = peer;
 	if (taken != CHANNEL_WHOLE)
 		return post_next_given(p, out);

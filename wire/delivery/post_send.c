@@ -9,15 +9,15 @@
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
 
-#define ACK_FRAMES 32 /* largest number of frames before an acknowledgement is sent */
-#define ACK_BYTES  ((size_t)4 << 20) /* or bytes */
+#define ACK_FRAMES 32 /* an acknowledgement is sent after at most this many frames */
+#define ACK_BYTES  ((size_t)4 << 20) /* or after this many bytes */
 #define PROBES_A_ROUND 8
 #define PROBE_LEAST_US INT64_C(2000)
 #define LOOK_US INT64_C(5000) /* least time between two checks of a peer's deadlines */
 
 /* Returns true if the message belongs in the bulk trunk, which BBR paces. An activation that fills
- * the link gains nothing from leaving in one flight. In the quick trunk it would fill the network's
- * queues, and delay acknowledgements and messages of the other direction. */
+ * the link gains nothing from leaving in one flight. In the quick trunk such an activation would
+ * fill the network's queues, and delay the acknowledgements of messages in the other direction. */
 static bool wants_bulk_trunk(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	return class >= POST_CLASS_SUMS ||
@@ -73,7 +73,8 @@ static int send_chunk(struct post *p, struct peer *peer, const struct post_frame
 		now_us);
 	post_line_changed(p, peer->line);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
-		peer->unacked[f->class].frames = 0; /* the chunk's head acknowledges them */
+		/* The chunk's head has just acknowledged the received frames. */
+		peer->unacked[f->class].frames = 0;
 		peer->unacked[f->class].bytes = 0;
 	}
 	return rc;
@@ -87,7 +88,8 @@ void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us)
 		if (at < first)
 			first = at < now_us + LOOK_US ? now_us + LOOK_US : at;
 	}
-	/* A deadline that has moved on is noticed when the timer expires. */
+	/* Sets the timer only to an earlier time. If the deadline has become later, this is noticed
+	 * when the timer expires. */
 	if (peer->deadline.place == 0 || first < peer->deadline.at_us)
 		timers_set(&p->peer_timers, &peer->deadline, first);
 }
@@ -119,7 +121,7 @@ static void pump_later(struct post *p, struct peer *peer)
 	p->last_pump = peer;
 }
 
-/* Sends the chunks of a class. Returns false if a chunk may be sent, but this turn has sent enough.
+/* Sends the chunks of a class. Returns false if a chunk waits because this turn has sent enough.
  * Control messages are small and leave in any turn. */
 static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 	bool full[LINK_TRUNKS], int64_t now_us)
@@ -136,11 +138,12 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 		in_turn = p->turn_bytes > 0 || class == POST_CLASS_CONTROL;
 		if (!in_turn)
 			break;
-		/* Round trips are measured from here: now_us is older than this call. */
+		/* Round trips are measured from this time, because now_us is older. */
 		const int64_t left_us = clock_monotonic_us();
 		const int rc = send_chunk(p, peer, &f, trunk, now_us);
 		full[trunk] = rc < 0;
-		/* A trunk that accepts frames again pumps the peer by itself. */
+		/* If the trunk is blocked, the peer is pumped when the trunk accepts frames
+		 * again. */
 		if (rc == -EBUSY && !link_blocked(peer->line->link, trunk))
 			pump_later(p, peer);
 		if (rc < 0)
@@ -215,9 +218,9 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 	return send_content(p, peer, trunk_of_lossy(peer), content, filled, now_us);
 }
 
-/* After a pause, TCP sends ten segments at once and the rest one round trip later. A burst of
- * activations that needs more than the present connections can send at once gets more of them, for
- * the next burst. While the rate is unknown, no connection is added. */
+/* After a pause, TCP sends ten segments at once and the rest one round trip later. If a burst of
+ * activations exceeds what the present connections can send at once, more connections are opened
+ * for the next burst. While the rate is unknown, no connection is added. */
 static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
@@ -323,8 +326,9 @@ static int send_bare(struct post *p, struct peer *peer, const struct post_frame 
 	return send_content(p, peer, trunk, content, POST_FRAME_HEAD + padding, now_us);
 }
 
-/* A large ping takes the trunk of the oldest waiting activation, and meets the same obstacles.
- * Every second small ping takes the control trunk, which lost chunks do not block. */
+/* Returns the trunk for a ping. A large ping takes the trunk of the oldest waiting activation, to
+ * meet the same obstacles. Every second small ping takes the control trunk, which lost chunks do
+ * not block. */
 static unsigned trunk_of_ping(const struct peer *peer, bool large)
 {
 	const struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
@@ -407,7 +411,8 @@ static void send_ack(struct post *p, struct peer *peer, enum post_class class, i
 		now_us);
 }
 
-/* Peers that were sent a chunk meanwhile have no unacknowledged frames left. */
+/* A peer to which a chunk was sent meanwhile has no unacknowledged frames left, because the chunk
+ * acknowledged them. */
 void post_flush_acks(struct post *p, int64_t now_us)
 {
 	while (p->acks != NULL) {

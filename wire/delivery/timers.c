@@ -1,5 +1,5 @@
-/* timers.c - a post with a thousand peers asks in every turn which of them is due. The heap answers
- * without a look at the others. */
+/* timers.c - the heap of timers.h. A post with a thousand peers asks in every turn which peer is
+ * due next, and the heap answers without a search through all of them. */
 #include "wire/delivery/timers.h"
 
 #include <stdlib.h>

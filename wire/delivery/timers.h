@@ -8,11 +8,12 @@
 struct timer {
 	void *owner;
 	int64_t at_us;
-	size_t place; /* 1 + its index in the heap; 0: not set */
+	size_t place; /* 1 + the timer's index in the heap; 0: not set */
 };
 
 struct timers {
-	struct timer **heap; /* (n) no timer is earlier than the one at half its place */
+	/* (n) no timer is earlier than its parent, which has half of its `place`. */
+	struct timer **heap;
 	size_t n, room;
 };
 

@@ -1,5 +1,5 @@
-/* enroll.c - the exchange with which a machine is admitted by an invitation (enroll.h). It runs
- * before the program's own loop, with connections of its own, and waits. */
+/* enroll.c - the exchange with which a machine is admitted by an invitation (enroll.h). enroll runs
+ * before the program's main loop, blocks, and has connections of its own. */
 #include "wire/invite/enroll.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-/* How long a controller may not know an invitation, which was perhaps just made: it reads the list
- * a few times a second. */
+/* For this long the controller may report an invitation as unknown. The invitation may be new, and
+ * the controller reads the list only a few times a second. */
 #define UNKNOWN_US INT64_C(5000000)
 #define TURN_MS 100
 
@@ -27,10 +27,10 @@ struct exchange {
 	const struct enroll_options *options;
 	enum phase phase;
 	struct post *post;
-	post_peer_id peers[TOKEN_ADDRESSES]; /* a peer for each address of the token */
-	post_peer_id asked;                  /* the peer that has the request; 0: none */
+	post_peer_id peers[TOKEN_ADDRESSES]; /* a peer for each of the token's addresses */
+	post_peer_id asked;                  /* the peer to which the request was sent; 0: none */
 	int64_t unknown_us; /* when the invitation was first reported unknown; 0: never */
-	char trouble[sizeof(((struct error *)0)->text)]; /* as last logged */
+	char trouble[sizeof(((struct error *)0)->text)]; /* the trouble that was last logged */
 	bool is_done;
 };
 
@@ -104,7 +104,8 @@ static int take_answer(struct exchange *e, const struct post_message *p, struct 
 	return rc;
 }
 
-/* A refusal is not authenticated. It only makes this machine try the invitation, or give up. */
+/* Handles a refusal. Refusals are not authenticated, so a refusal only makes this machine try the
+ * invitation, or give up. */
 static int take_refusal(struct exchange *e, enum link_reason reason, int64_t now_us,
 			struct error *err)
 {

@@ -15,23 +15,28 @@
 #include "wire/invite/token.h"
 
 struct enroll_options {
-	const struct token *token;              /* borrowed, as the other pointers are */
+	/* The token, borrowed; the other pointers are borrowed too. */
+	const struct token *token;
 	const struct keys_identity *invitation; /* the token's key */
-	const struct keys_identity *own;        /* the key to be admitted */
+	/* The key pair of this machine, which is to be admitted. */
+	const struct keys_identity *own;
 	bool is_new;      /* the key was just made, so it is not admitted yet */
-	const char *name; /* name that this process wants; NULL: the name of the machine */
+	const char *name; /* name wanted for the key; NULL: the name of the machine */
 	int64_t wait_us;  /* time to reach the controller and to get its answer */
-	int signals;      /* a descriptor that becomes readable when the process shall end; -1 */
-	const struct log *log; /* reasons why the controller is not reached */
+	/* Descriptor that becomes readable when the process shall end; -1: none. */
+	int signals;
+	const struct log *log; /* receives the reasons why the controller is not reached */
 };
 
 struct enrolled {
 	char address[LINK_ADDRESS_SIZE]; /* the token's address at which the controller answered */
-	char name[KEYS_NAME_SIZE];       /* the name of the key; "": it was admitted before */
+	/* The name under which the key is admitted; "": the key was admitted before. */
+	char name[KEYS_NAME_SIZE];
 };
 
-/* Waits until the controller has admitted the key. -EPERM: it refused, for the reason in err, and
- * would refuse again; -EINTR: signals became readable; -ETIMEDOUT; -EPROTO: another version. */
+/* Waits until the controller has admitted the key. -EPERM: the controller refused for the reason in
+ * err, and would refuse again; -EINTR: `signals` became readable; -ETIMEDOUT: no answer within
+ * wait_us; -EPROTO: the controller has another version. */
 int enroll(const struct enroll_options *options, struct enrolled *out, struct error *err);
 
 #endif

@@ -107,7 +107,7 @@ int invitations_revoke(struct keys_list *list, const char *name, struct error *e
 	return admitted_end(list, &edit, rc, err);
 }
 
-/* Gives the name that was asked for, with '-' for each character that a name cannot have. */
+/* Copies the wanted name, with '-' in place of each character that a name cannot have. */
 static void make_valid(const char *wish, const char *otherwise, char out[KEYS_NAME_SIZE])
 {
 	snprintf(out, KEYS_NAME_SIZE, "%s", wish);
@@ -199,7 +199,8 @@ static int admit(struct keys_list *list, const struct invitation_request *reques
 	out->terms = by->terms;
 	out->is_new = true;
 	memcpy(out->name, entry.name, sizeof(out->name));
-	return admitted_put(list, &entry, err); /* may move the entries */
+	/* After this call, pointers to entries are invalid. */
+	return admitted_put(list, &entry, err);
 }
 
 int invitations_admit(struct keys_list *list, const struct invitation_request *request,

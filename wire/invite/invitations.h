@@ -8,9 +8,9 @@
  *
  *     9c1d...(64 hex digits) invitation 3f2a9c01 agent 8/10 2026-11-29T04:00:00Z [revoked]
  *
- * The words after the invitation's name are the role that it grants, the used and all uses, and its
- * end. An invitation that ended stays in the list for INVITATION_KEPT_S, so that the owner of its
- * token learns why it is refused.
+ * The words after the invitation's name are the role that it grants, how often it was used and may
+ * be used, and when it ends. An invitation that ended stays in the list for INVITATION_KEPT_S, so
+ * that the owner of its token learns why it is refused.
  *
  * Times are seconds since 1970, as arguments.
  */
@@ -23,22 +23,26 @@
 #define INVITATION_KEPT_S (30 * 86400)
 #define INVITATION_USES_MOST KEYS_LIST_MOST
 
-/* Parses the words of an entry after its name. -EINVAL. */
+/* Parses the words of an entry after its name. -EINVAL: the words are invalid. */
 int invitations_parse_terms(const char *text, struct keys_terms *out, struct error *err);
-/* Writes these words, with a space before them; "" if the entry is no invitation. */
+/* Writes the terms as the words of an entry after its name, with a space before them; "" if the
+ * entry is no invitation. */
 void invitations_print_terms(const struct keys_entry *entry, char out[INVITATION_TERMS_SIZE]);
 
 /* Adds an invitation. Drops those that ended long ago. Errors as keys_list_admit. */
 int invitations_add(struct keys_list *list, const struct keys_public *invitation, const char *name,
 		    const struct keys_terms *terms, int64_t now_s, struct error *err);
-/* Revokes the invitation of that name. The keys that it has admitted stay. -ENOENT. */
+/* Revokes the invitation of that name. The keys that it has admitted stay. -ENOENT: there is
+ * none. */
 int invitations_revoke(struct keys_list *list, const char *name, struct error *err);
-/* Returns why the invitation admits no more keys: "revoked", "expired" or "used up". NULL: it does.
+/* Returns why the invitation admits no more keys: "revoked", "expired" or "used up". NULL: it still
+ * admits keys.
  */
 const char *invitations_end(const struct keys_terms *terms, int64_t now_s);
 
 struct invitation_request {
-	struct keys_public invitation; /* the key that has proven its secret */
+	/* The invitation's key, whose secret the session has proven. */
+	struct keys_public invitation;
 	struct keys_public key;        /* the key to be admitted */
 	enum keys_role role;           /* the role that the process wants */
 	/* The name that the process wants. Unless it is exact, characters that names cannot have
@@ -50,12 +54,13 @@ struct invitation_answer {
 	char name[KEYS_NAME_SIZE];       /* the name under which the key is admitted */
 	char invitation[KEYS_NAME_SIZE]; /* the name of the invitation */
 	bool is_new;                     /* the key was not admitted before */
-	struct keys_terms terms;         /* the invitation's, after this use */
+	struct keys_terms terms;         /* the terms of the invitation after this use */
 };
 
 /* Admits a key by an invitation, and counts the use, in one durable change of the list. A key that
- * has the role already is admitted without a use, because its owner may have missed the answer.
- * -EPERM: refused, for the reason in err; other errors: the list cannot be read or written. */
+ * has the role already is admitted without counting a use, because its owner may have missed the
+ * answer. -EPERM: refused, for the reason in err; other errors: the list cannot be read or
+ * written. */
 int invitations_admit(struct keys_list *list, const struct invitation_request *request,
 		      int64_t now_s, struct invitation_answer *out, struct error *err);
 

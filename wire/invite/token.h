@@ -1,10 +1,10 @@
 /* token.h - the token that an operator gives to the owner of an invitation.
  *
- * A token is one word: the prefix and, in base64 of the URL's alphabet, a version, the role, the
- * controller's public key, the secret of the invitation (invitations.h), the controller's addresses
- * and a check sum against mistakes in copying. Whoever has the token can use the invitation, so a
- * token is treated as a secret key: it is never logged, and the copies that this module makes are
- * wiped.
+ * A token is one word: the prefix and, in base64 with the alphabet for URLs, a version, the role,
+ * the controller's public key, the secret of the invitation (invitations.h), the controller's
+ * addresses and a check sum against mistakes in copying. Whoever has the token can use the
+ * invitation, so a token is treated as a secret key: it is never logged, and the copies that this
+ * module makes are wiped.
  */
 #ifndef WIRE_TOKEN_H
 #define WIRE_TOKEN_H
@@ -19,14 +19,15 @@
 struct token {
 	enum keys_role role; /* role that the invitation grants */
 	struct keys_public controller;
-	char addresses[TOKEN_ADDRESSES][LINK_ADDRESS_SIZE]; /* (n_addresses) of the controller */
+	/* (n_addresses) addresses of the controller. */
+	char addresses[TOKEN_ADDRESSES][LINK_ADDRESS_SIZE];
 	unsigned n_addresses;
 };
 
-/* Returns true if the text is meant to be a token. */
+/* Returns true if the text looks like a token, valid or not. */
 bool token_is(const char *text);
-/* Writes the token. The caller wipes the text (token_wipe). -EINVAL: no address, or one is too
- * long. */
+/* Writes the token. The caller wipes the text (token_wipe). -EINVAL: there is no address, or an
+ * address is too long. */
 int token_print(const struct token *token, const struct keys_identity *invitation,
 		char out[TOKEN_SIZE], struct error *err);
 /* Reads a token; gives *invitation (keys_free). The message never contains the token. -EINVAL; or
@@ -34,8 +35,8 @@ int token_print(const struct token *token, const struct keys_identity *invitatio
 int token_parse(const char *text, struct token *out, struct keys_identity **invitation,
 		struct error *err);
 /* Takes the value of an option that may be a token: the value itself, the first word of a file
- * (@FILE), or of standard input (-). The value is wiped in place if it is a token, so that no list
- * of processes shows it. The caller wipes `out`. */
+ * (@FILE), or of standard input (-). If the value itself is a token, it is wiped in place, so that
+ * no list of processes shows it. The caller wipes `out`. */
 int token_take(char *value, char out[TOKEN_SIZE], struct error *err);
 void token_wipe(char *text);
 

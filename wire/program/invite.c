@@ -23,9 +23,9 @@
 enum { DONE = 0, FAILED = 1, USAGE = 2, PORT = 7700, TRIES = 8 };
 
 struct request {
-	const char *key_file, *admitted_file; /* of the options; NULL: not given */
+	const char *key_file, *admitted_file; /* paths given as options; NULL: not given */
 	char key[PATH_MAX], admitted[PATH_MAX];
-	const char *revoked; /* NULL: no --revoke */
+	const char *revoked; /* name of the invitation to revoke; NULL: no --revoke */
 	bool lists;
 	struct token token;
 	struct keys_terms terms;
@@ -38,7 +38,7 @@ static int report_error(const struct error *err)
 	return FAILED;
 }
 
-/* Reads a number and its unit of time. */
+/* Reads a duration: a number and its unit of time. */
 static bool read_duration(const char *text, int64_t *out_s)
 {
 	static const struct {
@@ -139,7 +139,8 @@ static const struct options_table table_of_invite = {
 	.end = "\nThe controller's options --key and --admitted have the same values by default.\n",
 };
 
-/* Gives the path of a file: that of the option, or a file in the user's folder, which is made. */
+/* Gives the path of a file: the option's value, or a path in the user's folder, which is
+ * created. */
 static int choose_file(char path[PATH_MAX], const char *option, const char *given, const char *name,
 		       struct error *err)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define RESERVE_LEAST 64
-#define RESERVE_SHARE 8 /* divisor of the limit that gives the reserve */
+#define RESERVE_SHARE 8 /* the reserve is the limit of open files divided by this */
 
 static uint64_t limit_of_files(void)
 {
@@ -37,8 +37,9 @@ uint64_t accept_limit_for(uint64_t descriptors)
 	return descriptors + (share > RESERVE_LEAST ? share : RESERVE_LEAST);
 }
 
-/* Answers a connection that asks for its own address. Returns true if it was one. The kernel
- * accepts a connection only with its first bytes (socket.c), so they are here. */
+/* Answers a connection that asks for its own address. Returns true if the connection asked. Its
+ * first bytes can be read now, because the kernel accepts a connection only together with them
+ * (socket.c). */
 static bool answer_question(int fd)
 {
 	static const char question[] = ACCEPT_QUESTION;
@@ -51,7 +52,8 @@ static bool answer_question(int fd)
 	if (recv(fd, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(text) ||
 	    memcmp(text, question, sizeof(text)) != 0)
 		return false;
-	(void)!recv(fd, text, sizeof(text), MSG_DONTWAIT); /* unread bytes would reset the answer */
+	/* Unread bytes would turn the close into a reset. */
+	(void)!recv(fd, text, sizeof(text), MSG_DONTWAIT);
 	if (getpeername(fd, &from.any, &size) < 0 ||
 	    getnameinfo(&from.any, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
 		return true;
@@ -62,8 +64,8 @@ static bool answer_question(int fd)
 }
 
 /* Replaces the C library's accept4 (see accept.h). The kernel always returns the lowest free
- * descriptor, so its number shows how many are in use. nanomsg takes ECONNABORTED for a peer that
- * closed the connection itself. */
+ * descriptor, so its number shows how many descriptors are in use. ECONNABORTED makes nanomsg
+ * believe that the peer has closed the connection. */
 int accept4(int listener, __SOCKADDR_ARG from, socklen_t *size, int flags)
 {
 	int fd = (int)syscall(SYS_accept4, listener, from.__sockaddr__, size, flags);

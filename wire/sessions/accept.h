@@ -3,9 +3,9 @@
  * nanomsg accepts every connection. Each connection occupies a file descriptor, and a process
  * without free descriptors cannot write a plan, open the store or dial a peer. Therefore this
  * folder defines its own accept4. The dynamic linker prefers it to the C library's, also for
- * nanomsg's calls (socket.h does the same with setsockopt). It forwards every call, and closes at
- * once a connection that would take one of the descriptors kept in reserve. If the linker prefers
- * the C library's function, the process merely has no reserve.
+ * nanomsg's calls (socket.h does the same with setsockopt). This accept4 forwards every call, and
+ * closes at once a connection that would take one of the descriptors in reserve. If the linker
+ * prefers the C library's function, the process merely has no reserve.
  *
  * A connection closed in this way may belong to an honest peer, which dials again by itself. To
  * keep a place for that peer, the listener ends silent connections when there are many.
@@ -22,13 +22,15 @@
 
 #define ACCEPT_QUESTION "skippipe: from where?\n"
 
-/* Descriptors that connections may take: the process's limit minus the reserve. */
+/* Returns the number of descriptors that connections may take: the process's limit minus the
+ * reserve. */
 uint64_t accept_most(void);
-/* Returns the lowest limit of open files that leaves connections this many descriptors. */
+/* Returns the lowest limit of open files that leaves this many descriptors to connections. */
 uint64_t accept_limit_for(uint64_t descriptors);
 
 /* Ends the connections accepted at this TCP port that received nothing for silent_ms. Their peers
- * may dial again. Costs some system calls for each open file. Returns the number ended. */
+ * may dial again. This costs some system calls for each open file. Returns the number of ended
+ * connections. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms);
 
 #endif

@@ -1,9 +1,9 @@
 /* dial_search.c - keeps a dialing link pointed at an address that can be reached.
  *
  * A search (search.h) runs before the first connection to a name, and whenever nothing was received
- * for a while although the other end sends keep-alive frames. It finds the new address of a name,
- * and notices that the present connections are dead although the address can be reached: they began
- * at an address that this machine no longer has, for example. The session continues over the new
+ * for a while although the other end sends keep-alive frames. A search finds the new address of a
+ * name. It also finds that the present connections are dead although the address can be reached,
+ * for example because this machine's own address has changed. The session continues over the new
  * connections. */
 #include <errno.h>
 #include <string.h>
@@ -11,11 +11,12 @@
 #include "base/clock.h"
 #include "wire/sessions/session.h"
 
-/* Time without a session after dialing, until a search begins. */
+/* Time after dialing; if there is no session by then, a search begins. */
 #define FIRST_US INT64_C(800000)
-/* Silence until a search begins: a healthy peer sends at least every 1.25 s. */
+/* Time without a received frame after which a search begins. A healthy peer sends at least every
+ * 1.25 s. */
 #define SILENT_US INT64_C(3000000)
-#define PAUSE_US INT64_C(2000000) /* pause between two searches; it doubles */
+#define PAUSE_US INT64_C(2000000) /* first pause between two searches; it doubles each time */
 #define PAUSE_MOST_US INT64_C(16000000)
 #define LOOK_US       INT64_C(20000)
 
@@ -56,7 +57,8 @@ static void redirect(struct link *link, const char *address, int64_t now_us)
 	}
 }
 
-/* The address of a target in numbers stays as given, because it may have a scope. */
+/* Takes the address that a search has found. A target that is already in numbers stays as given,
+ * because it may have a zone. */
 static void on_found(struct link *link, const char *address, int64_t now_us)
 {
 	const bool is_name = search_is_name(link->dial.target);
@@ -80,7 +82,7 @@ static void pause_search(struct dial *d, int64_t now_us)
 	d->search_us = now_us + d->search_pause_us;
 }
 
-/* An address at which no session began is tried last. */
+/* Begins a search, which tries an address at which no session began last. */
 static void begin_search(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;

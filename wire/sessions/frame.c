@@ -123,8 +123,8 @@ enum link_reason frame_parse(const uint8_t *bytes, size_t size, struct frame *ou
 	struct frame f = {0};
 	if (size < 4 || bytes[0] != 'S' || bytes[1] != 'P')
 		return LINK_MALFORMED;
-	/* HELLO and REFUSE are alike in all versions. So a HELLO of another version can be
-	 * answered, and its sender understands the answer. */
+	/* Only HELLO and REFUSE are alike in all versions. A HELLO of another version can therefore
+	 * be refused, and its sender understands the REFUSE. */
 	if (bytes[2] != LINK_VERSION && bytes[3] != FRAME_REFUSE) {
 		out->type = bytes[3] == FRAME_HELLO && size == FRAME_HELLO_SIZE ? FRAME_HELLO : 0;
 		out->nonce = bytes + 4;

@@ -24,7 +24,8 @@
 #define FRAME_COOKIE      24
 #define FRAME_HELLO_SIZE  64
 #define FRAME_COOKIE_SIZE (4 + FRAME_NONCE + FRAME_COOKIE)
-#define FRAME_INIT_HEAD (4 + 4 + FRAME_COOKIE) /* size of the handshake's prologue */
+/* Bytes of an INIT before its Noise message, which authenticates them as its prologue. */
+#define FRAME_INIT_HEAD (4 + 4 + FRAME_COOKIE)
 #define FRAME_OFFER 24                         /* size of the payload of both Noise messages */
 #define FRAME_INIT_SIZE   (FRAME_INIT_HEAD + NOISE_FIRST_EXTRA + FRAME_OFFER)
 #define FRAME_RESPONSE_SIZE (4 + 4 + NOISE_SECOND_EXTRA + FRAME_OFFER)
@@ -45,19 +46,20 @@ enum frame_type {
 /* A parsed frame. Its pointers lead into the parsed bytes. */
 struct frame {
 	enum frame_type type;
-	uint32_t session;         /* INIT, RESPONSE, DATA */
-	uint64_t counter;         /* DATA */
+	uint32_t session;         /* session number in INIT, RESPONSE, DATA */
+	uint64_t counter;         /* frame counter in DATA */
 	const uint8_t *nonce;     /* HELLO, COOKIE_ANSWER: FRAME_NONCE bytes; REFUSE: the echo */
-	const uint8_t *cookie;    /* COOKIE_ANSWER, INIT */
-	const uint8_t *body;      /* INIT, RESPONSE: Noise; DATA: ciphertext */
-	size_t body_size;         /* DATA: size without the tag */
-	enum link_reason reason;  /* REFUSE */
+	const uint8_t *cookie;    /* in COOKIE_ANSWER and INIT */
+	const uint8_t *body;      /* INIT, RESPONSE: the Noise message; DATA: the ciphertext */
+	size_t body_size;         /* DATA: size of the ciphertext, without the tag */
+	enum link_reason reason;  /* reason in REFUSE */
 };
 
-/* Parses a frame. Returns 0, or the reason of the refusal: LINK_MALFORMED, LINK_VERSION_OTHER. */
+/* Parses a frame. Returns 0, or the reason to refuse the frame: LINK_MALFORMED or
+ * LINK_VERSION_OTHER. */
 enum link_reason frame_parse(const uint8_t *bytes, size_t size, struct frame *out);
 
-/* Each function writes one frame, or its head, at out and returns the bytes written. */
+/* Each function below writes one frame, or its head, at `out` and returns the bytes written. */
 size_t frame_put_hello(uint8_t *out, const uint8_t nonce[FRAME_NONCE]);
 size_t frame_put_cookie(uint8_t *out, const uint8_t nonce[FRAME_NONCE],
 	const uint8_t cookie[FRAME_COOKIE]);
@@ -71,14 +73,16 @@ struct frame_offer {
 	/* Number that identifies this end's process; a restarted process has another number. */
 	uint64_t instance;
 	uint32_t frame_most;  /* longest frame that this end accepts, bytes */
-	uint32_t ciphers;     /* bits 1 << seal_cipher; a RESPONSE sets exactly one */
+	/* Ciphers that this end can use, as bits 1 << seal_cipher; a RESPONSE sets exactly one. */
+	uint32_t ciphers;
 	uint32_t session;     /* RESPONSE: the listener's session number; INIT: 0 */
 	uint32_t silence_ms;  /* time without a frame after which this end drops the session */
 };
 void frame_put_offer(uint8_t out[FRAME_OFFER], const struct frame_offer *offer);
-int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out); /* -EBADMSG */
+/* -EBADMSG: an offer out of range. */
+int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out);
 
-/* Reading and writing little-endian integers. */
+/* Read and write little-endian integers. */
 static inline void frame_put_u32(uint8_t *to, uint32_t v)
 {
 	for (int i = 0; i < 4; i++)

@@ -10,11 +10,13 @@
 #define ANSWER_WAIT_US   INT64_C(1000000)  /* first wait for a COOKIE or RESPONSE */
 /* Limit of the wait for a COOKIE or RESPONSE, which doubles if none arrives. */
 #define ANSWER_MOST_US INT64_C(16000000)
-#define BACKOFF_US       INT64_C(250000)   /* first pause after a refusal or no answer */
-/* Limit of the pause after a refusal or no answer, which doubles. */
+/* First pause after a refusal, or if no answer arrives. */
+#define BACKOFF_US       INT64_C(250000)
+/* Limit of that pause, which doubles each time. */
 #define BACKOFF_MOST_US INT64_C(4000000)
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
-#define PENDING_SHARED 16              /* limit of PENDING sessions of a key that processes share */
+/* Limit of PENDING sessions of a key that several processes share. */
+#define PENDING_SHARED 16
 #define RETRY_LEAST_US INT64_C(100000) /* least time between the beginnings of two handshakes */
 
 static void send_small(struct link *link, const struct socket_route *route, const uint8_t *bytes,
@@ -83,8 +85,8 @@ static bool is_shared(const struct link *link, enum keys_role role)
 	return (link->options.shared_roles & KEYS_ROLE_BIT(role)) != 0;
 }
 
-/* Records the number of a cookie. Returns false if the cookie was used before, or is too old to
- * know. */
+/* Records the issue number of a used cookie. Returns false if the cookie was used before, or is too
+ * old to tell. */
 static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 {
 	const unsigned n = shared ? ADMITTED_ISSUES : 1;
@@ -101,7 +103,8 @@ static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 	return true;
 }
 
-/* Identifies the sender of an INIT and reads its offer. Returns the reason if it is refused. */
+/* Identifies the sender of an INIT and reads its offer. Returns the reason if the INIT is
+ * refused. */
 static enum link_reason examine_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry **entry, struct frame_offer *offer)
 {
@@ -134,9 +137,9 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 	return LINK_REASON_NONE;
 }
 
-/* Returns the number by which this process identifies itself to that one: the number of an
- * existing session, or the one that the layer above remembers, or a new one. PENDING sessions
- * count, because the dialer may have seen their answer. */
+/* Returns the number by which this process identifies itself to the dialer's process: that of an
+ * existing session, or the number that the layer above remembers, or a new one. PENDING sessions
+ * count too, because the dialer may have received their RESPONSE. */
 static uint64_t instance_for(struct link *link, const struct keys_public *key, uint64_t instance)
 {
 	uint64_t own = 0;
@@ -152,8 +155,9 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 	return own;
 }
 
-/* Makes room for a PENDING session of the key: frees the process's own, and the oldest if there are
- * PENDING_SHARED. A key that processes do not share has one at a time. */
+/* Makes room for a PENDING session of the key. Frees the PENDING session of the same process, and
+ * the oldest of a shared key that has PENDING_SHARED. A key that is not shared has one PENDING
+ * session at a time. */
 static void end_pending(struct link *link, const struct keys_public *key, uint64_t instance,
 			bool shared)
 {
@@ -196,8 +200,8 @@ static uint32_t own_silence_ms(const struct link *link)
 	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* Returns a quarter of the silence that the other end accepts, but not less than
- * KEEP_ALIVE_LEAST_US, whatever it asks for. */
+/* Returns the time without sending after which a keep-alive frame is due: a quarter of the silence
+ * that the other end accepts, but at least KEEP_ALIVE_LEAST_US. */
 static int64_t keep_alive_of(const struct frame_offer *offer)
 {
 	int64_t us = (int64_t)offer->silence_ms * 1000 / 4;
@@ -298,7 +302,8 @@ static void begin_handshake(struct link *link, int64_t now_us)
 	randombytes_buf(d->nonce, sizeof(d->nonce));
 	frame_put_hello(frame, d->nonce);
 	if (link_transmit(link, 0, NULL, frame, FRAME_HELLO_SIZE) < 0) {
-		/* Not connected; handshake_tick tries again once the trunk is not blocked. */
+		/* There is no connection; handshake_tick tries again once the trunk is not
+		 * blocked. */
 		d->state = DIAL_REST;
 		d->deadline_us = INT64_MAX;
 		return;
@@ -404,7 +409,8 @@ void handshake_on_response(struct link *link, const struct frame *f, int64_t now
 	d->state = DIAL_REST;
 	d->deadline_us = INT64_MAX;
 	session_live(link, s, now_us);
-	/* The listener makes its session LIVE only when the first DATA frame arrives. */
+	/* Sends a DATA frame at once, because the listener makes its session LIVE only when the
+	 * first DATA frame arrives. */
 	uint8_t *hello = link_buffer(0);
 	if (hello != NULL)
 		(void)link_send(link, s->id, 0, hello, 0, now_us);

@@ -17,15 +17,17 @@
 
 #define FRAMES_PER_CALL   64
 #define PENDING_LIFE_US   INT64_C(5000000)
-#define FILES_OWN         32 /* open files of a process without connections */
-#define FILES_OF_PEER     4  /* open files of the connections to a peer */
+#define FILES_OWN         32 /* open files of a process that has no connections */
+#define FILES_OF_PEER     4  /* open files that the connections to one peer need */
 #define INITS_PER_S 2000.0 /* limit of handshakes that a listener computes in a second */
 #define REFUSALS_PER_S    2000.0
 #define REPAIR_US           INT64_C(100000)
 #define CROWD_CHECK_US          INT64_C(3000000)
-/* A connection with a session always sends something within this time. */
+/* A connection on which nothing arrives for this long has no session, because both ends of a
+ * session send keep-alive frames. */
 #define SILENT_MS 10000
-/* For frames from this size on, the room is checked before encrypting. */
+/* For frames from this size on, the sender checks that nanomsg has room before it encrypts the
+ * frame. */
 #define PEEK_BYTES 4096
 
 const char *link_reason_text(enum link_reason reason)
@@ -180,7 +182,7 @@ void link_close(struct link *link)
 	free(link->slots);
 	free(link->uses);
 	free(link->records);
-	sodium_free(link); /* wipes */
+	sodium_free(link); /* wipes the memory and frees it */
 }
 
 /* ---- sending ---- */
@@ -192,7 +194,7 @@ bool link_has_trunk(const struct link *link, unsigned trunk)
 
 void link_trunk_dialed(struct link *link, unsigned trunk)
 {
-	link->blocked[trunk] = true; /* nothing is connected yet */
+	link->blocked[trunk] = true; /* there is no connection yet */
 	link->connected[trunk] = false;
 	link->renewed_us = clock_monotonic_us();
 }
@@ -425,7 +427,9 @@ static void on_opened(struct link *link, struct session *s, uint64_t counter, ui
 	size_t size, const struct socket_route *route, int64_t now_us)
 {
 	if (counter >= s->window->next)
-		s->route = *route; /* answers use the connection of the newest authentic frame */
+		/* Frames to the peer use the connection on which its newest authentic frame
+		 * arrived. */
+		s->route = *route;
 	seal_window_mark(s->window, counter);
 	s->last_received_us = now_us;
 	s->received_bytes += size;
@@ -437,8 +441,8 @@ static void on_opened(struct link *link, struct session *s, uint64_t counter, ui
 		.tag = s->tag, .data = bytes + FRAME_DATA_HEAD, .size = size, .owner = bytes});
 }
 
-/* Authenticates and decrypts a DATA frame, or hands it to a thread. Returns true if the frame has
- * another owner now. */
+/* Authenticates and decrypts a DATA frame, or hands it to a thread. Returns true if the frame no
+ * longer belongs to the caller. */
 static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -462,8 +466,8 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 	return true;
 }
 
-/* Takes back a frame that a thread has opened. A copy of the frame may have been opened beside it,
- * so the window is asked again. Returns false if there is none. */
+/* Takes back a frame that a thread has opened. A copy of the frame may have been opened at the same
+ * time, so the window is checked again. Returns false if there is no opened frame. */
 static bool take_opened(struct link *link, int64_t now_us)
 {
 	struct transit t;
@@ -479,8 +483,8 @@ static bool take_opened(struct link *link, int64_t now_us)
 	return true;
 }
 
-/* Handles the frames of a handshake. A frame that only the other kind of link expects is malformed
- * here. */
+/* Handles the frames of a handshake. A listening link treats frames for a dialing link as
+ * malformed, and the reverse. */
 static enum link_reason on_other(struct link *link, const struct frame *f,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -512,7 +516,7 @@ static enum link_reason on_other(struct link *link, const struct frame *f,
 	return LINK_MALFORMED;
 }
 
-/* Returns true if the frame has another owner now. */
+/* Handles a received frame. Returns true if the frame no longer belongs to the caller. */
 static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -578,8 +582,8 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
 	s->last_sent_us = now_us;
 }
 
-/* Returns true if no frame waits to be received. Only then does silence count: after a pause of
- * this process, the frames that arrived meanwhile must be read first. */
+/* Returns true if no frame waits to be received. Silence counts only then: after a pause of this
+ * process, frames that arrived during the pause must be read first. */
 static bool is_drained(const struct link *link)
 {
 	struct pollfd p[LINK_TRUNKS];
@@ -639,7 +643,8 @@ void link_tick(struct link *link, int64_t now_us)
 			socket_end_silent(&link->sockets[0], SILENT_MS);
 	}
 	if (!link->listens && now_us >= link->next_repair_us) {
-		/* All dialing links are due at the same times, so that their process wakes once. */
+		/* All dialing links of a process are due at the same times, so that the process
+		 * wakes only once for them. */
 		link->next_repair_us = now_us - now_us % REPAIR_US + REPAIR_US;
 		for (unsigned i = 0; i < LINK_TRUNKS; i++) {
 			if (link_has_trunk(link, i))

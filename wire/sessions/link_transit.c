@@ -5,7 +5,7 @@
 #include "wire/sessions/session.h"
 
 /* Returns 0 if the trunk may have another frame in transit; otherwise as link_send_from. A link
- * within the machine has no queue of its own, so frames are sealed while the trunk is full. */
+ * within the machine has no other queue, so frames may be sealed while its trunk is full. */
 static int check_trunk(struct link *link, unsigned trunk)
 {
 	const bool near = link->listens || socket_is_near(link->address);
@@ -20,7 +20,8 @@ static void release_source(const struct link_source *source)
 		source->release(source->context);
 }
 
-/* A small frame behind others in transit is sealed at once and waits for them. */
+/* Hands a frame to the threads. A small frame behind others in transit is sealed by the caller's
+ * thread, and waits for them. */
 static int hand_over(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
 	size_t size, const struct link_source *source, int64_t now_us)
 {

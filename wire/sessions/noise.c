@@ -74,7 +74,7 @@ static void mix_key(struct noise *n, const uint8_t *input)
 	sodium_memzero(key, sizeof(key));
 }
 
-/* MixKey(DH(secret, public)). */
+/* Mixes a shared secret into the key: MixKey(DH(secret, public)). */
 static int mix_shared(struct noise *n, const uint8_t *secret, const struct keys_public *public)
 {
 	uint8_t shared[KEYS_BYTES];
@@ -101,7 +101,7 @@ static void encrypt_and_hash(struct noise *n, const void *plain, size_t size, ui
 	mix_hash(n, out, size + NOISE_TAG);
 }
 
-/* size: number of bytes of box, its tag included. */
+/* size: bytes of `box`, including its tag. */
 static int decrypt_and_hash(struct noise *n, const uint8_t *box, size_t size, uint8_t *out)
 {
 	uint8_t nonce[12];
@@ -142,13 +142,13 @@ static void put_ephemeral(struct noise *n, const uint8_t *secret, uint8_t *out)
 int noise_write_first(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out)
 {
-	put_ephemeral(n, ephemeral, out); /* e */
+	put_ephemeral(n, ephemeral, out); /* token e: the ephemeral key */
 	out += KEYS_BYTES;
-	if (mix_shared(n, n->ephemeral, &n->peer) < 0) /* es */
+	if (mix_shared(n, n->ephemeral, &n->peer) < 0) /* token es: ephemeral-static agreement */
 		return -EINVAL;
-	encrypt_and_hash(n, n->me->public.bytes, KEYS_BYTES, out); /* s */
+	encrypt_and_hash(n, n->me->public.bytes, KEYS_BYTES, out); /* token s: the static key */
 	out += KEYS_BYTES + NOISE_TAG;
-	if (mix_shared(n, n->me->secret, &n->peer) < 0) /* ss */
+	if (mix_shared(n, n->me->secret, &n->peer) < 0) /* token ss: static-static agreement */
 		return -EINVAL;
 	encrypt_and_hash(n, payload, size, out);
 	return 0;
@@ -158,18 +158,18 @@ int noise_read_first_key(struct noise *n, const uint8_t *message, size_t size)
 {
 	if (size < NOISE_FIRST_EXTRA)
 		return -EBADMSG;
-	memcpy(n->peer_ephemeral.bytes, message, KEYS_BYTES); /* e */
+	memcpy(n->peer_ephemeral.bytes, message, KEYS_BYTES); /* token e */
 	mix_hash(n, message, KEYS_BYTES);
-	if (mix_shared(n, n->me->secret, &n->peer_ephemeral) < 0) /* es */
+	if (mix_shared(n, n->me->secret, &n->peer_ephemeral) < 0) /* token es */
 		return -EBADMSG;
 	message += KEYS_BYTES;
-	return decrypt_and_hash(n, message, KEYS_BYTES + NOISE_TAG, n->peer.bytes); /* s */
+	return decrypt_and_hash(n, message, KEYS_BYTES + NOISE_TAG, n->peer.bytes); /* token s */
 }
 
 int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload)
 {
 	const size_t before = KEYS_BYTES + KEYS_BYTES + NOISE_TAG;
-	if (mix_shared(n, n->me->secret, &n->peer) < 0) /* ss */
+	if (mix_shared(n, n->me->secret, &n->peer) < 0) /* token ss */
 		return -EBADMSG;
 	return decrypt_and_hash(n, message + before, size - before, payload);
 }
@@ -177,9 +177,9 @@ int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t siz
 int noise_write_second(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out)
 {
-	put_ephemeral(n, ephemeral, out); /* e */
-	if (mix_shared(n, n->ephemeral, &n->peer_ephemeral) < 0 || /* ee */
-	    mix_shared(n, n->ephemeral, &n->peer) < 0) /* se */
+	put_ephemeral(n, ephemeral, out); /* token e */
+	if (mix_shared(n, n->ephemeral, &n->peer_ephemeral) < 0 || /* token ee */
+	    mix_shared(n, n->ephemeral, &n->peer) < 0) /* token se */
 		return -EBADMSG;
 	encrypt_and_hash(n, payload, size, out + KEYS_BYTES);
 	return 0;
@@ -191,10 +191,10 @@ int noise_read_second(struct noise *n, const uint8_t *message, size_t size, uint
 		return -EBADMSG;
 	struct noise tried = *n;
 	int rc = -EBADMSG;
-	memcpy(tried.peer_ephemeral.bytes, message, KEYS_BYTES); /* e */
+	memcpy(tried.peer_ephemeral.bytes, message, KEYS_BYTES); /* token e */
 	mix_hash(&tried, message, KEYS_BYTES);
-	if (mix_shared(&tried, tried.ephemeral, &tried.peer_ephemeral) == 0 && /* ee */
-	    mix_shared(&tried, tried.me->secret, &tried.peer_ephemeral) == 0)  /* se */
+	if (mix_shared(&tried, tried.ephemeral, &tried.peer_ephemeral) == 0 && /* token ee */
+	    mix_shared(&tried, tried.me->secret, &tried.peer_ephemeral) == 0)  /* token se */
 		rc = decrypt_and_hash(&tried, message + KEYS_BYTES, size - KEYS_BYTES, payload);
 	if (rc == 0)
 		*n = tried;

@@ -21,11 +21,12 @@
 #define NOISE_HASH          64
 #define NOISE_KEY           32
 #define NOISE_TAG           16
-/* Bytes of each message beyond its payload. */
+/* Bytes of each of the two messages beyond its payload. */
 #define NOISE_FIRST_EXTRA   (KEYS_BYTES + KEYS_BYTES + NOISE_TAG + NOISE_TAG)
 #define NOISE_SECOND_EXTRA  (KEYS_BYTES + NOISE_TAG)
 
-/* State of a handshake, visible so that it can be embedded. It holds secrets: call noise_wipe. */
+/* State of a handshake, visible so that other structs can contain it. It has secrets, so call
+ * noise_wipe at the end. */
 struct noise {
 	uint8_t chain[NOISE_HASH], hash[NOISE_HASH], key[NOISE_KEY];
 	uint64_t nonce;
@@ -45,9 +46,9 @@ void noise_wipe(struct noise *n);
  * fresh random bytes. -EINVAL: the peer's key is invalid (a point of low order). */
 int noise_write_first(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out);
-/* Read the first message in two steps, so that refusing a key costs one curve operation. The first
- * step sets n->peer to the claimed key. The second step decrypts the payload and proves that the
- * sender owns this key. -EBADMSG: forged. */
+/* Read the first message in two steps, so that an unknown key is refused after a single curve
+ * operation. The first step sets n->peer to the key that the sender claims. The second step
+ * decrypts the payload and proves that the sender owns this key. -EBADMSG: forged. */
 int noise_read_first_key(struct noise *n, const uint8_t *message, size_t size);
 int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t size,
 	uint8_t *payload);
@@ -58,7 +59,8 @@ int noise_write_second(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], con
 /* Reads the answer. -EBADMSG: forged; n is unchanged, so the true answer can still be read. */
 int noise_read_second(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload);
 
-/* After the second message: gives this end's sending and receiving keys. The caller wipes them. */
+/* Gives this end's keys for sending and for receiving, after the second message. The caller wipes
+ * both. */
 void noise_split(const struct noise *n, uint8_t send[NOISE_KEY], uint8_t receive[NOISE_KEY]);
 
 #endif

@@ -79,7 +79,8 @@ bool seal_window_fresh(const struct seal_window *w, uint64_t counter)
 {
 	if (counter >= w->next)
 		return true;
-	/* One word less than the window: whole words are cleared as the window moves. */
+	/* The usable window is one word shorter than SEAL_WINDOW, because whole words are cleared
+	 * as it moves. */
 	if (w->next - counter > SEAL_WINDOW - 64)
 		return false;
 	return (w->seen[window_word(counter)] & window_bit(counter)) == 0;

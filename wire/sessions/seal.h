@@ -26,7 +26,7 @@ struct seal_key {
 	enum seal_cipher cipher;
 	union {
 		uint8_t raw[SEAL_KEY];
-		crypto_aead_aes256gcm_state aes; /* the expanded key */
+		crypto_aead_aes256gcm_state aes; /* the expanded key for AES */
 	} key;
 };
 
@@ -41,8 +41,8 @@ int seal_open(const struct seal_key *k, uint64_t counter, const void *header, si
 	uint8_t *data, size_t size);
 
 /* A bit for each of the last 65536 counters. A counter that was seen, or is older than the window,
- * is refused. The window is wide because frames by one of several connections may arrive seconds
- * after those by another. */
+ * is refused. The window is wide because frames on one connection may arrive seconds later than
+ * frames on another connection. */
 #define SEAL_WINDOW 65536
 struct seal_window {
 	uint64_t next; /* the highest counter that was seen, plus 1 */

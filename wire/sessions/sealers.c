@@ -13,13 +13,13 @@
 #include "base/alloc.h"
 
 struct sealers {
-	pthread_t *threads; /* (n_threads) */
+	pthread_t *threads; /* (n_threads) the threads */
 	unsigned n_threads;
 	int fd;
 	pthread_mutex_t lock;
 	pthread_cond_t added, ended;
 	/* These fields are protected by the lock. */
-	struct sealer_job *first, **end; /* the jobs that wait */
+	struct sealer_job *first, **end; /* the jobs that wait, the oldest first */
 	unsigned n_unended;              /* jobs that wait or run */
 	bool quits;
 };

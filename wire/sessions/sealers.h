@@ -18,12 +18,12 @@ enum sealer_state { SEALER_IDLE, SEALER_WAITS, SEALER_RUNS, SEALER_ENDED };
 struct sealer_job {
 	void (*run)(struct sealer_job *job);
 	struct sealer_job *next;  /* used by the threads */
-	enum sealer_state state;  /* read it with sealers_ended */
+	enum sealer_state state;  /* set by the threads; read it with sealers_ended */
 };
 
 /* Starts the threads. Gives *out (sealers_free). -EAGAIN, -EMFILE, -ENOMEM from the kernel. */
 int sealers_new(struct sealers **out, unsigned threads, struct error *err);
-/* No job may be left. NULL is allowed. */
+/* Ends the threads. No job may be left. NULL is allowed. */
 void sealers_free(struct sealers *s);
 /* Returns a descriptor that is readable after a job has ended, until sealers_clear; -1 if s is
  * NULL. */

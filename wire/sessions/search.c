@@ -19,13 +19,14 @@
 #include "base/clock.h"
 #include "wire/address.h"
 
-#define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS) /* more are never reached in time */
+/* No further address could be tried before SEARCH_MOST_MS. */
+#define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS)
 #define TARGETS_MOST 8
 #define NEXT_MS        250
 #define NAME_CHARACTERS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 
-/* Shared by the thread and its owner; the last of them frees it. */
+/* A search, shared by its thread and its owner. The last of the two frees it. */
 struct search {
 	pthread_mutex_t lock;
 	unsigned users;
@@ -33,7 +34,7 @@ struct search {
 	int rc;
 	struct target {
 		char host[LINK_ADDRESS_SIZE], port[8];
-	} targets[TARGETS_MOST]; /* (n) */
+	} targets[TARGETS_MOST]; /* (n) targets in the order in which they are tried */
 	unsigned n;
 	char found[LINK_ADDRESS_SIZE];
 	struct error why;
@@ -51,7 +52,7 @@ struct attempt {
 	const struct target *of;
 	int fd;    /* descriptor of the attempt; -1: it has failed */
 	int cause; /* errno of the attempt; 0: no answer yet */
-	char text[INET6_ADDRSTRLEN + IF_NAMESIZE]; /* with its zone, if it has one */
+	char text[INET6_ADDRSTRLEN + IF_NAMESIZE]; /* the address, with its zone if it has one */
 	bool v6;
 };
 
@@ -101,7 +102,7 @@ static void begin_attempt(struct attempt *a, const struct candidate *c)
 	}
 }
 
-/* Returns true if the attempt has succeeded. Closes one that has failed. */
+/* Returns true if the attempt has succeeded. Closes the attempt if it has failed. */
 static bool is_connected(struct attempt *a)
 {
 	struct pollfd p = {.fd = a->fd, .events = POLLOUT};
@@ -133,7 +134,7 @@ static void describe(struct search *s, const struct attempt *a, unsigned n)
 	(void)error_set(&s->why, -EHOSTUNREACH, "%s", text);
 }
 
-/* Waits until some attempt changes, or for at most ms. */
+/* Waits until the state of an attempt changes, but for at most `ms` milliseconds. */
 static void wait_for_any(const struct attempt *a, unsigned n, int ms)
 {
 	struct pollfd p[ADDRESSES_MOST];
@@ -203,7 +204,7 @@ static void *run_search(void *context)
 	return NULL;
 }
 
-/* Reads the addresses of a target, `last` after the others. */
+/* Reads the addresses of the targets in `text`, and puts the address `last` at the end. */
 static void read_targets(struct search *s, const char *text, const char *last)
 {
 	for (int pass = 0; pass < 2; pass++) {

@@ -17,11 +17,11 @@
 
 struct search; /* opaque */
 
-/* Returns true if the address is tcp://HOST:PORT and HOST is a name, or if there are several. Only
- * a search then tells where to connect. */
+/* Returns true if the address is tcp://HOST:PORT and HOST is a name, or if there are several
+ * addresses. Only a search then finds the address to connect to. */
 bool search_is_name(const char *address);
 /* Starts a search for a target. last: one of its addresses, which is tried last because the
- * listener there is not the peer; "": none. NULL: there is no room for another thread, or the
+ * listener there is not the peer; "": none. Returns NULL if no thread can be started, or if the
  * target is no address. */
 struct search *search_new(const char *target, const char *last);
 /* Returns 0 and the first address that accepted a connection, as numbers; -EAGAIN while the search

@@ -38,7 +38,7 @@ struct session *session_new(struct link *link, uint32_t id)
 	if (id == 0 || link->slots[id & SLOT_MASK] != NULL)
 		return NULL;
 	/* Locked memory, outside core dumps. sodium_malloc places the struct at the end of a page.
-	 * Its address is aligned because its size is a multiple of its alignment. */
+	 * The struct is aligned because its size is a multiple of its alignment. */
 	struct session *s = sodium_malloc(sizeof(*s));
 	if (s == NULL)
 		return NULL;
@@ -64,7 +64,7 @@ void session_free(struct link *link, struct session *s)
 	if (s->state == SESSION_ENDING)
 		link->n_ending--;
 	free(s->window);
-	sodium_free(s); /* wipes */
+	sodium_free(s); /* wipes the memory and frees it */
 }
 
 void session_end(struct link *link, struct session *s, enum link_reason reason)
@@ -141,7 +141,7 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 			continue;
 		if (old->instance == s->instance || !link->listens) {
 			/* A dialer's old session may be with the listener's previous process. Its
-			 * tag still names the same peer. */
+			 * tag is kept, because it names the same peer. */
 			s->tag = old->tag;
 			session_free(link, old);
 		} else if ((link->options.shared_roles & KEYS_ROLE_BIT(s->role)) == 0) {
@@ -161,7 +161,7 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 	link_queue_event(link, &up);
 }
 
-/* The search is linear: it runs in handshakes only, over at most KEYS_LIST_MOST records. */
+/* A linear search suffices: it runs only in handshakes, over at most KEYS_LIST_MOST records. */
 struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key)
 {
 	for (size_t i = 0; i < link->n_records; i++) {

@@ -39,36 +39,42 @@ enum session_state {
 };
 
 struct session {
-	uint32_t id;        /* low 16 bits: the slot; high 16 bits: how often the slot was used */
+	/* Low 16 bits: the session's slot; high 16 bits: how often the slot was used. */
+	uint32_t id;
 	uint32_t remote_id; /* the other end's number for this session */
 	enum session_state state;
-	enum link_reason reason; /* ENDING */
-	uint64_t tag;            /* link_set_tag */
+	enum link_reason reason; /* reason of the end, in state ENDING */
+	uint64_t tag;            /* the caller's number (link_set_tag) */
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
-	uint64_t instance, own_instance; /* numbers of the other end's process, and of this one */
+	/* Random numbers of the other end's process, and of this process. */
+	uint64_t instance, own_instance;
 	uint32_t frame_most;        /* longest frame that both ends accept */
 	struct socket_route route;  /* listener: the connection by which the newest frame arrived */
 	struct seal_key send, receive;
 	struct seal_window *window; /* owned */
 	uint64_t counter;           /* counter of the next frame to send */
 	uint64_t sent_bytes, received_bytes;
-	int64_t since_us;           /* when the present state began */
+	int64_t since_us;           /* when the session entered its present state */
 	int64_t last_received_us, last_sent_us;
-	int64_t keep_alive_us;      /* longest time in which nothing is sent */
-	int64_t silence_limit_us;   /* replaces the link's silence_us if longer */
+	/* A keep-alive frame is sent after this time without another frame. */
+	int64_t keep_alive_us;
+	/* If longer than the link's silence_us: replaces it for this session. */
+	int64_t silence_limit_us;
 };
 
 /* The state of an admitted key at a listener. It outlives the key's sessions. */
 #define ADMITTED_SUPERSEDED 8
-#define ADMITTED_ISSUES 16 /* number of handshakes of a shared key that may overtake each other */
+/* Number of handshakes of a shared key that may be under way at a time. */
+#define ADMITTED_ISSUES 16
 struct admitted_key {
 	struct keys_public key;
 	/* Numbers of the newest cookies used; older ones are replays. Only a key that several
 	 * processes share has more than one, because their handshakes overtake each other. */
 	uint64_t issues[ADMITTED_ISSUES];
-	uint64_t superseded[ADMITTED_SUPERSEDED]; /* instances that may not connect again */
+	/* Numbers of replaced processes, which may not connect again. */
+	uint64_t superseded[ADMITTED_SUPERSEDED];
 	unsigned next_superseded;
 };
 
@@ -85,17 +91,19 @@ struct dial {
 	struct keys_public key;
 	uint64_t instance;
 	uint8_t nonce[FRAME_NONCE];
-	struct noise noise;       /* DIAL_INIT */
-	uint32_t reserved_id;     /* DIAL_INIT: the session number that was offered */
-	int64_t deadline_us;      /* REST: when to try again; otherwise when to stop waiting */
+	struct noise noise;       /* state of the handshake, in DIAL_INIT */
+	uint32_t reserved_id;     /* session number that the INIT has offered, in DIAL_INIT */
+	/* DIAL_REST: when to try again; other states: when to stop waiting. */
+	int64_t deadline_us;
 	int64_t backoff_us;       /* length of the next pause before trying again */
 	int64_t began_us;         /* when the last handshake began */
 	int64_t answered_us;      /* when the other end last answered a handshake; 0: never */
-	int64_t answer_wait_us;   /* time to wait for an answer; 0: the initial value */
-	bool handshake_wanted;    /* the link needs a new session */
-	/* Looks for a reachable address while nothing is received: */
+	/* Time to wait for an answer, which doubles; 0: the initial value. */
+	int64_t answer_wait_us;
+	bool handshake_wanted;    /* the link needs a new session, so a handshake is to begin */
+	/* The search for a reachable address, which runs while nothing is received. */
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
-	struct search *search;    /* NULL: none is running */
+	struct search *search;    /* the search that is running; NULL: none */
 	int64_t search_us;        /* when the next search may begin */
 	int64_t search_pause_us;  /* pause between two searches */
 	int64_t dialed_us;        /* when the connections were last opened; 0: never */
@@ -104,7 +112,7 @@ struct dial {
 
 /* A frame that the test hook holds back. */
 struct held_frame {
-	uint8_t *bytes; /* NULL: none */
+	uint8_t *bytes; /* the frame's bytes; NULL: no frame is held back */
 	size_t size;
 	unsigned trunk;
 	struct socket_route route;
@@ -116,8 +124,8 @@ struct link_events {
 	unsigned n;
 };
 
-/* Frames with the threads: those of each trunk that are sealed, and those of all trunks that are
- * opened. */
+/* Frames that the threads work on: a list of frames to seal for each trunk, and one list of frames
+ * to open. */
 struct link_transits {
 	struct transits sealing[LINK_TRUNKS], opening;
 };
@@ -125,7 +133,8 @@ struct link_transits {
 struct link {
 	struct link_options options;
 	struct link_counters *counters, own_counters;
-	struct socket sockets[LINK_TRUNKS]; /* a listener has only the first */
+	/* Sockets of the trunks; a listener has only the first. */
+	struct socket sockets[LINK_TRUNKS];
 	bool blocked[LINK_TRUNKS];
 	bool connected[LINK_TRUNKS]; /* the trunk has had a connection since it was last dialed */
 	int64_t renewed_us; /* when a connection was last opened, or dialed again */
@@ -135,14 +144,15 @@ struct link {
 	struct session **slots; /* (n_slots) sessions; NULL: the slot is free */
 	uint32_t *uses;         /* (n_slots) how often each slot was used */
 	uint32_t n_slots, n_sessions, n_ending;
-	struct admitted_key *records; /* (n_records) */
+	/* (n_records) states of the admitted keys that have connected. */
+	struct admitted_key *records;
 	size_t n_records, room_records;
 	uint64_t admitted_version; /* keys_list_version at the last check of the sessions */
 	uint8_t cookie_key[32];
 	uint64_t last_issue;    /* issue number of the newest cookie */
 	struct bucket inits, refusals;
 	struct dial dial;
-	struct link_events events; /* delivered before another frame is received */
+	struct link_events events; /* events that are delivered before another frame is received */
 	int64_t next_scan_us;   /* when to check the sessions' deadlines */
 	int64_t next_repair_us; /* when to check the connections */
 	/* Address that a dialer dials; "": a name is being resolved. */
@@ -151,7 +161,8 @@ struct link {
 };
 
 /* ---- session.c ---- */
-struct session *session_find(const struct link *link, uint32_t id); /* NULL: none */
+/* NULL: there is no such session. */
+struct session *session_find(const struct link *link, uint32_t id);
 /* Makes a session. id: number from session_reserve; 0: any free number. NULL: no free slot, or no
  * locked memory. */
 struct session *session_new(struct link *link, uint32_t id);
@@ -160,9 +171,9 @@ uint32_t session_reserve(struct link *link);
 void session_free(struct link *link, struct session *s); /* wipes its keys */
 /* Ends a session. A PENDING session is freed; a LIVE one becomes ENDING. */
 void session_end(struct link *link, struct session *s, enum link_reason reason);
-/* Returns true if the session is LIVE and its key may serve another frame. s may be NULL. */
+/* Returns true if the session is LIVE and its key may encrypt another frame. s may be NULL. */
 bool session_may_send(const struct session *s);
-/* Counts a frame to send, and asks for new keys in time. */
+/* Counts a frame that is to be sent. Asks for a new session before the key's limits are reached. */
 void session_count_sent(struct link *link, struct session *s, size_t size, int64_t now_us);
 /* Gives the LINK_DOWN event of an ENDING session and frees the session. Returns true if there was
  * one. */
@@ -171,11 +182,12 @@ bool session_next_ending(struct link *link, struct link_event *out);
 void session_live(struct link *link, struct session *s, int64_t now_us);
 /* Returns the record of a key, and makes one if there is none. NULL: no memory. */
 struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key);
-/* If the admitted list changed: ends the sessions of keys that were removed. */
+/* If the admitted list has changed, ends the sessions of removed keys. */
 void session_check_admitted(struct link *link);
-/* Returns the reason of refusing a key that keys_list_find does not find. */
+/* Returns the reason for refusing a key that keys_list_find has not found: barred or not
+ * admitted. */
 enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key);
-/* Takes one token. Returns true if there was one. */
+/* Takes a token from the bucket. Returns false if the bucket is empty. */
 bool bucket_take(struct bucket *b, int64_t now_us);
 
 /* ---- handshake.c ---- */
@@ -187,7 +199,7 @@ void handshake_on_init(struct link *link, const struct frame *f, const struct so
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us);
 void handshake_on_response(struct link *link, const struct frame *f, int64_t now_us);
 void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_us);
-/* A listener's answer of refusal; limited to REFUSALS_PER_S in a second. */
+/* Listener: answers with a refusal, at most REFUSALS_PER_S times in a second. */
 void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t *echo,
 	const struct socket_route *route, int64_t now_us);
 /* Dialer: begins a handshake that is due, or gives up waiting for an answer. */
@@ -204,7 +216,8 @@ void dial_search_tick(struct link *link, int64_t now_us);
 int64_t dial_search_deadline_us(const struct link *link);
 
 /* ---- link.c ---- */
-void link_refused(struct link *link, enum link_reason reason); /* counts a refusal */
+/* Counts a refused frame or connection. */
+void link_refused(struct link *link, enum link_reason reason);
 /* Sends a complete frame and always frees it. route: needed on listeners. 0 or -EAGAIN. */
 int link_transmit(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size);
@@ -216,8 +229,8 @@ bool link_is_writable(struct link *link, unsigned trunk);
 void link_trunk_dialed(struct link *link, unsigned trunk);
 
 /* ---- link_transit.c ---- */
-/* Hands a frame to the threads if it is large, or follows a frame of its session there. Returns
- * true if it did; the frame then comes back by transit_take. */
+/* Hands a frame to the threads if it is large, or if the threads have earlier frames of its
+ * session. Returns true if the threads have the frame; transit_take returns it later. */
 bool link_opens_later(struct link *link, const struct session *s, const struct frame *f,
 	uint8_t *bytes, const struct socket_route *route);
 /* Drops the frames of a session that are in transit, and waits for the threads that use its keys.

@@ -25,20 +25,22 @@
 #include "wire/sessions/search.h"
 
 #define BUFFER_BYTES     (1 << 20)
-/* Two sizes that no other caller uses. For them, setsockopt below lets the kernel choose the size:
- * BUFFER_BULKS for a connection of bulk data, BUFFER_KERNELS for any other connection. */
+/* Two buffer sizes that no other caller passes. They make the setsockopt below leave the size to
+ * the kernel: BUFFER_BULKS for a connection of bulk data, BUFFER_KERNELS for any other
+ * connection. */
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1)
 #define BUFFER_BULKS     (BUFFER_BYTES + 2)
 #define FIRST_FLIGHT_BYTES (96 << 10)
-#define UNSENT_BYTES 32768 /* bytes that a connection accepts beyond the bytes under way */
+/* Unsent bytes that the kernel accepts for a connection, beyond the bytes under way. */
+#define UNSENT_BYTES 32768
 /* A connection without any acknowledgement for this long is dead. */
 #define DEAD_MS 30000
 #define STABLE_US          INT64_C(2000000)
 #define PAUSE_LEAST_US INT64_C(200000) /* first pause of a dialer whose connections break */
-#define PAUSE_MOST_US INT64_C(4000000) /* longest pause */
+#define PAUSE_MOST_US INT64_C(4000000) /* longest pause of a dialer whose connections break */
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
-/* Free ports are searched from 20000 on, below the ports that the kernel gives to outgoing
+/* The search for a free port begins at 20000, below the ports that the kernel gives to outgoing
  * connections. */
 #define PORT_FIRST       20000
 #define PORT_RANGE       12000
@@ -74,8 +76,9 @@ static void widen_first_flight(int fd)
  * messages can overtake them. */
 static bool tune_connection(int fd, bool bulk)
 {
-	/* BBR keeps its rate when one packet in a hundred is lost. CUBIC sends urgent bytes at once
-	 * and not at a measured pace. A system may lack either; then its default stays. */
+	/* Chooses the congestion control. BBR keeps its rate when one packet in a hundred is lost.
+	 * CUBIC sends urgent bytes at once, where BBR would pace them. A system that lacks the
+	 * chosen one keeps its default. */
 	const char *control = bulk ? "bbr" : "cubic";
 	int domain = AF_UNIX;
 	socklen_t size = sizeof(domain);
@@ -100,8 +103,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 		memcpy(&bytes, value, sizeof(bytes));
 		if ((bytes == BUFFER_KERNELS || bytes == BUFFER_BULKS) &&
 		    tune_connection(fd, bytes == BUFFER_BULKS)) {
-			/* Only dialed connections pass SO_SNDBUF. Other connections have large
-			 * buffers. */
+			/* Only dialed connections pass these sizes as SO_SNDBUF. Accepted
+			 * connections have large send buffers. */
 			if (name == SO_SNDBUF)
 				widen_first_flight(fd);
 			return 0;
@@ -111,8 +114,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 }
 
 /* Returns the address to use: `at`, or a copy in `room` if `at` is link-local and holds the number
- * of an interface (address_for_nanomsg). The copy has the number as its scope, and zeros in bytes 2
- * to 5 of the address, as every real link-local address has. */
+ * of an interface (address_for_nanomsg). In the copy the number is the scope, and bytes 2 to 5 of
+ * the address are zero, as in every real link-local address. */
 static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct sockaddr *at,
 					socklen_t size)
 {
@@ -139,9 +142,9 @@ int bind(int fd, __CONST_SOCKADDR_ARG at, socklen_t size)
 	return (int)syscall(SYS_bind, fd, with_zone(&room, at.__sockaddr__, size), size);
 }
 
-/* Replaces the C library's listen. A connection is then accepted with its first bytes, which
- * accept.c looks at; nanomsg's dialers send at once. Fails for other sockets than TCP's, without
- * harm. */
+/* Replaces the C library's listen. The kernel then accepts a connection only with its first bytes,
+ * which accept.c reads; nanomsg's dialers send at once. For sockets that are not TCP's the option
+ * fails, which does no harm. */
 int listen(int fd, int backlog)
 {
 	set_tcp(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
@@ -241,8 +244,8 @@ static int bind_any_port(int nn, char address[LINK_ADDRESS_SIZE])
 	return rc;
 }
 
-/* nanomsg removes what it finds at the path of an ipc address if nobody listens there. Only the
- * socket that a killed process left may be removed. */
+/* Refuses the path of an ipc address if another file is there. nanomsg would remove that file, but
+ * only the socket that a killed process left may be removed. */
 static int check_path(const char *address, struct error *err)
 {
 	struct stat st;
@@ -292,7 +295,7 @@ static int open_connection(const struct socket *s)
 {
 	char address[LINK_ADDRESS_SIZE];
 	if (s->address[0] == 0)
-		return -1; /* a name, before socket_redirect */
+		return -1; /* a name, which socket_redirect will replace by an address */
 	/* The number of an interface may have changed since the last connection. */
 	const int rc = address_for_nanomsg(address, s->address, NULL);
 	if (rc < 0) {
@@ -367,7 +370,7 @@ static void close_connections(struct socket *s)
 static void open_missing(struct socket *s)
 {
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
-		/* nn_connect had no memory at the last try, or the socket has paused */
+		/* Missing: nn_connect had no memory at the last try, or the socket has paused. */
 		if (s->endpoints[i] < 0)
 			s->endpoints[i] = open_connection(s);
 	}
@@ -389,8 +392,8 @@ void socket_redirect(struct socket *s, const char *address)
 	socket_redial(s);
 }
 
-/* Redials at once for the first time, and after a growing pause from then on: a tunnel or a proxy
- * may accept every connection and close it, and nanomsg would dial it twenty times a second. */
+/* Redials at once the first time, and later after pauses that grow. A tunnel or a proxy may accept
+ * every connection and close it, and nanomsg alone would dial it twenty times a second. */
 static void redial_or_pause(struct socket *s, int64_t now_us)
 {
 	if (s->pause_us == 0) {
@@ -415,8 +418,8 @@ void socket_repair(struct socket *s, int64_t now_us)
 		s->broken_accepted = broken;
 	s->paused_until_us = 0;
 	open_missing(s);
-	/* A single connection works if a frame arrived by it. With several connections the frame
-	 * does not show which of them works, so all must have been open for STABLE_US. */
+	/* A single connection works if a frame has arrived on it. With several connections the
+	 * frame does not show which of them works, so all must have been open for STABLE_US. */
 	bool stable = now == s->n_endpoints && broken == s->broken_seen;
 	if (!stable)
 		s->stable_since_us = 0;
@@ -476,8 +479,8 @@ void socket_frame_free(void *frame)
 }
 
 /* nanomsg takes the SP header as ancillary data: a size_t with its length, then its bytes. A
- * listener's header is the connection's number and the dialer's word. A dialer's header is one
- * word with the top bit set, which ends the backtrace. */
+ * listener's header has two words: the connection's number, and the word that the dialer sent. A
+ * dialer's header is one word whose top bit marks the end of the header. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame)
 {
 	static const uint8_t end[4] = {0x80, 0, 0, 0};
@@ -496,7 +499,8 @@ int socket_send(struct socket *s, const struct socket_route *route, uint8_t *fra
 	if (nn_sendmsg(s->nn, &message, NN_DONTWAIT) >= 0)
 		return 0;
 	nn_freemsg(frame);
-	return -EAGAIN; /* full, not connected, or interrupted: the caller may try again */
+	/* The buffer is full, nothing is connected, or a signal came: the caller may try again. */
+	return -EAGAIN;
 }
 
 int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size)

@@ -36,16 +36,17 @@ struct socket_route {
 };
 
 struct socket {
-	int nn; /* -1: closed */
+	int nn; /* nanomsg's socket; -1: closed */
 	bool listens;
 	/* (n_endpoints) nanomsg's endpoints of a dialer; -1: missing */
 	int endpoints[LINK_CONNECTIONS_MOST];
 	unsigned n_endpoints;
 	char address[LINK_ADDRESS_SIZE];
 	uint16_t port; /* port that a listener is bound to; 0: none */
-	/* For socket_repair. */
+	/* The fields below are for socket_repair. */
 	bool received;            /* a frame was received since the last call */
-	uint64_t broken_accepted; /* number of broken connections that need no repair */
+	/* Number of broken connections, of those so far, that need no repair. */
+	uint64_t broken_accepted;
 	uint64_t broken_seen;     /* number of broken connections at the last call */
 	int64_t stable_since_us;  /* time since which all connections stand; 0: some are missing */
 	int64_t pause_us;         /* next pause before redialing; 0: none, the connections work */
@@ -53,7 +54,7 @@ struct socket {
 };
 
 /* Opens a listener. frame_most: longest frame accepted; a longer one cuts its connection.
- * post_listen explains address, bound and errors. */
+ * post_listen explains `address`, `bound` and the errors. */
 int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
 	struct error *err);
 /* Opens a dialer. connections: at most LINK_CONNECTIONS_MOST. bulk: tunes the connections for
@@ -69,11 +70,12 @@ void socket_close(struct socket *s);
 /* Redials a dialer whose connections keep breaking. Call it a few times a second. If a connection
  * breaks while received bytes are still unread, nanomsg 1.1.5 takes them for the start of the next
  * connection, closes that one as invalid, and repeats this forever. This function redials all
- * connections once more have broken than exist, without a stable time in between. If they still
- * break, it redials after pauses that double from 0.2 to 4 s. */
+ * connections once more connections have broken than exist, without a stable time in between. If
+ * they still break, it redials after pauses that double from 0.2 to 4 s. */
 void socket_repair(struct socket *s, int64_t now_us);
 /* Ends a listener's connections that received nothing for silent_ms, if connections take more than
- * half of the descriptors available to them. Call it now and then. Returns the number ended. */
+ * half of the descriptors available to them. Call it now and then. Returns the number of ended
+ * connections. */
 unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Closes and reopens all connections of a dialer. */
 void socket_redial(struct socket *s);
@@ -85,14 +87,15 @@ int socket_read_fd(const struct socket *s);
 /* Returns a descriptor to poll for POLLIN only; -1 for a listener. */
 int socket_write_fd(const struct socket *s);
 
-/* Gives the connections that are open, and the number that have ended so far. */
+/* Gives the number of open connections, and the number of connections that have ended so far. */
 void socket_connections(const struct socket *s, uint64_t *now, uint64_t *broken);
 
 /* Allocates a frame in nanomsg's memory. NULL: out of memory. */
 uint8_t *socket_frame(size_t size);
 void socket_frame_free(void *frame); /* NULL is allowed */
 
-/* Sends the frame and always frees it. A dialer ignores route. 0 or -EAGAIN. */
+/* Sends the frame and always frees it. A dialer ignores route. Returns 0, or -EAGAIN if the socket
+ * has no room. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame);
 /* Gives the next *frame (socket_frame_free). -EAGAIN: none is waiting. */
 int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size);

@@ -1,6 +1,6 @@
 /* transit.c - hands frames to the threads that seal and open them, and takes them back in order.
- * Frames must not overtake each other, because a channel takes a chunk that was overtaken for a
- * lost one. */
+ * Frames must not overtake each other, because a channel believes that an overtaken chunk is
+ * lost. */
 #include "wire/sessions/transit.h"
 
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #include "wire/sessions/frame.h"
 
-/* Bytes that a frame counts beyond its content, which limits the number of small frames. */
+/* Every frame counts this many bytes more than its content, which limits the number of small frames
+ * in transit. */
 #define TRANSIT_BYTES 4096
 
 void link_fill(uint8_t *content, size_t size, const struct link_source *source)

@@ -12,28 +12,30 @@
 #include "wire/sessions/seal.h"
 #include "wire/sessions/socket.h"
 
-/* Frames from this size on are handed to the threads. A smaller one takes 20 microseconds. */
+/* Frames from this size on are handed to the threads. Sealing a smaller frame takes at most 20
+ * microseconds. */
 #define TRANSIT_LEAST ((size_t)24 << 10)
-/* Bytes after which a link's trunk, or a link that receives, has enough frames in transit. */
+/* Limit of bytes in transit, for sealing on each trunk and for opening on each link. */
 #define TRANSIT_MOST ((size_t)2 << 20)
-/* Bytes after which a trunk to another machine has enough frames in transit. Sealed frames are a
- * queue there, which a later frame meets. */
+/* Limit of bytes in transit for sealing on a trunk to another machine. It is small, because later
+ * frames must wait for all sealed frames. */
 #define TRANSIT_FAR_MOST ((size_t)128 << 10)
 
 struct transit {
-	struct sealer_job job; /* first, so that a job is its transit */
+	/* Must be the first member: a pointer to the job is a pointer to its transit. */
+	struct sealer_job job;
 	struct transit *next;
 	uint32_t session;
 	struct socket_route route; /* opening: the connection by which the frame arrived */
-	const struct seal_key *key; /* the session's */
+	const struct seal_key *key; /* the session's key */
 	uint64_t counter;
 	uint8_t *frame;
-	size_t size;               /* bytes of its content */
+	size_t size;               /* bytes of the frame's content */
 	struct link_source source; /* sealing: what the thread copies to the end of the content */
-	int rc;                    /* opening: 0, or -EBADMSG */
+	int rc;                    /* opening: the result, 0 or -EBADMSG */
 };
 
-/* Transits in order. */
+/* List of transits in order. */
 struct transits {
 	struct transit *first, **end;
 	size_t bytes;
@@ -45,8 +47,8 @@ struct transits {
 bool transit_seal(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
 /* Opens the frame, and adds it to the transits, as transit_seal does. */
 bool transit_open(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
-/* Takes the first transit, if its job has ended. Returns false if there is none. The frame is the
- * caller's. */
+/* Takes the first transit, if its job has ended. Returns false if there is none. The caller then
+ * owns the frame. */
 bool transit_take(struct transits *list, struct sealers *s, struct transit *out);
 /* Returns true if a frame of the session is in transit. */
 bool transit_has(const struct transits *list, uint32_t session);

@@ -1,4 +1,4 @@
-/* address_test.c - which addresses mean the machine itself, and what becomes of zones. */
+/* Tests which addresses mean the machine itself, and that zones are added and removed. */
 #include "wire/address.h"
 
 #include <errno.h>
@@ -29,9 +29,11 @@ TEST(addresses_of_this_machine_are_known)
 {
 	assert_true(address_is_here("tcp://127.0.0.1:1"));
 	assert_true(address_is_here("tcp://127.3.2.1:1"));
-	assert_false(address_is_here("tcp://192.0.2.1:1")); /* reserved for documentation */
+	/* An address for documentation, which no interface has. */
+	assert_false(address_is_here("tcp://192.0.2.1:1"));
 	assert_false(address_is_here("tcp://[2001:db8::1]:1"));
-	assert_false(address_is_here("tcp://localhost:1")); /* not in numbers */
+	/* A name is not an address in numbers. */
+	assert_false(address_is_here("tcp://localhost:1"));
 	assert_false(address_is_here(""));
 }
 

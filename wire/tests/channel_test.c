@@ -23,14 +23,15 @@ struct packet {
 struct world {
 	struct rng rng;
 	struct channel *from, *to;
-	struct packet air[FLIGHT]; /* in any order: the network reorders at will */
+	struct packet air[FLIGHT]; /* packets in flight, which the network delivers in any order */
 	int64_t now_us;
-	unsigned loss, doubling;   /* percent */
+	/* Probability that a packet is lost, and that it is doubled, percent. */
+	unsigned loss, doubling;
 	struct channel_memory memory;
 	size_t assembling, retained;
 	struct flow flow;
-	uint64_t delivered;        /* messages, in order, checked */
-	unsigned loans;            /* loans that were not released */
+	uint64_t delivered;        /* number of messages that arrived in order and were checked */
+	unsigned loans;            /* number of loans that were not released */
 	size_t (*size)(uint64_t n);
 };
 
@@ -148,7 +149,7 @@ struct borrowed {
 	uint8_t data[];
 };
 
-/* Frees the bytes, which the channel may no longer send. */
+/* Releases a loan. Frees its bytes, so that a later use by the channel is found. */
 static void release(void *context)
 {
 	struct borrowed *b = context;
@@ -235,7 +236,7 @@ TEST(loans_of_dropped_messages_are_released)
 	world_close(&w);
 }
 
-/* A thread may read a chunk that the peer acknowledges too early. */
+/* A faulty peer may acknowledge a chunk too early, while a thread still reads the chunk. */
 TEST(a_held_message_keeps_its_loan_after_its_acknowledgement)
 {
 	struct world w;
@@ -276,7 +277,7 @@ TEST(a_fresh_start_restarts_the_numbers)
 	world_open(&w, 1, 0, 0);
 	w.size = any_size;
 	queue(&w, 4);
-	assert_false(channel_next(w.from, &k)); /* not started */
+	assert_false(channel_next(w.from, &k)); /* the channel is not started */
 	channel_start(w.from, &one_connection);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(channel_next(w.from, &k));
@@ -307,7 +308,7 @@ TEST(nonsense_changes_nothing)
 	channel_start(w.to, &one_connection);
 	queue(&w, 2);
 	assert_true(channel_next(w.from, &k));
-	channel_acked(w.from, 1, NULL, 0, 0); /* was never sent */
+	channel_acked(w.from, 1, NULL, 0, 0); /* ignored: the chunk was never sent */
 	const struct channel_range all = {1, CHANNEL_AHEAD};
 	channel_acked(w.from, UINT64_MAX, &all, 1, 0);
 	channel_acked(w.from, 0, &all, 1, 0);
@@ -332,7 +333,7 @@ TEST(nonsense_changes_nothing)
 	const struct channel_chunk others[] = {
 		/* a chunk of the same message with another length */
 		{.number = 1, .index = 1, .total = 4, .chunks = 4, .data = &byte, .size = 1},
-		/* messages that would overlap it */
+		/* two messages that would overlap the first one */
 		{.number = 1, .index = 0, .total = 1, .chunks = 1, .data = &byte, .size = 1},
 		{.number = 2, .index = 1, .total = 2, .chunks = 2, .data = &byte, .size = 1},
 	};
@@ -345,7 +346,8 @@ TEST(nonsense_changes_nothing)
 	world_close(&w);
 }
 
-/* Chunks of several messages, last first: each is given when all before it are. */
+/* Chunks of several messages, last first: each message is given once all earlier messages are
+ * given. */
 TEST(a_message_ahead_of_its_turn_waits)
 {
 	struct world w;
@@ -354,7 +356,8 @@ TEST(a_message_ahead_of_its_turn_waits)
 	size_t size;
 	world_open(&w, 1, 0, 0);
 	channel_start(w.to, &many_connections);
-	for (uint64_t number = 5; number-- > 1;) { /* messages 0-1, 2, 3-4 */
+	/* Numbers of the chunks: message A has 0-1, B has 2, C has 3-4. */
+	for (uint64_t number = 5; number-- > 1;) {
 		struct channel_chunk k = {.number = number, .total = 2, .chunks = 2,
 			.index = number == 1 || number == 4, .data = bytes, .size = 1};
 		if (number == 2)
@@ -394,7 +397,7 @@ TEST(only_overdue_chunks_are_repeated)
 		assert_true(channel_next(w.from, &k));
 		channel_sent(w.from, &k, 1000000);
 	}
-	channel_acked(w.from, 0, &rest, 1, 1100000); /* 0 is missing */
+	channel_acked(w.from, 0, &rest, 1, 1100000); /* chunk 0 is missing */
 	while (channel_next(w.from, &k)) {
 		assert_true(k.number >= 7);
 		channel_sent(w.from, &k, 1100000);
@@ -439,13 +442,14 @@ TEST(memory_is_shared)
 	}
 	const size_t had = a.memory.used_bytes;
 	assert_true(had > 0 && had <= a.memory.most_bytes);
-	a.memory.used_bytes = a.memory.most_bytes; /* as if it had all */
+	a.memory.used_bytes = a.memory.most_bytes; /* as if this peer used all the memory */
 	k = (struct channel_chunk){.total = 1 << 19, .chunks = 1 << 19, .data = &byte, .size = 1};
 	assert_int_equal(channel_take(b.to, &k), CHANNEL_PART);
 	k.number = 0;
 	channel_start(b.to, &many_connections);
 	k.total = k.chunks = (1 << 19) + 1;
-	assert_int_equal(channel_take(b.to, &k), CHANNEL_DEFERRED); /* more than its share */
+	/* The message exceeds the peer's share. */
+	assert_int_equal(channel_take(b.to, &k), CHANNEL_DEFERRED);
 	a.memory.used_bytes = had;
 	b.memory.used_bytes = 0;
 	world_close(&b);
@@ -453,7 +457,7 @@ TEST(memory_is_shared)
 }
 
 /* With much memory no peer gets more than CHANNEL_PEER_MOST. With many peers each still has room
- * for a message. No message may exceed the last limit. */
+ * for a message. No message may exceed message_most_bytes. */
 TEST(no_peer_has_all_memory)
 {
 	struct world a;
@@ -472,14 +476,15 @@ TEST(no_peer_has_all_memory)
 					    .share_bytes = 4 * length };
 	struct channel_chunk k = {.total = length, .chunks = 2, .data = half, .size = length / 2};
 	unsigned n = 0;
-	while (n < 100 && channel_take(c, &k) == CHANNEL_PART) { /* first halves of messages */
+	/* First halves of messages are accepted. */
+	while (n < 100 && channel_take(c, &k) == CHANNEL_PART) {
 		k.number += 2;
 		n++;
 	}
 	assert_true(n >= 4 && n * length <= CHANNEL_PEER_MOST);
 	channel_drop(c);
 	channel_start(c, &many_connections);
-	a.memory.used_bytes = a.memory.most_bytes; /* as if others had all */
+	a.memory.used_bytes = a.memory.most_bytes; /* as if other peers used all the memory */
 	k.number = 0;
 	assert_int_equal(channel_take(c, &k), CHANNEL_PART);
 	a.memory.used_bytes = length;
@@ -503,8 +508,8 @@ static unsigned send_all(struct channel *c)
 	return n;
 }
 
-/* The link carries 65 KB in a round trip, including its queue. The second message leaves once fewer
- * bytes of the first are under way. Messages that can wait do not leave before. */
+/* The link carries 65 KB in a round trip, including its queue. The second urgent message leaves
+ * once fewer bytes of the first are under way. Messages that can wait do not leave before it. */
 TEST(urgent_messages_leave_one_after_the_other)
 {
 	static uint8_t data[200000];
@@ -516,7 +521,8 @@ TEST(urgent_messages_leave_one_after_the_other)
 
 	world_open(&w, 1, 0, 0);
 	flow_start(&w.flow, &far);
-	w.from->options.urgent = true; /* w.to is used as the channel of a class that can wait */
+	/* The other channel w.to is used for a class that can wait. */
+	w.from->options.urgent = true;
 	channel_start(w.from, &cut);
 	channel_start(w.to, &cut);
 	w.flow.least_us.now = 50000;
@@ -553,8 +559,8 @@ TEST(urgent_messages_leave_one_after_the_other)
 	world_close(&w);
 }
 
-/* A million bytes a second are known, 200,000 are under way. No chunk counts as lost before a
- * second (no round trip is known) and twice the 0.2 s that these bytes take. */
+/* The measured rate is 1 MB/s, and 200,000 bytes are under way. No chunk counts as lost before 1.4
+ * s: one second, because no round trip is known, and twice the 0.2 s that these bytes take. */
 TEST(a_link_may_carry_half_of_its_rate)
 {
 	static uint8_t data[200000];

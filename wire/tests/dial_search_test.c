@@ -16,8 +16,8 @@ struct search *no_search(const char *target, const char *last)
 	return NULL;
 }
 
-/* The link tries again after a pause that grows, and says why it has no address. A deadline in the
- * past would keep the event loop busy. */
+/* The link starts the next search after a pause that grows, and reports why it has no address. A
+ * deadline in the past would keep the event loop busy. */
 TEST(a_search_without_a_thread_is_tried_again_later)
 {
 	static struct link link = { .dial.target = "tcp://a.name:7000" };

@@ -8,10 +8,10 @@
 #define BYTES 1400
 #define MOST  512
 
-/* A train of n packets through a bottleneck, and what happens to it. */
+/* A simulated bottleneck, and what it does to a train of n packets. */
 struct bottleneck {
 	double bytes_per_s, latency_s, jitter, loss;
-	double pause_s;  /* the sender pauses once for so long */
+	double pause_s;  /* pause that the sender makes once in a train */
 	double busy_s;   /* interval at which the receiving machine reports packets */
 };
 
@@ -26,14 +26,14 @@ static uint32_t play(const struct bottleneck *w, uint32_t n, struct rng *rng, in
 			continue;
 		free = (free > sent ? free : sent) + BYTES / w->bytes_per_s;
 		double at = free + w->latency_s * (1 + w->jitter * (2 * rng_uniform(rng) - 1));
-		due = at > due ? at : due; /* no packet overtakes another */
+		due = at > due ? at : due; /* packets do not overtake each other */
 		at = w->busy_s > 0 ? w->busy_s * (double)(int64_t)(due / w->busy_s + 1) : due;
 		at_ns[arrived++] = (int64_t)(1e9 * at);
 	}
 	return arrived;
 }
 
-/* Returns the largest error of the settled results of many measurements with n packets a train. */
+/* Returns the largest error of many settled measurements, with trains of n packets. */
 static double worst(const struct bottleneck *w, uint32_t n)
 {
 	struct rng rng;
@@ -75,12 +75,13 @@ TEST(a_short_queue_does_not_matter)
 	for (int i = 0; i < 100; i++)
 		at_ns[i] = (int64_t)i * 140000;
 	assert_float_equal(dispersion_rate(at_ns, 100, BYTES), 1e7, 1);
-	assert_float_equal(dispersion_rate(at_ns, 18, BYTES), 1e7, 1); /* 200 ms at 1 Mbit/s */
+	/* 18 packets fill a queue of 200 ms at 1 Mbit/s. */
+	assert_float_equal(dispersion_rate(at_ns, 18, BYTES), 1e7, 1);
 }
 
-/* Arrivals recorded behind 1 Mbit/s with a queue of 200 ms, which holds 18 packets. Other messages
- * already waited in it, so that only the beginning of each train of 48 packets passed. TCP carries
- * 1,378 bytes in the time of such a packet. */
+/* Arrival times that were recorded behind a link of 1 Mbit/s, whose queue of 200 ms holds 18
+ * packets. Other messages waited in the queue, so only the beginning of each train of 48 packets
+ * passed. TCP carries 1,378 bytes in the time of such a packet. */
 TEST(few_packets_show_the_rate_of_a_slow_link)
 {
 	static const int64_t four[] = { 0, 11439000, 22852000, 34277000 },
@@ -95,7 +96,8 @@ TEST(few_packets_show_the_rate_of_a_slow_link)
 	assert_float_equal(dispersion_rate(eleven, 11, 1378), rate, 1200);
 }
 
-/* A rate limiter with a burst of 11 packets passes them at the full 100 MB/s, and drops the rest.
+/* A rate limiter lets a burst of 11 packets pass at the full 100 MB/s, and drops the rest of the
+ * train.
  */
 TEST(a_short_burst_is_not_a_fast_link)
 {
@@ -135,8 +137,8 @@ TEST(too_few_say_nothing)
 	assert_false(settled);
 }
 
-/* All packets have the same time, or the clock was set back: the result is a number, without a
- * division by zero. */
+/* All packets have the same time, or the clock was set back: the result is still a finite
+ * number. */
 TEST(clocks_may_say_anything)
 {
 	int64_t at_ns[64];

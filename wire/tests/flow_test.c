@@ -6,8 +6,8 @@
 
 #define BYTES 10000
 
-/* Simulates a link with this rate in bytes a second and this round trip. Sends n chunks, at most
- * `window` of them at a time. */
+/* Simulates a link of `rate` bytes a second and a round trip of delay_us. Sends n chunks, at most
+ * `window` chunks at a time. */
 static void play(struct flow *f, double rate, int64_t delay_us, unsigned window, unsigned n,
 	int64_t *now_us)
 {
@@ -50,11 +50,12 @@ TEST(the_rate_is_the_links)
 	int64_t now = 1000000;
 	flow_init(&f);
 	assert_int_equal(flow_bytes_per_s(&f), 0);
-	play(&f, 5e6, 100000, 200, 900, &now); /* 2 MB under way; 0.5 MB would do */
+	/* 2 MB under way, where 0.5 MB would fill the link. */
+	play(&f, 5e6, 100000, 200, 900, &now);
 	assert_in_range(flow_bytes_per_s(&f), 4800000, 5200000);
 	assert_false(f.limited);
 	assert_in_range(flow_least_us(&f), 100000, 105000);
-	/* The link becomes slower: the old rate is forgotten after some rounds. */
+	/* The link becomes slower. The flow forgets the old rate after some rounds. */
 	play(&f, 1e6, 100000, 60, 900, &now);
 	play(&f, 1e6, 100000, 60, 900, &now);
 	assert_in_range(flow_bytes_per_s(&f), 950000, 1050000);
@@ -99,7 +100,7 @@ TEST(small_messages_do_not_show_what_fills_a_link)
 	assert_false(flow_fills(&f, 1 << 20));
 	for (int i = 0; i < 3; i++)
 		pass_one(&f, 100, 84000, &now);
-	pass_one(&f, 100, 300000, &now); /* a lost packet */
+	pass_one(&f, 100, 300000, &now); /* as after a lost packet */
 	assert_true(flow_bytes_per_s(&f) > 0);
 	assert_false(flow_fills(&f, 6800));
 	pass_one(&f, 6800, 85000, &now);
@@ -131,8 +132,8 @@ TEST(the_least_round_trip_is_forgotten_in_time)
 }
 
 /* Simulates a far link with an unlimited queue, which keeps order. Its delay varies by a share of
- * itself. Sends bulk as the window allows. Returns the bytes delivered; *queue_us is the longest
- * queue of the second half. */
+ * itself. Sends bulk data as the window allows. Returns the bytes delivered; *queue_us is the
+ * longest queue in the second half of the time. */
 static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, double jitter,
 			      int64_t for_us, int64_t *now_us, int64_t *queue_us)
 {
@@ -183,7 +184,7 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
 
 /* Links that are long or short, fast or slow: each is used fully, and its queue stays short. The
- * few probes before the bulk data are no reason to take the link for an unsteady one. */
+ * link does not count as unsteady although few probes were sent before the bulk data. */
 TEST(the_window_fills_the_link_and_no_queue)
 {
 	static const double rates[] = {1.25e6, 12.5e6, 62.5e6};
@@ -196,7 +197,8 @@ TEST(the_window_fills_the_link_and_no_queue)
 			flow_start(&f, &far);
 			for (int n = 0; n < FLOW_IDLE_SAMPLES; n++, now += 600000)
 				flow_sample(&f, delays[k], now);
-			fill(&f, rates[i], delays[k], 10000000, &now, &queue); /* at the start */
+			/* The start of the transfer. */
+			fill(&f, rates[i], delays[k], 10000000, &now, &queue);
 			now += 100000;
 			uint64_t through = fill(&f, rates[i], delays[k], 60000000, &now, &queue);
 			assert_true((double)through > 0.9 * rates[i] * 60);
@@ -220,13 +222,14 @@ TEST(the_window_follows_the_link)
 	const size_t before = f.window;
 	fill(&f, 40e6, 100000, 10000000, &now, &queue); /* the link becomes four times as fast */
 	assert_true(f.window > 3 * before);
-	fill(&f, 5e6, 100000, 30000000, &now, &queue); /* and slow again */
+	fill(&f, 5e6, 100000, 30000000, &now, &queue); /* the link becomes slow again */
 	assert_true(f.window < before);
 	assert_true(queue < 4 * FLOW_QUEUE_US);
 }
 
 /* Fills a link whose round trip varies, after some probes in idle moments. The link is used fully,
- * and its queue stays shorter than the round trip, or two and a half if the probes were too few. */
+ * and its queue stays shorter than a round trip. If there were too few probes, the queue stays
+ * shorter than two and a half round trips. */
 static void check_unsteady(double jitter, int64_t delay_us, int probes)
 {
 	const int64_t most = probes < FLOW_IDLE_SAMPLES ? 5 * delay_us / 2 : delay_us;
@@ -281,14 +284,14 @@ TEST(urgent_messages_do_not_wait_for_the_window)
 	assert_true(f.under_way <= 131072);
 }
 
-/* The time limit of a first large message follows from a slow link. */
+/* The time limit for a first large message assumes a slow link. */
 TEST(an_unknown_rate_counts_as_slow)
 {
 	struct flow f;
 	struct flow_mark mark;
 	flow_init(&f);
 	flow_left(&f, &mark, 2 * FLOW_SLOW_BYTES_PER_S, 1);
-	assert_int_equal(flow_drain_us(&f), 0); /* a FLOW_NEAR link */
+	assert_int_equal(flow_drain_us(&f), 0); /* on a FLOW_NEAR link */
 	flow_start(&f, &far);
 	assert_int_equal(flow_drain_us(&f), 2000000);
 	flow_arrived(&f, &mark, FLOW_SLOW_BYTES_PER_S, false, 100001);

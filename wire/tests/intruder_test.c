@@ -27,7 +27,8 @@ static uint64_t refused(const struct end *e, enum link_reason reason)
 	return counters_of(e->post).link.refused[reason];
 }
 
-/* The pair still works, in both directions, and nothing unexpected came. */
+/* Checks that the pair still exchanges messages in both directions, and that nothing unexpected has
+ * arrived. */
 static void still_well(struct pair *p)
 {
 	unsigned a = p->a.seen.data, b = p->b.seen.data;
@@ -67,11 +68,11 @@ TEST(a_stranger_is_refused_with_its_reason)
 	static const struct {
 		uint32_t roles;          /* roles that the listener accepts; 0: all */
 		enum keys_role admitted; /* role of the stranger's key; 0: not admitted */
-		bool believes_in_b;      /* expects b's key at the address of a */
+		bool believes_in_b;      /* the stranger dials a, but expects the key of b there */
 		enum link_reason reason;
 	} cases[] = {
 		{ 0, 0, false, LINK_NOT_ADMITTED },
-		{ 0, KEYS_AGENT, true, LINK_BAD_SEAL }, /* a cannot prove to be b */
+		{ 0, KEYS_AGENT, true, LINK_BAD_SEAL }, /* a cannot prove that it owns b's key */
 		{ KEYS_ROLE_BIT(KEYS_AGENT), KEYS_WATCHER, false, LINK_ROLE },
 	};
 
@@ -145,7 +146,9 @@ TEST(of_two_with_one_key_the_newer_stays)
 		pair_turn(&p);
 		end_turn(&s);
 	}
-	assert_int_equal(s.seen.up, ups); /* the two processes do not replace each other forever */
+	/* The process that was replaced does not reconnect, so the two do not replace each other
+	 * forever. */
+	assert_int_equal(s.seen.up, ups);
 	assert_int_equal(s.seen.down, 0);
 	post_close(s.post);
 	pair_close(&p);
@@ -171,7 +174,7 @@ TEST(consoles_may_share_a_key)
 	}
 	assert_int_equal(counters_of(p.a.post).peers_up, 2);
 	assert_int_equal(p.a.seen.down, 0);
-	/* A peer leaves: its number is invalid after the POST_DOWN event. */
+	/* When a peer leaves, its number is invalid after the POST_DOWN event. */
 	post_close(s.post);
 	PAIR_UNTIL(&p, p.a.seen.down == 1);
 	PAIR_UNTIL(&p, counters_of(p.a.post).peers == 1);
@@ -222,7 +225,7 @@ TEST(replayed_and_bit_flipped)
 	PAIR_UNTIL(&p, p.a.seen.data == 30);
 	size_t n = tape.n;
 	assert_true(n > 20);
-	for (size_t i = 0; i < n; i++) { /* nothing readable on the wire */
+	for (size_t i = 0; i < n; i++) { /* no message is readable on the wire */
 		assert_null(memmem(tape.frames[i], tape.sizes[i], "secret", 6));
 		assert_null(memmem(tape.frames[i], tape.sizes[i],
 			keys_public_of(p.b.id)->bytes, KEYS_BYTES));
@@ -290,7 +293,8 @@ static long resident_kib(void)
 #endif
 #endif
 
-/* ASan keeps freed memory in quarantine, so the measurement would prove nothing. */
+/* Checks that the memory has not grown by more than `kib`. Does nothing under ASan, which keeps
+ * freed memory in quarantine. */
 static void expect_no_growth(long before, long kib)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -306,7 +310,7 @@ TEST(greetings_without_end)
 	struct pair p;
 	struct socket wire;
 	uint8_t hello[FRAME_HELLO_SIZE], nonce[FRAME_NONCE] = {1}, init[FRAME_INIT_SIZE] = {0};
-	uint8_t forged[FRAME_COOKIE] = {0}; /* its time is recent */
+	uint8_t forged[FRAME_COOKIE] = {0}; /* a cookie with a recent time and a wrong hash */
 	pair_open(&p, defaults, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
 	assert_int_equal(socket_dial(&wire, p.address, 1, false, 65536, NULL), 0);
@@ -339,7 +343,7 @@ TEST(greetings_without_end)
 	pair_close(&p);
 }
 
-/* Gives a frame the number of another version. */
+/* Changes a frame's version, as if it came from a process of another version. */
 static int age_frame(void *context, uint8_t *frame, size_t size)
 {
 	(void)context;
@@ -348,7 +352,7 @@ static int age_frame(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* Each end takes the other for a process of another version, and the dialer reports why it is
+/* Each end believes that the other end has another version, and the dialer reports why it is
  * refused. */
 TEST(another_version_is_reported)
 {
@@ -488,7 +492,7 @@ TEST(connections_without_end)
 
 /* ---- an admitted process that misbehaves ---- */
 
-/* Admits s and opens its link to a, without a post. Returns the session. */
+/* Admits the key of s, and opens a link from s to a without a post. Returns the session. */
 static uint32_t open_link(struct pair *p, struct end *s, struct link **link)
 {
 	struct link_event e;
@@ -543,7 +547,7 @@ TEST(a_compromised_agent)
 	PAIR_UNTIL(&p, refused(&p.a, LINK_MALFORMED) > 100);
 	assert_true(counters_of(p.a.post).assembling_bytes <= 256 << 20);
 	expect_no_growth(before, 64 * 1024);
-	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
 	still_well(&p);
 	link_close(link);
 	end_free(&s);
@@ -571,7 +575,7 @@ TEST(a_flood_of_frames_without_messages)
 		turn_for(&p, 200000);
 		assert_true(keys_list_barred(p.a.list, keys_public_of(s.id)));
 		assert_int_equal(p.a.seen.data, 0);
-		p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+		p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
 		still_well(&p);
 		link_close(link);
 		end_free(&s);
@@ -602,7 +606,7 @@ TEST(a_flood)
 	assert_true(s.seen.refused > 0);
 	assert_int_equal(s.seen.reason, LINK_FLOOD);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
-	/* the burst, and messages accepted before the barring */
+	/* the burst that the quota allows, and messages accepted before the key was barred */
 	assert_true(p.a.seen.data <= 50 * 10 + 256);
 	assert_int_equal(p.b.seen.down, 0);
 	unsigned taken = p.a.seen.data;
@@ -612,7 +616,7 @@ TEST(a_flood)
 		pair_turn(&p);
 	}
 	assert_int_equal(p.a.seen.data, taken);
-	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
 	still_well(&p);
 	/* An operator who changes the list has looked at the cause. */
 	assert_int_equal(
@@ -657,8 +661,8 @@ TEST(coming_and_going)
 	assert_int_equal(refused_times, 1);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
 	assert_true(keys_list_barred(p.a.list, keys_public_of(id)));
-	assert_true(came >= 2); /* the number that an honest console may have */
-	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+	assert_true(came >= 2); /* an honest console may come this often */
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
 	still_well(&p);
 	pair_close(&p);
 	keys_free(id);

@@ -45,7 +45,7 @@ static void invite(struct place *p, enum keys_role role, uint32_t uses, int64_t 
 	assert_int_equal(invitations_add(p->keys, &invitation, "7", &terms, NOW_S, NULL), 0);
 }
 
-/* Asks with a key for a name. Returns the result; *answer may be NULL. */
+/* Asks for the admission of a key under a name. Returns the result; *answer may be NULL. */
 static int ask(struct place *p, uint8_t key, const char *name, bool is_exact, int64_t now_s,
 	       struct invitation_answer *answer, struct error *err)
 {
@@ -92,7 +92,7 @@ TEST(an_invitation_admits_keys_under_unique_names)
 	assert_string_equal(a.name, "agent");
 	assert_int_equal(a.terms.used, 4);
 	refuses(&p, 5, "late", NOW_S, "used up (4 of 4 uses)");
-	/* The whole list is in the file. */
+	/* The file contains the whole list. */
 	assert_int_equal(keys_list_open(&again, p.list, NULL), 0);
 	assert_int_equal(keys_list_count(again), 5);
 	assert_int_equal(keys_list_find(again, &invitation)->terms.used, 4);
@@ -113,7 +113,7 @@ TEST(an_invitation_ends)
 	assert_int_equal(invitations_revoke(p.keys, "7", &err), 0);
 	refuses(&p, 2, "y", NOW_S, "revoked");
 	assert_non_null(keys_list_find(p.keys, &(struct keys_public){ { 1 } }));
-	/* It is dropped when another is made long after its end. */
+	/* The invitation is dropped when another one is added long after its end. */
 	const struct keys_terms terms = { .role = KEYS_AGENT, .uses = 1, .ends_s = INT32_MAX };
 	assert_int_equal(invitations_add(p.keys, &(struct keys_public){ { 8 } }, "8", &terms,
 					 NOW_S + 61 + INVITATION_KEPT_S, NULL),
@@ -137,13 +137,13 @@ TEST(an_invitation_grants_its_role_only)
 		keys_list_admit(p.keys, &(struct keys_public){ { 1 } }, KEYS_CONSOLE, "desk", NULL),
 		0);
 	refuses(&p, 1, "x", NOW_S, "another role");
-	refuses(&p, 7, "x", NOW_S, "another role"); /* the invitation's own key */
+	refuses(&p, 7, "x", NOW_S, "another role"); /* the invitation's own key is refused */
 	assert_int_equal(keys_list_find(p.keys, &(struct keys_public){ { 1 } })->role,
 			 KEYS_CONSOLE);
 	place_clear(&p);
 }
 
-/* A program that admits a key by an invitation must not lift the bars that it has set. */
+/* A program that admits a key by an invitation keeps the bars that it has set for other keys. */
 TEST(an_admission_lifts_no_bar)
 {
 	struct place p;
@@ -220,7 +220,7 @@ TEST(a_token_comes_back)
 	keys_free(back);
 }
 
-/* No message shows the token, because it may be the right one for another reader. */
+/* No error message shows the token, because the text may be a valid token of another controller. */
 TEST(a_changed_token_is_refused)
 {
 	struct keys_identity *id, *back;

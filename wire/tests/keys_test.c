@@ -146,7 +146,7 @@ static void expect_bad_key(const struct place *p, const char *text, const char *
 	assert_int_equal(keys_load(&id, p->key, &err), -EINVAL);
 	if (strstr(err.text, where) == NULL || strstr(err.text, p->key) == NULL)
 		fail_msg("\"%s\" does not name %s", err.text, where);
-	assert_null(strstr(err.text, "1111")); /* no part of a secret */
+	assert_null(strstr(err.text, "1111")); /* the error shows no part of the secret */
 }
 
 #define ONES "1111111111111111111111111111111111111111111111111111111111111111"
@@ -180,7 +180,7 @@ TEST(the_list_is_edited_and_reread)
 	assert_int_equal(keys_list_refresh(two, &err), 1);
 	assert_int_equal(keys_list_refresh(two, &err), 0);
 	assert_string_equal(keys_list_find(two, &a)->name, "node1");
-	/* An edit through a list that is out of date keeps the other program's edit. */
+	/* An edit through an outdated list keeps the edit that the other program has made. */
 	assert_int_equal(keys_list_admit(one, &b, KEYS_CONSOLE, "desk", &err), 0);
 	uint64_t version = keys_list_version(two);
 	assert_int_equal(keys_list_expel(two, "node1", &err), 0);
@@ -192,13 +192,14 @@ TEST(the_list_is_edited_and_reread)
 	keys_text(&b, hex);
 	assert_int_equal(keys_list_expel(one, hex, &err), 0);
 	assert_int_equal(keys_list_expel(one, hex, &err), -ENOENT);
-	/* Refusals change nothing. */
+	/* Refused edits change nothing. */
 	assert_int_equal(keys_list_admit(one, &a, KEYS_AGENT, "x", &err), 0);
 	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "x", &err), -EEXIST);
 	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "a b", &err), -EINVAL);
 	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "--role", &err), -EINVAL);
 	assert_int_equal(keys_list_admit(one, &b, (enum keys_role)9, "y", &err), -EINVAL);
-	assert_int_equal(keys_list_admit(one, &a, KEYS_WATCHER, "z", &err), 0); /* replaces */
+	/* Replaces the key's entry. */
+	assert_int_equal(keys_list_admit(one, &a, KEYS_WATCHER, "z", &err), 0);
 	assert_int_equal(keys_list_count(one), 1);
 	assert_string_equal(keys_list_at(one, 0)->name, "z");
 	keys_list_free(one);
@@ -264,14 +265,15 @@ TEST(broken_lists_are_named)
 	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
 	assert_string_equal(keys_list_at(list, 0)->name, "x");
 	keys_list_free(list);
-	/* A list stays in force when its file breaks, and the error is reported once. */
+	/* The list in memory stays in force when its file becomes invalid, and the error is
+	 * reported once. */
 	write_text(p.list, "skippipe-admitted 1\n# c\n" ONES " agent x\n", 0600);
 	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
 	write_text(p.list, "skippipe-admitted 1\nrubbish\n", 0600);
 	assert_int_equal(keys_list_refresh(list, &err), -EINVAL);
 	assert_int_equal(keys_list_refresh(list, &err), 0);
 	assert_int_equal(keys_list_count(list), 1);
-	/* it would overwrite the edit */
+	/* An edit is refused, because it would overwrite the invalid file. */
 	assert_int_equal(keys_list_expel(list, "x", &err), -EINVAL);
 	keys_list_free(list);
 	place_clear(&p);
@@ -296,7 +298,7 @@ static void mapping_flags(const void *at, char *flags, size_t room)
 	fclose(f);
 }
 
-/* "dd": MADV_DONTDUMP. */
+/* The flag "dd" is MADV_DONTDUMP. */
 TEST(secrets_stay_out_of_core_dumps)
 {
 	struct keys_identity *id;
@@ -304,7 +306,8 @@ TEST(secrets_stay_out_of_core_dumps)
 	assert_int_equal(keys_generate(&id, NULL), 0);
 	mapping_flags(id, flags, sizeof(flags));
 	assert_non_null(strstr(flags, " dd"));
-	mapping_flags(plain, flags, sizeof(flags)); /* the test can tell the difference */
+	/* Plain memory lacks the flag, so the test can tell the difference. */
+	mapping_flags(plain, flags, sizeof(flags));
 	assert_null(strstr(flags, " dd"));
 	keys_free(id);
 }
@@ -324,7 +327,8 @@ TEST(a_barred_key_is_off_until_the_list_changes)
 	assert_true(keys_list_version(list) > version);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_null(keys_list_find(list, keys_public_of(a)));
-	assert_int_equal(keys_list_refresh(list, NULL), 0); /* the file was not changed meanwhile */
+	/* The file has not changed since it was last read. */
+	assert_int_equal(keys_list_refresh(list, NULL), 0);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_int_equal(keys_list_open(&editor, p.list, NULL), 0);
 	assert_int_equal(keys_list_admit(editor, keys_public_of(b), KEYS_AGENT, "b", NULL), 0);

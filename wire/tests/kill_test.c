@@ -1,5 +1,5 @@
 /* Tests a receiver process that is killed with -9 repeatedly while messages are under way. Each
- * process receives a gapless run of numbers, each once. POST_LOST reports every message whose
+ * receiver gets consecutive numbers, each number once. POST_LOST reports every message whose
  * delivery is uncertain. The receiver is this program, started with exec, not only forked. */
 #include <poll.h>
 #include <signal.h>
@@ -70,7 +70,7 @@ static struct life start(void)
 	return life;
 }
 
-/* The numbers that one process of the receiver got, without a gap: first..first+n-1. */
+/* Checks that one receiver got consecutive numbers: *first and those after it. Returns how many. */
 static uint64_t check_life(const struct life *life, uint64_t *first)
 {
 	uint64_t n = 0, number;
@@ -104,7 +104,8 @@ static void turn(struct sender *s)
 		if (m.kind == POST_UP) {
 			s->ups++;
 			if (m.restarted)
-				s->from = s->sent; /* retained messages were dropped */
+				/* Messages kept for the old process were dropped. */
+				s->from = s->sent;
 		}
 	}
 }
@@ -148,7 +149,7 @@ static void each_life_gets_a_gapless_run(void **state)
 			assert_true(clock_monotonic_us() < give_up);
 		}
 		expected_first = s.from;
-		if (round == LIVES) { /* the last process may finish */
+		if (round == LIVES) { /* the last receiver may finish */
 			while (!post_idle(s.post, s.peer)) {
 				turn(&s);
 				assert_true(clock_monotonic_us() < give_up);

@@ -1,6 +1,5 @@
-/* Everything in wire that reads bytes from outside, without sockets: frames, offers, both Noise
- * messages, the frames of posts, and a channel that receives the parsed frames. The first byte
- * chooses the reader. */
+/* libFuzzer: the parsers of wire/ without sockets: frames, offers, both Noise messages, the frames
+ * of posts, and a channel that receives the parsed frames. The first byte chooses the reader. */
 #include <stdlib.h>
 #include <string.h>
 

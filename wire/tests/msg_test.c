@@ -1,5 +1,4 @@
-/* The codec: tests that decoded messages equal the encoded ones, and that bytes which a stranger
- * may send are refused. */
+/* Tests that decoded messages equal the encoded ones, and that invalid bytes are refused. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +126,8 @@ TEST(fields_come_back)
 	free(data);
 
 	m = (struct msg){ .type = MSG_TROUBLE };
-	memset(m.u.trouble.text, 'x', sizeof(m.u.trouble.text)); /* no NUL: cut, not overrun */
+	/* A text without NUL is cut, and nothing is read beyond it. */
+	memset(m.u.trouble.text, 'x', sizeof(m.u.trouble.text));
 	n = encode(&m, &data);
 	assert_int_equal(msg_decode(&back, data, n), 0);
 	assert_int_equal(strlen(back.u.trouble.text), sizeof(m.u.trouble.text) - 1);
@@ -169,7 +169,7 @@ TEST(wrong_bytes_are_refused)
 	data[0] = 'x';
 	assert_int_equal(msg_decode(&back, data, n), -EBADMSG);
 	data[0] = 's';
-	data[4] = 250; /* no such type */
+	data[4] = 250; /* a message of an unknown type */
 	assert_int_equal(msg_decode(&back, data, n), -EBADMSG);
 	free(data);
 }
@@ -188,20 +188,20 @@ TEST(limits_are_obeyed)
 	route.n_hops = ROUTE_HOPS;
 	n = encode(&m, &ok);
 	assert_int_equal(msg_encode(&m, data, n - 1), -ENOSPC);
-	/* The count of routes follows the envelope and the iteration. The test sets it to
-	 * millions. */
+	/* The count of routes follows the envelope and the iteration. The test sets the count to
+	 * two thousand million. */
 	memcpy(ok + 16 + 8, "\xff\xff\xff\x7f", 4);
 	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
 	free(ok);
-	/* A number out of its range. */
+	/* A stage number out of range is refused. */
 	m = (struct msg){ .type = MSG_ASSIGN, .u.assign = { 1, MSG_STAGES, 0 } };
 	n = encode(&m, &ok);
 	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
 	free(ok);
 }
 
-/* Each figure is decoded as it was encoded up to its limit, and refused beyond, in a heartbeat and
- * in the message for consoles. */
+/* A figure up to its limit is decoded as it was encoded, and a figure beyond it is refused. This
+ * holds in heartbeats and in messages for consoles. */
 TEST(figures_of_a_gpu_are_limited)
 {
 	static const struct gpu_figures most = { GPU_ALL,

@@ -38,7 +38,7 @@ TEST(a_factor_without_sense_is_refused)
 	assert_null(fault_refusal(FAULT_LOSS, 0.99f));
 	assert_non_null(fault_refusal(FAULT_LOSS, 1));
 	assert_non_null(fault_refusal(FAULT_LOSS, -0.1f));
-	assert_null(fault_refusal(FAULT_PARTITION, -7)); /* it has none */
+	assert_null(fault_refusal(FAULT_PARTITION, -7)); /* FAULT_PARTITION has no factor */
 }
 
 TEST(names_lead_back)
@@ -52,7 +52,7 @@ TEST(names_lead_back)
 	assert_int_equal(node_state_named("DEAD"), -1);
 	assert_string_equal(node_state_name(NODE_LAST + 1), "?");
 	assert_string_equal(node_state_shown(NODE_LAST + 1), "?");
-	assert_string_equal(verb_name(COMMAND_LAST), "stages");
+	assert_string_equal(verb_name(COMMAND_LAST), "hours");
 	assert_string_equal(verb_name(COMMAND_LAST + 1), "?");
 	assert_int_equal(node_presence(NODE_DEAD), NODE_LOST);
 	assert_int_equal(node_presence(NODE_SUSPECT), NODE_TAKES_PART);
@@ -74,7 +74,7 @@ TEST(reasons_for_throttling_are_named_the_worst_first)
 	assert_int_equal(gpu_throttling_named(NULL), -1);
 }
 
-/* Records and other builds know them by these numbers. */
+/* Checks the numbers of kinds, because records and other builds use them. */
 TEST(numbers_stay)
 {
 	assert_int_equal(FAULT_KILL, 1);

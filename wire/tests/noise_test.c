@@ -22,7 +22,7 @@ static const char first_hex[] = "e91cb54a921625d460fb12619c852bb40a21b4e55077827
 static const char second_hex[] = "83b5a6ba9c40fbdba070e69b84ff3d88191fba6b8c604849de918e5a5743ef3c9"
 				 "9e6616223ae03b0ea17b399f4ab"
 				 "2c2a08cbb37337aa729117cef50794c0";
-/* "transport" under each direction's key, nonce 0, no associated data. */
+/* The text "transport", encrypted with each direction's key, nonce 0 and no associated data. */
 static const char from_initiator_hex[] = "837d5b607a0fe03f11c36bc45169c41deaf10aa9e4866df9af";
 static const char from_responder_hex[] = "68074bf5f4c8f62b737384e5382997f548a9fcfa26d645b87a";
 
@@ -116,7 +116,8 @@ TEST(every_flipped_bit_is_refused)
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), 0);
 	for (size_t bit = 0; bit < 8 * sizeof(m1); bit++) {
 		if (bit == 255)
-			/* X25519 ignores the top bit of a point; the hash does not, below */
+			/* X25519 ignores the top bit of a point; the test below covers the hash,
+			 * which does not */
 			continue;
 		r = ready;
 		m1[bit / 8] ^= (uint8_t)(1u << (bit % 8));
@@ -134,7 +135,7 @@ TEST(every_flipped_bit_is_refused)
 		assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), -EBADMSG);
 		m2[bit / 8] ^= (uint8_t)(1u << (bit % 8));
 	}
-	/* The true message is still accepted. */
+	/* The true message is still accepted after the forged one. */
 	assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), 0);
 }
 
@@ -157,8 +158,8 @@ TEST(wrong_keys_and_prologues_are_refused)
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), -EINVAL);
 }
 
-/* The zero point gives every key the same shared secret. It is refused as a static and as an
- * ephemeral key. */
+/* The zero point gives every key the same shared secret. The zero point is refused as a static key
+ * and as an ephemeral key. */
 TEST(a_key_that_shares_nothing_is_refused)
 {
 	struct parties p;
@@ -171,7 +172,7 @@ TEST(a_key_that_shares_nothing_is_refused)
 	noise_init(&i, true, &nobody, &p.responder.public, prologue, strlen(prologue));
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), 0);
 	r = ready;
-	/* this step does not check the key that the sender claims */
+	/* this step does not yet check the key */
 	assert_int_equal(noise_read_first_key(&r, m1, sizeof(m1)), 0);
 	assert_int_equal(noise_read_first_payload(&r, m1, sizeof(m1), payload), -EBADMSG);
 	memset(m1, 0, KEYS_BYTES);
@@ -183,7 +184,7 @@ TEST(the_window_knows_what_it_saw)
 	struct seal_window w = {0};
 	static uint8_t seen[20000];
 	uint64_t top = 0, x = 1;
-	/* Compares the window with a plain array of all counters that were ever marked. */
+	/* Compares the window with a plain array of all counters that were marked so far. */
 	for (int n = 0; n < 200000; n++) {
 		x = x * 6364136223846793005u + 1442695040888963407u;
 		uint64_t back = (x >> 59) % 3 == 0 ? 0 : (x >> 33) % 1200,

@@ -14,7 +14,7 @@
 
 #define ADDRESS_SIZE 64
 
-/* A receiver of trains at a free port. */
+/* Returns a receiver of trains at a free port. */
 static struct packet_train *open_one(char address[ADDRESS_SIZE])
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
@@ -69,7 +69,7 @@ TEST(a_train_is_timed)
 	packet_train_free(to);
 }
 
-/* The announcement is late: packets that arrived before it are kept for it. */
+/* The announcement arrives after the packets, which are kept for it. */
 TEST(packets_may_come_before_their_announcement)
 {
 	char address[2][ADDRESS_SIZE];
@@ -118,7 +118,7 @@ TEST(strangers_push_nobody_out)
 	packet_train_free(to);
 }
 
-/* If a sender announces too many trains, the last ones have places. */
+/* A sender may announce too many trains: then the newest ones keep their memory. */
 TEST(the_announced_are_bounded)
 {
 	char address[ADDRESS_SIZE];
@@ -147,7 +147,7 @@ TEST(addresses_that_are_none_are_refused)
 		assert_int_equal(packet_train_send(t, bad[i], token, 1), -EINVAL);
 	assert_int_equal(packet_train_send(t, "tcp://node.example:7700", token, 1), -EINVAL);
 	assert_int_equal(packet_train_send(t, "tcp://[::1]:7700", token, 1),
-			 -EINVAL); /* it has no IPv6 */
+			 -EINVAL); /* refused: the socket has no IPv6 */
 	assert_int_equal(packet_train_open(&none, "ipc:///tmp/x", &err), -EINVAL);
 	assert_int_equal(packet_train_open(&none, address, &err), -EADDRINUSE);
 	assert_null(none);

@@ -5,7 +5,7 @@
 #include "wire/post.h"
 
 struct seen {
-	post_peer_id peer;  /* peer of the last event or message */
+	post_peer_id peer;  /* the peer that the last event or message was from */
 	unsigned up, restarted, down, refused, data, lossy;
 	uint64_t lost;
 	enum link_reason reason;
@@ -22,12 +22,12 @@ struct end {
 };
 
 struct pair {
-	struct end a, b;      /* a listens, b dials */
+	struct end a, b;      /* end a listens, end b dials */
 	char address[LINK_ADDRESS_SIZE];
-	post_peer_id to_a;    /* the number by which a knows b */
+	post_peer_id to_a;    /* b's number for the peer a */
 };
 
-/* Opens a pair. Zero options: the defaults. a admits b as an agent named "b". */
+/* Opens a pair. Options that are zero have their defaults. a admits b as an agent named "b". */
 void pair_open(struct pair *p, struct post_options a, struct post_options b);
 /* Opens a pair in which b takes a for another machine, because of its address. */
 void pair_open_far(struct pair *p, struct post_options a, struct post_options b);
@@ -52,10 +52,10 @@ void end_turn(struct end *e);
 		}                                                                    \
 	} while (0)
 
-/* Fills a message that can be checked: its number, then bytes that follow from the number. */
+/* Fills a message that can be checked: its number, then bytes that are computed from the number. */
 void pair_fill_message(uint8_t *to, size_t size, uint64_t number);
-/* A link_hook with struct rng: one frame in five is lost, doubled, held back past the next, or has
- * a bit flipped. */
+/* A link_hook whose context is a struct rng. Loses, doubles, delays or flips a bit of one frame in
+ * five. */
 int pair_mischief(void *context, uint8_t *frame, size_t size);
 int send_text(struct post *post, post_peer_id peer, const char *text, enum post_flags flags);
 struct post_counters counters_of(const struct post *post);

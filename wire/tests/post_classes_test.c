@@ -1,5 +1,5 @@
-/* Classes of messages over real sockets: each arrives in order. The number of connections to a peer
- * depends on its machine and its bursts. */
+/* Tests classes of messages over real sockets: each class arrives in order. Also tests how many
+ * connections a post opens to a peer, depending on the peer's machine and on bursts. */
 #include "wire/post.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 static const struct post_options defaults;
 static const struct post_options eight = {.connections = 8};
 
-/* Messages of several classes arrive in order within each class; they hold number and class. */
+/* Messages of several classes arrive in order within each class; each message contains its number
+ * and its class. */
 struct classes {
 	uint64_t next[POST_CLASSES];
 };
@@ -57,7 +58,7 @@ static void check_class(struct end *e, struct post_message *m)
 	c->next[class]++;
 }
 
-/* Opens a pair on two machines, of which a checks the messages. */
+/* Opens a pair, as on two machines, in which a checks the messages. */
 static void open_far(struct pair *p, struct post_options a, struct post_options b,
 		     struct classes *got)
 {
@@ -66,7 +67,7 @@ static void open_far(struct pair *p, struct post_options a, struct post_options 
 	p->a.context = got;
 }
 
-/* Sends activations to a, from number `from` to before `to`. */
+/* Sends the activations number `from` to `to` - 1 to a. */
 static void send_activations(struct pair *p, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++)
@@ -111,8 +112,8 @@ TEST(every_class_in_its_order_over_many_connections)
 }
 
 /* A burst of activations gets more connections, within the limit of all peers. A single activation
- * gets none. The connections of a forgotten peer are free again. A sum opens the bulk trunk first,
- * because an activation opens it, too, if the measured rate is low. */
+ * gets none. The connections of a forgotten peer can be used for other peers. A sum opens the bulk
+ * trunk first, because an activation would open it too if the measured rate were low. */
 TEST(bursts_get_connections)
 {
 	static const struct post_options sender = {.connections = 2, .connections_more = 9};
@@ -123,7 +124,8 @@ TEST(bursts_get_connections)
 	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_SUMS);
 	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
 	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2 + 2);
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS); /* makes the rate known */
+	/* One activation makes the rate known. */
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS);
 	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
 	send_activations(&p, 1, 6);
 	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 6 && post_idle(p.b.post, 0));
@@ -156,8 +158,8 @@ static int send_slowly(void *context, uint8_t *frame, size_t size)
 }
 
 /* An activation opens the bulk trunk if another one has shown that it fills the link. The rate of a
- * message of one byte shows nothing. The message is sent again if the post repeated a part of it,
- * because then its time does not count. */
+ * message of one byte shows nothing. If the post had to repeat a part of a message, its transfer
+ * time does not count, so the test sends another message. */
 TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 {
 	static uint8_t data[200000];
@@ -180,7 +182,7 @@ TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 	pair_close(&p);
 }
 
-/* Returns true if the next finished transfer is the first of its class by its connections. */
+/* Returns true if the next finished transfer was the first of its class on its connections. */
 static bool next_is_first(struct pair *p)
 {
 	struct post_transfer t;
@@ -202,7 +204,8 @@ TEST(first_transfers_are_marked)
 	struct pair p;
 	struct classes got = {{0}};
 	open_far(&p, defaults, (struct post_options){.connections = 2}, &got);
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS); /* waits for the session */
+	/* This message waits for the session. */
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS);
 	assert_true(next_is_first(&p));
 	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
 	send_in_class(p.b.post, p.to_a, 1, POST_CLASS_ACTIVATIONS);
@@ -211,7 +214,8 @@ TEST(first_transfers_are_marked)
 	assert_false(has_carried(&p, POST_CLASS_SUMS));
 	send_in_class(p.b.post, p.to_a, 2, POST_CLASS_ACTIVATIONS);
 	assert_false(next_is_first(&p));
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_SUMS); /* opens connections */
+	/* This message opens further connections. */
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_SUMS);
 	assert_true(next_is_first(&p));
 	assert_true(has_carried(&p, POST_CLASS_SUMS));
 	assert_false(has_carried(&p, POST_CLASS_ACTIVATIONS));
@@ -232,7 +236,8 @@ TEST(near_peers_have_one_connection)
 	pair_close(&p);
 }
 
-/* A receiver without room defers a class: other classes continue, and no message is lost. */
+/* A receiver without room stops accepting a class: other classes continue, and no message is
+ * lost. */
 TEST(deferred_messages_arrive_later)
 {
 	struct pair p;

@@ -1,4 +1,4 @@
-/* The head of a post's frame: tests that it is read as it was written, or refused. */
+/* Tests that the head of a post's frame is read as it was written, or is refused. */
 #include <errno.h>
 #include <string.h>
 
@@ -75,7 +75,8 @@ static int second_range(uint32_t from, uint32_t length)
 	return post_frame_parse(bytes, post_frame_put_head(bytes, &f), &r);
 }
 
-/* The time to read ranges does not grow with the number of chunks that they contain. */
+/* The ranges of an acknowledgement must ascend and must not touch, so reading them takes a time
+ * that does not depend on how many chunks they cover. */
 TEST(ranges_ascend_and_lie_apart)
 {
 	assert_int_equal(second_range(14, 1), 0);

@@ -1,4 +1,5 @@
-/* Delivery over real sockets: exactly once, whole, in order; through loss, restarts and floods. */
+/* Tests delivery over real sockets: exactly once, whole and in order, despite loss, restarts and
+ * floods. */
 #include "wire/post.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static const struct post_options defaults;
 
 /* ---- messages that can be checked: number, then bytes that follow from it ---- */
 
-/* Checks that messages come numbered 0, 1, 2 ..., of the size wanted. */
+/* Checks that messages come numbered 0, 1, 2 ..., and have the expected size. */
 struct checker {
 	uint64_t next;
 	size_t (*size)(uint64_t number);
@@ -205,7 +206,7 @@ TEST(retained_bytes_are_bounded)
 	const struct post_part part = {block, sizeof(block)}, empty = {block, 0};
 	int rc, sent = 0;
 	pair_open(&p, defaults, small);
-	/* Nobody calls the listener's loop, so nothing is acknowledged. */
+	/* No turn of the listener's loop runs, so nothing is acknowledged. */
 	while ((rc = post_send(p.b.post, p.to_a, &part, 1, POST_RELIABLE, 0)) == 0)
 		sent++;
 	assert_int_equal(rc, -EAGAIN);
@@ -278,7 +279,7 @@ TEST(forgetting_drops_everything)
 	assert_int_equal(post_forget(p.a.post, to_b), -ENOENT);
 	assert_int_equal(post_peer(p.a.post, to_b, &info), -ENOENT);
 	assert_int_equal(counters_of(p.a.post).retained_bytes, 0);
-	/* The dialer is still running. It reconnects to a listener that remembers nothing. */
+	/* The dialer continues, and reconnects to the listener, which has forgotten it. */
 	send_text(p.b.post, p.to_a, "hello?", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.restarted == 1);
 	assert_true(p.a.seen.peer != to_b);
@@ -335,7 +336,7 @@ TEST(only_left_over_sockets_are_replaced)
 	assert_int_equal(lstat(at.sun_path, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	unlink(at.sun_path);
-	/* The socket of a process that ended without removing it. */
+	/* Makes a socket like that of a process that ended without removing it. */
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	close(fd);
@@ -351,18 +352,18 @@ TEST(silence_ends_a_session)
 	struct post_options quick = {.silence_us = 2000000};
 	pair_open(&p, quick, quick);
 	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
-	/* Both ends are idle, and keep-alive frames keep the session. */
+	/* Both ends send no messages, and keep-alive frames keep the session. */
 	int64_t until = clock_monotonic_us() + 4500000;
 	while (clock_monotonic_us() < until)
 		pair_turn(&p);
 	assert_int_equal(p.a.seen.down + p.b.seen.down, 0);
-	/* b stops. */
+	/* End b stops running its loop. */
 	until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while (p.a.seen.down == 0 && clock_monotonic_us() < until)
 		end_turn(&p.a);
 	assert_int_equal(p.a.seen.down, 1);
 	assert_int_equal(p.a.seen.reason, LINK_SILENT);
-	/* b continues: its process is the same, and nothing was lost. */
+	/* End b continues: its process is the same, and nothing was lost. */
 	send_text(p.a.post, p.a.seen.peer, "while you were out", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.data == 1);
 	assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
@@ -420,7 +421,7 @@ TEST(an_absent_peer_costs_nothing)
 	end_free(&e);
 }
 
-/* On a busy link every tensor measures it. On an idle link probes do. */
+/* Every finished transfer measures a busy link. Probes measure an idle link. */
 TEST(finished_transfers_are_reported)
 {
 	struct pair p;
@@ -437,7 +438,7 @@ TEST(finished_transfers_are_reported)
 	assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
 	assert_true(info.least_round_trip_us > 0 && info.rto_us > info.round_trip_us);
-	assert_int_equal(p.a.seen.data, 0); /* probes are no messages */
+	assert_int_equal(p.a.seen.data, 0); /* probes are not delivered as messages */
 	assert_int_equal(info.delivery_bytes_per_s, 0);
 	assert_int_equal(post_transfer(p.b.post, &t), -EAGAIN);
 
@@ -471,7 +472,8 @@ static int lose_large(void *context, uint8_t *frame, size_t size)
 	return *(bool *)context && size > 1200 ? 0 : 1;
 }
 
-/* A network that loses full packets answers small probes. Only a large probe shows that it works.
+/* A network that loses full packets answers small probes. Only an answered large probe shows that
+ * large messages pass again.
  */
 TEST(a_large_probe_shows_that_large_packets_pass)
 {
@@ -494,7 +496,7 @@ TEST(a_large_probe_shows_that_large_packets_pass)
 	PAIR_UNTIL(&p, p.a.seen.data == 1);
 	assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
-	/* although a small message was acknowledged */
+	/* The transfer counts as stalled although a small probe was answered. */
 	assert_int_equal(info.stalled_us, queued_us);
 	assert_int_equal(info.large_passed_us, 0);
 	loses = false;
@@ -508,7 +510,8 @@ TEST(a_large_probe_shows_that_large_packets_pass)
 	pair_close(&p);
 }
 
-/* Small probes follow a large one for longer than the round trip, as on a long link in doubt. */
+/* Small probes are sent for longer than a round trip after a large one, as on a doubted long link.
+ * The answer to the large probe still counts. */
 TEST(small_probes_do_not_displace_a_large_one)
 {
 	struct pair p;

@@ -36,7 +36,8 @@ TEST(a_providers_variables_are_read)
 	assert_int_equal(m.inside, 7703);
 	assert_string_equal(m.outside, "tcp://[::1]:7");
 	assert_false(look("", 0, 0, &m));
-	assert_false(look("PUBLIC_IPADDR=1.2.3.4", 12, 0, &m)); /* has no end */
+	/* The last variable is not ended by NUL. */
+	assert_false(look("PUBLIC_IPADDR=1.2.3.4", 12, 0, &m));
 }
 
 TEST(an_address_is_chosen_in_order)

@@ -1,6 +1,6 @@
-/* Posts whose frames are sealed and opened by threads. Every message arrives once, whole and in the
- * order of its class, also while frames are corrupted, keys are replaced and peers are forgotten.
- * Run it under ThreadSanitizer and AddressSanitizer. */
+/* Tests posts whose frames are sealed and opened by threads. Every message arrives once, whole and
+ * in the order of its class, also while frames are corrupted, keys are replaced and peers are
+ * forgotten. Run it under ThreadSanitizer and AddressSanitizer. */
 #include "wire/post.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 static const struct post_options threads = {.seal_threads = 3};
 
-/* Number of the next message of each class. A message holds its number and its class. */
+/* Number of the next message of each class. A message contains its number and its class. */
 struct checks {
 	uint64_t next[POST_CLASSES];
 };
@@ -59,7 +59,7 @@ static void release_loan(void *context)
 {
 	struct loan_of *l = context;
 	l->loans->held--;
-	memset(l->data, 0xee, 4); /* a thread that reads it later is found */
+	memset(l->data, 0xee, 4); /* a thread that still reads the loan would send wrong bytes */
 	free(l->data);
 	free(l);
 }
@@ -182,7 +182,7 @@ TEST(new_keys_lose_no_frame_in_transit)
 	pair_close(&p);
 }
 
-/* Frames of the forgotten peer are with the threads. */
+/* The peer is forgotten while threads work on its frames. */
 TEST(a_forgotten_peer_gives_every_loan_back)
 {
 	for (int turns = 0; turns < 12; turns++) {
@@ -201,7 +201,7 @@ TEST(a_forgotten_peer_gives_every_loan_back)
 	}
 }
 
-/* A new process at the other end: the frames in transit are for the one before. */
+/* A new process answers at the other end, while frames for the previous process are in transit. */
 TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 {
 	struct pair p;
@@ -226,7 +226,7 @@ TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 /* ---- the threads alone ---- */
 
 struct work {
-	struct sealer_job job; /* first */
+	struct sealer_job job; /* must be the first member */
 	atomic_bool *may_end;
 	int runs;
 };

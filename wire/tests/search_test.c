@@ -1,4 +1,4 @@
-/* search_test.c - which addresses are names, and what a search reports. */
+/* Tests which addresses count as names, and what a search reports. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp://[::1]:7700"));
 	assert_false(search_is_name("tcp://[fe80::1%eth0]:7700"));
 	assert_false(search_is_name("tcp://*:7700"));
-	/* mistakes, which no name service can resolve */
+	/* mistakes that no name service can resolve */
 	assert_false(search_is_name("tcp://boss:77000"));
 	assert_false(search_is_name("tcp://boss:0"));
 	assert_false(search_is_name("tcp://boss:7700/"));
@@ -71,7 +71,7 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 
 	snprintf(address, sizeof(address), "tcp://localhost:%u", port);
 	snprintf(expected, sizeof(expected), "tcp://127.0.0.1:%u", port);
-	/* localhost may also be ::1, where nobody listens */
+	/* localhost may first be ::1, where nothing listens */
 	assert_int_equal(wait_result(address, found, &why), 0);
 	assert_string_equal(found, expected);
 	close(fd);
@@ -98,7 +98,7 @@ TEST(several_addresses_are_tried_in_turn)
 	assert_true(search_is_name(both));
 	assert_int_equal(wait_result(both, found, &why), 0);
 	assert_string_equal(found, one);
-	/* A listener that is not the peer answered there. */
+	/* The listener at the first address is not the peer, so it is tried last. */
 	assert_int_equal(wait_search(search_new(both, one), found, &why), 0);
 	assert_string_equal(found, two);
 	close(closed);
@@ -111,8 +111,8 @@ TEST(several_addresses_are_tried_in_turn)
 	assert_null(search_new("ipc:///tmp/x", ""));
 }
 
-/* A tunnel without its other end, or another program. The clock of the link runs faster than that
- * of the search. */
+/* A listener that never answers, such as a tunnel without its other end, is named as the trouble.
+ * The test's clock runs faster for the link than for the search. */
 TEST(a_listener_that_does_not_answer_is_named)
 {
 	struct keys_identity *id = NULL;

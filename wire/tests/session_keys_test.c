@@ -14,7 +14,7 @@ struct side {
 	struct keys_identity *id;
 	struct link *link;
 	struct link_counters counters;
-	uint32_t session;              /* the newest */
+	uint32_t session;              /* number of the newest session */
 	unsigned up, said_no, data;
 };
 
@@ -134,7 +134,7 @@ static int try_to_send(struct two *t, struct side *s)
 	return link_send(s->link, s->session, 0, content, 4, t->now_us);
 }
 
-/* Waits long enough for any message that is still to arrive. */
+/* Sends in both directions, and waits long enough for any message that is still to arrive. */
 static void send_in_both_directions(struct two *t)
 {
 	unsigned heard = t->listener.data, answered = t->dialer.data;
@@ -153,11 +153,13 @@ static void meet(struct two *t)
 	dials(t);
 	UNTIL(t, t->dialer.up == 1 && t->listener.up == 1);
 	t->now_us += LATER_US;
-	t->hellos = 0; /* the dialer may have sent several before it was connected */
+	/* Counts from 0, because the dialer may have sent several HELLOs before it was
+	 * connected. */
+	t->hellos = 0;
 }
 
-/* New keys are in use for the `times`-th time since the first session, and each was requested
- * once. */
+/* Checks that new keys are in use for the `times`-th time since the first session, and that each
+ * was requested once. */
 static void expect_renewed(struct two *t, unsigned times)
 {
 	UNTIL(t, t->dialer.up == 1 + times && t->listener.up == 1 + times);
@@ -170,8 +172,8 @@ static void expect_renewed(struct two *t, unsigned times)
 	assert_true(session_of(&t->dialer)->sent_bytes < 1000);
 }
 
-/* The first messages use all but one of the permitted half of the limit, and the next ones exceed
- * it. */
+/* Checks that no new keys are requested just below half of the limit, and that the next messages,
+ * which exceed it, request them. */
 static void expect_renewed_beyond_half(struct two *t, unsigned times)
 {
 	send_in_both_directions(t);
@@ -219,7 +221,8 @@ TEST(used_up_keys_seal_nothing)
 	end(&t);
 }
 
-/* Every frame beyond the half requests new keys again, and the handshake under way continues. */
+/* Every frame beyond half of the limit requests new keys again, but the handshake under way
+ * continues. */
 TEST(a_request_is_not_repeated)
 {
 	struct two t;

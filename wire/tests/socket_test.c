@@ -135,7 +135,7 @@ static void a_connection_that_returned_is_not_redialed(void **state)
 	fd = answer(listener);
 	for (int i = 0; i < 50; i++) {
 		socket_repair(&s, clock_monotonic_us());
-		assert_false(readable(fd, 10)); /* neither closed nor used yet */
+		assert_false(readable(fd, 10)); /* the connection is neither closed nor used yet */
 	}
 	close(fd);
 	assert_int_equal(wait_for_frame(&s, listener), 1);
@@ -154,10 +154,11 @@ static void a_listener_that_closes_everything_is_dialed_after_pauses(void **stat
 
 	(void)state;
 	assert_int_equal(socket_dial(&s, address, 1, false, 1 << 16, NULL), 0);
-	while (readable(listener, 1000)) { /* the clock stands still, so a pause does not end */
+	/* The test's clock stands still, so a pause does not end. */
+	while (readable(listener, 1000)) {
 		close(accept(listener, NULL, NULL));
 		assert_true(++tries < 20);
-		poll(NULL, 0, 10); /* nanomsg's thread notices the end */
+		poll(NULL, 0, 10); /* gives nanomsg's thread time to notice the end */
 		socket_repair(&s, now);
 	}
 	socket_repair(&s, now += 60000000);
@@ -206,7 +207,7 @@ static void buffers_to_other_machines_follow_the_link(void **state)
 	socket_close(&s);
 	close(fds[0]);
 
-	/* 0.0.0.0 is this machine as well */
+	/* 0.0.0.0 reaches this machine, but counts as another machine */
 	snprintf(far, sizeof(far), "tcp://0.0.0.0%s", strrchr(address, ':'));
 	assert_false(socket_is_near(far));
 	assert_int_equal(socket_dial(&s, far, 4, false, 1 << 16, NULL), 0);
@@ -220,7 +221,8 @@ static void buffers_to_other_machines_follow_the_link(void **state)
 	close(listener);
 }
 
-/* One of several connections is in such a state. The others do not hide it. */
+/* One of several connections breaks again and again. Frames on the other connections must not hide
+ * this. */
 static void a_broken_connection_of_several_is_redialed(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -241,13 +243,13 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 		close(fds[0]);
 		fds[0] = answer(listener);
 		if (!try_to_send(fds[1], 1))
-			break; /* closed already */
+			break; /* the connection is closed already */
 		while (socket_receive(&s, &route, &frame, &size) == 0)
 			socket_frame_free(frame);
 		socket_repair(&s, now += 100000);
 		ended++;
 	}
-	/* All connections were closed. */
+	/* All connections were closed and dialed again. */
 	assert_true(readable(fds[2], 10000));
 	assert_true(ended < 20);
 	socket_close(&s);
@@ -256,7 +258,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	close(listener);
 }
 
-/* Opens so many connections that send only nanomsg's header. */
+/* Opens n connections that send only nanomsg's header. */
 static void come_and_say_nothing(const char *address, int *fds, int n)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -278,8 +280,8 @@ static uint64_t connections_of(const struct socket *s)
 	return now;
 }
 
-/* Runs in a process whose connections are all taken by strangers. Exit status 0: the process can
- * still open files and dial. */
+/* Runs in a process of its own, all of whose connections are taken by strangers. Exit status 0: the
+ * process can still open files and dial. */
 static int serve_strangers(int tell, int all_here)
 {
 	const struct rlimit few = {.rlim_cur = 256, .rlim_max = 256};
@@ -307,7 +309,7 @@ static int serve_strangers(int tell, int all_here)
 	}
 	for (int i = 0; i < 40; i++)
 		close(reserve[i]);
-	/* Connections that received something a moment ago stay, and silent ones are ended. */
+	/* Connections that received something within silent_ms stay, and silent ones are ended. */
 	if (socket_end_silent(&s, 3600000) != 0)
 		return 2;
 	while (connections_of(&s) > accept_most() / 2)
@@ -356,7 +358,7 @@ static void strangers_leave_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* first: it forks, and nanomsg does not survive a fork */
+		/* runs first, because it forks and nanomsg does not survive a fork */
 		cmocka_unit_test(strangers_leave_room),
 		cmocka_unit_test(unread_bytes_of_one_connection_do_not_end_another),
 		cmocka_unit_test(a_connection_that_returned_is_not_redialed),

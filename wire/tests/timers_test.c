@@ -1,4 +1,4 @@
-/* timers_test.c - the earliest of many timers, compared with a search through all of them. */
+/* Tests the earliest of many timers against a search through all of them. */
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "wire/delivery/timers.h"

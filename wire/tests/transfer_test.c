@@ -1,5 +1,5 @@
-/* Tests that a file arrives whole over a channel that loses, repeats and restarts, and that a file
- * which cannot arrive is refused and leaves nothing behind. */
+/* Tests that a file arrives whole over a channel that loses and repeats messages and restarts. A
+ * file that cannot be transferred is refused, and no part of it stays. */
 #include "wire/transfer.h"
 
 #include <stdio.h>
@@ -117,7 +117,8 @@ FIXTURE_TEST(a_file_arrives_in_parts)
 	assert_true(most > 1 && most <= 16);
 }
 
-/* A third of the answers is lost. Once all requests are lost, as when the sender restarts. */
+/* A third of the answers is lost. One time all requests under way are lost, as when the sender
+ * restarts. */
 FIXTURE_TEST(lost_parts_are_requested_again)
 {
 	struct channel *c = *state;
@@ -170,7 +171,7 @@ FIXTURE_TEST(a_file_that_changes_is_refused)
 	assert_int_not_equal(access(c->to, F_OK), 0);
 }
 
-/* A sender may not write past the size that it announced, nor leave the order. */
+/* Parts beyond the size that the sender has announced, or out of order, are ignored or refused. */
 FIXTURE_TEST(parts_of_another_size_or_order_change_nothing)
 {
 	struct channel *c = *state;

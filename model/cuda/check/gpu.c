@@ -1,4 +1,5 @@
-/* A real GPU against the CPU, and its speed. Needs nvcc, cuBLASLt and the C library alone:
+/* Compares a real GPU with the CPU, and measures its speed. Needs only nvcc, cuBLASLt and the C
+ * library:
  *
  *     build/gpu check [TIMES]
  *     build/gpu bench [OPTIONS] [SECONDS [PRESET...]]
@@ -6,9 +7,9 @@
  *
  * OPTIONS: --sequence N, --recompute norms|none|block
  *
- * check: every kernel against plain loops, every gradient of a model against the CPU's, the
- * same bits twice, the optimizer's step the same bits as a CPU's, and a layer of each preset, at
- * the bench's sizes, TIMES times (default: 20) with the same bits. bench: tokens per second and
+ * check: compares every kernel with plain loops, every gradient of a model with the CPU's, the bits
+ * of two equal runs, the bits of the optimizer's step with the CPU's, and the bits of TIMES equal
+ * passes (default: 20) of a layer of each preset at the bench's sizes. bench: tokens per second and
  * MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b), PyTorch's beside it where it can
  * be imported (SKIPPIPE_PYTHON names the interpreter). times: where a step's time goes, by kernel
  * and product, without graphs (default: 124m).
@@ -33,11 +34,11 @@
 #include "model/tests/repeat_check.h"
 #include "model/trainer.h"
 
-enum { KIB_99 = 99 << 10 >> 2 /* floats */ };
+enum { KIB_99 = 99 << 10 >> 2 /* floats of shared memory in 99 KiB */ };
 enum { B = 2, T = 96, ROWS = B * T, TOKENS = 16384, MICROBATCHES = 8, NO_GPU = 77 };
 
-/* TFLOP/s, dense bf16 with sums in float, by the datasheets. The first name that is part of the
- * device's text is taken, so longer names come first. */
+/* TFLOP/s of cards by their datasheets, in dense bf16 with sums in float. The first name that is a
+ * part of the device's text counts, so longer names come first. */
 static const struct {
 	const char *name;
 	double peak;
@@ -125,7 +126,8 @@ static struct trainer *trainer_on(const char *device, const struct model_config 
 	return t;
 }
 
-/* Three microbatches, so that the passes are run, recorded and replayed. */
+/* Trains on three microbatches, so that each pass is run, then recorded, then replayed. Returns the
+ * sum of the losses. */
 static double train_briefly(struct trainer *t, const struct model_config *c)
 {
 	static int32_t tokens[ROWS], targets[ROWS];
@@ -249,7 +251,7 @@ static int run_checks(unsigned times)
 		{ 37, 200, 2, 200, 4, 2, 64, 0 },    { 64, 129, 1, 129, 2, 1, 128, 0 },
 		{ 33, 64, 1, 65, 3, 3, 16, 0 },      { 2, 1030, 1, 1, 6, 2, 80, 0 },
 		{ 2048, 768, 4, 512, 12, 4, 64, 0 },
-		/* as on a card with 99 KiB a block */
+		/* the shared memory that a block has on a card with 99 KiB */
 		{ 2, 16, 2, 200, 4, 2, 64, KIB_99 }, { 2, 16, 1, 129, 2, 1, 128, KIB_99 },
 	};
 	struct error err = { "" };
@@ -280,7 +282,7 @@ static double flops_a_token(const struct model_config *c, size_t parameters, uin
 	return 6 * ((double)parameters - looked_up) + 12.0 * c->n_layers * c->dim * sequence;
 }
 
-/* Returns the card's FLOP/s; 0: it is not in the table. */
+/* Returns the card's FLOP/s; 0: the card is not in the table. */
 static double peak_of(const char *card)
 {
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
@@ -374,7 +376,7 @@ static int bench_preset(const char *name, const struct choice *choice)
 	size_t n;
 	int rc = model_preset(name, &c, &r, &err);
 
-	/* One GPU holds the whole model, so activations stay there between layers. */
+	/* The whole model is one stage, so activations stay on the GPU between layers. */
 	c.n_stages = 1;
 	choose_sizes(&o, &c, choice->sequence);
 	r.batch = o.batch;
@@ -392,7 +394,7 @@ static int bench_preset(const char *name, const struct choice *choice)
 	targets = calloc(MICROBATCHES * n, sizeof(*targets));
 	fill_tokens(&c, 1, MICROBATCHES * n, tokens, targets);
 	announce(name, "two steps to warm up");
-	/* In these steps kernels are loaded and passes recorded. */
+	/* The first two steps load kernels and record passes, so they are not timed. */
 	for (uint64_t i = 1; i <= 2 && !rc; i++)
 		rc = time_step(t, &c, n, tokens, targets, i);
 	announce(name, "timing");

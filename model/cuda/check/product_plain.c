@@ -1,4 +1,5 @@
-/* model/cpu/product.h by plain loops: the GPU's check needs no library for its reference. */
+/* Implements model/cpu/product.h by plain loops, so that the reference in the GPU's check needs no
+ * library. */
 #include "model/cpu/product.h"
 
 #include <stdio.h>
@@ -62,7 +63,7 @@ void product_nt(struct product_thread *t, size_t m, size_t n, size_t k, const fl
 		}
 }
 
-/* c (m, n) += the sum over l of a's (i, l) times b's row l. */
+/* c (m, n) += a b: to row i of c, adds each row l of b, multiplied by element (i, l) of a. */
 static void add_rows(size_t m, size_t n, size_t k, const float *a, size_t by_row, size_t by_k,
 		     const float *b, size_t ldb, float beta, float *c, size_t ldc)
 {

@@ -1,0 +1,132 @@
+/* The thread that compares recipes for the nodes of a run (hours_comparison.h). */
+#include "controller/planning/hours_comparison.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "controller/run/run.h"
+#include "model/shape.h"
+#include "schedule/search/phase_plans.h"
+
+/* Seconds of each search. A comparison has about 25 of them. */
+static const double budget_s = 0.2;
+
+struct hours_comparison {
+	pthread_t thread;
+	struct cluster *cluster; /* owned */
+	struct hours_request request;
+	struct hours_row rows[RECIPES]; /* if result is 0 */
+	struct error err;
+	int result;
+	int64_t hours;
+	atomic_bool cancel, is_done;
+};
+
+/* A cancelled comparison has used up its time. */
+static int64_t read_clock(void *arg)
+{
+	struct hours_comparison *h = arg;
+
+	return atomic_load(&h->cancel) ? INT64_MAX / 2 : clock_monotonic_us();
+}
+
+static double tokens_per_weight(const struct run *run, const struct cluster *c)
+{
+	struct model_shape s;
+
+	model_shape_of(&run->training.model, &run->training.hyper, &s);
+	return (double)c->stages[0] * c->microbatches_per_data_node * s.batch * s.tokens /
+	       (s.n_layers * s.layer_weights + s.end_weights);
+}
+
+static void fill_request(const struct run *run, struct hours_comparison *h)
+{
+	double scale = run->options.cluster.time_scale;
+	struct cluster *c = h->cluster;
+
+	plan_request_init(&h->request.search);
+	h->request.search.budget_s = budget_s;
+	h->request.search.threads = 1;
+	h->request.search.seed = run->options.seed;
+	h->request.search.clock_us = read_clock;
+	h->request.search.clock_arg = h;
+	h->request.search.free_assignment = true;
+	h->request.search.overlap_sync = true;
+	/* A plan second of an emulated cluster is `scale` real seconds. */
+	h->request.seconds = (double)h->hours * 3600 / (scale > 0 ? scale : 1);
+	h->request.state_ratio =
+		phase_plans_state_ratio(tensor_format_sum_share(c->formats.sum_wire));
+	h->request.tokens_per_weight = tokens_per_weight(run, c);
+	c->always |= (stage_set)1 << (c->n_stages - 1);
+}
+
+static void *compare(void *arg)
+{
+	struct hours_comparison *h = arg;
+
+	h->result = hours_compare(h->cluster, &h->request, h->rows, &h->err);
+	atomic_store(&h->is_done, true);
+	return NULL;
+}
+
+int hours_comparison_start(const struct run *run, int64_t hours, struct hours_comparison **out,
+			   struct error *err)
+{
+	struct hours_comparison *h = alloc_new(sizeof(*h));
+	sigset_t all, was;
+	int rc;
+
+	h->hours = hours;
+	h->cluster = cluster_copy(run->cluster);
+	fill_request(run, h);
+	sigfillset(&all); /* only the loop handles signals */
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	rc = -pthread_create(&h->thread, NULL, compare, h);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	if (rc != 0) {
+		cluster_free(h->cluster);
+		free(h);
+		return error_set(err, rc, "no thread to compare recipes: %s", strerror(-rc));
+	}
+	*out = h;
+	return 0;
+}
+
+void hours_comparison_free(struct hours_comparison *h)
+{
+	if (!h)
+		return;
+	atomic_store(&h->cancel, true);
+	pthread_join(h->thread, NULL);
+	cluster_free(h->cluster);
+	free(h);
+}
+
+bool hours_comparison_is_done(const struct hours_comparison *h)
+{
+	return atomic_load(&h->is_done);
+}
+
+const struct hours_row *hours_comparison_rows(const struct hours_comparison *h, struct error *err)
+{
+	if (h->result == 0)
+		return h->rows;
+	*err = h->err;
+	return NULL;
+}
+
+int64_t hours_comparison_hours(const struct hours_comparison *h)
+{
+	return h->hours;
+}
+
+const struct cluster *hours_comparison_cluster(const struct hours_comparison *h)
+{
+	return h->cluster;
+}

@@ -1,0 +1,188 @@
+/* Compares recipes by what they reach in a given time.
+ *
+ * Three runs are planned: all stages in every iteration, and the two recipes of --recipe. The
+ * seconds of their phases are those of every recipe here, because the length of a phase changes
+ * neither plan. Only a fetch that is longer than the phase before it delays a run by the rest. */
+#include "schedule/recipes/hours.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "schedule/search/phase_plans.h"
+
+/* The length for which phases are planned. No phase of such a run is shorter than a fetch. */
+enum { PLANNED_ITERATIONS = 100000 };
+
+/* The two phases of a kind of recipe; a kind without growth has only `then`. */
+struct phases {
+	double first_s, then_s, fetch_s;
+	int moves;
+};
+
+static int plan_phases(const struct cluster *c, const struct hours_request *q, const char *text,
+		       struct phases *out, struct error *err)
+{
+	struct skip_schedule schedule;
+	struct phase_plans_request p = {
+		.search = q->search,
+		.schedule = &schedule,
+		.iterations = PLANNED_ITERATIONS,
+		.stack = true,
+		.state_ratio = q->state_ratio,
+	};
+	const struct phase_plan_list *list;
+	struct phase_plans plans;
+	int rc = skip_schedule_parse(&schedule, text, PLANNED_ITERATIONS,
+				     (uint32_t)cluster_most_skipped(c), err);
+
+	p.search.ascending = true;
+	if (rc == 0)
+		rc = phase_plans_choose(c, &p, &plans, err);
+	if (rc != 0)
+		return rc;
+	list = &plans.with_moves;
+	*out = (struct phases){
+		.first_s = list->phases[0].seconds,
+		.then_s = list->phases[list->n - 1].seconds,
+		.fetch_s = list->phases[list->n - 1].fetch_s,
+		.moves = list->phases[list->n - 1].moves,
+	};
+	phase_plans_fini(&plans);
+	return 0;
+}
+
+static void report_progress(const struct hours_request *q, double done)
+{
+	if (q->on_progress)
+		q->on_progress(q->progress_arg, done);
+}
+
+static int plan_kinds(const struct cluster *c, const struct hours_request *q,
+		      struct phases of[RECIPE_ENDS + 1], struct error *err)
+{
+	static const char *const names[] = { [RECIPE_GROWS] = "speed", [RECIPE_ROBUST] = "robust" };
+	char text[SKIP_SCHEDULE_RECIPE] = "0@0";
+	int rc = 0;
+
+	for (int kind = RECIPE_WHOLE; rc == 0 && kind <= RECIPE_ROBUST; kind++) {
+		report_progress(q, kind / (double)RECIPE_ENDS);
+		if (names[kind])
+			rc = skip_schedule_of_recipe(text, names[kind],
+						     (uint32_t)cluster_most_skipped(c), err);
+		if (rc == 0)
+			rc = plan_phases(c, q, text, &of[kind], err);
+	}
+	if (rc != 0)
+		return rc;
+	of[RECIPE_ENDS] = (struct phases){ .first_s = of[RECIPE_GROWS].first_s,
+					   .then_s = of[RECIPE_GROWS].first_s };
+	report_progress(q, 1);
+	return 0;
+}
+
+/* Returns the iterations of the first phase. As in a skip schedule, the second phase begins after
+ * this percentage of the run. */
+static uint64_t first_iterations(const struct recipe *r, uint64_t iterations)
+{
+	bool has_two = r->kind == RECIPE_GROWS || r->kind == RECIPE_ROBUST;
+
+	return has_two ? (uint64_t)(r->first_percent / 100.0 * (double)iterations + 0.5) : 0;
+}
+
+static double run_seconds(const struct recipe *r, const struct phases *p, uint64_t iterations)
+{
+	uint64_t first = first_iterations(r, iterations);
+	double first_s = (double)first * p->first_s;
+
+	return first_s + (double)(iterations - first) * p->then_s +
+	       (first > 0 ? fmax(0, p->fetch_s - first_s) : 0);
+}
+
+/* Returns the most iterations that take at most `seconds`. */
+static uint64_t fitting_iterations(const struct recipe *r, const struct phases *p, double seconds)
+{
+	uint64_t low = 0, high = 1;
+
+	while (high < UINT64_C(1) << 40 && run_seconds(r, p, high) <= seconds)
+		high *= 2;
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (run_seconds(r, p, middle) <= seconds)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void fill_row(const struct recipe *r, const struct phases *p, const struct hours_request *q,
+		     struct hours_row *out)
+{
+	uint64_t n = fitting_iterations(r, p, q->seconds), first = first_iterations(r, n);
+
+	*out = (struct hours_row){
+		.recipe = r,
+		.iterations = n,
+		.grows_at = first > 0 ? first + 1 : 0,
+		.first_s = p->first_s,
+		.then_s = p->then_s,
+		.moves = first > 0 ? p->moves : 0,
+		.tokens_per_weight = (double)n * q->tokens_per_weight,
+		.change = NAN,
+	};
+}
+
+int hours_compare(const struct cluster *c, const struct hours_request *q,
+		  struct hours_row rows[RECIPES], struct error *err)
+{
+	struct phases of[RECIPE_ENDS + 1];
+	int rc = plan_kinds(c, q, of, err);
+	double full;
+
+	if (rc != 0)
+		return rc;
+	for (int i = 0; i < RECIPES; i++)
+		fill_row(&recipes[i], &of[recipes[i].kind], q, &rows[i]);
+	if (q->tokens_per_weight <= 0)
+		return 0;
+	full = recipe_loss(&recipes[0], rows[0].tokens_per_weight);
+	for (int i = 0; i < RECIPES; i++)
+		rows[i].change =
+			recipe_loss(&recipes[i], rows[i].tokens_per_weight) / full - 1;
+	return 0;
+}
+
+const struct hours_row *hours_best(const struct hours_row rows[RECIPES])
+{
+	const struct hours_row *best = NULL;
+
+	for (int i = 0; i < RECIPES; i++)
+		if (rows[i].recipe->kind != RECIPE_ENDS && !isnan(rows[i].change) &&
+		    (!best || rows[i].change < best->change))
+			best = &rows[i];
+	return best;
+}
+
+void hours_options(const struct hours_row *row, const struct cluster *c, char out[HOURS_OPTIONS])
+{
+	const struct recipe *r = row->recipe;
+	int droppable = cluster_most_skipped(c);
+	const char *moves = row->moves > 0 ? " --phase-moves" : "";
+	char always[STAGE_SET_TEXT];
+
+	stage_set_format(c->always, always);
+	if (r->kind == RECIPE_WHOLE)
+		snprintf(out, HOURS_OPTIONS, "--skip 0 --no-swaps");
+	else if (r->kind == RECIPE_ROBUST)
+		snprintf(out, HOURS_OPTIONS, "--recipe robust%s", moves);
+	else if (r->kind == RECIPE_ENDS)
+		snprintf(out, HOURS_OPTIONS, "--skip %d --always %.64s", droppable, always);
+	else if (r->first_percent == 30)
+		snprintf(out, HOURS_OPTIONS, "--recipe speed%s", moves);
+	else
+		snprintf(out, HOURS_OPTIONS,
+			 "--skip-schedule %d@0,0@%d%% --stack --always %.48s --no-swaps "
+			 "--grad-norm visits%s",
+			 droppable, r->first_percent, always, moves);
+}

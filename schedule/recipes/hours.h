@@ -1,0 +1,50 @@
+/* hours.h - what each recipe does with a given time on a cluster: how many iterations fit, when
+ * nodes move, and the loss against that of the whole model in the same time.
+ */
+#ifndef SCHEDULE_HOURS_H
+#define SCHEDULE_HOURS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "schedule/format/cluster.h"
+#include "schedule/format/request.h"
+#include "schedule/recipes/losses.h"
+
+struct hours_request {
+	/* The request of each search; path_length and skip_share are not read */
+	struct plan_request search;
+	double seconds;         /* time of the run, more than 0 */
+	double state_ratio;     /* as in phase_plans.h */
+	/* Tokens of an iteration divided by the model's weights; 0: unknown, no losses */
+	double tokens_per_weight;
+	void (*on_progress)(void *arg, double done); /* done: from 0 to 1; NULL: none */
+	void *progress_arg;
+};
+
+struct hours_row {
+	const struct recipe *recipe;
+	uint64_t iterations; /* that fit; 0: not even one of each phase */
+	uint64_t grows_at;   /* first iteration that visits all stages; 0: from the first on, or
+			      * never */
+	double first_s, then_s; /* seconds of an iteration with its sums, in the two phases */
+	int moves;              /* nodes that change their stage when the second phase begins */
+	double tokens_per_weight; /* of the whole run; 0: unknown */
+	double change; /* of the loss against the first row, as a share; NAN: not measured */
+};
+
+/* Plans the phases of all recipes, with nodes that change their stage between phases, and fills in
+ * the rows. Paths visit stages in ascending order,
+ * and the cluster has a stage that may be skipped. Errors are those of phase_plans_choose. */
+int hours_compare(const struct cluster *c, const struct hours_request *q,
+		  struct hours_row rows[RECIPES], struct error *err);
+
+/* Returns the row with the lowest measured loss among those whose finished model has all stages, or
+ * NULL if no loss is known. */
+const struct hours_row *hours_best(const struct hours_row rows[RECIPES]);
+
+/* Writes the options of `controller` that make this recipe, without the number of iterations. */
+enum { HOURS_OPTIONS = 160 };
+void hours_options(const struct hours_row *row, const struct cluster *c, char out[HOURS_OPTIONS]);
+
+#endif

@@ -1,0 +1,139 @@
+/* The comparison of recipes for a given time: as many iterations as fit and no more, phases as in
+ * the recipe's skip schedule, losses as measured at the measured lengths, and none outside them. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/skip_schedule.h"
+#include "base/tests/test.h"
+#include "schedule/recipes/hours.h"
+#include "schedule/tests/fixture.h"
+
+static void request(struct hours_request *q, double seconds)
+{
+	*q = (struct hours_request){ .seconds = seconds, .state_ratio = 3 };
+	plan_request_init(&q->search);
+	q->search.evaluations = 300;
+	q->search.overlap_sync = true;
+	q->search.free_assignment = true;
+}
+
+static void compare(struct cluster *c, const struct hours_request *q, struct hours_row *rows)
+{
+	struct error err = { "" };
+
+	c->always |= (stage_set)1 << (c->n_stages - 1);
+	if (hours_compare(c, q, rows, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+/* Returns the seconds of a run without the delay of its fetches. */
+static double seconds_of(const struct hours_row *r, uint64_t iterations)
+{
+	uint64_t first = r->grows_at > 0 ? r->grows_at - 1 : 0;
+
+	if (first > iterations)
+		first = iterations;
+	return (double)first * r->first_s + (double)(iterations - first) * r->then_s;
+}
+
+TEST(fills_the_time)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	const double seconds = 500000; /* so long that no fetch exceeds the phase before it */
+	struct hours_row rows[RECIPES];
+	struct hours_request q;
+
+	request(&q, seconds);
+	compare(c, &q, rows);
+	for (int i = 0; i < RECIPES; i++) {
+		const struct hours_row *r = &rows[i];
+
+		assert_true(seconds_of(r, r->iterations) <= seconds);
+		assert_true(seconds_of(r, r->iterations + 1) + r->then_s > seconds);
+		assert_true(isnan(r->change));
+	}
+	/* The longer the first phase, whose iterations are short, the more iterations fit. */
+	assert_true(rows[1].first_s < rows[1].then_s);
+	for (int i = 1; i <= 3; i++)
+		assert_true(rows[i].iterations > rows[i - 1].iterations);
+	cluster_free(c);
+}
+
+TEST(grows_as_the_schedule_says)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct hours_row rows[RECIPES];
+	struct hours_request q;
+
+	request(&q, 123456);
+	compare(c, &q, rows);
+	for (int i = 0; i < RECIPES; i++) {
+		struct skip_schedule s;
+		char options[HOURS_OPTIONS], text[64] = "";
+		struct error err = { "" };
+
+		hours_options(&rows[i], c, options);
+		if (sscanf(options, "--skip-schedule %63s", text) != 1)
+			continue;
+		assert_int_equal(skip_schedule_parse(&s, text, rows[i].iterations, 4, &err), 0);
+		assert_int_equal(s.n, 2);
+		assert_int_equal(s.phases[1].from, rows[i].grows_at);
+	}
+	cluster_free(c);
+}
+
+/* Sets the size of the model so that full is trained as long as `deep` was in 1,000 iterations. */
+TEST(finds_measured_losses)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct hours_row rows[RECIPES];
+	struct hours_request q;
+	double low, high;
+
+	recipe_lengths(&recipes[0], &low, &high);
+	request(&q, 500000);
+	compare(c, &q, rows);
+	q.tokens_per_weight = low / (double)rows[0].iterations;
+	compare(c, &q, rows);
+	assert_true(rows[0].change == 0);
+	assert_true(rows[2].change < 0);
+	assert_ptr_equal(hours_best(rows)->recipe, &recipes[1]);
+	/* Half as long as any measurement */
+	q.tokens_per_weight /= 2;
+	compare(c, &q, rows);
+	assert_true(isnan(rows[0].change) && isnan(rows[2].change));
+	assert_null(hours_best(rows));
+	cluster_free(c);
+}
+
+TEST(interpolates_between_lengths)
+{
+	for (int i = 0; i < RECIPES; i++) {
+		const struct recipe *r = &recipes[i];
+		double low, high, middle;
+
+		recipe_lengths(r, &low, &high);
+		assert_float_equal(recipe_loss(r, low), r->measured[0].loss, 1e-9);
+		middle = recipe_loss(r, sqrt(low * high));
+		assert_true(middle < recipe_loss(r, low) && middle > recipe_loss(r, high));
+		assert_true(isnan(recipe_loss(r, low * 0.99)));
+		assert_true(isnan(recipe_loss(r, high * 1.01)));
+	}
+	/* Half of the logarithm between 1,000 and 4,000 iterations */
+	assert_float_equal(recipe_loss(&recipes[0], 2000 * 7680.0 / 587328), 1.199, 1e-3);
+}
+
+TEST(refuses_what_cannot_skip)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct hours_row rows[RECIPES];
+	struct error err = { "" };
+	struct hours_request q;
+
+	request(&q, 1000);
+	c->always = 63;
+	assert_true(hours_compare(c, &q, rows, &err) < 0);
+	assert_non_null(strstr(err.text, "may be skipped"));
+	cluster_free(c);
+}
