@@ -276,8 +276,8 @@ tsan:
 
 # A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
 # no package besides. Without nvcc the program is linked by `make check`, so that GPU_SRC stays complete.
-GPU_SRC := $(wildcard base/alloc.c base/array.c base/process/cgroup.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_check.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c model/cut.c model/codec/*.c model/rehearsal/pretend.c \
-	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c model/vector/*.c))
+GPU_SRC := $(wildcard base/alloc.c base/array.c base/process/cgroup.c base/process/numa.c base/process/turn.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_check.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c model/cut.c model/codec/*.c model/rehearsal/pretend.c \
+	model/tests/kernel_check.c model/tests/repeat_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c model/vector/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(cuda_objects)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(cuda_libs) -lm -lpthread

@@ -36,6 +36,7 @@
 #include "agent/weights/weight_server.h"
 #include "base/clock.h"
 #include "base/process/cgroup.h"
+#include "base/process/numa.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
 #include "wire/reach.h"
@@ -253,8 +254,21 @@ static void finish_job(struct agent *a, int64_t now_us)
 	job_clear(job);
 }
 
-/* Starts the job of the first module that has one. A requested step comes before jobs that would
- * discard it, a checkpoint before the next step, and changes of weights before tasks. */
+/* Takes the job of the first module that has one. A requested step comes before jobs that would
+ * discard it, a checkpoint before the next step, and changes of weights before tasks. A snapshot is
+ * copied in parts: a task may run between two of them, and the weights change after the last. */
+static bool take_next_job(struct agent *a, struct job *job, int64_t now_us)
+{
+	bool after_part = job->kind == JOB_STATE;
+
+	return (after_part && tasks_next_job(a->modules.tasks, job, now_us)) ||
+	       save_next_part(a->modules.save, job) || iteration_next_job(&a->iteration, job) ||
+	       save_next_job(a->modules.save, job) || standby_next_job(a->modules.standby, job) ||
+	       assign_next_job(a, job, now_us) || reduction_next_job(a->modules.reduction, job) ||
+	       weight_server_next_job(a->modules.weight_server, job) ||
+	       tasks_next_job(a->modules.tasks, job, now_us);
+}
+
 static void start_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
@@ -262,11 +276,7 @@ static void start_job(struct agent *a, int64_t now_us)
 	if (worker_busy(a->worker) || a->tell.end.leaving)
 		return;
 	iteration_begin_sum(&a->iteration);
-	if (!iteration_next_job(&a->iteration, job) && !save_next_job(a->modules.save, job) &&
-	    !standby_next_job(a->modules.standby, job) && !assign_next_job(a, job, now_us) &&
-	    !reduction_next_job(a->modules.reduction, job) &&
-	    !weight_server_next_job(a->modules.weight_server, job) &&
-	    !tasks_next_job(a->modules.tasks, job, now_us))
+	if (!take_next_job(a, job, now_us))
 		return;
 	a->stuck.job_from_us = now_us;
 	worker_start(a->worker, compute_run, a->compute, job);
@@ -546,7 +556,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	return 0;
 }
 
-/* Finds the device before the first message to the controller, because HELLO names it. */
+/* Finds the device before the first message to the controller, because HELLO names it, and before
+ * the threads, which then run on the GPU's socket. */
 static int find_device(struct agent *a, struct error *err)
 {
 	int rc = stage_device(&a->device, a->options.device, err);
@@ -557,6 +568,9 @@ static int find_device(struct agent *a, struct error *err)
 	}
 	if (rc == 0)
 		log_line(a->tell.log, LOG_INFO, "computes on %s", a->device.text);
+	if (rc == 0 && a->device.bus_id[0] && numa_bind("", a->device.bus_id))
+		log_line(a->tell.log, LOG_INFO, "runs on the %u processors of the GPU's socket",
+			 cores_usable());
 	if (rc == 0 && strncmp(a->device.name, "cuda", 4) == 0 && !strstr(a->device.name, "bf16"))
 		tell_log(&a->tell, LOG_WARN,
 			 "products are computed in fp32, on a fifteenth of the GPU's speed: "
