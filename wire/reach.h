@@ -38,10 +38,11 @@ struct reach {
 	char inside[2 * LINK_ADDRESS_SIZE];
 };
 
-/* Chooses these addresses for a process that listens at `bound`: that address, unless it stands for
- * all interfaces; otherwise a provider's mapping, the address `seen` (a host as the controller sees
- * it; "": not known) with the same port, or this machine's own. */
-void reach_choose(const char *bound, const char *seen, struct reach *out);
+/* Chooses these addresses for a process that listens at `bound`: the address that the operator has
+ * given (NULL: none); or `bound`, unless it stands for all interfaces; or a provider's mapping, or
+ * the address `seen` (a host as the controller sees it; "": not known) with the same port, or this
+ * machine's own. */
+void reach_choose(const char *bound, const char *seen, const char *given, struct reach *out);
 
 /* Asks the listener at `address` from where this process's connections come
  * (wire/sessions/accept.h). Waits for at most `wait_ms`, and for the name service. The answer is
