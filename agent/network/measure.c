@@ -27,6 +27,9 @@
  * remembers 16 probes, so PROBE_FIRST_US finds round trips of up to 2.4 s. */
 enum {
 	CONNECT_US = 4000000, /* limit for a connection */
+	/* Limit if the connection has been tried for longer than CONNECT_US before the order.
+	 * Without it each round with a closed port would take the whole time. */
+	CONNECT_MORE_US = 300000,
 	/* Time between two probes of a link, for each PROBE_EVERY_NODES nodes. */
 	PROBE_EVERY_US = 2000000,
 	PROBE_EVERY_NODES = 24,
@@ -298,6 +301,8 @@ static void follow_order(struct measure *w, int64_t now_us)
 
 void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_us)
 {
+	const struct peer *p;
+
 	w->wake_us = now_us;
 	packet_trains_open(w->trains);
 	if (m->to == MSG_NOBODY) {
@@ -313,7 +318,9 @@ void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_u
 	}
 	w->order = *m;
 	w->standing = MEASURE_CONNECTING;
-	w->until_us = now_us + CONNECT_US;
+	p = &w->peers->list[m->to];
+	w->until_us = now_us + (p->dial && now_us - p->dialed_us > CONNECT_US ? CONNECT_MORE_US
+									       : CONNECT_US);
 }
 
 /* ---- all links ---- */
