@@ -544,9 +544,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		rc = listen_when_free(a, a->self.bound, err);
 	if (rc)
 		return rc;
-	if (!o->advertise)
-		reach_choose(a->self.bound, o->seen ? o->seen : "", &reach);
-	address_announced(announced, o->advertise ? o->advertise : reach.address);
+	reach_choose(a->self.bound, o->seen ? o->seen : "", o->advertise, &reach);
+	address_announced(announced, reach.address);
 	if (strlen(announced) >= sizeof(a->self.address))
 		return error_set(err, -EINVAL, "the address %s is too long", announced);
 	snprintf(a->self.address, sizeof(a->self.address), "%s", announced);

@@ -514,6 +514,10 @@ static void learn_link(struct members *members, const struct member *m, const st
 
 	if (!s || !(l->latency_s > 0))
 		return;
+	if (s->unreachable) { /* a port was opened meanwhile */
+		link_table_reached(members->links, m->id, l->to);
+		return;
+	}
 	s->latency_s = l->latency_s;
 	s->spread_s = l->spread_s;
 	if (l->bandwidth_bytes_per_s > 0)

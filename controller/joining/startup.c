@@ -146,7 +146,9 @@ static void first_assignments(struct planning *planning)
 	/* A node that joined during the measurement gets its stage later */
 	members_welcome(planning->members);
 	for (uint32_t i = 0; i < planning->members->n; i++)
-		if (member_alive(&planning->members->list[i]) && stages[i] >= 0)
+		if (member_alive(&planning->members->list[i]) &&
+		    (stages[i] >= 0 ||
+		     measuring_isolates(planning->members, &planning->members->list[i])))
 			members_assign(planning->members, &planning->members->list[i], stages[i],
 				       false);
 }
@@ -515,7 +517,7 @@ static void gather_built(struct iteration *it)
 		const struct member *m = &it->members->list[i];
 
 		ready += member_is_ready(m) && !m->is_marked;
-		building += is_building(it->run, m);
+		building += is_building(it->run, m) && !measuring_isolates(it->members, m);
 	}
 	if (building > 0 || !all_have_come(it->members))
 		return;

@@ -37,6 +37,33 @@ struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint3
 	return &t->links[(size_t)from * t->n + to];
 }
 
+bool link_table_isolates(const struct link_table *t, uint32_t node)
+{
+	uint32_t tried[2] = { 0, 0 }, failed[2] = { 0, 0 };
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct link_seen *links[2] = { link_table_at(t, i, node),
+						     link_table_at(t, node, i) };
+
+		for (int k = 0; i != node && k < 2; k++) {
+			tried[k] += links[k]->known;
+			failed[k] += links[k]->known && links[k]->unreachable;
+		}
+	}
+	return (tried[0] > 1 && failed[0] == tried[0]) || (tried[1] > 1 && failed[1] == tried[1]);
+}
+
+void link_table_reached(struct link_table *t, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct link_seen *links[2] = { link_table_at(t, i, to), link_table_at(t, from, i) };
+
+		for (int k = 0; k < 2; k++)
+			if (links[k]->unreachable)
+				*links[k] = (struct link_seen){ .known = false };
+	}
+}
+
 double link_table_transfer_s(const struct link_table *t, uint32_t from, uint32_t to, double bytes)
 {
 	const struct link_seen *l = link_table_at(t, from, to);

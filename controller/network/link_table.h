@@ -41,6 +41,12 @@ struct link_table *link_table_new(uint32_t n); /* makes a table that knows no li
 void link_table_free(struct link_table *t);    /* t may be NULL */
 struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint32_t to);
 
+/* Returns true if the node cannot train: all links to it that were tried fail, or all from it. At
+ * least two must have been tried, because a single one does not show which end is at fault. */
+bool link_table_isolates(const struct link_table *t, uint32_t node);
+/* Notes that a connection was made on a link that had failed. Other links from and to its ends may
+ * work now too, so all that failed are unknown until they are measured again. */
+void link_table_reached(struct link_table *t, uint32_t from, uint32_t to);
 /* Returns the typical number of replicas of a stage, which is at least 2. */
 uint32_t link_table_replicas(size_t nodes, size_t stages);
 

@@ -436,6 +436,11 @@ bool measuring_knows(const struct members *members, const struct member *m)
 	return true;
 }
 
+bool measuring_isolates(const struct members *members, const struct member *m)
+{
+	return members->links && link_table_isolates(members->links, m->id);
+}
+
 void measuring_forget(struct members *members, const struct member *m)
 {
 	for (uint32_t i = 0; members->links && i < members->n; i++) {

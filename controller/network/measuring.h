@@ -23,6 +23,8 @@ void measuring_answer(struct members *members, struct member *m, const struct ms
 double measuring_round(const struct members *members, uint32_t *round, uint32_t *rounds);
 /* Returns true if the links between m and the replicas are known. */
 bool measuring_knows(const struct members *members, const struct member *m);
+/* Returns true if the other nodes and m do not reach each other, so that m can have no stage. */
+bool measuring_isolates(const struct members *members, const struct member *m);
 void measuring_forget(struct members *members, const struct member *m);
 void measuring_free(struct members *members);
 /* Measures the links of joining nodes in the background; called in every turn. Returns true if the

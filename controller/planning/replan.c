@@ -14,6 +14,7 @@
 
 #include "controller/planning/planning.h"
 #include "controller/members/member.h"
+#include "controller/network/measuring.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/request.h"
 #include "controller/planning/spares.h"
@@ -56,7 +57,7 @@ static bool begins_with(const struct planning *planning, const struct member *m)
 	if (!planning->members->links)
 		return !o->mode.embedded || o->cluster.least_agents <= 1 ||
 		       m->id < o->cluster.least_agents;
-	return member_alive(m) && !m->is_marked;
+	return member_alive(m) && !m->is_marked && !measuring_isolates(planning->members, m);
 }
 
 void replan_first(struct planning *planning)

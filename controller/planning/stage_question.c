@@ -14,6 +14,7 @@
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/network/measuring.h"
 #include "model/shape.h"
 
 enum {
@@ -57,7 +58,8 @@ static bool may_take_part(const struct members *members, const struct member *m)
 				? n->forward_s > 0
 				: m->compute.alone_forward_s > 0;
 
-	return member_alive(m) && is_known && (!m->is_marked || m->assigned.is_left_out);
+	return member_alive(m) && is_known && !measuring_isolates(members, m) &&
+	       (!m->is_marked || m->assigned.is_left_out);
 }
 
 /* Returns the factor by which tasks take longer because the agents of one machine share its

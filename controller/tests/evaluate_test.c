@@ -67,6 +67,20 @@ FIXTURE_TEST(validation_avoids_cut_links)
 	c->members.failed_links.n = 0;
 }
 
+/* A closed port is found before the first plan, and is no cut. */
+FIXTURE_TEST(validation_avoids_links_that_were_never_made)
+{
+	struct controller *c = *state;
+	const int n = c->run.cluster->n_nodes;
+
+	c->run.cluster->delay_s[0 * n + 3] = -1;
+	c->run.cluster->delay_s[4 * n + 1] = -1;
+	validates(state);
+	assert_int_equal(node_of(c, 0, 1), 4);
+	assert_int_equal(node_of(c, 1, 1), 5);
+	assert_int_equal(node_of(c, 2, 1), 5);
+}
+
 FIXTURE_TEST(an_answer_needs_its_links)
 {
 	struct controller *c = validates(state);

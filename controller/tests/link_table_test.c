@@ -43,6 +43,25 @@ TEST(a_transfer_takes_its_latency_and_its_bytes)
 	link_table_free(t);
 }
 
+TEST(a_node_is_isolated_if_all_links_that_were_tried_fail)
+{
+	struct link_table *t = link_table_new(N);
+
+	assert_false(link_table_isolates(t, 2)); /* nothing was tried */
+	*link_table_at(t, 0, 2) = (struct link_seen){ .known = true, .unreachable = true };
+	assert_false(link_table_isolates(t, 2) || link_table_isolates(t, 0));
+	*link_table_at(t, 1, 2) = (struct link_seen){ .known = true, .unreachable = true };
+	*link_table_at(t, 2, 0) = (struct link_seen){ .known = true };
+	assert_true(link_table_isolates(t, 2));
+	assert_false(link_table_isolates(t, 0) || link_table_isolates(t, 1));
+	link_table_at(t, 1, 2)->unreachable = false;
+	assert_false(link_table_isolates(t, 2));
+	link_table_at(t, 2, 0)->unreachable = true;
+	*link_table_at(t, 2, 1) = (struct link_seen){ .known = true, .unreachable = true };
+	assert_true(link_table_isolates(t, 2)); /* it reaches nobody */
+	link_table_free(t);
+}
+
 /* In the execution model, a sum takes 2 (r - 1) / r times the time of a pair. This must equal two
  * exchanges of a slice. */
 TEST(a_sum_is_two_exchanges)

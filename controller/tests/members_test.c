@@ -9,10 +9,13 @@
 #include "controller/iteration/answers.h"
 #include "controller/iteration/cut_links.h"
 #include "controller/iteration/link_failures.h"
+#include "controller/joining/agents.h"
 #include "controller/joining/startup.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/network/failed_links.h"
+#include "controller/network/link_table.h"
+#include "controller/network/measuring.h"
 #include "controller/operator/consoles.h"
 #include "controller/planning/drift.h"
 #include "controller/planning/replan.h"
@@ -144,6 +147,36 @@ TEST(a_node_that_joined_late_gets_a_place)
 	c->run.cluster->delay_s[5 * NODES + 4] = 0.05;
 	at(c, START + 4 * SECOND);
 	assert_int_equal(c->run.cluster->nodes[5].stage, 2);
+	bare_free(c);
+}
+
+/* Nobody reaches the node's port. It gets a stage once the port is open: the agents report the
+ * round trips of the connections that they then have, and the links are measured again. */
+TEST(a_node_that_nobody_reaches_waits)
+{
+	struct controller *c = made_for_late_node();
+	struct member *m = &c->members.list[5];
+	struct msg_link link = { .to = 5, .latency_s = 0.001f };
+	const struct msg_links report = { 1, &link, (uint8_t)c->run.cluster->formats.wire };
+
+	c->members.links = link_table_new(NODES);
+	for (uint32_t i = 0; i < NODES; i++)
+		for (uint32_t j = 0; j < NODES; j++)
+			*link_table_at(c->members.links, i, j) = (struct link_seen){
+				.known = i != j, .unreachable = j == 5, .latency_s = 0.001f
+			};
+	at(c, START + 2 * SECOND);
+	assert_int_equal(c->run.cluster->nodes[5].stage, -1);
+	assert_int_equal(m->state, MEMBER_JOINING);
+	assert_non_null(strstr(m->why, "do not reach it"));
+	members_links(&c->planning, &c->members.list[4], &report);
+	assert_false(measuring_isolates(&c->members, m) || measuring_knows(&c->members, m));
+	for (uint32_t i = 0; i < NODES; i++)
+		link_table_at(c->members.links, i, 5)->known = i != 5;
+	at(c, START + 4 * SECOND);
+	assert_int_equal(c->run.cluster->nodes[5].stage, 2);
+	link_table_free(c->members.links);
+	free(c->members.list[4].links.list);
 	bare_free(c);
 }
 

@@ -70,6 +70,15 @@ static void save_stages(struct members *members)
 		resume_save(members);
 }
 
+/* Lets m wait without a stage, and reports why. */
+static void give_no_stage(struct members *members, struct member *m, const char *why)
+{
+	copies_release(members, m);
+	if (strcmp(m->why, why) != 0)
+		note(members->run, NOTE_WARNING, m->id, 0, "n%02u gets no stage: %s", m->id, why);
+	member_apply(members->run, m, EVENT_WAIT, why);
+}
+
 void members_assign(struct members *members, struct member *m, int stage, bool fetch)
 {
 	const char *why = "its links to its stage are too slow, and would delay its sums";
@@ -79,6 +88,11 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	if (member_is_replica(m)) /* its own weights are no evidence for the new stage */
 		member_apply(members->run, m, EVENT_LEAVE, "moves to another stage");
 	m->assigned.at_us = members->run->now_us;
+	if (measuring_isolates(members, m)) {
+		give_no_stage(members, m,
+			      "the other nodes do not reach it, or it does not reach them");
+		return;
+	}
 	if (fetch && !measuring_knows(members, m)) {
 		member_apply(members->run, m, EVENT_WAIT, "its links are measured first");
 		return;
@@ -97,11 +111,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 			members->run->cluster->nodes[m->id].stage = was;
 			save_stages(members);
 		}
-		copies_release(members, m);
-		if (strcmp(m->why, why) != 0)
-			note(members->run, NOTE_WARNING, m->id, 0, "n%02u gets no stage: %s", m->id,
-			     why);
-		member_apply(members->run, m, EVENT_WAIT, why);
+		give_no_stage(members, m, why);
 		return;
 	}
 	members->run->cluster->nodes[m->id].stage = stage;
