@@ -231,8 +231,9 @@ struct work {
 	int runs;
 };
 
-static void wait_and_count(struct sealer_job *job)
+static void wait_and_count(struct sealer_job *job, struct aes_gcm *aes)
 {
+	(void)aes;
 	struct work *w = (struct work *)job;
 	while (!atomic_load(w->may_end))
 		usleep(1000);
