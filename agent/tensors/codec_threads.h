@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "model/codec/codec.h"
+#include "wire/pieces.h"
 
 /* The number of threads does not depend on the machine, so that a simulated run repeats anywhere.
  * Idle threads cost nothing. */
@@ -28,11 +29,16 @@ struct codec_job {
 	size_t n;       /* number of floats */
 	float *floats;  /* (n); borrowed until the job is taken */
 	void *bytes;    /* (codec_bytes); borrowed until the job is taken */
+	/* Decoding a message in pieces: its bytes from skip_bytes on, instead of `bytes`. The list
+	 * is borrowed until the job is taken. */
+	struct pieces pieces;
+	size_t skip_bytes;
+	void *room;     /* (codec_bytes), malloc; owned: joins pieces that are not in fp32 */
 	void *owner;    /* the caller's */
 	bool of_gradient; /* the caller's: a gradient, not an activation */
 	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
 	/* ---- outputs ---- */
-	bool plausible; /* codec_is_plausible; if false, floats are not decoded */
+	bool plausible; /* codec_is_plausible; if false, the floats mean nothing */
 	float snr_db;
 };
 
