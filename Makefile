@@ -58,7 +58,7 @@ program_cli        := skippipe
 
 # Libraries from outside, by the only folder that knows them. jansson (of base) is shared.
 libs_base       := -ljansson -lm -lpthread
-libs_wire       := -lnanomsg -lsodium
+libs_wire       := -lnanomsg -lsodium -lcrypto
 libs_model      := -ldnnl -lgomp -lunistring
 libs_store      := -lsqlite3
 libs_controller := -lmicrohttpd

@@ -60,6 +60,7 @@ enum {
 	PEERS_LEAST = 8,        /* the limit of open files must suffice for this many peers */
 	FILES_FOR_BURSTS = 8,   /* one in 8 open files is for bursts of activations */
 	SEAL_THREADS = 4,       /* threads that encrypt tensors, at most one for each core */
+	PIECE_LEAST_BYTES = 16384, /* default of piece_least_bytes */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
 /* Limit of unacknowledged bytes to one peer in one class. */
@@ -528,6 +529,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.assembling_most_bytes = ASSEMBLING_BYTES,
 		.connections = connections_for(files),
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
+		.piece_least_bytes = o->piece_least_bytes ? o->piece_least_bytes
+							  : PIECE_LEAST_BYTES,
 		.seal_threads = cores_usable() < SEAL_THREADS ? cores_usable() : SEAL_THREADS,
 	};
 	char announced[LINK_ADDRESS_SIZE];
