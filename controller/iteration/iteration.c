@@ -71,6 +71,8 @@ static bool admit_joiners(struct planning *planning, bool computing)
 		if (!member_joins(planning->run, m))
 			continue;
 		any = any || !member_is_replica(m);
+		if (!computing)
+			spares_admit(planning->members, m);
 		member_apply(planning->run, m, computing ? EVENT_JOIN_SUMS : EVENT_ADMIT,
 			     computing ? NULL : "");
 		copies_release(planning->members, m);
@@ -630,6 +632,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 {
 	if (it->run->phase != PHASE_GATHERING)
 		failures_count(it->members, m);
+	spares_replace(it->members, m);
 	drain_keep(it->members, member_stage(it->run, m));
 	switch (it->run->phase) {
 	case PHASE_COMPUTING:
@@ -657,7 +660,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 		break;
 	}
 	if (replicas_everywhere(it->members)) {
-		replan_lost(it->planning);
+		replan(it->planning, "a node was lost");
 		it->planning->recovery_plan = it->planning->wanted_id;
 	}
 }

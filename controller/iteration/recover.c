@@ -17,6 +17,7 @@
 #include "controller/members/finish.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
 #include "controller/run/record.h"
@@ -81,7 +82,8 @@ static bool another_is_heard(const struct backups *backups, const struct member 
 	return false;
 }
 
-/* Returns a node of the stage with the most replicas; NULL: no stage has two. */
+/* Returns a node of the stage with the most replicas, preferably one that waits as a spare. NULL:
+ * no stage has two. */
 static struct member *find_spare(struct members *members)
 {
 	struct member *best = NULL;
@@ -92,7 +94,7 @@ static struct member *find_spare(struct members *members)
 		uint32_t n = stage_replicas(members, member_stage(members->run, m), NULL);
 
 		if (m->state == MEMBER_LIVE && !m->is_marked && m->move.drain == DRAIN_NOT &&
-		    n > most) {
+		    (n > most || (best && n == most && spares_wait(members, m)))) {
 			best = m;
 			most = n;
 		}

@@ -308,6 +308,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->checkpoint.failed = 0;
 	restore_look_again(backups);
 	member_drain(backups->members, m, DRAIN_NOT);
+	m->move.use = backups->run->phase == PHASE_GATHERING ? USE_ALWAYS : USE_UNDECIDED;
 	member_apply(backups->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;

@@ -539,7 +539,7 @@ static void gather_built(struct iteration *it)
 	if (it->run->options.cluster.time_scale == 0 && !run_is_rehearsal(it->run))
 		drift_guess_pace(it->planning, it->planning->pending->plan);
 	if (ready < it->members->n || it->run->options.cluster.time_scale == 0 ||
-	    spares_any(it->members))
+	    spares_any(it->members, SPARES_ALL))
 		replan(it->planning, ready < it->members->n ? "not all agents came"
 				     : it->run->options.cluster.time_scale == 0
 					     ? "compute was measured"

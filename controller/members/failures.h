@@ -17,7 +17,7 @@ void failures_recall(struct members *members, struct member *m);
 void failures_count(struct members *members, struct member *m);
 /* Returns true if m failed so often that plans use it last (spares.c). */
 bool failures_are_many(const struct member *m);
-/* Writes why m is used last; "" if it is not. */
+/* Writes why plans use m last (spares.c); "" if they do not. */
 void failures_reason(const struct member *m, char *out, size_t room);
 
 #endif

@@ -85,6 +85,12 @@ enum copy_sum {
 	COPY_SUM_REPORTED, /* the copy has reported this iteration's sum */
 };
 
+/* Whether plans use a node (spares.c).
+ *
+ *     lost, or a process joins during the run -> UNDECIDED -- becomes a replica --> ALWAYS or SPARE
+ *     SPARE -- takes a lost node's place, shortens the iteration, changes its stage --> ALWAYS */
+enum member_use { USE_ALWAYS, USE_UNDECIDED, USE_SPARE };
+
 /* The standby copy that the node keeps or fetches (copies.c, standbys.c). */
 struct member_copy {
 	int stage;           /* -1: none */
@@ -107,6 +113,7 @@ struct member_move {
 	uint32_t failures; /* recent losses of this node's key */
 	int64_t failed_s;  /* time of the last of them, in seconds since 1970 */
 	bool is_used;      /* it failed often, and the run is much faster with it */
+	enum member_use use;
 	enum member_drain drain;
 	int home;          /* the node's stage in the first plan; -1: none */
 	bool is_returning; /* the node keeps a copy of its home stage in order to return there */

@@ -10,6 +10,7 @@
 #include "controller/planning/phase_targets.h"
 #include "controller/planning/planner.h"
 #include "controller/planning/preparation.h"
+#include "controller/planning/spares.h"
 #include "controller/run/run.h"
 
 struct contingency;  /* contingency.c */
@@ -31,7 +32,7 @@ struct planning {
 	struct stage_choice *stage_choice; /* under way; NULL: none */
 	/* The controller chose the stages and their nodes: the first plan keeps them. */
 	bool has_chosen_stages;
-	bool with_spares; /* the newest request may use nodes that are used last (spares.c) */
+	enum spares_kind spares;         /* the spares that the newest request may use */
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;
