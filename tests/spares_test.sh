@@ -70,7 +70,8 @@ node_json() { # node_json ID STAGE SECONDS
 }
 cat >"$dir/slow.json" <<END
 {"format": "skippipe.cluster/1", "name": "slow", "stages": [2, 2, 2], "nodes": [
-$(node_json 0 0 0.4),$(node_json 1 0 0.4),$(node_json 2 1 0.01),$(node_json 3 2 0.01),$(node_json 4 1 0.01),$(node_json 5 2 0.01)],
+$(node_json 0 0 0.4),$(node_json 1 0 0.4),
+$(node_json 2 1 0.01),$(node_json 3 2 0.01),$(node_json 4 1 0.01),$(node_json 5 2 0.01)],
  "links": {"latency_s": [$(square 0 0.005)], "bandwidth_bytes_per_s": [$(square 0 1e9)]}, "activation_bytes": 1000,
  "transfer_overhead_s": 0, "weights_bytes_per_stage": 51200, "microbatches_per_data_node": 2}
 END

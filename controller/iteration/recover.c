@@ -17,6 +17,7 @@
 #include "controller/members/finish.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
+#include "controller/planning/replan.h"
 #include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
@@ -352,6 +353,21 @@ static void take_in_left_out(struct members *members)
 	}
 }
 
+/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused,
+ * because no iteration is to be restarted. */
+static void continue_run(struct iteration *it)
+{
+	static const char why[] = "a stage was taken over";
+
+	if (it->backups->stall.in != PHASE_PAUSED || it->run->iteration != it->run->committed) {
+		restart_iteration(it, why);
+		return;
+	}
+	it->backups->stall.taken_over = false;
+	set_phase(it->run, PHASE_PAUSED);
+	replan(it->planning, why);
+}
+
 void recover_turn(struct iteration *it)
 {
 	bool all = true;
@@ -378,5 +394,5 @@ void recover_turn(struct iteration *it)
 			bring_back(it->backups, s);
 	}
 	if (all && it->run->phase == PHASE_STALLED)
-		restart_iteration(it, "a stage was taken over");
+		continue_run(it);
 }

@@ -85,7 +85,7 @@ enum copy_sum {
 	COPY_SUM_REPORTED, /* the copy has reported this iteration's sum */
 };
 
-/* Whether plans use a node (spares.c).
+/* States of a node in plans (spares.c).
  *
  *     lost, or a process joins during the run -> UNDECIDED -- becomes a replica --> ALWAYS or SPARE
  *     SPARE -- takes a lost node's place, shortens the iteration, changes its stage --> ALWAYS */

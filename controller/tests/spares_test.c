@@ -236,7 +236,7 @@ FIXTURE_TEST(a_spare_takes_the_place_of_a_lost_node)
 	assert_int_equal(gone->move.use, USE_UNDECIDED);
 }
 
-/* Of two spares of a stage, the one that did not fail often is taken. */
+/* A stage has two spares: the one that did not fail often is taken. */
 FIXTURE_TEST(a_sound_spare_comes_before_one_that_failed_often)
 {
 	struct controller *c = *state;
