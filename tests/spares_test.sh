@@ -112,6 +112,8 @@ until_state 4 live
 until_state 5 live
 further 3
 [ "$(grep '"event":"iteration"' "$events" | field nodes_alive | tail -n 1)" = 6 ] || die "not all agents take part"
+slots() { sed -n 's/.* welcome: .*, \([0-9]*\) slots.*/\1/p' "$dir/agent$1.err" | tail -n 1; }
+[ "$(slots 4)" = "$(slots 0)" ] || die "agent 4, which joined late, has $(slots 4) slots, and agent 0 $(slots 0)"
 
 # Agent 5 fails three times. Its stage has another replica, which does the work from then on.
 for _ in 1 2 3; do
