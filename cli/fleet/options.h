@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 enum fleet_verb { FLEET_UP, FLEET_STATUS, FLEET_LOGS, FLEET_DOWN };
-enum { FLEET_ADDRESSES = 4 };
+enum { FLEET_ADDRESSES = 4, FLEET_FORGOTTEN = 64 };
 
 /* Texts are borrowed from argv. */
 struct fleet_options {
@@ -18,7 +18,8 @@ struct fleet_options {
 	const char *controller; /* NULL: as `up` had it; `up` itself: this machine */
 	const char *bundle;     /* NULL: the archive beside this build */
 	const char *addresses[FLEET_ADDRESSES];
-	unsigned n_addresses, n_words, lines;
+	const char *forgotten[FLEET_FORGOTTEN]; /* names of hosts that are gone for good */
+	unsigned n_addresses, n_forgotten, n_words, lines;
 	int64_t wait_us;
 	bool follow, purge;
 	char *const *controller_words; /* what follows "--"; ends with NULL */
