@@ -1,7 +1,7 @@
 /* snapshot.h - reads one snapshot of a controller, as a console receives it, with a token.
  *
- * The session is that of a console that only watches, so that the controller needs no message of its
- * own for this.
+ * The session is that of a console that only watches, so that the controller needs no message of
+ * its own for this.
  */
 #ifndef WIRE_SNAPSHOT_H
 #define WIRE_SNAPSHOT_H
@@ -22,8 +22,8 @@ struct snapshot_options {
 
 /* Returns true if the text is a token, or names a file with @. */
 bool snapshot_suits(const char *text);
-/* Joins with the token and reads the snapshot. This user's key for it, watcher.key in the folder for
- * state, is made at the first call, and uses the invitation once. -EINVAL: no token, or one for an
+/* Joins with the token and reads the snapshot. This user's key for it, watcher.key in the folder
+ * for state, is made at the first call, and uses the invitation once. -EINVAL: no token, or one for an
  * agent; -EPERM: the controller refused; -EPROTO: another version; -ETIMEDOUT; others are the
  * system's. */
 int snapshot_read(const struct snapshot_options *options, struct error *err);
