@@ -174,6 +174,23 @@ for m in m1 m2 m3 m4; do
 done
 pgrep -fa "skippipe-(controller|agent).*second" && die "a process is left"
 
+# ---- a machine that is gone for good is forgotten
+printf 'm3\nm4\n' >"$dir/home/hub/three.txt"
+fleet three 0 up three.txt "${bundle[@]}" --run-dir third -- --stages 1,1 --skip 0 --model tiny --corpus text.txt
+gone=$(basename "$(ls -d "$dir"/home/m4/.skippipe/fleet/*)")
+record=$dir/home/hub/.local/state/skippipe/fleet-$gone
+sed -i 's/^\(.*\)name=m4$/root@127.0.0.1:9 name=m4/' "$record" # its address answers no more
+fleet lost 1 down three.txt
+grep -q '^m4  *FAILED' "$dir/lost.out" || { cat "$dir/lost.out"; die "down does not say that it did not reach m4"; }
+grep -q 'with --forget HOST' "$dir/lost.out" || { cat "$dir/lost.out"; die "down does not say what to do"; }
+expect 1 '--forget m9: neither three.txt nor the record' "${as_hub[@]}" "$bin/skippipe" fleet down three.txt --forget m9
+fleet forgotten 0 down three.txt --forget m4
+grep -q '^m4  *forgotten; ' "$dir/forgotten.out" || { cat "$dir/forgotten.out"; die "down does not say that m4 is forgotten"; }
+[ ! -e "$record" ] || die "the record of the fleet is left"
+grep ' agent m[34]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
+fleet rest 0 down three.txt # m4 had been there all the time
+grep -q '^m4  *nothing runs' "$dir/rest.out" || { cat "$dir/rest.out"; die "m4 was not ended"; }
+
 # ---- what is refused
 expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status nothere
 echo 'm1 nmae=x' >"$dir/home/hub/bad.txt"

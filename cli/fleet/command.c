@@ -45,9 +45,10 @@ static int keep_machines(struct fleet *f, struct error *err)
 		if (old && f->options->verb == FLEET_UP)
 			return error_set(err, -EINVAL,
 					 "%s: %s was %s%s%s when the fleet came up; run skippipe "
-					 "fleet down first, or give the new machine another name=",
+					 "fleet down first (with --forget %s if that machine is "
+					 "gone), or give the new machine another name=",
 					 f->options->file, h->name, old->target,
-					 old->port[0] ? ":" : "", old->port);
+					 old->port[0] ? ":" : "", old->port, h->name);
 		if (old)
 			*h = *old;
 	}

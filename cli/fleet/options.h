@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 enum fleet_verb { FLEET_UP, FLEET_STATUS, FLEET_LOGS, FLEET_DOWN };
-enum { FLEET_ADDRESSES = 4 };
+enum { FLEET_ADDRESSES = 4, FLEET_FORGOTTEN = 64 };
 
 /* Texts are borrowed from argv. */
 struct fleet_options {
@@ -20,7 +20,8 @@ struct fleet_options {
 	const char *controller;
 	const char *bundle; /* path of the archive; NULL: the archive beside this build */
 	const char *addresses[FLEET_ADDRESSES];
-	unsigned n_addresses, n_words, lines;
+	const char *forgotten[FLEET_FORGOTTEN]; /* names of hosts that are gone for good */
+	unsigned n_addresses, n_forgotten, n_words, lines;
 	int64_t wait_us;
 	bool follow, purge;
 	char *const *controller_words; /* the words after "--"; ends with NULL */

@@ -27,7 +27,7 @@
 static const char refined_words[] = ", refined";
 /* A refined plan is adopted if its iteration takes less than this share of the current plan's */
 static const double worth = 0.985;
-/* A plan with nodes that failed often is adopted if its iteration takes less than this share */
+/* A plan that uses nodes which failed often must take less than this share. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
@@ -135,7 +135,7 @@ static bool is_about_as_good(const struct planning *planning, const struct plann
 	       a->plan->skip_share == now->plan->skip_share &&
 	       formats_equal(&a->formats, &now->formats) &&
 	       !is_better(planning->run, a, now,
-			  planning->with_spares && planning->only_if_better ? spare_worth : worth);
+			  planning->spares == SPARES_ALL ? spare_worth : worth);
 }
 
 void answers_run(struct planning *planning, struct planned *a)
@@ -161,21 +161,25 @@ void answers_run(struct planning *planning, struct planned *a)
 		planned_free(a);
 		if (!refined)
 			refine(planning);
+		else
+			replan_try_spares(planning);
 		return;
 	}
-	if (!refined || !planning->pending ||
-	    !phase_targets_fit(planning, planning->pending) ||
-	    is_better(planning->run, a, planning->pending, 1)) {
+	if (!refined || !planning->pending || !phase_targets_fit(planning, planning->pending) ||
+	    is_better(planning->run, a, planning->pending,
+		      planning->spares == SPARES_NONE ? 1 : worth)) {
 		tell_stand_in(planning, a);
 		planned_free(planning->pending);
 		planning->pending = a;
-		if (planning->with_spares)
+		if (planning->spares != SPARES_NONE)
 			spares_use(planning->members, a);
 	} else {
 		planned_free(a);
 	}
 	if (planning->refine_wanted && planning->run->phase != PHASE_GATHERING)
 		refine(planning);
+	else if (refined)
+		replan_try_spares(planning);
 }
 
 void answers_baseline(struct members *members, struct planned *a)

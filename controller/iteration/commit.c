@@ -21,6 +21,7 @@
 #include "controller/members/member.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/disk.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
@@ -236,6 +237,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 		r->weights.hash = 0; /* MSG_COMMITTED will report the new hash */
 		member_send(it->run, r, m);
 		if (r->state == MEMBER_SUMMING) {
+			spares_admit(it->members, r);
 			member_apply(it->run, r, EVENT_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);

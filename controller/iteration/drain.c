@@ -14,6 +14,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/stage_moves.h"
@@ -121,6 +122,7 @@ static void exclude(struct iteration *it, struct member *m)
 		return;
 	if (!m->is_marked) {
 		member_drain(it->members, m, DRAIN_EXCLUDED);
+		spares_replace(it->members, m);
 		replan(it->planning, "a node drains");
 	}
 	if (it->run->phase == PHASE_PAUSED && !it->redo)

@@ -71,6 +71,8 @@ static bool admit_joiners(struct planning *planning, bool computing)
 		if (!member_joins(planning->run, m))
 			continue;
 		any = any || !member_is_replica(m);
+		if (!computing)
+			spares_admit(planning->members, m);
 		member_apply(planning->run, m, computing ? EVENT_JOIN_SUMS : EVENT_ADMIT,
 			     computing ? NULL : "");
 		copies_release(planning->members, m);
@@ -290,10 +292,20 @@ void iteration_admit_joiners(struct planning *planning)
 	admit_joiners(planning, false);
 }
 
+/* Lets a draining node hand its stage over. Returns false if none is to do so. */
+static bool hand_over(struct iteration *it)
+{
+	const struct member *leaver = drain_last_replica(it->backups);
+
+	if (!leaver)
+		return false;
+	it->progress.ended = 0; /* the tasks that ended are of a committed iteration */
+	recover_begin(it->backups, leaver);
+	return true;
+}
+
 void iteration_boundary(struct iteration *it)
 {
-	const struct member *leaver;
-
 	if (it->run->ending.stopping || run_is_done(it->run)) {
 		if (!checkpoint_last(it->backups) && !offsite_awaited(it->backups))
 			controller_finish(it->members, it->run->ending.exit_status,
@@ -305,6 +317,7 @@ void iteration_boundary(struct iteration *it)
 	if (it->run->wanted.pause && !it->run->wanted.step && !it->redo) {
 		if (it->run->phase != PHASE_PAUSED)
 			set_phase(it->run, PHASE_PAUSED);
+		hand_over(it);
 		return;
 	}
 	if (disk_waits(it->run) || phase_moves_awaited(it->backups, it->redo) ||
@@ -313,13 +326,8 @@ void iteration_boundary(struct iteration *it)
 		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	leaver = drain_last_replica(it->backups);
-	if (leaver) {
-		/* The ended tasks belong to an iteration that is committed */
-		it->progress.ended = 0;
-		recover_begin(it->backups, leaver);
+	if (hand_over(it))
 		return;
-	}
 	drift_turn(it->planning);
 	if (replan_awaited(it->planning) ||
 	    (preparation_awaited(it->planning) && can_follow(it, it->planning->pending) &&
@@ -632,6 +640,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 {
 	if (it->run->phase != PHASE_GATHERING)
 		failures_count(it->members, m);
+	spares_replace(it->members, m);
 	drain_keep(it->members, member_stage(it->run, m));
 	switch (it->run->phase) {
 	case PHASE_COMPUTING:
@@ -659,7 +668,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 		break;
 	}
 	if (replicas_everywhere(it->members)) {
-		replan_lost(it->planning);
+		replan(it->planning, "a node was lost");
 		it->planning->recovery_plan = it->planning->wanted_id;
 	}
 }

@@ -18,6 +18,8 @@
 #include "controller/members/finish.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
+#include "controller/planning/replan.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
 #include "controller/run/record.h"
@@ -82,7 +84,8 @@ static bool another_is_heard(const struct backups *backups, const struct member 
 	return false;
 }
 
-/* Returns a node of the stage with the most replicas; NULL: no stage has two replicas. */
+/* Returns a node of the stage with the most replicas, preferably one that waits as a spare. NULL:
+ * no stage has two. */
 static struct member *find_spare(struct members *members)
 {
 	struct member *best = NULL;
@@ -93,7 +96,7 @@ static struct member *find_spare(struct members *members)
 		uint32_t n = stage_replicas(members, member_stage(members->run, m), NULL);
 
 		if (m->state == MEMBER_LIVE && !m->is_marked && m->move.drain == DRAIN_NOT &&
-		    n > most) {
+		    (n > most || (best && n == most && spares_wait(members, m)))) {
 			best = m;
 			most = n;
 		}
@@ -353,6 +356,21 @@ static void take_in_left_out(struct members *members)
 	}
 }
 
+/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused,
+ * because no iteration is to be restarted. */
+static void continue_run(struct iteration *it)
+{
+	static const char why[] = "a stage was taken over";
+
+	if (it->backups->stall.in != PHASE_PAUSED || it->run->iteration != it->run->committed) {
+		restart_iteration(it, why);
+		return;
+	}
+	it->backups->stall.taken_over = false;
+	set_phase(it->run, PHASE_PAUSED);
+	replan(it->planning, why);
+}
+
 void recover_turn(struct iteration *it)
 {
 	bool all = true;
@@ -379,5 +397,5 @@ void recover_turn(struct iteration *it)
 			bring_back(it->backups, s);
 	}
 	if (all && it->run->phase == PHASE_STALLED)
-		restart_iteration(it, "a stage was taken over");
+		continue_run(it);
 }

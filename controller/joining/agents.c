@@ -14,6 +14,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/joining/resume.h"
+#include "controller/joining/slots.h"
 #include "controller/members/failure_detector.h"
 #include "controller/members/failures.h"
 #include "controller/members/finish.h"
@@ -312,6 +313,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->checkpoint.failed = 0;
 	restore_look_again(backups);
 	member_drain(backups->members, m, DRAIN_NOT);
+	m->move.use = backups->run->phase == PHASE_GATHERING ? USE_ALWAYS : USE_UNDECIDED;
 	member_apply(backups->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;
@@ -325,7 +327,7 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 	struct post_peer_info info;
 	struct member *m;
 	const char *why;
-	bool known;
+	bool known, moved;
 
 	if (post_peer(backups->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
 		return;
@@ -336,12 +338,15 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 		return;
 	}
 	known = keys_equal(&m->key, &info.key);
+	moved = m->hello.machine[0] && !same_place(&m->hello, hello);
 	connect_member(backups, m, &info, peer, hello);
 	if (backups->run->phase == PHASE_GATHERING && !backups->run->resumed &&
 	    backups->members->gathering < GATHER_BUILD)
 		return; /* the first plan decides the node's stage and sets the time scale */
 	if (!known)
 		resume_save(backups->members);
+	if (!known || moved)
+		slots_settle(backups->members, m);
 	welcome_member(backups->run, m);
 	resume_member(backups->members, m);
 	if (backups->run->phase == PHASE_GATHERING && backups->run->resumed)

@@ -16,6 +16,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/joining/agents.h"
 #include "controller/joining/first_stages.h"
+#include "controller/joining/slots.h"
 #include "controller/members/announce.h"
 #include "controller/members/capacity.h"
 #include "controller/members/finish.h"
@@ -45,14 +46,10 @@ enum {
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
 	JOINED_US = 1000000,
-	/* Plans do not become faster if a node may hold more microbatches at once */
-	SLOTS_MOST = 8,
 	TIMED_OF_MACHINE = 2 /* agents of one machine and device compute equally fast */
 };
 
 static const double watchable_s = 2.5;
-/* Share of a machine's free memory that activations may take */
-static const double memory_share = 0.7;
 /* Processor time, in seconds, for the tensor and the events of one task if all agents share one
  * machine. */
 static const double task_messages_s = 0.003;
@@ -226,29 +223,6 @@ static bool computes_alike(const struct member *a, const struct member *b)
 	return members_share_machine(a, b) && device_texts_alike(a->hello.device, b->hello.device);
 }
 
-/* Sets how many microbatches a node holds at once, according to its share of the machine's free
- * memory. A cluster file gives this number, so it is not changed. */
-static void settle_slots(struct members *members)
-{
-	uint64_t parameters = 0;
-
-	for (uint32_t s = 0; s < members->run->training.model.n_stages; s++)
-		parameters = members->run->training.stage_parameters[s] > parameters
-				     ? members->run->training.stage_parameters[s]
-				     : parameters;
-	for (uint32_t i = 0; i < members->n && !members->run->options.cluster.file; i++) {
-		const struct member *m = &members->list[i];
-
-		if (member_alive(m) && m->hello.memory_bytes > 0)
-			members->run->cluster->nodes[i].memory =
-				members->run->cluster_as_given->nodes[i].memory =
-					capacity_slots(&members->run->training.model,
-						       &members->run->training.hyper, parameters,
-						       memory_share * members_memory(members, m),
-						       SLOTS_MOST);
-	}
-}
-
 /* Returns the stage in which compute is measured: if possible not stage 0, which reads the
  * corpus. */
 static uint8_t timed_stage(const struct members *members)
@@ -404,7 +378,7 @@ static void gather_coming(struct planning *planning)
 	    !all_have_come(planning->members) || !are_enough(planning->members))
 		return;
 	if (measuring_wanted(planning->run))
-		settle_slots(planning->members);
+		slots_settle_all(planning->members);
 	members_welcome(planning->members);
 	if (measuring_wanted(planning->run)) {
 		measuring_begin(planning->members);
@@ -544,7 +518,7 @@ static void gather_built(struct iteration *it)
 	if (it->run->options.cluster.time_scale == 0 && !run_is_rehearsal(it->run))
 		drift_guess_pace(it->planning, it->planning->pending->plan);
 	if (ready < it->members->n || it->run->options.cluster.time_scale == 0 ||
-	    spares_any(it->members))
+	    spares_any(it->members, SPARES_ALL))
 		replan(it->planning, ready < it->members->n ? "not all agents came"
 				     : it->run->options.cluster.time_scale == 0
 					     ? "compute was measured"

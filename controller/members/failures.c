@@ -165,4 +165,6 @@ void failures_reason(const struct member *m, char *out, size_t room)
 	out[0] = 0;
 	if (failures_are_many(m) && !m->move.is_used)
 		snprintf(out, room, "used last: failed %u times", m->move.failures);
+	else if (m->move.use == USE_SPARE)
+		snprintf(out, room, "spare: takes a lost node's place");
 }

@@ -147,6 +147,7 @@ static void forget_process(struct run *run, struct member *m)
 	m->compute.slots = 0;
 	m->copy.sum_state = COPY_NO_SUM;
 	m->move.is_returning = false;
+	m->move.use = USE_UNDECIDED;
 	note(run, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(run, m), m->why);
 }
 
@@ -173,6 +174,8 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 		record_change(run, m);
 	if (m->state == MEMBER_LIVE)
 		m->copy.n_refused = 0;
+	if ((m->state == MEMBER_LIVE && m->move.use == USE_UNDECIDED) || event == EVENT_LEAVE)
+		m->move.use = USE_ALWAYS;
 	if (event == EVENT_DEPART)
 		set_drain(m, DRAIN_NOT);
 	if (event == EVENT_LOST)

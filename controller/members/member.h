@@ -85,6 +85,12 @@ enum copy_sum {
 	COPY_SUM_REPORTED, /* the copy has reported this iteration's sum */
 };
 
+/* States of a node in plans (spares.c).
+ *
+ *     lost, or a process joins during the run -> UNDECIDED -- becomes a replica --> ALWAYS or SPARE
+ *     SPARE -- takes a lost node's place, shortens the iteration, changes its stage --> ALWAYS */
+enum member_use { USE_ALWAYS, USE_UNDECIDED, USE_SPARE };
+
 /* The standby copy that the node keeps or fetches (copies.c, standbys.c). */
 struct member_copy {
 	int stage;           /* -1: none */
@@ -108,6 +114,7 @@ struct member_move {
 	int64_t failed_s;  /* time of the last of these losses, in seconds since 1970 */
 	/* Plans use the node although it failed often, because the run is much faster with it */
 	bool is_used;
+	enum member_use use;
 	enum member_drain drain;
 	int home;          /* the node's stage in the run's first plan; -1: none */
 	bool is_returning; /* the node keeps a copy of its home stage in order to return there */

@@ -21,6 +21,7 @@
 #include "controller/operator/undo.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/outcome.h"
 #include "controller/run/rates.h"
@@ -170,6 +171,7 @@ void act_fail(struct operators *ops, const char *who, const struct msg_command *
 		note(ops->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
 		     member_stage(ops->run, w), who);
 		outcome_set(o, 0, "routing around n%02d from the next iteration", node);
+		spares_replace(ops->members, w);
 		replan(ops->planning, "a node was marked failed");
 	}
 }

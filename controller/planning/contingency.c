@@ -26,6 +26,7 @@
 #include "controller/planning/predict.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 
 /* Planning for more nodes would take minutes, and a set of nodes has 64 bits */
@@ -75,7 +76,8 @@ static uint64_t out_now(const struct members *members)
 	uint64_t out = 0;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		out |= !member_is_replica(&members->list[i]) || members->list[i].is_marked
+		out |= !member_is_replica(&members->list[i]) || members->list[i].is_marked ||
+				       spares_wait(members, &members->list[i])
 			       ? bit_of(i)
 			       : 0;
 	return out;
@@ -121,8 +123,13 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 				.formats = members->run->wanted.formats,
 				.epoch = members->run->epoch,
 				.work_s = INFINITY };
+	if (m && spares_wait(members, m))
+		return false; /* the plan stays */
 	if (m) {
+		const struct member *spare = spares_for(members, m);
+
 		w->excluded |= bit_of(k);
+		w->excluded &= spare ? ~bit_of(spare->id) : UINT64_MAX;
 		w->work_s = (members->run->cluster->nodes[k].forward_s +
 			     members->run->cluster->nodes[k].backward_s) *
 			    member_work(members->run, m);

@@ -10,6 +10,7 @@
 #include "controller/planning/phase_targets.h"
 #include "controller/planning/planner.h"
 #include "controller/planning/preparation.h"
+#include "controller/planning/spares.h"
 #include "controller/run/run.h"
 
 struct contingency;  /* contingency.c defines it */
@@ -33,9 +34,8 @@ struct planning {
 	struct stage_choice *stage_choice; /* the choice of stages that is being made; NULL: none */
 	/* The controller chose the stages and their nodes, so the first plan keeps them. */
 	bool has_chosen_stages;
-	/* The newest request may use nodes that are otherwise a last resort (spares.c) */
-	bool with_spares;
-	struct contingency *contingency; /* plans made ahead; NULL: none are made */
+	enum spares_kind spares;         /* the spares that the newest request may use */
+	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;
 	struct phase_targets targets;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "controller/planning/planning.h"
+#include "controller/members/failures.h"
 #include "controller/members/member.h"
 #include "controller/network/measuring.h"
 #include "controller/planning/contingency.h"
@@ -32,8 +33,7 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
-	if (!planning->with_spares)
-		spares_exclude(planning->members, excluded);
+	spares_exclude(planning->members, planning->spares, excluded);
 	if (planning->targets.state == PHASE_MOVES_PREPARED) {
 		q.stages = x->to;
 		q.exchange = x->number;
@@ -87,24 +87,14 @@ void replan_first(struct planning *planning)
 	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
-static void replan_with(struct planning *planning, const char *reason, bool with_spares)
+void replan(struct planning *planning, const char *reason)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
-	planning->with_spares = with_spares;
+	planning->spares = SPARES_NONE;
 	planning->refine_wanted = true;
 	planning->only_if_better = false;
 	planning->replanned_us = planning->run->now_us;
 	ask_planner(planning, REPLAN_QUICK_S, NULL);
-}
-
-void replan(struct planning *planning, const char *reason)
-{
-	replan_with(planning, reason, false);
-}
-
-void replan_lost(struct planning *planning)
-{
-	replan_with(planning, "a node was lost", true);
 }
 
 bool replan_awaited(const struct planning *planning)
@@ -118,10 +108,10 @@ bool replan_awaited(const struct planning *planning)
 }
 
 static void ask_if_better(struct planning *planning, const char *reason, bool soon,
-			  bool with_spares)
+			  enum spares_kind spares)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
-	planning->with_spares = with_spares;
+	planning->spares = spares;
 	planning->refine_wanted = soon;
 	planning->only_if_better = true;
 	ask_planner(planning, soon ? REPLAN_QUICK_S : REPLAN_REFINE_S, NULL);
@@ -129,15 +119,23 @@ static void ask_if_better(struct planning *planning, const char *reason, bool so
 
 void replan_if_better(struct planning *planning, const char *reason, bool soon)
 {
-	ask_if_better(planning, reason, soon, false);
+	ask_if_better(planning, reason, soon, SPARES_NONE);
 }
 
 void replan_joined(struct planning *planning, const struct member *m)
 {
-	if (spares_wait(planning->members, m))
-		ask_if_better(planning, "a node that failed often joined", true, true);
-	else
+	if (!spares_wait(planning->members, m))
 		replan(planning, "a node joined");
+	else if (failures_are_many(m))
+		ask_if_better(planning, "a node that failed often joined", true, SPARES_ALL);
+	else
+		ask_if_better(planning, "a spare joined", true, SPARES_LATE);
+}
+
+void replan_try_spares(struct planning *planning)
+{
+	if (planning->spares == SPARES_NONE && spares_any(planning->members, SPARES_LATE))
+		ask_if_better(planning, "an iteration is shorter with a spare", false, SPARES_LATE);
 }
 
 void replan_baseline(struct planning *planning)

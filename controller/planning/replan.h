@@ -17,16 +17,16 @@ void replan_first(struct planning *planning);
 /* Asks for a plan for the current replicas, marks of failed nodes and path length. A newer request
  * replaces this one. */
 void replan(struct planning *planning, const char *reason);
-/* Asks for a plan without a lost node. Nodes that are otherwise a last resort (spares.h) may take
- * its place. */
-void replan_lost(struct planning *planning);
-/* Asks for a plan with m, which has become a replica. If m is a node of last resort (spares.h), a
- * plan with m is used only if an iteration becomes much shorter. */
+/* Asks for a plan with m, which has become a replica. A spare is taken into the plan only if an
+ * iteration becomes shorter, and much shorter if the node failed often. */
 void replan_joined(struct planning *planning, const struct member *m);
 /* Asks as replan does, but keeps the plan in force unless an answer is better by a few percent.
  * soon: the first answer is needed at once, because the plan in force may have become much
  * worse. */
 void replan_if_better(struct planning *planning, const char *reason, bool soon);
+/* Asks whether an iteration is shorter with late nodes that wait as spares, unless the newest
+ * answer was about this. */
+void replan_try_spares(struct planning *planning);
 /* Returns true if the next iteration should wait for the first answer to a change, because the
  * answer is expected soon, compared with the length of an iteration. The run never waits for
  * improved plans. */

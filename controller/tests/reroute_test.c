@@ -111,6 +111,26 @@ FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 	assert_true(c->iteration.redo);
 }
 
+/* A node that hands its stage over in a pause leaves no iteration to restart. */
+FIXTURE_TEST(a_stage_taken_over_in_a_pause_starts_nothing)
+{
+	struct controller *c = *state;
+
+	for (uint64_t committed = 0; committed < 2; committed++) {
+		c->run.committed = committed;
+		c->run.phase = PHASE_STALLED;
+		c->backups.stall.in = PHASE_PAUSED;
+		recover_turn(&c->iteration);
+		loop_act(&c->iteration);
+		/* The iteration under way is the first. */
+		assert_int_equal(c->run.phase, committed ? PHASE_PAUSED : PHASE_PLANNING);
+		assert_int_equal(c->iteration.redo, !committed);
+		assert_true(c->planning.wanted_id > 0);
+		c->planning.wanted_id = 0;
+		c->iteration.redo = false;
+	}
+}
+
 /* ---- slots that would wait in a circle ---- */
 
 /* Leaves two unfinished microbatches at the given node: m0 of n00, which is on its way to n03, and

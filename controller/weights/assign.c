@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "controller/members/failures.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
@@ -27,9 +28,24 @@ static bool has_room(const struct members *members, int stage)
 	return n < members->run->cluster->stages[stage];
 }
 
-/* Returns the stage with the fewest replicas, for a node that has no stage; -1: none. Stages whose
- * sums this node would not delay are preferred. A full stage is not considered, unless an absent
- * node has a place in it, because no plan gives a stage more nodes than the cluster does. */
+/* Returns the number of the stage's replicas that did not fail often. */
+static uint32_t sound_replicas(const struct members *members, int stage)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		n += member_is_replica(m) && !m->is_marked && !failures_are_many(m) &&
+		     member_stage(members->run, m) == stage;
+	}
+	return n;
+}
+
+/* Returns the stage most in danger, which has the fewest sound replicas, for a node that has no
+ * stage; -1: none. Stages whose sums this node would not delay are preferred. A full stage is
+ * skipped unless an absent node has a place there, because no plan gives a stage more nodes than
+ * the cluster does. */
 static int poorest_stage(struct members *members, const struct member *m)
 {
 	int best = -1;
@@ -41,9 +57,9 @@ static int poorest_stage(struct members *members, const struct member *m)
 		if (!has_room(members, s) &&
 		    (!stage_moves_place(members, s) || stage_replicas(members, s, NULL) == 0))
 			continue; /* a node that is away may have the only weights of the stage */
-		if (best < 0 || (near == best_near ? stage_replicas(members, s, NULL) <
-							     stage_replicas(members, best, NULL)
-						   : near))
+		if (best < 0 ||
+		    (near == best_near ? sound_replicas(members, s) < sound_replicas(members, best)
+				       : near))
 			best = s;
 	}
 	return best;

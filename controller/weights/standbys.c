@@ -7,15 +7,16 @@
  * (phase_moves.c) that leaves one replica: the keeper begins to fetch only after it. A joining node
  * keeps a copy of its own stage in the same way, and loads it when it is complete.
  *
- * A keeper is chosen by these rules, in this order: its links to the stage are fast enough; its
- * own stage has three replicas or more, so that it can move to the stage once the copy is complete;
- * the first plan gave it the stage; the replica sends it a gradient fastest. A keeper needs memory
- * for twice the copy, and keeps at most one stage. */
+ * Candidates whose links to the stage are fast enough come first; then those whose own stage has
+ * three replicas or more, which move to the stage once the copy is complete; then spares; then
+ * those to which the first plan gave the stage; then the one to which the replica sends a gradient
+ * fastest. A keeper needs memory for twice the copy, and keeps one stage at most. */
 #include "controller/weights/standbys.h"
 
 #include <math.h>
 
 #include "controller/members/member.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
@@ -172,7 +173,7 @@ static bool may_keep(const struct run *run, const struct member *m, int stage)
 static bool is_better_keeper(const struct members *members, int stage, const struct member *source,
 			     const struct member *m, const struct member *best)
 {
-	bool near, best_near, at_home, best_at_home, rich, best_rich;
+	bool near, best_near, at_home, best_at_home, rich, best_rich, waits, best_waits;
 
 	if (placement_distance_s(members->run, source, m) < 0)
 		return false;
@@ -184,10 +185,14 @@ static bool is_better_keeper(const struct members *members, int stage, const str
 	best_at_home = best->move.home == stage;
 	rich = stage_replicas(members, member_stage(members->run, m), NULL) >= 3;
 	best_rich = stage_replicas(members, member_stage(members->run, best), NULL) >= 3;
+	waits = spares_wait(members, m);
+	best_waits = spares_wait(members, best);
 	if (near != best_near)
 		return near;
 	if (rich != best_rich)
 		return rich;
+	if (waits != best_waits)
+		return waits;
 	if (at_home != best_at_home)
 		return at_home;
 	return placement_distance_s(members->run, source, m) <
