@@ -168,6 +168,7 @@ void join_forget_run(struct agent *a)
 {
 	job_clear(&a->job);
 	tasks_forget(a->modules.tasks);
+	device_clock_forget(a->modules.device_clock);
 	if (tasks_queue(a->modules.tasks))
 		iteration_forget(&a->iteration);
 	standby_forget(a->modules.standby);
@@ -328,6 +329,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	a->held.assign.assignment = 0;
 	standby_accept_any_order(a->modules.standby);
 	a->run.welcomed = true;
+	a->tell.clock.is_measured = false; /* the controller may be another one */
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
 	log_line(a->tell.log, LOG_INFO,
 		 "welcome: node %u of %u, %u stages, %u slots, "

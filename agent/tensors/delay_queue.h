@@ -22,6 +22,7 @@ struct parcel {
 	size_t gone;       /* bytes of the tensor that have left, in pieces */
 	/* Time when the task had ended and the link was free. The delay counts from here. */
 	int64_t ready_us;
+	int64_t computed_us; /* when the tensor was computed, or was asked for again */
 	/* Time at which the tensor leaves. The queue keeps it longer if its body is not ready by
 	 * then. */
 	int64_t due_us;

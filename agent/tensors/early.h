@@ -39,6 +39,7 @@ struct early_tensor {
 	uint16_t from;
 	bool looked_at;   /* the numbers of this tensor were checked */
 	bool is_due;      /* everything but its numbers was checked: it can be decoded */
+	int64_t due_us;   /* since when it is due */
 	struct decoding *decoding; /* owned; NULL: no thread has begun to decode it */
 };
 

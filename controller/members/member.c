@@ -189,7 +189,9 @@ int member_send(struct run *run, struct member *m, const struct msg *message)
 
 void member_ping(struct run *run, const struct member *m)
 {
-	struct msg ping = { .type = MSG_PING, .u.ping = { run->now_us } };
+	struct msg ping = { .type = MSG_PING,
+			    .u.ping = { run->now_us, m->clock.offset_us,
+					m->clock.round_trip_us != 0 } };
 	unsigned char data[64];
 	long size = msg_encode(&ping, data, sizeof(data));
 	struct post_part part = { data, (size_t)size };

@@ -159,6 +159,8 @@ struct member_compute {
 	double pace;
 	/* Number of corrections so far, counted at the machine's lowest node */
 	uint32_t times_paced;
+	/* Times of the device in the node's newest committed iteration; zeros: not reported */
+	struct device_time spent;
 };
 
 /* The node's part in the sum of its stage's gradients. */
