@@ -94,6 +94,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->network = read_network();
 	snprintf(h->inside, sizeof(h->inside), "%s", a->self.inside);
 	snprintf(h->place, sizeof(h->place), "%s", a->options.place ? a->options.place : "");
+	snprintf(h->card, sizeof(h->card), "%s", a->device.bus_id);
 	if (a->run.welcomed && standby_standing(a->modules.standby) == STANDBY_WHOLE) {
 		h->run = a->run.welcome.run;
 		h->keeps = standby_stage(a->modules.standby);

@@ -81,6 +81,7 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, network),
 	TXT(msg_hello, inside),
 	TXT(msg_hello, place),
+	TXT(msg_hello, card),
 };
 LAYOUT(msg_hello);
 

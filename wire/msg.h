@@ -100,6 +100,8 @@ struct msg_hello {
 	 * between them; "": none. */
 	char inside[256];
 	char place[32]; /* place of the machine (--place); "": not given */
+	/* The GPU on which the agent computes, by its place on the machine's PCI bus; "": none */
+	char card[32];
 };
 
 struct msg_ready {

@@ -100,8 +100,18 @@ bool members_share_machine(const struct member *a, const struct member *b)
 	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
 }
 
-/* Agents of one machine whose texts `device` are equal share a device: the text contains the number
- * of the GPU. */
+bool members_share_processors(const struct member *a, const struct member *b)
+{
+	return members_share_machine(a, b) && strcmp(a->hello.card, b->hello.card) == 0;
+}
+
+uint32_t member_processors(const struct member *m)
+{
+	return m->hello.card[0] ? 1 : m->hello.cores;
+}
+
+/* Agents of one machine share a device if they are on one card, or if their texts `device` are
+ * equal: the text contains the number of the GPU. */
 double members_memory(const struct members *members, const struct member *m)
 {
 	int on_machine = 0, on_device = 0;
@@ -113,7 +123,8 @@ double members_memory(const struct members *members, const struct member *m)
 		if (o != m && (!member_alive(o) || !members_share_machine(m, o)))
 			continue;
 		on_machine++;
-		on_device += strcmp(m->hello.device, o->hello.device) == 0;
+		on_device += m->hello.card[0] ? members_share_processors(m, o)
+					      : strcmp(m->hello.device, o->hello.device) == 0;
 	}
 	/* The memory of a CPU is the machine's, and less if the agent has a limit of its own. */
 	if (strncmp(m->hello.device, "cpu", 3) == 0 && m->hello.machine_bytes > 0)

@@ -141,7 +141,9 @@ enum {
  * The median of fewer nodes does not show how fast the majority is. */
 static const double judged_share = 0.5;
 
-/* ---- agents that share a machine's cores ---- */
+/* ---- agents that share processors: the cores of a machine, or a GPU ----
+ *
+ * In these comments such processors are a machine too. */
 
 /* Fewest agents by which a machine is judged. The median of two agents is the pace of neither, so
  * two agents do not show whether the machine is the cause. Chosen: with 6, the pace of three agents
@@ -198,7 +200,7 @@ static double ratio_of(const struct member *m)
 	return m->tasks.planned_s > 0 ? m->tasks.took_s / m->tasks.planned_s : 1;
 }
 
-/* The agents of one machine, and how much slower than planned they are together. */
+/* The agents of one machine, or of one GPU, and how much slower than planned they are together. */
 struct machine_pace {
 	uint32_t agents;  /* live or suspect */
 	uint32_t judged;  /* agents that have ended enough tasks to be judged */
@@ -206,7 +208,7 @@ struct machine_pace {
 	double compute_ratio;
 	/* Median ratio of measured to planned delay of the agents' links; 1: unknown. */
 	double link_ratio;
-	bool shared; /* the machine has fewer cores than agents, so they share cores */
+	bool shared; /* there are fewer processors than agents, so they share them */
 };
 
 static struct machine_pace measure_pace(const struct members *members, const struct member *m,
@@ -220,7 +222,7 @@ static struct machine_pace measure_pace(const struct members *members, const str
 		const struct member *other = &members->list[i];
 
 		if (!member_computes(other) ||
-		    (m->hello.machine[0] && !members_share_machine(m, other)))
+		    (m->hello.machine[0] && !members_share_processors(m, other)))
 			continue; /* if m's machine is unknown, all agents count as one machine's */
 		w.agents++;
 		if (other->tasks.n >= tasks)
@@ -232,7 +234,7 @@ static struct machine_pace measure_pace(const struct members *members, const str
 		w.compute_ratio = array_median(ratios, w.judged);
 	if (n_links)
 		w.link_ratio = array_median(link_ratios, n_links);
-	w.shared = m->hello.cores > 0 && w.agents > m->hello.cores;
+	w.shared = member_processors(m) > 0 && w.agents > member_processors(m);
 	return w;
 }
 
@@ -492,11 +494,13 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 
 /* Corrects m's compute time if its tasks show another one, and starts a new measurement. Returns
  * true if the time was corrected. Where agents share a machine's cores, short tasks wait long for a
- * core. An agent is then compared with the median of that machine's agents. */
+ * core. An agent is then compared with the median of that machine's agents. A GPU is shared by the
+ * driver, whose turns are short. */
 static bool judge_node(struct planning *planning, struct member *m, const struct machine_pace *w)
 {
 	double baseline = w->shared ? w->compute_ratio : 1, ratio = ratio_of(m) / baseline;
-	bool noisy = w->shared && planning->run->options.cluster.time_scale == 0,
+	bool noisy = w->shared && !m->hello.card[0] &&
+		     planning->run->options.cluster.time_scale == 0,
 	     apart = stands_out(ratio_of(m), w->compute_ratio);
 	double off_s = fabs(m->tasks.took_s - m->tasks.planned_s * baseline) / m->tasks.n;
 	bool is_off = (m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
@@ -531,7 +535,7 @@ static void judge_machine(struct planning *planning, struct member *first,
 	if (fabs(factor - 1) < pace_step)
 		return;
 	for (uint32_t i = 0; i < planning->members->n; i++)
-		if (members_share_machine(first, &planning->members->list[i]) &&
+		if (members_share_processors(first, &planning->members->list[i]) &&
 		    planning->members->list[i].compute.alone_forward_s > 0)
 			slow_down(planning, &planning->members->list[i],
 				  fmax(factor, 1 / planning->members->list[i].compute.pace));
@@ -560,7 +564,7 @@ static double shared_stretch(const struct members *members, const struct member 
 	int n = 0, running = 0;
 
 	for (int i = 0; i < s->n_tasks; i++)
-		if (members_share_machine(m, &members->list[s->tasks[i].node])) {
+		if (members_share_processors(m, &members->list[s->tasks[i].node])) {
 			turns[n++] = (struct turn){ s->tasks[i].start_s, 1 };
 			turns[n++] = (struct turn){ s->tasks[i].end_s, -1 };
 		}
@@ -570,7 +574,7 @@ static double shared_stretch(const struct members *members, const struct member 
 
 		running += turns[i].step;
 		took_s += running * s_each;
-		stretched_s += running * s_each * fmax(1, (double)running / m->hello.cores);
+		stretched_s += running * s_each * fmax(1, (double)running / member_processors(m));
 	}
 	return took_s > 0 ? stretched_s / took_s : 1;
 }
@@ -591,7 +595,7 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 			      first->compute.pace);
 	}
 	for (uint32_t k = first->id; fabs(factor - 1) > guess_step && k < planning->members->n; k++)
-		if (members_share_machine(first, &planning->members->list[k]) &&
+		if (members_share_processors(first, &planning->members->list[k]) &&
 		    planning->members->list[k].compute.alone_forward_s > 0)
 			slow_down(planning, &planning->members->list[k], factor);
 	simulation_free(s);
@@ -603,7 +607,7 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 static bool is_first_of_machine(const struct members *members, const struct member *m)
 {
 	for (uint32_t i = 0; i < m->id; i++)
-		if (members_share_machine(m, &members->list[i]))
+		if (members_share_processors(m, &members->list[i]))
 			return false;
 	return true;
 }
@@ -683,7 +687,7 @@ static void judge_all(struct planning *planning)
 		w = measure_pace(planning->members, &planning->members->list[i], TASKS);
 		judge_machine(planning, &planning->members->list[i], &w);
 		for (uint32_t k = i; k < planning->members->n; k++) {
-			if (k != i && !members_share_machine(&planning->members->list[i],
+			if (k != i && !members_share_processors(&planning->members->list[i],
 							     &planning->members->list[k]))
 				continue;
 			judged[k] = true;
