@@ -237,6 +237,19 @@ static bool may_fail(const struct job *j)
 	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->for_checkpoint;
 }
 
+/* Adds a job to the times of the device. tasks.c adds tasks, which may last longer than their
+ * job. Where the times of devices are given, they are those of tasks only. */
+static void note_times(struct agent *a, const struct job *job)
+{
+	bool is_of_device = (job->kind == JOB_STEP || job->kind == JOB_STACK ||
+			     job->kind == JOB_ZERO) &&
+			    !tasks_have_given_times(&a->run);
+
+	if (job->kind != JOB_TASK)
+		device_clock_add(a->modules.device_clock, is_of_device ? DEVICE_BUSY : DEVICE_HOST,
+				 job->began_us, job->ended_us);
+}
+
 static void finish_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
@@ -246,6 +259,7 @@ static void finish_job(struct agent *a, int64_t now_us)
 		return;
 	if (job_is_short(job->kind) && now_us - a->stuck.job_from_us > a->stuck.longest_us)
 		a->stuck.longest_us = now_us - a->stuck.job_from_us;
+	note_times(a, job);
 	if (job->prepare.device_free_bytes)
 		a->device.free_bytes = job->prepare.device_free_bytes;
 	if (job->rc < 0 && !may_fail(job))

@@ -123,8 +123,11 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 			return report_implausible(a, &m->u.tensor, now_us);
 		*input = e->decoding->input;
 		e->decoding->input = NULL;
+		device_clock_add(a->modules.device_clock, DEVICE_HOST, e->due_us, now_us);
 		return FATE_TAKEN;
 	}
+	if (!e->is_due)
+		e->due_us = now_us;
 	e->is_due = true;
 	if (links_use_threads(&a->modules.links) && !e->looked_at)
 		return FATE_EARLY;
@@ -474,6 +477,24 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 
 /* ---- arrivals ---- */
 
+/* Adds the transfer of a tensor to the times of this node's device: the sender's host encoded it,
+ * and then the network carried it. The sender's times may be wrong; the device clock ignores times
+ * before the iteration. */
+static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t now_us)
+{
+	int64_t computed_us = tell_from_controller_us(&a->tell, t->computed_us);
+	int64_t encoded_us = tell_from_controller_us(&a->tell, t->encoded_us);
+	bool is_of_sum = t->kind == TENSOR_PART || t->kind == TENSOR_SUM;
+
+	/* The device does not wait for the sums of the standby copy. */
+	if (!computed_us || !encoded_us || (is_of_sum && t->stage != a->held.stage))
+		return;
+	if (encoded_us > now_us)
+		encoded_us = now_us;
+	device_clock_add(a->modules.device_clock, DEVICE_HOST, computed_us, encoded_us);
+	device_clock_add(a->modules.device_clock, DEVICE_NETWORK, encoded_us, now_us);
+}
+
 static void take_message(struct agent *a, struct post_message *p, const struct msg *m,
 			 uint16_t from, int64_t now_us)
 {
@@ -496,6 +517,8 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 			standby_piece_arrived(a->modules.standby, m, now_us);
 	} else {
 		fate = take_tensor(a, m, &e, now_us);
+		if (fate != FATE_REFUSED)
+			note_transfer(a, &m->u.tensor, now_us);
 		if (fate == FATE_REFUSED)
 			misuse_misfit(&a->modules.misuse, from, now_us);
 		else if (fate == FATE_EARLY)

@@ -180,8 +180,7 @@ static bool send_piece(struct measure *w, uint16_t to, int64_t now_us)
 	struct msg m = { .type = MSG_TENSOR,
 			 .sequence = ++w->peers->tell->tally.sequence,
 			 .u.tensor = { .kind = TENSOR_PROBE,
-				       .from = w->peers->run->welcome.node,
-				       .sent_us = now_us } };
+				       .from = w->peers->run->welcome.node } };
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	struct post_part parts[2] = { { head, (size_t)size }, { zeros, PIECE_BYTES } };

@@ -19,6 +19,7 @@
 #include "controller/members/admission.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
+#include "controller/members/member_record.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/planning/spares.h"
@@ -451,6 +452,15 @@ static void take_late_report(const struct run *run, struct member *m, const stru
 	m->weights.hash = r->hash;
 }
 
+/* Takes the times of the node's device in the committed iteration. */
+static void take_device_times(struct run *run, struct member *m, const struct msg_committed *r)
+{
+	if (!device_time_is_sane(&r->spent) || device_time_total_us(&r->spent) == 0)
+		return;
+	m->compute.spent = r->spent;
+	record_device(run, m);
+}
+
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r)
 {
 	if (!was_announced(members->run, m, r))
@@ -473,6 +483,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	}
 	m->weights.hash = r->hash;
 	m->shown.is_stale = true;
+	take_device_times(members->run, m, r);
 	if (member_is_replica(m))
 		agreement_check_hash(members, m);
 }

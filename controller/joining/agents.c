@@ -306,6 +306,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	failure_detector_begin(backups->members, m);
 	m->stuck.n = 0;
 	m->clock.round_trip_us = 0;
+	m->compute.spent = (struct device_time){ { 0 } };
 	m->assigned.plan_epoch = m->assigned.connect_id = 0;
 	copies_forget(m);
 	m->copy.refused_us = 0;

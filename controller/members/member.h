@@ -167,6 +167,8 @@ struct member_compute {
 	double pace;
 	/* Number of corrections of `pace` so far, counted at the machine's lowest node */
 	uint32_t times_paced;
+	/* Times of the device in the node's newest committed iteration; zeros: not reported */
+	struct device_time spent;
 };
 
 /* The node's part in the sum of its stage's gradients. */
@@ -344,6 +346,12 @@ uint32_t member_layers(const struct run *run, const struct member *m);
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);
+/* Returns true if the tasks of both members run on the same processors: on one GPU, or on the cores
+ * of one machine. */
+bool members_share_processors(const struct member *a, const struct member *b);
+/* Returns how many tasks of agents run at once on m's processors at full speed: 1 on a GPU, else
+ * the number of cores; 0: unknown. */
+uint32_t member_processors(const struct member *m);
 /* Returns m's part of the free memory in bytes: of its device, which m may share with other agents
  * of the machine, or of the machine, whichever is less. 0: m did not report its memory. */
 double members_memory(const struct members *members, const struct member *m);

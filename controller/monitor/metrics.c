@@ -267,6 +267,24 @@ static void add_node_states(struct exposition *e, const struct view *v)
 	}
 }
 
+static void add_device_times(struct exposition *e, const struct view *v)
+{
+	char name[NODE_NAME];
+
+	exposition_family(e, METRIC_GAUGE, "skippipe_node_device_ratio",
+			  "Share of the newest iteration in which the node's device was busy or "
+			  "waited for this.");
+	for (uint32_t i = 0; i < v->n_nodes; i++) {
+		const struct msg_see_node *n = &v->nodes[i];
+		uint64_t total = device_time_total_us(&n->spent);
+
+		for (int s = 0; total > 0 && has_process(n) && s < DEVICE_STATES; s++)
+			exposition_add(e, (double)n->spent.us[s] / (double)total, "node",
+				       name_of(n, name), "state",
+				       device_state_name((enum device_state)s), NULL);
+	}
+}
+
 static void add_nodes(struct exposition *e, const struct view *v)
 {
 	char name[NODE_NAME];
@@ -281,6 +299,7 @@ static void add_nodes(struct exposition *e, const struct view *v)
 				exposition_add(e, m->value(v, &v->nodes[i]), "node",
 					       name_of(&v->nodes[i], name), NULL);
 	}
+	add_device_times(e, v);
 }
 
 /* ---- GPUs ---- */

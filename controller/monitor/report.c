@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "controller/members/device_record.h"
 #include "controller/run/gpu_record.h"
 #include "controller/run/journal.h"
 
@@ -62,6 +63,8 @@ static json_t *pack_node(const struct view *v, const struct msg_see_node *n)
 		json_object_set_new(o, "why", json_string(n->why));
 	if (o && n->gpu.known)
 		json_object_set_new(o, "gpu", gpu_record_pack(&n->gpu));
+	if (o && device_time_total_us(&n->spent) > 0)
+		json_object_set_new(o, "device_time", device_record_pack(&n->spent));
 	return o;
 }
 

@@ -89,6 +89,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 		.pid = w->hello.pid,
 		.lost_s = (float)lost_s,
 		.gpu = w->beat.gpu,
+		.spent = w->compute.spent,
 	};
 	snprintf(s->name, sizeof(s->name), "%s", w->name);
 	snprintf(s->location, sizeof(s->location), "%s",

@@ -144,7 +144,9 @@ enum {
  * The median of fewer nodes does not show how fast the majority is. */
 static const double judged_share = 0.5;
 
-/* ---- agents that share a machine's cores ---- */
+/* ---- agents that share processors: the cores of a machine, or a GPU ----
+ *
+ * In these comments such processors are a machine too. */
 
 /* Least number of agents by which a machine is judged. With two agents, the median is the pace of
  * neither, so it is unclear whether the machine is the cause. Chosen: with 6, the pace of three
@@ -205,7 +207,7 @@ static double ratio_of(const struct member *m)
 	return m->tasks.planned_s > 0 ? m->tasks.took_s / m->tasks.planned_s : 1;
 }
 
-/* The agents of one machine, and how much longer than planned they take together. */
+/* The agents of one machine, or of one GPU, and how much slower than planned they are together. */
 struct machine_pace {
 	uint32_t agents; /* number of agents that are live or suspect */
 	uint32_t judged; /* number of agents that have ended enough tasks to be judged */
@@ -214,7 +216,7 @@ struct machine_pace {
 	double compute_ratio;
 	/* Median ratio of measured to planned delay of the agents' links; 1: unknown. */
 	double link_ratio;
-	bool shared; /* the agents share cores, because the machine has fewer cores than agents */
+	bool shared; /* there are fewer processors than agents, so they share them */
 };
 
 static struct machine_pace measure_pace(const struct members *members, const struct member *m,
@@ -228,7 +230,7 @@ static struct machine_pace measure_pace(const struct members *members, const str
 		const struct member *other = &members->list[i];
 
 		if (!member_computes(other) ||
-		    (m->hello.machine[0] && !members_share_machine(m, other)))
+		    (m->hello.machine[0] && !members_share_processors(m, other)))
 			continue; /* m's machine is unknown: counts all agents */
 		w.agents++;
 		if (other->tasks.n >= tasks)
@@ -240,7 +242,7 @@ static struct machine_pace measure_pace(const struct members *members, const str
 		w.compute_ratio = array_median(ratios, w.judged);
 	if (n_links)
 		w.link_ratio = array_median(link_ratios, n_links);
-	w.shared = m->hello.cores > 0 && w.agents > m->hello.cores;
+	w.shared = member_processors(m) > 0 && w.agents > member_processors(m);
 	return w;
 }
 
@@ -501,11 +503,13 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 
 /* Corrects m's compute time if its tasks take another time, and starts a new measurement. Returns
  * true if the time was corrected. Where agents share a machine's cores, short tasks wait long for a
- * core. There, an agent is compared with the median of the machine's agents. */
+ * core. An agent is then compared with the median of that machine's agents. A GPU is shared by the
+ * driver, whose turns are short. */
 static bool judge_node(struct planning *planning, struct member *m, const struct machine_pace *w)
 {
 	double baseline = w->shared ? w->compute_ratio : 1, ratio = ratio_of(m) / baseline;
-	bool noisy = w->shared && planning->run->options.cluster.time_scale == 0,
+	bool noisy = w->shared && !m->hello.card[0] &&
+		     planning->run->options.cluster.time_scale == 0,
 	     apart = stands_out(ratio_of(m), w->compute_ratio);
 	double off_s = fabs(m->tasks.took_s - m->tasks.planned_s * baseline) / m->tasks.n;
 	bool is_off = (m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
@@ -540,7 +544,7 @@ static void judge_machine(struct planning *planning, struct member *first,
 	if (fabs(factor - 1) < pace_step)
 		return;
 	for (uint32_t i = 0; i < planning->members->n; i++)
-		if (members_share_machine(first, &planning->members->list[i]) &&
+		if (members_share_processors(first, &planning->members->list[i]) &&
 		    planning->members->list[i].compute.alone_forward_s > 0)
 			slow_down(planning, &planning->members->list[i],
 				  fmax(factor, 1 / planning->members->list[i].compute.pace));
@@ -569,7 +573,7 @@ static double shared_stretch(const struct members *members, const struct member 
 	int n = 0, running = 0;
 
 	for (int i = 0; i < s->n_tasks; i++)
-		if (members_share_machine(m, &members->list[s->tasks[i].node])) {
+		if (members_share_processors(m, &members->list[s->tasks[i].node])) {
 			turns[n++] = (struct turn){ s->tasks[i].start_s, 1 };
 			turns[n++] = (struct turn){ s->tasks[i].end_s, -1 };
 		}
@@ -579,7 +583,7 @@ static double shared_stretch(const struct members *members, const struct member 
 
 		running += turns[i].step;
 		took_s += running * s_each;
-		stretched_s += running * s_each * fmax(1, (double)running / m->hello.cores);
+		stretched_s += running * s_each * fmax(1, (double)running / member_processors(m));
 	}
 	return took_s > 0 ? stretched_s / took_s : 1;
 }
@@ -600,7 +604,7 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 			      first->compute.pace);
 	}
 	for (uint32_t k = first->id; fabs(factor - 1) > guess_step && k < planning->members->n; k++)
-		if (members_share_machine(first, &planning->members->list[k]) &&
+		if (members_share_processors(first, &planning->members->list[k]) &&
 		    planning->members->list[k].compute.alone_forward_s > 0)
 			slow_down(planning, &planning->members->list[k], factor);
 	simulation_free(s);
@@ -612,7 +616,7 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 static bool is_first_of_machine(const struct members *members, const struct member *m)
 {
 	for (uint32_t i = 0; i < m->id; i++)
-		if (members_share_machine(m, &members->list[i]))
+		if (members_share_processors(m, &members->list[i]))
 			return false;
 	return true;
 }
@@ -694,7 +698,7 @@ static void judge_all(struct planning *planning)
 		w = measure_pace(planning->members, &planning->members->list[i], TASKS);
 		judge_machine(planning, &planning->members->list[i], &w);
 		for (uint32_t k = i; k < planning->members->n; k++) {
-			if (k != i && !members_share_machine(&planning->members->list[i],
+			if (k != i && !members_share_processors(&planning->members->list[i],
 							     &planning->members->list[k]))
 				continue;
 			judged[k] = true;

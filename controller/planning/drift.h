@@ -33,8 +33,8 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 /* Judges all nodes between two iterations, and asks for another plan if the corrections require
  * one. */
 void drift_turn(struct planning *planning);
-/* Before the first iteration, estimates how much agents that share a machine's cores slow one
- * another down, from the tasks that overlap in the plan. */
+/* Before the first iteration, estimates how much agents that share a machine's cores, or a GPU,
+ * slow one another down, from the tasks that overlap in the plan. */
 void drift_guess_pace(struct planning *planning, const struct plan *p);
 
 #endif

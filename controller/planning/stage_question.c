@@ -62,19 +62,23 @@ static bool may_take_part(const struct members *members, const struct member *m)
 	       (!m->is_marked || m->assigned.is_left_out);
 }
 
-/* Returns the factor by which tasks take longer because the agents of one machine share its
- * processors. 1: the member has a GPU, or its pace contains this factor already. */
+/* Returns how much longer tasks take because the agents of one machine share its cores, or those of
+ * one GPU share the GPU. 1: its pace says so already. */
 static double crowding(const struct members *members, const struct member *m)
 {
-	double threads = 0;
+	double threads = 0, agents = 0;
 
 	for (uint32_t i = 0; i < members->n; i++)
 		if (member_alive(&members->list[i]) &&
-		    members_share_machine(m, &members->list[i]))
+		    members_share_processors(m, &members->list[i])) {
 			threads += members->run->options.training.threads;
-	if (is_gpu(m) || m->compute.pace > 1 || m->hello.cores == 0)
+			agents++;
+		}
+	if (m->compute.pace > 1)
 		return 1;
-	return fmax(1, threads / m->hello.cores);
+	if (is_gpu(m))
+		return m->hello.card[0] ? agents : 1;
+	return m->hello.cores > 0 ? fmax(1, threads / m->hello.cores) : 1;
 }
 
 /* Returns the member's speed in operations per second. */

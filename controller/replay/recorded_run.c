@@ -191,6 +191,7 @@ void recorded_run_free(struct recorded_run *r)
 	free(r->plans.list);
 	free(r->nodes.list);
 	free(r->gpus.list);
+	free(r->devices.list);
 	free(r->phases.list);
 	free(r->beliefs.list);
 	free(r->shifts);

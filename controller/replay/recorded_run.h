@@ -25,8 +25,9 @@
 
 /* Happenings at the same time are replayed in this order. */
 enum happening_kind {
-	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_GPU, HAPPENED_PLAN,
-	HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT, HAPPENED_HEAL
+	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_GPU, HAPPENED_DEVICE,
+	HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT,
+	HAPPENED_HEAL
 };
 
 struct happening {
@@ -57,6 +58,11 @@ struct recorded_belief { /* a correction of the times that plans assume, in plan
 struct recorded_gpu {
 	uint16_t node;
 	struct gpu_figures figures;
+};
+
+struct recorded_device {
+	uint16_t node;
+	struct device_time spent;
 };
 
 struct recorded_plan {
@@ -97,6 +103,7 @@ struct recorded_run {
 	LIST(struct recorded_plan) plans;
 	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
 	LIST(struct recorded_gpu) gpus;
+	LIST(struct recorded_device) devices;
 	LIST(struct recorded_phase) phases;
 	LIST(struct recorded_belief) beliefs;
 	/* For each iteration: the timeline's time minus the clock with which its tasks were

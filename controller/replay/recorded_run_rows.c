@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "controller/iteration/plan_message.h"
+#include "controller/members/device_record.h"
 #include "controller/run/gpu_record.h"
 
 /* A moment whose wall time and timeline time are both known */
@@ -128,6 +129,21 @@ static int take_gpu(struct reading *g, const struct store_moment *m, int64_t at_
 	return 0;
 }
 
+static int take_device(struct reading *g, const struct store_moment *m, int64_t at_us)
+{
+	struct recorded_run *r = g->r;
+	struct device_time spent;
+	int rc = device_record_read(&spent, m->text, g->err);
+
+	if (rc == 0 && (m->node < 0 || (uint32_t)m->node >= r->n_nodes))
+		rc = error_set(g->err, -EINVAL, "there is no node %d", m->node);
+	if (rc)
+		return error_prefix(g->err, rc, "moment %llu", (unsigned long long)m->id);
+	add_happening(r, at_us, HAPPENED_DEVICE, r->devices.n);
+	*LIST_ADD(&r->devices) = (struct recorded_device){ (uint16_t)m->node, spent };
+	return 0;
+}
+
 static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
 {
 	struct recorded_run *r = g->r;
@@ -187,6 +203,8 @@ static int see_moment(void *context, const struct store_moment *m)
 		return take_node(g, m, at_us);
 	if (strcmp(m->kind, "gpu") == 0)
 		return take_gpu(g, m, at_us);
+	if (strcmp(m->kind, "device") == 0)
+		return take_device(g, m, at_us);
 	if (strcmp(m->kind, "compute") == 0 || strcmp(m->kind, "link") == 0)
 		return take_belief(g, m, m->kind[0] == 'l', at_us);
 	phase = phase_named(m->word);

@@ -104,7 +104,7 @@ static void fold_node(struct replay *r, const struct happening *h)
 	if (n->stage >= 0)
 		s->stage = n->stage;
 	if (node_presence(n->state) != NODE_TAKES_PART)
-		s->gpu = (struct gpu_figures){ 0 };
+		s->gpu = (struct gpu_figures){ 0 }, s->spent = (struct device_time){ { 0 } };
 }
 
 static void fold_belief(struct replay *r, const struct recorded_belief *b)
@@ -136,6 +136,10 @@ static void fold_happening(struct replay *r, const struct happening *h)
 	case HAPPENED_GPU:
 		r->nodes[r->rec->gpus.list[h->index].node].gpu =
 			r->rec->gpus.list[h->index].figures;
+		break;
+	case HAPPENED_DEVICE:
+		r->nodes[r->rec->devices.list[h->index].node].spent =
+			r->rec->devices.list[h->index].spent;
 		break;
 	case HAPPENED_PLAN:
 		r->plan = h->index;

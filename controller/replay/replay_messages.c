@@ -84,6 +84,7 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 		w->beat.committed = r->committed;
 		w->beat.hash = s->hash;
 		w->beat.gpu = s->gpu;
+		w->compute.spent = s->spent;
 	}
 	if (s->state != NOBODY) {
 		const struct recorded_node *state = &r->rec->nodes.list[s->state];
@@ -296,6 +297,10 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 	case HAPPENED_GPU:
 		rc = learn_hashes(r, err);
 		emit_node(r, r->rec->gpus.list[h->index].node, emit, context);
+		break;
+	case HAPPENED_DEVICE:
+		rc = learn_hashes(r, err);
+		emit_node(r, r->rec->devices.list[h->index].node, emit, context);
 		break;
 	case HAPPENED_PLAN:
 		return emit_plan(r, emit, context, err);

@@ -17,6 +17,7 @@ struct cursor_node {
 	uint32_t queued;
 	double forward_s, backward_s, loss_s; /* times that plans assume */
 	struct gpu_figures gpu; /* the newest figures that were recorded since the node joined */
+	struct device_time spent; /* likewise */
 	uint64_t hash; /* hash of the weights after the last commit; 0: unknown */
 	bool hash_agrees;
 };

@@ -41,7 +41,7 @@ static struct controller *committed(void **state)
 static void report_weights(struct controller *c, int node, uint8_t stage, uint64_t iteration,
 			   uint64_t hash)
 {
-	struct msg_committed r = { iteration, stage, hash, 0 };
+	struct msg_committed r = { iteration, stage, hash, 0, { { 0 } } };
 
 	iteration_committed(&c->members, &c->members.list[node], &r);
 	loop_act(&c->iteration);
@@ -334,7 +334,7 @@ FIXTURE_TEST(a_report_of_a_copy_does_not_describe_the_weights)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[4];
-	struct msg_committed r = { COMMITTED, 1, RIGHT, 1 };
+	struct msg_committed r = { COMMITTED, 1, RIGHT, 1, { { 0 } } };
 
 	all_come(c);
 	c->run.resumed = true;

@@ -222,7 +222,7 @@ FIXTURE_TEST(without_weights_the_run_returns_to_a_checkpoint_at_once)
 /* A restarted controller announces the commit to the node again, and the node applies it. */
 FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 {
-	struct msg_committed done = { COMMITTED, 1, 77, 0 };
+	struct msg_committed done = { COMMITTED, 1, 77, 0, { { 0 } } };
 	struct controller *c = replaced(state);
 
 	c->members.list[X].weights.stage = 1;
@@ -276,7 +276,7 @@ FIXTURE_TEST(the_wait_for_a_node_ends)
 
 FIXTURE_TEST(a_copy_with_the_commit_is_awaited)
 {
-	struct msg_committed done = { COMMITTED, 1, 77, 1 };
+	struct msg_committed done = { COMMITTED, 1, 77, 1, { { 0 } } };
 	struct controller *c = replaced(state);
 
 	keeps(c, K, 1, COMMITTED - 1);

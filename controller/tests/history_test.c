@@ -93,7 +93,7 @@ static void report_weights(struct controller *c)
 		struct msg_committed m = { c->run.committed, stage,
 					   (c->run.committed * MSG_STAGES + stage) *
 						   UINT64_C(0x9e3779b97f4a7c15),
-					   0 };
+					   0, { { 0 } } };
 
 		iteration_committed(&c->members, &c->members.list[i], &m);
 	}

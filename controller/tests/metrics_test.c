@@ -195,6 +195,10 @@ TEST(values_have_base_units_and_texts_are_escaped)
 	expect_line(text, "skippipe_tokens_total 41000");
 	expect_line(text, "skippipe_node_heard_timestamp_seconds{node=\"n00\"} 999.5");
 	expect_line(text, "skippipe_node_resident_memory_bytes{node=\"n00\"} 4000000000");
+	expect_line(text, "skippipe_node_device_ratio{node=\"n01\",state=\"busy\"} 0.25");
+	expect_line(text, "skippipe_node_device_ratio{node=\"n01\",state=\"network\"} 0.375");
+	assert_null(strstr(text, "device_ratio{node=\"n00\"")); /* not measured */
+	assert_null(strstr(text, "device_ratio{node=\"n02\"")); /* it is dead */
 	expect_line(text, "skippipe_gpu_utilization_ratio{node=\"n03\"} 0.87");
 	expect_line(text, "skippipe_gpu_memory_used_bytes{node=\"n03\"} 1073741824");
 	expect_line(text, "skippipe_gpu_power_watts{node=\"n03\"} 350.5");

@@ -421,7 +421,8 @@ static void commit(struct player *p, const struct msg_commit *m)
 	if (p->world->committed < m->iteration)
 		p->world->committed = m->iteration;
 	said.u.committed = (struct msg_committed){ m->iteration, p->stage,
-						   weights_hash(p->stage, m->iteration), 0 };
+						   weights_hash(p->stage, m->iteration), 0,
+						   { { 0 } } };
 	if (has_fault(p, OTHER_WEIGHTS) ||
 	    (has_fault(p, A_FLIPPED_BIT) && m->iteration == FAULTS_FROM))
 		said.u.committed.hash++;

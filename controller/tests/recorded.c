@@ -90,12 +90,13 @@ static void correct(struct store *s, const struct recorded_options *o, int64_t m
 	assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
-void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures)
+static void put_figures(struct store *s, int64_t ms, const char *kind, int node,
+			const char *figures)
 {
 	struct store_moment m = { .iteration = 2,
 				  .at_us = ms * 1000,
 				  .wall_us = ms * 1000 + wall_ahead_us,
-				  .kind = "gpu",
+				  .kind = kind,
 				  .node = node,
 				  .stage = -1,
 				  .word = "",
@@ -104,6 +105,16 @@ void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures)
 				  .host = "" };
 
 	assert_int_equal(store_moment(s, &m, NULL), 0);
+}
+
+void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures)
+{
+	put_figures(s, ms, "gpu", node, figures);
+}
+
+void recorded_device(struct store *s, int64_t ms, int node, const char *times)
+{
+	put_figures(s, ms, "device", node, times);
 }
 
 static void note(struct store *s, uint64_t iteration, int64_t ms, const char *kind, char mark,
@@ -214,6 +225,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		if (!o->without_moments) {
 			recorded_gpu(s, 3250, 1, "{\"utilisation\":97,\"temperature_c\":88,"
 						 "\"throttling\":\"heat\"}");
+			recorded_device(s, 3100, 1, RECORDED_TIMES);
 			recorded_gpu(s, 3250, 2, "{\"utilisation\":50}");
 		}
 		moment(s, o, 2, 3450, "node", "dead", 2, 1, 0);

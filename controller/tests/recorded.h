@@ -36,6 +36,10 @@ void recorded_make(char *folder, const struct recorded_options *o, struct store 
 /* Writes iteration k and all rows after it, until the start of the next iteration. */
 void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o);
 /* Writes the figures of a node's GPU. */
+#define RECORDED_TIMES \
+	"{\"busy_s\":1.25,\"host_s\":0.5,\"network_s\":0.000001,\"others_s\":2}"
+/* Records the times of a node's device, as JSON. */
+void recorded_device(struct store *s, int64_t ms, int node, const char *times);
 void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures);
 void recorded_remove(const char *folder);
 

@@ -154,6 +154,54 @@ TEST(figures_of_gpus_are_replayed)
 	replayed_end(&g);
 }
 
+/* The times of the newest iteration are shown, until the node is lost. */
+TEST(times_of_devices_are_replayed)
+{
+	static const int64_t times_ms[] = { 3090, 3110, 5000, 3110, 3000 };
+	static const struct device_time spent = { { 1250000, 500000, 1, 2000000 } }, none;
+	struct replayed g;
+
+	replayed_begin(&g, NULL);
+	for (int i = 0; i < 5; i++) { /* forwards and backwards */
+		struct seen *s = replayed_at(g.replay, times_ms[i]);
+
+		assert_memory_equal(&s->nodes[0].spent, &none, sizeof(none));
+		assert_memory_equal(&s->nodes[1].spent, times_ms[i] > 3100 ? &spent : &none,
+				    sizeof(spent));
+		free(s);
+	}
+	replayed_end(&g);
+}
+
+TEST(wrong_times_of_a_device_are_refused)
+{
+	static const char *const wrong[] = {
+		"",
+		"[]",
+		"{\"busy_s\":1,\"host_s\":1,\"network_s\":1}",
+		"{\"busy_s\":-1,\"host_s\":1,\"network_s\":1,\"others_s\":1}",
+		"{\"busy_s\":\"1\",\"host_s\":1,\"network_s\":1,\"others_s\":1}",
+		"{\"busy_s\":1,\"host_s\":1e9,\"network_s\":1,\"others_s\":1}",
+	};
+
+	for (size_t i = 0; i <= sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bool is_no_node = i == sizeof(wrong) / sizeof(wrong[0]);
+		struct recorded_run *r = NULL;
+		struct replayed g;
+		struct error err;
+
+		replayed_begin(&g, NULL);
+		if (is_no_node)
+			recorded_device(g.writer, 5610, RECORDED_NODES, RECORDED_TIMES);
+		else
+			recorded_device(g.writer, 5610, 1, wrong[i]);
+		assert_int_equal(recorded_run_read(&r, g.store, &err), -EINVAL);
+		assert_non_null(strstr(err.text, is_no_node ? "there is no node"
+							    : "no times of a device"));
+		replayed_end(&g);
+	}
+}
+
 /* The figures of the node's previous process are not those of the new process. */
 TEST(a_returned_node_has_no_figures_at_first)
 {
