@@ -38,7 +38,7 @@ cat >"$dir/init" <<END
 	\${2:+-o SetEnv=PATH=\$2:\$PATH} -o PidFile=none -o UsePAM=no -o PermitRootLogin=prohibit-password -o MaxStartups=100 &
 while :; do wait; sleep 0.2; done
 END
-# systemd, as far as the start of a user's unit needs it; m4 has it.
+# A script in place of systemd, which starts a user's unit; only m4 has it.
 mkdir "$dir/systemd"
 printf '#!/bin/sh\necho Linger=yes\n' >"$dir/systemd/loginctl"
 printf '#!/bin/sh\nexit 0\n' >"$dir/systemd/systemctl"
@@ -51,7 +51,8 @@ for i in "${!machines[@]}"; do
 	port=22 systemd=
 	[ "$name" != m4 ] || systemd=$dir/systemd
 	[ "$name" != m2 ] || port=2222
-	# A provider of rented machines tells the first process, and not the sessions of sshd, how others reach them.
+	# A provider of rented machines sets the variables with a machine's outside address for the first process only,
+	# and not for the sessions of sshd.
 	mapped=()
 	[ "$name" != m3 ] || mapped=("VAST_TCP_PORT_7755=7755" "PUBLIC_IPADDR=${bed_address[i]}")
 	env "${mapped[@]}" nsenter --net="/var/run/netns/$bed_tag$i" unshare --mount --uts --pid --fork --kill-child --mount-proc \
@@ -117,7 +118,7 @@ awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the firs
 grep -q "tensors at tcp://${bed_address[2]}:7755," "$dir"/home/m3/.skippipe/fleet/*/agent-m3/log ||
 	die "m3 does not use the port that its provider maps"
 
-# ---- the token is in one file of each host, for its user alone, and nowhere else
+# ---- each host has the token in one file that only its user can read, and nowhere else
 token=$(cat "$dir"/home/m1/.skippipe/fleet/*/agent-m1/token)
 case $token in skippipe1_?*) ;; *) die "no token: $token" ;; esac
 [ "$(stat -c %a "$dir"/home/m?/.skippipe/fleet/*/agent-m?/token | sort -u)" = 600 ] || die "others may read the token"

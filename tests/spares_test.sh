@@ -1,5 +1,5 @@
 #!/bin/bash
-# A run with --agents MIN..MAX begins with MIN agents and takes the others in when they come. A node that failed three
+# A run with --agents MIN..MAX begins with MIN agents and gives the others a place when they join. A node that failed three
 # times is used last, and in the next run with the same list of keys, too.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
