@@ -36,6 +36,7 @@
 #include "agent/weights/weight_server.h"
 #include "base/clock.h"
 #include "base/process/cgroup.h"
+#include "base/process/numa.h"
 #include "model/cuda/nvml.h"
 #include "wire/address.h"
 #include "wire/reach.h"
@@ -59,6 +60,7 @@ enum {
 	PEERS_LEAST = 8,        /* the limit of open files must suffice for this many peers */
 	FILES_FOR_BURSTS = 8,   /* one in 8 open files is for bursts of activations */
 	SEAL_THREADS = 4,       /* threads that encrypt tensors, at most one for each core */
+	PIECE_LEAST_BYTES = 16384, /* default of piece_least_bytes */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
 /* Limit of unacknowledged bytes to one peer in one class. */
@@ -235,6 +237,19 @@ static bool may_fail(const struct job *j)
 	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->for_checkpoint;
 }
 
+/* Adds a job to the times of the device. tasks.c adds tasks, which may last longer than their
+ * job. Where the times of devices are given, they are those of tasks only. */
+static void note_times(struct agent *a, const struct job *job)
+{
+	bool is_of_device = (job->kind == JOB_STEP || job->kind == JOB_STACK ||
+			     job->kind == JOB_ZERO) &&
+			    !tasks_have_given_times(&a->run);
+
+	if (job->kind != JOB_TASK)
+		device_clock_add(a->modules.device_clock, is_of_device ? DEVICE_BUSY : DEVICE_HOST,
+				 job->began_us, job->ended_us);
+}
+
 static void finish_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
@@ -244,6 +259,7 @@ static void finish_job(struct agent *a, int64_t now_us)
 		return;
 	if (job_is_short(job->kind) && now_us - a->stuck.job_from_us > a->stuck.longest_us)
 		a->stuck.longest_us = now_us - a->stuck.job_from_us;
+	note_times(a, job);
 	if (job->prepare.device_free_bytes)
 		a->device.free_bytes = job->prepare.device_free_bytes;
 	if (job->rc < 0 && !may_fail(job))
@@ -253,8 +269,21 @@ static void finish_job(struct agent *a, int64_t now_us)
 	job_clear(job);
 }
 
-/* Starts the job of the first module that has one. A requested step comes before jobs that would
- * discard it, a checkpoint before the next step, and changes of weights before tasks. */
+/* Takes the job of the first module that has one. A requested step comes before jobs that would
+ * discard it, a checkpoint before the next step, and changes of weights before tasks. A snapshot is
+ * copied in parts: a task may run between two of them, and the weights change after the last. */
+static bool take_next_job(struct agent *a, struct job *job, int64_t now_us)
+{
+	bool after_part = job->kind == JOB_STATE;
+
+	return (after_part && tasks_next_job(a->modules.tasks, job, now_us)) ||
+	       save_next_part(a->modules.save, job) || iteration_next_job(&a->iteration, job) ||
+	       save_next_job(a->modules.save, job) || standby_next_job(a->modules.standby, job) ||
+	       assign_next_job(a, job, now_us) || reduction_next_job(a->modules.reduction, job) ||
+	       weight_server_next_job(a->modules.weight_server, job) ||
+	       tasks_next_job(a->modules.tasks, job, now_us);
+}
+
 static void start_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
@@ -262,11 +291,7 @@ static void start_job(struct agent *a, int64_t now_us)
 	if (worker_busy(a->worker) || a->tell.end.leaving)
 		return;
 	iteration_begin_sum(&a->iteration);
-	if (!iteration_next_job(&a->iteration, job) && !save_next_job(a->modules.save, job) &&
-	    !standby_next_job(a->modules.standby, job) && !assign_next_job(a, job, now_us) &&
-	    !reduction_next_job(a->modules.reduction, job) &&
-	    !weight_server_next_job(a->modules.weight_server, job) &&
-	    !tasks_next_job(a->modules.tasks, job, now_us))
+	if (!take_next_job(a, job, now_us))
 		return;
 	a->stuck.job_from_us = now_us;
 	worker_start(a->worker, compute_run, a->compute, job);
@@ -518,6 +543,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.assembling_most_bytes = ASSEMBLING_BYTES,
 		.connections = connections_for(files),
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
+		.piece_least_bytes = o->piece_least_bytes ? o->piece_least_bytes
+							  : PIECE_LEAST_BYTES,
 		.seal_threads = cores_usable() < SEAL_THREADS ? cores_usable() : SEAL_THREADS,
 	};
 	char announced[LINK_ADDRESS_SIZE];
@@ -534,9 +561,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		rc = listen_when_free(a, a->self.bound, err);
 	if (rc)
 		return rc;
-	if (!o->advertise)
-		reach_choose(a->self.bound, o->seen ? o->seen : "", &reach);
-	address_announced(announced, o->advertise ? o->advertise : reach.address);
+	reach_choose(a->self.bound, o->seen ? o->seen : "", o->advertise, &reach);
+	address_announced(announced, reach.address);
 	if (strlen(announced) >= sizeof(a->self.address))
 		return error_set(err, -EINVAL, "the address %s is too long", announced);
 	snprintf(a->self.address, sizeof(a->self.address), "%s", announced);
@@ -546,7 +572,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	return 0;
 }
 
-/* Finds the device before the first message to the controller, because HELLO names it. */
+/* Finds the device before the first message to the controller, because HELLO names it, and before
+ * the threads, which then run on the GPU's socket. */
 static int find_device(struct agent *a, struct error *err)
 {
 	int rc = stage_device(&a->device, a->options.device, err);
@@ -557,6 +584,9 @@ static int find_device(struct agent *a, struct error *err)
 	}
 	if (rc == 0)
 		log_line(a->tell.log, LOG_INFO, "computes on %s", a->device.text);
+	if (rc == 0 && a->device.bus_id[0] && numa_bind("", a->device.bus_id))
+		log_line(a->tell.log, LOG_INFO, "runs on the %u processors of the GPU's socket",
+			 cores_usable());
 	if (rc == 0 && strncmp(a->device.name, "cuda", 4) == 0 && !strstr(a->device.name, "bf16"))
 		tell_log(&a->tell, LOG_WARN,
 			 "products are computed in fp32, on a fifteenth of the GPU's speed: "

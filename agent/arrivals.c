@@ -73,23 +73,41 @@ static enum fate report_implausible(struct agent *a, const struct msg_tensor *t,
 	return FATE_REFUSED;
 }
 
+static bool is_chained(const struct msg_tensor *t)
+{
+	return t->kind == TENSOR_ACTIVATION || t->kind == TENSOR_GRADIENT;
+}
+
 static void drop_decoding(struct codec_job *job)
 {
+	free(job->room);
 	decoding_end(job->owner, false);
 }
 
 /* Makes the job that decodes an input. Its floats are NULL if there is no memory. */
-static struct codec_job decoding_of(const struct agent *a, const struct msg *m)
+static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
+				    const struct pieces *pieces)
 {
 	const struct msg_tensor *t = &m->u.tensor;
+	struct codec_job job = { .node = t->from,
+				 .codec = links_codec(&a->modules.links,
+						      (enum tensor_kind)t->kind, t->evaluate),
+				 .n = a->held.activation,
+				 .floats = malloc(a->held.activation * sizeof(float)),
+				 .bytes = (void *)(uintptr_t)m->body,
+				 .pieces = *pieces,
+				 .drop = drop_decoding };
 
-	return (struct codec_job){ .node = t->from,
-				   .codec = links_codec(&a->modules.links,
-							(enum tensor_kind)t->kind, t->evaluate),
-				   .n = a->held.activation,
-				   .floats = malloc(a->held.activation * sizeof(float)),
-				   .bytes = (void *)(uintptr_t)m->body,
-				   .drop = drop_decoding };
+	if (pieces->n == 0)
+		return job;
+	job.skip_bytes = (size_t)((const uint8_t *)m->body - pieces->list[0].data);
+	if (job.codec.format != FORMAT_FP32)
+		job.room = malloc(m->body_size);
+	if (job.codec.format != FORMAT_FP32 && !job.room) {
+		free(job.floats);
+		job.floats = NULL;
+	}
+	return job;
 }
 
 /* Gives the decoded input (B, T, C) to the caller. FATE_EARLY: a thread must decode them first. */
@@ -105,12 +123,15 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 			return report_implausible(a, &m->u.tensor, now_us);
 		*input = e->decoding->input;
 		e->decoding->input = NULL;
+		device_clock_add(a->modules.device_clock, DEVICE_HOST, e->due_us, now_us);
 		return FATE_TAKEN;
 	}
+	if (!e->is_due)
+		e->due_us = now_us;
 	e->is_due = true;
 	if (links_use_threads(&a->modules.links) && !e->looked_at)
 		return FATE_EARLY;
-	job = decoding_of(a, m);
+	job = decoding_of(a, m, &e->message.pieces);
 	*input = job.floats;
 	if (!job.floats) {
 		tell_trouble(&a->tell, true, "no memory for an activation");
@@ -130,7 +151,7 @@ static void begin_decoding(struct agent *a, const struct msg *m, struct early_te
 
 	if (!e->is_due || e->decoding)
 		return;
-	job = decoding_of(a, m);
+	job = decoding_of(a, m, &e->message.pieces);
 	if (!job.floats) {
 		tell_trouble(&a->tell, true, "no memory for an activation");
 		return;
@@ -145,6 +166,25 @@ void arrivals_decoded(struct agent *a, const struct codec_job *job)
 {
 	decoding_end(job->owner, job->plausible);
 	a->requests.look_again = true;
+}
+
+/* Decodes a message. Activations and gradients stay in pieces; m->body then begins in the first
+ * piece, and m->body_size counts all of them. Every other message is joined when it arrives. Errors
+ * as msg_decode; -ENOMEM. */
+static int read_message(const struct agent *a, struct post_message *p, struct msg *m)
+{
+	const struct piece *first = p->pieces.list;
+
+	if (first && msg_decode(m, first->data, first->size) == 0) {
+		if (m->type == MSG_TENSOR && is_chained(&m->u.tensor)) {
+			m->body_size += p->size - first->size;
+			return 0;
+		}
+		msg_clear(m);
+	}
+	if (post_join(a->peers.post, p) < 0)
+		return -ENOMEM;
+	return msg_decode(m, p->data, p->size);
 }
 
 /* Compares a tensor's route with the announced one. The controller announces every attempt to all
@@ -212,9 +252,12 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	return FATE_TAKEN;
 }
 
-static bool is_chained(const struct msg_tensor *t)
+/* Returns true if the job that decodes the tensor checks its numbers. */
+static bool is_checked_by_job(const struct agent *a, const struct msg *m,
+			      const struct early_tensor *e)
 {
-	return t->kind == TENSOR_ACTIVATION || t->kind == TENSOR_GRADIENT;
+	return is_chained(&m->u.tensor) &&
+	       (links_use_threads(&a->modules.links) || e->message.pieces.n > 0);
 }
 
 /* Returns true if the numbers may come from a computation. Gradients are checked too, so that a
@@ -228,8 +271,6 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 
 	if (!chained && slices_format(reduction_slices(a->modules.reduction)) != FORMAT_FP32)
 		return true; /* slices.h checks the numbers of whole slices */
-	if (chained && links_use_threads(&a->modules.links))
-		return true; /* the thread that decodes the tensor checks its numbers */
 	if (chained) {
 		if (m->body_size !=
 		    links_chain_bytes(&a->modules.links, kind, m->u.tensor.evaluate))
@@ -281,10 +322,10 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 		a->tell.tally.dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
-	if (!e->looked_at && format_is_known(a, t)) {
+	if (!e->looked_at && format_is_known(a, t) && !is_checked_by_job(a, m, e)) {
 		if (!is_plausible(a, m))
 			return report_implausible(a, t, now_us);
-		e->looked_at = !(is_chained(t) && links_use_threads(&a->modules.links));
+		e->looked_at = true;
 	}
 	switch (t->kind) {
 	case TENSOR_ACTIVATION:
@@ -389,7 +430,7 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 		enum fate fate = FATE_REFUSED;
 		struct msg m;
 
-		if (msg_decode(&m, e->message.data, e->message.size) == 0) { /* never fails */
+		if (read_message(a, &e->message, &m) == 0) { /* never fails */
 			fate = take_tensor(a, &m, e, now_us);
 			if (fate == FATE_EARLY &&
 			    !codec_threads_full(a->modules.links.codec_threads))
@@ -406,12 +447,12 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 }
 
 /* Returns true if the present standby copy needs the tensor. */
-static bool is_for_the_copy(const struct agent *a, const struct early_tensor *e)
+static bool is_for_the_copy(const struct agent *a, struct early_tensor *e)
 {
 	struct msg m;
 	bool wanted = false;
 
-	if (msg_decode(&m, e->message.data, e->message.size) == 0) {
+	if (read_message(a, &e->message, &m) == 0) {
 		wanted = standby_wants(a->modules.standby, &m.u.tensor);
 		msg_clear(&m);
 	}
@@ -436,10 +477,28 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 
 /* ---- arrivals ---- */
 
+/* Adds the transfer of a tensor to the times of this node's device: the sender's host encoded it,
+ * and then the network carried it. The sender's times may be wrong; the device clock ignores times
+ * before the iteration. */
+static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t now_us)
+{
+	int64_t computed_us = tell_from_controller_us(&a->tell, t->computed_us);
+	int64_t encoded_us = tell_from_controller_us(&a->tell, t->encoded_us);
+	bool is_of_sum = t->kind == TENSOR_PART || t->kind == TENSOR_SUM;
+
+	/* The device does not wait for the sums of the standby copy. */
+	if (!computed_us || !encoded_us || (is_of_sum && t->stage != a->held.stage))
+		return;
+	if (encoded_us > now_us)
+		encoded_us = now_us;
+	device_clock_add(a->modules.device_clock, DEVICE_HOST, computed_us, encoded_us);
+	device_clock_add(a->modules.device_clock, DEVICE_NETWORK, encoded_us, now_us);
+}
+
 static void take_message(struct agent *a, struct post_message *p, const struct msg *m,
 			 uint16_t from, int64_t now_us)
 {
-	struct early_tensor e = { .from = from };
+	struct early_tensor e = { .from = from, .message = *p };
 	enum fate fate;
 
 	if (misuse_reported(&a->modules.misuse, from)) {
@@ -458,6 +517,8 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 			standby_piece_arrived(a->modules.standby, m, now_us);
 	} else {
 		fate = take_tensor(a, m, &e, now_us);
+		if (fate != FATE_REFUSED)
+			note_transfer(a, &m->u.tensor, now_us);
 		if (fate == FATE_REFUSED)
 			misuse_misfit(&a->modules.misuse, from, now_us);
 		else if (fate == FATE_EARLY)
@@ -484,7 +545,7 @@ void arrivals_take(struct agent *a, struct post_message *p, int64_t now_us)
 	struct msg m;
 	uint16_t from;
 
-	if (!a->run.welcomed || msg_decode(&m, p->data, p->size) < 0) {
+	if (!a->run.welcomed || read_message(a, p, &m) < 0) {
 		refuse_message(a, p->peer, now_us);
 		return;
 	}

@@ -145,6 +145,7 @@ static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 	a->held.standing = STAND_READY;
 	a->held.whole = true;
 	tasks_free_from(a->modules.tasks, now_us);
+	device_clock_forget(a->modules.device_clock);
 	m.u.ready.assignment = a->held.assign.assignment;
 	m.u.ready.stage = a->held.stage;
 	m.u.ready.iteration = a->held.committed;

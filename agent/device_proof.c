@@ -11,12 +11,32 @@
 #include "base/process/trial.h"
 #include "model/device_check.h"
 #include "model/device_name.h"
+#include "model/stage.h"
 
 enum { LIMIT_S = 120 };
 
 static int prove(void *context, void *result, struct error *err)
 {
 	return device_check(result, context, err);
+}
+
+static int ask_compiles(void *context, void *result, struct error *err)
+{
+	(void)err;
+	*(bool *)result = stage_device_compiles(context);
+	return 0;
+}
+
+bool device_proof_compiles(const char *device)
+{
+	struct device_name name;
+	struct error err;
+	bool compiles = false;
+
+	return device_name_parse(&name, device, NULL) == 0 && name.cuda &&
+	       trial_run(ask_compiles, (void *)(uintptr_t)device, &compiles, sizeof(compiles),
+			 LIMIT_S, device, &err) == 0 &&
+	       compiles;
 }
 
 int device_proof(const char *device, struct error *err)

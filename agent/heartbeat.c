@@ -48,6 +48,7 @@ void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us
 {
 	a->modules.heartbeat->ping_us = ping->now_us;
 	a->modules.heartbeat->ping_at_us = now_us;
+	tell_set_clock(&a->tell, ping);
 }
 
 /* Counts the tensors in flight: held here, being decoded, or sent and not acknowledged; pings do

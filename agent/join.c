@@ -94,6 +94,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->network = read_network();
 	snprintf(h->inside, sizeof(h->inside), "%s", a->self.inside);
 	snprintf(h->place, sizeof(h->place), "%s", a->options.place ? a->options.place : "");
+	snprintf(h->card, sizeof(h->card), "%s", a->device.bus_id);
 	if (a->run.welcomed && standby_standing(a->modules.standby) == STANDBY_WHOLE) {
 		h->run = a->run.welcome.run;
 		h->keeps = standby_stage(a->modules.standby);
@@ -168,6 +169,7 @@ void join_forget_run(struct agent *a)
 {
 	job_clear(&a->job);
 	tasks_forget(a->modules.tasks);
+	device_clock_forget(a->modules.device_clock);
 	if (tasks_queue(a->modules.tasks))
 		iteration_forget(&a->iteration);
 	standby_forget(a->modules.standby);
@@ -328,6 +330,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	a->held.assign.assignment = 0;
 	standby_accept_any_order(a->modules.standby);
 	a->run.welcomed = true;
+	a->tell.clock.is_measured = false; /* the controller may be another one */
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
 	log_line(a->tell.log, LOG_INFO,
 		 "welcome: node %u of %u, %u stages, %u slots, "

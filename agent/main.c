@@ -472,6 +472,10 @@ static int prove_device(const char *device)
 {
 	struct error err = { "" };
 
+	if (device_proof_compiles(device))
+		fprintf(stderr, "skippipe-agent: %s: the driver compiles this program's code for "
+				"the GPU, which takes tens of seconds the first time\n",
+			device);
 	if (device_proof(device, &err) == 0)
 		return -1;
 	fprintf(stderr, "skippipe-agent: %s\n", err.text);

@@ -57,6 +57,7 @@ struct agent *state_new(const struct agent_options *options)
 					   .faults = &a->faults,
 					   .tell = &a->tell };
 	a->modules.plans = (struct plans){ .run = &a->run, .tell = &a->tell };
+	a->modules.device_clock = device_clock_new();
 	a->modules.tasks = tasks_new(&(struct tasks_uses){ .tell = &a->tell,
 							   .run = &a->run,
 							   .held = &a->held,
@@ -65,7 +66,9 @@ struct agent *state_new(const struct agent_options *options)
 							   .faults = &a->faults,
 							   .outputs = a->modules.outputs,
 							   .report = a->modules.report,
-							   .links = &a->modules.links });
+							   .links = &a->modules.links,
+							   .device_clock =
+								   a->modules.device_clock });
 	a->modules.reduction = reduction_new(&(struct reduction_uses){
 		.tell = &a->tell,
 		.run = &a->run,
@@ -116,6 +119,7 @@ struct agent *state_new(const struct agent_options *options)
 						     .outputs = a->modules.outputs,
 						     .plans = &a->modules.plans,
 						     .tasks = a->modules.tasks,
+						     .device_clock = a->modules.device_clock,
 						     .reduction = a->modules.reduction,
 						     .standby = a->modules.standby };
 	return a;
@@ -135,6 +139,7 @@ void state_free(struct agent *a)
 	outputs_free(a->modules.outputs);
 	delay_queue_free(a->modules.delay_queue);
 	tasks_free(a->modules.tasks);
+	device_clock_free(a->modules.device_clock);
 	reduction_free(a->modules.reduction);
 	standby_free(a->modules.standby);
 	restore_free(a->modules.restore);

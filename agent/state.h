@@ -84,6 +84,7 @@ struct modules {
 	struct outputs *outputs;
 	struct plans plans;
 	struct tasks *tasks;
+	struct device_clock *device_clock;
 	struct reduction *reduction;
 	struct standby *standby;
 	struct files *files;

@@ -22,16 +22,18 @@
 enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
-	END_US = 12000000, /* time of the agents' end; they need 11 s at most (agent.c) */
-	NOTICE_S = 80, NOTICE_MOST_S = 1000000 /* --notice-s of skippipe-agent */
+	/* Time for the agents to end; an agent needs 11 s at most (agent/agent.c) */
+	END_US = 12000000,
+	NOTICE_S = 80,
+	NOTICE_MOST_S = 1000000 /* default and limit of --notice-s */
 };
 
-/* Options whose values differ between the agents of a machine. */
+/* Options that get a different value for each agent of a machine. */
 static const char *const moved[] = { "listen", "advertise", "node", "name" };
 enum { N_MOVED = sizeof(moved) / sizeof(moved[0]) };
 
-/* Returns the value if *at is at "--name VALUE" or "--name=VALUE", else NULL. Moves *at to the last
- * word of the option. */
+/* Returns the option's value if *at is at "--name VALUE" or "--name=VALUE", else NULL. Moves *at to
+ * the last word of the option. */
 static const char *value_of(char ***at, const char *name)
 {
 	size_t n = strlen(name);
@@ -45,7 +47,7 @@ static const char *value_of(char ***at, const char *name)
 	return *++*at;
 }
 
-/* Returns the option's last value on the command line. NULL: it is not there. */
+/* Returns the last value that the command line gives to the option. NULL: the option is absent. */
 static const char *given_value(char **argv, const char *option)
 {
 	const char *found = NULL, *value;
@@ -56,7 +58,8 @@ static const char *given_value(char **argv, const char *option)
 	return found;
 }
 
-/* Returns the option's value on the command line, or in the environment. NULL: it has none. */
+/* Returns the option's value on the command line, or in the environment. NULL: it is given in
+ * neither. */
 static const char *find_value(char **argv, const char *option)
 {
 	const char *found = given_value(argv, option);
@@ -101,7 +104,7 @@ static void add_moved(struct args *a, const char *name, const char *value, size_
 /* Adds the options that the command line lacks and that must differ between the agents. */
 static void add_missing(struct args *a, char **argv, const char *key, size_t i)
 {
-	static const char listen[] = "tcp://0.0.0.0:7701"; /* an agent's default */
+	static const char listen[] = "tcp://0.0.0.0:7701"; /* default of the agent's --listen */
 
 	for (size_t k = 0; k < N_MOVED; k++) {
 		const char *value = given_value(argv, moved[k]) ? NULL : find_value(argv, moved[k]);
@@ -115,7 +118,7 @@ static void add_missing(struct args *a, char **argv, const char *key, size_t i)
 		args_addf(a, "--key=%s.%zu", key, i);
 }
 
-/* Gives the path to which the number of an agent is added for its key. */
+/* Gives the path of the key file, to which each agent's number will be appended. */
 static int find_key(char **argv, char out[PATH_MAX], struct error *err)
 {
 	const char *key = find_value(argv, "key"), *folder = find_value(argv, "run-dir");
@@ -127,7 +130,7 @@ static int find_key(char **argv, char out[PATH_MAX], struct error *err)
 	return error_set(err, -ENAMETOOLONG, "--key: too long");
 }
 
-/* Returns true if the value is a token, which has no colon; an address has one. */
+/* Returns true if the value of --join is a token. A token has no colon; an address has one. */
 static bool is_token(const char *join)
 {
 	return join[0] != '@' && !strchr(join, ':');
@@ -182,7 +185,7 @@ static void fill_agent_arguments(struct args *a, const char *program, char **arg
 		else if ((value = value_of(&at, "key")))
 			args_addf(a, "--key=%s.%zu", value, i);
 		else if ((value = value_of(&at, "join")))
-			for (; *value && from <= at; from++) /* not a token that was wiped */
+			for (; *value && from <= at; from++) /* A wiped token is skipped */
 				args_add(a, *from);
 		else if (!value_of(&at, "device"))
 			args_add(a, *at);
@@ -197,7 +200,8 @@ static void signal_all(struct child *agents, size_t n, int sig)
 		child_signal(&agents[i], sig);
 }
 
-/* Returns the next signal, or SIGKILL once the agents are late. until_us: INT64_MAX: no limit. */
+/* Returns the next signal, or SIGKILL if the agents have not ended at until_us. INT64_MAX: no time
+ * limit. */
 static int next_signal(const sigset_t *set, int64_t until_us)
 {
 	int64_t left_us = until_us - clock_monotonic_us();
@@ -220,7 +224,7 @@ static int64_t notice_us(char **argv)
 }
 
 /* Waits until no agent runs. The first signal that ends this process is passed on to the agents. A
- * second signal, or END_US after the notice of SIGTERM, kills them. */
+ * second signal kills the agents. So does the end of the notice that SIGTERM gives, plus END_US. */
 static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, int64_t drains_us,
 			bool is_ending)
 {

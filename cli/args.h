@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct args {
-	char **list; /* ends with NULL; NULL while it is empty */
+	char **list; /* array that ends with NULL; NULL if no argument was added */
 	size_t n;
 };
 

@@ -44,7 +44,7 @@ static void run_as_child(const struct child *c, const struct child_start *how, p
 	}
 	prctl(PR_SET_PDEATHSIG, how->parent_death_signal);
 	if (getppid() != parent)
-		_exit(EXEC_FAILED); /* the parent died before this process called prctl */
+		_exit(EXEC_FAILED); /* the parent died before prctl took effect */
 	if (log >= 0) {
 		if (!how->keep_stdout)
 			dup2(log, STDOUT_FILENO);
@@ -133,9 +133,9 @@ void child_last_line(const struct child *c, char *text, size_t room)
 	snprintf(text, room, "%s", log_message(line ? line + 1 : tail));
 }
 
-/* The child keeps its descriptor and continues at the log's new end (O_APPEND). Lines that it
- * writes during the copy can be lost, and so is the old log when the disk has no room for the
- * copy. */
+/* The child keeps its descriptor and continues at the log's new end (O_APPEND). Lines that the
+ * child writes during the copy can be lost. If the disk has no room for the copy, the old log is
+ * lost. */
 void child_rotate_log(const struct child *c, off_t most)
 {
 	char old[PATH_MAX];
@@ -165,7 +165,7 @@ void child_free(struct child *c)
 	*c = (struct child){ 0 };
 }
 
-/* Reads to the end of the pipe and drops the bytes that do not fit. Returns false if the time comes
+/* Reads to the end of the pipe and drops the bytes that do not fit. Returns false if until_us comes
  * before the end. */
 static bool read_pipe(int fd, char *out, size_t room, int64_t until_us)
 {

@@ -18,7 +18,7 @@
 struct child {
 	pid_t pid;    /* process id; 0: the process is not running */
 	int status;   /* status that waitpid gave once the process ended */
-	bool started; /* the process has been started at least once */
+	bool started; /* child_start has started the process at least once */
 	/* Path of the log of stderr, and of stdout unless keep_stdout; NULL: the terminal. */
 	char *log;
 	struct args args;
@@ -32,7 +32,7 @@ struct child_start {
 	int parent_death_signal; /* signal that the child receives when the supervisor dies */
 };
 
-/* Starts c->args (program first). Output is appended to the log. */
+/* Starts the program in c->args; the first argument is its name. Output is appended to the log. */
 int child_start(struct child *c, const struct child_start *how, struct error *err);
 /* Sends a signal to a child that runs. */
 void child_signal(const struct child *c, int signal);
@@ -42,8 +42,8 @@ bool child_ended(struct child *c, pid_t pid, int status);
 void child_ending_text(const struct child *c, char *text, size_t room);
 /* Returns the exit status as a shell reports it. */
 int child_exit_status(const struct child *c);
-/* Writes the last line of the child's log that is not blank, without time and level; "" if there is
- * none. */
+/* Gives the last line of the child's log that is not blank, without its time and level; "" if there
+ * is none. */
 void child_last_line(const struct child *c, char *text, size_t room);
 /* Moves a log of more than `most` bytes to LOG.1, replacing that file, and truncates the log. */
 void child_rotate_log(const struct child *c, off_t most);
@@ -54,8 +54,8 @@ void child_free(struct child *c);
  * after wait_us, and was killed. */
 int child_output(const struct args *args, char *out, size_t room, int64_t wait_us,
 		 struct error *err);
-/* A wait_us for programs of this project that start, do one thing, and end. A GPU's driver may need
- * many seconds at its first use. */
+/* Time limit, for child_output, of programs of this project that start, do one thing, and end. A
+ * GPU's driver may need many seconds at its first use. */
 enum { CHILD_WAIT_US = 120000000 };
 
 #endif

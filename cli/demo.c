@@ -27,9 +27,9 @@ struct demo {
 	struct demo_dirs dirs;
 	struct processes processes;
 	char controller_key[KEY_TEXT + 1];
-	char address[96]; /* the controller's */
+	char address[96]; /* address of the controller */
 	char *admitted;   /* text of the list of admitted keys so far */
-	struct args made; /* files of keys that this process created */
+	struct args made; /* paths of the key files that this process created */
 	char record[PATH_MAX + 8];
 };
 
@@ -185,8 +185,8 @@ static void join_controller(const struct demo *d, struct args *a, const char *op
 	args_add(a, d->controller_key);
 }
 
-/* Makes every agent's command line as an operator would type it. Agents get the devices in
- * turns. */
+/* Makes the command line of every agent, as an operator would type it. The devices are dealt to the
+ * agents in turn. */
 static int prepare_agents(struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], name[32];
@@ -333,7 +333,7 @@ static FILE *open_log(const struct demo *d)
 	return fopen(path, "ae");
 }
 
-/* Checked before any folder is created, so that an incomplete build leaves nothing behind. */
+/* Called before any folder is created, so that an incomplete build leaves nothing behind. */
 static int check_programs(const struct demo *d, struct error *err)
 {
 	static const char *const needed[] = { "skippipe-key", "skippipe-controller",
@@ -346,7 +346,8 @@ static int check_programs(const struct demo *d, struct error *err)
 	return rc;
 }
 
-/* Checked before the agents start: a console that cannot open the terminal would end the run. */
+/* Called before the agents start, because a console that cannot open the terminal would end the
+ * run. */
 static int check_terminal(const struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], out[512];
@@ -386,7 +387,8 @@ static int prepare_run(struct demo *d, struct error *err)
 			d->dirs.why_moved);
 	else if (d->options.headless)
 		fprintf(stderr, "skippipe: recording in %s\n", d->dirs.run);
-	/* This precedes prepare_processes, because command lines contain the controller's key. */
+	/* The keys precede prepare_processes, because command lines contain the controller's
+	 * key. */
 	rc = make_keys(d, err);
 	return rc == 0 ? prepare_processes(d, err) : rc;
 }

@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-/* rehearse: the agents compute nothing. argv: the verb and the words after it; ends with NULL.
- * Returns the exit status: the controller's, or 1 if a program could not be started, or 2 for wrong
- * usage. */
+/* rehearse: the agents only pretend to compute. argv: the verb and the words after it; ends with
+ * NULL. Returns the exit status: the controller's, or 1 if a program could not be started, or 2 for
+ * wrong usage. */
 int demo_main(bool rehearse, char **argv);
 
 #endif

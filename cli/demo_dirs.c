@@ -25,7 +25,8 @@ static int join_path(char *to, size_t room, const char *folder, const char *name
 	return 0;
 }
 
-/* The random number separates runs that begin in the same second, also in different containers. */
+/* The random number gives different names to runs that begin in the same second, even in different
+ * containers. */
 static void dated_name(char *to, size_t room)
 {
 	char now[TIMESTAMP_NAME_SIZE];
@@ -37,7 +38,7 @@ static void dated_name(char *to, size_t room)
 	snprintf(to, room, "%s-%08" PRIx32, now, number);
 }
 
-/* Creates the run folder and its subfolders, and checks that they can be written. */
+/* Creates the run folder and its subfolders, and checks that this user can write to them. */
 static int make_run(const char *run, struct error *err)
 {
 	char log[PATH_MAX], keys[PATH_MAX];
@@ -54,7 +55,8 @@ static int make_run(const char *run, struct error *err)
 		       : rc;
 }
 
-/* Gives the folder in which run folders are created by default. -ENOENT: there is no home. */
+/* Gives the folder in which run folders are created by default. -ENOENT: this user has no home
+ * folder. */
 static int default_folder(char *to, size_t room, struct error *err)
 {
 	char folder[PATH_MAX];
@@ -63,7 +65,7 @@ static int default_folder(char *to, size_t room, struct error *err)
 	return rc == 0 ? join_path(to, room, folder, "runs", err) : rc;
 }
 
-/* Another user could have created the folder in /tmp, and could then read and change its
+/* Refuses a folder in /tmp that another user created, because that user could read and change its
  * contents. */
 int demo_dirs_own(const char *folder, struct error *err)
 {

@@ -11,12 +11,12 @@ struct demo_dirs {
 	/* Path of a private folder (0700), short because a Unix socket's path has at most 107
 	 * bytes. */
 	char sockets[64];
-	char why_moved[256];  /* why the run folder is in /tmp; "" if it is not */
+	char why_moved[256]; /* why the run folder is in /tmp; "" if it is elsewhere */
 };
 
 /* Creates both folders. run_dir NULL: the run folder is new, named after the date and this process,
- * in $XDG_STATE_HOME/skippipe/runs or ~/.local/state/skippipe/runs. If these cannot be written, it
- * is in /tmp/skippipe-runs-UID. A given run_dir must not contain a run. */
+ * in $XDG_STATE_HOME/skippipe/runs or ~/.local/state/skippipe/runs. If neither can be written, the
+ * run folder is in /tmp/skippipe-runs-UID. A given run_dir must not contain a run. */
 int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err);
 /* Creates a folder that only this user can write, or checks an existing one. -EPERM: the folder
  * belongs to another user, or others may write to it. Public for tests. */

@@ -1,5 +1,5 @@
-/* The options of a demo and of a rehearsal, as one table. Both verbs interpret few of them; options
- * of the controller are passed on and checked by the controller. */
+/* The options of a demo and of a rehearsal, as one table. This program interprets only few of them.
+ * It passes the others on to the controller, which checks them. */
 #include "cli/demo_options.h"
 
 #include <ctype.h>
@@ -12,14 +12,14 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The options that were given, before settle_options reconciles them. */
+/* The options as the user gave them, before settle_options makes them agree. */
 struct given {
 	uint32_t skip_of; /* number of stages in --skip K/S; 0: not given */
 	bool agents, stages, skip;
 	uint32_t cluster_stages; /* number of stages in the cluster file; 0: there is no file */
 };
 
-/* The struct that options_read fills */
+/* The argument of the functions that options_read calls for each option */
 struct reading {
 	struct demo_options o;
 	struct given given;
@@ -80,7 +80,8 @@ static int parse_skip(void *options, const char *text, struct error *err)
 	return 0;
 }
 
-/* Passes the absolute path on if there is one, because the record is read from other folders. */
+/* Passes the corpus's path on, made absolute if the file exists, because the record is read from
+ * other folders. */
 static int take_corpus(void *options, const char *path, struct error *err)
 {
 	struct args *a = &((struct reading *)options)->o.controller;
@@ -110,8 +111,8 @@ static int take_cluster(void *options, const char *path, struct error *err)
 
 /* ---- the rows ---- */
 
-/* Verbs of a row. A controller that resumes the run reads most options from the record; AGAIN marks
- * those that it needs again. */
+/* The verbs that accept an option. A resuming controller reads most options from the record; AGAIN
+ * marks those that it needs again. */
 enum { DEMO = 1, REHEARSE = 2, BOTH = DEMO | REHEARSE, AGAIN = 4 };
 
 static int pass_on(void *options, const struct options_row *r, const char *value, struct error *err)
@@ -135,7 +136,7 @@ static const char *const formats[] = { "text", "jsonl", NULL };
 #define AT(field) .at = offsetof(struct reading, field)
 #define GIVEN(field) .given = offsetof(struct reading, given.field)
 #define OF(verbs) .mark = (verbs)
-/* Options that only the controller interprets. Those with a text are in the list of the help. */
+/* Options that only the controller interprets. Those that have a text are listed in the help. */
 #define PASSED(name, value) name, OPTIONS_PASSED, value
 static const struct options_row rows[] = {
 	{ "cluster", OPTIONS_PARSED, "FILE", .parse = take_cluster, OF(REHEARSE),
@@ -375,7 +376,7 @@ int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struc
 	struct reading r = { .o = { .skip = 2, .n_stages = 6, .rehearse = rehearse } };
 	int argc = 0, rc;
 
-	if (rehearse) { /* the last value of an option counts */
+	if (rehearse) { /* the user's words come later and override these */
 		args_add(&r.o.controller, "--rehearse");
 		args_add(&r.o.controller, "--model=1.5b");
 		args_add(&r.o.controller, "--time-scale=1");

@@ -15,14 +15,15 @@ enum { DEMO_AGENTS_MOST = 1000, DEMO_STAGES_MOST = 64 };
 struct demo_options {
 	uint32_t agents;
 	uint32_t started; /* number of agents that start with the run; 0: all */
-	uint32_t skip; /* stages that a microbatch skips */
+	uint32_t skip;    /* number of stages that a microbatch skips */
 	uint32_t n_stages;
-	uint32_t stages[DEMO_STAGES_MOST]; /* (n_stages) number of nodes in each stage */
+	/* Array of n_stages: the number of nodes in each stage */
+	uint32_t stages[DEMO_STAGES_MOST];
 	bool headless;
 	bool help;
 	bool rehearse;          /* a rehearsal: agents compute nothing */
 	const char *cluster;    /* file of a rehearsal's cluster; NULL: 12 cloud regions */
-	/* Format of the events of a run without a console: "text" or "jsonl". */
+	/* Format in which a run without a console prints its events: "text" or "jsonl". */
 	const char *format;
 	const char *device;     /* NULL: the agent's default */
 	const char *recompute;  /* NULL: the agent's default */
@@ -30,8 +31,9 @@ struct demo_options {
 	const char *run_dir;    /* NULL: a new run folder is made */
 	const char *price;      /* file of prices; NULL: none */
 	const char *theme;      /* NULL: the console's default */
-	struct args controller; /* options for the controller, unchanged */
-	struct args again;      /* the subset that a resuming controller needs */
+	/* Words of the options that are passed to the controller unchanged */
+	struct args controller;
+	struct args again; /* those of them that a resuming controller needs again */
 };
 
 /* Fills *o, which demo_options_free releases. argv: the verb and the words after it;

@@ -22,8 +22,8 @@ static int add_device(struct devices *d, const char *name, size_t n, const char 
 	return 0;
 }
 
-/* The agent prints one line for each device, which begins with the device's name: "cuda:1 sm_89
- * ...". The line of an unusable device begins with the reason. */
+/* `skippipe-agent --devices` prints one line for each device. The line begins with the device's
+ * name: "cuda:1 sm_89 ...". If the device is unusable, it begins with the reason. */
 static int add_gpus(struct devices *d, const char *suffix, struct error *err)
 {
 	char path[PATH_MAX], output[LIST_BYTES] = "", *line, *rest = output;

@@ -21,9 +21,11 @@ struct devices {
 	size_t n;
 };
 
-/* Returns true if the text names more than one device, or could (cuda:all). */
+/* Returns true if the text names more than one device, or may stand for more than one
+ * (cuda:all). */
 bool devices_several(const char *text);
-/* -EINVAL: a name is empty or too long, or there are too many; -ENODEV: cuda:all without a GPU. */
+/* Expands the text to a list of devices. -EINVAL: a name is empty or too long, or there are too
+ * many names; -ENODEV: cuda:all, but there is no GPU. */
 int devices_parse(struct devices *out, const char *text, struct error *err);
 
 #endif

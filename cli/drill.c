@@ -31,11 +31,12 @@ enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	FILE_MOST = 1 << 20,
-	END_US = 40000000 /* limit of the demo's end, which has limits of its own (supervise.c) */
+	END_US = 40000000 /* the demo must end by then (limits: supervise.c) */
 };
 
 struct drill_options {
-	const char *path, *run_dir; /* NULL: not given */
+	/* Path of the drill's file, and the run folder; NULL: not given */
+	const char *path, *run_dir;
 	bool headless;
 };
 
@@ -70,14 +71,15 @@ enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };
 
 struct drill {
 	json_t *file;
-	double limits[LIMITS]; /* NAN: none */
-	double seen[LIMITS];   /* measured value of each limit; NAN: not measured */
+	double limits[LIMITS]; /* limit of each measurement; NAN: no limit */
+	double seen[LIMITS];   /* largest value measured for each limit; NAN: not measured */
 	double *iterations;    /* duration of each iteration in seconds */
 	size_t n_iterations, room;
-	/* Time of the first death of a node since the last commit; 0: none. */
+	/* Time of the first death of a node since the last commit; 0: no node has died. */
 	int64_t lost_us;
 	uint64_t commits;
-	/* (number of acts) NULL: not reported yet; "": done; else why it was refused */
+	/* Outcome of each act. NULL: not reported yet; "": done; otherwise why the act was
+	 * refused */
 	char **outcomes;
 };
 
@@ -100,7 +102,7 @@ static int check_known_keys(const json_t *o, const char *where, const char *cons
 	return 0;
 }
 
-/* The keys of `run`, in the order of the demo's command line. */
+/* The keys of the object `run`, in the order in which they become options of the demo. */
 enum run_key_kind { KEY_INTEGER, KEY_NUMBER, KEY_TEXT, KEY_FLAG, KEY_STAGES, KEY_SHARE };
 
 static const struct run_key {
@@ -341,7 +343,7 @@ static void take_event(struct drill *d, const json_t *e)
 	}
 }
 
-/* Prints the acts that did not happen. Returns their number. */
+/* Prints the acts that did not take place. Returns their number. */
 static int count_missed(const struct drill *d)
 {
 	const json_t *acts = json_object_get(d->file, "acts");
@@ -358,7 +360,7 @@ static int count_missed(const struct drill *d)
 	return missed;
 }
 
-/* Prints the acts that did not happen, and each measurement with its limit. Returns the exit
+/* Prints the acts that did not take place, and each measurement beside its limit. Returns the exit
  * status. */
 static int judge_drill(struct drill *d)
 {
@@ -385,7 +387,8 @@ static int judge_drill(struct drill *d)
 	return over || d->commits == 0 ? EXIT_FAILED : 0;
 }
 
-/* Runs the demo as a child and measures its events, which it prints as one JSON object a line. */
+/* Runs the demo as a child process, measures its events, and prints each event as one line of
+ * JSON. */
 static int run_demo(struct drill *d, const struct args *a, int *status)
 {
 	int pipes[2];
@@ -398,7 +401,7 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM); /* the demo ends with the drill */
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* the demo ends if the drill dies */
 		dup2(pipes[1], STDOUT_FILENO);
 		close(pipes[0]);
 		close(pipes[1]);
@@ -418,7 +421,7 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 		fclose(events);
 	else
 		close(pipes[0]);
-	/* The demo closes its output last. */
+	/* The demo closes its output last, so the end of the events means that it ends soon. */
 	if (pid > 0 && (!events || process_wait(pid, END_US, status) != 0))
 		process_end(pid, false, END_US, status);
 	return pid < 0 || !events ? -ECHILD : 0;
@@ -450,7 +453,8 @@ static int run_drill(struct drill *d, const char *run_dir)
 	return rc;
 }
 
-/* Reads the file, runs the demo and judges it; the judgement is the exit status. */
+/* Runs the drill: reads the file, runs the demo, and compares the measurements with the limits.
+ * Returns the exit status. */
 int drill_main(char **argv)
 {
 	struct drill_options o = { .path = NULL };

@@ -10,13 +10,14 @@
  *
  * Every key of run and limits is optional; docs/formats.md lists those of run. iteration_s: the
  * median, in plan seconds. slowest_s: the longest time from commit to commit, in real seconds.
- * loss: of the last validation. recovery_s: the time from a node's death or mark to the next
- * commit, in real seconds. Every run with acts writes such a file: RUN-DIR/drill.json.
- */
+ * loss: the loss of the last validation. recovery_s: the time from a node's death, or from its
+ * being marked failed, to the next commit, in real seconds. Every run with acts writes such a file:
+ * RUN-DIR/drill.json. */
 #ifndef CLI_DRILL_H
 #define CLI_DRILL_H
 
-/* argv: the verb and the words after it; ends with NULL. Returns the exit status. */
+/* Runs `skippipe drill`. argv: the verb and the words after it; ends with NULL. Returns the exit
+ * status. */
 int drill_main(char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* skippipe VERB: the one command that an operator types. It runs the program that implements the
- * verb. The demo, the drill, the fleet and an agent
- * for each of several devices are part of this program. */
+ * verb. This program itself contains the demo, the drill, the fleet, and the agent verb for several
+ * devices. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static int exec_program(const struct verb *verb, char **argv)
 	return EXIT_FAILED;
 }
 
-/* argv: the verb and the words after it; ends with NULL. */
+/* Runs a verb. argv: the verb and the words after it; ends with NULL. */
 static int run_verb(char **argv)
 {
 	const struct verb *verb = verbs_find(argv[0]);

@@ -43,8 +43,8 @@ enum {
 	LOGS_MS = 1000,      /* interval of the checks of the logs' sizes */
 	LOG_MOST = 16 << 20,
 	ECHO_MS = 200, /* interval of reading the controller's log */
-	/* A controller that ends this often in a row, each time within RESUME_US, is not
-	 * restarted. */
+	/* A controller that ends this often in a row, each time within RESUME_US of its start, is
+	 * not restarted. */
 	RESUME_MOST = 5,
 	RESUME_US = 5000000
 };
@@ -53,7 +53,7 @@ enum phase { RUNNING, STOPPING, PARTING, KILLING };
 
 /* The controller's orders, read line by line. */
 struct orders {
-	char line[64]; /* beginning of an order whose line is incomplete */
+	char line[64]; /* the beginning of an order whose line has not arrived completely */
 	size_t length;
 	bool open;
 	bool run_is_over; /* the order "end" has arrived */
@@ -63,8 +63,8 @@ struct supervisor {
 	struct processes *processes;
 	const struct log *log;
 	enum phase phase;
-	int64_t deadline_us; /* end of the present phase; RUNNING has none */
-	int signals;         /* signalfd */
+	int64_t deadline_us; /* when the present phase ends; the phase RUNNING has no end */
+	int signals;         /* descriptor from which signals are read (signalfd) */
 	sigset_t old_mask;
 	struct termios terminal; /* the terminal's settings before the run */
 	bool has_terminal;
@@ -72,7 +72,8 @@ struct supervisor {
 	int echo;         /* descriptor of the controller's log; -1: none */
 	unsigned n_restarts; /* number of restarts in a row */
 	int64_t restarted_us;
-	/* The error of the agents if every agent ended by itself; otherwise its text is "". */
+	/* The error that ended the agents, if every agent ended by itself; otherwise its text is
+	 * "". */
 	struct error agents_error;
 };
 
@@ -120,8 +121,8 @@ static bool can_resume(const struct supervisor *p)
 }
 
 /* Restarts a controller that was killed, crashed, or ran out of memory, file descriptors or disk.
- * Its commits are in the store and the agents wait. A controller that ends again and again is not
- * restarted. */
+ * The store has its commits, and the agents wait for it. A controller that ends again and again is
+ * not restarted. */
 static void resume_controller(struct supervisor *p)
 {
 	struct processes *c = p->processes;
@@ -196,7 +197,8 @@ static void obey_request(struct supervisor *p, const char *line)
 		child_signal(&p->processes->agents[node], SIGCONT);
 }
 
-/* A line that is too long for an order is cut, and is then unknown. */
+/* The rest of a line that is too long for an order is dropped, so the order is unknown and
+ * ignored. */
 static void take_orders(struct supervisor *p)
 {
 	char bytes[4096];
@@ -281,8 +283,8 @@ static void advance_phase(struct supervisor *p)
 	}
 }
 
-/* If every agent has ended by itself with an error, they share a cause (a library, the device), and
- * no agent is left to train. */
+/* If every agent has ended by itself with an error, all had the same cause (a library, the device),
+ * and no agent is left to train. */
 static void check_gave_up(struct supervisor *p)
 {
 	struct processes *c = p->processes;
@@ -309,7 +311,7 @@ static void take_child_end(struct supervisor *p, pid_t pid, int status)
 	char how[64];
 
 	if (child_ended(&c->controller, pid, status)) {
-		take_orders(p); /* handles the last orders */
+		take_orders(p); /* the controller may have written orders just before its end */
 		child_ending_text(&c->controller, how, sizeof(how));
 		log_line(p->log, LOG_INFO, "controller ended: %s", how);
 		resume_controller(p);
@@ -338,13 +340,14 @@ static void stop(struct supervisor *p)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTSTP);
-	raise(SIGTSTP); /* remains pending until it is unblocked */
+	raise(SIGTSTP); /* the signal stays pending until it is unblocked */
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	child_signal(&p->processes->console, SIGCONT);
 }
 
-/* Handles Ctrl-Z. The console, which also got the signal unless a program sent it, stops first. */
+/* Handles Ctrl-Z. The console stops first. The terminal has sent it the signal, too, unless a
+ * program sent the signal. */
 static void request_stop(struct supervisor *p)
 {
 	if (p->processes->console.pid > 0)
@@ -353,7 +356,8 @@ static void request_stop(struct supervisor *p)
 		stop(p);
 }
 
-/* Stops this process if the terminal has stopped the console. SIGSTOP comes from a program. */
+/* Stops this process if the terminal has stopped the console. A program can also stop the console,
+ * with SIGSTOP; that is ignored here. */
 static void stop_after_console(struct supervisor *p)
 {
 	const struct child *console = &p->processes->console;
@@ -373,7 +377,7 @@ static void take_signals(struct supervisor *p)
 	pid_t pid;
 
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info)) {
-		/* another call has handled the signal */
+		/* an earlier call has already handled this signal */
 	} else if (info.ssi_signo == SIGTSTP) {
 		request_stop(p);
 	} else if (info.ssi_signo != SIGCHLD) {
@@ -397,11 +401,11 @@ static void echo_controller_log(struct supervisor *p)
 	ssize_t n;
 
 	if (p->echo >= 0 && fstat(p->echo, &st) == 0 && lseek(p->echo, 0, SEEK_CUR) > st.st_size)
-		(void)lseek(p->echo, 0, SEEK_SET); /* the log was rotated */
+		(void)lseek(p->echo, 0, SEEK_SET); /* the log was rotated: start again */
 	while (p->echo >= 0 && (n = read(p->echo, bytes, sizeof(bytes))) > 0) {
 		if (write(STDOUT_FILENO, bytes, (size_t)n) >= 0)
 			continue;
-		close(p->echo); /* stdout was closed */
+		close(p->echo); /* stdout was closed, so the log is no longer copied to it */
 		p->echo = -1;
 	}
 }

@@ -7,10 +7,9 @@
  *     wake N     continue a stopped agent N
  *     end        the run is over, whatever the controller's exit status is
  *
- * The death of an agent is only logged here. The controller detects it by itself, as it detects the
- * death of an agent on another machine. A controller that is killed, or ends with an exit status
- * other than 0 without an "end", is restarted and resumes the run.
- */
+ * The supervisor only logs the death of an agent. The controller detects that death by itself, as
+ * it does for an agent on another machine. A controller that is killed, or ends with an exit status
+ * other than 0 without an "end", is restarted and resumes the run. */
 #ifndef CLI_SUPERVISE_H
 #define CLI_SUPERVISE_H
 
@@ -22,19 +21,21 @@
 #include "base/log.h"
 #include "cli/children.h"
 
-/* The processes of a run: command lines and logs. supervise() starts them. */
+/* The processes of a run, with their command lines and logs. supervise() starts them. */
 struct processes {
 	struct child controller;
-	struct args resume; /* the restarted controller's command line; empty: no restart */
-	/* File that exists once the run can be resumed; borrowed; NULL: the run can always be. */
+	struct args resume; /* command line of a restarted controller; empty: it is not restarted */
+	/* Path of a file that exists once the run can be resumed; borrowed. NULL: the run can
+	 * always be resumed. */
 	const char *record;
 	struct child console; /* the console's process; args is empty if there is no console */
-	struct child *agents; /* (n_agents) */
+	struct child *agents; /* array of n_agents */
 	uint32_t n_agents;
-	uint32_t n_started; /* the first ones, which start at once; orders start others; 0: all */
-	bool headless;  /* the controller keeps stdout */
+	/* Number of agents that start at once; orders start the others; 0: all start at once */
+	uint32_t n_started;
+	bool headless;  /* there is no console, and the controller keeps stdout */
 	bool echo;      /* the controller's log is also written to stdout */
-	off_t log_most; /* bytes of each log before it is rotated; 0: 16 MiB */
+	off_t log_most; /* a log that has more bytes is rotated; 0: 16 MiB */
 	int orders;     /* read end of the pipe for orders */
 	int orders_to;  /* write end of the pipe for orders, which the controller inherits */
 };
@@ -45,8 +46,8 @@ void supervise_hold_signals(void);
 
 /* Starts all processes. Returns when all have ended and the terminal has its former settings. Ends
  * them on SIGINT, SIGTERM, SIGHUP, and when the console or the controller ends. *status is the
- * controller's exit status. Errors: a process could not be started (then none is left running), or
- * every agent ended by itself; err says why. */
+ * controller's exit status. It fails if a process could not be started, in which case no process is
+ * left running, or if every agent ended by itself. err says why. */
 int supervise(struct processes *processes, const struct log *log, int *status, struct error *err);
 
 #endif

@@ -10,8 +10,8 @@
 
 struct verb {
 	const char *name;
-	const char *program; /* NULL: part of this program */
-	bool passed;         /* the verb is the program's first argument */
+	const char *program; /* program that carries out the verb; NULL: this program */
+	bool passed;         /* the program gets the verb as its first argument */
 	const char *summary;
 };
 
@@ -23,8 +23,8 @@ const struct verb *verbs_nearest(const char *name);
 /* Prints the overview of --help. */
 void verbs_print(FILE *to);
 
-/* Gives the path of a program in this program's own folder. -ENOENT, and err says what to do;
- * -ENAMETOOLONG. */
+/* Gives the path of a program in this program's own folder. -ENOENT: it is not there, and err says
+ * what to do; -ENAMETOOLONG: the path is too long. */
 int verbs_program(const char *program, char *path, size_t room, struct error *err);
 
 #endif

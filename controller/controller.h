@@ -1,8 +1,8 @@
 /* controller.h - the whole controller: its parts, from the lowest to the highest.
  *
- * Only the loop and the setup see all of it. Every other module receives the part that it works on
- * (controller/run/run.h says what the parts are and which may use which). One thread runs the loop
- * (loop.c); one worker thread plans (planner.h), and another plans ahead in idle time
+ * Only the loop and the setup see all of it. Every other module receives only the part that it
+ * works on. controller/run/run.h lists the parts, and which part may use which. One thread runs the
+ * loop (loop.c); one worker thread plans (planner.h), and another plans ahead in idle time
  * (contingency.c). */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
@@ -22,10 +22,10 @@ struct controller {
 	struct backups backups;
 	struct iteration iteration;
 	struct operators operators;
-	struct monitor *monitor; /* NULL: nothing watches but consoles */
+	struct monitor *monitor; /* NULL: only consoles watch the run */
 };
 
-/* Lets each part reach those below it. Done once, before anything else. */
+/* Gives each part pointers to the parts below it. Called once, before anything else. */
 static inline void controller_join_parts(struct controller *c)
 {
 	c->members.run = c->planning.run = c->backups.run = c->iteration.run = c->operators.run =

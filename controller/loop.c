@@ -1,8 +1,8 @@
 /* loop.c - the controller's main loop: every part's turn, in order.
  *
- * A part decides about its own state. What concerns the iteration under way, the part requests
- * (requests.h), and loop_act carries the request out after each message and each part's turn. The
- * next part therefore finds these requests settled. */
+ * A part decides about its own state only. To change the iteration under way, it queues a request
+ * (requests.h). loop_act carries the requests out after each message and after each part's turn, so
+ * the next part finds them settled. */
 #include "controller/loop.h"
 
 #include <errno.h>
@@ -56,10 +56,10 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 /* ---- requests ---- */
 
 /* Void sums are forgotten first: otherwise the loss of a node could complete and commit them. Then
- * other nodes take over the work of lost nodes, or the run stalls. Void sums restart, unless a loss
- * has restarted them, before the controller checks whether all sums have arrived. A restart of the
- * iteration comes last: its new attempt voids whatever was sent before, and it must wait for a lost
- * stage. */
+ * other nodes take over the work of lost nodes, or the run stalls. Void sums restart before the
+ * controller checks whether all sums have arrived, unless a loss has restarted them already. A
+ * restart of the iteration comes last, because its new attempt voids everything sent before, and
+ * because it must wait for a lost stage. */
 static void carry_out(struct iteration *it)
 {
 	struct requests *r = &it->run->requests;
@@ -157,8 +157,8 @@ static bool is_agent(const struct run *run, post_peer_id peer)
 	return post_peer(run->post, peer, &info) == 0 && info.role == KEYS_AGENT;
 }
 
-/* HELLO may give the node another stage. The loss concerns its old stage, so it is settled
- * first. */
+/* A HELLO may give the node another stage. A loss of the node concerns its old stage, so the loss
+ * is settled first. */
 static void take_hello(struct iteration *it, post_peer_id peer, const struct msg_hello *hello)
 {
 	members_replaced(it->members, peer, hello);
@@ -166,7 +166,7 @@ static void take_hello(struct iteration *it, post_peer_id peer, const struct msg
 	members_hello(it->backups, peer, hello);
 }
 
-/* An agent sends heartbeats before it has a place, so they are no violation. */
+/* An agent sends heartbeats before it is a member, so these are no violation. */
 static void take_message(struct controller *c, const struct post_message *p)
 {
 	struct member *m = member_of_peer(&c->members, p->peer);
@@ -222,7 +222,7 @@ static void receive_messages(struct controller *c)
 
 /* ---- the phases of a run ---- */
 
-/* Admits joiners first, so that scripted acts can name them. The acts then apply to the iteration
+/* Admits joiners first, so that acts of --at can name them. These acts then apply to the iteration
  * that begins. */
 static void begin_next(struct controller *c)
 {
@@ -234,7 +234,7 @@ static void begin_next(struct controller *c)
 void loop_phase(struct controller *c)
 {
 	switch (c->run.phase) {
-	case PHASE_GATHERING: /* until every node has joined and has a stage */
+	case PHASE_GATHERING: /* waits until every node has joined and has a stage */
 		startup_turn(&c->iteration);
 		break;
 	case PHASE_PLANNING: /* between two iterations */
@@ -244,20 +244,20 @@ void loop_phase(struct controller *c)
 		else
 			begin_next(c);
 		break;
-	case PHASE_COMPUTING: /* reports advance the iteration; this detects a stall */
+	case PHASE_COMPUTING: /* reports advance the iteration; the call detects a stall */
 		stall_turn(&c->iteration);
 		break;
-	case PHASE_REDUCING: /* reports advance the sums; this detects a stall */
+	case PHASE_REDUCING: /* reports advance the sums; the call detects a stall */
 		if (!disk_waits(&c->run))
 			stall_sums_turn(&c->iteration);
 		break;
-	case PHASE_COMMITTING: /* announced, and shown to consoles */
+	case PHASE_COMMITTING: /* waits until the commit is announced, and shown to consoles */
 		set_phase(&c->run, PHASE_PLANNING);
 		break;
 	case PHASE_EVALUATING:
 		evaluation_turn(&c->iteration);
 		break;
-	case PHASE_STALLED: /* a stage has no replica */
+	case PHASE_STALLED: /* some stage has no replica */
 		if (c->run.ending.stopping)
 			controller_finish(&c->members, c->run.ending.exit_status,
 					  c->run.ending.stopping);
@@ -298,7 +298,7 @@ void loop_take_answers(struct controller *c)
 
 	while ((a = planner_take(c->planning.planner)) != NULL) {
 		if (a->kind == PLANNER_RUN)
-			answers_tell_sums(&c->planning, a); /* predict changes these figures */
+			answers_tell_sums(&c->planning, a); /* before predict changes the figures */
 		predict(&c->members, a);
 		switch (a->kind) {
 		case PLANNER_RUN:
@@ -311,7 +311,7 @@ void loop_take_answers(struct controller *c)
 		case PLANNER_BASELINE:
 			answers_baseline(&c->members, a);
 			break;
-		case PLANNER_PHASES: /* phase_targets.c has its own planner for these */
+		case PLANNER_PHASES: /* phase_targets.c asks a planner of its own */
 			planned_free(a);
 			break;
 		}
@@ -363,8 +363,8 @@ static void take_signal(struct iteration *it, int fd)
 		controller_stop(it, "stopped by a signal");
 }
 
-/* Returns true if the run has ended and every peer has received the last messages, or has had time
- * enough. */
+/* Returns true if the run has ended and every peer has received the last messages, or the time for
+ * that is over. */
 static bool is_over(const struct members *members)
 {
 	return members->run->phase == PHASE_FINISHED &&

@@ -5,19 +5,19 @@
 struct controller;
 struct iteration;
 
-/* Runs until the run has ended and every peer has received the last messages, or has had time
- * enough. signals: a signalfd of the signals that end the run. */
+/* Runs until the run has ended and every peer has received the last messages, or the time for that
+ * is over. signals: descriptor (signalfd) of the signals that end the run. */
 void loop_run(struct controller *c, int signals);
 /* ---- parts of a turn, public for tests, which run them one by one ---- */
 
 /* Carries out the requests of the parts (requests.h), and the requests that follow from them, until
  * none is left. */
 void loop_act(struct iteration *it);
-/* Checks which nodes are silent or cut off, and brings joiners further. */
+/* Checks which nodes are silent or cut off, and advances nodes that join. */
 void loop_look_at_members(struct iteration *it);
 /* Takes the planner's answers: plans for the run, previews, the plain pipeline. */
 void loop_take_answers(struct controller *c);
-/* Does what the present phase of the run allows. */
+/* Does the work of the run's present phase. */
 void loop_phase(struct controller *c);
 
 #endif

@@ -21,7 +21,8 @@
 
 enum { LOG_WAIT_US = 1000000 };
 
-/* After an ordinary end, the reader of the events gets them all, however long it takes. */
+/* After an ordinary end of the run, waits without limit until the reader of the events has received
+ * all of them. */
 static int close_events(struct outlet *events, int64_t wait_us)
 {
 	int rc = outlet_free(events, wait_us);

@@ -14,7 +14,8 @@
 #include "base/skip_schedule.h"
 #include "model/rehearsal/rehearsal.h"
 
-/* With "N" the run begins with any number of agents after --gather-s. */
+/* Reads "N" or "MIN..MAX". With "N" alone, the run may begin with any number of agents after
+ * --gather-s. */
 static int parse_agents(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -88,7 +89,7 @@ static int parse_skip_share(void *options, const char *text, struct error *err)
 				err);
 }
 
-/* Reads the number of an act, or its ratio of skipped stages. */
+/* Reads the number that follows an act, or its ratio of skipped stages. */
 static int parse_act_number(enum command_verb verb, const char *text, double *v, struct error *err)
 {
 	uint32_t share, skip;
@@ -112,7 +113,7 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 	return 0;
 }
 
-/* Returns the act of that name: a fault, or one of the verbs that scripts may use. -1: none. */
+/* Returns the act of that name: a fault, or a verb that is allowed in --at. -1: there is none. */
 static int named_act(const char *word, enum fault_kind *fault)
 {
 	static const enum command_verb scripted[] = { COMMAND_SKIP,     COMMAND_FAIL,
@@ -131,7 +132,7 @@ static int named_act(const char *word, enum fault_kind *fault)
 	return -1;
 }
 
-/* Reads the format that the act names. */
+/* Reads the tensor format that follows an act. */
 static int parse_act_format(int verb, const char *text, double *v, struct error *err)
 {
 	enum tensor_format format;
@@ -262,7 +263,7 @@ static int take_replayed(void *options, const char *folder, struct error *err)
 
 /* ---- the table of options ---- */
 
-/* The option is fixed when the run begins and recorded; it is refused with --resume. */
+/* The option belongs to the run: it is recorded when the run begins, and refused with --resume. */
 enum { KEPT = 1 };
 
 static const char *const assignments[] = { "free", "given", NULL };
@@ -477,7 +478,8 @@ static const struct options_table table = {
 		 "\n"
 };
 
-/* An emulated cluster file is the cluster of the run. Without --emulate there is no time scale. */
+/* An emulated cluster file is also the cluster of the run. Without --emulate there is no time
+ * scale. */
 static void settle_emulation(struct options *o)
 {
 	if (o->cluster.emulate && strcmp(o->cluster.emulate, "regions") != 0)
@@ -486,7 +488,7 @@ static void settle_emulation(struct options *o)
 		o->cluster.time_scale = 0;
 }
 
-/* Refuses options that the published baseline does not have. */
+/* Refuses options that the published baseline algorithm does not have. */
 static int check_algorithm(const struct options *o, struct error *err)
 {
 	if (o->planning.algorithm != PLAN_DTFM)
@@ -602,8 +604,8 @@ static const char *first_kept(const bool *given)
 	return NULL;
 }
 
-/* Returns an option that needs to know the stages when the controller starts; NULL: none is given.
- */
+/* Returns an option that was given and requires known stages when the controller starts; NULL:
+ * there is none. */
 static const char *option_with_stages(const struct options *o)
 {
 	const struct {

@@ -24,17 +24,18 @@ struct scripted_act {
 	bool done;
 };
 
-/* How the run is watched without a console (controller/monitor). Not recorded. */
+/* How the run is monitored without a console (controller/monitor). These options are not
+ * recorded. */
 struct options_monitor {
-	const char *metrics;   /* address of the HTTP server; NULL: none */
-	const char *on_alert;  /* a line for sh; NULL: none */
-	const char *alert_url; /* URL or @FILE; NULL: none */
+	const char *metrics;   /* address of the HTTP server for metrics; NULL: none */
+	const char *on_alert;  /* shell command to run for each alert; NULL: none */
+	const char *alert_url; /* URL to call for each alert, or @FILE; NULL: none */
 };
 
-/* The task of this process, and the form of its events. */
+/* The purpose of this process, and the form of its events. */
 struct options_mode {
-	bool resume;       /* run_dir holds a run: continue it */
-	bool replay;       /* run_dir holds a run: serve it to consoles */
+	bool resume;       /* continue the run that run_dir holds */
+	bool replay;       /* serve the recorded run in run_dir to consoles */
 	bool measure_only; /* the run ends once the cluster is measured */
 	bool embedded;     /* the controller was started by `skippipe demo` */
 	bool jsonl;        /* events are written as JSON lines */
@@ -44,11 +45,11 @@ struct options_mode {
 
 struct options_cluster {
 	const char *file;    /* file of the cluster; NULL: the cluster is made from regions */
-	const char *regions; /* file of the regions; NULL: the shipped one */
+	const char *regions; /* path of the file of regions; NULL: the installed one */
 	/* "regions" or a cluster file: network and compute to emulate; NULL: nothing is emulated */
 	const char *emulate;
-	uint32_t agents; /* 20 */
-	/* A new run does not begin with fewer; 1: --agents has no MIN */
+	uint32_t agents; /* number of nodes; 20 by default */
+	/* A new run does not begin with fewer agents; 1: --agents gives no MIN */
 	uint32_t least_agents;
 	int stages[MSG_STAGES], n_stages;
 	/* The controller chooses the stages once the agents are measured. Until then `stages` is
@@ -57,7 +58,7 @@ struct options_cluster {
 	/* Real seconds of an emulated second. < 0: chosen so that iterations take 2 to 3 s. 0: no
 	 * delays. */
 	double time_scale;
-	bool serialise;        /* transfers from one node wait for one another */
+	bool serialise;        /* a node sends its transfers one after another */
 	bool assignment_given; /* nodes keep the stages that the cluster file pins */
 };
 
@@ -65,35 +66,44 @@ struct options_training {
 	const char *model; /* model preset or file; "tiny" by default */
 	const char *set[OPTIONS_MOST_SET]; /* FIELD=VALUE of the hyperparameters */
 	uint32_t n_set;
-	struct stage_layers cut; /* of a new run; n == 0: equally, or as the model's file is cut */
-	const char *from;  /* folder of the first weights; NULL: those of the seed */
-	bool new_corpus;   /* another corpus than that of the first weights is intended */
-	bool rehearse;     /* agents compute nothing (model/rehearsal/rehearsal.h) */
-	uint32_t scale_bytes; /* divisor of the tensors' bytes in a rehearsal; 0: 1000 */
+	/* Layers of each stage of a new run; n == 0: equal stages, or those of the model's file */
+	struct stage_layers cut;
+	/* Folder of the weights to begin with; NULL: weights are made from the seed */
+	const char *from;
+	/* The operator intends another corpus than the first weights were trained on */
+	bool new_corpus;
+	bool rehearse; /* agents only pretend to compute (model/rehearsal/rehearsal.h) */
+	/* Divisor of the bytes of tensors in a rehearsal; 0: 1000 */
+	uint32_t scale_bytes;
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
 	/* 0: batch and sequence as in the hyperparameters, microbatches as in the cluster */
 	uint32_t batch, sequence, microbatches;
 	uint32_t threads;              /* threads of each agent */
-	bool by_visits; /* gradients are divided by each stage's visits, not by microbatches */
-	struct tensor_formats formats; /* formats with which the run begins */
+	/* Gradients are divided by the number of visits to each stage, not by the number of
+	 * microbatches */
+	bool by_visits;
+	struct tensor_formats formats; /* tensor formats with which the run begins */
 };
 
 struct options_planning {
 	enum plan_algorithm algorithm;
-	bool phase_moves;  /* nodes change their stage between phases of the skip schedule */
-	bool overlap_sync; /* each stage sums as soon as its own gradients are counted */
+	bool phase_moves;  /* nodes may change their stage between phases of the skip schedule */
+	bool overlap_sync; /* each stage begins its sum as soon as its own gradients are counted */
 	bool no_swaps;     /* microbatches visit stages in ascending order */
-	double budget_s;   /* seconds for the first plan; for a baseline, seconds for every plan */
-	double ahead_s;    /* seconds for each plan made ahead for a loss; 0: none are made */
+	/* Seconds to search for the first plan; for a baseline, for every plan */
+	double budget_s;
+	/* Seconds to search for each plan made ahead of a loss; 0: none are made */
+	double ahead_s;
 };
 
 struct options_limits {
-	int64_t silence_us; /* a node that is silent for longer, plus what its links need, is dead
+	int64_t silence_us; /* silence after which a node is dead, without transfer time
 			     */
-	int64_t overdue_us; /* how long an iteration may make no progress, beyond its tasks' times
+	int64_t overdue_us; /* time without progress, beyond that of the tasks
 			     */
-	int64_t gather_us;  /* how long to wait for all agents before starting without some */
+	/* How long to wait for agents before starting without the missing ones */
+	int64_t gather_us;
 };
 
 /* Options that the command line of a resumed run may change. */
@@ -113,41 +123,45 @@ enum option_change {
 };
 
 struct options {
-	const char *run_dir; /* needed */
+	const char *run_dir; /* folder of the run; required */
 	const char *name;
-	const char *listen;   /* tcp://127.0.0.1:0 */
+	const char *listen; /* address; tcp://127.0.0.1:0 by default */
 	/* Files of the key and of the admitted list; NULL: those of this user (network.c) */
 	const char *key;
 	const char *admitted;
-	/* File descriptor of the supervisor's socket; -1: there is no supervisor */
+	/* Descriptor of the socket to the supervisor; -1: there is no supervisor */
 	int supervisor;
 	enum log_level level;
 	uint64_t seed;
-	bool seed_is_given; /* on the command line of a new run */
-	uint32_t skip;       /* stages that a microbatch skips */
-	uint32_t skip_share; /* percent of the microbatches that skip them; 0: all */
-	bool stack; /* stages that begin to be visited start from trained stages */
-	const char *recipe;        /* its name (base/skip_schedule.h); NULL: not given */
-	const char *skip_schedule; /* as "4,3,1,0"; replaces skip; NULL: not given */
+	bool seed_is_given;  /* the command line of a new run gives the seed */
+	uint32_t skip;       /* number of stages that a microbatch skips */
+	uint32_t skip_share; /* percent of the microbatches that skip stages; 0: all */
+	/* Stages that are visited for the first time start from copies of trained stages */
+	bool stack;
+	const char *recipe; /* name of the recipe (base/skip_schedule.h); NULL: not given */
+	/* Phases such as "4,3,1,0", which replace `skip`; NULL: not given */
+	const char *skip_schedule;
 	const char *always;  /* stages that every microbatch visits, as "0,5"; NULL: not given */
-	uint64_t iterations; /* iterations of the run; 0: until it is stopped */
-	uint64_t keep_tasks; /* newest iterations whose tasks the store keeps in full */
+	uint64_t iterations; /* length of the run in iterations; 0: until it is stopped */
+	uint64_t keep_tasks; /* the store keeps all tasks of this many newest iterations */
 	uint32_t eval_every, eval_batches;
-	uint32_t skip_bad_steps; /* how often in a row the data of an iteration may be skipped */
+	/* How often in a row an iteration's data may be skipped because of bad numbers */
+	uint32_t skip_bad_steps;
 	uint32_t checkpoint_every; /* number of commits between checkpoints; 0: no checkpoints */
-	const char *checkpoint_to; /* the store's command (model/files/remote.h); NULL: none */
+	/* Shell command that copies checkpoints to a store (model/files/remote.h); NULL: none */
+	const char *checkpoint_to;
 	struct options_mode mode;
 	struct options_cluster cluster;
 	struct options_training training;
 	struct options_planning planning;
 	struct options_limits limits;
-	bool changed[CHANGES]; /* the command line sets this option */
+	bool changed[CHANGES]; /* the options that the command line sets */
 	struct scripted_act acts[OPTIONS_MOST_ACTS];
 	uint32_t n_acts;
 };
 
-/* Returns 0, or -EINVAL with a message. Returns 1 if help was asked for, which is then printed. *o
- * borrows from argv. */
+/* Returns 0: the options are valid; 1: the help was requested and printed; -EINVAL, with a message.
+ * *o borrows from argv. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);
 
 #endif

@@ -49,7 +49,7 @@
 #include "schedule/format/regions.h"
 #include "wire/sessions/link.h"
 
-/* Values for a cluster without a file. The memory is corrected once agents have joined. */
+/* Values for a cluster without a file. The memory is corrected once agents have reported theirs. */
 enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
@@ -128,13 +128,14 @@ static int take_recorded_model(struct run *run, const struct store_run *recorded
 	return rc ? rc : first_weights_resume(run, err);
 }
 
-/* Cuts the model into the stages of the cluster, and sets the stages' work. */
+/* Cuts the model into the stages of the cluster, and sets the amount of work of each stage. */
 static int cut_model(struct run *run, struct error *err)
 {
 	const struct stage_layers *cut = &run->options.training.cut;
 	struct model_config *c = &run->training.model;
 	struct cluster *cluster = run->cluster;
-	/* Compute is measured in one layer (joining/first_stages.c). */
+	/* Until the stages are chosen, stage 1 has one layer, in which compute is measured
+	 * (joining/first_stages.c). */
 	struct stage_layers provisional = { 2, { (uint16_t)(c->n_layers - 1), 1 } };
 	int rc = 0;
 
@@ -276,8 +277,9 @@ static int regions_default(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Describes an embedded cluster without emulation: processes on one machine. A message takes about
- * this long; the agents measure their compute before the first iteration. */
+/* Describes an embedded cluster without emulation: processes on one machine. The delays here are
+ * about those of a message on one machine. The agents measure their compute before the first
+ * iteration. */
 static void near_cluster(struct cluster *c)
 {
 	static const double message_s = 0.0005, gradient_s = 0.002;
@@ -338,7 +340,8 @@ static void begin_links(struct members *members)
 		members->run->cluster->sync_pair_s[i] = -1;
 }
 
-/* Returns the published links between the locations of the nodes. NULL: a location has none. */
+/* Returns the published links between the locations of the nodes. NULL: no links are published for
+ * some location. */
 static struct link_table *links_of_regions(const struct run *run)
 {
 	struct link_table *t = link_table_new((uint32_t)run->cluster->n_nodes);
@@ -362,8 +365,8 @@ static struct link_table *links_of_regions(const struct run *run)
 	return NULL;
 }
 
-/* Returns the links in a cluster file, which has been read and checked before. NULL: it has delays
- * instead, or cannot be read twice because it is a pipe. */
+/* Returns the links in a cluster file, which has been read and checked before. NULL: the file has
+ * delays in place of links, or cannot be read twice because it is a pipe. */
 static struct link_table *links_of_file(const char *path, uint32_t n_nodes)
 {
 	struct link_table *t = NULL;
@@ -384,7 +387,7 @@ static struct link_table *links_of_file(const char *path, uint32_t n_nodes)
 }
 
 /* Prepares the table of emulated links, which consoles show in place of the connections between
- * this machine's processes. A resumed run has it in its record. */
+ * this machine's processes. A resumed run takes this table from its record. */
 static void begin_emulated_links(struct members *members)
 {
 	const struct options *o = &members->run->options;
@@ -464,7 +467,7 @@ static int load_cluster(struct run *run, struct error *err)
 	return 0;
 }
 
-/* ---- the rest ---- */
+/* ---- the other parts ---- */
 
 static void ask_first_plans(struct planning *planning, bool run)
 {
@@ -506,9 +509,9 @@ struct controller *controller_new(void)
 	return c;
 }
 
-/* Reads the corpus once, so that a file that no agent can train on is refused now and not after all
- * agents have joined. Agents fetch files that they lack from this machine. The default corpus may
- * be on the agents' machines only. */
+/* Reads the corpus once, so that a file that no agent can train on is refused before the agents
+ * join. Agents fetch corpus files that they lack from this machine. The default corpus may exist on
+ * the agents' machines only. */
 static int check_corpus(struct run *run, struct error *err)
 {
 	const struct options_training *o = &run->options.training;
@@ -521,7 +524,7 @@ static int check_corpus(struct run *run, struct error *err)
 			run->training.hyper.sequence, run->options.seed, err);
 	if (rc == -ENOMEM) {
 		log_line(&run->log, LOG_WARN, "the corpus is not checked here: %s", err->text);
-		return 0; /* the agents have more memory */
+		return 0; /* the agents' machines may have enough memory for it */
 	}
 	if (rc == 0)
 		rc = corpus_check(corpus, run->training.model.vocab, run->training.has_tokenizer,
@@ -529,13 +532,15 @@ static int check_corpus(struct run *run, struct error *err)
 	if (rc == 0) {
 		run->training.corpus_hash = corpus_hash(corpus);
 		rc = first_weights_corpus(run, err) ? 0 : -EINVAL;
-		run->training.corpus_hash = 0; /* the agents decide (agreement.c) */
+		/* The hash that most agents report will be used (agreement.c) */
+		run->training.corpus_hash = 0;
 	}
 	corpus_free(corpus);
 	return rc == 0 ? 0 : error_prefix(err, rc, "--corpus");
 }
 
-/* A store's command cannot be tried before there is a file. */
+/* Returns an error if --checkpoint-to cannot work. The command itself cannot be tried before there
+ * is a file. */
 static int check_store(const struct options *o, struct error *err)
 {
 	int rc = o->checkpoint_to ? remote_check(o->checkpoint_to, err) : 0;
@@ -543,7 +548,7 @@ static int check_store(const struct options *o, struct error *err)
 	return rc == 0 ? 0 : error_prefix(err, rc, "--checkpoint-to");
 }
 
-/* Each step needs those before it. controller_fini undoes the steps that were done. */
+/* Each step needs the earlier ones. controller_fini undoes the steps that succeeded. */
 int controller_init(struct controller *c, struct error *err)
 {
 	struct rng rng;
@@ -605,7 +610,7 @@ int controller_init(struct controller *c, struct error *err)
 						: record_begin(&c->run, err);
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = first_stages_record(&c->run, err);
-	/* This number is higher than those of all commands of earlier controllers. */
+	/* Numbers of commands begin above those of all earlier controllers. */
 	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = record_emulated_links(&c->members, err);
@@ -628,7 +633,7 @@ int controller_init(struct controller *c, struct error *err)
 	return 0;
 }
 
-/* Threads stop first, because they use everything else. */
+/* The threads stop first, because they use all other parts. */
 void controller_fini(struct controller *c)
 {
 	monitor_stop(c->monitor);

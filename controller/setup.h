@@ -7,8 +7,8 @@
 /* Returns a zeroed controller on the heap, whose parts reach one another. The caller frees it after
  * controller_fini. */
 struct controller *controller_new(void);
-/* Fills *c from c->options: model, cluster, keys, sockets, store, planner. On a negative result
- * with a message, controller_fini frees what was made so far. */
+/* Fills *c from c->options: model, cluster, keys, sockets, store, planner. On failure err has a
+ * message, and controller_fini frees the parts that were made. */
 int controller_init(struct controller *c, struct error *err);
 void controller_fini(struct controller *c);
 

@@ -12,11 +12,12 @@ need() { # need PACKAGE TEST...: installs PACKAGE if TEST fails
 header() { echo "#include <$1>" | ${CC:-cc} -E -x c - ; }
 
 if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
-	missing="gcc libc6-dev libnanomsg-dev libsodium-dev libjansson-dev libncurses-dev libsqlite3-dev libdnnl-dev libunistring-dev libmicrohttpd-dev libcmocka-dev"
+	missing="gcc libc6-dev libnanomsg-dev libsodium-dev libssl-dev libjansson-dev libncurses-dev libsqlite3-dev libdnnl-dev libunistring-dev libmicrohttpd-dev libcmocka-dev"
 else
 	need libc6-dev       header stdio.h
 	need libnanomsg-dev  header nanomsg/nn.h
 	need libsodium-dev   header sodium.h
+	need libssl-dev      header openssl/evp.h
 	need libjansson-dev  header jansson.h
 	need libncurses-dev  header ncurses.h
 	need libsqlite3-dev  header sqlite3.h

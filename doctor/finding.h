@@ -1,5 +1,4 @@
-/* finding.h - what the checks have found: a list of findings, each with its remedy, and how the
- * list is printed. */
+/* finding.h - the list of what the checks have found. Each finding has a remedy. */
 #ifndef DOCTOR_FINDING_H
 #define DOCTOR_FINDING_H
 
@@ -11,15 +10,15 @@
 
 enum finding_level {
 	FINDING_OK,
-	FINDING_WARNING, /* a run would be slow or fragile */
-	FINDING_ERROR    /* a run cannot start, or would fail */
+	FINDING_WARNING, /* the run would be slow, or would not survive failures */
+	FINDING_ERROR    /* the run cannot start, or would fail */
 };
 
 struct finding {
 	const char *check; /* name of the check, such as "files"; a literal */
 	enum finding_level level;
-	char found[400];  /* one sentence with the figures */
-	char remedy[500]; /* one sentence; "": there is nothing to do */
+	char found[400];  /* one sentence that says what was found, with the figures */
+	char remedy[500]; /* one sentence that says what to do; "": nothing */
 };
 
 struct findings {
@@ -35,13 +34,13 @@ void finding_remedy(struct findings *f, const char *format, ...)
 void findings_free(struct findings *f);
 
 unsigned findings_count(const struct findings *f, enum finding_level level);
-/* Returns the worst level: the exit status of the program. */
+/* Returns the worst level in the list, which is the exit status of the program. */
 enum finding_level findings_worst(const struct findings *f);
 
-/* Prints a table, errors first. The findings without a remedy are one line of names, unless all are
- * wanted. */
+/* Prints the findings as a table, errors first. all false: findings without a remedy are only
+ * listed by name, in one line. */
 void findings_print(const struct findings *f, bool all, FILE *to);
-/* Prints skippipe.doctor/1. Returns 0, or -1 if it could not be written. */
+/* Prints the findings as JSON (format skippipe.doctor/1). Returns 0, or -1 if writing failed. */
 int findings_print_json(const struct findings *f, FILE *to);
 
 #endif

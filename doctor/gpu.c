@@ -37,7 +37,7 @@ static int try_to_open(const char *root, const char *name)
 	return rc;
 }
 
-/* Counts the entries of a folder that `counts` accepts. */
+/* Counts the entries of a folder for which `counts` returns true. */
 static unsigned count_entries(const char *root, const char *name,
 			      bool (*counts)(const char *folder, const char *entry))
 {
@@ -257,7 +257,7 @@ static void check_one(struct findings *f, const char *device)
 	gpu_check_trial(f, &trial, device);
 }
 
-/* Without a GPU the trial of the first one says why. */
+/* If there is no GPU, trying the first one reports why. */
 static void check_every_gpu(struct findings *f, const char *suffix)
 {
 	char name[DEVICE_NAME_SIZE];

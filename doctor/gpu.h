@@ -8,17 +8,18 @@
 #include "doctor/finding.h"
 #include "model/device_check.h"
 
-/* The parts of NVIDIA's driver that the system shows. */
+/* The parts of NVIDIA's driver that the system's files show. */
 struct gpu_driver {
 	char version[80]; /* first line of /proc/driver/nvidia/version; "": no module is loaded */
 	unsigned cards;   /* NVIDIA's cards on the PCI bus */
-	int control, unified; /* opening /dev/nvidiactl, /dev/nvidia-uvm: 0 or a negative errno */
-	bool has_card_file;   /* there is a /dev/nvidia0, or one with another number */
+	/* Results of opening /dev/nvidiactl and /dev/nvidia-uvm: 0 or a negative errno */
+	int control, unified;
+	bool has_card_file; /* /dev/nvidia0, or such a file with another number, exists */
 };
 
-/* Result of a trial in a child process. */
+/* Result of computing a microbatch on a device, in a child process. */
 struct gpu_trial {
-	int rc; /* of stage_device and device_check */
+	int rc; /* result of stage_device or device_check */
 	struct error why;
 	struct stage_device device;
 	struct device_check check;
@@ -26,17 +27,17 @@ struct gpu_trial {
 };
 
 void gpu_look_at_driver(struct gpu_driver *d, const char *root);
-/* Computes a microbatch on the device, in a child process and for a minute at most. The program
- * must have no other thread. */
+/* Computes a microbatch on the device in a child process, which may take a minute. The caller must
+ * have no other thread, because this function forks. */
 void gpu_try(struct gpu_trial *t, const char *device);
 
 /* Checks the value of --device: names of devices with commas between them, or cuda:all[:bf16],
- * which is each GPU. -EINVAL. */
+ * which stands for all GPUs. -EINVAL: the value is not valid. */
 int gpu_check_names(const char *devices, struct error *err);
 
-/* Adds the finding driver. is_asked: the run needs CUDA. */
+/* Adds the finding "driver". is_asked: the run needs CUDA. */
 void gpu_check_driver(struct findings *f, const struct gpu_driver *d, bool is_asked);
-/* Adds the finding device. */
+/* Adds the finding "device". */
 void gpu_check_trial(struct findings *f, const struct gpu_trial *t, const char *device);
 /* Tries each of the devices. */
 void gpu_check_all(struct findings *f, const char *devices);

@@ -9,12 +9,12 @@
 #include "wire/sessions/link.h"
 
 enum {
-	FILES_FULL = 4096, /* with fewer an agent opens fewer connections (agent/agent.c) */
-	TASKS_LEAST = 32,  /* threads of an agent */
+	FILES_FULL = 4096, /* an agent with fewer files opens fewer connections (agent/agent.c) */
+	TASKS_LEAST = 32,  /* an agent needs up to this many threads */
 	TASKS_FEW = 128,
-	LOCKED_LEAST = 64 << 10 /* for keys */
+	LOCKED_LEAST = 64 << 10 /* bytes of keys, which are locked in memory */
 };
-#define FILE_SIZE_LEAST (UINT64_C(16) << 30) /* a stage's file of a large model */
+#define FILE_SIZE_LEAST (UINT64_C(16) << 30) /* bytes of a large stage's file */
 #define SPACE_LEAST (UINT64_C(8) << 30)
 
 static uint64_t hard_limit(int which)
@@ -43,7 +43,7 @@ static uint64_t tasks_free(const char *folder)
 	return most == UINT64_MAX ? most : most > now ? most - now : 0;
 }
 
-/* Programs raise their limit of open files themselves, and no other. */
+/* Programs raise their own limit of open files, but no other limit. */
 void limits_look(struct limits *l, const char *root)
 {
 	*l = (struct limits){
@@ -105,7 +105,7 @@ static void check_tasks(struct findings *f, const struct limits *l)
 
 void limits_check(struct findings *f, const struct limits *l, const struct limits_need *need)
 {
-	const size_t before = f->all.n + 1; /* the finding about files */
+	const size_t before = f->all.n + 1; /* 1 + index of the finding about files */
 
 	check_files(f, l, need);
 	check_tasks(f, l);

@@ -7,24 +7,25 @@
 
 #include "doctor/finding.h"
 
-/* UINT64_MAX: no limit. */
+/* In each field UINT64_MAX means that there is no limit. */
 struct limits {
-	uint64_t files;         /* open files, up to which a process may raise its limit */
-	uint64_t address_space; /* bytes */
-	uint64_t file_size;     /* bytes */
+	uint64_t files;         /* number of open files to which a process may raise its limit */
+	uint64_t address_space; /* largest address space of a process, bytes */
+	uint64_t file_size;     /* largest size of a file, bytes */
 	uint64_t locked;        /* bytes of memory that may be locked */
-	uint64_t seconds;       /* of processor time */
-	uint64_t tasks_free;    /* processes and threads that the control groups still allow */
+	uint64_t seconds;       /* processor time that a process may use */
+	/* Processes and threads that the control groups still let this process start */
+	uint64_t tasks_free;
 };
 
 /* Needs of the planned run. */
 struct limits_need {
-	uint32_t peers; /* other agents */
+	uint32_t peers; /* number of other agents in the run */
 	bool cuda;
 };
 
 void limits_look(struct limits *l, const char *root);
-/* Adds the findings files and limits. */
+/* Adds the findings "files" and "limits". */
 void limits_check(struct findings *f, const struct limits *l, const struct limits_need *need);
 
 #endif

@@ -12,10 +12,10 @@
 #include "base/process/cgroup.h"
 #include "doctor/system_file.h"
 
-#define MEMORY_LEAST (UINT64_C(256) << 20) /* an agent's own need, besides its stage */
+#define MEMORY_LEAST (UINT64_C(256) << 20) /* bytes that an agent needs besides its stage */
 #define MEMORY_LITTLE (UINT64_C(2) << 30)
-#define LOAD_HIGH 0.5   /* of the machine's processors, before a run begins */
-#define STOLEN_HIGH 0.1 /* share of the time */
+#define LOAD_HIGH 0.5   /* processes that run or wait, for each processor, before a run begins */
+#define STOLEN_HIGH 0.1 /* share of the time used by the host's other guests */
 
 /* ---- the figures ---- */
 
@@ -38,7 +38,8 @@ static void look_at_system(struct machine *m, const char *root)
 	free(path);
 }
 
-/* The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. */
+/* The first line of /proc/stat has the times in the states user, nice, system, idle, iowait, irq,
+ * softirq, steal. */
 static double stolen_share(const char *root)
 {
 	char line[256], *at = line + 3;
@@ -66,7 +67,8 @@ static unsigned count_online(const char *root)
 	return n;
 }
 
-/* Counts downwards from UINT64_MAX, because cgroup_least gives the least. */
+/* Returns UINT64_MAX minus the number of killed processes, because cgroup_least keeps the least
+ * value of all groups. */
 static uint64_t not_killed(const char *folder)
 {
 	return UINT64_MAX - system_keyed(folder, "/memory.events", "oom_kill", 0);

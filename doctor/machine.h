@@ -11,20 +11,25 @@ struct machine {
 	char kernel[96], library[48], system[96]; /* names with versions; "": unknown */
 	unsigned cores;                           /* processors that this process may use */
 	unsigned online;                          /* processors of the machine; 0: unknown */
-	double load;           /* processes that run or wait, mean of 5 minutes; < 0: unknown */
-	double stolen;         /* share of the time since the start that the host took away */
-	bool slow_clock;       /* reading the time is a slow access to a device */
-	char clock_source[32]; /* "": unknown */
-	/* Memory, bytes. UINT64_MAX: unknown or no limit */
+	/* Number of processes that run or wait, mean of 5 minutes; < 0: unknown */
+	double load;
+	/* Share of the time since boot in which the host used this machine's processors
+	 * otherwise */
+	double stolen;
+	bool slow_clock;       /* each reading of the clock is a slow access to a device */
+	char clock_source[32]; /* name of the clock's source; "": unknown */
+	/* Memory in bytes. UINT64_MAX: unknown, or there is no limit */
 	uint64_t available;  /* free memory of the machine */
-	uint64_t group_free; /* what the control groups still allow */
-	uint64_t grantable;  /* what a strict kernel still grants (vm.overcommit_memory = 2) */
-	uint64_t killed;     /* processes of the control groups that were killed for memory */
+	uint64_t group_free; /* memory that the control groups still allow */
+	/* Memory that the kernel still grants if it never overcommits (vm.overcommit_memory = 2) */
+	uint64_t grantable;
+	/* Processes that the kernel killed because their control group ran out of memory */
+	uint64_t killed;
 };
 
-/* Reads the figures (root: system_file.h). */
+/* Reads the machine's figures from its files. root: see system_file.h. */
 void machine_look(struct machine *m, const char *root);
-/* Adds the findings versions, processors and memory. */
+/* Adds the findings "versions", "processors" and "memory". */
 void machine_check(struct findings *f, const struct machine *m);
 
 #endif

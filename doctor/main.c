@@ -30,7 +30,7 @@ struct options {
 	size_t n_corpus;
 	uint32_t agents, mbit, rtt_ms;
 	bool json, all;
-	char *run; /* folder of a run, or a token; NULL: this machine is examined */
+	char *run; /* what to examine: the folder of a run, or a token; NULL: this machine */
 };
 
 static int take_run(void *options, const char *word, struct error *err)
@@ -39,7 +39,8 @@ static int take_run(void *options, const char *word, struct error *err)
 
 	if (o->run)
 		return error_set(err, -EINVAL, "one RUN-DIR or TOKEN is examined (see --help)");
-	o->run = (char *)(uintptr_t)word; /* of main, which may change it */
+	/* The word belongs to main's argv, which may be changed */
+	o->run = (char *)(uintptr_t)word;
 	return 0;
 }
 
@@ -147,7 +148,7 @@ static void examine_machine(struct findings *f, const struct options *o)
 	outside_look(&outside);
 	outside_check(f, &outside);
 	examine_device(f, o);
-	if (o->n_corpus > 0) /* the last, because it may start threads */
+	if (o->n_corpus > 0) /* The corpus is checked last, because this may start threads. */
 		text_files_check(f, o->corpus, o->n_corpus, o->corpus_hash);
 }
 

@@ -1,6 +1,6 @@
 /* outside.c - checks the addresses of this machine as an agent would announce them. Only another
- * machine can tell whether they are open: the controller has agents test that, and `skippipe doctor
- * RUN` reports the result. */
+ * machine can tell whether these addresses can be reached. The controller lets agents test this,
+ * and `skippipe doctor RUN` reports the result. */
 #include "doctor/outside.h"
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 
 #include "wire/address.h"
 
-/* Tries to listen at the port on all interfaces, for a moment. */
+/* Tries for a moment to listen at the port on all interfaces. */
 static int try_port(uint16_t port)
 {
 	const struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };

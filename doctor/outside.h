@@ -8,19 +8,20 @@
 #include "doctor/finding.h"
 #include "wire/reach.h"
 
-enum { OUTSIDE_OWN = 16, OUTSIDE_PORT = 7701 /* where an agent listens (agent/main.c) */ };
+enum { OUTSIDE_OWN = 16, OUTSIDE_PORT = 7701 /* default port of an agent (agent/main.c) */ };
 
 struct outside {
-	uint16_t port; /* where an agent would listen */
-	bool mapped;   /* a provider maps that port to mapping.outside */
+	uint16_t port; /* port at which an agent would listen */
+	bool mapped;   /* a provider's router maps this port to mapping.outside */
 	struct reach_mapping mapping;
 	unsigned n_own;
-	char own[OUTSIDE_OWN][LINK_ADDRESS_SIZE]; /* (n_own) addresses of interfaces */
-	int bind_error; /* 0: an agent may listen at the port; or a negative errno */
+	/* Array of n_own: the addresses of this machine's interfaces */
+	char own[OUTSIDE_OWN][LINK_ADDRESS_SIZE];
+	int bind_error; /* 0: an agent may listen at the port; otherwise a negative errno */
 };
 
 void outside_look(struct outside *o);
-/* Adds the finding address. */
+/* Adds the finding "address". */
 void outside_check(struct findings *f, const struct outside *o);
 
 #endif

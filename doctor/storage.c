@@ -24,16 +24,16 @@ enum {
 	TRIAL_BYTES = 32 << 20,
 	PART_BYTES = 1 << 20,
 	TRIAL_SYNCS = 15,
-	TRIAL_US = 4000000, /* time after which no further write begins */
+	TRIAL_US = 4000000, /* no write of the trial begins after this time */
 	LIMIT_S = 20,
 	FILES_LEAST = 1000
 };
-#define ROOM_LEAST (UINT64_C(64) << 20) /* the record's reserve (store/store.h), and its growth */
+#define ROOM_LEAST (UINT64_C(64) << 20) /* the record's reserve (store/store.h) and growth */
 #define ROOM_LITTLE (UINT64_C(4) << 30)
-#define WRITE_SLOW 20e6 /* bytes/s */
-#define SYNC_SLOW 0.1   /* s */
+#define WRITE_SLOW 20e6 /* a slower disk is reported, bytes/s */
+#define SYNC_SLOW 0.1   /* a slower sync is reported, s */
 
-/* Kinds of file systems that lose or delay a record. */
+/* Kinds of file systems on which a record can be lost or delayed. */
 static const struct kind {
 	int64_t magic;
 	const char *name, *why, *remedy;
@@ -72,7 +72,7 @@ static double seconds_since(int64_t us)
 	return (double)(clock_monotonic_us() - us) * 1e-6;
 }
 
-/* Measures small writes, each with its sync, as commits do. */
+/* Measures small writes with a sync after each, because a commit writes in this way. */
 static int time_syncs(int fd, struct storage *s)
 {
 	const int64_t began_us = clock_monotonic_us();
@@ -93,7 +93,8 @@ static int time_syncs(int fd, struct storage *s)
 	return rc;
 }
 
-/* Measures a large file, with its sync, as checkpoints are written. */
+/* Measures writing a large file with one sync at the end, because a checkpoint is written in this
+ * way. */
 static int time_writing(int fd, struct storage *s)
 {
 	const int64_t began_us = clock_monotonic_us();
@@ -102,7 +103,7 @@ static int time_writing(int fd, struct storage *s)
 	uint64_t n = 0;
 	int rc = 0;
 
-	for (size_t i = 0; i < PART_BYTES; i++) /* some disks do not store equal bytes */
+	for (size_t i = 0; i < PART_BYTES; i++) /* some disks do not store repeated bytes */
 		data[i] = (char)(i * 2654435761u >> 13);
 	while (rc == 0 && n + PART_BYTES <= most && clock_monotonic_us() - began_us < TRIAL_US) {
 		rc = write_whole(fd, data, PART_BYTES);
@@ -116,7 +117,7 @@ static int time_writing(int fd, struct storage *s)
 	return rc;
 }
 
-/* Opens a file that vanishes with its descriptor. */
+/* Opens a file without a name, which vanishes when its descriptor is closed. */
 static int open_nameless(const char *folder)
 {
 	char *path;
@@ -158,7 +159,8 @@ static int try_folder(void *context, void *result, struct error *err)
 		       : error_set(err, rc, "%s cannot be written: %s", s->folder, strerror(-rc));
 }
 
-/* A run's folder is created when the run starts. */
+/* Shortens the path to the nearest folder that exists. A run's folder is created only when the run
+ * starts. */
 static void find_existing(char *folder)
 {
 	struct stat st;
@@ -170,7 +172,7 @@ static void find_existing(char *folder)
 			strcpy(folder, ".");
 			break;
 		}
-		slash[slash == folder] = 0; /* "/" stays */
+		slash[slash == folder] = 0; /* keeps the slash of "/" itself */
 	}
 }
 

@@ -11,17 +11,18 @@
 struct storage {
 	char folder[256];     /* the run's folder, or the nearest folder above it that exists */
 	int error;            /* result of the trial: 0, or a negative errno */
-	struct error why;     /* its message */
-	uint64_t free_bytes;  /* for this user */
+	struct error why;     /* message of that error */
+	uint64_t free_bytes;  /* free bytes that this user may write */
 	uint64_t free_files;  /* files that can still be created; UINT64_MAX: no limit */
-	int64_t kind;         /* f_type of statfs */
-	double write_bytes_s; /* speed of a file, with its sync; 0: not measured */
+	int64_t kind;         /* kind of file system (f_type of statfs) */
+	double write_bytes_s; /* speed of writing a large file, with its sync; 0: not measured */
 	double sync_s;        /* median time of a small write with its sync; 0: not measured */
 };
 
-/* Writes to a file without a name in the run's folder, for some seconds at most, and measures. */
+/* Writes for some seconds at most to a file without a name in the run's folder, and measures the
+ * speed. */
 void storage_look(struct storage *s, const char *run_dir);
-/* Adds the findings disk and disk speed. */
+/* Adds the findings "disk" and "disk speed". */
 void storage_check(struct findings *f, const struct storage *s);
 
 #endif

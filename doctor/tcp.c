@@ -16,12 +16,14 @@
 
 #define NET "/proc/sys/net/"
 enum {
-	TRAIN_BYTES = 200 << 10, /* a long train of packets with the kernel's own share */
+	/* Bytes that a long train of packets takes in a buffer, with the kernel's overhead */
+	TRAIN_BYTES = 200 << 10,
 	PORTS_FEW = 2000,
-	LONG_RTT_MS = 20 /* shorter links restart quickly */
+	LONG_RTT_MS = 20 /* after an idle time, shorter links soon regain speed */
 };
 
-/* Asks a socket, because a process without privileges may use only some algorithms. */
+/* Asks a socket for BBR, because a process without privileges may use only some congestion
+ * controls. */
 static bool may_use_bbr(void)
 {
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,4 +1,4 @@
-/* text_files.c - reads a corpus as agents read it, and compares its hash. Nodes whose corpus
+/* text_files.c - reads a corpus in the way agents do, and compares its hash. Nodes whose corpus
  * differs from that of the majority are excluded from a run. */
 #include "doctor/text_files.h"
 
@@ -8,7 +8,7 @@
 
 #include "model/text/corpus.h"
 
-enum { SEQUENCE = 32 /* tokens; every run's sequences are longer */ };
+enum { SEQUENCE = 32 /* tokens of a sequence; the sequences of every run are longer */ };
 
 void text_files_check(struct findings *f, char *const *paths, size_t n, const char *expected)
 {

@@ -6,8 +6,8 @@
 
 #include "doctor/finding.h"
 
-/* Reads the files (n, n > 0) and adds the finding corpus. expected: the corpus's hash as hex
- * digits; NULL: it is only reported. */
+/* Reads the n > 0 files and adds the finding "corpus". expected: the hash that the corpus should
+ * have, as hex digits; NULL: the hash is only reported. */
 void text_files_check(struct findings *f, char *const *paths, size_t n, const char *expected);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 
-#define ERROR_LARGE 1.0                       /* s */
-#define RELEASED_US INT64_C(1735689600000000) /* 2025 began; skippipe is newer */
+#define ERROR_LARGE 1.0                       /* a larger error of the clock is reported, s */
+#define RELEASED_US INT64_C(1735689600000000) /* start of 2025: an earlier clock is wrong */
 
 void timekeeping_look(struct timekeeping *t)
 {

@@ -30,6 +30,8 @@ struct stage_layout {
 	struct device_name device; /* name of the device, with a CPU's instruction set */
 	bool bf16;                 /* the device computes in bf16 (device.bf16) */
 	enum recompute recompute;
+	bool only_steps;               /* the stage has no gradient and runs no passes */
+	bool sums_on_host;             /* the gradient's pinned memory is taken at once */
 	/* Limit of the machine's memory, bytes; 0: the free memory. */
 	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */
@@ -80,6 +82,9 @@ struct backend {
 	/* Replaces the weights and both moments by arrays in host memory or of another stage. A
 	 * NULL array stays unchanged. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
+	/* Copies numbers of the weights and both moments to host memory. The pointer is NULL if
+	 * the device is the host. */
+	void (*get_state)(void *self, size_t at, size_t n, float *const state[3]);
 	uint64_t (*hash)(void *self);            /* hashes the weights */
 	/* If gradient is NULL, uses the stage's own gradient. */
 	int (*squares)(void *self, double *sum);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/process/turn.h"
 #include "model/backend.h"
 #include "model/cpu/pool.h"
 #include "model/vector/vector.h"
@@ -19,6 +20,9 @@
 
 enum {
 	STATE_COUNT = 3,      /* number of arrays of a state: weights and two moments */
+	/* A stage of 100 GB is cleared, or pinned, in a fraction of this time. A process whose
+	 * driver hangs keeps the others for no longer. */
+	TURN_WAIT_MS = 60000,
 	/* Below this number of weights, starting threads takes longer than it saves. */
 	DRAW_ALONE = 1 << 20,
 };
@@ -97,6 +101,8 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.sequence = o->sequence,
 		.threads = o->threads ? o->threads : 1,
 		.recompute = o->recompute,
+		.only_steps = o->only_steps,
+		.sums_on_host = o->sums_on_host,
 		.memory_bytes = o->memory_bytes,
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),
@@ -166,7 +172,9 @@ static int look_up_device(const char *device, struct device_name *name,
 
 int stage_device(struct stage_device *out, const char *device, struct error *err)
 {
-	struct stage_device found = { .free_bytes = UINT64_MAX, .machine_bytes = UINT64_MAX };
+	struct stage_device found = { .free_bytes = UINT64_MAX,
+				      .machine_bytes = UINT64_MAX,
+				      .device_bytes = UINT64_MAX };
 	char what[STAGE_DEVICE_SIZE];
 	struct device_name name;
 	int rc = look_up_device(device, &name, &found, err);
@@ -174,11 +182,21 @@ int stage_device(struct stage_device *out, const char *device, struct error *err
 	if (rc)
 		return rc;
 	device_name_print(&name, found.name);
+	if (found.device_bytes == UINT64_MAX) /* the device is the machine */
+		found.device_bytes = found.free_bytes;
 	memcpy(what, found.text, sizeof(what));
 	snprintf(found.text, sizeof(found.text), "%s %.*s", found.name,
 		 (int)(sizeof(what) - strlen(found.name) - 2), what);
 	*out = found;
 	return 0;
+}
+
+bool stage_device_compiles(const char *device)
+{
+	struct device_name name;
+
+	return device_name_parse(&name, device, NULL) == 0 && name.cuda &&
+	       device_compiles(name.number);
 }
 
 uint32_t stage_gpus(void)
@@ -247,6 +265,17 @@ static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err
 	return rc;
 }
 
+/* Lets the backend compare its need with the free memory and take it, one process at a time: agents
+ * of a machine start together, and each would see memory as free that another is about to take. */
+static int make_in_turn(struct stage *s, struct error *err)
+{
+	int turn = turn_begin(TURN_WAIT_MS);
+	int rc = s->backend->make(&s->self, &s->layout, err);
+
+	turn_end(turn);
+	return rc;
+}
+
 /* Checks the options, lets the backend allocate its memory, then draws the weights. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err)
@@ -270,7 +299,7 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	s->layout.device = name;
 	s->layout.bf16 = name.bf16;
 	if (!rc)
-		rc = s->backend->make(&s->self, &s->layout, err);
+		rc = make_in_turn(s, err);
 	if (!rc && !o->without_weights)
 		rc = set_initial_weights(s, o->seed, err);
 	if (!rc)
@@ -315,7 +344,8 @@ int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const f
 	bool first = s->layout.index == 0;
 	int rc;
 
-	if ((keep && slot >= s->layout.slots) || !out || first != (tokens != NULL) ||
+	if (s->layout.only_steps || (keep && slot >= s->layout.slots) || !out ||
+	    first != (tokens != NULL) ||
 	    first == (in != NULL))
 		return -EINVAL;
 	if (first && !tokens_valid(s, tokens, 0))
@@ -332,14 +362,14 @@ int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *t
 	       float *loss, float *grad, bool count)
 {
 	(void)slot; /* the loss saves nothing in the slot */
-	if (s->layout.index != 0 || !tokens_valid(s, targets, -1))
+	if (s->layout.only_steps || s->layout.index != 0 || !tokens_valid(s, targets, -1))
 		return -EINVAL;
 	return s->backend->loss(s->self, in, targets, loss, grad, count);
 }
 
 int stage_logits(struct stage *s, const float *in, float *logits)
 {
-	if (s->layout.index != 0)
+	if (s->layout.only_steps || s->layout.index != 0)
 		return -EINVAL;
 	return s->backend->logits(s->self, in, logits);
 }
@@ -390,18 +420,22 @@ const char *stage_failure(const struct stage *s)
 
 int stage_zero_gradient(struct stage *s)
 {
+	if (s->layout.only_steps)
+		return -EINVAL;
 	return s->backend->zero_gradient(s->self);
 }
 
 int stage_gradient_squares(struct stage *s, double *sum)
 {
+	if (s->layout.only_steps)
+		return -EINVAL;
 	return s->backend->squares(s->self, sum);
 }
 
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t)
 {
-	if (t == 0)
+	if (t == 0 || (s->layout.only_steps && !gradient))
 		return -EINVAL;
 	return s->backend->step(s->self, gradient, scale, h, t);
 }
@@ -499,21 +533,38 @@ uint64_t stage_hash(struct stage *s)
 	return s->backend->hash(s->self);
 }
 
+void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3])
+{
+	if (s->backend->get_state) {
+		s->backend->get_state(s->self, at, n, state);
+		return;
+	}
+	for (int k = 0; k < STATE_COUNT; k++)
+		if (state[k])
+			memcpy(state[k], s->backend->own(s->self, state_arrays[k]) + at,
+			       n * sizeof(float));
+}
+
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3])
 {
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* Copies a state. Between GPUs of one process, the copy does not pass through the machine's
- * memory. */
-void stage_copy_state(struct stage *to, struct stage *from)
+/* Gives the arrays of `from` where `to` can read them. Between GPUs of one process, a copy does not
+ * pass through the machine's memory. */
+static void lend_state(struct stage *to, struct stage *from, const float *state[STATE_COUNT])
 {
-	const float *state[STATE_COUNT];
-
 	for (int k = 0; k < STATE_COUNT; k++)
 		state[k] = from->backend == to->backend
 				   ? from->backend->own(from->self, state_arrays[k])
 				   : from->backend->array(from->self, state_arrays[k]);
+}
+
+void stage_copy_state(struct stage *to, struct stage *from)
+{
+	const float *state[STATE_COUNT];
+
+	lend_state(to, from, state);
 	to->backend->put_state(to->self, 0, to->layout.parameters, state);
 }
 
@@ -539,24 +590,20 @@ static size_t layer_size(const struct stage *s, size_t *first)
 
 void stage_stack(struct stage *to, struct stage *from)
 {
-	float *(*const arrays[])(struct stage *) = { stage_weights, stage_moment1, stage_moment2 };
 	const struct model_config *c = stage_config(to);
 	uint32_t n = model_layer_count(c, stage_index(to));
 	uint32_t n_from = model_layer_count(c, stage_index(from));
 	size_t at_to = 0, at_from = 0, size = layer_size(to, &at_to);
+	const float *state[STATE_COUNT], *layer[STATE_COUNT];
 
 	if (layer_size(from, &at_from) == 0)
 		return;
-	for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++) {
-		float *into = arrays[k](to);
-		const float *source = arrays[k](from);
-
-		for (uint32_t i = 0; i < n; i++)
-			memcpy(into + at_to + i * size,
-			       source + at_from + (size_t)(i * n_from / n) * size,
-			       size * sizeof(*into));
+	lend_state(to, from, state);
+	for (uint32_t i = 0; i < n; i++) {
+		for (int k = 0; k < STATE_COUNT; k++)
+			layer[k] = state[k] + at_from + (size_t)(i * n_from / n) * size;
+		stage_put_state(to, at_to + i * size, size, layer);
 	}
-	stage_changed(to);
 }
 
 /* Sums the squares in eight running sums, each over every eighth element, which are then added in

@@ -58,7 +58,14 @@ struct stage_options {
 	uint64_t seed;      /* seed of the initial weights */
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
+	/* The stage is a copy: it is stepped by given gradients, hashed and copied, and computes no
+	 * microbatch. It has no gradient and no memory for passes. */
+	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
+	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage takes
+	 * pinned memory for it at once. Otherwise an array gets pinned memory when it is first
+	 * asked for. */
+	bool sums_on_host;
 	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. Memory on a GPU is
 	 * limited only by the free memory of the GPU. */
 	size_t memory_bytes;
@@ -76,12 +83,16 @@ struct stage_device {
 	 * UINT64_MAX: unknown. */
 	uint64_t free_bytes;
 	uint64_t machine_bytes; /* free memory of the machine; UINT64_MAX: unknown */
+	uint64_t device_bytes;  /* free memory of the device alone; UINT64_MAX: unknown */
 };
 
 /* Describes a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or
  * cuBLASLt, or this program was built without CUDA; the CPU may compute instead. -ENOTSUP: the CPU
  * or GPU is too old for this device name. -EIO: the GPU or its driver cannot be used. */
 int stage_device(struct stage_device *out, const char *device, struct error *err);
+/* Returns true if the driver compiles this program's code for the GPU at its first use, which takes
+ * tens of seconds. The call itself is quick. */
+bool stage_device_compiles(const char *device);
 uint32_t stage_gpus(void); /* returns the number of GPUs */
 
 /* Makes stage `index` of the model. Its initial weights depend on the seed and the tensors' names
@@ -132,8 +143,8 @@ int stage_room_round(struct stage *s, float *room, const struct codec *codec);
 
 /* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU.
  * After a failure, functions return -EIO. Functions that return no code (the arrays, stage_changed,
- * stage_put_state, stage_hash) then give outdated numbers, so check for a failure before using
- * these numbers. */
+ * stage_get_state, stage_put_state, stage_hash) then give outdated numbers, so check for a failure
+ * before using these numbers. */
 const char *stage_failure(const struct stage *s);
 
 /* Zeroes the stage's gradient. Call it before the first microbatch of an iteration. */
@@ -185,6 +196,9 @@ int stage_gradient_squares(struct stage *s, double *sum);
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 
+/* Copies elements [at, at + n) of the weights and of both moments to the caller's arrays (n each;
+ * NULL: none). Unlike stage_weights and the like, the call takes no memory that lasts. */
+void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
 /* Replaces elements [at, at + n) of the weights and of both moments by the given arrays (n
  * each). */
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);

@@ -22,13 +22,14 @@ struct trainer {
 };
 
 /* Compares the memory that all stages need for their weights, gradients and moments with the free
- * memory, because making a stage fills its memory at once. Each stage compares its whole need
- * again, with its activations. */
+ * memory of the device, because making a stage fills its memory at once. Each stage compares its
+ * whole need again, with its activations. The limit of o is that of the machine's memory, of which
+ * a GPU's stages take little. */
 static int check_memory(const struct model_config *c, const struct stage_options *o,
 			struct error *err)
 {
 	enum { ARRAYS = 4 };
-	struct stage_device device;
+	struct stage_device device = { .device_bytes = SIZE_MAX };
 	struct tensor_table table;
 	size_t need = 0, left = o->memory_bytes;
 	int rc = tensor_table_new(&table, c, err);
@@ -38,8 +39,9 @@ static int check_memory(const struct model_config *c, const struct stage_options
 	for (uint32_t i = 0; i < c->n_stages; i++)
 		need += ARRAYS * sizeof(float) * tensor_table_parameters(&table, i);
 	tensor_table_free(&table);
-	if (!left)
-		left = stage_device(&device, o->device, NULL) == 0 ? device.free_bytes : SIZE_MAX;
+	if (stage_device(&device, o->device, NULL) != 0 || strncmp(device.name, "cuda", 4) == 0 ||
+	    !left)
+		left = device.device_bytes;
 	if (need <= left)
 		return 0;
 	return error_set(err, -ENOMEM,

@@ -53,7 +53,8 @@ static int default_batch(const struct fleet *fleet, const struct model_shape *sh
 	return microbatches * shape->batch;
 }
 
-/* Writes the name of the plan's file: cluster.plan.json beside cluster.json. */
+/* Writes the path of the plan's file, which lies beside the cluster's file: cluster.plan.json for
+ * cluster.json. */
 static void name_plan(char *out, size_t room, const char *cluster)
 {
 	const char *name = strrchr(cluster, '/'), *dot = strrchr(name ? name : cluster, '.');
@@ -62,7 +63,7 @@ static void name_plan(char *out, size_t room, const char *cluster)
 	snprintf(out, room, "%.*s.plan%s", length, cluster, dot ? dot : "");
 }
 
-/* Writes the text, which it frees. NULL: out of memory. */
+/* Writes the text to a file and frees the text. text NULL: memory ran out. */
 static int write_text(char *text, const char *path, struct error *err)
 {
 	int rc = text ? file_write(path, text, strlen(text), FILE_RESULT, err)
@@ -83,7 +84,7 @@ static int write_best(const struct choice *c, const struct fleet_options *o, str
 	return write_text(plan_format(c->list[0].plan), path, err);
 }
 
-/* Prints the command that rehearses the choice. */
+/* Prints the command with which the operator rehearses the choice. */
 static void print_use(const struct choice *c, const struct fleet_options *o)
 {
 	const struct candidate *best = &c->list[0];
@@ -169,7 +170,8 @@ static int run(struct fleet_options *o, struct error *err)
 	return rc;
 }
 
-/* Refuses an output of -o that would replace an input: the cluster, or the plan beside it. */
+/* Refuses -o FILE if the output would overwrite an input: the cluster, or the plan beside the
+ * cluster. */
 static int refuse_inputs(const struct fleet_options *o, struct error *err)
 {
 	const char *const inputs[] = { o->fleet, o->model, o->cards, o->regions };

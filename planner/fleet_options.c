@@ -50,7 +50,7 @@ static int take_most_per_hour(void *options, const char *text, struct error *err
 	return take_positive(&o->request.aim.most_per_hour, "most-per-hour", text, err);
 }
 
-/* Parses K/S: of every S stages, K are skipped. */
+/* Parses K/S: microbatches skip K of every S stages. */
 static int take_skip(void *options, const char *text, struct error *err)
 {
 	struct candidate_frame *f = &((struct fleet_options *)options)->request.frame;

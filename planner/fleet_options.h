@@ -8,18 +8,18 @@
 struct fleet_options {
 	const char *fleet, *model, *cards, *regions, *output;
 	bool as_json;
-	int iterations; /* of the run; 0: not given */
-	int batch;      /* sequences of an iteration; 0: not given */
+	int iterations; /* iterations of the run; 0: not given */
+	int batch;      /* sequences in an iteration; 0: not given */
 	struct wires wires;
-	struct choose_request request; /* all but what belongs to the fleet and the model */
+	struct choose_request request; /* the request to choose(), without its fleet and model */
 };
 
 extern const struct options_table options_of_fleet;
 
 /* Returns true if the command line has the option --fleet. */
 bool fleet_options_given(int argc, char **argv);
-/* Returns 0, or -1 after printing the help on request, or the exit status after printing what is
- * wrong. */
+/* Returns 0: the options are valid; -1: the help was printed; otherwise the exit status, after
+ * printing the error. */
 int fleet_options_parse(struct fleet_options *o, int argc, char **argv);
 
 #endif

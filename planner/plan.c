@@ -31,7 +31,8 @@ static bool parse_without(const char *list, int n_nodes, bool *excluded)
 	}
 }
 
-/* Writes the whole text, which it frees, or nothing. text: NULL: out of memory. */
+/* Writes the whole text to a file, or no file if this fails, and frees the text. text NULL: memory
+ * ran out. */
 static int write_text(char *text, const char *path)
 {
 	struct error err = { "out of memory" };
@@ -70,7 +71,7 @@ static int report_no_plan(int rc, const struct error *err)
 	return BROKEN;
 }
 
-/* Reads the schedule of a run, of --skip-schedule or --recipe. */
+/* Reads the skip schedule that --skip-schedule or --recipe gives. */
 static int read_schedule(struct cluster *c, struct plan_options *o, struct skip_schedule *out,
 			 struct error *err)
 {
@@ -88,7 +89,7 @@ static int read_schedule(struct cluster *c, struct plan_options *o, struct skip_
 				   (uint32_t)cluster_most_skipped(c), err);
 }
 
-/* Plans every phase of a run. */
+/* Makes a plan for every phase of a run's skip schedule. */
 static int plan_phases(struct cluster *c, struct plan_options *o)
 {
 	struct skip_schedule schedule;

@@ -13,13 +13,14 @@ struct plan_options {
 	int iterations;                /* of the run; 0: not given */
 	bool stack, as_table, has_format;
 	int skip;   /* number of skipped stages; -1: not given */
-	int stages; /* number S of --skip K/S; 0: not given */
+	int stages; /* number of stages, the S of --skip K/S; 0: not given */
 	struct wires wires;
 	struct plan_request request;
 };
 
-/* Checks every option and their combinations, but not yet against the cluster. Returns 0, or -1
- * after printing the help on request, or the exit status after printing what is wrong. */
+/* Checks every option and all combinations of options, without reading the cluster. Returns 0: the
+ * options are valid; -1: the help was printed; otherwise the exit status, after printing the
+ * error. */
 int plan_options_parse(struct plan_options *o, int argc, char **argv);
 
 #endif

@@ -16,7 +16,7 @@ enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
 
 extern const struct options_table options_of_plan, options_of_simulate;
 
-/* Prints the usage of a command after the reason. Returns USAGE. */
+/* Prints why a command line is wrong, and the command's usage. Returns USAGE. */
 int program_refuse(const struct options_table *of, const char *why);
 /* Prints the error. Returns `status`. */
 int program_fail(const struct error *err, int status);
@@ -26,7 +26,7 @@ struct wires {
 	enum tensor_format activations, sums;
 };
 
-/* Take the value of --wire and of --sum-wire. */
+/* Take the values of --wire and of --sum-wire. */
 int wires_take_activations(struct wires *w, const char *text, struct error *err);
 int wires_take_sums(struct wires *w, const char *text, struct error *err);
 

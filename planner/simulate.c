@@ -39,7 +39,7 @@ static void print_json_text(const char *text)
 	json_decref(json);
 }
 
-/* Without a complete run (s NULL) only the breaches and the standstill are printed. */
+/* s NULL: the run was not complete, so only the broken rules and the standstill are printed. */
 static void print_json(const struct simulation *s, const struct check_report *r, const char *stop)
 {
 	bool comma = false;
@@ -74,14 +74,15 @@ static void print_json(const struct simulation *s, const struct check_report *r,
 }
 
 struct simulate_options {
-	const char *files[2]; /* the cluster and the plan */
+	const char *files[2]; /* paths of the cluster and of the plan */
 	const char *trace;
 	bool text;
 	struct wires wires;
 };
 
-/* Simulates and checks the plan, prints the result and writes the trace. A standstill is a breach
- * of TC1; a plan that cannot be run at all and breaks no rule is an error. */
+/* Simulates and checks the plan, prints the result and writes the trace. A plan that comes to a
+ * standstill breaks TC1. If a plan cannot run at all although it breaks no rule, an error is
+ * returned. */
 static int judge_plan(const struct cluster *c, const struct plan *p,
 		      const struct simulate_options *options)
 {

@@ -140,7 +140,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_LAST_NOTE] = "SELECT max(id) FROM note",
 	[DB_THIN_TASKS] = "DELETE FROM task WHERE iteration > ? AND iteration <= ?"
 			  " AND iteration % ? <> 0",
-	[DB_THIN_MOMENTS] = "DELETE FROM moment WHERE kind IN ('phase', 'commit', 'gpu')"
+	[DB_THIN_MOMENTS] = "DELETE FROM moment WHERE kind IN ('phase', 'commit', 'gpu', 'device')"
 			    " AND iteration <= ? AND iteration % ? <> 0",
 	[DB_PUT_FAULT] = "INSERT OR REPLACE INTO fault VALUES(?,?,?,?,?,?,?,?,?)",
 	[DB_GET_FAULTS] = "SELECT * FROM fault ORDER BY id",

@@ -229,6 +229,9 @@ struct store_command {
  *                        forward_s
  *     gpu                figures of the node's GPU, with a      text: the figures in JSON
  *                        commit
+ *     device             how long the node's device was busy    value: the iteration; text: the
+ *                        and what it waited for, in the         times in JSON
+ *                        iteration that was just committed
  *     recovery           a step after a node's death            word: the step
  */
 struct store_moment {

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SIGTERM gives an agent notice: the run goes on without it, none of its work runs again, and it ends with status 0. The
-# last replica of a stage hands the stage over first. SIGTERM to all processes at once keeps the last commit. A second
-# signal and the end of the notice end an agent at once.
+# last replica of a stage hands the stage over first, also in a pause. SIGTERM to all processes at once keeps the last
+# commit. A second signal and the end of the notice end an agent at once.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/six_agents.sh"
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-console
+terminal drain
 sk=$bin/skippipe
 six_keys
 
@@ -54,6 +55,32 @@ wait "$controller" || die "controller: exit status $?"
 last=$(newest "$events")
 grep -q "checkpoint of it$last:" "$dir/first.err" || die "the last commit, it$last, was not saved"
 check_verify "$dir/run" 6
+
+# In a pause a node that holds its stage alone hands the stage over, and nothing is computed.
+six_begin paused --run-dir "$dir/paused" --agents 6 --stages 2,2,1,1 --skip 0 --eval-every 0 --checkpoint-every 1000 \
+	--time-scale 0 --iterations 100000 --at 4:pause
+events=$dir/paused.events
+ln -s paused.err "$dir/paused.events.journal"
+wait_for "$events" 3 $controller 120
+read -r alone <<<"$(in_stage "$events" 3)"
+leaves "$events" "$alone"
+grep -qE "n0$alone( \([^)]*\))? hands S3 over" "$dir/paused.err" || die "S3 was not handed over in a pause"
+[ "$(newest "$events")" = 3 ] || die "the paused run commits it$(newest "$events")"
+"$sk" keygen "$dir/console.key" >"$dir/console.pub" || die keygen
+"$sk" admit "$dir/admitted" "$(cat "$dir/console.pub")" --role console --name operator >/dev/null || die admit
+tm -f /dev/null new-session -d -s one -x 160 -y 48 "env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 \
+	$bin/skippipe-console --connect ipc://$dir/c --controller-key $("$sk" public "$dir/controller.key") --key $dir/console.key; sleep 100" ||
+	die "tmux cannot start here"
+pane=one:0
+see 20 'PAUSED'
+tm send-keys -t "$pane" -l ':resume'
+tm send-keys -t "$pane" Enter
+wait_for "$events" 6 $controller 60
+grep '"event":"iteration"' "$events" | field tasks_again | grep -v '^0$' && die "work ran again after the pause"
+kill -TERM "$controller"
+wait "$controller" || die "controller: exit status $?"
+for i in 0 1 2 3 4 5; do [ "$i" = "$alone" ] || ended $i 60; done
+check_verify "$dir/paused" 6
 
 # Two agents with a stage each: no other node can take a stage over.
 agent_options=("" "--notice-s 2")

@@ -6,64 +6,30 @@
 # its controller on a host; its `up` is interrupted and repeated, and `down` reaches a host that has left the file.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip nsenter unshare ssh ssh-keygen hostname \
-	pgrep readelf dpkg
-sshd=$(command -v sshd || echo /usr/sbin/sshd)
-[ -x "$sshd" ] || skip "sshd is not there"
-[ "$(id -u)" = 0 ] || skip "network namespaces need root"
-unshare --mount --pid --fork true 2>/dev/null || skip "no right to mount anything here"
-root_home=$(getent passwd 0 | cut -d : -f 6)
-unset XDG_STATE_HOME XDG_CONFIG_HOME SKIPPIPE_JOIN
+. tests/wan/machines.sh
+need skippipe-verify
 
 # Two places, 15 ms apart; node 5 is the laptop that nobody uses here, and the bed's controller is the hub.
 bed_places Oslo Oslo Lisbon Lisbon Lisbon >"$dir/network.json"
 bed_start --cluster "$dir/network.json"
-machines=(m1 m2 m3 m4 m5 hub)
-mkdir -p "$dir/home" "$dir/run"
-ssh-keygen -q -t ed25519 -N '' -f "$dir/key" || skip "ssh-keygen makes no key"
-ssh-keygen -q -t ed25519 -N '' -f "$dir/host_key"
-
-# Becomes a machine: machine NAME COMMAND...
-cat >"$dir/machine" <<END
-#!/bin/bash
-name=\$1
-shift
-mount --bind "$dir/home/\$name" "$root_home" && mount -t tmpfs tmpfs /run && mkdir -p /run/sshd &&
-	hostname "\$name" && cd "$root_home" && export HOME=$root_home && exec "\$@"
-END
-# The first process of a machine: it ends orphans, as init does.
-cat >"$dir/init" <<END
-#!/bin/bash
-"$sshd" -D -e -f /dev/null -p "\$1" -o HostKey="$dir/host_key" -o AuthorizedKeysFile="$dir/key.pub" -o StrictModes=no \
-	\${2:+-o SetEnv=PATH=\$2:\$PATH} -o PidFile=none -o UsePAM=no -o PermitRootLogin=prohibit-password -o MaxStartups=100 &
-while :; do wait; sleep 0.2; done
-END
+machines_begin
 # A script in place of systemd, which starts a user's unit; only m4 has it.
 mkdir "$dir/systemd"
 printf '#!/bin/sh\necho Linger=yes\n' >"$dir/systemd/loginctl"
 printf '#!/bin/sh\nexit 0\n' >"$dir/systemd/systemctl"
 printf '#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nsetsid "$@" </dev/null >/dev/null 2>&1 &\n' >"$dir/systemd/systemd-run"
-chmod +x "$dir/machine" "$dir/init" "$dir"/systemd/*
-for i in "${!machines[@]}"; do
-	name=${machines[i]}
-	mkdir "$dir/home/$name"
-	[ "$name" != hub ] || break
-	port=22 systemd=
-	[ "$name" != m4 ] || systemd=$dir/systemd
-	[ "$name" != m2 ] || port=2222
-	# A provider of rented machines sets the variables with a machine's outside address for the first process only,
-	# and not for the sessions of sshd.
-	mapped=()
-	[ "$name" != m3 ] || mapped=("VAST_TCP_PORT_7755=7755" "PUBLIC_IPADDR=${bed_address[i]}")
-	env "${mapped[@]}" nsenter --net="/var/run/netns/$bed_tag$i" unshare --mount --uts --pid --fork --kill-child --mount-proc \
-		"$dir/machine" "$name" "$dir/init" $port "$systemd" >"$dir/$name.sshd" 2>&1 &
-	started+=($!)
-	init[i]=$!
-done
-mkdir -m 700 "$dir/home/hub/.ssh"
+chmod +x "$dir"/systemd/*
+machine m1 0 22
+machine m2 1 2222
+# A provider of rented machines sets the variables with a machine's outside address for the first process only, and not
+# for the sessions of sshd.
+machine m3 2 22 VAST_TCP_PORT_7755=7755 "PUBLIC_IPADDR=${bed_address[2]}"
+machine_path=$dir/systemd machine m4 3 22
+machine m5 4 22
 {
-	for i in 0 2 3 4; do printf 'Host %s\n\tHostName %s\n' "${machines[i]}" "${bed_address[i]}"; done
-	printf 'Host m5\n\tConnectTimeout 2\nHost *\n\tIdentityFile %s\n\tStrictHostKeyChecking accept-new\n\tUserKnownHostsFile %s\n' "$dir/key" "$dir/known_hosts"
+	for i in 0 2 3 4; do printf 'Host m%s\n\tHostName %s\n' $((i + 1)) "${bed_address[i]}"; done
+	printf 'Host m5\n\tConnectTimeout 2\n'
+	machines_ssh
 } >"$dir/home/hub/.ssh/config"
 # The remains of an interrupted copy, and another build of this version.
 version=$(cat VERSION)
@@ -81,29 +47,12 @@ m5
 END
 bed_ask link controller 4 cut >/dev/null || bed_ask link 5 4 cut >/dev/null || die "the link is not cut"
 
-archive=$(dirname "$bin")/skippipe-$version-$(uname -m).tar.gz
-bundle=()
-[ -e "$archive" ] || {
-	archive=$dir/bundle.tar.gz
-	deploy/bundle.sh "$(dirname "$bin")" "$archive" >"$dir/bundle.err" 2>&1 || die "no bundle can be made"
-	bundle=(--bundle "$archive")
-}
-hub() { # hub COMMAND...: runs it on the hub
-	"${as_hub[@]}" "$@"
-}
-as_hub=(nsenter --net="/var/run/netns/$bed_tag$bed_nodes" unshare --mount --uts "$dir/machine" hub)
-fleet() { # fleet NAME STATUS WORD...: runs skippipe fleet with its output in NAME.out
-	local name=$1 status=$2 rc=0
-	shift 2
-	hub timeout -k 5 200 "$bin/skippipe" fleet "$@" >"$dir/$name.out" 2>"$dir/$name.err" </dev/null || rc=$?
-	[ $rc = "$status" ] || { cat "$dir/$name.out"; die "$name: exit status $rc, expected $status"; }
-}
+fleet_bundle
 undo+=('hub "$bin/skippipe" fleet down fleet.txt')
 up=(up fleet.txt "${bundle[@]}" -- --stages 2,2 --skip 0 --model tiny --corpus text.txt --iterations 100000
 	--checkpoint-every 2 --format jsonl)
-iterations() { cat "$dir"/home/hub/.skippipe/fleet/*/controller/log 2>/dev/null | grep -c '"event":"iteration"'; }
 
-for i in "${!init[@]}"; do wait_text "$dir/${machines[i]}.sshd" 'Server listening' "${init[i]}" 30; done
+machines_wait
 begin=$(date +%s.%N)
 fleet up 1 "${up[@]}"
 cat "$dir/up.out"
@@ -111,8 +60,8 @@ cat "$dir/up.out"
 grep -q '^m5 .*FAILED: .*\(timed out\|Connection refused\)' "$dir/up.out" || die "it does not say why m5 fails"
 [ "$(grep 'a unit of systemd' "$dir/up.out")" = "$(grep -E '^m4 .*its agent runs' "$dir/up.out")" ] || die "not m4 alone has a unit"
 [ "$(grep -c 'has skippipe .* now' "$dir/up.out")" = 4 ] || die "not four bundles were copied"
-for _ in $(seq 600); do [ "$(iterations)" -ge 1 ] && break; sleep 0.1; done
-[ "$(iterations)" -ge 1 ] || die "no iteration was committed"
+for _ in $(seq 600); do [ "$(fleet_iterations)" -ge 1 ] && break; sleep 0.1; done
+[ "$(fleet_iterations)" -ge 1 ] || die "no iteration was committed"
 awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the first commit\n", end - begin }'
 
 grep -q "tensors at tcp://${bed_address[2]}:7755," "$dir"/home/m3/.skippipe/fleet/*/agent-m3/log ||
@@ -140,8 +89,6 @@ for m in m1 m2 m3 m4 controller; do grep -qE "^$m +.* INFO|^$m +20" "$dir/logs.o
 grep -qE '^m5 +FAILED: ' "$dir/logs.err" || die "logs do not say that m5 fails"
 
 # ---- a host tries to steer the terminal, and floods it
-agent() { pgrep --ns "${inside[$1]}" --nslist pid -f '^[^ ]*skippipe-agent|programs/skippipe-agent' | head -n 1; }
-for i in 0 1 2 3; do inside[i]=$(pgrep -P "$(pgrep -P "${init[i]}" | head -n 1)" | head -n 1); done
 log=$(echo "$dir"/home/m1/.skippipe/fleet/*/agent-m1/log)
 { printf 'it \033]0;owned\007 says '; head -c 100000 /dev/zero | tr '\0' 'x'; echo; } >>"$log"
 fleet flood 1 logs fleet.txt -n 3
@@ -152,15 +99,15 @@ fleet many 1 logs fleet.txt -n 100000
 grep '^m1 .*FAILED' "$dir/many.err" && die "a log of more than 1 MiB cannot be printed"
 
 # ---- an agent is killed, and up repeated
-before=$(iterations)
+before=$(fleet_iterations)
 pid=$(sed 's/ .*//' "$dir"/home/m2/.skippipe/fleet/*/agent-m2/pid)
-nsenter --target "$(pgrep -P "${init[1]}" | head -n 1)" --pid kill -KILL "$pid" || die "the agent of m2 is not killed"
+on_machine m2 kill -KILL "$pid" || die "the agent of m2 is not killed"
 fleet again 1 "${up[@]}"
 [ "$(grep -c ' joined as n' "$dir/again.out")" = 4 ] || { cat "$dir/again.out"; die "not four have joined again"; }
 [ "$(grep -c 'its agent runs$' "$dir/again.out")" -ge 4 ] || die "up has started agents that ran"
 grep -q 'copying' "$dir/again.out" && die "up has copied a bundle again"
-for _ in $(seq 600); do [ "$(iterations)" -ge $((before + 3)) ] && break; sleep 0.1; done
-[ "$(iterations)" -ge $((before + 3)) ] || die "the run does not go on"
+for _ in $(seq 600); do [ "$(fleet_iterations)" -ge $((before + 3)) ] && break; sleep 0.1; done
+[ "$(fleet_iterations)" -ge $((before + 3)) ] || die "the run does not go on"
 
 # ---- logs -f ends with Ctrl-C, at both ends
 "${as_hub[@]}" "$bin/skippipe" fleet logs fleet.txt -f -n 2 >"$dir/follow.out" 2>"$dir/follow.err" &
@@ -176,16 +123,12 @@ pgrep -fa "tail -n 2 -F .*agent-m" && die "a tail is left"
 fleet down 0 down fleet.txt
 cat "$dir/down.out"
 [ "$(grep -c '^m[1-4]  *nothing runs' "$dir/down.out")" = 4 ] || die "not four hosts have ended"
-for i in 0 1 2 3; do
-	first=$(pgrep -P "${init[i]}" | head -n 1)
-	pgrep --ns "$first" --nslist pid -fa skippipe-agent && die "an agent is left on ${machines[i]}"
+for m in m1 m2 m3 m4; do
+	left=$(machine_processes $m) && die "a process is left on $m: $left"
 done
 pgrep -fa "skippipe.*$dir/home" && die "a process is left"
 pgrep -fa "skippipe-controller.*$root_home/run" && die "the controller is left"
-left() { (cd "$dir/home" && find . -mindepth 2 ! -path './hub/.ssh*' ! -path './*/run' ! -path './*/run/*' ! -path './*/.skippipe' \
-	! -path "./*/.skippipe/$version*" ! -path ./hub/text.txt ! -path ./hub/fleet.txt \
-	! -path './hub/.local*' ! -path './*/.cache*'); }
-[ -z "$(left)" ] || { left; die "files are left"; }
+[ -z "$(fleet_leftovers)" ] || { fleet_leftovers; die "files are left"; }
 # The controller also keeps how often each agent has failed.
 [ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | grep -vxF admitted.failures | sort | tr '\n' ' ')" = 'admitted admitted.lock controller.key ' ] ||
 	die "the hub keeps $(ls "$dir/home/hub/.local/state/skippipe")"
@@ -231,6 +174,23 @@ for m in m1 m2 m3 m4; do
 	[ ! -e "$dir/home/$m/.skippipe" ] || die "purge leaves $(find "$dir/home/$m/.skippipe" | head -n 3)"
 done
 pgrep -fa "skippipe-(controller|agent).*second" && die "a process is left"
+
+# ---- a machine that is gone for good is forgotten
+printf 'm3\nm4\n' >"$dir/home/hub/three.txt"
+fleet three 0 up three.txt "${bundle[@]}" --run-dir third -- --stages 1,1 --skip 0 --model tiny --corpus text.txt
+gone=$(basename "$(ls -d "$dir"/home/m4/.skippipe/fleet/*)")
+record=$dir/home/hub/.local/state/skippipe/fleet-$gone
+sed -i 's/^\(.*\)name=m4$/root@127.0.0.1:9 name=m4/' "$record" # its address answers no more
+fleet lost 1 down three.txt
+grep -q '^m4  *FAILED' "$dir/lost.out" || { cat "$dir/lost.out"; die "down does not say that it did not reach m4"; }
+grep -q 'with --forget HOST' "$dir/lost.out" || { cat "$dir/lost.out"; die "down does not say what to do"; }
+expect 1 '--forget m9: neither three.txt nor the record' "${as_hub[@]}" "$bin/skippipe" fleet down three.txt --forget m9
+fleet forgotten 0 down three.txt --forget m4
+grep -q '^m4  *forgotten; ' "$dir/forgotten.out" || { cat "$dir/forgotten.out"; die "down does not say that m4 is forgotten"; }
+[ ! -e "$record" ] || die "the record of the fleet is left"
+grep ' agent m[34]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
+fleet rest 0 down three.txt # m4 had been there all the time
+grep -q '^m4  *nothing runs' "$dir/rest.out" || { cat "$dir/rest.out"; die "m4 was not ended"; }
 
 # ---- what is refused
 expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status nothere

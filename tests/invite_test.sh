@@ -80,6 +80,33 @@ for role in console watcher; do
 	wait_text "$dir/$role.out" 'iteration\|it[0-9]' $! 60
 done
 
+# ---- one screen of the run from elsewhere, with an exit status for scripts; the token is used once
+look=$(token --role console)
+status() { # status EXPECTED WORDS [OPTION...]: ends with this exit status, and prints the words
+	local rc=0
+	"$sk" status "$look" "${@:3}" >"$dir/status.out" 2>"$dir/status.err" || rc=$?
+	[ $rc = "$1" ] && grep -qE -- "$2" "$dir/status.out" "$dir/status.err"
+}
+until_status() { # as status, once the run is in this state
+	local end=$((SECONDS + 60))
+	until status "$@"; do
+		[ $SECONDS -lt $end ] || { cat "$dir/status.out" "$dir/status.err"; die "status TOKEN: expected $1, \"$2\""; }
+		sleep 0.2
+	done
+}
+until_status 0 '^skippipe: healthy'
+until_status 0 '^nodes  *3 live$'
+until_status 0 '"health": "healthy"' --json
+[ "$(admitted console)" = 2 ] || die "$(admitted console) consoles are admitted"
+kill -KILL $third
+wait $third 2>/dev/null
+until_status 1 '1 node is dead: n0[0-2]'
+agent third --join "$three"
+third=$pid
+until_status 0 '^nodes  *3 live$'
+expect 3 'this token is for an agent' "$sk" status "$three"
+expect 3 'used up' env XDG_STATE_HOME="$dir/elsewhere" "$sk" status "$look"
+
 # ---- a new controller knows the list, and an agent keeps its key
 kill -KILL $controller
 wait $controller 2>/dev/null
@@ -93,4 +120,5 @@ wait_for "$dir/events" $((iteration + 5)) $controller 120
 grep '"event":"node"' "$dir/events" | tail -n 20 | grep -q '"state":"live"' || die "no agent returned"
 kill -TERM $controller
 wait $controller || die "controller: exit status $?"
+until_status 3 'no answer from the controller'
 

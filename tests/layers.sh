@@ -36,6 +36,7 @@ only() { # only REGEX WHERE: the header may be included only under WHERE
 {
 	only 'nanomsg/' 'wire/'
 	only 'sodium' 'wire/'
+	only 'openssl' 'wire/'
 	only '(ncurses|curses|term)\.h' 'tui/'
 	only 'sqlite3' 'store/'
 	only 'microhttpd' 'controller/monitor/'

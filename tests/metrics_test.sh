@@ -62,7 +62,7 @@ kill_cluster "$run" $demo
 expect_status 2 'no controller runs' "$run"
 expect_status 3 'refused' "$address"
 expect_status 3 'no run' "$dir"
-expect_status 3 "neither a run's folder nor an address" nowhere
+expect_status 3 "neither a run's folder, a token nor an address" nowhere
 expect_status 4 'expected the folder' "$run" "$run"
 expect 1 '--metrics: .*expected PORT or HOST:PORT' "$bin/skippipe" controller --run-dir "$dir/other" \
 	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --metrics here

@@ -16,26 +16,9 @@
 # Packages come from the mirror that apt uses on this machine, or from MIRROR. Only the processes inside see the mounted
 # file systems, which are removed with them.
 . "$(dirname "$0")/lib.sh"
+. tests/debian.sh
 [ $# -gt 0 ] || set -- trixie bookworm bullseye:bundle
 iterations=5
-
-# Finds the mirror: the first list of apt that belongs to a whole suite, not to its updates.
-apt_mirror() {
-	local at
-	at=$(apt-get update --print-uris 2>/dev/null |
-		sed -n "s|^'\(.*\)/dists/[^/-]*/main/binary-.*|\1|p" | head -n 1)
-	case $at in
-	mirror+file:*) at=$(grep -Eo '^[a-z]+:[^[:space:]]+' "${at#mirror+file:}" | head -n 1) ;;
-	esac
-	echo "$at"
-}
-
-# Runs as the first process of its own namespaces, of which nothing is left when the process ends or is killed.
-apart() {
-	unshare --mount --pid --fork --kill-child "$@" &
-	started+=($!)
-	wait $!
-}
 
 inside() { # inside ROOT COMMAND: runs a shell of that system, with no settings of this machine except the proxy
 	local root=$1
@@ -45,23 +28,13 @@ inside() { # inside ROOT COMMAND: runs a shell of that system, with no settings 
 			${https_proxy:+"https_proxy=$https_proxy"} sh -euc "$2"' sh "$root" "$*" </dev/null
 }
 
-make_system() { # make_system SUITE ROOT [COMPONENTS]
-	# An older debootstrap does not know the names of newer Debian suites, so all are made by the same script.
-	apart debootstrap --force-check-gpg --variant=minbase --include=git,make --components="${3:-main}" \
-		"$1" "$2" "$mirror" \
-		"$([ -e "/usr/share/debootstrap/scripts/$1" ] || echo sid)" >"$dir/debootstrap.err" 2>&1 ||
-		die "debootstrap cannot make $1"
-	# The settings with which this machine reaches its mirror.
-	apt-config dump | grep -E '^Acquire::(https?|Check-|Retries|ForceIPv)' >"$2/etc/apt/apt.conf.d/host" || true
-}
-
 take_commit() { # take_commit ROOT
 	git clone -q --bare --depth 1 "file://$PWD" "$1/skippipe.git" || die "the commit cannot be cloned"
 }
 
 check_system() { # check_system SUITE
 	local root=$dir/$1 events=$dir/events start=$SECONDS made commits
-	make_system "$1" "$root"
+	make_debian "$1" "$root" git,make
 	made=$SECONDS
 	take_commit "$root"
 	inside "$root" "git clone -q /skippipe.git skippipe; cd skippipe
@@ -78,7 +51,7 @@ check_system() { # check_system SUITE
 # Runs the bundle with the libraries of another system around it.
 check_bundle() { # check_bundle SUITE
 	local root=$dir/$1-bundle start=$SECONDS made commits
-	make_system "$1" "$root"
+	make_debian "$1" "$root" git,make
 	made=$SECONDS
 	deploy/bundle.sh "$(dirname "$bin")" "$dir/bundle.tar.gz" >"$dir/bundle.err" 2>&1 || die "no bundle can be made"
 	tar -xzf "$dir/bundle.tar.gz" -C "$root/opt" || die "$1: the bundle cannot be unpacked"
@@ -96,7 +69,7 @@ check_bundle() { # check_bundle SUITE
 # Builds with the CUDA of the suite: first the check, then all programs.
 check_cuda() { # check_cuda SUITE
 	local root=$dir/$1-cuda start=$SECONDS made code
-	make_system "$1" "$root" main,contrib,non-free
+	make_debian "$1" "$root" git,make main,contrib,non-free
 	inside "$root" 'export DEBIAN_FRONTEND=noninteractive
 		apt-get install -y --no-install-recommends nvidia-cuda-toolkit gcc libc6-dev; apt-get clean' \
 		>"$dir/apt.err" 2>&1 || die "$1: nvidia-cuda-toolkit cannot be installed"
@@ -115,11 +88,7 @@ check_cuda() { # check_cuda SUITE
 	rm -rf --one-file-system "$root"
 }
 
-[ "$(id -u)" = 0 ] || skip "making a system needs root"
-need debootstrap
-unshare --mount --pid --fork true 2>/dev/null || skip "no right to mount anything here"
-mirror=${MIRROR:-$(. /etc/os-release && [ "$ID" = debian ] && apt_mirror)}
-[ -n "$mirror" ] || skip "apt here has no mirror of Debian; MIRROR= says one"
+can_make_debian || skip "$debian_why"
 echo "commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ', without what is not committed')"
 for suite in "$@"; do
 	case $suite in

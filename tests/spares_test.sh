@@ -1,6 +1,7 @@
 #!/bin/bash
-# A run with --agents MIN..MAX begins with MIN agents and gives the others a place when they join. A node that failed three
-# times is used last, and in the next run with the same list of keys, too.
+# A run with --agents MIN..MAX begins with MIN agents and gives the others a place when they join. A late node that does not
+# shorten an iteration waits as a spare, and takes the place of a killed node in the next iteration. A node that failed
+# three times is used last, and in the next run with the same list of keys, too.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -13,13 +14,13 @@ begin() { # begin NAME AGENTS OPTION...: the controller
 	shift 2
 	events=$dir/$name.events
 	"$sk" controller --run-dir "$dir/$name" --listen "ipc://$dir/c" --key "$dir/controller.key" --admitted "$dir/admitted" \
-		--agents "$agents" --skip 0 --eval-every 0 --time-scale 0 --format jsonl "$@" >"$events" 2>"$dir/controller.err" &
+		--agents "$agents" --skip 0 --eval-every 0 --format jsonl "$@" >"$events" 2>"$dir/controller.err" &
 	controller=$!
 	started+=($controller)
 }
-agent() { # agent N
+agent() { # agent N [NODE]
 	"$sk" agent --join "ipc://$dir/c" --controller-key "$dir/controller.pub" --key "$dir/$1.key" --listen "ipc://$dir/$1" \
-		2>"$dir/agent$1.err" &
+		${2:+--node "$2"} 2>"$dir/agent$1.err" &
 	pids[$1]=$!
 	started+=($!)
 }
@@ -50,14 +51,59 @@ stop() {
 }
 
 pids=()
-begin few 4..6 --stages 2,2,2 --gather-s 2 --iterations 5
+begin few 4..6 --stages 2,2,2 --time-scale 0 --gather-s 2 --iterations 5
 agent 0
 wait $controller && die "a run began with fewer agents than it needs"
 grep -q '1 agents came in 2 s (--gather-s), and --agents needs 4' "$dir/controller.err" || die "no reason"
 wait "${pids[@]}"
 
+# The two nodes of S0 need forty times as long as the others, so further nodes of S1 and S2 do not shorten an iteration.
+square() { # square DIAGONAL OTHER: a matrix for six nodes
+	local i k
+	for i in 0 1 2 3 4 5; do
+		for k in 0 1 2 3 4 5; do [ $i = $k ] && echo "$1" || echo "$2"; done | paste -sd,
+	done | sed 's/.*/[&]/' | paste -sd,
+}
+node_json() { # node_json ID STAGE SECONDS
+	echo "{\"id\": $1, \"stage\": $2, \"location\": \"here\", \"memory\": 4, \"loss_s\": 0.1,"
+	echo " \"forward_s\": $3, \"backward_s\": $3}"
+}
+cat >"$dir/slow.json" <<END
+{"format": "skippipe.cluster/1", "name": "slow", "stages": [2, 2, 2], "nodes": [
+$(node_json 0 0 0.4),$(node_json 1 0 0.4),
+$(node_json 2 1 0.01),$(node_json 3 2 0.01),$(node_json 4 1 0.01),$(node_json 5 2 0.01)],
+ "links": {"latency_s": [$(square 0 0.005)], "bandwidth_bytes_per_s": [$(square 0 1e9)]}, "activation_bytes": 1000,
+ "transfer_overhead_s": 0, "weights_bytes_per_stage": 51200, "microbatches_per_data_node": 2}
+END
 pids=()
-begin grow 4..6 --stages 2,2,2 --gather-s 3 --iterations 100000
+begin reserve 4..6 --emulate "$dir/slow.json" --assignment given --time-scale 1 --batch 1 --sequence 16 --gather-s 3 \
+	--iterations 100000
+for i in 0 1 2 3; do agent $i $i; done
+wait_for "$events" 2 $controller 60
+agent 4 4
+agent 5 5
+until_state 4 live
+until_state 5 live
+further 2
+for i in 4 5; do
+	grep "\"event\":\"node\",\"node\":$i,.*\"state\":\"live\",\"why\":\"spare: " "$events" >"$dir/spare" ||
+		die "the record does not say that node $i waits as a spare"
+	newest_plan_uses $i && die "the plan uses the spare $i"
+done
+kill -KILL "${pids[2]}"
+until_state 2 dead
+committed=$(grep '"event":"node","node":2,.*"state":"dead"' "$events" | field iteration)
+further 2
+sed '1,/"event":"node","node":2,.*"state":"dead"/d' "$events" | grep '"event":"plan"' | head -n 1 >"$dir/plan"
+grep -q '"path":\[[01],4,3\]' "$dir/plan" || die "the next plan does not use node 4"
+[ "$(field iteration <"$dir/plan" | head -n 1)" -le $((committed + 2)) ] ||
+	die "node 4 does not compute in the iteration after it$((committed + 1)), in which node 2 died"
+newest_plan_uses 5 && die "the plan uses the spare of another stage"
+check_verify "$dir/reserve" 5
+stop
+
+pids=()
+begin grow 4..6 --stages 2,2,2 --time-scale 0 --gather-s 3 --iterations 100000
 for i in 0 1 2 3; do agent $i; done
 wait_for "$events" 2 $controller 60
 agent 4
@@ -66,6 +112,8 @@ until_state 4 live
 until_state 5 live
 further 3
 [ "$(grep '"event":"iteration"' "$events" | field nodes_alive | tail -n 1)" = 6 ] || die "not all agents take part"
+slots() { sed -n 's/.* welcome: .*, \([0-9]*\) slots.*/\1/p' "$dir/agent$1.err" | tail -n 1; }
+[ "$(slots 4)" = "$(slots 0)" ] || die "agent 4, which joined late, has $(slots 4) slots, and agent 0 $(slots 0)"
 
 # Agent 5 fails three times. Its stage has another replica, which does the work from then on.
 for _ in 1 2 3; do
@@ -84,7 +132,7 @@ newest_plan_uses "$(node_of 5)" && ! used_again && die "the plan uses agent 5"
 check_verify "$dir/grow" 4
 stop
 
-begin again 6 --stages 2,2,2 --iterations 100000
+begin again 6 --stages 2,2,2 --time-scale 0 --iterations 100000
 for i in 0 1 2 3 4 5; do agent $i; done
 wait_for "$events" 4 $controller 60
 grep '"event":"node".*"name":"agent5"' "$events" | tail -n 1 | grep -q 'used last: failed 3 times' ||

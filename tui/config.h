@@ -14,9 +14,9 @@
 #include "base/error.h"
 
 struct config {
-	char theme[64]; /* "" default */
+	char theme[64]; /* name or path of the theme; "": the default */
 	int graph;      /* one of enum graph; -1: the best that the terminal can show */
-	int fps;        /* 0: automatic */
+	int fps;        /* pictures a second; 0: automatic */
 	bool mouse, no_color;
 };
 

@@ -25,7 +25,8 @@ struct connection {
 	char trouble[160]; /* reason why the controller is not reached, as last reported */
 };
 
-/* `text` is the key's digits, or the name of a file that begins with them. */
+/* Reads the controller's key. `text`: the key's digits, or the name of a file that begins with
+ * them. */
 static int read_controller_key(const char *text, struct keys_public *out, struct error *err)
 {
 	char *file, digits[KEYS_TEXT_SIZE];
@@ -194,7 +195,7 @@ void connection_next(struct connection *c, int64_t now_us, struct connection_not
 			out->event = m.kind == POST_DOWN ? CONNECTION_DOWN : CONNECTION_REFUSED;
 			explain_refusal(c, m.reason, out->why);
 			return;
-		default: /* lost messages were for a controller that has ended */
+		default: /* the lost messages were for a controller that has ended */
 			break;
 		}
 	}

@@ -18,7 +18,7 @@
 
 enum { MESSAGES_A_TURN = 256 };
 
-/* Closes the recording. A failed write is printed when the terminal is restored. */
+/* Closes the recording. If a write failed, this is printed when the terminal is restored. */
 static void stop_recording(struct console *c, bool failed)
 {
 	c->record_failed |= fclose(c->record) != 0 || failed;
@@ -255,7 +255,8 @@ static void click_cell(struct console *c, int x, int y)
 		ui_select(&c->ui, c->state, (uint16_t)node);
 }
 
-/* Says that keys may be taken for the rest of a report, and how that ends. */
+/* Tells the operator that keys may be taken for the rest of a terminal's report, and how to end
+ * that. */
 static void say_unfinished(struct console *c, uint32_t key)
 {
 	char name[16];
@@ -280,7 +281,7 @@ static void take_input(struct console *c, const struct terminal_event *e)
 		say_unfinished(c, e->key);
 	else if (e->key == 'L' - '@')
 		terminal_redraw(c->terminal);
-	else if (e->key == 'C' - '@') /* sent as a sequence, and therefore no signal */
+	else if (e->key == 'C' - '@') /* Ctrl-C that arrives as a sequence causes no signal */
 		c->ui.requests.quit = true;
 	else
 		ui_key(&c->ui, c->state, e->key);
@@ -298,7 +299,7 @@ void console_read_keys(struct console *c)
 		if (e.input == INPUT_NONE)
 			break;
 		take_input(c, &e);
-		c->drawn_us = 0; /* a key redraws the screen at once */
+		c->drawn_us = 0; /* a key causes the next picture at once */
 	}
 	terminal_size(c->terminal, &w, &h);
 	if (w != screen_width(c->screen) || h != screen_height(c->screen)) {

@@ -24,15 +24,15 @@ struct console {
 	struct theme theme;
 	struct screen *screen;         /* the picture; NULL in plain mode */
 	struct terminal *terminal;     /* the terminal; NULL in plain mode */
-	struct connection *connection; /* the connection; NULL: a recording is played */
+	struct connection *connection; /* NULL: a recording is played */
 	struct record_reader *play;
 	FILE *record;
 	bool record_failed; /* a write to the recording failed, so that its end is missing */
-	int64_t now_us;       /* local clock */
+	int64_t now_us;     /* time on this machine's clock */
 	int64_t play_base_us; /* time on the recording's clock at play_local_us */
 	int64_t play_local_us;
 	int64_t drawn_us;
-	struct text_mode plain; /* for --plain */
+	struct text_mode plain; /* state of the text output for --plain */
 	bool hung_up; /* the terminal is gone */
 	bool refused;
 	struct history *history;

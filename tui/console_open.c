@@ -32,7 +32,7 @@ static int read_config_file(char path[4096], const char *name, char **text, stru
 	return file_read_text(path, 1 << 20, text, &size, err);
 }
 
-/* Themes are searched for in the operator's folder, then among the installed ones. */
+/* Finds the folders of themes: the operator's folder, then that of the installed themes. */
 static void find_folders(struct console *c)
 {
 	char folder[4000];
@@ -62,7 +62,7 @@ static int choose_theme(struct console *c, struct error *err)
 		}
 		if (rc != 0)
 			theme_find(&c->theme, "default", c->folders, err);
-		rc = 0; /* no themes are installed, so attributes are used */
+		rc = 0; /* without installed themes, attributes are used in place of colours */
 	}
 	snprintf(c->ui.display.theme, sizeof(c->ui.display.theme), "%s", c->theme.name);
 	return rc;

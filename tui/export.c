@@ -1,6 +1,6 @@
-/* The run in forms that other programs read: a picture (SVG), the figures (JSON lines, CSV), and
- * the tasks as a trace for Perfetto. Each is written from the console's state alone; nothing is
- * requested from the controller. */
+/* Exports the run in formats that other programs read: a picture (SVG), the figures (JSON lines,
+ * CSV), and the tasks as a trace for Perfetto. Each is written from the console's state alone;
+ * nothing is requested from the controller. */
 #include "base/tensor_format.h"
 #include "tui/export.h"
 

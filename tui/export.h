@@ -8,14 +8,16 @@
 #include "tui/run/state.h"
 #include "tui/screen/theme.h"
 
-/* The screen in the theme's colours, on a black background if `dark`, else on white. */
+/* Returns the screen in the theme's colours, on a black background if `dark`, otherwise on
+ * white. */
 char *export_svg(const struct screen *s, const struct theme *t, bool dark);
-/* One JSON object in each line: run, iterations, validations, notes. */
+/* Returns one JSON object in each line: run, iterations, validations, notes. */
 char *export_jsonl(const struct state *s);
-/* The iterations, with a header line. */
+/* Returns the iterations as CSV, with a header line. */
 char *export_csv(const struct state *s);
-/* Chrome's trace format, which Perfetto opens: remembered and planned tasks, one track for each
- * node. An arrow follows each microbatch of the current iteration from task to task. */
+/* Returns Chrome's trace format, which Perfetto opens: the tasks in the console's memory and the
+ * planned tasks, with one track for each node. An arrow follows each microbatch of the current
+ * iteration from task to task. */
 char *export_trace(const struct state *s);
 
 #endif

@@ -1,5 +1,5 @@
-/* Joins a run by a token. The console's own code then sees an address, a controller's key and an
- * admitted key, as if a person had given them. */
+/* Joins a run by a token. Afterwards the rest of the console uses an address, a controller's key
+ * and an admitted key, as if the operator had given them. */
 #include "tui/invited.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* json_line.h - the line of a key in a JSON text, for error messages. */
+/* json_line.h - finds the line of a key in a JSON text, for error messages. */
 #ifndef TUI_JSON_LINE_H
 #define TUI_JSON_LINE_H
 

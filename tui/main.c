@@ -82,7 +82,8 @@ static void wait_for_input(struct console *c, int signals)
 		end_soon((int)info.ssi_signo);
 }
 
-/* Commands that were just given (the end of the run, the return of a lease) should still arrive. */
+/* Waits until the last commands, such as the end of the run or the return of the lease, have
+ * arrived. */
 static void flush_commands(struct console *c)
 {
 	int64_t until = clock_monotonic_us() + LINGER_US;

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-void manual_page(FILE *to); /* roff, for man(1) */
-/* Markdown: the keys, an empty line, the injected failures. */
+void manual_page(FILE *to); /* writes the manual page in roff, for man(1) */
+/* Writes the keys, an empty line, and the injected failures as tables in Markdown. */
 void manual_tables(FILE *to);
 
 #endif

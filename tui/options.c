@@ -54,7 +54,7 @@ static const struct options_row rows[] = {
 #undef AT
 #undef PRINT
 
-/* The word is one of main's arguments, which may be changed. */
+/* Takes a token. The word belongs to main's argv, which may be changed. */
 static int take_token(void *options, const char *word, struct error *err)
 {
 	struct options *o = options;

@@ -22,7 +22,7 @@ struct options {
 	char *token;  /* token of an invitation, or @FILE; invited_join wipes it */
 	int graph;    /* one of enum graph; -1: the best that the terminal can show */
 	int fps;      /* 0: automatic */
-	double speed; /* speed of --play */
+	double speed; /* speed with which --play plays */
 	bool readonly, plain, no_color, owner;
 	enum options_print print; /* the text to print instead of opening a console */
 };

@@ -17,7 +17,7 @@
 enum { RECORD_MESSAGE_MOST = 256 << 20 };
 #define RECORD_MOST_US (INT64_C(1) << 58)
 
-struct record_reader; /* opaque: the whole file, mapped */
+struct record_reader; /* opaque: the whole file, mapped into memory */
 
 /* Maps a recording until record_close. -EINVAL: the file is not a recording, is damaged, or is of
  * another version; other errors are the system's. */
@@ -31,7 +31,7 @@ int record_next_at(const struct record_reader *r, int64_t *at_us);
 /* Gives the next message, borrowed until record_close. Errors as of record_next_at. */
 int record_next(struct record_reader *r, int64_t *at_us, const void **data, size_t *size);
 
-/* Appends a message. -EIO. */
+/* Appends a message. -EIO: writing failed. */
 int record_write(FILE *to, int64_t at_us, const void *data, size_t size);
 
 #endif

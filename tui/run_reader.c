@@ -12,12 +12,12 @@ enum { ITERATIONS_A_TURN = 4000 };
 
 struct run_reader {
 	struct store *store;
-	uint64_t next, last; /* iterations */
+	uint64_t next, last; /* next iteration to read, and last one */
 	struct other_point newest, newest_validation;
-	struct other_run *to; /* during a call */
+	struct other_run *to; /* where the losses go, during a call */
 };
 
-/* Copies the end of a long folder, which tells runs apart. */
+/* Copies the end of a long folder's name, because the ends of such names differ. */
 static void name_run(struct other_run *to, const char *folder)
 {
 	size_t n = strlen(folder), most = sizeof(to->name) - 1;
@@ -56,7 +56,7 @@ int run_reader_open(struct run_reader **out, const char *folder, struct other_ru
 	return rc;
 }
 
-/* Makes the difference of two times safe, whatever the file has. */
+/* Limits a time from the file, so that differences of two times cannot overflow. */
 static int64_t bound_us(int64_t wall_us)
 {
 	return wall_us < 0 ? 0 : wall_us > INT64_MAX / 4 ? INT64_MAX / 4 : wall_us;

@@ -17,7 +17,7 @@ int run_reader_open(struct run_reader **out, const char *folder, struct other_ru
 		    struct error *err);
 /* Adds more points to the run. Returns 1 if there are more to read, 0 if it is complete. */
 int run_reader_turn(struct run_reader *r, struct other_run *to, struct error *err);
-/* NULL is allowed. */
+/* r may be NULL. */
 void run_reader_close(struct run_reader *r);
 
 #endif

@@ -143,7 +143,7 @@ static void copy_text(struct console *c)
 	free(text);
 }
 
-/* ---- other runs ---- */
+/* ---- comparing with other runs ---- */
 
 static void close_readers(struct run_reader *readers[OTHER_RUNS])
 {
@@ -153,7 +153,7 @@ static void close_readers(struct run_reader *readers[OTHER_RUNS])
 	}
 }
 
-/* Replaces the runs that are compared, if all of the folders have a run. */
+/* Replaces the runs that are compared, if each of the folders has a run. */
 static void compare_runs(struct console *c)
 {
 	struct run_reader *readers[OTHER_RUNS] = { NULL };
@@ -178,7 +178,7 @@ static void compare_runs(struct console *c)
 		ui_say(&c->ui, STYLE_TEXT, "no other run is compared");
 }
 
-/* Reads a part of one run a turn, so that drawing goes on. */
+/* Reads a part of one run in each turn, so that drawing is not delayed. */
 static void read_runs(struct console *c)
 {
 	struct error err = { "" };

@@ -1,5 +1,5 @@
-/* The run as lines of text. Views show many changes at once, but a screen reader or a pipe needs
- * the events one after another, so each kind of message has its sentence here. */
+/* Prints the run as lines of text. Views show many changes at once, but a screen reader or a pipe
+ * needs the events one after another, so each kind of message has its sentence here. */
 #include "tui/text_mode.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ int64_t text_mode_wall_us(const struct state *s, const struct msg *m, int64_t un
 	return last->wall_us + s->status.now_us - last->at_us;
 }
 
-/* Messages without a case here change the picture only. */
+/* Returns the line for a message. Messages without a case here only change the picture. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room)
 {

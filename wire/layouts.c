@@ -27,6 +27,9 @@
 	NMAX(U32, s, gpu.power_limit_mw, GPU_POWER_MOST_MW), \
 	NMAX(U32, s, gpu.memory_used_mib, GPU_MEMORY_MOST_MIB), \
 	NMAX(U32, s, gpu.memory_mib, GPU_MEMORY_MOST_MIB)
+#define DEVICE_TIME(s) \
+	N(U64, s, spent.us[DEVICE_BUSY]), N(U64, s, spent.us[DEVICE_HOST]), \
+	N(U64, s, spent.us[DEVICE_NETWORK]), N(U64, s, spent.us[DEVICE_OTHERS])
 #define LAYOUT(name) \
 	static const struct layout name##_layout = { name##_fields, \
 		sizeof(name##_fields) / sizeof(name##_fields[0]), sizeof(struct name) }
@@ -78,6 +81,7 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, network),
 	TXT(msg_hello, inside),
 	TXT(msg_hello, place),
+	TXT(msg_hello, card),
 };
 LAYOUT(msg_hello);
 
@@ -146,6 +150,7 @@ static const struct field msg_committed_fields[] = {
 	NMAX(U8, msg_committed, stage, MSG_STAGES - 1),
 	N(U64, msg_committed, hash),
 	NMAX(U8, msg_committed, copy, 1),
+	DEVICE_TIME(msg_committed),
 };
 LAYOUT(msg_committed);
 
@@ -359,7 +364,11 @@ static const struct field msg_fault_fields[] = {
 };
 LAYOUT(msg_fault);
 
-static const struct field msg_ping_fields[] = { N(U64, msg_ping, now_us) };
+static const struct field msg_ping_fields[] = {
+	N(U64, msg_ping, now_us),
+	N(U64, msg_ping, offset_us),
+	NMAX(U8, msg_ping, is_measured, 1),
+};
 LAYOUT(msg_ping);
 
 
@@ -407,7 +416,8 @@ static const struct field msg_tensor_fields[] = {
 	NMAX(U8, msg_tensor, stage, MSG_STAGES - 1),
 	N(U64, msg_tensor, hash),
 	N(U64, msg_tensor, offset),
-	N(U64, msg_tensor, sent_us),
+	N(U64, msg_tensor, computed_us),
+	N(U64, msg_tensor, encoded_us),
 	SUB(msg_tensor, n_routes, routes, route_layout, 1),
 };
 LAYOUT(msg_tensor);
@@ -504,6 +514,7 @@ static const struct field msg_see_node_fields[] = {
 #undef SCALAR
 #undef TEXT_FIELD
 	GPU(msg_see_node),
+	DEVICE_TIME(msg_see_node),
 };
 LAYOUT(msg_see_node);
 

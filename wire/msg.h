@@ -21,12 +21,13 @@
 #include "base/log.h"
 #include "base/route.h"
 #include "base/task_kind.h"
+#include "wire/device_time.h"
 #include "wire/faults.h"
 #include "wire/message_kinds.h"
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 17
+#define MSG_VERSION 18
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -101,6 +102,8 @@ struct msg_hello {
 	 * between them; "": none. */
 	char inside[256];
 	char place[32]; /* place of the machine (--place); "": not given */
+	/* The GPU on which the agent computes, by its place on the machine's PCI bus; "": none */
+	char card[32];
 };
 
 struct msg_ready {
@@ -176,6 +179,8 @@ struct msg_committed {
 	uint64_t hash;
 	uint8_t copy;       /* 1: the report is about the standby copy, which may be of the sender's
 			     * own stage while the sender joins */
+	/* Times of the sender's device since its commit before; zeros: not measured. */
+	struct device_time spent;
 };
 
 /* The standby copy requested by MSG_KEEP is complete. hash 0: the copy failed for the reason in
@@ -461,6 +466,9 @@ struct msg_fault {
 
 struct msg_ping {
 	int64_t now_us;    /* time of the ping, controller's clock */
+	/* The receiver's clock + offset_us = the controller's clock, if is_measured is 1. */
+	int64_t offset_us;
+	uint8_t is_measured;
 };
 
 struct msg_stop {
@@ -555,7 +563,9 @@ struct msg_tensor {
 	uint8_t stage;  /* PART, SUM, STATE: the stage of the data; otherwise 0 */
 	uint64_t hash;  /* STATE: hash of the body; otherwise 0 */
 	uint64_t offset;   /* PART, SUM: offset in bytes; otherwise 0 */
-	int64_t sent_us;   /* when the tensor was sent, sender's clock */
+	/* ACTIVATION, GRADIENT, PART, SUM: when the tensor was computed, and when it was encoded
+	 * and could leave, on the controller's clock; 0: unknown. */
+	int64_t computed_us, encoded_us;
 	uint32_t n_routes; /* number of routes: 1 for ACTIVATION and GRADIENT */
 	const struct route *routes;
 };
@@ -684,6 +694,8 @@ struct msg_see_node {
 #undef SCALAR
 #undef TEXT_FIELD
 	struct gpu_figures gpu;
+	/* Times of the node's device in its newest committed iteration; zeros: not measured. */
+	struct device_time spent;
 };
 
 struct msg_see_plan {

@@ -199,7 +199,7 @@ void post_close(struct post *p)
 		return;
 	/* Sends only the acknowledgements that can be sent at once. */
 	post_flush_acks(p, 0);
-	link_release(p->lent);
+	post_release(&p->lent);
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
 		if (p->slots[i] != NULL)
 			post_peer_free(p, p->slots[i]);
@@ -471,8 +471,7 @@ static bool receive_from(struct post *p, struct line *line, int64_t now_us,
 
 static void tidy_up(struct post *p)
 {
-	link_release(p->lent);
-	p->lent = NULL;
+	post_release(&p->lent);
 	if (p->leaving != 0) {
 		const struct peer *peer = post_peer_find(p, p->leaving);
 		if (peer != NULL && peer->session == 0)
@@ -492,7 +491,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 	tidy_up(p);
 	if (post_next_given(p, out)) {
 		post_count_received(p, out);
-		p->lent = out->owner;
+		p->lent = *out;
 		return 0;
 	}
 	for (unsigned turn = 0; turn < TURNS_PER_CALL &&
@@ -522,16 +521,41 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 
 void post_keep(struct post *p, struct post_message *m)
 {
-	if (p->lent != NULL && p->lent == m->owner)
-		p->lent = NULL;
+	if (p->lent.owner == m->owner)
+		p->lent = (struct post_message){.owner = NULL};
 }
 
 void post_release(struct post_message *m)
 {
-	link_release(m->owner);
+	for (uint32_t i = 0; i < m->pieces.n; i++)
+		link_release(m->pieces.list[i].owner);
+	if (m->pieces.n > 0)
+		free(m->pieces.list);
+	else
+		link_release(m->owner);
 	m->owner = NULL;
 	m->data = NULL;
+	m->pieces = (struct pieces){NULL, 0};
 	m->size = 0;
+}
+
+int post_join(struct post *p, struct post_message *m)
+{
+	if (m->pieces.n == 0)
+		return 0;
+	struct post_message joined = *m;
+	uint8_t *data = link_buffer(m->size);
+	if (data == NULL)
+		return -ENOMEM;
+	pieces_join(&m->pieces, 0, data);
+	joined.data = data;
+	joined.pieces = (struct pieces){NULL, 0};
+	joined.owner = data - LINK_BUFFER_HEAD;
+	if (p->lent.owner == m->owner)
+		p->lent = joined;
+	post_release(m);
+	*m = joined;
+	return 0;
 }
 
 /* Checks the deadlines of a peer's channels. A trunk whose chunks were overdue OVERDUE_MOST times

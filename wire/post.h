@@ -41,6 +41,7 @@
 
 #include "base/error.h"
 #include "wire/keys.h"
+#include "wire/pieces.h"
 #include "wire/sessions/link.h"
 
 struct post; /* opaque */
@@ -88,6 +89,9 @@ struct post_options {
 	/* Number of threads that seal and open large frames. Default 0: the caller's thread does
 	 * this. */
 	unsigned seal_threads;
+	/* Activations of several chunks of at least this size are given in pieces (struct
+	 * post_message); never. */
+	size_t piece_least_bytes;
 	/* For tests only: a hook that loses, doubles, delays or corrupts frames. */
 	const struct link_hook *hook;
 };
@@ -200,6 +204,8 @@ struct post_message {
 			       * post_close, or after post_keep until post_release; otherwise
 			       * NULL */
 	size_t size;
+	/* POST_DATA: the message in pieces, without a copy of its chunks. data is then NULL. */
+	struct pieces pieces;
 	bool lossy;           /* POST_DATA: the message was sent as LOSSY */
 	bool restarted;       /* POST_UP: the peer's process is a new one */
 	uint64_t lost;        /* POST_LOST: number of dropped messages */
@@ -217,6 +223,9 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out);
  * post_release. It makes no copy. */
 void post_keep(struct post *p, struct post_message *m);
 void post_release(struct post_message *m); /* frees kept data; does nothing otherwise */
+/* Joins the pieces of a message, which may be kept or the last one received. 0, also if it has
+ * none; -ENOMEM: the message is unchanged. */
+int post_join(struct post *p, struct post_message *m);
 
 struct post_peer_info {
 	struct keys_public key;

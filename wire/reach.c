@@ -197,12 +197,12 @@ static bool is_every_interface(const char *host)
 	return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "*") == 0 || strcmp(host, "::") == 0;
 }
 
-void reach_choose(const char *bound, const char *seen, struct reach *out)
+void reach_choose(const char *bound, const char *seen, const char *given, struct reach *out)
 {
 	char host[LINK_ADDRESS_SIZE], port[8], own[2][LINK_ADDRESS_SIZE];
 	struct reach_mapping mapping;
 	*out = (struct reach){ .inside = "" };
-	snprintf(out->address, sizeof(out->address), "%s", bound);
+	snprintf(out->address, sizeof(out->address), "%s", given != NULL ? given : bound);
 	if (!address_split(bound, host, port) || !is_every_interface(host))
 		return;
 	const uint16_t number = (uint16_t)atoi(port);
@@ -211,6 +211,8 @@ void reach_choose(const char *bound, const char *seen, struct reach *out)
 		snprintf(out->inside + strlen(out->inside),
 			 sizeof(out->inside) - strlen(out->inside), "%s%s", i == 0 ? "" : " ",
 			 own[i]);
+	if (given != NULL)
+		return;
 	if (reach_mapped(number, number, &mapping))
 		memcpy(out->address, mapping.outside, sizeof(out->address));
 	else if (seen[0] != 0)

@@ -40,10 +40,11 @@ struct reach {
 	char inside[2 * LINK_ADDRESS_SIZE];
 };
 
-/* Chooses the addresses for a process that listens at `bound`. If `bound` names one interface, it
- * is that address. Otherwise it is a provider's mapping, or host `seen` with the same port, or this
- * machine's own address. seen: this host as the controller sees it; "": not known. */
-void reach_choose(const char *bound, const char *seen, struct reach *out);
+/* Chooses these addresses for a process that listens at `bound`: the address that the operator has
+ * given (NULL: none); or `bound`, unless it stands for all interfaces; or a provider's mapping, or
+ * the address `seen` (a host as the controller sees it; "": not known) with the same port, or this
+ * machine's own. */
+void reach_choose(const char *bound, const char *seen, const char *given, struct reach *out);
 
 /* Asks the listener at `address` from where this process's connections come
  * (wire/sessions/accept.h). Waits for at most `wait_ms`, and for the name service. The answer is

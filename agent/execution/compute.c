@@ -135,7 +135,10 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .seed = c->setup.seed,
 				   .device = c->setup.device,
 				   .memory_bytes = c->setup.memory_bytes,
-				   .recompute = c->setup.recompute };
+				   .recompute = c->setup.recompute,
+				   .sums_on_host = true,
+				   /* A checkpoint, a copy or neighbours replace the weights. */
+				   .without_weights = !j->prepare.from_seed };
 	bool other = !c->stage || stage_index(c->stage) != j->prepare.stage;
 	int rc = 0;
 
@@ -153,7 +156,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 		c->stage = NULL;
 		c->measured = false;
 		rc = stage_new(&c->stage, &c->setup.config, j->prepare.stage, &o, &j->err);
-		c->pristine = true;
+		c->pristine = j->prepare.from_seed;
 	}
 	if (rc)
 		return rc;
@@ -167,12 +170,11 @@ static int prepare_stage(struct compute *c, struct job *j)
 
 enum { KINDS = 3 };
 
-/* Gives the arrays that make up a stage's state: weights and both moments. */
-static void arrays_of(struct stage *s, float *arrays[KINDS])
+/* Points at numbers [at, ...) of weights and both moments in memory of (3, P). */
+static void split_state(float *state, size_t n, size_t at, float *parts[KINDS])
 {
-	arrays[0] = stage_weights(s);
-	arrays[1] = stage_moment1(s);
-	arrays[2] = stage_moment2(s);
+	for (int k = 0; k < KINDS; k++)
+		parts[k] = state + (size_t)k * n + at;
 }
 
 static int load_copy(struct compute *c, struct job *j)
@@ -191,26 +193,43 @@ static int restore_file(struct compute *c, struct job *j)
 	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->expected_hash, &j->err);
 }
 
-static int mix_state(struct compute *c, struct job *j)
+/* Adds a part of the neighbour's state; part (3, floats) is room for the stage's own numbers. */
+static void mix_part(struct compute *c, const struct job_mix *m, size_t at, size_t floats,
+		     float *part)
 {
 	size_t n = stage_parameters(c->stage);
-	float *to[KINDS];
+	float *own[KINDS];
+
+	split_state(part, floats, 0, own);
+	if (!m->first)
+		stage_get_state(c->stage, at, floats, own);
+	for (int k = 0; k < KINDS; k++)
+		average_add(own[k], m->state + (size_t)k * n + at, floats, m->weight, m->first);
+	stage_put_state(c->stage, at, floats, (const float *const *)own);
+}
+
+static int mix_state(struct compute *c, struct job *j)
+{
+	size_t n = stage_parameters(c->stage), most = n < STATE_PART ? n : STATE_PART;
+	float *part;
 
 	j->refused = j->expected_hash && hash_floats(j->mix.state, n) != j->expected_hash;
 	if (j->refused)
 		return error_set(&j->err, -EBADMSG,
 				 "a neighbour's weights were damaged on the way here");
+	part = malloc(KINDS * most * sizeof(*part));
+	if (!part)
+		return error_set(&j->err, -ENOMEM, "no memory for a part of the stage");
 	c->pristine = false;
-	arrays_of(c->stage, to);
-	for (int k = 0; k < KINDS; k++)
-		average_add(to[k], j->mix.state + (size_t)k * n, n, j->mix.weight,
-			    j->mix.first);
-	stage_changed(c->stage);
+	for (size_t at = 0, floats; at < n; at += floats) {
+		floats = n - at < most ? n - at : most;
+		mix_part(c, &j->mix, at, floats, part);
+	}
+	free(part);
 	return 0;
 }
 
-/* Allocates the standby copy. Its batch is the smallest, with one slot, because the copy makes
- * steps but never computes a microbatch. */
+/* Allocates the standby copy, which makes steps but never computes a microbatch. */
 static int make_copy(struct compute *c, struct job *j)
 {
 	struct stage_options o = { .slots = 1,
@@ -218,6 +237,7 @@ static int make_copy(struct compute *c, struct job *j)
 				   .sequence = 1,
 				   .threads = c->setup.threads,
 				   .device = c->setup.device,
+				   .only_steps = true,
 				   .without_weights = true };
 	int rc;
 
@@ -453,18 +473,22 @@ static int take_layers(struct compute *c, struct job *j)
 	return 0;
 }
 
+/* Copies the next part of a stage's state, so that tasks wait for a part only. */
 static int copy_state(struct compute *c, struct job *j)
 {
 	struct stage *s = j->of_copy ? c->copy : c->stage;
-	size_t n = stage_parameters(s);
-	float *from[KINDS];
+	size_t n = stage_parameters(s), left = n - j->state.copied;
+	size_t part = left < j->state.most ? left : j->state.most;
+	float *to[KINDS];
 
-	j->out = malloc(KINDS * n * sizeof(float));
+	if (!j->out)
+		j->out = malloc(KINDS * n * sizeof(float));
 	if (!j->out)
 		return error_set(&j->err, -ENOMEM, "no memory for a copy of the weights");
-	arrays_of(s, from);
-	for (int k = 0; k < KINDS; k++)
-		memcpy(j->out + (size_t)k * n, from[k], n * sizeof(float));
+	split_state(j->out, n, j->state.copied, to);
+	stage_get_state(s, j->state.copied, part, to);
+	j->state.copied += part;
+	j->state.whole = j->state.copied == n;
 	return 0;
 }
 

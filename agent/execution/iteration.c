@@ -129,6 +129,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 	}
 	/* The other plan's events are sent first, because gradients added under it are void. */
 	report_flush(x->uses.report, now_us);
+	device_clock_begin(x->uses.device_clock, now_us);
 	x->uses.requests->zero = x->uses.progress->iteration != 0;
 	iteration_forget(x);
 	x->uses.progress->iteration = m->iteration;
@@ -205,6 +206,7 @@ void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t
 		x->uses.progress->iteration = m->iteration;
 		x->uses.progress->epoch = m->epoch;
 		travel_in(x, m->wire);
+		device_clock_begin(x->uses.device_clock, now_us);
 	}
 	if (m->iteration != x->uses.progress->iteration)
 		return; /* the reroute belongs to an iteration that has ended */
@@ -270,10 +272,20 @@ static bool copy_is_here(const struct iteration *x, const struct msg_commit *m)
 			     (uint8_t)stage_set_source(m->stack_from, x->uses.held->stage));
 }
 
+/* Reports the weights of the last commit, and the times of its iteration. */
+static void tell_committed(struct iteration *x, int64_t now_us)
+{
+	struct msg m = { .type = MSG_COMMITTED };
+
+	m.u.committed.iteration = x->uses.held->committed;
+	m.u.committed.stage = x->uses.held->stage;
+	m.u.committed.hash = x->uses.held->hash;
+	m.u.committed.spent = device_clock_last(x->uses.device_clock);
+	tell_controller(x->uses.tell, &m, POST_RELIABLE, now_us);
+}
+
 void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us)
 {
-	struct msg done = { .type = MSG_COMMITTED };
-
 	/* The standby copy of the same stage will replace this node's weights. If the run has gone
 	 * back to a checkpoint, these weights belong to an iteration that the run repeats. Only the
 	 * copy may answer the commit. */
@@ -283,10 +295,7 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 	if (m->iteration <= x->uses.held->committed) {
 		/* The iteration is committed already: the controller asks again because it missed
 		 * the report. */
-		done.u.committed.iteration = x->uses.held->committed;
-		done.u.committed.stage = x->uses.held->stage;
-		done.u.committed.hash = x->uses.held->hash;
-		tell_controller(x->uses.tell, &done, POST_RELIABLE, now_us);
+		tell_committed(x, now_us);
 		return;
 	}
 	/* An agent that was away may still hold the sums of an iteration that it missed. */
@@ -364,8 +373,6 @@ bool iteration_next_job(struct iteration *x, struct job *job)
 
 void iteration_job_done(struct iteration *x, const struct job *job, int64_t now_us)
 {
-	struct msg m = { .type = MSG_COMMITTED };
-
 	if (job->kind == JOB_ZERO) {
 		x->uses.requests->zero = false;
 		return;
@@ -377,10 +384,8 @@ void iteration_job_done(struct iteration *x, const struct job *job, int64_t now_
 	/* The waiting evaluations are for the old weights. */
 	queue_clear_evaluations(tasks_queue(x->uses.tasks));
 	links_drop_old(x->uses.links, x->uses.held->committed);
-	m.u.committed.iteration = x->uses.held->committed;
-	m.u.committed.stage = x->uses.held->stage;
-	m.u.committed.hash = x->uses.held->hash;
-	tell_controller(x->uses.tell, &m, POST_RELIABLE, now_us);
+	device_clock_end(x->uses.device_clock, job->ended_us);
+	tell_committed(x, now_us);
 	x->uses.requests->look_again = true;
 }
 

@@ -55,6 +55,7 @@ struct iteration_uses {
 	struct outputs *outputs;
 	struct plans *plans;
 	struct tasks *tasks;
+	struct device_clock *device_clock;
 	struct reduction *reduction;
 	const struct standby *standby;
 };

@@ -20,6 +20,9 @@ struct tasks {
 	bool computed;
 	struct job result;
 	int64_t began_us, ends_us;
+	int64_t device_until_us; /* when the device ends it, before ends_us if the host is late */
+	/* Until then no task ran, and none could start or the last one ended. */
+	int64_t nothing_until_us;
 	int64_t busy_until_us; /* until then the dispatch overhead delays the next task */
 	uint64_t n_done;
 	struct queue *queue; /* the node's queue; NULL: there is no run */
@@ -94,6 +97,11 @@ static double time_scale(const struct tasks *x)
 						   : 0;
 }
 
+bool tasks_have_given_times(const struct run *run)
+{
+	return run->welcome.time_scale > 0 || run->config.rehearsal;
+}
+
 /* Returns the time at which a task that is started now counts as begun. Other processes may delay
  * the event loop. If task times are prescribed, such delays must not add up from task to task. It
  * therefore counts as begun when the node became free or the task arrived, whichever was later,
@@ -129,28 +137,31 @@ static void note_event(struct tasks *x, enum work_event type, const struct task 
 
 bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us)
 {
-	const struct task *t;
+	const struct task *t = NULL;
 
-	if (x->uses.held->standing != STAND_READY || x->uses.requests->step ||
-	    x->uses.requests->zero || now_us < x->busy_until_us)
+	if (now_us < x->busy_until_us)
 		return false;
-	t = queue_start(x->queue, now_us);
-	if (t) {
-		*job = (struct job){
-			.kind = JOB_TASK,
-			.task = { .kind = t->kind,
-				  .evaluate = t->evaluate,
-				  .count = t->count,
-				  .slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
-				  .shard = t->route.shard,
-				  .position = data_position(x, t),
-				  .in = t->input },
-		};
-		x->began_us = find_begin_us(x, t, now_us);
-		if (!t->evaluate)
-			note_event(x, WORK_STARTS, t, x->began_us, 0);
+	if (x->uses.held->standing == STAND_READY && !x->uses.requests->step &&
+	    !x->uses.requests->zero)
+		t = queue_start(x->queue, now_us);
+	if (!t) {
+		x->nothing_until_us = now_us;
+		return false;
 	}
-	return t != NULL;
+	*job = (struct job){
+		.kind = JOB_TASK,
+		.task = { .kind = t->kind,
+			  .evaluate = t->evaluate,
+			  .count = t->count,
+			  .slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
+			  .shard = t->route.shard,
+			  .position = data_position(x, t),
+			  .in = t->input },
+	};
+	x->began_us = find_begin_us(x, t, now_us);
+	if (!t->evaluate)
+		note_event(x, WORK_STARTS, t, x->began_us, 0);
+	return true;
 }
 
 double tasks_given_s(const struct run *run, const struct held *held, enum task_kind kind)
@@ -184,8 +195,23 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 	x->computed = true;
 	planned = x->began_us + planned_us(x, t, job->ended_us - x->began_us);
 	x->ends_us = job->ended_us > planned ? job->ended_us : planned;
+	x->device_until_us = tasks_have_given_times(x->uses.run) ? planned : x->ends_us;
 	if (t->evaluate)
 		x->ends_us = now_us;
+}
+
+/* Adds the ended task to the times of the device. The host delayed the task from the time at which
+ * the task could start. If the times of devices are given, work beyond them is the host's too. */
+static void add_times(struct tasks *x, const struct task *t)
+{
+	const struct job *job = &x->result;
+	int64_t began_us = tasks_have_given_times(x->uses.run) ? x->began_us : job->began_us;
+	int64_t could_us = t->arrived_us > x->nothing_until_us ? t->arrived_us
+							       : x->nothing_until_us;
+
+	device_clock_add(x->uses.device_clock, DEVICE_HOST, could_us, x->ends_us);
+	device_clock_add(x->uses.device_clock, DEVICE_BUSY, began_us, x->device_until_us);
+	x->nothing_until_us = x->ends_us;
 }
 
 static void pass_on(struct tasks *x, const struct task *t, int64_t ended_us)
@@ -230,6 +256,7 @@ void tasks_end_due(struct tasks *x, int64_t now_us)
 	x->computed = false;
 	x->n_done++;
 	t = queue_end(x->queue);
+	add_times(x, t);
 	if (!t->evaluate) {
 		note_event(x, WORK_ENDS, t, ended, x->result.task.loss);
 		overhead = x->uses.run->welcome.dispatch_overhead_s * time_scale(x) * 1e6;

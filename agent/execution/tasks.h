@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/execution/device_clock.h"
 #include "agent/execution/queue.h"
 #include "agent/network/report.h"
 #include "agent/shared/fault.h"
@@ -33,6 +34,7 @@ struct tasks_uses {
 	struct outputs *outputs;
 	struct report *report;
 	struct links *links;
+	struct device_clock *device_clock;
 };
 
 struct tasks *tasks_new(const struct tasks_uses *uses); /* tasks_free */
@@ -61,6 +63,8 @@ void tasks_forget(struct tasks *x);                   /* drops all tasks when th
 void tasks_free_from(struct tasks *x, int64_t at_us); /* lets no task begin before at_us */
 /* Returns the time at which a task ends or may start. */
 int64_t tasks_deadline_us(const struct tasks *x, bool is_worker_idle);
+/* Returns true if the times of tasks are given: in an emulated run or a rehearsal. */
+bool tasks_have_given_times(const struct run *run);
 /* Returns the seconds that the cluster file prescribes for a task of this kind on the held
  * stage. */
 double tasks_given_s(const struct run *run, const struct held *held, enum task_kind kind);

@@ -106,8 +106,7 @@ static bool send_first(struct connections *c, const struct msg_connect_to *to, i
 	struct msg m = { .type = MSG_TENSOR,
 			 .sequence = ++c->peers->tell->tally.sequence,
 			 .u.tensor = { .kind = TENSOR_PROBE,
-				       .from = c->peers->run->welcome.node,
-				       .sent_us = now_us } };
+				       .from = c->peers->run->welcome.node } };
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	bool sums = to->use == CONNECT_SUMS;

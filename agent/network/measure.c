@@ -26,9 +26,11 @@
 /* Connecting takes three round trips: 1.8 s if one way takes 300 ms, well below CONNECT_US. The
  * post remembers 16 probes; sent every PROBE_FIRST_US, they measure round trips of up to 2.4 s. */
 enum {
-	CONNECT_US = 4000000, /* time limit for connecting */
-	/* Time between two probes of a link in a run of PROBE_EVERY_NODES nodes; it grows with
-	 * their number. */
+	CONNECT_US = 4000000, /* limit for a connection */
+	/* Limit if the connection has been tried for longer than CONNECT_US before the order.
+	 * Without it each round with a closed port would take the whole time. */
+	CONNECT_MORE_US = 300000,
+	/* Time between two probes of a link, for each PROBE_EVERY_NODES nodes. */
 	PROBE_EVERY_US = 2000000,
 	PROBE_EVERY_NODES = 24,
 	/* Least time between two probes of a link while an order is carried out. */
@@ -178,8 +180,7 @@ static bool send_piece(struct measure *w, uint16_t to, int64_t now_us)
 	struct msg m = { .type = MSG_TENSOR,
 			 .sequence = ++w->peers->tell->tally.sequence,
 			 .u.tensor = { .kind = TENSOR_PROBE,
-				       .from = w->peers->run->welcome.node,
-				       .sent_us = now_us } };
+				       .from = w->peers->run->welcome.node } };
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	struct post_part parts[2] = { { head, (size_t)size }, { zeros, PIECE_BYTES } };
@@ -301,6 +302,8 @@ static void follow_order(struct measure *w, int64_t now_us)
 
 void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_us)
 {
+	const struct peer *p;
+
 	w->wake_us = now_us;
 	packet_trains_open(w->trains);
 	if (m->to == MSG_NOBODY) {
@@ -316,7 +319,9 @@ void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_u
 	}
 	w->order = *m;
 	w->standing = MEASURE_CONNECTING;
-	w->until_us = now_us + CONNECT_US;
+	p = &w->peers->list[m->to];
+	w->until_us = now_us + (p->dial && now_us - p->dialed_us > CONNECT_US ? CONNECT_MORE_US
+									       : CONNECT_US);
 }
 
 /* ---- all links ---- */

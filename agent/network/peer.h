@@ -35,6 +35,7 @@ struct peer {
 	/* ---- links.c ---- */
 	post_peer_id dial;     /* the connection for sending to this peer; 0: none */
 	int64_t dial_again_us; /* when to dial again after a failure; 0: no failure */
+	int64_t dialed_us;     /* when the connection was dialed, or probe.c began to doubt it */
 	bool used;
 	bool blocked;          /* since probe.c's last check a tensor was due and could not leave */
 	/* When the emulated link, which carries one tensor at a time, is free again. */
@@ -57,7 +58,6 @@ struct peer {
 	bool doubted;        /* the link is suspected to be cut, until a large probe returns */
 	int64_t doubted_us;  /* when the doubt began */
 	int64_t large_us;    /* when the last large probe left on this link */
-	int64_t dialed_us;   /* when the doubted link was last dialed again */
 	bool small_passes;   /* small messages are answered while the link is stuck */
 	struct large_trial trial;
 	int64_t stuck_us;    /* time since which nothing was acknowledged; 0: nothing waits */

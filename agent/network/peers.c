@@ -29,6 +29,7 @@ bool peers_dial(struct peers *peers, uint16_t node)
 		p->dial = 0;
 		return false;
 	}
+	p->dialed_us = peers->tell->now_us;
 	return true;
 }
 

@@ -53,10 +53,8 @@ static void probe_doubted(struct peers *peers, uint16_t to, const struct post_pe
 			   !is_judged(p, expected_us, now_us);
 
 	if (info->up && !is_on_trial && now_us - p->dialed_us > REDIAL_US &&
-	    post_idle(peers->post, p->dial)) {
+	    post_idle(peers->post, p->dial))
 		peers_redial(peers, to);
-		p->dialed_us = now_us;
-	}
 	if (!peers_dial(peers, to))
 		return;
 	post_probe(peers->post, p->dial, false, now_us);

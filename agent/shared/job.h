@@ -32,7 +32,7 @@ enum job_kind {
 	JOB_NORM,     /* decode `slices` into the staging buffer, and sum its squares */
 	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
 	JOB_STACK,    /* take the standby copy's layers (stage_stack); gradient to zero; hash */
-	JOB_STATE,    /* copy weights and moments: out (3, P) */
+	JOB_STATE,    /* copy a part of weights and moments to out (3, P) */
 	/* The next two jobs work on the standby copy. */
 	JOB_KEEP,  /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
 	JOB_FOLLOW /* store pieces in the copy, and then step it if `slices` is set */
@@ -88,6 +88,16 @@ struct job_follow {
 	bool whole;         /* the copy is complete after this job, so the job hashes it */
 };
 
+enum { STATE_PART = 4 << 20 };
+
+/* STATE: a large stage is copied by several jobs, between which tasks run. The first job allocates
+ * `out`, and the caller gives `out` and `copied` to each later one. */
+struct job_state {
+	size_t most;   /* numbers of each array to copy in this job: STATE_PART */
+	size_t copied; /* numbers of each array that earlier jobs, or this one, have copied */
+	bool whole;    /* output: all numbers are copied */
+};
+
 /* Outputs of MEASURE. */
 struct job_measured {
 	double forward_s, backward_s, loss_s;
@@ -101,6 +111,7 @@ struct job {
 	struct job_task task;
 	struct job_step step;
 	struct job_follow follow;
+	struct job_state state;
 	struct job_measured measured;
 	/* PREPARE, RESTORE: the run's folder; NULL: no checkpoint is read. */
 	const char *folder;

@@ -116,3 +116,27 @@ void tell_turn(struct tell *t, int64_t now_us)
 	memmove(kept->list, kept->list + 1, --kept->n * sizeof(kept->list[0]));
 	tell_controller(t, &m, POST_RELIABLE, now_us);
 }
+
+/* Returns true if a clock can have this value. Sums with it cannot overflow. */
+static bool is_clock(int64_t us)
+{
+	return us >= -INT64_MAX / 8 && us <= INT64_MAX / 8;
+}
+
+void tell_set_clock(struct tell *t, const struct msg_ping *ping)
+{
+	t->clock = (struct controller_clock){ ping->offset_us,
+					      ping->is_measured && is_clock(ping->offset_us) };
+}
+
+int64_t tell_to_controller_us(const struct tell *t, int64_t own_us)
+{
+	return t->clock.is_measured ? own_us + t->clock.offset_us : 0;
+}
+
+int64_t tell_from_controller_us(const struct tell *t, int64_t controller_us)
+{
+	return t->clock.is_measured && controller_us != 0 && is_clock(controller_us)
+		       ? controller_us - t->clock.offset_us
+		       : 0;
+}

@@ -42,11 +42,18 @@ struct ending {
 	int64_t drain_by_us;
 };
 
+/* The clock of the controller, as its PING gives it. */
+struct controller_clock {
+	int64_t offset_us; /* the agent's clock + offset_us = the controller's clock */
+	bool is_measured;
+};
+
 /* The connection of an agent to its controller. */
 struct tell {
 	struct log *log; /* borrowed */
 	struct post *post;
 	post_peer_id controller;
+	struct controller_clock clock;
 	int64_t now_us;     /* time at which this part of the loop's turn began; the loop sets it */
 	struct tally tally; /* counts to which every module adds */
 	struct log_lines lines;
@@ -68,6 +75,11 @@ void tell_turn(struct tell *t, int64_t now_us);
 /* Lets the agent drain: heartbeats announce that it leaves, and the controller sends STOP when the
  * agent may leave. Returns false if the agent drains already, or if there is no controller. */
 bool tell_drain(struct tell *t, uint32_t notice_s, int64_t now_us);
+/* Takes the controller's clock from its PING. */
+void tell_set_clock(struct tell *t, const struct msg_ping *ping);
+/* Converts a time of this agent's clock to the controller's clock, or back; 0: unknown. */
+int64_t tell_to_controller_us(const struct tell *t, int64_t own_us);
+int64_t tell_from_controller_us(const struct tell *t, int64_t controller_us);
 /* Requests the end of the agent with this exit status, once all messages are acknowledged, or after
  * LEAVE_US or three timeouts of the link. A second call changes nothing. */
 void tell_last(struct tell *t, int status, int64_t now_us);

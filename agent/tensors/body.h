@@ -16,6 +16,7 @@ struct body {
 	size_t bytes;
 	uint32_t users;
 	bool ready;   /* false: a thread still encodes it */
+	int64_t ready_us; /* when it was encoded; 0: when the tensor was computed */
 };
 
 /* Makes a body with one user. data (malloc) is given; NULL if it has no bytes. */

@@ -58,9 +58,30 @@ void codec_threads_fds(const struct codec_threads *t, int fds[CODEC_THREADS])
 		fds[i] = t ? worker_fd(t->workers[i]) : -1;
 }
 
+/* Copies and checks floats piece by piece: a piece is still in the cache when it is checked. */
+static void join_floats(struct codec_job *j)
+{
+	size_t skip = j->skip_bytes, joined = 0, checked = 0;
+
+	j->plausible = true;
+	for (uint32_t i = 0; i < j->pieces.n; i++) {
+		const struct pieces piece = { &j->pieces.list[i], 1 };
+		size_t whole;
+
+		pieces_join(&piece, skip, (char *)j->floats + joined);
+		joined += piece.list->size - skip;
+		skip = 0;
+		whole = joined / sizeof(float);
+		j->plausible = j->plausible &&
+			       codec_is_plausible(&j->codec, j->floats + checked, whole - checked);
+		checked = whole;
+	}
+}
+
 void codec_job_run(void *unused, void *job)
 {
 	struct codec_job *j = job;
+	const void *bytes;
 
 	(void)unused;
 	if (j->encodes) {
@@ -69,9 +90,18 @@ void codec_job_run(void *unused, void *job)
 			j->snr_db = (float)codec_snr_db(&j->codec, j->bytes, j->floats, j->n);
 		return;
 	}
-	j->plausible = codec_is_plausible(&j->codec, j->bytes, j->n);
+	if (j->pieces.n > 0 && j->codec.format == FORMAT_FP32) {
+		join_floats(j);
+		return;
+	}
+	if (j->pieces.n > 0)
+		pieces_join(&j->pieces, j->skip_bytes, j->room);
+	bytes = j->pieces.n > 0 ? j->room : j->bytes;
+	j->plausible = codec_is_plausible(&j->codec, bytes, j->n);
 	if (j->plausible)
-		codec_decode(&j->codec, j->floats, j->bytes, j->n);
+		codec_decode(&j->codec, j->floats, bytes, j->n);
+	free(j->room);
+	j->room = NULL;
 }
 
 static void run_entry(void *unused, void *entry)

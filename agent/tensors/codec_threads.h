@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "model/codec/codec.h"
+#include "wire/pieces.h"
 
 /* The number of threads does not depend on the machine, so that a simulated run repeats anywhere.
  * Idle threads cost nothing. */
@@ -29,11 +30,16 @@ struct codec_job {
 	size_t n;       /* number of floats */
 	float *floats;  /* (n); borrowed until the job is taken */
 	void *bytes;    /* (codec_bytes); borrowed until the job is taken */
+	/* Decoding a message in pieces: its bytes from skip_bytes on, instead of `bytes`. The list
+	 * is borrowed until the job is taken. */
+	struct pieces pieces;
+	size_t skip_bytes;
+	void *room;     /* (codec_bytes), malloc; owned: joins pieces that are not in fp32 */
 	void *owner;    /* for the caller's use */
 	bool of_gradient; /* for the caller's use: the tensor is a gradient, not an activation */
 	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
 	/* ---- outputs ---- */
-	bool plausible; /* output: codec_is_plausible; if false, the bytes were not decoded */
+	bool plausible; /* codec_is_plausible; if false, the floats mean nothing */
 	float snr_db;
 };
 

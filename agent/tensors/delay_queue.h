@@ -22,6 +22,7 @@ struct parcel {
 	size_t gone;       /* bytes of the tensor that were already sent, in pieces */
 	/* When the task had ended and the link was free; the measured delay counts from then. */
 	int64_t ready_us;
+	int64_t computed_us; /* when the tensor was computed, or was asked for again */
 	/* When the tensor is due to leave; it leaves later if its body is not ready by then. */
 	int64_t due_us;
 };

@@ -40,6 +40,7 @@ struct early_tensor {
 	bool looked_at;   /* the numbers of this tensor were checked */
 	/* Everything but the tensor's numbers was checked: a thread can decode it. */
 	bool is_due;
+	int64_t due_us;   /* since when it is due */
 	struct decoding *decoding; /* owned; NULL: no thread has begun to decode it */
 };
 

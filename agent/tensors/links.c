@@ -140,6 +140,7 @@ void links_encoded(struct links *l, const struct codec_job *job)
 	struct body *body = job->owner;
 
 	body->ready = true;
+	body->ready_us = l->tell->now_us;
 	if (job->measures && l->peers->list && job->node < l->run->welcome.n_nodes)
 		l->peers->list[job->node].snr_db[job->of_gradient] = job->snr_db;
 	delay_queue_ready(l->delay_queue, body);
@@ -203,6 +204,7 @@ void links_send_output(struct links *l, const struct route *r, uint32_t position
 		.route = *r,
 		.body = body,
 		.ready_us = ended_us,
+		.computed_us = ended_us,
 		.due_us = ended_us,
 	};
 
@@ -219,6 +221,7 @@ void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, str
 		int64_t ready_us, int64_t due_us)
 {
 	struct parcel p = { .to = to, .head = *head, .body = body, .ready_us = ready_us,
+			    .computed_us = ready_us,
 			    .due_us = due_us + losses_us(l, to) };
 
 	hold_parcel(l, &p);
@@ -293,6 +296,14 @@ static size_t piece_of(const struct links *l, const struct parcel *p)
 	return slice && left > most ? most : left;
 }
 
+/* Returns when the tensor could leave. Before, its sender's host worked on it. */
+static int64_t encoded_us(const struct parcel *p)
+{
+	int64_t ready_us = p->body ? p->body->ready_us : 0;
+
+	return ready_us > p->computed_us ? ready_us : p->computed_us;
+}
+
 /* Sends one message: the whole tensor, or the next piece of a slice. */
 static int send_piece(struct links *l, struct parcel *p, size_t bytes, int64_t now_us)
 {
@@ -304,7 +315,8 @@ static int send_piece(struct links *l, struct parcel *p, size_t bytes, int64_t n
 	int rc;
 
 	m.u.tensor = p->head;
-	m.u.tensor.sent_us = now_us;
+	m.u.tensor.computed_us = tell_to_controller_us(l->tell, p->computed_us);
+	m.u.tensor.encoded_us = tell_to_controller_us(l->tell, encoded_us(p));
 	m.u.tensor.offset = p->gone;
 	if (p->head.n_routes)
 		m.u.tensor.routes = &p->route;

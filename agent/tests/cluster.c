@@ -140,7 +140,10 @@ void cluster_start_agent(struct cluster *c, uint32_t node)
 				   .stuck_s = 60,
 				   .memory_bytes = c->options.memory_bytes,
 				   .chunk_bytes = c->options.chunk_bytes,
-				   .threads_from_bytes = 1,
+				   .threads_from_bytes = c->options.threads_from_bytes
+							     ? c->options.threads_from_bytes
+							     : 1,
+				   .piece_least_bytes = 1,
 				   .message_bytes = c->options.message_bytes,
 				   .retained_bytes = c->options.retained_bytes,
 				   .log = &n->log };

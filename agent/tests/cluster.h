@@ -70,6 +70,7 @@ struct cluster_options {
 	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;
+	size_t threads_from_bytes; /* 0 means 1 */
 	bool may_give_up;      /* an agent's fatal error does not fail the test */
 	/* Times of transfers, by receiver, for all senders. */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES];

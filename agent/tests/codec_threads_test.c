@@ -118,6 +118,82 @@ TEST(implausible_bytes_are_not_decoded)
 	codec_threads_free(t);
 }
 
+/* ---- messages in pieces ---- */
+
+enum { HEAD = 37, PIECES = 7 };
+
+/* Cuts a head and the bytes into pieces of odd sizes. Each piece is a buffer of its own. */
+static void cut(struct codec_job *j, size_t bytes)
+{
+	static struct piece list[PIECES];
+	const size_t size = HEAD + bytes, each = (size + PIECES - 1) / PIECES;
+
+	for (uint32_t i = 0; i < PIECES; i++) {
+		const size_t at = i * each, n = i + 1 < PIECES ? each : size - at;
+		uint8_t *piece = malloc(n);
+
+		assert_non_null(piece);
+		for (size_t k = 0; k < n; k++)
+			piece[k] = at + k < HEAD ? 0xee
+						 : ((uint8_t *)j->bytes)[at + k - HEAD];
+		list[i] = (struct piece){ piece, n, piece };
+	}
+	j->pieces = (struct pieces){ list, PIECES };
+	j->skip_bytes = HEAD;
+}
+
+/* Decodes FLOATS floats in one buffer and in pieces, and compares. absurd: at this place, if below
+ * FLOATS, is a number that no computation gives. */
+static void check_pieces(struct codec_threads *t, enum tensor_format format, size_t absurd)
+{
+	struct codec_job encoding = job_of(4, true), whole, apart;
+	float *decoded = malloc(FLOATS * sizeof(float));
+
+	assert_non_null(decoded);
+	encoding.codec = codec_of_gradient(format);
+	free(encoding.bytes);
+	encoding.bytes = malloc(codec_bytes(&encoding.codec, FLOATS));
+	if (absurd < FLOATS)
+		encoding.floats[absurd] = 1e30f;
+	codec_job_run(NULL, &encoding);
+	whole = encoding;
+	whole.encodes = whole.measures = false;
+	codec_job_run(NULL, &whole);
+	apart = whole;
+	apart.floats = decoded;
+	apart.room = format == FORMAT_FP32 ? NULL : malloc(codec_bytes(&apart.codec, FLOATS));
+	cut(&apart, codec_bytes(&apart.codec, FLOATS));
+	apart.bytes = NULL;
+	codec_threads_add(t, &apart);
+	apart = next(t);
+	assert_int_equal(apart.plausible, absurd >= FLOATS);
+	if (apart.plausible)
+		assert_memory_equal(decoded, whole.floats, FLOATS * sizeof(float));
+	assert_null(apart.room);
+	for (uint32_t i = 0; i < PIECES; i++)
+		free(apart.pieces.list[i].owner);
+	free(decoded);
+	drop(&encoding);
+}
+
+TEST(pieces_are_decoded_as_one_message)
+{
+	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
+						      FORMAT_Q6 };
+	struct codec_threads *t = made();
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		check_pieces(t, formats[i], FLOATS);
+	/* Numbers that lie in two pieces, the first and the last. */
+	for (size_t i = 1; i < PIECES; i++)
+		check_pieces(t, FORMAT_FP32,
+			     (i * ((HEAD + FLOATS * 4 + PIECES - 1) / PIECES) - HEAD) / 4);
+	check_pieces(t, FORMAT_FP32, 0);
+	check_pieces(t, FORMAT_FP32, FLOATS - 1);
+	check_pieces(t, FORMAT_Q8, FLOATS - 1);
+	codec_threads_free(t);
+}
+
 TEST(jobs_that_nobody_takes_are_dropped)
 {
 	struct codec_threads *t = made();

@@ -68,7 +68,7 @@ TEST(test_hash_is_not_reported)
 
 TEST(test_state_is_not_given)
 {
-	struct job j = { .kind = JOB_STATE };
+	struct job j = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
 
 	run_and_fail(&j);
 	job_clear(&j);

@@ -57,6 +57,60 @@ TEST(test_refuses_an_unknown_device)
 	compute_free(c);
 }
 
+/* Drawing the weights of a large stage takes seconds of a core, and a saved state replaces them. A
+ * stage that should have its initial weights afterwards has them. */
+TEST(test_draws_no_weights_for_a_saved_state)
+{
+	struct job saved = { .kind = JOB_PREPARE, .prepare = { .stage = 1 } };
+	struct job drawn = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
+	struct job empty = drawn, again = drawn, seeded;
+	struct compute *c = compute_on("cpu"), *d = compute_on("cpu");
+	size_t size;
+
+	seeded = prepare(d);
+	compute_run(d, &drawn);
+	size = 3 * seeded.prepare.parameters * sizeof(float);
+	compute_run(c, &saved);
+	compute_run(c, &empty);
+	assert_int_equal(saved.rc, 0);
+	assert_int_equal(saved.prepare.parameters, seeded.prepare.parameters);
+	for (size_t i = 0; i < size / sizeof(float); i++)
+		assert_true(empty.out[i] == 0);
+	prepare(c);
+	compute_run(c, &again);
+	assert_memory_equal(again.out, drawn.out, size);
+	job_clear(&drawn);
+	job_clear(&empty);
+	job_clear(&again);
+	compute_free(c);
+	compute_free(d);
+}
+
+/* A large stage is copied in parts, so that tasks wait for a part only. The parts make up the
+ * state. */
+TEST(test_copies_a_state_in_parts)
+{
+	struct job whole = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
+	struct job part = { .kind = JOB_STATE };
+	struct compute *c = compute_on("cpu");
+	struct job j = prepare(c);
+	size_t n = j.prepare.parameters, jobs = 0;
+
+	compute_run(c, &whole);
+	assert_true(whole.state.whole && whole.state.copied == n);
+	part.state.most = n / 3 + 1; /* the last part is shorter */
+	do {
+		compute_run(c, &part);
+		assert_int_equal(part.rc, 0);
+		jobs++;
+	} while (!part.state.whole);
+	assert_int_equal(jobs, 3);
+	assert_memory_equal(part.out, whole.out, 3 * n * sizeof(float));
+	job_clear(&whole);
+	job_clear(&part);
+	compute_free(c);
+}
+
 /* A stage stays complete if the file that should replace it cannot be read. */
 TEST(test_keeps_its_stage_without_the_file)
 {
@@ -85,7 +139,8 @@ TEST(test_keeps_its_stage_without_the_file)
 TEST(test_mixes_a_received_state_unchanged)
 {
 	struct compute *c = compute_on("cpu");
-	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, own = { .kind = JOB_STATE };
+	struct job j = prepare(c), m = { .kind = JOB_MEASURE };
+	struct job own = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
 	size_t n;
 
 	assert_int_equal(j.rc, 0);
@@ -99,7 +154,8 @@ TEST(test_mixes_a_received_state_unchanged)
 		struct job mix = { .kind = JOB_MIX,
 				   .mix = { .state = own.out, .weight = 1, .first = true },
 				   .expected_hash = m.hash };
-		struct job again = { .kind = JOB_MEASURE }, there = { .kind = JOB_STATE };
+		struct job again = { .kind = JOB_MEASURE };
+		struct job there = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
 
 		own.out[1] += flipped ? 1e-3f : 0;
 		compute_run(c, &mix);

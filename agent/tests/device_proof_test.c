@@ -47,3 +47,14 @@ TEST(a_faulty_card_is_named_with_a_remedy)
 	assert_non_null(strstr(err.text, "computes wrong numbers"));
 	assert_non_null(strstr(err.text, "did not join. skippipe doctor --device cuda says more"));
 }
+
+/* An agent says so before it waits. */
+TEST(a_card_without_code_is_known_before_its_use)
+{
+	assert_false(device_proof_compiles("cuda"));
+	compiles = true;
+	assert_true(device_proof_compiles("cuda:0:bf16"));
+	assert_false(device_proof_compiles("cuda:1"));
+	assert_false(device_proof_compiles("cpu"));
+	compiles = false;
+}

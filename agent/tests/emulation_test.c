@@ -2,6 +2,7 @@
  * configured time, also under injected slowness, losses and cuts. */
 
 #include "agent/tests/cluster.h"
+#include "base/clock.h"
 #include "base/tests/test.h"
 
 static const struct msg_task_event *find_event(const struct cluster *c, uint8_t type, uint32_t m,
@@ -110,6 +111,62 @@ TEST(test_emulation)
 	for (uint32_t i = 0; i < 6; i++) {
 		cluster_fault(c, i, 1, FAULT_NONE, -1, 0);
 		cluster_fault(c, i, 2, FAULT_NONE, -1, 0);
+	}
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+/* Returns the given times of the node's tasks, in microseconds. */
+static uint64_t given_us(const struct cluster *c, uint32_t node)
+{
+	int64_t task_us = (int64_t)(c->options.task_s * c->options.time_scale * 1e6);
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < c->now.n_events; i++)
+		if (c->now.events[i].type == WORK_ENDS && c->now.events[i].node == node)
+			sum += c->now.events[i].kind == TASK_BACKWARD ? 2 * task_us : task_us;
+	return (uint64_t)sum;
+}
+
+/* The agents and this controller share a clock. */
+static void send_clock(struct cluster *c, bool is_measured)
+{
+	struct msg m = { .type = MSG_PING };
+
+	m.u.ping.is_measured = is_measured;
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &m);
+	cluster_turns(c, 5);
+}
+
+/* A node's device is busy for the given times of its tasks. It waits for the network while a
+ * tensor is under way, which it can tell once it knows the clock of the controller. */
+TEST(test_times_of_devices)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	c->options.time_scale = 0.01;
+	c->options.task_s = 0.3;
+	for (uint32_t i = 0; i < 6; i++)
+		c->options.delay_s[i] = 0.5f;
+	cluster_gather(c);
+	cluster_route_six(c);
+	for (int k = 0; k < 3; k++) {
+		int64_t began_us = clock_monotonic_us();
+
+		send_clock(c, k > 0);
+		cluster_iterate(c);
+		for (uint32_t i = 0; i < 6; i++) {
+			const struct device_time *t = &c->nodes[i].committed.spent;
+
+			assert_int_equal(t->us[DEVICE_BUSY], given_us(c, i));
+			assert_true(t->us[DEVICE_HOST] > 0); /* sums */
+			/* Nothing can be under way for long when the first task runs. */
+			assert_true(k == 0 ? t->us[DEVICE_NETWORK] == 0
+					   : t->us[DEVICE_NETWORK] > 0);
+			assert_true(k > 0 || device_time_total_us(t) <=
+						     (uint64_t)(clock_monotonic_us() - began_us));
+		}
 	}
 	assert_int_equal(cluster_troubles(c), 0);
 	cluster_unmake(c);

@@ -39,6 +39,7 @@ static struct {
 	double bytes_per_s;
 	int64_t answer_us;   /* how long an answer waits for the other direction */
 	bool passes_trains;
+	bool is_closed;      /* no connection is made */
 	double short_factor; /* a short train shows a rate that is wrong by this factor */
 	/* The present, and the past. */
 	int64_t now_us, free_us; /* the time, and when the queue is empty again */
@@ -104,7 +105,9 @@ int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *ou
 
 	(void)p;
 	(void)id;
-	*out = (struct post_peer_info){ .up = true,
+	*out = (struct post_peer_info){ .up = !wire.is_closed,
+					.trouble = "",
+					.address = "",
 					.least_round_trip_us = 2 * LATENCY_US,
 					.round_trip_us = 2 * LATENCY_US,
 					.rto_us = 3 * LATENCY_US };
@@ -228,9 +231,12 @@ static void end(struct agent *a)
 	lone_agent_free(a);
 }
 
-/* Measures the link. most_ms: time limit in the controller's order. */
-static void measure_it(struct agent *a, uint32_t most_ms)
+/* Follows an order until it is answered. most_ms: as in the controller's order. Returns the time
+ * that it took. */
+static int64_t follow_it(struct agent *a, uint32_t most_ms)
 {
+	const int64_t began_us = wire.now_us;
+
 	wire.result.id = 0;
 	measure_begin(a->modules.measure,
 		      &(struct msg_measure){ .id = 1, .to = 1, .most_ms = most_ms }, wire.now_us);
@@ -242,6 +248,12 @@ static void measure_it(struct agent *a, uint32_t most_ms)
 			packet_trains_answered(a->modules.trains, &wire.answers[wire.n_answered++]);
 		measure_turn(a->modules.measure, wire.now_us);
 	}
+	return wire.now_us - began_us;
+}
+
+static void measure_it(struct agent *a, uint32_t most_ms)
+{
+	follow_it(a, most_ms);
 	assert_string_equal(wire.result.text, "");
 	assert_true(wire.result.reached);
 }
@@ -326,5 +338,25 @@ TEST(a_link_that_passes_no_trains_is_filled)
 		assert_true(wire.n_pieces > 1);
 	}
 	assert_int_equal(wire.n_trains, UNREACHED_MOST);
+	end(a);
+}
+
+/* The first order gives the connection its time. Each later order concerns a port that has been
+ * tried for long, and is answered soon. */
+TEST(a_closed_port_is_waited_for_once)
+{
+	struct agent *a = begin(1e6);
+
+	wire.is_closed = true;
+	a->peers.list[1].dialed_us = wire.now_us - SECOND;
+	for (int i = 0; i < 3; i++) {
+		int64_t took_us = follow_it(a, 150);
+
+		assert_false(wire.result.reached);
+		assert_true(i == 0 ? took_us >= 4 * SECOND : took_us < SECOND / 2);
+	}
+	/* The port is open at last. */
+	wire.is_closed = false;
+	measure_it(a, 150);
 	end(a);
 }

@@ -78,12 +78,14 @@ TEST(test_warnings_wait_for_the_controller)
 
 /* Imitates a large model with small limits. An activation has six frames and exceeds the bytes that
  * may be in flight to a peer. A slice exceeds the size of a message. */
-TEST(test_large_tensors_travel)
+static void check_large(enum tensor_format wire, size_t threads_from_bytes)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
 	struct cluster *c = calloc(1, sizeof(*c));
 
 	assert_non_null(c);
+	c->options.wire = wire;
+	c->options.threads_from_bytes = threads_from_bytes;
 	c->options.dim = ACTIVATION / sizeof(float) / (CLUSTER_BATCH * CLUSTER_SEQUENCE);
 	c->options.chunk_bytes = CHUNK;
 	c->options.message_bytes = ACTIVATION + LINKS_HEAD_BYTES;
@@ -91,17 +93,30 @@ TEST(test_large_tensors_travel)
 	cluster_init(c, 6, cluster_six);
 	cluster_gather(c);
 	for (uint32_t i = 0; i < 6; i++) {
-		assert_int_equal(links_chain_bytes(&c->nodes[i].agent->modules.links,
-						   TENSOR_ACTIVATION, false),
-				 ACTIVATION);
+		assert_int_equal(c->nodes[i].agent->held.activation * sizeof(float), ACTIVATION);
 		assert_true(c->nodes[i].agent->held.parameters / 2 * sizeof(float) >
 			    c->options.message_bytes);
 	}
 	cluster_route_six(c);
 	for (int i = 0; i < 2; i++)
 		cluster_iterate(c);
+	cluster_evaluate(c, 2);
+	for (uint32_t k = 0; k < 2; k++)
+		assert_true(c->now.evaluated[k] == cluster_twin_evaluation(c, k));
 	assert_int_equal(cluster_troubles(c), 0);
 	cluster_unmake(c);
+}
+
+TEST(test_large_tensors_travel)
+{
+	check_large(FORMAT_FP32, 0);
+	check_large(FORMAT_Q8, 0);
+}
+
+TEST(test_the_loop_decodes_pieces_without_threads)
+{
+	check_large(FORMAT_FP32, SIZE_MAX);
+	check_large(FORMAT_Q8, SIZE_MAX);
 }
 
 /* An activation larger than any message is reported before anything is computed. */

@@ -66,6 +66,19 @@ static void save(struct agent *a, uint64_t iteration)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
 
+/* Runs turns until the writer has ended. */
+static void end_writing(struct agent *a)
+{
+	struct pollfd p = { .fd = save_fd(a->modules.save), .events = POLLIN };
+
+	sem_post(&release);
+	assert_int_equal(poll(&p, 1, 60000), 1);
+	save_turn(a->modules.save, 0);
+	assert_false(save_busy(a->modules.save));
+	assert_int_equal(poll(&p, 1, 0), 0);
+	sem_destroy(&release);
+}
+
 FIXTURE_TEST(held_weights_are_saved)
 {
 	struct agent *a = *state;
@@ -78,6 +91,37 @@ FIXTURE_TEST(held_weights_are_saved)
 	assert_true(job.for_checkpoint);
 	assert_false(save_next_job(a->modules.save, &job));
 	assert_int_equal(a->tell.tally.sequence, 0);
+}
+
+/* The stage is copied in parts. The writer starts after the last part, and a run that ends in
+ * between leaves nothing. */
+FIXTURE_TEST(parts_make_up_a_checkpoint)
+{
+	struct agent *a = *state;
+	struct job job;
+	float *copy;
+
+	for (int leaves = 1; leaves >= 0; leaves--) {
+		assert_int_equal(sem_init(&release, 0, 0), 0);
+		save(a, COMMITTED);
+		assert_false(save_next_part(a->modules.save, &job));
+		assert_true(save_next_job(a->modules.save, &job));
+		copy = job.out = calloc(3, sizeof(float));
+		job.state.copied = 7;
+		save_job_done(a->modules.save, &job, 0);
+		assert_null(job.out);
+		assert_false(save_busy(a->modules.save));
+		if (leaves)
+			save_forget(a->modules.save);
+		assert_int_equal(save_next_part(a->modules.save, &job), !leaves);
+		sem_destroy(&release);
+	}
+	assert_true(job.for_checkpoint && job.out == copy && job.state.copied == 7);
+	assert_int_equal(sem_init(&release, 0, 0), 0);
+	job.state.whole = true;
+	save_job_done(a->modules.save, &job, 0);
+	assert_true(save_busy(a->modules.save));
+	end_writing(a);
 }
 
 FIXTURE_TEST(other_weights_are_not_saved)
@@ -137,21 +181,9 @@ static void begin_writing(struct agent *a)
 	save(a, COMMITTED);
 	assert_true(save_next_job(a->modules.save, &job));
 	job.out = calloc(1, sizeof(float));
+	job.state.whole = true;
 	save_job_done(a->modules.save, &job, 0);
 	assert_true(save_busy(a->modules.save));
-}
-
-/* Runs turns until the writer has ended. */
-static void end_writing(struct agent *a)
-{
-	struct pollfd p = { .fd = save_fd(a->modules.save), .events = POLLIN };
-
-	sem_post(&release);
-	assert_int_equal(poll(&p, 1, 60000), 1);
-	save_turn(a->modules.save, 0);
-	assert_false(save_busy(a->modules.save));
-	assert_int_equal(poll(&p, 1, 0), 0);
-	sem_destroy(&release);
 }
 
 FIXTURE_TEST(a_written_checkpoint_is_reported)

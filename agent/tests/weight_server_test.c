@@ -27,6 +27,7 @@ static struct agent *made(void)
 	assert_int_equal(a->job.kind, JOB_STATE);
 	a->job.out = calloc(3 * P, sizeof(float));
 	assert_non_null(a->job.out);
+	a->job.state.whole = true;
 	weight_server_job_done(a->modules.weight_server, &a->job, 0);
 	return a;
 }
@@ -59,6 +60,49 @@ TEST(a_piece_is_sent_once_at_a_time)
 	parcel_free(&p);
 	/* A repeated request after the answer has left is answered again. */
 	assert_int_equal(after_asking(a, TO, 0), 3);
+	unmake(a);
+}
+
+/* Ends a job that has copied a part of the stage. */
+static float *copy_part(struct agent *a, struct job *job, size_t copied, int64_t now_us)
+{
+	float *out = job->out ? job->out : calloc(3 * P, sizeof(float));
+
+	job->out = out;
+	job->state.copied = copied;
+	job->state.whole = copied == P;
+	weight_server_job_done(a->modules.weight_server, job, now_us);
+	assert_null(job->out);
+	return out;
+}
+
+/* Pieces are sent once the last part is copied. If the weights change between two parts, the
+ * snapshot begins again. */
+TEST(a_snapshot_is_of_one_iteration)
+{
+	struct msg_fetch m = { .from = TO, .stage = STAGE };
+	struct agent *a = made();
+	struct weight_server *s = a->modules.weight_server;
+	float *partial;
+
+	weight_server_turn(s, 0);
+	a->held.committed++;
+	weight_server_ask(s, &m, 0);
+	assert_true(weight_server_next_job(s, &a->job));
+	assert_int_equal(a->job.state.copied, 0);
+	partial = copy_part(a, &a->job, FETCH_LEAST, 0);
+	assert_int_equal(after_asking(a, TO, 1), 1); /* the piece of the first snapshot */
+	assert_true(weight_server_next_job(s, &a->job));
+	assert_ptr_equal(a->job.out, partial);
+	assert_int_equal(a->job.state.copied, FETCH_LEAST);
+	copy_part(a, &a->job, 2 * FETCH_LEAST, 0);
+	a->held.committed++;
+	assert_true(weight_server_next_job(s, &a->job));
+	assert_null(a->job.out);
+	assert_int_equal(a->job.state.copied, 0);
+	copy_part(a, &a->job, P, 0);
+	assert_false(weight_server_next_job(s, &a->job));
+	assert_int_equal(after_asking(a, TO, 2), 3);
 	unmake(a);
 }
 

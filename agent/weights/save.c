@@ -30,7 +30,7 @@ struct save_job {
 enum save_state {
 	SAVE_IDLE,
 	SAVE_WANTED,   /* the stage must be copied before it steps again */
-	SAVE_COPYING,  /* the compute thread makes the copy */
+	SAVE_COPYING,  /* the compute thread makes the copy, part by part */
 	SAVE_WRITING,  /* the second thread writes the copy */
 	SAVE_FORGOTTEN /* the second thread still writes for a run that this node has left */
 };
@@ -41,6 +41,8 @@ struct save {
 	enum save_state state;
 	struct msg_save order;
 	uint8_t stage; /* stage that the order names */
+	float *copy;   /* (3, P) the copy between two jobs of the compute thread; NULL: none */
+	size_t copied; /* numbers of each array that it has */
 	struct save_job *job;
 	struct tell *tell;
 	const struct run *run;
@@ -127,6 +129,18 @@ void save_begin(struct save *s, const struct msg_save *m, int64_t now_us)
 	}
 }
 
+bool save_next_part(struct save *s, struct job *job)
+{
+	if (!s->copy)
+		return false;
+	*job = (struct job){ .kind = JOB_STATE,
+			     .for_checkpoint = true,
+			     .state = { .most = STATE_PART, .copied = s->copied },
+			     .out = s->copy };
+	s->copy = NULL;
+	return true;
+}
+
 bool save_next_job(struct save *s, struct job *job)
 {
 	if (s->state != SAVE_WANTED || s->held->standing != STAND_READY)
@@ -139,7 +153,9 @@ bool save_next_job(struct save *s, struct job *job)
 		return false;
 	}
 	s->state = SAVE_COPYING;
-	*job = (struct job){ .kind = JOB_STATE, .for_checkpoint = true };
+	*job = (struct job){ .kind = JOB_STATE,
+			     .for_checkpoint = true,
+			     .state = { .most = STATE_PART } };
 	return true;
 }
 
@@ -150,6 +166,13 @@ void save_job_done(struct save *s, struct job *job, int64_t now_us)
 	s->state = SAVE_IDLE;
 	if (job->rc < 0) {
 		tell_not_saved(s, &s->order, s->stage, "no memory for a copy of the stage", now_us);
+		return;
+	}
+	if (!job->state.whole) {
+		s->state = SAVE_COPYING;
+		s->copy = job->out;
+		s->copied = job->state.copied;
+		job->out = NULL;
 		return;
 	}
 	j = alloc_new(sizeof(*j));
@@ -200,10 +223,13 @@ void save_free(struct save *s)
 	worker_free(s->worker); /* worker_free waits for the writer */
 	if (s->job)
 		free_job(s);
+	free(s->copy);
 	free(s);
 }
 
 void save_forget(struct save *s)
 {
+	free(s->copy);
+	s->copy = NULL;
 	s->state = s->job ? SAVE_FORGOTTEN : SAVE_IDLE;
 }

@@ -27,7 +27,10 @@ void save_begin(struct save *s, const struct msg_save *m, int64_t now_us);
 /* Returns true if the stage must be copied before it steps again. */
 bool save_wanted(const struct save *s);
 bool save_next_job(struct save *s, struct job *job);
-/* Takes the copy from the job and starts to write it. */
+/* Gives the job for the next part of the stage, if a part of it is copied. The stage's weights must
+ * not change before the last part. */
+bool save_next_part(struct save *s, struct job *job);
+/* Takes the copy from the job, and starts to write it once it is whole. */
 void save_job_done(struct save *s, struct job *job, int64_t now_us);
 void save_turn(struct save *s, int64_t now_us); /* reports a checkpoint once it is written */
 /* Returns true if the second thread writes: save_free would wait for it. */

@@ -113,7 +113,10 @@ static void tell_committed(struct standby *k, int64_t now_us)
 {
 	struct msg m = { .type = MSG_COMMITTED };
 
-	m.u.committed = (struct msg_committed){ k->iteration, k->stage, k->hash, 1 };
+	m.u.committed = (struct msg_committed){ .iteration = k->iteration,
+						      .stage = k->stage,
+						      .hash = k->hash,
+						      .copy = 1 };
 	tell_controller(k->uses.tell, &m, POST_RELIABLE, now_us);
 }
 

@@ -27,7 +27,11 @@ enum {
 struct weight_server {
 	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) requests in order of arrival */
 	uint32_t n_asked;
-	float *state; /* (3, P) the snapshot; NULL: it was not made, or the worker is making it */
+	float *state; /* (3, P) the snapshot; NULL: there is none, or it is being made */
+	/* (3, P) a snapshot between two jobs of the worker, which makes it part by part; numbers of
+	 * each array that it has. NULL: none. */
+	float *partial;
+	size_t copied;
 	uint8_t stage;
 	uint64_t iteration;
 	size_t parameters;
@@ -47,14 +51,17 @@ struct weight_server *weight_server_new(const struct weight_server_uses *uses)
 
 void weight_server_free(struct weight_server *x)
 {
-	if (x)
-		free(x->state);
+	if (!x)
+		return;
+	free(x->state);
+	free(x->partial);
 	free(x);
 }
 
 void weight_server_forget(struct weight_server *s)
 {
 	free(s->state);
+	free(s->partial);
 	*s = (struct weight_server){ .uses = s->uses };
 }
 
@@ -91,28 +98,44 @@ void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64
 	s->asked[s->n_asked++] = *m;
 }
 
+static void drop_snapshots(struct weight_server *s)
+{
+	free(s->state);
+	free(s->partial);
+	s->state = s->partial = NULL;
+}
+
 bool weight_server_next_job(struct weight_server *s, struct job *job)
 {
 	uint64_t iteration;
 	size_t parameters;
-	bool of_copy;
+	bool of_copy, same;
 
 	if (s->n_asked == 0 ||
-	    !find_held(s, s->asked[0].stage, &of_copy, &iteration, &parameters) ||
-	    (s->state && s->stage == s->asked[0].stage && s->iteration == iteration))
+	    !find_held(s, s->asked[0].stage, &of_copy, &iteration, &parameters))
 		return false;
-	free(s->state);
-	s->state = NULL;
+	same = s->stage == s->asked[0].stage && s->iteration == iteration;
+	if (s->state && same)
+		return false;
+	/* The weights have changed since the first part of a snapshot that is not whole. */
+	if (!same)
+		drop_snapshots(s);
 	s->stage = s->asked[0].stage;
 	s->iteration = iteration;
 	s->parameters = parameters;
-	*job = (struct job){ .kind = JOB_STATE, .of_copy = of_copy };
+	*job = (struct job){ .kind = JOB_STATE,
+			     .of_copy = of_copy,
+			     .state = { .most = STATE_PART,
+					.copied = s->partial ? s->copied : 0 },
+			     .out = s->partial };
+	s->partial = NULL;
 	return true;
 }
 
 void weight_server_job_done(struct weight_server *s, struct job *job, int64_t now_us)
 {
-	s->state = job->out;
+	*(job->state.whole ? &s->state : &s->partial) = job->out;
+	s->copied = job->state.copied;
 	s->used_us = now_us;
 	job->out = NULL;
 }
@@ -173,6 +196,10 @@ void weight_server_turn(struct weight_server *s, int64_t now_us)
 		}
 	}
 	s->n_asked = kept_back;
+	if (kept_back == 0) {
+		free(s->partial);
+		s->partial = NULL;
+	}
 	if (s->state && now_us - s->used_us > LINGER_US + s->pause_us) {
 		free(s->state);
 		s->state = NULL;

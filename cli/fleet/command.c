@@ -1,6 +1,6 @@
-/* `skippipe fleet`: one command each begins a training on machines that ssh reaches, prints its
- * state, prints its logs and ends it. No command leaves a process here. What later commands need is
- * on the hosts and in the record (record.h). */
+/* `skippipe fleet`: trains on machines that ssh reaches. Its commands start the training, print its
+ * state and its logs, and end it. No command leaves a process on this machine. The hosts and the
+ * record (record.h) keep what later commands need. */
 #include "cli/fleet/command.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Locks FILE, so that two commands do not work on one fleet. Returns the descriptor. */
+/* Locks FILE, so that no two commands work on one fleet at the same time. Returns the
+ * descriptor. */
 static int lock_file(const struct fleet_options *o, struct error *err)
 {
 	int fd = open(o->file, O_RDONLY | O_CLOEXEC);
@@ -33,7 +34,8 @@ static int lock_file(const struct fleet_options *o, struct error *err)
 	return error_set(err, -EBUSY, "%s: another skippipe fleet works on it", o->file);
 }
 
-/* Keeps a name for the machine that it had when the fleet came up, which `down` must reach. */
+/* Lets a host keep the machine that its name had in the last `up`: `down` must
+ * reach the machine of that time. */
 static int keep_machines(struct fleet *f, struct error *err)
 {
 	for (size_t i = 0; i < f->hosts.n; i++) {
@@ -43,16 +45,17 @@ static int keep_machines(struct fleet *f, struct error *err)
 		if (old && f->options->verb == FLEET_UP)
 			return error_set(err, -EINVAL,
 					 "%s: %s was %s%s%s when the fleet came up; run skippipe "
-					 "fleet down first, or give the new machine another name=",
+					 "fleet down first (with --forget %s if that machine is "
+					 "gone), or give the new machine another name=",
 					 f->options->file, h->name, old->target,
-					 old->port[0] ? ":" : "", old->port);
+					 old->port[0] ? ":" : "", old->port, h->name);
 		if (old)
 			*h = *old;
 	}
 	return 0;
 }
 
-/* Adds the hosts of the record that FILE does not list any more. */
+/* Adds the hosts of the last `up` that FILE does not list any more. */
 static void add_recorded(struct fleet *f)
 {
 	for (size_t i = 0; i < f->record.hosts.n; i++) {
@@ -65,7 +68,7 @@ static void add_recorded(struct fleet *f)
 	}
 }
 
-/* Finds where the controller is, or shall be. */
+/* Finds the machine on which the controller runs, or will run. */
 static int choose_controller(struct fleet *f, struct error *err)
 {
 	const char *given = f->options->controller;
@@ -92,7 +95,7 @@ static int choose_controller(struct fleet *f, struct error *err)
 	return 0;
 }
 
-/* Makes the controller's machine the last site, unless it is this one or a host of FILE. */
+/* Adds the controller's machine as the last site, unless it is this machine or a host of FILE. */
 static void add_controller(struct fleet *f)
 {
 	bool is_known = !f->controller.target[0];

@@ -1,6 +1,7 @@
 /* Calls ssh so that it asks nothing, keeps to limits, and authenticates once for each host. The
- * user's configuration of hosts, keys and limits wins. An option -o on the command line would win
- * over that configuration, so the defaults are in a file that includes the user's file first. */
+ * user's own configuration of hosts, keys and limits takes precedence. Options on the command line
+ * (-o) would override that configuration. The defaults are therefore in a file that includes the
+ * user's file first. */
 #include "cli/fleet/connections.h"
 
 #include <dirent.h>
@@ -50,7 +51,8 @@ void connections_add_ssh(const struct connections *c, const struct host *host, s
 	args_add(a, host->target);
 }
 
-/* Asks the ssh that serves a socket to close its connection. ssh would report that on stderr. */
+/* Asks the ssh process behind a socket to close its connection. That process would report the end
+ * on stderr. */
 static void close_one(const struct connections *c, const char *socket)
 {
 	static const char line[] = "exec ssh -Fnone -Oexit -oControlPath=\"$1\" fleet 2>/dev/null";

@@ -12,11 +12,13 @@
 #include "cli/fleet/hosts.h"
 
 struct connections {
-	char folder[64]; /* short, because a socket's path has at most 107 bytes; "": none */
+	/* Path of the sockets' folder, short because a socket's path has at most 107 bytes; "":
+	 * none */
+	char folder[64];
 };
 
 int connections_open(struct connections *c, struct error *err);
-/* Appends the words of ssh, up to the host. */
+/* Appends the words of an ssh command, up to the name of the host. */
 void connections_add_ssh(const struct connections *c, const struct host *host, struct args *a);
 /* Closes all connections and removes the folder. */
 void connections_close(struct connections *c);

@@ -1,6 +1,7 @@
 /* `skippipe fleet down`: ends the controller, which first writes a checkpoint and ends its agents.
  * The command then ends the agents that still run, removes tokens and logs, expels the agents'
- * keys, and prints what it could not remove. */
+ * keys, and prints what it could not remove. A host that is gone for good can be forgotten: the
+ * command then succeeds without it, and its agent cannot join again. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +12,14 @@
 
 enum {
 	CONTROLLER_S = 60, /* time for the last checkpoint */
-	AGENT_S = 15,      /* agents need 11 s at most */
+	AGENT_S = 15,      /* time in which an agent must end; it needs 11 s at most */
 	BEYOND_US = 30000000,
 	ASK_US = 60000000
 };
 
 struct down {
 	struct fleet *fleet;
-	size_t n_reached; /* hosts that have answered that nothing runs */
+	size_t n_reached; /* number of hosts that have answered that nothing runs on them */
 };
 
 static void take_end(void *owner, struct remote_job *job, const char *key, const char *value)
@@ -36,12 +37,42 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 			       job->host->name);
 }
 
-/* Returns true if the last `up` has started an agent there, or may have. Without a record nobody
- * knows. */
+/* Returns true if the last `up` may have started an agent on the host. Without a record nobody
+ * knows, so the answer is true. */
 static bool was_started(const struct fleet *f, const struct host *host)
 {
 	return !f->record.run_dir[0] || hosts_find(&f->record.hosts, host->name) ||
 	       host == &f->hosts.list[f->hosts.n];
+}
+
+/* Returns true if the operator said that the host is gone for good. The controller's machine may be
+ * a host of FILE. */
+static bool is_given_up(const struct fleet *f, const struct host *host)
+{
+	for (unsigned i = 0; i < f->options->n_forgotten; i++) {
+		const struct host *h = hosts_find(&f->hosts, f->options->forgotten[i]);
+
+		if (strcmp(f->options->forgotten[i], host->name) == 0 ||
+		    (h && host->target[0] && strcmp(h->target, host->target) == 0 &&
+		     strcmp(h->port, host->port) == 0))
+			return true;
+	}
+	return false;
+}
+
+static int check_forgotten(const struct fleet *f, struct error *err)
+{
+	for (unsigned i = 0; i < f->options->n_forgotten; i++) {
+		const char *name = f->options->forgotten[i];
+
+		if (!hosts_find(&f->hosts, name) &&
+		    (strcmp(name, f->controller.name) != 0 || !f->controller.target[0]))
+			return error_set(err, -EINVAL,
+					 "--forget %s: neither %s nor the record has a host of "
+					 "this name",
+					 name, f->options->file);
+	}
+	return 0;
 }
 
 static void turn_end(void *owner, struct remote_job *job, bool done)
@@ -53,6 +84,8 @@ static void turn_end(void *owner, struct remote_job *job, bool done)
 		progress_set(d->fleet->progress, place, "stopping");
 	else if (job->rc == 0)
 		progress_set(d->fleet->progress, place, "nothing runs");
+	else if (is_given_up(d->fleet, job->host))
+		progress_set(d->fleet->progress, place, "forgotten; %s", job->why);
 	else if (was_started(d->fleet, job->host))
 		progress_set(d->fleet->progress, place, "FAILED: %s", job->why);
 	else
@@ -80,10 +113,12 @@ static int stop_controller(struct down *d, struct error *err)
 			err);
 	if (rc == 0)
 		progress_print(f->progress,
-			       job.rc == 0 ? "controller: nothing runs" : "controller: FAILED: %s",
+			       job.rc == 0                      ? "controller: nothing runs"
+			       : is_given_up(f, &f->controller) ? "controller: forgotten; %s"
+								: "controller: FAILED: %s",
 			       job.why);
 	fleet_end_jobs(&job, 1);
-	return rc == 0 ? job.rc != 0 : rc;
+	return rc == 0 ? job.rc != 0 && !is_given_up(f, &f->controller) : rc;
 }
 
 static int stop_agents(struct down *d, struct error *err)
@@ -100,7 +135,8 @@ static int stop_agents(struct down *d, struct error *err)
 	rc = remote_run(f->remote, jobs, f->n_sites, AGENT_S * INT64_C(1000000) + BEYOND_US, &calls,
 			err);
 	for (size_t i = 0; i < f->n_sites; i++) {
-		failed |= jobs[i].rc != 0 && was_started(f, jobs[i].host);
+		failed |= jobs[i].rc != 0 && was_started(f, jobs[i].host) &&
+			  !is_given_up(f, jobs[i].host);
 		d->n_reached += jobs[i].rc == 0;
 	}
 	fleet_end_jobs(jobs, f->n_sites);
@@ -108,8 +144,8 @@ static int stop_agents(struct down *d, struct error *err)
 	return rc == 0 ? failed : rc;
 }
 
-/* Revokes the invitations and expels the agents' keys at the controller's machine, so that nothing
- * that was on the hosts can join any more. */
+/* Revokes the invitations and expels the agents' keys at the controller's machine, so that nobody
+ * can join with a token or key that was on the hosts. */
 static int forget_agents(struct down *d, struct error *err)
 {
 	struct fleet *f = d->fleet;
@@ -131,8 +167,9 @@ static int forget_agents(struct down *d, struct error *err)
 			       job.why);
 	fleet_end_jobs(&job, 1);
 	if (rc != 0 || job.rc != 0)
-		return rc != 0 ? rc : 1;
-	/* A repeated `down --purge` finds no program there. */
+		return rc != 0 ? rc : !is_given_up(f, &f->controller);
+	/* Recorded because a repeated `down --purge` finds no program on the controller's
+	 * machine. */
 	f->record.is_forgotten = true;
 	return record_write(&f->record, f->id, err);
 }
@@ -140,7 +177,8 @@ static int forget_agents(struct down *d, struct error *err)
 int fleet_down(struct fleet *f, struct error *err)
 {
 	struct down d = { .fleet = f };
-	int controller = stop_controller(&d, err);
+	int rc = check_forgotten(f, err);
+	int controller = rc < 0 ? rc : stop_controller(&d, err);
 	int keys = controller < 0 ? controller : forget_agents(&d, err);
 	int agents = keys < 0 ? keys : stop_agents(&d, err);
 
@@ -152,7 +190,8 @@ int fleet_down(struct fleet *f, struct error *err)
 			       "folders were looked for",
 			       f->options->file);
 	if (controller || keys || agents) {
-		progress_print(f->progress, "something may still run; repeat this command");
+		progress_print(f->progress, "something may still run; repeat this command, with "
+					    "--forget HOST for each host that is gone for good");
 		return 1;
 	}
 	record_remove(f->id);

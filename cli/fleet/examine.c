@@ -16,14 +16,15 @@
 enum { EXAMINE_US = 90000000, ANSWER_MOST = 64 << 10, TEXT = 600 };
 
 struct answer {
-	char *text; /* (ANSWER_MOST), from the first line with a brace on; NULL: there is none */
+	/* Answer of ANSWER_MOST bytes at most, from the first line with a brace on; NULL: none */
+	char *text;
 	size_t size;
 };
 
 struct examination {
 	struct fleet *fleet;
 	struct site *sites;
-	struct answer *answers; /* (hosts) */
+	struct answer *answers; /* one answer for each host */
 };
 
 static void take_line(void *owner, struct remote_job *job, const char *key, const char *value)
@@ -51,7 +52,7 @@ static void turn_examine(void *owner, struct remote_job *job, bool done)
 		progress_set(e->fleet->progress, fleet_place(e->fleet, job), "examining");
 }
 
-/* Copies a text of a finding, which may hold anything. */
+/* Copies a text of a finding, which may contain any characters. */
 static void copy_text(const json_t *finding, const char *key, char out[TEXT])
 {
 	const char *text = json_string_value(json_object_get(finding, key));

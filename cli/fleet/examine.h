@@ -4,9 +4,9 @@
 
 #include "cli/fleet/prepare.h"
 
-/* Examines the hosts with SITE_FITS. One with a finding of level error gets SITE_FAILED, and the
- * findings are printed. A host whose version has no such verb, or whose doctor does not answer,
- * stays. Returns 0 or a negative errno. */
+/* Examines the hosts in the state SITE_FITS, and prints the findings. A host with an error among
+ * its findings gets the state SITE_FAILED. A host whose skippipe has no doctor, or whose doctor
+ * does not answer, keeps its state. Returns 0 or a negative errno. */
 int examine_sites(struct fleet *f, struct site *sites, struct error *err);
 
 #endif

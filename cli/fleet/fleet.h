@@ -11,31 +11,33 @@
 struct fleet {
 	const struct fleet_options *options;
 	char id[RECORD_ID];
-	/* The hosts of FILE. In the list, the controller's machine follows them. */
+	/* The hosts of FILE. The list also has the controller's machine as its last entry. */
 	struct hosts hosts;
-	/* Number of machines that need skippipe: the hosts, and the controller's unless it is one
-	 * of them */
+	/* Number of machines that need skippipe: the hosts, and the controller's machine if it is
+	 * not one of them */
 	size_t n_sites;
 	struct record record;
-	struct host controller; /* where the controller runs, under the name "controller" */
-	char program[4096];     /* skippipe of this machine */
+	/* Machine on which the controller runs, under the name "controller" */
+	struct host controller;
+	char program[4096]; /* path of skippipe on this machine */
 	struct remote *remote;
 	struct progress *progress;
 	int64_t begun_us;
 };
 
-/* Starts a job: sets host, folder and first words. fleet_end_jobs frees them. */
+/* Fills in a job: its host, its folder and its first words. fleet_end_jobs frees the job. */
 void fleet_agent_job(const struct fleet *f, struct remote_job *job, const struct host *host,
 		     const char *verb);
 void fleet_controller_job(const struct fleet *f, struct remote_job *job, const char *verb);
-/* Frees what the jobs hold. */
+/* Frees the memory of the jobs. */
 void fleet_end_jobs(struct remote_job *jobs, size_t n);
-/* Prints a step that n hosts have done, with the seconds since the command began. */
+/* Prints that n hosts have completed a step, with the seconds since the command began. */
 void fleet_step(const struct fleet *f, const char *what, size_t n);
-/* Returns the place of a job's host in the list. */
+/* Returns the index of a job's host in the list of hosts. */
 size_t fleet_place(const struct fleet *f, const struct remote_job *job);
 
-/* The commands. Each returns 0, 1 if a host failed, or a negative errno with err. */
+/* The commands of `skippipe fleet`. Each returns 0, 1 if a host failed, or a negative errno with a
+ * message in err. */
 int fleet_up(struct fleet *f, struct error *err);
 int fleet_status(struct fleet *f, struct error *err);
 int fleet_logs(struct fleet *f, struct error *err);

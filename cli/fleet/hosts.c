@@ -1,5 +1,5 @@
-/* Reads the file of hosts. ssh gets the targets as words of its command line, so a target cannot
- * begin with '-' and has no characters that a shell would interpret. */
+/* Reads the file of hosts. The targets become words of ssh's command line. A target therefore must
+ * not begin with '-' or contain characters that a shell interprets. */
 #include "cli/fleet/hosts.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { FILE_MOST = 1 << 20, LINE_MOST = 2048 };
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* Returns true if all characters are letters, digits or in `others`, and the first is no '-'. */
+/* Returns true if all characters are letters, digits or in `others`, and the first is not '-'. */
 static bool has_only(const char *text, const char *others)
 {
 	for (const char *c = text; *c; c++)
@@ -35,8 +35,8 @@ static int take_port(struct host *out, const char *text, struct error *err)
 	return 0;
 }
 
-/* An address of IPv6 is in brackets if a port follows; a name with several colons and without
- * brackets is such an address alone. */
+/* An IPv6 address has brackets if a port follows. A text with several colons but no brackets is an
+ * IPv6 address without a port. */
 int hosts_parse_target(struct host *out, const char *text, struct error *err)
 {
 	const char *at = strrchr(text, '@'), *host = at ? at + 1 : text;
@@ -61,7 +61,7 @@ int hosts_parse_target(struct host *out, const char *text, struct error *err)
 	return colon ? take_port(out, colon + 1, err) : 0;
 }
 
-/* Copies the value of KEY=VALUE. */
+/* Copies the value of a word KEY=VALUE into the host's field for KEY. */
 static int take_word(struct host *out, const char *word, struct error *err)
 {
 	const struct {
@@ -92,7 +92,7 @@ static int take_word(struct host *out, const char *word, struct error *err)
 			 "\"%s\": expected name=, place=, device=, listen= or advertise=", word);
 }
 
-/* Gives a host without name= the name of its target: HOST, without user and port. */
+/* Sets the name of a host without name= to the HOST of its target, without user and port. */
 static int choose_name(struct host *h, struct error *err)
 {
 	const char *at = strrchr(h->target, '@'), *host = at ? at + 1 : h->target;

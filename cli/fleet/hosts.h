@@ -1,6 +1,6 @@
 /* hosts.h - the file that lists the hosts of a fleet.
  *
- *     # USER@HOST:PORT  and what the agent there shall know
+ *     # USER@HOST:PORT  and options of the agent on that host
  *     gpu@203.0.113.7:40022  name=left  place=eu-west  device=cuda:all
  *     m2                     # as ssh's configuration has it
  *     [2001:db8::1]:22       name=six
@@ -22,16 +22,17 @@ enum {
 	HOST_WORD = 160    /* size of a value */
 };
 
-/* One machine, as ssh is asked for it. An agent's option that the file does not give is "". */
+/* One machine: how ssh reaches it, and options for its agent. An option that the file does not give
+ * is "". */
 struct host {
 	char name[HOST_NAME];
 	char target[HOST_TARGET]; /* USER@HOST for ssh; "": this machine */
-	char port[8];             /* "": as ssh's configuration has it */
+	char port[8];             /* port of ssh; "": the port in ssh's configuration */
 	char place[HOST_WORD], device[HOST_WORD], listen[HOST_WORD], advertise[HOST_WORD];
 };
 
 struct hosts {
-	struct host *list; /* (n) */
+	struct host *list; /* array of n */
 	size_t n;
 };
 
@@ -39,7 +40,7 @@ struct hosts {
 int hosts_parse(struct hosts *out, const char *text, const char *path, struct error *err);
 /* Reads and parses a file. Other errors are those of file_read. */
 int hosts_read(struct hosts *out, const char *path, struct error *err);
-/* Parses USER@HOST:PORT into target and port. -EINVAL. */
+/* Parses USER@HOST:PORT into target and port. -EINVAL: the text is not valid. */
 int hosts_parse_target(struct host *out, const char *text, struct error *err);
 /* Returns the host of that name; NULL: none. */
 const struct host *hosts_find(const struct hosts *hosts, const char *name);

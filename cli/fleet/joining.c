@@ -1,5 +1,5 @@
-/* The last steps of `skippipe fleet up`: starts the controller, and waits until the agents have
- * joined, as their logs say. */
+/* The last steps of `skippipe fleet up`: starts the controller, and reads the agents' logs until
+ * all have joined. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "cli/fleet/up.h"
 
 enum {
-	ASK_US = 20000000,   /* limit of a question */
-	START_US = 40000000, /* limit of a start */
-	LOOK_US = 300000,    /* time between two looks at the agents */
+	ASK_US = 20000000,   /* time in which a host must answer a question */
+	START_US = 40000000, /* time in which a host must start a process */
+	LOOK_US = 300000,    /* time between two readings of the agents' logs */
 	WHY_LINES = 4
 };
 
@@ -107,8 +107,8 @@ static void take_joined(void *owner, struct remote_job *job, const char *key, co
 	}
 }
 
-/* Reads once the logs of the agents that run and have not joined. Returns the number of agents that
- * are still not joined, or a negative errno. */
+/* Reads the logs, once, of running agents that have not joined. Returns the number of agents that
+ * still have not joined, or a negative errno. */
 static int look_at_agents(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -122,7 +122,8 @@ static int look_at_agents(struct up *u, struct error *err)
 			continue;
 		fleet_agent_job(f, &jobs[n], &f->hosts.list[i], "state");
 		args_add(&jobs[n].words, "");
-		/* A new controller: earlier lines may have the welcome of one that has ended. */
+		/* Lines before the start of a new controller are skipped: they may contain the
+		 * welcome of an earlier one. */
 		args_addf(&jobs[n++].words, "%" PRIu64,
 			  u->is_new_controller ? u->sites[i].log_bytes : 0);
 	}

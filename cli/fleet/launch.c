@@ -1,4 +1,5 @@
-/* Writes the command lines of a fleet's programs. The operator's words come last and win. */
+/* Writes the command lines of a fleet's programs. The operator's words come last, so they override
+ * the others. */
 #include "cli/fleet/launch.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 enum { STAGES_MOST = 6 };
 
-/* Returns true if the word is the option: --NAME or --NAME=VALUE. */
+/* Returns true if the word is this option: --NAME or --NAME=VALUE. */
 static bool is_option(const char *word, const char *name)
 {
 	size_t n = strlen(name);
@@ -16,7 +17,7 @@ static bool is_option(const char *word, const char *name)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
-/* Returns the option's value; "" if it has none. NULL: the option is not there. */
+/* Returns the option's value; "" if it has none. NULL: the option is absent. */
 static const char *value_of(char *const *words, const char *name)
 {
 	const char *found = NULL;
@@ -83,7 +84,7 @@ size_t launch_count(const struct host *host, size_t gpus)
 
 /* ---- the controller ---- */
 
-/* Adds --agents, and --stages with two replicas of each stage or more. */
+/* Adds --agents, and --stages, in which each stage has two replicas or more. */
 static void add_size(struct args *a, char *const *words, size_t agents)
 {
 	const char *stages = value_of(words, "stages");
@@ -112,7 +113,8 @@ static void add_size(struct args *a, char *const *words, size_t agents)
 	}
 }
 
-/* Returns true if a resumed run takes the option: it changes the run, or is not recorded. */
+/* Returns true if the option may be given for a resumed run: either the run can be changed by it,
+ * or it is not recorded. */
 static bool may_resume_with(const char *word)
 {
 	static const char *const names[] = {

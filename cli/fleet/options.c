@@ -41,6 +41,16 @@ static int take_address(void *options, const char *text, struct error *err)
 	return 0;
 }
 
+static int take_forgotten(void *options, const char *text, struct error *err)
+{
+	struct fleet_options *o = options;
+
+	if (o->n_forgotten == FLEET_FORGOTTEN)
+		return error_set(err, -EINVAL, "--forget: more than %d", FLEET_FORGOTTEN);
+	o->forgotten[o->n_forgotten++] = text;
+	return 0;
+}
+
 static const struct options_row rows[] = {
 #define AT(field) .at = offsetof(struct fleet_options, field)
 	{ NULL, .help = "up" },
@@ -66,6 +76,10 @@ static const struct options_row rows[] = {
 	  .most = 100000 },
 	{ NULL, .help = "down" },
 	{ "purge", OPTIONS_FLAG, AT(purge), .help = "remove the installed bundles, too" },
+	{ "forget", OPTIONS_PARSED, "HOST", .parse = take_forgotten,
+	  .help = "this host, by its name, is gone for good: down ends the fleet although it "
+		  "cannot "
+		  "reach the host; may be repeated" },
 	{ "help", OPTIONS_HELP, .help = "print this help" },
 #undef AT
 };
@@ -75,7 +89,7 @@ static const struct options_table table = {
 	.intro = "usage: skippipe fleet up FILE [option ...] [-- CONTROLLER-OPTION ...]\n"
 		 "       skippipe fleet status FILE\n"
 		 "       skippipe fleet logs FILE [-f] [-n N]\n"
-		 "       skippipe fleet down FILE [--purge]\n"
+		 "       skippipe fleet down FILE [--purge] [--forget HOST ...]\n"
 		 "\n"
 		 "Runs a training on the hosts of FILE, with ssh. FILE has a line for each host:\n"
 		 "\n"

@@ -8,20 +8,23 @@
 #include "base/error.h"
 
 enum fleet_verb { FLEET_UP, FLEET_STATUS, FLEET_LOGS, FLEET_DOWN };
-enum { FLEET_ADDRESSES = 4 };
+enum { FLEET_ADDRESSES = 4, FLEET_FORGOTTEN = 64 };
 
 /* Texts are borrowed from argv. */
 struct fleet_options {
 	enum fleet_verb verb;
 	const char *file;
-	const char *run_dir;    /* NULL: as `up` had it; `up` itself: "run" */
-	const char *controller; /* NULL: as `up` had it; `up` itself: this machine */
-	const char *bundle;     /* NULL: the archive beside this build */
+	/* Run folder; NULL: that of the last `up`, or "run" for `up` itself */
+	const char *run_dir;
+	/* Controller's machine; NULL: that of the last `up`, or this machine for `up` itself */
+	const char *controller;
+	const char *bundle; /* path of the archive; NULL: the archive beside this build */
 	const char *addresses[FLEET_ADDRESSES];
-	unsigned n_addresses, n_words, lines;
+	const char *forgotten[FLEET_FORGOTTEN]; /* names of hosts that are gone for good */
+	unsigned n_addresses, n_forgotten, n_words, lines;
 	int64_t wait_us;
 	bool follow, purge;
-	char *const *controller_words; /* what follows "--"; ends with NULL */
+	char *const *controller_words; /* the words after "--"; ends with NULL */
 	char **words;                  /* the words before "--"; the caller frees the array */
 };
 

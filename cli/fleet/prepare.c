@@ -1,7 +1,7 @@
-/* Brings each host to the state in which skippipe of this version can start there.
+/* Prepares each host so that skippipe of this version can start there.
  *
- * A bundle in ~/.skippipe/VERSION has a stamp: the hash of the archive that it was unpacked from.
- * Another stamp means another build of the same version, and that bundle is replaced. */
+ * A bundle, unpacked in ~/.skippipe/VERSION, has a stamp: the hash of its archive. A bundle with
+ * another stamp is another build of the same version and is replaced. */
 #include "cli/fleet/prepare.h"
 
 #include <errno.h>
@@ -22,11 +22,11 @@ enum {
 	CHECK_US = 40000000,
 	COPY_US = 900000000,
 	GPUS_MOST = 64,
-	UNPACKED = 5 /* an unpacked bundle has at most this many times the archive's bytes */
+	UNPACKED = 5 /* most bytes of an unpacked bundle, as a multiple of the archive's */
 };
 
 struct bundle {
-	char path[PATH_MAX]; /* "": there is none */
+	char path[PATH_MAX]; /* path of the archive; "": there is none */
 	char stamp[20];
 	uint64_t bytes;
 };
@@ -59,7 +59,8 @@ static int read_stamp(struct bundle *b, struct error *err)
 	return n ? error_set(err, -EIO, "--bundle %s: cannot be read", b->path) : 0;
 }
 
-/* Finds the bundle: the given one, or the archive beside the folder of this program. */
+/* Finds the bundle's archive: the one given by the operator, or the one beside the folder of this
+ * program. */
 static int find_bundle(struct preparation *p, struct error *err)
 {
 	const char *given = p->fleet->options->bundle;
@@ -115,7 +116,7 @@ static void take_fact(void *owner, struct remote_job *job, const char *key, cons
 		s->state = SITE_RUNS;
 }
 
-/* Decides what a host that has answered needs. */
+/* Decides whether a host that has answered fits, runs, or lacks skippipe. */
 static void judge_site(struct preparation *p, size_t place)
 {
 	struct site *s = &p->sites[place];
@@ -229,7 +230,7 @@ static int copy_bundle(struct preparation *p, struct error *err)
 	return rc;
 }
 
-/* Returns the number of hosts that are in one of the states from `first` to `last`. */
+/* Returns the number of hosts in the states from `first` to `last`. */
 static size_t count_sites(const struct preparation *p, int first, int last)
 {
 	size_t n = 0;

@@ -8,27 +8,28 @@
 
 enum { SITE_WORD = 64 };
 
-/* A machine, as far as it has answered. */
+/* A machine of the fleet, and what its answers have shown. */
 struct site {
 	enum {
 		SITE_UNKNOWN,
-		SITE_LACKS, /* it answers, and has no skippipe of this version */
+		SITE_LACKS, /* the host has answered, and has no skippipe of this version */
 		SITE_FITS,
-		SITE_RUNS, /* it fits, and its agent runs */
+		SITE_RUNS, /* the host fits, and its agent already runs */
 		SITE_FAILED
 	} state;
 	char arch[SITE_WORD], system[SITE_WORD], stamp[SITE_WORD];
-	char program[1024], bundle[1024]; /* paths: of the program found, and of a bundle's */
+	/* Paths on the host: of the program that was found, and of the bundle */
+	char program[1024], bundle[1024];
 	uint64_t free_kib;
-	bool is_unit;       /* its agent was started as a unit of systemd */
-	uint64_t log_bytes; /* size of its agent's log before this `up` */
-	size_t gpus;        /* the agent's devices of that kind, as far as they were asked for */
+	bool is_unit;       /* the host's agent was started as a unit of systemd */
+	uint64_t log_bytes; /* size of the agent's log when this `up` began */
+	size_t gpus;        /* number of GPUs that the agent found; 0 if it was not asked */
 };
 
-/* Takes the number of GPUs that a host reports, which may be any text. */
+/* Takes the number of GPUs from a host's answer, which may be any text. */
 void prepare_take_gpus(struct site *s, const char *text);
-/* Fills sites (f->n_sites). A host that fails has SITE_FAILED, and its line says why. Negative
- * errno: nothing can be done at all. */
+/* Fills sites, one for each of f->n_sites machines. A host that fails gets the state SITE_FAILED,
+ * and its line says why. A negative errno means that no host could be prepared. */
 int prepare_sites(struct fleet *f, struct site *sites, struct error *err);
 
 #endif

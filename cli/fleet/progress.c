@@ -15,11 +15,11 @@ enum { TEXT = 400, NAME_MOST = 24 };
 
 struct progress {
 	FILE *to;
-	const struct host *hosts; /* (n) */
+	const struct host *hosts; /* array of n */
 	size_t n;
-	char (*texts)[TEXT]; /* (n) */
-	bool in_place;       /* the lines are rewritten */
-	bool is_drawn;       /* the cursor is below the lines */
+	char (*texts)[TEXT]; /* array of n: the texts of the hosts' lines */
+	bool in_place;       /* the output is a terminal, so lines are rewritten in place */
+	bool is_drawn;       /* the lines are on the screen, and the cursor is below them */
 	int columns, name_width;
 };
 
@@ -55,7 +55,7 @@ static void write_line(const struct progress *p, size_t i)
 		fprintf(p->to, "%s\n", p->texts[i]);
 }
 
-/* Draws all lines, over those that are drawn. */
+/* Draws the lines of all hosts over the previous ones. */
 static void draw_all(struct progress *p)
 {
 	if (p->is_drawn && p->n > 0)

@@ -13,15 +13,15 @@
 
 struct progress;
 
-/* to: stays the caller's. hosts (n): borrowed. */
+/* `to` remains open after progress_free. hosts: array of n, borrowed. */
 struct progress *progress_new(FILE *to, const struct host *hosts, size_t n);
 /* Changes the line of a host. */
 void progress_set(struct progress *p, size_t host, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Prints a line that stays, above the hosts' lines. */
+/* Prints a permanent line above the hosts' lines. */
 void progress_print(struct progress *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Leaves the lines as they are. */
+/* Frees p. The lines stay on the screen. */
 void progress_free(struct progress *p);
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads and writes the record of a fleet: a line for the run's folder, one for the controller, one
- * for the invitations, one if these are revoked, and then the hosts as FILE has them. The record
- * has no secret. */
+ * for the invitations, one that says whether these are revoked, and then the hosts in the format of
+ * FILE. The record has no secret. */
 #include "cli/fleet/record.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { FILE_MOST = 1 << 20 };
 
-/* FNV-1a. */
+/* Continues a hash (FNV-1a) with the text. */
 static void hash_text(uint64_t *hash, const char *text)
 {
 	do
@@ -53,7 +53,7 @@ static int find_file(char path[PATH_MAX], const char *id, struct error *err)
 	return user_state_file(path, PATH_MAX, name, err);
 }
 
-/* Takes the value of the line "KEY VALUE" at *at, and moves *at behind the line. */
+/* Copies the value of the line "KEY VALUE" at *at, and moves *at behind the line. */
 static bool take_line(char **at, const char *key, char *out, size_t room)
 {
 	size_t n = strcspn(*at, "\n"), k = strlen(key);

@@ -1,8 +1,8 @@
-/* Runs ssh for many hosts at once, and reads what they answer.
+/* Runs ssh for many hosts at once, and reads their answers.
  *
  * One poll loop feeds and reads all commands, so that a slow or silent host delays no other host.
- * Every command has a limit of time, and its output a limit of bytes. ssh's own messages arrive in
- * the same pipe, and the last of them is the reason of a failure ("Connection refused"). */
+ * Every command has a time limit, and its output is limited in bytes. ssh's own messages arrive in
+ * the same pipe; the last of them gives the reason of a failure ("Connection refused"). */
 #include "cli/fleet/remote.h"
 
 #include <errno.h>
@@ -44,16 +44,16 @@ struct remote {
 
 /* A command that runs. */
 struct running {
-	struct remote_job *job; /* NULL: the place is free */
+	struct remote_job *job; /* the job of this command; NULL: this entry is free */
 	pid_t pid;
-	int in, out; /* pipes; -1: closed */
-	int file;    /* what standard input still gets; -1: nothing */
+	int in, out; /* this end of the command's pipes; -1: closed */
+	int file;    /* descriptor of the file for the command's standard input; -1: none */
 	const char *text;
-	char *chunk; /* (left) bytes at `at` are not written yet */
+	char *chunk; /* `left` bytes of the chunk, from `at` on, have not been written yet */
 	size_t at, left;
-	char line[REMOTE_LINE * 2]; /* a line that is incomplete */
+	char line[REMOTE_LINE * 2]; /* the beginning of a line whose end has not arrived */
 	size_t length;
-	size_t total; /* bytes of output */
+	size_t total; /* bytes of output so far */
 	int64_t until_us;
 };
 
@@ -75,7 +75,8 @@ int remote_new(struct remote **out, const char *version, struct error *err)
 
 /* ---- starting ---- */
 
-/* Makes the command line of a job: the script here, or the quoted script for a shell over ssh. */
+/* Makes the command line of a job: sh with the script on this machine, or ssh with the quoted
+ * script. */
 static void make_command(const struct remote *r, const struct remote_job *job, struct args *out)
 {
 	struct args script = { 0 };
@@ -102,7 +103,7 @@ static void make_command(const struct remote *r, const struct remote_job *job, s
 	args_free(&script);
 }
 
-/* Starts a command in a process group of its own, so that Ctrl-C reaches this program alone. in and
+/* Starts a command in a process group of its own, so that Ctrl-C signals only this program. in and
  * out are the command's ends of the pipes. */
 static int spawn_command(pid_t *pid, const struct args *command, int in, int out)
 {
@@ -172,7 +173,7 @@ static int start_job(const struct remote *r, struct running *c, struct remote_jo
 
 /* ---- standard input ---- */
 
-/* Gets the next bytes of standard input. Returns false at its end. */
+/* Reads the next bytes for the command's standard input. Returns false at the end of the input. */
 static bool fill_chunk(struct running *c)
 {
 	ssize_t n;
@@ -217,7 +218,7 @@ static void write_input(struct running *c)
 
 /* ---- output ---- */
 
-/* Passes on a line: an answer is "@ KEY VALUE". */
+/* Passes a line of output to its job's callback. A line "@ KEY VALUE" is an answer. */
 static void take_line(struct running *c, const struct remote_calls *calls)
 {
 	char line[REMOTE_LINE], *value;
@@ -271,7 +272,7 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 	close_fd(&c->out);
 	close_fd(&c->file);
 	if (c->chunk)
-		explicit_bzero(c->chunk, CHUNK); /* standard input may have been a token */
+		explicit_bzero(c->chunk, CHUNK); /* the chunk may contain a token */
 	free(c->chunk);
 	job->rc = rc;
 	job->status = status;
@@ -287,9 +288,9 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 		calls->turn(calls->owner, job, true);
 }
 
-/* Ends the job if its command has ended or is late. The command's last output is read first. A
- * connection that ssh keeps for later commands may hold the pipe, so the pipe's end is not awaited.
- */
+/* Ends the job if its command has ended or has exceeded its time limit. Reads the command's last
+ * output first. The end of the pipe is not awaited, because a connection that ssh keeps for later
+ * commands may hold the pipe open. */
 static void check_end(struct running *c, const struct remote_calls *calls)
 {
 	int status = 0;
@@ -336,7 +337,7 @@ static bool take_signal(struct remote *r)
 	return r->is_stopped;
 }
 
-/* Waits for a signal, for output, or until a command takes input, and handles all of them. */
+/* Waits for a signal, for output, or until a command can take input, and handles each. */
 static void turn(struct remote *r, struct running *list, size_t room,
 		 const struct remote_calls *calls)
 {

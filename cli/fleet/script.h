@@ -2,7 +2,7 @@
 #ifndef CLI_FLEET_SCRIPT_H
 #define CLI_FLEET_SCRIPT_H
 
-/* The text of the script. It has no single quote. */
+/* The text of the script. It contains no single quote, because ssh gets it in single quotes. */
 extern const char script_text[];
 
 #endif

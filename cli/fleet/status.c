@@ -1,4 +1,5 @@
-/* `skippipe fleet status`: a line for each host, and what `skippipe status` says of the run. */
+/* `skippipe fleet status`: prints a line for each host, and the output of `skippipe status` for the
+ * run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ struct look {
 
 struct looks {
 	struct fleet *fleet;
-	struct look *list; /* (hosts + 1), the controller's last */
+	struct look *list; /* one for each host, then one for the controller */
 };
 
 static struct look *look_of(struct looks *s, const struct remote_job *job)

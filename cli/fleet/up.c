@@ -1,9 +1,9 @@
 /* `skippipe fleet up`: checks and copies (prepare.h), invites, starts agents and controller, and
  * waits until the agents have joined.
  *
- * Agents start before the controller: they wait a minute for it, and so the controller learns how
- * many there are. The token passes through ssh's standard input into a file of mode 600; no command
- * line and no log has it. */
+ * Agents start before the controller and wait a minute for it. Its command line therefore
+ * has the number of agents that have started. The token passes through ssh's standard input into a
+ * file of mode 600, so that no command line and no log contains it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +17,16 @@
 #include "cli/fleet/up.h"
 
 enum {
-	ASK_US = 20000000,   /* limit of a question */
-	START_US = 40000000, /* limit of a start */
+	ASK_US = 20000000,   /* time in which a host must answer a question */
+	START_US = 40000000, /* time in which a host must start a process */
 };
 
 static const char token_prefix[] = "skippipe1_";
 
 /* ---- the record ---- */
 
-/* Decides the run's folder. A relative one of this machine becomes absolute, because `down` may be
- * called elsewhere. */
+/* Chooses the run's folder. A relative path on this machine becomes absolute, because `down` may be
+ * called in another folder. */
 static int choose_run_dir(const struct fleet *f, char out[RECORD_PATH], struct error *err)
 {
 	const char *given = f->options->run_dir ? f->options->run_dir : "run";
@@ -52,8 +52,9 @@ static int choose_run_dir(const struct fleet *f, char out[RECORD_PATH], struct e
 	return 0;
 }
 
-/* Records the hosts before anything starts on them, together with those of the last `up`. A host
- * that cannot start an agent is not recorded, so that `down` need not reach it. */
+/* Records the hosts of this `up`, together with those of the last one, before anything starts on
+ * them. A host that cannot start an agent is not recorded, so that `down` does not have to reach
+ * it. */
 static int record_fleet(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -135,7 +136,7 @@ static void turn_start(void *owner, struct remote_job *job, bool done)
 		progress_set(u->fleet->progress, place, "starting its agent");
 	} else if (job->rc == 0) {
 		u->sites[place].state = SITE_RUNS;
-		u->sites[place].log_bytes = 0; /* a new log */
+		u->sites[place].log_bytes = 0; /* a newly started agent has a new log */
 		progress_set(u->fleet->progress, place, "its agent runs%s",
 			     u->sites[place].is_unit ? ", a unit of systemd" : "");
 	} else {

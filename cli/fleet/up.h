@@ -7,7 +7,7 @@
 struct up {
 	struct fleet *fleet;
 	struct site *sites;
-	bool *joined; /* (hosts) */
+	bool *joined; /* one for each host: its agent has joined */
 	char run_dir[RECORD_PATH];
 	char token[REMOTE_LINE], invitation[HOST_NAME];
 	bool controller_runs, has_record;
@@ -15,15 +15,16 @@ struct up {
 	char controller_said[REMOTE_LINE];
 };
 
-/* Returns true if the host's agent runs or shall be started. */
+/* Returns true if the host's agent runs or is to be started. */
 static inline bool up_has_agent(const struct up *u, size_t i)
 {
 	return u->sites[i].state == SITE_RUNS || u->sites[i].state == SITE_FITS;
 }
 
-/* Starts the controller, unless it runs. */
+/* Starts the controller, unless one runs already. */
 int up_start_controller(struct up *u, struct error *err);
-/* Waits until the agents have joined, or the time is over. Explains which are missing. */
+/* Waits until the agents have joined, or the time is over. Prints which agents are missing, and
+ * why. */
 int up_wait_for_agents(struct up *u, struct error *err);
 
 #endif

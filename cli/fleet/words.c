@@ -1,6 +1,6 @@
 /* Quotes words for the shell at the other end of ssh, which joins the words of a command with
- * spaces and lets the user's login shell read the line. Cleans what comes back: a host of a fleet
- * may be hostile, and the operator's terminal shows its lines. */
+ * spaces and lets the user's login shell read the line. Cleans the host's output, because a host of
+ * a fleet may be hostile and the operator's terminal shows its lines. */
 #include "cli/fleet/words.h"
 
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 
-/* Appends a word in single quotes. A quote in it is '\'' in every shell of the Bourne family, and
- * in fish. */
+/* Appends a word in single quotes. A single quote in the word becomes '\'' , which every shell of
+ * the Bourne family and fish understand. */
 static size_t quote_word(char *out, const char *word)
 {
 	size_t n = 0;
@@ -45,7 +45,7 @@ char *words_quote(char *const *words)
 	return out;
 }
 
-/* Returns the length of the UTF-8 character that begins here and may be shown; 0: none does. */
+/* Returns the length of the UTF-8 character at s if it may be shown, else 0. */
 static size_t shown_length(const unsigned char *s, size_t left)
 {
 	size_t n = s[0] < 0x80                   ? 1
@@ -60,7 +60,7 @@ static size_t shown_length(const unsigned char *s, size_t left)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
 	if (n == 2 && s[0] == 0xc2 && s[1] < 0xa0)
-		return 0; /* the control characters of C1 */
+		return 0; /* C1 control characters */
 	if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)))
 		return 0;
 	if (n == 3 && s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)

@@ -1,4 +1,4 @@
-/* The number of nodes in a cluster file, and files that have none. */
+/* Tests counting the nodes in a cluster file, also in files that have none. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

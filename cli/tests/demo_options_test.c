@@ -91,7 +91,7 @@ TEST(options_reach_the_right_program)
 	demo_options_free(&o);
 }
 
-/* DT-FM visits every stage, so the default skip ratio is 0. */
+/* The algorithm DT-FM visits every stage, so its default skip ratio is 0. */
 TEST(a_baseline_that_skips_nothing_needs_no_skip)
 {
 	struct demo_options o;
@@ -147,7 +147,7 @@ TEST(contradictions_are_reported)
 	}
 }
 
-/* Every stage gets a node, every node is used, and stages other than 0 differ by at most one
+/* Every stage gets a node, every node is used, and all stages but stage 0 differ by at most one
  * node. */
 TEST(dealing_leaves_no_stage_empty)
 {
@@ -189,7 +189,7 @@ TEST(a_rehearsal_has_its_own_options)
 	demo_options_free(&o);
 }
 
-/* `skippipe plan --fleet` prints these options for a rehearsal of its choice. */
+/* `skippipe plan --fleet` prints the options with which its choice can be rehearsed. */
 TEST(a_rehearsal_takes_the_options_of_a_chosen_fleet)
 {
 	struct demo_options o;

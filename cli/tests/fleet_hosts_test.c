@@ -1,4 +1,4 @@
-/* The file of a fleet's hosts: what is read, and which lines are refused. */
+/* Tests reading the file of a fleet's hosts, and which lines are refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ TEST(a_bad_line_is_named)
 	expect_refusal("a@m1\nb@m1\n", "another host is named m1");
 }
 
-/* ssh would take such a word for an option, or a shell would interpret it. */
+/* ssh would take such a target for an option, or a shell would interpret it. */
 TEST(a_host_is_no_option_and_no_command)
 {
 	expect_refusal("-oProxyCommand=x", "expected USER@HOST:PORT");

@@ -1,4 +1,4 @@
-/* The command lines of a fleet's programs. */
+/* Tests the command lines of a fleet's programs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,8 @@ TEST(the_controller_expects_the_agents_that_run)
 			  "controller --run-dir=/runs/a --agents=9 --listen tcp://0.0.0.0:1");
 }
 
-/* So the same command can be repeated after the controller has died. */
+/* Options of the new run are dropped, so the same `up` can be repeated after the controller has
+ * died. */
 TEST(a_resumed_run_keeps_its_options)
 {
 	char *words[] = { (char *)"--stages",

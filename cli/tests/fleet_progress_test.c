@@ -1,4 +1,4 @@
-/* The lines of hosts: rewritten in place on a terminal, one after another elsewhere. */
+/* Tests the lines of hosts: rewritten in place on a terminal, one after another elsewhere. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static void show_some(FILE *to)
 
 	progress_set(p, 0, "connecting");
 	progress_set(p, 1, "connecting");
-	progress_set(p, 1, "connecting"); /* nothing has changed */
+	/* The text is the same as before, so nothing is printed */
+	progress_set(p, 1, "connecting");
 	progress_print(p, "%d checked", 2);
 	progress_set(p, 1, "FAILED: %s", "Connection refused");
 	progress_free(p);
@@ -43,9 +44,8 @@ TEST(a_log_gets_a_line_for_each_change)
 				  "left  FAILED: Connection refused\n");
 }
 
-/* Reads until the text ends with "end", which is cut off. One read may return less than was
- * written.
- */
+/* Reads until the text ends with "end", which is removed. One read may return only a part of the
+ * text. */
 static void read_to_end(int master, char *text, size_t room)
 {
 	size_t used = 0;
@@ -59,7 +59,7 @@ static void read_to_end(int master, char *text, size_t room)
 	text[used - 3] = '\0';
 }
 
-/* Gives what a terminal of that many rows gets. */
+/* Gives the output of the lines on a terminal with that many rows. */
 static void show_on_terminal(unsigned short rows, char *text, size_t room)
 {
 	const struct winsize size = { .ws_row = rows, .ws_col = 80 };

@@ -61,7 +61,8 @@ TEST(every_invitation_is_kept_until_down)
 	remove_folder(folder);
 }
 
-/* Otherwise `down` would look at the new machine only, and the old one would train on. */
+/* Otherwise `down` would reach only the new machine, and the old machine would continue to
+ * train. */
 TEST(a_name_that_another_machine_takes_is_noticed)
 {
 	struct host left = { .name = "left", .target = "gpu@a", .port = "40" };

@@ -1,4 +1,4 @@
-/* Words reach a shell as they are, and a host's text cannot steer the terminal. */
+/* Tests that words reach a shell unchanged, and that a host's text cannot control the terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void expect_clean(const char *text, const char *clean)
 	assert_string_equal(out, clean);
 }
 
-/* The words go through a real shell, which prints each with a line's end. */
+/* The words go through a real shell, which prints each on a line. */
 TEST(a_shell_gets_the_words_as_they_are)
 {
 	static const char *const words[] = { "plain",     "",         "two words", "it's",  "''",
@@ -55,12 +55,14 @@ TEST(no_words_are_an_empty_line)
 	free(line);
 }
 
-/* fish would read a quoted backslash before a quote or a backslash in another way than sh. */
+/* In single quotes, fish treats a backslash before a quote or a backslash in another way than
+ * sh. */
 TEST(the_script_is_the_same_in_every_shell)
 {
 	assert_null(strchr(script_text, '\''));
 	assert_null(strstr(script_text, "\\\\"));
-	assert_true(strlen(script_text) < 100000); /* a word of Linux has at most 128 KiB */
+	/* Linux limits a word of a command line to 128 KiB */
+	assert_true(strlen(script_text) < 100000);
 }
 
 TEST(a_hosts_text_cannot_steer_the_terminal)
@@ -75,15 +77,16 @@ TEST(a_hosts_text_cannot_steer_the_terminal)
 		     "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
 	expect_clean("\xc2\x9b"
 		     "31m",
-		     "??31m"); /* CSI as one character of C1 */
+		     "??31m"); /* CSI as one C1 control character */
 	expect_clean("\xe2\x80\xae"
 		     "abc",
-		     "???abc"); /* text from right to left */
+		     "???abc"); /* characters that reverse the direction of the text */
 	expect_clean("\xe2\x81\xa6"
 		     "abc",
 		     "???abc");
-	expect_clean("\xff\xfe\xc3", "???");           /* no UTF-8 */
-	expect_clean("\xc0\xaf\xed\xa0\x80", "?????"); /* too long a form, half of a pair */
+	expect_clean("\xff\xfe\xc3", "???"); /* bytes that are not UTF-8 */
+	/* An overlong encoding, and half of a surrogate pair */
+	expect_clean("\xc0\xaf\xed\xa0\x80", "?????");
 }
 
 TEST(a_text_is_cut_between_characters)

@@ -1,5 +1,5 @@
-/* The supervisor with shell scripts as controller and agents: it ends processes in the right order,
- * obeys orders, and no process outlives it. */
+/* Tests the supervisor with shell scripts as controller and agents: it ends processes in the right
+ * order, obeys orders, and no process outlives it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +57,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Makes a child of a script that runs in the test's folder. $ORDERS is the orders' descriptor. The
- * script appends its process id to `pids`. */
+/* Makes a child process that runs the script in the test's folder. The script finds the descriptor
+ * for orders in $ORDERS. The script appends its process id to `pids`. */
 static void part(struct fixture *f, struct child *c, const char *name, const char *script)
 {
 	args_add(&c->args, "/bin/sh");
@@ -112,7 +112,7 @@ static int alive(const struct fixture *f)
 	return n;
 }
 
-/* Runs the processes. The result must be the status, and no process may be left. */
+/* Runs the processes, and checks that the result is `expected` and that no process is left. */
 static void ends_with(struct fixture *f, int expected)
 {
 	struct error err = { "" };
@@ -123,7 +123,7 @@ static void ends_with(struct fixture *f, int expected)
 	assert_int_equal(alive(f), 0);
 }
 
-/* Sets the script of a controller that is started again. */
+/* Sets the script that replaces the controller when it is restarted. */
 static void resume_as(struct fixture *f, const char *script)
 {
 	struct child again = { 0 };
@@ -142,7 +142,8 @@ FIXTURE_TEST(the_controllers_status_is_the_result)
 	part(f, &f->processes.controller, "controller",
 	     "until [ -e ready ]; do sleep 0.02; done; exit 3");
 	agent(f, "trap 'touch ended; exit 0' TERM; touch ready; while :; do sleep 0.05; done");
-	agent(f, "sleep 0.4"); /* ends by itself after the controller, and is not killed */
+	/* This agent ends by itself after the controller and must not be killed */
+	agent(f, "sleep 0.4");
 	ends_with(f, 3);
 	assert_true(exists(f, "ended"));
 }
@@ -161,8 +162,8 @@ FIXTURE_TEST(orders_are_obeyed)
 {
 	struct fixture *f = *state;
 
-	/* Kills agent 0, starts it again and waits for its second start. An unknown order is
-	 * ignored. */
+	/* The controller orders agent 0 killed and started again, and waits for its second start.
+	 * An unknown order is ignored. */
 	part(f, &f->processes.controller, "controller",
 	     "until [ -e first ]; do sleep 0.02; done;"
 	     "eval \"echo 'kill 0' >&$ORDERS\"; sleep 0.3; [ ! -e died_politely ] || exit 9;"
@@ -207,7 +208,7 @@ FIXTURE_TEST(a_failed_controller_is_resumed_until_the_run_is_over)
 	assert_int_equal(alive(f), 0);
 }
 
-/* A start that failed before the run had a record would fail again. */
+/* A start that failed before the run had a record would fail again, so it is not repeated. */
 FIXTURE_TEST(a_failed_start_is_the_end)
 {
 	struct fixture *f = *state;
@@ -260,7 +261,7 @@ FIXTURE_TEST(a_signal_ends_all_in_order)
 	agent(f, "exec sleep 60");
 	sigprocmask(SIG_BLOCK, NULL, &was);
 	supervise_hold_signals();
-	/* Another process sends the signal soon. */
+	/* A child process sends SIGTERM to the supervisor soon. */
 	if (fork() == 0) {
 		usleep(300000);
 		kill(getppid(), SIGTERM);

@@ -25,9 +25,9 @@
 #include "controller/run/record.h"
 
 static const char refined_words[] = ", refined";
-/* A refinement is adopted if its iteration takes less than this share of the current one */
+/* A refined plan is adopted if its iteration takes less than this share of the current plan's */
 static const double worth = 0.985;
-/* A plan that uses nodes which failed often must take less than this share */
+/* A plan that uses nodes which failed often must take less than this share. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
@@ -69,8 +69,8 @@ static bool is_own(const struct run *run, const struct planned *p)
 	       (by && strcmp(by, plan_algorithm_name(run->options.planning.algorithm)) == 0);
 }
 
-/* Returns true if the run should prefer a: it is by the run's own algorithm and `than` is not, or
- * both are alike in this and a's iteration takes less than `factor` times as long. */
+/* Returns true if the run should prefer plan a to plan `than`. A plan by the run's own algorithm is
+ * preferred to a substitute. Otherwise a's iteration must take less than `factor` times as long. */
 static bool is_better(const struct run *run, const struct planned *a, const struct planned *than,
 		      double factor)
 {
@@ -79,8 +79,8 @@ static bool is_better(const struct run *run, const struct planned *a, const stru
 	return cost_of(a) < cost_of(than) * factor;
 }
 
-/* Reports in the journal that a plan is a substitute, or that plans are the run's own again. Each
- * substitute is reported once. */
+/* Reports in the journal that a plan is by a substitute algorithm, or that plans are by the run's
+ * own algorithm again. Each substitute is reported once. */
 static void tell_stand_in(struct planning *planning, const struct planned *a)
 {
 	const struct planned *before = planning->pending ? planning->pending : planning->run->plan;
@@ -94,14 +94,15 @@ static void tell_stand_in(struct planning *planning, const struct planned *a)
 	memcpy(planning->substitute, a->instead, sizeof(planning->substitute));
 }
 
-/* Asks for a better plan than the pending one, or than the plan in force, for the same nodes. The
- * next iteration does not wait for the answer. */
+/* Asks for a plan that is better than the pending one or, without a pending one, than the plan in
+ * force, for the same nodes. The next iteration does not wait for the answer. */
 static void refine(struct planning *planning)
 {
 	const struct planned *from = planning->pending ? planning->pending : planning->run->plan;
 
 	planning->refine_wanted = false;
-	/* A stage without a replica is taken over first, and has no plan until then. */
+	/* If a stage has no replica, another node takes it over first; until then no plan is
+	 * possible. */
 	if (planning->run->options.planning.algorithm != PLAN_BEST ||
 	    !replicas_everywhere(planning->members))
 		return;
@@ -123,9 +124,8 @@ void answers_tell_sums(struct planning *planning, const struct planned *a)
 	     d->total_s, d->iteration_s + d->sync_s);
 }
 
-/* Returns true if the run keeps the plan in force: this plan is usable, no plan is pending, the
- * answer has the same skip ratio and formats, and the answer is not so much faster that a change is
- * worth it. */
+/* Returns true if the answer is not worth a change of plans: no plan is pending, the plan in force
+ * is usable, and the answer has its skip ratio and formats but is hardly faster. */
 static bool is_about_as_good(const struct planning *planning, const struct planned *a)
 {
 	const struct planned *now = planning->run->plan;
@@ -135,7 +135,7 @@ static bool is_about_as_good(const struct planning *planning, const struct plann
 	       a->plan->skip_share == now->plan->skip_share &&
 	       formats_equal(&a->formats, &now->formats) &&
 	       !is_better(planning->run, a, now,
-			  planning->with_spares && planning->only_if_better ? spare_worth : worth);
+			  planning->spares == SPARES_ALL ? spare_worth : worth);
 }
 
 void answers_run(struct planning *planning, struct planned *a)
@@ -144,7 +144,7 @@ void answers_run(struct planning *planning, struct planned *a)
 
 	if (a->request != planning->wanted_id) {
 		planned_free(a);
-		return; /* a newer request has replaced this one */
+		return; /* a newer request has replaced the request of this answer */
 	}
 	planning->wanted_id = 0;
 	if (a->request == planning->recovery_plan) {
@@ -161,21 +161,25 @@ void answers_run(struct planning *planning, struct planned *a)
 		planned_free(a);
 		if (!refined)
 			refine(planning);
+		else
+			replan_try_spares(planning);
 		return;
 	}
-	if (!refined || !planning->pending ||
-	    !phase_targets_fit(planning, planning->pending) ||
-	    is_better(planning->run, a, planning->pending, 1)) {
+	if (!refined || !planning->pending || !phase_targets_fit(planning, planning->pending) ||
+	    is_better(planning->run, a, planning->pending,
+		      planning->spares == SPARES_NONE ? 1 : worth)) {
 		tell_stand_in(planning, a);
 		planned_free(planning->pending);
 		planning->pending = a;
-		if (planning->with_spares)
+		if (planning->spares != SPARES_NONE)
 			spares_use(planning->members, a);
 	} else {
 		planned_free(a);
 	}
 	if (planning->refine_wanted && planning->run->phase != PHASE_GATHERING)
 		refine(planning);
+	else if (refined)
+		replan_try_spares(planning);
 }
 
 void answers_baseline(struct members *members, struct planned *a)

@@ -6,13 +6,14 @@ struct members;
 struct planning;
 struct planned;
 
-/* Applies the answer to a request for the run, and owns it. A plan that is better than the pending
- * one becomes pending and takes effect at the next iteration. Every other answer is freed. */
+/* Applies the planner's answer to a request for the run, and takes ownership of the answer. A plan
+ * that is better than the pending one becomes pending and takes effect at the next iteration. Every
+ * other answer is freed. */
 /* Reports in the journal what early sums save, when the first plan has them. */
 void answers_tell_sums(struct planning *planning, const struct planned *a);
 void answers_run(struct planning *planning, struct planned *a);
-/* Stores the iteration time of the plain pipeline's plan, which consoles show beside the run's, and
- * frees the answer. */
+/* Takes the plan of the plain pipeline: stores its iteration time, which consoles show beside the
+ * run's, and frees the answer. */
 void answers_baseline(struct members *members, struct planned *a);
 
 #endif

@@ -19,8 +19,10 @@
 #include "controller/members/admission.h"
 #include "controller/members/finish.h"
 #include "controller/members/member.h"
+#include "controller/members/member_record.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/disk.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
@@ -54,7 +56,7 @@ static bool is_of_this_attempt(const struct iteration *it, const struct reported
 	       reported->attempt == it->reduce_attempt && reported->stage == stage;
 }
 
-/* Returns true if a node that has left since reported a different sum in this attempt. Nobody can
+/* Returns true if a node reported a different sum in this attempt and has since left. Nobody can
  * say which of the two sums is right. */
 static bool dead_differ(const struct iteration *it, int stage, const struct reported_sum *first)
 {
@@ -80,12 +82,13 @@ bool commit_can_compare(const struct iteration *it, int stage)
 	return reports >= 2;
 }
 
-/* Checks that the replicas and standby copies of each stage reported the same sum, to the bit. The
- * reports of nodes that have died since count too. -EAGAIN: a report is missing. -EPROTO: the sums
- * of *stage differ. */
+/* Checks that the replicas and standby copies of each stage reported sums that are equal to the
+ * bit. Reports of nodes that have died since count too. -EAGAIN: a report is missing. -EPROTO: the
+ * sums of *stage differ. */
 static int stage_sums(struct iteration *it, int *stage)
 {
-	/* Called after each report. The comparison is only worth its time after the last one. */
+	/* This function runs after each report. Comparing the sums costs time, and only helps after
+	 * the last report. */
 	if (sum_missing(it->members))
 		return -EAGAIN;
 	for (int s = *stage = 0; s < it->run->cluster->n_stages; *stage = ++s) {
@@ -117,7 +120,7 @@ static int stage_sums(struct iteration *it, int *stage)
 }
 
 /* Fills the figures of the iteration. Its duration ends with the last backward pass; the sums have
- * their own figure after that. Tokens per second and idle time cover both. */
+ * their own figure after that. Tokens per second and idle time cover the passes and the sums. */
 static void fill_iteration(struct iteration *it, const struct msg_commit *m, double norm,
 			   struct msg_see_iteration *see)
 {
@@ -161,8 +164,8 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 	fill_algorithm(see, it->run->plan->plan);
 }
 
-/* Seconds that all nodes spent computing, added up. A task that began and never ended, because its
- * node died, does not count. */
+/* Returns the seconds that all nodes together spent computing. A task that began but never ended,
+ * because its node died, does not count. */
 static double busy_seconds(const struct progress *p)
 {
 	int64_t began_us[MSG_NODES] = { 0 }, busy_us = 0;
@@ -232,9 +235,10 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 		r->weights.iterations = r->weights.last_commit_sent = it->run->committed;
 		r->weights.stage = (uint8_t)member_stage(it->run, r);
 		r->weights.hash_agrees = true;
-		r->weights.hash = 0; /* MSG_COMMITTED will report the hash */
+		r->weights.hash = 0; /* MSG_COMMITTED will report the new hash */
 		member_send(it->run, r, m);
 		if (r->state == MEMBER_SUMMING) {
+			spares_admit(it->members, r);
 			member_apply(it->run, r, EVENT_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
@@ -248,9 +252,9 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 	it->run->committed_us = it->run->now_us;
 }
 
-/* Sets the factors of the summed gradients: the microbatches or each stage's visits divide them,
- * and the clip shortens them all. Returns the norm of the whole gradient, divided but not clipped.
- */
+/* Sets the factors of the summed gradients: the sums are divided by the number of microbatches, or
+ * of visits to each stage, and then clipped. Returns the norm of the whole gradient, divided but
+ * not clipped. */
 static double set_scale(const struct iteration *it, struct msg_commit *m)
 {
 	const double *squares = it->backups->stage_squares;
@@ -305,7 +309,8 @@ static void decide_commit(struct iteration *it)
 		disk_refused(it->run, rc);
 	else if (rc != 0)
 		controller_unrecorded(it->members,
-				      err.text); /* nothing was announced: the last commit stands */
+				      /* Nothing was announced, so the last commit remains valid */
+				      err.text);
 	if (rc != 0)
 		return;
 	if (m.u.commit.stack_from)
@@ -321,8 +326,8 @@ static void decide_commit(struct iteration *it)
 	set_phase(it->run, PHASE_COMMITTING);
 }
 
-/* Repeats the sums after the first difference, which a flipped bit may explain. After the second
- * difference in one iteration, the minority is excluded. */
+/* Repeats the sums after the first difference, which a flipped bit may explain. If sums differ a
+ * second time in one iteration, the nodes in the minority are excluded. */
 static void take_differing(struct iteration *it, int stage)
 {
 	if (++it->n_differing > 1) {
@@ -400,7 +405,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 	}
 	if (!member_is_replica(m) || r->stage != member_stage(it->run, m))
 		return;
-	/* The replica checked its inputs, so an absurd sum is its own fault. */
+	/* The replica has checked its inputs, so it is itself at fault for an absurd sum. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
 		exclude_for_number(it->members, m, it->run->epoch, "reported an impossible sum");
 		return;
@@ -421,22 +426,23 @@ static bool was_announced(const struct run *run, const struct member *m,
 			  const struct msg_committed *r)
 {
 	if (r->iteration > run->committed)
-		return false; /* the run has gone back to a checkpoint since */
+		return false; /* the run has gone back to a checkpoint after that commit */
 	return (r->stage == m->weights.stage && r->iteration == m->weights.last_commit_sent) ||
 	       (r->stage == m->copy.stage && (r->iteration == m->copy.last_commit_sent ||
 					      r->iteration == m->weights.last_commit_sent));
 }
 
-/* Returns true if the report is about a copy that was refused and is being fetched again. The new
- * copy will have a report of its own. */
+/* Returns true if the report is about a copy that was refused and is being fetched again. The node
+ * will send another report about the new copy. */
 static bool is_fetched_again(const struct member *m, const struct msg_committed *r)
 {
 	return r->stage == m->copy.stage && (r->copy || r->stage != m->weights.stage) &&
 	       m->copy.state == COPY_FETCHING;
 }
 
-/* Takes the hash of a node that is not a replica at the moment. A restarted controller repeats the
- * commit to such nodes, because one of them may hold the only weights of its stage. */
+/* Takes the weights' hash from a node that is not a replica at the moment. A restarted controller
+ * announces the commit to such nodes again, because one of them may hold the only weights of its
+ * stage. */
 static void take_late_report(const struct run *run, struct member *m, const struct msg_committed *r)
 {
 	if (r->copy || r->stage != m->weights.stage || r->iteration != run->committed ||
@@ -444,6 +450,15 @@ static void take_late_report(const struct run *run, struct member *m, const stru
 		return;
 	m->weights.iterations = r->iteration;
 	m->weights.hash = r->hash;
+}
+
+/* Takes the times of the node's device in the committed iteration. */
+static void take_device_times(struct run *run, struct member *m, const struct msg_committed *r)
+{
+	if (!device_time_is_sane(&r->spent) || device_time_total_us(&r->spent) == 0)
+		return;
+	m->compute.spent = r->spent;
+	record_device(run, m);
 }
 
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r)
@@ -460,7 +475,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	}
 	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
 		return; /* not the newest commit */
-	/* The node still held the sum when it received the repeated commit */
+	/* The node still held the sum when the repeated commit arrived */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
 		if (r->stage == member_stage(members->run, m))
 			member_apply(members->run, m, EVENT_HOLDS, NULL);
@@ -468,6 +483,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	}
 	m->weights.hash = r->hash;
 	m->shown.is_stale = true;
+	take_device_times(members->run, m, r);
 	if (member_is_replica(m))
 		agreement_check_hash(members, m);
 }

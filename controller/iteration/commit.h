@@ -13,20 +13,23 @@ struct msg_committed;
 struct msg_reduced;
 
 struct prediction_record {
-	float errors[64]; /* |measured - predicted| / measured; the newest overwrites the oldest */
+	/* |measured - predicted| / measured of recent iterations; the newest overwrites the
+	 * oldest */
+	float errors[64];
 	uint32_t n, next;
 };
 
-/* Prediction of a new plan. The first undisturbed iteration checks it. */
+/* The iteration time that a new plan promises. The first undisturbed iteration checks it. */
 struct promise {
 	bool due;
 	char what[96];
-	double before_s, predicted_s; /* plan seconds */
+	/* Iteration times of the plan before and of the new plan, plan seconds */
+	double before_s, predicted_s;
 };
 
 void commit_when_reduced(struct iteration *it);
 /* Returns true if at least two nodes reported the stage's sum in this attempt, so that a wrong sum
- * shows. Standby copies and nodes that have left since count too. */
+ * would be noticed. Standby copies and nodes that have left since count too. */
 bool commit_can_compare(const struct iteration *it, int stage);
 void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r);
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r);

@@ -2,9 +2,9 @@
  *
  * A cut between two stages costs no node. Microbatches that would use the link are rerouted, and
  * later plans avoid it. A node is removed if its sum needs the link, or if it is cut off from most
- * of its partners. The node rejoins by itself once none of its links is stuck. If the current
- * iteration has no other route for what needs the link, one end is removed and may rejoin at once.
- * iteration/link_failures.c says when a link is cut and which end is at fault. */
+ * of its partners. It rejoins by itself once none of its links is stuck. If a microbatch of the
+ * current iteration needs the link and has no other route, one end of the link is removed and may
+ * rejoin at once. iteration/link_failures.c says when a link is cut and which end is at fault. */
 #include "controller/iteration/cut_links.h"
 
 #include "controller/iteration/evaluate.h"
@@ -47,8 +47,8 @@ static bool cut_off(const struct iteration *it, const struct link_tally *tallies
 	return tallies[m->id].surely > 1 && 2 * tallies[m->id].surely > count_partners(it, m);
 }
 
-/* Returns true if a microbatch still needs the link. Once none does, only a change of the routes
- * can make the link needed again, so that a long cut costs one search and not one in each turn. */
+/* Returns true if a microbatch still needs the link. A negative answer stays valid until the routes
+ * change, so it is remembered: a long cut costs one search, not one in each turn. */
 static bool is_needed_by_routes(const struct routes *r, struct link_failure *k)
 {
 	for (uint32_t i = 0; k->unneeded_in != r->version && i < r->n; i++)
@@ -65,8 +65,8 @@ static bool is_needed(const struct iteration *it, struct link_failure *k)
 	return it->run->phase == PHASE_COMPUTING && is_needed_by_routes(&it->routes, k);
 }
 
-/* Reroutes the current work around the link. If there is no other route, removes one end, which may
- * rejoin at once. */
+/* Reroutes the microbatches of the current iteration around the link. If there is no other route,
+ * removes one end of the link, which may rejoin at once. */
 static void go_around(struct iteration *it, struct link_failure *k)
 {
 	struct member *x = &it->members->list[k->from], *y = &it->members->list[k->to], *out;
@@ -144,7 +144,8 @@ void cut_links_check(struct iteration *it)
 	if (it->run->phase == PHASE_GATHERING)
 		return;
 	look_at_cuts(it);
-	/* Only one cut is handled in each turn, because it may change the replicas. */
+	/* Only one cut link is handled in each turn, because handling it may change the
+	 * replicas. */
 	if (it->run->phase != PHASE_FINISHED && (s = link_failures_next(it->members, &m)) != NULL)
 		judge_link(it, m, s);
 }

@@ -4,8 +4,8 @@
 
 struct iteration;
 
-/* Uses healed links again, reroutes around the other cut links, and judges the first link that is
- * newly cut. */
+/* Uses healed links again, reroutes around links that are cut, and judges the first link that has
+ * just been cut. */
 void cut_links_check(struct iteration *it);
 
 #endif

@@ -1,8 +1,8 @@
-/* drain.c - lets a node leave after a notice, so that none of its work runs again.
+/* drain.c - lets a node leave after a notice, so that none of its work must be repeated.
  *
- * An agent that gets SIGTERM announces in its heartbeats that it drains, and works on. The next
- * plan does not use the node, as if the operator had marked it failed. When an iteration begins
- * with that plan, the node has no more work and the controller orders it to stop.
+ * An agent that gets SIGTERM announces in its heartbeats that it drains, and continues to work.
+ * The next plan does not use the node, as if the operator had marked it failed. When an iteration
+ * begins with that plan, the node has no more work and the controller orders it to stop.
  *
  * A stage's last replica first hands the stage over between two iterations. The node that takes
  * over loads its standby copy, or fetches the weights from the node that drains (recover.c). If no
@@ -14,12 +14,13 @@
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/stage_moves.h"
 
-/* Longest waits of a draining keeper: for another node's copy of the same stage, which is short
- * beside the usual notice of 30 s or more; and for the choice of that node. */
+/* Longest waits of a draining node that keeps a standby copy: until another node has a copy of the
+ * same stage, and until that node is chosen. A notice is usually 30 s or more. */
 enum { COPY_WAIT_US = 20000000, KEEPER_WAIT_US = 1000000 };
 
 static bool is_last_replica(const struct members *members, const struct member *m)
@@ -44,7 +45,7 @@ static uint32_t count_staying(const struct members *members, int stage)
 }
 
 /* Returns true if a node that stays can leave its own stage, and no copy of `stage` is being
- * fetched. Such a copy makes taking over shorter, so the draining node waits for it. */
+ * fetched. Such a copy would shorten the takeover, so the draining node waits for it. */
 static bool has_taker(const struct members *members, int stage)
 {
 	bool any = false;
@@ -84,8 +85,8 @@ void drain_keep(struct members *members, int stage)
 	}
 }
 
-/* Returns true if m has the only standby copy of a stage with one replica, and another node fetches
- * a copy or is chosen for it. An excluded node releases its copy at once. */
+/* Returns true if m, which has the only standby copy of a stage with one replica, has to wait for
+ * some time until another node has a copy. An excluded node would release its copy at once. */
 static bool keeps_only_copy(const struct members *members, const struct member *m)
 {
 	int64_t waited_us = members->run->now_us - m->since_us;
@@ -107,11 +108,12 @@ static bool keeps_only_copy(const struct members *members, const struct member *
 	return waited_us < (is_fetched ? COPY_WAIT_US : KEEPER_WAIT_US);
 }
 
-/* Excludes m from plans. In a pause no plan takes effect, and no iteration needs m. */
+/* Excludes m from plans. During a pause, retires m at once, because no plan takes effect and no
+ * iteration needs m. */
 static void exclude(struct iteration *it, struct member *m)
 {
 	if (is_last_replica(it->members, m)) {
-		/* The other replicas died. */
+		/* All other replicas of the stage have died. */
 		if (m->move.drain == DRAIN_EXCLUDED)
 			member_drain(it->members, m, DRAIN_WANTED);
 		return;
@@ -120,6 +122,7 @@ static void exclude(struct iteration *it, struct member *m)
 		return;
 	if (!m->is_marked) {
 		member_drain(it->members, m, DRAIN_EXCLUDED);
+		spares_replace(it->members, m);
 		replan(it->planning, "a node drains");
 	}
 	if (it->run->phase == PHASE_PAUSED && !it->redo)
@@ -127,7 +130,7 @@ static void exclude(struct iteration *it, struct member *m)
 }
 
 /* Returns true if the commit that m holds is also on two other nodes, or is no longer the last one.
- * Until then m's weights serve if its stage's only replica dies. */
+ * Until then m's weights are the backup if the only replica of its stage dies. */
 static bool is_replaced(struct members *members, const struct member *m)
 {
 	int stage = m->weights.stage;
@@ -149,8 +152,8 @@ static bool is_coming(const struct members *members, int stage, const struct mem
 	return false;
 }
 
-/* Returns true if the run is stalled because only m, which has handed its stage over, holds the
- * stage, and no node takes it. */
+/* Returns true if the run is stalled because no node took over the stage that m has given up, so
+ * that only m holds it. */
 static bool is_missed(const struct iteration *it, const struct member *m)
 {
 	int stage = m->weights.stage;
@@ -191,7 +194,7 @@ static void let_go(struct members *members, struct member *m)
 
 void drain_turn(struct iteration *it)
 {
-	if (it->run->ending.stopping) /* the last checkpoint needs every node */
+	if (it->run->ending.stopping) /* all nodes are needed to write the last checkpoint */
 		return;
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
@@ -207,7 +210,7 @@ void drain_turn(struct iteration *it)
 	}
 }
 
-/* Returns true if m is to hand its stage over. */
+/* Returns true if m has to hand its stage over to another node. */
 static bool hands_over(const struct members *members, const struct member *m)
 {
 	return m->move.drain == DRAIN_WANTED && m->state == MEMBER_LIVE && !m->is_marked &&
@@ -215,7 +218,7 @@ static bool hands_over(const struct members *members, const struct member *m)
 	       has_taker(members, member_stage(members->run, m));
 }
 
-/* Returns true if other nodes may take m's weights for those of the last commit. */
+/* Returns true if other nodes may fetch m's weights as those of the last commit. */
 static bool is_source(const struct members *members, const struct member *m)
 {
 	return member_holds(members->run, m, member_stage(members->run, m)) &&

@@ -35,8 +35,18 @@ static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 	return 0;
 }
 
+/* Returns true if nothing passes from one node to the other: the link is cut, or was never made. */
+static bool is_absent(const struct members *members, uint16_t from, uint16_t to)
+{
+	const struct cluster *c = members->run->cluster;
+
+	return link_failures_between(members, from, to) ||
+	       c->delay_s[(size_t)from * (size_t)c->n_nodes + to] < 0;
+}
+
 /* Returns the first replica, from the k-th on, that has a link to the hop before it. The last hop
- * also needs a link back to the data node. Falls back to the k-th replica. */
+ * also needs a link back to the data node. Returns the k-th replica if no replica has these
+ * links. */
 static uint16_t choose_evaluator(const struct members *members, const struct microbatch *mb,
 				 int stage, uint32_t k)
 {
@@ -45,9 +55,9 @@ static uint16_t choose_evaluator(const struct members *members, const struct mic
 	for (uint32_t i = 0; stage > 0 && i < n; i++) {
 		uint16_t id = replica_of(members, stage, k + i);
 
-		if (!link_failures_between(members, mb->route.nodes[stage - 1], id) &&
+		if (!is_absent(members, mb->route.nodes[stage - 1], id) &&
 		    (stage + 1 < members->run->cluster->n_stages ||
-		     !link_failures_between(members, id, mb->route.nodes[0])))
+		     !is_absent(members, id, mb->route.nodes[0])))
 			return id;
 	}
 	return replica_of(members, stage, k);
@@ -140,8 +150,8 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	set_phase(it->run, PHASE_PLANNING);
 }
 
-/* Once the limit has passed, drops the nodes that hang. If no node reports work, the validation is
- * abandoned. */
+/* Once the time limit has passed, drops the nodes that hang. If no node reports work, abandons the
+ * validation. */
 void evaluation_turn(struct iteration *it)
 {
 	const struct evaluation *e = &it->evaluation;

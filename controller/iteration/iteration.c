@@ -58,8 +58,8 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
 
 /* Turns the joiners that hold the weights of the last commit into replicas. Returns true if there
- * was such a joiner. computing: the iteration has begun, so until their first commit the joiners
- * only take part in the sums. */
+ * was such a joiner. computing: the iteration has begun already, so until its commit the joiners
+ * take part only in the sums. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	const struct member *joined = NULL;
@@ -71,11 +71,13 @@ static bool admit_joiners(struct planning *planning, bool computing)
 		if (!member_joins(planning->run, m))
 			continue;
 		any = any || !member_is_replica(m);
+		if (!computing)
+			spares_admit(planning->members, m);
 		member_apply(planning->run, m, computing ? EVENT_JOIN_SUMS : EVENT_ADMIT,
 			     computing ? NULL : "");
 		copies_release(planning->members, m);
 		if (computing)
-			continue; /* LIVE after the next commit */
+			continue; /* these joiners compute only after the next commit */
 		if (!planned_uses(planning->pending, m->id) &&
 		    (!joined || spares_wait(planning->members, joined)))
 			joined = m;
@@ -90,8 +92,8 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 /* ---- reducing ---- */
 
-/* Starts the sums. A joiner takes part in the sums, so sums that were ordered ahead restart with
- * the joiner. Without a joiner, the sums ordered ahead continue, and may be complete already. */
+/* Starts the sums. A joiner takes part in the sums, so its arrival restarts sums that were ordered
+ * ahead. Without a joiner those sums continue, and may be complete already. */
 static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
@@ -118,10 +120,9 @@ static void retire_marked(struct members *members)
 	}
 }
 
-/* Returns the node's tasks in the order in which the plan's prediction starts them. Two
- * microbatches may arrive at a node at almost the same time. Without this order, a millisecond of
- * jitter would decide which one runs first, and the iteration could take much longer than
- * predicted. */
+/* Returns the node's tasks in the order of their predicted starts. Two microbatches may arrive at a
+ * node at almost the same time. Without this order, a millisecond of jitter would decide which one
+ * runs first, and the iteration could take much longer than predicted. */
 static struct msg_rank *ranks_for(const struct simulation *trace, uint16_t node, uint32_t *n)
 {
 	struct msg_rank *ranks = alloc_array((size_t)trace->n_tasks, sizeof(*ranks));
@@ -161,7 +162,7 @@ static void send_plan(struct iteration *it)
 	free(routes);
 }
 
-/* Returns true if the next iteration can follow the plan, which may be NULL. */
+/* Returns true if the next iteration can follow plan p, which may be NULL. */
 static bool can_follow(const struct iteration *it, const struct planned *p)
 {
 	return p && replan_usable(it->members, p) &&
@@ -170,7 +171,8 @@ static bool can_follow(const struct iteration *it, const struct planned *p)
 }
 
 /* Returns true if the next iteration can follow the plan in force while agents connect for the
- * pending one, because the pending plan is only a better plan for the same wishes. */
+ * pending one, because both plans have the same skip ratio and formats, so the pending one is
+ * only faster. */
 static bool may_postpone(const struct iteration *it)
 {
 	const struct planned *p = it->planning->pending, *now = it->run->plan;
@@ -290,10 +292,20 @@ void iteration_admit_joiners(struct planning *planning)
 	admit_joiners(planning, false);
 }
 
+/* Lets a draining node hand its stage over. Returns false if none is to do so. */
+static bool hand_over(struct iteration *it)
+{
+	const struct member *leaver = drain_last_replica(it->backups);
+
+	if (!leaver)
+		return false;
+	it->progress.ended = 0; /* the tasks that ended are of a committed iteration */
+	recover_begin(it->backups, leaver);
+	return true;
+}
+
 void iteration_boundary(struct iteration *it)
 {
-	const struct member *leaver;
-
 	if (it->run->ending.stopping || run_is_done(it->run)) {
 		if (!checkpoint_last(it->backups) && !offsite_awaited(it->backups))
 			controller_finish(it->members, it->run->ending.exit_status,
@@ -305,6 +317,7 @@ void iteration_boundary(struct iteration *it)
 	if (it->run->wanted.pause && !it->run->wanted.step && !it->redo) {
 		if (it->run->phase != PHASE_PAUSED)
 			set_phase(it->run, PHASE_PAUSED);
+		hand_over(it);
 		return;
 	}
 	if (disk_waits(it->run) || phase_moves_awaited(it->backups, it->redo) ||
@@ -313,12 +326,8 @@ void iteration_boundary(struct iteration *it)
 		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	leaver = drain_last_replica(it->backups);
-	if (leaver) {
-		it->progress.ended = 0; /* the tasks that ended are of a committed iteration */
-		recover_begin(it->backups, leaver);
+	if (hand_over(it))
 		return;
-	}
 	drift_turn(it->planning);
 	if (replan_awaited(it->planning) ||
 	    (preparation_awaited(it->planning) && can_follow(it, it->planning->pending) &&
@@ -353,8 +362,8 @@ static void task_ended(struct iteration *it, struct microbatch *mb, const struct
 		mb->loss = e->loss;
 }
 
-/* Marks the microbatch done when its chain has ended and no substitute owes a backward pass. Every
- * hop has then counted its gradient. */
+/* Marks the microbatch done when its chain of tasks has ended and no substitute still has to run a
+ * backward pass. Then every hop has counted its gradient. */
 static void mark_if_done(struct iteration *it, struct microbatch *mb)
 {
 	if (mb->done || !routes_chain_ended(mb) || mb->owed_backward)
@@ -363,7 +372,7 @@ static void mark_if_done(struct iteration *it, struct microbatch *mb)
 	it->routes.done++;
 }
 
-/* Returns true if the event belongs to a task that the node was given. */
+/* Returns true if the event belongs to a task that the route assigns to the node. */
 static bool is_of_route(const struct microbatch *mb, const struct msg_task_event *e)
 {
 	if (e->attempt > mb->route.attempt)
@@ -379,8 +388,8 @@ static uint64_t event_number(const struct msg_task_event *e)
 	       (uint64_t)e->type << 48 | (uint64_t)e->microbatch << 32 | e->attempt;
 }
 
-/* Counts a collision if the task that starts has waited. The first F of a microbatch never
- * collides. */
+/* Counts a collision if the starting task has waited. The first forward task of a microbatch never
+ * counts as a collision. */
 static void note_collision(struct iteration *it, const struct microbatch *mb,
 			   const struct msg_task_event *e)
 {
@@ -391,7 +400,7 @@ static void note_collision(struct iteration *it, const struct microbatch *mb,
 	it->progress.wait_s += (double)(e->at_us - e->arrived_us) * 1e-6;
 }
 
-/* Records the end of a recovery: a substitute starts the first task that runs again. */
+/* Records the end of a recovery: a substitute has started the first of the tasks that run again. */
 static void note_recovery(struct iteration *it, const struct microbatch *mb,
 			  const struct msg_task_event *e)
 {
@@ -403,8 +412,8 @@ static void note_recovery(struct iteration *it, const struct microbatch *mb,
 	record_recovery(it->run, "started", e->node, e->microbatch, e->at_us);
 }
 
-/* Responds to a gradient that m must not count: restarts the iteration if the microbatch moved away
- * from m in the meantime, otherwise excludes m. */
+/* Responds to a gradient that m must not count: if the microbatch was moved away from m in the
+ * meantime, the iteration restarts; otherwise m is excluded. */
 static void refuse_count(struct iteration *it, struct member *m, const struct microbatch *mb,
 			 const struct msg_task_event *e)
 {
@@ -434,8 +443,8 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	mb = &it->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
-	/* Events of other tasks, and repeated ones, are dropped. The end of a task is the
-	 * exception: it is checked below, because a gradient may have been counted twice. */
+	/* Unexpected events and repeated events are dropped. Ends of tasks are not dropped here but
+	 * checked below, because a gradient may have been counted twice. */
 	is_expected = is_of_route(mb, &e);
 	is_repeated = is_expected && !(e.type == WORK_ENDS && e.counted) &&
 		      !number_set_add(&it->progress.events_seen, event_number(&e));
@@ -488,7 +497,7 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 	for (uint32_t i = 0; i < r->n_events && member_is_replica(m); i++)
 		take_event(it, m, r->events[i]);
 	if (it->run->phase != PHASE_COMPUTING || requests_any(&it->run->requests))
-		return; /* finish.c and the loop handle pending requests first */
+		return; /* requests must be carried out first (loop.c, finish.c) */
 	if (it->run->plan->plan->overlap_sync)
 		sums_order_counted(it);
 	if (all_done(it))
@@ -507,8 +516,8 @@ static bool stage_has_sum(const struct members *members, int stage)
 	return true;
 }
 
-/* Returns true if every node on a route is a replica: no other node died while the run was stalled
- * or in an earlier sum. */
+/* Returns true if every node on a route is a replica, so that no other node died while the run was
+ * stalled or in an earlier sum. */
 static bool all_on_route(const struct iteration *it)
 {
 	bool visited[MSG_NODES];
@@ -520,8 +529,8 @@ static bool all_on_route(const struct iteration *it)
 	return true;
 }
 
-/* Reruns the node's part of the iteration on other replicas. Returns false if its stage has no
- * other replica, in which case the run stalls, or if the run ends. */
+/* Reruns the lost node's part of the iteration on other replicas. Returns false if the stage has no
+ * other replica, so that the run stalls, or if the run ends. */
 static bool rerun_without(struct iteration *it, struct member *gone)
 {
 	int n = reroute_without(it, gone);
@@ -535,19 +544,19 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	}
 	if (n < 0)
 		recover_begin(it->backups, gone);
-	/* Stays false if the new routes could not be recorded. */
+	/* False also if the new routes could not be recorded, which ends the run. */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
 /* Begins the sums again. First it reroutes the microbatches of nodes that have died and are still
- * on a route, because the new sums lack what these nodes had counted. This must happen before
- * joiners are admitted: a dead node may have returned as a joiner, without its gradient. */
+ * on a route, because the new sums lack what these nodes had counted. This precedes the admission
+ * of joiners, because a dead node may have returned as a joiner that no longer has its gradient. */
 void begin_reduction(struct iteration *it)
 {
 	bool visited[MSG_NODES];
 
 	sums_forget(it);
-	routes_visited(&it->routes, visited); /* substitutes are replicas */
+	routes_visited(&it->routes, visited); /* substitutes for dead nodes are replicas */
 	for (uint32_t i = 0; i < it->members->n; i++)
 		if (visited[i] && !member_is_replica(&it->members->list[i]) &&
 		    !rerun_without(it, &it->members->list[i]))
@@ -558,8 +567,8 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
-/* Returns true if m was removed for a cut link, and the holder of a copy can still take over the
- * stage. With m the run would stop at the same link again. */
+/* Returns true if m was removed for a cut link, and another node has a copy with which it can take
+ * the stage over. If m returned, the run would stop at the same link again. */
 static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
 {
 	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&
@@ -574,13 +583,13 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
 	    is_replaced(it, m, stage) || !restore_averted(it->backups, stage))
 		return false;
-	/* Another node was given the stage of m, and that node's former place was given to m. */
+	/* The controller has given the stage to another node, and that node's stage to m. */
 	if (member_stage(it->run, m) != stage) {
 		stage_moves_exchange(it->members, m, stage);
 		resume_save(it->members);
 		it->backups->stall.taken_over = true;
 	}
-	/* The node has a new process, or its process dropped the state to read a checkpoint. */
+	/* The node has a new process, or has overwritten its state by reading a checkpoint. */
 	if (m->beat.iteration != it->run->iteration)
 		it->backups->stall.taken_over = true;
 	if (m->copy.stage >= 0 && !copy_expected(it->run, m, m->copy.stage))
@@ -593,7 +602,7 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 		it->backups->stall.taken_over = true;
 	it->run->progress++;
 	if (!replicas_everywhere(it->members) || it->backups->stall.taken_over)
-		return true; /* recover_turn continues */
+		return true; /* recover_turn lets the run continue */
 	if (it->backups->stall.in == PHASE_COMPUTING || it->backups->stall.in == PHASE_REDUCING) {
 		/* The node missed the reroutes while it counted as dead. */
 		reroute_announce_all(it);
@@ -612,8 +621,8 @@ static void rerun_what_died(struct iteration *it, struct member *gone)
 		begin_reduction(it);
 }
 
-/* Returns true if the node reported everything that it counted. A replica reports its counts before
- * its sum, but a node that has died may not have reported them. */
+/* Returns true if the node has reported all gradients that it counted. A replica reports its counts
+ * before its sum, but a node that has died may not have reported them. */
 static bool has_reported_counts(const struct iteration *it, const struct member *gone)
 {
 	return routes_lacking(&it->routes, gone->id) < 0;
@@ -621,15 +630,17 @@ static bool has_reported_counts(const struct iteration *it, const struct member 
 
 /* Recovers from the death of m, depending on the phase.
  *
- * COMPUTING: m's part runs again on other nodes. REDUCING: m's part runs again unless it is safely
- * in the sum. The part is safe if m's whole stage has reported the sum, two of the reports can be
- * compared, and all of m's counts are known. Between iterations: only a replica is lost.
+ * COMPUTING: m's part runs again on other nodes. REDUCING: m's part runs again unless it is
+ * safely in the sum. The part is safe if all replicas of m's stage have reported the sum, at least
+ * two reports can be compared, and all of m's counts are known. Between iterations: m's death costs
+ * no work.
  *
  * If every stage still has a replica, a plan without the node is requested. */
 void iteration_lost(struct iteration *it, struct member *m)
 {
 	if (it->run->phase != PHASE_GATHERING)
 		failures_count(it->members, m);
+	spares_replace(it->members, m);
 	drain_keep(it->members, member_stage(it->run, m));
 	switch (it->run->phase) {
 	case PHASE_COMPUTING:
@@ -657,7 +668,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 		break;
 	}
 	if (replicas_everywhere(it->members)) {
-		replan_lost(it->planning);
+		replan(it->planning, "a node was lost");
 		it->planning->recovery_plan = it->planning->wanted_id;
 	}
 }
@@ -679,7 +690,7 @@ void controller_stop(struct iteration *it, const char *why)
 		return;
 	}
 	it->evaluation.wanted = false;
-	/* The iteration's next turn ends the run once nothing is under way (iteration.c). */
+	/* The iteration's next turn ends the run once no work is in progress (iteration.c). */
 	set_phase(it->run, PHASE_PAUSED);
 }
 

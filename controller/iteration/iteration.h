@@ -23,13 +23,17 @@ struct msg_report;
 struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
-	double wait_s, busy_s;         /* real seconds */
-	struct number_set events_seen; /* numbers of the events received */
-	struct msg_task_event *events; /* (n_events) task events of the iteration, for the store */
+	/* Time that tasks waited and time that they computed, real seconds */
+	double wait_s, busy_s;
+	/* Numbers of the task events received, to recognise repeated events */
+	struct number_set events_seen;
+	/* Array of n_events: the iteration's task events, for the store */
+	struct msg_task_event *events;
 	uint32_t n_events;
 	size_t room_events;
-	uint32_t n_shown;       /* events sent to consoles so far */
-	/* Number of tasks that ended in this attempt; number of tasks that restarts made void */
+	uint32_t n_shown; /* number of events sent to consoles so far */
+	/* Number of tasks that ended in this attempt, and number of ended tasks that restarts made
+	 * void */
 	uint32_t ended, voided;
 	bool rerouted; /* the routes differ from those of the plan */
 };
@@ -42,15 +46,15 @@ struct iteration {
 	struct routes routes;
 	struct progress progress;
 	uint32_t reduce_attempt;
-	/* Replicas asked to sum in this attempt; 0: not asked yet */
+	/* Replicas that were asked for the sum in this attempt; 0: not asked yet */
 	uint32_t summing[MSG_STAGES];
-	/* Stages of this iteration whose replicas reported different sums */
+	/* Number of stages of this iteration in which replicas reported different sums */
 	uint32_t n_differing;
 	struct stall_detector detector;
 	struct evaluation evaluation;
-	bool redo; /* the iteration restarts with a new plan */
-	/* Time at which microbatches were ordered to run again, until the first of them starts; 0:
-	 * none */
+	bool redo; /* the iteration must restart with a new plan */
+	/* When microbatches were ordered to run again, while none of them has started; 0: none
+	 * waits */
 	int64_t rerun_us;
 	struct prediction_record prediction;
 	struct promise promise;
@@ -66,13 +70,14 @@ void iteration_admit_joiners(struct planning *planning);
 /* Between two iterations: ends the run, pauses, waits for a plan, or begins the next iteration. */
 void iteration_boundary(struct iteration *it);
 void iteration_report(struct iteration *it, struct member *m, const struct msg_report *r);
-void iteration_lost(struct iteration *it, struct member *m); /* after a replica died */
+/* Recovers the iteration after a replica died */
+void iteration_lost(struct iteration *it, struct member *m);
 /* Takes back a node whose process was only suspended, if it holds the weights of a stage that has
  * no replica. The node may meanwhile have been given another place. Returns true if the node is a
  * replica again. */
 bool iteration_readmit(struct iteration *it, struct member *m);
-/* Abandons the work under way, and ends the run once the last commit is on the agents' disks. A
- * second call ends the run at once. why: borrowed until the program ends. */
+/* Abandons the current iteration, and ends the run once the last commit is on the agents' disks. A
+ * second call ends the run at once. why: a text that is never freed. */
 void controller_stop(struct iteration *it, const char *why);
 void iteration_fini(struct iteration *it);
 

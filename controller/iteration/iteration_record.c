@@ -1,8 +1,8 @@
 /* iteration_record.c - writes plans, iterations and commits to the record.
  *
  * The run depends on plans and commits, so functions that write them return an error. A commit is
- * one transaction: its routes, the order in which each node accumulated its gradients, and the
- * sums. The rows of the tasks follow, and the row of the moment is the last. */
+ * one transaction, which holds the routes, the order in which each node accumulated its gradients,
+ * and the sums. The rows of the tasks follow. The row that gives the commit's time is the last. */
 #include "controller/iteration/iteration_record.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "controller/members/member_record.h"
 #include "controller/run/record.h"
 
-/* A rehearsal has no loss. */
+/* Returns the loss as JSON. A rehearsal has no loss. */
 static json_t *pack_loss(float loss)
 {
 	return isnan(loss) ? json_null() : json_real((double)loss);
@@ -51,7 +51,7 @@ void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 	record_event(it->run, o);
 }
 
-/* The event comes last: a tool that reads the event finds the plan's row and file. */
+/* The event is written last, because a tool that reads it then finds the plan's row and file. */
 int record_plan(struct run *run, const struct planned *p, struct error *err)
 {
 	char path[PATH_MAX], *text = plan_format(p->plan);
@@ -89,7 +89,7 @@ int record_plan(struct run *run, const struct planned *p, struct error *err)
 
 /* ---- commits ---- */
 
-/* The rows of a commit with which `skippipe verify` repeats the sums in the same order. */
+/* The rows of a commit with which `skippipe verify` can repeat the sums in their original order. */
 struct audit {
 	struct route *routes;
 	struct store_order *orders;
@@ -272,7 +272,8 @@ int record_commit(struct iteration *it, const struct msg_commit *m,
 	it->run->last_commit = *m;
 	record_tasks(it);
 	record_gpus(it->members);
-	record_moment(it->run, &moment); /* last: a reader of this row finds the tasks */
+	/* Written last, because whoever reads this row then finds the tasks */
+	record_moment(it->run, &moment);
 	thin_tasks(it->run);
 	record_event(it->run, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
 					(json_int_t)m->iteration, "epoch",

@@ -4,16 +4,16 @@
  * An agent reports links on which a message waits and nothing has moved for longer than expected
  * (agent/network/probe.c). A link counts as cut if three conditions hold: the stall lasts at least
  * three times as long as expected; it lasts longer than heartbeats of either end may be late; and
- * the other end has been heard since. For two replicas of one stage the time is doubled, because
- * their sum needs the link and one of them would be removed. While small messages pass, it is four
- * times as long: either the network loses large packets, or TCP repairs the loss of many packets
- * on a link with a long queue, which takes seconds.
+ * the other end has been heard since. For two replicas of one stage the stall must last twice as
+ * long, because their sum needs the link and one of them would be removed. While small messages
+ * pass, it must last four times as long: either the network loses large packets, or TCP repairs the
+ * loss of many packets on a link with a long queue, which takes seconds.
  *
  * A cut link counts as absent in both directions, since TCP needs both. It is used again once no
- * agent reports it any more. The end with more cut links is at fault. If both ends have equally
- * many, it is the end that reported the link, so that a false report harms only its sender. The
- * last holder of a stage is never removed. iteration/cut_links.c decides what a cut costs the run.
- */
+ * agent reports it any more. Of the two ends, the one with more cut links is at fault. If both have
+ * equally many, the end that reported the link is at fault, so that a false report harms only its
+ * sender. The last holder of a stage is never removed. iteration/cut_links.c decides what a cut
+ * costs the run. */
 #include "controller/iteration/link_failures.h"
 
 #include "base/array.h"
@@ -26,15 +26,15 @@
 #include "controller/weights/copies.h"
 
 enum {
-	/* a stall this many times as long as expected counts as a cut: several probes were sent
-	 * meanwhile */
+	/* A stall that lasts this many times the expected time counts as a cut; several probes were
+	 * sent meanwhile */
 	TIMES = 3,
 	SMALL_PASSES_TIMES = 4,
-	HEALED_US = 400000, /* a link without a report for this long counts as healed */
+	HEALED_US = 400000, /* a link that was not reported for this time counts as healed */
 	NOTE_AGAIN_US = 10000000,
-	/* Largest number of doublings of HEALED_US for a link that is cut repeatedly */
+	/* Largest number of times that HEALED_US is doubled for a link that is cut repeatedly */
 	DOUBLED_MOST = 7,
-	STEADY_US = 600000000 /* a link that has worked for this long has its count of cuts reset */
+	STEADY_US = 600000000 /* after this time without a cut, a link's number of cuts is reset */
 };
 
 /* ---- reports ---- */
@@ -44,20 +44,20 @@ static int64_t later_us(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Returns true if m is a replica or is being prepared as one. */
+/* Returns true if m is a replica, or is being prepared to become one. */
 static bool is_here(const struct member *m)
 {
 	return member_alive(m) && m->assigned.is_welcomed && !m->is_marked;
 }
 
-/* When m sent its newest message. */
+/* Returns when m sent its newest message. */
 static int64_t spoke_us(const struct member *m)
 {
 	return m->heard.message_us - timeout_round_trip(&m->heard.rounds) / 2;
 }
 
-/* How long the link has been stuck. Time during which either end was away does not count: messages
- * then waited for the node, not for the link. */
+/* Returns how long the link has been stuck. Time in which either end was away does not count,
+ * because messages then waited for the node, not for the link. */
 static int64_t stuck_us(const struct members *members, const struct member *m,
 			const struct msg_stuck *s)
 {
@@ -78,8 +78,9 @@ bool link_failures_in_a_sum(const struct run *run, const struct member *m, const
 	       member_stage(run, m) == member_stage(run, o);
 }
 
-/* How long nothing may move on the link. The time is doubled within a stage, where a cut costs a
- * node, and multiplied while small messages pass. */
+/* Returns how long nothing may move on the link before it counts as cut. The time is doubled
+ * between replicas of one stage, where a cut costs a node, and multiplied while small messages
+ * pass. */
 static int64_t patience_us(const struct members *members, const struct member *m,
 			   const struct msg_stuck *s)
 {
@@ -99,7 +100,7 @@ static bool counts_as_stuck(const struct members *members, const struct member *
 }
 
 /* Returns true if the link has been stuck for too long. The other end must have been heard since
- * the stall began; otherwise it may be dead, and the failure detector will find it. */
+ * the stall began; otherwise this node may be dead, and the failure detector will find that. */
 static bool is_cut(const struct members *members, const struct member *m, const struct msg_stuck *s)
 {
 	int64_t stalled_us = spoke_us(m) - s->ms * (int64_t)1000 + expected_us(s);
@@ -145,8 +146,8 @@ static void count_link(struct link_tally *tallies, uint16_t a, uint16_t b, bool 
 	tallies[b].surely += surely;
 }
 
-/* Counts the links that seem cut as well as those that are: together they show which end is at
- * fault. */
+/* Counts, for each member, the links that seem cut and those that certainly are. Both numbers
+ * together show which end is at fault. */
 void link_failures_count(const struct members *members, struct link_tally *tallies)
 {
 	for (uint16_t i = 0; i < members->n; i++) {
@@ -159,7 +160,7 @@ void link_failures_count(const struct members *members, struct link_tally *talli
 				continue;
 			tallies[i].reported++;
 			if (to < i && report_of(members, to, i))
-				continue; /* this link is counted at its other end */
+				continue; /* the other end counts this link */
 			count_link(tallies, i, to,
 				   link_failures_between(members, i, to) ||
 					   long_enough(members, i, to) ||
@@ -175,7 +176,7 @@ void link_failures_count(const struct members *members, struct link_tally *talli
 	}
 }
 
-/* Returns true if no other node has the weights of a stage that m has. */
+/* Returns true if m has the weights of a stage, and no other node has them. */
 static bool is_irreplaceable(struct members *members, const struct member *m)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
@@ -191,8 +192,9 @@ static bool is_last(const struct members *members, const struct member *m)
 	return stage_replicas(members, member_stage(members->run, m), m) == 0;
 }
 
-/* Chooses the end to be removed. Of two ends with equal counts, the last replica of a stage stays,
- * because its removal restarts the iteration. Returns NULL if the chosen end cannot be spared. */
+/* Chooses which end of a cut link is removed. Of two ends with equal counts, the last replica of a
+ * stage stays, because its removal restarts the iteration. Returns NULL if the chosen end cannot be
+ * spared. */
 struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
 				   struct member *x, struct member *y)
 {
@@ -209,7 +211,8 @@ struct member *link_failures_worse(struct members *members, const struct link_ta
 	return first ? (needs_x ? NULL : x) : (needs_y ? NULL : y);
 }
 
-/* Removes m. stays_out: m may rejoin only when none of its links is stuck. */
+/* Removes m, one end of a cut link. stays_out: m may rejoin only when none of its links is
+ * stuck. */
 void link_failures_remove(struct run *run, struct member *m, const struct member *other,
 			  bool others, bool stays_out)
 {
@@ -245,8 +248,8 @@ static double *sync_pair(const struct run *run, uint16_t from, uint16_t to)
 	return run->cluster->sync_pair_s + (size_t)from * (size_t)run->cluster->n_nodes + to;
 }
 
-/* Marks the link as absent in the cluster. Values that were measured or reported meanwhile are kept
- * for when it returns. */
+/* Marks the link as absent in the cluster. Delays that were measured or reported meanwhile are kept
+ * for its return. */
 void link_failures_keep_away(const struct run *run, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
@@ -281,7 +284,7 @@ void link_failures_end(struct run *run, struct link_failure *k)
 	     k->to);
 }
 
-/* Tells both ends to drop the transfers between them. Their next requests use new connections. */
+/* Orders both ends to drop the transfers between them. Their next requests use new connections. */
 static void forget_between(struct members *members, const struct link_failure *k)
 {
 	uint16_t ends[2] = { k->from, k->to };
@@ -294,8 +297,8 @@ static void forget_between(struct members *members, const struct link_failure *k
 	}
 }
 
-/* Drops the standby copies that need the link: a copy receives its sums from every replica of its
- * stage. */
+/* Drops the standby copies that need the link. A copy needs a link to every replica of its stage,
+ * because each of them sends it a part of the sum. */
 static void refuse_copies(struct members *members, const struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
@@ -347,7 +350,7 @@ struct link_failure *link_failures_mark(struct members *members, const struct me
 	}
 	if (members->run->now_us - k->since_us > STEADY_US)
 		k->times = 0;
-	/* Stores the link in the direction in which it was reported this time. */
+	/* Stores the link in the direction of the newest report. */
 	if (k->from != m->id || k->to != s->to)
 		*k = (struct link_failure){ .times = k->times,
 					    .delay_s = { -1, -1 },
@@ -368,8 +371,8 @@ struct link_failure *link_failures_mark(struct members *members, const struct me
 	return k;
 }
 
-/* Returns true if no agent has reported the link since both ends are here. A link that was cut
- * repeatedly has to be quiet for longer. */
+/* Returns true if no agent has reported the link since both ends are present. A link that was cut
+ * repeatedly must stay unreported for longer. */
 bool link_failures_over(const struct members *members, const struct link_failure *k)
 {
 	const struct member *x = &members->list[k->from], *y = &members->list[k->to];

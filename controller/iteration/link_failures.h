@@ -1,5 +1,5 @@
 /* link_failures.h - detects links that no longer transfer anything, and chooses which end of such a
- * link is at fault. network/failed_links.h has the links that are cut. */
+ * link is at fault. network/failed_links.h stores the links that are cut. */
 #ifndef CONTROLLER_ITERATION_LINK_FAILURES_H
 #define CONTROLLER_ITERATION_LINK_FAILURES_H
 
@@ -12,40 +12,42 @@ struct members;
 struct msg_stuck;
 struct run;
 
-/* Cut links of one member. */
+/* Numbers of cut links of one member. */
 struct link_tally {
-	/* Links of this member that seem cut; those among them that the member itself reported */
+	/* Links of this member that seem cut, and how many of these the member itself reported */
 	uint16_t cut, reported;
 	uint16_t surely; /* links of this member that are certainly cut */
 };
 
-/* Returns the first report of a link that counts as cut and is not marked so, and in *m the member
- * that sent it; NULL: there is none. Borrowed until the member's next heartbeat. */
+/* Returns the first report of a link that counts as cut but is not yet marked as cut, and sets *m
+ * to the member that sent the report. NULL: there is none. Borrowed until the member's next
+ * heartbeat. */
 const struct msg_stuck *link_failures_next(struct members *members, struct member **m);
-/* Counts the links that seem cut as well as those that are: together they show which end is at
- * fault. tallies: one for each member, zero before. */
+/* Counts, for each member, the links that seem cut and those that certainly are. Both numbers
+ * together show which end is at fault. tallies: one for each member, zeroed by the caller. */
 void link_failures_count(const struct members *members, struct link_tally *tallies);
-/* Chooses the end to be removed. Of two ends with equal counts, the last replica of a stage stays,
- * because its removal restarts the iteration. Returns NULL if the chosen end cannot be spared. */
+/* Chooses which end of a cut link is removed. Of two ends with equal counts, the last replica of a
+ * stage stays, because its removal restarts the iteration. Returns NULL if the chosen end cannot be
+ * spared. */
 struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
 				   struct member *x, struct member *y);
-/* Returns true if a sum needs the link: both are replicas of one stage. */
+/* Returns true if a sum needs the link, because both ends are replicas of one stage. */
 bool link_failures_in_a_sum(const struct run *run, const struct member *m, const struct member *o);
 
-/* Marks the link as absent, makes its ends drop the transfers between them, and drops the standby
- * copies that need it. The result is borrowed until the next cut. */
+/* Marks the link as absent, orders its ends to drop the transfers between them, and drops the
+ * standby copies that need the link. The result is borrowed until the next cut. */
 struct link_failure *link_failures_mark(struct members *members, const struct member *m,
 					const struct msg_stuck *s);
-/* Marks the link as absent in the cluster. Values that were measured or reported meanwhile are kept
- * for when it returns. */
+/* Marks the link as absent in the cluster. Delays that were measured or reported meanwhile are kept
+ * for its return. */
 void link_failures_keep_away(const struct run *run, struct link_failure *k);
-/* Returns true if no agent has reported the link since both ends are here. A link that was cut
- * repeatedly has to be quiet for longer. */
+/* Returns true if no agent has reported the link since both ends are present. A link that was cut
+ * repeatedly must stay unreported for longer. */
 bool link_failures_over(const struct members *members, const struct link_failure *k);
 /* Uses the link again, with the delays that it had before the cut. */
 void link_failures_end(struct run *run, struct link_failure *k);
 
-/* Removes m, one end of a cut link. others: it is cut off from other nodes, too. stays_out: m may
+/* Removes m, one end of a cut link. others: m is also cut off from other nodes. stays_out: m may
  * rejoin only when none of its links is stuck. */
 void link_failures_remove(struct run *run, struct member *m, const struct member *other,
 			  bool others, bool stays_out);
@@ -53,10 +55,11 @@ void link_failures_remove(struct run *run, struct member *m, const struct member
  * cut link has an end that can be removed. */
 bool link_failures_remove_end(struct members *members);
 
-/* Writes to the journal that a link is cut, and what follows: then. */
+/* Writes to the journal that a link is cut. then: what happens because of it. */
 void link_failures_note(struct members *members, const struct msg_stuck *s, uint16_t from,
 			const char *then);
-/* Reports in the journal now and then that the run waits because neither end can be spared. */
+/* Reports in the journal from time to time that the run waits because neither end of a cut link can
+ * be removed. */
 void link_failures_note_wait(struct members *members, const struct member *x,
 			     const struct member *y);
 

@@ -13,7 +13,8 @@
 #include "controller/iteration/routes.h"
 #include "controller/run/stream.h"
 
-/* Turns the trace into the events that agents would report, in real microseconds from the start. */
+/* Turns the plan's simulated trace into the events that agents would report, in real microseconds
+ * from the iteration's start. */
 static uint32_t planned_events(const struct message_run *run, const struct planned *p,
 			       struct msg_task_event *out)
 {
@@ -67,7 +68,8 @@ void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *
 	snprintf(s->name, sizeof(s->name), "%s", candidate ? candidate : "");
 }
 
-/* Makes the routes as the run does, so that both number the microbatches alike. */
+/* Makes the routes with the functions that the run uses, so that the microbatches get the same
+ * numbers. */
 int plan_message_init(struct plan_message *s, const struct message_run *run,
 		      const struct planned *p, const char *candidate)
 {
@@ -133,7 +135,7 @@ void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_p
 	plan_free(plan);
 }
 
-/* ---- to the consoles of a run ---- */
+/* ---- sending plans to the consoles of a run ---- */
 
 int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
 		     struct console *only)

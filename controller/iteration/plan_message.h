@@ -14,13 +14,14 @@ struct iteration;
 /* The properties of a run that its plans lack. Borrowed. */
 struct message_run {
 	uint32_t n_nodes, n_shards, per_shard;
-	const int *shard_of; /* (n_nodes) -1: not a data node when the run began */
+	/* Array of n_nodes: data shard of each node; -1: not a data node when the run began */
+	const int *shard_of;
 	double unit_s;       /* number of real seconds in one plan second */
 };
 
 /* A plan as a message; its arrays live until plan_message_fini. */
 struct plan_message {
-	struct msg message; /* MSG_SEE_PLAN */
+	struct msg message; /* the MSG_SEE_PLAN to send */
 	struct route *routes;
 	struct msg_task_event *events;
 	uint32_t visits[MSG_STAGES];
@@ -29,22 +30,22 @@ struct plan_message {
 
 /* Describes a plan without its routes and tasks. candidate: as in plan_message_init. */
 void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *candidate);
-/* candidate: the plan's name for the console's Compare view; NULL: the plan is in force.
- * -EINVAL: the plan has another number of microbatches than the run. */
+/* candidate: the plan's name in the console's Compare view; NULL: this is the plan in force.
+ * -EINVAL: the plan and the run differ in the number of microbatches. */
 int plan_message_init(struct plan_message *s, const struct message_run *run,
 		      const struct planned *p, const char *candidate);
 void plan_message_fini(struct plan_message *s);
 
-/* Fills the algorithm that made the plan of an iteration. */
+/* Fills in the algorithm that made an iteration's plan. */
 void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
 /* Fills the algorithm, the share of skipping microbatches and the predicted time of the sums in
- * those iterations of the list (n, ascending) that used this plan. The store keeps them with the
+ * those iterations of the list (n, ascending) that ran by this plan. The store keeps them with the
  * plan, not with the iteration. */
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
-/* Sends a plan to the console `only`, or to all consoles if it is NULL. candidate: the name of a
- * plan that is not in force, else NULL. For the plan in force, while an iteration runs, the message
- * holds the current routes, which may differ from the planned ones after a node has died.
+/* Sends a plan to the console `only`, or to all consoles if `only` is NULL. candidate: the name of
+ * a plan that is not in force, else NULL. For the plan in force, while an iteration runs, the
+ * message holds the current routes, which may differ from the planned ones after a node has died.
  * -EINVAL: the plan does not fit the run. */
 int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
 		     struct console *only);

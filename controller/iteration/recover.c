@@ -1,14 +1,15 @@
 /* recover.c - restores a stage that has lost its last replica.
  *
  * Without a replica the run cannot continue. A complete standby copy has the weights of the last
- * commit, so only the current iteration is repeated. Its holder moves to the lost stage if its own
- * stage has another replica. Otherwise a node of the stage with the most replicas fetches the copy.
- * If no stage can spare a node, the run waits for one, and an embedded cluster's supervisor is
- * asked to start it. The weights of a node that was excluded since that commit serve like a copy.
+ * commit, so only the current iteration is repeated. The node that holds the copy moves to the lost
+ * stage if its own stage has another replica. Otherwise a node of the stage with the most replicas
+ * fetches the copy. If no stage can spare a node, the run waits for one, and an embedded cluster's
+ * supervisor is asked to start it. The weights of a node that was excluded after that commit can be
+ * used like a copy.
  *
- * Without a copy the controller waits for a node that may only be silent, the longer the more work
- * would be lost. It then restores the last checkpoint. Without a checkpoint the stage is averaged
- * from its neighbours (restore.c). */
+ * Without a copy the controller waits for a node that may only be silent. The more work would be
+ * lost, the longer it waits. It then restores the last checkpoint. Without a checkpoint the stage
+ * is averaged from its neighbours (restore.c). */
 #include "controller/iteration/recover.h"
 
 #include "controller/iteration/iteration.h"
@@ -17,6 +18,8 @@
 #include "controller/members/finish.h"
 #include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
+#include "controller/planning/replan.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/phase.h"
 #include "controller/run/record.h"
@@ -45,7 +48,7 @@ void recover_begin(struct backups *backups, const struct member *gone)
 	set_phase(backups->run, PHASE_STALLED);
 }
 
-/* Returns a node that has this stage assigned but does not hold it yet. */
+/* Returns a node to which this stage is assigned but which does not hold it yet. */
 static struct member *find_coming(struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -65,9 +68,9 @@ static bool can_spare(const struct members *members, const struct member *m)
 		stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
 }
 
-/* Returns true if another replica of m's stage has been heard since the stall began. A replica that
- * died together with the lost stage, on the same machine for instance, may not be missed yet, and m
- * may be the last holder of its own stage. */
+/* Returns true if another replica of m's stage has been heard since the stall began. Other replicas
+ * may have died together with the lost stage, for instance on the same machine, without being
+ * noticed yet. m may then be the last holder of its own stage. */
 static bool another_is_heard(const struct backups *backups, const struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -81,7 +84,8 @@ static bool another_is_heard(const struct backups *backups, const struct member 
 	return false;
 }
 
-/* Returns a node of the stage with the most replicas; NULL: no stage has two. */
+/* Returns a node of the stage with the most replicas, preferably one that waits as a spare. NULL:
+ * no stage has two. */
 static struct member *find_spare(struct members *members)
 {
 	struct member *best = NULL;
@@ -92,7 +96,7 @@ static struct member *find_spare(struct members *members)
 		uint32_t n = stage_replicas(members, member_stage(members->run, m), NULL);
 
 		if (m->state == MEMBER_LIVE && !m->is_marked && m->move.drain == DRAIN_NOT &&
-		    n > most) {
+		    (n > most || (best && n == most && spares_wait(members, m)))) {
 			best = m;
 			most = n;
 		}
@@ -140,7 +144,7 @@ static void take_over(struct backups *backups, int stage, struct member *holder)
 
 	if (find_coming(backups->members, stage) &&
 	    (patient || is_fetched(backups->members, stage)))
-		return; /* the other node fetches the holder's copy */
+		return; /* the other node will fetch the holder's copy */
 	taker = can_spare(backups->members, holder) ? holder : find_spare(backups->members);
 	if (!taker) {
 		ask_for_node(backups, stage);
@@ -155,8 +159,8 @@ static void take_over(struct backups *backups, int stage, struct member *holder)
 	stage_moves_move(backups->members, taker, stage);
 }
 
-/* Returns true if m was sent the last commit, and its report that it holds the stage or a copy has
- * not arrived yet. */
+/* Returns true if m was sent the last commit but has not yet reported that it holds the stage or a
+ * copy of it. */
 static bool will_hold(const struct run *run, const struct member *m, int stage)
 {
 	bool own = m->weights.stage == stage && m->weights.iterations + 1 >= run->committed &&
@@ -173,8 +177,8 @@ static bool may_wake_with(const struct run *run, const struct member *m, int sta
 	       copy_holder_silent(run, m, stage);
 }
 
-/* Returns true if a node that may have the weights of a lost stage still runs its old process.
- * Otherwise waiting is useless. */
+/* Returns true if some node that may have the weights of a lost stage still runs the same process.
+ * Without such a node, waiting is useless. */
 static bool may_still_be_held(const struct members *members)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
@@ -189,7 +193,8 @@ static bool may_still_be_held(const struct members *members)
 }
 
 /* Returns true if a node that could not read a file, or has just joined, has not yet reported what
- * it holds now. A heartbeat that arrives just after its answer may have been sent before it. */
+ * it holds now. A heartbeat that arrives just after the node's answer may have been sent before it,
+ * so it does not count. */
 static bool may_hold(const struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -209,7 +214,7 @@ static void average_neighbours(struct backups *backups, int stage)
 	struct member *taker = find_coming(backups->members, stage);
 
 	if (backups->run->now_us < backups->stall.next_average_us)
-		return; /* the previous try to restore has failed */
+		return; /* the previous attempt to restore the stage has failed */
 	if (!taker)
 		taker = find_spare(backups->members);
 	if (!taker) {
@@ -226,8 +231,8 @@ static void average_neighbours(struct backups *backups, int stage)
 				  "and no neighbour can replace it");
 }
 
-/* Restoring a checkpoint repeats everything since. Waiting for up to half of that time is cheaper.
- */
+/* Going back to a checkpoint repeats all iterations since it was written. Waiting for up to half of
+ * the time that these took is cheaper. */
 int64_t recover_patience_us(const struct run *run)
 {
 	uint64_t since = run->options.checkpoint_every
@@ -270,8 +275,8 @@ static void admit_joiners(struct backups *backups)
 	}
 }
 
-/* Accepts the weights that m's heartbeat reports if the record has their hash. An order of an
- * earlier controller may have left m with weights that this one has not recorded. */
+/* Accepts the weights that m's heartbeat reports if the record has their hash. m may have loaded
+ * them by order of an earlier controller, so that this controller does not know of them. */
 static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;
@@ -334,8 +339,9 @@ static bool fits_lost_stage(const struct members *members, const struct member *
 	return false;
 }
 
-/* Nodes that the choice of stages left out only made iterations longer, unless they lack memory.
- * Now they may hold the lost stage. */
+/* Lets nodes that the choice of stages left out take part. Unless they lack memory, they were left
+ * out only because iterations would have been longer with them. Now one of them may hold the lost
+ * stage. */
 static void take_in_left_out(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -348,6 +354,21 @@ static void take_in_left_out(struct members *members)
 		note(members->run, NOTE_EVENT, m->id, 0,
 		     "n%02u, which was left out, is taken in: a stage has no node", m->id);
 	}
+}
+
+/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused,
+ * because no iteration is to be restarted. */
+static void continue_run(struct iteration *it)
+{
+	static const char why[] = "a stage was taken over";
+
+	if (it->backups->stall.in != PHASE_PAUSED || it->run->iteration != it->run->committed) {
+		restart_iteration(it, why);
+		return;
+	}
+	it->backups->stall.taken_over = false;
+	set_phase(it->run, PHASE_PAUSED);
+	replan(it->planning, why);
 }
 
 void recover_turn(struct iteration *it)
@@ -376,5 +397,5 @@ void recover_turn(struct iteration *it)
 			bring_back(it->backups, s);
 	}
 	if (all && it->run->phase == PHASE_STALLED)
-		restart_iteration(it, "a stage was taken over");
+		continue_run(it);
 }

@@ -35,7 +35,7 @@ void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
 					    gone != NULL,
 					    gone ? &gone->id : NULL,
 					    (uint8_t)it->run->cluster->formats.wire };
-	sums_forget(it); /* the set of counted gradients changes */
+	sums_forget(it); /* the sums are void, because the set of counted gradients changes */
 	send_replicas(it->members, &m);
 	reroute_show(it);
 	free(routes);
@@ -72,7 +72,7 @@ int reroute_without(struct iteration *it, struct member *gone)
 	uint32_t *changed;
 	struct usable_nodes w;
 
-	/* The place of a dead node may belong to another node already. */
+	/* The dead node's stage may be assigned to another node already. */
 	if (stage >= 0 && stage_replicas(it->members, stage, NULL) == 0)
 		return -ENOENT;
 	find_usable(it->members, &w);

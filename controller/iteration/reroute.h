@@ -8,18 +8,20 @@
 struct iteration;
 struct member;
 
-void reroute_show(struct iteration *it); /* sends the routes to consoles */
-/* Announces the new routes of `changed` (n ids) to the agents, and the node that died (NULL: none).
- */
+void reroute_show(struct iteration *it); /* Sends the iteration's present routes to consoles */
+/* Announces to the agents the new routes of the microbatches `changed` (n ids), and the node that
+ * died (NULL: none). */
 void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
 		      const struct member *gone);
-/* Announces all routes that differ from the plan; agents that know them ignore the message. */
+/* Announces all routes that differ from the plan. Agents ignore the routes that they know
+ * already. */
 void reroute_announce_all(struct iteration *it);
 /* Reroutes the microbatches that visit the node over other replicas of its stage. Returns how many
- * run again. -ENOENT: the stage has no other replica. */
+ * microbatches run again. -ENOENT: the stage has no other replica. */
 int reroute_without(struct iteration *it, struct member *gone);
 /* Reroutes the microbatches that still need the cut link between a and b over another node. Returns
- * how many. -ENOENT: one of them has no substitute, and nothing was changed. */
+ * how many microbatches were rerouted. -ENOENT: for one of them there is no substitute, and nothing
+ * was changed. */
 int reroute_around(struct iteration *it, const struct member *a, const struct member *b);
 
 #endif

@@ -1,8 +1,8 @@
 /* restart.c - restarts the iteration under way with a new attempt.
  *
  * The controller restarts an iteration when its results can no longer be trusted or completed:
- * weights differed, a stage was restored, or the iteration stalled. It needs no knowledge of how
- * far each node had come. */
+ * weights differed, a stage was restored, or the iteration stalled. For a restart it does not
+ * matter how much work each node has done. */
 #include "controller/iteration/restart.h"
 
 #include "controller/iteration/iteration.h"
@@ -10,8 +10,8 @@
 #include "controller/planning/replan.h"
 #include "controller/run/phase.h"
 
-/* A new epoch announces the restart to the agents. Higher attempt numbers separate their new
- * reports from the void ones. */
+/* A new epoch announces the restart to the agents. Higher attempt numbers distinguish new reports
+ * from void ones. */
 static void begin_attempt(struct iteration *it)
 {
 	uint32_t most = it->reduce_attempt;
@@ -29,7 +29,7 @@ static void begin_attempt(struct iteration *it)
 void restart_iteration(struct iteration *it, const char *why)
 {
 	if (it->run->phase == PHASE_STALLED && !replicas_everywhere(it->members)) {
-		/* The restart waits until the lost stage is restored */
+		/* The iteration restarts only after the lost stage has been restored */
 		it->backups->stall.taken_over = true;
 		return;
 	}

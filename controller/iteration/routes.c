@@ -2,10 +2,11 @@
  * along it.
  *
  * The paths of the plan become routes; deaths and cut links change them. A substitute, another
- * replica of the same stage, replaces a dead hop and owes what the dead node had done: a forward
- * pass, a backward pass, the loss. Counts of other nodes stay valid. The attempt number separates
- * reports of an old route from those of the new one. Counts are kept by node and in order, because
- * verify needs that order. */
+ * replica of the same stage, replaces the dead node at its hop, and has to repeat the work of the
+ * dead node there: a forward pass, a backward pass, the loss. Until then it "owes" this work.
+ * Gradients that other nodes counted stay valid. The attempt number separates reports of an old
+ * route from those of the new one. Counts are kept by node and in order, because verify needs that
+ * order. */
 #include "controller/iteration/routes.h"
 
 #include <errno.h>
@@ -40,7 +41,8 @@ static uint64_t bit(uint32_t hop)
 	return (uint64_t)1 << hop;
 }
 
-/* Returns how many counts a hop's node makes: its gradient, and at the data node the loss. */
+/* Returns how many counts the node of a hop makes: one for its gradient and, at the data node, one
+ * for the loss. */
 static uint32_t counts_at(uint32_t hop)
 {
 	return hop == 0 ? 2 : 1;
@@ -59,8 +61,8 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 	}
 }
 
-/* Gives each data node microbatches of its own shard first. What remains is dealt in order to the
- * microbatches without a shard. */
+/* Assigns shards to microbatches. Each data node first gets microbatches of its own shard. The
+ * remaining shards are dealt in order to the microbatches that have none. */
 static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards,
 			uint32_t per_shard, uint32_t *next_wave)
 {
@@ -88,7 +90,7 @@ static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards
 	}
 }
 
-/* Sets which counts are awaited: none has been made. */
+/* Sets the counts to wait for. None has been made yet. */
 static void await_counts(struct routes *r)
 {
 	memset(r->awaited, 0, sizeof(r->awaited));
@@ -146,13 +148,14 @@ bool routes_owes(const struct microbatch *m, uint32_t t)
 	return t < n ? m->owed_forward & bit(t) : m->owed_backward & bit(2 * n - t);
 }
 
-/* Returns true if position t has ended at its present node. */
+/* Returns true if the task at position t of the chain has ended at its present node. */
 static bool has_ended(const struct microbatch *m, uint32_t t)
 {
 	return t < m->passed && !routes_owes(m, t);
 }
 
-/* Returns true if position t has ended or is under way at its present node. */
+/* Returns true if the task at position t of the chain has ended or is under way at its present
+ * node. */
 static bool has_begun(const struct microbatch *m, uint32_t t)
 {
 	return has_ended(m, t) || (t == m->passed && m->next_began);
@@ -163,13 +166,13 @@ bool routes_chain_ended(const struct microbatch *m)
 	return m->passed > 2 * m->route.n_hops;
 }
 
-/* Returns how many of the hop's counts its node has made. */
+/* Returns how many of the counts at this hop its node has made. */
 static uint32_t counts_made(const struct microbatch *m, uint32_t hop)
 {
 	return (m->counted & bit(hop) ? 1u : 0u) + (hop == 0 && m->counted_loss ? 1u : 0u);
 }
 
-/* Hands the counts of a hop to another node, which has to make all of them. */
+/* Hands the counts of a hop over to another node, which has to make all of them itself. */
 static void hand_over_counts(struct routes *r, struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	r->counts[m->route.nodes[hop]].awaited -= counts_at(hop) - counts_made(m, hop);
@@ -179,8 +182,8 @@ static void hand_over_counts(struct routes *r, struct microbatch *m, uint32_t ho
 	m->counted_loss = m->counted_loss && hop > 0;
 }
 
-/* Puts a substitute, another node of the same stage, at a hop. Work of other nodes stays valid, and
- * the substitute owes this hop's. The caller raises the attempt. */
+/* Puts a substitute, another node of the same stage, at a hop. The work of other nodes stays valid,
+ * and the substitute has to repeat the work of this hop. The caller raises the attempt number. */
 static void substitute(struct routes *r, struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	if (m->route.nodes[hop] == node)
@@ -204,7 +207,7 @@ static void run_again(struct routes *r, struct microbatch *m)
 	r->rerun++;
 }
 
-/* Starts the microbatch from the first hop again, in its present attempt. */
+/* Lets the microbatch start again from the first hop, without changing its attempt number. */
 static void start_over(struct microbatch *m)
 {
 	m->route.since = m->route.attempt;
@@ -222,14 +225,14 @@ static bool swapped(const struct microbatch *m)
 	return false;
 }
 
-/* Returns true if the microbatch keeps a slot while it waits for a slot of an earlier stage at one
- * of its substitutes. */
+/* Returns true if the microbatch occupies a slot at one node while it waits for a slot of an
+ * earlier stage at one of its substitutes. */
 static bool holds_while_waiting(const struct microbatch *m)
 {
 	uint32_t n = m->route.n_hops;
 
 	if ((m->owed_forward & bit(0)) && m->passed > 0 && !has_begun(m, n + 1))
-		return true; /* its loss waits for the slot of the new data node */
+		return true; /* the loss waits for a slot at the new data node */
 	for (uint32_t h = 1; h < n; h++)
 		for (uint32_t g = 1; (m->owed_forward & bit(h)) && g < h; g++)
 			if (m->route.stages[g] > m->route.stages[h] && g < m->passed &&
@@ -238,17 +241,18 @@ static bool holds_while_waiting(const struct microbatch *m)
 	return false;
 }
 
-/* Prevents microbatches from waiting for one another in a circle. Normally a node frees a slot once
- * later stages have given theirs, so a circle needs a microbatch that keeps a slot of a later stage
- * while it waits for one of an earlier stage. If this microbatch does so after the substitution, it
- * gives up its slots and starts over. */
+/* Prevents microbatches from waiting for one another in a circle. Normally a node frees a
+ * slot once later stages have freed theirs. Therefore a circle is only possible if a microbatch
+ * keeps a slot of a later stage while it waits for a slot of an earlier stage. If the substitution
+ * brings this microbatch into that state, the microbatch gives up its slots and starts over. */
 static void avoid_circle(struct microbatch *m)
 {
 	if (holds_while_waiting(m))
 		start_over(m);
 }
 
-/* Returns the task's position in the chain; -1: the task is no part of it. */
+/* Returns the task's position in the microbatch's chain of tasks; -1: the task is not part of the
+ * chain. */
 static int position_of(const struct microbatch *m, uint16_t node, enum task_kind kind)
 {
 	int hop = routes_hop(m, node);
@@ -258,7 +262,7 @@ static int position_of(const struct microbatch *m, uint16_t node, enum task_kind
 	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
 
-/* Cancels what the node owes in this pass. Returns true if it owed anything. */
+/* Cancels the work that the node owes in this pass. Returns true if there was such work. */
 static bool settle(struct microbatch *m, uint16_t node, enum task_kind kind)
 {
 	uint64_t *owed = kind == TASK_FORWARD ? &m->owed_forward : &m->owed_backward;
@@ -292,15 +296,16 @@ bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum wor
 	return true;
 }
 
-/* The facts by which substitutes are chosen. */
+/* The facts on which the choice of substitutes depends. */
 struct choice {
 	const struct cluster *c;
-	const bool *usable;  /* (n_nodes) */
-	const int *stage_of; /* (n_nodes) */
-	int *unfinished;     /* (n_nodes) number of unfinished microbatches that visit the node */
+	const bool *usable;  /* array of n_nodes: nodes that may be substitutes */
+	const int *stage_of; /* array of n_nodes */
+	/* Array of n_nodes: number of unfinished microbatches that visit the node */
+	int *unfinished;
 };
 
-/* Adds `change` to the unfinished work of the microbatch's nodes. */
+/* Adds `change` to the unfinished work of each node that the microbatch visits. */
 static void add_unfinished(struct choice *w, const struct microbatch *m, int change)
 {
 	for (uint32_t h = 0; !m->done && h < m->route.n_hops; h++)
@@ -318,8 +323,8 @@ static struct choice choice_init(const struct routes *r, const struct cluster *c
 	return w;
 }
 
-/* Returns the delay from and to the neighbours of the hop, forward and backward. The last hop's
- * neighbour is the data node. INFINITY: a link is cut. */
+/* Returns the sum of the delays from and to the neighbours of the hop, forward and backward. The
+ * last hop's neighbour is the data node. INFINITY: a link is cut. */
 static double neighbour_delay_s(const struct cluster *c, const struct microbatch *m, int hop,
 				int node)
 {
@@ -436,8 +441,8 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
 	return false;
 }
 
-/* Returns true if the hop's node has counted nothing of the microbatch and runs no task that
- * counts. */
+/* Returns true if the node of the hop has counted nothing of the microbatch and is not running a
+ * task that counts. */
 static bool can_be_moved(const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
@@ -446,8 +451,8 @@ static bool can_be_moved(const struct microbatch *m, uint32_t hop)
 	       counts_made(m, hop) == 0;
 }
 
-/* Chooses a substitute for a or b: the hop and the node. Prefers hops that have not begun. Returns
- * false if there is none. */
+/* Chooses a substitute for node a or node b: the hop and the new node. Prefers a hop whose tasks
+ * have not begun. Returns false if there is no substitute. */
 static bool choose_around(const struct routes *r, const struct choice *w,
 			  const struct microbatch *m, uint16_t a, uint16_t b, uint32_t *hop,
 			  uint16_t *node)
@@ -559,7 +564,7 @@ void routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t 
 	array_reserve(&c->list, &c->room, c->n + 1, sizeof(*c->list));
 	c->list[c->n++] = (struct counted){ microbatch, kind };
 	if (!is_awaited)
-		return; /* the audit will find it */
+		return; /* routes_audit will find the wrong count */
 	c->awaited--;
 	if (kind == TASK_LOSS) {
 		m->counted_loss = true;
@@ -611,7 +616,7 @@ void routes_visited(const struct routes *r, bool *visited)
 
 /* ---- the audit ---- */
 
-/* How often the node of a hop counted the microbatch, by its list. */
+/* How often the node of a hop counted the microbatch, according to the node's list of counts. */
 struct tally {
 	uint32_t gradients, losses;
 };
@@ -631,7 +636,7 @@ static int check_sums(const struct routes *r, const int *sum_of, struct error *e
 	return 0;
 }
 
-/* Adds a node's list to the tallies, (n, ROUTE_HOPS). */
+/* Adds a node's list of counts to the tallies, of which each of n microbatches has ROUTE_HOPS. */
 static int tally_counts(const struct routes *r, uint16_t node, struct tally *tallies,
 			struct error *err)
 {

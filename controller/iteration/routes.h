@@ -1,14 +1,14 @@
 /* routes.h - the routes of the microbatches of one iteration, and the gradients that each node
  * counted.
  *
- * This module has no clock and no network. A microbatch's data is (shard, wave). The shard belongs
- * to the data node that had it when the run began, and stays the same if another node reads it.
- * Once a gradient has been counted, a microbatch keeps its stages for the iteration; its nodes
- * change when they die.
+ * This module has no clock and no network. A microbatch's data is (shard, wave). The shard
+ * belongs to the data node that had it when the run began, and stays the same if another node reads
+ * it. Once a gradient has been counted, a microbatch keeps its stages for the iteration; its nodes
+ * are replaced when they die.
  *
- * Each node counts a microbatch's gradient exactly once in an iteration, whatever the attempt
- * (docs/architecture.md). routes_audit checks this against the nodes' reports before every commit.
- */
+ * Each node counts a microbatch's gradient exactly once in an iteration, however often the
+ * microbatch is attempted (docs/architecture.md). routes_audit checks this against the nodes'
+ * reports before every commit. */
 #ifndef CONTROLLER_ROUTES_H
 #define CONTROLLER_ROUTES_H
 
@@ -23,15 +23,17 @@
 
 struct microbatch {
 	struct route route;
-	bool done; /* its chain has ended, and every gradient has been counted */
+	/* The microbatch's chain of tasks has ended, and every gradient has been counted */
+	bool done;
 	float loss;
-	/* A hop has moved from a living node, which had reported no count of it, to a substitute */
+	/* A hop was moved to a substitute from a node that lives and had reported no count of this
+	 * microbatch */
 	bool moved;
-	uint8_t replaced; /* the hop that was replaced last */
-	/* Number of chain positions (wire/chain.h) up to the furthest that has ended */
+	uint8_t replaced; /* the hop whose node was replaced last */
+	/* Number of positions in the chain (wire/chain.h) up to the furthest one that has ended */
 	uint8_t passed;
 	bool next_began; /* the task at position `passed` has begun */
-	/* Passes that substitutes still have to run: a bit for each hop, and one for the data
+	/* Passes that substitutes still have to repeat: a bit for each hop, and one for the data
 	 * node's loss */
 	uint64_t owed_forward, owed_backward;
 	bool owed_loss;
@@ -41,10 +43,10 @@ struct microbatch {
 	bool counted_loss;
 };
 
-/* One count of a node. Counts are kept in the node's order. */
+/* One count of a gradient or a loss by a node. Counts are kept in the node's order. */
 struct counted {
 	uint32_t microbatch;
-	uint8_t kind; /* TASK_LOSS or TASK_BACKWARD */
+	uint8_t kind; /* TASK_BACKWARD: the gradient; TASK_LOSS: the loss */
 };
 
 struct counts {
@@ -55,30 +57,32 @@ struct counts {
 };
 
 struct routes {
-	uint64_t version; /* grows with each change of the routes */
+	uint64_t version; /* increased by each change of the routes */
 	uint32_t n; /* number of microbatches; their ids are 0 .. n - 1 */
 	struct microbatch *microbatches;
 	uint32_t done;
 	uint32_t rerun;
 	uint32_t n_nodes;
-	struct counts *counts; /* (n_nodes) */
-	uint32_t awaited[ROUTE_HOPS]; /* for each stage: number of gradients not counted yet */
+	struct counts *counts; /* array of n_nodes */
+	/* For each stage: number of gradients that are not counted yet */
+	uint32_t awaited[ROUTE_HOPS];
 };
 
-/* Allocates n microbatches over n_nodes nodes. */
+/* Allocates n microbatches on n_nodes nodes. */
 void routes_init(struct routes *r, uint32_t n, uint32_t n_nodes);
 void routes_fini(struct routes *r);
 
-/* Takes the routes of a plan. A data node gets the microbatches of its own shard first (shard_of:
- * (n_nodes), -1: no data node); the rest are dealt in turn. attempt: the first attempt of every
- * microbatch. -EINVAL: the plan does not have n_shards * per_shard microbatches. */
+/* Takes the routes of a plan. A data node gets the microbatches of its own shard first; the rest
+ * are dealt in turn. shard_of has n_nodes entries; -1: not a data node. attempt: the first attempt
+ * of every microbatch. -EINVAL: the plan does not have n_shards * per_shard microbatches. */
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
 		     uint32_t per_shard, uint32_t attempt, struct error *err);
 
 /* Replaces a dead node, whose counted gradients are lost. Every microbatch that visits it gets a
- * substitute of the same stage and a new attempt; `replaced` is that hop. The substitute is the
- * node with the least predicted delay: its unfinished work plus the links to its neighbours. Work
- * of other nodes stays valid. If slots could then wait in a circle, the microbatch starts over.
+ * substitute of the same stage and a new attempt number, and its field `replaced` is set to that
+ * hop. The substitute is the node with the least predicted delay: its unfinished work plus the
+ * links to its neighbours. Work of other nodes stays valid. If slots could then wait in a circle,
+ * the microbatch starts over.
  *
  * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes). Fills changed
  * (room n) with ids and returns how many. -ENOENT: the stage has no usable node; nothing was
@@ -91,28 +95,30 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
 
 /* Routes around a cut link between two living nodes. In every microbatch that needs the link, a
- * substitute of the same stage, with links to its neighbours, replaces one of the two nodes. A node
- * that has begun nothing of the microbatch is preferred; a node that has begun a task that counts
- * stays. `replaced` is that hop, and the attempt is new. Other work stays valid, as in
- * routes_replace.
+ * substitute of the same stage, with links to its neighbours, replaces one of the two nodes.
+ * Preferably, the replaced node has begun nothing of the microbatch; a node that has begun a task
+ * that counts is not replaced. `replaced` is set to that hop, and the attempt number is new. Other
+ * work stays valid, as in routes_replace.
  *
  * Fills changed (room n) with ids and returns how many. -ENOENT: some microbatch has no substitute;
  * nothing was changed. */
 int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
 		  const struct cluster *c, uint32_t *changed);
 
-/* Returns true if the present node of position t is a substitute that still has to run it. */
+/* Returns true if the present node of position t is a substitute that still has to run this
+ * task. */
 bool routes_owes(const struct microbatch *m, uint32_t t);
-bool routes_chain_ended(const struct microbatch *m); /* true after the last backward pass */
+/* Returns true after the last backward pass of the microbatch */
+bool routes_chain_ended(const struct microbatch *m);
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);
 
-/* Resolves a circle of waiting slots. One microbatch that is in its forward pass with swapped
- * stages starts over with ascending stages, so that it cannot be in a circle again. Returns its id,
- * or -1. */
+/* Resolves a circle of waiting slots. One microbatch that is in its forward pass and visits stages
+ * in swapped order starts over with ascending stages, so that it cannot be in a circle again.
+ * Returns the id of that microbatch; -1: there is none. */
 int64_t routes_unswap(struct routes *r);
 
-/* Takes a report that a task of the microbatch began or ended at this node, in the given attempt.
- * Returns true if this advances the microbatch. */
+/* Takes a node's report that a task of the microbatch began or ended, in the given attempt. Returns
+ * true if this advances the microbatch. */
 bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what,
 		 enum task_kind kind);
 
@@ -121,25 +127,27 @@ void routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t 
 /* Returns the node's hop in the microbatch's route; -1: none. */
 int routes_hop(const struct microbatch *m, uint16_t node);
 
-/* Returns true if the node should count this task (TASK_LOSS, TASK_BACKWARD) and has not yet. */
+/* Returns true if the node should count the task (TASK_LOSS or TASK_BACKWARD) and has not done so
+ * yet. */
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind);
-/* Returns the first microbatch that visits the node and lacks a count of it; -1: none. */
+/* Returns the first microbatch that visits the node but is not completely counted by it; -1:
+ * none. */
 int64_t routes_lacking(const struct routes *r, uint16_t node);
 
 /* Returns true if every microbatch is counted at every node of this stage. */
 bool routes_stage_counted(const struct routes *r, uint8_t stage);
 
-/* Adds up how many microbatches visit each stage: visits (n_stages). */
+/* Counts how many microbatches visit each stage. visits has n_stages entries. */
 void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages);
 
-/* Marks the nodes that microbatches visit: visited (n_nodes). */
+/* Marks the nodes that microbatches visit. visited has n_nodes entries. */
 void routes_visited(const struct routes *r, bool *visited);
 
 /* Checks that the sums contain each gradient once: every node on a route counted it once and is in
  * its stage's sum, and no other node in a sum counted it. The data node counted the loss once. The
- * check adds up the lists of counts, because the store gets these lists.
- * sum_of: (n_nodes) the stage whose sum contains the node's counts, -1: none. On a breach, err
- * names one. */
+ * check adds up the lists of counts, because these lists are stored. sum_of has n_nodes entries:
+ * the stage whose sum contains the node's counts; -1: none. If the check fails, err names one wrong
+ * count. */
 int routes_audit(const struct routes *r, const int *sum_of, struct error *err);
 
 #endif

@@ -1,17 +1,18 @@
 /* stall_detector.c - ends an iteration, a sum or a validation that has stalled.
  *
- * An iteration stalls in two ways. In the first, all agents report that they are at rest: nothing
- * runs and nothing travels, but not everything is done. Either slots wait in a circle, which is
+ * An iteration stalls in two ways. In the first, all agents report that they are at rest: no task
+ * runs and no message travels, although tasks are left. Either slots wait in a circle, which is
  * resolved, or a message was lost, and the iteration restarts.
  *
- * In the second, some agents report work, but no task ends anywhere. The time limit for such work
- * is far beyond the longest task and transfer. If no data arrives within this limit either, the
- * nodes that report work hang. The controller treats them as dead, and they return once they have
- * loaded their weights. If no node reports work, the iteration restarts. Usually an agent notices
- * by itself that its computing hangs, and ends. Agents are trusted to report their work honestly.
+ * In the second, some agents report work, but no task ends anywhere. The time limit for this is
+ * far beyond the longest task and transfer. If no data arrives within the limit either, the nodes
+ * that report work are taken to hang. The controller treats them as dead, and they return once they
+ * have loaded their weights. If no node reports work, the iteration restarts. Usually an agent
+ * notices by itself that its computing hangs, and ends. Agents are trusted to report their work
+ * honestly.
  *
- * Time is counted in looks rather than by the clock, so that it does not pass while this process or
- * the whole machine was suspended. */
+ * Time is measured as a number of checks ("looks"), not by the clock, so that it does not pass
+ * while this process or the whole machine is suspended. */
 #include "controller/iteration/stall_detector.h"
 
 #include <math.h>
@@ -28,9 +29,9 @@ enum {
 	LOOK_US = 250000,
 	ROUNDS = 4,
 	MUCH_LONGER = 20,
-	/* Bytes received in a short time that heartbeats alone do not explain */
+	/* More bytes than heartbeats alone can cause within SHORT_US */
 	MUCH_BYTES = 65536,
-	SHORT_US = 10000000 /* length of that short time */
+	SHORT_US = 10000000 /* time within which MUCH_BYTES must arrive */
 };
 
 /* ---- what is awaited ---- */
@@ -79,8 +80,8 @@ void stall_name_awaited(const struct members *members, char *out, size_t room)
 
 /* ---- all are at rest ---- */
 
-/* Drops replicas that hold the weights of another iteration, because they cannot take part. They
- * fetch the weights when they join again. */
+/* Drops replicas that hold the weights of another iteration, because they cannot take part. These
+ * nodes fetch the right weights when they join again. */
 static bool drop_strangers(struct members *members)
 {
 	bool any = false;
@@ -116,10 +117,10 @@ static bool at_rest(const struct members *members, const struct member *m)
 
 	if (member_is_replica(m) && members->run->now_us - m->heard.message_us >
 					    LOOK_US + timeout_round_trip(&m->heard.rounds) / 2)
-		return false; /* its last heartbeat may be outdated */
+		return false; /* the node's last heartbeat may be outdated */
 	if (member_is_replica(m) && link_failures_doubted(members, m))
-		return false; /* the link that it needs is in doubt */
-	/* The commit may still be travelling, or the node may still be stepping. */
+		return false; /* a link that the node needs may be cut */
+	/* The commit may still be on its way to the node, or the node may still be applying it. */
 	if (member_is_replica(m) && b->committed != members->run->committed)
 		return !b->running && post_idle(members->run->post, m->peer);
 	return !member_is_replica(m) ||
@@ -127,7 +128,7 @@ static bool at_rest(const struct members *members, const struct member *m)
 		b->iteration == members->run->iteration);
 }
 
-/* Returns true if nothing ran or travelled in several looks. */
+/* Returns true if no task ran and no message travelled at several successive looks. */
 static bool all_rest(struct iteration *it)
 {
 	struct stall_detector *s = &it->detector;
@@ -233,7 +234,8 @@ bool stall_hung(struct iteration *it, uint32_t tasks)
 		       (double)limit_us + 1e6 * MUCH_LONGER * tasks * longest_s(it->members);
 }
 
-/* Returns why the node hangs according to its heartbeat, or NULL. Rank 0 is the surest sign. */
+/* Returns why the node hangs according to its heartbeat, or NULL. rank 0 is the most certain
+ * reason. */
 static const char *hung_in(const struct member *m, int rank)
 {
 	const struct msg_heartbeat *b = &m->beat;
@@ -260,14 +262,15 @@ static uint32_t count_hung(const struct members *members, int rank, uint32_t *re
 	return n;
 }
 
-/* Drops the hanging nodes, unless they are more than half of the replicas. In that case the machine
- * or the network is probably slow, and all nodes get the same time again. */
+/* Drops the hanging nodes, unless they are more than half of the replicas. In that case the
+ * controller's machine or the network is probably slow, and all nodes get the same time again. */
 bool stall_drop_hanging(struct members *members)
 {
 	uint32_t n = 0, replicas = 0;
 	int rank = -1;
 
-	members->run->progress++; /* the remaining nodes get the same time again */
+	/* Counts as progress, so that the remaining nodes get the same time again */
+	members->run->progress++;
 	while (n == 0 && rank < 2)
 		n = count_hung(members, ++rank, &replicas);
 	for (uint32_t i = 0; 2 * n <= replicas && i < members->n; i++) {
@@ -285,7 +288,8 @@ bool stall_drop_hanging(struct members *members)
 
 /* ---- a sum ---- */
 
-/* Limit of a sum: besides its transfers, a large gradient is copied, added up and hashed. */
+/* Returns the time limit of a sum. Besides its transfers, a large gradient is copied, added up and
+ * hashed. */
 static int64_t sum_limit_us(const struct run *run)
 {
 	static const double sums = 6;
@@ -310,8 +314,8 @@ static bool holds_sum(const struct members *members, const struct member *m)
 	return member_is_replica(m) && !m->sum.is_done && !awaits_replica(members, m);
 }
 
-/* A replica that waits for no other node and has not reported its sum hangs. If no replica hangs,
- * or if more than half of them seem to hang, the iteration restarts. */
+/* A replica that waits for no other node and has not reported its sum hangs, and is dropped. If no
+ * replica hangs, or if more than half of the replicas seem to hang, the iteration restarts. */
 void stall_sums_turn(struct iteration *it)
 {
 	uint32_t n = 0, replicas = 0;

@@ -20,8 +20,8 @@ void sums_forget(struct iteration *it)
 	copies_forget_sums(it->members);
 }
 
-/* Sends MSG_REDUCE of the present attempt to the replicas of the stage and to the holders of its
- * standby copies. */
+/* Sends MSG_REDUCE with the present attempt number to the replicas of the stage and to the nodes
+ * that hold its standby copies. */
 static void order_stage(struct iteration *it, int stage, bool when_counted)
 {
 	struct msg m = { .type = MSG_REDUCE };

@@ -11,9 +11,9 @@
 
 struct iteration;
 
-/* Voids the sums begun or completed. The next sums have a higher attempt. */
+/* Voids the sums that have begun or are complete. The next sums have a higher attempt number. */
 void sums_forget(struct iteration *it);
-/* Orders the sums of all stages with the iteration's start, if links are measured. */
+/* If links are measured, orders the sums of all stages when the iteration starts. */
 void sums_order_ahead(struct iteration *it);
 /* Orders the sums of stages in which every gradient has been counted. */
 void sums_order_counted(struct iteration *it);

@@ -1,8 +1,8 @@
 /* agents.c - handles the messages with which agents join, report their state and leave.
  *
- * A member is a node of the cluster; its agent's process may change during the run. The states of a
- * member and their transitions are in lifecycle.c. The session of a dead member is kept: if its
- * process only slept, its heartbeats arrive on that session again. */
+ * A member is a node of the cluster; during the run its agent's process may be replaced by
+ * another one. lifecycle.c has the states of a member and their transitions. The session of a dead
+ * member is kept: if its process only slept, its heartbeats arrive on that session again. */
 #include "controller/joining/agents.h"
 
 #include <math.h>
@@ -14,6 +14,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/joining/resume.h"
+#include "controller/joining/slots.h"
 #include "controller/members/failure_detector.h"
 #include "controller/members/failures.h"
 #include "controller/members/finish.h"
@@ -40,7 +41,8 @@ enum {
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
 	JOIN_AGAIN_US = 1000000,
-	/* Log lines in one burst: about refused agents; about reported troubles */
+	/* Journal lines allowed in one burst: about refused agents, and about troubles that agents
+	 * report */
 	REFUSALS = 50,
 	TROUBLES = 20
 };
@@ -49,14 +51,15 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 /* ---- joining ---- */
 
 /* Returns true if another key may take this node, for example after the agent's key was changed. If
- * the old process was only suspended and continues, it finds its node taken. */
+ * the old process was only suspended, it is refused when it continues. */
 static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == MEMBER_DEAD || m->state == MEMBER_LEFT;
 }
 
-/* Returns the node of this key, whose links and disk belong to its machine. A new key gets a vacant
- * node, preferably one that no key has had. NULL: none is free. */
+/* Returns the node that belongs to this key, because the node's links and disk are those of the
+ * key's machine. For a new key, returns a vacant node, preferably one that no key has had. NULL: no
+ * node is free. */
 static struct member *find_place(struct members *members, const struct keys_public *key,
 				 int32_t wish)
 {
@@ -117,8 +120,9 @@ static size_t join_corpus(const struct run *run, char *out, size_t room)
 	return at;
 }
 
-/* Sends the description of the run. The agent emulates the cluster as given, not as corrected
- * since. It expects times in fp32, because formats change during the run. */
+/* Sends the description of the run. The agent emulates the cluster as the operator described it,
+ * without later corrections. It expects transfer times for fp32, because formats change during the
+ * run. */
 static void welcome_member(struct run *run, struct member *m)
 {
 	char corpus[1 << 16];
@@ -210,8 +214,8 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 		     m->hello.incarnation == hello->incarnation ? "its session was replaced" : why);
 }
 
-/* Keeps m's standby copy if it is the only copy of a stage; the node that restores this stage
- * fetches it from m (recover.c). Otherwise assigns a stage to m. */
+/* Lets m keep its standby copy if this is the only copy of a stage. The node that restores the
+ * stage fetches the copy from m (recover.c). Otherwise assigns a stage to m. */
 static void join_or_keep(struct members *members, struct member *m)
 {
 	if (copy_needed(members, m)) {
@@ -222,15 +226,15 @@ static void join_or_keep(struct members *members, struct member *m)
 	members_assign(members, m, member_stage(members->run, m), members->run->committed > 0);
 }
 
-/* Returns true if the agent computes nothing. */
+/* Returns true if the agent only pretends to compute, as in a rehearsal. */
 static bool pretends(const struct msg_hello *hello)
 {
 	return strncmp(hello->device, "pretend", 7) == 0;
 }
 
 /* Returns true if the texts are addresses that other agents may dial: TCP, or sockets of this
- * machine if the controller has one itself. Only `inside` may hold several. Texts of agents reach
- * the logs of others. */
+ * machine if the controller has one itself. Only `inside` may hold several addresses. They are
+ * checked because the texts of one agent reach the logs of others. */
 static bool has_addresses(const struct run *run, const struct msg_hello *h)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
@@ -246,7 +250,8 @@ static bool has_addresses(const struct run *run, const struct msg_hello *h)
 		strncmp(run->options.listen, "ipc://", 6) == 0);
 }
 
-/* Returns why an agent cannot take part in the run, or NULL. m: the place found for it, or NULL. */
+/* Returns why an agent cannot take part in the run, or NULL if it can. m: the node found for it, or
+ * NULL. */
 static const char *why_refused(const struct run *run, const struct msg_hello *hello,
 			       const struct member *m)
 {
@@ -262,8 +267,8 @@ static const char *why_refused(const struct run *run, const struct msg_hello *he
 	return NULL;
 }
 
-/* Gives the node its name and its place. Other characters than visible ones of ASCII become '?',
- * because the place is written into files. */
+/* Sets the name and the location of the node. Characters other than visible ASCII become '?',
+ * because the location is written into files. */
 static void name_member(struct run *run, struct member *m, const char *name)
 {
 	struct cluster_node *node = &run->cluster->nodes[m->id];
@@ -291,16 +296,17 @@ static void connect_member(struct backups *backups, struct member *m,
 		measuring_forget(backups->members, m);
 	m->peer = peer;
 	if (!keys_equal(&m->key, &from->key))
-		m->move.failures = 0; /* failures belong to the earlier key */
+		m->move.failures = 0; /* The failures are those of the previous key */
 	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
-		m->weights.differ = false; /* the difference was found in another process */
+		m->weights.differ = false; /* A difference was found in the previous process */
 	m->hello = *hello;
 	failures_recall(backups->members, m);
 	name_member(backups->run, m, from->name);
 	failure_detector_begin(backups->members, m);
 	m->stuck.n = 0;
 	m->clock.round_trip_us = 0;
+	m->compute.spent = (struct device_time){ { 0 } };
 	m->assigned.plan_epoch = m->assigned.connect_id = 0;
 	copies_forget(m);
 	m->copy.refused_us = 0;
@@ -308,6 +314,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->checkpoint.failed = 0;
 	restore_look_again(backups);
 	member_drain(backups->members, m, DRAIN_NOT);
+	m->move.use = backups->run->phase == PHASE_GATHERING ? USE_ALWAYS : USE_UNDECIDED;
 	member_apply(backups->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;
@@ -321,7 +328,7 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 	struct post_peer_info info;
 	struct member *m;
 	const char *why;
-	bool known;
+	bool known, moved;
 
 	if (post_peer(backups->run->post, peer, &info) != 0 || info.role != KEYS_AGENT)
 		return;
@@ -332,12 +339,15 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 		return;
 	}
 	known = keys_equal(&m->key, &info.key);
+	moved = m->hello.machine[0] && !same_place(&m->hello, hello);
 	connect_member(backups, m, &info, peer, hello);
 	if (backups->run->phase == PHASE_GATHERING && !backups->run->resumed &&
 	    backups->members->gathering < GATHER_BUILD)
 		return; /* the first plan decides the node's stage and sets the time scale */
 	if (!known)
 		resume_save(backups->members);
+	if (!known || moved)
+		slots_settle(backups->members, m);
 	welcome_member(backups->run, m);
 	resume_member(backups->members, m);
 	if (backups->run->phase == PHASE_GATHERING && backups->run->resumed)
@@ -350,7 +360,7 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r)
 {
-	if (m->assigned.number == 0) /* the message answers an earlier controller */
+	if (m->assigned.number == 0) /* the message answers an order of an earlier controller */
 		return;
 	if (r->assignment != m->assigned.number || !member_alive(m) || member_is_replica(m))
 		return;
@@ -368,7 +378,7 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
-	/* Reduces the backward time in the same ratio as the forward time. */
+	/* Reduces the backward time in the same ratio as the forward time was reduced. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s *
@@ -414,7 +424,7 @@ static void heard_again(struct backups *backups, struct member *m)
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h)
 {
 	if (m->state == MEMBER_LEFT || !failure_detector_hear(it->run, m, h))
-		return; /* a newer heartbeat has arrived before this one */
+		return; /* an older heartbeat that was overtaken by a newer one */
 	if (m->beat.slots != h->slots || m->beat.running != h->running ||
 	    m->beat.queued != h->queued || memcmp(&m->beat.gpu, &h->gpu, sizeof(h->gpu)) != 0)
 		m->shown.is_stale = true;
@@ -434,10 +444,10 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	else if (!iteration_readmit(it, m) && link_failures_healed(it->run, m))
 		heard_again(it->backups, m);
 	drain_hear(it->members, m);
-	/* Every heartbeat reports the hash of the weights, and a replica whose hash differs is an
-	 * error. Messages can overtake each other: a heartbeat may arrive before the agent's report
-	 * of the commit, or after its report of newly loaded weights although it was sent before.
-	 * Neither counts. */
+	/* Every heartbeat reports the hash of the node's weights, and a differing hash in a replica
+	 * is an error. Messages can overtake each other: a heartbeat may arrive before the agent's
+	 * report of the commit, or, though sent earlier, after its report of newly loaded weights.
+	 * Such heartbeats are not compared. */
 	if (member_is_replica(m) && m->assigned.message_sequence >= m->assigned.ready_sequence &&
 	    h->committed == it->run->committed && m->weights.iterations == it->run->committed &&
 	    m->weights.hash != 0 && h->hash != m->weights.hash && h->hash != 0 &&
@@ -445,8 +455,9 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		agreement_weights_changed(it->members, m);
 }
 
-/* Returns true if the quota allows another journal line with an agent's own words: the first ones
- * at once, then one a minute. The line after a gap reports how many were dropped. */
+/* Returns true if the quota allows another journal line with an agent's own words: the first lines
+ * at once, later ones once a minute. The first line after a gap reports how many lines were
+ * dropped. */
 static bool may_note(struct run *run, struct member *m, struct rate_limit *quota,
 		     enum note_kind kind, const char *what)
 {
@@ -485,7 +496,8 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 	struct member *refused =
 		names && member_is_replica(m) ? &members->list[t->refused_node] : NULL;
 
-	/* Several agents may refuse what one node sends. The first report excludes this node. */
+	/* Several agents may report wrong data from one node. The first report excludes that
+	 * node. */
 	if (!names || t->fatal || (refused && member_is_replica(refused)))
 		note_trouble(members->run, m, t);
 	if (refused)
@@ -498,7 +510,8 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 		member_apply(members->run, m, EVENT_LOST, "gave up");
 }
 
-/* Enters a reported link into the table: its latency always, its bandwidth if one was measured. */
+/* Enters a reported link into the table of links: the latency always, the bandwidth if it was
+ * measured. */
 static void learn_link(struct members *members, const struct member *m, const struct msg_link *l)
 {
 	struct link_seen *s = members->links && l->to != m->id
@@ -507,6 +520,10 @@ static void learn_link(struct members *members, const struct member *m, const st
 
 	if (!s || !(l->latency_s > 0))
 		return;
+	if (s->unreachable) { /* a port was opened meanwhile */
+		link_table_reached(members->links, m->id, l->to);
+		return;
+	}
 	s->latency_s = l->latency_s;
 	s->spread_s = l->spread_s;
 	if (l->bandwidth_bytes_per_s > 0)
@@ -537,7 +554,7 @@ void members_links(struct planning *planning, struct member *m, const struct msg
 	struct msg_links each = { one_each(planning->members, reports, links), links,
 				  reports->wire };
 
-	/* An agent that has not begun the iteration measured another format. */
+	/* An agent that has not begun this iteration has measured transfers in another format. */
 	for (uint32_t i = 0; i < each.n_links; i++)
 		if (reports->wire != planning->run->cluster->formats.wire)
 			links[i].measured_delay_s = 0;
@@ -571,7 +588,7 @@ static bool source_lost(const struct members *members, const struct member *m)
 		!copy_of_excluded(members, source, m->copy.stage));
 }
 
-/* When to try again to fetch weights: the delay doubles with each failure. */
+/* Returns when a node should try again to fetch weights. The delay doubles with each failure. */
 static int64_t again_us(const struct member *m)
 {
 	int64_t last =
@@ -580,7 +597,8 @@ static int64_t again_us(const struct member *m)
 	return last + ((int64_t)JOIN_AGAIN_US << (m->copy.n_refused < 6 ? m->copy.n_refused : 6));
 }
 
-/* Restarts a joiner whose weights are of an older iteration, or whose source has left. */
+/* Restarts the fetch of a joiner whose weights belong to an older iteration, or whose source has
+ * left. */
 static void check_joiner(struct backups *backups, struct member *m)
 {
 	bool late = backups->run->now_us - m->assigned.at_us > ASSIGN_PATIENCE_US;
@@ -596,8 +614,8 @@ static void check_joiner(struct backups *backups, struct member *m)
 	}
 	if (copy_needed(backups->members, m) && m->copy.stage != member_stage(backups->run, m))
 		return;
-	/* The member's copy is one commit behind, and the announcement of that commit is on its
-	 * way. */
+	/* The member's copy lacks the newest commit, whose announcement is still on its way to the
+	 * member. */
 	if (m->copy.state != COPY_FETCHING && m->copy.stage == member_stage(backups->run, m) &&
 	    m->copy.iterations < backups->run->committed &&
 	    m->copy.last_commit_sent == backups->run->committed && !late)

@@ -19,8 +19,8 @@ struct planning;
 struct run;
 struct backups;
 
-/* Removes the previous process if another one says hello for a node that takes part. Call before
- * members_hello. */
+/* Removes the previous process of a node that takes part if another process says hello for the
+ * node. Call before members_hello. */
 void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
 void members_hello(struct backups *backups, post_peer_id peer, const struct msg_hello *m);
 /* Refuses an agent with a reason. final: the same process started again would be refused again. */
@@ -37,11 +37,13 @@ void members_links(struct planning *planning, struct member *m, const struct msg
 /* Sends every gathered agent the description of the run, once the first plan has set the time
  * scale. */
 void members_welcome(struct members *members);
-bool members_due(const struct members *members); /* returns true fifty times a second */
-/* Measures how long each node has been silent, and removes silent nodes */
+/* Returns true if it is time to check the members, fifty times a second */
+bool members_due(const struct members *members);
+/* Measures how long each node has been silent, and removes nodes that have been silent for too
+ * long */
 void members_hear_silence(struct members *members);
-void members_check_joiners(struct backups *backups); /* restarts joiners that hang */
-/* Sends each node the controller's clock now and then */
+void members_check_joiners(struct backups *backups); /* Restarts joiners whose fetch hangs */
+/* Sends each node the controller's clock from time to time */
 void members_ping(struct members *members);
 
 #endif

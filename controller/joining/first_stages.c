@@ -1,8 +1,9 @@
 /* first_stages.c - chooses the stages of a new run that was started without --stages.
  *
- * Until then the model is cut provisionally: stage 1 has one layer, in which compute is measured.
- * When links and compute are known, a thread chooses the number of stages, their layers and their
- * nodes (planning/stage_choice.h). The agents are then welcomed again with the chosen cut. */
+ * Until the choice the model is cut provisionally: stage 1 has one layer, in which compute is
+ * measured. When links and compute are known, a thread chooses the number of stages, their layers
+ * and their nodes (planning/stage_choice.h). The agents are then welcomed again with the chosen
+ * cut. */
 #include "controller/joining/first_stages.h"
 
 #include <errno.h>
@@ -31,13 +32,14 @@
 #include "schedule/format/request.h"
 
 enum {
-	LEAST_MICROBATCHES = 48, /* of an iteration */
-	SLOTS_MOST = 8,          /* more microbatches at once shorten no plan */
+	LEAST_MICROBATCHES = 48, /* least number of microbatches in an iteration */
+	/* Plans do not become faster if a node may hold more microbatches at once */
+	SLOTS_MOST = 8,
 	THREADS_MOST = 8,
-	SHOWN = 3 /* candidates in the journal */
+	SHOWN = 3 /* number of candidates that the journal lists */
 };
 static const double budget_s = 10;
-static const char awaits_stages[] = "awaits_stages"; /* key in the record */
+static const char awaits_stages[] = "awaits_stages"; /* key of this setting in the record */
 
 /* ---- the record ---- */
 
@@ -75,7 +77,7 @@ static int record_stages(struct members *members, struct error *err)
 
 /* ---- the choice ---- */
 
-/* As many microbatches that each agent can have one. */
+/* Returns a number of microbatches such that each agent can have one. */
 static int count_microbatches(const struct members *members)
 {
 	int n = LEAST_MICROBATCHES;
@@ -97,7 +99,8 @@ void first_stages_begin(struct iteration *it)
 		controller_finish(it->members, 1, err.text);
 }
 
-/* Says what was chosen, what else there was, and who has no part. */
+/* Writes to the journal which stages were chosen, which other candidates there were, and which
+ * nodes are left out. */
 static void note_choice(struct run *run, const struct stage_choice *c)
 {
 	static const char *const ranks[SHOWN] = { "chosen", "second", "third" };
@@ -113,7 +116,8 @@ static void note_choice(struct run *run, const struct stage_choice *c)
 		     "it in)", node, text, node);
 }
 
-/* The model does not fit. An agent that computes a layer's activations again needs less memory. */
+/* Explains in the journal that the model does not fit, and that agents need less memory if they
+ * recompute a layer's activations. */
 static void explain(struct members *members, const struct stage_question *q, const char *why)
 {
 	struct model_shape less = q->shape;
@@ -130,9 +134,10 @@ static void explain(struct members *members, const struct stage_question *q, con
 	controller_finish(members, 1, text);
 }
 
-/* ---- the run takes it ---- */
+/* ---- the run uses the choice ---- */
 
-/* Returns a stage for a node that is left out: the one with fewest nodes but stage 0. */
+/* Returns a stage for a node that is left out: the stage with the fewest nodes, other than stage
+ * 0. */
 static int spare_stage(const struct candidate *x, const struct candidate_frame *f)
 {
 	int best = 1;
@@ -168,7 +173,7 @@ static int take_candidate(struct run *run, const struct stage_question *q,
 			   err);
 }
 
-/* Times were measured for the work of the provisional cut's mean stage. */
+/* Converts the measured times, which were for the mean work of the provisional stages. */
 static void rescale_times(struct members *members, double ratio)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -189,10 +194,13 @@ static void leave_out(struct members *members, const struct stage_choice *c)
 		m->assigned.is_left_out = true;
 		member_apply(members->run, m, EVENT_MARK, "left out by the choice of stages");
 	}
-	resume_save(members); /* member_mark has saved these nodes as marked only */
+	/* Saved again, because member_mark has saved these nodes as marked, but not that they are
+	 * left out */
+	resume_save(members);
 }
 
-/* The agents forget the provisional cut, and with it their peers. */
+/* Sends the agents a new welcome: they forget the provisional stages, and therefore also their
+ * peers. */
 static void welcome_again(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {

@@ -9,12 +9,12 @@
 struct iteration;
 struct run;
 
-/* Marks the record of a new run whose stages are not chosen yet. */
+/* Marks in the record of a new run that its stages are not chosen yet. */
 int first_stages_record(struct run *run, struct error *err);
 /* -EINVAL: the recorded run ended before its stages were chosen, so that it cannot be resumed. */
 int first_stages_check_resumed(const struct run *run, struct error *err);
 
-/* Starts the choice. Links and compute have been measured. */
+/* Starts the choice, once links and compute have been measured. */
 void first_stages_begin(struct iteration *it);
 /* Returns true once the run has its stages. If the agents cannot hold the model, the run ends with
  * the reason. */

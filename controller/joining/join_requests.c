@@ -1,8 +1,8 @@
-/* join_requests.c - admits keys that ask by an invitation.
+/* join_requests.c - admits the keys of machines that have an invitation.
  *
- * The peer's session has the invitation's key, so the peer knows the secret. Such a session may ask
- * for the admission of a key and do nothing else. The admission is durable before the controller
- * answers. From then on it has the same effect as an operator's `skippipe admit`. */
+ * The peer's session uses the invitation's key, which proves that the peer knows the secret. Such
+ * a session may ask for the admission of a key and do nothing else. The admission is stored durably
+ * before the controller answers. It then has the same effect as an operator's `skippipe admit`. */
 #include "controller/joining/join_requests.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "controller/run/journal.h"
 #include "wire/invite/invitations.h"
 
-enum { LINES = 50 /* journal lines about refused requests in one burst */ };
+enum { LINES = 50 /* journal lines about refused requests allowed in one burst */ };
 static const double lines_per_s = 0.1;
 
 bool join_requests_is_invited(const struct members *members, post_peer_id peer)
@@ -36,8 +36,8 @@ static void answer(struct run *run, post_peer_id peer, const char *name)
 	member_send(run, &nobody, &m);
 }
 
-/* final: the same request would be refused again. If it is false, the list cannot be read or
- * written. The reason then names a file, so only the operator sees the reason. */
+/* final: true: the same request would be refused again; false: the list of keys cannot be read or
+ * written. In the second case the reason names a file, so only the operator sees it. */
 static void refuse(struct members *members, post_peer_id peer, const char *invitation,
 		   const struct error *reason, bool final)
 {

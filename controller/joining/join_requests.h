@@ -9,10 +9,11 @@
 struct members;
 struct msg;
 
-/* Returns true if the peer has proven the secret of an invitation, and no more. */
+/* Returns true if the peer has proven that it knows the secret of an invitation, and has no other
+ * right. */
 bool join_requests_is_invited(const struct members *members, post_peer_id peer);
-/* Handles a message of such a peer: admits the key of a JOIN, or refuses it with the reason. Any
- * other message is a violation. */
+/* Handles a message of an invited peer: admits the key in a JOIN, or refuses it with the reason.
+ * Any other message is a violation. */
 void join_requests_take(struct members *members, post_peer_id peer, const struct msg *m);
 
 #endif

@@ -1,12 +1,12 @@
 /* resume.c - resumes a run whose controller ended, or died at any moment.
  *
- * The store says which iterations were committed, and agents report the weights that they hold. An
- * agent that holds the last commit continues with its weights. An agent that missed the
- * announcement of the last commit, but holds its sum, receives the announcement again. All others
- * fetch the weights from those agents. The iteration under way restarts. Its attempts are numbered
- * above all earlier ones, so that messages of earlier attempts can be recognised as old. The store
- * refuses writes with an earlier writer's epoch: a predecessor that was only suspended cannot
- * continue the run beside this controller. */
+ * The store says which iterations were committed, and agents report the weights that they hold.
+ * An agent that holds the last commit continues with its weights. An agent that holds the sum of
+ * the last commit, but missed its announcement, receives the announcement again. All other agents
+ * fetch the weights from these two kinds. The iteration under way restarts. Its attempts are
+ * numbered above all earlier ones, so that messages of earlier attempts can be recognised as old.
+ * The store refuses writes with an earlier writer's epoch: a predecessor that was only suspended
+ * cannot continue the run beside this controller. */
 #include "controller/joining/resume.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@
 #include "controller/weights/backups.h"
 #include "model/hash.h"
 
-/* The first CONTROLLERS controllers of a run have ATTEMPTS attempt numbers each. All later ones
- * have ATTEMPTS_LATER: a run that was resumed so often has controllers that die early. */
+/* Each of the first CONTROLLERS controllers of a run has ATTEMPTS attempt numbers. Each later one
+ * has ATTEMPTS_LATER, because controllers of a run that was resumed so often die early. */
 enum { ATTEMPTS = 1 << 16, ATTEMPTS_LATER = 1 << 9, CONTROLLERS = 1 << 13 };
 
 int resume_numbers(uint64_t generation, uint32_t *first)
@@ -47,7 +47,7 @@ static bool changes_options(const struct options *o)
 	return memchr(o->changed, true, sizeof(o->changed)) != NULL;
 }
 
-/* ---- the history for consoles ---- */
+/* ---- past iterations, for consoles ---- */
 
 static int load_commit(void *context, const struct store_commit *s)
 {
@@ -110,8 +110,8 @@ static int load_plan(void *context, const struct store_plan *p)
 	return 0;
 }
 
-/* Loads only the rows that consoles receive, and the newest plan. The amount is bounded, so that a
- * long run resumes as quickly as a short one. */
+/* Loads the newest plan, and only the rows that consoles receive. Their number is bounded, so that
+ * a long run resumes as quickly as a short one. */
 static int load_newest(struct run *run, struct error *err)
 {
 	uint64_t from = run->committed > KEPT_CURVE ? run->committed - KEPT_CURVE + 1 : 1;
@@ -129,7 +129,8 @@ static int load_newest(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Marks the nodes whose gradients are in the last commit. The start waits for them. */
+/* Marks the nodes whose gradients are in the last commit. The start of the resumed run waits for
+ * them. */
 static int load_awaited(struct members *members, struct error *err)
 {
 	struct store_commit last;
@@ -177,7 +178,7 @@ int resume_begin(struct backups *backups, struct error *err)
 	if (rc != 0)
 		return rc;
 	rc = resume_load(members, &formats, err);
-	if (rc == -ENOENT) { /* the predecessor died before it assigned any stage */
+	if (rc == -ENOENT) { /* the earlier controller died before it assigned any stage */
 		note(run, NOTE_EVENT, -1, 0, "the run had not started: it starts now");
 		return 0;
 	}
@@ -191,7 +192,7 @@ int resume_begin(struct backups *backups, struct error *err)
 		rc = load_awaited(members, err);
 	if (rc != 0)
 		return rc;
-	for (uint32_t i = 0; i < run->options.n_acts; i++) /* marks acts of the predecessor */
+	for (uint32_t i = 0; i < run->options.n_acts; i++) /* acts that were carried out */
 		run->options.acts[i].done = run->options.acts[i].iteration <= run->committed + 1;
 	run->training.corpus_hash = store_run_of(run->record.store)->corpus_hash;
 	run->resumed = true;
@@ -223,7 +224,8 @@ int resume_begin(struct backups *backups, struct error *err)
 /* ---- returning agents ---- */
 
 /* Returns true if the weights are of the last commit or of the one before. Weights of a later
- * iteration are of no use: the run went back to a checkpoint and recomputes that iteration. */
+ * iteration are useless, because the run went back to a checkpoint and computes that iteration
+ * again. */
 static bool is_last_or_before(const struct run *run, uint64_t iteration)
 {
 	return iteration == run->committed || iteration + 1 == run->committed;
@@ -246,9 +248,9 @@ static void take_copy(struct members *members, struct member *m)
 	m->copy.purpose = members->run->wanted.stack ? COPY_FOR_STACKING : COPY_FOR_SAFETY;
 }
 
-/* Sends the last commit again to an agent that may have missed it, for its weights and its standby
- * copy. An agent that holds the sum answers MSG_COMMITTED. Nothing is sent once an iteration runs,
- * because the stage may have been restored on another node by then. */
+/* Announces the last commit again to an agent that may have missed it, for its weights and for its
+ * standby copy. An agent that still holds the sum answers MSG_COMMITTED. Once an iteration runs,
+ * nothing is sent, because the stage may have been restored on another node meanwhile. */
 static void resend_commit(struct run *run, struct member *m)
 {
 	struct msg commit = { .type = MSG_COMMIT, .u.commit = run->last_commit };
@@ -272,7 +274,8 @@ void resume_member(struct members *members, struct member *m)
 		return;
 	if (gathering && members->run->committed == 0 &&
 	    (h->run != members->run->id || h->stage != member_stage(members->run, m))) {
-		/* Nothing is committed: the agent starts from the seed's weights. */
+		/* No iteration is committed, so the agent starts from the weights made from the
+		 * seed. */
 		members_assign(members, m, member_stage(members->run, m), false);
 		return;
 	}

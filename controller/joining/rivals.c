@@ -1,10 +1,10 @@
-/* rivals.c - decides which process has a node if two processes have its key.
+/* rivals.c - decides which of two processes with the same key is a node's agent.
  *
  * An agent that is killed and started again has the key of its node, and so does the agent of a
- * machine that was cloned with its key. The machine, its host name and its address do not tell them
- * apart: a restarted machine may have another address, and two containers share their machine.
- * The rule is therefore: the node stays with its process for as long as this process answers. A
- * HELLO of another process with the key waits for the answer to a ping, which only a living process
+ * machine that was cloned with its key. The machine, its host name and its address do not tell
+ * these two cases apart: a restarted machine may have another address, and two containers share
+ * their machine. The rule is therefore: a process keeps its node for as long as it answers. A HELLO
+ * of another process with the key waits for the answer to a ping, which only a living process
  * gives. A process that has ended was silent already when its successor started, so the successor
  * waits for a fraction of a second at most.
  *
@@ -21,14 +21,14 @@
 
 enum {
 	PING_EVERY_US = 100000,
-	/* Nothing that was on its way at the HELLO arrives later. A process that is heard after
-	 * this time lives, though it answers no ping. */
+	/* No message that was on its way when the HELLO came arrives later than this. A process
+	 * that is heard after this time is alive, even if it answers no ping. */
 	ANSWER_MOST_US = 5000000,
-	ALERTS = 2 /* alerts about a node in one burst */
+	ALERTS = 2 /* alerts about one node allowed in one burst */
 };
 static const double alerts_per_s = 1.0 / 300;
 
-/* Returns the node whose connected process is another one with the same key. NULL: none. */
+/* Returns the node to which another connected process with the same key belongs. NULL: none. */
 static struct member *holder_of(struct members *members, post_peer_id peer,
 				const struct msg_hello *hello)
 {
@@ -39,7 +39,7 @@ static struct member *holder_of(struct members *members, post_peer_id peer,
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		/* A process that the post had forgotten has another number of a peer. */
+		/* A process whose session the post had forgotten connects under another peer id. */
 		if (keys_equal(&m->key, &info.key))
 			return m->peer != 0 && m->peer != peer && member_alive(m) &&
 					       m->hello.incarnation != hello->incarnation
@@ -84,7 +84,7 @@ bool rivals_wait(struct members *members, post_peer_id peer, const struct msg_he
 	if (!m)
 		return false;
 	if (m->rival.peer != 0 && m->rival.peer != peer)
-		refuse(members, m); /* the newest of several successors is the living one */
+		refuse(members, m); /* of several successors, the newest is the living process */
 	m->rival.peer = peer;
 	m->rival.hello = *hello;
 	m->rival.since_us = members->run->now_us;

@@ -1,4 +1,4 @@
-/* rivals.h - decides which process has a node if two processes have its key. */
+/* rivals.h - decides which of two processes with the same key is a node's agent. */
 #ifndef CONTROLLER_JOINING_RIVALS_H
 #define CONTROLLER_JOINING_RIVALS_H
 
@@ -9,13 +9,13 @@
 struct members;
 struct msg_hello;
 
-/* Returns true if the HELLO is that of another process with the key of a connected agent. It then
- * waits here until rivals_next gives it, or is refused. */
+/* Returns true if the HELLO is from another process with the key of a connected agent. The HELLO is
+ * then kept here until rivals_next returns it or the process is refused. */
 bool rivals_wait(struct members *members, post_peer_id peer, const struct msg_hello *hello);
-/* Gives the next HELLO whose process gets the node, because the process before does not answer.
- * Refuses processes whose rival answers. Returns false if there is none. */
+/* Gives the next kept HELLO whose process gets the node, because the node's previous process does
+ * not answer. Refuses processes whose rival answers. Returns false if there is none. */
 bool rivals_next(struct members *members, post_peer_id *peer, struct msg_hello *hello);
-/* Forgets an agent's process that has no node and whose session has ended. */
+/* Forgets a waiting process, which has no node, when its session has ended. */
 void rivals_down(struct members *members, post_peer_id peer);
 
 #endif

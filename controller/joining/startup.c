@@ -1,9 +1,9 @@
 /* startup.c - prepares the first iteration of a run, or the next one after the controller
  * restarted.
  *
- * New run: agents join; their links are measured, then their compute, one agent of a machine at a
- * time; the planner makes a plan; agents build their stages. An emulated cluster is planned at
- * once, since its delays are given.
+ * New run: agents join. Their links are measured, then their compute, one agent of a machine at a
+ * time. The planner makes a plan, and the agents build their stages. An emulated cluster is planned
+ * at once, since its delays are given.
  *
  * Resumed run: the controller waits for the agents of the last commit. If every stage has a holder
  * among them, the run continues with their weights; otherwise copies or checkpoints restore the
@@ -16,6 +16,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/joining/agents.h"
 #include "controller/joining/first_stages.h"
+#include "controller/joining/slots.h"
 #include "controller/members/announce.h"
 #include "controller/members/capacity.h"
 #include "controller/members/finish.h"
@@ -40,21 +41,20 @@
 
 enum {
 	/* A resumed run waits this long for agents, plus REGATHER_TRIPS round trips of the longest
-	 * link: connecting takes four. */
+	 * link. Connecting alone takes four round trips. */
 	REGATHER_US = 1200000,
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
 	JOINED_US = 1000000,
-	SLOTS_MOST = 8,      /* more microbatches at once shorten no plan */
 	TIMED_OF_MACHINE = 2 /* agents of one machine and device compute equally fast */
 };
 
 static const double watchable_s = 2.5;
-/* Share of a machine's free memory that activations may take */
-static const double memory_share = 0.7;
-/* Processor time of one task's tensor and events, if all agents share one machine. */
+/* Processor time, in seconds, for the tensor and the events of one task if all agents share one
+ * machine. */
 static const double task_messages_s = 0.003;
-static const double busy_share = 0.4; /* largest share of arithmetic in an emulated iteration */
+/* Largest share of an emulated iteration that may be spent on arithmetic */
+static const double busy_share = 0.4;
 
 /* ---- status ---- */
 
@@ -125,7 +125,7 @@ static void go_to_step(struct members *members, enum gather_step to)
 
 	members->gathering = to;
 	members->run->stream.next_status_us = 0;
-	if (begins[to]) /* measuring_begin writes its own line */
+	if (begins[to]) /* measuring_begin writes a journal line of its own */
 		note(members->run, NOTE_EVENT, -1, 0, "%s", begins[to]);
 }
 
@@ -143,13 +143,15 @@ static void first_assignments(struct planning *planning)
 	/* A node that joined during the measurement gets its stage later */
 	members_welcome(planning->members);
 	for (uint32_t i = 0; i < planning->members->n; i++)
-		if (member_alive(&planning->members->list[i]) && stages[i] >= 0)
+		if (member_alive(&planning->members->list[i]) &&
+		    (stages[i] >= 0 ||
+		     measuring_isolates(planning->members, &planning->members->list[i])))
 			members_assign(planning->members, &planning->members->list[i], stages[i],
 				       false);
 }
 
-/* Returns the processor seconds of an iteration's tasks and messages. *cores: processors of all
- * machines. */
+/* Returns the processor seconds of an iteration's tasks and messages. *cores gets the number of
+ * processors of all machines. */
 static double arithmetic_s(const struct members *members, const struct plan *p, uint32_t *cores)
 {
 	double forward_s = 0, backward_s = 0, loss_s = 0, visits = 0;
@@ -179,8 +181,8 @@ static double arithmetic_s(const struct members *members, const struct plan *p, 
 	       (2 * visits + p->n_microbatches) * task_messages_s;
 }
 
-/* Sets the time scale, unless the operator has set it. An iteration lasts as long as a person can
- * follow, or longer if the machine's arithmetic needs it. */
+/* Sets the time scale, unless the operator has set it. An iteration lasts long enough for a person
+ * to follow, and longer if the machine needs that for the arithmetic. */
 static void choose_time_scale(struct planning *planning)
 {
 	const struct plan_predicted *p = &planning->pending->plan->predicted;
@@ -191,7 +193,7 @@ static void choose_time_scale(struct planning *planning)
 	if (cores > 0 && busy_s / cores > busy_share * most_s)
 		most_s = busy_s / cores / busy_share;
 	if (run_is_rehearsal(planning->run))
-		most_s = watchable_s; /* no processor works */
+		most_s = watchable_s; /* the agents report no processors */
 	if (planning->run->options.cluster.time_scale < 0 && most_s > watchable_s)
 		note(planning->run, NOTE_EVENT, -1, 0,
 		     "an iteration needs %.1f s of %u cores: the time scale gives it %.1f s",
@@ -204,7 +206,7 @@ static void choose_time_scale(struct planning *planning)
 	consoles_run(planning->members);
 }
 
-/* Returns true if m builds its stage and its time is not up. */
+/* Returns true if m is building its stage and still has time for it. */
 static bool is_building(const struct run *run, const struct member *m)
 {
 	int64_t most =
@@ -221,42 +223,19 @@ static bool computes_alike(const struct member *a, const struct member *b)
 	return members_share_machine(a, b) && device_texts_alike(a->hello.device, b->hello.device);
 }
 
-/* Sets how many microbatches a node holds at once, according to its share of the machine's free
- * memory. A cluster file gives the number itself. */
-static void settle_slots(struct members *members)
-{
-	uint64_t parameters = 0;
-
-	for (uint32_t s = 0; s < members->run->training.model.n_stages; s++)
-		parameters = members->run->training.stage_parameters[s] > parameters
-				     ? members->run->training.stage_parameters[s]
-				     : parameters;
-	for (uint32_t i = 0; i < members->n && !members->run->options.cluster.file; i++) {
-		const struct member *m = &members->list[i];
-
-		if (member_alive(m) && m->hello.memory_bytes > 0)
-			members->run->cluster->nodes[i].memory =
-				members->run->cluster_as_given->nodes[i].memory =
-					capacity_slots(&members->run->training.model,
-						       &members->run->training.hyper, parameters,
-						       memory_share * members_memory(members, m),
-						       SLOTS_MOST);
-	}
-}
-
-/* Returns the stage in which compute is measured: if possible not the first one, which reads the
+/* Returns the stage in which compute is measured: if possible not stage 0, which reads the
  * corpus. */
 static uint8_t timed_stage(const struct members *members)
 {
 	return members->run->cluster->n_stages > 1;
 }
 
-/* Assigns a stage for the measurement of compute. */
+/* Assigns a stage to m so that its compute is measured. */
 static void have_timed(struct members *members, struct member *m)
 {
 	struct msg a = { .type = MSG_ASSIGN };
 
-	members_welcome(members); /* m may have arrived after the links were measured */
+	members_welcome(members); /* m may have joined after the links were measured */
 	m->assigned.number = ++members->assignments;
 	m->assigned.at_us = members->run->now_us;
 	a.u.assign = (struct msg_assign){ m->assigned.number, timed_stage(members), false };
@@ -289,8 +268,8 @@ static int timed_like(const struct members *members, const struct member *m, boo
 }
 
 /* Measures one agent of each machine at a time, so that no other agent computes there meanwhile.
- * Agents of a rehearsal are not measured, because they take the times of the cluster file. Returns
- * true when all times are known. */
+ * Agents of a rehearsal are not measured, because the cluster file gives their times. Returns true
+ * when all times are known. */
 static bool all_timed(struct members *members)
 {
 	const struct cluster_node *given = members->run->cluster_as_given->nodes;
@@ -350,7 +329,7 @@ static void take_times(struct members *members)
 				? members->run->cluster_as_given->nodes[i].loss_s
 				: ratio * m->compute.alone_forward_s;
 		if (members->run->options.cluster.time_scale != 0)
-			continue; /* emulated times are used as given */
+			continue; /* emulated times are not measured */
 		drift_set_times(members->run, m);
 		record_compute(members->run, m->id);
 	}
@@ -363,7 +342,7 @@ static bool all_have_come(struct members *members)
 	bool patient = members->run->now_us - members->run->committed_us <
 		       members->run->options.limits.gather_us;
 	const struct options *o = &members->run->options;
-	/* An embedded cluster starts only MIN agents (--agents MIN..MAX). */
+	/* The supervisor of an embedded cluster starts only MIN agents (--agents MIN..MAX). */
 	uint32_t here = 0, expected = o->mode.embedded && o->cluster.least_agents > 1
 					      ? o->cluster.least_agents
 					      : members->n;
@@ -375,8 +354,8 @@ static bool all_have_come(struct members *members)
 	return here > 0 && (here == expected || !patient);
 }
 
-/* Returns true if as many agents have joined as a new run needs (--agents MIN..MAX). Otherwise the
- * run ends, because their time is up. */
+/* Returns true if as many agents have joined as a new run needs (--agents MIN..MAX). Otherwise ends
+ * the run, because the time for joining is over. */
 static bool are_enough(struct members *members)
 {
 	const struct options *o = &members->run->options;
@@ -399,7 +378,7 @@ static void gather_coming(struct planning *planning)
 	    !all_have_come(planning->members) || !are_enough(planning->members))
 		return;
 	if (measuring_wanted(planning->run))
-		settle_slots(planning->members);
+		slots_settle_all(planning->members);
 	members_welcome(planning->members);
 	if (measuring_wanted(planning->run)) {
 		measuring_begin(planning->members);
@@ -409,8 +388,8 @@ static void gather_coming(struct planning *planning)
 	}
 }
 
-/* Assigns the stages of an emulated run. Its plan exists already; agents are welcomed again because
- * the time scale was unknown before. */
+/* Assigns the stages of an emulated run. The plan exists already. Agents are welcomed again because
+ * the time scale was unknown at their first welcome. */
 static void begin_emulated(struct planning *planning)
 {
 	choose_time_scale(planning);
@@ -456,7 +435,7 @@ static void gather_compute(struct iteration *it)
 		replan_first(planning);
 }
 
-/* The first plan follows the choice of stages, if they are to be chosen. */
+/* If the stages are to be chosen, the first plan is requested after the choice. */
 static void gather_plan(struct iteration *it)
 {
 	if (it->run->options.cluster.chooses_stages) {
@@ -470,7 +449,7 @@ static void gather_plan(struct iteration *it)
 	}
 }
 
-/* Reports until when a loss of all weights would cost the whole run. */
+/* Writes to the journal until when a loss of all weights would lose the whole run. */
 static void note_first_checkpoint(struct run *run)
 {
 	if (run->options.checkpoint_every)
@@ -503,7 +482,7 @@ static void note_rehearsal(const struct iteration *it)
 		     "the model's have %.3g", network->activation_bytes, model);
 }
 
-/* Starts the run once all agents have built their stages, or their time is up. */
+/* Starts the run once all agents have built their stages, or the time for that is over. */
 static void gather_built(struct iteration *it)
 {
 	uint32_t ready = 0, building = 0;
@@ -512,7 +491,7 @@ static void gather_built(struct iteration *it)
 		const struct member *m = &it->members->list[i];
 
 		ready += member_is_ready(m) && !m->is_marked;
-		building += is_building(it->run, m);
+		building += is_building(it->run, m) && !measuring_isolates(it->members, m);
 	}
 	if (building > 0 || !all_have_come(it->members))
 		return;
@@ -539,7 +518,7 @@ static void gather_built(struct iteration *it)
 	if (it->run->options.cluster.time_scale == 0 && !run_is_rehearsal(it->run))
 		drift_guess_pace(it->planning, it->planning->pending->plan);
 	if (ready < it->members->n || it->run->options.cluster.time_scale == 0 ||
-	    spares_any(it->members))
+	    spares_any(it->members, SPARES_ALL))
 		replan(it->planning, ready < it->members->n ? "not all agents came"
 				     : it->run->options.cluster.time_scale == 0
 					     ? "compute was measured"
@@ -572,8 +551,8 @@ static void gather_new(struct iteration *it)
 	}
 }
 
-/* Some stage has no holder among the agents. Stalls the run, so that copies or a checkpoint restore
- * the stage. */
+/* Called if no agent holds some stage. Stalls the run, so that copies or a checkpoint restore the
+ * stage. */
 static void gather_without(struct backups *backups)
 {
 	note(backups->run, NOTE_ALERT, -1, 0,
@@ -592,7 +571,7 @@ static bool awaits_any(const struct members *members)
 		if (m->is_awaited && !member_is_ready(m))
 			return true;
 		if (member_is_ready(m) && m->beat.beat == 0)
-			return true; /* the node's clock is not known yet */
+			return true; /* keep waiting, because the node's clock is not known yet */
 	}
 	return false;
 }
@@ -606,9 +585,8 @@ static int64_t regather_us(const struct members *members)
 	return REGATHER_US + (int64_t)(REGATHER_TRIPS * 2e6 * longest_s);
 }
 
-/* Returns true while the controller still waits for agents. The controller waits
- * longer if all weights of some stage contradict the record, because agents with the right ones may
- * still join. */
+/* Returns true if the controller should still wait for agents. It waits longer if all weights of
+ * some stage contradict the record, because agents with the right weights may still join. */
 static bool is_patient(const struct members *members, int64_t waited)
 {
 	return waited < regather_us(members) || (waited < members->run->options.limits.gather_us &&
@@ -645,9 +623,9 @@ static void admit_ready(struct members *members)
 	}
 }
 
-/* Continues a resumed run once the agents of the last commit are back, or once the time is up and
- * every stage has a holder. A finished run may lack its last checkpoint: agents write it if they
- * can, and nothing is computed for it. */
+/* Continues a resumed run once the agents of the last commit are back, or once the time is over and
+ * an agent holds each stage. A finished run may lack its last checkpoint. Agents then write it if
+ * they hold the weights; nothing is computed for it. */
 static void gather_again(struct backups *backups)
 {
 	int64_t waited = backups->run->now_us - backups->run->committed_us;
@@ -655,7 +633,7 @@ static void gather_again(struct backups *backups)
 
 	if (run_is_done(backups->run) &&
 	    (checkpoint_is_there(backups) || waited > backups->run->options.limits.gather_us)) {
-		/* The earlier controller died while it announced the end */
+		/* The earlier controller died while it announced the end of the run */
 		controller_finish(backups->members, 0, "done");
 		return;
 	}
@@ -680,7 +658,7 @@ static void gather_again(struct backups *backups)
 			continue;
 		if (m->is_awaited) /* otherwise the node had left before this controller began */
 			member_apply(backups->run, m, EVENT_MISS, "did not come back");
-		/* The node's key may have been expelled meanwhile. */
+		/* The node's key may have been expelled while no controller ran. */
 		member_disown(backups->members, m);
 	}
 	if (!ready_everywhere(backups->members) &&
@@ -696,13 +674,14 @@ static void gather_again(struct backups *backups)
 	note(backups->run, NOTE_EVENT, -1, 0, "%u agents resume from it%llu", ready,
 	     (unsigned long long)backups->run->committed);
 	backups->run->committed_us = backups->run->now_us;
-	/* The current iteration restarts: attempts of the earlier controller do not count */
+	/* The iteration under way restarts, because attempts of the earlier controller are void */
 	set_phase(backups->run, PHASE_PLANNING);
 	if (!backups->planning->wanted_id)
 		replan(backups->planning, "the run was taken over");
 }
 
-/* Writes how many agents have joined, when the number has changed, at most once a second. */
+/* Writes to the journal how many agents have joined, when the number has changed, at most once a
+ * second. */
 static void note_joined(struct members *members)
 {
 	const struct run *run = members->run;

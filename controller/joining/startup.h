@@ -8,7 +8,7 @@ struct members;
 struct msg_see_status;
 
 void startup_turn(struct iteration *it);
-/* Fills in steps, step, part, parts and left_s, and writes a description to `doing`. */
+/* Fills in the fields steps, step, part, parts and left_s, and writes a description to `doing`. */
 void startup_status(const struct members *members, struct msg_see_status *s);
 
 #endif

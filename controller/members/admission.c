@@ -1,4 +1,5 @@
-/* admission.c - limits on what one agent or console may cost the controller.
+/* admission.c - limits the time, memory and disk space that one agent or console may use up at the
+ * controller.
  *
  * The controller pays for every message with time, memory or disk. This module charges expensive
  * messages to their sender, limits how often the journal repeats a complaint, and removes a node as
@@ -21,9 +22,10 @@ enum { REPORT_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 }
 enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
-/* Costs are counted in frames (post.h, charge_per_s). HELLO sets up a node, JOIN may write the list
- * of admitted keys, ATTACH sends all curves to a console, TROUBLE and LOG write to the journal, and
- * COMMAND may start the planner. Lists are charged by their length. */
+/* The cost of a message is given as a number of frames (post.h, charge_per_s). HELLO sets up a
+ * node, JOIN may write the list of admitted keys, ATTACH sends all curves to a console, TROUBLE and
+ * LOG write to the journal, and COMMAND may start the planner. The cost of a list grows with its
+ * length. */
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;
@@ -75,7 +77,7 @@ void admission_stray(struct run *run, struct member *m, const char *what)
 	admission_ignored(run, m, what);
 }
 
-/* The operator may edit the list of admitted keys during the run. */
+/* Reads the list of admitted keys again, because the operator may edit it during the run. */
 static void refresh_keys(struct members *members)
 {
 	struct error err;
@@ -87,7 +89,7 @@ static void refresh_keys(struct members *members)
 		note(members->run, NOTE_WARNING, -1, 0, "%.180s", err.text);
 }
 
-/* Marks the nodes whose key was removed from the list, including nodes without a connection. */
+/* Marks the nodes, also those without a connection, whose key was removed from the list. */
 static void look_at_keys(struct members *members)
 {
 	uint64_t version = keys_list_version(members->run->keys.admitted);

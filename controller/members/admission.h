@@ -1,5 +1,6 @@
-/* admission.h - limits on what one agent or console may cost the controller: charges for messages,
- * journal lines about refusals, and removal of nodes whose key was expelled. */
+/* admission.h - limits the time, memory and disk space that one agent or console may use up at the
+ * controller. It charges senders for messages, limits journal lines about refusals, and removes
+ * nodes whose key was expelled. */
 #ifndef CONTROLLER_MEMBERS_ADMISSION_H
 #define CONTROLLER_MEMBERS_ADMISSION_H
 
@@ -16,13 +17,13 @@ struct msg;
 
 struct admission {
 	int64_t next_look_us, next_refresh_us;
-	/* Version of the list of admitted keys that was last applied */
+	/* Version of the list of admitted keys when it was last applied */
 	uint64_t keys_seen;
-	/* Values of the post's counters when they were last reported */
+	/* Counters of refused connections when they were last reported */
 	uint64_t refused_reported[LINK_REASON_COUNT];
-	/* Log lines about messages of the wrong type */
+	/* Limits log lines about messages that their sender must not send */
 	struct rate_limit wrong;
-	/* Journal lines about refused requests for admission (join_requests.c) */
+	/* Limits journal lines about refused requests for admission (join_requests.c) */
 	struct rate_limit requests;
 };
 
@@ -31,10 +32,10 @@ void admission_charge(struct run *run, post_peer_id from, const struct msg *m);
  * `what` names the message. */
 void admission_wrong(struct members *members, post_peer_id from, const char *what);
 /* Counts a message that the controller did not ask for, or that repeats an earlier one. Honest
- * agents send a few of these; for many, m is charged and the journal reports it. */
+ * agents send a few of these; if m sends many, m is charged for them and the journal reports it. */
 void admission_stray(struct run *run, struct member *m, const char *what);
 /* Notes in the journal, at most once in ten minutes, that messages of m are ignored. `what` is a
- * verb phrase that says what m does. */
+ * phrase that says what m does. */
 void admission_ignored(struct run *run, struct member *m, const char *what);
 void admission_down(struct members *members, post_peer_id peer, enum link_reason reason);
 void admission_turn(struct members *members);

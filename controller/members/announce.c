@@ -11,7 +11,8 @@
 #include "controller/run/rates.h"
 #include "controller/run/stream.h"
 
-/* Returns a name for consoles: of the preset or the file, or of the folder of the first weights. */
+/* Returns the model's name for consoles: that of the preset or the file, or of the folder with the
+ * first weights. */
 static const char *model_name(const struct run *run)
 {
 	const char *from = run->training.origin.folder, *slash;
@@ -40,7 +41,8 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.started_wall_us = members->run->started.wall_us,
 		.baseline_s = members->run->training.baseline_s,
 		.embedded = members->run->options.mode.embedded,
-		/* below 0: the network is emulated, and the scale is not chosen yet */
+		/* a time scale below 0 means that the network is emulated, and the scale is not
+		 * chosen yet */
 		.emulated = members->run->options.cluster.time_scale != 0,
 		.rehearsal = members->run->training.model.rehearsal,
 	};
@@ -74,7 +76,7 @@ void consoles_run(struct members *members)
 
 	announce_fill_run(members, &m);
 	consoles_tell(members->run, &m);
-	/* A console that receives MSG_SEE_RUN discards its faults. */
+	/* MSG_SEE_RUN makes a console discard the faults, so they are sent again after it. */
 	for (uint32_t i = 0; i < members->run->faults.n; i++) {
 		announce_fill_fault(&members->run->faults.list[i], &m);
 		if (members->run->faults.list[i].active)

@@ -1,9 +1,9 @@
 /* capacity.c - estimates the memory and time that a stage needs, for the first plan (capacity.h).
  *
- * Changes to the model's layers or to the optimizer's state have to be repeated here. */
+ * If the model's layers or the optimizer's state change, this file has to be changed, too. */
 #include "controller/members/capacity.h"
 
-/* Returns the number of layers of the largest stage. */
+/* Returns the number of layers of the stage with the most layers. */
 static double most_layers(const struct model_config *m)
 {
 	uint32_t most = 0;
@@ -22,8 +22,8 @@ double capacity_slot_bytes(const struct model_config *m, const struct hyperparam
 {
 	double rows = (double)r->batch * r->sequence, dim = m->dim;
 	double packed = dim + 2.0 * m->n_kv_heads * (dim / m->n_heads);
-	/* A layer keeps its input, the packed q, k and v, the output of attention, the middle, gate
-	 * and up, the normaliser of attention and the factors of two norms. */
+	/* Numbers that a layer keeps: its input, the packed q, k and v, the output of attention,
+	 * the middle, gate and up, the normaliser of attention and the factors of two norms. */
 	double layer = rows * (3 * dim + packed + 2.0 * m->ffn_dim + m->n_heads + 2);
 
 	return sizeof(float) * (most_layers(m) * layer + 4 * rows * dim);

@@ -13,18 +13,20 @@
 #include "model/config.h"
 
 /* Bytes of one microbatch in the stage with the most layers: its activations, and its output, which
- * may be sent again. A node keeps its number of slots when its stage changes. */
+ * may be sent again. The stage with the most layers counts, because a node keeps its number of
+ * slots when its stage changes. */
 double capacity_slot_bytes(const struct model_config *m, const struct hyperparameters *r);
-/* Bytes that a stage takes in addition: weights, gradient, moments, a sum in progress, and a
- * standby copy of another stage. This function and capacity_slot_bytes are public for tests. */
+/* Bytes that a stage takes in addition to its microbatches: weights, gradient, moments, a sum in
+ * progress, and a standby copy of another stage. This function and capacity_slot_bytes are public
+ * for tests. */
 double capacity_stage_bytes(uint64_t parameters);
 /* Number of microbatches that fit into `bytes` together with the stage, between 1 and `most`. */
 int capacity_slots(const struct model_config *m, const struct hyperparameters *r,
 		   uint64_t parameters, double bytes, int most);
-/* Number of layers of a stage whose work is 1 (model_stage_work). */
+/* Number of layers in a stage that has one unit of work (model_stage_work). */
 double capacity_unit_layers(const struct model_config *m);
-/* Ratio of the time of the loss (head, cross entropy, their gradients) to that of the forward pass
- * of a stage whose work is 1 (model_stage_work). */
+/* Ratio of the time of the loss (head, cross entropy, their gradients) to the time of a forward
+ * pass through a stage that has one unit of work (model_stage_work). */
 double capacity_loss_ratio(const struct model_config *m, const struct hyperparameters *r);
 
 #endif

@@ -24,21 +24,23 @@
 
 enum {
 	GATHER_SILENCE_US = 5000000,
-	/* How long after a node's return its old connections are expected to end */
+	/* How long after a node's return its old connections may still end */
 	LINGER_US = 10000000
 };
 
 struct machine {
 	uint32_t n_agents; /* agents of this machine */
 	uint32_t n_quiet;  /* agents silent for more than half of their allowed silence */
-	uint32_t n_late;   /* agents silent for more than half of the base limit */
-	/* Recent lateness that at most a quarter of the machine's agents exceed. */
+	/* Number of agents that have been silent for more than half of the base limit */
+	uint32_t n_late;
+	/* Lateness that at most a quarter of the machine's agents exceed. */
 	int64_t usual_us;
 };
 
 /* ---- receiving ---- */
 
-/* Length of "tcp://ADDRESS:PORT" without its port. Local sockets all belong to one machine. */
+/* Returns the length of "tcp://ADDRESS:PORT" without its port, to compare machines. All local
+ * sockets belong to one machine. */
 static size_t address_size(const char *address)
 {
 	const char *port = strrchr(address, ':');
@@ -114,7 +116,7 @@ void failure_detector_hung_up(struct members *members)
 }
 
 /* Returns how many of the ended connections belong to running processes. A node that returns after
- * a silence closes its old connections, which says nothing about other nodes. */
+ * a silence closes its old connections; these ends say nothing about other nodes. */
 static uint32_t without_lingering(struct members *members, uint32_t ended)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -142,8 +144,8 @@ void failure_detector_ended(struct members *members, uint32_t ended)
 	} else if (members->run->now_us - d->hung_up_us >
 		   members->run->options.limits.silence_us +
 			   failure_detector_farthest_us(members)) {
-		/* The ended connections belonged to a console, or their agent has connected again
-		 */
+		/* The ended connections belonged to a console, or to an agent that has connected
+		 * again */
 		d->n_hung_up = 0;
 	}
 }
@@ -162,8 +164,8 @@ static void hear_hang_ups(struct members *members)
 	members->detector.hung_up = counters.link.broken;
 }
 
-/* Takes the time of the newest message of any kind from the post, and its round trip until the
- * first heartbeat reports one. */
+/* Takes from the post when m's newest message of any kind arrived. Also takes the connection's
+ * round trip, until m's first heartbeat reports one. */
 static void hear_of_post(struct run *run, struct member *m)
 {
 	struct post_peer_info info;
@@ -189,15 +191,16 @@ static int64_t quiet_us(const struct run *run, const struct member *m)
 	       (m->heard.any_us > m->heard.message_us ? m->heard.any_us : m->heard.message_us);
 }
 
-/* Returns true if the connections that ended may be those of m: m has sent nothing since. */
+/* Returns true if the ended connections may be those of m, because m has sent nothing since they
+ * ended. */
 static bool may_have_hung_up(const struct members *members, const struct member *m)
 {
 	return members->detector.n_hung_up > 0 &&
 	       members->run->now_us - quiet_us(members->run, m) < members->detector.hung_up_us;
 }
 
-/* Returns true if the connections that ended must be those of m: all other nodes have been heard
- * since. */
+/* Returns true if the ended connections must be those of m, because all other nodes have been heard
+ * since they ended. */
 static bool hung_up(const struct members *members, const struct member *m)
 {
 	return may_have_hung_up(members, m) &&
@@ -220,7 +223,7 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 	/* While agents gather, no node waits for another, and building a stage is heavy work. */
 	if (members->run->phase == PHASE_GATHERING)
 		return GATHER_SILENCE_US;
-	if (m->heard.rounds.n == 0) /* its distance is unknown */
+	if (m->heard.rounds.n == 0) /* the distance of the node is unknown */
 		return TIMEOUT_PATIENCE * members->run->options.limits.silence_us;
 	if (hung_up(members, m))
 		return timeout_hung_up(m->heard.gap_us, usual_us,
@@ -231,7 +234,8 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 
 struct lateness {
 	uint16_t machine;
-	int64_t by_sender_us, by_arrival_us; /* lateness by the node's clock, and by ours */
+	/* Lateness by the node's clock, and by the controller's clock */
+	int64_t by_sender_us, by_arrival_us;
 };
 
 static int by_machine(const void *a, const void *b)
@@ -241,8 +245,8 @@ static int by_machine(const void *a, const void *b)
 	return (x->machine > y->machine) - (x->machine < y->machine);
 }
 
-/* Fills in the usual lateness of each machine. If messages of more than a quarter of all machines
- * arrive late, the controller itself is late, and this lateness counts for all machines. */
+/* Sets the usual lateness of each machine. If messages of more than a quarter of all machines
+ * arrive late, the controller itself is late, and that lateness counts for all machines. */
 static void look_at_lateness(const struct members *members, struct machine *machines)
 {
 	struct lateness all[MSG_NODES];
@@ -277,8 +281,8 @@ static bool all_quiet(const struct machine *m)
 	return m->n_agents > 1 && m->n_quiet == m->n_agents;
 }
 
-/* Returns true if the silence is due to the controller's machine: it is overloaded, or its link is
- * cut. */
+/* Returns true if the controller's own machine is the cause of the silence: it is overloaded, or
+ * its link is cut. */
 static bool is_our_fault(const struct members *members, const struct machine *machines)
 {
 	uint32_t n = 0, quiet = 0;
@@ -293,7 +297,7 @@ static bool is_our_fault(const struct members *members, const struct machine *ma
 }
 
 /* Computes the allowed silence of every node, counts the silent nodes of each machine, and allows
- * all nodes more if the controller itself is at fault. */
+ * all nodes a longer silence if the controller itself is at fault. */
 static void look_at_all(struct members *members, struct machine *machines)
 {
 	int64_t least = TIMEOUT_PATIENCE * members->run->options.limits.silence_us;
@@ -346,8 +350,8 @@ static void take_out(struct members *members, struct member *m, const struct mac
 	member_apply(members->run, m, EVENT_LOST, why);
 }
 
-/* Chooses the nodes that exceed their allowed silence. If all agents of such a node's machine are
- * silent, chooses all of them. is_lost: indexed by node. */
+/* Chooses the nodes that exceed their allowed silence. If all agents on the machine of such a node
+ * are silent, chooses all of them. is_lost has an entry for each node. */
 static void choose_lost(const struct members *members, const struct machine *machines,
 			bool *is_lost)
 {
@@ -371,8 +375,8 @@ void failure_detector_check(struct members *members, int64_t slept_us)
 	struct machine machines[MSG_NODES] = { { .n_agents = 0 } };
 	bool is_lost[MSG_NODES] = { false };
 
-	/* If this process was held up, silence proves nothing: the heartbeats wait in its sockets.
-	 */
+	/* If this process was suspended or slow, silence proves nothing, because the heartbeats
+	 * wait in its sockets. */
 	for (uint32_t i = 0; i < members->n; i++) {
 		hear_of_post(members->run, &members->list[i]);
 		members->list[i].heard.message_us += slept_us;

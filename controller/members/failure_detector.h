@@ -11,9 +11,9 @@ struct member;
 struct msg_heartbeat;
 
 struct failure_detector {
-	uint64_t hung_up;     /* connections that have ended so far */
+	uint64_t hung_up; /* number of connections that have ended so far */
 	int64_t hung_up_us;
-	uint32_t n_hung_up;   /* recently ended connections whose node is unknown */
+	uint32_t n_hung_up;   /* number of recently ended connections whose node is unknown */
 	uint32_t connections; /* number of connections between one agent and the controller */
 	/* Number of agents that have sent nothing since a connection last ended. */
 	uint32_t n_silent;
@@ -24,14 +24,15 @@ void failure_detector_begin(struct members *members, struct member *m);
 /* Records a heartbeat of m. Returns false if a newer heartbeat has arrived before; an old one shows
  * only that m lives. */
 bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h);
-/* Records that `ended` more connections have ended. The system does not report whose they were. */
+/* Records that `ended` more connections have ended. It is not known to which nodes they
+ * belonged. */
 void failure_detector_ended(struct members *members, uint32_t ended);
-/* Records that the node of one process' ended connections is now known. */
+/* Records that it is now known which node's connections ended. */
 void failure_detector_hung_up(struct members *members);
-/* Removes the nodes that have been silent for too long. slept_us: time for which this loop itself
- * was late. */
+/* Removes the nodes that have been silent for too long. slept_us: time for which the controller's
+ * own loop was late. */
 void failure_detector_check(struct members *members, int64_t slept_us);
-/* The median round trip of the most distant living node. */
+/* Returns the median round trip of the most distant living node. */
 int64_t failure_detector_farthest_us(const struct members *members);
 
 #endif

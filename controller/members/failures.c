@@ -1,4 +1,4 @@
-/* failures.c - counts how often each node was lost, also in earlier runs.
+/* failures.c - counts how often each node was lost, in this run and in earlier ones.
  *
  * Some rented machines fail again and again, and each failure costs a new plan and repeated work.
  * The controller remembers the failures of a key, because a fleet runs more than once and a machine
@@ -39,7 +39,8 @@ static bool find_path(const struct members *members, char path[PATH_MAX])
 	return list && snprintf(path, PATH_MAX, "%s.failures", list) < PATH_MAX;
 }
 
-/* Returns the file's lines (free), or NULL. A damaged or unreadable file is logged and ignored. */
+/* Returns the file's lines, which the caller frees, or NULL. A damaged or unreadable file is logged
+ * and ignored. */
 static char *read_lines(const struct members *members, const char *path)
 {
 	struct error err = { "" };
@@ -90,7 +91,7 @@ void failures_recall(struct members *members, struct member *m)
 	if (!find_path(members, path))
 		return;
 	text = read_lines(members, path);
-	if (text || access(path, F_OK) != 0) /* an operator may remove the file */
+	if (text || access(path, F_OK) != 0) /* the file may be gone */
 		m->move.failures = 0;
 	at = text ? text + strlen(magic) : (char[]){ "" };
 	while (*at) {
@@ -106,7 +107,7 @@ void failures_recall(struct members *members, struct member *m)
 		     m->id, m->move.failures);
 }
 
-/* Writes the file with m's new count, without the keys that have not failed for a day. */
+/* Writes the file with m's new count. Drops the lines of keys that have not failed for a day. */
 static void write_lines(struct members *members, const struct member *m)
 {
 	int64_t now_s = clock_wall_us() / 1000000;
@@ -164,4 +165,6 @@ void failures_reason(const struct member *m, char *out, size_t room)
 	out[0] = 0;
 	if (failures_are_many(m) && !m->move.is_used)
 		snprintf(out, room, "used last: failed %u times", m->move.failures);
+	else if (m->move.use == USE_SPARE)
+		snprintf(out, room, "spare: takes a lost node's place");
 }

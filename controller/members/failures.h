@@ -1,4 +1,4 @@
-/* failures.h - counts how often each node was lost, also in earlier runs.
+/* failures.h - counts how often each node was lost, in this run and in earlier ones.
  *
  * The counts are kept by key beside the list of admitted keys, in LIST.failures. A day without a
  * failure clears the count of a key. */
@@ -11,13 +11,13 @@
 struct member;
 struct members;
 
-/* Reads the count of m's key. Call it when a process joins as m. */
+/* Reads the number of failures of m's key. Call it when a process joins as node m. */
 void failures_recall(struct members *members, struct member *m);
-/* Counts the loss of m, a replica, and writes the file. */
+/* Counts the loss of m, which was a replica, and writes the file. */
 void failures_count(struct members *members, struct member *m);
-/* Returns true if m failed so often that plans use it last (spares.c). */
+/* Returns true if m failed so often that plans use it only as a last resort (spares.c). */
 bool failures_are_many(const struct member *m);
-/* Writes why m is used last; "" if it is not. */
+/* Writes why plans use m last (spares.c); "" if they do not. */
 void failures_reason(const struct member *m, char *out, size_t room);
 
 #endif

@@ -30,8 +30,9 @@ void controller_finish(struct members *members, int status, const char *why)
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
 	if (members->run->ending.unrecorded)
 		return; /* agents keep their weights and wait for a controller that can write */
-	/* If the run has done all its iterations, controller_closed ends the supervisor once
-	 * everything is written. Should this controller die before, a successor ends it. */
+	/* If the run has done all its iterations, controller_closed ends the supervisor after
+	 * everything is written. If this controller dies before that, its successor ends the
+	 * supervisor. */
 	if (status != 0 || !run_is_done(members->run))
 		supervisor_end(members->run);
 	for (uint32_t i = 0; i < members->n; i++)

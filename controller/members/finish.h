@@ -4,8 +4,8 @@
 
 struct members;
 
-/* Ends the run now and sends MSG_STOP to the agents. status: the exit status of the program; not 0:
- * why is an error. Does nothing if the run has ended already. */
+/* Ends the run now and sends MSG_STOP to the agents. status: the exit status of the program; if it
+ * is not 0, why is an error. Does nothing if the run has ended already. */
 void controller_finish(struct members *members, int status, const char *why);
 /* Ends this controller because it cannot write. The agents are not stopped: they keep their
  * weights for a controller that can. */

@@ -9,16 +9,16 @@
 struct member;
 struct run;
 
-enum { GPU_FAULTS = 3 }; /* the bits of GPU_THROTTLING_FAULTS */
+enum { GPU_FAULTS = 3 }; /* number of bits in GPU_THROTTLING_FAULTS */
 
 struct member_gpu {
 	/* When the node last reported each reason for throttling that is a fault; 0: never. */
 	int64_t throttled_us[GPU_FAULTS];
 };
 
-/* Takes the figures of m's newest heartbeat. Drops impossible figures: those of a node without a
- * GPU, and more memory in use than the GPU has. The journal warns when a reason for throttling
- * appears that was absent for a minute. */
+/* Takes the GPU's figures from m's newest heartbeat. Drops impossible figures, such as those of a
+ * node without a GPU, and more memory in use than the GPU has. The journal warns when a reason for
+ * throttling appears that was absent for a minute. */
 void gpu_reports_hear(struct run *run, struct member *m);
 
 #endif

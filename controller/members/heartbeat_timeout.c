@@ -8,8 +8,10 @@
 #include <string.h>
 
 enum {
-	FADES_AFTER = 100, /* heartbeats */
-	/* Allowed round trips of silence; the last heartbeat itself may take one more */
+	/* Each heartbeat lowers the longest lateness by 1 / FADES_AFTER */
+	FADES_AFTER = 100,
+	/* Number of round trips of silence that are allowed; the last heartbeat itself may take one
+	 * more */
 	ROUND_TRIPS = 3
 };
 

@@ -26,7 +26,7 @@
 #define TIMEOUT_PATIENCE 4 /* largest allowance, as a multiple of the limit */
 #define TIMEOUT_BEAT_US 100000 /* time between two heartbeats */
 #define TIMEOUT_ROUNDS   15
-/* Longer round trips count as this one, so that an agent gains nothing by forging an echo */
+/* A longer round trip counts as this one, so that an agent gains nothing by forging an echo */
 #define TIMEOUT_ROUND_MOST_US 2000000
 
 /* The newest round trips of one agent, as its heartbeats report them. A zeroed struct holds none.
@@ -37,7 +37,7 @@ struct timeout_rounds {
 };
 
 void timeout_round(struct timeout_rounds *r, int64_t us);
-/* The median round trip, which lost heartbeats do not change. 0: unknown. */
+/* Returns the median round trip, which lost heartbeats do not change. 0: unknown. */
 int64_t timeout_round_trip(const struct timeout_rounds *r);
 
 /* Returns the part of the gap between two heartbeats that missing heartbeats do not explain. The
@@ -45,24 +45,25 @@ int64_t timeout_round_trip(const struct timeout_rounds *r);
  * clock. */
 int64_t timeout_late(int64_t gap_us, uint64_t beats);
 
-/* Returns the longest recent lateness after a heartbeat that was late_us late. A silence longer
- * than the largest allowance was a hang, not a delay, and is ignored. */
+/* Returns the new value of the longest recent lateness, after a heartbeat that was late_us late. A
+ * silence longer than the largest allowance was a hang, not a delay, and is ignored. */
 int64_t timeout_learn(int64_t longest_us, int64_t late_us, int64_t limit_us);
 
-/* Returns the lateness that at most a quarter of the n values exceed; 0 if n is 0. Sorts them. An
- * overloaded machine delays a different agent each time, so its agents are judged together. */
+/* Returns the lateness that at most a quarter of the n agents exceed; 0 if n is 0. Sorts the
+ * values. An overloaded machine delays a different agent each time, so its agents are judged
+ * together. */
 int64_t timeout_usual(int64_t *late_us, size_t n);
 
-/* The silence allowed to an agent: twice the longest recent lateness of this agent or of a quarter
- * of its machine's agents, at least the limit and at most TIMEOUT_PATIENCE times the limit; and
- * three round trips. */
+/* Returns the silence allowed to an agent: twice the longest recent lateness of this agent or of a
+ * quarter of its machine's agents, at least the limit and at most TIMEOUT_PATIENCE times the limit;
+ * and three round trips. */
 int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 
-/* The silence allowed to an agent when some connection has ended since its newest message: twice
- * the longest gap between its messages or twice TIMEOUT_BEAT_US, whichever is more, and one round
- * trip, but at most timeout_allowed. A process that has ended sends nothing; a living one soon
- * sends its next heartbeat over a new connection. */
+/* Returns the silence allowed to an agent if some connection, possibly its own, has ended since its
+ * newest message: twice the longest gap between its messages or twice TIMEOUT_BEAT_US, whichever is
+ * more, and one round trip, but at most timeout_allowed. A process that has ended sends nothing; a
+ * living one soon sends its next heartbeat over a new connection. */
 int64_t timeout_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 

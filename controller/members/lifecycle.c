@@ -15,7 +15,7 @@
 #include "controller/members/saved_state.h"
 #include "controller/run/journal.h"
 
-enum { ROWS = 500 }; /* rows of one node's state changes that the store accepts in one burst */
+enum { ROWS = 500 }; /* number of state changes of one node that are recorded in one burst */
 static const double rows_per_s = 0.5;
 
 /* ---- the table ---- */
@@ -26,30 +26,32 @@ enum {
 	REPLICA = IN(SUMMING) | IN(LIVE) | IN(SUSPECT),
 	WITH_STAGE = IN(SYNCING) | IN(READY),
 	RESTORES = IN(RESTORING) | IN(RESTORED),
-	CANDIDATE = IN(JOINING) | WITH_STAGE | RESTORES, /* connected, and may become a replica */
+	/* States of connected members that may become replicas */
+	CANDIDATE = IN(JOINING) | WITH_STAGE | RESTORES,
 	AWAY = IN(ABSENT) | IN(DEAD) | IN(LEFT),
 	SAME = -1 /* the event changes neither the state nor its reason */
 };
 
 enum action {
 	NOTHING,
-	REQUEST_LOST, /* request_lost: other replicas do the work that the node leaves behind */
+	REQUEST_LOST, /* others take over the work of the lost node */
 	REQUEST_SUMS  /* look_at_sums: the sums may have waited for the node's standby copy */
 };
 
 static const struct transition {
-	unsigned from; /* states */
+	unsigned from; /* set of the states in which the event can occur */
 	enum member_event event;
-	int to; /* state or SAME */
+	int to; /* the next state, or SAME */
 	enum action action;
 } table[] = {
-	/* Members are given their stage before they hold it, and hold it before they work. */
+	/* A member is given a stage before it holds the stage, and holds it before it works. */
 	{ AWAY | CANDIDATE | IN(FAILED), EVENT_HELLO, MEMBER_JOINING, NOTHING },
 	{ CANDIDATE, EVENT_ASSIGN, MEMBER_SYNCING, NOTHING },
-	{ IN(FAILED), EVENT_ASSIGN, SAME, NOTHING }, /* the mark may be removed later */
+	/* A marked node can be given a stage, because the mark may be removed later */
+	{ IN(FAILED), EVENT_ASSIGN, SAME, NOTHING },
 	{ WITH_STAGE, EVENT_HAS_STAGE, MEMBER_READY, NOTHING },
 	{ RESTORES, EVENT_HAS_STAGE, MEMBER_RESTORED, NOTHING },
-	/* The node reports a stage that the controller has taken away from it meanwhile. */
+	/* The node reports a stage that the controller has meanwhile taken from it. */
 	{ IN(JOINING) | IN(FAILED), EVENT_HAS_STAGE, SAME, NOTHING },
 	{ IN(JOINING) | IN(READY), EVENT_HOLDS, MEMBER_READY, NOTHING },
 	{ IN(SYNCING) | IN(FAILED) | IN(DEAD), EVENT_HOLDS, SAME, NOTHING },
@@ -64,7 +66,7 @@ static const struct transition {
 	{ CANDIDATE | REPLICA, EVENT_REWIND, MEMBER_JOINING, NOTHING },
 	{ AWAY | IN(FAILED), EVENT_REWIND, SAME, NOTHING },
 
-	/* A stage that no member holds is restored. */
+	/* A member restores a stage that no member holds. */
 	{ IN(JOINING) | WITH_STAGE | IN(LIVE), EVENT_RESTORE, MEMBER_RESTORING, NOTHING },
 	{ IN(RESTORING), EVENT_ABANDON, MEMBER_SYNCING, NOTHING },
 	{ IN(RESTORED), EVENT_ABANDON, MEMBER_READY, NOTHING },
@@ -118,8 +120,8 @@ static const char *const event_names[MEMBER_EVENTS] = {
 
 /* ---- carrying it out ---- */
 
-/* Records a change that consoles and the record show. They show a member that has its stage and a
- * member that fetches it alike. */
+/* Records a change of state if consoles and the record show it. They make no difference between a
+ * member that has its stage and one that fetches it. */
 static void record_change(struct run *run, struct member *m)
 {
 	m->since_us = run->now_us;
@@ -129,7 +131,7 @@ static void record_change(struct run *run, struct member *m)
 		record_node(run, m);
 }
 
-/* A mark of the operator stays. */
+/* Changes whether m drains. A mark that the operator set stays. */
 static void set_drain(struct member *m, enum member_drain to)
 {
 	if (to == DRAIN_EXCLUDED || m->move.drain == DRAIN_EXCLUDED)
@@ -145,6 +147,7 @@ static void forget_process(struct run *run, struct member *m)
 	m->compute.slots = 0;
 	m->copy.sum_state = COPY_NO_SUM;
 	m->move.is_returning = false;
+	m->move.use = USE_UNDECIDED;
 	note(run, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(run, m), m->why);
 }
 
@@ -171,6 +174,8 @@ bool member_apply(struct run *run, struct member *m, enum member_event event, co
 		record_change(run, m);
 	if (m->state == MEMBER_LIVE)
 		m->copy.n_refused = 0;
+	if ((m->state == MEMBER_LIVE && m->move.use == USE_UNDECIDED) || event == EVENT_LEAVE)
+		m->move.use = USE_ALWAYS;
 	if (event == EVENT_DEPART)
 		set_drain(m, DRAIN_NOT);
 	if (event == EVENT_LOST)

@@ -31,7 +31,7 @@ struct member;
 
 enum member_state {
 	MEMBER_ABSENT,    /* no process has joined as this node since the controller began */
-	MEMBER_JOINING,   /* connected; waits for a stage */
+	MEMBER_JOINING,   /* connected, and waits for a stage */
 	MEMBER_SYNCING,   /* builds, fetches or loads its stage, or is measured */
 	MEMBER_READY,     /* has its stage; becomes a replica with the next sum or iteration */
 	MEMBER_RESTORING, /* reads a stage from a checkpoint, or averages it from its neighbours */
@@ -39,55 +39,60 @@ enum member_state {
 	MEMBER_SUMMING,   /* takes part in this iteration's sum and commit, but computes nothing */
 	MEMBER_LIVE,      /* takes part in everything */
 	MEMBER_SUSPECT,   /* takes part, but has been silent for most of the allowed time */
-	/* Connected, but excluded by the operator or because of data that it sent */
+	/* Connected, but excluded by the operator or because it sent bad data */
 	MEMBER_FAILED,
-	/* Silent or gone; the session is kept, because the process may only be suspended */
+	/* Silent or gone. Its session is kept, because the process may only be suspended */
 	MEMBER_DEAD,
-	MEMBER_LEFT, /* its agent drained and was ordered to stop */
+	MEMBER_LEFT, /* the agent of this node drained and was ordered to stop */
 	MEMBER_STATES
 };
 
-/* A node drains if its agent got SIGTERM. Only member_drain changes this. */
+/* A node drains if its agent got SIGTERM. Only member_drain changes this state. */
 enum member_drain {
 	DRAIN_NOT,
-	DRAIN_WANTED,   /* the agent has announced it, and plans still use the node */
+	DRAIN_WANTED,   /* the agent has announced that it drains, and plans still use the node */
 	DRAIN_EXCLUDED, /* the node is marked: the next plan does not use it */
 };
 
 enum member_event {
 	EVENT_HELLO,     /* a process joined; the controller sends it MSG_WELCOME */
-	EVENT_HEARD,     /* sent a heartbeat */
-	EVENT_RETURN,    /* was dead, and sent a heartbeat */
-	EVENT_REINSTATE, /* has the last commit of a stage that has no replica */
-	EVENT_WAIT,      /* the node cannot have a stage yet, or its weights are useless */
+	EVENT_HEARD,     /* the member sent a heartbeat */
+	EVENT_RETURN,    /* the member was dead, and sent a heartbeat */
+	EVENT_REINSTATE, /* the member has the last commit of a stage that has no replica */
+	EVENT_WAIT,      /* the member cannot have a stage yet, or its weights are useless */
 	EVENT_LEAVE,     /* a replica gives its stage up to take another one */
-	EVENT_ASSIGN,    /* gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
-	EVENT_HAS_STAGE, /* reported that it has its stage (MSG_READY) */
-	EVENT_HOLDS,     /* returned to a resumed run with the last commit of its stage */
-	EVENT_RESTORE,   /* the controller sends it MSG_RESTORE */
-	EVENT_ABANDON,   /* the restore is given up; an answer may still arrive */
-	EVENT_JOIN_SUMS, /* the next MSG_REDUCE of its stage names the node */
-	EVENT_ADMIT,     /* the node gets the next MSG_START */
+	EVENT_ASSIGN,    /* the member gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
+	EVENT_HAS_STAGE, /* the member reported that it has its stage (MSG_READY) */
+	/* The member returned to a resumed run with the last commit of its stage */
+	EVENT_HOLDS,
+	EVENT_RESTORE,   /* the controller sends the member MSG_RESTORE */
+	EVENT_ABANDON,   /* the restore is abandoned; an answer may still arrive */
+	EVENT_JOIN_SUMS, /* the next MSG_REDUCE of the member's stage names the member */
+	EVENT_ADMIT,     /* the member gets the next MSG_START */
 	EVENT_REWIND,    /* the run goes back to a checkpoint */
-	EVENT_QUIET,     /* was silent for most of the allowed time */
-	EVENT_MARK,      /* was marked failed; a replica works until a plan excludes it */
-	EVENT_RETIRE,    /* no plan contains the marked replica any more */
-	EVENT_BAR,       /* is marked failed, and connects */
-	EVENT_RECOVER,   /* the operator takes the mark back */
-	EVENT_LOST,      /* counts as dead */
-	EVENT_DEPART,    /* drains, and is not needed any more: MSG_STOP */
-	EVENT_MISS,      /* did not come back to a resumed run, or the run ends without it */
+	EVENT_QUIET,     /* the member was silent for most of the allowed time */
+	/* The member was marked failed; a replica works until a plan excludes it */
+	EVENT_MARK,
+	EVENT_RETIRE,  /* no plan contains the marked replica any more */
+	EVENT_BAR,     /* a member that is marked failed connects */
+	EVENT_RECOVER, /* the operator takes the mark back */
+	EVENT_LOST,    /* the member counts as dead */
+	EVENT_DEPART,  /* the draining member is not needed any more, and gets MSG_STOP */
+	/* The member did not return to a resumed run, or the run ends without it */
+	EVENT_MISS,
 	MEMBER_EVENTS
 };
 
 /* Changes m's state as the table says, and records the change for the store, the journal and the
- * consoles. why: shown beside the state; NULL: the reason stays. An event that the table does not
- * list for m's state changes nothing, is logged as an error and returns false. */
+ * consoles. why: the reason that is shown beside the state; NULL: the reason stays. If the table
+ * does not list the event for m's state, nothing changes, an error is logged, and false is
+ * returned. */
 bool member_apply(struct run *run, struct member *m, enum member_event event, const char *why);
-/* Sets whether m is marked failed: by the operator or for what it sent. A restarted controller
- * knows the mark, too. */
+/* Sets whether m is marked failed, by the operator or because it sent bad data. The mark is
+ * recorded, so a restarted controller knows it, too. */
 void member_mark(struct members *members, struct member *m, bool is_marked);
-/* Sets whether m drains, and records the change. A restarted controller learns this from m. */
+/* Sets whether m drains, and records the change. A restarted controller learns this state from m's
+ * heartbeats. */
 void member_drain(struct members *members, struct member *m, enum member_drain to);
 
 #endif

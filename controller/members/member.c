@@ -100,8 +100,18 @@ bool members_share_machine(const struct member *a, const struct member *b)
 	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
 }
 
-/* Agents of one machine whose texts `device` are equal share a device: the text contains the number
- * of the GPU. */
+bool members_share_processors(const struct member *a, const struct member *b)
+{
+	return members_share_machine(a, b) && strcmp(a->hello.card, b->hello.card) == 0;
+}
+
+uint32_t member_processors(const struct member *m)
+{
+	return m->hello.card[0] ? 1 : m->hello.cores;
+}
+
+/* Agents of one machine share a device if they are on one card, or if their texts `device` are
+ * equal: the text contains the number of the GPU. */
 double members_memory(const struct members *members, const struct member *m)
 {
 	int on_machine = 0, on_device = 0;
@@ -113,9 +123,11 @@ double members_memory(const struct members *members, const struct member *m)
 		if (o != m && (!member_alive(o) || !members_share_machine(m, o)))
 			continue;
 		on_machine++;
-		on_device += strcmp(m->hello.device, o->hello.device) == 0;
+		on_device += m->hello.card[0] ? members_share_processors(m, o)
+					      : strcmp(m->hello.device, o->hello.device) == 0;
 	}
-	/* The memory of a CPU is the machine's, and less if the agent has a limit of its own. */
+	/* The memory of a CPU is that of the machine, or less if the agent has a limit of its
+	 * own. */
 	if (strncmp(m->hello.device, "cpu", 3) == 0 && m->hello.machine_bytes > 0)
 		on_device = 1;
 	bytes = (double)m->hello.memory_bytes / on_device;
@@ -189,7 +201,9 @@ int member_send(struct run *run, struct member *m, const struct msg *message)
 
 void member_ping(struct run *run, const struct member *m)
 {
-	struct msg ping = { .type = MSG_PING, .u.ping = { run->now_us } };
+	struct msg ping = { .type = MSG_PING,
+			    .u.ping = { run->now_us, m->clock.offset_us,
+					m->clock.round_trip_us != 0 } };
 	unsigned char data[64];
 	long size = msg_encode(&ping, data, sizeof(data));
 	struct post_part part = { data, (size_t)size };

@@ -26,37 +26,37 @@ struct reported_sum {
 	uint8_t stage;
 	double squares;
 	uint32_t n;
-	uint64_t *slices; /* (n) hashes of the slices; malloc */
+	uint64_t *slices; /* array of n, malloc: the hash of each slice */
 };
 
-/* Bytes that a node has received, as it reports (stall_detector.c). */
+/* Bytes that a node has received in total, as it reports (stall_detector.c). */
 struct received_bytes {
 	uint64_t bytes;
-	int64_t since_us; /* when this number of bytes was reached */
+	int64_t since_us; /* when the node had received this number of bytes */
 	/* When the node last received MUCH_BYTES in a short time; 0: never. */
 	int64_t last_burst_us;
 };
 
 /* Addresses and keys that this node and the other nodes have received of one another (peers.c). */
 struct member_peers {
-	uint64_t arrival; /* number of this node's HELLO, counted over all nodes */
-	/* This node has received all addresses and keys up to this HELLO number */
+	uint64_t arrival; /* number of this node's newest HELLO, counted over all nodes */
+	/* This node has received all addresses and keys up to this number of HELLOs */
 	uint64_t arrivals_sent;
-	bool key_revoked; /* the other nodes have to forget this node's key for good */
+	bool key_revoked; /* all other nodes have to forget this node's key permanently */
 	/* The other nodes have to forget this node's key while it is excluded (exclude.c). */
 	bool is_excluded;
 };
 
-/* The newest MSG_ASSIGN (assign.c) and its answer. */
+/* The newest MSG_ASSIGN to the node (assign.c), and the node's answer. */
 struct member_assignment {
-	/* The choice of stages found the run faster without this node, which is marked for that. */
+	/* The node is marked because the choice of stages found the run faster without it. */
 	bool is_left_out;
 	uint64_t number; /* number of the newest MSG_ASSIGN to this node; 0: none was sent */
 	int64_t at_us;
 	uint16_t source;  /* the node from which this node fetches its state */
 	bool is_welcomed; /* the node has received the description of the run (MSG_WELCOME) */
-	/* Sequence numbers of that answer and of the message being handled, because messages can
-	 * overtake each other. */
+	/* Sequence numbers of the node's answer (MSG_READY) and of the message being handled,
+	 * because messages can overtake each other. */
 	uint64_t ready_sequence, message_sequence;
 	uint64_t plan_epoch; /* epoch of the newest plan that the node has received */
 	/* Number of the order to connect (preparation.c) that the node has not answered; 0: none */
@@ -68,32 +68,38 @@ struct member_assignment {
  *     FETCHING -- is complete --> WHOLE <-- is needed again / not needed --> DROPPED
  *
  * A copy that differs or missed a commit is fetched again. DROPPED ends with the next commit, or
- * once another node has a copy: until then no other node may have the stage. */
+ * once another node has a copy, because until then no other node may have the stage. */
 enum copy_state { COPY_FETCHING, COPY_WHOLE, COPY_DROPPED };
 
-/* Purposes of a standby copy. Every copy also protects the stage that was copied. */
+/* Purposes of a standby copy. Every copy also serves as a backup of its stage. */
 enum copy_purpose {
 	COPY_FOR_SAFETY,
 	COPY_FOR_STACKING, /* the node's own stage will start from this copy (stacking.c) */
 	COPY_FOR_MOVE      /* the node will have this stage in the next phase (phase_moves.c) */
 };
 
-/* State of the current sum, as far as the standby copy needs it. */
+/* State of the current sum with regard to the standby copy. */
 enum copy_sum {
 	COPY_NO_SUM,       /* the copy receives no sum */
 	COPY_SUM_ORDERED,  /* the copy receives this iteration's sum */
 	COPY_SUM_REPORTED, /* the copy has reported this iteration's sum */
 };
 
+/* States of a node in plans (spares.c).
+ *
+ *     lost, or a process joins during the run -> UNDECIDED -- becomes a replica --> ALWAYS or SPARE
+ *     SPARE -- takes a lost node's place, shortens the iteration, changes its stage --> ALWAYS */
+enum member_use { USE_ALWAYS, USE_UNDECIDED, USE_SPARE };
+
 /* The standby copy that the node keeps or fetches (copies.c, standbys.c). */
 struct member_copy {
 	int stage;           /* -1: none */
-	uint64_t order;      /* number of the MSG_KEEP that ordered the copy */
-	uint64_t iterations; /* committed iterations that the copy holds */
+	uint64_t order;      /* number of the MSG_KEEP with which this copy was ordered */
+	uint64_t iterations; /* number of committed iterations that the copy contains */
 	uint64_t hash;       /* hash of the copy's weights; 0: not reported */
 	enum copy_state state;
 	enum copy_sum sum_state;
-	uint64_t last_commit_sent; /* newest commit announced to this standby */
+	uint64_t last_commit_sent; /* newest commit that was announced to this standby */
 	struct reported_sum sum;
 	enum copy_purpose purpose;
 	int64_t refused_us; /* when the node last failed to keep a copy; 0: never */
@@ -101,34 +107,36 @@ struct member_copy {
 	uint32_t n_refused;
 };
 
-/* Changes of stage (rebalance.c, stage_moves.c), leaving (drain.c), and use after failures
- * (failures.c, spares.c). */
+/* State for changes of stage (rebalance.c, stage_moves.c), for leaving (drain.c), and for use after
+ * failures (failures.c, spares.c). */
 struct member_move {
-	uint32_t failures; /* recent losses of this node's key */
-	int64_t failed_s;  /* time of the last of them, in seconds since 1970 */
-	bool is_used;      /* it failed often, and the run is much faster with it */
+	uint32_t failures; /* number of recent losses of this node's key */
+	int64_t failed_s;  /* time of the last of these losses, in seconds since 1970 */
+	/* Plans use the node although it failed often, because the run is much faster with it */
+	bool is_used;
+	enum member_use use;
 	enum member_drain drain;
-	int home;          /* the node's stage in the first plan; -1: none */
+	int home;          /* the node's stage in the run's first plan; -1: none */
 	bool is_returning; /* the node keeps a copy of its home stage in order to return there */
 	/* The node was ordered between two iterations to load its copy. The next iteration waits a
-	 * moment for it. */
+	 * moment for the node. */
 	bool is_loading;
 };
 
 /* The weights of the node's stage, as the node reported them. */
 struct member_weights {
-	uint64_t iterations; /* committed iterations that these weights hold */
-	/* The stage that these weights belong to; MSG_NO_STAGE: none. Heartbeats report it once it
-	 * is loaded.
-	 */
+	uint64_t iterations; /* number of committed iterations that these weights contain */
+	/* The stage of these weights; MSG_NO_STAGE: none. Heartbeats report it once it is
+	 * loaded. */
 	uint8_t stage;
 	uint64_t hash;
 	bool hash_agrees;
-	/* These weights differed from the stage's weights, and the node has not fetched the right
-	 * weights yet. */
+	/* The node's weights differed from those of its stage, and the node has not fetched the
+	 * right weights yet. */
 	bool differ;
-	uint64_t differed_in;      /* the last iteration in which they differed; 0: none */
-	uint64_t last_commit_sent; /* newest commit announced to this node */
+	/* The last iteration after which the weights differed; 0: none */
+	uint64_t differed_in;
+	uint64_t last_commit_sent; /* newest commit that was announced to this node */
 };
 
 /* Files of the node's stage: saving (checkpoints.c) and restoring (restore.c). */
@@ -137,8 +145,8 @@ struct member_checkpoint {
 	uint64_t saving;
 	uint8_t saving_stage;
 	uint64_t failed; /* the checkpoint that the node could not read; 0: none */
-	/* When the node reported that failure, or when it joined. The node's next heartbeat reports
-	 * which weights it holds. */
+	/* When the node reported that it could not read the checkpoint, or when it joined. Its next
+	 * heartbeat reports which weights it holds. */
 	int64_t unready_us;
 	/* The last iteration in which the node did not answer an order to restore; 0: none */
 	uint64_t silent_in;
@@ -148,23 +156,25 @@ struct member_checkpoint {
  * (drift.c).
  */
 struct member_compute {
-	uint16_t machine;     /* the lowest-numbered node on the same machine */
-	uint8_t slots;        /* microbatches that fit into the node's memory at once */
+	uint16_t machine;     /* the node with the lowest number on the same machine */
+	uint8_t slots;        /* number of microbatches that fit into the node's memory at once */
 	uint64_t corpus_hash; /* hash of the corpus that the node reads, if it is in stage 0 */
 	double forward_s, backward_s, loss_s;
-	/* Task times while no other agent of the machine computes, in a stage whose work is 1
-	 * (cluster.work); 0: unknown */
+	/* Task times, in a stage with one unit of work (cluster.work), while no other agent of the
+	 * machine computes; 0: unknown */
 	double alone_forward_s, alone_backward_s, alone_loss_s;
-	/* Ratio of the current task times to the alone times; used without emulation. */
+	/* Ratio of the current task times to the times measured alone; used without emulation. */
 	double pace;
-	/* Number of corrections so far, counted at the machine's lowest node */
+	/* Number of corrections of `pace` so far, counted at the machine's lowest node */
 	uint32_t times_paced;
+	/* Times of the device in the node's newest committed iteration; zeros: not reported */
+	struct device_time spent;
 };
 
 /* The node's part in the sum of its stage's gradients. */
 struct member_sum {
 	bool is_done;
-	/* The node's contribution is in the sum of `stage`, even if the node has died since */
+	/* The node's gradients are in the sum of `stage`, even if the node has died since */
 	bool counts;
 	uint8_t stage;
 	uint32_t slice; /* the slice of the gradient that this node adds up */
@@ -175,27 +185,28 @@ struct member_sum {
  * heartbeat_timeout.h). */
 struct member_heard {
 	int64_t message_us; /* when the node sent its newest message */
-	int64_t any_us;     /* when the node last gave any sign of life */
+	int64_t any_us;     /* when the controller last received any sign of life from the node */
 	/* Largest recent lateness of its heartbeats, by the node's own clock */
 	int64_t late_us;
-	int64_t gap_us;      /* the longest recent gap between two messages */
-	int64_t allowed_us;  /* the allowed silence, as last computed */
-	int64_t patience_us; /* allowed lateness of its heartbeats, without transfer time */
+	int64_t gap_us;      /* the longest recent gap between two messages of the node */
+	int64_t allowed_us;  /* the silence that the node was last allowed */
+	int64_t patience_us; /* how late the node's heartbeats may be, without transfer time */
 	struct timeout_rounds rounds;
-	/* Connections opened before it was removed for silence, which may still end */
+	/* Number of connections, opened before the node was removed for silence, that may still
+	 * end */
 	uint32_t lingering_connections;
-	/* The iteration that the node reported on while it counted as dead. */
+	/* The iteration in which the node sent a report while it counted as dead. */
 	uint64_t reported_while_dead_in;
 	struct received_bytes received;
 };
 
 /* Links on which the node reports that nothing moves (link_failures.c). */
 struct member_stuck {
-	struct msg_stuck links[MSG_STUCK]; /* (n) */
+	struct msg_stuck links[MSG_STUCK]; /* array of n */
 	uint32_t n;
 	/* The node was removed because its links were cut, and returns once they work */
 	bool is_cut_off;
-	int64_t seen_us; /* when a cut link of this node was last reported */
+	int64_t seen_us; /* when this node last reported a cut link */
 };
 
 struct member_clock {
@@ -205,14 +216,16 @@ struct member_clock {
 	int64_t sampled_us;
 };
 
-/* Observed links from this node to others (observed_links.c), and their drift from the plan
+/* Observed links from this node to others (observed_links.c), and how far they differ from the plan
  * (drift.c). */
 struct member_links {
-	struct observed_link *list; /* (n) */
+	struct observed_link *list; /* array of n */
 	uint32_t n;
 	size_t room;
-	double ratio; /* transfer time over all links from this node, relative to the plan */
-	/* The delay that the node last reported, relative to the plan; 0: not reported */
+	/* Transfer time over all links from this node, as a multiple of the planned time */
+	double ratio;
+	/* The delay that the node last reported, as a multiple of the planned delay; 0: not
+	 * reported */
 	double delay_ratio;
 	uint32_t strikes;
 };
@@ -226,18 +239,20 @@ struct member_tasks {
 
 /* Another process with the node's key, which waits for the node (rivals.c). */
 struct member_rival {
-	post_peer_id peer;         /* 0: none */
-	int64_t since_us, ping_us; /* when it sent HELLO; when the node's process was last asked */
+	post_peer_id peer; /* the other process; 0: there is none */
+	/* When the other process sent HELLO, and when the node's own process was last pinged */
+	int64_t since_us, ping_us;
 	struct msg_hello hello;
 };
 
 struct member_quota {
-	/* Limits on the node's unsolicited messages, and on log lines about ignoring the node
-	 * (admission.c). */
+	/* Limits on messages of the node that nobody asked for, and on log lines about ignoring the
+	 * node (admission.c). */
 	struct rate_limit strays, ignored;
-	/* Limits on journal lines with the node's errors, and with lines of its log. */
+	/* Limits on journal lines about the node's errors, and with lines of the node's log. */
 	struct rate_limit troubles, log_lines;
-	/* Limits on the node's rows in the store, and on its link reports. */
+	/* Limits on the node's rows in the store, and on corrections that its link reports
+	 * cause. */
 	struct rate_limit rows, corrections;
 	/* Limit on alerts about another process with the node's key. */
 	struct rate_limit rivals;
@@ -246,23 +261,25 @@ struct member_quota {
 /* State of this node as consoles show it (consoles.c). */
 struct member_shown {
 	bool is_stale;   /* consoles do not have the node's newest state */
-	int64_t sent_us; /* numbers are sent twice a second, a new state at once (sent_us = 0) */
+	/* Figures are sent twice a second, but a new state at once (sent_us = 0) */
+	int64_t sent_us;
 };
 
 struct member {
 	uint16_t id;
-	enum member_state state; /* changed by member_apply only (lifecycle.c) */
+	enum member_state state; /* only member_apply (lifecycle.c) changes this */
 	char why[96];
 	int64_t since_us;
-	/* Connection to the node's process; 0: none was seen, or the process has left */
+	/* Connection to the node's process; 0: no process has connected, or it has left */
 	post_peer_id peer;
 	struct keys_public key;
 	char name[KEYS_NAME_SIZE]; /* name under which the key was admitted; "": none has joined */
 	struct msg_hello hello;
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
-	bool is_marked;     /* removed by the operator, or because of data that it sent */
-	bool fault_pending; /* an injected death or sleep has not been detected yet */
+	bool is_marked; /* excluded by the operator, or because of data that the node sent */
+	/* An injected death or suspension of the node has not been detected yet */
+	bool fault_pending;
 	/* This controller resumed the run, and the node took part in the last commit. */
 	bool is_awaited;
 
@@ -293,7 +310,7 @@ static inline bool is_clock(int64_t us)
 	return us >= 0 && us <= INT64_MAX / 8;
 }
 struct member *member_of_peer(struct members *members, post_peer_id peer);
-/* Returns true if the node is connected, whatever weights it has */
+/* Returns true if the node is connected, whichever weights it has */
 bool member_alive(const struct member *m);
 /* Returns true if m takes part in sums and commits. */
 bool member_is_replica(const struct member *m);
@@ -312,25 +329,31 @@ bool member_has_key(const struct member *m);
 /* Returns true if m has the weights of the last commit and takes part from the next iteration or
  * sum on. */
 bool member_joins(const struct run *run, const struct member *m);
-/* Returns true if m holds the stage's weights of the last commit, by its assignment and by its
- * newest heartbeat. */
+/* Returns true if both m's assignment and its newest heartbeat say that m holds the stage's weights
+ * of the last commit. */
 bool member_holds(const struct run *run, const struct member *m, int stage);
 /* Returns the number of members that compute */
 uint32_t members_live(const struct members *members);
 uint32_t stage_replicas(const struct members *members, int stage, const struct member *without);
 int member_send(struct run *run, struct member *m, const struct msg *message);
-/* Asks the node's process for its clock. Its next heartbeat answers. */
+/* Asks the node's process for its clock, which the next heartbeat reports. */
 void member_ping(struct run *run, const struct member *m);
-int member_stage(const struct run *run, const struct member *m); /* -1: none */
-/* Returns the work of m's stage (cluster_work). */
+int member_stage(const struct run *run, const struct member *m); /* returns m's stage; -1: none */
+/* Returns the amount of work of m's stage (cluster_work). */
 double member_work(const struct run *run, const struct member *m);
 /* Returns the number of layers of m's stage; 0: it has no stage. */
 uint32_t member_layers(const struct run *run, const struct member *m);
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);
-/* Returns m's part of the free memory, bytes: of its device, which other agents of the machine may
- * use too, or of the machine, whichever is less. 0: m did not report it. */
+/* Returns true if the tasks of both members run on the same processors: on one GPU, or on the cores
+ * of one machine. */
+bool members_share_processors(const struct member *a, const struct member *b);
+/* Returns how many tasks of agents run at once on m's processors at full speed: 1 on a GPU, else
+ * the number of cores; 0: unknown. */
+uint32_t member_processors(const struct member *m);
+/* Returns m's part of the free memory in bytes: of its device, which m may share with other agents
+ * of the machine, or of the machine, whichever is less. 0: m did not report its memory. */
 double members_memory(const struct members *members, const struct member *m);
 
 #endif

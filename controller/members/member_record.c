@@ -1,18 +1,21 @@
-/* member_record.c - writes the nodes' states and the figures of their GPUs to the record.
+/* member_record.c - writes the nodes' states, the times of their devices and the figures of their
+ * GPUs to the record.
  *
- * Replays show them, and tools read the events. A failure is only logged. */
+ * Replays show these rows, and tools read the events. A failure to write is only logged. */
 #include "controller/members/member_record.h"
 
 #include <stdlib.h>
 
 #include <jansson.h>
 
+#include "controller/members/device_record.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/run/gpu_record.h"
 #include "controller/run/record.h"
 
-/* Time between two records of GPUs' figures. They change every second, and serve people only. */
+/* Time between two records of GPUs' figures. These change every second, but only people read the
+ * record of them. */
 enum { GPUS_EVERY_US = 10000000 };
 
 void record_node(struct run *run, const struct member *m)
@@ -42,6 +45,31 @@ void record_node(struct run *run, const struct member *m)
 				    (int)member_layers(run, m)));
 }
 
+/* Writes figures of a node as a moment and as an event, both of this kind. The figures are
+ * given. */
+static void record_figures(struct run *run, const struct member *m, const char *kind,
+			   uint64_t iteration, json_t *figures)
+{
+	char *text = json_dumps(figures, JSON_COMPACT);
+	json_t *event = json_pack("{s:s, s:i, s:I}", "event", kind, "node", (int)m->id,
+				  "iteration", (json_int_t)iteration);
+
+	record_moment(run, &(struct store_moment){ .kind = kind,
+						   .node = m->id,
+						   .stage = -1,
+						   .value = (int64_t)iteration,
+						   .text = text });
+	json_object_update(event, figures);
+	record_event(run, event);
+	json_decref(figures);
+	free(text);
+}
+
+void record_device(struct run *run, const struct member *m)
+{
+	record_figures(run, m, "device", run->committed, device_record_pack(&m->compute.spent));
+}
+
 void record_gpus(struct members *members)
 {
 	struct run *run = members->run;
@@ -51,21 +79,9 @@ void record_gpus(struct members *members)
 	run->record.gpus_us = run->now_us;
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
-		json_t *figures, *event;
-		char *text;
 
-		if (!m->beat.gpu.known || !member_alive(m))
-			continue;
-		figures = gpu_record_pack(&m->beat.gpu);
-		text = json_dumps(figures, JSON_COMPACT);
-		record_moment(run,
-			      &(struct store_moment){
-				      .kind = "gpu", .node = m->id, .stage = -1, .text = text });
-		event = json_pack("{s:s, s:i, s:I}", "event", "gpu", "node", (int)m->id,
-				  "iteration", (json_int_t)run->iteration);
-		json_object_update(event, figures);
-		record_event(run, event);
-		json_decref(figures);
-		free(text);
+		if (m->beat.gpu.known && member_alive(m))
+			record_figures(run, m, "gpu", run->iteration,
+				       gpu_record_pack(&m->beat.gpu));
 	}
 }

@@ -1,4 +1,5 @@
-/* member_record.h - writes the nodes' states and the figures of their GPUs to the record. */
+/* member_record.h - writes the nodes' states, the times of their devices and the figures of their
+ * GPUs to the record. */
 #ifndef CONTROLLER_MEMBERS_MEMBER_RECORD_H
 #define CONTROLLER_MEMBERS_MEMBER_RECORD_H
 
@@ -8,7 +9,9 @@ struct run;
 
 /* Records the node's new state. */
 void record_node(struct run *run, const struct member *m);
-/* Records the figures of all GPUs, if the last ones are old. */
+/* Records the figures of all GPUs, if they were last recorded some time ago. */
 void record_gpus(struct members *members);
+/* Records the times of the node's device in the newest committed iteration. */
+void record_device(struct run *run, const struct member *m);
 
 #endif

@@ -13,42 +13,42 @@
 #include "controller/run/run.h"
 #include "wire/post.h"
 
-struct link_failure; /* network/failed_links.h */
-struct link_table;   /* network/link_table.h */
-struct measuring;    /* network/measuring.c */
+struct link_failure; /* network/failed_links.h defines it */
+struct link_table;   /* network/link_table.h defines it */
+struct measuring;    /* network/measuring.c defines it */
 
 struct membership {
 	int64_t next_look_us, next_ping_us;
-	struct rate_limit refusals; /* journal lines about refused agents */
-	/* The journal's lines about the agents that have joined before the run begins */
-	int64_t joined_next_us; /* when the next line may be written */
-	int64_t joined_noted;   /* 1 + the number in the last line; 0: none was written */
+	struct rate_limit refusals; /* limits journal lines about refused agents */
+	/* Journal lines that say how many agents have joined, before the run begins */
+	int64_t joined_next_us; /* when the next such line may be written */
+	int64_t joined_noted;   /* 1 + the number in the last such line; 0: none was written */
 };
 
-/* The links that are cut or were. */
+/* The links that are cut now or were cut earlier. */
 struct failed_links {
-	struct link_failure *of; /* (n) every link that was cut at any time */
+	struct link_failure *of; /* array of n: every link that was cut at any time */
 	uint32_t n;
 	size_t room;
 	/* When the journal last reported that neither end of a cut link can be spared. */
 	int64_t noted_us;
 };
 
-/* The controller's response to impossible numbers in one iteration. */
+/* State of the controller's response to impossible numbers in one iteration. */
 struct bad_numbers {
-	uint64_t iteration;      /* 0: none yet */
-	struct member *excluded; /* the node that was excluded for them; NULL: none */
+	uint64_t iteration;      /* the iteration; 0: none yet */
+	struct member *excluded; /* the node that was excluded for impossible numbers; NULL: none */
 	uint32_t n_skipped;      /* how often the iteration's data was skipped */
-	uint64_t skipped_epoch;  /* epoch of the attempt abandoned last; 0: none */
+	uint64_t skipped_epoch;  /* plan epoch of the attempt that was abandoned last; 0: none */
 };
 
 struct members {
 	struct run *run;
-	struct member *list;  /* (n) indexed by node */
+	struct member *list;  /* array of n, indexed by node number */
 	uint32_t n;           /* number of nodes in the cluster */
 	uint64_t assignments; /* number of the newest MSG_ASSIGN */
-	uint64_t arrivals;    /* number of HELLOs received so far */
-	int64_t moved_us;     /* the wait for nodes that load a copy counts from here */
+	uint64_t arrivals;    /* number of HELLO messages received so far */
+	int64_t moved_us;     /* start of the wait for nodes that load a copy */
 	enum gather_step gathering;
 	struct link_table *links;    /* measured links; NULL: the network is emulated */
 	struct link_table *emulated; /* links of the emulated network; NULL: none, or unknown */

@@ -27,7 +27,7 @@ void member_shun(struct members *members, struct member *m, bool is_excluded)
 	m->peers.arrival = ++members->arrivals;
 }
 
-/* Returns true if the two agents are known to be on different machines, or in different networks of
+/* Returns true if the two agents are certainly on different machines, or in different networks of
  * one machine. */
 static bool are_apart(const struct msg_hello *a, const struct msg_hello *b)
 {
@@ -35,7 +35,7 @@ static bool are_apart(const struct msg_hello *a, const struct msg_hello *b)
 	       (strcmp(a->machine, b->machine) != 0 || a->network != b->network);
 }
 
-/* Returns true if the outside addresses of both agents have the same host. */
+/* Returns true if the addresses of both agents as seen from outside have the same host. */
 static bool share_address(const struct msg_hello *a, const struct msg_hello *b)
 {
 	char host_a[LINK_ADDRESS_SIZE], host_b[LINK_ADDRESS_SIZE], port[8];
@@ -44,8 +44,9 @@ static bool share_address(const struct msg_hello *a, const struct msg_hello *b)
 	       strcmp(host_a, host_b) == 0;
 }
 
-/* Writes the addresses at which `to` dials m. Many routers do not lead a connection from inside to
- * their own outside address, so two agents behind one router try the inside addresses first. */
+/* Writes the addresses at which `to` dials m. Many routers cannot pass a connection from inside to
+ * their own outside address. Two agents behind one router therefore try the inside addresses
+ * first. */
 static void write_addresses(const struct msg_hello *m, const struct msg_hello *to, char *out,
 			    size_t room)
 {
@@ -66,7 +67,7 @@ static enum peer_absence absence_of(const struct members *members, const struct 
 	return keys_list_find(members->run->keys.admitted, &m->key) ? PEER_AWAY : PEER_EXPELLED;
 }
 
-/* Sends `to` the addresses and keys that changed since its last such message. */
+/* Sends `to` the addresses and keys that have changed since they were last sent to it. */
 static void send_peers_to(struct members *members, struct member *to)
 {
 	struct msg_peer peers[MSG_NODES];
@@ -95,7 +96,7 @@ static void send_peers_to(struct members *members, struct member *to)
 		to->peers.arrivals_sent = members->arrivals;
 }
 
-/* Nodes that are away are sent the changes when they return. */
+/* Nodes that are away get the changes when they return. */
 void members_tell_peers(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {

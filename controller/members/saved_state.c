@@ -1,4 +1,4 @@
-/* saved_state.c - saves and loads the state that a successor needs beside the commits.
+/* saved_state.c - saves and loads the state, other than commits, that a restarted controller needs.
  *
  * A controller may die at any moment. Its successor finds the commits in the store, but also needs
  * some options (run/settings.c), the stage of each node, the nodes marked as failed, and the
@@ -34,7 +34,7 @@ static int load_formats(struct tensor_formats *to, const json_t *from)
 		       : -EINVAL;
 }
 
-/* The record has an array for each property of a node, and the options. */
+/* The saved state has the options, and an array for each property of the nodes. */
 int resume_save(struct members *members)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
@@ -85,7 +85,7 @@ static int load_numbers(int *to, uint32_t n, const json_t *from)
 	return 0;
 }
 
-/* Loads the key of each node. By its key a returning agent gets its own node number again. */
+/* Loads the key of each node, so that a returning agent gets its own node number again. */
 static int load_keys(struct members *members, const json_t *from)
 {
 	struct error ignored;

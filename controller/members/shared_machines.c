@@ -1,9 +1,9 @@
 /* shared_machines.c - detects machines whose processors other programs use.
  *
- * Agents report how long their threads ran and how long they waited for a processor. Agents of one
- * machine wait for one another too, but then they use the whole machine together, and drift.c
- * corrects their pace. The machine is shared with other programs if most of its agents wait much
- * and all of them together do not get its processors. */
+ * Agents report how long their threads ran and how long they waited for a processor. Agents of
+ * one machine wait for one another too, but then they use the whole machine together, and drift.c
+ * corrects their pace. A machine counts as shared with other programs if most of its agents wait
+ * much although all agents together do not use all of its processors. */
 #include "controller/members/shared_machines.h"
 
 #include <math.h>
@@ -12,19 +12,22 @@
 #include "controller/members/members.h"
 #include "controller/run/journal.h"
 
-enum { LEAST_US = 500000 }; /* shortest time between two samples of an agent */
+enum { LEAST_US = 500000 }; /* shortest time between two samples of an agent, microseconds */
 
-static const double newest_weight = 0.2; /* of a sample in the running average */
-/* An agent waits much from this share of its time on, and no longer below the second one. */
+static const double newest_weight = 0.2; /* weight of the newest sample in the running average */
+/* An agent begins to wait much at the first share of time spent waiting, and ceases below the
+ * second. */
 static const double begins = 0.25, ends = 0.12;
-static const double whole_part = 0.75; /* agents that get this part of the machine have it all */
+/* If the agents use this part of the machine's processors, they have the whole machine */
+static const double whole_part = 0.75;
 
 static bool has_samples(const struct member_processor *p)
 {
 	return p->runs + p->waits > 0;
 }
 
-/* Adds a sample. Returns false if the heartbeat has none. cores: limit of what an agent can use. */
+/* Adds a sample. Returns false if the heartbeat has none. cores: number of processors that an agent
+ * can use. */
 static bool add_sample(struct member_processor *p, const struct msg_heartbeat *h, double cores)
 {
 	double seconds = (double)(h->now_us - p->at_us) * 1e-6, weight, runs, waits;
@@ -49,7 +52,8 @@ static bool add_sample(struct member_processor *p, const struct msg_heartbeat *h
 struct load {
 	/* Number of agents; of those that have sent samples; of those that wait much */
 	uint32_t agents, sampled, waiting;
-	double runs, waits;       /* processors that they use; sum of their waits */
+	/* Number of processors that the agents use; sum of the shares of time that they wait */
+	double runs, waits;
 };
 
 static struct load measure(const struct members *members, const struct member *m)

@@ -1,7 +1,7 @@
 /* alerts.c - a queue of alerts, and the thread that calls the operator's command and the URL.
  *
  * The queue is a pipe: a write of less than PIPE_BUF bytes is whole or fails at once, so the loop
- * needs no lock. The URL is called with the program curl, which has the system's certificates,
+ * needs no lock. The URL is called with the program curl, which uses the system's certificates,
  * proxies and settings. A process list shows the arguments of curl but not its input, so the URL,
  * which may contain a secret, is given there. */
 #include "controller/monitor/alerts.h"
@@ -30,10 +30,10 @@
 extern char **environ;
 
 enum {
-	AT_ONCE = 20,         /* alerts that are reported in one burst */
+	AT_ONCE = 20,         /* largest number of alerts that are reported in one burst */
 	REPORT_US = 60000000, /* time between two reports of failures */
 	URL_MOST = 2048,
-	CONFIG_MOST = 8192, /* settings of curl: the URL and the alert, escaped */
+	CONFIG_MOST = 8192, /* bytes of curl's input: the URL and the alert, escaped */
 	LOOK_NS = 5000000
 };
 static const double alerts_per_s = 0.1;
@@ -45,7 +45,7 @@ struct raised {
 	int32_t node;
 	uint64_t iteration;
 	int64_t wall_us;
-	uint64_t dropped; /* alerts dropped since the one before */
+	uint64_t dropped; /* number of alerts dropped between the previous alert and this one */
 };
 _Static_assert(sizeof(struct raised) <= PIPE_BUF, "a write of an alert is whole");
 
@@ -57,12 +57,12 @@ struct alerts {
 	atomic_bool stopped, done;
 	atomic_ullong delivered, failed;
 
-	/* Only the loop uses these fields. */
+	/* Only the controller's loop uses these fields. */
 	struct rate_limit limit;
 	uint64_t dropped, dropped_reported, failed_reported;
 	int64_t report_us;
 
-	pthread_mutex_t lock; /* for why */
+	pthread_mutex_t lock; /* guards `why` */
 	struct error why;     /* reason of the newest failure */
 };
 
@@ -77,7 +77,8 @@ static void take_result(struct alerts *a, int rc, const char *what, const struct
 	pthread_mutex_lock(&a->lock);
 	snprintf(a->why.text, sizeof(a->why.text), "%s %.400s", what, why->text);
 	pthread_mutex_unlock(&a->lock);
-	a->failed++; /* after `why`, so that a reader of the count finds the reason */
+	/* `why` is set before the count, so that a reader of a new count finds the reason */
+	a->failed++;
 }
 
 static char *node_text(const struct raised *r, char text[16])
@@ -88,7 +89,7 @@ static char *node_text(const struct raised *r, char text[16])
 	return text;
 }
 
-/* Runs the command with the alert in its environment. */
+/* Runs the operator's command with the alert in its environment variables. */
 static void call_command(struct alerts *a, const struct raised *r)
 {
 	enum { OWN = 8 };
@@ -123,7 +124,7 @@ static void call_command(struct alerts *a, const struct raised *r)
 	free(environment);
 }
 
-/* Returns the alert as JSON, which the caller frees; NULL: a name of the run is not UTF-8. */
+/* Returns the alert as JSON, which the caller frees. NULL: a name of the run is not valid UTF-8. */
 static char *alert_json(const struct alerts *a, const struct raised *r)
 {
 	char node[16], at[TIMESTAMP_SIZE];
@@ -205,7 +206,7 @@ static void *call_all(void *user)
 	return NULL;
 }
 
-/* ---- the loop ---- */
+/* ---- called by the loop ---- */
 
 void alerts_raise(struct alerts *a, const struct msg_see_note *line, int64_t now_us)
 {
@@ -249,7 +250,7 @@ void alerts_count(struct alerts *a, struct alerts_count *out)
 
 /* ---- starting and stopping ---- */
 
-/* Reads the first line of a file, so that no process list shows the URL. */
+/* Reads the URL from the first line of a file, so that no process list shows the URL. */
 static int read_url(struct alerts *a, const char *url, struct error *err)
 {
 	char *text = NULL;
@@ -293,7 +294,7 @@ static void free_alerts(struct alerts *a)
 	free(a);
 }
 
-/* The thread waits for the queue; the loop never does. */
+/* The thread may wait for the queue, but the loop never does. */
 static int open_queue(struct alerts *a, struct error *err)
 {
 	if (pipe2(a->queue, O_CLOEXEC) != 0 ||
@@ -340,7 +341,7 @@ void alerts_stop(struct alerts *a, int64_t wait_us)
 
 	if (!a)
 		return;
-	close(a->queue[1]); /* the thread ends once it has emptied the queue */
+	close(a->queue[1]); /* the thread ends once it has read the rest of the queue */
 	a->queue[1] = -1;
 	while (!a->done && clock_monotonic_us() < until_us)
 		nanosleep(&pause, NULL);

@@ -1,10 +1,9 @@
 /* alerts.h - reports alerts of the journal to an operator's command (--on-alert) and to a URL
  * (--alert-url).
  *
- * A thread calls them, one after another, each within a limit of time, so that the loop never
+ * A thread makes the calls one after another, each within a time limit, so that the loop never
  * waits. Alerts wait in a bounded queue. At most 20 at once and then one in 10 s are reported; the
- * rest is dropped and counted, and the next report contains their number.
- */
+ * rest is dropped and counted, and the next report contains their number. */
 #ifndef CONTROLLER_MONITOR_ALERTS_H
 #define CONTROLLER_MONITOR_ALERTS_H
 
@@ -16,30 +15,31 @@
 struct alerts; /* opaque */
 struct msg_see_note;
 
-/* Counts calls: each alert is one call of the command and one of the URL. */
+/* Numbers of calls: each alert is one call of the command and one of the URL. */
 struct alerts_count {
 	uint64_t delivered, failed;
-	uint64_t dropped; /* alerts beyond the limit or the queue */
+	uint64_t dropped; /* alerts beyond the rate limit, or for which the queue had no room */
 };
 
 struct alerts_options {
-	const char *command; /* a line for sh; NULL: none */
-	const char *url;     /* http:// or https://; or @FILE: its first line; NULL: none */
+	const char *command; /* shell command; NULL: none */
+	/* http:// or https://; or @FILE, whose first line is the URL; NULL: none */
+	const char *url;
 	const char *run, *run_dir;
-	int64_t limit_us; /* of each call */
+	int64_t limit_us; /* time limit of each call */
 };
 
 /* Starts the thread. The texts are copied. -EINVAL: the URL is not valid; -ENOENT: there is a URL,
  * and the program curl is not installed. */
 int alerts_start(struct alerts **out, const struct alerts_options *o, struct error *err);
-/* Gives an alert to the thread, or counts it as dropped. Never waits. a may be NULL. */
+/* Passes an alert to the thread, or counts it as dropped. Never waits. a may be NULL. */
 void alerts_raise(struct alerts *a, const struct msg_see_note *line, int64_t now_us);
-/* Returns true if calls have failed since the last report, once a minute at most: how many, and why
- * the newest failed. */
+/* Returns true if calls have failed since the last report, at most once a minute. Sets *n to the
+ * number of failures, and the error to the reason of the newest one. */
 bool alerts_failed(struct alerts *a, int64_t now_us, uint64_t *n, struct error *why);
 void alerts_count(struct alerts *a, struct alerts_count *out);
-/* Waits up to wait_us until all alerts are reported, ends the running command, and frees a, which
- * may be NULL. */
+/* Waits up to wait_us until all alerts are reported, ends a command that still runs, and frees a,
+ * which may be NULL. */
 void alerts_stop(struct alerts *a, int64_t wait_us);
 
 #endif

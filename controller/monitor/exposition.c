@@ -1,5 +1,5 @@
-/* exposition.c - the two text formats of metrics. They differ in the names of families, in the UNIT
- * lines, and in the last line. */
+/* exposition.c - the two text formats of metrics. They differ in the names of families (metrics
+ * with all their labels), in the UNIT lines, and in the last line. */
 #include "controller/monitor/exposition.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static void put_word(struct exposition *e, const char *word)
 	put_text(e, word, strlen(word));
 }
 
-/* Writes a value of a label, or a help text. Quotes are escaped in labels only. */
+/* Writes the value of a label, or a help text. Quotes are escaped in labels only. */
 static void put_escaped(struct exposition *e, const char *text)
 {
 	for (; *text; text++) {
@@ -39,7 +39,7 @@ static void put_escaped(struct exposition *e, const char *text)
 	}
 }
 
-/* Whole numbers keep all of their digits, because counters of bytes are large. */
+/* Whole numbers are written with all of their digits, because counters of bytes are large. */
 static void put_number(struct exposition *e, double value)
 {
 	char text[NUMBER];
@@ -60,7 +60,7 @@ static bool ends_with(const char *name, size_t length, const char *ending)
 	return length > n && memcmp(name + length - n, ending, n) == 0;
 }
 
-/* Returns the unit with which the name of a family ends; NULL: none. */
+/* Returns the unit at the end of a family's name; NULL: it has none. */
 static const char *unit_of(const char *name, size_t length)
 {
 	static const char *const units[] = { "_seconds", "_bytes", "_ratio", "_celsius", "_watts" };
@@ -89,7 +89,7 @@ static void put_comment(struct exposition *e, const char *word, const char *name
 	put_word(e, "\n");
 }
 
-/* In OpenMetrics a family is named without _total and _info. */
+/* OpenMetrics names a family without the endings _total and _info. */
 void exposition_family(struct exposition *e, enum metric_type type, const char *name,
 		       const char *help)
 {

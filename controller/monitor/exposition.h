@@ -1,5 +1,5 @@
-/* exposition.h - writes metrics as text for Prometheus, in its own format (0.0.4) or as OpenMetrics
- * (1.0.0).
+/* exposition.h - writes metrics as text for Prometheus, in Prometheus's format (0.0.4) or in
+ * OpenMetrics (1.0.0).
  *
  *     exposition_begin(&e, open_metrics);
  *     exposition_family(&e, METRIC_GAUGE, "skippipe_nodes", "Nodes by state.");
@@ -19,13 +19,14 @@ enum metric_type { METRIC_GAUGE, METRIC_COUNTER, METRIC_INFO };
 
 struct exposition {
 	bool open_metrics;
-	const char *family; /* borrowed until the next family */
-	char *text;         /* (n) malloc */
+	const char *family; /* name of the family; borrowed until the next one begins */
+	char *text;         /* array of n bytes, malloc */
 	size_t n, room;
 };
 
 void exposition_begin(struct exposition *e, bool open_metrics);
-/* Begins a family. The samples that follow belong to it. A name is used once in a text. */
+/* Begins a family of samples. The samples that are added next belong to it. A name may be used only
+ * once in a text. */
 void exposition_family(struct exposition *e, enum metric_type type, const char *name,
 		       const char *help);
 /* Adds a sample with labels: pairs of a name and a value, then NULL. The values are UTF-8 and may

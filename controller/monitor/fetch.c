@@ -1,4 +1,5 @@
-/* fetch.c - a client for one page: HTTP/1.0, so that the answer has one piece and then ends. */
+/* fetch.c - a client for one page: HTTP/1.0, so that the server sends the answer in one piece and
+ * closes the connection. */
 #include "controller/monitor/fetch.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ static int connect_to(const struct addrinfo *at, int64_t until_us)
 	return rc;
 }
 
-/* Connects to the first address of the host that answers. */
+/* Tries the addresses of the host in turn, and connects to the first one that answers. */
 static int open_connection(const char *address, int64_t until_us, struct error *err)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
@@ -121,7 +122,7 @@ int fetch_page(const char *address, const char *path, size_t most, int64_t limit
 		return fd;
 	snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: %.200s\r\n\r\n", path,
 		 address);
-	/* A new connection has room for the request. */
+	/* A new connection has enough buffer for the whole request. */
 	rc = send(fd, request, strlen(request), MSG_NOSIGNAL) < 0 ? -errno : 0;
 	if (rc == 0)
 		rc = read_answer(fd, most, until_us, &text, size);

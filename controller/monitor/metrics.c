@@ -2,7 +2,7 @@
  *
  * Names follow the conventions of Prometheus: base units, counters that end with _total, and no
  * label that takes ever new values. Times of the plan are converted to real seconds. Values of a
- * node that has left are omitted, so that nobody takes its last values for present ones. */
+ * node that has left are omitted, so that nobody takes old values for present ones. */
 #include "controller/monitor/metrics.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void add_last(struct exposition *e, const struct view *v)
 		  (double)i->real_s);
 }
 
-/* The plan's seconds are real seconds divided by the scale of an emulated network. */
+/* Plan seconds are real seconds divided by the time scale of an emulated network. */
 static void add_prediction(struct exposition *e, const struct view *v)
 {
 	const struct msg_see_iteration *i = &v->last;
@@ -186,7 +186,7 @@ static double real_unit_s(const struct view *v)
 	return v->run.time_scale > 0 ? v->run.time_scale : 1;
 }
 
-/* A metric that has a value for each node whose process runs. */
+/* A metric with one value for each node whose process runs. */
 struct node_metric {
 	enum metric_type type;
 	const char *name, *help;
@@ -267,6 +267,24 @@ static void add_node_states(struct exposition *e, const struct view *v)
 	}
 }
 
+static void add_device_times(struct exposition *e, const struct view *v)
+{
+	char name[NODE_NAME];
+
+	exposition_family(e, METRIC_GAUGE, "skippipe_node_device_ratio",
+			  "Share of the newest iteration in which the node's device was busy or "
+			  "waited for this.");
+	for (uint32_t i = 0; i < v->n_nodes; i++) {
+		const struct msg_see_node *n = &v->nodes[i];
+		uint64_t total = device_time_total_us(&n->spent);
+
+		for (int s = 0; total > 0 && has_process(n) && s < DEVICE_STATES; s++)
+			exposition_add(e, (double)n->spent.us[s] / (double)total, "node",
+				       name_of(n, name), "state",
+				       device_state_name((enum device_state)s), NULL);
+	}
+}
+
 static void add_nodes(struct exposition *e, const struct view *v)
 {
 	char name[NODE_NAME];
@@ -281,6 +299,7 @@ static void add_nodes(struct exposition *e, const struct view *v)
 				exposition_add(e, m->value(v, &v->nodes[i]), "node",
 					       name_of(&v->nodes[i], name), NULL);
 	}
+	add_device_times(e, v);
 }
 
 /* ---- GPUs ---- */

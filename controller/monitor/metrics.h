@@ -7,8 +7,8 @@
 
 struct view;
 
-/* Returns the text, which the caller frees, and its length: in OpenMetrics, or in Prometheus's own
- * format. */
+/* Returns the text and its length, in OpenMetrics or in Prometheus's own format. The caller frees
+ * the text. */
 char *metrics_text(const struct view *v, bool open_metrics, size_t *size);
 
 #endif

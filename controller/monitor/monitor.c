@@ -1,4 +1,5 @@
-/* monitor.c - the loop's part in watching a run: it copies its state into a view once a second. */
+/* monitor.c - the loop's part in watching a run: the loop copies its state into a view once a
+ * second. */
 #include "controller/monitor/monitor.h"
 
 #include <stdio.h>
@@ -25,16 +26,16 @@
 
 enum {
 	COPY_EVERY_US = 1000000,
-	CALL_US = 30000000, /* limit of a call of --on-alert or --alert-url */
-	LAST_US = 5000000   /* time for the last alerts at the end of the run */
+	CALL_US = 30000000, /* time limit of a call of --on-alert or --alert-url */
+	LAST_US = 5000000   /* time at the end of the run for reporting the last alerts */
 };
 
 struct monitor {
-	const struct operators *operators; /* whose state is shown */
-	struct server *server; /* NULL: no --metrics */
+	const struct operators *operators; /* the run whose state is copied */
+	struct server *server;             /* NULL: the run has no --metrics */
 	int64_t copy_us;       /* when the state is copied again */
-	bool is_copied;        /* the view is filled and not published yet */
-	struct alerts *alerts; /* NULL: neither --on-alert nor --alert-url */
+	bool is_copied;        /* a filled view waits to be published */
+	struct alerts *alerts; /* NULL: the run has neither --on-alert nor --alert-url */
 };
 
 /* ---- the view ---- */
@@ -50,7 +51,7 @@ static void copy_process(struct view *v, const struct run *run)
 					    (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9 };
 }
 
-/* Replaces control characters in the texts that agents choose (journal_make_plain). */
+/* Replaces control characters in texts that come from agents (journal_make_plain). */
 static void make_node_plain(struct msg_see_node *n)
 {
 	journal_make_plain(n->device);

@@ -1,4 +1,4 @@
-/* monitor.h - what watches a run without a console: the HTTP server of --metrics, and the calls of
+/* monitor.h - watches a run without a console: the HTTP server of --metrics, and the calls of
  * --on-alert and --alert-url. */
 #ifndef CONTROLLER_MONITOR_MONITOR_H
 #define CONTROLLER_MONITOR_MONITOR_H
@@ -14,7 +14,7 @@ struct monitor; /* opaque */
 int monitor_start(struct monitor **out, const struct operators *ops, struct error *err);
 /* Copies the state for the server once a second, and reports calls that failed. Never waits. */
 void monitor_turn(struct monitor *m); /* NULL is allowed */
-/* Reports the last alerts, within seconds, and ends the server. */
+/* Reports the last alerts, which takes some seconds at most, and ends the server. */
 void monitor_stop(struct monitor *m); /* NULL is allowed */
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "controller/members/device_record.h"
 #include "controller/run/gpu_record.h"
 #include "controller/run/journal.h"
 
@@ -30,7 +31,7 @@ static json_t *pack_run(const struct view *v)
 			 "started_s", (double)v->run.started_wall_us * 1e-6);
 }
 
-/* Times of the plan become real seconds. */
+/* Plan seconds are converted to real seconds. */
 static json_t *pack_last(const struct view *v)
 {
 	const struct msg_see_iteration *i = &v->last;
@@ -62,6 +63,8 @@ static json_t *pack_node(const struct view *v, const struct msg_see_node *n)
 		json_object_set_new(o, "why", json_string(n->why));
 	if (o && n->gpu.known)
 		json_object_set_new(o, "gpu", gpu_record_pack(&n->gpu));
+	if (o && device_time_total_us(&n->spent) > 0)
+		json_object_set_new(o, "device_time", device_record_pack(&n->spent));
 	return o;
 }
 
@@ -115,7 +118,7 @@ json_t *report_pack(const struct view *v)
 	return o;
 }
 
-/* An empty object stands for a status that cannot be packed. */
+/* If the status cannot be packed, returns an empty object. */
 char *report_text(const struct view *v, size_t *size)
 {
 	json_t *o = report_pack(v);
@@ -157,7 +160,8 @@ enum view_health report_health(const json_t *status)
 
 /* ---- the screen ---- */
 
-/* The status may come from another machine: no text of it may change the terminal. */
+/* Copies a text of the status. The status may come from another machine, so characters that could
+ * control the terminal are replaced. */
 static const char *text_at(const json_t *o, const char *key, char text[LINE])
 {
 	const char *value = json_string_value(json_object_get(o, key));

@@ -1,12 +1,13 @@
 /* server.c - the pages, the limits of their clients, and the thread's callbacks.
  *
  * Two views take turns: the loop fills one while the thread reads the other. A lock guards the
- * exchange, the pages made of the published view, and the list of connections. The thread holds it
- * while it makes a page (10 ms for 1,000 nodes); the loop only ever tries it.
+ * exchange of the views, the pages made of the published view, and the list of connections. The
+ * thread holds the lock while it makes a page (10 ms for 1,000 nodes). The loop never waits for the
+ * lock.
  *
- * A connection carries one request and lives for 15 s at most. libmicrohttpd limits the time
- * without a byte, but a client that sends a byte now and then would hold its connection for hours.
- */
+ * A connection carries one request and lives for 15 s at most. libmicrohttpd itself only limits
+ * the time without a byte, so a client that sends a byte from time to time could hold its
+ * connection for hours. */
 #include "controller/monitor/server.h"
 
 #include <errno.h>
@@ -30,8 +31,10 @@
 enum {
 	CONNECTIONS = 32,
 	CONNECTIONS_OF_HOST = 16,
-	CONNECTION_BYTES = 16384, /* memory of a connection: its request line and headers */
-	SILENT_S = 5,             /* a connection without a byte for this long is closed */
+	/* Bytes of memory for one connection's request line and headers */
+	CONNECTION_BYTES = 16384,
+	/* A connection that has received no byte for this many seconds is closed */
+	SILENT_S = 5,
 	LIFE_US = 15000000,
 	LATE_US = 10000000, /* /healthz fails if the loop has not turned for this long */
 	HEALTH_TEXT = 96
@@ -40,7 +43,7 @@ enum {
 enum page { PAGE_METRICS, PAGE_OPEN_METRICS, PAGE_STATUS, PAGES };
 
 struct connection {
-	int fd; /* -1: free */
+	int fd; /* descriptor of the connection; -1: free entry */
 	int64_t since_us;
 };
 
@@ -50,10 +53,10 @@ struct server {
 	atomic_llong turned_us; /* when the loop last turned */
 
 	struct view views[2];
-	pthread_mutex_t lock; /* for all that follows */
-	int published;        /* index of the published view */
+	pthread_mutex_t lock; /* guards all fields below */
+	int published;        /* index of the view that clients see; the loop fills the other one */
 	bool has_view;
-	/* Pages of the published view; NULL: no client has asked for it */
+	/* Pages made of the published view; NULL: no client has asked for that page yet */
 	struct MHD_Response *pages[PAGES];
 	struct connection connections[CONNECTIONS];
 };
@@ -66,7 +69,7 @@ static const char *const content_types[] = {
 	[PAGE_STATUS] = "application/json",
 };
 
-/* Makes a response of a text, which it takes. */
+/* Makes a response of a text, and takes ownership of the text. */
 static struct MHD_Response *make_response(char *text, size_t size, const char *type)
 {
 	struct MHD_Response *r = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
@@ -146,7 +149,8 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *
 			      size_t *body_size, void **request)
 {
 	struct server *s = user;
-	/* The last view of a loop that hangs must not pass for the present state. */
+	/* If the loop hangs, its last view is refused, so that nobody takes it for the present
+	 * state. */
 	const bool is_late = clock_monotonic_us() - s->turned_us >= LATE_US;
 	const char *accept;
 
@@ -180,7 +184,8 @@ static int fd_of(struct MHD_Connection *c)
 	return info ? info->connect_fd : -1;
 }
 
-/* The descriptor of a listed connection is open: libmicrohttpd closes it after this call. */
+/* The descriptor of a listed connection is open, because libmicrohttpd closes it only after this
+ * call. */
 static void list_connection(void *user, struct MHD_Connection *c, void **of_connection,
 			    enum MHD_ConnectionNotificationCode code)
 {
@@ -215,7 +220,8 @@ void server_turn(struct server *s, int64_t now_us)
 
 struct view *server_next_view(struct server *s)
 {
-	return &s->views[1 - s->published]; /* only the loop changes `published` */
+	/* No lock is needed to read `published`, because only the loop changes it */
+	return &s->views[1 - s->published];
 }
 
 bool server_publish(struct server *s)

@@ -2,7 +2,7 @@
  *
  * A run's folder is read from its record, so that a run can be examined after its controller has
  * died. The record is read as a replay reads it, at its end. An address is a controller's HTTP
- * server. `sources` has a row for each kind of place. */
+ * server. A token is used as a console uses it. `sources` has a row for each kind of place. */
 #include "controller/monitor/status.h"
 
 #include <errno.h>
@@ -25,16 +25,18 @@
 #include "controller/replay/replay.h"
 #include "schedule/format/cluster.h"
 #include "wire/goodput.h"
+#include "wire/invite/snapshot.h"
 
 enum {
 	EXIT_UNREACHABLE = 3,
 	EXIT_USAGE = 4,
-	STATUS_MOST = 16 << 20, /* bytes of an answer; 1,000 nodes have half a megabyte */
+	/* Largest answer in bytes; that for 1,000 nodes has half a megabyte */
+	STATUS_MOST = 16 << 20,
 	WAIT_US = 10000000
 };
 
 struct status_options {
-	const char *place; /* a run's folder, or an address; NULL: not given */
+	const char *place; /* a run's folder, an address or a token; NULL: not given */
 	bool json;
 };
 
@@ -47,16 +49,19 @@ static const struct options_row rows[] = {
 static const struct options_table table_of_status = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
-	.only_word_expected = "the folder of one run, or one address",
+	.only_word_expected = "the folder of one run, one address or one token",
 	.only_word = offsetof(struct status_options, place),
-	.intro = "usage: skippipe status RUN-DIR|ADDRESS [--json]\n"
+	.intro = "usage: skippipe status RUN-DIR|ADDRESS|TOKEN [--json]\n"
 		 "\n"
 		 "Prints the state of a run on one screen.\n"
 		 "\n"
 		 "  RUN-DIR               the folder that records the run, on this machine; its "
 		 "controller\n"
 		 "                        may be dead\n"
-		 "  ADDRESS               PORT or HOST:PORT of the controller's --metrics\n",
+		 "  ADDRESS               PORT or HOST:PORT of the controller's --metrics\n"
+		 "  TOKEN                 of skippipe invite --role watcher or console, or @FILE "
+		 "with "
+		 "one\n",
 	.end = "\n"
 	       "Exit status:\n"
 	       "  0 healthy             the run trains with all of its nodes\n"
@@ -68,22 +73,32 @@ static const struct options_table table_of_status = {
 	       "  4                     wrong usage\n",
 };
 
-/* ---- a run's folder ---- */
+/* ---- messages that consoles receive ---- */
 
-/* A view that is filled from the messages of a replay. */
+/* A view that is filled from the messages of a replay or of a controller. */
 struct recalled {
 	struct view view;
 	LIST(struct msg_see_iteration) iterations;
 };
 
-static void take_node(struct view *v, const struct msg_see_node *n)
+/* Takes the state of a node. A controller may send a newer state of the same node. */
+static void take_node(struct view *v, const struct msg_see_node *m)
 {
-	array_reserve(&v->nodes, &v->room_nodes, v->n_nodes + 1, sizeof(*v->nodes));
-	v->nodes[v->n_nodes] = *n;
-	journal_make_plain(v->nodes[v->n_nodes].device);
-	journal_make_plain(v->nodes[v->n_nodes].host);
-	journal_make_plain(v->nodes[v->n_nodes].location);
-	journal_make_plain(v->nodes[v->n_nodes++].why);
+	struct msg_see_node *n;
+	uint32_t i = 0;
+
+	while (i < v->n_nodes && v->nodes[i].node != m->node)
+		i++;
+	array_reserve(&v->nodes, &v->room_nodes, i + 1, sizeof(*v->nodes));
+	if (i == v->n_nodes)
+		v->n_nodes++;
+	n = &v->nodes[i];
+	*n = *m;
+	journal_make_plain(n->name);
+	journal_make_plain(n->device);
+	journal_make_plain(n->host);
+	journal_make_plain(n->location);
+	journal_make_plain(n->why);
 }
 
 static void take_message(void *context, struct msg *m)
@@ -111,18 +126,30 @@ static void take_message(void *context, struct msg *m)
 		if (m->u.see_note.kind != NOTE_ALERT)
 			break;
 		v->alert = m->u.see_note;
+		journal_make_plain(v->alert.text);
 		break;
 	case MSG_SEE_STATUS:
 		v->status = m->u.see_status;
+		journal_make_plain(v->status.doing);
 		break;
 	default:
 		break;
 	}
 }
 
-/* Completes the view of a replay that has reached the end of the record. The run may continue
- * meanwhile, so ages count until now. The progress of the iteration under way is unknown, because
- * the record does not have it. */
+static void count_goodput(struct recalled *r)
+{
+	struct view *v = &r->view;
+
+	v->goodput = goodput_of(r->iterations.list, r->iterations.n, v->run.microbatches,
+				v->run.time_scale > 0 ? v->run.time_scale : 1);
+}
+
+/* ---- a run's folder ---- */
+
+/* Completes the view of a replay that has reached the end of the record. The run may still be going
+ * on, so ages are counted up to the present. The progress of the iteration under way is unknown,
+ * because the record does not have it. */
 static void finish_view(struct recalled *r)
 {
 	struct view *v = &r->view;
@@ -133,11 +160,10 @@ static void finish_view(struct recalled *r)
 	v->status.paused = v->status.phase == PHASE_PAUSED;
 	snprintf(v->status.doing, sizeof(v->status.doing), "it%llu: %s",
 		 (unsigned long long)v->status.iteration, phase_in_words(v->status.phase));
-	v->goodput = goodput_of(r->iterations.list, r->iterations.n, v->run.microbatches,
-				v->run.time_scale > 0 ? v->run.time_scale : 1);
+	count_goodput(r);
 }
 
-/* Describes a run that is recorded but has not begun. */
+/* Describes a run that has a record but has not begun. */
 static int recall_beginning(const struct store_run *run, struct view *v, struct error *err)
 {
 	struct cluster *cluster = NULL;
@@ -179,12 +205,12 @@ static bool is_folder(const char *text)
 	return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int read_folder(const char *folder, json_t **out, struct error *err)
+static int read_folder(char *folder, json_t **out, struct error *err)
 {
 	struct recalled r = { .view.n_nodes = 0 };
 	struct store *store = NULL;
-	/* The lock is tested before the record is read, because a controller that ends in between
-	 * has then recorded its end. */
+	/* The lock is tested before the record is read. If the controller ends in between, the
+	 * record then contains its end. */
 	bool has_writer = store_has_writer(folder);
 	int rc = store_open(&store, folder, err);
 
@@ -221,7 +247,7 @@ static bool is_address(const char *text)
 	return server_split(address, host, port);
 }
 
-static int read_address(const char *text, json_t **out, struct error *err)
+static int read_address(char *text, json_t **out, struct error *err)
 {
 	char address[SERVER_ADDRESS], *page = NULL;
 	size_t size = 0;
@@ -238,23 +264,48 @@ static int read_address(const char *text, json_t **out, struct error *err)
 	return rc;
 }
 
-/* ---- the verb ---- */
+/* ---- a token ---- */
 
-/* The kinds of places that know a run. The first kind that suits the argument is asked. */
+static int read_token(char *text, json_t **out, struct error *err)
+{
+	struct recalled r = { .view.n_nodes = 0 };
+	int rc = snapshot_read(
+		&(struct snapshot_options){
+			.token = text, .who = "status", .take = take_message, .context = &r },
+		err);
+
+	if (rc == 0) {
+		r.view.wall_us = clock_wall_us();
+		journal_make_plain(r.view.run.name);
+		journal_make_plain(r.view.run.model);
+		count_goodput(&r);
+		*out = report_pack(&r.view);
+	}
+	view_fini(&r.view);
+	free(r.iterations.list);
+	return rc;
+}
+
+/* ---- the verb `status` ---- */
+
+/* The kinds of places that can describe a run. The first kind that fits the argument is used. */
 static const struct source {
 	bool (*suits)(const char *text);
-	int (*read)(const char *text, json_t **out, struct error *err);
+	int (*read)(char *text, json_t **out, struct error *err);
 } sources[] = {
 	{ is_folder, read_folder },
+	{ snapshot_suits, read_token },
 	{ is_address, read_address },
 };
 
-static int read_status(const char *text, json_t **out, struct error *err)
+/* Overwrites a token in the text, so that no list of processes shows it. */
+static int read_status(char *text, json_t **out, struct error *err)
 {
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		if (sources[i].suits(text))
 			return sources[i].read(text, out, err);
-	return error_set(err, -ENOENT, "%s: neither a run's folder nor an address HOST:PORT", text);
+	return error_set(err, -ENOENT,
+			 "%s: neither a run's folder, a token nor an address HOST:PORT", text);
 }
 
 static int print_status(json_t *status, bool json)
@@ -284,12 +335,12 @@ int status_main(int argc, char **argv)
 	}
 	if (rc == 0 && !o.place)
 		rc = error_set(&err, -EINVAL,
-			       "expected the folder of a run, or an address (see --help)");
+			       "expected the folder of a run, an address or a token (see --help)");
 	if (rc < 0) {
 		fprintf(stderr, "skippipe status: %s\n", err.text);
 		return EXIT_USAGE;
 	}
-	if (read_status(o.place, &status, &err) != 0) {
+	if (read_status((char *)(uintptr_t)o.place, &status, &err) != 0) {
 		fprintf(stderr, "skippipe status: %s\n", err.text);
 		return EXIT_UNREACHABLE;
 	}

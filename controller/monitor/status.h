@@ -2,8 +2,8 @@
 #ifndef CONTROLLER_MONITOR_STATUS_H
 #define CONTROLLER_MONITOR_STATUS_H
 
-/* Runs the verb. argv[0] is its name. Returns the exit status: 0 healthy, 1 degraded, 2 stopped, 3
- * unreachable, 4 wrong usage. */
+/* Runs `skippipe status`. argv[0] is the verb. Returns the exit status: 0 healthy, 1 degraded, 2
+ * stopped, 3 unreachable, 4 wrong usage. */
 int status_main(int argc, char **argv);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 enum {
-	LISTED = 8, /* nodes that a reason names */
-	/* A run is degraded if it commits nothing for this long and for so many times the newest
-	 * iteration. */
+	LISTED = 8, /* largest number of nodes that a reason names */
+	/* A run is degraded if it has committed nothing for QUIET_S and for QUIET_ITERATIONS times
+	 * the duration of the newest iteration. */
 	QUIET_S = 60,
 	QUIET_ITERATIONS = 10
 };
@@ -22,7 +22,7 @@ void view_count_states(const struct view *v, uint32_t counts[NODE_LAST + 1])
 			counts[v->nodes[i].state]++;
 }
 
-/* The reasons found so far. */
+/* The reasons found so far why the run is not healthy. */
 struct verdict {
 	enum view_health health;
 	void (*say)(void *context, const char *reason);
@@ -37,7 +37,7 @@ static void give_reason(struct verdict *d, enum view_health health, const char *
 		d->say(d->context, reason);
 }
 
-/* Names the nodes of a state, such as "2 nodes are dead: n03, n11". */
+/* Reports the nodes in a state, as in "2 nodes are dead: n03, n11". */
 static void judge_state(struct verdict *d, const struct view *v, unsigned state)
 {
 	char text[256];
@@ -62,7 +62,7 @@ static void judge_state(struct verdict *d, const struct view *v, unsigned state)
 	give_reason(d, VIEW_DEGRADED, text);
 }
 
-/* A run that has ended, or has no controller, is stopped whatever its nodes were doing. */
+/* A run that has ended, or has no controller, is stopped, whatever the state of its nodes. */
 static bool judge_end(struct verdict *d, const struct view *v)
 {
 	if (v->status.phase == PHASE_FINISHED)
@@ -87,7 +87,8 @@ static void judge_phase(struct verdict *d, const struct view *v)
 			    "the run waits: its record cannot be written (a full disk, or a lock)");
 }
 
-/* A run that computes commits. The record of a run whose disk is full shows nothing else. */
+/* Reports a run that computes but has not committed for long. If the disk is full, this is the only
+ * sign of it in the record. */
 static void judge_progress(struct verdict *d, const struct view *v)
 {
 	double age_s = (double)(v->wall_us - v->last.wall_us) * 1e-6;

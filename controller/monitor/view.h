@@ -14,7 +14,7 @@
 #include "controller/monitor/alerts.h"
 #include "wire/msg.h"
 
-/* Figures of the controller's process. Zero for a recorded run. */
+/* Figures of the controller's process. They are zero for a recorded run. */
 struct view_process {
 	uint64_t resident_bytes, resent;
 	double cpu_s;
@@ -23,37 +23,38 @@ struct view_process {
 struct view {
 	struct msg_see_run run;
 	struct msg_see_status status;
-	struct msg_see_plan plan; /* without its arrays */
+	struct msg_see_plan plan; /* the plan in force, without its arrays */
 	bool has_plan;
 	struct msg_see_iteration last; /* the newest committed iteration */
 	bool has_last;
-	struct msg_see_validation validation; /* the newest */
+	struct msg_see_validation validation; /* the newest validation */
 	bool has_validation;
-	struct msg_see_note alert; /* the newest; id 0: none */
+	struct msg_see_note alert; /* the newest alert; id 0: there is none */
 	double goodput;
 	struct curve_totals totals;
 	struct view_process process;
 	struct alerts_count alerts;
 	uint64_t notes[NOTE_LAST + 1]; /* number of journal lines of each kind */
-	bool disk_waits;               /* the record cannot be written: full disk, or locked */
-	/* The run is recorded, and no controller runs */
+	/* The record cannot be written, because the disk is full or the record is locked */
+	bool disk_waits;
+	/* The run has a record, but no controller runs it */
 	bool is_left;
-	int64_t wall_us;            /* when the view was made */
-	struct msg_see_node *nodes; /* (n_nodes) malloc */
+	int64_t wall_us;            /* wall time when the view was made */
+	struct msg_see_node *nodes; /* array of n_nodes, malloc */
 	uint32_t n_nodes;
 	size_t room_nodes;
 };
 
-/* Exit statuses of skippipe status, except the last. */
+/* Health of a run. Each value is also the exit status of skippipe status. */
 enum view_health { VIEW_HEALTHY, VIEW_DEGRADED, VIEW_STOPPED };
 
-/* Judges the run. Calls say for each reason, in words for a person; say may be NULL. Healthy: it
- * trains with all of its nodes, and nobody interferes. Stopped: it has ended, or no controller
+/* Judges the run. Calls `say`, which may be NULL, with each reason in words. Healthy: the run
+ * trains with all of its nodes, and nobody interferes. Stopped: the run has ended, or no controller
  * runs. */
 enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),
 			     void *context);
 const char *view_health_name(enum view_health health);
-/* Counts the nodes of each state. */
+/* Counts the nodes in each state. */
 void view_count_states(const struct view *v, uint32_t counts[NODE_LAST + 1]);
 /* Frees the nodes. */
 void view_fini(struct view *v);

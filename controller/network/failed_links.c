@@ -1,7 +1,7 @@
 /* failed_links.c - records the links that are cut, and the nodes' reports about them.
  *
- * Planning, rerouting and admission need this state without the decisions that lead to it;
- * link_failures.c makes these decisions. */
+ * Planning, rerouting and admission read this state. link_failures.c decides which links count as
+ * cut. */
 #include "controller/network/failed_links.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "controller/members/members.h"
 #include "controller/run/journal.h"
 
-enum { HEALED_US = 400000 }; /* a cut link without a report for this long counts as healed */
+enum { HEALED_US = 400000 }; /* a cut link without reports for this time is healed */
 
 struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b)
 {
@@ -38,7 +38,8 @@ static bool lost_large(const struct member *m, uint16_t to)
 	return false;
 }
 
-/* Agents find this out some seconds after the link was cut, with a new connection. */
+/* An agent finds out some seconds after the cut, over a new connection, that only large messages
+ * are lost. */
 static void note_lost_large(struct run *run, const struct member *m, const struct msg_heartbeat *h)
 {
 	for (uint32_t i = 0; i < h->n_stuck; i++)

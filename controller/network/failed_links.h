@@ -14,21 +14,25 @@ struct msg_heartbeat;
 
 /* A link between two nodes that is cut or was. */
 struct link_failure {
-	uint16_t from, to; /* the node that reported the current cut first, and the other end */
+	/* The node that first reported the current cut, and the node at the other end */
+	uint16_t from, to;
 	bool active;       /* true: the link counts as absent; false: the link is in use again */
-	uint32_t times;    /* number of cuts */
-	uint64_t unneeded_in; /* version of the routes whose rest does not need the link; 0: none */
-	int64_t since_us, seen_us; /* start of the current state; newest report */
-	/* How long the link was silent, and how long was expected, in the first report */
+	uint32_t times;    /* number of cuts so far */
+	/* Version of the routes whose remaining work does not need the link; 0: none */
+	uint64_t unneeded_in;
+	/* When the current state began, and when the newest report arrived */
+	int64_t since_us, seen_us;
+	/* According to the first report: how long nothing had moved on the link, and within which
+	 * time movement was expected */
 	double quiet_s, expected_s;
-	/* delays to be restored when the cut ends, in both directions */
+	/* delays in both directions before the cut, to be restored when it ends */
 	double delay_s[2], sync_s[2];
 };
 
 void link_failures_hear(struct members *members, struct member *m, const struct msg_heartbeat *h);
-/* NULL: this link has not been cut so far */
+/* returns the link's record; NULL: the link has never been cut */
 struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b);
-/* Returns true if this link is cut */
+/* Returns true if the link between a and b is cut */
 bool link_failures_between(const struct members *members, uint16_t a, uint16_t b);
 /* Returns true if m reports that nothing moves towards a replica, and the link is not cut yet. */
 bool link_failures_doubted(const struct members *members, const struct member *m);

@@ -1,8 +1,9 @@
 /* formats.c - changes the times of links when activations or sums travel in another format.
  *
- * A link's time has a part that does not depend on the format, and one for the bytes. Measured
- * links have a bandwidth. Of described links the cluster knows the part for the bytes (bytes_s); a
- * correction by measured transfers multiplies the whole time, and stays. */
+ * A link's transfer time has two parts: one for the bytes, which depends on the format, and one
+ * that does not. For a measured link, the bandwidth gives the part for the bytes. For a link that a
+ * cluster file describes, the cluster has that part (bytes_s). A correction by measured transfers
+ * multiplies the whole time, and is kept. */
 #include "controller/network/formats.h"
 
 #include <math.h>
@@ -30,7 +31,8 @@ void formats_set_bytes(struct link_table *t, const struct training *training,
 								    training->stage_parameters[s]));
 }
 
-/* Returns how much longer a transfer takes with the bytes of `is` than with those of `was`. */
+/* Returns how many seconds longer a transfer takes with the bytes in `is` than with those in
+ * `was`. */
 static double longer_s(const struct link_table *was, const struct link_table *is, uint32_t from,
 		       uint32_t to)
 {
@@ -91,7 +93,7 @@ struct cluster *formats_cluster(const struct members *members, const struct tens
 	return c;
 }
 
-/* Changes the averages of measured transfers as far as the bytes go. */
+/* Changes the averages of measured transfer times by the difference in bytes. */
 static void change_averages(struct link_table *was, const struct tensor_formats *formats,
 			    const struct training *training)
 {

@@ -1,7 +1,8 @@
 /* formats.h - changes the times of links when activations or sums travel in another format.
  *
- * A cluster's delays and sums are those of one pair of formats. The run's cluster has those of the
- * iteration under way. A plan for other formats is made on a copy. */
+ * The delays and sum times in a cluster belong to one pair of formats: in the run's cluster, to
+ * the formats of the iteration under way. A plan for other formats is made on a copy of the
+ * cluster. */
 #ifndef CONTROLLER_NETWORK_FORMATS_H
 #define CONTROLLER_NETWORK_FORMATS_H
 
@@ -13,15 +14,15 @@ struct members;
 struct training;
 
 bool formats_equal(const struct tensor_formats *a, const struct tensor_formats *b);
-/* Sets the bytes of an activation and of the largest stage's gradient in these formats. */
+/* Sets, for these formats, the bytes of an activation and of the largest stage's gradient. */
 void formats_set_bytes(struct link_table *t, const struct training *training,
 		       const struct tensor_formats *formats);
-/* Returns a copy of the run's cluster with the times of these formats (cluster_free). NULL: the
- * run's own cluster has them. */
+/* Returns a copy of the run's cluster with the times of these formats (free it with cluster_free).
+ * NULL: the run's own cluster has these times. */
 struct cluster *formats_cluster(const struct members *members,
 				const struct tensor_formats *formats);
-/* Lets the next iteration's tensors travel in these formats. The clusters and the table of measured
- * links have the new times afterwards. */
+/* Lets the next iteration's tensors travel in these formats. Updates the times in the clusters and
+ * in the table of measured links. */
 void formats_apply(struct members *members, const struct tensor_formats *formats);
 
 #endif

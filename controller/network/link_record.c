@@ -20,7 +20,7 @@ void record_cut(struct run *run, const struct link_failure *k)
 				    k->expected_s, "iteration", (json_int_t)run->committed));
 }
 
-/* The record has the bytes of the formats with which the run began. */
+/* The record gives the bytes in the formats with which the run began. */
 int record_cluster(struct members *members, struct error *err)
 {
 	struct link_table table = *members->links;
@@ -36,7 +36,7 @@ int record_cluster(struct members *members, struct error *err)
 	return rc ? rc : record_folder(members->run, err);
 }
 
-static const char emulated_links[] = "emulated_links"; /* key in the record */
+static const char emulated_links[] = "emulated_links"; /* key of the emulated links in the record */
 
 int record_emulated_links(struct members *members, struct error *err)
 {

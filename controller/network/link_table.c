@@ -1,6 +1,7 @@
 /* link_table.c - stores measured links, and derives the planner's delays from them (link_table.h).
  *
- * A cluster of 200 nodes has 40,000 links, too many to measure each. Estimates fill the gaps. */
+ * A cluster of 200 nodes has 40,000 links, too many to measure all of them. The others are
+ * estimated. */
 #include "controller/network/link_table.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-/* Bandwidth of a working link that was not measured: that of a loopback. */
+/* Bandwidth, in bytes per second, of a working link that was not measured: that of a loopback. */
 static const double usual_bandwidth = 1e9;
 
 struct link_table *link_table_new(uint32_t n)
@@ -34,6 +35,33 @@ void link_table_free(struct link_table *t)
 struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint32_t to)
 {
 	return &t->links[(size_t)from * t->n + to];
+}
+
+bool link_table_isolates(const struct link_table *t, uint32_t node)
+{
+	uint32_t tried[2] = { 0, 0 }, failed[2] = { 0, 0 };
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct link_seen *links[2] = { link_table_at(t, i, node),
+						     link_table_at(t, node, i) };
+
+		for (int k = 0; i != node && k < 2; k++) {
+			tried[k] += links[k]->known;
+			failed[k] += links[k]->known && links[k]->unreachable;
+		}
+	}
+	return (tried[0] > 1 && failed[0] == tried[0]) || (tried[1] > 1 && failed[1] == tried[1]);
+}
+
+void link_table_reached(struct link_table *t, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct link_seen *links[2] = { link_table_at(t, i, to), link_table_at(t, from, i) };
+
+		for (int k = 0; k < 2; k++)
+			if (links[k]->unreachable)
+				*links[k] = (struct link_seen){ .known = false };
+	}
 }
 
 double link_table_transfer_s(const struct link_table *t, uint32_t from, uint32_t to, double bytes)
@@ -106,7 +134,8 @@ struct between {
 	uint32_t n;
 };
 
-/* Places are found by union and find over the links with a latency below near_s. */
+/* Groups nodes into places: links with a latency below near_s connect nodes of one place (union and
+ * find). */
 void link_table_estimate(struct link_table *t, double near_s)
 {
 	int *parent = alloc_array(t->n, sizeof(*parent));

@@ -5,11 +5,11 @@
  * in rounds of disjoint pairs, so that no two measurements share an end; both directions of a pair
  * are measured at once.
  *
- * A pair needs some round trips until its rate shows, so pairs with similar latencies share a
- * round. Each round takes the most distant pairs left whose nodes are free, and ends when all have
- * answered. All rounds together take at most ROUNDS_US. If they need more, they are shortened. If
- * they cannot be shortened enough, evenly spaced rounds are omitted and their links are estimated
- * (link_table.h).
+ * It takes some round trips until the rate of a pair can be measured, so pairs with similar
+ * latencies share a round. Each round takes the most distant of the remaining pairs whose nodes are
+ * free, and ends when all of its nodes have answered. All rounds together take at most ROUNDS_US.
+ * If they need more, they are shortened. If they cannot be shortened enough, evenly spaced rounds
+ * are omitted and their links are estimated (link_table.h).
  *
  * The links of a node that joins later are measured one after another during the training. */
 #include "controller/network/measuring.h"
@@ -26,21 +26,22 @@
 #include "controller/run/journal.h"
 
 enum {
-	LATENCIES_US = 1800000,      /* time for all probes of latencies */
-	LATENCIES_MORE_US = 1500000, /* time to wait for the answers afterwards */
-	ROUNDS_US = 24000000,        /* time for all rounds in a cluster of up to SMALL nodes */
-	ROUNDS_MANY_US = 52000000,   /* time for all rounds in a larger cluster */
+	LATENCIES_US = 1800000,      /* time in which all latencies are probed */
+	LATENCIES_MORE_US = 1500000, /* additional time for the answers to the probes */
+	/* Time for all rounds together in a cluster of up to SMALL nodes */
+	ROUNDS_US = 24000000,
+	ROUNDS_MANY_US = 52000000, /* time for all rounds together in a larger cluster */
 	SMALL = 32,
 	ROUND_LEAST_MS = 200,
-	/* Round trips of the first train, and until the rate of bulk data has risen and shows. If
-	 * trains are answered, three suffice. */
+	/* Number of round trips of the first train of packets, and until the rate of bulk data has
+	 * risen enough to be measured. If trains are answered, three suffice. */
 	ROUND_TRIPS = 9,
-	/* Time for an answer, besides the round's own time. It includes connecting. */
+	/* Time for an answer in addition to the round's own time. It includes connecting. */
 	GRACE_US = 5000000,
 	LOG_EVERY_US = 5000000,
-	JOIN_MS = 600 /* time to measure each link of a joining node */
+	JOIN_MS = 600 /* time to measure each link of a node that joins later */
 };
-static const double near_s = 0.003; /* nodes with a shorter latency than this are in one place */
+static const double near_s = 0.003; /* nodes with a lower latency between them are in one place */
 
 struct meeting {
 	uint16_t a, b;
@@ -51,12 +52,12 @@ struct meeting {
 struct measuring {
 	enum { LATENCIES, ROUNDS, OVER } step;
 	uint32_t n;                /* number of nodes that take part */
-	struct meeting *pairs;     /* (starts[n_rounds]) pairs of round r begin at starts[r] */
-	uint32_t *starts;          /* (n_rounds + 1) */
+	struct meeting *pairs;     /* pairs of all rounds; those of round r begin at starts[r] */
+	uint32_t *starts;          /* array of n_rounds + 1 */
 	uint32_t n_rounds;
-	/* Number of rounds that fit into the time; number of the current round */
+	/* Number of rounds that fit into the time; index of the current round */
 	uint32_t n_kept, round;
-	double time_factor;        /* factor on the wanted time of a round: 1 or less */
+	double time_factor;        /* factor by which rounds are shortened: 1 or less */
 	uint64_t order;            /* number of the newest MSG_MEASURE */
 	int64_t began_us, until_us;
 	int64_t logged_us;
@@ -67,8 +68,8 @@ struct measuring {
 	/* Partner of each node in this round. MSG_NOBODY: the node has answered, or has no partner.
 	 */
 	uint16_t partner[MSG_NODES];
-	/* A node that joins, and the first node to try as its next partner */
-	int joiner;                /* -1: none */
+	/* A node that joined later, and the first node to try as its next partner */
+	int joiner; /* -1: none joins */
 	uint32_t next;
 };
 
@@ -154,7 +155,8 @@ static uint32_t list_pairs(const struct members *members, struct meeting **out)
 	return n;
 }
 
-/* Divides the pairs into rounds: each takes, in order, every pair left whose nodes are free. */
+/* Divides the pairs into rounds: each round takes, in order, all remaining pairs whose nodes are
+ * free. */
 static void deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 {
 	bool busy[MSG_NODES];
@@ -182,13 +184,13 @@ static void deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 	w->starts[w->n_rounds] = at;
 }
 
-/* Milliseconds that a pair needs if time permits. */
+/* Returns the milliseconds that measuring a pair should get if there is enough time. */
 static double wanted_ms(const struct meeting *p)
 {
 	return ROUND_LEAST_MS + ROUND_TRIPS * 2e3 * (double)p->latency_s;
 }
 
-/* Shortens the rounds, or omits some, if all would take too long. */
+/* Shortens the rounds, or omits some, if all rounds would take too long. */
 static void fit_rounds(struct measuring *w)
 {
 	double most_ms = 1e-3 * (w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US), total_ms = 0;
@@ -204,7 +206,8 @@ static void fit_rounds(struct measuring *w)
 	}
 }
 
-/* Written only to the log, because the journal has the beginning and the end. */
+/* Writes a round to the log only, because the journal has the beginning and the end of the
+ * measurement. */
 static void log_round(struct members *members)
 {
 	uint32_t now, all;
@@ -217,7 +220,8 @@ static void log_round(struct members *members)
 		 now, all, left);
 }
 
-/* Spreads the rounds that fit into the time evenly over all rounds. */
+/* Chooses the rounds to keep evenly among all rounds: returns the round that is kept as number
+ * `kept`. */
 static uint32_t round_of(const struct measuring *w, uint32_t kept)
 {
 	return (uint32_t)((uint64_t)kept * w->n_rounds / w->n_kept);
@@ -318,8 +322,8 @@ static double allowed_ms(const struct measuring *w, uint32_t kept)
 		    ROUND_LEAST_MS);
 }
 
-/* Estimates the rest from the allowed time of the remaining rounds and the share of it that earlier
- * rounds used. Before the rounds are known it is the time allowed for all. */
+/* Estimates the time left: the allowed time of the remaining rounds, times the share of the allowed
+ * time that earlier rounds used. Before the rounds are known, returns the time allowed for all. */
 static double estimate_left_s(const struct members *members)
 {
 	const struct measuring *w = members->measuring;
@@ -390,7 +394,7 @@ void measuring_answer(struct members *members, struct member *m, const struct ms
 		return;
 	l = link_table_at(members->links, m->id, r->to);
 	if (w->partner[m->id] != r->to && w->joiner != m->id && w->joiner != (int)r->to)
-		return; /* the answer is too late, or unsolicited */
+		return; /* the answer is too late, or nobody asked for it */
 	log_line(&members->run->log, LOG_DEBUG, "n%02u>n%02u: reached %u, %.1f ms, %.2f MB/s",
 		 m->id, r->to, r->reached, (double)r->latency_s * 1e3,
 		 (double)r->bandwidth_bytes_per_s * 1e-6);
@@ -432,6 +436,11 @@ bool measuring_knows(const struct members *members, const struct member *m)
 	return true;
 }
 
+bool measuring_isolates(const struct members *members, const struct member *m)
+{
+	return members->links && link_table_isolates(members->links, m->id);
+}
+
 void measuring_forget(struct members *members, const struct member *m)
 {
 	for (uint32_t i = 0; members->links && i < members->n; i++) {
@@ -442,7 +451,7 @@ void measuring_forget(struct members *members, const struct member *m)
 		members->measuring->joiner = -1;
 }
 
-/* Starts the joiner's next measurement. Returns false if all are done. */
+/* Starts the next measurement of the node that joins. Returns false if all are done. */
 static bool next_meeting(struct members *members)
 {
 	struct measuring *w = members->measuring;

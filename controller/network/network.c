@@ -11,7 +11,8 @@
 
 #include "base/process/user_folder.h"
 
-/* Gives a file of the command line, or the file of this user that `skippipe invite` uses too. */
+/* Gives the path of a file: the one on the command line, or this user's own file, which `skippipe
+ * invite` uses too. */
 static int find_file(char out[PATH_MAX], const char *given, const char *option, const char *name,
 		     struct error *err)
 {
@@ -49,7 +50,8 @@ int network_open(const struct options *o, uint32_t roles, const struct log *log,
 	po.identity = *identity;
 	po.admitted = *admitted;
 	po.roles = roles;
-	/* The controller decides itself which process has a node (rivals.c). */
+	/* Two sessions may have one agent's key: the controller decides which of them keeps the
+	 * node (rivals.c). */
 	po.shared_roles = KEYS_ROLE_BIT(KEYS_AGENT);
 	po.message_most_bytes = 64u << 20;
 	po.retained_most_bytes = 64u << 20;

@@ -12,11 +12,12 @@ struct member;
 struct observed_link {
 	struct msg_link link; /* the link as its sender last reported it */
 	struct msg_link sent; /* the link as last sent to consoles */
-	float took_s;         /* transfer time of the newest activations; 0: none was sent */
-	uint8_t strikes;      /* reports in a row that contradict the plan */
+	/* The transfer time that the agent last measured for activations; 0: none was sent */
+	float took_s;
+	uint8_t strikes; /* number of successive reports that contradict the plan */
 };
 
-/* Returns the record of the link from m to `to`. */
+/* Returns the record of the link from m to node `to`. */
 struct observed_link *observed_link(struct member *m, uint16_t to);
 /* Copies a measured link into its record */
 void members_link_observed(struct members *members, struct member *m, uint16_t to);

@@ -1,8 +1,8 @@
 /* acts.c - carries out the operator's commands on nodes and on the run.
  *
- * Each function refuses the command with a reason, or carries it out. Before it does, it remembers
+ * Each function either refuses its command with a reason, or carries it out. It also remembers
  * the act for undo and writes a line to the journal, so that a second operator sees what the first
- * one did. */
+ * operator did. */
 #include "base/skip_schedule.h"
 #include "controller/operator/acts.h"
 
@@ -21,6 +21,7 @@
 #include "controller/operator/undo.h"
 #include "controller/planning/replan.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/run/outcome.h"
 #include "controller/run/rates.h"
@@ -139,7 +140,8 @@ struct member *acts_member(struct members *members, int node, struct outcome *o)
 	return &members->list[node];
 }
 
-/* Returns true, with the reason, if the node drains. Its mark is not the operator's then. */
+/* Returns true, with the reason in *o, if the node drains. In that case the operator has not set
+ * the node's mark and cannot remove it. */
 static bool is_draining(const struct member *w, struct outcome *o)
 {
 	if (w->move.drain == DRAIN_NOT)
@@ -169,6 +171,7 @@ void act_fail(struct operators *ops, const char *who, const struct msg_command *
 		note(ops->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
 		     member_stage(ops->run, w), who);
 		outcome_set(o, 0, "routing around n%02d from the next iteration", node);
+		spares_replace(ops->members, w);
 		replan(ops->planning, "a node was marked failed");
 	}
 }
@@ -194,7 +197,7 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 	member_mark(ops->members, w, false);
 	member_apply(ops->run, w, EVENT_RECOVER, "recovers");
 	if (member_is_replica(w)) {
-		/* No other node needs to restore this stage any more. */
+		/* The returned node has the stage, so no other node has to restore it. */
 		restore_averted(ops->backups, member_stage(ops->run, w));
 		replan(ops->planning, "a mark was taken back");
 	} else if (member_alive(w)) {
@@ -249,7 +252,7 @@ void act_stop(struct operators *ops, const char *who, const struct msg_command *
 	ops->run->ending.stopping = "stopped by the operator";
 	note(ops->run, NOTE_COMMAND, -1, 0, "stop (%s)", who);
 	outcome_set(o, 0, "stopping");
-	/* In other phases the run ends at the end of the iteration (iteration.c). */
+	/* In other phases the run ends together with the current iteration (iteration.c). */
 	if (ops->run->phase == PHASE_GATHERING || ops->run->phase == PHASE_STALLED)
 		controller_finish(ops->members, 0, ops->run->ending.stopping);
 }
@@ -279,7 +282,7 @@ void act_arm(struct operators *ops, const char *who, const struct msg_command *m
 void act_acknowledge(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o)
 {
-	int64_t id = m->value; /* 0: all */
+	int64_t id = m->value; /* 0: all alerts */
 	uint32_t n = 0;
 
 	(void)who;

@@ -13,9 +13,9 @@ struct member;
 struct msg_command;
 struct outcome;
 
-/* One function for each row of the table in command.c. who: the console's name, or "script". Each
- * sets *o: 0 and a text that says what the function does, or a negative errno and the reason for
- * the refusal. */
+/* One function for each row of the table in command.c. who: the name of the console, or "script".
+ * Each function sets *o: status 0 and a text that says what happens, or a negative errno and the
+ * reason for the refusal. */
 void act_skip(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 void act_fail(struct operators *ops, const char *who, const struct msg_command *m,
@@ -25,7 +25,7 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 /* Pauses the run, resumes it, or allows one iteration. */
 void act_pause(struct operators *ops, const char *who, const struct msg_command *m,
 	       struct outcome *o);
-/* Orders the end on command, or takes the order back. */
+/* Orders the end of the run on command, or withdraws that order. */
 void act_finish(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
 void act_stop(struct operators *ops, const char *who, const struct msg_command *m,
@@ -35,15 +35,15 @@ void act_arm(struct operators *ops, const char *who, const struct msg_command *m
 void act_acknowledge(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o);
 
-/* Changes the format of activations, or of sums (COMMAND_SUM_WIRE). */
+/* Changes the format in which activations are sent, or that of sums (COMMAND_SUM_WIRE). */
 void act_wire(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
-/* Replaces the format in *formats that the command names. Returns false if tensors cannot travel in
+/* Sets, in *formats, the format that the command names. Returns false if tensors cannot travel in
  * this format, and sets the reason in *o. */
 bool acts_take_format(const struct msg_command *m, struct tensor_formats *formats,
 		      struct outcome *o);
-/* Returns true if the run may have this skip ratio (skip_share_pack); otherwise sets the reason in
- * *o. */
+/* Returns true if the run may have this skip ratio (encoded by skip_share_pack); otherwise sets the
+ * reason in *o. */
 bool acts_may_skip(const struct run *run, int64_t ratio, struct outcome *o);
 /* Finds the node of that number; NULL, with the reason in *o, if there is none. */
 struct member *acts_member(struct members *members, int node, struct outcome *o);

@@ -63,11 +63,13 @@ static void act_undo(struct operators *ops, const char *who, const struct msg_co
 	if (!a || !undo_inverse(ops->run, a, &back, o))
 		return;
 	at = (uint32_t)(a - ops->acts);
-	/* carry_out remembers the inverse act, so the list of acts may have moved */
+	/* carry_out adds an act to the list, which may move in memory, so only the index `at` stays
+	 * valid */
 	carry_out(ops, who, &back, o);
 	if (o->status == 0) {
 		ops->acts[at].undone = true;
-		/* The undo was remembered as an act; marks it, because an undo cannot be undone */
+		/* The undo itself was remembered as an act. It is marked, because an undo cannot be
+		 * undone */
 		if (ops->n_acts > n_before)
 			ops->acts[ops->n_acts - 1].undone = true;
 	}
@@ -95,7 +97,8 @@ static void record_act(struct operators *ops, const char *who, const struct msg_
 		log_line(&ops->run->log, LOG_ERROR, "%s", err.text);
 }
 
-/* Carries out a command of the lease's holder or of a script, and records it with its outcome. */
+/* Carries out a command of a script or of the operator who holds the lease, and records the command
+ * with its outcome. */
 static void give_command(struct operators *ops, const char *who, const struct msg_command *m,
 			 struct outcome *o)
 {

@@ -23,14 +23,14 @@ struct operators {
 	struct planning *planning;
 	struct backups *backups;
 	struct iteration *iteration;
-	char lease[64]; /* name of the console that holds the lease; "": no console */
+	char lease[64]; /* name of the console that holds the operator's lease; "": no console */
 	int64_t lease_ends_us;
-	struct act *acts; /* for undo */
+	struct act *acts; /* acts so far, for undo */
 	uint32_t n_acts;
 	size_t room_acts;
-	struct awaited *awaited; /* (n_awaited) previews that wait for the planner */
+	struct awaited *awaited; /* array of n_awaited: previews that wait for the planner */
 	uint32_t n_awaited;
-	struct asker *askers; /* (n_askers) names of consoles that asked for comparisons */
+	struct asker *askers; /* array of n_askers: names of consoles that asked for comparisons */
 	uint32_t n_askers;
 	size_t room_askers;
 	struct stage_preview stages;
@@ -38,13 +38,13 @@ struct operators {
 	uint64_t commands; /* number of the last recorded command */
 };
 
-/* Carries out or refuses a command, and answers its console. */
+/* Carries out or refuses a command, and answers the console that sent it. */
 void command_receive(struct operators *ops, struct console *from, const struct msg_command *m);
-/* Refuses acts of --at that name a node or an iteration that the run does not have. -EINVAL. */
+/* Refuses acts of --at that name a node or an iteration that does not exist in the run. -EINVAL. */
 int command_check_script(const struct run *run, struct error *err);
 /* Carries out the acts of --at that are due before the next iteration. */
 void command_scripted(struct operators *ops);
-/* Ends the lease and the faults whose time is up. */
+/* Ends the lease, and each fault, when its time is over. */
 void command_turn(struct operators *ops);
 void command_fini(struct operators *ops);
 

@@ -89,6 +89,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 		.pid = w->hello.pid,
 		.lost_s = (float)lost_s,
 		.gpu = w->beat.gpu,
+		.spent = w->compute.spent,
 	};
 	snprintf(s->name, sizeof(s->name), "%s", w->name);
 	snprintf(s->location, sizeof(s->location), "%s",
@@ -102,7 +103,8 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 
 /* ---- comparisons ---- */
 
-/* Replaces the excluded nodes by those of the list: " 3,7", or " -" for none. "": no change. */
+/* Replaces the excluded nodes by those in the list, such as " 3,7". " -" stands for no nodes, and
+ * "" changes nothing. */
 static int parse_excluded(const char *list, uint32_t n_nodes, bool *excluded, struct error *err)
 {
 	bool listed[MSG_NODES] = { false };
@@ -124,8 +126,8 @@ static int parse_excluded(const char *list, uint32_t n_nodes, bool *excluded, st
 	return 0;
 }
 
-/* Takes "wire FORMAT" or "sum-wire FORMAT" and names the candidate. Returns false if the text is
- * neither. */
+/* Takes "wire FORMAT" or "sum-wire FORMAT" and gives the candidate plan its name. Returns false if
+ * the text is neither. */
 static bool take_format(const char *text, struct tensor_formats *formats, char *name, size_t room)
 {
 	bool sums = strncmp(text, "sum-wire ", 9) == 0;
@@ -140,7 +142,7 @@ static bool take_format(const char *text, struct tensor_formats *formats, char *
 	return true;
 }
 
-/* Asks for the method and the skip ratio of the plan in force. */
+/* Fills in the algorithm and the skip ratio of the plan in force. */
 static void fill_like_present(struct planner_request *q)
 {
 	if (!plan_algorithm_named(q->from->search.algorithm ? q->from->search.algorithm : "",
@@ -158,7 +160,7 @@ static void finish_request(struct planner_request *q)
 	q->budget_s = 1;
 }
 
-/* Checks everything before it changes q. */
+/* All checks come before the first change of q. */
 int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		    uint32_t n_nodes, bool *excluded, struct planner_request *q, char *name,
 		    size_t room, struct error *err)

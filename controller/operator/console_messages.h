@@ -14,16 +14,17 @@ struct member;
 
 uint64_t count_parameters(const struct model_config *m);
 
-/* Describes a phase for a person who waits: "replicas sum their gradients". The text is static. */
+/* Describes a phase for a person who waits, as in "replicas sum their gradients". The text is
+ * static. */
 const char *phase_in_words(enum run_phase phase);
 /* Describes an iteration: "it7: 3 of 12 microbatches done", "it7: replicas sum their gradients".
  * done, total: microbatches. */
 void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t iteration,
 			uint32_t done, uint32_t total);
 
-/* Fills MSG_SEE_NODE. w: the node's state, in a replay only as far as it was recorded; n: the node
- * as the planner assumes it; work: the work of the node's stage (cluster_work); lost_s as in
- * msg_see_node. */
+/* Fills MSG_SEE_NODE. w: the node's state; a replay has only the recorded part of it. n: the
+ * planner's assumptions about the node. work: amount of work of the node's stage (cluster_work).
+ * lost_s: as in msg_see_node. */
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
 		  double work, uint32_t layers, double lost_s);
 
@@ -31,9 +32,9 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
  * and kind (PLANNER_COMPARE), marks the command's node in excluded (n_nodes), and names the
  * candidate. On entry q->from is the plan in force, and excluded marks the nodes that it does not
  * use. The command's text is the name of an algorithm, or "branch", which plans with the best
- * algorithm. After "branch" may follow a list of nodes that replaces excluded: "branch 3,7";
- * "branch -" excludes none. "wire q6" and "sum-wire q6" change a format in q->formats, and keep the
- * algorithm and path length of the plan in force. -EINVAL with the reason. */
+ * algorithm. "branch" may be followed by a list of nodes that replaces `excluded`, as in "branch
+ * 3,7"; "branch -" excludes no node. "wire q6" and "sum-wire q6" change a format in q->formats, and
+ * keep the algorithm and path length of the plan in force. -EINVAL with the reason. */
 int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		    uint32_t n_nodes, bool *excluded, struct planner_request *q, char *name,
 		    size_t room, struct error *err);

@@ -1,8 +1,8 @@
 /* consoles.c - sends the run's state to consoles: a snapshot, then every change.
  *
- * A console that attaches receives a snapshot. If a console is too slow, messages to it are dropped
- * and counted, and it receives a new snapshot once its queue has room. Therefore a slow console
- * never delays the run, and never shows a state that is missing a change. */
+ * A console that attaches receives a snapshot. If a console is too slow, messages to it are
+ * dropped and counted, and it receives a new snapshot once its queue has room. Therefore a slow
+ * console never delays the run, and never shows a state in which a change is missing. */
 #include "base/skip_schedule.h"
 #include "controller/operator/consoles.h"
 
@@ -31,11 +31,11 @@ enum {
 	STATUS_EVERY_US = 200000,
 	TASKS_EVERY_US = 50000,
 	NODE_EVERY_US = 500000,
-	/* Limit of events in a snapshot. If the current iteration has more events, the snapshot
-	 * contains none. */
+	/* Largest number of task events in a snapshot. If the current iteration has more events,
+	 * the snapshot contains none. */
 	SNAPSHOT_EVENTS = 16384,
 	LINKS_PER_MESSAGE = 8192,
-	VISITS = 100 /* journal lines about attaching consoles in one burst */
+	VISITS = 100 /* journal lines about attaching consoles allowed in one burst */
 };
 static const double visits_per_s = 0.1;
 
@@ -69,7 +69,7 @@ static void describe_phase(const struct iteration *it, char *out, size_t room)
 	}
 }
 
-/* The counters of refused and resent messages are sums over the controller and all agents. */
+/* The numbers of refused and resent messages are sums over the controller and all agents. */
 void consoles_fill_status(const struct operators *ops, struct msg *m)
 {
 	struct msg_see_status *s = &m->u.see_status;
@@ -130,7 +130,8 @@ static void send_status(const struct operators *ops, struct console *to)
 	console_send(ops->run, to, &m);
 }
 
-/* The link's delay in the plan. Before the first plan: the delay that it will assume, if known. */
+/* Returns the link's delay in the plan. Before the first plan, returns the delay that this plan
+ * will assume, if it is known. */
 static float find_planned_delay(const struct members *members, const struct msg_link *l)
 {
 	if (members->run->phase == PHASE_GATHERING && members->gathering < GATHER_PLAN &&
@@ -140,8 +141,8 @@ static float find_planned_delay(const struct members *members, const struct msg_
 	return (float)members->run->cluster->delay_s[l->from * members->n + l->to];
 }
 
-/* Gives a link the figures of the emulated network. Agents report those of the connections between
- * their processes, which say nothing about it. */
+/* Gives a link the figures of the emulated network. Agents report figures of the connections
+ * between their processes, which say nothing about the emulated network. */
 static void fill_emulated(const struct members *members, struct msg_link *l)
 {
 	const struct link_seen *e =
@@ -153,8 +154,8 @@ static void fill_emulated(const struct members *members, struct msg_link *l)
 	l->bandwidth_bytes_per_s = has_link ? (float)e->bandwidth : 0;
 }
 
-/* An agent reports the activations since its last report; consoles receive the last measurement of
- * all. */
+/* An agent's report covers only the activations since its previous report. Consoles receive the
+ * newest measurement from any report. */
 static void fill_link(const struct members *members, const struct observed_link *s,
 		      struct msg_link *l)
 {
@@ -182,8 +183,8 @@ static void send_links(struct run *run, struct console *only, const struct msg_l
 		consoles_tell(run, &m);
 }
 
-/* Sends all consoles the links that have changed since they were last sent; a large cluster has a
- * million links. Then sends the console `only` all links, unless it is NULL. */
+/* Sends all consoles only the links that have changed since the last time, because a large cluster
+ * has a million links. If `only` is not NULL, this console then receives all links. */
 static void send_changed_links(struct members *members, struct console *only)
 {
 	struct msg_link *links = alloc_array(LINKS_PER_MESSAGE, sizeof(*links));
@@ -209,7 +210,8 @@ static void send_changed_links(struct members *members, struct console *only)
 	free(links);
 }
 
-/* Sends the task events `at` to `end` of the iteration. only: NULL: to all consoles. */
+/* Sends the task events from index `at` to `end` of the iteration to the console `only`; NULL: to
+ * all consoles. */
 static void send_events(struct iteration *it, uint32_t at, uint32_t end, bool whole,
 			struct console *only)
 {
@@ -230,13 +232,13 @@ static void send_events(struct iteration *it, uint32_t at, uint32_t end, bool wh
 
 /* ---- snapshots ---- */
 
-/* Returns the index of the first of n rows if a console gets the newest `most`. */
+/* Returns the index of the first row to send, if a console gets the newest `most` of n rows. */
 static uint32_t first_sent(uint32_t n, uint32_t most)
 {
 	return n > most ? n - most : 0;
 }
 
-/* The order matters, because a console interprets each message with the earlier ones: the run,
+/* The order matters, because a console needs earlier messages to interpret later ones: the run,
  * nodes, the plan, curves, the journal, faults, links, tasks, the status. MSG_SEE_SYNCED ends the
  * snapshot. */
 static void send_snapshot(struct operators *ops, struct console *to)
@@ -305,7 +307,7 @@ void consoles_attach(struct operators *ops, post_peer_id peer, const struct msg_
 			      ops->run->stream.n_consoles + 1, sizeof(*ops->run->stream.consoles));
 		to = &ops->run->stream.consoles[ops->run->stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
-		/* The name of an admitted key is unique, and the console cannot choose it. */
+		/* The name of an admitted key is unique and cannot be chosen by the console. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
 		if (rate_limit_take(&ops->run->stream.visits, 1, VISITS, visits_per_s,
 				    ops->run->now_us))
@@ -338,8 +340,8 @@ static void send_tasks(struct iteration *it)
 	p->n_shown = p->n_events;
 }
 
-/* In a second, sends task events 20 times, the status 5 times, changed nodes twice and links once.
- * More often would overload slow consoles. */
+/* In each second, sends task events 20 times, the status 5 times, changed nodes twice and links
+ * once. Sending more often would overload slow consoles. */
 void consoles_turn(struct operators *ops)
 {
 	struct msg m = { 0 };

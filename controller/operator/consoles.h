@@ -9,13 +9,14 @@ struct run;
 struct msg;
 struct msg_attach;
 
-/* Adds a console, or takes one in again, and sends it a snapshot. */
+/* Adds a console, or takes back one that attaches again, and sends it a snapshot. */
 void consoles_attach(struct operators *ops, post_peer_id peer, const struct msg_attach *m);
 /* Forgets a console whose connection has ended. */
 void consoles_down(struct run *run, post_peer_id peer);
-/* Sends what is due: tasks, the status, changed nodes and links; snapshots to slow consoles. */
+/* Sends the messages that are due: tasks, the status, changed nodes and links, and snapshots to
+ * consoles that were too slow. */
 void consoles_turn(struct operators *ops);
-/* Fills MSG_SEE_STATUS, but for the number of messages dropped to a console. */
+/* Fills MSG_SEE_STATUS, except for the number of messages that were dropped for a console. */
 void consoles_fill_status(const struct operators *ops, struct msg *m);
 void consoles_fini(struct run *run);
 

@@ -1,7 +1,7 @@
 /* faults.c - injects failures into agents, and heals them.
  *
- * An operator injects faults to see how the run copes. Every fault ends after its time to live, and
- * with the lease of the operator, so that none is forgotten. */
+ * An operator injects faults to see how the run copes. Every fault ends after its time to live,
+ * or together with the operator's lease, so that no fault is forgotten. */
 #include "controller/operator/faults.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static struct fault *new_fault(struct run *run)
 	return &run->faults.list[run->faults.n++];
 }
 
-/* Returns true if the stage of w has another replica that no fault is about to stop. */
+/* Returns true if the stage of w has another replica, which no pending fault will stop. */
 static bool survives_without(const struct members *members, const struct member *w)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -82,7 +82,7 @@ static bool survives_without(const struct members *members, const struct member 
 	return false;
 }
 
-/* Refuses a fault that would lose the last copy of a stage, unless it is forced. */
+/* Refuses a fault that would lose the last copy of a stage, unless the operator forces it. */
 void act_inject(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o)
 {
@@ -131,7 +131,7 @@ void act_inject(struct operators *ops, const char *who, const struct msg_command
 void act_heal(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o)
 {
-	int64_t id = m->verb == COMMAND_HEAL ? m->value : 0; /* 0: all */
+	int64_t id = m->verb == COMMAND_HEAL ? m->value : 0; /* 0: all faults */
 	uint32_t n = 0;
 
 	(void)who;

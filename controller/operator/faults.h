@@ -6,14 +6,14 @@ struct operators;
 struct msg_command;
 struct outcome;
 
-/* Injects a fault. Parameters as in acts.h. */
+/* Injects a fault. The parameters are those of the functions in acts.h. */
 void act_inject(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
-/* Heals one fault, or all. */
+/* Heals one fault, or all faults. */
 void act_heal(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 
-/* Heals the faults whose time is up. */
+/* Heals the faults whose time is over. */
 void faults_turn(struct operators *ops);
 void faults_heal_all(struct operators *ops, const char *why);
 

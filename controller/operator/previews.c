@@ -1,9 +1,9 @@
 /* previews.c - predicts the effect of commands, and makes plans for comparison.
  *
- * An operator should know what a command costs before giving it. A preview asks the planner for the
- * plan that the run would have after the command, and the answer compares it with the plan in
- * force. A comparison sends the whole plan to the console's Compare view. Neither changes the
- * run. */
+ * An operator should know what a command costs before giving it. A preview asks the planner for
+ * the plan that the run would have after the command, and the answer compares it with the plan in
+ * force. A comparison sends the whole plan to the console's Compare view. Neither a preview nor a
+ * comparison changes the run. */
 #include "base/skip_schedule.h"
 #include "controller/operator/previews.h"
 
@@ -36,7 +36,8 @@ struct awaited {
 	char text[128];
 };
 
-/* The limit on comparisons for the name of an admitted key. All consoles with that key share it. */
+/* The limit on comparisons for one admitted key, known by its name. All consoles with that key
+ * share the limit. */
 struct asker {
 	char name[64];
 	struct rate_limit comparisons;
@@ -50,7 +51,7 @@ enum {
 };
 static const double compared_per_s = 0.5;
 
-/* The median error of the last predictions. */
+/* Returns the median error of the last predictions. */
 static float find_prediction_error(const struct iteration *it)
 {
 	double errors[sizeof(it->prediction.errors) / sizeof(it->prediction.errors[0])];
@@ -118,7 +119,7 @@ static void await_answer(struct operators *ops, struct console *to, const struct
 
 	if (!ops->awaited)
 		ops->awaited = alloc_array(AWAITED_MAX, sizeof(*ops->awaited));
-	/* Newer requests have made the oldest obsolete */
+	/* Newer requests have made the oldest one obsolete */
 	if (ops->n_awaited == AWAITED_MAX)
 		memmove(ops->awaited, ops->awaited + 1, --ops->n_awaited * sizeof(*ops->awaited));
 	a = &ops->awaited[ops->n_awaited++];
@@ -134,9 +135,8 @@ static bool needs_plan(const struct msg_command *m)
 	       m->verb == COMMAND_INJECT || m->verb == COMMAND_WIRE || m->verb == COMMAND_SUM_WIRE;
 }
 
-/* Answers with the text of the end on command, which changes no plan. undo: what is undone by it,
- * or
- * "". */
+/* Answers a preview of `finish` with a text, because this command changes no plan. undo: a text
+ * that says which act is undone; otherwise "". */
 static void answer_finish(struct run *run, struct console *to, const struct msg_command *asked,
 			  int64_t iterations, const char *undo)
 {
@@ -193,9 +193,9 @@ static struct asker *asker_of(struct operators *ops, const char *name)
 	return a;
 }
 
-/* Returns true if the console may have another plan compared. A comparison occupies the planner for
- * a second. Therefore the number that wait is limited, for all keys together and for each, and so
- * is the rate for each key. */
+/* Returns true if the console may ask for another comparison. A comparison occupies the planner for
+ * a second. Therefore the number of waiting comparisons is limited, both for all keys together and
+ * for each key. The rate is limited for each key. */
 static bool may_compare(struct operators *ops, const struct console *to)
 {
 	struct asker *a = asker_of(ops, to->name);
@@ -291,7 +291,8 @@ static void compare_plans(struct run *run, const struct planned *a, struct msg_s
 	s->memory = (uint32_t)memory;
 }
 
-/* Moves the entry that waits for this request to *out. Returns true if there is one. */
+/* Removes the entry that waits for this request from the list and gives it in *out. Returns true if
+ * there is one. */
 static bool take_awaited(struct operators *ops, uint64_t request, struct awaited *out)
 {
 	for (uint32_t i = 0; i < ops->n_awaited; i++) {
@@ -305,7 +306,7 @@ static bool take_awaited(struct operators *ops, uint64_t request, struct awaited
 	return false;
 }
 
-/* Sends the plan as a candidate, or the reason why there is none. */
+/* Sends the plan as a candidate, or the reason why there is no plan. */
 static void send_candidate(struct iteration *it, struct console *to, const struct awaited *asked,
 			   const struct planned *a)
 {

@@ -1,8 +1,8 @@
 /* stage_preview.c - compares the run's stages with those that would be chosen now
  * (stage_preview.h).
  *
- * A thread chooses, because a choice takes seconds (planning/stage_choice.h). The present stages
- * are planned by the same simulation, so that both times can be compared. Nodes count
+ * A choice takes seconds, so a thread makes it (planning/stage_choice.h). The present stages are
+ * planned and simulated in the same way, so that both iteration times can be compared. Nodes count
  * as joined or lost for good once the set of connected nodes has not changed for a minute. */
 #include "controller/operator/stage_preview.h"
 
@@ -19,7 +19,8 @@
 #include "controller/run/outcome.h"
 
 enum { FOR_GOOD_US = 60000000, LIST = 160 };
-static const double budget_s = 8, worth = 1.1; /* a smaller gain is not proposed */
+/* Other stages are proposed only if the present iteration takes at least `worth` times as long */
+static const double budget_s = 8, worth = 1.1;
 static const uint64_t hash_basis = 0xcbf29ce484222325u, hash_prime = 0x100000001b3u;
 
 static int start(struct operators *ops, struct error *err)
@@ -71,7 +72,7 @@ static bool is_present(const struct candidate *x, const struct stage_question *q
 	return true;
 }
 
-/* Says how the present stages compare. */
+/* Reports in the journal how fast the present stages are compared with the chosen ones. */
 static void note_present(struct run *run, const struct stage_choice *c)
 {
 	const struct stage_question *q = stage_choice_question(c);
@@ -92,7 +93,7 @@ static void note_present(struct run *run, const struct stage_choice *c)
 		     "two cannot be compared", layers);
 }
 
-/* Names the options with which a new run has the chosen stages. */
+/* Reports in the journal the options with which a new run has the chosen stages. */
 static void note_way(struct run *run, const struct stage_choice *c)
 {
 	const struct stage_question *q = stage_choice_question(c);
@@ -147,7 +148,7 @@ static uint64_t hash_nodes(const struct members *members)
 	return hash;
 }
 
-/* Returns true if the nodes have changed for good, and no choice was made for them. */
+/* Returns true if the set of nodes has changed for good, and no choice was made for the new set. */
 static bool have_changed(struct operators *ops)
 {
 	struct stage_preview *p = &ops->stages;

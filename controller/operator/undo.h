@@ -12,30 +12,31 @@ struct run;
 struct msg_command;
 struct outcome;
 
-/* An act that was carried out. */
+/* An act that was carried out, and may be undone. */
 struct act {
 	uint64_t id;
 	enum command_verb verb;
 	int node;
-	/* SKIP: stages skipped; WIRE, SUM_WIRE: the format, now and before the act; INJECT: the
-	 * fault's id */
+	/* SKIP: number of stages skipped; WIRE, SUM_WIRE: the format. Both as they are now and as
+	 * they were before the act. INJECT: the fault's id */
 	int64_t value, before;
-	/* The act was undone, is over, or is itself an undo: it cannot be undone */
+	/* The act cannot be undone, because it was undone already, is over, or is itself an undo */
 	bool undone;
 	char who[64];
 };
 
-/* Remembers an act under the next id. If memory is out, the act cannot be undone. */
+/* Remembers an act under the next id. If there is no memory for it, the act cannot be undone
+ * later. */
 void undo_remember(struct operators *ops, const char *who, enum command_verb verb, int node,
 		   int64_t value, int64_t before);
-/* Finds the act of that id; 0: the last act that was not undone. Borrowed until the next
+/* Finds the act with that id; id 0: the last act that was not undone. Borrowed until the next
  * undo_remember. NULL with the reason in *o. */
 struct act *undo_find(struct operators *ops, int64_t id, struct outcome *o);
 /* Returns true if the act has an inverse, with the command in *out and its description in *o;
  * otherwise sets the reason in *o. */
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o);
-/* Marks the injection of a fault that has healed: nothing is left to undo. */
+/* Marks the act that injected this fault. The fault has healed, so there is nothing to undo. */
 void undo_healed(struct operators *ops, int64_t fault);
 
 #endif

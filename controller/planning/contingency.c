@@ -1,20 +1,19 @@
 /* contingency.c - plans made ahead of a loss or a change of the skip ratio.
  *
- * A search that starts from nothing takes about a second to find a good plan, but after a loss the
- * run waits less than a tenth of a second. While the run goes on, a thread that gives way therefore
- * plans one case after another: the loss of each node, one skipped stage more or less, and the next
- * phase of the skip schedule. Each case gets --ahead seconds. When a case occurs, or when the
- * operator asks what it would cost, the search starts from the plan made for it.
+ * A search that starts from nothing takes about a second to find a good plan, but after a loss
+ * the run waits less than a tenth of a second. Therefore a thread with low priority plans one case
+ * after another while the run goes on: the loss of each node, one skipped stage more or less, and
+ * the next phase of the skip schedule. Each case gets --ahead seconds. When a case occurs, or when
+ * the operator asks for its cost, the search starts from the plan made for this case.
  *
  * Consoles show the iteration time after each possible loss. The operator is warned if the run
- * would be faster without a node. An example is a slow data node: no plan can move its
- * microbatches.
+ * would be faster without a node. This happens with a slow data node, whose microbatches no plan
+ * can move to another node.
  *
- * A plan made ahead fits only if the excluded nodes are exactly those that it excludes. A search
- * that starts from it predicts its time again from current measurements. The newest plans that were
- * in force are also kept, because a lost node may come back. Baselines (--algorithm) plan nothing
- * ahead.
- */
+ * A plan made ahead fits only a case with exactly the same excluded nodes. A search that starts
+ * from such a plan first predicts its time again from current measurements. The newest plans that
+ * were in force are also kept, because a lost node may come back. Baselines (--algorithm) plan
+ * nothing ahead. */
 #include "controller/planning/contingency.h"
 
 #include <math.h>
@@ -27,18 +26,20 @@
 #include "controller/planning/predict.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 
 /* Planning for more nodes would take minutes, and a set of nodes has 64 bits */
 enum { MOST_NODES = 64 };
-/* A case below MOST_NODES is the loss of that node. */
+/* A case with a number below MOST_NODES is the loss of the node with this number. */
 enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, NEXT_PHASE, CASES };
-/* Plans kept that were in force */
+/* Number of earlier plans in force that are kept */
 enum { KEPT = 4 };
 enum { LEAST_LENGTH = 2, RENEWED_US = 30000000 };
-/* A case is planned again if the node's work changes by this factor */
+/* A case is planned again if the node's work has changed by this factor */
 static const double changed = 1.5;
-/* The operator is warned if the loss of a node cuts the iteration to less than this share */
+/* The operator is warned if iterations without a node would take less than this share of the
+ * present time */
 static const double worth = 0.9;
 
 struct foreseen {
@@ -46,7 +47,7 @@ struct foreseen {
 	uint64_t excluded;      /* set of the nodes that the plan excludes, one bit for each */
 	uint32_t path_length, skip_share;
 	struct tensor_formats formats;
-	uint64_t epoch; /* epoch of the plan in force when this case was requested */
+	uint64_t epoch; /* epoch of the plan in force when this case was last planned */
 	/* Work in seconds for each microbatch of the lost node; INFINITY: no node is lost */
 	double work_s;
 	int64_t made_us;
@@ -54,10 +55,12 @@ struct foreseen {
 
 struct contingency {
 	struct planner *planner;
-	uint64_t request; /* number of the request that the planner works on; 0: none */
-	uint32_t last;    /* case requested last */
-	struct foreseen asked;               /* the requested case as it was at the request */
-	struct foreseen cases[CASES + KEPT]; /* one for each case, then plans that were in force */
+	uint64_t request; /* number of the request on which the planner works; 0: none */
+	uint32_t last;    /* the case that was requested last */
+	/* The requested case, as it was described in the request */
+	struct foreseen asked;
+	/* One entry for each case, then the plans that were in force earlier */
+	struct foreseen cases[CASES + KEPT];
 	uint32_t n_kept;
 	uint64_t kept_epoch;     /* epoch of the newest plan that was kept */
 	bool warned[MOST_NODES]; /* the operator was warned that this node slows the run */
@@ -73,7 +76,8 @@ static uint64_t out_now(const struct members *members)
 	uint64_t out = 0;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		out |= !member_is_replica(&members->list[i]) || members->list[i].is_marked
+		out |= !member_is_replica(&members->list[i]) || members->list[i].is_marked ||
+				       spares_wait(members, &members->list[i])
 			       ? bit_of(i)
 			       : 0;
 	return out;
@@ -106,9 +110,9 @@ void contingency_stop(struct planning *planning)
 	planning->contingency = NULL;
 }
 
-/* Describes case k under current conditions in w. Returns false if the case cannot occur, or if no
- * plan can cover it: when a stage loses its last replica, recover.c gives the stage to another
- * node. */
+/* Describes case k in *w for current conditions. Returns false if the case cannot occur, or if no
+ * plan can prepare for it: if a stage loses its last replica, recover.c first has to give the stage
+ * to another node. */
 static bool what_if(const struct members *members, uint32_t k, struct foreseen *w)
 {
 	const struct member *m = k < members->n ? &members->list[k] : NULL;
@@ -119,8 +123,13 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 				.formats = members->run->wanted.formats,
 				.epoch = members->run->epoch,
 				.work_s = INFINITY };
+	if (m && spares_wait(members, m))
+		return false; /* the plan stays */
 	if (m) {
+		const struct member *spare = spares_for(members, m);
+
 		w->excluded |= bit_of(k);
+		w->excluded &= spare ? ~bit_of(spare->id) : UINT64_MAX;
 		w->work_s = (members->run->cluster->nodes[k].forward_s +
 			     members->run->cluster->nodes[k].backward_s) *
 			    member_work(members->run, m);
@@ -137,7 +146,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 	       w->path_length <= (uint32_t)members->run->cluster->n_stages;
 }
 
-/* Returns true if the two are for the same nodes and skip ratio. */
+/* Returns true if both exclude the same nodes and have the same skip ratio. */
 static bool is_alike(const struct foreseen *a, const struct foreseen *b)
 {
 	return a->excluded == b->excluded && a->path_length == b->path_length &&
@@ -176,7 +185,7 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 {
 	const struct plan *from = planning->run->plan ? planning->run->plan->plan : NULL,
 			  *ready = NULL;
-	/* True if the plan in force is for another case. */
+	/* True if the plan in force is for other nodes or another skip ratio. */
 	bool other =
 		from && (from->path_length != q->path_length || from->skip_share != q->skip_share);
 
@@ -279,8 +288,8 @@ static bool is_due(const struct planning *planning, uint32_t k, const struct for
 		 today->work_s > changed * f->work_s || f->work_s > changed * today->work_s));
 }
 
-/* Requests a plan for the next case: first another skip ratio, then the slowest node's loss. Cases
- * that are alike in this take turns. */
+/* Requests a plan for the next case: first for another skip ratio, then for the loss of the slowest
+ * node. Cases of equal urgency take turns. */
 static void ask_next(struct planning *planning)
 {
 	struct contingency *a = planning->contingency;

@@ -3,9 +3,9 @@
  * A plan is only as good as the link delays and compute times that it assumes. Agents report how
  * long transfers take on their links, and task events show how long computing takes. If two
  * measurements in a row differ from the plan by more than a quarter, the controller corrects the
- * times in the cluster. One measurement is enough for a node that takes twice as long as planned,
- * and twice as long as the other nodes. All links of a node are corrected together if most of the
- * measured ones differ by a common factor.
+ * times in the cluster. A node that takes twice as long as planned, and twice as long as the other
+ * nodes, is corrected after one measurement. All links of a node are corrected together if most of
+ * the measured ones differ by a common factor.
  *
  * After a correction the controller repeats the prediction for the plan in force. Another plan is
  * adopted only if it gains more than a few percent, so that noise does not make the run change
@@ -31,9 +31,9 @@
 
 /* ---- constants ----
  *
- * Every tuned number of this file is here. "Chosen" means that no network or machine was measured
- * to find it. Its comment then says what half and double of the constant do in these simulations,
- * each from a fixed seed:
+ * Every tuned number of this file is here. "Chosen" means that no real network or machine was
+ * measured to find the number. The comment then says which results half and double of the number
+ * give in these simulations, each of which has a fixed seed:
  *
  *     lossy     1,000 transfers, half of them of 0.05 s and half of 0.35 s; the correct answer is
  *               one correction, to the mean
@@ -47,62 +47,65 @@
  *               20% between iterations; no correction is needed after the first
  */
 
-/* A ratio above this, or below its inverse, counts as a difference from the plan. Chosen: 101
- * corrections in `lossy`, 15 in `varying`, 246 in `tasks`; with 1.125 these are 154, 40 and 369.
- * With 1.5 they are 30, 2 and 193, but a node that is 1.5 times as slow is corrected after 23
- * tasks in place of 8. */
+/* A ratio above this, or below its inverse, counts as a difference from the plan. Chosen: with 1.25
+ * there are 101 corrections in `lossy`, 15 in `varying`, and 246 in `tasks`; with 1.125 there are
+ * 154, 40 and 369. With 1.5 there are 30, 2 and 193, but a node that is 1.5 times as slow is
+ * corrected only after 23 tasks in place of 8. */
 static const double noticed_ratio = 1.25;
-/* A ratio that cannot be noise if only one node has it. Chosen: 8 corrections in `links` and 246 in
- * `tasks`; with 1.5 these are 62 and 476, with 3 they are none and 124. With each of these values,
- * a node that is four times as slow is found at once. */
+/* If only one node has this ratio of measured to planned time, it cannot be noise. Chosen: with 2
+ * there are 8 corrections in `links` and 246 in `tasks`; with 1.5 there are 62 and 476, with 3 none
+ * and 124. With each of these values, a node that is four times as slow is found at once. */
 static const double clear_ratio = 2;
-/* Warnings in the journal, instead of events, begin at this ratio. No decision depends on it. */
+/* From this ratio on, the journal has a warning in place of an event. No decision depends on it. */
 static const double warned_ratio = 1.5;
-/* Measurements in a row that must differ from the plan. Chosen: with 1 there are 173 corrections in
- * `lossy` and 551 in `tasks`, with 4 there are 44 and 193, but a node that is 1.5 times as slow is
- * found after 16 tasks in place of 8. */
+/* Number of successive measurements that must differ from the plan. Chosen: with 1 there are 173
+ * corrections in `lossy` and 551 in `tasks`. With 4 there are 44 and 193, but a node that is 1.5
+ * times as slow is found only after 16 tasks in place of 8. */
 enum { STRIKES = 2 };
 
-/* Smaller differences, in real seconds, are noise. Chosen: if transfers of 0.05 s vary by 30%,
- * 1,000 transfers cause no correction; with half they cause 23. With double, plans assume over
- * 0.0625 s for good for a link that has become fast again, at 0.05 s. */
+/* Smaller differences between measured and planned times, in real seconds, are noise. Chosen: if
+ * transfers of 0.05 s vary by 30%, 1,000 transfers cause no correction; with half of this limit
+ * they cause 23. With double, plans permanently assume more than 0.0625 s for a link that has
+ * become fast again, with 0.05 s. */
 static const double least_s = 0.02;
-/* Smaller differences of the mean of a node's tasks are noise; an iteration has several tasks. On
- * shared cores without emulation, least_s is the limit for tasks too. Chosen: for tasks of 0.01 s,
- * half causes 243 wrong corrections in place of 186; with double, a node that is 1.5 times as slow
- * is found after 117 tasks in place of 23. */
+/* Smaller differences of the mean time of a node's tasks are noise. This limit is lower than
+ * least_s because an iteration has several tasks. On shared cores without emulation, least_s is the
+ * limit for tasks too. Chosen: for tasks of 0.01 s, half causes 243 wrong corrections in place of
+ * 186; with double, a node that is 1.5 times as slow is found after 117 tasks in place of 23. */
 static const double task_least_s = 0.005;
 /* Links with a shorter transfer time are not compared with their node's other links, because
  * least_s would be more than twice their time. */
 static const double link_least_s = 0.01;
-/* The threads that a transfer needs may wait for this long, in real seconds, on machines that other
- * programs use. Iterations on such machines took 1.5 times the planned time. Chosen: with half, a
- * link is blamed for waits of over 0.05 s; with double, a link that has become 0.2 s slower is not
- * corrected while its machine is shared. */
+/* On machines that other programs use, the threads that a transfer needs may have to wait for a
+ * processor for this long, in real seconds. Iterations on such machines took 1.5 times the planned
+ * time. Chosen: with half, a link is blamed for waits of over 0.05 s; with double, a link that has
+ * become 0.2 s slower is not corrected while its machine is shared. */
 static const double shared_wait_s = 0.1;
 
 /* ---- transfer times of a link ---- */
 
-/* Weight of a transfer time near the average. With 0.4 for every transfer, links that lose 1% of
- * their packets caused plans in nearly every iteration. With 0.15 there are 101 corrections in
- * `lossy`, and `slower` takes 16 transfers; half has 38 and 20, double 207 and 6. */
+/* Weight, in a link's average, of a transfer time near that average. With 0.4 for every transfer,
+ * links that lose 1% of their packets caused new plans in nearly every iteration. With 0.15 there
+ * are 101 corrections in `lossy`, and `slower` takes 16 transfers; with half these numbers are 38
+ * and 20, with double 207 and 6. */
 static const double near_share = 0.15;
 /* Weight of a transfer time that is far from the average, because the link may have changed.
- * Chosen: half has 84 corrections in `lossy` and 13 in `varying`, double 89 and 50. */
+ * Chosen: with half there are 84 corrections in `lossy` and 13 in `varying`, with double 89 and
+ * 50. */
 static const double far_share = 0.4;
 /* A transfer time is far from the average beyond this many deviations. Chosen: with half there are
  * 54 corrections in `varying` in place of 15, with double 13. */
 static const double far_deviations = 3;
 /* Weight of a transfer time's deviation in the average deviation. Chosen: with half there are 13
- * corrections in `varying`, with double 30; but with half the return to a fast link takes 131
- * transfers in place of 27. */
+ * corrections in `varying`, with double 30. But with half, it takes 131 transfers in place of 27
+ * until plans notice that a link is fast again. */
 static const double deviation_share = 0.25;
 /* The first deviation, as a share of the first transfer time. Chosen: half and double change
  * nothing in the simulations. */
 static const double first_deviation = 0.25;
-/* Weight of the probed time on a link without transfers. Chosen: an average of 0.35 s on a link
- * that is probed at 0.05 s is below 0.2 s after 14 probes; with half after 39, with double after 8.
- */
+/* Weight of each probe in the average of a link that transfers no activations. Chosen: if probes
+ * take 0.05 s, an average of 0.35 s falls below 0.2 s after 14 probes; with half after 39, with
+ * double after 8. */
 static const double fading_share = 0.05;
 
 /* ---- all links of a node ---- */
@@ -111,77 +114,83 @@ enum {
 	/* Fewest measured links that can have a common factor. One link has nothing in common with
 	 * another. Chosen: with 4, no factor is found for nodes with two or three links in use. */
 	LINKS = 2,
-	/* With at least this many measured links, one report is enough. Chosen: with 2, two links
-	 * that vary by 50% cause 31 wrong corrections in 1,000 reports in place of none; with 8,
-	 * links that have become four times as slow are corrected after 2.2 reports in place of 1.1
-	 * (means of 50). */
+	/* With at least this many measured links, one report is enough to correct all links.
+	 * Chosen: with 2, two links that vary by 50% cause 31 wrong corrections in 1,000 reports in
+	 * place of none; with 8, links that have become four times as slow are corrected after 2.2
+	 * reports in place of 1.1 (means of 50). */
 	MANY_LINKS = 4
 };
-/* Share of a node's measured links that must have the factor. Chosen: with a half there are 52
- * corrections in `links` in place of 8; with all of them, links that have become four times as slow
- * are corrected after 1.7 reports in place of 1.1. */
+/* Share of a node's measured links that must differ by the common factor. Chosen: with a half there
+ * are 52 corrections in `links` in place of 8; with all of them, links that have become four times
+ * as slow are corrected after 1.7 reports in place of 1.1. */
 static const double common_share = 0.75;
 
 /* ---- tasks of a node ---- */
 
 enum {
-	/* Fewest tasks by which a node is judged after an iteration. Chosen: with 1 the simulation
-	 * `tasks` does not change, because it has four tasks in each iteration; with 6 it finds no
-	 * node that is 1.5 times as slow. */
+	/* Least number of tasks by which a node is judged after an iteration. Chosen: with 1 the
+	 * simulation `tasks` does not change, because it has four tasks in each iteration; with 6
+	 * it finds no node that is 1.5 times as slow. */
 	TASKS = 3,
-	/* Tasks between two judgements during an iteration. Chosen: 312 corrections in `tasks` with
-	 * 1 in place of 246, and 138 with 4, but then a node that is four times as slow is
-	 * corrected after four tasks in place of two. */
+	/* Number of tasks between two judgements of a node during an iteration. Chosen: with 1
+	 * there are 312 corrections in `tasks` in place of 246. With 4 there are 138, but a node
+	 * that is four times as slow is corrected after four tasks in place of two. */
 	SOON_TASKS = 2,
-	/* A task takes at most this much longer than its iteration: the node's clock and the
-	 * controller's differ by less. */
+	/* A reported task may take at most this much longer than its iteration, because the node's
+	 * clock and the controller's differ by less. */
 	CLOCK_MARGIN_US = 1000000
 };
 /* Share of the live nodes that must have ended tasks before a node is judged during an iteration.
  * The median of fewer nodes does not show how fast the majority is. */
 static const double judged_share = 0.5;
 
-/* ---- agents that share a machine's cores ---- */
+/* ---- agents that share processors: the cores of a machine, or a GPU ----
+ *
+ * In these comments such processors are a machine too. */
 
-/* Fewest agents by which a machine is judged. The median of two agents is the pace of neither, so
- * two agents do not show whether the machine is the cause. Chosen: with 6, the pace of three agents
- * is never corrected, and its error is 17% in place of 8%. */
+/* Least number of agents by which a machine is judged. With two agents, the median is the pace of
+ * neither, so it is unclear whether the machine is the cause. Chosen: with 6, the pace of three
+ * agents is never corrected, and has an error of 17% in place of 8%. */
 enum { PACE_AGENTS = 3 };
-/* Smallest weight of a newly measured slowdown of a machine. Together with more connections to each
- * peer it brought the iterations of 20 agents on two cores from 1.24 to 1.09 times the predicted
- * time; the weight was 0.5. In `machine` there are 74 corrections with 0.25, and 135 with 0.5. With
- * 0.125 there are 19, but twice the slowdown is found after 24 iterations in place of 7. */
+/* Smallest weight of a newly measured slowdown of a machine. With 0.25 in place of 0.5, and more
+ * connections to each peer, iterations of 20 agents on two cores took 1.09 times the predicted time
+ * in place of 1.24 times. In `machine` there are 74 corrections with 0.25, and 135 with 0.5. With
+ * 0.125 there are 19, but a doubled slowdown is noticed after 24 iterations in place of 7. */
 static const double pace_part = 0.25;
-/* Smaller changes of a machine's pace are ignored. Chosen: 126 corrections in `machine` with half,
- * 21 with double, in place of 74. The error of the pace is 7 to 8% with each of these values. */
+/* Smaller changes of a machine's pace are ignored. Chosen: with half there are 126 corrections in
+ * `machine` in place of 74, with double 21. The error of the pace is 7 to 8% with each of these
+ * values. */
 static const double pace_step = 0.05;
-/* Limit of the steps of the first estimate, which ends once a step changes less than guess_step.
- * Each step halves the logarithm of the error: 8 steps reduce a factor of 100 to less than
- * guess_step. Further steps are for tasks whose overlap changes with the pace. */
+/* Largest number of steps of the first estimate of a pace, which ends once a step changes less than
+ * guess_step. Each step halves the logarithm of the error, so 8 steps reduce an error by a factor
+ * of 100 to less than guess_step. The other steps are needed because the overlap of tasks changes
+ * with the pace. */
 enum { PACE_STEPS = 12 };
 static const double guess_step = 0.025;
 
 /* ---- plans ---- */
 
-/* Smaller changes of a plan's time are not reported in the journal. No decision depends on it. */
+/* From this ratio on, a change of a plan's time is reported in the journal. No decision depends on
+ * it. */
 static const double reported_ratio = 1.05;
 enum {
-	/* Limit of plans requested during an iteration. Only the newest one is used. Chosen: a
-	 * limit of 1 would ignore all nodes but the first one that become slow in an iteration,
-	 * until its end; each further plan keeps the planner's thread busy. */
+	/* Largest number of plans requested during an iteration. Only the newest one is used.
+	 * Chosen: with 1, after the first node that becomes slow in an iteration, all others would
+	 * be ignored until its end; but each further plan keeps the planner's thread busy. */
 	ASKED_MOST = 3,
 	/* Shortest time between requests for small corrections. Such a request searches for up to
 	 * REPLAN_REFINE_S. Chosen: half of it doubles the share of time that the planner is busy.
 	 */
 	BETTER_EVERY_US = 15000000,
-	/* Iterations by a new plan before small corrections count: until then corrections only show
-	 * that the first measurements of the plan's links and tasks differ from the estimates. This
-	 * was one of three causes of three or four plans in ten iterations in a steady network. */
+	/* Number of iterations of a new plan before small corrections can request another plan.
+	 * Until then corrections only show that the first measurements of the plan's links and
+	 * tasks differ from the estimates. Without this, a steady network had three or four plans
+	 * in ten iterations, for this and two other reasons. */
 	SETTLING = 10,
-	/* Corrections that a node may cause in a burst, beside two for each link, and each minute,
-	 * beside one for each link. An honest node in a lossy network causes about one in ten
-	 * transfers (`lossy`). The limits bound the plans that contradicting reports can cost
-	 * (tests/hostile_test.sh). */
+	/* Number of corrections that a node may cause in one burst, in addition to two for each
+	 * link, and in each minute, in addition to one for each link. An honest node in a lossy
+	 * network causes about one correction in ten transfers (`lossy`). The limits bound the
+	 * plans that contradicting reports can cost (tests/hostile_test.sh). */
 	CORRECTIONS = 32,
 	CORRECTIONS_A_MINUTE = 3
 };
@@ -198,15 +207,16 @@ static double ratio_of(const struct member *m)
 	return m->tasks.planned_s > 0 ? m->tasks.took_s / m->tasks.planned_s : 1;
 }
 
-/* The agents of one machine, and how much slower than planned they are together. */
+/* The agents of one machine, or of one GPU, and how much slower than planned they are together. */
 struct machine_pace {
-	uint32_t agents;  /* live or suspect */
-	uint32_t judged;  /* agents that have ended enough tasks to be judged */
-	/* Median ratio of measured to planned compute time of the judged agents; 1: too few. */
+	uint32_t agents; /* number of agents that are live or suspect */
+	uint32_t judged; /* number of agents that have ended enough tasks to be judged */
+	/* Median ratio of measured to planned compute time of the judged agents; 1: too few
+	 * agents. */
 	double compute_ratio;
 	/* Median ratio of measured to planned delay of the agents' links; 1: unknown. */
 	double link_ratio;
-	bool shared; /* the machine has fewer cores than agents, so they share cores */
+	bool shared; /* there are fewer processors than agents, so they share them */
 };
 
 static struct machine_pace measure_pace(const struct members *members, const struct member *m,
@@ -220,8 +230,8 @@ static struct machine_pace measure_pace(const struct members *members, const str
 		const struct member *other = &members->list[i];
 
 		if (!member_computes(other) ||
-		    (m->hello.machine[0] && !members_share_machine(m, other)))
-			continue; /* if m's machine is unknown, all agents count as one machine's */
+		    (m->hello.machine[0] && !members_share_processors(m, other)))
+			continue; /* m's machine is unknown: counts all agents */
 		w.agents++;
 		if (other->tasks.n >= tasks)
 			ratios[w.judged++] = ratio_of(other);
@@ -232,12 +242,12 @@ static struct machine_pace measure_pace(const struct members *members, const str
 		w.compute_ratio = array_median(ratios, w.judged);
 	if (n_links)
 		w.link_ratio = array_median(link_ratios, n_links);
-	w.shared = m->hello.cores > 0 && w.agents > m->hello.cores;
+	w.shared = member_processors(m) > 0 && w.agents > member_processors(m);
 	return w;
 }
 
-/* Returns true if the agents of a machine that share its cores are late together. Fewer than
- * PACE_AGENTS agents do not show whether the machine is the cause. */
+/* Returns true if the agents of a machine, which share its cores, are slow together. If there are
+ * fewer than PACE_AGENTS agents, this does not show whether the machine is the cause. */
 static bool is_overloaded(const struct machine_pace *w)
 {
 	return w->shared && w->agents >= PACE_AGENTS &&
@@ -245,8 +255,8 @@ static bool is_overloaded(const struct machine_pace *w)
 		w->link_ratio > noticed_ratio);
 }
 
-/* Returns true if all agents of m's machine are late together. In that case their
- * measurements say nothing about one agent or about the network. */
+/* Returns true if all agents on m's machine are slow together. Then their measurements say nothing
+ * about one agent or about the network. */
 static bool machine_is_overloaded(const struct members *members, const struct member *m)
 {
 	struct machine_pace w = measure_pace(members, m, 1);
@@ -254,8 +264,8 @@ static bool machine_is_overloaded(const struct members *members, const struct me
 	return is_overloaded(&w);
 }
 
-/* Returns true if a node's ratio is far from 1 and, in the same direction, far from the others'
- * median. */
+/* Returns true if a node's ratio is far from 1 and also, in the same direction, far from the other
+ * nodes' median. */
 static bool stands_out(double ratio, double baseline)
 {
 	return (ratio > clear_ratio && ratio > baseline * clear_ratio) ||
@@ -267,8 +277,8 @@ static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
 	return &of->delay_s[from * of->n_nodes + to];
 }
 
-/* Returns true if this many links of m may be corrected now. The limit ignores an agent that keeps
- * contradicting its own reports, because each correction can cost a plan. */
+/* Returns true if this many links of m may be corrected now. The limit stops an agent that keeps
+ * contradicting its own reports, because each correction can cause a plan. */
 static bool claim_correction(struct members *members, struct member *m, uint32_t links)
 {
 	const double n = members->n;
@@ -280,7 +290,8 @@ static bool claim_correction(struct members *members, struct member *m, uint32_t
 	return false;
 }
 
-/* Sets the delay that plans assume for a link, and the time of a sum between its two nodes. */
+/* Sets the delay that plans assume for a link, and the time of a sum between the link's two
+ * nodes. */
 static void correct_delay(struct planning *planning, uint16_t from, uint16_t to, double s)
 {
 	*delay_of(planning->run->cluster, from, to) = s;
@@ -291,7 +302,7 @@ static void correct_delay(struct planning *planning, uint16_t from, uint16_t to,
 }
 
 /* Returns the reported transfer time of a link. On shared machines a transfer also waits for
- * processors: that time, and the stretched work on the message, are not the link's. */
+ * processors, and work on the message takes longer. These times are not counted as the link's. */
 static double link_time_s(const struct members *members, const struct msg_link *l, double believed)
 {
 	double took_s = (double)l->measured_delay_s,
@@ -302,9 +313,9 @@ static double link_time_s(const struct members *members, const struct msg_link *
 	return fmax(believed, took_s - shared_wait_s / members->run->unit_s - share * believed);
 }
 
-/* Adds the transfer time of an activation to the link's average. On a link that loses packets some
- * transfers take several times as long as others. A time within some deviations of the average
- * therefore has little weight. A time beyond them has more, because the link may have changed. */
+/* Adds the transfer time of an activation to the link's average. On a link that loses packets, some
+ * transfers take several times as long as others. Therefore a time near the average has little
+ * weight. A time many deviations away has more, because the link may have changed. */
 static void add_transfer(struct link_seen *seen, double transfer_s, double latency_s)
 {
 	double stray_s = transfer_s - seen->transfer_s;
@@ -322,8 +333,8 @@ static void add_transfer(struct link_seen *seen, double transfer_s, double laten
 	seen->transfer_latency_s = latency_s;
 }
 
-/* Moves the link's average towards the probed time when no activation has travelled. If the latency
- * has changed, the average is dropped. */
+/* Moves the link's average transfer time towards the probed time if no activation has travelled. If
+ * the latency has changed, drops the average. */
 static void fade_transfer(struct link_seen *seen, double probed_s, double latency_s)
 {
 	if (is_different(latency_s, seen->transfer_latency_s) &&
@@ -333,9 +344,9 @@ static void fade_transfer(struct link_seen *seen, double probed_s, double latenc
 		seen->transfer_s += (probed_s - seen->transfer_s) * fading_share;
 }
 
-/* Returns the transfer time of an activation on a measured link: the average of those that
- * travelled, or the time that the link's latency and bandwidth give. If transfers are slower than
- * latency and bandwidth say, the bandwidth is lowered, because sums will be slower too. */
+/* Returns the transfer time of an activation on a measured link: the average of past transfers or,
+ * without transfers, the time that follows from latency and bandwidth. If transfers are slower than
+ * that, the bandwidth is lowered, because sums will be slower too. */
 static double measured_transfer_s(const struct members *members, const struct msg_link *l)
 {
 	struct link_seen *seen = link_table_at(members->links, l->from, l->to);
@@ -409,7 +420,7 @@ static double common_ratio(const struct members *members, const struct member *m
 	return (double)alike >= common_share * (double)*n ? middle : 0;
 }
 
-/* Returns true if times were corrected since the last call, and in *reason which ones. */
+/* Returns true if times were corrected since the last call, and says in *reason which times. */
 static bool take_corrections(struct drift *d, const char **reason)
 {
 	bool any = d->compute_corrected || d->links_corrected;
@@ -421,8 +432,8 @@ static bool take_corrections(struct drift *d, const char **reason)
 	return any;
 }
 
-/* Asks for a plan by the corrected times during an iteration, so that it is ready for the next
- * one. */
+/* Asks, during an iteration, for a plan with the corrected times, so that the plan is ready for the
+ * next iteration. */
 static void ask_for_next(struct planning *planning)
 {
 	struct drift *d = &planning->drift;
@@ -437,9 +448,9 @@ static void ask_for_next(struct planning *planning)
 	replan(planning, reason);
 }
 
-/* Corrects all links of a node by the ratio that the measured ones have in common, because a slow
- * link often means that all links of its node are slow. Links that the plan avoids are not
- * measured. Without this, new plans would move to links that are just as slow. */
+/* Corrects all links of a node by the ratio that its measured links have in common, because often
+ * all links of a node become slow together. Links that the plan avoids are not measured. Without
+ * this, new plans would move to links that are just as slow. */
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l)
 {
 	size_t n;
@@ -490,13 +501,15 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 	planning->drift.compute_corrected = true;
 }
 
-/* Corrects m's compute time if its tasks show another one, and starts a new measurement. Returns
+/* Corrects m's compute time if its tasks take another time, and starts a new measurement. Returns
  * true if the time was corrected. Where agents share a machine's cores, short tasks wait long for a
- * core. An agent is then compared with the median of that machine's agents. */
+ * core. An agent is then compared with the median of that machine's agents. A GPU is shared by the
+ * driver, whose turns are short. */
 static bool judge_node(struct planning *planning, struct member *m, const struct machine_pace *w)
 {
 	double baseline = w->shared ? w->compute_ratio : 1, ratio = ratio_of(m) / baseline;
-	bool noisy = w->shared && planning->run->options.cluster.time_scale == 0,
+	bool noisy = w->shared && !m->hello.card[0] &&
+		     planning->run->options.cluster.time_scale == 0,
 	     apart = stands_out(ratio_of(m), w->compute_ratio);
 	double off_s = fabs(m->tasks.took_s - m->tasks.planned_s * baseline) / m->tasks.n;
 	bool is_off = (m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
@@ -531,13 +544,13 @@ static void judge_machine(struct planning *planning, struct member *first,
 	if (fabs(factor - 1) < pace_step)
 		return;
 	for (uint32_t i = 0; i < planning->members->n; i++)
-		if (members_share_machine(first, &planning->members->list[i]) &&
+		if (members_share_processors(first, &planning->members->list[i]) &&
 		    planning->members->list[i].compute.alone_forward_s > 0)
 			slow_down(planning, &planning->members->list[i],
 				  fmax(factor, 1 / planning->members->list[i].compute.pace));
 }
 
-/* The start or the end of a task in a simulated plan */
+/* The start or the end of a task in a simulated plan. */
 struct turn {
 	double at_s;
 	int step; /* 1: a task starts; -1: a task ends */
@@ -550,9 +563,9 @@ static int order_turns(const void *a, const void *b)
 	return x->at_s != y->at_s ? (x->at_s > y->at_s) - (x->at_s < y->at_s) : x->step - y->step;
 }
 
-/* Returns how many times as long tasks take on m's machine because several tasks share a core: the
- * number of simultaneous tasks per core, at least 1, averaged over the time of all tasks. turns:
- * scratch space, two entries for each task. */
+/* Returns the factor by which tasks on m's machine take longer because several tasks share a core:
+ * the number of simultaneous tasks per core, at least 1, averaged over the time of all tasks.
+ * turns: scratch space, two entries for each task. */
 static double shared_stretch(const struct members *members, const struct member *m,
 			     const struct simulation *s, struct turn *turns)
 {
@@ -560,7 +573,7 @@ static double shared_stretch(const struct members *members, const struct member 
 	int n = 0, running = 0;
 
 	for (int i = 0; i < s->n_tasks; i++)
-		if (members_share_machine(m, &members->list[s->tasks[i].node])) {
+		if (members_share_processors(m, &members->list[s->tasks[i].node])) {
 			turns[n++] = (struct turn){ s->tasks[i].start_s, 1 };
 			turns[n++] = (struct turn){ s->tasks[i].end_s, -1 };
 		}
@@ -570,14 +583,14 @@ static double shared_stretch(const struct members *members, const struct member 
 
 		running += turns[i].step;
 		took_s += running * s_each;
-		stretched_s += running * s_each * fmax(1, (double)running / m->hello.cores);
+		stretched_s += running * s_each * fmax(1, (double)running / member_processors(m));
 	}
 	return took_s > 0 ? stretched_s / took_s : 1;
 }
 
-/* Moves the pace of a machine's agents one step towards the slowdown that the simulated plan shows
- * at that pace. A slower pace changes which tasks overlap, so several steps are needed. Returns
- * true if the pace still changed. */
+/* Moves the assumed pace of a machine's agents one step towards the slowdown that the plan shows
+ * when it is simulated with this pace. The pace changes which tasks overlap, so several steps are
+ * needed. Returns true if the step changed the pace. */
 static bool guess_machine(struct planning *planning, struct member *first, const struct plan *p)
 {
 	struct simulation *s = NULL;
@@ -591,7 +604,7 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 			      first->compute.pace);
 	}
 	for (uint32_t k = first->id; fabs(factor - 1) > guess_step && k < planning->members->n; k++)
-		if (members_share_machine(first, &planning->members->list[k]) &&
+		if (members_share_processors(first, &planning->members->list[k]) &&
 		    planning->members->list[k].compute.alone_forward_s > 0)
 			slow_down(planning, &planning->members->list[k], factor);
 	simulation_free(s);
@@ -599,11 +612,11 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 	return fabs(factor - 1) > guess_step;
 }
 
-/* Returns true if no node with a smaller id is on m's machine. */
+/* Returns true if m has the smallest id of the nodes on its machine. */
 static bool is_first_of_machine(const struct members *members, const struct member *m)
 {
 	for (uint32_t i = 0; i < m->id; i++)
-		if (members_share_machine(m, &members->list[i]))
+		if (members_share_processors(m, &members->list[i]))
 			return false;
 	return true;
 }
@@ -640,9 +653,9 @@ static uint32_t count_judged(const struct members *members)
 	return n;
 }
 
-/* Adds the measured and the planned time of an ended task to the node's totals. Both ends of the
- * task are read on the node's own clock: the estimated offset between that clock and the
- * controller's can change while the task runs. */
+/* Adds the measured and the planned time of an ended task to the node's totals. The task's start
+ * and end are both taken from the node's own clock, because the estimated offset between that clock
+ * and the controller's can change while the task runs. */
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us)
 {
@@ -659,7 +672,8 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 					     member_stage(planning->run, m), e->kind);
 	m->tasks.n++;
 	m->tasks.started_us = 0;
-	/* Only a node that seems far off is compared with all others: this is costly. */
+	/* Comparing a node with all others is costly, so it is done only if the node seems far
+	 * off. */
 	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
 	w = measure_pace(planning->members, m, 1);
@@ -670,7 +684,8 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 		ask_for_next(planning);
 }
 
-/* Judges every node, and every machine whose agents share its cores. Runs once per iteration. */
+/* Judges every node, and every machine whose agents share its cores. Called once in an
+ * iteration. */
 static void judge_all(struct planning *planning)
 {
 	bool judged[MSG_NODES] = { false };
@@ -683,7 +698,7 @@ static void judge_all(struct planning *planning)
 		w = measure_pace(planning->members, &planning->members->list[i], TASKS);
 		judge_machine(planning, &planning->members->list[i], &w);
 		for (uint32_t k = i; k < planning->members->n; k++) {
-			if (k != i && !members_share_machine(&planning->members->list[i],
+			if (k != i && !members_share_processors(&planning->members->list[i],
 							     &planning->members->list[k]))
 				continue;
 			judged[k] = true;
@@ -693,8 +708,8 @@ static void judge_all(struct planning *planning)
 	}
 }
 
-/* Predicts the plan in force again by the corrected times. Returns the ratio of its new time to its
- * former time; < 0: the plan can no longer be carried out. */
+/* Predicts the time of the plan in force again, with the corrected times. Returns the ratio of its
+ * new time to its former time; < 0: the plan can no longer be carried out. */
 static double predict_again(struct members *members)
 {
 	struct plan_predicted *p = &members->run->plan->plan->predicted;
@@ -712,7 +727,7 @@ static double predict_again(struct members *members)
 	return p->iteration_s / was;
 }
 
-/* Returns true if small corrections may cause a request for a better plan now. */
+/* Returns true if small corrections may lead to a request for a better plan now. */
 static bool may_be_bettered(const struct planning *planning)
 {
 	const struct run *run = planning->run;
@@ -739,7 +754,7 @@ void drift_turn(struct planning *planning)
 	if (ratio > reported_ratio || ratio < 1 / reported_ratio)
 		note(planning->run, NOTE_PREDICTION, -1, 0,
 		     "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
-	/* A large change is worth a new plan at once, smaller ones only now and then. */
+	/* A large change is worth a new plan at once, a small one only from time to time. */
 	if (is_different(ratio, 1)) {
 		replan_if_better(planning, reason, true);
 	} else if (may_be_bettered(planning)) {

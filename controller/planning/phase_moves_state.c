@@ -1,7 +1,8 @@
 /* phase_moves_state.c - the table of the states of the moves between phases.
  *
  * Answers of the planner, deaths and boundaries of iterations come in any order. With one table,
- * each pair of state and event has one answer, and a pair that must not occur is found at once. */
+ * each pair of state and event has exactly one result, and a pair that must not occur is noticed at
+ * once. */
 #include "controller/planning/phase_moves_state.h"
 
 #include <stddef.h>
@@ -18,7 +19,7 @@ static const struct {
 	{ PHASE_MOVES_REQUESTED, PHASE_MOVES_PLAN, PHASE_MOVES_IDLE },
 	{ PHASE_MOVES_REQUESTED, PHASE_MOVES_NO_PLAN, PHASE_MOVES_FAILED },
 
-	/* Any number of exchanges follow. */
+	/* From here on, any number of exchanges follow one another. */
 	{ PHASE_MOVES_IDLE, PHASE_MOVES_PREPARE, PHASE_MOVES_PREPARED },
 	{ PHASE_MOVES_PREPARED, PHASE_MOVES_DROP, PHASE_MOVES_IDLE },
 	{ PHASE_MOVES_PREPARED, PHASE_MOVES_EXCHANGE, PHASE_MOVES_IDLE },

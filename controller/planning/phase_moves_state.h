@@ -14,29 +14,32 @@
 #include <stdbool.h>
 
 enum phase_moves_state {
-	PHASE_MOVES_OFF,       /* nodes do not move between phases */
-	PHASE_MOVES_UNPLANNED, /* no allocations are known; the first iteration requests them */
+	PHASE_MOVES_OFF, /* nodes do not move between phases */
+	/* The allocations are not known yet; the first iteration requests them */
+	PHASE_MOVES_UNPLANNED,
 	PHASE_MOVES_REQUESTED, /* the planner searches for allocations */
 	PHASE_MOVES_FAILED,    /* there are no allocations; the planner is not asked again */
 	PHASE_MOVES_IDLE,      /* the allocations are known; no exchange is prepared */
-	/* An exchange is prepared. A plan for the stages after it is requested or ready. */
+	/* An exchange is prepared. A plan with the stages after the exchange is requested or
+	 * ready. */
 	PHASE_MOVES_PREPARED,
 	PHASE_MOVES_STATES
 };
 
 enum phase_moves_event {
-	PHASE_MOVES_START,    /* the run has --phase-moves */
-	PHASE_MOVES_LOAD,     /* a resumed run has read its saved allocations */
-	PHASE_MOVES_REQUEST,  /* the controller asks the planner for allocations */
-	PHASE_MOVES_PLAN,     /* the planner has found allocations */
-	PHASE_MOVES_NO_PLAN,  /* the planner has found none */
-	PHASE_MOVES_PREPARE,  /* the nodes of an exchange are listed */
-	PHASE_MOVES_DROP,     /* the prepared exchange has become impossible, or has no plan */
+	PHASE_MOVES_START,   /* the run has --phase-moves */
+	PHASE_MOVES_LOAD,    /* a resumed run has loaded its saved allocations */
+	PHASE_MOVES_REQUEST, /* the controller asks the planner for allocations */
+	PHASE_MOVES_PLAN,    /* the planner has found allocations */
+	PHASE_MOVES_NO_PLAN, /* the planner has found no allocations */
+	PHASE_MOVES_PREPARE, /* the nodes that take part in an exchange are listed */
+	/* The prepared exchange has become impossible, or there is no plan for it */
+	PHASE_MOVES_DROP,
 	PHASE_MOVES_EXCHANGE, /* the listed nodes have their new stages */
 	PHASE_MOVES_EVENTS
 };
 
-/* Changes the state as the table says. Returns false if the event must not occur in it. */
+/* Changes the state as the table says. Returns false if the event must not occur in this state. */
 bool phase_moves_apply(enum phase_moves_state *state, enum phase_moves_event event);
 /* Returns true if the stages of the nodes in each phase are known. */
 bool phase_moves_are_planned(enum phase_moves_state state);

@@ -21,8 +21,9 @@
 #include "controller/run/journal.h"
 
 static const char setting[] = "phase_stages";
-static const double most_budget_s = 0.2; /* for each of the request's searches, some tens */
-enum { ENDLESS = 100000 }; /* iterations planned for the last phase of a run without an end */
+/* Largest budget of each of the searches for a request, of which there are some tens */
+static const double most_budget_s = 0.2;
+enum { ENDLESS = 100000 }; /* assumed iterations of the last phase without an end */
 
 /* ---- saving ---- */
 
@@ -79,7 +80,8 @@ static int load(struct planning *planning, struct error *err)
 				   planning->run->options.run_dir);
 }
 
-/* Counts the sizes of the stages again. Moves before the resume have changed the nodes' stages. */
+/* Counts the nodes of each stage again. Before the run was resumed, moves have changed the nodes'
+ * stages. */
 static void resize_stages(struct run *run)
 {
 	int stage_of[MSG_NODES];
@@ -136,7 +138,7 @@ static void request(struct planning *planning)
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
-	q.excluded = NULL; /* nodes that are away get stages too, for their return */
+	q.excluded = NULL; /* nodes that are away get stages too, which they use when they return */
 	q.kind = PLANNER_PHASES;
 	q.schedule = s;
 	q.iterations = run->options.iterations > 0 ? run->options.iterations

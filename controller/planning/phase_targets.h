@@ -16,18 +16,21 @@ struct planning;
 
 /* Nodes that change their stages together, between two iterations (weights/phase_moves.c). */
 struct exchange {
-	uint32_t number; /* number of the newest exchange, which may be the prepared one; 0: none */
-	/* First iteration after this exchange, even if it was dropped. Before the first exchange:
-	 * the iteration in which the allocations were planned. */
+	uint32_t number; /* number of the newest exchange, which may be only prepared; 0: none */
+	/* First iteration after this exchange, even if the exchange was dropped. Before the first
+	 * exchange: the iteration in which the allocations were planned. */
 	uint64_t at;
-	int to[MSG_NODES]; /* (n_nodes) the stage of each node after the exchange */
+	int to[MSG_NODES]; /* array of n_nodes: the stage of each node after the exchange */
 };
 
 struct phase_targets {
 	enum phase_moves_state state;
-	struct planner *planner; /* NULL if the state is PHASE_MOVES_OFF */
-	uint32_t without_plan;   /* 1 + the newest phase whose exchange has no plan; 0: none */
-	/* The planner's answer; after a resume only its saved stages. NULL: none is known */
+	/* Planner for the allocations; NULL if the state is PHASE_MOVES_OFF */
+	struct planner *planner;
+	/* 1 + the newest phase for whose exchange there is no plan; 0: none */
+	uint32_t without_plan;
+	/* The planner's answer; after a resume, only the stages saved from it. NULL: none is
+	 * known */
 	struct planned *answer;
 	struct exchange exchange;
 };
@@ -37,12 +40,12 @@ int phase_targets_start(struct planning *planning, struct error *err);
 void phase_targets_stop(struct planning *planning);
 /* Requests the allocations when the first iteration runs, and takes the answer. */
 void phase_targets_turn(struct planning *planning);
-/* Changes the state of the moves. The event must be possible in it. */
+/* Changes the state of the moves. The event must be possible in the present state. */
 void phase_targets_apply(struct planning *planning, enum phase_moves_event event);
 /* Returns the present phase's plan if its nodes have the same stages as after the prepared
  * exchange. Borrowed. NULL: there is no such plan. */
 const struct plan *phase_targets_plan(const struct planning *planning);
-/* Returns the stage of the node in the phase; -1: unknown. */
+/* Returns the stage of the node in that phase; -1: unknown. */
 int phase_targets_stage(const struct planning *planning, uint32_t phase, uint32_t node);
 /* Returns true if the plan can be used after the prepared exchange, or now if none is prepared. */
 bool phase_targets_fit(const struct planning *planning, const struct planned *p);

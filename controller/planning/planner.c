@@ -5,12 +5,11 @@
  * request that a newer request replaces is dropped, or cancelled if its search is running. Answers
  * wait in a list, and an eventfd wakes the loop.
  *
- * The thread of an idle planner must not slow the training, and must still end at once. A thread of
- * the class SCHED_IDLE, or of the lowest nice value, may wait many seconds for a processor, and
- * Linux ends a process only after its last thread has run once more. Therefore the thread has a
- * moderate nice value, and pauses for most of the time while other threads want its processor. A
- * paused thread is woken by a signal.
- */
+ * The thread of an idle planner must not slow the training, and must still end at once. A thread
+ * of the class SCHED_IDLE, or of the lowest nice value, may wait many seconds for a processor, and
+ * Linux ends a process only after its last thread has run once more. Therefore the thread of an
+ * idle planner has a moderate nice value, and pauses for most of the time while other threads want
+ * its processor. A paused thread is woken by a signal. */
 #include "controller/planning/planner.h"
 
 #include <errno.h>
@@ -32,9 +31,9 @@
 
 enum {
 	LESS_NICE = 10,       /* added to the nice value of an idle planner */
-	BURST_US = 1000,      /* time of the processor between two looks at the load */
+	BURST_US = 1000,      /* processor time between two checks of the load */
 	PAUSE_BURSTS = 20,    /* length of a pause, in bursts */
-	END_MOST_US = 300000, /* time that planner_stop waits for the thread */
+	END_MOST_US = 300000, /* longest time that planner_stop waits for the thread */
 };
 
 struct planner_job {
@@ -53,13 +52,15 @@ struct planner {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct planner_job *waiting, *answered; /* oldest first */
+	struct planner_job *waiting, *answered; /* lists of requests and of answers, oldest first */
 	const struct planner_job *running;
 	atomic_bool cancel;
 	bool quit, idle;
-	bool ended; /* the thread serves no more requests */
-	bool left;  /* planner_stop did not wait for the thread, which frees the planner */
-	/* These are the thread's own. burst_us: its processor time when it looked, at looked_us */
+	bool ended; /* planner_stop has been called, so the thread takes no more requests */
+	/* planner_stop has not waited for the thread, so the thread frees the planner */
+	bool left;
+	/* Used only by the thread. burst_us: the thread's processor time at its last check of the
+	 * load; looked_us: when that was */
 	bool yields; /* true if the thread pauses when the processor is busy */
 	int64_t burst_us, looked_us;
 	uint64_t numbers;
@@ -96,7 +97,8 @@ static int64_t monotonic(void *arg)
 	return clock_monotonic_us();
 }
 
-/* Waits until the change is signalled or the time has come. The caller holds the lock. */
+/* Waits until the condition `change` is signalled or the time has come. The caller holds the
+ * lock. */
 static void wait_until(struct planner *p, int64_t us)
 {
 	struct timespec t = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
@@ -149,7 +151,7 @@ static int64_t on_processor(void *arg)
 	return us;
 }
 
-/* Simulates and checks a found plan. If it breaks a rule, only the reason is kept. */
+/* Simulates and checks a plan that was found. If the plan breaks a rule, keeps only the reason. */
 static void judge_plan(const struct planner_job *j, struct planned *a)
 {
 	struct check_options options = { .excluded = j->excluded };
@@ -199,8 +201,8 @@ static void search_plan(const struct planner_job *j, struct plan_request *q,
 	}
 }
 
-/* Returns true if the algorithm itself chose the plan's paths. A baseline that finds none answers
- * with arbitrary legal paths, and then reports no evaluations. */
+/* Returns true if the algorithm itself chose the plan's paths. A baseline that finds no paths of
+ * its own answers with arbitrary legal paths, and reports that it has evaluated none. */
 static bool has_own_paths(const struct planned *a)
 {
 	return a->plan && a->plan->search.evaluations > 0;
@@ -229,8 +231,8 @@ static void say_why(const struct planned *a, const struct plan_request *q, char 
 		snprintf(out, 128, "has no paths of its own");
 }
 
-/* Plans by a baseline within its budget. If the baseline has no paths of its own by then, the
- * substitutes that the request allows are tried in turn. */
+/* Plans by a baseline algorithm within its budget. If the baseline has found no paths of its own by
+ * then, tries the substitutes that the request allows in turn. */
 static void search_baseline(const struct planner *p, const struct planner_job *j,
 			    struct plan_request *q)
 {
@@ -329,8 +331,8 @@ static void append_answer(struct planner_job **list, struct planner_job *j)
 	*list = j;
 }
 
-/* Returns true if the request must be searched again: it is a PLANNER_BASELINE that a request for
- * the run has cancelled, and no newer PLANNER_BASELINE waits. */
+/* Returns true if the search must be repeated: a request for the run has cancelled it, it was a
+ * PLANNER_BASELINE, and no newer PLANNER_BASELINE waits. */
 static bool must_repeat(const struct planner *p, const struct planner_job *j)
 {
 	const struct planner_job *other = p->waiting;
@@ -340,7 +342,7 @@ static bool must_repeat(const struct planner *p, const struct planner_job *j)
 	return j->request.kind == PLANNER_BASELINE && atomic_load(&p->cancel) && !p->quit && !other;
 }
 
-/* Serves requests until planner_stop. Called with the lock, and returns with it. */
+/* Serves requests until planner_stop is called. The caller holds the lock. */
 static void serve_requests(struct planner *p)
 {
 	const uint64_t one = 1;
@@ -370,7 +372,8 @@ static void serve_requests(struct planner *p)
 		/* The write wakes the loop, which takes the lock. Therefore the lock is released
 		 * first. */
 		pthread_mutex_unlock(&p->lock);
-		(void)!write(p->event, &one, sizeof(one)); /* an eventfd counts to 2^64 - 2 */
+		/* The write cannot fail, because an eventfd counts to 2^64 - 2 */
+		(void)!write(p->event, &one, sizeof(one));
 		pthread_mutex_lock(&p->lock);
 	}
 }
@@ -456,7 +459,7 @@ int planner_start_idle(struct planner **out, struct error *err)
 	return start_planner(out, true, err);
 }
 
-/* A thread whose search goes on is not waited for. It frees the planner when it ends. */
+/* If a search does not end soon, its thread frees the planner when it ends. */
 void planner_stop(struct planner *p)
 {
 	const int64_t until_us = clock_monotonic_us() + END_MOST_US;
@@ -507,8 +510,8 @@ static struct planner_job *job_new(const struct cluster *c, const struct planner
 	return j;
 }
 
-/* Drops the waiting requests of a kind, and cancels the running one, because a newer one replaces
- * them. */
+/* Drops the waiting requests of a kind, and cancels a running one of that kind, because a newer
+ * request replaces them. */
 static void drop_older(struct planner *p, enum planner_kind kind)
 {
 	for (struct planner_job **at = &p->waiting; *at;) {
@@ -537,7 +540,7 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 	j->answer->kind = q->kind;
 	j->answer->formats = q->formats;
 	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
-	/* The run waits for its plan: its request is served before all others. */
+	/* The run waits for this plan, so its request is served before all others. */
 	if (q->kind == PLANNER_RUN) {
 		j->next = p->waiting;
 		p->waiting = j;
@@ -558,14 +561,14 @@ struct planned *planner_take(struct planner *p)
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)
-		return NULL; /* do not wait: a thread of low priority may hold the lock for long */
+		return NULL; /* a thread of low priority may hold the lock for long */
 	j = p->answered;
 	if (j) {
 		p->answered = j->next;
 		a = j->answer;
 		j->answer = NULL;
 	} else if (read(p->event, &n, sizeof(n)) < 0) {
-		/* the event was already reset */
+		/* another call has already reset the event */
 	}
 	pthread_mutex_unlock(&p->lock);
 	job_free(j);

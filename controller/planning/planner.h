@@ -1,8 +1,9 @@
 /* planner.h - searches for plans on a worker thread, so that the controller's loop never waits.
  *
- * Requests for the run are served first, all others in order. planner_fd announces the answers. A
- * newer request replaces older ones of its kind: waiting ones are dropped, and a running search is
- * cancelled. PLANNER_COMPARE is the exception: every comparison gets its answer.
+ * Requests for the run are served first, all others in order. planner_fd becomes readable when
+ * there are answers. A newer request replaces older ones of its kind: if they wait, they are
+ * dropped, and if one is being searched, its search is cancelled. PLANNER_COMPARE is the exception:
+ * every comparison gets its answer.
  *
  * Baseline algorithms (all but PLAN_BEST) are planned as published: nodes run their tasks first
  * come, first served.
@@ -33,31 +34,31 @@ enum planner_kind {
 /* Substitutes that a request allows if a baseline finds no paths of its own within its budget */
 enum substitute {
 	SUBSTITUTE_ANY, /* a plan of any legal paths under the baseline's name */
-	/* A plan with random paths (dtfm-skip), for the conflict-based searches */
+	/* A plan with random paths (the algorithm dtfm-skip), for the conflict-based searches */
 	SUBSTITUTE_RANDOM,
-	SUBSTITUTE_BEST /* as SUBSTITUTE_RANDOM; and PLAN_BEST if there is no plan even then */
+	SUBSTITUTE_BEST /* as SUBSTITUTE_RANDOM, and PLAN_BEST if that gives no plan either */
 };
 
 /* The answer to a request: a plan that passed the checker, with its trace */
 struct planned {
-	struct plan *plan;         /* NULL: no plan; infeasible says why */
+	struct plan *plan; /* NULL: no plan was found; `infeasible` says why */
 	struct simulation *trace;
 	char infeasible[256];
-	/* Differences between the plan and the request, and their reason; or empty */
+	/* How the plan differs from the request, and why; "" if it does not */
 	char instead[192];
 	uint64_t request;
 	enum planner_kind kind;
 	char reason[96];
 	double elapsed_s;
-	struct tensor_formats formats; /* formats for which the plan is made */
-	uint64_t epoch;            /* epoch in which the plan takes effect; 0 before */
+	struct tensor_formats formats; /* tensor formats for which the plan was made */
+	uint64_t epoch;                /* epoch in which the plan takes effect; 0 until then */
 	uint64_t iteration;        /* first iteration that runs by the plan */
 	/* Number of the exchange after which the plan can be used (struct exchange); 0: now */
 	uint32_t exchange;
-	/* Answer to PLANNER_PHASES: (n_phases, n_nodes) stage of each node in each phase; below 0:
-	 * none. Owned. NULL: no plan was found, and `infeasible` has the reason. */
+	/* Answer to PLANNER_PHASES: the stage of each node in each phase, n_phases x n_nodes; below
+	 * 0: none. Owned. NULL: no plan was found, and `infeasible` has the reason. */
 	int *phase_stages;
-	struct plan **phase_plans; /* (n_phases) the plans of these phases; owned */
+	struct plan **phase_plans; /* array of n_phases: the plan of each phase; owned */
 	int n_phases;
 };
 void planned_free(struct planned *p); /* p may be NULL */
@@ -65,21 +66,24 @@ void planned_free(struct planned *p); /* p may be NULL */
 struct planner_request {
 	enum planner_kind kind;
 	int path_length;
-	int skip_share; /* percent of the microbatches whose paths have this length; 0: all */
-	struct tensor_formats formats; /* formats for which the cluster has its times */
+	/* Percent of the microbatches whose paths have the requested length; 0: all */
+	int skip_share;
+	struct tensor_formats formats; /* tensor formats to which the cluster's times belong */
 	enum plan_algorithm algorithm;
 	enum substitute substitute;
 	bool free_assignment, overlap_sync;
-	bool no_swaps; /* stages ascend in all paths, even if stages are skipped */
-	/* (n_nodes) nodes that the plan must not use; copied; NULL: none */
+	bool no_swaps; /* all paths visit stages in ascending order, even if they skip stages */
+	/* array of n_nodes: nodes that the plan must not use; copied. NULL: none */
 	const bool *excluded;
-	const struct plan *from; /* plan from which the search starts; copied; may be NULL */
-	/* (n_nodes) stages of the nodes after an exchange; NULL: those of the cluster */
+	const struct plan *from; /* plan from which the search starts; copied. NULL: none */
+	/* array of n_nodes: stages of the nodes after an exchange; NULL: those of the cluster */
 	const int *stages;
-	uint32_t exchange; /* number of this exchange; 0: none */
-	/* For PLANNER_PHASES. It needs many searches, and budget_s is the time of each. */
+	/* Number of the exchange after which the nodes have these stages; 0: none */
+	uint32_t exchange;
+	/* Used by PLANNER_PHASES only. That request needs many searches, and budget_s is the time
+	 * of each. */
 	const struct skip_schedule *schedule; /* copied; NULL for other kinds */
-	uint64_t iterations;                  /* of the run */
+	uint64_t iterations;                  /* length of the run in iterations */
 	bool stack;                           /* as in struct phase_plans_request */
 	double budget_s;
 	int threads;
@@ -91,15 +95,17 @@ int planner_start(struct planner **out, struct error *err);
 /* Starts a planner whose thread gives way to other threads: while they want its processor, it works
  * for a twentieth of the time at most. Its budgets are seconds of processor time. */
 int planner_start_idle(struct planner **out, struct error *err);
-/* Cancels all requests and frees the planner. Waits at most 0.3 s for a search that is under way;
- * a slower search frees its memory when it ends. p may be NULL. */
+/* Cancels all requests and frees the planner. Waits at most 0.3 s for a running search; a search
+ * that takes longer frees its memory when it ends. p may be NULL. */
 void planner_stop(struct planner *p);
-int planner_fd(const struct planner *p); /* returns a descriptor to poll for POLLIN */
+/* Returns a descriptor that becomes readable when there is an answer */
+int planner_fd(const struct planner *p);
 
-/* Queues a request and copies the cluster. Returns the request's number (> 0). */
+/* Queues a request, with a copy of the cluster. Returns the request's number (> 0). */
 uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q);
 /* Returns the next answer, for the caller to free. NULL: no answer is ready, or the thread holds
- * the lock right now. In the second case planner_fd stays readable. */
+ * the lock at the moment. In the second case planner_fd stays readable, so the caller tries
+ * again. */
 struct planned *planner_take(struct planner *p);
 
 #endif

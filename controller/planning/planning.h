@@ -10,34 +10,38 @@
 #include "controller/planning/phase_targets.h"
 #include "controller/planning/planner.h"
 #include "controller/planning/preparation.h"
+#include "controller/planning/spares.h"
 #include "controller/run/run.h"
 
-struct contingency;  /* contingency.c */
-struct stage_choice; /* stage_choice.c */
+struct contingency;  /* contingency.c defines it */
+struct stage_choice; /* stage_choice.c defines it */
 
 struct planning {
 	struct run *run;
 	struct members *members;
 	struct planner *planner;
 	struct planned *pending; /* plan that takes effect with the next iteration; NULL: none */
-	uint64_t wanted_id;      /* number of the newest request for the run; 0: it is answered */
-	/* Number of the request for a plan without the node that died last; 0: it is answered */
+	/* Number of the newest request for the run; 0: that request is answered */
+	uint64_t wanted_id;
+	/* Number of the request for a plan without the node that died last; 0: that request is
+	 * answered */
 	uint64_t recovery_plan;
-	int64_t replanned_us;            /* when a change last caused a request */
-	/* After the first answer, the planner is asked for a better plan */
+	int64_t replanned_us; /* when a change last led to a request */
+	/* After the first answer, the planner will be asked for a better plan */
 	bool refine_wanted;
-	/* The newest request is for a better plan: the plan in force serves its purpose too */
+	/* The newest request is only for a better plan, so the plan in force can be kept */
 	bool only_if_better;
-	struct stage_choice *stage_choice; /* under way; NULL: none */
-	/* The controller chose the stages and their nodes: the first plan keeps them. */
+	struct stage_choice *stage_choice; /* the choice of stages that is being made; NULL: none */
+	/* The controller chose the stages and their nodes, so the first plan keeps them. */
 	bool has_chosen_stages;
-	bool with_spares; /* the newest request may use nodes that are used last (spares.c) */
+	enum spares_kind spares;         /* the spares that the newest request may use */
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;
 	struct phase_targets targets;
 	char reason[96]; /* reason for the newest request */
-	/* the journal's last report of a substitute; empty: the plan is the algorithm's own */
+	/* the substitute algorithm that the journal last reported; "": the plan is by the run's own
+	 * algorithm */
 	char substitute[192];
 };
 

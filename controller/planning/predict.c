@@ -5,10 +5,10 @@
  *     START travels | tasks and transfers | slices to their owners | sums back | REDUCED travels
  *
  * A message to or from the controller takes half of the node's round trip. START reaches the data
- * nodes at different times, which the simulation knows as the microbatches' release_s. Each node
- * begins its sum after its own last task, because sums are ordered with the start (sums.h). A sum
- * is two exchanges, each of a slice of 1 / r of the stage's gradient over r replicas, in the
- * format of sums, at LINK_TABLE_SUM_PART of the link's bandwidth. */
+ * nodes at different times, which the simulation gets as release_s of the microbatches. Each node
+ * begins its sum after its own last task, because the sums are ordered together with the start
+ * (sums.h). A sum is two exchanges, each of a slice of 1 / r of the stage's gradient over r
+ * replicas, in the format of sums, at LINK_TABLE_SUM_PART of the link's bandwidth. */
 #include "controller/planning/predict.h"
 
 #include <math.h>
@@ -26,8 +26,8 @@ static double one_way_delay_s(const struct members *members, int node)
 	return (double)timeout_round_trip(&members->list[node].heard.rounds) * 0.5e-6;
 }
 
-/* Returns the time at which the last replica's REDUCED arrives. counted_s[node] is when the node
- * has added its last gradient. */
+/* Returns when the REDUCED of the stage's last replica arrives. counted_s[node]: when the node has
+ * added its last gradient. */
 static double stage_summed_s(const struct members *members, const struct plan *p, int stage,
 			     enum tensor_format sum_wire, const double *counted_s)
 {
@@ -55,7 +55,7 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 	return last;
 }
 
-/* Returns when each node ends its last task, or receives START if it has none. */
+/* Returns when each node ends its last task, or receives START if it has no task. */
 static double *find_last_tasks(const struct members *members, const struct plan *p,
 			       const struct simulation *s)
 {
@@ -86,7 +86,7 @@ void predict(struct members *members, struct planned *a)
 	rc = simulate(c ? c : members->run->cluster, a->plan, &s, &err);
 	cluster_free(c);
 	if (rc != 0)
-		return; /* a link has failed; the users of the plan check that themselves */
+		return; /* a link has failed; callers check that themselves */
 	d->iteration_s = s->iteration_s;
 	d->collisions = s->collisions;
 	d->collision_wait_s = s->collision_wait_s;

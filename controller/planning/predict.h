@@ -5,8 +5,8 @@
 struct members;
 struct planned;
 
-/* Replaces the plan's predictions by ones that include the controller's messages and the sums. Does
- * nothing if links are not measured. */
+/* Replaces the plan's predictions by predictions that include the controller's messages and the
+ * sums. Does nothing if links are not measured. */
 void predict(struct members *members, struct planned *a);
 
 #endif

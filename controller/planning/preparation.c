@@ -1,13 +1,13 @@
-/* preparation.c - has agents connect to one another before a plan takes effect that needs it.
+/* preparation.c - lets agents connect to one another before a plan needs these connections.
  *
- * Sessions, connections and their first round trips take up to seven round trips. If they happened
- * in the first iteration of a plan, that iteration would take several times as long as planned. As
- * soon as a plan is pending, the controller therefore names to each agent the nodes to which the
- * agent will send: the next nodes on its paths, the other replicas of its stage, and then, as far
- * as MSG_CONNECT_MOST permits, other replicas of the stages of its next nodes, which may replace
- * them. Agents answer when a message has passed to all nodes of the first two kinds. The pending
- * plan waits for these answers, but at most PATIENCE_US. A link that does not open then shows
- * during the iteration, as any failed link does.
+ * Opening sessions and connections takes up to seven round trips. If that happened in the first
+ * iteration of a plan, that iteration would take several times as long as planned. As soon as a
+ * plan is pending, the controller therefore names to each agent the nodes to which the agent will
+ * send: the next nodes on its paths, the other replicas of its stage, and then, as far as
+ * MSG_CONNECT_MOST permits, other replicas of the stages of its next nodes, which may replace them.
+ * Agents answer when a message has reached all nodes of the first two kinds. The pending plan waits
+ * for these answers, but at most PATIENCE_US. A link that does not open then shows during the
+ * iteration, as any failed link does.
  *
  * Nothing is prepared if links are emulated, because their times belong to a model.
  */
@@ -19,7 +19,7 @@
 #include "controller/members/member.h"
 #include "controller/planning/planning.h"
 
-/* Seven round trips of 250 ms, and time for busy agents. */
+/* Time for seven round trips of 250 ms, and some more for busy agents. */
 enum { PATIENCE_US = 2000000 };
 
 /* The nodes to which one agent has to connect. */
@@ -42,8 +42,8 @@ static void add(const struct planning *planning, struct list *l, int from, int t
 	l->of[l->n++] = (struct msg_connect_to){ (uint16_t)to, (uint8_t)use };
 }
 
-/* Adds the nodes that get something on a path. Activations go forward and from the last node back
- * to the data node for the loss, and gradients return the same way. */
+/* Adds the nodes to which the nodes on a path send tensors. Activations go forward and from the
+ * last node back to the data node for the loss, and gradients return the same way. */
 static void add_path(const struct planning *planning, struct list *lists,
 		     const struct plan_microbatch *mb)
 {
@@ -63,7 +63,7 @@ static void add_stage(const struct planning *planning, struct list *l, const int
 			add(planning, l, from, to, use);
 }
 
-/* Adds the nodes that may replace the next nodes of an agent. */
+/* Adds the nodes that may replace the next nodes on an agent's paths. */
 static void add_substitutes(const struct planning *planning, struct list *l, const int *stage_of,
 			    int from)
 {
@@ -75,7 +75,7 @@ static void add_substitutes(const struct planning *planning, struct list *l, con
 				  CONNECT_SPARE);
 }
 
-/* Returns (n_nodes) the stage of each node when the plan is in force; -1: none. */
+/* Returns an array of n_nodes with the stage of each node once the plan is in force; -1: none. */
 static int *stages_with(const struct planning *planning, const struct plan *p)
 {
 	int *stage_of = alloc_array(planning->members->n, sizeof(*stage_of));

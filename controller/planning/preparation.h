@@ -1,4 +1,4 @@
-/* preparation.h - has agents connect to one another before a plan takes effect that needs it. */
+/* preparation.h - lets agents connect to one another before a plan needs these connections. */
 #ifndef CONTROLLER_PLANNING_PREPARATION_H
 #define CONTROLLER_PLANNING_PREPARATION_H
 
@@ -11,17 +11,17 @@ struct msg_connected;
 
 struct preparation {
 	uint64_t id;      /* number of the newest order to connect */
-	uint64_t request; /* request whose plan that order is for; 0: none */
+	uint64_t request; /* number of the request whose plan that order is for; 0: none */
 	/* When agents were first ordered to connect for the pending plan, or for one that it has
 	 * replaced; 0: no plan is pending */
 	int64_t since_us;
 };
 
-/* Orders agents to connect for a new pending plan. To be called in every turn. */
+/* Orders agents to connect for a new pending plan. Called in every turn. */
 void preparation_turn(struct planning *planning);
-/* Takes an agent's report that it is connected. */
+/* Takes an agent's report that it has connected as ordered. */
 void preparation_answer(struct member *m, const struct msg_connected *c);
-/* Returns true if agents still connect for the pending plan and their time is not over. */
+/* Returns true if agents are still connecting for the pending plan and have time left. */
 bool preparation_awaited(const struct planning *planning);
 
 #endif

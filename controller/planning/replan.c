@@ -2,8 +2,8 @@
  *
  * After a change (a node is lost, joins or is marked, or the skip ratio changes) the controller
  * asks for a plan within a short budget, so that the plan is ready when the next iteration starts.
- * When this plan is there, the planner gets more time to improve it. Nodes that cannot be used are
- * excluded, and the remaining data nodes take over the microbatches of excluded ones.
+ * After this plan has arrived, the planner gets more time to improve it. Nodes that cannot be used
+ * are excluded. The remaining data nodes take over the microbatches of excluded data nodes.
  *
  * A baseline algorithm (--algorithm) is asked once with its whole budget, because a second request
  * would give the same plan.
@@ -13,16 +13,19 @@
 #include <stdio.h>
 
 #include "controller/planning/planning.h"
+#include "controller/members/failures.h"
 #include "controller/members/member.h"
+#include "controller/network/measuring.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/request.h"
 #include "controller/planning/spares.h"
 
-static const double short_wait = 0.05; /* longest wait for a plan, as a share of an iteration */
+/* Longest wait for a plan, as a share of an iteration's time */
+static const double short_wait = 0.05;
 
-/* Requests a plan for the run. If an exchange is prepared, the plan is for the stages after it. The
- * search starts from `from`, or from the plan that fits best if `from` is NULL or its nodes have
- * changed stages. */
+/* Requests a plan for the run. If an exchange is prepared, the plan is for the stages after the
+ * exchange. The search starts from the plan `from`. If this is NULL, or its nodes have changed
+ * stages, the search starts from the plan that fits best. */
 static void ask_planner(struct planning *planning, double best_s, const struct plan *from)
 {
 	const struct exchange *x = &planning->targets.exchange;
@@ -30,8 +33,7 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
-	if (!planning->with_spares)
-		spares_exclude(planning->members, excluded);
+	spares_exclude(planning->members, planning->spares, excluded);
 	if (planning->targets.state == PHASE_MOVES_PREPARED) {
 		q.stages = x->to;
 		q.exchange = x->number;
@@ -46,8 +48,8 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
-/* Returns true if the run can begin with m. An embedded cluster starts only its first MIN agents
- * (--agents MIN..MAX), and an emulated one is planned before they join. */
+/* Returns true if the run can begin with m. The supervisor of an embedded cluster starts only its
+ * first MIN agents (--agents MIN..MAX). An emulated cluster is planned before its agents join. */
 static bool begins_with(const struct planning *planning, const struct member *m)
 {
 	const struct options *o = &planning->run->options;
@@ -55,7 +57,7 @@ static bool begins_with(const struct planning *planning, const struct member *m)
 	if (!planning->members->links)
 		return !o->mode.embedded || o->cluster.least_agents <= 1 ||
 		       m->id < o->cluster.least_agents;
-	return member_alive(m) && !m->is_marked;
+	return member_alive(m) && !m->is_marked && !measuring_isolates(planning->members, m);
 }
 
 void replan_first(struct planning *planning)
@@ -85,24 +87,14 @@ void replan_first(struct planning *planning)
 	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
-static void replan_with(struct planning *planning, const char *reason, bool with_spares)
+void replan(struct planning *planning, const char *reason)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
-	planning->with_spares = with_spares;
+	planning->spares = SPARES_NONE;
 	planning->refine_wanted = true;
 	planning->only_if_better = false;
 	planning->replanned_us = planning->run->now_us;
 	ask_planner(planning, REPLAN_QUICK_S, NULL);
-}
-
-void replan(struct planning *planning, const char *reason)
-{
-	replan_with(planning, reason, false);
-}
-
-void replan_lost(struct planning *planning)
-{
-	replan_with(planning, "a node was lost", true);
 }
 
 bool replan_awaited(const struct planning *planning)
@@ -116,10 +108,10 @@ bool replan_awaited(const struct planning *planning)
 }
 
 static void ask_if_better(struct planning *planning, const char *reason, bool soon,
-			  bool with_spares)
+			  enum spares_kind spares)
 {
 	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
-	planning->with_spares = with_spares;
+	planning->spares = spares;
 	planning->refine_wanted = soon;
 	planning->only_if_better = true;
 	ask_planner(planning, soon ? REPLAN_QUICK_S : REPLAN_REFINE_S, NULL);
@@ -127,15 +119,23 @@ static void ask_if_better(struct planning *planning, const char *reason, bool so
 
 void replan_if_better(struct planning *planning, const char *reason, bool soon)
 {
-	ask_if_better(planning, reason, soon, false);
+	ask_if_better(planning, reason, soon, SPARES_NONE);
 }
 
 void replan_joined(struct planning *planning, const struct member *m)
 {
-	if (spares_wait(planning->members, m))
-		ask_if_better(planning, "a node that failed often joined", true, true);
-	else
+	if (!spares_wait(planning->members, m))
 		replan(planning, "a node joined");
+	else if (failures_are_many(m))
+		ask_if_better(planning, "a node that failed often joined", true, SPARES_ALL);
+	else
+		ask_if_better(planning, "a spare joined", true, SPARES_LATE);
+}
+
+void replan_try_spares(struct planning *planning)
+{
+	if (planning->spares == SPARES_NONE && spares_any(planning->members, SPARES_LATE))
+		ask_if_better(planning, "an iteration is shorter with a spare", false, SPARES_LATE);
 }
 
 void replan_baseline(struct planning *planning)

@@ -13,7 +13,8 @@
 #include "controller/planning/planner.h"
 #include "controller/run/record.h"
 
-static const double least_work = 0.1; /* a stage with less work does not show its node's speed */
+/* A stage with less work than this is too small to show its node's speed */
+static const double least_work = 0.1;
 
 bool planned_uses(const struct planned *p, uint16_t node)
 {
@@ -87,9 +88,9 @@ void drift_set_times(struct run *run, const struct member *m)
 		n->loss_s = m->compute.alone_loss_s * m->compute.pace;
 }
 
-/* Takes the times of one unit of work from those measured when the stage was built. The passes of a
- * stage 0 without layers are too short to show the node's speed, because most of its time is the
- * loss. */
+/* Computes the times of one unit of work from the times measured when the stage was built. Stage 0
+ * without layers does not show the node's speed: its passes are too short, because most of its time
+ * goes into the loss. */
 static void time_alone(const struct run *run, struct member_compute *w, double work)
 {
 	w->alone_loss_s = w->loss_s;
@@ -112,7 +113,8 @@ void replan_set_times(struct members *members)
 
 		if (!member_is_replica(m) || m->compute.forward_s <= 0)
 			continue;
-		/* Never timed alone: use the times measured when its stage was built. */
+		/* The node was never timed alone, so the times measured when its stage was built
+		 * are used. */
 		if (m->compute.alone_forward_s <= 0)
 			time_alone(members->run, &m->compute, member_work(members->run, m));
 		drift_set_times(members->run, m);

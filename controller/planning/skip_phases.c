@@ -1,11 +1,10 @@
 /* skip_phases.c - follows the run's skip schedule.
  *
  * A phase changes the number of skipped stages as the operator's command does, but at a known
- * iteration. The plan is requested while the iteration before is computed, from a plan that was
- * made ahead in idle time. Therefore no iteration waits for it. An operator's change of the skip
- * ratio holds until the next phase begins. A phase that visits stages which start from trained
- * stages begins later if the copies are not ready (weights/stacking.c).
- */
+ * iteration. The controller requests the plan during the iteration before the phase, and the search
+ * starts from a plan made ahead in idle time. Therefore no iteration has to wait for the plan. An
+ * operator's change of the skip ratio holds until the next phase begins. A phase that visits stages
+ * which start from trained stages begins later if the copies are not ready (weights/stacking.c). */
 #include "controller/planning/skip_phases.h"
 
 #include <errno.h>
@@ -55,7 +54,8 @@ bool skip_phases_planned(const struct run *run)
 	       p->skip_share == (int)run->wanted.skip_share;
 }
 
-/* Finds out whether the stages that may be skipped still have to start from trained stages. */
+/* Finds out whether the stages that may be skipped still have to start from copies of trained
+ * stages. */
 static int find_stack(struct run *run, struct error *err)
 {
 	bool visited = false;
@@ -67,8 +67,8 @@ static int find_stack(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Returns the phase of the next iteration. A phase waits until its stages can start from trained
- * stages. */
+/* Returns the phase in which the next iteration will be. A phase that needs stages started from
+ * trained stages waits until they can start. */
 static uint32_t next_phase(const struct run *run)
 {
 	const struct wanted *w = &run->wanted;
@@ -94,7 +94,8 @@ static int check_stack(const struct run *run, struct error *err)
 			 cluster_most_skipped(run->cluster));
 }
 
-/* The published methods give all microbatches paths of one length. */
+/* Refuses a share of skipping microbatches for the published baselines, because these give all
+ * microbatches paths of one length. */
 static int check_share(const struct run *run, struct error *err)
 {
 	bool shares = run->wanted.skip_share > 0;
@@ -147,7 +148,7 @@ int skip_phases_begin(struct run *run, struct error *err)
 	return check_share(run, err);
 }
 
-/* Returns to a phase before the present one. */
+/* Goes back to a phase before the present one. */
 static void return_to(struct planning *planning, uint32_t phase)
 {
 	enter_phase(planning->run, phase);

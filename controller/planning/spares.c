@@ -1,10 +1,15 @@
-/* spares.c - nodes that plans use last, because they failed often.
+/* spares.c - nodes that wait as spares: plans do not use them until they are needed.
  *
- * Such a node is a replica like any other: it has the weights of each commit and takes part in the
- * sums, and can take a lost node's place at once. But no microbatch visits it unless its stage has
- * no other replica, or the iteration becomes much shorter with it (answers.c). A failure of the
- * node therefore costs nothing. */
+ * Two kinds of nodes wait. A late node is a spare if enough nodes work (--agents MIN..MAX) and it
+ * would not shorten the iteration. A node that failed often is used last, so that its next failure
+ * costs nothing. A spare is a replica like any other: it has the weights of each commit and takes
+ * part in the sums. No microbatch visits it while its stage has another replica.
+ *
+ * When a plan loses a node, a spare of the same stage takes the node's place in the next plan. No
+ * weights move for that. The first plan without the lost node already uses the spare. */
 #include "controller/planning/spares.h"
+
+#include <stdio.h>
 
 #include "controller/members/failures.h"
 #include "controller/members/member.h"
@@ -17,60 +22,126 @@ static bool is_unreliable(const struct member *m)
 	return failures_are_many(m) && !m->move.is_used;
 }
 
-bool spares_wait(const struct members *members, const struct member *m)
+/* Returns true if plans prefer every other replica of m's stage. */
+static bool is_last_choice(const struct member *m)
 {
-	if (!member_is_replica(m) || !is_unreliable(m))
-		return false;
+	return m->move.use == USE_SPARE || is_unreliable(m);
+}
+
+/* Returns true if m's stage has another replica that plans use. */
+static bool has_better(const struct members *members, const struct member *m)
+{
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *o = &members->list[i];
 
-		if (member_is_replica(o) && !o->is_marked && !is_unreliable(o) &&
+		if (o != m && member_is_replica(o) && !o->is_marked && !is_last_choice(o) &&
 		    member_stage(members->run, o) == member_stage(members->run, m))
 			return true;
 	}
 	return false;
 }
 
-bool spares_any(const struct members *members)
+bool spares_wait(const struct members *members, const struct member *m)
+{
+	return member_is_replica(m) && is_last_choice(m) && has_better(members, m);
+}
+
+bool spares_any(const struct members *members, enum spares_kind kind)
 {
 	for (uint32_t i = 0; i < members->n; i++)
-		if (spares_wait(members, &members->list[i]))
+		if (spares_wait(members, &members->list[i]) &&
+		    (kind == SPARES_ALL || !is_unreliable(&members->list[i])))
 			return true;
 	return false;
 }
 
-void spares_exclude(const struct members *members, bool *excluded)
+void spares_exclude(const struct members *members, enum spares_kind used, bool *excluded)
 {
-	for (uint32_t i = 0; i < members->n; i++)
-		excluded[i] = excluded[i] || spares_wait(members, &members->list[i]);
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+		bool may_use = used == SPARES_ALL || (used == SPARES_LATE && !is_unreliable(m));
+
+		excluded[i] = excluded[i] || (!may_use && spares_wait(members, m));
+	}
 }
 
-/* Lets plans use m from now on. Returns false if m is not a node that is used last. */
-static bool begin_use(struct members *members, struct member *m, const char *why)
+void spares_admit(const struct members *members, struct member *m)
 {
-	if (!spares_wait(members, m))
-		return false;
+	const struct run *run = members->run;
+	uint32_t in_use = 0;
+
+	if (m->move.use != USE_UNDECIDED || run->options.cluster.least_agents <= 1)
+		return; /* --agents has no MIN */
+	for (uint32_t i = 0; i < members->n; i++)
+		in_use += member_computes(&members->list[i]) && !members->list[i].is_marked &&
+			  !spares_wait(members, &members->list[i]);
+	if (in_use >= run->options.cluster.least_agents && has_better(members, m))
+		m->move.use = USE_SPARE;
+}
+
+/* Lets plans use m from now on. */
+static void begin_use(struct members *members, struct member *m, const char *why)
+{
+	bool is_late = !is_unreliable(m);
+
 	m->move.is_used = true;
+	m->move.use = USE_ALWAYS;
 	m->shown.is_stale = true;
 	m->why[0] = 0;
-	note(members->run, NOTE_EVENT, m->id, 0, "n%02u, which failed %u times, is used again: %s",
-	     m->id, m->move.failures, why);
-	return true;
+	if (is_late)
+		note(members->run, NOTE_EVENT, m->id, 0, "n%02u, a spare of S%d, is used: %s",
+		     m->id, member_stage(members->run, m), why);
+	else
+		note(members->run, NOTE_EVENT, m->id, 0,
+		     "n%02u, which failed %u times, is used again: %s", m->id, m->move.failures,
+		     why);
+}
+
+const struct member *spares_for(const struct members *members, const struct member *gone)
+{
+	const struct member *best = NULL;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		if (m == gone || !member_computes(m) || m->is_marked ||
+		    m->move.drain != DRAIN_NOT || !is_last_choice(m) ||
+		    member_stage(members->run, m) != member_stage(members->run, gone))
+			continue;
+		if (!best || (is_unreliable(best) && !is_unreliable(m)))
+			best = m;
+	}
+	return best;
+}
+
+void spares_replace(struct members *members, const struct member *gone)
+{
+	const struct member *m =
+		planned_uses(members->run->plan, gone->id) ? spares_for(members, gone) : NULL;
+	char why[48];
+
+	if (!m)
+		return;
+	snprintf(why, sizeof(why), "it takes the place of n%02u", gone->id);
+	begin_use(members, &members->list[m->id], why);
 }
 
 void spares_use(struct members *members, const struct planned *p)
 {
 	for (uint32_t i = 0; i < members->n; i++)
-		if (planned_uses(p, (uint16_t)i))
-			begin_use(members, &members->list[i],
-				  "an iteration is much shorter with it");
+		if (planned_uses(p, (uint16_t)i) && spares_wait(members, &members->list[i]))
+			begin_use(members, &members->list[i], "an iteration is shorter with it");
 }
 
 bool spares_use_all(struct members *members)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < members->n; i++)
-		any = begin_use(members, &members->list[i], "there is no plan without it") || any;
+	for (uint32_t i = 0; i < members->n; i++) {
+		if (!spares_wait(members, &members->list[i]))
+			continue;
+		begin_use(members, &members->list[i], "there is no plan without it");
+		any = true;
+	}
 	return any;
 }

@@ -1,4 +1,4 @@
-/* spares.h - nodes that plans use last, because they failed often. */
+/* spares.h - nodes that wait as spares: plans do not use them until they are needed. */
 #ifndef CONTROLLER_PLANNING_SPARES_H
 #define CONTROLLER_PLANNING_SPARES_H
 
@@ -8,14 +8,28 @@ struct member;
 struct members;
 struct planned;
 
-/* Returns true if plans do not use m: m failed often, and its stage has another replica that plans
+/* The spares that a plan may use. */
+enum spares_kind {
+	SPARES_NONE,
+	SPARES_LATE, /* those that joined when enough nodes worked, and did not fail often */
+	SPARES_ALL
+};
+
+/* Returns true if plans do not use m: it is a spare, and its stage has another replica that plans
  * use. */
 bool spares_wait(const struct members *members, const struct member *m);
-/* Returns true if any replica waits as a spare. */
-bool spares_any(const struct members *members);
-/* Marks the waiting spares in excluded (n). */
-void spares_exclude(const struct members *members, bool *excluded);
-/* Notes that plans use the spares of this plan from now on, until they fail again. */
+/* Returns true if a spare of this kind waits. */
+bool spares_any(const struct members *members, enum spares_kind kind);
+/* Marks the waiting spares that the plan must not use in excluded (n). */
+void spares_exclude(const struct members *members, enum spares_kind used, bool *excluded);
+/* Decides whether m, which is about to become a replica, waits as a spare. */
+void spares_admit(const struct members *members, struct member *m);
+/* Returns the spare that takes gone's place when gone is lost. NULL: its stage has none. */
+const struct member *spares_for(const struct members *members, const struct member *gone);
+/* Lets plans use a spare instead of gone, a node that the next plan cannot use. Changes nothing if
+ * the plan in force does not use gone. */
+void spares_replace(struct members *members, const struct member *gone);
+/* Notes that plans use the spares in this plan from now on, until these fail again. */
 void spares_use(struct members *members, const struct planned *p);
 /* Lets plans use all spares. Returns false if none waits. */
 bool spares_use_all(struct members *members);

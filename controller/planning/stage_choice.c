@@ -14,8 +14,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { PRESENT = 5000 }; /* evaluations of the present stages */
-/* Work of a choice for 20 nodes or fewer, and for each further node (schedule/fleet/evaluate.h) */
+enum { PRESENT = 5000 }; /* number of plans to evaluate for the present stages */
+/* Limit of the work of a choice for 20 nodes or fewer, and addition for each further node (units:
+ * schedule/fleet/evaluate.h) */
 #define WORK 20000000
 #define WORK_OF_NODE 500000
 #define GIGA 1e9
@@ -23,19 +24,19 @@ enum { PRESENT = 5000 }; /* evaluations of the present stages */
 
 struct stage_choice {
 	pthread_t thread;
-	struct stage_question *question; /* owned */
+	struct stage_question *question; /* the question to answer; owned */
 	struct choose_request request;
-	struct choice choice; /* if result is 0 */
+	struct choice choice; /* the answer; valid if result is 0 */
 	struct error err;
 	int result;
-	int ranks[CHOICE_MOST], n; /* candidates that a run can use, the best first */
+	int ranks[CHOICE_MOST], n; /* the candidates that a run can use, the best first */
 	int64_t began_us, took_us;
 	atomic_bool cancel, is_done;
 };
 
 /* ---- the thread ---- */
 
-/* A cancelled choice has used up its time. */
+/* The clock of a choice. If the choice is cancelled, the clock says that its time is over. */
 static int64_t read_clock(void *arg)
 {
 	struct stage_choice *c = arg;
@@ -166,7 +167,7 @@ double stage_choice_elapsed_s(const struct stage_choice *c)
 
 /* ---- in words ---- */
 
-/* Adds the nodes of a stage: " n00 n03", or their number if they are many. */
+/* Adds the nodes of a stage, as in " n00 n03", or only their number if there are many. */
 static size_t write_nodes(const struct stage_question *q, const struct candidate *x, int stage,
 			  char *out, size_t room)
 {
@@ -198,8 +199,8 @@ void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAG
 		used += write_nodes(c->question, x, s, out + used, STAGE_CHOICE_TEXT - used);
 }
 
-/* Returns the reason that the choice gives for the node, or for the node of the most similar speed,
- * because one reason serves all nodes of a kind. NULL: there is none. */
+/* Returns the reason why the choice left the node out. One reason is given for all nodes of a kind,
+ * so the reason may be that of the node with the most similar speed. NULL: there is no reason. */
 static const struct choice_left_out *reason_for(const struct stage_choice *c, int node)
 {
 	const struct fleet *f = c->question->fleet;

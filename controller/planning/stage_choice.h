@@ -16,32 +16,32 @@ struct stage_choice; /* opaque */
 
 enum { STAGE_CHOICE_TEXT = 256 };
 
-/* Starts the choice, which takes about budget_s seconds of `threads` processors at most. q is given
- * to the choice. -EAGAIN: no thread; q is freed. */
+/* Starts the choice, which takes about budget_s seconds on at most `threads` processors. Takes
+ * ownership of q. -EAGAIN: no thread could be started, and q was freed. */
 int stage_choice_start(struct stage_question *q, double budget_s, int threads,
 		       struct stage_choice **out, struct error *err);
-/* Ends a choice that is under way, and frees it. NULL is allowed. */
+/* Cancels a choice that is being made, and frees it. c may be NULL. */
 void stage_choice_free(struct stage_choice *c);
 bool stage_choice_is_done(const struct stage_choice *c);
 
 /* The functions below are for a choice that is done. */
 
-/* Returns 0, or the result of choose with its message in *err. */
+/* Returns the result of the function choose, with its message in *err. */
 int stage_choice_result(const struct stage_choice *c, struct error *err);
 const struct stage_question *stage_choice_question(const struct stage_choice *c);
-/* Returns the candidate of this rank from 0; NULL: there are fewer. Every candidate of a single
- * stage has all nodes, because a run with one stage has a data shard for each node. */
+/* Returns the candidate with this rank, counted from 0; NULL: there are fewer. A candidate with a
+ * single stage uses all nodes, because a run with one stage has a data shard for each node. */
 const struct candidate *stage_choice_candidate(const struct stage_choice *c, int rank);
-/* Returns the seconds of an iteration with the present stages, by the same simulation. INFINITY:
- * there are none, or they have no plan. */
+/* Returns the seconds of an iteration with the present stages, by the same simulation as for the
+ * candidates. INFINITY: there are no present stages, or no plan for them. */
 double stage_choice_present_s(const struct stage_choice *c);
 double stage_choice_elapsed_s(const struct stage_choice *c);
 
-/* Writes the candidate as
- * "3 stages of 4,4,4 layers, 0.512 s an iteration: S0 n00 n01, S1 n02, ...". */
+/* Writes a text such as "3 stages of 4,4,4 layers, 0.512 s an iteration: S0 n00 n01, S1 n02,
+ * ...". */
 void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAGE_CHOICE_TEXT]);
-/* Writes why the best candidate leaves a node out. Returns the run's node; -1: no more such nodes.
- * i counts the nodes left out from 0. */
+/* Writes why the best candidate leaves a node out. Returns the node's number in the run; -1: there
+ * is no such node. i: index of the left-out node, from 0. */
 int stage_choice_left_out(const struct stage_choice *c, int i, char out[STAGE_CHOICE_TEXT]);
 
 #endif

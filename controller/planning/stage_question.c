@@ -1,8 +1,8 @@
-/* stage_question.c - makes the fleet that the connected members are (stage_question.h).
+/* stage_question.c - describes the connected members as a fleet (stage_question.h).
  *
- * The choice of stages is schedule's, and needs speed and memory of each card and the links between
- * them. Members report their memory; their speed and links were measured, or are those of the
- * emulated cluster. */
+ * The code in schedule/ that chooses stages needs the speed and the memory of each card, and the
+ * links between the cards. Members report their memory; their speed and links were measured, or are
+ * those of the emulated cluster. */
 #include "controller/planning/stage_question.h"
 
 #include <errno.h>
@@ -14,18 +14,24 @@
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/network/measuring.h"
 #include "model/shape.h"
 
 enum {
-	PASSES = 3, /* a backward pass does twice the work of a forward pass */
-	/* Activations that an agent may hold beside its stage, for each microbatch of an iteration:
-	 * outputs and their gradients that may be sent again, tensors that wait, and early ones */
+	/* Work of a forward and a backward pass, in forward passes: a backward pass does twice the
+	 * work */
+	PASSES = 3,
+	/* Number of activations that an agent may hold beside its stage, for each microbatch of an
+	 * iteration: outputs and gradients that may have to be sent again, and tensors that wait or
+	 * arrived early */
 	HELD = 4
 };
 
-/* Shares of the free memory that a stage may take: a processor's memory serves other programs. */
+/* Shares of the free memory that a stage may take. The share of a CPU's memory is smaller, because
+ * other programs use it too. */
 static const double cpu_share = 0.7, gpu_share = 0.95;
-static const double unknown_bandwidth = 1e9; /* of links whose bytes take no known time */
+/* In bytes/s, of links on which the time of the bytes is unknown */
+static const double unknown_bandwidth = 1e9;
 static const double least_s = 1e-9, enough_bytes = 1e15;
 
 static bool is_gpu(const struct member *m)
@@ -43,7 +49,8 @@ static bool all_in_bf16(const struct members *members)
 	return true;
 }
 
-/* Returns true if the member may have a stage. A member that an earlier choice has left out may. */
+/* Returns true if the member may have a stage. This includes members that an earlier choice has
+ * left out. */
 static bool may_take_part(const struct members *members, const struct member *m)
 {
 	const struct cluster_node *n = &members->run->cluster->nodes[m->id];
@@ -51,25 +58,30 @@ static bool may_take_part(const struct members *members, const struct member *m)
 				? n->forward_s > 0
 				: m->compute.alone_forward_s > 0;
 
-	return member_alive(m) && is_known && (!m->is_marked || m->assigned.is_left_out);
+	return member_alive(m) && is_known && !measuring_isolates(members, m) &&
+	       (!m->is_marked || m->assigned.is_left_out);
 }
 
-/* Returns how much longer tasks take because the agents of one machine share its processors. 1: its
- * pace says so already, or it has a GPU. */
+/* Returns how much longer tasks take because the agents of one machine share its cores, or those of
+ * one GPU share the GPU. 1: its pace says so already. */
 static double crowding(const struct members *members, const struct member *m)
 {
-	double threads = 0;
+	double threads = 0, agents = 0;
 
 	for (uint32_t i = 0; i < members->n; i++)
 		if (member_alive(&members->list[i]) &&
-		    members_share_machine(m, &members->list[i]))
+		    members_share_processors(m, &members->list[i])) {
 			threads += members->run->options.training.threads;
-	if (is_gpu(m) || m->compute.pace > 1 || m->hello.cores == 0)
+			agents++;
+		}
+	if (m->compute.pace > 1)
 		return 1;
-	return fmax(1, threads / m->hello.cores);
+	if (is_gpu(m))
+		return m->hello.card[0] ? agents : 1;
+	return m->hello.cores > 0 ? fmax(1, threads / m->hello.cores) : 1;
 }
 
-/* Returns the operations that the member does in a second. */
+/* Returns the member's speed in operations per second. */
 static double speed_of(const struct members *members, const struct member *m,
 		       const struct model_shape *shape)
 {
@@ -84,7 +96,8 @@ static double speed_of(const struct members *members, const struct member *m,
 	return PASSES * shape->layer_flop * shape->batch * layers / fmax(seconds, least_s);
 }
 
-/* Returns the bytes that a stage may take. Members that did not report their memory have enough. */
+/* Returns the bytes that a stage on the member may take. Members that did not report their memory
+ * count as having enough. */
 static double memory_of(const struct members *members, const struct member *m)
 {
 	return m->hello.memory_bytes == 0
@@ -102,7 +115,7 @@ static void fill_machine(const struct members *members, const struct member *m,
 	e->memory_bytes = memory_of(members, m);
 }
 
-/* The delay without the part that the bytes take is the latency. */
+/* A link's latency is its delay without the time that the bytes take. */
 static void fill_links(const struct cluster *c, struct stage_question *q)
 {
 	double bytes = q->shape.activation_bytes * q->shape.batch;
@@ -141,7 +154,7 @@ static void fill_present(const struct members *members, struct stage_question *q
 	}
 }
 
-/* A run whose microbatches skip stages keeps its share of skipped stages. */
+/* If microbatches skip stages in the run, they skip the same share of the stages in the choice. */
 static void fill_frame(const struct members *members, int n_microbatches, struct stage_question *q)
 {
 	const struct run *run = members->run;
@@ -159,8 +172,8 @@ static void fill_frame(const struct members *members, int n_microbatches, struct
 	};
 }
 
-/* Agents decide themselves what they recompute, so the choice has no part in it. Tensors beside the
- * stage are in the memory of the machine, which is that of a CPU's stage too. */
+/* Agents decide themselves what they recompute, so the choice does not consider it. Tensors beside
+ * the stage are in the machine's memory. A stage on a CPU is in the same memory. */
 static void fill_shape(const struct members *members, int n_microbatches,
 		       struct model_shape *shape)
 {

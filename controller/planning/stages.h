@@ -1,5 +1,5 @@
-/* stages.h - numbers of a run that follow from the stages of its model. They change together when
- * the stages are chosen after the controller has begun. */
+/* stages.h - numbers of a run that follow from the stages of its model. These numbers change
+ * together if the stages are chosen only after the controller has started. */
 #ifndef CONTROLLER_PLANNING_STAGES_H
 #define CONTROLLER_PLANNING_STAGES_H
 
@@ -8,21 +8,24 @@
 struct run;
 struct stage_layers;
 
-/* Counts the parameters of each stage. */
+/* Counts the parameters of each stage of the run. */
 int stages_count(struct run *run, struct error *err);
-/* Writes the model for agents and the record, in place of an earlier text. -EINVAL: too long. */
+/* Writes the model's text for agents and the record, and replaces an earlier text. -EINVAL: the
+ * text is too long. */
 int stages_print_model(struct run *run, struct error *err);
 
-/* The stages of a run that were chosen: their layers, and the stage of each node. */
+/* The stages that were chosen for a run: their layers, and the stage of each node. */
 struct stages_chosen {
 	const struct stage_layers *layers;
-	/* (n_nodes) A node that is not used has a stage too, in case that it is used later; that
-	 * stage is not stage 0, whose nodes are the data shards. */
+	/* array of n_nodes. An unused node has a stage too, in case it is used later. This is never
+	 * stage 0, because each node of stage 0 has a data shard. */
 	const int *stage_of;
-	const int *slots; /* (n_nodes) number of microbatches that each node holds at once */
-	int n_microbatches; /* of an iteration; a multiple of the nodes in stage 0 */
+	/* Array of n_nodes: number of microbatches that each node holds at once */
+	const int *slots;
+	/* Number of microbatches in an iteration; a multiple of the number of nodes in stage 0 */
+	int n_microbatches;
 };
-/* Gives the run these stages, in its model and its clusters. Nothing has been planned yet. */
+/* Gives the run these stages, in its model and its clusters. No plan must have been made yet. */
 int stages_take(struct run *run, const struct stages_chosen *s, struct error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* recorded_run.c - reads a recorded run from its store and puts it on one timeline.
  *
- * A replay moves a cursor over a list of happenings in the order of time. The store keeps its rows
- * by kind and from several clocks. This module checks what the store says of the run and its nodes,
- * lets recorded_run_rows.c read the rows, and sorts the happenings.
- */
+ * A replay moves a cursor over a list of happenings in the order of time. The store keeps its
+ * rows separately for each kind, with times of several clocks. This module checks the stored
+ * description of the run and its nodes, lets recorded_run_rows.c read the rows, and sorts the
+ * happenings. */
 #include "controller/replay/recorded_run.h"
 
 #include <errno.h>
@@ -70,7 +70,8 @@ static int load_saved(struct recorded_run *r, struct error *err)
 	return 0;
 }
 
-/* Converts bytes_s to fp32. A record of measured links has them in the run's first format. */
+/* Converts bytes_s to the times of fp32. The record of a run with measured links has the times of
+ * the run's first format. */
 static void restore_bytes(struct cluster *c, const char *recorded)
 {
 	struct link_table *links = link_table_parse(recorded);
@@ -126,8 +127,8 @@ static int by_time(const void *a, const void *b)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorts the happenings by time. Rows of one kind keep their order: if the clocks disagree, a row
- * moves to the time of the latest row before it. */
+/* Sorts the happenings by time. Rows of one kind keep their order. If a row's time is earlier than
+ * that of a row before it, because clocks disagree, the row gets the later time. */
 static void keep_order(struct recorded_run *r)
 {
 	int64_t latest[HAPPENED_HEAL + 1];
@@ -135,7 +136,8 @@ static void keep_order(struct recorded_run *r)
 
 	for (int k = 0; k <= HAPPENED_HEAL; k++)
 		latest[k] = INT64_MIN;
-	/* The happenings are still in the order of reading, each kind by its index. */
+	/* At this point the happenings are still in the order of reading, and each kind is ordered
+	 * by its index. */
 	for (size_t i = 0; i < r->happenings.n; i++) {
 		struct happening *h = &r->happenings.list[i];
 
@@ -189,6 +191,7 @@ void recorded_run_free(struct recorded_run *r)
 	free(r->plans.list);
 	free(r->nodes.list);
 	free(r->gpus.list);
+	free(r->devices.list);
 	free(r->phases.list);
 	free(r->beliefs.list);
 	free(r->shifts);

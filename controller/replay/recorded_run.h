@@ -25,29 +25,32 @@
 
 /* Happenings at the same time are replayed in this order. */
 enum happening_kind {
-	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_GPU, HAPPENED_PLAN,
-	HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT, HAPPENED_HEAL
+	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_GPU, HAPPENED_DEVICE,
+	HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT,
+	HAPPENED_HEAL
 };
 
 struct happening {
 	int64_t at_us;
-	uint8_t kind;   /* enum happening_kind */
-	/* Index into the array of this kind of happening; HEAL and FAULT: into faults */
+	uint8_t kind; /* enum happening_kind */
+	/* index into the array of this kind of happening; HEAL and FAULT: into the array of
+	 * faults */
 	uint32_t index;
 };
 
-struct recorded_node { /* a new state of a node */
+struct recorded_node { /* a change of a node's state */
 	uint16_t node;
 	int stage; /* stage of the node; -1: none yet */
 	enum node_state state;
-	double forward_s, backward_s, loss_s; /* measured; 0: not yet */
-	int64_t pid;                          /* process id; 0: not recorded */
+	double forward_s, backward_s, loss_s; /* measured times; 0: not measured yet */
+	int64_t pid;                          /* process id of the agent; 0: not recorded */
 	char why[96], device[128], host[64], name[64], place[32];
 };
 
 struct recorded_belief { /* a correction of the times that plans assume, in plan seconds */
 	uint16_t node;
-	/* -1: the task times of `node`; else forward_s is the delay from `node` to this node */
+	/* -1: the row corrects the task times of `node`; otherwise forward_s is the delay from
+	 * `node` to this node */
 	int32_t to;
 	double forward_s, backward_s, loss_s;
 };
@@ -57,44 +60,55 @@ struct recorded_gpu {
 	struct gpu_figures figures;
 };
 
+struct recorded_device {
+	uint16_t node;
+	struct device_time spent;
+};
+
 struct recorded_plan {
 	uint64_t epoch, iteration;
 	uint32_t path_length, skip_share;
-	char *reason, *text; /* skippipe.plan/1 */
+	char *reason, *text; /* reason for the plan, and its text in the format skippipe.plan/1 */
 };
 
 struct recorded_phase {
 	enum run_phase phase;
 	uint64_t iteration;
-	uint64_t writer; /* the controller that wrote this; a restarted one has another number */
+	/* Number of the controller that wrote this row; a restarted controller has another
+	 * number */
+	uint64_t writer;
 };
 
 struct recorded_run {
 	struct store *store;         /* borrowed until recorded_run_free */
-	const struct store_run *run; /* belongs to the store */
-	struct cluster *cluster;     /* each node in its newest stage */
+	const struct store_run *run; /* owned by the store */
+	struct cluster *cluster;     /* the cluster, with each node in its newest stage */
 	uint64_t parameters;
-	char model[64]; /* the model as consoles show it */
+	char model[64];              /* the model's name as consoles show it */
 	uint16_t layers[MSG_STAGES]; /* number of layers of each stage */
-	uint32_t rehearsal;         /* part of the bytes, as in struct model_config; 0: it trains */
-	uint64_t iterations_wanted; /* iterations that the run should do; 0: no limit */
+	/* Part of the bytes, as in struct model_config; 0: not a rehearsal */
+	uint32_t rehearsal;
+	uint64_t iterations_wanted; /* length of the run in iterations; 0: no limit */
 	double time_scale, unit_s;
 	uint32_t path_length;        /* newest path length requested */
 	uint32_t n_nodes;
-	int *shard_of;               /* (n_nodes) */
-	/* Seconds of the plain pipeline's iteration; 0 until the caller sets it */
+	int *shard_of; /* array of n_nodes */
+	/* Seconds of an iteration of the plain pipeline; 0 until the caller sets it */
 	double baseline_s;
 
 	LIST(struct msg_see_iteration) iterations;
 	LIST(struct msg_see_validation) validations;
 	LIST(struct msg_see_note) notes;
-	LIST(struct msg_see_fault) faults; /* faults, each as it was while it was active */
+	LIST(struct msg_see_fault) faults; /* faults, each as it was while active */
 	LIST(struct recorded_plan) plans;
 	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
 	LIST(struct recorded_gpu) gpus;
+	LIST(struct recorded_device) devices;
 	LIST(struct recorded_phase) phases;
 	LIST(struct recorded_belief) beliefs;
-	int64_t *shifts; /* (iterations.n) time on the timeline minus the time of the tasks */
+	/* For each iteration: the timeline's time minus the clock with which its tasks were
+	 * recorded */
+	int64_t *shifts;
 
 	LIST(struct happening) happenings; /* sorted by time */
 	int64_t first_us, last_us;
@@ -102,23 +116,25 @@ struct recorded_run {
 };
 
 /* Reads a recorded run from an open store, which the caller closes after recorded_run_free.
- * -ENODATA: nothing has happened in the run yet. -EINVAL: the stored rows make no sense. Otherwise
- * the store's errors. */
+ * -ENODATA: nothing has happened in the run yet. -EINVAL: the stored rows contradict each other.
+ * Other errors are the store's. */
 int recorded_run_read(struct recorded_run **out, struct store *store, struct error *err);
 void recorded_run_free(struct recorded_run *r); /* r may be NULL */
-/* Returns 1 if the store has rows newer than the recorded run, 0 if not, or a negative errno. */
+/* Returns 1 if the store has rows that are newer than the recorded run, 0 if it has not, or a
+ * negative errno. */
 int recorded_run_grew(const struct recorded_run *r, struct error *err);
 
-/* Reads the task events of a committed iteration, sorted by time on the timeline, for the caller to
- * free. If the store has no tasks of the iteration, *n is 0 and *out is NULL. */
+/* Reads the task events of a committed iteration, sorted by time on the timeline. The caller frees
+ * *out. If the store has no tasks of the iteration, *n is 0 and *out is NULL. */
 int recorded_run_tasks(const struct recorded_run *r, uint64_t iteration,
 		       struct msg_task_event **out, uint32_t *n, struct error *err);
-/* Returns the formats of the iteration after the first n_committed ones of the list. */
+/* Returns the formats of the iteration that follows the first n_committed iterations in the
+ * list. */
 struct tensor_formats recorded_run_formats(const struct recorded_run *r, size_t n_committed);
 /* Returns the cluster with the times that plans assumed after the first `upto` happenings. The
  * caller frees it with cluster_free. */
 struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto);
-/* Reads a plan and simulates its trace. The caller frees both with planned_free. */
+/* Reads a plan and simulates it to get its trace. The caller frees both with planned_free. */
 int recorded_run_planned(const struct recorded_run *r, size_t plan, struct planned **out,
 		      struct error *err);
 

@@ -1,9 +1,9 @@
 /* recorded_run_rows.c - reads the store's rows and puts each of them on the timeline.
  *
  * Most rows have either a wall time or the monotonic time of their controller. A controller on
- * another machine has another monotonic clock. A moment has both times and serves as an anchor. A
- * row with a wall time is placed by the newest anchor that is not later.
- */
+ * another machine has another monotonic clock. Rows of the kind "moment" have both times. Each
+ * serves as an anchor: a row with a wall time is placed relative to the newest anchor that is not
+ * later. */
 #include "controller/replay/recorded_run_rows.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "controller/iteration/plan_message.h"
+#include "controller/members/device_record.h"
 #include "controller/run/gpu_record.h"
 
 /* A moment whose wall time and timeline time are both known */
@@ -24,12 +25,14 @@ struct reading {
 	struct recorded_run *r;
 	LIST(struct anchor) anchors;
 	size_t at_anchor;
-	uint64_t writer;   /* controller that wrote the newest moment read */
-	int64_t shift_us;  /* add to that controller's time to get the timeline's */
-	/* (n_iterations) newest start of each iteration; INT64_MIN: not recorded */
+	uint64_t writer;  /* controller that wrote the newest moment that was read */
+	int64_t shift_us; /* added to a time of that controller to get the time on the timeline */
+	/* array of n_iterations: newest start of each iteration; INT64_MIN: not recorded */
 	int64_t *started;
-	int64_t *committed; /* (n_iterations) time of each commit; INT64_MIN: not recorded */
-	double *busy_s;     /* (n_iterations) compute seconds of all nodes; 0: not recorded */
+	/* Array of n_iterations: time of each commit; INT64_MIN: not recorded */
+	int64_t *committed;
+	/* Array of n_iterations: seconds that all nodes computed; 0: not recorded */
+	double *busy_s;
 	struct error *err;
 };
 
@@ -41,8 +44,8 @@ static void add_happening(struct recorded_run *r, int64_t at_us, enum happening_
 
 /* ---- time ---- */
 
-/* Converts a wall time by the newest anchor that is not later. Rows of one kind arrive in order, so
- * the search starts from the anchor of the row before. */
+/* Converts a wall time to the timeline, relative to the newest anchor that is not later. Rows of
+ * one kind are read in order, so the search starts from the previous row's anchor. */
 static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 {
 	const struct anchor *a = g->anchors.list;
@@ -54,7 +57,7 @@ static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 	return wall_us - a[g->at_anchor].wall_us + a[g->at_anchor].timeline_us;
 }
 
-/* Chooses the shift of the times of a controller that has not written before. Controllers on one
+/* Chooses the time shift for a controller from which no row was read before. Controllers on one
  * machine share its monotonic clock, and small differences are drift of the wall clock. Only a
  * controller on another machine, or after a reboot, needs another shift. */
 static void take_writer(struct reading *g, const struct store_moment *m)
@@ -126,6 +129,21 @@ static int take_gpu(struct reading *g, const struct store_moment *m, int64_t at_
 	return 0;
 }
 
+static int take_device(struct reading *g, const struct store_moment *m, int64_t at_us)
+{
+	struct recorded_run *r = g->r;
+	struct device_time spent;
+	int rc = device_record_read(&spent, m->text, g->err);
+
+	if (rc == 0 && (m->node < 0 || (uint32_t)m->node >= r->n_nodes))
+		rc = error_set(g->err, -EINVAL, "there is no node %d", m->node);
+	if (rc)
+		return error_prefix(g->err, rc, "moment %llu", (unsigned long long)m->id);
+	add_happening(r, at_us, HAPPENED_DEVICE, r->devices.n);
+	*LIST_ADD(&r->devices) = (struct recorded_device){ (uint16_t)m->node, spent };
+	return 0;
+}
+
 static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
 {
 	struct recorded_run *r = g->r;
@@ -137,7 +155,7 @@ static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteratio
 	*LIST_ADD(&r->phases) = (struct recorded_phase){ phase, iteration, g->writer };
 }
 
-/* Ignores the moment of a plan that was stored after the plans were read. */
+/* Ignores the moment of a plan that is newer than the plans that were read. */
 static void take_plan_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
 {
 	for (size_t i = 0; i < g->r->plans.n; i++)
@@ -185,6 +203,8 @@ static int see_moment(void *context, const struct store_moment *m)
 		return take_node(g, m, at_us);
 	if (strcmp(m->kind, "gpu") == 0)
 		return take_gpu(g, m, at_us);
+	if (strcmp(m->kind, "device") == 0)
+		return take_device(g, m, at_us);
 	if (strcmp(m->kind, "compute") == 0 || strcmp(m->kind, "link") == 0)
 		return take_belief(g, m, m->kind[0] == 'l', at_us);
 	phase = phase_named(m->word);
@@ -227,7 +247,7 @@ static int see_commit(void *context, const struct store_commit *c)
 	return 0;
 }
 
-/* Returns the share of microbatches that skip stages in the text of a plan. */
+/* Returns the share of microbatches that skip stages, as the plan's text says. */
 static uint32_t share_in(const char *plan)
 {
 	static const char key[] = "\"skip_share\":";
@@ -287,7 +307,7 @@ static int see_fault(void *context, const struct store_fault *f)
 
 	if (kind < 0)
 		return 0;
-	/* A kill takes effect at once, so it is never an active fault. */
+	/* A kill is over at once, so it never counts as an active fault. */
 	if (!fault_describe((unsigned)kind)->for_good)
 		add_happening(r, at_us, HAPPENED_FAULT, r->faults.n);
 	if (f->ended_wall_us != 0)
@@ -304,7 +324,7 @@ static int see_fault(void *context, const struct store_fault *f)
 
 /* ---- commits in time ---- */
 
-/* Places the commits on the timeline, and computes the numbers that the store does not hold. */
+/* Places the commits on the timeline, and computes the figures that the store does not have. */
 static void place_commits(struct reading *g)
 {
 	struct recorded_run *r = g->r;
@@ -343,8 +363,8 @@ static void prepare_reading(struct reading *g)
 		g->started[i] = g->committed[i] = INT64_MIN;
 }
 
-/* Commits are read first, because moments fill in their times. Moments come before the rows with
- * wall times, because they are the anchors. */
+/* Commits are read first, because moments complete their times. Moments are read before the rows
+ * with wall times, because moments are the anchors for these rows. */
 int recorded_run_rows(struct recorded_run *r, struct error *err)
 {
 	struct reading reading = { .r = r, .err = err }, *g = &reading;

@@ -4,8 +4,8 @@
 
 #include "controller/replay/recorded_run.h"
 
-/* Fills the recorded run's arrays and appends their happenings, not sorted by time. The run and the
- * cluster must already be set. */
+/* Fills the recorded run's arrays and appends their happenings, not yet sorted by time. The fields
+ * run and cluster must already be set. */
 int recorded_run_rows(struct recorded_run *r, struct error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* recorded_run_tasks.c - reads an iteration's tasks, its plan and its cluster.
  *
- * Tasks are most of a recorded run. They are therefore read one iteration at a time, when a cursor
- * gets there. The store keeps one row per task. A console wants the events of a live run, so each
- * row is split into the wait, the start and the end, and the slots in use are counted again.
- */
+ * Most of a recorded run consists of tasks. They are therefore read one iteration at a time, when
+ * a cursor reaches the iteration. The store keeps one row for each task, but a console expects the
+ * events of a live run. Therefore each row is split into the wait, the start and the end, and the
+ * slots in use are counted again. */
 #include "controller/replay/recorded_run.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ struct gathering {
 	int64_t shift_us;
 };
 
-/* Appends the events of a task. The store gives a task that never ended its start time as end
- * time. */
+/* Appends the events of a task. For a task that never ended, the store has the start time as the
+ * end time. */
 static int see_task(void *context, const struct store_task *t)
 {
 	struct gathering *g = context;
@@ -54,7 +54,8 @@ static int see_task(void *context, const struct store_task *t)
 	return 0;
 }
 
-/* Orders events by time. At one time a node first ends a task, then waits, then starts a task. */
+/* Orders events by time. For events of a node at the same time, ends come first, then waits, then
+ * starts. */
 static int by_time(const void *a, const void *b)
 {
 	static const int turn[] = { [WORK_WAITS] = 1, [WORK_STARTS] = 2, [WORK_ENDS] = 0 };
@@ -169,7 +170,7 @@ struct tensor_formats recorded_run_formats(const struct recorded_run *r, size_t 
 		    : r->run->formats;
 }
 
-/* A restarted controller starts from the cluster as described, without earlier corrections. */
+/* A restarted controller starts from the described cluster, without the corrections made before. */
 struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto)
 {
 	struct cluster *c = cluster_copy(r->cluster);
@@ -199,7 +200,7 @@ struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto)
 	return c;
 }
 
-/* Returns the index of the happening at which the plan took effect. */
+/* Returns the index of the happening with which the plan took effect. */
 static size_t when_planned(const struct recorded_run *r, size_t plan)
 {
 	size_t i = 0;

@@ -68,7 +68,7 @@ static void rewind_all(struct replay *r)
 	forget_tasks(r);
 }
 
-/* Returns true if PHASE_COMPUTING after this phase continues the iteration. */
+/* Returns true if the iteration continues when PHASE_COMPUTING follows the phase `before`. */
 static bool still_under_way(enum run_phase before)
 {
 	return before == PHASE_COMPUTING || before == PHASE_REDUCING || before == PHASE_STALLED;
@@ -104,7 +104,7 @@ static void fold_node(struct replay *r, const struct happening *h)
 	if (n->stage >= 0)
 		s->stage = n->stage;
 	if (node_presence(n->state) != NODE_TAKES_PART)
-		s->gpu = (struct gpu_figures){ 0 };
+		s->gpu = (struct gpu_figures){ 0 }, s->spent = (struct device_time){ { 0 } };
 }
 
 static void fold_belief(struct replay *r, const struct recorded_belief *b)
@@ -112,7 +112,7 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 	struct cursor_node *s = &r->nodes[b->node];
 
 	if (b->to >= 0)
-		return; /* a belief about a link: recorded_run_cluster applies it when needed */
+		return; /* corrections of links are applied later, by recorded_run_cluster */
 	s->forward_s = b->forward_s;
 	s->backward_s = b->backward_s;
 	s->loss_s = b->loss_s;
@@ -136,6 +136,10 @@ static void fold_happening(struct replay *r, const struct happening *h)
 	case HAPPENED_GPU:
 		r->nodes[r->rec->gpus.list[h->index].node].gpu =
 			r->rec->gpus.list[h->index].figures;
+		break;
+	case HAPPENED_DEVICE:
+		r->nodes[r->rec->devices.list[h->index].node].spent =
+			r->rec->devices.list[h->index].spent;
 		break;
 	case HAPPENED_PLAN:
 		r->plan = h->index;
@@ -183,9 +187,9 @@ static void fold_event(struct replay *r, const struct msg_task_event *e)
 
 /* ---- moving the cursor ---- */
 
-/* Applies the task events up to a time, and emits them if emit is set. After the iteration's commit
- * all its events are applied: agents' clocks are only roughly known, so an event may seem later
- * than the commit. */
+/* Applies the task events up to a time, and emits them if emit is not NULL. Once the iteration is
+ * committed, all its events are applied. Agents' clocks are known only roughly, so an event may
+ * seem to be later than the commit. */
 static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, void *context,
 		       struct error *err)
 {
@@ -205,9 +209,8 @@ static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, voi
 	return rc;
 }
 
-/* Applies everything up to cursor_us in order. After an error the move goes on, and the first error
- * is returned. If emit is NULL, no messages are emitted, and only the last iteration's tasks are
- * read. */
+/* Applies all happenings up to cursor_us in order. Continues after an error, and returns the first
+ * error. If emit is NULL, no messages are emitted, and only the last iteration's tasks are read. */
 static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		       struct error *err)
 {
@@ -332,9 +335,9 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
 
 /* ---- input of the planner ---- */
 
-/* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps its
- * stage at that time, as long as the stage has room. If nodes have moved between two phases, the
- * sizes of the stages are those after the move. */
+/* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps the
+ * stage that it had at that time, if this stage has room. If nodes have moved between two phases,
+ * the sizes of the stages are those after the moves. */
 static void pin_stages(const struct replay *r, struct cluster *c)
 {
 	int stage_of[MSG_NODES], all[MSG_NODES], left[MSG_STAGES];

@@ -30,12 +30,13 @@ struct replay_pace {
 	double carry_us; /* fraction of a microsecond left over from the last step */
 };
 
-/* Returns how far the cursor moves in real_us. Fractions of a microsecond are added to the next
- * step. */
+/* Returns how far the cursor moves in real_us. A remaining fraction of a microsecond is added to
+ * the next step. */
 int64_t replay_pace_step(struct replay_pace *p, int64_t real_us);
 
-/* Takes a message to send. The callee may change the message, except for its arrays, which are
- * borrowed. The callee fills in the message's sequence number and the one in MSG_SEE_SYNCED. */
+/* Sends a message. This callback may change the message, except for its arrays, which are borrowed.
+ * The callback sets the message's sequence number, and the sequence number inside
+ * MSG_SEE_SYNCED. */
 typedef void (*replay_emit)(void *context, struct msg *m);
 
 /* Creates a cursor at the recorded run's beginning. The recorded run is borrowed until replay_free
@@ -43,39 +44,40 @@ typedef void (*replay_emit)(void *context, struct msg *m);
 int replay_new(struct replay **out, const struct recorded_run *recorded, struct error *err);
 void replay_free(struct replay *r); /* r may be NULL */
 /* Replaces the recorded run by a newer one of the same run. The cursor keeps its time. Returns 1 if
- * the part before the cursor has changed, so that the console needs a snapshot. */
+ * the part before the cursor has changed, so that the console needs a new snapshot. */
 int replay_renew(struct replay *r, const struct recorded_run *recorded, struct error *err);
 
-/* Sets what the status reports: the speed (0: stopped), and the number of messages lost on the way
- * to this console. */
+/* Sets two values that the status reports: the speed (0: stopped), and the number of messages to
+ * this console that were lost. */
 void replay_note_pace(struct replay *r, double times, uint64_t dropped);
 
 int64_t replay_cursor(const struct replay *r);
 /* Moves the cursor to any time, limited to the recorded run's ends, without emitting messages. */
 int replay_seek(struct replay *r, int64_t cursor_us, struct error *err);
-/* Returns the time of the first commit after the cursor, or the recorded run's end if there is
- * none. */
+/* Returns the time of the first commit after the cursor; without one, the recorded run's end. */
 int64_t replay_next_commit(const struct replay *r);
 
 /* Emits the description of the run, for example after the recorded run grew or its baseline became
- * known. A console that gets this message forgets the active faults, so they follow it. */
+ * known. A console that gets this message forgets the active faults, so these are emitted after
+ * it. */
 void replay_run(const struct replay *r, replay_emit emit, void *context);
 /* Emits the whole state, from MSG_SEE_RUN to MSG_SEE_SYNCED. Each snapshot has a new run number, so
  * that the console drops everything that it showed at another cursor. */
 int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err);
-/* Moves the cursor forward and emits the changes on the way. An earlier time does nothing. */
+/* Moves the cursor forward and emits the changes on the way. A time before the cursor does
+ * nothing. */
 int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		struct error *err);
 void replay_status(const struct replay *r, replay_emit emit, void *context);
 /* Emits the current numbers of every node that is live or suspect. */
 int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error *err);
-/* Acknowledges the alert `id`, or all alerts if id is 0, among those up to the cursor. Returns the
- * number of alerts acknowledged by this call. */
+/* Acknowledges the alert with this id, or all alerts if id is 0, among those before the cursor.
+ * Returns the number of alerts that this call acknowledged. */
 uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, void *context);
 
 /* Describes the situation at the cursor for the planner: the plan in force, the nodes to exclude
- * (n_nodes), and a cluster with each node in its stage at that time. The caller frees the cluster
- * with cluster_free. -EAGAIN: there is no plan yet. */
+ * (n_nodes entries), and a cluster in which each node has its stage at that time. The caller frees
+ * the cluster with cluster_free. -EAGAIN: there is no plan yet. */
 int replay_present(struct replay *r, const struct plan **plan, bool *excluded,
 		   struct cluster **cluster, struct error *err);
 

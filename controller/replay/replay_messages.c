@@ -64,8 +64,8 @@ static uint32_t count_alive(const struct replay *r)
 	return n;
 }
 
-/* Fills in a member as the controller knew the node at the cursor. Values that only heartbeats
- * carry are not recorded and stay 0. */
+/* Fills in a member with what the controller knew of the node at the cursor's time. Values that
+ * only heartbeats carry are not recorded and stay 0. */
 static void recall_member(const struct replay *r, uint32_t node, struct member *w)
 {
 	const struct cursor_node *s = &r->nodes[node];
@@ -84,6 +84,7 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 		w->beat.committed = r->committed;
 		w->beat.hash = s->hash;
 		w->beat.gpu = s->gpu;
+		w->compute.spent = s->spent;
 	}
 	if (s->state != NOBODY) {
 		const struct recorded_node *state = &r->rec->nodes.list[s->state];
@@ -127,7 +128,7 @@ static int see_hash(void *context, const struct store_hash *h)
 	s = &r->nodes[h->node];
 	s->hash = h->hash;
 	s->hash_agrees = true;
-	/* Compare with the first live replica of the stage. */
+	/* The hash is compared with that of the first live replica of the stage. */
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
 		if (i < h->node && r->nodes[i].stage == s->stage && r->nodes[i].hash != 0 &&
 		    replay_lives(r, &r->nodes[i]))
@@ -135,7 +136,7 @@ static int see_hash(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* Reads the weights' hashes after the newest commit before the cursor. */
+/* Reads the hashes of the weights after the newest commit before the cursor. */
 static int learn_hashes(struct replay *r, struct error *err)
 {
 	if (r->committed == r->hashes_of)
@@ -297,6 +298,10 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 		rc = learn_hashes(r, err);
 		emit_node(r, r->rec->gpus.list[h->index].node, emit, context);
 		break;
+	case HAPPENED_DEVICE:
+		rc = learn_hashes(r, err);
+		emit_node(r, r->rec->devices.list[h->index].node, emit, context);
+		break;
 	case HAPPENED_PLAN:
 		return emit_plan(r, emit, context, err);
 	case HAPPENED_COMMIT:
@@ -316,7 +321,7 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 		emit_fault(r, h->index, emit, context);
 		break;
 	case HAPPENED_PHASE:
-		break; /* the next status reports the phase */
+		break; /* no message of its own: the next status reports the phase */
 	}
 	return rc;
 }

@@ -1,10 +1,9 @@
 /* replay_serve.c - serves a recorded run to consoles.
  *
- * The operator can look at a finished run with the console that shows live runs. Each console has
- * its own cursor, which it can start, stop, move and run at another speed. The console gets the
- * messages that the live run would send at the cursor. The planner answers comparisons. Commands
- * that would change a run are refused.
- */
+ * An operator can look at a finished run with the same console that shows live runs. Each console
+ * has its own cursor. The console can start, stop and move the cursor, and change its speed. The
+ * console gets the messages that the live run would send at the cursor. The planner answers
+ * comparisons. Commands that would change a run are refused. */
 #include "controller/replay/replay_serve.h"
 
 #include <errno.h>
@@ -23,7 +22,8 @@
 #include "controller/run/stream.h"
 
 enum {
-	MESSAGES_A_TURN = 256,    /* messages received before the cursors move again */
+	/* Largest number of messages handled before the cursors move again */
+	MESSAGES_A_TURN = 256,
 	MOVE_EVERY_US = 50000,    /* time between two moves of a cursor */
 	STATUS_EVERY_US = 200000, /* time between two status messages */
 	NODES_EVERY_US = 500000,  /* time between two messages about each node */
@@ -33,7 +33,7 @@ enum {
 	AWAITED_MOST = 16,
 	LEASE_MOST_S = 86400
 };
-static const double speed_most = 10000; /* largest speed, as a multiple of real time */
+static const double speed_most = 10000; /* largest speed of a cursor, as a multiple of real time */
 
 /* A console and its cursor. */
 struct viewer {
@@ -41,9 +41,10 @@ struct viewer {
 	char name[64];
 	struct replay *replay;
 	struct replay_pace pace;
-	bool lagging;           /* a message was lost; a snapshot is sent once there is room */
+	bool lagging; /* a message was lost; a snapshot is sent once the queue has room */
 	uint64_t sequence, dropped;
-	int64_t lease_ends_us;  /* consoles take a lease before they send commands */
+	/* End of the console's lease; consoles take a lease before they send commands */
+	int64_t lease_ends_us;
 	/* When the cursor last moved, and when the status and the nodes were last sent */
 	int64_t moved_us, status_us, nodes_us;
 };
@@ -71,7 +72,7 @@ struct server {
 	uint32_t n_viewers;
 	struct awaited awaited[AWAITED_MOST];
 	uint32_t n_awaited;
-	/* The present time; times of the next checks for new rows and for new keys */
+	/* Present time, and times of the next checks for new rows and for new keys */
 	int64_t now_us, grow_us, refresh_us;
 };
 
@@ -127,8 +128,8 @@ static void send_snapshot(struct server *t, struct viewer *v)
 	log_failure(t, replay_snapshot(v->replay, send_viewer, &to, &err), &err);
 }
 
-/* Moves the cursor with real time. A console that lost a message gets nothing until its send queue
- * has room, and then a snapshot. */
+/* Moves the console's cursor as real time passes. A console that lost a message gets nothing until
+ * its send queue has room, and then a snapshot. */
 static void move_viewer(struct server *t, struct viewer *v)
 {
 	struct recipient to = { t, v };
@@ -271,7 +272,8 @@ static void run_at(struct server *t, struct viewer *v, const struct msg_command 
 	reply_to(t, v, m->id, 0, "%g times real", speed);
 }
 
-/* Grants the lease. No other console can hold it, because each console has its own cursor. */
+/* Grants the lease to the console. Each console has a lease of its own, because each has its own
+ * cursor. */
 static void arm_viewer(struct server *t, struct viewer *v, const struct msg_command *m)
 {
 	int64_t seconds = m->value < 0 ? 0 : m->value > LEASE_MOST_S ? LEASE_MOST_S : m->value;
@@ -363,7 +365,7 @@ static void take_command(struct server *t, struct viewer *v, const struct msg_co
 	default:
 		refuse_act(t, v, m);
 	}
-	v->status_us = 0; /* report the new speed at once */
+	v->status_us = 0; /* 0: the next turn reports the new speed at once */
 }
 
 /* ---- main loop ---- */
@@ -455,8 +457,8 @@ static void take_plans(struct server *t)
 	}
 }
 
-/* Reads the recorded run again if the run has written more. The longer reading takes, the longer
- * the pause before the next check. */
+/* Reads the recorded run again if the run has written more rows. The longer this takes, the longer
+ * is the pause before the next check. */
 static void grow_viewers(struct server *t)
 {
 	struct recorded_run *more;
@@ -546,7 +548,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 		ask_baseline(&t);
 		run_loop(&t, signals);
 	}
-	/* Each of these functions accepts NULL, so an early failure needs no special case. */
+	/* Each of these functions accepts NULL, so they can be called after any failure. */
 	planner_stop(t.planner);
 	for (uint32_t i = 0; i < t.n_viewers; i++)
 		viewer_free(t.viewers[i]);

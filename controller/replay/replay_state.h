@@ -9,47 +9,51 @@ enum { NOBODY = -1, TASKS_A_MESSAGE = 1024 };
 
 /* A node at the cursor. */
 struct cursor_node {
-	int64_t state;      /* index of its newest recorded_node; NOBODY: none */
+	int64_t state; /* index of the node's newest row in recorded_node; NOBODY: none */
 	int64_t since_us;
 	int stage;
 	uint8_t slots;
 	bool running;
 	uint32_t queued;
 	double forward_s, backward_s, loss_s; /* times that plans assume */
-	struct gpu_figures gpu; /* the last that were recorded since the node joined */
+	struct gpu_figures gpu; /* the newest figures that were recorded since the node joined */
+	struct device_time spent; /* likewise */
 	uint64_t hash; /* hash of the weights after the last commit; 0: unknown */
 	bool hash_agrees;
 };
 
-/* The tasks of the newest iteration, read when the cursor gets there */
+/* The tasks of the newest iteration, which are read when the cursor reaches that iteration */
 struct replay_tasks {
-	uint64_t iteration; /* 0: none */
+	uint64_t iteration; /* number of the iteration; 0: none */
 	bool is_read;
-	bool all_past;                 /* the iteration is committed */
-	struct msg_task_event *events; /* (n) task events, of which the first `at` are past */
+	/* The iteration is committed, so all of its events are past */
+	bool all_past;
+	/* Array of n task events; the cursor has passed the first `at` of them */
+	struct msg_task_event *events;
 	uint32_t n, at;
-	/* (microbatches) node that computed the loss, where the path also ends; -1: none yet */
+	/* for each microbatch: the node that computed the loss, where the path also ends; -1: none
+	 * yet */
 	int32_t *loss_node;
-	bool *done; /* (microbatches) */
+	bool *done; /* for each microbatch */
 	uint32_t n_done;
 };
 
 struct replay {
 	const struct recorded_run *rec;
 	int64_t cursor_us;
-	size_t at;               /* number of happenings applied */
+	size_t at; /* number of happenings that have been applied */
 	/* Numbers of iterations, validations and notes up to the cursor */
 	size_t n_iterations, n_validations, n_notes;
 	enum run_phase phase;
 	uint64_t iteration, committed, writer;
 	int64_t started_us;      /* start of the current iteration */
 	int64_t plan;            /* index of the plan in force; NOBODY: none yet */
-	struct cursor_node *nodes;    /* (n_nodes) */
-	bool *active;            /* (n_faults) */
+	struct cursor_node *nodes; /* array of n_nodes */
+	bool *active;              /* array of n_faults: the fault is active at the cursor */
 
 	struct replay_tasks tasks;
-	uint64_t hashes_of;      /* the commit to which the hashes in nodes belong */
-	struct planned *planned; /* plan number planned_of; NULL: not read */
+	uint64_t hashes_of;      /* the commit to which the hashes in `nodes` belong */
+	struct planned *planned; /* the plan whose number is planned_of; NULL: not read yet */
 	int64_t planned_of;
 
 	/* Alerts with ids up to this one are acknowledged */
@@ -63,12 +67,12 @@ struct replay {
 
 /* Returns true if the node is live or suspect at the cursor. */
 bool replay_lives(const struct replay *r, const struct cursor_node *s);
-/* Reads the plan in force into r->planned, unless it is already there. */
+/* Reads the plan in force into r->planned, unless r->planned is that plan already. */
 int replay_plan(struct replay *r, struct error *err);
-/* Emits the messages of a happening that is already applied to the state. */
+/* Emits the messages for a happening that has already been applied to the state. */
 int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, void *context,
 		struct error *err);
-/* Emits the task events [from, to) of the newest iteration. */
+/* Emits task events of the newest iteration, from index `from` up to but not including `to`. */
 void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, replay_emit emit,
 		       void *context);
 

@@ -1,15 +1,15 @@
-/* disk.c - pauses the run while its disk is full or its record locked, and continues it then.
+/* disk.c - pauses the run while its disk is full or its record is locked, and continues the run
+ * afterwards.
  *
  * The store holds a reserve on the disk (store_reserve). While the disk is full, the controller
  * writes into the reserve: it commits the iteration under way and records messages and notes. The
  * next iteration starts only when there is room for a new reserve. If other programs fill the
- * reserve too, the commit is retried until it can be written. This is safe because the commit has
- * not been announced: the agents keep their sums until it is. Without this module a full disk
- * would end the run.
+ * reserve too, the commit is retried until it can be written. This is safe because agents keep
+ * their sums until the commit is announced. Without this module a full disk would end the run.
  *
- * Another program may have locked run.db: a backup, or a shell with an edit that is not committed.
- * Rows that need not be durable then wait in the store's memory (store_is_locked). The commit is
- * retried, as above. */
+ * Another program may have locked run.db, such as a backup, or a database shell with an open
+ * transaction. Rows that need not be durable then wait in the store's memory (store_is_locked). The
+ * commit is retried, as above. */
 #include "controller/run/disk.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ bool disk_is_locked(struct run *run)
 	return true;
 }
 
-/* Makes the reserve if there is none. Returns false if the disk has no room for it. */
+/* Makes the reserve if it does not exist. Returns false if the disk has no room for it. */
 static bool has_room(struct run *run)
 {
 	struct error err = { "" };

@@ -1,5 +1,5 @@
 /* disk.h - pauses the run while its record cannot be written, because the disk is full or another
- * program has locked run.db. The run continues once it can. */
+ * program has locked run.db. The run continues once the record can be written again. */
 #ifndef CONTROLLER_RUN_DISK_H
 #define CONTROLLER_RUN_DISK_H
 
@@ -10,30 +10,30 @@ struct run;
 
 enum disk_state {
 	DISK_READY,
-	DISK_FULL,  /* the run waits for room on the disk since since_us */
-	DISK_LOCKED /* the run waits for another program since since_us */
+	DISK_FULL,  /* since the time since_us, the run has waited for room on the disk */
+	DISK_LOCKED /* since since_us, another program has locked the record */
 };
 
 struct disk {
 	enum disk_state state;
-	bool is_ready; /* this turn's check found the cause of the wait gone */
-	/* The commit is retried until it can be written */
+	bool is_ready; /* the check in this turn found that the run need not wait any more */
+	/* A commit could not be written, and is retried */
 	bool has_unwritten_commit;
-	bool warned;               /* the journal has reported a reserve that cannot be made */
+	bool warned; /* the journal has reported that the reserve cannot be made */
 	int64_t since_us, next_check_us, next_report_us;
 };
 
 /* Returns true if the record cannot be written now. The caller starts no iteration then. */
 bool disk_waits(const struct run *run);
-/* Returns true if another program has locked the record. To be asked before a write that must not
- * fail; the caller then tries again in a later turn. */
+/* Returns true if another program has locked the record. Call it before a write that must not fail.
+ * If it returns true, try again in a later turn. */
 bool disk_is_locked(struct run *run);
-/* Marks the disk as full (-ENOSPC) or locked (-EBUSY) because a commit could not be written.
- * disk_turn requests the retry. */
+/* Records that a commit could not be written because the disk is full (-ENOSPC) or the record is
+ * locked (-EBUSY). disk_turn then requests the retry. */
 void disk_refused(struct run *run, int rc);
 /* Checks the disk once a second, and requests the retry of a commit that could not be written. */
 void disk_turn(struct run *run);
-/* Continues the run if disk_turn found the cause gone and no commit is waiting to be written. */
+/* Continues the run if disk_turn found that the cause is gone, and no commit has to be written. */
 void disk_continue(struct run *run);
 
 #endif

@@ -1,8 +1,9 @@
 /* drill.c - writes the operator's acts to RUN-DIR/drill.json.
  *
- * `skippipe drill FILE` repeats the acts of such a file in a new run, and fails if that run is
- * slower or ends with a higher loss than the file's limits allow. The limits are this run's
- * measurements with a margin. So an exercise that an operator once did by hand becomes a test. */
+ * `skippipe drill FILE` repeats the acts in such a file in a new run, and fails if that run is
+ * slower, or has a higher loss, than the limits in the file allow. The limits are this run's
+ * measurements with a margin. In this way an exercise that an operator once did by hand becomes a
+ * test. */
 #include "controller/run/drill.h"
 
 #include <limits.h>
@@ -17,10 +18,10 @@
 #include "base/stage_set.h"
 #include "controller/run/run.h"
 
-/* Ratio of the limit of an iteration's time to the slowest iteration measured */
+/* Ratio of the limit for an iteration's time to the time of the slowest measured iteration */
 static const double margin = 1.25;
 
-/* The act in the syntax of --at; "" if a script cannot express it. */
+/* Writes the act in the syntax of --at; "" if --at has no such act. */
 static void act_text(const struct run *run, const struct msg_command *m, char out[48])
 {
 	unsigned long long n = run->committed + 1;
@@ -74,7 +75,7 @@ static json_t *limits_json(const struct run *run)
 	return o;
 }
 
-/* Returns the sizes of the stages at the begin of the run: moves between phases change them. */
+/* Returns the sizes of the stages when the run began, because moves between phases change them. */
 static json_t *stages_json(const struct run *run)
 {
 	const struct options *o = &run->options;
@@ -87,9 +88,9 @@ static json_t *stages_json(const struct run *run)
 	return list;
 }
 
-/* Returns the phases of the skip schedule with the iterations after which they begin, as
- * "4@0,2@12". A drill has fewer iterations than its run, so a phase that is given as a share of the
- * run would begin at another iteration. */
+/* Returns the phases of the skip schedule with absolute iterations, as "4@0,2@12": each begins
+ * after that iteration. A drill has fewer iterations than the original run, so phases given as
+ * shares of the run would begin at other iterations. */
 static json_t *schedule_json(const struct skip_schedule *s)
 {
 	char text[SKIP_SCHEDULE_MOST * 40];
@@ -130,7 +131,7 @@ static void add_skips(json_t *o, const struct run *run)
 		json_object_set_new(o, "grad_norm", json_string("visits"));
 }
 
-/* The options of a demo that runs as this run began. */
+/* Returns the options with which a demo runs as this run began. */
 static json_t *run_json(const struct run *run)
 {
 	const struct options *o = &run->options;
@@ -155,7 +156,7 @@ void drill_save(struct run *run)
 	json_t *o;
 
 	if (!run->record.drill || !run->options.mode.embedded ||
-	    run_is_rehearsal(run)) /* a drill trains */
+	    run_is_rehearsal(run)) /* a rehearsal does not train, so it gives no drill */
 		return;
 	o = json_pack("{s:s, s:s, s:o, s:O, s:o}", "format", "skippipe.drill/1", "name",
 		      run->options.name, "run", run_json(run), "acts", run->record.drill, "limits",

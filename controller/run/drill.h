@@ -7,7 +7,7 @@ struct msg_command;
 
 /* Adds an act that was carried out. */
 void drill_add(struct run *run, const struct msg_command *m);
-/* Writes RUN-DIR/drill.json, if there was any act and the run is an embedded cluster's. */
+/* Writes RUN-DIR/drill.json if there was any act and this is the run of an embedded cluster. */
 void drill_save(struct run *run);
 void drill_fini(struct run *run);
 

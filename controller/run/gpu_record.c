@@ -1,4 +1,4 @@
-/* gpu_record.c - writes and reads the figures of a GPU by one table. */
+/* gpu_record.c - writes and reads the figures of a GPU with one table of their names. */
 #include "controller/run/gpu_record.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 
 static const struct {
 	const char *key;
-	uint8_t known; /* its bit of enum gpu_known */
+	uint8_t known; /* the figure's bit in enum gpu_known */
 	size_t offset;
-	bool is_byte; /* else it is a uint32_t */
+	bool is_byte; /* the figure is a uint8_t; otherwise a uint32_t */
 	uint32_t most;
 } rows[] = {
 	ROW(utilisation, GPU_UTILISATION, 100),

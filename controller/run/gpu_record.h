@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "base/gpu_figures.h"
 
-/* Returns an object with the known figures, for the caller to release: numbers under the names of
- * the struct's fields, and `throttling` in words. */
+/* Returns an object with the known figures, which the caller releases. Numbers have the names of
+ * the struct's fields; `throttling` is in words. */
 json_t *gpu_record_pack(const struct gpu_figures *g);
-/* Reads the text of such an object. -EINVAL: the text is no such object, or a figure exceeds its
- * limit; *out is unchanged then. */
+/* Reads the text of an object that gpu_record_pack made. -EINVAL: the text is not such an object,
+ * or a figure exceeds its limit; *out is unchanged. */
 int gpu_record_read(struct gpu_figures *out, const char *text, struct error *err);
 
 #endif

@@ -16,11 +16,11 @@
 
 enum {
 	LINES = 400,
-	ALERTS = 50 /* journal lines in one burst for each node; ALERTS more for alerts */
+	ALERTS = 50 /* journal lines of a node in one burst; ALERTS more for alerts */
 };
 static const double lines_per_s = 0.5;
 
-/* Returns true if the limit of the node allows another line. The line after a gap reports how many
+/* Returns true if the node's limit allows another line. The first line after a gap reports how many
  * lines were dropped. */
 static bool has_line(struct run *run, enum note_kind kind, int node)
 {
@@ -42,7 +42,7 @@ static bool has_line(struct run *run, enum note_kind kind, int node)
 	return true;
 }
 
-/* Returns the length of the character at text: 0 if it is a control character or not UTF-8. */
+/* Returns the length of the UTF-8 character at text; 0: it is a control character, or not UTF-8. */
 static size_t character_length(const unsigned char *text)
 {
 	static const uint32_t least[] = { 0x20, 0xa0, 0x800, 0x10000 };
@@ -72,8 +72,8 @@ void journal_make_plain(char *text)
 	}
 }
 
-/* Returns the node at the beginning of the text, as in "n02", and the length of its number. -1:
- * there is none. */
+/* Returns the number of the node at the beginning of the text, as in "n02", and the length of this
+ * text. -1: no node is there. */
 static int node_at(const struct cluster *c, const char *text, size_t *length)
 {
 	char *end;
@@ -87,8 +87,8 @@ static int node_at(const struct cluster *c, const char *text, size_t *length)
 	return isalnum((unsigned char)*end) || id >= (unsigned long)c->n_nodes ? -1 : (int)id;
 }
 
-/* Adds to each node's first mention its name and its place: "n02 (gpu-3, eu-west)". The nodes of an
- * embedded cluster have no names of their own. */
+/* Adds the name and the location of a node after its first mention: "n02 (gpu-3, eu-west)". The
+ * nodes of an embedded cluster have no names of their own. */
 static void name_nodes(const struct run *run, const char *text, char *out, size_t room)
 {
 	const struct cluster *c = run->options.mode.embedded ? NULL : run->cluster;
@@ -131,13 +131,14 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 				    .kind = (uint8_t)kind,
 				    .mark = mark,
 				    .node = node,
-				    /* Number of this act, to which undo refers. */
+				    /* The number of this act, with which the operator can undo
+				     * it. */
 				    .command = kind == NOTE_COMMAND ? run->journal.act : 0 };
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	name_nodes(run, text, n->text, sizeof(n->text));
-	journal_make_plain(n->text); /* some lines contain texts of agents */
+	journal_make_plain(n->text); /* made plain because some lines contain texts of agents */
 	log_line(&run->log,
 		 kind == NOTE_ALERT                           ? LOG_ERROR
 		 : kind == NOTE_WARNING || kind == NOTE_AGENT ? LOG_WARN

@@ -14,22 +14,23 @@ enum { KEPT_NOTES = 500 };
 struct run;
 
 struct journal {
-	struct msg_see_note *notes; /* (n_notes) at least the newest KEPT_NOTES */
+	struct msg_see_note *notes; /* array of n_notes: at least the newest KEPT_NOTES lines */
 	uint32_t n_notes;
 	size_t room_notes;
-	uint64_t last;                      /* id of the newest note */
+	uint64_t last;                      /* id of the newest line */
 	uint64_t counts[NOTE_LAST + 1];     /* number of lines of each kind */
-	struct msg_see_note newest_alert;   /* id 0: none */
-	/* Receives each alert (controller/monitor); NULL: no receiver */
+	struct msg_see_note newest_alert;   /* the newest alert; its id is 0 if there is none */
+	/* Called with each alert (controller/monitor); NULL: nothing is called */
 	void (*on_alert)(void *listener, const struct msg_see_note *alert, int64_t now_us);
 	void *listener;
-	uint32_t act;                       /* number of the operator's newest act, for undo */
+	/* Number of the operator's newest act, with which it can be undone */
+	uint32_t act;
 	struct rate_limit lines[MSG_NODES]; /* limits the journal lines about each node */
 };
 
-/* Writes a line, with '?' for control characters and bytes that are not UTF-8. node: -1: about no
- * node; mark: the letter in the console's curves, 0: none. Returns the line's id, or that of the
- * newest line if the node's limit drops it. */
+/* Writes a line to the journal, with '?' for control characters and bytes that are not UTF-8. node:
+ * the node concerned; -1: none. mark: a letter that the console shows in its curves; 0: none.
+ * Returns the line's id. If the node's limit drops the line, returns the id of the newest line. */
 uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 /* Replaces control characters, and bytes that are not UTF-8, by '?'. No text of an agent can then

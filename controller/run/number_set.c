@@ -1,7 +1,8 @@
 /* number_set.c - a set of numbers, as a hash table with open addressing.
  *
- * The controller remembers in it which reports of an iteration it has counted, so that a report
- * that arrives twice counts once. It is cleared at each iteration and keeps its memory. */
+ * The controller stores in such a set which reports of an iteration it has counted, so that a
+ * report that arrives twice counts once. The set is cleared at each iteration, but keeps its
+ * memory. */
 #include "controller/run/number_set.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
 #define CONTROLLER_RUN_OUTCOME_H
 
 struct outcome {
-	int status; /* 0: done; else a negative errno */
+	int status; /* 0: done; otherwise a negative errno */
 	char text[192];
 };
 

@@ -1,16 +1,18 @@
 /* outlook.c - predicts the training loss at the end of a run.
  *
- * An operator who ends a run on command asks which loss the end will bring. While the rate is high,
- * the loss falls almost along a line over the logarithm of the iteration, so the line continues the
- * curve. How much a falling rate lowers the loss does not show in a curve before it falls.
- * Therefore the range comes from the runs that docs/rates.md describes. */
+ * An operator who ends a run on command wants to know the final loss. While the learning rate is
+ * high, the loss falls almost along a line over the logarithm of the iteration. This line predicts
+ * the loss at a constant rate. By how much a falling rate lowers the loss cannot be seen in a curve
+ * with a high rate. Therefore the range of this gain comes from the runs that docs/rates.md
+ * describes. */
 #include "controller/run/outlook.h"
 
 #include <math.h>
 
 enum { POINTS_LEAST = 8 };
 
-/* Range of the share that a decay takes off the loss of the trend. Measured: 0.063 and 0.070. */
+/* Range of the share by which the decay of the learning rate lowers the predicted loss. Two runs
+ * had 0.063 and 0.070. */
 static const double gain_least = 0.04, gain_most = 0.09;
 
 bool outlook_make(struct outlook *out, const double *at, const double *loss, size_t n, double end)

@@ -6,13 +6,13 @@
 #include <stddef.h>
 
 struct outlook {
-	float trend;     /* loss at the end if the rate stayed high */
-	float low, high; /* range of the loss with the decay */
+	float trend;     /* predicted loss at the end if the rate stayed high */
+	float low, high; /* range of the predicted loss if the rate decays */
 };
 
-/* Continues the curve of n losses, of iterations at[i], to iteration `end`, before which the rate
- * falls. Takes the newer half of the losses, for they follow a line over the logarithm of the
- * iteration. Returns false if they are too few. */
+/* Predicts the loss at iteration `end`, before which the rate falls, from a curve of n losses at
+ * the iterations at[i]. Uses the newer half of the losses, because it follows a line over the
+ * logarithm of the iteration. Returns false if there are too few losses. */
 bool outlook_make(struct outlook *out, const double *at, const double *loss, size_t n, double end);
 
 #endif

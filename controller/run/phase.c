@@ -14,7 +14,7 @@ void set_phase(struct run *run, enum run_phase phase)
 	bool changed = run->phase != phase;
 
 	run->phase = phase;
-	run->stream.next_status_us = 0; /* send consoles the status now */
+	run->stream.next_status_us = 0; /* 0: consoles get the status at the next turn */
 	if (changed)
 		record_phase(run);
 }

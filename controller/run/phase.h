@@ -10,9 +10,9 @@
 struct run;
 
 struct ending {
-	const char *stopping; /* reason for the requested end; NULL: none was requested */
+	const char *stopping; /* reason for which an end was requested; NULL: none was requested */
 	int exit_status;
-	bool unrecorded; /* the run ends because its record cannot be written */
+	bool unrecorded; /* the run is ending because its record cannot be written */
 	int64_t at_us;   /* when the run ended */
 };
 
@@ -20,7 +20,7 @@ struct ending {
 void set_phase(struct run *run, enum run_phase phase);
 /* Returns true if all requested iterations are committed. */
 bool run_is_done(const struct run *run);
-/* Tells the supervisor that the run is over. To be called once the store is closed. */
+/* Tells the supervisor that the run is over. Call it once the store is closed. */
 void controller_closed(struct run *run);
 
 #endif

@@ -11,12 +11,12 @@
 struct rate_limit {
 	double spent;
 	int64_t at_us;      /* time of the last call */
-	/* Number of refusals since the caller's last report, counted by the caller */
+	/* Number of refusals since the caller's last report; the caller counts them */
 	uint32_t n_dropped;
 };
 
-/* Takes n from the bucket and returns true, or returns false if less than n is left. most: size of
- * the bucket; per_s: amount refilled per second. */
+/* Takes n from the bucket and returns true. If less than n is left, takes nothing and returns
+ * false. most: size of the bucket; per_s: amount refilled per second. */
 bool rate_limit_take(struct rate_limit *b, double n, double most, double per_s, int64_t now_us);
 
 #endif

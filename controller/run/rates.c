@@ -1,9 +1,9 @@
 /* rates.c - the learning rate of each iteration of a run, and the end on command.
  *
- * An operator pays for hours, and often does not know at the beginning when the run will end. A run
- * without a fixed length holds its rate. The command `finish` lets the rate fall over the next
- * iterations and then ends the run, because a falling rate lowers the loss by more than many
- * iterations with a high rate. The order is saved before it takes effect, so a successor of the
+ * An operator pays for hours, and often does not know at the beginning when the run will end. A
+ * run without a fixed length holds its rate. The command `finish` lets the learning rate fall over
+ * the next iterations and then ends the run, because a falling rate lowers the loss more than many
+ * iterations with a high rate would. The order is saved before it takes effect, so a restarted
  * controller continues the decay with the same rates. */
 #include "controller/run/rates.h"
 
@@ -23,7 +23,7 @@
 #include "controller/run/outlook.h"
 #include "controller/run/run.h"
 
-enum { FINISH_MOST = 1 << 24, /* floats hold such numbers of iterations exactly */ TIMES = 32 };
+enum { FINISH_MOST = 1 << 24, /* a float is exact up to this number */ TIMES = 32 };
 
 static uint64_t trained(const struct run *run, uint64_t iteration)
 {
@@ -39,7 +39,7 @@ static uint64_t length_of(const struct run *run)
 
 /* ---- the hyperparameters of a new run ---- */
 
-/* Sets one field from "FIELD=VALUE". */
+/* Sets one hyperparameter from "FIELD=VALUE". */
 static int set_field(struct hyperparameters *r, const char *text, struct error *err)
 {
 	const char *equals = strchr(text, '=');
@@ -71,9 +71,9 @@ int rates_begin(struct run *run, bool trained_before, struct error *err)
 
 /* ---- the rates ---- */
 
-/* Returns the hyperparameters of an order: WSD from the rate at its beginning to the
- * hyperparameters' lowest rate, or to a tenth of the peak if the hyperparameters never lower the
- * rate. */
+/* Returns the hyperparameters that apply during an order: a WSD schedule, which falls from the rate
+ * at the order's beginning to the lowest rate of the run's hyperparameters. If these never lower
+ * the rate, it falls to a tenth of the peak. */
 static struct hyperparameters finish_hyperparameters(const struct run *run,
 						     const struct finish_order *f)
 {
@@ -152,7 +152,7 @@ bool rates_may_finish(const struct run *run, int64_t n, struct outcome *o)
 	return false;
 }
 
-/* Predicts the losses at the end from those since the last phase began. */
+/* Predicts the losses at the end from the losses since the last phase began. */
 static void predict_losses(const struct run *run, struct finish_order *f)
 {
 	const struct curves *c = &run->record.curves;
@@ -187,7 +187,7 @@ void rates_plan_finish(const struct run *run, uint32_t n, struct finish_order *f
 	predict_losses(run, f);
 }
 
-/* Returns the median time of the newest iterations, from commit to commit; 0: unknown. */
+/* Returns the median time from commit to commit of the newest iterations; 0: unknown. */
 static double iteration_seconds(const struct run *run)
 {
 	const struct curves *c = &run->record.curves;
@@ -247,7 +247,7 @@ void rates_turn(struct run *run)
 		note_result(run);
 }
 
-/* ---- for a successor ---- */
+/* ---- saving and loading, for a restarted controller ---- */
 
 struct json_t *rates_save(const struct run *run)
 {

@@ -1,9 +1,10 @@
 /* record.c - writes the record of the run: the store, RUN-DIR/plans, and JSON lines on stdout.
  *
- * A successor, replays and `skippipe verify` read this record. Functions that write what the run
- * depends on return an error. All others only log a failure, because their rows serve people and
- * tools. Higher parts write their own rows: nodes (members/member_record.c), links
- * (network/link_record.c), plans and commits (iteration/iteration_record.c). */
+ * A restarted controller, replays and `skippipe verify` read this record. If the run depends on
+ * what a function writes, the function returns an error. All others only log a failure, because
+ * their rows are only for people and tools. Higher parts write their own rows: nodes
+ * (members/member_record.c), links (network/link_record.c), plans and commits
+ * (iteration/iteration_record.c). */
 #include "controller/run/record.h"
 
 #include <errno.h>
@@ -189,8 +190,8 @@ void record_plan_path(const struct run *run, uint64_t epoch, char path[PATH_MAX]
 		 (unsigned long long)epoch);
 }
 
-/* Keeps files of the newest plans only, because they are for other tools: the store has all plans.
- * Therefore a failure is only a warning. */
+/* Writes the plan to a file and removes the oldest files. The files are only for other tools, and
+ * the store has all plans, so a failure is only a warning. */
 void record_plan_file(struct run *run, uint64_t epoch, const char *text)
 {
 	char path[PATH_MAX];
@@ -222,20 +223,22 @@ static char *optimizer_json(const struct hyperparameters *r)
 	return text;
 }
 
-/* These files are for other tools. The store holds their contents too. */
+/* These files are only for other tools, because the store holds their contents too. */
 int record_folder(struct run *run, struct error *err)
 {
 	const char *cluster = store_run_of(run->record.store)->cluster;
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/plans", run->options.run_dir);
-	file_make_folder(path, NULL); /* record_plan_file warns if there is no folder */
+	/* The result is ignored, because record_plan_file warns if there is no folder */
+	file_make_folder(path, NULL);
 	snprintf(path, sizeof(path), "%s/cluster.json", run->options.run_dir);
 	return file_write(path, cluster, strlen(cluster), FILE_RESULT, err);
 }
 
-/* Checks a folder for a new run before the record is created, because a record that is there makes
- * the next start fail. A cluster.json without a record is the operator's. */
+/* Checks the folder of a new run before the record is created, because an existing record would
+ * make the next start fail. If the folder has a cluster.json but no record, the file belongs to the
+ * operator. */
 static int check_folder(const struct run *run, struct error *err)
 {
 	const char *folder = run->options.run_dir;
@@ -250,7 +253,8 @@ static int check_folder(const struct run *run, struct error *err)
 	return file_make_writable_folder(path, err);
 }
 
-/* Writes the run's row before the first iteration. `skippipe verify` and a successor need it. */
+/* Writes the run's row before the first iteration. `skippipe verify` and a restarted controller
+ * need this row. */
 int record_begin(struct run *run, struct error *err)
 {
 	char *cluster = cluster_format(run->cluster),

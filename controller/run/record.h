@@ -23,57 +23,59 @@ struct store_moment;
 /* Sums over the iterations that this controller has committed. */
 struct curve_totals {
 	uint64_t iterations, collisions, rerun;
-	double wait_s; /* plan seconds */
+	double wait_s; /* in plan seconds */
 };
 
-/* The newest losses, sent to a console that attaches. The store has all of them. */
+/* The newest losses, which are sent to a console that attaches. The store has all losses. */
 struct curves {
-	/* (n_iterations) at least the newest KEPT_CURVE rows */
+	/* array of n_iterations: at least the newest KEPT_CURVE rows */
 	struct msg_see_iteration *iterations;
 	uint32_t n_iterations;
 	size_t room_iterations;
-	struct msg_see_validation *validations; /* (n_validations) as iterations */
+	/* Array of n_validations: at least the newest KEPT_CURVE rows */
+	struct msg_see_validation *validations;
 	uint32_t n_validations;
 	size_t room_validations;
 	struct curve_totals totals;
 };
 
-/* Writes an event to the JSON lines, with the time, and frees it. NULL is ignored. */
+/* Adds the time to an event, writes it to the JSON lines, and frees it. NULL is ignored. */
 void record_event(struct run *run, struct json_t *event);
 /* Writes a row for replays, at the present iteration and time. Texts that are NULL are written as
- * empty. */
+ * "". */
 void record_moment(struct run *run, struct store_moment *m);
-/* Creates the store and writes the run's row. */
+/* Creates the store and writes the row that describes the run. */
 int record_begin(struct run *run, struct error *err);
-/* Writes the files of RUN-DIR beside the store. Also called when a run is resumed, because the
- * predecessor may have died before it wrote them. */
+/* Writes the files of RUN-DIR other than the store. Also called when a run is resumed, because the
+ * previous controller may have died before it wrote them. */
 int record_folder(struct run *run, struct error *err);
-/* Returns in path the name of the file of a plan, which record_plan_file writes. */
+/* Sets path to the name of the plan's file, which record_plan_file writes. */
 void record_plan_path(const struct run *run, uint64_t epoch, char path[PATH_MAX]);
 void record_plan_file(struct run *run, uint64_t epoch, const char *text);
 /* Records the run's new phase. */
 void record_phase(struct run *run);
-/* Record a correction of the planner's estimates: a node's task times, a link's delay. */
+/* Each records a correction of the planner's estimates: of a node's task times, or of a link's
+ * delay. */
 void record_compute(struct run *run, uint16_t node);
 void record_link(struct run *run, uint16_t from, uint16_t to);
-/* Records that the disk is full, the record locked, or that both are over. */
+/* Records that the disk is full or the record locked, or that neither is the case any more. */
 void record_disk(struct run *run);
-/* Records a step of the recovery after a death: "rerun" (value: microbatches that are restarted),
- * "planned" (value: microseconds of planning), "started" (value: the first restarted microbatch
- * that started, at_us: when). */
+/* Records a step of the recovery after a death. "rerun": value is the number of microbatches that
+ * are restarted. "planned": value is the microseconds of planning. "started": value is the first
+ * restarted microbatch that started, and at_us is when it started. */
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us);
 void record_fault(struct run *run, const struct fault *f);
-/* Prints the outcome of an act of --at as an event. number: its place among the acts, from 0. */
+/* Prints the outcome of an act of --at as an event. number: index of the act, from 0. */
 void record_scripted(struct run *run, uint32_t number, int status, const char *text);
 void record_validation(struct run *run, const struct msg_see_validation *v);
-/* Add a row to run->record.curves. Nothing is written. */
+/* Add a row to run->record.curves. They write nothing to the store. */
 void record_keep(struct run *run, const struct msg_see_iteration *see);
 void record_keep_validation(struct run *run, const struct msg_see_validation *v);
 void record_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration, uint64_t hash);
 /* Returns true if a node reported this hash of the stage's weights after that commit. */
 bool record_has_hash(const struct run *run, uint8_t stage, uint64_t iteration, uint64_t hash);
-/* Deletes the hash that the node reported, because it is not of the run's weights. To be called
- * only before those weights were used. */
+/* Deletes the hash that the node reported, because it is not of the run's weights. Call it only
+ * before those weights were used. */
 void record_forget_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration,
 			uint64_t hash);
 

@@ -1,6 +1,6 @@
 /* requests.h - requests of the controller's parts about the iteration under way.
  *
- * If a part notices a dead node or a void sum, it changes only its own state and queues a request
+ * A part that notices a dead node or a void sum changes only its own state and queues a request
  * here. The loop carries requests out in a fixed order, after every message and every part's turn
  * (loop.c). No part therefore calls another that might call it back, and a test can see a request
  * without carrying it out. */
@@ -14,19 +14,20 @@
 
 /* The requests, in the order in which the loop carries them out. */
 struct requests {
-	/* Replicas that died (n_lost); others must do their work */
+	/* Replicas that died, n_lost of them; other nodes must do their work */
 	uint16_t lost[MSG_NODES];
 	uint32_t n_lost;
-	bool restart_sums; /* sums begun or completed are void */
-	/* The last awaited sum may have arrived, or nothing may wait for it now. */
+	bool restart_sums; /* sums that have begun or are complete are void and must restart */
+	/* The last sum may have arrived, or the commit may not have to wait for a sum any more. */
 	bool look_at_sums;
-	/* Reason for which the iteration restarts; NULL: it does not. Borrowed for good. */
+	/* Reason why the iteration must restart; NULL: it need not. The text is never freed. */
 	const char *restart_reason;
 };
 
-/* queues the loss once, however often it is requested */
+/* Queues the loss of a node once, however often it is requested */
 void request_lost(struct requests *r, uint16_t node);
-/* Keeps the first reason. why: borrowed for good */
+/* Requests a restart. If there are several requests, the first reason is kept. why: a text that is
+ * never freed */
 void request_restart(struct requests *r, const char *why);
 /* Returns true if any request is queued. */
 bool requests_any(const struct requests *r);

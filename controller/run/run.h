@@ -1,4 +1,4 @@
-/* run.h - the state of the run itself: its training, its position, its record, journal and
+/* run.h - the state of the run itself: its training, its progress, its record, its journal and its
  * consoles.
  *
  * This is the lowest part of the controller. The parts above it are, in order:
@@ -43,56 +43,56 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-struct planned; /* planning/planner.h */
+struct planned; /* planning/planner.h defines it */
 
-/* The model, its hyperparameters and its data. Set once, before the first iteration, but for
- * `skipped`, and for the end of the hyperparameters' schedule (rates_change_length). */
+/* The model, its hyperparameters and its data. All fields are set once, before the first iteration,
+ * except `skipped` and the end of the hyperparameters' schedule (rates_change_length). */
 struct training {
 	struct model_config model;
 	struct hyperparameters hyper;
 	uint64_t parameters;
 	uint64_t stage_parameters[MSG_STAGES];
 	char *model_json;
-	/* Origin of the first weights; its folder is "" if they are made from the seed */
+	/* Origin of the first weights; its folder is "" if the weights are made from the seed */
 	struct origin origin;
 	uint64_t corpus_hash; /* hash of the corpus that the majority of data nodes read */
-	/* Number of data nodes; number of microbatches of each in an iteration */
+	/* Number of data nodes, and number of microbatches of each data node in an iteration */
 	uint32_t n_shards, per_shard;
-	/* (n_nodes) shard of each node; -1: no data node when the run began */
+	/* array of n_nodes: the data shard of each node; -1: not a data node when the run began */
 	int *shard_of;
-	bool has_tokenizer; /* the tokens of the first weights are no bytes */
+	bool has_tokenizer; /* the tokens on which the first weights were trained are not bytes */
 	uint64_t skipped; /* how often the data of an iteration was skipped (--skip-bad-steps) */
-	double baseline_s;            /* an iteration of the plain pipeline, plan seconds */
+	double baseline_s; /* time of an iteration of the plain pipeline, plan seconds */
 };
 
 /* The run's record: its store, its events as JSON lines, and its newest losses. */
 struct run_record {
 	struct store *store;
-	FILE *jsonl; /* stream of events as JSON lines; NULL: not requested */
+	FILE *jsonl; /* stream to which events are written as JSON lines; NULL: not requested */
 	struct curves curves;
 	int64_t gpus_us; /* when the figures of GPUs were last recorded */
 	/* Number of returns to a checkpoint. Consoles treat the run after each return as a new run.
 	 */
 	uint32_t n_rewinds;
-	/* Events that the state of a member did not allow (lifecycle.c). Each of them is our error.
-	 */
+	/* Number of events that a member's state did not allow (lifecycle.c). Each is an error of
+	 * this program. */
 	uint32_t refused_events;
-	struct json_t *drill; /* the operator's acts so far (drill.c); NULL: none */
+	struct json_t *drill; /* the operator's acts so far, for drill.c; NULL: none */
 };
 
 /* Settings that the operator changes during the run. */
 struct wanted {
-	uint32_t path_length; /* number of stages that a skipping microbatch visits */
-	uint32_t skip_share;  /* percent of the microbatches that skip them; 0: all */
+	uint32_t path_length; /* number of stages on the path of a microbatch that skips */
+	uint32_t skip_share;  /* percent of the microbatches that skip stages; 0: all */
 	struct tensor_formats formats;
-	/* Text of the skip schedule, owned; NULL: the ratio changes by command only */
+	/* Text of the skip schedule, owned; NULL: only commands change the skip ratio */
 	char *schedule_text;
 	struct skip_schedule schedule;
-	uint32_t phase; /* the schedule's newest phase that was applied */
+	uint32_t phase; /* the newest phase of the schedule that was applied */
 	bool pause;
-	bool step; /* the run does one iteration and then pauses */
-	/* No microbatch has visited the stages that may be skipped: they will start from trained
-	 * neighbours (--stack, weights/stacking.c) */
+	bool step; /* the run computes one iteration and then pauses */
+	/* No microbatch has visited the stages that may be skipped. They will start from copies of
+	 * trained stages (--stack, weights/stacking.c) */
 	bool stack;
 	struct finish_order finish;
 };
@@ -101,7 +101,8 @@ struct wanted {
 struct fault {
 	uint32_t id;
 	enum fault_kind kind;
-	/* `peer` is the other end of the link. -1: all links, or the fault concerns no link. */
+	/* The node concerned, and the other end of the link concerned. peer -1: all links, or no
+	 * link. */
 	int node, peer;
 	float factor;
 	uint32_t ttl_ms;
@@ -110,10 +111,10 @@ struct fault {
 };
 
 struct fault_list {
-	struct fault *list; /* (n) */
+	struct fault *list; /* array of n */
 	uint32_t n;
 	size_t room;
-	/* The list's entry i has the id first + i + 1, so ids continue those of an earlier
+	/* Entry i of the list has the id first + i + 1, so that ids continue those of an earlier
 	 * controller. */
 	uint32_t first;
 };
@@ -132,36 +133,38 @@ struct run {
 	struct log log;
 	struct post *post;
 	struct run_keys keys;
-	int supervisor; /* file descriptor; -1: none */
+	int supervisor; /* descriptor of the socket to the supervisor; -1: none */
 	int64_t now_us;
 	struct run_started started;
 
 	uint64_t id;
 	struct training training;
-	/* Used for planning; its shape never changes. Its formats are those of the iteration under
-	 * way, or else of the last one */
+	/* The planner's cluster; its shape never changes. Its formats are those of the iteration
+	 * under way or, between iterations, of the last one */
 	struct cluster *cluster;
-	/* The cluster as the operator described it, for its delays only */
+	/* The cluster as the operator described it; only its delays are used */
 	struct cluster *cluster_as_given;
-	double unit_s;                    /* real seconds of one plan second */
+	double unit_s;                    /* number of real seconds in one plan second */
 	struct planned *plan;             /* the plan in force */
-	uint64_t epoch;                   /* number of the plan in force */
+	uint64_t epoch;                   /* number (epoch) of the plan in force */
 	struct wanted wanted;
 	struct fault_list faults;
 
 	enum run_phase phase;
 	uint64_t committed;
-	uint64_t iteration; /* the iteration under way: committed + 1 */
-	/* Attempts of this iteration begin here, above those of an earlier controller. */
+	uint64_t iteration; /* number of the iteration under way: committed + 1 */
+	/* The attempts of this iteration have numbers from here on, above those of an earlier
+	 * controller. */
 	uint32_t first_attempt;
-	int64_t committed_us; /* when the last commit was decided */
+	int64_t committed_us; /* when the controller decided the last commit */
 	/* Counts tasks, sums and answers that advanced the run. While the count stays equal, the
 	 * run is stalled. */
 	uint64_t progress;
-	bool resumed; /* this controller continues the run of an earlier one */
-	/* The last commit as announced. It is repeated to nodes that may have missed it. */
+	bool resumed; /* this controller continues a run of an earlier controller */
+	/* The last commit as announced. The announcement is repeated to nodes that may have missed
+	 * it. */
 	struct msg_commit last_commit;
-	struct requests requests; /* queued by the parts, carried out by the loop */
+	struct requests requests; /* requests that the parts queue and the loop carries out */
 	struct ending ending;
 
 	struct run_record record;
@@ -170,7 +173,8 @@ struct run {
 	struct disk disk;
 };
 
-/* Returns true if the run is a rehearsal: agents compute nothing, and nothing is trained. */
+/* Returns true if the run is a rehearsal: agents only pretend to compute, and nothing is
+ * trained. */
 static inline bool run_is_rehearsal(const struct run *run)
 {
 	return run->training.model.rehearsal > 0;

@@ -1,6 +1,6 @@
-/* settings.c - the options that a resumed run keeps, and their place in the record.
+/* settings.c - the options that a resumed run keeps, and where the record has them.
  *
- * A successor of this controller must run with the options of the run, whatever its own command
+ * A restarted controller must run with the options of the run, whatever its own command
  * line says. They are JSON in the store's settings "options", written once, and "controller", which
  * members/saved_state.c writes again and again. */
 #include "controller/run/settings.h"
@@ -18,12 +18,12 @@
  * Some are also in the record "controller", which is written again and again. */
 static const struct setting {
 	const char *name;
-	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, (u)int64_t, double, bool */
+	enum { WHOLE, LONG, REAL, FLAG } kind; /* the option's type */
 	size_t at;                             /* offset of the option in struct options */
 	double least, most;
 	bool is_in_both;
-	/* In struct options: a bool that is true if the command line sets the option and so
-	 * overrides the record. 0: the command line cannot change the option. */
+	/* Offset, in struct options, of a bool that is true if the command line sets the option,
+	 * which then overrides the record. 0: the command line cannot change the option. */
 	size_t overridden_at;
 } settings[] = {
 #define AT(field) .at = offsetof(struct options, field)
@@ -95,8 +95,8 @@ char *settings_print(const struct options *p, enum settings_record in, json_t *r
 	return text;
 }
 
-/* Only the type is checked in the record "controller": there the time scale is one that the
- * controller chose, and may be any number. */
+/* Returns true if the recorded value is possible. In the record "controller" only the type is
+ * checked, because there the time scale was chosen by the controller and may be any number. */
 static bool setting_fits(const struct setting *s, const json_t *v, enum settings_record in)
 {
 	if (s->kind == FLAG)

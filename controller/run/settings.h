@@ -11,21 +11,22 @@
 
 struct run;
 
-/* The entries of the record that have options: "options" has all of them, "controller" those that a
- * resumed run may change. */
+/* The two settings in the record that contain options: "options" has all of them, "controller"
+ * those that a resumed run may change. */
 enum settings_record { RECORD_OPTIONS, RECORD_CONTROLLER };
 
-/* Returns the entry as text (free it), with the members of rest, which is freed. NULL: out of
- * memory. */
+/* Returns the setting as JSON text, which the caller frees. The text also has the members of
+ * `rest`, which is freed. NULL: out of memory. */
 char *settings_print(const struct options *p, enum settings_record in, json_t *rest);
-/* Returns true if the entry has all of its options, with possible values. */
+/* Returns true if the JSON object has all options of this setting, with possible values. */
 bool settings_fit(const json_t *o, enum settings_record in);
 /* Takes the recorded options, except those that the command line sets. settings_fit(o, in) must
- * hold. */
+ * return true. */
 void settings_take(struct options *p, const json_t *o, enum settings_record in);
-/* Returns the entry "options" as text for the store (free it). NULL: out of memory. */
+/* Returns the setting "options" as text for the store, which the caller frees. NULL: out of
+ * memory. */
 char *resume_options(const struct run *run);
-/* Loads the entry "options" from the store. */
+/* Loads the setting "options" from the store. */
 int resume_options_again(struct run *run, struct error *err);
 
 #endif

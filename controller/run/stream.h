@@ -1,4 +1,4 @@
-/* stream.h - sends messages to consoles, numbered for each of them. */
+/* stream.h - sends messages to consoles, with a sequence number for each console. */
 #ifndef CONTROLLER_RUN_STREAM_H
 #define CONTROLLER_RUN_STREAM_H
 
@@ -24,18 +24,19 @@ struct console {
 };
 
 struct stream {
-	struct console *consoles; /* (n_consoles) */
+	struct console *consoles; /* array of n_consoles */
 	uint32_t n_consoles;
 	size_t room_consoles;
-	int64_t next_us, next_status_us, next_links_us; /* 0: now */
+	/* When tasks, the status and links are sent next; 0: now */
+	int64_t next_us, next_status_us, next_links_us;
 	bool links_changed;
 	struct rate_limit visits; /* limits journal lines about consoles that attach and leave */
 };
 
-/* Encodes and sends a message. -EAGAIN: no room, nothing was sent; -EINVAL: the message is over a
- * limit. */
+/* Encodes and sends a message. -EAGAIN: the queue has no room, and nothing was sent; -EINVAL: the
+ * message exceeds a limit. */
 int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us);
-/* Finds a console by its connection; NULL: none. */
+/* Finds the console with this connection; NULL: none. */
 struct console *console_of_peer(struct run *run, post_peer_id peer);
 /* Sends a message to all live consoles. */
 void consoles_tell(struct run *run, struct msg *m);

@@ -6,7 +6,8 @@
 
 struct run;
 
-/* Sends an order ("start", "kill", "wake"). Returns true if a supervisor took it. */
+/* Sends an order ("start", "kill", "wake") about the node. Returns true if a supervisor received
+ * it. */
 bool supervisor_tell(struct run *run, const char *what, int node);
 /* Tells the supervisor that the run is over, so that it starts no other controller. */
 void supervisor_end(struct run *run);

@@ -1,6 +1,6 @@
-/* admission_test.c - connects a whole controller to peers that it must not obey: watchers that
- * send commands, consoles without the lease, an agent and a watcher that flood it, and a
- * stranger. One such peer must never keep the operator from working or seeing reports. */
+/* admission_test.c - connects a whole controller to peers that it must not obey: watchers that send
+ * commands, consoles without the lease, an agent and a watcher that flood it, and a stranger. No
+ * such peer may prevent the operator from working or from seeing reports. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ FIXTURE_TEST(watchers_watch_and_operators_need_the_lease)
 	assert_int_equal(visitor_command(&operator, COMMAND_ARM, 60), 0);
 	assert_int_equal(visitor_command(&operator, COMMAND_PAUSE, 0), 0);
 	assert_int_equal(visitor_command(&watcher, COMMAND_RESUME, 0), -EPERM);
-	/* The operator keeps the lease. */
+	/* The operator keeps the lease, so the watcher is refused. */
 	assert_int_equal(visitor_command(&watcher, COMMAND_ARM, 60), -EPERM);
 	assert_int_equal(visitor_command(&operator, COMMAND_RESUME, 0), 0);
 	visitor_free(&watcher);
@@ -55,7 +55,7 @@ static void hear_refusal(void *context, const struct msg *m)
 	*(bool *)context |= m->type == MSG_REFUSED;
 }
 
-/* An agent and a console of another version are answered, so that they can report the cause. */
+/* An agent or a console of another version gets an answer, so that it can report the cause. */
 FIXTURE_TEST(another_version_is_answered)
 {
 	static const enum keys_role roles[] = { KEYS_AGENT, KEYS_CONSOLE };
@@ -111,10 +111,10 @@ FIXTURE_TEST(an_agent_that_floods_is_barred)
 	visitor_free(&operator);
 }
 
-/* An agent's process, which answers pings with its next heartbeat. */
+/* An agent's process. It answers pings with its next heartbeat. */
 struct process {
 	struct visitor v;
-	uint64_t number; /* incarnation */
+	uint64_t number; /* the process's incarnation number */
 	uint64_t beats;
 	int64_t ping_us;
 	bool refused, final;
@@ -171,8 +171,8 @@ static void process_turn(struct process *p)
 		} \
 	} while (0)
 
-/* A machine was cloned with its key. The process that has the node keeps it, and its clone is
- * refused for good, however often it is started. */
+/* A machine was cloned together with its key. The first process keeps its node. The clone is
+ * refused permanently, however often it is started. */
 FIXTURE_TEST(a_clone_is_refused_while_the_process_with_its_key_answers)
 {
 	struct door *d = *state;
@@ -226,7 +226,7 @@ FIXTURE_TEST(a_watcher_that_floods_is_barred)
 	visitor_free(&operator);
 }
 
-/* Only agents may send a READY. */
+/* Only agents may send MSG_READY. */
 FIXTURE_TEST(a_watcher_that_sends_messages_of_agents_is_barred)
 {
 	struct door *d = *state;
@@ -267,8 +267,8 @@ static size_t count_of(const char *text, const char *word)
 	return n;
 }
 
-/* A refused peer connects again and again. Its reason must neither hide another reason nor share a
- * line with it, because a journal line is cut at its limit. */
+/* A refused peer connects again and again. The reason for refusing it must neither hide the reason
+ * for another peer nor share a line with it, because long journal lines are cut. */
 FIXTURE_TEST(the_journal_has_a_line_for_each_reason_of_refusals)
 {
 	struct door *d = *state;

@@ -1,5 +1,5 @@
-/* agreement_test.c - nodes whose weights or corpus differ are dropped, and unsolicited reports are
- * ignored. */
+/* agreement_test.c - nodes whose weights or corpus differ are dropped, and reports that nobody
+ * asked for are ignored. */
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,8 @@
 
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
 
-/* The next iteration is under way, and no node has reported its hash. */
+/* Returns a controller after a commit: the next iteration is under way, and no node has reported
+ * its hash. */
 static struct controller *committed(void **state)
 {
 	struct controller *c = *state;
@@ -40,7 +41,7 @@ static struct controller *committed(void **state)
 static void report_weights(struct controller *c, int node, uint8_t stage, uint64_t iteration,
 			   uint64_t hash)
 {
-	struct msg_committed r = { iteration, stage, hash, 0 };
+	struct msg_committed r = { iteration, stage, hash, 0, { { 0 } } };
 
 	iteration_committed(&c->members, &c->members.list[node], &r);
 	loop_act(&c->iteration);
@@ -97,7 +98,8 @@ FIXTURE_TEST(a_replica_that_differs_from_the_majority_is_dropped)
 	assert_true(is_apart(c, 3));
 	assert_false(is_apart(c, 4) || is_apart(c, 5));
 	assert_false(c->members.list[3].is_marked);
-	assert_int_equal(c->run.phase, PHASE_PLANNING); /* this node computed with other weights */
+	/* This node computed with other weights, so the iteration restarts */
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_true(c->iteration.redo);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.n, 2);
@@ -126,8 +128,8 @@ FIXTURE_TEST(a_node_that_differs_twice_is_excluded)
 	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }
 
-/* The controller cannot tell which hash is right. Dropping one node still makes the stage
- * consistent. */
+/* The controller cannot tell which of two hashes is right. Once one node is dropped, the stage is
+ * at least consistent. */
 FIXTURE_TEST(one_of_two_differing_replicas_is_removed)
 {
 	struct controller *c = committed(state);
@@ -154,7 +156,7 @@ FIXTURE_TEST(a_standby_copy_counts_in_the_majority)
 	assert_false(is_apart(c, 4));
 }
 
-/* The copy and its stage may report in either order. */
+/* The copy's node and the stage's replicas may report in either order. */
 FIXTURE_TEST(a_copy_that_differs_is_dropped)
 {
 	struct controller *c = committed(state);
@@ -178,7 +180,7 @@ FIXTURE_TEST(a_copy_that_differs_is_dropped)
 	}
 }
 
-/* After a controller restart, before the stages are assigned. */
+/* The copy is reported to a restarted controller before it assigns the stages. */
 FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 {
 	struct controller *c = committed(state);
@@ -203,7 +205,7 @@ FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 	assert_int_equal(keeper->copy.state, COPY_FETCHING);
 }
 
-/* The stage has no replica left, so the report of its last copy counts. */
+/* The stage has no replica left, so only the report of its last copy counts. */
 FIXTURE_TEST(the_last_copy_of_a_stage_is_compared)
 {
 	struct controller *c = committed(state);
@@ -219,7 +221,7 @@ FIXTURE_TEST(the_last_copy_of_a_stage_is_compared)
 	m->copy.order = k.assignment;
 	standbys_kept(&c->members, m, &k);
 	assert_int_equal(m->copy.state, COPY_FETCHING);
-	m->copy.stage = 1; /* the node fetches again */
+	m->copy.stage = 1; /* the node fetches the copy again */
 	m->copy.order = ++k.assignment;
 	k.hash = RIGHT;
 	standbys_kept(&c->members, m, &k);
@@ -254,8 +256,8 @@ FIXTURE_TEST(new_weights_count_once_the_node_reports_them)
 	assert_true(is_apart(c, 3));
 }
 
-/* The node sent this heartbeat before it reported its new weights. The heartbeat arrives after
- * that report. */
+/* The heartbeat was sent before the node's report of its new weights, and arrives after that
+ * report. */
 FIXTURE_TEST(a_late_heartbeat_describes_other_weights)
 {
 	struct controller *c = committed(state);
@@ -305,7 +307,7 @@ FIXTURE_TEST(a_joiner_with_other_weights_is_refused)
 	m->copy.stage = 1; /* the weights were read from this copy */
 	m->copy.state = COPY_WHOLE;
 	m->copy.iterations = COMMITTED;
-	/* hash of the copy */
+	/* hash reported for the copy */
 	assert_int_equal(store_hashes(c->run.record.store, &recorded, 1, NULL), 0);
 	is_ready(c, 3, WRONG, 0);
 	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
@@ -313,7 +315,7 @@ FIXTURE_TEST(a_joiner_with_other_weights_is_refused)
 	assert_false(member_joins(&c->run, m));
 	assert_false(member_holds(&c->run, m, 1));
 	assert_int_equal(m->copy.state, COPY_FETCHING);
-	m->weights.differ = false; /* after the node has fetched the stage's weights */
+	m->weights.differ = false; /* the node has now fetched the stage's weights */
 	m->state = MEMBER_SYNCING;
 	is_ready(c, 3, RIGHT, 0);
 	assert_true(member_joins(&c->run, m));
@@ -326,13 +328,13 @@ static void all_come(struct controller *c)
 		c->members.list[i].state = MEMBER_JOINING;
 }
 
-/* The controller that died gave a joiner weights that lack the last commit. The joiner's copy
- * has that commit. */
+/* By order of the previous controller, a joiner has weights that lack the last commit. The joiner's
+ * copy has that commit. */
 FIXTURE_TEST(a_report_of_a_copy_does_not_describe_the_weights)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[4];
-	struct msg_committed r = { COMMITTED, 1, RIGHT, 1 };
+	struct msg_committed r = { COMMITTED, 1, RIGHT, 1, { { 0 } } };
 
 	all_come(c);
 	c->run.resumed = true;
@@ -347,7 +349,7 @@ FIXTURE_TEST(a_report_of_a_copy_does_not_describe_the_weights)
 	assert_int_equal(m->weights.iterations, COMMITTED);
 }
 
-/* The first report of a corpus is not right merely by being first. */
+/* The first report of a corpus does not decide merely by being first. */
 FIXTURE_TEST(the_majority_decides_the_corpus)
 {
 	struct controller *c = *state;
@@ -356,7 +358,7 @@ FIXTURE_TEST(the_majority_decides_the_corpus)
 	is_ready(c, 0, RIGHT, WRONG);
 	is_ready(c, 1, RIGHT, RIGHT);
 	is_ready(c, 2, RIGHT, RIGHT);
-	is_ready(c, 3, RIGHT, WRONG); /* not a data node, so its report does not count */
+	is_ready(c, 3, RIGHT, WRONG); /* node 3 is not a data node, so its report does not count */
 	is_ready(c, 4, RIGHT, WRONG);
 	assert_int_equal(c->run.training.corpus_hash, 0);
 	agreement_before_start(&c->members);
@@ -364,7 +366,7 @@ FIXTURE_TEST(the_majority_decides_the_corpus)
 	assert_int_equal(store_run_of(c->run.record.store)->corpus_hash, RIGHT);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].is_marked, i == 0);
-	is_ready(c, 1, RIGHT, WRONG); /* the corpus is decided by now */
+	is_ready(c, 1, RIGHT, WRONG); /* the corpus has been decided by now */
 	assert_true(c->members.list[1].is_marked);
 }
 
@@ -379,7 +381,7 @@ FIXTURE_TEST(a_node_that_builds_other_weights_is_excluded)
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(member_is_ready(&c->members.list[i]), i != 3);
 	assert_false(member_joins(&c->run, &c->members.list[3]));
-	/* All nodes compute equal first weights from the seed */
+	/* All nodes make equal first weights from the seed */
 	members_assign(&c->members, &c->members.list[3], 1, false);
 	assert_true(c->members.list[3].weights.differ);
 }
@@ -396,7 +398,7 @@ static void comes_back(struct controller *c, int node, uint64_t hash)
 	resume_member(&c->members, m);
 }
 
-/* One against one, but the right hash was recorded at the commit. */
+/* The votes are one against one, but the right hash was recorded at the commit. */
 FIXTURE_TEST(a_new_controller_compares_with_the_store)
 {
 	struct controller *c = committed(state);
@@ -452,10 +454,10 @@ FIXTURE_TEST(a_hash_that_was_not_reported_is_not_recorded)
 	struct controller *c = committed(state);
 
 	c->members.list[3].weights.last_commit_sent = COMMITTED - 1;
-	report_hash(c, 3, WRONG);                      /* this commit was not announced to node 3 */
-	report_weights(c, 4, 1, COMMITTED - 1, WRONG); /* nor is a repeated report counted */
+	report_hash(c, 3, WRONG);                      /* no commit was announced to node 3 */
+	report_weights(c, 4, 1, COMMITTED - 1, WRONG); /* a repeated report does not count either */
 	report_weights(c, 4, 1, COMMITTED + 1, WRONG);
-	report_weights(c, 4, 0, COMMITTED, WRONG); /* node 4 holds nothing of that stage */
+	report_weights(c, 4, 0, COMMITTED, WRONG); /* node 4 has no weights of that stage */
 	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n +
 				 stored(c, COMMITTED + 1).n,
 			 0);
@@ -463,7 +465,8 @@ FIXTURE_TEST(a_hash_that_was_not_reported_is_not_recorded)
 		assert_int_equal(c->members.list[i].weights.hash, 0);
 	report_hash(c, 4, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
-	c->run.committed = COMMITTED - 2; /* the run went back, and the report arrives late */
+	/* The run went back to a checkpoint before the report arrived */
+	c->run.committed = COMMITTED - 2;
 	report_hash(c, 5, WRONG);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 }
@@ -481,8 +484,8 @@ FIXTURE_TEST(the_holder_reports_its_copy)
 	m->copy.stage = -1;
 }
 
-/* The copy had other weights and is fetched again. The report about the old copy is still
- * travelling. */
+/* The copy had other weights and is fetched again. The report about the old copy arrives only
+ * now. */
 FIXTURE_TEST(a_report_of_the_previous_copy_is_ignored)
 {
 	struct controller *c = committed(state);
@@ -530,7 +533,7 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 	checkpoint_saved(&c->backups, &c->members.list[node], &r);
 }
 
-/* The controller dies between the writes of the manifest and of the record. */
+/* The controller may die between writing the manifest and writing the record. */
 FIXTURE_TEST(the_manifest_is_written_before_the_record)
 {
 	struct controller *c = committed(state);
@@ -545,7 +548,7 @@ FIXTURE_TEST(the_manifest_is_written_before_the_record)
 		assert_int_equal(access(path, F_OK), -1);
 		c->members.list[node].checkpoint.saving = COMMITTED;
 		c->members.list[node].checkpoint.saving_stage = (uint8_t)(node / DATA);
-		/* Another controller writes the record now */
+		/* Another controller has opened the record, so writing to it fails */
 		if (node > 0) {
 			assert_int_equal(unlink(lock), 0);
 			assert_int_equal(store_resume(&other, c->run.options.run_dir, NULL), 0);
@@ -573,6 +576,6 @@ FIXTURE_TEST(only_a_node_with_the_order_can_save)
 	saves(c, 3, 1, COMMITTED);
 	assert_int_equal(shards(c), 1);
 	assert_int_equal(c->backups.saving.n_saved, 1);
-	saves(c, 3, 0, COMMITTED); /* the node has answered */
+	saves(c, 3, 0, COMMITTED); /* the node has answered its order to save */
 	assert_int_equal(c->backups.saving.n_saved, 1);
 }

@@ -1,4 +1,4 @@
-/* alerts_test.c - real commands, and a web server of the test, receive alerts. */
+/* alerts_test.c - tests that alerts reach real commands and a web server that the test runs. */
 #include "controller/monitor/alerts.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static struct alerts_count counts_of(struct alerts *a)
 	return n;
 }
 
-/* Waits until n calls have ended. */
+/* Waits until n calls of the command have ended. */
 static void wait_for_calls(struct alerts *a, uint64_t n)
 {
 	const int64_t until_us = clock_monotonic_us() + TEST_PATIENCE_US;
@@ -106,7 +106,7 @@ TEST(alerts_beyond_the_limit_are_dropped_and_counted)
 	for (int i = 0; i < 50; i++)
 		alerts_raise(a, &n, 1);
 	assert_int_equal(counts_of(a).dropped, 30);
-	alerts_raise(a, &n, 20000000); /* room for one more */
+	alerts_raise(a, &n, 20000000); /* the limit has room for one more alert */
 	alerts_stop(a, TEST_PATIENCE_US);
 	snprintf(path, sizeof(path), "%s/heard", folder);
 	assert_int_equal(file_read(path, TEXT, &text, &size, NULL), 0);

@@ -12,7 +12,8 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Tasks that ended while the stage was awaited were reported once, and are not reported again. */
+/* Tasks that ended while the run waited for the stage were reported once, and are not reported
+ * again. */
 FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 {
 	struct controller *c = *state;
@@ -44,8 +45,8 @@ FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 	under_way_recorded_once(c);
 }
 
-/* Each stage waits for its last replica. One of these sent a report while it counted as dead,
- * and that report is lost. */
+/* The run waits for the last replica of each stage. One of these replicas sent a report while it
+ * counted as dead, and that report is lost. */
 FIXTURE_TEST(a_lost_report_restarts_the_iteration)
 {
 	struct controller *c = *state;
@@ -93,7 +94,7 @@ FIXTURE_TEST(a_returning_node_receives_the_new_routes)
 	c->iteration.progress.rerouted = false;
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
-	assert_true(c->iteration.progress.rerouted); /* sent with the order */
+	assert_true(c->iteration.progress.rerouted); /* the new routes were sent with the order */
 }
 
 FIXTURE_TEST(a_larger_loss_makes_the_wait_longer)
@@ -105,13 +106,14 @@ FIXTURE_TEST(a_larger_loss_makes_the_wait_longer)
 	c->run.record.curves.iterations[0].real_s = 2;
 	c->run.record.curves.n_iterations = 1;
 	c->run.options.checkpoint_every = 50;
-	c->run.committed = 102; /* only two iterations would be lost */
+	c->run.committed = 102; /* going back to the checkpoint would lose only two iterations */
 	assert_int_equal(recover_patience_us(&c->run), 5 * SECOND);
 	c->run.committed = 112;
 	assert_int_equal(recover_patience_us(&c->run), 12 * SECOND);
 	c->run.committed = 149;
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
-	c->run.options.checkpoint_every = 0; /* everything would be lost */
+	/* Without a checkpoint, all iterations would be lost */
+	c->run.options.checkpoint_every = 0;
 	c->run.committed = 100;
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
 	c->run.record.curves.n_iterations = 0;

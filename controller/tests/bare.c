@@ -1,4 +1,4 @@
-/* A controller that several tests set up alike, with the nodes of a cluster as its members. */
+/* Builds a controller that several tests need, with the nodes of a cluster as its members. */
 #include "controller/tests/bare.h"
 
 #include <stdlib.h>

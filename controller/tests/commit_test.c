@@ -12,7 +12,7 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Six nodes work 5.04 s in all within 2 s, on twelve microbatches of loss 3. The sums take
+/* Six nodes work 5.04 s in all within 2 s, on twelve microbatches whose loss is 3. The sums take
  * another second. */
 FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 {
@@ -39,7 +39,7 @@ FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 	assert_int_equal(shown->rerun, 0);
 }
 
-/* The microbatch's data node reports the end of its first forward pass. */
+/* Lets the data node of the microbatch report the end of its first forward pass. */
 static void report_first_pass(struct controller *c, uint32_t microbatch, uint32_t named,
 			      uint32_t attempt)
 {
@@ -57,13 +57,14 @@ static void report_first_pass(struct controller *c, uint32_t microbatch, uint32_
 	loop_act(&c->iteration);
 }
 
-/* Events of a microbatch that does not exist are ignored, and so are events of an attempt by an
- * earlier controller. */
+/* Events of a microbatch that does not exist are ignored. Events of an attempt under an earlier
+ * controller are ignored, too. */
 FIXTURE_TEST(events_of_unknown_microbatches_are_ignored)
 {
 	struct controller *c = *state;
 
-	c->iteration.routes.n = N - 1; /* one fewer than the array holds */
+	/* The iteration has one microbatch fewer than the array holds */
+	c->iteration.routes.n = N - 1;
 	report_first_pass(c, N - 1, N - 1, FIRST);
 	report_first_pass(c, 0, UINT32_MAX, FIRST);
 	report_first_pass(c, 0, 0, FIRST - 1);
@@ -76,7 +77,7 @@ FIXTURE_TEST(events_of_unknown_microbatches_are_ignored)
 	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 1);
 }
 
-/* The node died during the task, and the work is repeated elsewhere. */
+/* The node died during the task, whose work is repeated on another node. */
 FIXTURE_TEST(a_task_that_does_not_end_is_not_counted_as_work)
 {
 	struct controller *c = *state;
@@ -96,8 +97,8 @@ FIXTURE_TEST(a_task_that_does_not_end_is_not_counted_as_work)
 	assert_float_equal((float)c->iteration.progress.busy_s, N * 0.42f, 1e-3);
 }
 
-/* The first weights have made 7 of the 10 steps of the warm-up. The commit and the end of a
- * diverged run name the rate of step 8. */
+/* The first weights were trained for 7 of the 10 steps of the warm-up. The commit, and the message
+ * of a run that diverges, give the learning rate of step 8. */
 FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 {
 	struct controller *c = *state;

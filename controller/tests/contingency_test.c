@@ -9,7 +9,7 @@
 #include "controller/tests/player.h"
 #include "controller/tests/under_way.h"
 
-/* Runs the planning until it has foreseen the loss of the node. */
+/* Lets the controller plan until a plan for the loss of the node is ready. */
 static void wait_for(struct controller *c, int node)
 {
 	struct timespec moment = { 0, 1000000 };
@@ -33,8 +33,8 @@ static bool plan_uses(const struct plan *p, int node)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* If exactly the foreseen loss happens, planning starts from the plan made ahead. Otherwise it
- * starts from the plan in force. */
+/* If exactly the loss occurs for which a plan was made ahead, the search starts from that plan.
+ * Otherwise it starts from the plan in force. */
 FIXTURE_TEST(planning_starts_from_the_plan_made_ahead)
 {
 	struct controller *c = *state;
@@ -97,7 +97,8 @@ FIXTURE_TEST(the_journal_warns_of_a_node_that_slows_the_run)
 			nanosleep(&moment, NULL);
 		}
 		assert_int_equal(warnings(c),
-				 /* warns at once, and not again when all plans are recomputed */
+				 /* the controller warns at once, but not again when all plans are
+				  * made again */
 				 1);
 		c->run.now_us += 31 * (int64_t)SECOND;
 	}
@@ -122,8 +123,8 @@ static void plan_without_those_out(struct controller *c)
 	assert_int_equal(plan_search(c->run.cluster, &q, &c->run.plan->plan, &err), 0);
 }
 
-/* Plans made ahead are useless once another node is out or the skip ratio changes. The
- * controller recomputes them. */
+/* Plans made ahead become useless when another node is lost or the skip ratio changes. The
+ * controller then makes them again. */
 FIXTURE_TEST(a_change_makes_the_plans_made_ahead_obsolete)
 {
 	struct controller *c = *state;
@@ -133,7 +134,7 @@ FIXTURE_TEST(a_change_makes_the_plans_made_ahead_obsolete)
 	wait_for(c, 4);
 	c->members.list[5].state = MEMBER_DEAD;
 	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
-	/* a plan is made, but cannot be compared with the plan in force */
+	/* a plan is made, although its time cannot be compared with that of the plan in force */
 	for (int i = 0; i < 200; i++) {
 		contingency_turn(&c->planning);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
@@ -159,8 +160,8 @@ static bool all_foreseen(const struct world *w)
 	return true;
 }
 
-/* The plan that replaces the lost node takes as long as predicted. Then the controller foresees
- * the next loss. */
+/* The plan without the lost node takes as long as was predicted. Then the controller plans ahead
+ * for the next loss. */
 TEST(a_loss_costs_as_much_as_predicted)
 {
 	const char *options[] = { "--eval-every", "0",       "--ahead", "0.02",
@@ -182,8 +183,8 @@ TEST(a_loss_costs_as_much_as_predicted)
 	world_free(w);
 }
 
-/* A node that returns finds the plan that was in force when it left. For each set of nodes the
- * newest plan is kept. */
+/* When a node returns, the plan that was in force when it left is used again. The newest plan for
+ * each set of nodes is kept. */
 FIXTURE_TEST(plans_that_were_in_force_are_kept)
 {
 	struct controller *c = *state;
@@ -192,7 +193,8 @@ FIXTURE_TEST(plans_that_were_in_force_are_kept)
 	const struct plan *from;
 	double was_s = c->run.plan->plan->predicted.iteration_s;
 
-	c->run.options.planning.ahead_s = 3600; /* long enough that no plan is made ahead */
+	/* So long that no plan is made ahead during the test */
+	c->run.options.planning.ahead_s = 3600;
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	contingency_turn(&c->planning);
 	for (int i = 0; i < 10; i++) {
@@ -211,7 +213,7 @@ FIXTURE_TEST(plans_that_were_in_force_are_kept)
 	assert_true(from->predicted.iteration_s == was_s);
 }
 
-/* Plans are also made ahead for another number of skipped stages. */
+/* Plans are also made ahead for one skipped stage more or less. */
 FIXTURE_TEST(another_skip_ratio_is_foreseen)
 {
 	struct controller *c = *state;

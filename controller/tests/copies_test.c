@@ -1,4 +1,4 @@
-/* copies_test.c - which nodes move to a stage with one replica, and when standby copies are
+/* copies_test.c - which nodes move to a stage that has one replica, and when standby copies are
  * used and released. */
 
 #include "base/tests/test.h"
@@ -9,7 +9,8 @@
 #include "controller/weights/standbys.h"
 #include "controller/weights/stage_moves.h"
 
-/* n03 is the last replica of the second stage, and n00 has a copy of that stage. */
+/* Returns a controller in which n03 is the last replica of the second stage, and n00 has a copy of
+ * that stage. */
 static struct controller *down_to_one(void **state)
 {
 	struct controller *c = *state;
@@ -33,7 +34,8 @@ FIXTURE_TEST(the_holder_of_a_copy_moves_to_its_stage)
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
-/* A marked node works until a plan excludes it, because the mark may be removed again. */
+/* A node that is marked failed works until a plan excludes it, because the mark may be removed
+ * again. */
 FIXTURE_TEST(a_marked_node_that_still_works_is_not_replaced)
 {
 	struct controller *c = down_to_one(state);
@@ -45,14 +47,14 @@ FIXTURE_TEST(a_marked_node_that_still_works_is_not_replaced)
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 1);
-	c->members.list[4].state = MEMBER_FAILED; /* a plan without this node is in force */
+	c->members.list[4].state = MEMBER_FAILED; /* a plan without this node has taken effect */
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
 }
 
-/* An operator's mark does not make a node's weights suspect. The weights of an excluded node
- * are used only if a second node reported the same hash. */
+/* An operator's mark does not make a node's weights suspect. The weights of a node that the
+ * controller excluded are used only if a second node reported the same hash. */
 FIXTURE_TEST(weights_of_an_excluded_node_need_a_second_report)
 {
 	struct controller *c = *state;
@@ -74,11 +76,11 @@ FIXTURE_TEST(weights_of_an_excluded_node_need_a_second_report)
 	c->members.list[5].weights.hash = 78;
 	assert_false(copy_of_excluded(&c->members, m, 1));
 	m->peers.is_excluded = false;
-	m->beat.committed--; /* this node has not committed yet */
+	m->beat.committed--; /* this node has not yet applied the last commit */
 	assert_false(copy_of_excluded(&c->members, m, 1));
 }
 
-/* The joiner has unknown links to the holder of the copy. */
+/* The joiner's links to the node with the copy are unknown. */
 FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 {
 	struct controller *c = down_to_one(state);
@@ -87,13 +89,14 @@ FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 	c->members.list[4].weights.iterations = c->run.committed;
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
-	c->members.list[4].weights.iterations = c->run.committed - 1; /* still one commit behind */
+	/* The joiner still lacks the last commit */
+	c->members.list[4].weights.iterations = c->run.committed - 1;
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
-/* Returns the tenths of a second until the controller drops the copy that all replicas wait
- * for. */
+/* Returns how many tenths of a second the controller waits before it drops a copy for which all
+ * replicas wait. */
 static int copy_is_dropped_after(struct controller *c)
 {
 	int n = 0;
@@ -111,7 +114,7 @@ static int copy_is_dropped_after(struct controller *c)
 	return n;
 }
 
-/* The copy's sum takes 400,000 bytes at 20,000 a second. */
+/* The sum sent to the copy has 400,000 bytes, and the link carries 20,000 bytes/s. */
 FIXTURE_TEST(a_copy_over_a_slow_link_has_more_time)
 {
 	struct controller *c = down_to_one(state);
@@ -136,8 +139,8 @@ static void look(struct controller *c)
 	loop_act(&c->iteration);
 }
 
-/* The dropped copy stays assigned until the next commit, because the only replica dies in the
- * same iteration. */
+/* A dropped copy stays assigned until the next commit, because the only replica may die in the same
+ * iteration. */
 FIXTURE_TEST(a_dropped_copy_lasts_until_the_next_commit)
 {
 	struct controller *c = down_to_one(state);
@@ -168,7 +171,8 @@ FIXTURE_TEST(the_slower_of_two_copies_is_dropped_at_once)
 	assert_int_not_equal(c->members.list[1].copy.state, COPY_DROPPED);
 }
 
-/* Both replicas may have died unnoticed. If one turns out dead, the copy is used again. */
+/* A copy is kept for some time, because both replicas may have died unnoticed. If one of them turns
+ * out to be dead, the copy is used again. */
 FIXTURE_TEST(an_unneeded_copy_lasts_until_the_next_commit)
 {
 	struct controller *c = down_to_one(state);
@@ -185,8 +189,8 @@ FIXTURE_TEST(an_unneeded_copy_lasts_until_the_next_commit)
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
-/* The node of a dropped copy reports that it missed a commit, as expected. No warning follows,
- * and the node may keep another copy. */
+/* As expected, a node whose copy was dropped reports that the copy missed a commit. No warning
+ * follows, and the node may keep another copy. */
 FIXTURE_TEST(the_report_of_a_dropped_copy_is_ignored)
 {
 	struct controller *c = down_to_one(state);
@@ -197,5 +201,6 @@ FIXTURE_TEST(the_report_of_a_dropped_copy_is_ignored)
 	copies_refuse(&c->members, &c->members.list[0], "its copy was overdue");
 	standbys_kept(&c->members, &c->members.list[0], &k);
 	assert_int_equal(c->members.list[0].copy.stage, -1);
-	assert_int_equal(c->members.list[0].copy.n_refused, 1); /* the overdue copy */
+	/* Counts only the copy that was overdue */
+	assert_int_equal(c->members.list[0].copy.n_refused, 1);
 }

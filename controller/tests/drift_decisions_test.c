@@ -1,5 +1,5 @@
-/* drift_decisions_test.c - which measurements correct a time, and which corrections request a plan:
- * one row for each kind of measurement. */
+/* drift_decisions_test.c - which measurements correct a time, and which corrections lead to a
+ * request for a plan. Each kind of measurement has one row. */
 
 #include <math.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 
 enum { LATE = 4, OTHER = 3, LAST = 5 };
 
-/* Where the agents run: each on a machine of its own; together on a machine with two cores; so that
- * the controller does not know the machine. */
+/* Where the agents run: each on a machine of its own, together on a machine with two cores, or on a
+ * machine that the controller does not know. */
 enum place { OWN, SHARED, UNKNOWN };
-/* How times come about: measured, or emulated by a time scale. */
+/* How task times arise: measured, or emulated with a time scale. */
 enum times { REAL, EMULATED };
-/* When the plan was requested, if it was. */
+/* When the plan was requested: never, within the iteration, or after it. */
 enum request { NEVER, WITHIN, AFTER };
 
 static void prepare(struct controller *c, enum place place, uint32_t agents, enum times times,
@@ -45,7 +45,7 @@ static void prepare(struct controller *c, enum place place, uint32_t agents, enu
 	c->planning.drift = (struct drift){ .asked = 0 };
 }
 
-/* Returns a controller as prepared; the caller frees it with under_way_end. */
+/* Returns a prepared controller, which the caller frees with under_way_end. */
 static struct controller *controller_at(enum place place, uint32_t agents, enum times times,
 					bool is_settled)
 {
@@ -71,13 +71,13 @@ static void do_task(struct controller *c, uint16_t node, double took_s)
 static const struct {
 	const char *what;
 	enum place place;
-	uint32_t agents; /* on the shared machine */
+	uint32_t agents; /* number of agents on the shared machine */
 	enum times times;
-	bool is_settled; /* the plan in force is no longer new */
-	bool all;        /* all agents measure the ratio; otherwise only LATE does */
+	bool is_settled; /* the plan in force is old enough for small corrections to count */
+	bool all;        /* true: all agents measure this ratio; false: only LATE does */
 	double planned_s, ratio;
-	int tasks, iterations;  /* tasks in each iteration */
-	bool corrected, others; /* LATE's time, and OTHER's time, are corrected */
+	int tasks, iterations;  /* tasks in each iteration, and number of iterations */
+	bool corrected, others; /* expected: the time of LATE is corrected, and the time of OTHER */
 	enum request request;
 } of_tasks[] = {
 	{ "a fifth more", OWN, 0, REAL, true, false, 0.1, 1.2, 4, 4, false, false, NEVER },
@@ -100,7 +100,7 @@ static const struct {
 	{ "unknown", UNKNOWN, 0, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "unknown, all far off", UNKNOWN, 0, REAL, true, true, 0.1, 4, 4, 1, false, false, NEVER },
 	{ "unknown, far off", UNKNOWN, 0, REAL, true, false, 0.1, 4, 2, 1, true, false, WITHIN },
-	/* Agents that share cores are compared with one another, and differ more. */
+	/* Agents that share cores are compared with one another, and their times differ more. */
 	{ "shared", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "shared, once", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 1, false, false, NEVER },
 	{ "shared, 15 ms", SHARED, 6, REAL, true, false, 0.03, 1.5, 4, 4, false, false, NEVER },
@@ -108,7 +108,7 @@ static const struct {
 	{ "shared, far off", SHARED, 6, REAL, true, false, 0.1, 4, 4, 1, false, false, NEVER },
 	{ "shared, far off", SHARED, 6, REAL, true, false, 0.1, 4, 4, 2, true, false, AFTER },
 	{ "shared, far off", SHARED, 6, EMULATED, true, false, 0.1, 4, 2, 1, true, false, WITHIN },
-	/* The whole machine is late: its pace is corrected, and no agent's. */
+	/* The whole machine is late, so its pace is corrected and no single agent's time. */
 	{ "machine, once", SHARED, 6, REAL, false, true, 0.1, 1.6, 4, 1, true, true, AFTER },
 	{ "machine, 4%", SHARED, 6, REAL, true, true, 0.1, 1.04, 4, 4, false, false, NEVER },
 	{ "machine, 10%", SHARED, 6, REAL, true, true, 0.1, 1.1, 4, 1, true, true, AFTER },
@@ -124,7 +124,7 @@ static double forward_s(const struct controller *c, int node)
 	return c->run.cluster->nodes[node].forward_s;
 }
 
-/* Reports the tasks of one iteration. */
+/* Lets the agents report the tasks of one iteration. */
 static void do_tasks(struct controller *c, size_t row, const double *planned_s)
 {
 	for (int t = 0; t < of_tasks[row].tasks; t++)
@@ -168,11 +168,13 @@ TEST(each_kind_of_task_has_one_decision)
 static const struct {
 	const char *what;
 	double planned_s, ratio;
-	int links, odd; /* links that LATE reports; how many of them have the planned time */
+	/* Number of links that LATE reports, and how many of them take the planned time */
+	int links, odd;
 	int reports;
 	double wait; /* share of the time that LATE waits for a processor that other programs use */
 	bool is_settled;
-	bool corrected, others; /* a reported link, and a link that no report names */
+	/* expected: a reported link is corrected, and a link that no report contains */
+	bool corrected, others;
 	enum request request;
 } of_links[] = {
 	{ "a fifth more", 0.2, 1.2, 4, 0, 4, 0, true, false, false, NEVER },
@@ -182,7 +184,8 @@ static const struct {
 	{ "faster", 0.2, 0.7, 4, 0, 2, 0, true, true, false, AFTER },
 	{ "25 ms", 0.05, 1.5, 1, 0, 2, 0, true, true, false, AFTER },
 	{ "15 ms", 0.05, 1.3, 1, 0, 4, 0, true, false, false, NEVER },
-	/* A factor that all links have in common corrects links without a report. */
+	/* A factor that all reported links have in common also corrects links that were not
+	 * reported. */
 	{ "four links", 0.2, 2.5, 4, 0, 1, 0, false, true, true, WITHIN },
 	{ "three links", 0.2, 2.5, 3, 0, 1, 0, false, false, false, NEVER },
 	{ "three links, twice", 0.2, 2.5, 3, 0, 2, 0, false, true, true, WITHIN },
@@ -190,7 +193,7 @@ static const struct {
 	{ "one link, twice", 0.2, 2.5, 1, 0, 2, 0, true, true, false, AFTER },
 	{ "three of four", 0.2, 2.5, 4, 1, 1, 0, false, true, true, WITHIN },
 	{ "two of four", 0.2, 2.5, 4, 2, 1, 0, false, false, false, NEVER },
-	/* Other programs delay transfers by up to 0.1 s, and stretch the work on them. */
+	/* Other programs delay transfers by up to 0.1 s, and slow the work on them down. */
 	{ "waits", 0.05, 3, 4, 0, 4, 0.6, true, false, false, NEVER },
 	{ "waits, and slow", 0.05, 9, 4, 0, 4, 0.6, false, true, true, WITHIN },
 };
@@ -200,7 +203,7 @@ static double *delay(const struct controller *c, int to)
 	return &c->run.cluster->delay_s[LATE * NODES + to];
 }
 
-/* Predicts the plan in force by the present delays. */
+/* Predicts the time of the plan in force with the present delays. */
 static void predict_plan(struct controller *c)
 {
 	struct simulation *s;
@@ -259,8 +262,8 @@ TEST(each_kind_of_link_has_one_decision)
 
 /* ---- plans ---- */
 
-/* Each node that becomes far slower within an iteration requests a plan, but only three of them
- * do. The end of the iteration requests the last one. */
+/* Each node that becomes far slower during an iteration leads to a request for a plan, but only
+ * three nodes do so. The end of the iteration requests the last plan. */
 TEST(an_iteration_requests_three_plans)
 {
 	struct controller *c = controller_at(OWN, 0, REAL, false);
@@ -280,7 +283,7 @@ TEST(an_iteration_requests_three_plans)
 	under_way_end(&fixture);
 }
 
-/* After a request for small corrections, the next one waits for 15 s. */
+/* After a request because of small corrections, the next such request waits for 15 s. */
 TEST(small_corrections_request_a_plan_now_and_then)
 {
 	struct controller *c = controller_at(OWN, 0, REAL, true);

@@ -18,8 +18,8 @@
 
 enum { NODES = 8, FROM = 2 };
 
-/* Returns a controller in whose cluster every link takes a second. FROM has no link to the last
- * node. */
+/* Returns a controller in whose cluster every link takes one second. The node FROM has no link to
+ * the last node. */
 static struct controller *made(void)
 {
 	struct controller *c = controller_new();
@@ -53,7 +53,7 @@ static void unmake(struct controller *c)
 	free(c);
 }
 
-/* FROM reports its links to the nodes 3, 4, ... */
+/* The node FROM reports its links to the nodes 3, 4, and so on. */
 static void tell(struct controller *c, const double *measured, uint32_t n)
 {
 	struct msg_link links[NODES] = { { .from = 0 } };
@@ -78,7 +78,7 @@ TEST(unused_links_follow_the_others)
 
 	tell(c, slow, 4);
 	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
-	assert_true(believed(c, NODES - 1) < 0); /* a missing link stays missing */
+	assert_true(believed(c, NODES - 1) < 0); /* the missing link still counts as missing */
 	assert_true(c->run.cluster->delay_s[0 * NODES + FROM] == 1);
 	assert_true(c->planning.drift.links_corrected);
 	tell(c, normal, 4);
@@ -98,7 +98,7 @@ TEST(few_reports_must_be_repeated)
 	unmake(c);
 }
 
-/* A link is not blamed for the time that processes wait for a processor. */
+/* The time that processes wait for a processor is not attributed to a link. */
 TEST(a_shared_machine_is_not_a_slow_link)
 {
 	struct controller *c = made();
@@ -113,7 +113,7 @@ TEST(a_shared_machine_is_not_a_slow_link)
 	assert_true(believed(c, 0) == 1 && believed(c, 3) == 1);
 	assert_false(c->planning.drift.links_corrected);
 	for (int i = 0; i < 4; i++)
-		tell(c, slow, 4); /* more than the waits explain */
+		tell(c, slow, 4); /* more time than the waits can explain */
 	assert_true(believed(c, 3) > 4.3 && believed(c, 3) < 4.5);
 	unmake(c);
 }
@@ -132,8 +132,8 @@ TEST(one_link_is_corrected_alone)
 	unmake(c);
 }
 
-/* Reports a measurement of the link from FROM to 3: the time of an activation (0: none) and
- * half a round trip. Returns the delay that the controller then believes. */
+/* Reports a measurement of the link from node FROM to node 3: the transfer time of an activation
+ * (0: none was sent) and half a round trip. Returns the delay that the controller then assumes. */
 static double travel(struct controller *c, double took_s, double latency_s)
 {
 	struct msg_link link = { .to = 3,
@@ -167,8 +167,8 @@ static void unmake_measured(struct controller *c)
 	unmake(c);
 }
 
-/* Half of the activations lose a packet and take longer. The believed delay is the mean, and
- * rarely changes. */
+/* Half of the activations lose a packet and take longer. The assumed delay is the mean, and rarely
+ * changes. */
 TEST(the_delay_of_a_lossy_link_is_its_mean)
 {
 	struct controller *c = made_measured();
@@ -232,7 +232,7 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 }
 
-/* A node that is slower than all others is corrected within the iteration, once the others are
+/* A node that is slower than all others is corrected during the iteration, once the others are
  * known to be fast. */
 TEST(a_node_slower_than_all_others_is_corrected_at_once)
 {
@@ -247,7 +247,7 @@ TEST(a_node_slower_than_all_others_is_corrected_at_once)
 	a_task(c, 3, 1.1);
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
-	/* most other nodes might be as slow */
+	/* not corrected yet, because most other nodes might be as slow */
 	assert_true(c->run.cluster->nodes[1].forward_s == 1);
 	for (uint16_t i = 4; i < NODES; i++)
 		a_task(c, i, 1.1);
@@ -267,8 +267,8 @@ TEST(a_node_slower_than_all_others_is_corrected_at_once)
 	unmake(c);
 }
 
-/* Under load, the report of a task's end is delayed, and the clock estimate changes. The task's
- * time must not. */
+/* Under load, the report of a task's end is delayed, and the estimate of the node's clock changes.
+ * The measured time of the task must not change. */
 TEST(a_new_clock_estimate_is_no_drift)
 {
 	struct controller *c = made();
@@ -296,8 +296,8 @@ static void all_take(struct controller *c, double times)
 	drift_turn(&c->planning);
 }
 
-/* Agents share cores and slow each other down. The first measurement is believed in full,
- * because nothing was known. Later iterations count in part, so that predictions do not follow
+/* Agents share cores and slow each other down. The first measurement is taken over in full, because
+ * nothing was known before. Later iterations have less weight, so that predictions do not follow
  * each of them. */
 TEST(a_pace_is_a_mean)
 {
@@ -348,7 +348,7 @@ TEST(the_work_of_a_stage_is_no_slowness)
 	unmake(c);
 }
 
-/* An agent may report any number. The controller plans only with possible times. */
+/* An agent may report any number. The controller uses only possible times in plans. */
 TEST(impossible_times_are_not_planned_with)
 {
 	struct controller *c = made();

@@ -1,5 +1,5 @@
-/* ending_test.c - runs a whole controller with simulated agents until the run ends. However the
- * run ends, the agents' disks then hold the last commit, and the controller does not wait
+/* ending_test.c - runs a whole controller with simulated agents until the run ends. Whatever ends
+ * the run, the agents' disks hold the last commit afterwards, and the controller does not wait
  * forever for an agent that does not write. */
 
 #include <signal.h>
@@ -58,7 +58,8 @@ static bool journal_has(const struct world *w, const char *words)
 	return strstr(w->console.journal, words) != NULL;
 }
 
-/* The controller may exit right after it reports the end. */
+/* Waits for the end of the run, which must have this reason. The controller may exit right after it
+ * reports the end. */
 static void run_ends(struct world *w, const char *why)
 {
 	char words[64];
@@ -93,8 +94,8 @@ TEST_WITH(a_checkpoint_follows_the_last_iteration, world_open_short, world_close
 	saved_at_the_end(w);
 }
 
-/* Searches the controller's own log, because the controller may exit before a console has
- * connected. */
+/* Returns true if the controller's own log has these words. The log is read because the controller
+ * may exit before a console has connected. */
 static bool logged(const struct world *w, const char *words)
 {
 	char path[96], line[512];
@@ -110,7 +111,8 @@ static bool logged(const struct world *w, const char *words)
 	return found;
 }
 
-/* The controller is killed when all is committed and one stage is not yet written. */
+/* The controller is killed when all iterations are committed and one stage is not yet written to
+ * disk. */
 TEST_WITH(a_new_controller_writes_the_last_checkpoint, world_open_patient, world_close)
 {
 	const char *options[] = { NULL };
@@ -151,7 +153,7 @@ FIXTURE_TEST(an_operator_ends_the_run_with_a_checkpoint)
 	saved_at_the_end(w);
 }
 
-/* Waits in the middle of an iteration that does not end. */
+/* Waits until all nodes are in an iteration that does not end. */
 static void wait_in_an_iteration(struct world *w)
 {
 	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);

@@ -48,7 +48,8 @@ FIXTURE_TEST(dead_and_excluded_nodes_get_no_validation)
 	}
 }
 
-/* Validation needs links in both directions: the last stage sends its answer to the data node. */
+/* Validation needs links in both directions, because the last stage sends its answer to the data
+ * node. */
 FIXTURE_TEST(validation_avoids_cut_links)
 {
 	struct controller *c = *state;
@@ -66,6 +67,20 @@ FIXTURE_TEST(validation_avoids_cut_links)
 	c->members.failed_links.n = 0;
 }
 
+/* A closed port is found before the first plan, and is no cut. */
+FIXTURE_TEST(validation_avoids_links_that_were_never_made)
+{
+	struct controller *c = *state;
+	const int n = c->run.cluster->n_nodes;
+
+	c->run.cluster->delay_s[0 * n + 3] = -1;
+	c->run.cluster->delay_s[4 * n + 1] = -1;
+	validates(state);
+	assert_int_equal(node_of(c, 0, 1), 4);
+	assert_int_equal(node_of(c, 1, 1), 5);
+	assert_int_equal(node_of(c, 2, 1), 5);
+}
+
 FIXTURE_TEST(an_answer_needs_its_links)
 {
 	struct controller *c = validates(state);
@@ -75,7 +90,8 @@ FIXTURE_TEST(an_answer_needs_its_links)
 	assert_false(evaluation_needs(&c->iteration, 2, 4) ||
 		     evaluation_needs(&c->iteration, 3, 4));
 	iteration_evaluated(&c->iteration, &c->members.list[2], &r);
-	assert_false(evaluation_needs(&c->iteration, 2, 5)); /* this microbatch is answered */
+	/* This microbatch was answered, so it needs no link */
+	assert_false(evaluation_needs(&c->iteration, 2, 5));
 }
 
 static void answer(struct controller *c, uint16_t from, uint64_t iteration, uint32_t microbatch)

@@ -1,7 +1,7 @@
-/* explore.c - for tests: explores all states of the protocol's model, breadth first.
+/* explore.c - for tests: explores all states of a model of the protocol, breadth first.
  *
- * States are stored by a hash of their name in one table. After the search, a second pass checks
- * that the iteration can end from every state in which it should. */
+ * One table has a hash of each state's name. After the search, a second pass checks every state
+ * from which the iteration should be able to end. */
 #include "base/tests/test.h"
 #include "controller/tests/explore.h"
 
@@ -13,19 +13,21 @@ static const uint64_t NOBODY = UINT64_MAX;
 struct search {
 	const struct protocol *p;
 	struct explored found;
-	uint64_t *table; /* (size) states by hash: half of the hash, and the number; NOBODY: free */
+	/* Hash table of `size` entries, each with half of a state's hash and its number; NOBODY:
+	 * free */
+	uint64_t *table;
 	size_t size;
 	uint64_t *hashes;
-	uint32_t *before; /* the state from which each was first reached */
+	uint32_t *before; /* for each state, the state from which it was first reached */
 	uint32_t n, room;
-	/* (n, nodes + 1) names of the states at this depth and the next */
+	/* names, of nodes + 1 numbers each, of the states at this depth and at the next */
 	uint64_t *now, *next;
-	uint32_t n_now, n_next, room_next, first; /* first: the number of now[0] */
-	uint32_t *edges;                          /* free steps, by state */
+	uint32_t n_now, n_next, room_next, first; /* first: the number of the state now[0] */
+	uint32_t *edges;                          /* steps that need no fault, ordered by state */
 	uint64_t n_edges, room_edges;
-	uint64_t *edges_to; /* (n) end of each state's steps */
-	uint8_t *ends;      /* the iteration may end from this state */
-	uint32_t at;        /* the state whose steps are explored */
+	uint64_t *edges_to; /* for each state, the end of its steps in `edges` */
+	uint8_t *ends;      /* for each state, whether the iteration may end from it */
+	uint32_t at;        /* the state whose steps are being explored */
 	const struct p_state *at_state;
 	const uint64_t *at_name;
 	uint32_t wrong_at;
@@ -40,7 +42,7 @@ static void *grown(void *old, size_t n)
 	return new;
 }
 
-/* Half of the hash in the entry avoids most comparisons. */
+/* The half of the hash in an entry makes most comparisons of names unnecessary. */
 static uint64_t entry_of(uint64_t hash, uint32_t number)
 {
 	return hash >> 32 << 32 | number;
@@ -114,7 +116,7 @@ static void add(struct search *x, const struct p_state *s, const uint64_t *name,
 	}
 	x->hashes[x->n] = hash;
 	x->before[x->n] = x->at;
-	/* A state from which the iteration cannot end need not end. */
+	/* A state from which the iteration cannot end counts as if it ended. */
 	x->ends[x->n] = protocol_ended(x->p, s) || !protocol_can_end(x->p, s);
 	x->found.ended += protocol_ended(x->p, s);
 	x->found.hopeless += !protocol_can_end(x->p, s);
@@ -122,7 +124,7 @@ static void add(struct search *x, const struct p_state *s, const uint64_t *name,
 	keep_next(x, name);
 }
 
-/* Returns the state's number. */
+/* Returns the state's number. Adds the state if it is new. */
 static uint32_t find(struct search *x, const struct p_state *s)
 {
 	uint64_t name[P_NAME], hash;
@@ -194,8 +196,8 @@ static void look_at_all(struct search *x)
 	}
 }
 
-/* Checks that the iteration ends from every state in which it can, unless more goes wrong. Most
- * steps lead to later states, so a few passes from the last to the first suffice. */
+/* Checks that the iteration ends from every state from which it can, if no further fault occurs.
+ * Most steps lead to later states, so a few passes from the last to the first suffice. */
 static void look_for_ends(struct search *x)
 {
 	bool more = true;

@@ -6,15 +6,15 @@
 
 struct explored {
 	uint64_t states, steps;
-	/* numbers of states: ended; those in which a stage has no node left */
+	/* number of states that ended, and number of states in which a stage has no node left */
 	uint64_t ended, hopeless;
-	/* NULL: nothing; else the first violation, whose shortest trace was printed */
+	/* the first violation, whose shortest trace was printed; NULL: none */
 	const char *wrong;
 };
 
-/* Explores breadth first until no state is new. A state is known by 64 bits of its hash; among ten
- * million states, two are confused once in three hundred thousand explorations. trace: NULL, or
- * where to print the steps to a violation. */
+/* Explores states breadth first until there is no new one. A state is identified by a hash of 64
+ * bits. With ten million states, two of them are confused in one of three hundred thousand
+ * explorations. trace: where to print the steps to a violation, or NULL. */
 struct explored explore(const struct protocol *p, FILE *trace);
 
 #endif

@@ -26,7 +26,7 @@ enum {
 	LIMIT_US = 450000
 };
 
-/* Returns the longest time in which a death must be found: half a second and four round trips. */
+/* Returns the longest time, half a second and four round trips, in which a death must be found. */
 static int64_t in_time(int64_t one_way_us)
 {
 	return SECOND / 2 + 8 * one_way_us;
@@ -34,7 +34,7 @@ static int64_t in_time(int64_t one_way_us)
 
 /* ---- connections ---- */
 
-/* A path through the network. A lost packet is sent again. */
+/* A path through the network. Lost packets are sent again. */
 struct connection {
 	int64_t one_way_us;
 	double loss, jitter;
@@ -48,10 +48,10 @@ struct beat {
 };
 
 struct trace {
-	struct beat *beats; /* (n) in order of arrival */
+	struct beat *beats; /* array of n, in the order of arrival */
 	uint32_t n, next;
 	struct connection via;
-	int64_t *pings;     /* (n_pings) when the controller's pings arrive at the agent */
+	int64_t *pings; /* array of n_pings: when the controller's pings arrive at the agent */
 	uint32_t n_pings;
 };
 
@@ -60,9 +60,9 @@ static int64_t pass(const struct connection *w, struct rng *rng)
 	return (int64_t)((double)w->one_way_us * (1 + w->jitter * (2 * rng_uniform(rng) - 1)));
 }
 
-/* Returns when a packet sent at `at` arrives, on a connection that sends a packet every
- * `every_us`. A lost packet is sent again after a later packet was acknowledged (RFC 8985) or
- * after its timer, which doubles each time. */
+/* Returns the arrival time of a packet that is sent at time `at` on a connection that sends a
+ * packet every `every_us`. A lost packet is sent again after a later packet was acknowledged (RFC
+ * 8985) or after its timer, which doubles each time. */
 static int64_t arrival(const struct connection *w, int64_t at, int64_t every_us, struct rng *rng)
 {
 	int64_t round = 2 * w->one_way_us, first = at, timer = 2 * round + 200000, later;
@@ -89,7 +89,7 @@ static int by_arrival(const void *a, const void *b)
 	return (x->arrives_us > y->arrives_us) - (x->arrives_us < y->arrives_us);
 }
 
-/* late_us: NULL, or (n) how late each heartbeat is sent. A late heartbeat delays those after
+/* late_us: how late each of the n heartbeats is sent, or NULL. A late heartbeat delays those after
  * it. */
 static void trace_init(struct trace *t, const struct connection *w, uint32_t n,
 		       const int64_t *late_us, uint64_t seed)
@@ -109,7 +109,7 @@ static void trace_init(struct trace *t, const struct connection *w, uint32_t n,
 		t->beats[i] = (struct beat){
 			sent_us, arrival(w, sent_us, TIMEOUT_BEAT_US * w->connections, &rng), i + 1
 		};
-		if (t->beats[i].arrives_us < *before) /* a connection keeps the order */
+		if (t->beats[i].arrives_us < *before) /* packets of a connection arrive in order */
 			t->beats[i].arrives_us = *before;
 		*before = t->beats[i].arrives_us;
 	}
@@ -129,7 +129,8 @@ static void trace_fini(struct trace *t)
 struct world {
 	struct controller *c;
 	struct trace traces[NODES];
-	int64_t vanishes_us[NODES]; /* the machine sends nothing after this time */
+	/* When the node's machine vanishes, after which it sends nothing */
+	int64_t vanishes_us[NODES];
 	int64_t dead_us[NODES];     /* when the node was taken for dead; -1: never */
 };
 
@@ -162,7 +163,7 @@ static struct world *world_new(void)
 	return w;
 }
 
-/* All nodes say hello. */
+/* Lets all nodes send HELLO. */
 static void world_greet(struct world *w)
 {
 	for (int i = 0; i < NODES; i++) {
@@ -198,7 +199,7 @@ static void deliver(struct world *w, uint16_t node, const struct beat *beat)
 	loop_act(&w->c->iteration);
 }
 
-/* Delivers all heartbeats that have arrived by then, in order. */
+/* Delivers, in order, all heartbeats that arrive up to this time. */
 static void hear(struct world *w, int64_t until_us)
 {
 	for (;;) {
@@ -220,7 +221,8 @@ static void hear(struct world *w, int64_t until_us)
 		if (!next || next->arrives_us > until_us)
 			return;
 		w->traces[who].next++;
-		/* A vanished machine does not send lost packets again */
+		/* A vanished machine does not send lost packets again, so its last ones may never
+		 * arrive */
 		if (next->arrives_us - 2 * w->traces[who].via.one_way_us <= w->vanishes_us[who])
 			deliver(w, who, next);
 	}
@@ -280,7 +282,8 @@ TEST(an_hour_of_losses_kills_nobody)
 	world_free(w);
 }
 
-/* An overtaken heartbeat proves life. Its contents are outdated and are ignored. */
+/* A heartbeat that was overtaken by a newer one proves that the node lives. Its contents are
+ * outdated and ignored. */
 TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 {
 	struct world *w = world_new();
@@ -304,7 +307,8 @@ TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 	members_heartbeat(&w->c->iteration, m, &h);
 	loop_act(&w->c->iteration);
 	assert_int_equal(m->beat.queued, 8);
-	failure_detector_begin(&w->c->members, m); /* a new process counts from zero */
+	/* Heartbeats of a new process are numbered from zero */
+	failure_detector_begin(&w->c->members, m);
 	h.beat = 1;
 	h.queued = 1;
 	members_heartbeat(&w->c->iteration, m, &h);
@@ -313,8 +317,8 @@ TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 	world_free(w);
 }
 
-/* One machine becomes more and more overloaded, until gaps between its heartbeats reach 0.8 s.
- * Limits of other machines stay. */
+/* One machine becomes more and more overloaded, until gaps between its heartbeats reach 0.8 s. The
+ * limits of other machines stay the same. */
 TEST(an_overloaded_machine_is_not_dead)
 {
 	enum { BEATS = 600 };
@@ -345,7 +349,7 @@ TEST(an_overloaded_machine_is_not_dead)
 	world_free(w);
 }
 
-/* No node is heard for a second. The cause is the controller's own machine or its network. */
+/* No node is heard for a second. The cause is the controller's own machine or network. */
 TEST(silence_of_most_machines_is_the_controllers_fault)
 {
 	for (int embedded = 0; embedded < 2; embedded++) {
@@ -377,7 +381,7 @@ TEST(silence_of_most_machines_is_the_controllers_fault)
 	}
 }
 
-/* Time in which the controller's loop slept does not count as silence of nodes. */
+/* Time in which the controller's own loop slept does not count as silence of the nodes. */
 TEST(a_controller_that_slept_does_not_judge)
 {
 	struct world *w = world_new();
@@ -385,7 +389,8 @@ TEST(a_controller_that_slept_does_not_judge)
 	make_lossy_traces(w, 300, 1);
 	world_greet(w);
 	go(w, LOOK_US, 10 * SECOND);
-	w->c->run.now_us = 13 * SECOND; /* all messages sent meanwhile are still to be read */
+	/* All messages that were sent during the sleep have still to be read */
+	w->c->run.now_us = 13 * SECOND;
 	failure_detector_check(&w->c->members, 3 * SECOND);
 	loop_act(&w->c->iteration);
 	go(w, 13 * SECOND, 20 * SECOND);
@@ -416,8 +421,8 @@ TEST(a_vanished_machine_is_detected_in_time)
 	}
 }
 
-/* All agents of a vanished machine are dropped at one moment, whatever packets they lost last,
- * so that none receives the work of another. */
+/* All agents of a vanished machine are dropped at the same moment, whichever of their last packets
+ * were lost, so that none of them receives the work of another. */
 TEST(all_agents_of_a_vanished_machine_are_dropped)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
@@ -469,8 +474,8 @@ TEST(one_silent_agent_is_dropped_alone)
 	world_free(w);
 }
 
-/* A hang-up arrives after the data on its connection. Where packets are lost, the hang-up is as
- * late as they are. */
+/* A connection's end is reported after the data on it. If packets are lost, the report of the end
+ * is as late as they are. */
 TEST(a_hang_up_is_detected_at_once)
 {
 	for (uint64_t seed = 0; seed < 120; seed++) {
@@ -500,7 +505,7 @@ TEST(a_hang_up_is_detected_at_once)
 	}
 }
 
-/* A console's connections end. No node is taken for dead because of this. */
+/* The connections of a console end. No node is taken for dead because of this. */
 TEST(a_node_that_is_heard_has_not_hung_up)
 {
 	struct world *w = world_new();
@@ -517,8 +522,9 @@ TEST(a_node_that_is_heard_has_not_hung_up)
 	world_free(w);
 }
 
-/* A vanished machine returns and its old connections end. On lossy links some node is often
- * silent at that moment, and must not be taken for the one that hung up. */
+/* A vanished machine returns, and its old connections end. On lossy links some other node is often
+ * silent at that moment; the controller must not take this node for the one whose connections
+ * ended. */
 TEST(a_returning_node_ends_its_old_connections)
 {
 	for (uint64_t seed = 0; seed < 40; seed++) {
@@ -536,7 +542,7 @@ TEST(a_returning_node_ends_its_old_connections)
 			failure_detector_ended(&w->c->members, 1);
 		assert_int_equal(d->n_hung_up, 0);
 		go(w, 20 * SECOND, 21 * SECOND);
-		failure_detector_ended(&w->c->members, 1); /* another node's connection */
+		failure_detector_ended(&w->c->members, 1); /* the connection of another node ends */
 		assert_int_equal(d->n_hung_up, 1);
 		w->dead_us[1] = -1;
 		nobody_died(w);
@@ -544,8 +550,8 @@ TEST(a_returning_node_ends_its_old_connections)
 	}
 }
 
-/* A node that slept returns on its old connections. A connection that ends much later belongs
- * to another node. */
+/* A node that slept returns and keeps its old connections. A connection that ends much later
+ * belongs to another node. */
 TEST(a_node_on_old_connections_ends_none)
 {
 	struct world *w = world_new();
@@ -562,7 +568,7 @@ TEST(a_node_on_old_connections_ends_none)
 	world_free(w);
 }
 
-/* Nothing is known yet of a new node's link. The node has more time, but not forever. */
+/* Nothing is known yet of a new node's link. The node may be silent for longer, but not forever. */
 TEST(a_new_node_has_more_time)
 {
 	struct world *w = world_new();

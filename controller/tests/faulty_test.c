@@ -1,7 +1,7 @@
 /* faulty_test.c - a whole controller with simulated agents, one of which is faulty.
  *
- * The run continues in every case. A node that breaks the protocol is excluded; a node that hangs
- * counts as dead and returns. At the end no other node is out. */
+ * The run continues in every case. A node that breaks the protocol is excluded. A node that hangs
+ * counts as dead and returns. At the end all other nodes take part. */
 
 #include <stdio.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static bool only_faulty_are_out(const struct world *w)
 	return true;
 }
 
-/* Returns true if a line about the node contains the words. Its number is followed by its name and
- * its place. */
+/* Returns true if a journal line about the node contains the words. In such a line, the
+ * node's number is followed by its name and its location. */
 static bool line_has(const struct world *w, int node, const char *words)
 {
 	char number[16];
@@ -88,8 +88,8 @@ static void give_stage_fault(struct world *w, uint8_t stage, enum player_fault f
 			w->faults[i] = fault;
 }
 
-/* Gives the first node of the stage a fault. Checks that all others stay until it is out, and that
- * five more iterations are committed. */
+/* Gives the first node of the stage a fault. Checks that all other nodes stay until that node is
+ * excluded, and that five more iterations are committed. */
 static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
 {
 	int node = first_of(w, stage);
@@ -103,7 +103,7 @@ static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage,
 		fail_msg("no \"%s\" in the journal:\n%s", why, w->console.journal);
 }
 
-/* The first node of the stage hangs until it counts as dead. Then it works again, and returns. */
+/* The first node of the stage hangs until it counts as dead. Then it works again, and rejoins. */
 static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
 {
 	int node = first_of(w, stage);
@@ -129,7 +129,8 @@ static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, 
 		is_dropped(*state, fault, stage, why); \
 	}
 
-/* The iteration stalls without the node. The controller drops the node, which then catches up. */
+/* The iteration stalls because one node missed the commit. The controller drops this node, which
+ * then fetches the weights. */
 FIXTURE_TEST(a_node_that_missed_a_commit_catches_up)
 {
 	struct world *w = *state;
@@ -152,8 +153,8 @@ EXCLUDED(a_node_reports_another_slice, OTHER_SLICE, 0, "has another sum than its
 EXCLUDED(a_node_sums_among_other_nodes, OTHER_LENGTH, 0,
 	 "summed over another number of replicas than ordered")
 
-/* All other nodes report the faulty node. Their quotas must suffice. Then they forget the
- * node's key. */
+/* All other nodes report the faulty node. Their quotas must allow these reports. Then they forget
+ * the node's key. */
 FIXTURE_TEST(a_node_sends_impossible_numbers_to_all)
 {
 	struct world *w = *state;
@@ -185,8 +186,8 @@ FIXTURE_TEST(impossible_losses_of_two_data_nodes_end_the_run)
 
 #define SKIPPING_TEST(name) TEST_WITH(name, world_open_skipping, world_close)
 
-/* The data of two iterations gives no loss. The iteration is repeated with the next data, no node
- * is blamed, and the data of all later iterations has moved on. */
+/* The data of two iterations gives no finite loss. The iteration is repeated with the next data, no
+ * node is blamed, and all later iterations use later data. */
 SKIPPING_TEST(bad_data_is_skipped)
 {
 	struct world *w = *state;
@@ -215,8 +216,9 @@ SKIPPING_TEST(a_run_without_good_data_ends)
 		assert_int_not_equal(w->states[i], NODE_FAILED);
 }
 
-/* All others report the node in each attempt, and some reports arrive after the attempt's end: an
- * attempt costs one skip. Then the node is excluded, as it is without skips. */
+/* All other nodes report the faulty node in each attempt, and some reports arrive after the
+ * attempt's end. Each attempt still counts as one skip. After the last skip the node is excluded,
+ * as it is without skips. */
 SKIPPING_TEST(a_node_that_sends_impossible_numbers_is_excluded_after_the_skips)
 {
 	struct world *w = *state;
@@ -247,8 +249,8 @@ FIXTURE_TEST(two_nodes_hang)
 	WORLD_UNTIL(w, world_all_live(w));
 }
 
-/* The node reports that it is at rest, as the others do. The iteration restarts until it works
- * again. */
+/* Like all others, the faulty node reports that it is at rest. The iteration restarts until the
+ * node works. */
 FIXTURE_TEST(the_iteration_restarts_until_an_idle_node_works)
 {
 	struct world *w = *state;
@@ -265,7 +267,7 @@ FIXTURE_TEST(the_iteration_restarts_until_an_idle_node_works)
 EXCLUDED(a_node_holds_other_weights, OTHER_WEIGHTS, 1, "holds other weights again")
 EXCLUDED(a_data_node_holds_other_weights, OTHER_WEIGHTS, 0, "holds other weights again")
 
-/* The node fetches the right weights and returns. */
+/* The node whose bit flipped fetches the right weights and rejoins. */
 FIXTURE_TEST(a_bit_flips_once)
 {
 	struct world *w = *state;
@@ -285,7 +287,7 @@ EVALUATING(a_node_does_not_end_a_validation)
 	is_dropped(*state, EVALUATES_NOT, 1, "does not end a task");
 }
 
-/* The controller cannot tell which node is at fault. */
+/* The controller cannot tell which node of the route is at fault. */
 EVALUATING(a_validation_does_not_arrive)
 {
 	struct world *w = *state;
@@ -297,7 +299,7 @@ EVALUATING(a_validation_does_not_arrive)
 	assert_non_null(strstr(w->console.journal, "validation of it"));
 }
 
-/* Only data nodes report the loss. */
+/* Only data nodes may report a loss. */
 EVALUATING(an_answer_for_another_node_is_ignored)
 {
 	struct world *w = *state;
@@ -310,7 +312,7 @@ EVALUATING(an_answer_for_another_node_is_ignored)
 	}
 }
 
-/* An operator who returns the lease leaves no failure behind. */
+/* When an operator returns the lease, the failures that the operator injected are healed. */
 FIXTURE_TEST(a_returned_lease_heals_the_injected_failures)
 {
 	struct world *w = *state;

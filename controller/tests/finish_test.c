@@ -22,8 +22,8 @@ static struct controller *with_supervisor(void **state)
 	return c;
 }
 
-/* Returns true if the supervisor was notified before the controller exited. Closes
- * c->run.supervisor. */
+/* Returns true if the supervisor was notified that the run is over, so that it restarts no
+ * controller. Closes c->run.supervisor. */
 static bool was_notified(struct controller *c)
 {
 	char line[16];
@@ -38,7 +38,8 @@ static bool was_notified(struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* A new controller would find that the run is done, and end. */
+/* Before everything is written, the supervisor may restart the controller: the new controller would
+ * find that the run is done, and end. */
 FIXTURE_TEST(a_finished_run_may_die_until_all_is_written)
 {
 	struct controller *c = with_supervisor(state);
@@ -50,7 +51,7 @@ FIXTURE_TEST(a_finished_run_may_die_until_all_is_written)
 	assert_true(was_notified(c));
 }
 
-/* A new controller would wait for agents that have already received the order to end. */
+/* A restarted controller would wait for agents that have already been ordered to end. */
 FIXTURE_TEST(a_stopped_run_ends_at_once)
 {
 	struct controller *c = with_supervisor(state);
@@ -68,7 +69,7 @@ FIXTURE_TEST(a_failed_run_ends_at_once)
 	assert_true(was_notified(c));
 }
 
-/* A controller that cannot write its record is restarted, because the next one may be able to
+/* A controller that cannot write its record is restarted, because its successor may be able to
  * write. */
 FIXTURE_TEST(a_run_that_cannot_be_recorded_may_be_resumed)
 {

@@ -1,5 +1,5 @@
-/* Other formats change the times of links, and an iteration keeps the formats with which it began.
- */
+/* Tests that other formats change the times of links, and that an iteration keeps the formats with
+ * which it began. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +19,8 @@ enum { TRIO = 3, PARAMETERS = 1 << 16 };
 
 static const struct tensor_formats six = { FORMAT_Q6, FORMAT_Q8 };
 
-/* Returns a cluster whose links take 10 s, 8 of them for the bytes, and whose sums take 4 s. */
+/* Returns a cluster whose links take 10 s, of which 8 s are for the bytes, and whose sums take 4
+ * s. */
 static struct cluster *described(void)
 {
 	struct cluster *c = cluster_alloc(TRIO, 2, true);
@@ -55,7 +56,8 @@ static void is_near(double a, double b)
 	assert_true(a > b - 1e-9 && a < b + 1e-9);
 }
 
-/* A link that transfers showed to be three times as slow stays so. A missing link stays missing. */
+/* If transfers showed that a link is three times as slow as described, it stays so. A missing link
+ * stays missing. */
 TEST(described_links_change_by_their_bytes)
 {
 	const double bytes = 8 * tensor_format_activation_share(FORMAT_Q6);
@@ -70,7 +72,7 @@ TEST(described_links_change_by_their_bytes)
 	is_near(other->delay_s[2], -1);
 	is_near(other->delay_s[3], 2 + bytes);
 	is_near(other->sync_pair_s[3], 4 * tensor_format_sum_share(FORMAT_Q8));
-	is_near(c->run.cluster->delay_s[3], 10); /* the run's own times */
+	is_near(c->run.cluster->delay_s[3], 10); /* the run's own cluster is unchanged */
 	formats_apply(&c->members, &six);
 	is_near(c->run.cluster->delay_s[1], other->delay_s[1]);
 	is_near(c->run.cluster_as_given->delay_s[1], 2 + bytes);
@@ -82,7 +84,8 @@ TEST(described_links_change_by_their_bytes)
 	end(c);
 }
 
-/* A measured link has a bandwidth. What its transfers took beyond that stays. */
+/* A measured link has a bandwidth. The time that its transfers took beyond what the bandwidth
+ * explains stays. */
 TEST(measured_links_change_by_their_bytes)
 {
 	struct controller *c = begin();
@@ -113,7 +116,8 @@ TEST(measured_links_change_by_their_bytes)
 	end(c);
 }
 
-/* The operator's wish is in the next request, and the iteration under way keeps its formats. */
+/* The format that the operator wants is in the next request, and the iteration under way keeps its
+ * formats. */
 TEST(a_command_changes_what_is_wanted)
 {
 	struct msg_command m = { .verb = COMMAND_SUM_WIRE, .value = FORMAT_BF16 };
@@ -144,7 +148,7 @@ TEST(a_command_changes_what_is_wanted)
 	end(c);
 }
 
-/* Sends a command of the lease's holder and checks the formats wanted then. */
+/* Sends a command as the holder of the lease, and checks the formats that are wanted afterwards. */
 static void commands(struct controller *c, enum command_verb verb, int64_t value,
 		     enum tensor_format wire, enum tensor_format sum_wire)
 {
@@ -156,7 +160,8 @@ static void commands(struct controller *c, enum command_verb verb, int64_t value
 	assert_int_equal(c->run.wanted.formats.sum_wire, sum_wire);
 }
 
-/* Acts are undone in any order, each once. An undo asks for a plan, and leaves the other format. */
+/* Acts can be undone in any order, each once. An undo asks for a plan, and does not change the
+ * other format. */
 TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

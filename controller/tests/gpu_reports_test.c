@@ -1,5 +1,5 @@
-/* gpu_reports_test.c - what the controller makes of the figures of GPUs in heartbeats: what it
- * sends to consoles, what it drops, and when it warns. The test sets the time. */
+/* gpu_reports_test.c - how the controller handles the figures of GPUs in heartbeats: which figures
+ * it sends to consoles, which it drops, and when it warns. The test sets the time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { NODE = 3 };
 
-/* Sends heartbeats with these figures for so many seconds. */
+/* Sends heartbeats with these figures for that many seconds. */
 static void report(struct controller *c, struct gpu_figures gpu, int seconds)
 {
 	struct member *m = &c->members.list[NODE];
@@ -32,7 +32,7 @@ static void report_throttling(struct controller *c, uint8_t throttling, int seco
 	report(c, (struct gpu_figures){ GPU_ALL, 90, 88, throttling, 1, 2, 3, 4 }, seconds);
 }
 
-/* Returns the number of warnings, and the newest in *text. */
+/* Returns the number of warnings, and the newest warning in *text. */
 static int warnings(const struct controller *c, const char **text)
 {
 	int n = 0;
@@ -78,7 +78,7 @@ FIXTURE_TEST(figures_reach_consoles)
 	s = shown(c);
 	assert_memory_equal(&s, &g, sizeof(g));
 	c->members.list[NODE].shown.is_stale = false;
-	report(c, g, 1); /* the same again */
+	report(c, g, 1); /* the same warning is not repeated */
 	assert_false(c->members.list[NODE].shown.is_stale);
 }
 
@@ -110,17 +110,18 @@ FIXTURE_TEST(a_warning_is_written_once_for_each_onset)
 	const char *text;
 
 	report_throttling(c, 0, 5);
-	report_throttling(c, GPU_POWER_CAP, 5); /* normal */
+	report_throttling(c, GPU_POWER_CAP, 5); /* a power cap is normal, so there is no warning */
 	assert_int_equal(warnings(c, &text), 0);
 	report_throttling(c, GPU_HEAT, 200);
 	assert_int_equal(warnings(c, &text), 1);
 	assert_string_equal(text, "n03: its GPU is throttled: heat, at 88 C");
-	for (int i = 0; i < 10; i++) { /* it cools down for moments only */
+	for (int i = 0; i < 10; i++) { /* short breaks in the throttling cause no further warning */
 		report_throttling(c, 0, 20);
 		report_throttling(c, GPU_HEAT | GPU_POWER_CAP, 1);
 	}
 	assert_int_equal(warnings(c, &text), 1);
-	report_throttling(c, GPU_HEAT | GPU_POWER_BRAKE, 10); /* another reason */
+	/* Another reason for throttling causes another warning */
+	report_throttling(c, GPU_HEAT | GPU_POWER_BRAKE, 10);
 	assert_int_equal(warnings(c, &text), 2);
 	assert_string_equal(text, "n03: its GPU is throttled: power brake, at 88 C");
 	report_throttling(c, 0, 61);
@@ -129,7 +130,7 @@ FIXTURE_TEST(a_warning_is_written_once_for_each_onset)
 	assert_string_equal(text, "n03: its GPU is throttled: heat, hardware, at 88 C");
 }
 
-/* The warning does without a temperature. */
+/* If no temperature is reported, the warning has none. */
 FIXTURE_TEST(a_warning_names_only_what_is_known)
 {
 	struct controller *c = on_gpus(state);
@@ -172,7 +173,8 @@ FIXTURE_TEST(figures_are_recorded_at_most_every_ten_seconds)
 	assert_int_equal(r.n, 0);
 }
 
-/* With a commit, the figures are in the record and among the events; nodes without any are not. */
+/* A commit writes the figures to the record and to the events. Nodes without figures are left
+ * out. */
 FIXTURE_TEST(figures_are_recorded_with_a_commit)
 {
 	struct controller *c = on_gpus(state);

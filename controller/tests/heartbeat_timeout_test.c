@@ -17,7 +17,8 @@ TEST(punctual_agents_get_the_limit)
 	assert_int_equal(timeout_allowed(longest, longest, LIMIT, 0), LIMIT);
 }
 
-/* The last heartbeat needs at most one more: half a second and four round trips in all. */
+/* The last heartbeat itself takes at most one more round trip. So a death is found after at most
+ * half a second and four round trips. */
 TEST(three_round_trips_are_added)
 {
 	assert_int_equal(timeout_allowed(100000, 100000, LIMIT, FAR), LIMIT + 3 * FAR);
@@ -33,7 +34,7 @@ TEST(late_heartbeats_raise_the_limit_for_a_while)
 	assert_int_equal(timeout_allowed(longest, 100000, LIMIT, 0), 800000);
 	for (; timeout_allowed(longest, 100000, LIMIT, 0) > LIMIT; words++)
 		longest = timeout_learn(longest, 100000, LIMIT);
-	assert_in_range(words, 40, 80); /* about six seconds */
+	assert_in_range(words, 40, 80); /* words for about six seconds */
 }
 
 TEST(a_hang_does_not_raise_the_limit)
@@ -42,8 +43,8 @@ TEST(a_hang_does_not_raise_the_limit)
 	assert_int_equal(timeout_allowed(1700000, 0, LIMIT, 0), TIMEOUT_PATIENCE * LIMIT);
 }
 
-/* Missing heartbeats were lost or are still on the network. They do not show that the machine
- * is late, because a late machine sends fewer. */
+/* Missing heartbeats were lost, or are still on their way. They do not show that the machine is
+ * late, because a late machine sends fewer heartbeats. */
 TEST(missing_heartbeats_do_not_raise_the_limit)
 {
 	assert_int_equal(timeout_late(300000, 3), 100000);
@@ -59,14 +60,14 @@ TEST(a_delay_of_a_quarter_is_allowed_to_all)
 	int64_t nine[] = { 900000, 100000, 800000, 100000, 110000, 100000, 100000, 100000, 100000 };
 
 	assert_int_equal(timeout_usual(five, 5), 600000);
-	/* two late values are less than a quarter */
+	/* two late agents are less than a quarter of nine */
 	assert_int_equal(timeout_usual(nine, 9), 110000);
 	assert_int_equal(timeout_usual(five, 0), 0);
 	assert_int_equal(timeout_allowed(100000, 500000, LIMIT, 0), 1000000);
 }
 
-/* The limit is lower than for silence alone, higher where heartbeats are late, and never above that
- * for silence. */
+/* After a connection has ended, the limit is lower than for silence alone. It is higher if
+ * heartbeats are late, but never above the limit for silence. */
 TEST(a_hang_up_lowers_the_limit)
 {
 	assert_int_equal(timeout_hung_up(90000, 0, LIMIT, 0), 2 * TIMEOUT_BEAT_US);

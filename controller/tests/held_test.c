@@ -1,4 +1,4 @@
-/* held_test.c - a stage has lost all its replicas: which other nodes still have its weights,
+/* held_test.c - a stage has lost all its replicas. Tests which other nodes still have its weights,
  * and when the run goes back to a checkpoint instead. */
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
 
-enum { COMMITTED = 7, X = 3 /* in stage 1, as n04 and n05 */, K = 0 /* in stage 0 */ };
+enum { COMMITTED = 7, X = 3 /* X is in stage 1, like n04 and n05 */, K = 0 /* K is in stage 0 */ };
 
 static void dies(struct controller *c, int node)
 {
@@ -39,7 +39,7 @@ static void keeps(struct controller *c, int node, int stage, uint64_t holds)
 	c->members.list[node].copy.iterations = holds;
 }
 
-/* All nodes of the second stage are dead. n03 died last. */
+/* Returns a controller that has lost all nodes of the second stage. n03 died last. */
 static struct controller *lost(void **state)
 {
 	struct controller *c = *state;
@@ -75,8 +75,8 @@ FIXTURE_TEST(a_node_that_slept_continues)
 	assert_true(is_back(c));
 }
 
-/* Another node took the stage over from its copy and left its own place in exchange. That node
- * is dead too. */
+/* Another node took the stage over with its copy, and the two nodes exchanged their stages. The
+ * other node is dead, too. */
 FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 {
 	struct controller *c = lost(state);
@@ -89,7 +89,8 @@ FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	assert_true(c->iteration.redo); /* it may have done the work of its place */
+	/* The iteration restarts, because the node may have worked for its other stage */
+	assert_true(c->iteration.redo);
 }
 
 /* The node's heartbeats report its weights. The last commit is still on its way to the node. */
@@ -112,7 +113,7 @@ FIXTURE_TEST(a_node_with_other_weights_does_not_continue)
 {
 	struct controller *c = lost(state);
 
-	beats(c, X, MSG_NO_STAGE, COMMITTED); /* it is loading weights */
+	beats(c, X, MSG_NO_STAGE, COMMITTED); /* the node is loading weights */
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
@@ -120,7 +121,7 @@ FIXTURE_TEST(a_node_with_other_weights_does_not_continue)
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
-	/* it received an order to load weights after that report */
+	/* after that report, the node received an order to load weights */
 	c->members.list[X].weights.stage = 0;
 	beats(c, X, 1, COMMITTED);
 	recover_turn(&c->iteration);
@@ -138,14 +139,14 @@ FIXTURE_TEST(a_copy_that_slept_takes_the_stage_over)
 	keeps(c, K, 1, COMMITTED);
 	dies(c, K);
 	lost(state);
-	for (int i = DATA; i < NODES; i++) { /* these nodes are not awaited */
+	for (int i = DATA; i < NODES; i++) { /* the run does not wait for these nodes */
 		c->members.list[i].state = MEMBER_FAILED;
 		c->members.list[i].is_marked = true;
 	}
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	/* One of these two nodes would leave its stage, and the iteration would restart without
-	 * it */
+	/* If one of these two nodes left its stage, the iteration would restart without that
+	 * node */
 	assert_int_equal(stage_replicas(&c->members, 0, NULL), 2);
 	assert_int_equal(member_stage(&c->run, &c->members.list[1]) +
 				 member_stage(&c->run, &c->members.list[2]),
@@ -173,7 +174,7 @@ FIXTURE_TEST(weights_of_an_older_commit_are_ignored)
 	assert_int_not_equal(c->members.list[K].copy.stage, 1);
 }
 
-/* Another node has the stage, so this node joins like any other. */
+/* Another node has the stage, so the returning node joins like any other node. */
 FIXTURE_TEST(weights_that_no_stage_needs_are_ignored)
 {
 	struct controller *c = *state;
@@ -187,8 +188,8 @@ FIXTURE_TEST(weights_that_no_stage_needs_are_ignored)
 
 /* ---- nodes whose reports are still travelling ---- */
 
-/* A checkpoint exists, and new processes replace all nodes of the lost stage. No node is
- * asleep. */
+/* A checkpoint exists, and new processes have replaced all nodes of the lost stage. No node is only
+ * suspended. */
 static struct controller *replaced(void **state)
 {
 	struct store_shard shard = {
@@ -218,11 +219,10 @@ FIXTURE_TEST(without_weights_the_run_returns_to_a_checkpoint_at_once)
 	assert_true(loses_last_replica(replaced(state)));
 }
 
-/* After a restart, the new controller announces the commit to the node again, and the node
- * applies it. */
+/* A restarted controller announces the commit to the node again, and the node applies it. */
 FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 {
-	struct msg_committed done = { COMMITTED, 1, 77, 0 };
+	struct msg_committed done = { COMMITTED, 1, 77, 0, { { 0 } } };
 	struct controller *c = replaced(state);
 
 	c->members.list[X].weights.stage = 1;
@@ -235,8 +235,8 @@ FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 	assert_true(is_back(c));
 }
 
-/* The node was cut off when the commit was announced, and counted as dead. The controller
- * assumes that the node holds the commit, until its first heartbeat shows that it does not. */
+/* The node was cut off when the commit was announced, and counted as dead. The controller assumes
+ * that the node holds the commit until the node's first heartbeat shows that it does not. */
 FIXTURE_TEST(a_node_cut_off_at_the_commit_is_awaited)
 {
 	struct controller *c = replaced(state);
@@ -250,7 +250,7 @@ FIXTURE_TEST(a_node_cut_off_at_the_commit_is_awaited)
 	assert_true(loses_last_replica(c));
 }
 
-/* The node is overwriting its weights, and the order cannot be withdrawn. */
+/* The node is overwriting its weights as ordered, and the order cannot be withdrawn. */
 FIXTURE_TEST(a_node_that_restores_its_stage_is_not_awaited)
 {
 	struct controller *c = lost(state);
@@ -276,7 +276,7 @@ FIXTURE_TEST(the_wait_for_a_node_ends)
 
 FIXTURE_TEST(a_copy_with_the_commit_is_awaited)
 {
-	struct msg_committed done = { COMMITTED, 1, 77, 1 };
+	struct msg_committed done = { COMMITTED, 1, 77, 1, { { 0 } } };
 	struct controller *c = replaced(state);
 
 	keeps(c, K, 1, COMMITTED - 1);
@@ -287,34 +287,36 @@ FIXTURE_TEST(a_copy_with_the_commit_is_awaited)
 	assert_true(copies_holder(&c->members, 1, NULL) == &c->members.list[K]);
 }
 
-/* The node's link to the copy is cut, or its disk is full, so it does not even begin to fetch. */
+/* The node's link to the copy is cut, or its disk is full, so the node does not even begin to fetch
+ * the copy. */
 FIXTURE_TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited)
 {
 	struct controller *c = replaced(state);
 
 	keeps(c, K, 1, COMMITTED);
 	assert_false(loses_last_replica(c));
-	/* As far as is known, the node fetches from there */
+	/* As far as the controller knows, the node fetches from there */
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = 1;
 	c->run.now_us += 3600ll * SECOND;
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = -1;
-	/* Otherwise its own stage would have no replica */
+	/* If K left its stage, the stage would have no replica */
 	c->members.list[1].is_marked = c->members.list[2].is_marked = true;
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[1].is_marked = c->members.list[2].is_marked = false;
-	assert_false(loses_last_replica(c)); /* these may have died with the rest */
+	/* These nodes may have died together with the others */
+	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	beats(c, 1, 0, COMMITTED);
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
 }
 
-/* The controller was dead when the node had its weights again. They are the weights that the
- * record names. */
+/* The controller was dead when the node loaded its weights. They have the hash that the record
+ * names. */
 FIXTURE_TEST(weights_that_the_record_names_are_held)
 {
 	const struct store_hash recorded = { COMMITTED, 77, X, 1 };
@@ -330,7 +332,7 @@ FIXTURE_TEST(weights_that_the_record_names_are_held)
 	assert_false(member_is_replica(&c->members.list[4]));
 }
 
-/* A node that could not read a checkpoint may have lost its old weights. Its report from before
+/* A node that could not read a checkpoint may have lost its old weights. What it reported before
  * the attempt does not count. */
 FIXTURE_TEST(a_node_that_could_not_read_reports_its_weights)
 {
@@ -365,7 +367,7 @@ FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 	}
 	dies(c, 2);
 	assert_true(loses_last_replica(c));
-	/* First with weights of the lost stage, then of the other stage */
+	/* First the node has weights of the lost stage, then of the other stage */
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < NODES; i++) {
 			struct member *m = &c->members.list[i];
@@ -380,7 +382,7 @@ FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 		recover_turn(&c->iteration);
 	}
 	assert_int_equal(c->run.committed, COMMITTED - 2);
-	c->run.committed = COMMITTED; /* the run reaches that commit again */
+	c->run.committed = COMMITTED; /* the run reaches the number of that commit again */
 	beats(c, 2, 0, COMMITTED);
 	assert_false(member_holds(&c->run, &c->members.list[2], 0));
 }

@@ -1,7 +1,7 @@
-/* history_test.c - a long run in compressed time. The controller runs its own iterations from
- * first task to commit, and the test invents the agents' reports from the plan. The record and
- * the memory in use must not grow with old history, and a new controller must not have to read
- * all of it.
+/* history_test.c - a long run in compressed time. The controller runs real iterations from the
+ * first task to the commit, and the test makes up the agents' reports from the plan. The record and
+ * the memory in use must not grow with old history, and a restarted controller must not have to
+ * read all of the history.
  *
  * HISTORY_ITERATIONS=N plays N iterations and prints measurements (`make history`). With 0 or
  * without the variable, the test plays a few. */
@@ -28,9 +28,13 @@
 #include "base/rng.h"
 
 enum {
-	MEMBERS = 20, PER_NODE = 3, /* 30 microbatches, like the embedded cluster */
-	A_FEW = 1200, KEEP_TASKS = 100, /* for a test; a long run uses the program's own setting */
-	MOST_BYTES = 2000 /* per iteration in run.db, so that a million stay below 2 GB */
+	/* 30 microbatches in all, as many as the embedded cluster has */
+	MEMBERS = 20,
+	PER_NODE = 3,
+	/* For the short test; a long run uses the program's own setting for KEEP_TASKS */
+	A_FEW = 1200,
+	KEEP_TASKS = 100,
+	MOST_BYTES = 2000 /* bytes per iteration in run.db: a million take 2 GB */
 };
 
 static uint64_t wanted(void)
@@ -85,11 +89,11 @@ static void report_weights(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->members.n; i++) {
 		uint8_t stage = (uint8_t)c->run.cluster->nodes[i].stage;
-		/* Invents 64-bit hashes, like those of weights. */
+		/* Makes up 64-bit hashes that look like those of weights. */
 		struct msg_committed m = { c->run.committed, stage,
 					   (c->run.committed * MSG_STAGES + stage) *
 						   UINT64_C(0x9e3779b97f4a7c15),
-					   0 };
+					   0, { { 0 } } };
 
 		iteration_committed(&c->members, &c->members.list[i], &m);
 	}
@@ -145,8 +149,9 @@ static struct cluster *vary_times(const struct controller *c)
 	return to;
 }
 
-/* Tasks and transfers take a little more or less than planned, so that nodes count gradients in
- * another order in every iteration. The change is too small to make the controller plan again. */
+/* Runs an iteration. Tasks and transfers take a little more or less time than planned, so that
+ * nodes count gradients in another order in every iteration. The difference is too small to make
+ * the controller plan again. */
 static void iterate(struct controller *c)
 {
 	struct cluster *varied = vary_times(c);
@@ -207,7 +212,7 @@ static struct controller *begin(void)
 	return c;
 }
 
-/* Returns the bytes of the database file and of the part of its log not yet merged. */
+/* Returns the bytes of the database file, and of the part of its log that is not merged yet. */
 static double size_of(const struct controller *c, const char *tail)
 {
 	struct stat st;
@@ -222,8 +227,8 @@ static double in_use(void)
 	return (double)mallinfo2().uordblks;
 }
 
-/* Starts another controller that resumes the run. Returns the seconds that it took to read what
- * it needs. */
+/* Starts another controller, which resumes the run. Returns the seconds that this controller took
+ * to read what it needs. */
 static double take_over(struct controller *c, struct controller **next)
 {
 	int64_t begun = clock_monotonic_us();
@@ -333,8 +338,8 @@ TEST(the_newest_iterations_are_kept)
 	free(c);
 }
 
-/* Only the newest plans have files for other tools. A folder that cannot be written does not
- * end the run. */
+/* Only the newest plans are also written to files, for other tools. If the folder cannot be
+ * written, the run goes on. */
 TEST(the_newest_plans_have_files)
 {
 	struct controller *c = begin();

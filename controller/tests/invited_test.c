@@ -1,4 +1,4 @@
-/* invited_test.c - peers with invitations, true and false ones, connect to a whole controller. An
+/* invited_test.c - peers with valid and invalid invitations connect to a whole controller. An
  * invitation gets a key admitted and nothing else. */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int door_close(void **state)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, door_open, door_close)
 
-/* The controller's answer. */
+/* The controller's answer to a request for admission. */
 struct answer {
 	bool admitted, refused, final;
 	char text[256];
@@ -90,13 +90,14 @@ FIXTURE_TEST(an_invitation_admits_a_key_until_it_is_used_up)
 	visitor_come_in(&agent, &operator);
 	UNTIL(&operator, NULL,
 	      strstr(operator.journal, "node was admitted as agent by invitation"));
-	ask(&v, keys_public_of(agent.id), &a); /* asks again, as after a lost answer */
+	/* The machine asks again, as if the answer had been lost */
+	ask(&v, keys_public_of(agent.id), &a);
 	assert_true(a.admitted);
 	ask(&v, keys_public_of(late.id), &a);
 	assert_true(a.refused && a.final);
 	assert_non_null(strstr(a.text, "used up"));
 	UNTIL(&operator, NULL, strstr(operator.journal, "refused: the invitation is used up"));
-	/* A restarted controller knows that the invitation is used up. */
+	/* A restarted controller knows that the invitation has been used up. */
 	door_restart(d, (const char *const[]){ NULL });
 	UNTIL(&v, NULL, v.restarts > 0);
 	ask(&v, keys_public_of(late.id), &a);
@@ -107,7 +108,8 @@ FIXTURE_TEST(an_invitation_admits_a_key_until_it_is_used_up)
 	visitor_free(&operator);
 }
 
-/* The session of an invitation is no member's session: all other messages are violations. */
+/* The session of an invitation is not the session of a member. All messages except the request for
+ * admission are violations. */
 FIXTURE_TEST(an_invitation_is_no_member)
 {
 	static const enum msg_type types[] = { MSG_HELLO, MSG_ATTACH, MSG_COMMAND, MSG_HEARTBEAT,
@@ -129,7 +131,7 @@ FIXTURE_TEST(an_invitation_is_no_member)
 	ask(&v, keys_public_of(v.id), &a);
 	assert_true(a.refused);
 	assert_int_equal(visitor_command(&operator, COMMAND_ARM, 60), 0);
-	/* An invitation that sends further violations is barred. */
+	/* A peer with an invitation that sends further violations is barred. */
 	for (int i = 0; i < 2000 && !v.refused; i++) {
 		visitor_send(&v, &(struct msg){ .type = MSG_HELLO }, POST_RELIABLE);
 		visitor_turn(&v);
@@ -143,8 +145,8 @@ FIXTURE_TEST(an_invitation_is_no_member)
 	visitor_free(&operator);
 }
 
-/* False secrets are keys that nobody knows: strangers. They get no session, and an honest machine
- * joins meanwhile. */
+/* A peer with a wrong secret has a key that the controller does not know, so it is a stranger.
+ * Strangers get no session. Meanwhile an honest machine can join. */
 FIXTURE_TEST(false_invitations_are_strangers)
 {
 	enum { CROWD = 40, ROUNDS = 5 };
@@ -172,7 +174,8 @@ FIXTURE_TEST(false_invitations_are_strangers)
 	}
 	assert_int_equal(refused, CROWD * ROUNDS);
 	assert_int_equal(keys_list_refresh(d->list, NULL), 1);
-	assert_int_equal(keys_list_count(d->list), 2); /* the invitation and the agent */
+	/* The list has the keys of the invitation and of the agent */
+	assert_int_equal(keys_list_count(d->list), 2);
 	visitor_free(&honest);
 	visitor_free(&agent);
 }

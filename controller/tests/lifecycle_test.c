@@ -1,4 +1,5 @@
-/* lifecycle_test.c - the transitions of a member, one row for each event, and what they request. */
+/* lifecycle_test.c - the transitions of a member's state, one row for each event, and the requests
+ * that they make. */
 
 #include <stdio.h>
 
@@ -8,12 +9,13 @@
 #include "controller/trust/exclude.h"
 
 /* The state after each event, for every state before it: a letter for each state of the enum, '='
- * if nothing changes, '.' if the pair must not occur. Written independently of the table. */
+ * if nothing changes, '.' if the pair must not occur. These letters were written without the table
+ * in lifecycle.c. */
 static const struct {
 	enum member_event event;
 	const char *next;
 } expected[] = {
-	/* from the state:       AJSRgdULQFDX */
+	/* states before the event: AJSRgdULQFDX */
 	{ EVENT_HELLO, "JJJJJJ...JJJ" },   { EVENT_HEARD, ".=======L=.." },
 	{ EVENT_RETURN, "..........J." },  { EVENT_REINSTATE, ".LLL......L." },
 	{ EVENT_WAIT, ".JJJJJ...=.." },    { EVENT_LEAVE, "......JJJ..." },
@@ -63,7 +65,8 @@ FIXTURE_TEST(each_event_leads_to_one_state)
 		}
 }
 
-/* A replica's work is given to others. Sums may have waited for the copy of any other member. */
+/* The work of a lost replica is given to others. If another member is lost, the sums may have
+ * waited for its copy. */
 FIXTURE_TEST(a_lost_node_is_reported)
 {
 	struct controller *c = *state;
@@ -84,7 +87,7 @@ FIXTURE_TEST(a_lost_node_is_reported)
 }
 
 /* Consoles and the record show no difference between a member that fetches its stage and one that
- * has it. The time since the last change stays, too: judgements of links begin with it. */
+ * has it. The time of the last change stays, too, because links are judged from that time on. */
 FIXTURE_TEST(only_a_shown_value_is_a_change)
 {
 	struct controller *c = *state;
@@ -103,7 +106,7 @@ FIXTURE_TEST(only_a_shown_value_is_a_change)
 	assert_string_equal(m->why, "");
 }
 
-/* A drain marks a node until its process ends. A mark of the operator stays. */
+/* Draining marks a node until its process ends. A mark of the operator remains after that. */
 FIXTURE_TEST(a_drain_ends_with_the_process)
 {
 	static const struct {
@@ -130,7 +133,8 @@ FIXTURE_TEST(a_drain_ends_with_the_process)
 		}
 }
 
-/* A draining node that is excluded for what it sent stays excluded after its process has ended. */
+/* A draining node that is excluded because of bad data stays excluded after its process has
+ * ended. */
 FIXTURE_TEST(an_excluded_node_that_drains_stays_excluded)
 {
 	struct controller *c = *state;
@@ -141,7 +145,8 @@ FIXTURE_TEST(an_excluded_node_that_drains_stays_excluded)
 	assert_true(m->is_marked);
 	assert_int_equal(m->move.drain, DRAIN_NOT);
 	assert_int_equal(m->state, MEMBER_FAILED);
-	member_drain(&c->members, m, DRAIN_WANTED); /* its heartbeats announce the drain again */
+	/* The node's heartbeats announce again that it drains */
+	member_drain(&c->members, m, DRAIN_WANTED);
 	assert_true(member_apply(&c->run, m, EVENT_DEPART, "drained"));
 	assert_true(m->is_marked);
 }

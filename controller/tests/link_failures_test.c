@@ -1,4 +1,4 @@
-/* link_failures_test.c - a cut link between two living nodes: its microbatches are rerouted, or
+/* link_failures_test.c - a link between two living nodes is cut: its microbatches are rerouted, or
  * one end is removed. */
 #include <string.h>
 
@@ -28,7 +28,8 @@ static bool anyone_is_out(const struct controller *c)
 	return false;
 }
 
-/* Nothing has moved for 0.9 s, and movement was expected within 0.25 s. */
+/* Node `from` reports that nothing has moved for 0.9 s, although movement was expected within 0.25
+ * s. */
 static void complains_of(struct controller *c, uint16_t from, struct msg_stuck s)
 {
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
@@ -76,11 +77,12 @@ FIXTURE_TEST(microbatches_are_rerouted_around_a_cut_link)
 	assert_true(moved > 0);
 	assert_true(journal_has(c, "nothing came through for 0.9 s, expected within 0.2"));
 	assert_true(journal_has(c, "go around the link"));
-	assert_false(replan_usable(&c->members, c->run.plan)); /* later plans avoid the link, too */
+	/* Later plans must avoid the link, too */
+	assert_false(replan_usable(&c->members, c->run.plan));
 	assert_true(c->planning.wanted_id > 0);
 }
 
-/* The substitute is sent the neighbours' stored tensors, and the rest does not change. */
+/* The substitute gets the tensors that its neighbours have stored. Nothing else changes. */
 FIXTURE_TEST(finished_work_is_not_repeated)
 {
 	struct controller *c = *state;
@@ -89,7 +91,7 @@ FIXTURE_TEST(finished_work_is_not_repeated)
 
 	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
 	under_way_does(c, next, 0, TASK_FORWARD, FIRST, 0.1);
-	/* The data node has counted the loss, so only the other node may change. */
+	/* The data node has counted the loss, so only the node at the other end can be replaced. */
 	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1);
 	complains(c, data, next);
 	assert_int_equal(m->route.nodes[0], data);
@@ -103,7 +105,8 @@ FIXTURE_TEST(finished_work_is_not_repeated)
 		     routes_may_count(&c->iteration.routes, m->route.nodes[1], 0, TASK_BACKWARD));
 }
 
-/* Both ends have counted the microbatch, and the gradient cannot move from one to the other. */
+/* Both ends have counted the microbatch, and the gradient that one end has counted cannot move to
+ * the other end. */
 FIXTURE_TEST(one_end_of_a_link_without_a_substitute_is_dropped)
 {
 	struct controller *c = *state;
@@ -124,11 +127,12 @@ FIXTURE_TEST(one_end_of_a_link_without_a_substitute_is_dropped)
 	assert_true(journal_has(c, "run again without"));
 	members_heartbeat(&c->iteration, out, &h);
 	loop_act(&c->iteration);
-	assert_true(out->state != MEMBER_DEAD); /* although the link is still cut */
+	/* The removed end may return, although the link is still cut */
+	assert_true(out->state != MEMBER_DEAD);
 	assert_true(link_failures_between(&c->members, data, next));
 }
 
-/* No other node is left to avoid the link. */
+/* No route can avoid the link, because no other node is left. */
 FIXTURE_TEST(a_link_that_every_route_needs_costs_one_end)
 {
 	struct controller *c = *state;
@@ -173,8 +177,8 @@ static uint32_t times_noted(const struct controller *c, const char *words)
 	return n;
 }
 
-/* TCP may need seconds to repair a loss, and small messages pass meanwhile. The MTU is named only
- * after the agent has seen that large messages are lost, and once. */
+/* TCP may need seconds to repair a loss, and small messages pass meanwhile. The journal names the
+ * MTU as a possible cause once, and only after the agent has found that large messages are lost. */
 FIXTURE_TEST(a_link_that_passes_small_messages_gets_more_time)
 {
 	static const char mtu[] = "small messages pass, large ones do not: MTU?";

@@ -43,7 +43,27 @@ TEST(a_transfer_takes_its_latency_and_its_bytes)
 	link_table_free(t);
 }
 
-/* The execution model's sum, 2 (r - 1) / r times the pair's, is two exchanges of a slice. */
+TEST(a_node_is_isolated_if_all_links_that_were_tried_fail)
+{
+	struct link_table *t = link_table_new(N);
+
+	assert_false(link_table_isolates(t, 2)); /* nothing was tried */
+	*link_table_at(t, 0, 2) = (struct link_seen){ .known = true, .unreachable = true };
+	assert_false(link_table_isolates(t, 2) || link_table_isolates(t, 0));
+	*link_table_at(t, 1, 2) = (struct link_seen){ .known = true, .unreachable = true };
+	*link_table_at(t, 2, 0) = (struct link_seen){ .known = true };
+	assert_true(link_table_isolates(t, 2));
+	assert_false(link_table_isolates(t, 0) || link_table_isolates(t, 1));
+	link_table_at(t, 1, 2)->unreachable = false;
+	assert_false(link_table_isolates(t, 2));
+	link_table_at(t, 2, 0)->unreachable = true;
+	*link_table_at(t, 2, 1) = (struct link_seen){ .known = true, .unreachable = true };
+	assert_true(link_table_isolates(t, 2)); /* it reaches nobody */
+	link_table_free(t);
+}
+
+/* In the execution model, a sum takes 2 (r - 1) / r times the time of a pair. This must equal two
+ * exchanges of a slice. */
 TEST(a_sum_is_two_exchanges)
 {
 	struct link_table *t = made();
@@ -55,7 +75,8 @@ TEST(a_sum_is_two_exchanges)
 	link_table_free(t);
 }
 
-/* The part of a delay beyond the latency occupies the link. bytes_s is this part for fp32. */
+/* The part of a delay beyond the latency occupies the link. bytes_s is that part of the delay, for
+ * fp32. */
 TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 {
 	struct link_table *t = made();
@@ -67,13 +88,14 @@ TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 	link_table_apply(t, c, 0, 1, 0.25);
 	assert_true(c->delay_s[1] == 0.25 && fabs(c->bytes_s[1] - 0.4) < 1e-6);
 	assert_true(fabs(cluster_occupied_s(c, 0, 1) - 0.2) < 1e-6);
-	link_table_apply(t, c, 0, 1, 0.02); /* shorter than the probed latency */
+	link_table_apply(t, c, 0, 1, 0.02); /* the delay is shorter than the probed latency */
 	assert_true(c->bytes_s[1] == 0 && cluster_occupied_s(c, 0, 1) == 0);
 	cluster_free(c);
 	link_table_free(t);
 }
 
-/* Nodes 0, 1, 2 are one place and 3, 4, 5 another; one link between the places is known. */
+/* Nodes 0, 1 and 2 are in one place, and 3, 4 and 5 in another. One link between the places is
+ * known. */
 TEST(unmeasured_links_are_like_others_between_their_places)
 {
 	struct link_table *t = made();

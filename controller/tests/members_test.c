@@ -1,5 +1,5 @@
-/* members_test.c - which nodes are awaited and when they are tried again, which links count as
- * cut, and which plans are awaited. The test sets the time. */
+/* members_test.c - for which nodes the run waits and when they try to join again, which links count
+ * as cut, and for which plans the run waits. The test sets the time. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,13 @@
 #include "controller/iteration/answers.h"
 #include "controller/iteration/cut_links.h"
 #include "controller/iteration/link_failures.h"
+#include "controller/joining/agents.h"
 #include "controller/joining/startup.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/network/failed_links.h"
+#include "controller/network/link_table.h"
+#include "controller/network/measuring.h"
 #include "controller/operator/consoles.h"
 #include "controller/planning/drift.h"
 #include "controller/planning/replan.h"
@@ -56,7 +59,7 @@ static struct controller *made(void)
 	return c;
 }
 
-/* Sets the time. All nodes are heard meanwhile. */
+/* Sets the time. All nodes have been heard until then. */
 static void at(struct controller *c, int64_t now_us)
 {
 	c->run.now_us = now_us;
@@ -66,7 +69,7 @@ static void at(struct controller *c, int64_t now_us)
 	loop_look_at_members(&c->iteration);
 }
 
-/* ---- tried again ---- */
+/* ---- joining again ---- */
 
 /* Returns a node whose stage has no living copy, so that every attempt to join fails. */
 static struct member *stranded(struct controller *c)
@@ -110,7 +113,7 @@ static void refuse_copy(struct controller *c, struct member *m)
 	assert_int_equal(m->state, MEMBER_JOINING);
 }
 
-/* Returns a controller whose node 5 has no stage and joins. */
+/* Returns a controller whose node 5 has no stage and is about to join. */
 static struct controller *made_for_late_node(void)
 {
 	struct controller *c = made();
@@ -129,8 +132,8 @@ static struct controller *made_for_late_node(void)
 	return c;
 }
 
-/* Stage 2 has one replica, first behind a link that takes minutes, then without that delay. The
- * other stages have as many nodes as plans give them. */
+/* Stage 2 has one replica. The link to this replica first takes minutes, and then has no such
+ * delay. The other stages have as many nodes as plans give them. */
 TEST(a_node_that_joined_late_gets_a_place)
 {
 	struct controller *c = made_for_late_node();
@@ -144,6 +147,36 @@ TEST(a_node_that_joined_late_gets_a_place)
 	c->run.cluster->delay_s[5 * NODES + 4] = 0.05;
 	at(c, START + 4 * SECOND);
 	assert_int_equal(c->run.cluster->nodes[5].stage, 2);
+	bare_free(c);
+}
+
+/* Nobody reaches the node's port. It gets a stage once the port is open: the agents report the
+ * round trips of the connections that they then have, and the links are measured again. */
+TEST(a_node_that_nobody_reaches_waits)
+{
+	struct controller *c = made_for_late_node();
+	struct member *m = &c->members.list[5];
+	struct msg_link link = { .to = 5, .latency_s = 0.001f };
+	const struct msg_links report = { 1, &link, (uint8_t)c->run.cluster->formats.wire };
+
+	c->members.links = link_table_new(NODES);
+	for (uint32_t i = 0; i < NODES; i++)
+		for (uint32_t j = 0; j < NODES; j++)
+			*link_table_at(c->members.links, i, j) = (struct link_seen){
+				.known = i != j, .unreachable = j == 5, .latency_s = 0.001f
+			};
+	at(c, START + 2 * SECOND);
+	assert_int_equal(c->run.cluster->nodes[5].stage, -1);
+	assert_int_equal(m->state, MEMBER_JOINING);
+	assert_non_null(strstr(m->why, "do not reach it"));
+	members_links(&c->planning, &c->members.list[4], &report);
+	assert_false(measuring_isolates(&c->members, m) || measuring_knows(&c->members, m));
+	for (uint32_t i = 0; i < NODES; i++)
+		link_table_at(c->members.links, i, 5)->known = i != 5;
+	at(c, START + 4 * SECOND);
+	assert_int_equal(c->run.cluster->nodes[5].stage, 2);
+	link_table_free(c->members.links);
+	free(c->members.list[4].links.list);
 	bare_free(c);
 }
 
@@ -170,13 +203,13 @@ TEST(each_refused_copy_is_tried_later)
 	for (int i = 1; i < 10; i++) {
 		c->run.now_us = now;
 		refuse_copy(c, m);
-		wait = i <= 6 ? 2 * wait : wait; /* at most a minute */
+		wait = i <= 6 ? 2 * wait : wait; /* the wait doubles up to a minute */
 		assert_false(tried(c, now + wait));
 		assert_true(tried(c, now + wait + 1));
 		now += wait + 1;
 	}
 	m->state = MEMBER_READY;
-	member_apply(&c->run, m, EVENT_ADMIT, ""); /* the node worked in between */
+	member_apply(&c->run, m, EVENT_ADMIT, ""); /* the node was a replica in between */
 	member_apply(&c->run, m, EVENT_LEAVE, "");
 	m->assigned.at_us = now;
 	assert_true(tried(c, now + SECOND + 1));
@@ -199,7 +232,7 @@ TEST(a_dropped_copy_is_tried_later)
 
 /* ---- cut links ---- */
 
-/* Node `from` reports a missing input that was expected within 0.25 s. */
+/* Node `from` reports that an input is missing that was expected within 0.25 s. */
 static void report_stuck_link(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
 {
 	struct msg_stuck s = { .to = to, .ms = ms, .expected_ms = 250 };
@@ -270,7 +303,7 @@ TEST(a_link_returns_once_no_node_complains)
 	bare_free(c);
 }
 
-/* A silent node might complain as well, but its report cannot arrive. */
+/* A silent node may have reported the link as well, but its report cannot arrive. */
 TEST(a_link_does_not_return_while_an_end_is_silent)
 {
 	struct controller *c = made();
@@ -309,13 +342,13 @@ TEST(a_link_returns_later_each_time)
 		third = believed_after(c, START + 400 * SECOND);
 
 	assert_true(second > first * 3 / 2 && third > second * 3 / 2);
-	/* The link had worked for long */
+	/* The link has worked for long, so earlier cuts do not count any more */
 	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second);
 	bare_free(c);
 }
 
-/* A node that the controller does not hear either is not cut off. It may be dead, and the
- * failure detector decides that. */
+/* A node that the controller cannot hear either is not cut off: it may be dead, which the failure
+ * detector decides. */
 TEST(a_silent_node_is_not_cut_off)
 {
 	struct controller *c = made();
@@ -330,8 +363,8 @@ TEST(a_silent_node_is_not_cut_off)
 	bare_free(c);
 }
 
-/* A link counts as cut only if it was silent for three times the expected time, and for longer
- * than heartbeats may be late. */
+/* A link counts as cut only if nothing moved on it for three times the expected time, and for
+ * longer than heartbeats may be late. */
 TEST(a_recently_used_link_is_not_cut)
 {
 	struct msg_stuck s = { .to = 3, .ms = 449, .expected_ms = 100 };
@@ -360,7 +393,7 @@ TEST(waiting_for_an_absent_node_is_no_cut)
 {
 	struct controller *c = made();
 
-	for (int from = 1; from <= 3; from += 2) { /* whichever end was away */
+	for (int from = 1; from <= 3; from += 2) { /* for either end of the link */
 		c->members.list[1].since_us = c->members.list[3].since_us = 0;
 		c->members.list[from].since_us = START;
 		report_stuck_link(c, 1, 3, 60000);
@@ -372,8 +405,8 @@ TEST(waiting_for_an_absent_node_is_no_cut)
 	bare_free(c);
 }
 
-/* Two replicas need their link for the sum, so one must leave. The node that complains is
- * removed, so a false complaint harms only its sender. */
+/* Two replicas need the link between them for the sum, so one must leave. The node that reports the
+ * link is removed, so that a false report harms only its sender. */
 TEST(one_of_two_separated_replicas_is_removed)
 {
 	struct controller *c = made();
@@ -395,8 +428,9 @@ static void keeps(struct controller *c, int node, int stage)
 	c->members.list[node].copy.iterations = c->run.committed;
 }
 
-/* All other nodes are cut off from the stage's last replica. If a copy of its weights exists,
- * the copy replaces it. Otherwise all other nodes would have to leave. */
+/* All other nodes are cut off from the last replica of a stage. If a copy of its weights exists,
+ * the replica is removed and the copy is used. Without a copy, all other nodes would have to
+ * leave. */
 TEST(an_unreachable_last_replica_is_replaced_by_its_copy)
 {
 	struct controller *c = made();
@@ -407,7 +441,8 @@ TEST(an_unreachable_last_replica_is_replaced_by_its_copy)
 	report_stuck_link(c, 4, 1, 400);
 	at(c, START);
 	assert_true(all_are_in(c));
-	assert_false(link_failures_remove_end(&c->members)); /* the run waits */
+	/* No end can be removed, so the run waits */
+	assert_false(link_failures_remove_end(&c->members));
 	assert_true(all_are_in(c));
 	keeps(c, 5, 0);
 	report_stuck_link(c, 3, 1, 750);
@@ -430,8 +465,8 @@ TEST(the_holder_of_the_only_copy_stays)
 	bare_free(c);
 }
 
-/* If no plan avoids the link, the end that complained is removed, unless it is the last of its
- * stage. */
+/* If no plan can avoid the link, the end that reported the link is removed, unless it is the last
+ * replica of its stage. */
 TEST(a_link_that_every_plan_needs_costs_one_end)
 {
 	for (int last = 0; last < 2; last++) {
@@ -450,7 +485,7 @@ TEST(a_link_that_every_plan_needs_costs_one_end)
 	}
 }
 
-/* Sums do not reach the copy. */
+/* The sums cannot reach the copy. */
 TEST(a_copy_that_needs_a_cut_link_is_dropped)
 {
 	struct controller *c = made();
@@ -477,7 +512,8 @@ TEST(a_joiner_fetches_over_other_links)
 	m->state = MEMBER_SYNCING;
 	m->assigned.at_us = START;
 	*delay(c, 2, 5) = 0.01;
-	assert_false(copies_fetch(&c->members, m, 1)); /* the order reaches no node */
+	/* The order to fetch cannot be sent to any node */
+	assert_false(copies_fetch(&c->members, m, 1));
 	assert_int_equal(m->assigned.source, 2);
 	report_stuck_link(c, 5, 2, 750);
 	at(c, START);
@@ -489,8 +525,8 @@ TEST(a_joiner_fetches_over_other_links)
 
 /* ---- copies ---- */
 
-/* If two nodes can keep a copy equally well, the node that belongs to the stage keeps it,
- * however near the other is. */
+/* If two nodes can keep a copy equally well, the node to which the first plan gave the stage keeps
+ * it, however near the other node is. */
 TEST(a_node_of_the_stage_keeps_the_copy)
 {
 	for (int home = 2; home <= 5; home += 3) {
@@ -510,7 +546,7 @@ TEST(a_node_of_the_stage_keeps_the_copy)
 	}
 }
 
-/* ---- places ---- */
+/* ---- returning to the first stage ---- */
 
 TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 {
@@ -528,7 +564,8 @@ TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 	assert_int_equal(c->backups.rebalance.next_us, 0);
 	c->members.list[2].links.ratio = 1;
 	rebalance_turn(&c->backups);
-	assert_true(c->backups.rebalance.next_us > 0); /* an order was tried, and reached no node */
+	/* The exchange was tried, but the order reached no node */
+	assert_true(c->backups.rebalance.next_us > 0);
 	for (int k = 0; k < 2; k++) {
 		c->backups.rebalance.pair[k] = &c->members.list[2 * k];
 		c->backups.rebalance.pair[k]->copy.stage = !k;
@@ -536,7 +573,7 @@ TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 	}
 	rebalance_turn(&c->backups);
 	assert_ptr_equal(c->backups.rebalance.pair[0], &c->members.list[0]);
-	c->members.list[0].links.ratio = 4; /* while links are slow */
+	c->members.list[0].links.ratio = 4; /* while the node's links are slow */
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 	bare_free(c);
@@ -556,8 +593,8 @@ static void answer(struct controller *c)
 	}
 }
 
-/* A plan is useless because its node moved away and could not stay. No death requests another
- * plan, so the controller must. */
+/* A plan has become useless because a node in it has moved to another stage. No death leads to
+ * another request, so the controller must request another plan. */
 TEST(a_useless_plan_is_replaced)
 {
 	struct controller *c = made();
@@ -566,7 +603,7 @@ TEST(a_useless_plan_is_replaced)
 	answer(c);
 	c->run.plan = c->planning.pending;
 	c->planning.pending = NULL;
-	c->planning.wanted_id = 0; /* the search for better plans is over */
+	c->planning.wanted_id = 0; /* the search for a better plan has ended */
 	c->members.list[5].state = MEMBER_JOINING;
 	c->run.phase = PHASE_PLANNING;
 	c->run.now_us += SECOND;
@@ -586,14 +623,14 @@ TEST(the_first_plan_is_awaited)
 
 	assert_false(replan_awaited(&c->planning));
 	replan(&c->planning, "a test");
-	/* The first iteration waits for the last answer, because no plan is in force. */
+	/* The first iteration waits even for the last answer, because no plan is in force. */
 	assert_true(replan_awaited(&c->planning));
 	answer(c);
 	c->run.plan = c->planning.pending;
 	c->planning.pending = NULL;
 	assert_non_null(c->run.plan);
 	c->run.unit_s = 1e3;
-	assert_false(replan_awaited(&c->planning)); /* a better plan may arrive later */
+	assert_false(replan_awaited(&c->planning)); /* the run does not wait for a better plan */
 	replan(&c->planning, "a node was lost");
 	assert_true(replan_awaited(&c->planning));
 	answer(c);
@@ -602,7 +639,7 @@ TEST(the_first_plan_is_awaited)
 	bare_free(c);
 }
 
-/* The pending plan waits until all agents are connected, but only for a time. It does not wait for
+/* The pending plan waits until all agents are connected, but only for a limited time, and not for
  * an agent that has died. */
 TEST(a_plan_waits_for_connections)
 {
@@ -617,7 +654,7 @@ TEST(a_plan_waits_for_connections)
 	*x = (struct preparation){ 7, c->planning.pending->request, c->run.now_us };
 	assert_false(preparation_awaited(&c->planning));
 	m->assigned.connect_id = 7;
-	c->planning.wanted_id = 0; /* the search for better plans is over */
+	c->planning.wanted_id = 0; /* the search for a better plan has ended */
 	c->run.phase = PHASE_PLANNING;
 	assert_true(preparation_awaited(&c->planning));
 	iteration_boundary(&c->iteration);
@@ -647,7 +684,7 @@ TEST(short_iterations_do_not_wait)
 	c->planning.pending = NULL;
 	iteration_s = c->run.plan->plan->predicted.iteration_s;
 	replan(&c->planning, "a node was lost");
-	/* the planner takes 0.06 s, a twentieth of an iteration */
+	/* the planner takes 0.06 s, which is then a twentieth of an iteration */
 	c->run.unit_s = 1.21 / iteration_s;
 	assert_true(replan_awaited(&c->planning));
 	c->run.unit_s = 1.19 / iteration_s;
@@ -658,7 +695,7 @@ TEST(short_iterations_do_not_wait)
 	bare_free(c);
 }
 
-/* Small corrections do not cause another plan in the first ten iterations of a plan. */
+/* In the first ten iterations of a plan, small corrections do not cause another plan. */
 TEST(a_new_plan_may_settle)
 {
 	struct controller *c = made();
@@ -667,7 +704,7 @@ TEST(a_new_plan_may_settle)
 	answer(c);
 	c->run.plan = c->planning.pending;
 	c->planning.pending = NULL;
-	c->planning.wanted_id = 0; /* the search for better plans is over */
+	c->planning.wanted_id = 0; /* the search for a better plan has ended */
 	c->run.plan->iteration = c->run.committed + 1;
 	c->run.now_us += 100 * SECOND;
 	c->run.committed += 9;
@@ -684,7 +721,7 @@ TEST(a_new_plan_may_settle)
 
 /* ---- the first iteration ---- */
 
-/* Returns a controller that gathers: all nodes but 5 have built their stages. */
+/* Returns a controller that gathers agents: all nodes but node 5 have built their stages. */
 static struct controller *gathering(void)
 {
 	struct controller *c = made();

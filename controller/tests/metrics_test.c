@@ -1,6 +1,5 @@
-/* metrics_test.c - reads the metrics with a parser of its own, which knows the grammar of both text
- * formats and Prometheus's conventions for names. tests/metrics_test.sh reads them with the parsers
- * of others. */
+/* metrics_test.c - checks the metrics with a parser that knows the grammar of both text formats and
+ * Prometheus's conventions for names. tests/metrics_test.sh uses parsers of other projects. */
 #include "controller/monitor/metrics.h"
 
 #include <ctype.h>
@@ -16,7 +15,7 @@
 
 enum { SERIES = 4096, NAME = 128 };
 
-/* A text that is being read. */
+/* A text that is being parsed. */
 struct reader {
 	bool open_metrics;
 	char family[NAME], type[16];
@@ -64,11 +63,11 @@ static void read_comment(struct reader *r, const char *line)
 	}
 }
 
-/* Reads {name="value",...} and returns the end of it. */
+/* Parses {name="value",...} and returns the position after it. */
 static const char *read_labels(const char *at)
 {
 	do {
-		at++; /* the brace, or a comma */
+		at++; /* skips the brace or a comma */
 		assert_true(isalpha((unsigned char)*at));
 		at += strspn(at, "abcdefghijklmnopqrstuvwxyz_");
 		assert_int_equal(strncmp(at, "=\"", 2), 0);
@@ -85,7 +84,7 @@ static const char *read_labels(const char *at)
 	return at + 1;
 }
 
-/* The name of a sample is its family's, with the ending of its type. */
+/* The name of a sample is the name of its family, with the ending for its type. */
 static void check_name(const struct reader *r, const char *name)
 {
 	bool is_counter = strcmp(r->type, "counter") == 0;
@@ -196,6 +195,10 @@ TEST(values_have_base_units_and_texts_are_escaped)
 	expect_line(text, "skippipe_tokens_total 41000");
 	expect_line(text, "skippipe_node_heard_timestamp_seconds{node=\"n00\"} 999.5");
 	expect_line(text, "skippipe_node_resident_memory_bytes{node=\"n00\"} 4000000000");
+	expect_line(text, "skippipe_node_device_ratio{node=\"n01\",state=\"busy\"} 0.25");
+	expect_line(text, "skippipe_node_device_ratio{node=\"n01\",state=\"network\"} 0.375");
+	assert_null(strstr(text, "device_ratio{node=\"n00\"")); /* not measured */
+	assert_null(strstr(text, "device_ratio{node=\"n02\"")); /* it is dead */
 	expect_line(text, "skippipe_gpu_utilization_ratio{node=\"n03\"} 0.87");
 	expect_line(text, "skippipe_gpu_memory_used_bytes{node=\"n03\"} 1073741824");
 	expect_line(text, "skippipe_gpu_power_watts{node=\"n03\"} 350.5");

@@ -1,5 +1,5 @@
-/* offsite_test.c - every wait for a store ends: the run's end does not wait for a checkpoint whose
- * files the record cannot name, and not for a store that fails. */
+/* offsite_test.c - every wait for a store ends. The end of the run waits neither for a checkpoint
+ * whose files the record cannot name, nor for a store that fails. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static bool journal_has(const struct controller *c, const char *words)
 	return false;
 }
 
-/* Lets time pass, a second of the controller's time at each turn, until the condition holds. */
+/* Lets time pass, one second of the controller's time in each turn, until the condition holds. */
 #define TURN_UNTIL(c, condition) \
 	do { \
 		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US; \
@@ -66,7 +66,7 @@ FIXTURE_TEST(the_end_does_not_wait_for_files_that_the_record_does_not_name)
 	assert_true(journal_has(c, "cannot be collected: the record has no hash"));
 }
 
-/* skippipe export waits for an answer in a file. */
+/* The answer to skippipe export is a file, which it waits for. */
 FIXTURE_TEST(an_export_gets_the_reason)
 {
 	struct controller *c = *state;
@@ -84,7 +84,7 @@ FIXTURE_TEST(an_export_gets_the_reason)
 	free(why);
 }
 
-/* The file here is damaged, and the node that saved it never answers. */
+/* The file on this machine is damaged, and the node that saved it never answers. */
 FIXTURE_TEST(a_node_that_sends_nothing_is_not_waited_for)
 {
 	struct controller *c = *state;
@@ -96,13 +96,14 @@ FIXTURE_TEST(a_node_that_sends_nothing_is_not_waited_for)
 	assert_true(journal_has(c, "no node sends S0: n01 has sent no part for 60 s"));
 }
 
-/* The journal names what the end of the run waits for. */
+/* The journal says that the end of the run waits for the store, and for which checkpoint. */
 FIXTURE_TEST(the_journal_says_that_the_end_waits_for_the_store)
 {
 	struct controller *c = *state;
 
 	offsite_turn(&c->backups);
-	assert_false(offsite_awaited(&c->backups)); /* given up: no hash */
+	/* The checkpoint was given up, because the record has no hash of its file */
+	assert_false(offsite_awaited(&c->backups));
 	c->backups.saving.last = NEWEST + 1;
 	assert_true(offsite_awaited(&c->backups));
 	assert_true(journal_has(c, "the run ends once the checkpoint of it6 is in the store"));

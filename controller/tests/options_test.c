@@ -63,7 +63,7 @@ TEST(a_rehearsal_validates_nothing)
 	assert_true(o.training.rehearse);
 	assert_int_equal(o.training.scale_bytes, 300);
 	assert_int_equal(o.eval_every, 0);
-	argv[12] = NULL; /* without --eval-every */
+	argv[12] = NULL; /* removes --eval-every from the command line */
 	assert_int_equal(parse(&o, &err, argv), 0);
 	assert_int_equal(o.eval_every, 0);
 }
@@ -114,7 +114,8 @@ TEST(a_share_of_the_microbatches_skips)
 	assert_int_equal(o.acts[1].value, 1);
 	assert_int_equal(parse(&o, &err, all), 0);
 	assert_int_equal(o.skip, 1);
-	assert_int_equal(o.skip_share, 0); /* the last option counts */
+	/* The last value of an option counts */
+	assert_int_equal(o.skip_share, 0);
 	refuse(none, "--skip-share 2: expected a share of the microbatches");
 	refuse(act, "--at: skip:0%:3");
 }

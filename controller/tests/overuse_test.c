@@ -47,8 +47,8 @@ TEST(a_number_is_added_once)
 	number_set_fini(&o);
 }
 
-/* The journal limits the notes about one node, whatever their reason, and counts the omitted
- * ones. Notes about other nodes are complete. */
+/* The journal limits the lines about one node, whatever they report, and counts the omitted lines.
+ * Lines about other nodes are complete. */
 TEST(a_node_cannot_fill_the_journal)
 {
 	struct controller *c = controller_new();
@@ -76,7 +76,7 @@ TEST(a_node_cannot_fill_the_journal)
 	free(c);
 }
 
-/* Texts of agents reach the journal, the log and consoles. */
+/* Texts of agents appear in the journal, the log and on consoles. */
 TEST(a_line_of_the_journal_is_plain_text)
 {
 	static const struct {
@@ -89,7 +89,7 @@ TEST(a_line_of_the_journal_is_plain_text)
 		{ "\xc2\x9b"
 		  "2J",
 		  "??2J" },                            /* a control character of two bytes */
-		{ "\xc0\x8a \xe0\x82\x9b", "?? ???" }, /* characters in too many bytes */
+		{ "\xc0\x8a \xe0\x82\x9b", "?? ???" }, /* overlong encodings of characters */
 		{ "\xed\xa0\x80 \xf4\x90\x80\x80 \xff", "??? ???? ?" },
 		{ "cut \xe2\x86", "cut ??" },
 	};
@@ -126,7 +126,7 @@ static struct world *at_work(void)
 	return w;
 }
 
-/* Waits until the controller has read everything that the player sent. */
+/* Waits until the controller has read all messages of the player. */
 static void is_heard(struct world *w)
 {
 	uint64_t next = w->committed + 2;
@@ -169,7 +169,7 @@ TEST(contradicting_link_reports_are_limited)
 	struct msg_link links[40];
 	struct msg m = { .type = MSG_LINKS, .u.links = { .n_links = 40, .links = links } };
 
-	/* A repeated message is written once. */
+	/* A repeated message is recorded only once. */
 	for (int i = 0; i < 40; i++)
 		links[i] = (struct msg_link){ .from = HOSTILE,
 					      .to = 0,
@@ -202,8 +202,8 @@ static int count_mine(void *context, const struct store_task *t)
 	return 0;
 }
 
-/* The controller neither keeps nor records repeated events, or events of tasks that are not the
- * sender's. */
+/* The controller neither keeps nor records repeated events, nor events of tasks that the sender was
+ * not given. */
 TEST(endless_events_are_limited)
 {
 	const char *options[] = { "--eval-every", "0", NULL };

@@ -1,4 +1,4 @@
-/* phase_moves_state_test.c - the states of the moves between phases: where each event leads. */
+/* phase_moves_state_test.c - tests to which state each event leads, for moves between phases. */
 
 #include <string.h>
 
@@ -6,10 +6,11 @@
 #include "controller/planning/phase_moves_state.h"
 
 /* The state after each event, for every state before it: a letter for each state of the enum, '.'
- * if the pair must not occur. Written independently of the table. */
+ * if the pair must not occur. These letters were written without the table in
+ * phase_moves_state.c. */
 static const char letters[] = "-URFIP";
 static const char *const expected[PHASE_MOVES_EVENTS] = {
-	/* from the state:      -URFIP */
+	/* states before the event: -URFIP */
 	[PHASE_MOVES_START] = "U.....",   [PHASE_MOVES_LOAD] = ".I....",
 	[PHASE_MOVES_REQUEST] = ".R....", [PHASE_MOVES_PLAN] = "..I...",
 	[PHASE_MOVES_NO_PLAN] = "..F...", [PHASE_MOVES_PREPARE] = "....P.",

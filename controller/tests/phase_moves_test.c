@@ -1,5 +1,5 @@
-/* phase_moves_test.c - nodes that move to their stages of a phase: which ones, when, and what
- * prevents it. */
+/* phase_moves_test.c - nodes move to the stages that they have in a phase: tests which nodes move,
+ * when, and what prevents it. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +35,14 @@ static int begin(void **state)
 	return 0;
 }
 
-/* A third stage has three nodes too. */
+/* Begins with a third stage, which has three nodes, too. */
 static int begin_three(void **state)
 {
 	*state = begin_with(under_way_begun(under_way_cluster(3 * DATA, 3, EACH), 3));
 	return 0;
 }
 
-/* Sets the stages of the first phase. */
+/* Sets the stages of the nodes in the first phase. */
 static void plan_phase(struct controller *c, const int *stages)
 {
 	struct planned *a = c->planning.targets.answer = alloc_new(sizeof(*a));
@@ -53,7 +53,7 @@ static void plan_phase(struct controller *c, const int *stages)
 	memcpy(a->phase_stages, stages, c->members.n * sizeof(*stages));
 }
 
-/* Adds the stages of the second phase. */
+/* Adds the stages of the nodes in the second phase. */
 static void plan_next(struct controller *c, const int *stages)
 {
 	struct planned *a = c->planning.targets.answer;
@@ -64,7 +64,7 @@ static void plan_next(struct controller *c, const int *stages)
 	memcpy(a->phase_stages + NODES, stages, NODES * sizeof(*stages));
 }
 
-/* Lets the copies that were ordered be complete, and of the last commit. */
+/* Makes all ordered copies complete, with the state of the last commit. */
 static void fetch(struct controller *c)
 {
 	phase_moves_fetch(&c->backups);
@@ -86,7 +86,7 @@ static void commit(struct controller *c)
 		c->members.list[i].copy.iterations = c->run.committed;
 }
 
-/* Answers the request for the plan after the exchange. */
+/* Answers the request for the plan that follows the exchange. */
 static void answer(struct controller *c)
 {
 	assert_int_not_equal(c->planning.wanted_id, 0);
@@ -113,16 +113,18 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 
 	plan_phase(c, is);
 	phase_moves_prepare(&c->backups);
-	assert_false(is_prepared(c)); /* no copy is complete */
+	assert_false(is_prepared(c)); /* no exchange is prepared, because no copy is complete */
 	fetch(c);
 	assert_int_equal(c->members.list[2].copy.stage, 1);
 	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	commit(c);
-	assert_true(phase_moves_awaited(&c->backups, false)); /* the plan is searched for */
+	/* Waits because the planner is still searching for the plan */
+	assert_true(phase_moves_awaited(&c->backups, false));
 	assert_stages(c, was);
 	under_way_plans_exchange(c);
-	c->planning.pending->exchange = 0; /* an older request was answered meanwhile */
+	/* The pending plan answers an older request, without the exchange */
+	c->planning.pending->exchange = 0;
 	c->planning.wanted_id = 1;
 	assert_true(phase_moves_awaited(&c->backups, false));
 	assert_stages(c, was);
@@ -138,8 +140,8 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 	assert_false(phase_moves_pending(&c->backups));
 }
 
-/* In the phase, nodes that are ready wait five iterations for the others; when it begins, they do
- * not. */
+/* During a phase, nodes that are ready wait for at most five iterations for the others. When the
+ * phase begins, they do not wait. */
 FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 {
 	struct controller *c = *state;
@@ -162,7 +164,7 @@ FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 	assert_true(is_prepared(c));
 }
 
-/* A node whose copy was overdue three times is not awaited any more. */
+/* The run does not wait any more for a node whose copy was overdue three times. */
 FIXTURE_TEST(nodes_do_not_wait_for_copies_that_are_always_overdue)
 {
 	struct controller *c = *state;
@@ -183,7 +185,7 @@ FIXTURE_TEST(nodes_do_not_wait_for_copies_that_are_always_overdue)
 	assert_int_equal(c->planning.targets.exchange.to[3], 1);
 }
 
-/* The weights of a stage never exist only in copies. */
+/* One replica stays in each stage, so that its weights never exist only in copies. */
 FIXTURE_TEST(one_replica_stays_in_each_stage)
 {
 	struct controller *c = *state;
@@ -208,7 +210,7 @@ FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
 	fetch(c);
 	phase_moves_prepare(&c->backups);
 	assert_false(is_prepared(c));
-	c->members.list[4].copy.stage = -1; /* four can */
+	c->members.list[4].copy.stage = -1; /* n04 can stay, so others can move */
 	c->members.list[4].copy.n_refused = 3;
 	c->members.list[4].copy.refused_us = c->run.now_us;
 	phase_moves_prepare(&c->backups);
@@ -231,7 +233,7 @@ TEST_WITH(data_nodes_do_not_keep_others_from_moving, begin_three, under_way_end)
 		assert_int_equal(c->planning.targets.exchange.to[i], is[i]);
 }
 
-/* The place of a node that is away moves without a copy. */
+/* The stage of an absent node is exchanged without a copy. */
 FIXTURE_TEST(a_dead_node_moves_with_the_others)
 {
 	struct controller *c = *state;
@@ -273,7 +275,8 @@ FIXTURE_TEST(a_lost_copy_a_death_and_a_restart_prevent_the_exchange)
 	}
 }
 
-/* The predecessor died when it had saved the exchange. The node still has its old stage. */
+/* The previous controller died after it had saved the exchange. The node still holds its old
+ * stage. */
 FIXTURE_TEST(a_new_controller_lets_a_node_load_its_copy)
 {
 	struct controller *c = *state;
@@ -294,11 +297,12 @@ FIXTURE_TEST(a_new_controller_lets_a_node_load_its_copy)
 	assert_int_equal(m->state, MEMBER_JOINING);
 	members_assign(&c->members, m, 1, true);
 	assert_int_equal(m->state, MEMBER_SYNCING);
-	assert_int_equal(m->weights.stage, 1); /* the copy is loaded, and not fetched again */
+	/* The node loads the copy and does not fetch it again */
+	assert_int_equal(m->weights.stage, 1);
 	assert_int_equal(m->copy.state, COPY_WHOLE);
 }
 
-/* The first replica of a stage may be the last one that stays. */
+/* If the last replica that was to stay in a stage has died, no node moves. */
 FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 {
 	struct controller *c = *state;
@@ -314,8 +318,8 @@ FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 	assert_false(is_prepared(c));
 }
 
-/* The fetches of the second phase take ten iterations. Nodes move to their stages of the present
- * phase nevertheless, and only then begin these fetches. */
+/* The fetches of the second phase take ten iterations. Nevertheless, nodes first move to their
+ * stages of the present phase, and only then begin these fetches. */
 FIXTURE_TEST(a_slow_fetch_does_not_end_the_moves_of_the_present_phase)
 {
 	struct controller *c = *state;

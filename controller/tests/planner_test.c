@@ -89,13 +89,13 @@ TEST(excluded_nodes_stay_out)
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		for (int h = 0; h < a->plan->microbatches[i].length; h++)
 			assert_false(excluded[a->plan->microbatches[i].path[h]]);
-	/* No stage is skipped: the plain model with its stages in order. */
+	/* No stage is skipped, so this is the plain model, with its stages in order. */
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		for (int h = 1; h < a->plan->microbatches[i].length; h++)
 			assert_int_equal(a->plan->microbatches[i].path[h] / 3, h);
 	planned_free(a);
 	for (int i = 3; i < 6; i++)
-		/* without a whole stage no plan exists, and the answer reports that */
+		/* without any node of one stage no plan exists, and the answer says so */
 		excluded[i] = true;
 	planner_ask(p, c, &q);
 	a = wait_for(p);
@@ -120,7 +120,7 @@ TEST(the_newest_request_is_answered_and_stopping_cancels)
 	for (int i = 0; i < 20; i++)
 		last = planner_ask(p, c, &q);
 	q.budget_s = 0.01;
-	last = planner_ask(p, c, &q); /* cancels the long searches */
+	last = planner_ask(p, c, &q); /* this request cancels the long searches */
 	do {
 		a = wait_for(p);
 		if (a->request != last) {
@@ -132,11 +132,12 @@ TEST(the_newest_request_is_answered_and_stopping_cancels)
 	planned_free(a);
 	q.budget_s = 600;
 	planner_ask(p, c, &q);
-	planner_stop(p); /* returns long before ten minutes have passed */
+	/* This call must return long before the ten minutes of the search have passed */
+	planner_stop(p);
 	cluster_free(c);
 }
 
-/* Returns an unequal cluster without placement, so that DT-FM's placement takes a while. */
+/* Returns a cluster of unequal nodes without stages, so that DT-FM takes a while to place them. */
 static struct cluster *make_unplaced(void)
 {
 	struct cluster *c = cluster_alloc(40, 4, true);
@@ -158,7 +159,8 @@ static struct cluster *make_unplaced(void)
 	return c;
 }
 
-/* A run interrupts the search for a baseline, which then restarts or continues and is not lost. */
+/* A request for the run interrupts the search for the plain pipeline. That search then restarts or
+ * continues, and is not lost. */
 TEST(a_run_does_not_wait_for_a_baseline_and_loses_none)
 {
 	struct cluster *c = make_unplaced();
@@ -220,8 +222,8 @@ static int count_swaps(const struct plan *p)
 	return n;
 }
 
-/* Node s is the only node of stage s. The stages are near one another in the order 0, 2, 1, 3. Half
- * of the microbatches visit all of them. */
+/* Node s is the only node of stage s. Links are short in the order of stages 0, 2, 1, 3. Half of
+ * the microbatches visit all stages. */
 TEST(paths_swap_stages_unless_that_is_forbidden)
 {
 	static const int near[] = { 0, 2, 1, 3 };
@@ -260,7 +262,8 @@ static void is_by(const struct planned *a, const char *algorithm)
 	assert_string_equal(a->plan->search.algorithm, algorithm);
 }
 
-/* A data node sends all its microbatches down one pipeline, through every stage in order. */
+/* Checks that each data node sends all its microbatches through one pipeline, which visits every
+ * stage in order. */
 static void assert_straight(const struct plan *p)
 {
 	for (int i = 0; i < p->n_microbatches; i++) {
@@ -276,7 +279,8 @@ static void assert_straight(const struct plan *p)
 	}
 }
 
-/* Every baseline can plan a run, also without some nodes. Requests are answered in order. */
+/* Every baseline can plan a run, also if some nodes are excluded. Requests are answered in
+ * order. */
 TEST(baselines_plan_a_run)
 {
 	static const enum plan_algorithm all[] = { PLAN_DTFM, PLAN_DTFM_SKIP, PLAN_NO_TC2,
@@ -305,8 +309,8 @@ TEST(baselines_plan_a_run)
 	cluster_free(c);
 }
 
-/* Returns a cluster in which stage 1 reaches one node of stage 2 only. Routes through all
- * stages exist, but no straight pipelines. */
+/* Returns a cluster in which stage 1 has links to only one node of stage 2. Routes through all
+ * stages exist, but no straight pipelines for all data nodes. */
 static struct cluster *make_narrow(void)
 {
 	struct cluster *c = make_cluster();
@@ -317,8 +321,8 @@ static struct cluster *make_narrow(void)
 	return c;
 }
 
-/* If a baseline has no plan of its own, another algorithm's plan is used only as far as the
- * request allows, and the answer says that. */
+/* If a baseline has no plan of its own, a plan of another algorithm is used if the request allows
+ * this algorithm, and the answer names it. */
 TEST(the_answer_names_the_substitute_algorithm)
 {
 	struct cluster *c = make_narrow();
@@ -346,7 +350,7 @@ TEST(the_answer_names_the_substitute_algorithm)
 	cluster_free(c);
 }
 
-/* When its budget ends, a baseline returns its best plan so far, or random paths. */
+/* When its budget is used up, a baseline returns its best plan so far, or random paths. */
 TEST(a_budget_ends_a_baseline)
 {
 	struct cluster *c = make_cluster(), *unplaced = make_unplaced();
@@ -377,7 +381,7 @@ TEST(a_budget_ends_a_baseline)
 
 enum { BUSY = 16, SOON_US = 15000000 };
 
-/* Pins this process and BUSY children that never rest to one processor. */
+/* Restricts this process, and BUSY child processes that never rest, to one processor. */
 static void make_busy(cpu_set_t *was, pid_t children[BUSY])
 {
 	cpu_set_t one;
@@ -397,7 +401,7 @@ static void make_busy(cpu_set_t *was, pid_t children[BUSY])
 	}
 }
 
-/* A planner whose thread gets almost no time of the processor does not delay the program's end. */
+/* A planner whose thread gets almost no processor time must not delay the end of the program. */
 TEST(an_idle_planner_on_a_busy_processor_stops_soon)
 {
 	struct cluster *c = make_unplaced();

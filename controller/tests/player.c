@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Durations of tasks, measured and reported. They are long enough that plans use every node. */
+/* Durations of tasks as players report them, long enough that plans use every node. */
 enum { DATA_US = 2000, STAGE_US = 6000 };
 
 static bool has_fault(const struct player *p, enum player_fault fault)
@@ -90,7 +90,7 @@ static void report_copy(struct player *p, const struct msg_keep *k)
 
 	p->keeps = k->stage == MSG_NO_STAGE ? -1 : k->stage;
 	if (p->keeps < 0 || p->world->slow_copies || !source->ready || source->asleep)
-		return; /* the fetch does not end */
+		return; /* the player never completes the fetch */
 	m.u.kept = (struct msg_kept){ .assignment = k->assignment,
 				      .stage = k->stage,
 				      .iteration = p->world->committed,
@@ -157,7 +157,7 @@ static bool passes_on(const struct player *p, uint16_t node)
 	}
 }
 
-/* Returns true if the microbatch reaches this hop. */
+/* Returns true if the microbatch's tensors reach this hop. */
 static bool reaches(const struct player *p, const struct route *w, int hop)
 {
 	for (int h = 0; h < hop && h < (int)w->n_hops; h++)
@@ -182,7 +182,7 @@ static void work_on(struct player *p, const struct route *w)
 	did(p, w, TASK_FORWARD, false);
 	if (has_fault(p, ENDS_NOTHING))
 		p->n_events--;
-	if (!reaches(p, w, 1 << 20)) /* no output returns */
+	if (!reaches(p, w, 1 << 20)) /* true if no output returns to the data node */
 		return;
 	counts = (!p->counted[id] || has_fault(p, COUNTS_TWICE)) && !has_fault(p, COUNTS_NOT);
 	if (hop == 0)
@@ -207,8 +207,8 @@ static void report(struct player *p)
 	p->n_events = 0;
 }
 
-/* The plan ranks each task of the node once, unless microbatches were rerouted since it was
- * made. */
+/* Checks that the plan ranks each task of the node once, unless microbatches were rerouted after
+ * the plan was made. */
 static void check_ranks(const struct player *p, const struct msg_plan *m)
 {
 	uint32_t expected = 0;
@@ -233,7 +233,8 @@ static void check_ranks(const struct player *p, const struct msg_plan *m)
 	}
 }
 
-/* Checks that the player was ordered to connect to the nodes to which it sends by this plan. */
+/* Checks that the player was ordered, in time, to connect to the nodes to which it sends in this
+ * plan. */
 static void check_connected(const struct player *p, const struct msg_plan *m)
 {
 	struct player_connect *c = &p->world->connects[p->node];
@@ -276,7 +277,8 @@ static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, u
 	return 1000 * m->iteration + slice + other;
 }
 
-/* Returns the node of its stage that delays the sum, as far as the player knows; PLAYERS: none. */
+/* Returns the node of the player's stage that delays the sum, as far as the player knows; PLAYERS:
+ * none. */
 static uint16_t holder(const struct player *p, const struct msg_reduce *m)
 {
 	for (uint32_t i = 0; m->iteration >= FAULTS_FROM && i < m->n_nodes; i++)
@@ -318,8 +320,8 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 	send_to_controller(p, &said);
 }
 
-/* Returns true if the player has counted all its microbatches. A faulty player that reports
- * otherwise has counted them too. */
+/* Returns true if the player has counted all its microbatches. This includes a faulty player that
+ * reports something else. */
 static bool has_counted_all(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_routes; i++)
@@ -419,7 +421,8 @@ static void commit(struct player *p, const struct msg_commit *m)
 	if (p->world->committed < m->iteration)
 		p->world->committed = m->iteration;
 	said.u.committed = (struct msg_committed){ m->iteration, p->stage,
-						   weights_hash(p->stage, m->iteration), 0 };
+						   weights_hash(p->stage, m->iteration), 0,
+						   { { 0 } } };
 	if (has_fault(p, OTHER_WEIGHTS) ||
 	    (has_fault(p, A_FLIPPED_BIT) && m->iteration == FAULTS_FROM))
 		said.u.committed.hash++;
@@ -432,7 +435,7 @@ static void commit(struct player *p, const struct msg_commit *m)
 	send_to_controller(p, &said);
 }
 
-/* The data node answers unless a hop of the route withholds its output. */
+/* The data node answers, unless a hop on the route withholds its output. */
 static void evaluate(struct player *p, const struct msg_evaluate *m)
 {
 	struct msg said = { .type = MSG_EVALUATED };
@@ -477,7 +480,7 @@ static void restore(struct player *p, const struct msg_restore *m)
 	p->iteration = 0;
 	p->owed = *m;
 	p->owes = fault == RESTORES_NOT;
-	/* and keeps its weights */
+	/* the player keeps its weights */
 	if (fault == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) {
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
@@ -733,7 +736,7 @@ struct world *world_new(const char *const *options)
 		p->node = (uint16_t)i;
 		p->keeps = -1;
 	}
-	for (int i = 0; i < PLAYERS; i++) { /* once all are on the list */
+	for (int i = 0; i < PLAYERS; i++) { /* only after all players' keys are on the list */
 		visitor_come_in(&w->players[i].v, NULL);
 		say_hello(&w->players[i]);
 	}
@@ -744,7 +747,7 @@ int world_free(struct world *w)
 {
 	int status;
 
-	kill(w->door->pid, SIGKILL); /* its last messages do not matter */
+	kill(w->door->pid, SIGKILL); /* the controller's last messages do not matter */
 	status = door_free(w->door);
 	for (int i = 0; i < PLAYERS; i++)
 		visitor_free(&w->players[i].v);
@@ -761,7 +764,7 @@ static void fail_with_states(const struct world *w, const char *what)
 	for (int i = 0; i < PLAYERS; i++)
 		snprintf(states + strlen(states), sizeof(states) - strlen(states), " %d:%d", i,
 			 w->states[i]);
-	/* Longer than a message may be */
+	/* The journal may be longer than an error message */
 	fprintf(stderr, "the journal:\n%s\n", w->console.journal);
 	fail_msg("%s: never, up to iteration %d; the nodes' states%s", what,
 		 (int)w->console.committed, states);
@@ -782,7 +785,8 @@ bool world_all_live(const struct world *w)
 	return true;
 }
 
-/* Tests the stages of the run, not the stage that all nodes run while they are timed. */
+/* Checks the stages of the run. While their compute is measured, all nodes have another stage,
+ * which does not count. */
 bool world_all_ready(const struct world *w)
 {
 	int of_stage[PLAYERS] = { 0 };

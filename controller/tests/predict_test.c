@@ -12,7 +12,8 @@ enum { NODES = 4, STAGES = 2, PARAMETERS = 1 << 20 };
 
 static const double bandwidth = 1e6;
 
-/* Returns the predicted sum of two stages of two replicas, of which every node has tasks. */
+/* Returns the predicted time of the sums in a cluster of two stages with two replicas each. All
+ * nodes have tasks. */
 static double find_sum_s(enum tensor_format format)
 {
 	struct cluster *cluster = cluster_alloc(NODES, STAGES, true);
@@ -54,7 +55,8 @@ static double find_sum_s(enum tensor_format format)
 	return sum_s;
 }
 
-/* The last task ends in stage 0. Then half of the stage travels, and its sum returns. */
+/* The last task ends in stage 0. Then half of the stage's gradient travels to the other replica,
+ * and its sum returns. */
 TEST(a_sum_takes_the_bytes_of_its_format)
 {
 	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_Q8, FORMAT_Q6,

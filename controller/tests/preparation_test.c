@@ -1,5 +1,6 @@
-/* preparation_test.c - agents are connected to one another before a plan takes effect. The players
- * check that the nodes to which a plan makes them send were named in time (check_connected). */
+/* preparation_test.c - agents connect to one another before a plan takes effect. Players check that
+ * they were ordered in time to connect to each node to which the plan makes them send
+ * (check_connected). */
 
 #include <string.h>
 
@@ -8,7 +9,8 @@
 
 static const char *const measured[] = { "--eval-every", "0", "--wire", "fp32", NULL };
 
-/* Every plan's next nodes were named to the agents before, also after a change. */
+/* Agents were ordered to connect to the next nodes of every plan before it took effect, also after
+ * a change. */
 TEST(agents_connect_before_a_plan)
 {
 	struct world *w = world_new(measured);
@@ -25,7 +27,7 @@ TEST(agents_connect_before_a_plan)
 	world_free(w);
 }
 
-/* A link that does not open delays the plan and does not stop the run. */
+/* A link that cannot be opened delays the plan, but does not stop the run. */
 TEST(a_plan_does_not_wait_for_ever)
 {
 	struct world *w = world_new(measured);

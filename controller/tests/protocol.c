@@ -1,4 +1,4 @@
-/* protocol.c - for tests: the steps of the protocol's model.
+/* protocol.c - for tests: the steps of a model of the protocol (protocol.h).
  *
  * Reports of agents and faults happen here; protocol_iteration.c and protocol_recover.c answer them
  * as the controller does. protocol_next tries every step that the state allows. */
@@ -8,7 +8,7 @@
 
 /* ---- reports of agents ---- */
 
-/* The node reports its counts of these microbatches. */
+/* The node reports that it has counted these microbatches. */
 static void take_counts(struct p_run *r, struct p_node *x, uint8_t counted)
 {
 	for (int m = 0; m < P_BATCHES; m++) {
@@ -41,8 +41,8 @@ static void report(struct p_run *r, struct p_node *x)
 	look_whether_done(r);
 }
 
-/* Each replica owns a slice. If owners kept the numbers that they encoded, no two nodes would have
- * the same sum. */
+/* Each replica owns a slice. If an owner used its own numbers, and not those that it encoded for
+ * the others, no two nodes would have the same sum. */
 static void report_sum(struct p_run *r, int stage, bool wrong)
 {
 	uint8_t *reported = &r->s.sums_reported[stage];
@@ -85,9 +85,9 @@ static void overdue(struct p_run *r, struct p_node *x)
 	p_commit_when_reduced(r);
 }
 
-/* Compares the hashes of a stage. A wrong sum that no other node contradicts is the stage's. If two
- * hashes differ, the nodes of one are dropped: the majority or chance decides which. A copy is
- * fetched again. */
+/* Compares the hashes of a stage. A wrong sum that no other node contradicts becomes the sum of the
+ * stage. If there are two hashes, the nodes with one of them are dropped; the majority or chance
+ * decides which. A copy that differs is fetched again. */
 static void agree(struct p_run *r, int stage)
 {
 	bool is[2] = { false, false }, out;
@@ -107,11 +107,11 @@ static void agree(struct p_run *r, int stage)
 		struct p_node *x = &r->s.nodes[i];
 
 		if (x->keeps != stage + 1 || !x->copy_applied || !is[!x->copy_wrong] ||
-		    x->move.load) /* compared when the node reports it */
+		    x->move.load) /* its hash is compared when the node reports it */
 			continue;
 		x->keeps = x->copy_applied = x->copy_wrong = 0;
 		if (r->s.stack == P_STACKED && !(r->p->always >> x->stage & 1))
-			x->due = 0; /* its layers are gone */
+			x->due = 0; /* the layers that the node should take are gone */
 	}
 	if (!is[0] || !is[1])
 		return;
@@ -142,7 +142,7 @@ static void apply(struct p_run *r, struct p_node *x, bool copy)
 
 	*due = 0;
 	if (*applied || (copy ? x->copy_sum : x->sum) != P_SUMMED)
-		return; /* repeated, or TROUBLE */
+		return; /* the report is repeated, or is a TROUBLE */
 	if (r->s.stack == P_STACKED && !copy)
 		p_take_layers(r, x);
 	if (copy && p_is_void_copy(r, x)) {
@@ -211,7 +211,7 @@ static bool all_reduced(const struct p_run *r)
 	return true;
 }
 
-/* Returns true if the controller takes the node's reports. */
+/* Returns true if the controller accepts the node's reports. */
 static bool is_heard(const struct p_run *r, const struct p_node *x)
 {
 	return x->alive && p_is_replica(x) && r->s.phase <= P_STALLED_REDUCING;
@@ -449,9 +449,10 @@ static void happen(struct p_run *r, const struct p_step *step)
 	}
 }
 
-/* ---- states that are equal for the rest of the iteration ---- */
+/* ---- states that do not differ for the rest of the iteration ---- */
 
-/* Returns true if the iteration's work may still be used: each stage has a node that knows it. */
+/* Returns true if the work of the iteration may still be used, because each stage has a node that
+ * knows of this work. */
 static bool may_go_on(const struct protocol *p, const struct p_state *s)
 {
 	uint8_t held = 0;
@@ -481,7 +482,7 @@ static bool is_void(const struct protocol *p, const struct p_state *s)
 	}
 }
 
-/* Clears the work of an iteration that can only restart. Many states thereby become one. */
+/* Clears the work of an iteration that can only restart. Many states thereby become equal. */
 static void clear_void_work(const struct protocol *p, struct p_state *s)
 {
 	if (!is_void(p, s))
@@ -512,7 +513,7 @@ static bool happens_of_itself(enum p_event e)
 	       e != P_EXCHANGE_LATE;
 }
 
-/* Tries the step with every series of choices. */
+/* Tries the step with every possible series of choices. */
 static void try_step(const struct walk *w, enum p_event e, int node, int arg)
 {
 	struct p_step step = { e, node, arg, false };

@@ -1,7 +1,8 @@
 /* protocol_iteration.c - for tests: the controller's part in the protocol's model, as in
  * iteration.c, reroute.c and commit.c.
  *
- * Each function has the name of the controller's, so that a change there is easy to repeat here. */
+ * Each function has the name of the controller's function, so that a change to that function is
+ * easy to repeat here. */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
@@ -101,7 +102,7 @@ void p_reduce_early(struct p_run *r)
 	}
 }
 
-/* Orders the sums of all stages. A dead node sends nothing. */
+/* Orders the sums of all stages ahead. A dead node sends nothing. */
 void p_order_ahead(const struct protocol *p, struct p_state *s)
 {
 	for (int st = 0; p->ahead && st < p->stages; st++) {
@@ -123,7 +124,7 @@ void p_order_ahead(const struct protocol *p, struct p_state *s)
 	}
 }
 
-/* Nodes that have counted everything on the routes they know send their parts. */
+/* Lets nodes send their parts if they have counted everything on the routes that they know. */
 void p_give_parts(struct p_run *r)
 {
 	for (int i = 0; i < r->p->nodes; i++) {
@@ -170,7 +171,9 @@ void p_crash(struct p_run *r)
 	p_moves_crash(r);
 	s->takeovers--;
 	s->phase = P_GATHERING;
-	s->tried = 1; /* the next controller cannot know, and keeps the stored format */
+	/* A restarted controller cannot know whether the iteration began, so it keeps the stored
+	 * format */
+	s->tried = 1;
 	s->home = s->over = s->taken_over = 0;
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &s->nodes[i];
@@ -180,14 +183,14 @@ void p_crash(struct p_run *r)
 		if (x->keeps == x->stage + 1 && !x->move.load)
 			x->keeps = 0;
 	}
-	/* The next controller finds out which stages have started from the record */
+	/* A restarted controller learns from the record which stages have started */
 	if (s->stack == P_STACK_NEXT || (s->stack == P_STACKED && !(r->p->rules & P_RECORD_STACK)))
 		s->stack = P_STACK_LATER;
 	if (!s->committed)
 		p_forget_sums(s);
 }
 
-/* Returns true if the controller dies while it announces something. */
+/* Returns true if the controller dies while it announces something. Both cases are tried. */
 bool p_dies_telling(struct p_run *r)
 {
 	return r->s.takeovers > 0 && p_choose(r, 2);
@@ -201,7 +204,7 @@ void p_hear_route(struct p_node *x, int m)
 	x->mine = (uint8_t)((x->mine & ~(1 << m)) | (x->on & 1 << m));
 }
 
-/* over: microbatches that start over. */
+/* over: set of microbatches that start over. */
 static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 {
 	const struct p_state before = r->s;
@@ -220,7 +223,7 @@ static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 			else if (x->view[m] == P_CURRENT)
 				x->view[m] = P_OLD;
 		}
-		if (x->given_up) /* its work is no longer needed */
+		if (x->given_up) /* the node's work is no longer needed */
 			p_forget_iteration(x);
 	}
 	p_lose_inputs(r, &before);
@@ -232,8 +235,8 @@ static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 		p_crash(r);
 }
 
-/* Returns true if slots could wait in a circle. That depends on the new data node's forward pass,
- * which the model does not track, so both are tried. */
+/* Returns true if slots could wait in a circle. That depends on the forward pass of the new data
+ * node, which the model does not track, so both cases are tried. */
 static bool starts_over(struct p_run *r, int m)
 {
 	bool owes = false;
@@ -259,7 +262,7 @@ static int substitute(struct p_run *r, int stage)
 	return n == 0 ? -1 : found_at[p_choose(r, n)];
 }
 
-/* Returns false if the stage has no substitute. */
+/* Returns false if the stage has no node that could be a substitute. */
 static bool reroute_without(struct p_run *r, struct p_node *gone)
 {
 	uint8_t changed = gone->on, over = 0;
@@ -291,7 +294,7 @@ static void stall(struct p_state *s)
 {
 	if (p_is_stalled(s))
 		return;
-	p_forget_sums(s); /* none is valid when the run continues */
+	p_forget_sums(s); /* no sum will be valid when the run continues */
 	s->phase = s->phase == P_COMPUTING  ? P_STALLED
 		   : s->phase == P_REDUCING ? P_STALLED_REDUCING
 					    : P_STALLED_PLANNING;
@@ -306,8 +309,8 @@ static bool rerun_without(struct p_run *r, struct p_node *gone)
 	return done && !r->crashed;
 }
 
-/* Returns any dead node on a route. The controller takes the lowest number, which the model does
- * not know. */
+/* Returns any dead node on a route. The controller takes the dead node with the lowest number, but
+ * the model does not know the numbers. */
 struct p_node *p_gone_on_route(struct p_run *r)
 {
 	int of[P_NODES], n = 0;
@@ -463,7 +466,7 @@ void p_iteration_lost(struct p_run *r, struct p_node *x)
 		else
 			rerun_lost_gradients(r, x);
 		break;
-	case P_COMMITTED: /* the next iteration waits for a replica of each stage */
+	case P_COMMITTED: /* the next iteration waits until each stage has a replica */
 		break;
 	default:
 		if (!p_replicas_everywhere(r))

@@ -1,20 +1,20 @@
 /* protocol_moves.c - for tests: nodes that move to another stage between two iterations in the
  * protocol's model, as in phase_moves.c and, for agents, assign.c.
  *
- * A function p_moves_x is phase_moves_x or its like there, so that a change there is easy to repeat
- * here. The plan for an exchange is always ready. */
+ * A function p_moves_x corresponds to phase_moves_x or a similar function there, so that a change
+ * to that function is easy to repeat here. The plan for an exchange is always ready. */
 #include "controller/tests/protocol_run.h"
 
 /* ---- when an iteration begins ---- */
 
-/* A node that will move fetches its new stage. */
+/* Lets each node that will move fetch its new stage. */
 void p_moves_fetch(struct p_run *r)
 {
 	for (int i = 0; r->s.moves && i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 
 		if (x->move.to == x->stage + 1)
-			x->move.to = 0; /* it took the stage over meanwhile */
+			x->move.to = 0; /* the node has meanwhile taken over this stage */
 		if (x->move.to && x->standing == P_LIVE && !x->keeps) {
 			x->keeps = x->move.to;
 			x->fetching = 1;
@@ -22,7 +22,8 @@ void p_moves_fetch(struct p_run *r)
 	}
 }
 
-/* The place of a node that is away moves without a copy. */
+/* Returns true if the node can be in an exchange. The stage of an absent node is exchanged without
+ * a copy. */
 static bool may_be_listed(const struct p_run *r, const struct p_node *x)
 {
 	if (!p_is_replica(x))
@@ -31,7 +32,8 @@ static bool may_be_listed(const struct p_run *r, const struct p_node *x)
 	       (!x->fetching || !(r->p->rules & P_LIST_WHOLE_COPIES));
 }
 
-/* Lists the replicas of the stage that stay (listed: those that do not). Returns their number. */
+/* Lists the replicas of the stage that stay or, with `listed`, those that move. Returns their
+ * number. */
 static int replicas_of(struct p_run *r, int stage, bool listed, struct p_node **of)
 {
 	int n = 0;
@@ -45,7 +47,7 @@ static int replicas_of(struct p_run *r, int stage, bool listed, struct p_node **
 	return n;
 }
 
-/* Returns false if a stage has no replica that could stay. */
+/* Lets one replica stay in each stage. Returns false if a stage has no replica that could stay. */
 static bool keep_stayers(struct p_run *r)
 {
 	struct p_node *of[P_NODES];
@@ -63,7 +65,7 @@ static bool keep_stayers(struct p_run *r)
 	return true;
 }
 
-/* The number of data nodes must divide the number of microbatches. */
+/* Keeps the number of data nodes, because it must divide the number of microbatches. */
 static void keep_data_nodes(struct p_run *r)
 {
 	int n = 0;
@@ -111,7 +113,7 @@ void p_moves_drop(struct p_state *s)
 		s->moves = P_MOVES_LATER;
 }
 
-/* Returns true if the listed node can still move, as the controller believes. */
+/* Returns true if the controller believes that the listed node can still move. */
 static bool may_move(const struct p_run *r, const struct p_node *x)
 {
 	if (!p_is_replica(x))
@@ -136,7 +138,8 @@ static bool is_possible(struct p_run *r)
 	return true;
 }
 
-/* Drops an exchange that has become impossible. The controller does not look while it sums. */
+/* Drops an exchange that has become impossible. The controller does not check this while it
+ * sums. */
 void p_moves_turn(struct p_run *r)
 {
 	bool looks = r->s.phase == P_COMPUTING || r->s.phase == P_COMMITTED;
@@ -159,7 +162,7 @@ bool p_moves_complete(const struct p_run *r)
 
 /* ---- the exchange ---- */
 
-/* The record has the new stages before any node hears of them. */
+/* The new stages are in the record before any node receives its order. */
 void p_moves_exchange(struct p_run *r)
 {
 	struct p_node *of[P_NODES];
@@ -184,7 +187,7 @@ void p_moves_exchange(struct p_run *r)
 		p_crash(r);
 }
 
-/* The agent takes its copy as its weights. */
+/* Lets the agent use its copy as its weights. */
 void p_moves_load(struct p_run *r, struct p_node *x)
 {
 	if (x->keeps != x->stage + 1 || x->fetching) {
@@ -200,8 +203,8 @@ void p_moves_load(struct p_run *r, struct p_node *x)
 	x->keeps = x->copies = x->copy_sum = x->copy_wrong = x->copy_due = x->copy_applied = 0;
 }
 
-/* The agent reports the hash of its weights. If they differ from those of a replica, it has to
- * fetch the stage. */
+/* Lets the agent report the hash of its weights. If the hash differs from that of a replica, the
+ * agent has to fetch the stage. */
 void p_moves_ready(struct p_run *r, struct p_node *x)
 {
 	bool differs = false;
@@ -219,14 +222,15 @@ void p_moves_ready(struct p_run *r, struct p_node *x)
 
 /* ---- the next iteration ---- */
 
-/* Returns true if the agent has the last commit, or will have it before a later order. */
+/* Returns true if the agent holds the last commit, or will hold it before any later order
+ * arrives. */
 static bool has_commit(const struct p_node *x)
 {
 	return !x->move.load && (x->applied || x->due ||
 			    (x->keeps == x->stage + 1 && (x->copy_applied || x->copy_due)));
 }
 
-/* Returns true if each stage has a replica, or a node that becomes one now. */
+/* Returns true if each stage has a replica, or a node that becomes a replica now. */
 bool p_moves_can_start(const struct p_run *r)
 {
 	uint8_t have = 0;
@@ -263,7 +267,7 @@ void p_moves_start(struct p_run *r)
 
 /* ---- the controller's death ---- */
 
-/* An exchange that is only prepared is forgotten. Orders have arrived or are lost. */
+/* Forgets an exchange that is only prepared. Each order has either arrived or is lost. */
 void p_moves_crash(struct p_run *r)
 {
 	p_moves_drop(&r->s);
@@ -278,7 +282,7 @@ void p_moves_crash(struct p_run *r)
 	}
 }
 
-/* A node that reports weights of another stage or iteration is no replica. */
+/* A node that reports weights of another stage or iteration does not become a replica. */
 void p_moves_gather(struct p_run *r, struct p_node *x)
 {
 	if (!r->s.moves || !r->s.committed)
@@ -297,8 +301,9 @@ bool p_moves_may_order(const struct p_run *r, const struct p_node *x)
 	       x->copy_applied && (r->p->rules & P_LOAD_REPORTED);
 }
 
-/* Returns the stages of which a living node has the commit, or a copy of it that it can load. The
- * weights of nodes that have left a stage do not count, though recover.c finds them. */
+/* Returns the stages for which a living node holds the commit, or a copy of it that it can load.
+ * The weights of nodes that have left a stage do not count here, although recover.c would find
+ * them. */
 uint8_t p_moves_held(const struct protocol *p, const struct p_state *s)
 {
 	uint8_t held = 0;

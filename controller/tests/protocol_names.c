@@ -9,7 +9,7 @@
 
 /* ---- states as numbers ---- */
 
-/* EACH: one for each microbatch, side by side. */
+/* EACH: one value for each microbatch, side by side in the number. */
 enum kind { PLAIN, BATCHES, EACH };
 
 struct field {
@@ -92,7 +92,8 @@ static uint64_t number_of(const void *of, const struct field *f, int n)
 	return number;
 }
 
-/* Returns a mask of the first microbatch's bits. The other's bits are to the right of these. */
+/* Returns a mask of the first microbatch's bits. The bits of the other microbatch are to the right
+ * of these. */
 static uint64_t firsts(const struct field *f, int n, enum kind kind, int bits)
 {
 	uint64_t mask = 0;
@@ -107,7 +108,7 @@ static uint64_t firsts(const struct field *f, int n, enum kind kind, int bits)
 	return mask;
 }
 
-/* Learns how exchanging the microbatches changes the numbers of nodes and states. */
+/* Finds out how the numbers of nodes and states change when the microbatches are exchanged. */
 static void learn_swaps(uint64_t *swaps)
 {
 	swaps[0] = firsts(node_fields, N_NODE, BATCHES, 1);
@@ -200,7 +201,7 @@ struct protocol protocol_of(int stages, int each)
 	return p;
 }
 
-/* The copies were ordered with the iteration's start. */
+/* The copies were ordered when the iteration started. */
 static void begin_stacking(const struct protocol *p, struct p_state *s)
 {
 	struct p_run r = { .p = p, .s = *s };
@@ -222,7 +223,7 @@ static void begin_stacking(const struct protocol *p, struct p_state *s)
 	*s = r.s;
 }
 
-/* The copies were ordered with the iteration's start. */
+/* The copies were ordered when the iteration started. */
 static void begin_moves(const struct protocol *p, struct p_state *s)
 {
 	struct p_run r = { .p = p, .s = *s };

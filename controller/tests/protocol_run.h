@@ -4,12 +4,12 @@
 
 #include "controller/tests/protocol.h"
 
-/* A step with one series of choices. Where the controller or chance may choose, every choice is
+/* A step with one series of choices. Wherever the controller or chance decides, every choice is
  * tried. */
 struct p_run {
 	const struct protocol *p;
 	struct p_state s;
-	const char *wrong; /* NULL: nothing */
+	const char *wrong; /* NULL: no property is violated */
 	bool crashed;      /* the controller died in this step */
 	int n, at;
 	uint8_t choice[24], bound[24];

@@ -1,7 +1,8 @@
 /* protocol_stacking.c - for tests: stages that start from trained stages in the protocol's model,
  * as in stacking.c, skip_phases.c and, for agents, iteration.c.
  *
- * A function p_x is stacking_x or its like there, so that a change there is easy to repeat here. */
+ * A function p_x corresponds to stacking_x or a similar function there, so that a change to that
+ * function is easy to repeat here. */
 #include "base/stage_set.h"
 #include "controller/tests/protocol_run.h"
 
@@ -21,7 +22,7 @@ static bool has_copy(const struct p_run *r, const struct p_node *x)
 	       (!x->fetching || !(r->p->rules & P_NEED_WHOLE_COPY));
 }
 
-/* Returns the stages that a node of theirs lets start, as the controller believes. */
+/* Returns the stages that have a node with which the controller believes they can start. */
 static uint8_t stages_with(const struct p_run *r,
 			   bool (*lets)(const struct p_run *r, const struct p_node *x))
 {
@@ -35,7 +36,7 @@ static uint8_t stages_with(const struct p_run *r,
 
 /* ---- when an iteration begins ---- */
 
-/* A node whose memory or link cannot keep a copy has none. */
+/* Orders the copies. A node whose memory or link does not allow a copy gets none. */
 void p_stacking_turn(struct p_run *r)
 {
 	for (int i = 0; r->s.stack != P_NO_STACK && i < r->p->nodes; i++) {
@@ -48,7 +49,8 @@ void p_stacking_turn(struct p_run *r)
 	}
 }
 
-/* The phase that visits the stages begins with the next iteration, unless a copy is awaited. */
+/* The phase that visits these stages begins with the next iteration, unless the run waits for a
+ * copy. */
 void p_next_phase(struct p_run *r)
 {
 	for (int i = 0; i < r->p->nodes; i++) {
@@ -73,7 +75,7 @@ static bool stacking_due(const struct p_run *r)
 	return stages_with(r, has_summed_copy) == (1 << r->p->stages) - 1;
 }
 
-/* Without a copy of each source the commit is an ordinary one, and the phase begins later.
+/* If a copy of some source is missing, the commit is an ordinary one, and the phase begins later.
  * dies: the controller dies once the commit is durable. */
 void p_stacking_begin(struct p_run *r, bool dies)
 {
@@ -101,7 +103,7 @@ void p_stacking_begin(struct p_run *r, bool dies)
 
 /* ---- agents ---- */
 
-/* Returns true if an agent that receives the commit can take its weights from it. */
+/* Returns true if an agent that receives the commit can take its weights from its copy. */
 bool p_can_take_layers(const struct p_run *r, const struct p_node *x)
 {
 	return r->s.stack != P_STACKED || (r->p->always >> x->stage & 1) ||
@@ -109,7 +111,7 @@ bool p_can_take_layers(const struct p_run *r, const struct p_node *x)
 		(x->copy_due || x->copy_applied));
 }
 
-/* Returns true if an agent that has the commit takes its weights from it now. */
+/* Returns true if an agent that has the commit takes its weights from its copy now. */
 bool p_may_take_layers(const struct p_run *r, const struct p_node *x)
 {
 	if (r->s.stack != P_STACKED || (r->p->always >> x->stage & 1))
@@ -124,7 +126,7 @@ bool p_is_void_copy(struct p_run *r, const struct p_node *x)
 	if (r->s.stack != P_STACKED)
 		return false;
 	if (x->keeps == 0)
-		return true; /* it was dropped already */
+		return true; /* the copy was dropped already */
 	if (r->p->always >> (x->keeps - 1) & 1)
 		return false;
 	if (!(r->p->rules & P_VOID_COPIES))
@@ -132,7 +134,8 @@ bool p_is_void_copy(struct p_run *r, const struct p_node *x)
 	return true;
 }
 
-/* Takes the layers of the copy, if the node's stage starts from its source with this commit. */
+/* Takes the layers of the node's copy, if the node's stage starts from its source with this
+ * commit. */
 void p_take_layers(struct p_run *r, struct p_node *x)
 {
 	if (r->p->always >> x->stage & 1)
@@ -147,8 +150,8 @@ void p_take_layers(struct p_run *r, struct p_node *x)
 		p_found(r, "a stage starts from another commit of its source");
 }
 
-/* Returns true if every stage that copies its source has a living node that has taken the copy.
- * may_still: a node that will take the copy counts too. */
+/* Returns true if every stage that starts from a source has a living node that has taken the
+ * source's layers. may_still: nodes that will still take them count, too. */
 bool p_stages_started(const struct protocol *p, const struct p_state *s, bool may_still)
 {
 	uint8_t started = p->always;

@@ -1,8 +1,8 @@
 /* protocol_state.c - for tests: choices of a step in the protocol's model, and the true state of
  * its nodes.
  *
- * The controller cannot see the true state. The model needs it to tell which events are possible.
- */
+ * The controller cannot see the true state. The model needs the true state to know which events
+ * are possible. */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
@@ -67,8 +67,8 @@ static bool sends_to(const struct p_node *from, const struct p_node *to, int m)
 	       from->view[m] == to->view[m];
 }
 
-/* Returns true if the input of x's gradient is available: the next gradient, or the whole forward
- * pass for the last stage. */
+/* Returns true if the input of x's gradient is available: the gradient of the next hop or, for the
+ * last stage, the whole forward pass. */
 bool p_has_input(const struct protocol *p, const struct p_state *s, const struct p_node *x, int m)
 {
 	uint8_t after = (uint8_t)(p->path[m] >> x->stage >> 1);
@@ -91,7 +91,7 @@ bool p_has_input(const struct protocol *p, const struct p_state *s, const struct
 	return true;
 }
 
-/* Returns true if every node on the route has counted it. */
+/* Returns true if every node on the route has counted the microbatch. */
 bool p_all_counted(const struct p_state *s, int m)
 {
 	for (int i = 0; i < P_NODES; i++)
@@ -105,7 +105,8 @@ bool p_lacks(const struct p_node *x, int m)
 	return x->alive && x->began == 1 && (x->mine >> m & 1) && !(x->counted >> m & 1);
 }
 
-/* An input that was available and no longer is has either arrived before, or is lost. */
+/* Handles inputs that were available and are not any more: each has either arrived before, or is
+ * lost. */
 void p_lose_inputs(struct p_run *r, const struct p_state *before)
 {
 	for (int i = 0; i < r->p->nodes; i++)
@@ -125,7 +126,7 @@ void p_forget_iteration(struct p_node *x)
 	memset(x->view, P_CURRENT, sizeof(x->view));
 }
 
-/* Starts the iteration with another plan. Counts of earlier attempts are void. */
+/* Starts the iteration with another plan. The node's counts in earlier attempts are void. */
 void p_begin_iteration(const struct protocol *p, struct p_node *x)
 {
 	uint8_t counted = p->rules & P_START_AT_ZERO ? 0 : x->counted;

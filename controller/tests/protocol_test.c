@@ -1,11 +1,12 @@
-/* protocol_test.c - explores the iteration's protocol in all orders of faults, with a model. */
+/* protocol_test.c - explores a model of the iteration's protocol with faults in all possible
+ * orders. */
 
 #include <string.h>
 
 #include "base/tests/test.h"
 #include "controller/tests/explore.h"
 
-/* ---- the complete code has no fault ---- */
+/* ---- with all rules, no property is violated ---- */
 
 static void explore_without_faults(const struct protocol *p)
 {
@@ -35,7 +36,7 @@ TEST(two_controllers_die)
 	explore_without_faults(&p);
 }
 
-/* The second stage has one more replica, which has no microbatch but a part in the sums. */
+/* The second stage has one replica more, which visits no microbatch but takes part in the sums. */
 TEST(one_replica_is_idle)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -111,8 +112,8 @@ TEST(an_iteration_has_one_format)
 
 enum { BOTH = 1 << 2 | 1 << 3 };
 
-/* The second stage, which no microbatch visits yet, starts from the first one. have_copies: its
- * nodes that have a copy in the beginning. */
+/* The second stage, which no microbatch visits yet, starts from the first one. have_copies: the
+ * nodes of the second stage that have a copy in the beginning. */
 static struct protocol with_stacking(uint8_t have_copies)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -150,8 +151,8 @@ TEST(a_stage_waits_for_copies_of_its_source)
 
 enum { SECOND_MOVES = 1, TWO_SWAP, ALL_SWAP };
 
-/* Nodes move to the other stage after the iteration: the second one, also the fourth one, or all.
- * have_copies: those that have their copies in the beginning. */
+/* Nodes move to the other stage after the iteration: one node (the second), two nodes (also the
+ * fourth), or all. have_copies: the nodes that have their copies in the beginning. */
 static struct protocol with_moves(int moves, uint8_t have_copies)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -192,7 +193,7 @@ TEST(nodes_with_copies_do_not_wait_for_the_others)
 	explore_without_faults(&p);
 }
 
-/* ---- each protection that is switched off is missed ---- */
+/* ---- without a rule, a violation is found ---- */
 
 static void is_found(const struct protocol *p, const char *wrong)
 {
@@ -202,7 +203,7 @@ static void is_found(const struct protocol *p, const char *wrong)
 		fail_msg("\"%s\" instead of \"%s\"", e.wrong ? e.wrong : "nothing", wrong);
 }
 
-/* Small clusters in which nothing else goes wrong. */
+/* Returns a small cluster in which no other faults happen. */
 static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeovers)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -215,7 +216,8 @@ static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeove
 	return p;
 }
 
-/* Removes the reruns and the sums after a stall: the fault shows without both. */
+/* Switches off the reruns and the sums after a stall, because the violation is found only without
+ * both. */
 static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
 {
 	struct protocol p = small(0, deaths, wrongs, 0);
@@ -268,7 +270,7 @@ TEST(missed_routes_are_found)
 	is_found(&p, "it cannot end");
 }
 
-/* Two nodes reported the sum. The third was believed dead and had another one. */
+/* Two nodes reported the sum. The third node was believed dead and had another sum. */
 TEST(other_weights_after_a_takeover_are_found)
 {
 	struct protocol p = protocol_of(2, 3);
@@ -304,7 +306,8 @@ TEST(another_format_after_a_restart_is_found)
 
 TEST(sums_that_owners_do_not_decode_are_found)
 {
-	/* Two nodes have the sum: two replicas, or one replica and a standby copy. */
+	/* Two nodes have the sum: two replicas in one case, a replica and a standby copy in the
+	 * other. */
 	struct protocol replicas = small(0, 0, 0, 0), copy = small(1 << 1 | 1 << 3, 0, 0, 0);
 
 	replicas.rules &= ~P_DECODE_OWN;
@@ -313,7 +316,7 @@ TEST(sums_that_owners_do_not_decode_are_found)
 	is_found(&copy, "it cannot end");
 }
 
-/* Removes one rule of stages that start from trained stages. */
+/* Switches off one rule for stages that start from trained stages. */
 static void is_found_stacking(struct protocol p, int rule, const char *wrong)
 {
 	p.deaths = 1;

@@ -1,5 +1,5 @@
-/* protocol_walk_test.c - walks at random through the protocol's model, and compares the controller
- * with it after each step. */
+/* protocol_walk_test.c - walks at random through the model of the protocol, and compares the
+ * controller with the model after each step. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@
 
 enum { WALKS = 300, MOST_STEPS = 120, MOST_OUTCOMES = 512, TWO = 4, RESUMED = 1000 };
 
-/* Results that one step may have. */
+/* The results that one step may have. */
 struct outcomes {
 	struct p_step step;
 	struct p_state of[MOST_OUTCOMES];
@@ -36,7 +36,7 @@ struct outcomes {
 
 enum kind {
 	STAY,
-	STACK, /* the second stage starts from the first one */
+	STACK, /* the second stage starts from the first stage */
 	MOVE   /* nodes move to the other stage */
 };
 
@@ -46,7 +46,7 @@ struct walk {
 	struct controller *c;
 	struct p_state s;
 	struct rng rng;
-	struct p_step steps[MOST_STEPS * 4]; /* steps that may be next */
+	struct p_step steps[MOST_STEPS * 4]; /* steps that may be taken next */
 	int n_steps;
 	struct outcomes outcomes;
 	char history[8192];
@@ -67,16 +67,17 @@ static bool any_wrong(const struct p_state *s)
 	return wrong;
 }
 
-/* Returns true if a stage has lost its replicas after the commit. recover.c then finds others. */
+/* Returns true if a stage has lost all its replicas after the commit. recover.c then finds other
+ * nodes. */
 static bool is_lost(const struct p_state *s)
 {
 	return s->moves && s->phase == P_COMMITTED &&
 	       (p_count_replicas(s, TWO, 0) == 0 || p_count_replicas(s, TWO, 1) == 0);
 }
 
-/* Excludes steps that combine several turns of the controller or need the planner. The controller
- * does not die within a step here, or after the commit. Hashes of wrong weights are not compared.
- */
+/* Returns false for steps that combine several turns of the controller or need the planner. In
+ * these walks the controller does not die within a step or after the commit, and hashes of wrong
+ * weights are not compared. */
 static bool is_walked(const struct walk *w, const struct p_step *step, const struct p_state *next)
 {
 	bool ends = w->s.phase == P_COMMITTED && (step->event == P_CRASH || any_wrong(&w->s));
@@ -172,7 +173,7 @@ static uint8_t counted_by(const struct controller *c, uint16_t node)
 	return counted;
 }
 
-/* Returns the stage of m's copy and one; 0: none that will be used. */
+/* Returns 1 + the stage of m's copy; 0: there is no copy that will be used. */
 static int keeps(const struct member *m)
 {
 	return m->copy.state == COPY_DROPPED ? 0 : m->copy.stage + 1;
@@ -186,8 +187,9 @@ static int member_state_of(const struct p_node *x)
 	return x->standing == P_JOINER && x->applied ? MEMBER_READY : -1;
 }
 
-/* A node needs its copy until it has applied the commit. Copies of the second stage are void if it
- * starts from the first one. */
+/* Returns the first difference after a commit; NULL: none. A node needs its copy until it has
+ * applied the commit. Copies of the second stage are void if that stage starts from the first
+ * stage. */
 static const char *committed_differs(const struct p_state *s, const struct p_node *x,
 				     const struct member *m)
 {
@@ -239,7 +241,7 @@ static const char *node_differs(const struct controller *c, const struct p_state
 	if (x->keeps && (m->copy.state == COPY_FETCHING) != x->fetching)
 		return "fetches";
 	if (s->phase != P_COMPUTING && s->phase != P_REDUCING)
-		return NULL; /* the model has cleared what is void there */
+		return NULL; /* the model has cleared this void state */
 	if (on_route(c, i) != x->on)
 		return "route";
 	if (counted_by(c, i) != x->reported)
@@ -300,7 +302,7 @@ static void add_pass(struct msg_task_event *events, uint32_t *n, const struct co
 	events[(*n)++] = e;
 }
 
-/* before: the microbatches counted before they started over. */
+/* before: the microbatches that were counted before they started over. */
 static void report_progress(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted,
 			    uint8_t before)
 {
@@ -322,7 +324,7 @@ static void report_progress(struct controller *c, uint16_t node, uint8_t begun, 
 	iteration_report(&c->iteration, &c->members.list[node], &r);
 }
 
-/* The pass counts nothing. */
+/* Reports passes that run again and count nothing. */
 static void passes_again(struct controller *c, uint16_t node, uint32_t m)
 {
 	struct msg_task_event e = { .type = WORK_ENDS,
@@ -424,7 +426,8 @@ static void is_succeeded(struct walk *w)
 	w->c = c;
 }
 
-/* Gathers like gather_again, once all living nodes are back. */
+/* Lets a restarted controller gather the nodes as gather_again does, once all living nodes are
+ * back. */
 static void gathers(struct walk *w)
 {
 	struct controller *c = w->c;
@@ -445,8 +448,8 @@ static void gathers(struct walk *w)
 	}
 }
 
-/* Returns the microbatches that the data node counted before they started over. Not every node has
- * counted them since. */
+/* Returns the microbatches that the data node counted before they started over. Since then, not
+ * every node has counted them again. */
 static uint8_t counted_before(const struct walk *w, const struct p_step *step)
 {
 	struct p_state s = w->s;
@@ -521,12 +524,12 @@ static void happens_to(struct walk *w, const struct p_step *step)
 	case P_READY:
 		reports_ready(w->c, m);
 		break;
-	default: /* concerns agents only */
+	default: /* the event concerns agents only */
 		break;
 	}
 }
 
-/* Calls the controller between two iterations. late: copies have not made the commit's step in
+/* Lets the controller work between two iterations. late: copies have not made the commit's step in
  * time. */
 static void exchange(struct walk *w, bool late, bool is_awaited)
 {
@@ -550,11 +553,11 @@ static void happens(struct walk *w, const struct p_step *step)
 	loop_act(&w->c->iteration);
 	w->c->backups.standbys.next_us = 0;
 	phase_moves_turn(&w->c->backups);
-	if (w->c->run.phase == PHASE_COMMITTING) /* it may release copies */
+	if (w->c->run.phase == PHASE_COMMITTING) /* the controller may release copies */
 		standbys_turn(&w->c->backups, iteration_sums_took_s(&w->c->iteration));
 }
 
-/* Nobody moves until all listed nodes have reported the commit of their copies. */
+/* No node moves until all listed nodes have reported the commit of their copies. */
 static void waits_for_copies(struct walk *w)
 {
 	bool is_complete = true;
@@ -579,7 +582,8 @@ static void tell(struct walk *w, const struct p_step *step)
 		 protocol_event_name(step->event), step->arg);
 }
 
-/* Chooses faults less often than other steps, so that a walk gets far before they are spent. */
+/* Chooses faults less often than other steps, so that a walk gets far before its faults are used
+ * up. */
 static const struct p_step *any_step(struct walk *w)
 {
 	const struct p_step *step = NULL;
@@ -621,8 +625,8 @@ static bool take_step(struct walk *w)
 	return false;
 }
 
-/* Gives the ordered copies their purpose, because no agent receives the orders, and completes those
- * that the walk begins with. */
+/* Sets the purpose of the ordered copies here, because no agent receives the orders, and completes
+ * the copies that exist when the walk begins. */
 static void set_copies(struct walk *w, enum copy_purpose purpose)
 {
 	for (uint16_t i = 0; i < TWO; i++) {
@@ -634,7 +638,7 @@ static void set_copies(struct walk *w, enum copy_purpose purpose)
 	}
 }
 
-/* The controller orders the copies of the first stage as at the start of an iteration. */
+/* Lets the controller order the copies of the first stage, as at the start of an iteration. */
 static void begins_stacking(struct walk *w)
 {
 	struct controller *c = w->c;
@@ -642,13 +646,14 @@ static void begins_stacking(struct walk *w)
 	c->run.options.stack = c->run.wanted.stack = true;
 	c->run.wanted.schedule =
 		(struct skip_schedule){ 2, { { .from = 1, .skip = 1 }, { .from = 2 } } };
-	c->run.committed = 1; /* nothing is fetched before the first commit */
+	c->run.committed = 1; /* the controller orders no fetches before the first commit */
 	stacking_turn(&c->backups);
 	c->run.committed = 0;
 	set_copies(w, COPY_FOR_STACKING);
 }
 
-/* The controller orders the copies of nodes that will move as at the start of an iteration. */
+/* Lets the controller order the copies for nodes that will move, as at the start of an
+ * iteration. */
 static void begins_moving(struct walk *w)
 {
 	struct controller *c = w->c;
@@ -665,14 +670,14 @@ static void begins_moving(struct walk *w)
 		m->move.home = member_stage(&c->run, m);
 		a->phase_stages[i] = w->p.to[i] ? w->p.to[i] - 1 : m->move.home;
 	}
-	c->run.committed = 1; /* nothing is fetched before the first commit */
+	c->run.committed = 1; /* the controller orders no fetches before the first commit */
 	phase_moves_fetch(&c->backups);
 	c->run.committed = 0;
 	set_copies(w, COPY_FOR_MOVE);
 	phase_moves_prepare(&c->backups);
 }
 
-/* Draws the nodes that move, and their copies. */
+/* Chooses at random the nodes that move, and their copies. */
 static void draw_moves(struct walk *w)
 {
 	static const uint8_t to[][TWO] = { { 0, 2, 0, 1 }, { 2, 2, 1, 1 }, { 0, 2, 0, 0 } };
@@ -689,7 +694,8 @@ static void begins(struct walk *w, uint64_t seed)
 	rng_init(&w->rng, seed);
 	w->p = protocol_of(2, 2);
 	w->p.overlap = seed % 3 == 1;
-	w->p.ahead = seed % 3 == 2 && w->kind != MOVE; /* no link is measured here */
+	/* Walks with moves have no measured links */
+	w->p.ahead = seed % 3 == 2 && w->kind != MOVE;
 	w->c = under_way_of(TWO, 1, w->kind == STACK ? 1 : 2);
 	w->c->run.plan->plan->overlap_sync = w->p.overlap;
 	if (w->p.ahead)
@@ -718,7 +724,7 @@ static void begins(struct walk *w, uint64_t seed)
 		fail_msg("at the start: %s", what);
 }
 
-/* The commit's record decides what the next controller announces. */
+/* Checks the commit's record, because it decides what a restarted controller announces. */
 static void is_recorded(const struct walk *w)
 {
 	struct store_commit k;
@@ -728,7 +734,7 @@ static void is_recorded(const struct walk *w)
 	store_commit_clear(&k);
 }
 
-/* Returns the number of walks in which a stage starts from its source, or nodes move. */
+/* Makes random walks. Returns in how many of them a stage starts from its source, or nodes move. */
 static int walk_at_random(enum kind kind)
 {
 	struct walk *w = calloc(1, sizeof(*w));

@@ -1,5 +1,5 @@
-/* rates_test.c - the learning rates of a run: with a length, with an end on command, and for a
- * successor of the controller. */
+/* rates_test.c - the learning rates of a run: with a fixed length, with an end on command, and
+ * after a restart of the controller. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* A run of a model whose rate is 1 after 10 iterations. */
+/* Returns a run whose learning rate is 1 after 10 iterations of warm-up. */
 static struct run *run_of(void **state, uint32_t schedule, uint64_t iterations)
 {
 	struct run *run = &((struct controller *)*state)->run;
@@ -61,7 +61,7 @@ FIXTURE_TEST(settings_change_the_recipe_by_name)
 	assert_int_equal(rates_begin(run, false, &err), 0);
 	check_rate(run, 70, 1);
 	check_rate(run, 100, 0.1);
-	o->set[1] = "iterations=80"; /* the user's end of the schedule stays */
+	o->set[1] = "iterations=80"; /* an end of the schedule that the user has set is kept */
 	o->set[0] = "decay=20";
 	assert_int_equal(rates_begin(run, false, &err), 0);
 	check_rate(run, 60, 1);
@@ -75,7 +75,8 @@ FIXTURE_TEST(settings_change_the_recipe_by_name)
 	o->n_set = 0;
 }
 
-/* A run that begins with a checkpoint continues the iterations of its training. */
+/* A run that begins with a checkpoint continues the numbers of iterations of the checkpoint's
+ * training. */
 FIXTURE_TEST(a_schedule_counts_the_iterations_of_a_checkpoint)
 {
 	struct run *run = run_of(state, LR_WSD, 0);
@@ -85,7 +86,9 @@ FIXTURE_TEST(a_schedule_counts_the_iterations_of_a_checkpoint)
 	run->options.iterations = 100;
 	assert_int_equal(rates_begin(run, true, &err), 0);
 	assert_int_equal(run->training.hyper.iterations, 1000);
-	check_rate(run, 1, 0.991); /* a fifth of 1,000 iterations would begin before the run */
+	/* The decay would last a fifth of 1,000 iterations, and so would have begun before the
+	 * run */
+	check_rate(run, 1, 0.991);
 	check_rate(run, 100, 0.1);
 }
 
@@ -95,7 +98,8 @@ FIXTURE_TEST(a_run_without_a_length_ends_on_command)
 	struct outcome o;
 
 	run->committed = 8;
-	assert_false(rates_may_finish(run, 20, &o)); /* the warm-up */
+	/* The end cannot be ordered during the warm-up */
+	assert_false(rates_may_finish(run, 20, &o));
 	run->committed = 99;
 	check_rate(run, 5000, 1);
 	assert_int_equal(rates_last(run), 0);
@@ -103,20 +107,21 @@ FIXTURE_TEST(a_run_without_a_length_ends_on_command)
 	assert_false(rates_may_finish(run, -1, &o));
 	assert_true(order(run, 20));
 	assert_int_equal(rates_last(run), 120);
-	check_rate(run, 100, 1); /* the iteration under way */
+	check_rate(run, 100, 1); /* iteration 100 is under way and keeps its rate */
 	check_rate(run, 110, 0.55);
 	check_rate(run, 120, 0.1);
 	assert_false(order(run, 30));
 	assert_true(rates_may_finish(run, 0, &o));
 	run->committed = 100;
-	assert_true(rates_may_finish(run, 0, &o)); /* no rate has fallen yet */
+	/* The order can be withdrawn while no rate has fallen */
+	assert_true(rates_may_finish(run, 0, &o));
 	run->committed = 101;
 	assert_false(rates_may_finish(run, 0, &o));
 	run->training.hyper.final_lr = 1; /* hyperparameters that never lower the rate */
 	check_rate(run, 120, 0.1);
 }
 
-/* The decay begins at the rate of its iteration, so that the rate does not jump. */
+/* The decay begins at the rate that its iteration has, so the rate does not jump. */
 FIXTURE_TEST(a_cosine_ends_on_command_too)
 {
 	struct run *run = run_of(state, LR_COSINE, 210);
@@ -139,13 +144,14 @@ FIXTURE_TEST(a_resumed_run_may_get_another_length)
 	rates_change_length(run);
 	check_rate(run, 160, 1);
 	check_rate(run, 200, 0.1);
-	assert_true(order(run, 10)); /* was ordered, has not begun: the new length replaces it */
+	/* An order whose decay has not begun is replaced by the new length */
+	assert_true(order(run, 10));
 	run->options.iterations = 100;
 	rates_change_length(run);
 	assert_int_equal(rates_last(run), 100);
 	check_rate(run, 80, 1);
 	assert_true(order(run, 10));
-	run->committed = 55; /* the rate falls: it does not rise again */
+	run->committed = 55; /* once the rate has begun to fall, it does not rise again */
 	run->options.iterations = 300;
 	rates_change_length(run);
 	assert_int_equal(rates_last(run), 300);
@@ -174,7 +180,8 @@ FIXTURE_TEST(a_successor_has_the_same_rates)
 		assert_true(rates[i] == rates_of(run, i + 1));
 	assert_int_equal(rates_last(run), 91);
 
-	assert_int_equal(rates_load(run, NULL), 0); /* an earlier version's record */
+	/* The record of an earlier version has no entry */
+	assert_int_equal(rates_load(run, NULL), 0);
 	damaged = json_deep_copy(saved);
 	json_object_set_new(damaged, "finish", json_integer(-1));
 	assert_int_equal(rates_load(run, damaged), -EINVAL);
@@ -184,7 +191,7 @@ FIXTURE_TEST(a_successor_has_the_same_rates)
 	json_decref(saved);
 }
 
-/* A training that goes on from a checkpoint of the end keeps the low rate. */
+/* A training that continues from a checkpoint of the end keeps the low rate. */
 FIXTURE_TEST(a_checkpoint_has_the_recipe_of_the_end)
 {
 	struct run *run = run_of(state, LR_WSD, 0);

@@ -1,4 +1,4 @@
-/* rebalance_test.c - how moved nodes return to their stages: which pair, when, and what
+/* rebalance_test.c - moved nodes return to their stages: tests which pair moves, when, and what
  * prevents it. */
 
 #include "base/tests/test.h"
@@ -7,7 +7,8 @@
 
 enum { COMMITTED = 7 };
 
-/* n00 belongs to the second stage and n03 to the first: each is in the other's. */
+/* By the first plan, n00 belongs to the second stage and n03 to the first. Each is now in the stage
+ * of the other. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH, 2);
@@ -28,7 +29,7 @@ static bool are_chosen(const struct controller *c, const struct member *one,
 	return c->backups.rebalance.pair[0] == one && c->backups.rebalance.pair[1] == other;
 }
 
-/* The node's copy of the stage is complete and of the last commit. */
+/* Makes the node's copy of the stage complete, with the state of the last commit. */
 static void has_fetched(struct controller *c, struct member *m, int stage)
 {
 	assert_int_equal(m->copy.stage, stage);
@@ -55,7 +56,8 @@ FIXTURE_TEST(two_displaced_nodes_exchange_places)
 	assert_true(are_chosen(c, one, other));
 	has_fetched(c, one, 1);
 	rebalance_awaited(&c->backups);
-	assert_int_equal(stage_of(c, 0), 0); /* the other copy is incomplete */
+	/* N00 does not move, because the other copy is incomplete */
+	assert_int_equal(stage_of(c, 0), 0);
 	has_fetched(c, other, 0);
 	rebalance_awaited(&c->backups);
 	assert_int_equal(stage_of(c, 0), 1);
@@ -66,7 +68,7 @@ FIXTURE_TEST(two_displaced_nodes_exchange_places)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 0 && i != 3);
 }
 
-/* Nodes that are in their own stage, or would displace another for nothing, do not move. */
+/* Nodes that are in their own stage, or would displace another node without a gain, do not move. */
 FIXTURE_TEST(a_node_in_its_own_stage_stays)
 {
 	struct controller *c = *state;
@@ -75,12 +77,13 @@ FIXTURE_TEST(a_node_in_its_own_stage_stays)
 	c->members.list[3].move.home = 1;
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
-	c->members.list[3].move.home = 0; /* away, but no node belongs to that stage */
+	/* A node of that stage is absent, but no node belongs there by the first plan */
+	c->members.list[3].move.home = 0;
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 }
 
-/* A stage never depends on a node that is about to move. */
+/* A stage must never depend on a node that is about to move. */
 FIXTURE_TEST(the_last_replica_of_a_stage_stays)
 {
 	struct controller *c = *state;
@@ -92,12 +95,12 @@ FIXTURE_TEST(the_last_replica_of_a_stage_stays)
 	c->members.list[5].state = MEMBER_LIVE;
 	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
-	c->members.list[5].state = MEMBER_JOINING; /* the node dies during the fetch */
+	c->members.list[5].state = MEMBER_JOINING; /* the node dies while the other one fetches */
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 }
 
-/* A single node moves to an empty place from a stage that can spare it. */
+/* A single node moves to the place of an absent node, if its own stage can spare it. */
 FIXTURE_TEST(one_node_moves_to_an_empty_place)
 {
 	struct controller *c = *state;
@@ -110,7 +113,8 @@ FIXTURE_TEST(one_node_moves_to_an_empty_place)
 	assert_true(are_chosen(c, &c->members.list[0], NULL));
 	rebalance_awaited(&c->backups);
 	assert_int_equal(stage_of(c, 0), 1);
-	assert_int_equal(stage_of(c, 3), 0); /* the empty place moved as well */
+	/* The place of the absent node was exchanged as well */
+	assert_int_equal(stage_of(c, 3), 0);
 }
 
 FIXTURE_TEST(no_node_leaves_a_stage_of_two)
@@ -130,7 +134,8 @@ FIXTURE_TEST(a_busy_node_is_not_removed)
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 	c->members.list[3].links.ratio = 1;
-	c->members.list[3].copy.stage = 0; /* a copy that another stage may need */
+	/* The node already has a copy that another stage may need */
+	c->members.list[3].copy.stage = 0;
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 	c->members.list[3].copy.stage = -1;
@@ -138,14 +143,14 @@ FIXTURE_TEST(a_busy_node_is_not_removed)
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 }
 
-/* The fetched copy is released, and the exchange is tried again later. */
+/* The copy that was fetched is released, and the exchange is tried again later. */
 FIXTURE_TEST(a_failure_ends_the_exchange)
 {
 	struct controller *c = *state;
 
 	rebalance_turn(&c->backups);
 	has_fetched(c, &c->members.list[0], 1);
-	c->members.list[3].copy.stage = -1; /* the copy was refused */
+	c->members.list[3].copy.stage = -1; /* the node refused to keep the copy */
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 	assert_false(c->members.list[0].move.is_returning);

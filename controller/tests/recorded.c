@@ -1,5 +1,5 @@
-/* recorded.c - for tests: writes the small run that recorded.h describes to a store. Tests of
- * replays thereby know every row. */
+/* recorded.c - for tests: writes the small run that recorded.h describes to a store, so that tests
+ * of replays know every row. */
 #include "controller/tests/recorded.h"
 
 #include <stdio.h>
@@ -12,14 +12,14 @@
 #include "model/hash.h"
 #include "schedule/search/search.h"
 
-/* wall clock minus the first controller's clock */
+/* wall time minus the time of the first controller's clock */
 static const int64_t wall_ahead_us = INT64_C(1700000000000000);
 /* The second machine's clock minus the first's */
 static const int64_t other_clock_us = -INT64_C(9000000);
 
-/* Routes: m00 visits n00 and n01, m01 visits n00 and n02. After n02's death m01 visits n01.
- * Only the times matter here. waited_for_: the microbatch that the task waited for, -1 if it did
- * not wait. */
+/* Routes: m00 visits n00 and n01, m01 visits n00 and n02. After the death of n02, m01 visits n01.
+ * Only the times matter here. waited_for_: the microbatch for which the task waited; -1: it did not
+ * wait. */
 #define TASK(microbatch_, node_, kind_, waited_for_, arrived, start, end) \
 	{ \
 		.microbatch = (microbatch_), .node = (node_), .kind = (kind_), \
@@ -63,7 +63,8 @@ static void moment(struct store *s, const struct recorded_options *o, uint64_t i
 		assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
-/* n01 computes slower than believed, and its link back to n00 is slower. */
+/* Corrects two times: n01 computes more slowly than plans assumed, and so is its link back to
+ * n00. */
 static void correct(struct store *s, const struct recorded_options *o, int64_t ms)
 {
 	struct store_moment m = { .iteration = 3,
@@ -89,12 +90,13 @@ static void correct(struct store *s, const struct recorded_options *o, int64_t m
 	assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
-void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures)
+static void put_figures(struct store *s, int64_t ms, const char *kind, int node,
+			const char *figures)
 {
 	struct store_moment m = { .iteration = 2,
 				  .at_us = ms * 1000,
 				  .wall_us = ms * 1000 + wall_ahead_us,
-				  .kind = "gpu",
+				  .kind = kind,
 				  .node = node,
 				  .stage = -1,
 				  .word = "",
@@ -103,6 +105,16 @@ void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures)
 				  .host = "" };
 
 	assert_int_equal(store_moment(s, &m, NULL), 0);
+}
+
+void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures)
+{
+	put_figures(s, ms, "gpu", node, figures);
+}
+
+void recorded_device(struct store *s, int64_t ms, int node, const char *times)
+{
+	put_figures(s, ms, "device", node, times);
 }
 
 static void note(struct store *s, uint64_t iteration, int64_t ms, const char *kind, char mark,
@@ -213,6 +225,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		if (!o->without_moments) {
 			recorded_gpu(s, 3250, 1, "{\"utilisation\":97,\"temperature_c\":88,"
 						 "\"throttling\":\"heat\"}");
+			recorded_device(s, 3100, 1, RECORDED_TIMES);
 			recorded_gpu(s, 3250, 2, "{\"utilisation\":50}");
 		}
 		moment(s, o, 2, 3450, "node", "dead", 2, 1, 0);

@@ -27,7 +27,7 @@ static int dtfm_begin(void **state)
 	return rc;
 }
 
-/* Waits until the newest request is answered. */
+/* Waits until the newest request has been answered. */
 static void wait_for_plan(struct controller *c)
 {
 	for (int i = 0; i < 1000 && c->planning.wanted_id; i++) {
@@ -61,7 +61,8 @@ static const struct msg_see_note *last_note(const struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, dtfm_begin, under_way_end)
 
-/* A baseline gives one answer, because more time would not change it. No plans are made ahead. */
+/* A baseline is asked once, because more time would not change its answer. No plans are made
+ * ahead. */
 FIXTURE_TEST(a_baseline_is_asked_once)
 {
 	struct controller *c = *state;
@@ -75,13 +76,13 @@ FIXTURE_TEST(a_baseline_is_asked_once)
 	is_by(c->planning.pending, "dtfm");
 	assert_false(planned_uses(c->planning.pending, 4));
 	assert_string_equal(c->planning.pending->reason, "a node was marked failed");
-	/* no better plan is searched for */
+	/* the controller has not asked for a better plan */
 	assert_string_equal(c->planning.reason, "a node was marked failed");
 	assert_int_equal(c->run.journal.n_notes, 0);
 }
 
-/* Leaves one node of the second stage that data nodes reach, with this delay. Straight
- * pipelines are impossible. */
+/* Leaves one node of the second stage with links to data nodes, which have this delay. Straight
+ * pipelines are then impossible. */
 static void cut(struct controller *c, double delay_s)
 {
 	for (int i = DATA + 1; i < NODES; i++)
@@ -90,8 +91,8 @@ static void cut(struct controller *c, double delay_s)
 				c->run.cluster->delay_s[i * NODES + d] = d == 0 ? 0.05 : delay_s;
 }
 
-/* If the baseline cannot plan, SkipPipe's planner does, and the journal says so. The baseline
- * returns as soon as it can plan, even if iterations take longer. */
+/* If the baseline finds no plan, SkipPipe's own planner replaces it, and the journal says so. The
+ * baseline is used again as soon as it finds a plan, even if iterations then take longer. */
 FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 {
 	struct controller *c = *state;
@@ -110,7 +111,7 @@ FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 	replan(&c->planning, "a mark was taken back");
 	wait_for_plan(c);
 	is_by(c->planning.pending, "best");
-	assert_int_equal(c->run.journal.n_notes, n_notes); /* nothing new */
+	assert_int_equal(c->run.journal.n_notes, n_notes); /* nothing new is reported */
 	take_over(c);
 	cut(c, 0.4);
 	c->run.options.planning.budget_s = 60;
@@ -122,7 +123,7 @@ FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 	assert_string_equal(last_note(c)->text, "planned by dtfm again");
 }
 
-/* A plan that is not better is not used, as with SkipPipe's own planner. */
+/* A plan that is not better is not used. The same holds for SkipPipe's own planner. */
 FIXTURE_TEST(the_plan_stays_if_no_other_is_better)
 {
 	struct controller *c = *state;
@@ -138,7 +139,7 @@ FIXTURE_TEST(the_plan_stays_if_no_other_is_better)
 	assert_null(c->planning.pending);
 }
 
-/* DT-FM visits every stage. */
+/* The baseline DT-FM visits every stage, so a skip is refused. */
 FIXTURE_TEST(a_skip_is_refused)
 {
 	struct controller *c = *state;
@@ -153,7 +154,7 @@ FIXTURE_TEST(a_skip_is_refused)
 	assert_non_null(strstr(last_note(c)->text, "dtfm, which visits every stage"));
 }
 
-/* The record names the algorithm. */
+/* The record names the algorithm, so a restarted controller uses it again. */
 FIXTURE_TEST(a_new_controller_keeps_the_algorithm)
 {
 	struct controller *c = *state;

@@ -1,5 +1,5 @@
-/* replay_commands_test.c - commands of a console to a replay: alerts are acknowledged, and the
- * present is planned from with other nodes, methods and formats. */
+/* replay_commands_test.c - commands that a console gives to a replay: alerts are acknowledged, and
+ * plans with other nodes, methods and formats are made for the time of the cursor. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ TEST(alerts_are_acknowledged)
 
 	replayed_begin(&g, NULL);
 	free(replayed_at(g.replay, 3440));
-	/* The fault has not happened yet at this moment */
+	/* The alert of the fault has not been raised yet at this time */
 	assert_int_equal(replay_acknowledge(g.replay, 0, replayed_see, &said), 0);
 	free(replayed_at(g.replay, 3460));
 	assert_int_equal(replay_acknowledge(g.replay, 77, replayed_see, &said), 0);
@@ -41,7 +41,7 @@ struct comparison {
 	struct error err;
 };
 
-/* Makes a request of the planner from the command. */
+/* Turns the command into a request to the planner. */
 static int compare(struct comparison *c, const char *text)
 {
 	snprintf(c->m.text, sizeof(c->m.text), "%s", text);
@@ -94,7 +94,7 @@ TEST(the_present_can_be_planned_from)
 	replayed_end(&g);
 }
 
-/* Another format keeps the method and the path length of the plan in force. */
+/* For another format, the request keeps the algorithm and the path length of the plan in force. */
 TEST(a_format_can_be_compared)
 {
 	static const char *const wrong[] = { "wire",    "wire ",   "wire q4",  "wire q6 ",
@@ -124,7 +124,7 @@ TEST(a_format_can_be_compared)
 	plan_free(plan);
 }
 
-/* "branch" may name other excluded nodes. */
+/* The text "branch" may be followed by other nodes to exclude. */
 TEST(the_excluded_nodes_can_be_chosen)
 {
 	static const char *const wrong[] = { "branch ",   "branch 1,", "branch x", "branch 1 2",

@@ -1,6 +1,6 @@
-/* replay_serve_test.c - a recorded run served to real consoles over encrypted messages:
- * consoles attach, jump, are refused, and ask for predictions. The server runs on a thread of
- * its own, and no test depends on its speed. */
+/* replay_serve_test.c - a recorded run is served to real consoles over encrypted messages. Consoles
+ * attach, jump, are refused, and ask for predictions. The server runs on a thread of its own, and
+ * no test depends on its speed. */
 
 #include <errno.h>
 #include <poll.h>
@@ -35,7 +35,7 @@ struct client {
 	struct post *post;
 	post_peer_id server;
 	uint64_t commands;
-	struct msg last; /* msg_clear before the next */
+	struct msg last; /* freed with msg_clear before the next message */
 };
 
 static void *serve(void *arg)
@@ -131,7 +131,7 @@ static uint64_t ask(struct client *c, struct msg_command command)
 	return command.id;
 }
 
-/* Returns the next message of this type in c->last and skips others. */
+/* Returns the next message of this type, which stays in c->last. Skips other messages. */
 static const struct msg *expect(struct client *c, enum msg_type type)
 {
 	int64_t until = clock_monotonic_us() + PATIENCE_US;
@@ -254,7 +254,8 @@ TEST(comparisons_are_served)
 	attach(&c);
 	expect(&c, MSG_SEE_SYNCED);
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_COMPARE, .node = -1, .text = "best" });
-	assert_int_equal(reply_to(&c, id)->status, -EAGAIN); /* before the first plan */
+	/* The cursor is before the first plan, so nothing can be compared */
+	assert_int_equal(reply_to(&c, id)->status, -EAGAIN);
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3300000 });
 	assert_int_equal(reply_to(&c, id)->status, 0);
 	id = ask(&c, (struct msg_command){
@@ -275,8 +276,8 @@ TEST(comparisons_are_served)
 	stop(&s, &c, 1);
 }
 
-/* A console that does not know replays takes a lease before it stops or steps the run. The
- * server grants it. */
+/* A console that does not know about replays takes a lease before it stops or steps the run. The
+ * server grants this lease. */
 TEST(the_lease_is_granted_to_all)
 {
 	struct server s;
@@ -298,7 +299,8 @@ TEST(the_lease_is_granted_to_all)
 	stop(&s, c, 2);
 }
 
-/* Two people watch at two moments. One may only watch, and can still move the cursor. */
+/* Two people look at two different times. One may only watch the run, and can still move the
+ * cursor. */
 TEST(each_console_has_a_cursor)
 {
 	struct server s;

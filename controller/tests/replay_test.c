@@ -1,5 +1,5 @@
-/* replay_test.c - a cursor over a handmade run sends what the rows say, by whichever jumps it
- * reached its position. */
+/* replay_test.c - a cursor over a handmade run emits what the recorded rows say, whatever jumps led
+ * to its position. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,9 +97,9 @@ TEST(numbers_come_from_the_rows)
 	s = replayed_at(g.replay, 3460);
 	assert_int_equal(s->iterations[0].at_us, 3000000);
 	assert_true(s->iterations[0].loss == 4);
-	/* Two microbatches of one sequence of 64, from 2000 to 3000. */
+	/* Two microbatches of one sequence of 64 tokens each, from 2000 ms to 3000 ms. */
 	assert_true(s->iterations[0].tokens_per_s == 128);
-	/* 0.9 s of work in 0.75 s on 3 nodes. */
+	/* The nodes worked 0.9 s in all, in 0.75 s on 3 nodes. */
 	assert_float_equal(s->iterations[0].idle_fraction, 0.6, 1e-6);
 	assert_string_equal(s->iterations[0].algorithm, "best");
 	assert_true(s->validations[0].loss == 4.25f);
@@ -130,7 +130,7 @@ TEST(numbers_come_from_the_rows)
 	replayed_end(&g);
 }
 
-/* The last recorded figures are shown, until the node is lost. */
+/* The last recorded figures are shown until the node is lost. */
 TEST(figures_of_gpus_are_replayed)
 {
 	static const int64_t times_ms[] = { 3240, 3260, 3460, 5000, 3300, 3000 };
@@ -154,7 +154,55 @@ TEST(figures_of_gpus_are_replayed)
 	replayed_end(&g);
 }
 
-/* The figures of its process before are not those of the new one. */
+/* The times of the newest iteration are shown, until the node is lost. */
+TEST(times_of_devices_are_replayed)
+{
+	static const int64_t times_ms[] = { 3090, 3110, 5000, 3110, 3000 };
+	static const struct device_time spent = { { 1250000, 500000, 1, 2000000 } }, none;
+	struct replayed g;
+
+	replayed_begin(&g, NULL);
+	for (int i = 0; i < 5; i++) { /* forwards and backwards */
+		struct seen *s = replayed_at(g.replay, times_ms[i]);
+
+		assert_memory_equal(&s->nodes[0].spent, &none, sizeof(none));
+		assert_memory_equal(&s->nodes[1].spent, times_ms[i] > 3100 ? &spent : &none,
+				    sizeof(spent));
+		free(s);
+	}
+	replayed_end(&g);
+}
+
+TEST(wrong_times_of_a_device_are_refused)
+{
+	static const char *const wrong[] = {
+		"",
+		"[]",
+		"{\"busy_s\":1,\"host_s\":1,\"network_s\":1}",
+		"{\"busy_s\":-1,\"host_s\":1,\"network_s\":1,\"others_s\":1}",
+		"{\"busy_s\":\"1\",\"host_s\":1,\"network_s\":1,\"others_s\":1}",
+		"{\"busy_s\":1,\"host_s\":1e9,\"network_s\":1,\"others_s\":1}",
+	};
+
+	for (size_t i = 0; i <= sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bool is_no_node = i == sizeof(wrong) / sizeof(wrong[0]);
+		struct recorded_run *r = NULL;
+		struct replayed g;
+		struct error err;
+
+		replayed_begin(&g, NULL);
+		if (is_no_node)
+			recorded_device(g.writer, 5610, RECORDED_NODES, RECORDED_TIMES);
+		else
+			recorded_device(g.writer, 5610, 1, wrong[i]);
+		assert_int_equal(recorded_run_read(&r, g.store, &err), -EINVAL);
+		assert_non_null(strstr(err.text, is_no_node ? "there is no node"
+							    : "no times of a device"));
+		replayed_end(&g);
+	}
+}
+
+/* The figures of the node's previous process are not those of the new process. */
 TEST(a_returned_node_has_no_figures_at_first)
 {
 	struct store_moment back = { .iteration = 3,
@@ -227,7 +275,7 @@ TEST(wrong_figures_of_a_gpu_are_refused)
 	}
 }
 
-/* Reads the events until that time straight from the rows, in no order. */
+/* Reads the events up to that time directly from the rows, without an order. */
 static uint32_t expect_events(int64_t ms, uint64_t iteration, struct msg_task_event *out)
 {
 	int64_t start = recorded_start_ms(iteration);
@@ -314,7 +362,7 @@ TEST(tasks_come_from_the_rows)
 	replayed_end(&g);
 }
 
-/* ---- the same state by every path ---- */
+/* ---- each way to a time leads to the same state ---- */
 
 TEST(moving_back_and_forth_changes_nothing)
 {
@@ -384,7 +432,7 @@ TEST(seeks_stay_within_the_record)
 	s = replayed_at(g.replay, INT64_MAX / 1000);
 	assert_int_equal(s->status.now_us, REPLAYED_LAST_MS * 1000);
 	before = *s;
-	/* not backwards */
+	/* replay_next does not move backwards */
 	assert_int_equal(replay_next(g.replay, 2000000, replayed_see, s, NULL), 0);
 	assert_int_equal(replay_next(g.replay, INT64_MAX, replayed_see, s, NULL), 0);
 	replayed_assert_same(s, &before);

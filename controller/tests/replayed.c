@@ -9,7 +9,7 @@ void replayed_see(void *context, struct msg *m)
 {
 	struct seen *s = context;
 
-	assert_true(msg_size(m) > 0); /* the message can be sent */
+	assert_true(msg_size(m) > 0); /* the message must be one that can be sent */
 	switch (m->type) {
 	case MSG_SEE_RUN:
 		s->number = m->u.see_run.run;
@@ -56,7 +56,8 @@ static size_t put(const struct msg *m, unsigned char *out)
 	return (size_t)n;
 }
 
-/* Serializes everything. Structs cannot be compared directly because of their padding. */
+/* Writes the whole state as bytes, because structs cannot be compared directly: their padding may
+ * differ. */
 static size_t written(const struct seen *s, unsigned char *out)
 {
 	struct msg m = { .type = MSG_SEE_RUN, .u.see_run = s->run };

@@ -57,7 +57,7 @@ FIXTURE_TEST(a_lost_node_stays_on_its_routes_until_the_loop_acts)
 	assert_int_not_equal(c->planning.wanted_id, 0);
 }
 
-/* If the restart came first, the iteration would not wait for the lost stage. */
+/* If the restart came before the loss, the iteration would not wait for the lost stage. */
 FIXTURE_TEST(a_lost_stage_precedes_a_restart)
 {
 	struct controller *c = *state;
@@ -85,7 +85,7 @@ FIXTURE_TEST(a_restart_takes_the_remaining_requests)
 	assert_true(c->run.first_attempt > first);
 }
 
-/* While tasks run, no sum exists that could be compared. */
+/* While tasks run, there are no sums to compare. */
 FIXTURE_TEST(sums_are_compared_only_while_summing)
 {
 	struct controller *c = *state;

@@ -1,5 +1,5 @@
-/* reroute_test.c - rerouting within an iteration: not for a slow node, with a count that crosses a
- * reroute, and without circles of waiting slots. */
+/* reroute_test.c - rerouting within an iteration: not because of a slow node, with a count that was
+ * sent before the reroute arrived, and without slots that wait in a circle. */
 
 #include "base/tests/test.h"
 #include "controller/iteration/drain.h"
@@ -13,7 +13,7 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* ---- moving ---- */
+/* ---- microbatches that move to another node ---- */
 
 FIXTURE_TEST(a_slow_node_changes_the_next_plan_only)
 {
@@ -27,7 +27,8 @@ FIXTURE_TEST(a_slow_node_changes_the_next_plan_only)
 	assert_true(c->run.cluster->nodes[3].forward_s > 0.5);
 }
 
-/* A cut link takes a microbatch from n03. has_moved: the controller knows of the reroute. */
+/* Because of a cut link, a microbatch moves from n03 to another node. has_moved: the controller
+ * remembers the move. */
 static uint32_t take_from_three(struct controller *c, bool has_moved)
 {
 	uint32_t i = 0;
@@ -43,7 +44,7 @@ static uint32_t take_from_three(struct controller *c, bool has_moved)
 	return i;
 }
 
-/* The node that lost the microbatch had begun it, and reports its count. */
+/* The node that lost the microbatch had begun it, and now reports its count. */
 static void a_count_crosses(struct controller *c, bool has_moved)
 {
 	under_way_does(c, 3, take_from_three(c, has_moved), TASK_BACKWARD, FIRST, 0.1);
@@ -56,7 +57,7 @@ FIXTURE_TEST(a_count_during_a_reroute_restarts_the_iteration)
 	a_count_crosses(c, true);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_true(c->iteration.redo);
-	assert_true(c->run.first_attempt > FIRST + 1); /* earlier reports are void */
+	assert_true(c->run.first_attempt > FIRST + 1); /* reports of earlier attempts are void */
 	assert_int_equal(c->members.list[3].state, MEMBER_LIVE);
 }
 
@@ -90,7 +91,7 @@ FIXTURE_TEST(without_a_reroute_the_count_excludes_the_node)
 	assert_false(c->iteration.redo);
 }
 
-/* The restart waits until the stage is restored. */
+/* The restart waits until the lost stage is restored. */
 FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 {
 	struct controller *c = *state;
@@ -110,10 +111,30 @@ FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 	assert_true(c->iteration.redo);
 }
 
+/* A node that hands its stage over in a pause leaves no iteration to restart. */
+FIXTURE_TEST(a_stage_taken_over_in_a_pause_starts_nothing)
+{
+	struct controller *c = *state;
+
+	for (uint64_t committed = 0; committed < 2; committed++) {
+		c->run.committed = committed;
+		c->run.phase = PHASE_STALLED;
+		c->backups.stall.in = PHASE_PAUSED;
+		recover_turn(&c->iteration);
+		loop_act(&c->iteration);
+		/* The iteration under way is the first. */
+		assert_int_equal(c->run.phase, committed ? PHASE_PAUSED : PHASE_PLANNING);
+		assert_int_equal(c->iteration.redo, !committed);
+		assert_true(c->planning.wanted_id > 0);
+		c->planning.wanted_id = 0;
+		c->iteration.redo = false;
+	}
+}
+
 /* ---- slots that would wait in a circle ---- */
 
-/* Leaves two microbatches at the given node: m0 of n00, which is on its way to n03, and one of
- * n01, which is on its way back. */
+/* Leaves two unfinished microbatches at the given node: m0 of n00, which is on its way to n03, and
+ * one of n01, which is on its way back. */
 static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 {
 	struct microbatch *other = NULL;
@@ -125,7 +146,7 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 			other = m;
 		else if (i > 0)
 			m->done = true;
-		if (m->done) { /* on the surviving nodes */
+		if (m->done) { /* the surviving nodes have done the microbatch */
 			m->route.nodes[0] = 0;
 			m->route.nodes[1] = 4;
 		}
@@ -139,8 +160,9 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 	return other;
 }
 
-/* n00 and n03 have one slot each. m0 holds that of n00 and waits for that of n03, which the other
- * microbatch holds. When the other's data node dies, n00 is the only substitute. */
+/* n00 and n03 have one slot each. m0 holds the slot of n00 and waits for the slot of n03, which the
+ * other microbatch holds. When the data node of the other microbatch dies, n00 is the only
+ * substitute. */
 static struct microbatch *nearly_a_circle(struct controller *c)
 {
 	struct microbatch *other = two_are_left(c, 3);
@@ -166,7 +188,8 @@ FIXTURE_TEST(a_microbatch_in_a_deadlock_restarts)
 	assert_int_equal(other->passed, 0);
 }
 
-/* The microbatch's gradient is on the way back, so no slot of n03 waits for the new data node. */
+/* The gradient of the microbatch is on its way back, so no slot of n03 waits for the new data
+ * node. */
 FIXTURE_TEST(a_microbatch_with_its_loss_continues)
 {
 	struct controller *c = *state;
@@ -191,7 +214,8 @@ static bool visits(const struct controller *c, uint16_t node)
 	return false;
 }
 
-/* Two replicas drain, and the third one dies. One of the two takes over all of its tasks. */
+/* Two replicas drain, and the third replica dies. One of the draining replicas takes over all of
+ * its tasks. */
 FIXTURE_TEST(a_draining_replica_replaces_the_last_one_that_stays)
 {
 	struct controller *c = *state;
@@ -208,7 +232,8 @@ FIXTURE_TEST(a_draining_replica_replaces_the_last_one_that_stays)
 	assert_int_equal(list[5].move.drain, DRAIN_EXCLUDED);
 }
 
-/* Another node has the place of the dead node, whose tasks are still on the routes. */
+/* By now the stage of the dead node is assigned to another node, but the dead node's tasks are
+ * still on the routes. */
 FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
 {
 	struct controller *c = *state;
@@ -220,13 +245,14 @@ FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
 	assert_false(visits(c, 3));
 }
 
-/* A draining keeper of the only standby copy of a stage stays until another node has a copy. */
+/* A draining node that keeps the only standby copy of a stage stays until another node has a
+ * copy. */
 FIXTURE_TEST(a_keeper_of_the_only_copy_drains_after_another_copy_is_whole)
 {
 	struct controller *c = *state;
 	struct member *list = c->members.list, *keeper = &list[0], *other = &list[1];
 
-	list[4].state = list[5].state = MEMBER_DEAD; /* S1 has one replica, n03 */
+	list[4].state = list[5].state = MEMBER_DEAD; /* stage 1 has one replica, n03 */
 	keeper->copy.stage = 1;
 	copies_complete(keeper, c->run.committed, 0);
 	member_drain(&c->members, keeper, DRAIN_WANTED);

@@ -1,4 +1,5 @@
-/* restore_state_test.c - what the controller restores: where each event leads. */
+/* restore_state_test.c - tests to which state each event leads, for what the controller
+ * restores. */
 
 #include <string.h>
 
@@ -6,10 +7,10 @@
 #include "controller/weights/restore_state.h"
 
 /* The state after each event, for every state before it: a letter for each state of the enum, '.'
- * if the pair must not occur. Written independently of the table. */
+ * if the pair must not occur. These letters were written without the table in restore_state.c. */
 static const char letters[] = "-CFA";
 static const char *const expected[RESTORING_EVENTS] = {
-	/* from the state:      -CFA */
+	/* states before the event: -CFA */
 	[RESTORING_READ] = "C...",   [RESTORING_BUILD] = "F...",   [RESTORING_COMBINE] = "A...",
 	[RESTORING_REJECT] = ".--.", [RESTORING_GIVE_UP] = "----", [RESTORING_FINISH] = ".---",
 };

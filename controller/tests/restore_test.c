@@ -10,7 +10,7 @@
 
 enum { OLDER = 2, NEWER = 4, COMMITTED = 6, FILE_HASH = 700 };
 
-/* Records that the stage's file of an iteration is on the machine of this node. */
+/* Records that this node's machine has the stage's file of that iteration. */
 static void saved(struct controller *c, uint64_t iteration, uint8_t stage, uint16_t node)
 {
 	struct store_shard k = { .iteration = iteration,
@@ -31,9 +31,9 @@ static void holds(struct controller *c, uint16_t node, uint8_t stage)
 	m->weights.iterations = m->beat.committed = c->run.committed;
 }
 
-/* The first stage is lost, because its nodes are new processes. n04 and n05 hold the second
- * stage, and n03 is new. The machines of n01 and n04 have both checkpoints, and every node has
- * a file of its own. */
+/* The first stage is lost, because all its nodes are new processes. n04 and n05 hold the second
+ * stage, and n03 is a new process. The machines of n01 and n04 have files of both checkpoints. Each
+ * node has its own disk. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH, 2);
@@ -51,7 +51,7 @@ static int begin(void **state)
 	c->run.committed = COMMITTED;
 	c->run.iteration = COMMITTED + 1;
 	c->run.phase = PHASE_STALLED;
-	c->run.options.limits.overdue_us = 20 * SECOND; /* no node is late */
+	c->run.options.limits.overdue_us = 20 * SECOND; /* so long that no node is late */
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];
 
@@ -69,7 +69,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* The node has read its file. */
+/* Lets the node report that it has read its file. */
 static void has_read(struct controller *c, uint16_t node)
 {
 	struct member *m = &c->members.list[node];
@@ -107,7 +107,7 @@ FIXTURE_TEST(a_node_on_the_machine_with_the_file_reads_it)
 		assert_int_equal(c->members.list[i].state == MEMBER_RESTORING, i == 1 || i == 4);
 }
 
-/* The folder may be shared, so a node of the stage tries to read the file. */
+/* The folder may be shared between machines, so a node of the stage tries to read the file. */
 FIXTURE_TEST(without_the_file_a_node_of_the_stage_tries)
 {
 	struct controller *c = *state;
@@ -118,7 +118,8 @@ FIXTURE_TEST(without_the_file_a_node_of_the_stage_tries)
 	assert_true(c->backups.restore.who[1] == 3 || c->backups.restore.who[1] == 5);
 }
 
-/* A node with the file of another stage moves to that stage if its own has other replicas. */
+/* A node that has the file of another stage moves to that stage, if its own stage has other
+ * replicas. */
 FIXTURE_TEST(a_node_with_the_file_moves_to_its_stage)
 {
 	struct controller *c = *state;
@@ -133,8 +134,8 @@ FIXTURE_TEST(a_node_with_the_file_moves_to_its_stage)
 	assert_int_equal(c->run.cluster->nodes[c->backups.restore.who[1]].stage, 1);
 }
 
-/* If this node read a file and the other file could not be read, its stage would be lost as well.
- */
+/* If this node had read a file, and the file of the lost stage could not be read, this node's stage
+ * would be lost as well. */
 FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 {
 	struct controller *c = *state;
@@ -156,7 +157,7 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 	}
 }
 
-/* The other node with the weights is about to replace them by the file. */
+/* The other node with the weights is about to overwrite them with those in the file. */
 FIXTURE_TEST(the_remaining_node_is_the_last_of_its_stage)
 {
 	struct controller *c = *state;
@@ -167,7 +168,7 @@ FIXTURE_TEST(the_remaining_node_is_the_last_of_its_stage)
 	assert_true(restore_checkpoint(&c->backups));
 	assert_int_equal(c->backups.restore.who[0], 4);
 	assert_false(member_is_restoring(&c->members.list[5]));
-	if (c->backups.restore.who[1] >= 0) /* the node that n04 replaced has no file */
+	if (c->backups.restore.who[1] >= 0) /* the node that replaces n04 has no file */
 		cannot_read(c, (uint16_t)c->backups.restore.who[1]);
 	assert_false(member_is_restoring(&c->members.list[5]));
 	has_read(c, 4);
@@ -215,7 +216,8 @@ FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 	assert_int_equal(c->backups.restore.iteration, OLDER);
 }
 
-/* Absent nodes were not asked. Once one returns, the newer checkpoint may be readable. */
+/* Absent nodes were not asked to read. When one of them returns, the newer checkpoint may become
+ * readable. */
 FIXTURE_TEST(a_returning_node_may_read_the_newer_checkpoint)
 {
 	struct controller *c = *state;
@@ -225,7 +227,7 @@ FIXTURE_TEST(a_returning_node_may_read_the_newer_checkpoint)
 	assert_true(restore_checkpoint(&c->backups));
 	assert_int_equal(c->backups.restore.state, RESTORING_NOTHING);
 	assert_true(restore_checkpoint(&c->backups));
-	assert_false(restore_checkpoint(&c->backups)); /* there is no older one */
+	assert_false(restore_checkpoint(&c->backups)); /* there is no older checkpoint */
 	c->members.list[1].state = MEMBER_JOINING;
 	restore_look_again(&c->backups);
 	assert_true(restore_checkpoint(&c->backups));

@@ -1,4 +1,4 @@
-/* resume_test.c - a new controller resumes a run: which nodes it waits for, whose weights it
+/* resume_test.c - a new controller resumes a run: for which nodes it waits, whose weights it
  * accepts, and which records it refuses. */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct taken_over {
 	struct controller *c;
 };
 
-/* Messages to nodes are lost, because no agent runs. */
+/* Opens a post for messages to nodes. They are lost, because no agent runs. */
 static void open_post(struct controller *c)
 {
 	struct post_options o = { 0 };
@@ -38,7 +38,8 @@ static void open_post(struct controller *c)
 	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
 }
 
-/* Records the last commit: n00 (alone in its stage), n01 and n03 summed, and n02 was dead. */
+/* Records the last commit. n00, alone in its stage, and n01 and n03 took part in the sums; n02 was
+ * dead. */
 static void last_commit(struct store *s)
 {
 	static const uint16_t first[] = { 0 }, second[] = { 1, 3 };
@@ -145,7 +146,7 @@ FIXTURE_TEST(nodes_of_the_last_commit_are_awaited)
 		assert_int_equal(c->members.list[i].is_awaited, i != 2);
 }
 
-/* An agent that missed the commit must take the same step as the others. */
+/* An agent that missed the commit must make the same step as the others. */
 FIXTURE_TEST(the_last_commit_is_repeated_as_recorded)
 {
 	const struct taken_over *t = *state;
@@ -173,7 +174,8 @@ FIXTURE_TEST(nodes_are_recognised_by_their_keys)
 	assert_int_equal(t->c->members.list[1].key.bytes[31], 7);
 }
 
-/* A node that the choice of stages left out is marked, and its data is trusted. */
+/* A node that the choice of stages left out is marked, but not because of its data, which is
+ * trusted. */
 FIXTURE_TEST(a_node_that_was_left_out_may_be_taken_in_after_a_restart)
 {
 	struct taken_over *t = *state;
@@ -199,7 +201,8 @@ static const char kept[] =
 	"\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
 
-/* The iteration under way restarts in its own formats, and the next one has the wanted ones. */
+/* The iteration under way restarts in its own formats. The next iteration has the formats that the
+ * operator wants. */
 FIXTURE_TEST(formats_are_kept)
 {
 	struct taken_over *t = *state;
@@ -242,7 +245,7 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	free(text);
 }
 
-/* Damages one member of the record at a time: an impossible value, or no value. Each record is
+/* Damages one value in the record at a time: it becomes impossible or is removed. Each record is
  * refused. */
 FIXTURE_TEST(damaged_settings_are_refused)
 {
@@ -287,17 +290,18 @@ FIXTURE_TEST(the_run_continues_once_the_needed_nodes_are_back)
 	node_returns(c, 0, true);
 	node_returns(c, 1, true);
 	assert_false(start_if_ready(c, 2));
-	node_returns(c, 3, false); /* another process without weights */
+	node_returns(c, 3, false); /* the node returns as another process, without weights */
 	assert_false(start_if_ready(c, 3));
 	c->members.list[3].state = MEMBER_READY;
-	assert_true(start_if_ready(c, 4)); /* n02 has not been heard */
+	assert_true(start_if_ready(c, 4)); /* although n02 has not been heard */
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 2);
-	assert_int_equal(c->members.list[2].state, MEMBER_ABSENT); /* the node was absent before */
+	/* This node was absent before the restart */
+	assert_int_equal(c->members.list[2].state, MEMBER_ABSENT);
 }
 
-/* Consoles see past measurements with the plan that was in force. */
+/* Consoles see past iterations with the algorithm of the plan that was in force. */
 FIXTURE_TEST(the_history_names_the_algorithm)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
@@ -307,7 +311,7 @@ FIXTURE_TEST(the_history_names_the_algorithm)
 		assert_string_equal(c->run.record.curves.iterations[i].algorithm, "best");
 }
 
-/* Event times use an agent's clock, which the controller knows only after the agent's
+/* The times of events are those of the agent's clock, which the controller knows only after some
  * heartbeats. */
 FIXTURE_TEST(the_run_waits_for_each_clock)
 {
@@ -334,7 +338,7 @@ FIXTURE_TEST(the_wait_for_clocks_ends)
 	assert_int_equal(c->members.list[3].state, MEMBER_DEAD);
 }
 
-/* If no node holds a stage, the controller keeps waiting for nodes that may return with it. */
+/* If no node holds a stage, the controller waits longer, because nodes that hold it may return. */
 FIXTURE_TEST(the_run_waits_for_a_stage_that_no_node_holds)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -348,7 +352,7 @@ FIXTURE_TEST(the_run_waits_for_a_stage_that_no_node_holds)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
-/* ---- all is committed ---- */
+/* ---- all iterations are committed ---- */
 
 static int take_over_the_end(void **state)
 {
@@ -371,7 +375,7 @@ AT_THE_END(the_holders_write_the_checkpoint)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
-/* The nodes of the stage have ended, were ordered to end, or were replaced by others. */
+/* The nodes of the stage have ended, were ordered to end, or were replaced by other processes. */
 AT_THE_END(a_stage_without_a_holder_cannot_be_written)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -410,8 +414,8 @@ AT_THE_END(a_written_checkpoint_ends_the_run)
 	assert_int_equal(t->c->run.phase, PHASE_FINISHED);
 }
 
-/* The node was reading a checkpoint when the old controller died, and reports the result to the
- * new one. */
+/* The node was reading a checkpoint by order of the previous controller when that died. It reports
+ * the result to the new controller. */
 FIXTURE_TEST(an_order_of_the_previous_controller_does_not_count)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -426,9 +430,9 @@ FIXTURE_TEST(an_order_of_the_previous_controller_does_not_count)
 	assert_false(member_is_replica(&c->members.list[3]));
 }
 
-/* ---- which weights are the last commit's ---- */
+/* ---- which weights belong to the last commit ---- */
 
-/* The node returns with the process that the old controller knew, and reports its weights. */
+/* The node returns with the process that the previous controller knew, and reports its weights. */
 static struct member *says_it_holds(struct controller *c, int node, uint64_t committed,
 				    uint64_t hash)
 {
@@ -452,8 +456,8 @@ static void add_hash(struct controller *c, uint16_t node, uint64_t hash)
 	assert_int_equal(store_hashes(c->run.record.store, &h, 1, NULL), 0);
 }
 
-/* The old controller knew that n03's weights are wrong. The node with the right weights returns
- * later. */
+/* The previous controller knew that n03's weights are wrong. The node with the right weights
+ * returns later. */
 FIXTURE_TEST(nodes_with_recorded_hashes_are_awaited)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -480,7 +484,7 @@ FIXTURE_TEST(the_wait_for_recorded_hashes_ends)
 	assert_true(member_is_replica(&c->members.list[3]));
 }
 
-/* The record says that the stage was restored after that commit. */
+/* Records that the stage was restored after that commit. */
 static void put_back_after(void **state, bool other)
 {
 	struct store_restore made = { .iteration = COMMITS,
@@ -496,7 +500,7 @@ static void put_back_after(void **state, bool other)
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
 	if (other)
-		says_it_holds(c, 1, COMMITS, 7); /* node 1 was asleep meanwhile */
+		says_it_holds(c, 1, COMMITS, 7); /* node 1 was suspended meanwhile */
 	assert_true(start_if_ready(c, 10000000));
 	assert_true(member_is_replica(&c->members.list[3]));
 	assert_int_equal(member_is_replica(&c->members.list[1]), 0);
@@ -528,8 +532,8 @@ FIXTURE_TEST(weights_of_a_late_node_are_used)
 	assert_true(copy_needed(&c->members, m));
 }
 
-/* The old controller went back to a checkpoint and died before it announced that. The run
- * computes the later commits again, with the same numbers and other weights. */
+/* The previous controller went back to a checkpoint and died before it announced this. The run
+ * computes the commits after the checkpoint again, with the same numbers but other weights. */
 FIXTURE_TEST(weights_after_the_last_commit_are_not_used)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -561,7 +565,8 @@ FIXTURE_TEST(a_copy_of_the_last_two_commits_counts)
 	}
 }
 
-/* The hash of a copy is compared with nodes that fetch from it and with replicas of its stage. */
+/* The hash of a copy is needed to check the nodes that fetch from the copy, and to compare it with
+ * the replicas of its stage. */
 FIXTURE_TEST(a_copy_is_fetched_with_its_hash)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -594,8 +599,8 @@ static int take_plan(void *context, const struct store_plan *p)
 	return *out ? 0 : plan_parse(p->plan, strlen(p->plan), out, NULL);
 }
 
-/* The record contains the plans. If their files cannot be written, the controller only warns,
- * in the first run and after a restart. */
+/* The record contains the plans, so if their files cannot be written, the controller only warns.
+ * This is the same after a restart. */
 FIXTURE_TEST(a_plans_file_is_not_needed)
 {
 	struct taken_over *t = *state;
@@ -617,7 +622,7 @@ FIXTURE_TEST(a_plans_file_is_not_needed)
 	assert_int_equal(t->c->run.epoch, 77);
 }
 
-/* The journal has every option that a resumed run may change. */
+/* The journal names every option that a resumed run may change. */
 FIXTURE_TEST(the_journal_has_the_changed_options)
 {
 	const struct journal *j = &((struct taken_over *)*state)->c->run.journal;
@@ -632,7 +637,7 @@ FIXTURE_TEST(the_journal_has_the_changed_options)
 	assert_non_null(strstr(changed, "plans ahead 1 s"));
 }
 
-/* Hashes of another function cannot be compared, so the error names both functions. */
+/* Hashes made with another hash function cannot be compared, so the error names both functions. */
 FIXTURE_TEST(hashes_of_another_function_are_refused)
 {
 	struct taken_over *t = *state;
@@ -662,7 +667,7 @@ TEST(every_controller_has_its_own_attempts)
 }
 
 /* Two controllers resume the run one after the other. The attempts of the second are above those of
- * the first, so that agents drop what they still receive of the first. */
+ * the first, so that agents drop messages that still arrive from the first. */
 FIXTURE_TEST(a_later_controller_has_higher_attempts)
 {
 	struct taken_over *t = *state;

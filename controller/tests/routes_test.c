@@ -1,5 +1,4 @@
-/* routes_test.c - the bookkeeping of routes and counts, driven by random runs with random deaths.
- */
+/* routes_test.c - tests the bookkeeping of routes and counts with random runs and random deaths. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 enum { NODES = 11, STAGES = 4, DATA = 3, WAVES = 4, N = DATA * WAVES };
 
-/* Stage 0: nodes 0-2, stage 1: 3-5, stage 2: 6-8, stage 3: 9-10. */
+/* Nodes 0 to 2 are in stage 0, 3 to 5 in stage 1, 6 to 8 in stage 2, and 9 and 10 in stage 3. */
 static const int stage_of[NODES] = { 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3 };
 static const int shard_of[NODES] = { 0, 1, 2, -1, -1, -1, -1, -1, -1, -1, -1 };
 
@@ -27,7 +26,7 @@ static struct cluster *make_cluster(void)
 	return c;
 }
 
-/* Every microbatch visits three stages; every third one with the last two exchanged. */
+/* Every microbatch visits three stages. In every third one the last two are exchanged. */
 static struct plan *make_plan(struct rng *rng)
 {
 	struct plan *p = plan_alloc(STAGES, NODES, N, 3);
@@ -77,8 +76,8 @@ TEST(data_is_dealt_once)
 		seen[m->shard][m->wave] = true;
 		assert_int_equal(m->shard, shard_of[m->nodes[0]]);
 	}
-	/* Node 2 is absent and the other data nodes send its microbatches. All data is still
-	 * read once. */
+	/* Node 2 is absent, and the other data nodes send its microbatches. All data must still be
+	 * read exactly once. */
 	memset(seen, 0, sizeof(seen));
 	for (int i = 0; i < N; i++)
 		if (p->microbatches[i].path[0] == 2)
@@ -94,7 +93,7 @@ TEST(data_is_dealt_once)
 	plan_free(p);
 }
 
-/* An idle node behind a link of ten seconds, and one without a link, are not chosen. */
+/* An idle node behind a link of ten seconds is not chosen, nor is one without a link. */
 TEST(substitutes_are_near)
 {
 	struct cluster *c = make_cluster();
@@ -111,7 +110,8 @@ TEST(substitutes_are_near)
 		struct microbatch *m = &r.microbatches[i];
 
 		m->route.nodes[m->route.stages[1] == 1 ? 1 : 2] =
-			i % 2 ? 3 : 4; /* node 5 is idle */
+			/* no microbatch visits node 5 */
+			i % 2 ? 3 : 4;
 	}
 	c->delay_s[0 * NODES + 5] = c->delay_s[5 * NODES + 0] = 10;
 	c->delay_s[1 * NODES + 5] = -1;
@@ -128,7 +128,7 @@ TEST(substitutes_are_near)
 	cluster_free(c);
 }
 
-/* Simulated agents: each counts a microbatch's gradient once, whatever the attempt. */
+/* Simulated agents. Each counts a microbatch's gradient once, in whichever attempt. */
 struct agents {
 	bool loss[NODES][N], backward[NODES][N];
 };
@@ -151,7 +151,7 @@ static bool lacks(const struct agents *a, const struct routes *r, uint16_t node,
 	       (!a->backward[node][id] || (node == m->route.nodes[0] && !a->loss[node][id]));
 }
 
-/* The counts that are still awaited are those that the agents have not made. */
+/* Checks that the counts still awaited are exactly those that the agents have not made. */
 static void check_awaited(const struct routes *r, const struct agents *a)
 {
 	for (uint8_t stage = 0; stage < STAGES; stage++)
@@ -217,7 +217,7 @@ TEST(every_gradient_counts_once_through_any_deaths)
 				continue;
 			alive[gone] = false;
 			if (routes_replace(&r, gone, alive, stage_of, c, changed) == -ENOENT)
-				/* the last replica of a stage; it returns later */
+				/* this was the last replica of a stage; it returns later */
 				alive[gone] = true;
 			check_awaited(&r, a);
 		}
@@ -253,18 +253,19 @@ TEST(the_audit_finds_what_is_wrong)
 	for (uint32_t i = 0; i < N; i++)
 		run_microbatch(&r, a, i);
 	assert_int_equal(routes_audit(&r, sum_of, &err), 0);
-	r.counts[0].n--; /* one count is missing */
+	r.counts[0].n--; /* one count is missing, so the audit must fail */
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	r.counts[0].n++;
 	routes_visited(&r, visited);
 	for (uint16_t node = 0; node < NODES; node++) {
-		sum_of[node] = -1; /* this node's part is in no sum */
+		sum_of[node] = -1; /* this node's part is in no sum, so the audit must fail */
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited[node] ? -EPROTO : 0);
-		sum_of[node] = (stage_of[node] + 1) % STAGES; /* or in the sum of another stage */
+		/* Its part is in the sum of another stage */
+		sum_of[node] = (stage_of[node] + 1) % STAGES;
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited[node] ? -EPROTO : 0);
 		sum_of[node] = stage_of[node];
 	}
-	/* one count too many, or at a node that the microbatch never visited */
+	/* one count too many, or a count at a node that the microbatch never visited */
 	routes_count(&r, 4, 0, TASK_BACKWARD);
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	assert_non_null(strstr(err.text, "microbatch 0"));
@@ -303,7 +304,8 @@ TEST(unswapping_ends)
 	int n = 0;
 
 	setup(&r, &p, 7);
-	r.microbatches[2].passed = 4; /* at its loss: past the forward pass */
+	/* This microbatch is at its loss, so it is past the forward pass */
+	r.microbatches[2].passed = 4;
 	while ((id = routes_unswap(&r)) >= 0) {
 		const struct microbatch *m = &r.microbatches[id];
 
@@ -320,12 +322,11 @@ TEST(unswapping_ends)
 
 /* ---- around a cut link ---- */
 
-/* Events as they happened, independent of the routes' own records: the tasks that each node
- * began and ended. */
+/* The tasks that each node began and ended, recorded here independently of the routes. */
 struct story {
 	bool began[NODES][N][3], ended[NODES][N][3]; /* TASK_FORWARD, TASK_LOSS, TASK_BACKWARD */
 	bool counted[NODES][N];
-	int running[N]; /* the position under way; -1: none */
+	int running[N]; /* for each microbatch, the position under way; -1: none */
 };
 
 static enum task_kind kind_at(const struct microbatch *m, uint32_t t)
@@ -335,8 +336,8 @@ static enum task_kind kind_at(const struct microbatch *m, uint32_t t)
 				      : TASK_BACKWARD;
 }
 
-/* Returns the position that the microbatch can run next: owed work before the tasks that depend
- * on it, or the next task of its chain. */
+/* Returns the position that the microbatch can run next: first work that a substitute owes, then
+ * the next task of its chain. */
 static uint32_t next_of(const struct microbatch *m)
 {
 	for (uint32_t t = 0; t < m->passed; t++)
@@ -375,7 +376,7 @@ static void step(struct routes *r, struct story *s, uint32_t id)
 }
 
 /* Returns true if an output still has to pass between the two nodes, because its receiver has not
- * begun. */
+ * begun its task. */
 static bool has_to_pass(const struct story *s, const struct microbatch *m, uint16_t a, uint16_t b)
 {
 	for (uint32_t t = 0; t < 2 * m->route.n_hops; t++) {
@@ -388,7 +389,8 @@ static bool has_to_pass(const struct story *s, const struct microbatch *m, uint1
 	return false;
 }
 
-/* Returns true if another node of the stage has links to both neighbours, in both directions. */
+/* Returns true if another node of the stage has links to the neighbours of this hop, in both
+ * directions. */
 static bool fits(const struct cluster *c, const struct microbatch *m, uint32_t hop, uint16_t node,
 		 const bool *usable)
 {
@@ -441,7 +443,7 @@ static void check_move(const struct story *s, const struct cluster *c, const str
 		assert_true(routes_owes(m, h));
 }
 
-/* Forgets the microbatch's events, because it starts over. Counts stay. */
+/* Forgets the microbatch's events, because it starts over. Counts are kept. */
 static void forget_story(struct story *s, uint32_t id)
 {
 	for (int node = 0; node < NODES; node++)
@@ -450,7 +452,7 @@ static void forget_story(struct story *s, uint32_t id)
 	s->running[id] = -1;
 }
 
-/* Cuts the link as the controller would. Returns true if the routes avoid it. */
+/* Cuts the link as the controller does. Returns true if the routes can avoid the link. */
 static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a, uint16_t b,
 		const bool *usable)
 {
@@ -531,5 +533,6 @@ TEST(any_links_may_be_cut)
 		cluster_free(c);
 		free(s);
 	}
-	assert_true(cuts > 1000 && none > 10 && none < cuts / 2); /* both cases occurred */
+	/* Both outcomes must have occurred often */
+	assert_true(cuts > 1000 && none > 10 && none < cuts / 2);
 }

@@ -1,5 +1,5 @@
-/* server_test.c - real clients of the HTTP server: ones that scrape, ones that are silent, and ones
- * that send nonsense. The test plays the loop. */
+/* server_test.c - real clients of the HTTP server: clients that scrape, clients that are silent,
+ * and clients that send nonsense. The test plays the controller's loop. */
 #include "controller/monitor/server.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static struct server *begin(bool has_view)
 	return s;
 }
 
-/* Connects to the server and sends a text. */
+/* Connects to the server and sends it the text. */
 static int connect_raw(const struct server *s, const char *text, size_t size)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
@@ -53,7 +53,7 @@ static int connect_raw(const struct server *s, const char *text, size_t size)
 	return fd;
 }
 
-/* Reads the beginning of an answer; "" if the server only closes. */
+/* Reads the beginning of an answer; "" if the server closes the connection without one. */
 static void read_raw(int fd, char answer[ANSWER])
 {
 	ssize_t n = recv(fd, answer, ANSWER - 1, 0);
@@ -133,7 +133,7 @@ TEST(health_fails_once_the_loop_stands_still)
 	server_turn(s, clock_monotonic_us() - 60000000);
 	ask_raw(s, request, answer);
 	assert_non_null(strstr(answer, " 503 "));
-	/* Its last view does not pass for the present state. */
+	/* The last view of a loop that hangs is not served as the present state. */
 	ask_raw(s, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", answer);
 	assert_non_null(strstr(answer, " 503 "));
 	ask_raw(s, "GET /status HTTP/1.1\r\nHost: x\r\n\r\n", answer);
@@ -174,7 +174,7 @@ TEST(silent_clients_hold_their_places_for_a_limited_time_and_never_the_loop)
 	views_fill(server_next_view(s));
 	while (!server_publish(s))
 		usleep(1000);
-	/* The server may accept a connection after this turn, so there are several. */
+	/* The server may accept a connection only after this turn, so several turns are needed. */
 	for (int i = 0; i < SILENT; i++) {
 		ssize_t n;
 

@@ -1,5 +1,5 @@
-/* shared_machines_test.c - what the controller makes of the processor times in heartbeats: whether
- * other programs share a machine, and that it says so once. */
+/* shared_machines_test.c - what the controller concludes from the processor times in heartbeats:
+ * whether other programs share a machine, and that it reports this once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { AGENTS = 4, CORES = 2 };
 
-/* Puts the first agents on one machine. */
+/* Returns a controller whose first agents are on one machine. */
 static struct controller *on_one_machine(void **state)
 {
 	struct controller *c = *state;
@@ -25,7 +25,8 @@ static struct controller *on_one_machine(void **state)
 	return c;
 }
 
-/* Each agent of the machine runs and waits for these shares of so many seconds. */
+/* Lets that many seconds pass, in which each agent of the machine runs and waits for these shares
+ * of the time. */
 static void pass(struct controller *c, double runs, double waits, int seconds)
 {
 	for (int i = 0; i < 10 * seconds; i++) {
@@ -63,7 +64,7 @@ static unsigned shown(const struct controller *c, int node)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Each agent has a GPU of 140 GB, in a machine with 1,000 GB. */
+/* Each agent has a GPU of 140 GB, on a machine with 1,000 GB. */
 FIXTURE_TEST(agents_of_a_machine_divide_the_memory_of_what_they_share)
 {
 	struct controller *c = on_one_machine(state);
@@ -80,11 +81,11 @@ FIXTURE_TEST(agents_of_a_machine_divide_the_memory_of_what_they_share)
 	/* Two agents share a GPU. */
 	strcpy(c->members.list[1].hello.device, first->hello.device);
 	assert_true(members_memory(&c->members, first) == 70e9);
-	/* The machine has less than its GPUs. */
+	/* The machine has less memory than its GPUs together. */
 	for (int i = 0; i < AGENTS; i++)
 		c->members.list[i].hello.machine_bytes = 120000000000;
 	assert_true(members_memory(&c->members, first) == 120e9 / AGENTS);
-	/* An agent on another machine does not count. */
+	/* An agent on another machine takes no part of this machine's memory. */
 	strcpy(c->members.list[3].hello.machine, "two");
 	assert_true(members_memory(&c->members, first) == 120e9 / (AGENTS - 1));
 }
@@ -100,7 +101,7 @@ FIXTURE_TEST(agents_beside_other_programs_wait)
 	assert_int_equal(notes(c, "is shared: its agents wait for a processor"), 1);
 	assert_true(shared_machines_any(&c->members));
 	assert_in_range(shown(c, 0), 45, 50);
-	assert_int_equal(shown(c, AGENTS), 0); /* is on another machine */
+	assert_int_equal(shown(c, AGENTS), 0); /* agent AGENTS is on another machine */
 	assert_true(shared_machines_share(&c->members, AGENTS, 0) > 0.4);
 	assert_true(shared_machines_share(&c->members, AGENTS, AGENTS + 1) == 0);
 	pass(c, 0.2, 0.02, 40);
@@ -109,7 +110,8 @@ FIXTURE_TEST(agents_beside_other_programs_wait)
 	assert_int_equal(shown(c, 0), 0);
 }
 
-/* Agents that use the whole machine wait for one another. The pace of their plan knows it. */
+/* Agents that use the whole machine wait for one another. The pace in the plan already contains
+ * this wait. */
 FIXTURE_TEST(agents_that_fill_their_machine_do_not_share_it)
 {
 	struct controller *c = on_one_machine(state);
@@ -119,7 +121,7 @@ FIXTURE_TEST(agents_that_fill_their_machine_do_not_share_it)
 	assert_int_equal(shown(c, 0), 0);
 }
 
-/* A restarted process counts from zero, and a system may not count at all. */
+/* A restarted process counts its times from zero, and some systems do not count them at all. */
 FIXTURE_TEST(odd_counts_are_ignored)
 {
 	struct controller *c = on_one_machine(state);

@@ -1,6 +1,6 @@
 /* silent_test.c - runs a whole controller with simulated agents. Some agents live and work, but
- * ignore one message: an order to restore a stage, or the question which gradients they
- * counted. The run must not wait for them forever. */
+ * ignore one kind of message: orders to restore a stage, or questions which gradients they counted.
+ * The run must not wait for these agents forever. */
 
 #include <stdio.h>
 #include <string.h>
@@ -87,8 +87,8 @@ static bool anyone_failed(const struct world *w)
 	return false;
 }
 
-/* S2 is lost and can only be read from the checkpoint. Soon every other stage has one node
- * left, so the nodes of S2 are asked alone. */
+/* Stage S2 is lost and can only be read from the checkpoint. Soon every other stage has only one
+ * node left, so only the nodes of S2 can be asked. */
 FIXTURE_TEST(all_nodes_are_asked_again)
 {
 	struct world *w = *state;
@@ -108,8 +108,8 @@ FIXTURE_TEST(all_nodes_are_asked_again)
 	run_continues(w);
 }
 
-/* Waits for the middle of an iteration, two after a checkpoint. Nodes that were not lost are
- * ahead of the checkpoint. */
+/* Waits for the middle of an iteration that is two after a checkpoint. Nodes that are not lost have
+ * passed the checkpoint. */
 static void between_checkpoints(struct world *w)
 {
 	w->waits = w->console.committed / 5 * 5 + 13;
@@ -118,8 +118,8 @@ static void between_checkpoints(struct world *w)
 	w->waits = 0;
 }
 
-/* No node can read the file of S0, and its neighbours cannot rebuild the stage. The run waits
- * for a new process that can. */
+/* No node can read the file of stage S0, and its neighbours cannot rebuild it. The run waits for a
+ * new process that can read the file. */
 FIXTURE_TEST(a_new_process_may_have_the_file)
 {
 	struct world *w = *state;
@@ -172,7 +172,7 @@ static int awake_node_of(const struct world *w, int stage)
 }
 
 /* The last node of a stage reads its file only when the files of the other stages can be read.
- * S1 is rebuilt from its neighbours, which still hold their weights. */
+ * Stage S1 is rebuilt from its neighbours, which still hold their weights. */
 FIXTURE_TEST(the_last_node_of_a_stage_reads_last)
 {
 	struct world *w = *state;
@@ -193,8 +193,8 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_last)
 
 #define UNSAVED(name) TEST_WITH(name, world_open_unsaved, world_close)
 
-/* No copy and no checkpoint exist. The stage would be rebuilt from its neighbours, but its
- * sleeping nodes return first. */
+/* There is neither a copy nor a checkpoint. The stage would be rebuilt from its neighbours, but its
+ * suspended nodes return first. */
 UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt)
 {
 	struct world *w = *state;
@@ -212,7 +212,7 @@ UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt)
 	assert_false(journal_has(w, "averaged from its neighbours after"));
 }
 
-/* A new process restored the stage from a copy, and knows nothing of the iteration in which the
+/* A new process has restored the stage from a copy, and has done none of the iteration in which the
  * stage was lost. */
 UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration)
 {
@@ -231,7 +231,7 @@ UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration)
 	assert_false(journal_has(w, "does not begin the iteration"));
 }
 
-/* The controller repeats the order with pauses, so that orders and refusals do not flood the
+/* The controller repeats the order only after pauses, so that orders and refusals do not flood the
  * network. */
 UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 {
@@ -256,8 +256,8 @@ UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 	run_continues(w);
 }
 
-/* Leaves one node of S1. It is excluded because another node rejects its tensors, and the
- * others fall asleep, all in one iteration. */
+/* Leaves one node of stage S1, which is excluded because another node rejects its tensors. The
+ * other nodes of S1 fall asleep in the same iteration. */
 static int leave_one(struct world *w)
 {
 	struct msg report = { .type = MSG_TROUBLE };
@@ -291,8 +291,8 @@ UNSAVED(weights_of_an_excluded_node_are_used)
 	assert_false(journal_has(w, "averaged"));
 }
 
-/* The excluded node's weights have another hash. The stage is rebuilt from its neighbours, as
- * if the node had no weights. */
+/* The excluded node's weights have another hash. Therefore the stage is rebuilt from its
+ * neighbours, as if that node had no weights. */
 UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 {
 	struct world *w = *state;
@@ -304,8 +304,8 @@ UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 	WORLD_UNTIL(w, journal_has(w, "averaged from its neighbours after it9"));
 }
 
-/* All nodes of S1 sleep during the start of a new controller, for longer than it waits. They
- * alone have the last commit of their stage. */
+/* All nodes of stage S1 sleep while a new controller starts, for longer than it waits. Only these
+ * nodes have the last commit of their stage. */
 UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 {
 	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60",
@@ -332,8 +332,8 @@ UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 	assert_false(journal_has(w, "goes back"));
 }
 
-/* The stage's other nodes have the sum with this node's gradients, but the controller must know
- * which gradients it contains. */
+/* The other nodes of the stage have the sum, which contains this node's gradients. But the
+ * controller must know which gradients these are. */
 FIXTURE_TEST(a_sum_waits_for_the_counts_of_a_silent_node)
 {
 	struct world *w = *state;

@@ -1,4 +1,5 @@
-/* spares_test.c - nodes that failed often are used last, also in the next run. */
+/* spares_test.c - late nodes that are not needed wait as spares and take a lost node's place; nodes
+ * that failed often are used last, also in the next run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +8,15 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/tests/test.h"
+#include "controller/loop.h"
 #include "controller/members/failures.h"
 #include "controller/planning/spares.h"
 #include "controller/tests/under_way.h"
+#include "schedule/search/search.h"
 
 enum { NODE = 4, MANY = 3, DAY_S = 86400 };
 
-/* A list of admitted keys in a folder of its own, bound to the run in place of the fixture's. */
+/* A list of admitted keys in its own folder, which the run uses in place of the fixture's list. */
 struct list {
 	char folder[32], path[64], failures[80];
 	struct keys_list *was;
@@ -41,7 +44,7 @@ static void list_end(struct list *l, struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Counts belong to keys, and outlive the controller. */
+/* The counts of failures belong to keys, and outlive the controller. */
 FIXTURE_TEST(failures_are_remembered_by_key)
 {
 	struct controller *c = *state;
@@ -65,7 +68,7 @@ FIXTURE_TEST(failures_are_remembered_by_key)
 	memset(&o->key, 3, sizeof(o->key)); /* another process takes the node */
 	failures_recall(&c->members, o);
 	assert_int_equal(o->move.failures, 0);
-	m->move.failed_s -= DAY_S; /* a day passes without a failure */
+	m->move.failed_s -= DAY_S; /* the last failure was a day ago */
 	assert_false(failures_are_many(m));
 	failures_count(&c->members, m);
 	assert_int_equal(m->move.failures, 1);
@@ -76,7 +79,7 @@ FIXTURE_TEST(failures_are_remembered_by_key)
 	list_end(&l, c);
 }
 
-/* Lines that are damaged or a day old do not count, and a file of another kind is left alone. */
+/* Lines that are damaged or a day old do not count, and a file of another format is not changed. */
 FIXTURE_TEST(only_recent_and_whole_lines_count)
 {
 	static const char key[] =
@@ -118,7 +121,8 @@ FIXTURE_TEST(only_recent_and_whole_lines_count)
 	list_end(&l, c);
 }
 
-/* A node that failed often waits while its stage has a better replica, and is used without one. */
+/* A node that failed often waits while its stage has a better replica, and is used if the stage has
+ * none. */
 FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 {
 	struct controller *c = *state;
@@ -128,17 +132,17 @@ FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 	char why[64];
 
 	assert_true(member_is_replica(m) && stage_replicas(&c->members, stage, m) > 0);
-	assert_false(spares_any(&c->members));
+	assert_false(spares_any(&c->members, SPARES_ALL));
 	m->move.failures = MANY;
 	m->move.failed_s = clock_wall_us() / 1000000;
 	assert_true(spares_wait(&c->members, m));
 	failures_reason(m, why, sizeof(why));
 	assert_string_equal(why, "used last: failed 3 times");
-	spares_exclude(&c->members, excluded);
+	spares_exclude(&c->members, SPARES_NONE, excluded);
 	for (uint32_t i = 0; i < c->members.n; i++)
 		assert_int_equal(excluded[i], i == NODE);
 
-	/* The other replicas failed often, too, or have gone: the stage needs it. */
+	/* The stage needs the node, because the other replicas failed often, too, or have left. */
 	for (uint32_t i = 0; i < c->members.n; i++)
 		if (i != NODE && member_stage(&c->run, &c->members.list[i]) == stage) {
 			c->members.list[i].move.failures = MANY;
@@ -153,4 +157,100 @@ FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 	assert_false(spares_use_all(&c->members));
 	failures_reason(m, why, sizeof(why));
 	assert_string_equal(why, "");
+}
+
+/* Makes m a spare that the plan in force does not use. */
+static void begin_waiting(struct controller *c, struct member *m)
+{
+	struct planned *without = calloc(1, sizeof(*without));
+	bool excluded[MSG_NODES] = { false };
+	struct plan_request q;
+
+	m->move.use = USE_SPARE;
+	excluded[m->id] = true;
+	plan_request_init(&q);
+	q.path_length = (int)c->run.wanted.path_length;
+	q.evaluations = 20;
+	q.excluded = excluded;
+	assert_int_equal(plan_search(c->run.cluster, &q, &without->plan, NULL), 0);
+	assert_int_equal(simulate(c->run.cluster, without->plan, &without->trace, NULL), 0);
+	planned_free(c->run.plan);
+	c->run.plan = without;
+}
+
+/* A late node waits if as many nodes work as --agents asks for, and its stage has another one. */
+FIXTURE_TEST(late_nodes_wait_if_enough_nodes_work)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[NODE];
+	char why[64];
+
+	for (uint32_t least = 1; least <= NODES; least++) {
+		c->run.options.cluster.least_agents = least;
+		m->state = MEMBER_READY;
+		m->move.use = USE_UNDECIDED;
+		spares_admit(&c->members, m);
+		assert_true(member_apply(&c->run, m, EVENT_ADMIT, ""));
+		/* The other five work. 1: the operator gave no MIN. */
+		assert_int_equal(m->move.use == USE_SPARE, least > 1 && least < NODES);
+		assert_int_equal(spares_wait(&c->members, m), m->move.use == USE_SPARE);
+		failures_reason(m, why, sizeof(why));
+		assert_string_equal(why, m->move.use == USE_SPARE
+						 ? "spare: takes a lost node's place"
+						 : "");
+	}
+	c->run.options.cluster.least_agents = 2;
+	m->state = MEMBER_READY; /* it was a replica before, and has changed its stage */
+	spares_admit(&c->members, m);
+	assert_int_equal(m->move.use, USE_ALWAYS);
+	m->move.use = USE_UNDECIDED;
+	for (uint32_t i = 0; i < c->members.n; i++)
+		if (i != NODE && member_stage(&c->run, &c->members.list[i]) ==
+					 member_stage(&c->run, m))
+			c->members.list[i].state = MEMBER_DEAD;
+	spares_admit(&c->members, m);
+	assert_int_equal(m->move.use, USE_UNDECIDED); /* its stage has no other node */
+}
+
+/* The death of a node that computes brings the spare of its stage into use, and no other. */
+FIXTURE_TEST(a_spare_takes_the_place_of_a_lost_node)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[NODE];
+	struct member *elsewhere = &c->members.list[0], *gone = &c->members.list[NODE - 1];
+	bool excluded[MSG_NODES] = { false };
+
+	begin_waiting(c, m);
+	assert_int_equal(member_stage(&c->run, gone), member_stage(&c->run, m));
+	spares_exclude(&c->members, SPARES_NONE, excluded);
+	assert_true(excluded[NODE] && !excluded[NODE - 1]);
+	assert_ptr_equal(spares_for(&c->members, gone), m);
+	assert_null(spares_for(&c->members, elsewhere));
+	spares_replace(&c->members, elsewhere);
+	spares_replace(&c->members, m); /* a spare is lost, not a node that computes */
+	assert_true(spares_wait(&c->members, m));
+
+	assert_true(member_apply(&c->run, gone, EVENT_LOST, "a test"));
+	loop_act(&c->iteration);
+	assert_false(spares_wait(&c->members, m));
+	assert_int_equal(m->move.use, USE_ALWAYS);
+	assert_int_equal(gone->move.use, USE_UNDECIDED);
+}
+
+/* A stage has two spares: the one that did not fail often is taken. */
+FIXTURE_TEST(a_sound_spare_comes_before_one_that_failed_often)
+{
+	struct controller *c = *state;
+	struct member *failed = &c->members.list[NODE], *sound = &c->members.list[NODE + 1];
+	bool excluded[MSG_NODES] = { false };
+
+	failed->move.failures = MANY;
+	failed->move.failed_s = clock_wall_us() / 1000000;
+	sound->move.use = USE_SPARE;
+	assert_true(spares_wait(&c->members, failed) && spares_wait(&c->members, sound));
+	spares_exclude(&c->members, SPARES_LATE, excluded);
+	assert_true(excluded[failed->id] && !excluded[sound->id]);
+	spares_replace(&c->members, &c->members.list[NODE - 1]);
+	assert_false(spares_wait(&c->members, sound));
+	assert_true(spares_wait(&c->members, failed));
 }

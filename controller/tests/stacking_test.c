@@ -1,4 +1,4 @@
-/* stacking_test.c - how long a phase waits for the copies from which its stages start. */
+/* stacking_test.c - how long a phase waits for the standby copies from which its stages start. */
 
 #include "base/tests/test.h"
 #include "controller/tests/under_way.h"
@@ -6,7 +6,8 @@
 
 enum { FROM = 20 };
 
-/* The second stage starts from the first one with iteration FROM. Its nodes fetch their copies. */
+/* The second stage starts from the first stage in iteration FROM. The nodes of the second stage
+ * fetch their copies. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH, 1);

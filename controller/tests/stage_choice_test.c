@@ -1,5 +1,5 @@
-/* The question that members are, and the choice of stages for them: six emulated nodes, of which
- * the last two take three times as long. */
+/* Tests how members are described for the choice of stages, and the choice itself: there are six
+ * emulated nodes, of which the last two take three times as long. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

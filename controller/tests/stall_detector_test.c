@@ -1,5 +1,5 @@
 /* stall_detector_test.c - when hanging nodes count as dead, and when an iteration restarts. The
- * test makes the looks. */
+ * test itself calls for each look of the detector. */
 
 #include <stdlib.h>
 
@@ -18,7 +18,8 @@
 enum { LOOK_US = 250000 };
 
 /* Six replicas in two stages. The longest task takes 0.2 s and the longest link delay, from the
- * last node to the first, is 0.05 s. The limit is 10 s plus 20 times their sum, 15 s. */
+ * last node to the first, is 0.05 s. The limit is 10 s plus 20 times the sum of both, in all 15
+ * s. */
 static struct controller *made(void)
 {
 	struct controller *c = bare_controller(cluster_alloc(NODES, 2, false), 2);
@@ -41,7 +42,7 @@ static struct controller *made(void)
 	return c;
 }
 
-/* Heartbeats report that node 1 receives that many bytes a second. */
+/* Heartbeats report that node 1 receives `got` bytes a second. */
 static void moves(struct controller *c, uint64_t got)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
@@ -87,7 +88,8 @@ TEST(slow_tasks_have_time)
 {
 	struct controller *c = made();
 
-	c->members.list[2].compute.forward_s = 1; /* a real second, whatever the plan predicts */
+	/* The node's tasks take a real second, whatever the plan predicts */
+	c->members.list[2].compute.forward_s = 1;
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
 	bare_free(c);
@@ -106,7 +108,7 @@ TEST(injected_faults_have_time)
 	bare_free(c);
 }
 
-/* An hour in which the controller itself was suspended is not a stall. */
+/* An hour for which the controller itself was suspended is not a stall. */
 TEST(sleep_of_the_controller_is_no_stall)
 {
 	struct controller *c = made();
@@ -161,7 +163,7 @@ TEST(a_node_that_reports_a_running_task_is_dropped)
 	bare_free(c);
 }
 
-/* Looks n times, with heartbeats from all nodes but one. */
+/* Makes n looks, with heartbeats from all nodes except `silent`. */
 static void looks(struct controller *c, int n, uint32_t silent)
 {
 	for (int i = 0; i < n; i++) {
@@ -174,7 +176,7 @@ static void looks(struct controller *c, int n, uint32_t silent)
 	}
 }
 
-/* All nodes rest by their last heartbeats, but one heartbeat may be outdated. */
+/* According to their last heartbeats all nodes are at rest, but one heartbeat may be outdated. */
 TEST(a_node_that_is_not_heard_may_be_busy)
 {
 	struct controller *c = made();
@@ -188,7 +190,7 @@ TEST(a_node_that_is_not_heard_may_be_busy)
 	bare_free(c);
 }
 
-/* A restart would be too early, because what travels may still arrive. */
+/* A restart would be too early, because messages on their way may still arrive. */
 TEST(a_link_that_may_be_cut_is_awaited)
 {
 	struct controller *c = made();
@@ -222,7 +224,7 @@ TEST(a_microbatch_may_wait_for_a_slot)
 	bare_free(c);
 }
 
-/* n02 reports one of the three states that make the others wait. */
+/* Node n02 reports one of the three states of tasks for which the others wait. */
 static void report_tasks(struct controller *c, int what)
 {
 	struct msg_heartbeat *b = &c->members.list[2].beat;
@@ -252,8 +254,8 @@ TEST(each_kind_of_work_gives_more_time)
 	}
 }
 
-/* After a commit, every node makes its step at the same time, and nothing else is under way. A node
- * that missed the commit makes none. */
+/* After a commit, every node makes its step at the same time, and no other work is done. A node
+ * that missed the commit makes no step. */
 TEST(a_node_that_makes_its_step_is_not_dropped)
 {
 	struct controller *c = made();
@@ -284,7 +286,7 @@ TEST(the_step_of_a_large_stage_has_time)
 {
 	struct controller *c = made();
 
-	c->run.training.stage_parameters[1] = 100000000; /* 5 s */
+	c->run.training.stage_parameters[1] = 100000000; /* adds 5 s to the limit */
 	assert_false(hung_after(c, 80));
 	assert_true(hung_after(c, 1));
 	bare_free(c);
@@ -301,7 +303,7 @@ TEST(all_hanging_nodes_are_dropped)
 	bare_free(c);
 }
 
-/* n02 is not at rest, because it has not begun the iteration, and has nothing to do. */
+/* n02 has not begun the iteration, so it is not at rest. But it has no work to report. */
 TEST(without_reported_work_the_iteration_restarts)
 {
 	struct controller *c = made();
@@ -323,7 +325,7 @@ TEST(a_majority_is_not_dropped)
 
 	for (int i = 0; i < 4; i++)
 		c->members.list[i].beat.running = 1;
-	assert_true(stall_drop_hanging(&c->members)); /* all get the same time again */
+	assert_true(stall_drop_hanging(&c->members)); /* all nodes get the same time again */
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	assert_false(hung_after(c, 60));
@@ -337,8 +339,8 @@ TEST(a_big_sum_has_time)
 	c->run.plan = calloc(1, sizeof(*c->run.plan));
 	c->run.plan->plan = plan_alloc(2, NODES, 1, 2);
 	assert_non_null(c->run.plan->plan);
-	c->run.plan->plan->predicted.sync_s = 1;         /* 6 s */
-	c->run.training.stage_parameters[1] = 100000000; /* 5 s */
+	c->run.plan->plan->predicted.sync_s = 1;         /* adds 6 s to the limit */
+	c->run.training.stage_parameters[1] = 100000000; /* adds 5 s to the limit */
 	for (int i = 0; i < NODES; i++)
 		c->members.list[i].sum.is_done = i != 4;
 	for (int i = 0; i < 85; i++) {
@@ -347,11 +349,11 @@ TEST(a_big_sum_has_time)
 		stall_sums_turn(&c->iteration);
 		loop_act(&c->iteration);
 	}
-	assert_true(out(c, 4)); /* it waits for no replica */
+	assert_true(out(c, 4)); /* n04 waits for no replica, so it is dropped */
 	bare_free(c);
 }
 
-/* Each waits for another, so no replica is late by itself. */
+/* Each replica waits for another one, so none of them is itself late. */
 TEST(sums_that_wait_for_each_other_restart)
 {
 	struct controller *c = made();
@@ -374,8 +376,8 @@ TEST(sums_that_wait_for_each_other_restart)
 	bare_free(c);
 }
 
-/* All replicas have their sums after a second, but n04 has none for its copy of the first stage.
- * The sums of n00 and n01 differ, so the sums restart once the copy is dropped. */
+/* All replicas have their sums after a second, but n04 lacks the sum for its standby copy of the
+ * first stage. The sums of n00 and n01 differ, so the sums restart once the copy is dropped. */
 static struct controller *waiting_for_a_copy(void)
 {
 	static uint64_t no_slices[1];
@@ -397,7 +399,7 @@ static struct controller *waiting_for_a_copy(void)
 	return c;
 }
 
-/* Looks until the copy is dropped. */
+/* Looks every each_us until the copy is dropped. Returns the number of looks. */
 static int looks_for(struct controller *c, int64_t each_us)
 {
 	int looks = 0;
@@ -415,7 +417,8 @@ TEST(a_late_copy_has_three_times_the_time_of_the_sums)
 {
 	struct controller *c = waiting_for_a_copy();
 
-	assert_int_equal(looks_for(c, SECOND / 10), 50); /* 2 s and 3 s */
+	/* 5 s: 2 s, and three times the sums' time of 1 s */
+	assert_int_equal(looks_for(c, SECOND / 10), 50);
 	c = waiting_for_a_copy();
 	c->run.plan->plan->predicted.sync_s = 2;
 	assert_int_equal(looks_for(c, SECOND / 10), 80);

@@ -1,4 +1,4 @@
-/* sums_test.c - orders to sum are sent with the start where links are measured, and are void after
+/* sums_test.c - orders to sum are sent with the start if links are measured, and become void after
  * a reroute. */
 
 #include "base/tests/test.h"
@@ -11,7 +11,7 @@
 #include "controller/network/link_table.h"
 #include "controller/tests/under_way.h"
 
-/* Starts an iteration like begin_iteration with measured links. */
+/* Starts an iteration as begin_iteration does, but with measured links. */
 static struct controller *order_ahead(void **state)
 {
 	struct controller *c = *state;
@@ -31,7 +31,7 @@ static uint32_t count_in_sums(const struct controller *c)
 	return n;
 }
 
-/* Runs all microbatches forward and backward. The last step of microbatch `but` is omitted. */
+/* Runs all microbatches forward and backward, except the last task of microbatch `but`. */
 static void do_all(struct controller *c, uint32_t but)
 {
 	for (uint32_t i = 0; i < N; i++) {
@@ -74,8 +74,8 @@ FIXTURE_TEST(without_measured_links_sums_wait)
 	assert_int_equal(c->iteration.summing[1], DATA);
 }
 
-/* All stages but one report their sums before the last gradient is counted. The controller does
- * not order those sums again. */
+/* All stages but one report their sums before the last gradient is counted. The controller does not
+ * order these early sums again. */
 FIXTURE_TEST(early_sums_are_committed)
 {
 	struct controller *c = order_ahead(state);
@@ -96,7 +96,7 @@ FIXTURE_TEST(early_sums_are_committed)
 	assert_int_equal(c->run.committed, 1);
 }
 
-/* A node that reports its sum before all its counts is excluded. */
+/* A node that reports its sum before it has reported all its counts is excluded. */
 FIXTURE_TEST(a_sum_without_a_gradient_excludes_the_node)
 {
 	struct controller *c = order_ahead(state);
@@ -122,7 +122,7 @@ FIXTURE_TEST(new_routes_make_the_sums_void)
 	assert_int_equal(c->iteration.summing[0] + c->iteration.summing[1], 0);
 	assert_int_equal(count_in_sums(c), 0);
 	assert_true(c->iteration.reduce_attempt > attempt);
-	tell_sum(c, idle, attempt); /* the report crossed the reroute */
+	tell_sum(c, idle, attempt); /* the report was sent before the reroute arrived */
 	assert_false(c->members.list[idle].sum.is_done);
 	assert_true(member_is_replica(&c->members.list[idle]));
 }

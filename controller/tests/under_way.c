@@ -1,6 +1,6 @@
 /* under_way.c - for tests: builds a controller with an iteration under way, and reports to it.
  *
- * Tests of single modules thereby need no agents, no process and no clock. */
+ * With it, tests of single modules need no agents, no process and no clock. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,7 +173,7 @@ int under_way_end(void **state)
 	return system(command);
 }
 
-/* ---- reports of nodes ---- */
+/* ---- reports from nodes ---- */
 
 void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum task_kind kind,
 		    uint32_t attempt, double took_s)

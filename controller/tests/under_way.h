@@ -2,8 +2,8 @@
  * that the test sets.
  *
  * The cluster has three data nodes and three nodes of the second stage, all alike and live. The
- * store is in a folder of its own. Messages to nodes go nowhere. Every error fails the running
- * cmocka test. */
+ * store is in a folder of its own. Messages to nodes are lost. Every error fails the running cmocka
+ * test. */
 #ifndef CONTROLLER_TESTS_UNDER_WAY_H
 #define CONTROLLER_TESTS_UNDER_WAY_H
 
@@ -18,35 +18,36 @@ int under_way_end(void **state);
  * data nodes, with `each` microbatches each, and paths have that many stages. under_way_end frees
  * it. */
 struct controller *under_way_of(int nodes, int each, int path_length);
-/* Returns a cluster of equal nodes, as many in each stage. */
+/* Returns a cluster of equal nodes, with the same number in each stage. each: microbatches of each
+ * data node. */
 struct cluster *under_way_cluster(int nodes, int stages, int each);
-/* Returns a controller like that of under_way_begin with this cluster, which it takes, and
- * paths of that many stages. */
+/* Returns a controller like that of under_way_begin, but with this cluster, of which it takes
+ * ownership, and with paths through path_length stages. */
 struct controller *under_way_begun(struct cluster *cluster, int path_length);
-/* Returns a controller without store and plan. Takes the cluster. */
+/* Returns a controller without store and plan, which takes ownership of the cluster. */
 struct controller *under_way_knowing(struct cluster *cluster);
 
-/* Queues messages to the node instead of losing them. */
+/* Queues messages to the node from now on, so that they are not lost. */
 void under_way_keep_messages(struct controller *c, struct member *m);
 
-/* The planner answers with a plan for the exchange of stages that is prepared. */
+/* Lets the planner answer with a plan for the prepared exchange of stages. */
 void under_way_plans_exchange(struct controller *c);
 
-/* ---- in iteration 1, with the three and three nodes ---- */
+/* ---- in iteration 1, with three data nodes and three nodes of stage 1 ---- */
 
-/* The node reports a pass of the microbatch that took that many plan seconds. */
+/* The node reports that it has run a pass of the microbatch in that many plan seconds. */
 void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum task_kind kind,
 		    uint32_t attempt, double took_s);
-/* Returns the microbatch's node of the second stage. */
+/* Returns the node of the second stage on the microbatch's route. */
 uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch);
-/* Each data node passes on its first two microbatches. n03 takes six times the planned time for its
- * share; the other nodes take the planned time. */
+/* Lets each data node pass on its first two microbatches. n03 takes six times the planned time for
+ * its part; the other nodes take the planned time. */
 void under_way_three_is_slow(struct controller *c);
-/* Runs every microbatch forward and backward, in its first attempt. Sums are next. */
+/* Runs every microbatch forward and backward, in its first attempt. The sums come next. */
 void under_way_all_is_done(struct controller *c);
 /* The node reports the same sum as the other nodes of its stage. */
 void under_way_reports_sum(struct controller *c, uint16_t node);
-/* All replicas report their sums, until the iteration is committed. */
+/* All replicas report their sums, so that the iteration is committed. */
 void under_way_all_tell_their_sums(struct controller *c);
 /* Checks that iteration 1 is committed, and that the recorded sums contain each gradient and each
  * loss once. */

@@ -1,5 +1,5 @@
-/* A view with a value in each part that monitors show. Its texts have every character that the
- * formats escape. */
+/* A view with a value in each field that monitors show. Its texts have every character that the
+ * formats have to escape. */
 #include "controller/tests/views.h"
 
 #include <stdio.h>
@@ -39,6 +39,8 @@ void views_fill(struct view *v)
 	}
 	v->nodes[2].state = NODE_DEAD;
 	snprintf(v->nodes[2].why, sizeof(v->nodes[2].why), "no heartbeat for 2 s");
+	v->nodes[1].spent = (struct device_time){ { 1000000, 500000, 1500000, 1000000 } };
+	v->nodes[2].spent = v->nodes[1].spent;
 	v->nodes[3].gpu = (struct gpu_figures){ .known = GPU_ALL,
 						.utilisation = 87,
 						.temperature_c = 61,

@@ -1,5 +1,5 @@
-/* visitor.c - for tests: starts a whole controller as a process, and connects visitors to it as
- * consoles, watchers or agents would connect. Tests thereby check the program itself. */
+/* visitor.c - for tests: starts a whole controller as a process, and connects visitors to it in the
+ * way of consoles, watchers or agents. In this way tests check the program itself. */
 #include "controller/tests/visitor.h"
 
 #include <fcntl.h>
@@ -88,8 +88,8 @@ void visitor_turn(struct visitor *v)
 	}
 }
 
-/* The controller reads its key list a few times a second. Until then it refuses even admitted
- * keys. */
+/* The controller reads its key list a few times a second. Until then it refuses keys that were just
+ * admitted. */
 void visitor_come_in(struct visitor *v, struct visitor *other)
 {
 	UNTIL(v, other, v->up);
@@ -116,7 +116,7 @@ void visitor_attach(struct visitor *v)
 	v->refused = false;
 }
 
-/* Sends the command. Returns the controller's status. */
+/* Sends the command. Returns the status in the controller's reply. */
 int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value)
 {
 	static uint64_t id;
@@ -133,8 +133,8 @@ int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value
 
 /* ---- the controller ---- */
 
-/* The controller's output goes to a file, because it would block on a pipe that no process
- * reads. */
+/* The controller's output goes to a file. If it went to a pipe that no process reads, the
+ * controller would block. */
 static void read_address(struct door *d, const char *log)
 {
 	int64_t give_up = clock_monotonic_us() + TEST_PATIENCE_US;
@@ -158,7 +158,7 @@ static void read_address(struct door *d, const char *log)
 	fail_msg("the controller does not listen");
 }
 
-/* Starts the controller. how: --run-dir or --resume. */
+/* Starts the controller. how: "--run-dir" or "--resume". */
 static void start(struct door *d, const char *how, const char *const *options)
 {
 	const char *build = getenv("SKIPPIPE_BUILD"), *args[48];
@@ -184,7 +184,8 @@ static void start(struct door *d, const char *how, const char *const *options)
 	d->pid = fork();
 	assert_true(d->pid >= 0);
 	if (d->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM); /* a failed assertion ends the test at once */
+		/* If an assertion fails, the test ends at once and the controller with it */
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		dup2(to, STDERR_FILENO);
 		execv(program, (char *const *)args);
 		_exit(127);

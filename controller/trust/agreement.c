@@ -2,17 +2,17 @@
  * for data nodes the corpus.
  *
  * After a commit, every replica reports the hash of its weights. All replicas of a stage started
- * from the same weights and added the same sum, so a replica with another hash had a bit flipped.
- * The majority's weights are right. A replica that differs is dropped like a dead node and returns
- * once it has fetched the right weights; the second time it is excluded.
+ * from the same weights and added the same sum, so in a replica with another hash a bit has
+ * flipped. The weights of the majority count as right. A replica that differs is dropped like a
+ * dead node, and rejoins once it has fetched the right weights. The second time it is excluded.
  *
  * Everything that a dropped replica computed in the iteration under way used wrong weights, and
  * other nodes may have used its results. The iteration therefore restarts. A replica reports its
- * hash before its next sum, so no such sum is ever committed.
+ * hash before its next sum, so no sum with wrong weights is ever committed.
  *
  * If only two replicas report, and they differ, one of them is dropped. The stage is then
- * consistent again, and verify finds out whether the wrong one stayed. After a controller restart,
- * the hashes recorded for the last commit vote too. */
+ * consistent again, and `skippipe verify` finds out whether the wrong replica has stayed. After a
+ * controller restart, the hashes recorded for the last commit vote too. */
 #include "controller/trust/agreement.h"
 
 #include <inttypes.h>
@@ -28,14 +28,14 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/first_weights.h"
 
-enum { DIFFERED_FOR = 200 /* iterations after which a difference is forgotten */ };
+enum { DIFFERED_FOR = 200 /* number of iterations after which a difference is forgotten */ };
 
-/* Hashes of one stage's weights, and how many nodes report each. */
+/* The hashes that nodes report for one stage's weights, and how many nodes report each. */
 struct votes {
 	uint64_t hash[2 * MSG_NODES];
 	uint32_t n, of[2 * MSG_NODES];
 	int stage;
-	uint64_t iteration; /* iteration after which the hashes were recorded */
+	uint64_t iteration; /* the iteration after which nodes computed these hashes */
 };
 
 static void vote_for(struct votes *v, uint64_t hash)
@@ -66,8 +66,8 @@ static bool reports_hash(const struct run *run, const struct member *m, int stag
 	       m->weights.iterations == run->committed && m->weights.hash != 0;
 }
 
-/* Counts the hashes of replicas and of standby copies. A node that has only a copy is no replica.
- */
+/* Counts the hashes that replicas and standby copies report. A node that has only a copy is not
+ * counted as a replica. */
 static struct votes count_votes(const struct members *members, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
@@ -81,8 +81,8 @@ static struct votes count_votes(const struct members *members, int stage)
 	return v;
 }
 
-/* Returns true if more nodes report m's weights than the best candidate's. On a tie the lower node
- * number wins, because nodes are visited in order. */
+/* Returns true if more nodes report the hash of m's weights than that of the best candidate so far.
+ * On a tie the lower node number wins, because nodes are visited in order. */
 static bool is_better(const struct votes *v, const struct member *m, const struct member *best)
 {
 	return !best || votes_for(v, m->weights.hash) > votes_for(v, best->weights.hash);
@@ -125,8 +125,8 @@ static void set_apart(struct members *members, struct member *m)
 		request_restart(&members->run->requests, "a node held other weights");
 }
 
-/* Returns true if the winner is certain: every replica has reported, or the missing ones could not
- * outvote it. */
+/* Returns true if the winner is certain: every replica has reported, or the missing replicas could
+ * not outvote it. */
 static bool is_settled(const struct members *members, const struct votes *v, uint64_t hash)
 {
 	uint32_t missing = 0, others = 0;
@@ -143,7 +143,7 @@ static bool is_settled(const struct members *members, const struct votes *v, uin
 	return missing == 0 || votes_for(v, hash) > others + missing;
 }
 
-/* Checks copies that were reported before there was a hash to compare with. */
+/* Checks copies that were reported before there was a hash to compare them with. */
 static void check_copies(struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++)
@@ -229,7 +229,7 @@ static int count_stored(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* A restored stage replaces the hashes recorded before it. */
+/* When a stage was restored, the hashes recorded before that do not count any more. */
 static int count_restored(void *context, const struct store_restore *r)
 {
 	struct votes *v = context;
@@ -241,7 +241,7 @@ static int count_restored(void *context, const struct store_restore *r)
 	return 0;
 }
 
-/* Counts the hashes recorded for the stage after the last commit. */
+/* Counts the hashes that were recorded for the stage after the last commit. */
 static struct votes count_recorded(const struct run *run, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage, .iteration = run->committed };
@@ -280,8 +280,8 @@ bool agreement_record_contradicted(const struct members *members)
 	return false;
 }
 
-/* Lets the ready nodes vote, together with the recorded hashes. A ready node that differs from the
- * winner becomes a joiner and fetches the weights. */
+/* Lets the ready nodes vote, together with the recorded hashes. A ready node whose hash is not that
+ * of the majority becomes a joiner and fetches the weights. */
 static void agree_stage(struct members *members, int stage)
 {
 	struct votes v = count_ready(members, stage), recorded;
@@ -391,7 +391,7 @@ bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum 
 	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
 }
 
-/* Collects replicas before copies, so that a replica's sum wins a tie. */
+/* Collects replicas before copies, so that on a tie a replica's sum wins. */
 static uint32_t collect_sums(struct members *members, int stage, struct sum_report *reports)
 {
 	uint32_t n = 0;
@@ -436,7 +436,7 @@ void agreement_sums(struct members *members, int stage)
 	uint32_t n = collect_sums(members, stage, reports);
 	const struct reported_sum *right = majority_sum(reports, n);
 
-	/* This is necessary even if the only different sum came from a node that has left. */
+	/* The sums restart even if the only different sum came from a node that has left. */
 	members->run->requests.restart_sums = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = reports[i].m;

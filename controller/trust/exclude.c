@@ -1,4 +1,5 @@
-/* exclude.c - takes a node out of the run for what it sent, until the operator recovers it.
+/* exclude.c - takes a node out of the run because of data that it sent, until the operator recovers
+ * it.
  *
  * An admitted agent is trusted to be honest, but its memory, its device or its program may be
  * faulty. An agent that breaks the protocol, or sends numbers that no computation yields, would do
@@ -19,14 +20,16 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 {
 	/* The sums may contain wrong numbers from this node */
 	members->run->requests.restart_sums = true;
-	member_drain(members, m, DRAIN_NOT); /* otherwise the end of the drain clears the mark */
+	/* Without this, the end of the drain would clear the mark */
+	member_drain(members, m, DRAIN_NOT);
 	member_mark(members, m, true);
 	member_shun(members, m, true);
 	member_apply(members->run, m, EVENT_LOST, why);
-	member_apply(members->run, m, EVENT_BAR, why); /* the process of the node still runs */
+	/* The node's process still runs, so it is barred */
+	member_apply(members->run, m, EVENT_BAR, why);
 }
 
-/* Returns what is known of the iteration under way. */
+/* Returns the state of the response to bad numbers in the iteration under way. */
 static struct bad_numbers *bad_numbers_now(struct members *members)
 {
 	struct bad_numbers *b = &members->bad_numbers;
@@ -43,7 +46,7 @@ bool exclude_try_skipping(struct members *members, uint64_t epoch, const char *w
 
 	if (epoch == 0 || run->options.skip_bad_steps == 0)
 		return false;
-	/* Several nodes report the numbers of one attempt, some after its end. */
+	/* Several nodes may report the numbers of one attempt, some of them after its end. */
 	if (epoch != run->epoch || b->skipped_epoch == epoch)
 		return true;
 	if (b->n_skipped == run->options.skip_bad_steps)

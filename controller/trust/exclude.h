@@ -1,4 +1,5 @@
-/* exclude.h - takes a node out of the run for what it sent, until the operator recovers it. */
+/* exclude.h - takes a node out of the run because of data that it sent, until the operator recovers
+ * it. */
 #ifndef CONTROLLER_TRUST_EXCLUDE_H
 #define CONTROLLER_TRUST_EXCLUDE_H
 
@@ -8,19 +9,18 @@
 struct members;
 struct member;
 
-/* Marks the node failed, requests new sums, and has the other agents forget the node's key.
- */
+/* Marks the node failed, requests new sums, and lets the other agents forget the node's key. */
 void exclude_member(struct members *members, struct member *m, const char *why);
 /* Excludes a replica that sent a number that no computation yields. Its work is repeated by another
  * replica. If a second replica sends such a number in the same iteration, or if no other replica
  * holds the stage, no node is at fault: the training has diverged, which ends the run. epoch: as in
- * exclude_try_skipping, which is asked first. */
+ * exclude_try_skipping, which this function calls first. */
 void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
 			const char *why);
 /* Repeats the iteration with the next data, if --skip-bad-steps allows one more repetition. epoch:
  * the epoch of the plan under which the numbers were computed; 0: the cause is not a number. what:
- * the numbers in question. Returns true if the caller need not act on the numbers: the iteration is
- * repeated, or they belong to an attempt that was abandoned. */
+ * the numbers in question. Returns true if the caller need not act on the numbers, because the
+ * iteration is repeated or because they belong to an attempt that was abandoned. */
 bool exclude_try_skipping(struct members *members, uint64_t epoch, const char *what);
 /* Ends the run because the numbers of this iteration are not finite or absurdly large. what: the
  * numbers in question. The excluded node of this iteration is no longer marked failed. */

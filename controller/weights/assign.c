@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "controller/members/failures.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
@@ -17,7 +18,7 @@
 #include "controller/weights/placement.h"
 #include "controller/weights/stage_moves.h"
 
-/* Returns true if the stage has fewer nodes than plans give it. */
+/* Returns true if the stage has fewer nodes than plans can give it. */
 static bool has_room(const struct members *members, int stage)
 {
 	int n = 0;
@@ -27,9 +28,24 @@ static bool has_room(const struct members *members, int stage)
 	return n < members->run->cluster->stages[stage];
 }
 
-/* Returns the stage with the fewest replicas, for a node that has no stage; -1: none. Stages whose
- * sums this node would not delay are preferred. A full stage is skipped unless an absent node has a
- * place there, because no plan gives a stage more nodes than the cluster does. */
+/* Returns the number of the stage's replicas that did not fail often. */
+static uint32_t sound_replicas(const struct members *members, int stage)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		n += member_is_replica(m) && !m->is_marked && !failures_are_many(m) &&
+		     member_stage(members->run, m) == stage;
+	}
+	return n;
+}
+
+/* Returns the stage most in danger, which has the fewest sound replicas, for a node that has no
+ * stage; -1: none. Stages whose sums this node would not delay are preferred. A full stage is
+ * skipped unless an absent node has a place there, because no plan gives a stage more nodes than
+ * the cluster does. */
 static int poorest_stage(struct members *members, const struct member *m)
 {
 	int best = -1;
@@ -40,17 +56,17 @@ static int poorest_stage(struct members *members, const struct member *m)
 
 		if (!has_room(members, s) &&
 		    (!stage_moves_place(members, s) || stage_replicas(members, s, NULL) == 0))
-			continue; /* a node that is away may have the stage's only weights */
-		if (best < 0 || (near == best_near ? stage_replicas(members, s, NULL) <
-							     stage_replicas(members, best, NULL)
-						   : near))
+			continue; /* a node that is away may have the only weights of the stage */
+		if (best < 0 ||
+		    (near == best_near ? sound_replicas(members, s) < sound_replicas(members, best)
+				       : near))
 			best = s;
 	}
 	return best;
 }
 
-/* Gives m, which has no stage, a place in one. If every place belongs to a node, a node that is
- * away loses its own. */
+/* Gives m, which has no stage, a place in one. If all places are taken, a node that is away loses
+ * its place. */
 static int take_place(struct members *members, struct member *m)
 {
 	int stage = poorest_stage(members, m);
@@ -62,12 +78,21 @@ static int take_place(struct members *members, struct member *m)
 	return stage;
 }
 
-/* Saves the nodes' stages if the run is recorded. Otherwise a restarted controller would give two
- * nodes one place. */
+/* Saves the stages of the nodes if the run is recorded. Otherwise a restarted controller could give
+ * one place to two nodes. */
 static void save_stages(struct members *members)
 {
 	if (members->run->record.store)
 		resume_save(members);
+}
+
+/* Lets m wait without a stage, and reports why. */
+static void give_no_stage(struct members *members, struct member *m, const char *why)
+{
+	copies_release(members, m);
+	if (strcmp(m->why, why) != 0)
+		note(members->run, NOTE_WARNING, m->id, 0, "n%02u gets no stage: %s", m->id, why);
+	member_apply(members->run, m, EVENT_WAIT, why);
 }
 
 void members_assign(struct members *members, struct member *m, int stage, bool fetch)
@@ -79,6 +104,11 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	if (member_is_replica(m)) /* its own weights are no evidence for the new stage */
 		member_apply(members->run, m, EVENT_LEAVE, "moves to another stage");
 	m->assigned.at_us = members->run->now_us;
+	if (measuring_isolates(members, m)) {
+		give_no_stage(members, m,
+			      "the other nodes do not reach it, or it does not reach them");
+		return;
+	}
 	if (fetch && !measuring_knows(members, m)) {
 		member_apply(members->run, m, EVENT_WAIT, "its links are measured first");
 		return;
@@ -92,15 +122,12 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		stage = placement_for(members, m, stage);
 	if (stage < 0) {
 		if (member_stage(members->run, m) != was) {
-			/* A node that is away may have lost its place to m. */
+			/* If m took the place of a node that is away, that node gets its stage
+			 * back. */
 			members->run->cluster->nodes[m->id].stage = was;
 			save_stages(members);
 		}
-		copies_release(members, m);
-		if (strcmp(m->why, why) != 0)
-			note(members->run, NOTE_WARNING, m->id, 0, "n%02u gets no stage: %s", m->id,
-			     why);
-		member_apply(members->run, m, EVENT_WAIT, why);
+		give_no_stage(members, m, why);
 		return;
 	}
 	members->run->cluster->nodes[m->id].stage = stage;
@@ -116,7 +143,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	}
 	m->weights.stage = (uint8_t)stage;
 	m->weights.iterations = members->run->committed;
-	/* Weights built from the seed that differed once will differ again */
+	/* Weights made from the seed that differed once will differ again */
 	m->weights.differ = m->weights.differ && !fetch;
 	m->assigned.number = ++members->assignments;
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };

@@ -20,9 +20,10 @@ struct backups {
 	struct restoring restore;
 	struct standbys standbys;
 	struct rebalance rebalance;
-	struct offsite *offsite; /* NULL: before controller_init */
-	struct stall stall;               /* stages without a replica */
-	double stage_squares[MSG_STAGES]; /* square norm of each stage's last committed gradient */
+	struct offsite *offsite; /* NULL until controller_init */
+	struct stall stall;      /* state while a stage has no replica */
+	/* Square norm of each stage's gradient in the last commit */
+	double stage_squares[MSG_STAGES];
 };
 
 #endif

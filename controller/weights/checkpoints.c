@@ -1,7 +1,7 @@
 /* checkpoints.c - saves the stages to the nodes' disks, at regular intervals and at the end.
  *
- * A checkpoint is the last resort if a stage loses all replicas and copies. One replica of each
- * stage on every machine writes its file and reports the hash, which the store records. A
+ * A checkpoint is the last resort if a stage loses all replicas and copies. On every machine, one
+ * replica of each stage writes the stage's file and reports its hash, which the store records. A
  * checkpoint is complete when every stage has a file; it then gets its manifest. The two newest
  * complete checkpoints are kept while the next is written. */
 #include "controller/weights/checkpoints.h"
@@ -16,8 +16,8 @@
 #include "controller/weights/backups.h"
 #include "model/files/checkpoint.h"
 
-/* Compares host and machine, since machines can share a host name (cloud images), and containers on
- * one machine have separate folders. */
+/* Compares both host name and machine. Machines made from one cloud image can have the same host
+ * name, and containers on one machine have separate folders. */
 static bool same_disk(const struct member *a, const struct member *b)
 {
 	return strcmp(a->hello.host, b->hello.host) == 0 &&
@@ -72,7 +72,7 @@ static void begin_checkpoint(struct backups *backups)
 		n_asked++;
 	}
 	if (n_asked == 0)
-		s->iteration = 0; /* no node has a folder */
+		s->iteration = 0; /* gives the checkpoint up, because no node has a folder for it */
 }
 
 void checkpoint_when_due(struct backups *backups)
@@ -82,8 +82,8 @@ void checkpoint_when_due(struct backups *backups)
 		begin_checkpoint(backups);
 }
 
-/* Returns true while some node may still be writing. Writing takes up to a microsecond per
- * parameter, like reading (restore.c). */
+/* Returns true while some node may still be writing. Like reading (restore.c), writing takes up to
+ * a microsecond for each parameter. */
 static bool being_written(const struct backups *backups)
 {
 	int64_t most_us = backups->run->options.limits.overdue_us;
@@ -103,7 +103,7 @@ bool checkpoint_is_there(const struct backups *backups)
 	       backups->saving.last == backups->run->committed;
 }
 
-/* A checkpoint in progress is completed first, because agents write one at a time. */
+/* A checkpoint in progress is completed first, because agents write only one at a time. */
 bool checkpoint_last(struct backups *backups)
 {
 	struct checkpointing *s = &backups->saving;
@@ -154,7 +154,7 @@ static void finish_checkpoint(struct backups *backups, bool written)
 }
 
 /* The manifest is written before the record says that the checkpoint is complete. A restarted
- * controller then need not check it. */
+ * controller then need not check the manifest. */
 void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r)
 {
 	struct checkpointing *s = &backups->saving;
@@ -171,7 +171,7 @@ void checkpoint_saved(struct backups *backups, struct member *m, const struct ms
 	if (m->checkpoint.saving == 0 || r->iteration != m->checkpoint.saving ||
 	    r->stage != m->checkpoint.saving_stage) {
 		admission_stray(backups->run, m, "reports checkpoints that it was not asked for");
-		return; /* unsolicited, or answered already */
+		return; /* nobody asked for this report, or it was answered already */
 	}
 	m->checkpoint.saving = 0;
 	if (r->bytes == 0) {
@@ -181,7 +181,7 @@ void checkpoint_saved(struct backups *backups, struct member *m, const struct ms
 		return;
 	}
 	if (r->iteration != s->iteration || r->stage >= backups->run->cluster->n_stages)
-		return; /* the report belongs to an abandoned checkpoint */
+		return; /* the report belongs to a checkpoint that was given up */
 	last = !s->saved[r->stage] && s->n_saved + 1 == (uint32_t)backups->run->cluster->n_stages;
 	if (!s->saved[r->stage])
 		s->hashes[r->stage] = r->hash;

@@ -13,22 +13,24 @@ struct msg_saved;
 
 /* The checkpoint in progress. */
 struct checkpointing {
-	uint64_t iteration; /* 0: none */
-	uint64_t position;  /* in each data shard after it, in microbatches */
+	uint64_t iteration; /* iteration of the checkpoint; 0: none is in progress */
+	uint64_t position;  /* position after that iteration in each data shard, in microbatches */
 	bool saved[MSG_STAGES];
 	uint64_t hashes[MSG_STAGES];
-	uint32_t n_saved; /* stages */
+	uint32_t n_saved; /* number of stages that are saved */
 	uint64_t bytes;
-	uint64_t last, before_last; /* iterations of the two newest complete checkpoints; 0: none */
+	/* Iterations of the newest and of the second newest complete checkpoint; 0: none */
+	uint64_t last, before_last;
 	int64_t asked_us;
 	bool awaited; /* the run ends when this checkpoint is complete */
 };
 
-void checkpoint_when_due(struct backups *backups); /* call after each commit */
+/* Begins a checkpoint if one is due; called after each commit */
+void checkpoint_when_due(struct backups *backups);
 void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r);
-/* Returns true if the last commit is on the nodes' disks, or need not be. */
+/* Returns true if the last commit is on the nodes' disks, or need not be there. */
 bool checkpoint_is_there(const struct backups *backups);
-/* Saves the last commit before the run ends. Returns true while the run has to wait for that. */
+/* Saves the last commit before the run ends. Returns true while the run has to wait for this. */
 bool checkpoint_last(struct backups *backups);
 
 #endif

@@ -1,9 +1,9 @@
-/* copies.c - standby copies of stages: which node holds one, of which commit, and how it is fetched
- * and released.
+/* copies.c - standby copies of stages: which node holds a copy, of which commit, and how copies are
+ * fetched and released.
  *
  * If no other node has a stage's weights, those of an excluded node can be used. A node that the
  * operator marked is trusted. For any other excluded node, a second node must have reported the
- * same hash for this commit, and the fetched weights must have it.
+ * same hash for this commit, and the fetched weights must have this hash.
  *
  * standbys.c decides which node keeps a copy. stage_moves.c moves a node to the stage that it
  * keeps. */
@@ -17,7 +17,7 @@
 #include "controller/run/record.h"
 #include "controller/weights/placement.h"
 
-enum { COPY_FLOATS = 5 }; /* floats for each parameter: weights, gradient, two moments, the sum */
+enum { COPY_FLOATS = 5 }; /* floats of a parameter: weight, gradient, two moments, sum */
 
 bool copy_whole(const struct member *m, int stage)
 {
@@ -87,7 +87,7 @@ struct member *copies_holder(struct members *members, int stage, const struct me
 	return left_out_with(members, stage);
 }
 
-/* Returns the nearest node that can send the stage's weights: a replica or a holder of a copy. */
+/* Returns the nearest node that can send the stage's weights: a replica, or a node with a copy. */
 static struct member *source_for(struct members *members, int stage, const struct member *to)
 {
 	struct member *best = NULL;
@@ -110,7 +110,7 @@ bool copies_keep(struct members *members, struct member *m, int stage, const str
 {
 	struct msg k = { .type = MSG_KEEP };
 
-	if (source->peers.is_excluded) { /* the excluded node is the only one with these weights */
+	if (source->peers.is_excluded) { /* the excluded node is the only node with these weights */
 		member_shun(members, &members->list[source->id], false);
 		members_tell_peers(members);
 	}
@@ -171,7 +171,7 @@ bool copies_lacks_sum(const struct member *m)
 void copies_forget(struct member *m)
 {
 	m->copy.stage = -1;
-	/* The state has no meaning until the copy is fetched again */
+	/* While the copy is not fetched again, its state has no meaning */
 	m->copy.state = COPY_FETCHING;
 	m->copy.sum_state = COPY_NO_SUM;
 	m->move.is_returning = false;
@@ -269,7 +269,7 @@ uint32_t copies_of(struct members *members, int stage, uint16_t *nodes)
 void copies_refuse(struct members *members, struct member *m, const char *why)
 {
 	m->copy.refused_us = members->run->now_us;
-	m->copy.n_refused++; /* delays the next try */
+	m->copy.n_refused++; /* the number of refusals delays the next attempt */
 	if (member_is_replica(m) && copy_usable(members->run, m, m->copy.stage)) {
 		m->copy.sum_state = COPY_NO_SUM;
 		copies_drop(m);

@@ -1,5 +1,5 @@
-/* copies.h - standby copies of stages: which node holds one, of which commit, and how it is fetched
- * and released. */
+/* copies.h - standby copies of stages: which node holds a copy, of which commit, and how copies are
+ * fetched and released. */
 #ifndef CONTROLLER_WEIGHTS_COPIES_H
 #define CONTROLLER_WEIGHTS_COPIES_H
 
@@ -13,58 +13,59 @@ struct member;
 /* Orders m to fetch and keep a copy of the stage in the background. Returns false if no node has
  * the stage. */
 bool copies_fetch(struct members *members, struct member *m, int stage);
-/* Orders m to fetch and keep a copy from `source`. */
+/* Orders m to fetch a copy from `source` and keep it. */
 bool copies_keep(struct members *members, struct member *m, int stage, const struct member *source);
 void copies_fetch_again(struct members *members, struct member *m);
-/* Compares m's copy with the stage. Returns false if they differ, and orders m to fetch the copy
- * again. */
+/* Compares m's copy with the stage. If they differ, orders m to fetch the copy again and returns
+ * false. */
 bool copies_check_hash(struct members *members, struct member *m, uint64_t iteration,
 		       uint64_t hash);
-/* Stops using m's source if it is an excluded node that sent nothing or wrong weights. */
+/* Stops using the source of m's fetch if the source is an excluded node that sent nothing or wrong
+ * weights. */
 void copies_drop_source(struct members *members, const struct member *m);
 void copies_release(struct members *members, struct member *m);
-/* Stops sending sums to m's copy. A joiner starts over. A copy of the last commit is released only
- * with the next commit, because no other node may have the stage until then. */
+/* Stops sending sums to m's copy. If m is a joiner, it starts over. A copy of the last commit is
+ * released only with the next commit, because no other node may have the stage until then. */
 void copies_refuse(struct members *members, struct member *m, const char *why);
 /* Returns true if the commit waits until m's copy has the sum. While the copy is still being
- * fetched, the commit waits only for a replica that fetches it to protect the stage. */
+ * fetched, the commit waits for it only if m is a replica that fetches it as a backup of the
+ * stage. */
 bool copies_awaited(const struct member *m);
-/* Marks the copy complete, with the weights of that iteration. */
+/* Marks the copy as complete, with the weights after `iterations` committed iterations. */
 void copies_complete(struct member *m, uint64_t iterations, uint64_t hash);
 /* Stops sending sums to a complete copy from the next order on. */
 void copies_drop(struct member *m);
-/* Uses a dropped copy of the stage again. Returns false if there is none, or if it is out of date.
- */
+/* Uses a dropped copy of the stage again. Returns false if m has none, or if it is out of date. */
 bool copies_use_again(const struct run *run, struct member *m, int stage);
-/* Unmarks all copies as receivers of this iteration's sum. */
+/* Unmarks all copies that were marked to receive this iteration's sum. */
 void copies_forget_sums(struct members *members);
 void copies_sum_reported(struct member *m);
 /* Returns true if the commit waits for m's copy to report the sum. */
 bool copies_lacks_sum(const struct member *m);
-void copies_forget(struct member *m); /* marks m as having no usable copy */
+void copies_forget(struct member *m); /* Marks m as having no usable copy */
 /* Returns true if m is connected and keeps a complete copy, possibly of an older commit. */
 bool copy_whole(const struct member *m, int stage);
-/* Returns true if m keeps a complete copy of the stage, of the last commit. */
+/* Returns true if m keeps a complete copy of the stage that belongs to the last commit. */
 bool copy_usable(const struct run *run, const struct member *m, int stage);
 /* Returns true if a replica's hash proves that m's own weights are those of the stage at that
- * commit, so that m need not fetch them. */
+ * commit, so that m need not fetch the weights. */
 bool copies_own(const struct members *members, const struct member *m, int stage);
-/* Returns true if the copy is usable, or will be once m has reported the commit. */
+/* Returns true if m's copy is usable, or will be once m has reported the commit. */
 bool copy_expected(const struct run *run, const struct member *m, int stage);
 /* Returns true if m keeps a usable copy of a stage that has no replica. */
 bool copy_needed(const struct members *members, const struct member *m);
 /* Returns true if m keeps a usable copy of the stage but is silent. */
 bool copy_holder_silent(const struct run *run, const struct member *m, int stage);
 /* Returns the hash of the stage's weights after that iteration, as the stage's replicas report it.
- * For the last commit of a stage without replicas, excluded nodes or standby copies report the
- * hash. 0: unknown. */
+ * If the stage has no replicas, the hash for the last commit is taken from excluded nodes or
+ * standby copies. 0: unknown. */
 uint64_t copies_hash(const struct members *members, int stage, uint64_t iteration);
-/* Returns a node that keeps a usable copy of the stage, other than `but`; NULL if there is none. */
+/* Returns a node, other than `but`, that keeps a usable copy of the stage; NULL: none. */
 struct member *copies_holder(struct members *members, int stage, const struct member *but);
 /* Returns true if m is excluded, and its own weights are those of the stage's last commit. */
 bool copy_of_excluded(const struct members *members, const struct member *m, int stage);
-/* Marks the nodes that get the stage's sum for a copy, and lists them in nodes (n_members). Returns
- * their number. */
+/* Marks the nodes whose copies get the stage's sum, and lists them in nodes (room for all members).
+ * Returns their number. */
 uint32_t copies_of(struct members *members, int stage, uint16_t *nodes);
 /* Returns true if the node has memory for a copy of the stage. */
 bool copy_fits(const struct run *run, const struct member *m, int stage);

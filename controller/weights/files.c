@@ -1,7 +1,8 @@
 /* files.c - sends the agents files that their machines lack.
  *
- * An agent requests a file part by part, so a slow link delays only its own agent, and the
- * controller keeps no state of a transfer. While parts are requested, the node is not late. */
+ * An agent requests a file in parts, one after another. A slow link therefore delays only its own
+ * agent, and the controller keeps no state of transfers. While a node requests parts, it does not
+ * count as late. */
 #include "controller/weights/files.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@
 
 enum {
 	PATH = 4096,
-	/* Bytes sent and not acknowledged to one agent, which requests half as many at once */
+	/* Limit of the bytes sent to one agent and not acknowledged yet; an agent requests half as
+	 * many at once */
 	UNDER_WAY_BYTES = 8 << 20
 };
 
@@ -30,7 +32,7 @@ bool files_has_stage(const struct backups *backups, uint64_t iteration, int stag
 	       (access(path, R_OK) == 0 || offsite_has_store(backups));
 }
 
-/* Writes the path of the requested file. Returns false if agents may not have it. */
+/* Writes the path of the requested file. Returns false if agents may not read this file. */
 static bool find_path(const struct run *run, const struct msg_file_ask *ask, char path[PATH])
 {
 	const struct options_training *o = &run->options.training;
@@ -43,8 +45,8 @@ static bool find_path(const struct run *run, const struct msg_file_ask *ask, cha
 	       snprintf(path, PATH, "%s", o->corpus[ask->index]) < PATH;
 }
 
-/* Returns true if the store was asked for the file; the agent will repeat its request. Otherwise
- * fills in the answer. */
+/* Returns true if the file is being fetched from the store; the agent will repeat its request.
+ * Otherwise fills in the answer. */
 static bool fetch(struct backups *backups, struct member *m, const struct msg_file_ask *ask,
 		  struct msg *part)
 {

@@ -17,7 +17,7 @@
 
 enum { PATH = 4096 };
 
-/* A model of another tool has no hyperparameters; the caller's stay. */
+/* A model made by another tool has no hyperparameters, so those of the caller are kept. */
 int first_weights_model(struct run *run, struct model_config *c, struct hyperparameters *r,
 			struct error *err)
 {

@@ -1,4 +1,5 @@
-/* offsite.c - brings the agents' files of a checkpoint to this machine and from here to a store.
+/* offsite.c - collects the agents' files of a checkpoint on this machine, and copies them from here
+ * to a store.
  *
  * One checkpoint is handled at a time, the newest complete one, stage by stage:
  *
@@ -10,8 +11,9 @@
  *                 the file back
  *
  * After the last stage the manifest is stored, and then the file `latest` with the name of the
- * checkpoint's folder. A command that fails is repeated after a growing pause, or for a newer
- * checkpoint once one is complete. A request of skippipe export goes first. */
+ * checkpoint's folder. A command that fails is repeated after a growing pause. Once a newer
+ * checkpoint is complete, that one is stored in its place. A request of skippipe export takes
+ * precedence. */
 #include "controller/weights/offsite.h"
 
 #include <errno.h>
@@ -36,25 +38,28 @@
 
 enum {
 	PATH = 4096,
-	PATH_MOST = 3900, /* of a run's folder */
+	PATH_MOST = 3900,        /* longest path of a run's folder */
 	LOOK_EVERY_US = 1000000, /* time between two checks for a request of skippipe export */
-	/* Pause after the first failure of a command; the pause doubles with each failure */
+	/* Pause after the first failure of a command, in microseconds; it doubles with each further
+	 * failure */
 	AGAIN_US = 5000000,
 	AGAIN_DOUBLINGS = 6,
-	/* Failures at the end of the run after which it ends without the store */
+	/* Number of failures at the end of the run after which the run ends without the store */
 	TRIES_AT_END = 3,
 	FRAME_BYTES = 4096,
-	/* A node that sends no part for this long is replaced by the next that saved the file */
+	/* A node that sends no part of the file for this long is replaced by the next node that
+	 * saved it */
 	SILENT_US = 60000000,
-	/* Time that a store's command may take for the parameters of a stage (fp32 weights and two
-	 * moments), in microseconds per parameter, beside LIMIT_US: 100 kB/s */
+	/* Time, in addition to LIMIT_US, that a store's command may take for a stage's file (12
+	 * bytes for each parameter), in microseconds per parameter; this is 100 kB/s */
 	PARAMETER_US = 120,
-	END_US = 3000000 /* limit of the thread's end at the end of the program */
+	END_US = 3000000 /* time that the program waits at its end for the thread to end */
 };
 
 #define LIMIT_US INT64_C(600000000)
 
-/* The thread works on one file at a time. rc below 0 before the work: it cannot begin. */
+/* The thread's work: one file at a time. rc is below 0 before the work starts if it cannot
+ * start. */
 struct work {
 	enum { WORK_CHECK, WORK_PUT, WORK_GET } kind;
 	struct remote *remote;
@@ -74,32 +79,36 @@ struct source {
 struct offsite {
 	struct remote remote;
 
-	/* The checkpoint in hand. */
-	uint64_t iteration; /* 0: none */
-	/* The checkpoint goes to the store too; otherwise it is only collected */
+	/* The checkpoint that is being handled. */
+	uint64_t iteration; /* iteration of the checkpoint; 0: none */
+	/* The checkpoint is also copied to the store; false: it is only collected */
 	bool stores;
-	bool is_requested; /* skippipe export waits for it */
-	uint64_t announced; /* the checkpoint of which the journal says that the end waits for it */
+	bool is_requested; /* skippipe export waits for this checkpoint */
+	/* The checkpoint for which the end of the run waits, as the journal last said */
+	uint64_t announced;
 	enum { COLLECTING, CHECKING, STORING } step;
-	/* The stage being handled; n_stages: the manifest; n_stages + 1: `latest` */
+	/* The stage being handled; n_stages: the manifest; n_stages + 1: the file `latest` */
 	uint32_t stage;
 	struct source *sources;
-	/* Number of nodes that saved this stage's file; number of them that were tried */
+	/* Number of nodes that saved this stage's file, and number of them that were asked for
+	 * it */
 	uint32_t n_sources, tried;
-	/* This stage's file was found on this machine, but it was damaged */
+	/* This machine's own file of this stage was found to be damaged */
 	bool own_file_is_damaged;
 	struct transfer transfer;
-	uint16_t from; /* the node that sends the file */
-	uint64_t had; /* bytes of the file that had arrived at had_us */
+	uint16_t from; /* the node that is sending the file */
+	uint64_t had;  /* number of bytes of the file that had arrived at the time had_us */
 	int64_t had_us;
 	uint32_t failures;
 	int64_t again_us;
-	uint64_t handled; /* newest checkpoint that is in the store, or could not be collected */
+	/* Newest checkpoint that is in the store, or that could not be collected */
+	uint64_t handled;
 
-	/* Files that agents wait for, by stage. */
+	/* Files that agents wait for, as stages of the checkpoint fetch_iteration. */
 	uint64_t fetch_iteration;
-	uint64_t fetch_wanted, fetch_failed; /* bits */
-	uint64_t fetch_hashes[MSG_STAGES];   /* recorded hash of each stage's file; 0: unknown */
+	uint64_t fetch_wanted, fetch_failed; /* sets of stages, as bits */
+	/* Recorded hash of the file of each stage; 0: unknown */
+	uint64_t fetch_hashes[MSG_STAGES];
 	char fetch_failure[192];
 
 	int64_t look_us;
@@ -117,8 +126,8 @@ struct offsite *offsite_new(void)
 	return o;
 }
 
-/* Waits until the thread has ended its command. Returns false if the thread is late, because its
- * disk does not answer. */
+/* Waits until the thread has ended its command. Returns false if the thread does not end in time,
+ * because its disk does not answer. */
 static bool end_thread(struct offsite *o)
 {
 	static const struct timespec pause = { .tv_nsec = 5000000 };
@@ -130,7 +139,8 @@ static bool end_thread(struct offsite *o)
 	return o->thread_done;
 }
 
-/* A late thread is not waited for, and keeps the memory that it uses: the process ends. */
+/* If the thread does not end in time, it is left running with the memory that it uses, because the
+ * process ends anyway. */
 void offsite_free(struct offsite *o)
 {
 	if (!o)
@@ -219,7 +229,7 @@ static void give_up(struct backups *backups, const char *why)
 	o->is_requested = o->stores = false;
 }
 
-/* Begins with the checkpoint. Gives it up if the record cannot name its files. */
+/* Begins to handle a checkpoint. Gives it up if the record does not name all of its files. */
 static void begin_checkpoint(struct backups *backups, uint64_t iteration, bool stores)
 {
 	struct offsite *o = backups->offsite;
@@ -235,7 +245,8 @@ static void begin_checkpoint(struct backups *backups, uint64_t iteration, bool s
 		give_up(backups, err.text);
 }
 
-/* Begins with the newest complete checkpoint. It replaces an older one whose storing fails. */
+/* Begins with the newest complete checkpoint. This also replaces an older checkpoint that could not
+ * be stored yet. */
 static void begin_newest(struct backups *backups)
 {
 	struct offsite *o = backups->offsite;
@@ -331,8 +342,8 @@ static void collect(struct backups *backups)
 	}
 }
 
-/* Takes a part of a file. The quota of the node's key does not count parts that the controller has
- * requested. */
+/* Takes a part of a file. Parts that the controller has requested are not charged to the node's
+ * key. */
 void offsite_part(struct backups *backups, struct member *m, const struct msg *part)
 {
 	struct offsite *o = backups->offsite;
@@ -383,7 +394,7 @@ static int name_path(const struct backups *backups, uint32_t stage, uint64_t ite
 			 backups->run->options.run_dir);
 }
 
-/* Prepares the storing of the current stage's file, of the manifest, or of `latest`. */
+/* Prepares to store the current stage's file, the manifest, or the file `latest`. */
 static int name_file(struct backups *backups, struct work *w)
 {
 	const struct offsite *o = backups->offsite;
@@ -440,7 +451,7 @@ static void take_result(struct backups *backups)
 		return;
 	}
 	if (w->iteration != o->iteration || w->stage != o->stage)
-		return; /* a newer checkpoint has been begun */
+		return; /* the result is for an older checkpoint than the present one */
 	if (w->kind == WORK_CHECK && w->rc != 0) {
 		o->step = COLLECTING;
 		o->own_file_is_damaged = true;
@@ -456,7 +467,8 @@ static void take_result(struct backups *backups)
 	}
 }
 
-/* Files that agents wait for go first. Returns false if there is nothing to do now. */
+/* Chooses the next work. Files that agents wait for come first. Returns false if there is nothing
+ * to do now. */
 static bool next_work(struct backups *backups, struct work *w)
 {
 	struct offsite *o = backups->offsite;
@@ -485,7 +497,7 @@ static bool next_work(struct backups *backups, struct work *w)
 	return true;
 }
 
-/* Starts the thread. Work that cannot begin has failed. */
+/* Starts the thread. Work that cannot start is treated as failed. */
 static void begin_work(struct backups *backups, const struct work *next)
 {
 	struct offsite *o = backups->offsite;
@@ -533,7 +545,7 @@ int offsite_fetch(struct backups *backups, uint64_t iteration, uint32_t stage, c
 		memset(o->fetch_hashes, 0, sizeof(o->fetch_hashes));
 		if (store_each_shard(backups->run->record.store, see_hash, o, &err) != 0) {
 			log_line(&backups->run->log, LOG_ERROR, "%s", err.text);
-			o->fetch_iteration = 0; /* the next call reads the record again */
+			o->fetch_iteration = 0; /* 0: the next call reads the record again */
 		}
 	}
 	*reason = o->fetch_hashes[stage] ? o->fetch_failure : "the record has no such checkpoint";
@@ -545,8 +557,8 @@ int offsite_fetch(struct backups *backups, uint64_t iteration, uint32_t stage, c
 	return -EAGAIN;
 }
 
-/* Takes the request that skippipe export left in RUN-DIR/collect, and begins to collect its
- * checkpoint. Refuses one whose files the agents have removed. */
+/* Takes the request that skippipe export has left in RUN-DIR/collect, and begins to collect the
+ * checkpoint that it names. Refuses a checkpoint whose files the agents have removed. */
 static void look_for_request(struct backups *backups)
 {
 	struct offsite *o = backups->offsite;

@@ -1,5 +1,6 @@
-/* offsite.h - brings the agents' files of a checkpoint to this machine, and from here to a store
- * off the machine (--checkpoint-to). Fetches them from the store for agents that lack them.
+/* offsite.h - collects the agents' files of a checkpoint on this machine, and copies them from here
+ * to a store on another machine (--checkpoint-to). Fetches files from the store for agents that
+ * lack them.
  *
  * Training never waits for this: files are collected part by part, and a thread hashes them and
  * runs the store's command. */
@@ -15,23 +16,24 @@ struct backups;
 struct member;
 struct offsite; /* opaque */
 
-struct offsite *offsite_new(void);    /* offsite_free */
-void offsite_free(struct offsite *o); /* ends the store's command; NULL is allowed */
+struct offsite *offsite_new(void);    /* freed with offsite_free */
+void offsite_free(struct offsite *o); /* ends the store's command, and frees o, which may be NULL */
 
-/* Collects, hashes and stores the newest complete checkpoint if --checkpoint-to is set, by small
- * steps. It also looks for the request of
- * `skippipe export`, the file RUN-DIR/collect, and collects the newest checkpoint for it. */
+/* Collects, hashes and stores the newest complete checkpoint if --checkpoint-to is set, in small
+ * steps. Also looks for the file RUN-DIR/collect, with which `skippipe export` requests a
+ * checkpoint, and collects the newest checkpoint for it. */
 void offsite_turn(struct backups *backups);
 void offsite_part(struct backups *backups, struct member *m, const struct msg *part);
-/* Returns true while the end of the run should wait for the last checkpoint to be stored, and says
- * so in the journal once. */
+/* Returns true while the end of the run should wait for the last checkpoint to be stored, and
+ * reports this in the journal once. */
 bool offsite_awaited(struct backups *backups);
-/* Returns true while skippipe export waits for a checkpoint, which is then not removed. */
+/* Returns true while skippipe export waits for a checkpoint, which must then not be removed. */
 bool offsite_asked(const struct backups *backups);
-/* Returns true if there is a store, which may have files that no machine has. */
+/* Returns true if there is a store. It may have files that no machine has. */
 bool offsite_has_store(const struct backups *backups);
-/* Fetches a stage's file of a recorded checkpoint from the store to the run folder. -EAGAIN: it is
- * under way. -ENOENT: it failed, for *reason; the next call tries again. */
+/* Fetches a stage's file of a recorded checkpoint from the store to the run folder. -EAGAIN: the
+ * fetch is under way. -ENOENT: the fetch failed, and *reason says why; the next call tries
+ * again. */
 int offsite_fetch(struct backups *backups, uint64_t iteration, uint32_t stage,
 		  const char **reason);
 

@@ -9,13 +9,13 @@
  *
  * The exchange is saved before any node hears of it. Therefore a controller that dies leaves the
  * allocation before it or after it, and a node that has not loaded its copy then does so when it
- * returns. Nodes that die, and copies that get lost or are not complete in time, are not in the
- * exchange, or make it void. The iteration then goes on with the old allocation, and another
- * exchange is prepared when no copy is being fetched any more, or after five iterations.
+ * returns. A node that dies, or whose copy is lost or not complete in time, is not in the exchange,
+ * or makes the exchange void. The iteration then goes on with the old allocation. Another exchange
+ * is prepared when no copy is being fetched any more, or after five iterations.
  *
- * In each stage one replica stays, so that the weights never exist only in copies. When stages
- * start from trained stages (stacking.c), nodes move only after that, because a node has one
- * copy at a time. */
+ * In each stage one replica stays, so that the weights never exist only in copies. If stages
+ * start from trained stages (stacking.c), nodes move only afterwards, because a node can have only
+ * one copy at a time. */
 #include "controller/weights/phase_moves.h"
 
 #include <math.h>
@@ -37,22 +37,22 @@
 #include "controller/weights/backups.h"
 
 enum {
-	PATIENCE = 5, /* iterations in which ready nodes wait for further nodes */
-	EARLIEST = 3, /* least number of iterations before the phase in which copies are fetched */
-	/* Failures of a node to keep a copy, after which its move is given up */
+	PATIENCE = 5, /* number of iterations for which ready nodes wait for further nodes */
+	EARLIEST = 3, /* copies are fetched at least this many iterations before the phase */
+	/* Number of failures to keep a copy after which a node's move is given up */
 	MOST_FAILURES = 3,
-	AGAIN_US = 30000000, /* time after which such a node tries again */
-	/* Time that the nodes get to load their copies, in addition to the usual time. An iteration
-	 * without one of these nodes would take longer. */
+	AGAIN_US = 30000000, /* time after which a node that failed tries again */
+	/* Time that the nodes get to load their copies, in addition to the usual time. Waiting is
+	 * cheaper than an iteration without one of these nodes. */
 	MORE_US = 1500000
 };
-static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
+static const double state_bytes = 12; /* bytes of a parameter's state: the weight and two moments */
 static const double state_floats = 3;
 
 /* ---- which nodes move ---- */
 
-/* Returns true if m has to move to its stage of the phase. home: m's stage in the last allocation
- * that took effect. */
+/* Returns true if m still has to move to the stage that it has in the phase. home: m's stage in the
+ * last allocation that took effect. */
 static bool is_due(const struct backups *backups, uint32_t phase, const struct member *m)
 {
 	int to = phase_targets_stage(backups->planning, phase, m->id);
@@ -71,7 +71,7 @@ static bool has_copy(const struct run *run, const struct member *m, int stage)
 	       copy_expected(run, m, stage) && !m->move.is_returning;
 }
 
-/* Returns true if m is on its way to a copy of the stage. */
+/* Returns true if m is fetching a copy of the stage. */
 static bool is_fetching(const struct run *run, const struct member *m, int stage)
 {
 	if (m->copy.stage == stage)
@@ -80,7 +80,7 @@ static bool is_fetching(const struct run *run, const struct member *m, int stage
 	       copy_fits(run, m, stage) && !has_failed(run, m);
 }
 
-/* Returns the real seconds in which m fetches the stage from the nearest replica. */
+/* Returns the real seconds that m needs to fetch the stage from the nearest replica. */
 static double fetch_s(const struct backups *backups, const struct member *m, int stage)
 {
 	const struct run *run = backups->run;
@@ -102,7 +102,7 @@ static double fetch_s(const struct backups *backups, const struct member *m, int
 	return isfinite(least) ? least : 0;
 }
 
-/* Returns the number of iterations that the slowest fetch of the phase may take. */
+/* Returns the number of iterations that the slowest fetch for the phase may take. */
 static uint64_t find_lead(const struct backups *backups, uint32_t phase)
 {
 	const struct curves *c = &backups->run->record.curves;
@@ -119,7 +119,7 @@ static uint64_t find_lead(const struct backups *backups, uint32_t phase)
 	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * most_s / each_s) : 0);
 }
 
-/* Returns true if a node of the present phase can still move. */
+/* Returns true if a node can still move to its stage of the present phase. */
 static bool has_moves(const struct backups *backups)
 {
 	const struct run *run = backups->run;
@@ -134,8 +134,8 @@ static bool has_moves(const struct backups *backups)
 	return false;
 }
 
-/* Returns true if nodes should fetch their copies for the next phase now. A node has one copy at a
- * time, so a long lead must not end the moves of the present phase. */
+/* Returns true if nodes should fetch their copies for the next phase now. A node can have only one
+ * copy at a time, so fetches that begin early must not end the moves of the present phase. */
 static bool next_is_near(const struct backups *backups)
 {
 	const struct run *run = backups->run;
@@ -172,8 +172,8 @@ bool phase_moves_pending(const struct backups *backups)
 
 /* ---- copies ---- */
 
-/* Frees m, which keeps a copy for another purpose: releases the copy if another node has one, and
- * otherwise lets another node fetch one. */
+/* Makes m free to fetch a copy, if m keeps one for another purpose: releases that copy if another
+ * node has one too, otherwise lets another node fetch one. */
 static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 {
 	struct members *members = backups->members;
@@ -185,7 +185,7 @@ static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 			continue;
 		if (copy_usable(backups->run, o, m->copy.stage))
 			copies_release(members, m);
-		return; /* or another node fetches the copy already */
+		return; /* or another node is already fetching the copy */
 	}
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *o = &members->list[i];
@@ -220,7 +220,7 @@ static void get_copy(struct backups *backups, struct member *m, uint32_t phase)
 
 /* ---- the exchange ---- */
 
-/* Returns a replica that stays in the stage; NULL if there is none. */
+/* Returns a replica that stays in the stage during the exchange; NULL: none. */
 static const struct member *stayer(const struct members *members, const int *to, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -233,7 +233,8 @@ static const struct member *stayer(const struct members *members, const int *to,
 	return NULL;
 }
 
-/* Keeps a replica in each stage. Returns false if a stage has none that could stay. */
+/* Changes the list of moves so that a replica stays in each stage. Returns false if a stage has
+ * none that could stay. */
 static bool keep_stayers(const struct members *members, int *to)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++) {
@@ -247,7 +248,7 @@ static bool keep_stayers(const struct members *members, int *to)
 	return true;
 }
 
-/* Keeps all nodes that would enter or leave stage 0 in their stages, because the number of data
+/* Lets all nodes that would enter or leave stage 0 stay where they are, because the number of data
  * nodes has to divide the batch. */
 static void keep_data_nodes(const struct members *members, int *to)
 {
@@ -259,8 +260,8 @@ static void keep_data_nodes(const struct members *members, int *to)
 	}
 }
 
-/* Returns the stage of m after the exchange. A replica moves only with a complete copy. A node that
- * is away moves without a copy. */
+/* Returns the stage that m will have after the exchange. A replica moves only with a complete copy.
+ * A node that is away moves without a copy. */
 static int stage_after(const struct backups *backups, uint32_t phase, const struct member *m)
 {
 	const struct run *run = backups->run;
@@ -294,8 +295,8 @@ static bool list_moves(const struct backups *backups, uint32_t phase, int *to)
 	return false;
 }
 
-/* Returns true if the exchange can still take place: its nodes have their copies, and a replica
- * stays in each stage. */
+/* Returns true if the exchange can still take place, because its nodes have their copies and a
+ * replica stays in each stage. */
 static bool is_possible(const struct backups *backups)
 {
 	const struct exchange *x = &backups->planning->targets.exchange;
@@ -326,7 +327,7 @@ static void drop_exchange(struct backups *backups)
 	replan(backups->planning, "an exchange of stages that became impossible");
 }
 
-/* Shows the operator the coming move of a node that works; "": none. */
+/* Shows the operator that a working node will move; why "": it will not. */
 static void show_move(struct member *m, const char *why)
 {
 	if (m->state != MEMBER_LIVE || strcmp(m->why, why) == 0)
@@ -335,7 +336,7 @@ static void show_move(struct member *m, const char *why)
 	m->shown.is_stale = true;
 }
 
-/* Marks m's copy of the stage to which m will move. */
+/* Marks the purpose of m's copy if it is of the stage to which m will move. */
 static void mark_copy(const struct backups *backups, struct member *m, uint32_t phase)
 {
 	uint64_t from = backups->run->wanted.schedule.phases[phase].from;
@@ -371,7 +372,7 @@ void phase_moves_turn(struct backups *backups)
 			if (m->copy.stage == phase_targets_stage(backups->planning, phase, i))
 				mark_copy(backups, m, phase);
 		} else if (m->copy.purpose == COPY_FOR_MOVE) {
-			m->copy.purpose = COPY_FOR_SAFETY; /* it may be released */
+			m->copy.purpose = COPY_FOR_SAFETY; /* the copy may be released */
 			show_move(m, "");
 		}
 	}

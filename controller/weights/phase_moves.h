@@ -1,4 +1,5 @@
-/* phase_moves.h - moves nodes to their stages of a phase of the skip schedule (--phase-moves). */
+/* phase_moves.h - moves nodes to the stages that they have in a phase of the skip schedule
+ * (--phase-moves). */
 #ifndef CONTROLLER_WEIGHTS_PHASE_MOVES_H
 #define CONTROLLER_WEIGHTS_PHASE_MOVES_H
 
@@ -14,11 +15,11 @@ void phase_moves_turn(struct backups *backups);
 void phase_moves_fetch(struct backups *backups);
 /* Called when an iteration has begun: prepares the exchange with which the next one begins. */
 void phase_moves_prepare(struct backups *backups);
-/* Called between two iterations: exchanges the stages once the plan for them is there. Returns true
- * if the next iteration has to wait. restarts: the iteration does not follow the last one but is
- * repeated, so no stages are exchanged. */
+/* Called between two iterations: exchanges the stages once the plan for the new stages has arrived.
+ * Returns true if the next iteration has to wait. restarts: an iteration is repeated, so no stages
+ * are exchanged before it. */
 bool phase_moves_awaited(struct backups *backups, bool restarts);
-/* Returns true if nodes still have to move in this phase. */
+/* Returns true if nodes still have to move to their stages of this phase. */
 bool phase_moves_pending(const struct backups *backups);
 
 #endif

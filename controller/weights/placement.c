@@ -1,8 +1,9 @@
 /* placement.c - chooses the stage of a node that joins.
  *
  * The first plan gives every node a stage, and nodes exchange stages when one of them takes over
- * another stage (copies.c). A node whose links to its stage's replicas are very slow would delay
- * every sum. It therefore takes the stage of an absent node with better links, or gets none. */
+ * another stage (copies.c). A node with very slow links to the replicas of its stage would delay
+ * every sum. Such a node takes the stage of an absent node for which its links are better, or gets
+ * no stage. */
 #include "controller/weights/placement.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ double placement_distance_s(const struct run *run, const struct member *from,
 	return pair && pair[i] >= 0 ? pair[i] : run->cluster->delay_s[i];
 }
 
-/* Plan seconds of a sum's exchange with the most distant replica. */
+/* Returns the plan seconds of a sum's exchange with the most distant replica. */
 static double farthest_s(const struct members *members, const struct member *m, int stage)
 {
 	double most = 0;
@@ -43,8 +44,8 @@ static double farthest_s(const struct members *members, const struct member *m, 
 	return most;
 }
 
-/* Plan seconds of the slowest exchange within a stage of the first plan, whichever nodes have these
- * stages now. */
+/* Returns the plan seconds of the slowest exchange within a stage as the first plan made it,
+ * whichever nodes have the stage now. */
 static double slowest_home_s(const struct members *members)
 {
 	double most = 0;

@@ -1,11 +1,11 @@
 /* rebalance.c - returns nodes to the stages that the first plan gave them.
  *
- * While nodes are away, others take their stages (copies.c, placement.c). The exchange remains when
- * they return, although links to the new replicas may be far slower. Therefore, if two running
- * nodes would both be better placed, each fetches a copy of the other's stage in the background.
- * When both copies are complete, the nodes exchange stages between two iterations; the next
- * iteration waits a moment for this. A single node exchanges stages with an absent one if the stage
- * that it leaves has enough other replicas. */
+ * While nodes are away, others take their stages (copies.c, placement.c). When the nodes return,
+ * they first keep these other stages, although links to the new replicas may be far slower.
+ * Therefore, if two running nodes would both be better placed, each fetches a copy of the other's
+ * stage in the background. When both copies are complete, the nodes exchange stages between two
+ * iterations; the next iteration waits a moment for this. A single node exchanges stages with an
+ * absent one if the stage that it leaves has enough other replicas. */
 #include "controller/weights/rebalance.h"
 
 #include "controller/members/member.h"
@@ -23,8 +23,8 @@ static bool is_away(const struct run *run, const struct member *m)
 	return m->move.home >= 0 && member_stage(run, m) != m->move.home;
 }
 
-/* Returns true if m runs and its links are not slow. With slow links the fetch would take long and
- * delay the sums of another stage. */
+/* Returns true if m runs and its links are not slow. With slow links the fetch would take long, and
+ * m would delay the sums of another stage. */
 static bool is_unhindered(const struct members *members, const struct member *m)
 {
 	return m->state == MEMBER_LIVE && !m->is_marked && m->links.ratio <= 1 &&
@@ -37,8 +37,8 @@ static bool may_move(const struct members *members, const struct member *m, int 
 	       copy_fits(members->run, m, stage) && placement_near(members, m, stage);
 }
 
-/* Returns the node that should leave m's home stage, preferably one whose own home is m's current
- * stage. */
+/* Returns the node that should leave m's home stage, preferably a node whose own home is m's
+ * current stage. */
 static struct member *find_partner(struct members *members, const struct member *m)
 {
 	struct member *best = NULL;
@@ -158,7 +158,8 @@ static void exchange_stages(struct backups *backups)
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
 			member_apply(backups->run, pair[k], EVENT_LEAVE,
-				     "moves to another stage"); /* each makes room for the other */
+				     /* Each of them makes room for the other */
+				     "moves to another stage");
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
 			stage_moves_load(backups->members, pair[k], stages[k]);

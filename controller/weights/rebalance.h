@@ -9,14 +9,14 @@ struct backups;
 struct member;
 
 struct rebalance {
-	struct member *pair[2]; /* nodes that are to exchange stages; NULL: none */
+	struct member *pair[2]; /* the two nodes that are to exchange stages; NULL: none */
 	int64_t next_us;
 };
 
-/* Lets a node that is in another stage fetch its own in the background. */
+/* Lets a node that is not in its home stage fetch that stage in the background. */
 void rebalance_turn(struct backups *backups);
-/* Between iterations: exchanges the pair once both have their copies. Returns true if the next
- * iteration has to wait for that. */
+/* Between iterations: exchanges the stages of the pair once both nodes have their copies. Returns
+ * true if the next iteration has to wait for this. */
 bool rebalance_awaited(struct backups *backups);
 
 #endif

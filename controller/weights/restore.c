@@ -12,8 +12,8 @@
  * 3. The run continues from the checkpoint. The other replicas fetch the weights from the readers.
  *
  * If a file is damaged, the journal says so and an older checkpoint is used. A node that stays
- * silent for much longer than the others took is abandoned. It is asked again only if no other node
- * can read the file. */
+ * silent for much longer than the others took is abandoned. An abandoned node is asked again only
+ * if no other node can read the file. */
 #include "controller/weights/restore.h"
 
 #include <assert.h>
@@ -37,8 +37,8 @@
 #include "model/average.h"
 
 enum {
-	AVERAGE_AGAIN_US = 1000000, /* delay before the next try to average the neighbours */
-	SILENT_FOR = 200 /* iterations for which a node that did not answer is remembered */
+	AVERAGE_AGAIN_US = 1000000, /* delay before the next attempt to average the neighbours */
+	SILENT_FOR = 200            /* iterations for which a silent node is remembered */
 };
 
 /* ---- which checkpoint ---- */
@@ -62,7 +62,7 @@ static int see_shard(void *context, const struct store_shard *k)
 	return 0;
 }
 
-/* Returns the newest complete checkpoint before `below`; 0: none. */
+/* Returns the newest complete checkpoint with an iteration below `below`; 0: none. */
 static uint64_t newest_checkpoint(const struct run *run, const struct kept_shard *list, uint32_t n,
 				  uint64_t below)
 {
@@ -169,18 +169,18 @@ static bool lost_ones_read(const struct backups *backups)
 	return true;
 }
 
-/* Returns true if m is the last holder of a stage. If m read a file, and another file could not be
- * read, this stage would be lost as well. */
+/* Returns true if m is the last holder of a stage. If m read a file and another stage's file could
+ * not be read, the stage that m holds would be lost as well. */
 static bool last_holder(const struct members *members, const struct member *m)
 {
 	return member_holds(members->run, m, m->weights.stage) &&
 	       !is_held(members, m->weights.stage, m);
 }
 
-/* Returns the node that reads the stage's file. A node of the stage on the file's machine is best;
- * then a node of another stage that has more replicas, on that machine; then any node of the stage,
- * since the folder may be shared, or the controller sends the file. Nodes that were silent when
- * asked come last. */
+/* Returns the node that should read the stage's file. A node of the stage on the file's machine is
+ * best. The next best is a node on that machine from another stage that has more replicas. Then
+ * comes any node of the stage, because the folder may be shared or the controller can send the
+ * file. Nodes that did not answer earlier come last. */
 static struct member *choose_reader(struct backups *backups, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &backups->restore;
@@ -271,7 +271,8 @@ static bool read_stage(struct backups *backups, int stage)
 	return true;
 }
 
-/* Returns false if no node can read the file of some stage. */
+/* Orders nodes to read the stages' files. Returns false if no node can read the file of some
+ * stage. */
 static bool read_stages(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;
@@ -293,7 +294,7 @@ static void apply(struct restoring *r, enum restoring_event event)
 	(void)is_possible;
 }
 
-/* Ends the restore by this event, and forgets everything but which checkpoints are unusable. */
+/* Ends the restore with this event. Remembers only which checkpoints are unusable. */
 static void end(struct backups *backups, enum restoring_event event)
 {
 	struct restoring *r = &backups->restore;
@@ -311,7 +312,8 @@ void restore_fini(struct backups *backups)
 	backups->restore.shards = NULL;
 }
 
-/* Releases every node: the weights that they hold belong to iterations that will be repeated. */
+/* Takes all nodes out of their stages, because their weights belong to iterations that will be
+ * repeated. */
 static void leave_all(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -340,7 +342,7 @@ static void reject_checkpoint(struct backups *backups)
 	end(backups, RESTORING_REJECT);
 }
 
-/* Releases all nodes, and orders one node of each stage to restore it. */
+/* Takes all nodes out of their stages, and orders one node for each stage to restore it. */
 static void begin(struct backups *backups, uint64_t iteration)
 {
 	struct restoring *r = &backups->restore;
@@ -422,8 +424,9 @@ static void admit_reader(struct run *run, struct member *m)
 	member_apply(run, m, EVENT_ADMIT, "");
 }
 
-/* All files have been read. The store changes first; from then on the run is at the checkpoint.
- * Returns false if the store could not be written, which ends the run. */
+/* Goes back to the checkpoint once all files have been read. The store changes first, and with this
+ * the run is at the checkpoint. Returns false if the store could not be written, which ends the
+ * run. */
 static bool go_back(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;
@@ -490,8 +493,8 @@ static bool add_neighbour(struct backups *backups, int stage, int other, struct 
 	return false;
 }
 
-/* Weighs the neighbours by the squares of their last gradients if both are known, otherwise
- * equally. */
+/* The weights of the neighbours in the average are the square norms of their last gradients if both
+ * are known, otherwise they are equal. */
 bool restore_average(struct backups *backups, int stage, struct member *taker)
 {
 	struct restoring *r = &backups->restore;
@@ -560,8 +563,8 @@ static void finish_average(struct backups *backups)
 
 /* ---- in progress ---- */
 
-/* The node could not load the weights with which the run begins. It is asked again later, unless
- * the run is only starting. */
+/* Handles a node that could not load the weights with which the run begins. The node is asked again
+ * later, unless the run is only just starting. */
 static void first_weights_failed(struct backups *backups, struct member *m,
 				 const struct msg_unready *u)
 {
@@ -586,7 +589,8 @@ void restore_failed(struct backups *backups, struct member *m, const struct msg_
 	}
 	m->checkpoint.failed = backups->restore.iteration;
 	m->checkpoint.unready_us = backups->run->now_us;
-	m->beat.stage = MSG_NO_STAGE; /* heartbeats reported this stage before the attempt */
+	/* Earlier heartbeats reported this stage, which the failed attempt may have overwritten */
+	m->beat.stage = MSG_NO_STAGE;
 	if (backups->restore.state == RESTORING_AVERAGE)
 		backups->stall.next_average_us = backups->run->now_us + AVERAGE_AGAIN_US;
 	member_apply(backups->run, m, EVENT_WAIT, "could not restore its stage");
@@ -612,7 +616,7 @@ bool restore_averted(struct backups *backups, int stage)
 
 static const double parameter_bytes = 12;
 
-/* Returns the seconds that the node needs to fetch the neighbours' weights. */
+/* Returns the seconds that the node needs to fetch its neighbours' weights. */
 static double fetches_s(const struct backups *backups)
 {
 	const struct restoring *r = &backups->restore;
@@ -633,8 +637,8 @@ static bool has_reader(const struct restoring *r, int stage)
 	return r->state == RESTORING_AVERAGE ? stage == r->stage : r->who[stage] >= 0;
 }
 
-/* Finds the nodes that have not answered their orders, and returns how many. *most gets the
- * parameters of the largest stage that these nodes restore. */
+/* Finds the nodes that have not answered their orders, and returns how many. *most is set to the
+ * number of parameters of the largest stage that these nodes restore. */
 static uint32_t find_silent(const struct backups *backups, struct member *silent[MSG_STAGES],
 			    uint64_t *most)
 {
@@ -683,14 +687,15 @@ void restore_abandon_silent(struct backups *backups)
 		note(backups->run, NOTE_ALERT, m->id, 0,
 		     "n%02u does not answer the order to restore S%d", m->id,
 		     member_stage(backups->run, m));
-		/* The new number makes a late answer of the abandoned node invalid. */
+		/* With a new number, a late answer of the abandoned node is recognised as
+		 * outdated. */
 		m->assigned.number = ++backups->members->assignments;
 		m->checkpoint.silent_in = backups->run->iteration;
 		member_apply(backups->run, m, EVENT_WAIT, "did not restore its stage");
 	}
 }
 
-/* Replaces readers that have died. Continues the run once all have answered. */
+/* Replaces nodes that have died while they read. Continues the run once all have answered. */
 enum restore_outcome restore_turn(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;

@@ -1,7 +1,7 @@
 /* restore_state.c - the table of what the controller restores.
  *
  * Deaths, returning nodes and unreadable files come in any order. With one table, each pair of
- * state and event has one answer, and a pair that must not occur is found at once. */
+ * state and event has exactly one result, and a pair that must not occur is noticed at once. */
 #include "controller/weights/restore_state.h"
 
 #include <stddef.h>
@@ -14,14 +14,14 @@ enum {
 };
 
 static const struct {
-	unsigned from; /* states */
+	unsigned from; /* set of states in which the event can occur */
 	enum restoring_event event;
 	enum restoring_state to;
 } table[] = {
 	{ IN(NOTHING), RESTORING_READ, RESTORING_CHECKPOINT },
 	{ IN(NOTHING), RESTORING_BUILD, RESTORING_FIRST_WEIGHTS },
 	{ IN(NOTHING), RESTORING_COMBINE, RESTORING_AVERAGE },
-	/* An average has one reader. Its failure does not make a checkpoint unusable. */
+	/* Only one node averages. Its failure does not make a checkpoint unusable. */
 	{ GOES_BACK, RESTORING_REJECT, RESTORING_NOTHING },
 	{ ANY, RESTORING_GIVE_UP, RESTORING_NOTHING },
 	{ GOES_BACK | IN(AVERAGE), RESTORING_FINISH, RESTORING_NOTHING },

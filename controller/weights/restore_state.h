@@ -6,26 +6,29 @@
 
 enum restoring_state {
 	RESTORING_NOTHING,
-	RESTORING_CHECKPOINT,    /* one node of each stage reads its file of a checkpoint */
-	RESTORING_FIRST_WEIGHTS, /* one node of each stage builds the weights of the start */
-	RESTORING_AVERAGE,       /* one node averages the neighbours of its stage */
+	RESTORING_CHECKPOINT, /* one node of each stage reads its file of a checkpoint */
+	/* One node of each stage makes the weights with which the run began */
+	RESTORING_FIRST_WEIGHTS,
+	RESTORING_AVERAGE, /* one node averages the neighbours of its stage */
 	RESTORING_STATES
 };
 
 enum restoring_event {
-	RESTORING_READ,    /* the run has to go back to a checkpoint */
-	RESTORING_BUILD,   /* a stage is lost before the first checkpoint */
-	RESTORING_COMBINE, /* a stage is lost, and its neighbours are live */
-	RESTORING_REJECT,  /* no node is left that could read or build some stage */
-	/* The node that averages has died, the stage has returned, or another restore begins. */
+	RESTORING_READ, /* the run has to go back to a checkpoint, whose files are read */
+	/* A stage is lost before the first checkpoint, so the first weights are made again */
+	RESTORING_BUILD,
+	RESTORING_COMBINE, /* a stage is lost, and is averaged from its live neighbours */
+	RESTORING_REJECT,  /* no node is left that could read or make some stage */
+	/* The averaging node has died, the stage has returned, or another restore begins. */
 	RESTORING_GIVE_UP,
-	RESTORING_FINISH, /* the record has the restored stages */
+	RESTORING_FINISH, /* the record has the stages that were restored */
 	RESTORING_EVENTS
 };
 
-/* Changes the state as the table says. Returns false if the event must not occur in it. */
+/* Changes the state as the table says. Returns false if the event must not occur in this state. */
 bool restoring_apply(enum restoring_state *state, enum restoring_event event);
-/* Returns true if the run goes back: all nodes are released, and repeat iterations. */
+/* Returns true if the run goes back in this state: all nodes leave their stages, and iterations are
+ * repeated. */
 bool restoring_goes_back(enum restoring_state state);
 
 #endif

@@ -1,16 +1,17 @@
 /* stacking.c - stages that begin to be visited start from a trained stage (--stack).
  *
- * While the first phase of the skip schedule skips all stages that it may, these stages hold
- * nothing worth keeping. Some iterations before a phase visits them, each of their replicas fetches
- * a standby copy of its source, a stage that is always visited (stage_set_source). The copy follows
- * every commit, as every standby copy does. The commit of the last iteration before the phase then
- * says that the stages start from these copies (msg_commit.stack_from): an agent makes the copy's
- * step and takes its layers in place of its own step. The record has this in the commit's own
- * transaction. Therefore a death at any moment leaves the state before it or after it, and every
- * way to repeat or to miss a commit serves here too.
+ * As long as the first phase of the skip schedule skips all stages that may be skipped, these
+ * stages hold nothing worth keeping. Some iterations before a phase visits them, each of their
+ * replicas fetches a standby copy of its source, a stage that is always visited (stage_set_source).
+ * The copy follows every commit, as every standby copy does. The commit of the last iteration
+ * before the phase then says that the stages start from these copies (msg_commit.stack_from): an
+ * agent makes the copy's step and takes its layers in place of its own step. The record has this in
+ * the commit's own transaction. Therefore a death at any moment leaves either the state before the
+ * commit or the state after it, and all code that repeats a commit or handles a missed one works
+ * here, too.
  *
- * A stage needs one replica with a copy. A replica without one is dropped with the commit and
- * fetches the stage. If the copies are not complete in time, the phase begins later
+ * Each such stage needs one replica with a copy. A replica without a copy is dropped with the
+ * commit and fetches the stage. If the copies are not complete in time, the phase begins later
  * (planning/skip_phases.c). It waits only a few iterations for more than one copy of a stage. */
 #include "controller/weights/stacking.h"
 
@@ -24,13 +25,14 @@
 #include "controller/weights/backups.h"
 
 enum {
-	EARLIEST = 8, /* least number of iterations before the phase in which copies are fetched */
-	PATIENCE = 3, /* iterations by which the phase begins later for nodes that still fetch */
-	/* Failures of a node to keep a copy, after which the phase ignores it */
+	EARLIEST = 8, /* copies are fetched at least this many iterations before the phase */
+	/* Number of iterations for which the phase waits for nodes that still fetch */
+	PATIENCE = 3,
+	/* Number of failures to keep a copy after which the phase does not wait for a node */
 	MOST_FAILURES = 3,
-	AGAIN_US = 30000000 /* time after which such a node tries again */
+	AGAIN_US = 30000000 /* time after which a node that failed tries again */
 };
-static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
+static const double state_bytes = 12; /* bytes of a parameter's state: the weight and two moments */
 
 static int source_of(const struct run *run, const struct member *m)
 {
@@ -56,7 +58,7 @@ static bool has_failed(const struct run *run, const struct member *m)
 	       run->now_us - m->copy.refused_us <= AGAIN_US;
 }
 
-/* Returns true if m has no copy for its stage yet, and can fetch one or does so. */
+/* Returns true if m has no copy for its stage yet, but can fetch one or is fetching one. */
 static bool may_fetch(const struct run *run, const struct member *m)
 {
 	int source = source_of(run, m);
@@ -92,9 +94,9 @@ static uint64_t find_lead(const struct backups *backups)
 	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * fetch_s / each_s) : 0);
 }
 
-/* Frees m, which keeps a copy for another purpose: releases the copy if another node has one, and
- * otherwise lets another node fetch one. Without this a stage whose only replica keeps such a copy
- * could never start from its source. */
+/* Makes m free to fetch a copy, if m keeps one for another purpose: releases that copy if another
+ * node has one too, otherwise lets another node fetch one. Without this, a stage whose only replica
+ * keeps such a copy could never start from its source. */
 static void free_node(struct backups *backups, struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -109,7 +111,7 @@ static void free_node(struct backups *backups, struct member *m)
 		struct member *o = &backups->members->list[i];
 
 		if (o->copy.stage == m->copy.stage && o != m)
-			return; /* another node fetches the copy already */
+			return; /* another node is already fetching the copy */
 	}
 	for (uint32_t i = 0; i < backups->members->n; i++) {
 		struct member *o = &backups->members->list[i];

@@ -11,18 +11,19 @@ struct member;
 struct run;
 struct backups;
 
-/* Orders the copies some iterations before the phase that needs them. Call it when an iteration
- * begins, before its sums are ordered: a copy that misses a sum has to be fetched again. */
+/* Orders the standby copies some iterations before the phase that needs them. Call it when an
+ * iteration begins, before its sums are ordered: a copy that misses a sum has to be fetched
+ * again. */
 void stacking_turn(struct backups *backups);
 /* Returns true if the stages can start from trained stages with the commit of the iteration that
- * begins. Each of these stages needs one replica with a complete copy. For three iterations the
- * phase also waits for the other replicas that can keep a copy. */
+ * begins. Each of these stages needs one replica with a complete copy. For three more iterations
+ * the phase also waits for the other replicas that can keep a copy. */
 bool stacking_ready(const struct backups *backups);
-/* Returns the stages from which the others start with the commit that is being decided; 0: no stage
- * does. */
+/* Returns the stages from which other stages start with the commit that is being decided; 0:
+ * none. */
 stage_set stacking_due(const struct backups *backups);
-/* The commit is durable: standby copies of the stages that start from others are void. Call it
- * before the commit is announced. */
+/* Called when the commit is durable, before it is announced: makes standby copies of the stages
+ * that start from others void. */
 void stacking_begin(struct backups *backups, stage_set from);
 /* Returns true if the commit takes m's stage from a copy that m does not have. m then fetches its
  * stage as a joiner does. */

@@ -1,8 +1,9 @@
 /* stage_moves.c - moves nodes between stages: nodes exchange stages, and a standby copy becomes a
  * node's own weights.
  *
- * A stage with a single replica loses its standby copy when that replica dies and the holder takes
- * over. Moving the holder early gives the stage a second replica without any new fetch. */
+ * If the only replica of a stage dies, the holder of the standby copy takes over, and the stage
+ * has no copy any more. If the holder moves to the stage earlier, the stage has a second replica
+ * without any new fetch. */
 #include "controller/weights/stage_moves.h"
 
 #include "controller/members/failure_detector.h"
@@ -16,7 +17,7 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/placement.h"
 
-enum { SETTLE_US = 500000 }; /* time that a node gets to load its copy, besides two round trips */
+enum { SETTLE_US = 500000 }; /* time to load a copy, in addition to two round trips */
 
 struct member *stage_moves_place(struct members *members, int stage)
 {
@@ -30,7 +31,7 @@ struct member *stage_moves_place(struct members *members, int stage)
 	return NULL;
 }
 
-/* Returns a node of the stage that holds none of its weights. */
+/* Returns a node that is assigned to the stage but holds none of its weights. */
 static struct member *idle_in(struct members *members, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -43,8 +44,8 @@ static struct member *idle_in(struct members *members, int stage, const struct m
 	return NULL;
 }
 
-/* Exchanges the stages of m and a node of `stage`, so that every stage keeps its size. If a lost
- * node returns, it takes the stage that m has left. */
+/* Exchanges the stages of m and a node of `stage`, so that every stage keeps its size. If that node
+ * is lost and returns, it takes the stage that m has left. */
 void stage_moves_exchange(struct members *members, struct member *m, int stage)
 {
 	struct member *other = stage_moves_place(members, stage);
@@ -73,7 +74,8 @@ void stage_moves_move(struct members *members, struct member *m, int stage)
 
 void stage_moves_load(struct members *members, struct member *m, int stage)
 {
-	m->move.is_loading = true; /* so that members_assign keeps the stage despite slow links */
+	/* Set so that members_assign keeps the stage even if its links are slow */
+	m->move.is_loading = true;
 	members_assign(members, m, stage, true);
 	members->moved_us = members->run->now_us;
 	resume_save(members);

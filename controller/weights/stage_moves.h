@@ -10,18 +10,18 @@ struct members;
 struct planning;
 struct member;
 
-/* Returns true if the next iteration has to wait for copies to be loaded, for a short time after
- * since_us. */
+/* Returns true if the next iteration has to wait for copies to be loaded, but at most for a short
+ * time after since_us. */
 bool stage_moves_settle(const struct members *members, int64_t since_us);
-/* Between iterations: moves holders of a copy that their own stage can spare. Returns true if the
- * next iteration has to wait. */
+/* Between iterations: moves nodes to the stage of their copy if their own stage can spare them.
+ * Returns true if the next iteration has to wait. */
 bool stage_moves_balance(struct planning *planning);
 /* Assigns the stage to m, and orders m to use its copy of the stage as its weights. */
 void stage_moves_load(struct members *members, struct member *m, int stage);
 void stage_moves_move(struct members *members, struct member *m, int stage);
 /* Returns an absent node that has a place in the stage; NULL: none */
 struct member *stage_moves_place(struct members *members, int stage);
-/* Exchanges the assignments only, not the weights. */
+/* Exchanges which stages m and a node of `stage` are assigned to, but not the weights. */
 void stage_moves_exchange(struct members *members, struct member *m, int stage);
 
 #endif

@@ -1,21 +1,22 @@
 /* standbys.c - keeps every stage on two nodes after every commit.
  *
- * A stage with one replica has a keeper: a node of another stage with a standby copy of the weights
- * and moments. The keeper fetches the copy in the background and receives the summed gradient of
- * every iteration. The commit is decided only when keepers have the sum, too, so a single death
- * never loses a committed stage. The exception is an exchange of stages (phase_moves.c) that leaves
- * one replica: the keeper begins to fetch only after it. A joining node keeps a copy of its own
- * stage in the same way, and loads it when it is complete.
+ * A stage with one replica has a keeper: a node of another stage with a standby copy of the
+ * weights and moments. The keeper fetches the copy in the background and receives the summed
+ * gradient of every iteration. A commit is decided only when the keepers have the sum, too, so a
+ * single death never loses a committed stage. The exception is an exchange of stages
+ * (phase_moves.c) that leaves one replica: the keeper begins to fetch only after it. A joining node
+ * keeps a copy of its own stage in the same way, and loads it when it is complete.
  *
  * Candidates whose links to the stage are fast enough come first; then those whose own stage has
- * three replicas or more, which move to the stage once the copy is complete; then those to which
- * the first plan gave the stage; then the one to which the replica sends a gradient fastest. A
- * keeper needs memory for twice the copy, and keeps one stage at most. */
+ * three replicas or more, which move to the stage once the copy is complete; then spares; then
+ * those to which the first plan gave the stage; then the one to which the replica sends a gradient
+ * fastest. A keeper needs memory for twice the copy, and keeps one stage at most. */
 #include "controller/weights/standbys.h"
 
 #include <math.h>
 
 #include "controller/members/member.h"
+#include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 #include "controller/weights/assign.h"
 #include "controller/weights/copies.h"
@@ -25,15 +26,16 @@
 
 enum {
 	LOOK_EVERY_US = 100000,
-	/* Added to three times the longest of these: the replicas' sums, their planned time, the
-	 * transfer to the copy. */
+	/* Added to three times the longest of these times: that of the replicas' sums, their
+	 * planned time, the transfer to the copy. */
 	COPY_PATIENCE_US = 2000000
 };
 
 /* ---- reports about copies ---- */
 
-/* Lets a joiner load its copy once it is complete and of the last commit. If a commit was decided
- * before this report arrived, the copy's report of that commit triggers the load. */
+/* Lets a joiner load its copy if the copy is complete and belongs to the last commit. If another
+ * commit was decided before this report arrived, the copy is loaded after its report of that
+ * commit. */
 static void load_copy(struct members *members, struct member *m)
 {
 	if (!member_is_replica(m) && m->assigned.number < m->copy.order &&
@@ -46,7 +48,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 	if (m->copy.stage < 0 || k->assignment != m->copy.order ||
 	    (m->state == MEMBER_DEAD && k->hash))
 		return;
-	/* A dropped copy misses the next commit, as expected */
+	/* As expected, a dropped copy misses the next commit */
 	if (!k->hash && m->copy.state == COPY_DROPPED) {
 		copies_forget(m);
 		return;
@@ -60,7 +62,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 		copies_forget(m);
 		if (m->state == MEMBER_SYNCING)
 			member_apply(members->run, m, EVENT_WAIT, k->text);
-		/* The sums may have waited for this copy */
+		/* The commit may have waited for this copy's sum */
 		members->run->requests.look_at_sums = true;
 		return;
 	}
@@ -116,7 +118,8 @@ static double transfer_to_copies_s(const struct members *members)
 	return most;
 }
 
-/* On a slow machine the replicas' sums take longer, too. */
+/* Returns how long the commit waits for copies. On a slow machine the replicas' sums take longer,
+ * so it waits longer. */
 static int64_t patience_us(const struct members *members, double took_s)
 {
 	const struct run *run = members->run;
@@ -127,7 +130,7 @@ static int64_t patience_us(const struct members *members, double took_s)
 }
 
 /* Drops copies for which the replicas, having the sum themselves, have waited too long. The wait is
- * counted in checks, because this process may have been held up. */
+ * counted in checks, not in time, because this process may have been held up. */
 static void release_overdue(struct backups *backups, double took_s)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -170,7 +173,7 @@ static bool may_keep(const struct run *run, const struct member *m, int stage)
 static bool is_better_keeper(const struct members *members, int stage, const struct member *source,
 			     const struct member *m, const struct member *best)
 {
-	bool near, best_near, at_home, best_at_home, rich, best_rich;
+	bool near, best_near, at_home, best_at_home, rich, best_rich, waits, best_waits;
 
 	if (placement_distance_s(members->run, source, m) < 0)
 		return false;
@@ -182,10 +185,14 @@ static bool is_better_keeper(const struct members *members, int stage, const str
 	best_at_home = best->move.home == stage;
 	rich = stage_replicas(members, member_stage(members->run, m), NULL) >= 3;
 	best_rich = stage_replicas(members, member_stage(members->run, best), NULL) >= 3;
+	waits = spares_wait(members, m);
+	best_waits = spares_wait(members, best);
 	if (near != best_near)
 		return near;
 	if (rich != best_rich)
 		return rich;
+	if (waits != best_waits)
+		return waits;
 	if (at_home != best_at_home)
 		return at_home;
 	return placement_distance_s(members->run, source, m) <
@@ -239,7 +246,7 @@ static bool has_second(const struct members *members, const struct member *m)
 }
 
 /* Releases copies that are not needed, except those of joiners. A copy of the last commit stays
- * until the next commit: both replicas may have died without being missed yet. */
+ * until the next commit, because both replicas may have died unnoticed. */
 static void release_idle(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -262,7 +269,8 @@ static void release_idle(struct members *members)
 }
 
 /* Makes room for a copy of the stage `lacking` if only nodes of this stage could keep another copy.
- * One of them fetches the copy of a keeper of another stage, which can then keep `lacking`. */
+ * One of them then takes over the copy of another stage's keeper, which can then keep a copy of
+ * `lacking`. */
 static void make_room(struct members *members, int lacking)
 {
 	struct member *m, *f;
@@ -304,7 +312,7 @@ bool standbys_turn(struct backups *backups, double sums_took_s)
 	backups->standbys.next_us = run->now_us + LOOK_EVERY_US;
 	if (run->phase == PHASE_REDUCING) {
 		release_overdue(backups, sums_took_s);
-		return false; /* the nodes that take part in the current sum cannot change */
+		return false; /* nodes cannot be added to the current sum */
 	}
 	backups->standbys.looks = 0;
 	release_idle(members);

@@ -1,5 +1,5 @@
-/* complaints.c - the troubleshooting table: what the controller and the agents write into the
- * journal when something is wrong, and what a person can do about it. */
+/* complaints.c - the troubleshooting table: the lines that the controller and the agents write into
+ * the journal when something is wrong, and what an operator can do about each. */
 #include "doctor/run/complaints.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 
 static const struct kind {
-	const char *words; /* part of the line */
+	const char *words; /* words by which a line of the journal is recognised */
 	enum finding_level level;
 	const char *remedy;
 } kinds[] = {
@@ -67,7 +67,8 @@ static int kind_of(const struct picture_note *n)
 	return -1;
 }
 
-/* Returns the place of a complaint's node and kind in a table; nodes count from -1. */
+/* Returns the index of a complaint of this kind by this node in a table. Lines without a node have
+ * node -1. */
 static size_t place_of(const struct picture *p, const struct picture_note *n, int kind)
 {
 	const bool has_node = n->node >= 0 && (uint32_t)n->node < p->n;

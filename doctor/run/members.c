@@ -1,5 +1,5 @@
-/* members.c - checks the nodes of a run. A node that left while the run trains, or that computes on
- * the CPU beside GPUs, is easily overlooked in a fleet. */
+/* members.c - checks the nodes of a run. In a large fleet, a person easily overlooks a node that
+ * has left, or one that computes on the CPU while others have GPUs. */
 #include "doctor/run/members.h"
 
 #include <inttypes.h>

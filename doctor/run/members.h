@@ -5,7 +5,7 @@
 #include "doctor/finding.h"
 #include "doctor/run/picture.h"
 
-/* Adds the findings run, nodes and devices. */
+/* Adds the findings "run", "nodes" and "devices". */
 void members_check(struct findings *f, const struct picture *p);
 
 #endif

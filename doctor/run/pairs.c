@@ -1,23 +1,23 @@
 /* pairs.c - checks the links between the nodes of a run.
  *
- * Before the first plan each agent tries to reach each other one. What failed is in the record, in
- * the journal with its cause. A closed port shows as a column of the matrix of links: nobody
- * reaches the node. A machine that blocks outgoing connections shows as a row. */
+ * Before the first plan each agent tries to reach every other agent. The record lists the
+ * failures, and the journal has their causes. A closed port shows as a column of the matrix of
+ * links: nobody reaches the node. A machine that blocks outgoing connections shows as a row. */
 #include "doctor/run/pairs.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NAMES_ROOM = 240, CAUSE_ROOM = 128, PAIRS_MOST = 20 };
-#define BANDWIDTH_LOW 1e6 /* bytes/s */
+#define BANDWIDTH_LOW 1e6 /* a link with a lower bandwidth is reported, bytes/s */
 
 static const struct picture_link *link_of(const struct picture *p, uint32_t from, uint32_t to)
 {
 	return &p->links[from * p->n + to];
 }
 
-/* Finds in the journal why one node cannot reach another: the newest words after "direction: " of
- * note_unreachable (controller/network/measuring.c), without its advice. */
+/* Finds in the journal why one node cannot reach another: the newest text after "direction: " in
+ * the lines of note_unreachable (controller/network/measuring.c), without the advice. */
 static void find_cause(const struct picture *p, uint32_t from, uint32_t to, char out[CAUSE_ROOM])
 {
 	char words[40];
@@ -38,7 +38,7 @@ static void find_cause(const struct picture *p, uint32_t from, uint32_t to, char
 	}
 }
 
-/* Lists the nodes that cannot reach this one. Returns their number. */
+/* Lists the nodes that cannot reach node `to`. Returns their number. */
 static unsigned list_unable(const struct picture *p, uint32_t to, char out[NAMES_ROOM],
 			    uint32_t *first)
 {
@@ -62,7 +62,7 @@ static unsigned list_unable(const struct picture *p, uint32_t to, char out[NAMES
 	return n;
 }
 
-/* Counts the nodes of which it is known whether they reach this one. */
+/* Counts the nodes for which the picture says whether they reach node `to`. */
 static unsigned count_known(const struct picture *p, uint32_t to)
 {
 	unsigned n = 0;
@@ -105,7 +105,7 @@ static void check_target(struct findings *f, const struct picture *p, uint32_t t
 			       label);
 }
 
-/* A node that reaches none of several others is itself the cause. */
+/* If a node cannot reach any of several others, the node itself is the cause. */
 static void check_source(struct findings *f, const struct picture *p, uint32_t from)
 {
 	unsigned broken = 0, works = 0;
@@ -124,7 +124,7 @@ static void check_source(struct findings *f, const struct picture *p, uint32_t f
 		       label);
 }
 
-/* The extremes of the links that work. NULL: none. */
+/* The slowest and the most distant of the links that work. NULL: no link works. */
 struct extremes {
 	const struct picture_link *far, *slow, *fat;
 };
@@ -139,7 +139,7 @@ static void note_extremes(struct extremes *e, const struct picture_link *l)
 		e->fat = l;
 }
 
-/* Warns of a link with a low bandwidth. Returns true if it has one. */
+/* Adds a warning if the link's bandwidth is low. Returns true if it was added. */
 static bool check_bandwidth(struct findings *f, const struct picture *p, size_t k)
 {
 	char a[PICTURE_LABEL], b[PICTURE_LABEL];

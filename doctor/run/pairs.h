@@ -5,7 +5,7 @@
 #include "doctor/finding.h"
 #include "doctor/run/picture.h"
 
-/* Adds the findings reachability and links. */
+/* Adds the findings "reachability" and "links". */
 void pairs_check(struct findings *f, const struct picture *p);
 
 #endif

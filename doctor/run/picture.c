@@ -1,4 +1,4 @@
-/* picture.c - keeps what a run is known to consist of. */
+/* picture.c - keeps the known members and links of a run. */
 #include "doctor/run/picture.h"
 
 #include <stdio.h>

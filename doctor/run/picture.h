@@ -12,40 +12,42 @@
 struct picture_node {
 	char name[64], place[32], host[64];
 	char device[128];
-	char address[128]; /* where other nodes dial it; "": unknown */
-	char why[96];      /* reason for its state */
+	char address[128]; /* address at which other nodes dial the node; "": unknown */
+	char why[96];      /* reason for the node's state */
 	unsigned state;    /* enum node_state (wire/names.h) */
-	bool has_state;    /* the run has begun to use the node */
+	bool has_state;    /* the record or the controller has given the node a state */
 };
 
 struct picture_link {
 	enum { LINK_UNKNOWN, LINK_WORKS, LINK_BROKEN } state;
-	double latency_s; /* one way */
-	double bytes_s;   /* 0: not measured */
+	double latency_s; /* time in one direction */
+	double bytes_s;   /* bandwidth; 0: not measured */
 };
 
 /* A warning, an alert, or a line of an agent's log. */
 struct picture_note {
-	int32_t node; /* -1: none */
+	int32_t node; /* node that the line is about; -1: none */
 	bool is_alert;
 	uint64_t iteration;
 	char text[256];
 };
 
 struct picture {
-	char version[32];     /* of the program that started the run; "": unknown */
-	uint64_t corpus_hash; /* 0: unknown */
+	char version[32];     /* version of the program that started the run; "": unknown */
+	uint64_t corpus_hash; /* hash of the corpus; 0: unknown */
 	bool is_running;      /* a controller runs */
-	bool is_emulated;     /* its network is not the machines' */
+	/* The run emulates a network, so its links are not those of the machines */
+	bool is_emulated;
 	uint32_t n;
-	struct picture_node *nodes; /* (n) */
-	struct picture_link *links; /* (n, n), from * n + to */
+	struct picture_node *nodes; /* array of n */
+	/* N x n links; the link between two nodes is at from * n + to */
+	struct picture_link *links;
 	LIST(struct picture_note) notes;
 };
 
-/* Makes room for n nodes, all unknown, and drops those that were there. */
+/* Makes room for n nodes without known properties, and drops all earlier nodes. */
 void picture_size(struct picture *p, uint32_t n);
-/* Adds a line of the journal. Of very many lines the newest are kept. */
+/* Adds a line of the journal. If there are too many lines, the oldest are dropped. */
 void picture_add_note(struct picture *p, const struct picture_note *note);
 void picture_free(struct picture *p);
 

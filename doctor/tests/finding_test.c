@@ -1,4 +1,4 @@
-/* Tests the list of findings and its two forms. */
+/* Tests the list of findings, and how it is printed as a table and as JSON. */
 #include "doctor/finding.h"
 
 #include <stdlib.h>

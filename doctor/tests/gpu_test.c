@@ -9,7 +9,7 @@
 
 #define VERSION "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1"
 
-/* Examines the driver of a system, where a GPU is asked for, and removes the system. */
+/* Checks the driver of a made-up system, for a run that needs a GPU, and removes the system. */
 static void examine(struct findings *f, struct system_tree *t)
 {
 	struct gpu_driver d;

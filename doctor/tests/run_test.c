@@ -171,7 +171,7 @@ TEST(lost_nodes_and_unlike_devices_are_found)
 	p.is_running = false;
 	p.nodes[1].state = NODE_DEAD;
 	examine(&f, &p);
-	must_be(&f, "nodes", FINDING_OK); /* of a run that has ended */
+	must_be(&f, "nodes", FINDING_OK); /* the run has ended, so an absent node is no warning */
 	findings_free(&f);
 }
 

@@ -67,7 +67,8 @@ TEST(a_disk_is_judged_by_room_kind_and_speed)
 	findings_free(&f);
 	s = good_disk;
 	s.free_bytes = UINT64_C(1) << 30;
-	s.kind = (int64_t)(int32_t)0xff534d42; /* as a 32-bit system would extend it */
+	/* A 32-bit system extends the sign of f_type in this way */
+	s.kind = (int64_t)(int32_t)0xff534d42;
 	s.write_bytes_s = 1e6;
 	storage_check(&f, &s);
 	must_find(&f, "disk", FINDING_WARNING, "1024 MiB", "");
@@ -89,7 +90,8 @@ TEST(a_folder_that_is_missing_is_looked_for_above_and_stays_missing)
 	assert_int_equal(s.error, 0);
 	assert_string_equal(s.folder, t.root);
 	assert_true(s.sync_s > 0 && s.write_bytes_s > 0);
-	assert_int_equal(rmdir(t.root), 0); /* nothing was left there */
+	/* The folder can be removed only if the trial has left no file there */
+	assert_int_equal(rmdir(t.root), 0);
 	storage_look(&s, "no/such/folder");
 	assert_string_equal(s.folder, ".");
 	tree_put(&t, "/file", "x");
@@ -164,7 +166,8 @@ TEST(each_setting_that_hurts_is_found_and_its_remedy_helps)
 	put_tcp(&t, "core/rmem_max", "65536\n");
 	tcp_look(&tcp, t.root);
 	tcp_check(&f, &tcp, &far);
-	/* 125 MB/s * 0.2 s = 25 MB, in 8 connections, of which half of each buffer is window */
+	/* The link needs a window of 125 MB/s * 0.2 s = 25 MB over 8 connections, and the window is
+	 * half of a buffer. */
 	must_find(&f, "kernel", FINDING_WARNING, "net.ipv4.tcp_rmem allows buffers of 0.2 MB",
 		  "net.ipv4.tcp_rmem=\"4096 87380 6250000\" (2 x 25.0 MB / 8");
 	must_find(&f, "kernel", FINDING_WARNING, "8 connections carry 4 MB/s",

@@ -1,4 +1,4 @@
-/* system_tree.c - makes folders that stand for a system's, and looks for findings. */
+/* system_tree.c - makes folders with files like those of a real system, and checks findings. */
 #include "doctor/tests/system_tree.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@ struct system_tree {
 
 void tree_make(struct system_tree *t);
 void tree_remove(struct system_tree *t);
-/* Writes a file, with the folders above it. */
+/* Writes a file and creates the folders in its path. */
 void tree_put(const struct system_tree *t, const char *path, const char *text);
 
 /* Fails unless a finding of this check has this level and both texts contain the words. */

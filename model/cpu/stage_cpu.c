@@ -44,7 +44,10 @@ static size_t carve_stage(struct cpu_stage *s, char *base)
 	size_t half = s->shape.head_size / 2;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->array[i] = carve_floats(&c, s->l->parameters);
+		if (i != ARRAY_GRADIENT || !s->l->only_steps)
+			s->array[i] = carve_floats(&c, s->l->parameters);
+	if (s->l->only_steps)
+		return c.used;
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
 	carve_scratch(s, &c);
@@ -133,6 +136,8 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	size_t wide = larger_size(larger_size(2 * m->ffn_dim, s->packed), m->dim);
 	size_t vocab = s->l->index == 0 ? m->vocab : 0;
 
+	if (s->l->only_steps)
+		return 0;
 	s->products = alloc_array(s->l->threads, sizeof(struct product_thread *));
 	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
 		/* The largest factors: activations or weights, times weights or activations. */
@@ -196,7 +201,8 @@ static int cpu_make(void **self, const struct stage_layout *l, struct error *err
 		cpu_free(s);
 		return rc;
 	}
-	model_angles(&l->config, l->sequence, s->cosines, s->sines);
+	if (!l->only_steps)
+		model_angles(&l->config, l->sequence, s->cosines, s->sines);
 	*self = s;
 	return 0;
 }

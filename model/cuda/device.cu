@@ -5,6 +5,7 @@
 extern "C" {
 #include "base/error.h" /* these headers are C, and are not written for C++ */
 #include "base/process/cgroup.h"
+#include "base/process/numa.h"
 }
 
 #include "model/cuda/device.h"
@@ -158,15 +159,42 @@ static void note(struct device *d, cudaError_t e, const char *what)
 		failure_note(&d->failure, what, cudaGetErrorString(e));
 }
 
-enum { FEW_CORES = 8 };
+enum { FEW_CORES = 8, BUS_ID = 32 };
 
-/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. On a
- * machine with few cores, the network and other agents need the core more, so the thread sleeps
- * there. If the program already uses the GPU, the runtime refuses this change, and the thread keeps
- * its core busy. */
-static void choose_waiting(void)
+static void find_bus_id(int number, char bus_id[BUS_ID])
 {
-	if (cores_usable() < FEW_CORES &&
+	if (cudaDeviceGetPCIBusId(bus_id, BUS_ID, number) == cudaSuccess)
+		return;
+	cudaGetLastError();
+	bus_id[0] = '\0';
+}
+
+/* Returns this GPU's share of the processors: those of its socket that this process may use,
+ * divided by the socket's GPUs, because each of them has an agent. */
+static unsigned share_of_cores(int number)
+{
+	unsigned cores = cores_usable(), near, gpus = 0;
+	char bus_id[BUS_ID], other[BUS_ID];
+	int n = 0;
+
+	find_bus_id(number, bus_id);
+	near = numa_cores("", bus_id);
+	cores = near > 0 && near < cores ? near : cores;
+	cudaGetDeviceCount(&n);
+	for (int i = 0; i < n; i++) {
+		find_bus_id(i, other);
+		gpus += numa_node("", other) == numa_node("", bus_id);
+	}
+	return gpus > 1 ? cores / gpus : cores;
+}
+
+/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If the
+ * GPU's share of the cores is small, the network and other agents need the core more, so the
+ * thread sleeps. If the program already uses the GPU, the runtime refuses this change, and the
+ * thread keeps its core busy. */
+static void choose_waiting(int number)
+{
+	if (share_of_cores(number) < FEW_CORES &&
 	    cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
 		cudaGetLastError();
 }
@@ -283,26 +311,28 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 }
 
 /* Prepares the device for use. On a failure d->failure has the cause. */
-static void prepare(struct device *d)
+static void prepare(struct device *d, bool products)
 {
 	struct cudaFuncAttributes code;
 	int shared = 0;
 
 	use(d);
-	choose_waiting();
+	choose_waiting(d->number);
 	note(d, cudaFuncGetAttributes(&code, embed_kernel), "this program's code for it");
 	note(d,
 	     cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
 				    d->number),
 	     "its shared memory");
 	d->shared_most = (size_t)shared / sizeof(float);
+	d->times = times_new();
 	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
+	if (!products)
+		return;
 	if (!d->failure.failed)
 		d->products = products_new();
 	if (!d->failure.failed && !d->products)
 		failure_note(&d->failure, "cuBLASLt",
 			     "cannot be started, or has no memory to work in");
-	d->times = times_new();
 }
 
 /* Returns true if this program contains machine code for the card. Otherwise the driver generates
@@ -356,15 +386,25 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	return 0;
 }
 
-void device_bus_id(uint32_t number, char *out, size_t size)
+bool device_compiles(uint32_t number)
 {
-	if (cudaDeviceGetPCIBusId(out, (int)size, (int)number) == cudaSuccess)
-		return;
+	struct cudaDeviceProp p;
+
+	if (cudaGetDeviceProperties(&p, (int)number) == cudaSuccess)
+		return p.major >= OLDEST_MAJOR && !has_code(&p);
 	cudaGetLastError();
-	out[0] = '\0';
+	return false;
 }
 
-int device_open(struct device **out, uint32_t number, struct error *err)
+void device_bus_id(uint32_t number, char *out, size_t size)
+{
+	char bus_id[BUS_ID];
+
+	find_bus_id((int)number, bus_id);
+	snprintf(out, size, "%s", bus_id);
+}
+
+int device_open(struct device **out, uint32_t number, bool products, struct error *err)
 {
 	struct cudaDeviceProp p;
 	struct device *d;
@@ -376,7 +416,7 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 	if (!d)
 		return error_set(err, -ENOMEM, "no memory for a device");
 	d->number = (int)number;
-	prepare(d);
+	prepare(d, products);
 	if (d->failure.failed) {
 		rc = error_set(err, -EIO, "device cuda:%u (%s) cannot be used: %s", number, p.name,
 			       d->failure.text);

@@ -27,13 +27,17 @@ uint32_t device_count(void);
 int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		struct error *err);
 
+/* Returns true if this program has no code for the GPU, so that the driver compiles it at the first
+ * use, which takes tens of seconds. */
+bool device_compiles(uint32_t number);
 /* Writes a GPU's place on the PCI bus, as "0000:65:00.0"; "" if it is unknown. */
 void device_bus_id(uint32_t number, char *out, size_t size);
 
 /* -ENODEV: there is no GPU, no driver or no cuBLASLt, or this program was built without CUDA.
- * -EINVAL: no GPU has this number. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver cannot
- * be used. */
-int device_open(struct device **out, uint32_t number, struct error *err);
+ * -EINVAL: no GPU has this number. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver
+ * cannot be used. products: the caller will call device_product, which needs device memory to work
+ * in. */
+int device_open(struct device **out, uint32_t number, bool products, struct error *err);
 void device_close(struct device *d); /* NULL is allowed */
 
 /* Waits for the queued work. Returns 0, or -EIO after a failure; the device is then of no further

@@ -17,11 +17,12 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	(void)text;
 	(void)size;
 	(void)free_bytes;
-	return device_open(NULL, number, err);
+	return device_open(NULL, number, false, err);
 }
 
-int device_open(struct device **out, uint32_t number, struct error *err)
+int device_open(struct device **out, uint32_t number, bool products, struct error *err)
 {
+	(void)products;
 	(void)out;
 	return error_set(err, -ENODEV, "device cuda:%u: this program was built without CUDA",
 			 number);
@@ -30,6 +31,12 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 void device_close(struct device *d)
 {
 	(void)d;
+}
+
+bool device_compiles(uint32_t number)
+{
+	(void)number;
+	return false;
 }
 
 void device_bus_id(uint32_t number, char *out, size_t size)

@@ -110,11 +110,11 @@ struct swiglu_backward_args {
 /* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not 0, the kernel
  * writes `gradient`, which may be the same array as logits. */
 struct cross_entropy_args {
-	const float *logits;
+	const float *logits; /* (rows, stride), and so is the gradient */
 	real *gradient;
 	const int32_t *targets;
 	float *losses; /* (rows) loss of each row */
-	unsigned vocab;
+	unsigned vocab, stride;
 	float scale;
 };
 

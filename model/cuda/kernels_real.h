@@ -194,8 +194,8 @@ KERNEL(TYPED(swiglu_backward), swiglu_backward_args)
 
 KERNEL(TYPED(cross_entropy), cross_entropy_args)
 {
-	const float *x = a.logits + (size_t)BLOCK_X * a.vocab;
-	REAL *gradient = (REAL *)a.gradient + (size_t)BLOCK_X * a.vocab;
+	const float *x = a.logits + (size_t)BLOCK_X * a.stride;
+	REAL *gradient = (REAL *)a.gradient + (size_t)BLOCK_X * a.stride;
 	float own = -INFINITY, most, sum = 0, inverse, eight[8];
 	int32_t target = a.targets[BLOCK_X];
 	bool eights = whole_eights(a.vocab) && in_place(x) && in_place(gradient);

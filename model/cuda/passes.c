@@ -104,16 +104,16 @@ static void apply_float(struct cuda_stage *s, float *y, const real *x, size_t we
 	device_product(s->d, &p);
 }
 
-/* dx (rows, k) = dy (rows, n) w (n, k) */
-static void apply_back(struct cuda_stage *s, real *dx, const real *dy, size_t weight,
-		       size_t rows, size_t n, size_t k)
+/* dx (rows, k) = dy (rows, n) w (n, k), with `stride` numbers between two rows of dy */
+static void apply_back(struct cuda_stage *s, real *dx, const real *dy, size_t stride,
+		       size_t weight, size_t rows, size_t n, size_t k)
 {
 	struct device_product p = { .kind = PRODUCT_NN,
 				    .m = rows,
 				    .n = k,
 				    .k = n,
 				    .a = dy,
-				    .lda = n,
+				    .lda = stride,
 				    .b = factor_at(s, weight),
 				    .ldb = k,
 				    .c = dx,
@@ -124,16 +124,17 @@ static void apply_back(struct cuda_stage *s, real *dx, const real *dy, size_t we
 	device_product(s->d, &p);
 }
 
-/* The weight's gradient (n, k) += dy (rows, n)^T x (rows, k) */
-static void weight_gradient(struct cuda_stage *s, size_t weight, const real *dy, const real *x,
-			    size_t rows, size_t n, size_t k)
+/* The weight's gradient (n, k) += dy (rows, n)^T x (rows, k), with `stride` numbers between two
+ * rows of dy */
+static void weight_gradient(struct cuda_stage *s, size_t weight, const real *dy, size_t stride,
+			    const real *x, size_t rows, size_t n, size_t k)
 {
 	struct device_product p = { .kind = PRODUCT_TN,
 				    .m = n,
 				    .n = k,
 				    .k = rows,
 				    .a = dy,
-				    .lda = n,
+				    .lda = stride,
 				    .b = x,
 				    .ldb = k,
 				    .c = s->array[ARRAY_GRADIENT] + weight,
@@ -270,7 +271,7 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 }
 
 /* ---- passes ----
- * If out is NULL, only the arrays that the backward pass needs are computed. */
+ * If out is NULL, only the arrays that the backward pass does not compute itself are computed. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)
@@ -287,9 +288,10 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	apply_float(s, k->mid, k->att, at->o, r, c, c, k->x);
 	norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, false);
 	apply_weight(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);
+	if (!out)
+		return;
 	cuda_rows(s, KERNEL_SWIGLU, r, &swiglu);
-	if (out)
-		apply_float(s, out, k->h, at->down, r, c, f, k->mid);
+	apply_float(s, out, k->h, at->down, r, c, f, k->mid);
 }
 
 /* t.dx: on entry the gradient of the layer's output, on return that of its input. */
@@ -307,27 +309,27 @@ static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct sa
 					       .f = (unsigned)f };
 	const real *dx = dx_factor(s);
 
-	apply_back(s, t->dh, dx, at->down, r, c, f);
+	apply_back(s, t->dh, dx, c, at->down, r, c, f);
 	cuda_rows(s, KERNEL_SWIGLU_BACKWARD, r, &swiglu);
-	apply_back(s, t->dxn, t->dgu, at->gate_up, r, 2 * f, c);
-	if (count && again)
+	apply_back(s, t->dxn, t->dgu, 2 * f, at->gate_up, r, 2 * f, c);
+	if (count && s->l->recompute == RECOMPUTE_NORMS) /* in xn2 with RECOMPUTE_BLOCK */
 		norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, true);
 	if (count) {
-		weight_gradient(s, at->down, dx, k->h, r, c, f);
-		weight_gradient(s, at->gate_up, t->dgu, k->xn2, r, 2 * f, c);
+		weight_gradient(s, at->down, dx, c, k->h, r, c, f);
+		weight_gradient(s, at->gate_up, t->dgu, 2 * f, k->xn2, r, 2 * f, c);
 	}
 	norm_backward(s, t->dx, t->dxn, k->mid, at->norm2, k->rstd2, r, count);
 	dx = dx_factor(s);
-	apply_back(s, t->datt, dx, at->o, r, c, c);
+	apply_back(s, t->datt, dx, c, at->o, r, c, c);
 	if (count)
-		weight_gradient(s, at->o, dx, k->att, r, c, c);
+		weight_gradient(s, at->o, dx, c, k->att, r, c, c);
 	attention_backward(s, k);
 	rotate_heads(s, t->dqkv, -1);
-	apply_back(s, t->dxn, t->dqkv, at->qkv, r, s->packed, c);
+	apply_back(s, t->dxn, t->dqkv, s->packed, at->qkv, r, s->packed, c);
 	if (count && again)
 		norm_forward(s, k->xn1, k->rstd1, k->x, at->norm1, r, true);
 	if (count)
-		weight_gradient(s, at->qkv, t->dqkv, k->xn1, r, s->packed, c);
+		weight_gradient(s, at->qkv, t->dqkv, s->packed, k->xn1, r, s->packed, c);
 	norm_backward(s, t->dx, t->dxn, k->x, at->norm1, k->rstd1, r, count);
 }
 
@@ -364,9 +366,13 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n)
 {
 	size_t c = s->l->config.dim;
 	char *xn = (char *)s->t.xn + first * c * s->width;
+	struct device_product p;
 
 	norm_forward(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n, false);
-	apply_float(s, s->t.logits, xn, s->l->head, n, s->l->config.vocab, c, NULL);
+	p = forward_product(s, xn, s->l->head, n, s->l->config.vocab, c);
+	p.c = s->t.logits;
+	p.ldc = s->vocab_stride;
+	device_product(s->d, &p);
 }
 
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count)
@@ -374,9 +380,9 @@ void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count
 	size_t c = s->l->config.dim, v = s->l->config.vocab, at = first * c * s->width;
 	char *dxn = (char *)s->t.dxn + at, *xn = (char *)s->t.xn + at;
 
-	apply_back(s, dxn, s->t.dlogits, s->l->head, n, v, c);
+	apply_back(s, dxn, s->t.dlogits, s->vocab_stride, s->l->head, n, v, c);
 	if (count)
-		weight_gradient(s, s->l->head, s->t.dlogits, xn, n, v, c);
+		weight_gradient(s, s->l->head, s->t.dlogits, s->vocab_stride, xn, n, v, c);
 	norm_backward(s, s->t.dx + first * c, dxn, s->t.in + first * c, s->l->last_norm,
 		      s->t.rstd + first, n, count);
 }

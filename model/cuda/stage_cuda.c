@@ -15,7 +15,7 @@
 enum {
 	ALIGN = 256,
 	LOGITS_MOST = 256 << 20, /* limit of floats of logits that are computed at a time */
-	PIECE = 4 << 20,         /* floats that are copied at a time through pinned memory */
+	PIECE_MOST = 1 << 20,    /* floats that are copied at a time through pinned memory */
 	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
 };
 
@@ -28,6 +28,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 	struct cuda_scratch *t = &s->t;
 
 	*t = (struct cuda_scratch){
+		.leaves = t->leaves,
 		.xn = carve_array(c, r * m->dim, w),
 		.h = carve_array(c, r * m->ffn_dim, w),
 		.dgu = carve_array(c, r * 2 * m->ffn_dim, w),
@@ -39,16 +40,21 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dot = carve_floats(c, r * m->n_heads),
 		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
-		.leaves = carve_array(c, hash_leaves(s->l->parameters * sizeof(float)),
-				      HASH_DIGEST),
 		.in = carve_floats(c, last * r * m->dim),
-		.logits = carve_floats(c, last * s->chunk * m->vocab),
+		.logits = carve_floats(c, last * s->chunk * s->vocab_stride),
 		.losses = carve_floats(c, last * r),
 		.rstd = carve_floats(c, last * r),
 		.targets = carve_array(c, last * r, sizeof(int32_t)),
 	};
 	t->dx_real = s->l->bf16 ? carve_array(c, r * m->dim, w) : t->dx;
-	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * m->vocab, w) : t->logits;
+	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * s->vocab_stride, w)
+				: t->logits;
+}
+
+/* Returns the floats of an array. A copy's gradients come and go in pieces. */
+static size_t array_size(const struct cuda_stage *s, enum stage_array which)
+{
+	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
 }
 
 static size_t carve_device(struct cuda_stage *s, char *base)
@@ -57,7 +63,10 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 	size_t half = model_head_size(&s->l->config) / 2, n = s->l->parameters;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->array[i] = carve_floats(&c, n);
+		s->array[i] = carve_floats(&c, array_size(s, i));
+	s->t.leaves = carve_array(&c, hash_leaves(n * sizeof(float)), HASH_DIGEST);
+	if (s->l->only_steps)
+		return c.used;
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
@@ -116,11 +125,15 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 
 	if (small < 2 * SQUARES_BLOCKS)
 		small = 2 * SQUARES_BLOCKS;
+	s->pieces.at[0] = carve_floats(&c, s->pieces.size);
+	s->pieces.at[1] = carve_floats(&c, s->pieces.size);
+	s->host_leaves =
+		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
+	if (s->l->only_steps)
+		return c.used;
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
-	s->host_leaves =
-		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
 	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
 	s->host_order =
 		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
@@ -143,18 +156,20 @@ static int check_host(const struct cuda_stage *s, struct error *err)
 
 static int allocate_device(struct cuda_stage *s, struct error *err)
 {
-	void *memory = NULL, *host = NULL;
-	size_t small;
+	size_t small, sums = s->l->sums_on_host ? s->l->parameters * sizeof(float) : 0;
+	void *memory = NULL, *host = NULL, *gradient = NULL;
 	int rc;
 
 	s->bytes = carve_device(s, NULL);
 	small = carve_host(s, NULL);
-	s->host_bytes = small + ARRAY_COUNT * s->l->parameters * sizeof(float);
+	s->host_bytes = small + sums;
 	rc = check_host(s, err);
 	if (!rc)
 		rc = device_allocate(s->d, s->bytes, SPARE, &memory, err);
 	if (!rc)
 		rc = device_allocate_host(s->d, small, &host, err);
+	if (!rc && sums)
+		rc = device_allocate_host(s->d, sums, &gradient, err);
 	if (rc)
 		return error_prefix(err, rc,
 				    "stage %u, %u slots of %u x %u tokens, recompute %s",
@@ -162,9 +177,10 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 				    recompute_name(s->l->recompute));
 	carve_device(s, memory);
 	carve_host(s, host);
+	s->host[ARRAY_GRADIENT] = gradient;
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
-	return fill_angles(s, err);
+		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));
+	return s->l->only_steps ? 0 : fill_angles(s, err);
 }
 
 static int check_heads(const struct stage_layout *l, struct error *err)
@@ -218,8 +234,9 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
 
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
-	/* A stage needs as much host memory as device memory: its arrays pass through pinned
-	 * memory, and the parts of a sum are in host memory. */
+	out->device_bytes = out->free_bytes;
+	/* An agent's stage needs as much host memory as device memory: the parts of a sum and
+	 * copies of the stage are in host memory. */
 	if (!rc && host < out->free_bytes)
 		out->free_bytes = host;
 	out->machine_bytes = host == SIZE_MAX ? UINT64_MAX : host;
@@ -232,7 +249,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 {
 	const struct model_config *c = &l->config;
 	struct cuda_stage *s;
-	int rc = check_heads(l, err);
+	int rc = l->only_steps ? 0 : check_heads(l, err);
 
 	if (rc)
 		return rc;
@@ -244,14 +261,16 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	s->width = l->bf16 ? sizeof(uint16_t) : sizeof(float);
 	s->scale = 1.0f / sqrtf((float)model_head_size(c));
 	s->chunk = chunk_of(s->rows, c->vocab);
+	s->vocab_stride = ((size_t)c->vocab + 7) / 8 * 8;
+	s->pieces.size = l->parameters < PIECE_MOST ? l->parameters : PIECE_MOST;
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
 	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
 	for (int i = 0; i < 2; i++)
 		s->backward[i] = calloc((size_t)l->slots + 1, sizeof(*s->backward[i]));
 	rc = s->saved && s->forward && s->backward[0] && s->backward[1]
-		     ? device_open(&s->d, l->device.number, err)
+		     ? device_open(&s->d, l->device.number, !l->only_steps, err)
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
-	if (!rc)
+	if (!rc && !l->only_steps)
 		rc = check_shared(s, err);
 	if (!rc)
 		rc = allocate_device(s, err);
@@ -272,9 +291,8 @@ static void take_back(struct cuda_stage *s)
 }
 
 /* Pinned memory for an array is allocated at its first use, because pinning some gigabytes takes a
- * second and a trainer needs none. check_host has compared the need with the free memory. If other
- * programs have taken that memory since, the stage fails, and the caller gets an array of zeros
- * whose pages need no memory. */
+ * second and a trainer needs none. If the machine has too little free memory, the stage fails, and
+ * the caller gets an array of zeros whose pages need no memory. */
 static float *host_array(struct cuda_stage *s, enum stage_array which)
 {
 	size_t size = s->l->parameters * sizeof(float);
@@ -283,7 +301,11 @@ static float *host_array(struct cuda_stage *s, enum stage_array which)
 
 	if (s->host[which])
 		return s->host[which];
-	if (device_allocate_host(s->d, size, &memory, &err)) {
+	if (size > memory_usable()) /* pinning it would stall the system */
+		error_set(&err, -ENOMEM, "no %.1f MiB are free", (double)size / 0x1p20);
+	else
+		device_allocate_host(s->d, size, &memory, &err);
+	if (!memory) {
 		device_fail(s->d, "an array on the host", err.text);
 		memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -305,15 +327,17 @@ static float *cuda_array(void *self, enum stage_array which)
 	return s->host[which];
 }
 
-/* Updates the copy of the weights that products read. */
-static void round_weights(struct cuda_stage *s)
+/* Updates numbers [at, at + n) of the copy of the weights that products read. The first number is
+ * rounded down to a multiple of eight, because the kernel reads eight at a time. */
+static void round_weights(struct cuda_stage *s, size_t at, size_t n)
 {
-	struct cast_args a = { .x = s->array[ARRAY_WEIGHTS],
-			       .y = s->rounded,
-			       .n = s->l->parameters };
+	size_t first = at / 8 * 8;
+	struct cast_args a = { .x = s->array[ARRAY_WEIGHTS] + first, .n = at + n - first };
 
-	if (s->rounded)
-		cuda_each(s, KERNEL_CAST, (s->l->parameters + 7) / 8, &a);
+	if (!s->rounded)
+		return;
+	a.y = s->rounded + first;
+	cuda_each(s, KERNEL_CAST, (a.n + 7) / 8, &a);
 }
 
 static void cuda_changed(void *self)
@@ -324,7 +348,7 @@ static void cuda_changed(void *self)
 		if (s->lent[i])
 			device_put(s->d, s->array[i], s->host[i],
 				   s->l->parameters * sizeof(float));
-	round_weights(s);
+	round_weights(s, 0, s->l->parameters);
 	device_status(s->d);
 }
 
@@ -335,19 +359,69 @@ static float *cuda_own(void *self, enum stage_array which)
 	return s->array[which];
 }
 
+/* Copies numbers from the caller's memory to the device. Pieces pass through pinned memory, so that
+ * one travels while the next is copied there. Memory of another stage on a GPU is copied there. */
+static void put_numbers(struct cuda_stage *s, float *to, const float *from, size_t n)
+{
+	if (device_holds(s->d, from)) {
+		device_put(s->d, to, from, n * sizeof(*to));
+		return;
+	}
+	for (size_t at = 0, part; at < n; at += part) {
+		float *piece = s->pieces.at[s->pieces.next];
+
+		s->pieces.next ^= 1;
+		part = n - at < s->pieces.size ? n - at : s->pieces.size;
+		memcpy(piece, from + at, part * sizeof(*piece));
+		device_status(s->d); /* the other piece is free then */
+		device_put(s->d, to + at, piece, part * sizeof(*piece));
+	}
+}
+
+/* Copies numbers to the caller's memory, and is done on return. While one piece comes from the
+ * device, the one before is copied to the caller. */
+static void get_numbers(struct cuda_stage *s, float *to, const float *from, size_t n)
+{
+	size_t before = 0, at = 0, part;
+
+	do {
+		const float *arrived = s->pieces.at[!s->pieces.next];
+
+		part = n - at < s->pieces.size ? n - at : s->pieces.size;
+		device_get(s->d, s->pieces.at[s->pieces.next], from + at, part * sizeof(*to));
+		memcpy(to + at - before, arrived, before * sizeof(*to));
+		device_status(s->d);
+		s->pieces.next ^= 1;
+		before = part;
+		at += part;
+	} while (before > 0);
+}
+
+static const enum stage_array state_arrays[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
+
 /* As after a step, arrays that the caller has received before are outdated, and changes in them are
  * lost. */
 static void cuda_put_state(void *self, size_t at, size_t n, const float *const state[3])
 {
-	static const enum stage_array which[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
 	struct cuda_stage *s = self;
 
 	take_back(s);
 	for (int k = 0; k < 3; k++)
 		if (state[k])
-			device_put(s->d, s->array[which[k]] + at, state[k], n * sizeof(float));
-	round_weights(s);
+			put_numbers(s, s->array[state_arrays[k]] + at, state[k], n);
+	if (state[0])
+		round_weights(s, at, n);
 	device_status(s->d);
+}
+
+static void cuda_get_state(void *self, size_t at, size_t n, float *const state[3])
+{
+	struct cuda_stage *s = self;
+
+	device_status(s->d); /* the pieces are free then */
+	for (int k = 0; k < 3; k++)
+		if (state[k])
+			get_numbers(s, state[k], s->array[state_arrays[k]] + at, n);
 }
 
 static uint64_t cuda_hash(void *self)
@@ -457,7 +531,7 @@ static float *cuda_room(void *self, struct error *err)
 	struct cuda_stage *s = self;
 	void *room = NULL;
 
-	if (device_allocate(s->d, s->rows * s->l->config.dim * sizeof(float), 0, &room, err))
+	if (device_allocate(s->d, s->rows * s->l->config.dim * sizeof(float), SPARE, &room, err))
 		return NULL;
 	return room;
 }
@@ -477,36 +551,29 @@ static int round_on_host(struct cuda_stage *s, float *room, const struct codec *
 	return device_status(s->d);
 }
 
+/* The encoded activation lies in t.dx, which is in use only within a pass. */
 static int cuda_round(void *self, float *room, const struct codec *codec)
 {
 	struct cuda_stage *s = self;
 	size_t n = s->rows * s->l->config.dim, means = codec->channels * FORMAT_SCALE_BYTES;
 	size_t groups = (n + codec->group - 1) / codec->group;
-	void *encoded = NULL;
+	unsigned char *encoded = (unsigned char *)s->t.dx;
+	struct channel_means_args m = { room, (uint16_t *)(void *)encoded, s->rows,
+					codec->channels };
+	struct codec_args a = { room,
+				encoded + means,
+				codec->channels ? m.means : NULL,
+				n,
+				codec->channels,
+				tensor_format_bits(codec->format),
+				codec->group };
 
 	if (codec->format == FORMAT_BF16)
 		return round_on_host(s, room, codec, n);
-	if (!s->encoded) { /* allocated for the longest format of an activation */
-		if (device_allocate(s->d, n * sizeof(float), 0, &encoded, NULL))
-			return -ENOMEM;
-		s->encoded = encoded;
-	}
-	{
-		struct channel_means_args m = { room, (uint16_t *)(void *)s->encoded, s->rows,
-						codec->channels };
-		struct codec_args a = { room,
-					s->encoded + means,
-					codec->channels ? m.means : NULL,
-					n,
-					codec->channels,
-					tensor_format_bits(codec->format),
-					codec->group };
-
-		if (codec->channels)
-			cuda_each(s, KERNEL_CHANNEL_MEANS, codec->channels, &m);
-		cuda_each(s, KERNEL_QUANTISE, groups, &a);
-		cuda_each(s, KERNEL_DEQUANTISE, groups, &a);
-	}
+	if (codec->channels)
+		cuda_each(s, KERNEL_CHANNEL_MEANS, codec->channels, &m);
+	cuda_each(s, KERNEL_QUANTISE, groups, &a);
+	cuda_each(s, KERNEL_DEQUANTISE, groups, &a);
 	return device_status(s->d);
 }
 
@@ -603,6 +670,7 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 			.targets = s->t.targets + first,
 			.losses = s->t.losses + first,
 			.vocab = s->l->config.vocab,
+			.stride = (unsigned)s->vocab_stride,
 			.scale = grad ? 1.0f / (float)(counted ? counted : 1) : 0,
 		};
 
@@ -624,6 +692,17 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 	return rc;
 }
 
+/* Copies the first n rows of the chunk. */
+static void get_logits(struct cuda_stage *s, float *to, size_t n)
+{
+	size_t v = s->l->config.vocab;
+
+	if (s->vocab_stride == v)
+		device_get(s->d, to, s->t.logits, n * v * sizeof(*to));
+	for (size_t r = 0; r < n && s->vocab_stride != v; r++)
+		device_get(s->d, to + r * v, s->t.logits + r * s->vocab_stride, v * sizeof(*to));
+}
+
 static int cuda_logits(void *self, const float *in, float *logits)
 {
 	struct cuda_stage *s = self;
@@ -633,7 +712,7 @@ static int cuda_logits(void *self, const float *in, float *logits)
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
 		cuda_head(s, first, n);
-		device_get(s->d, logits + first * v, s->t.logits, n * v * sizeof(*logits));
+		get_logits(s, logits + first * v, n);
 	}
 	return device_status(s->d);
 }
@@ -659,42 +738,45 @@ static int cuda_squares(void *self, double *sum)
 	return rc;
 }
 
-/* Replaces the stage's own gradient by a sum. The sum passes through pinned memory in pieces: while
- * one piece is copied to the device, the next one is copied to pinned memory. */
-static void put_gradient(struct cuda_stage *s, const float *gradient)
+/* Steps numbers [at, at + n), whose gradient lies at g in device memory. */
+static void step_numbers(struct cuda_stage *s, const float *g, size_t at, size_t n, float scale,
+			 const struct adamw *h, uint64_t t)
 {
-	float *host = host_array(s, ARRAY_GRADIENT);
-	size_t n = s->l->parameters;
+	for (size_t i = 0; i < s->l->n_tensors; i++) {
+		const struct tensor *x = &s->l->tensors[i];
+		size_t from = x->offset > at ? x->offset : at;
+		size_t end = x->offset + x->count < at + n ? x->offset + x->count : at + n;
+		struct adamw_args a = {
+			.w = s->array[ARRAY_WEIGHTS] + from,
+			.m = s->array[ARRAY_MOMENT1] + from,
+			.v = s->array[ARRAY_MOMENT2] + from,
+			.g = g + (from - at),
+			.n = end - from,
+			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
+		};
 
-	for (size_t at = 0, part; at < n; at += part) {
-		part = n - at < PIECE ? n - at : PIECE;
-		memcpy(host + at, gradient + at, part * sizeof(float));
-		device_put(s->d, s->array[ARRAY_GRADIENT] + at, host + at, part * sizeof(float));
+		if (from < end)
+			cuda_each(s, KERNEL_ADAMW, a.n, &a);
 	}
 }
 
+/* A sum replaces the stage's own gradient, piece by piece. A copy has room for one piece. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {
 	struct cuda_stage *s = self;
+	size_t n = s->l->parameters, most = gradient ? s->pieces.size : n;
 
 	take_back(s);
-	if (gradient)
-		put_gradient(s, gradient);
-	for (size_t i = 0; i < s->l->n_tensors; i++) {
-		const struct tensor *x = &s->l->tensors[i];
-		struct adamw_args a = {
-			.w = s->array[ARRAY_WEIGHTS] + x->offset,
-			.m = s->array[ARRAY_MOMENT1] + x->offset,
-			.v = s->array[ARRAY_MOMENT2] + x->offset,
-			.g = s->array[ARRAY_GRADIENT] + x->offset,
-			.n = x->count,
-			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
-		};
+	for (size_t at = 0, part; at < n; at += part) {
+		float *own = s->array[ARRAY_GRADIENT] + (s->l->only_steps ? 0 : at);
 
-		cuda_each(s, KERNEL_ADAMW, x->count, &a);
+		part = n - at < most ? n - at : most;
+		if (gradient)
+			put_numbers(s, own, gradient + at, part);
+		step_numbers(s, own, at, part, scale, h, t);
 	}
-	round_weights(s);
+	round_weights(s, 0, n);
 	return device_status(s->d);
 }
 
@@ -717,6 +799,7 @@ const struct backend backend_cuda = {
 	.own = cuda_own,
 	.changed = cuda_changed,
 	.put_state = cuda_put_state,
+	.get_state = cuda_get_state,
 	.hash = cuda_hash,
 	.squares = cuda_squares,
 	.step = cuda_step,

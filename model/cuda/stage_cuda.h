@@ -25,8 +25,8 @@ struct cuda_scratch {
 	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) digests of a hash's leaves */
 	/* In stage 0 only: */
 	float *in;        /* (R, C) input of the loss */
-	float *logits;    /* (chunk, vocab) logits */
-	/* (chunk, vocab) gradient of the logits; in float the same array as logits. */
+	float *logits;    /* (chunk, vocab_stride) logits */
+	/* (chunk, vocab_stride) gradient of the logits; in float the same array as logits. */
 	real *dlogits;
 	float *losses;    /* (R) losses */
 	float *rstd;      /* (R) reciprocal root mean squares of the last norm */
@@ -41,16 +41,26 @@ struct pass {
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
 };
 
+/* Two buffers of pinned memory, used in turns, through which numbers of arrays pass on their way to
+ * or from the caller's memory. */
+struct pieces {
+	float *at[2]; /* (size) */
+	int next;
+	size_t size;
+};
+
 struct cuda_stage {
 	const struct stage_layout *l;
 	struct device *d;
 	size_t rows, kv, packed, chunk;
 	size_t width; /* bytes of a real */
+	/* Numbers between two rows of logits: the vocabulary, rounded up so that rows of bf16 begin
+	 * at multiples of 16 bytes. Tensor cores need this. */
+	size_t vocab_stride;
 	float scale;  /* factor of attention scores */
 
 	float *array[ARRAY_COUNT]; /* (P) weights, gradient and moments, each an array */
 	uint16_t *rounded;         /* (P) copy of the weights in bf16; NULL in float */
-	unsigned char *encoded;    /* an encoded activation; NULL until the first cuda_round */
 	float *cosines, *sines;    /* (T, D / 2) factors of the rotary positions */
 	struct saved_layer *saved; /* (slots, n_layers) saved layers, then one set for evaluation */
 	/* (slots + 1, R) tokens, in stage 0 only; the last row is for evaluation. */
@@ -61,12 +71,14 @@ struct cuda_stage {
 	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
 	 * that add to it */
 	struct pass *backward[2];
-	size_t bytes, host_bytes; /* bytes of device memory, and limit of bytes of pinned memory */
+	/* Bytes of device memory, and bytes of pinned memory that are taken at the start. */
+	size_t bytes, host_bytes;
 
 	/* Arrays in pinned host memory. */
 	/* (P) copies for stage_weights and the like; NULL until they are requested. */
 	float *host[ARRAY_COUNT];
 	bool lent[ARRAY_COUNT];   /* the host's copy equals the device's array, or is newer */
+	struct pieces pieces;
 	float *host_in, *host_out; /* (R, C) copies of the caller's activations */
 	/* (R) copy of the losses; also used for (SQUARES_BLOCKS) doubles. */
 	float *host_losses;

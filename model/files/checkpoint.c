@@ -27,26 +27,41 @@ enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
  * a model that was not trained here has no moments. */
 static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimizer.moment2." };
 
-static void arrays_of(struct stage *s, float *arrays[KINDS])
-{
-	arrays[0] = stage_weights(s);
-	arrays[1] = stage_moment1(s);
-	arrays[2] = stage_moment2(s);
-}
-
 /* ---- shards ---- */
+
+/* The place of a tensor's numbers: in memory, or in a stage, whose device may have memory of its
+ * own. */
+struct place {
+	const float *arrays[KINDS];
+	struct stage *stage; /* NULL: in `arrays` */
+	int kind;
+	size_t offset;
+};
+
+static int give_numbers(const void *context, size_t first, size_t n, float *to, struct error *err)
+{
+	const struct place *p = context;
+	float *state[KINDS] = { NULL };
+
+	state[p->kind] = to;
+	stage_get_state(p->stage, p->offset + first, n, state);
+	if (stage_failure(p->stage)[0]) /* the numbers are out of date */
+		return error_set(err, -EIO, "the device failed (%s)", stage_failure(p->stage));
+	return 0;
+}
 
 /* Writes weights and both moments, which have the names of the weights with a prefix. kinds:
  * 1: only weights; KINDS: moments too. */
 static int write_arrays(const char *path, const struct tensor *tensors, size_t n, int kinds,
-			const float *const arrays[KINDS], struct error *err)
+			const struct place *from, struct error *err)
 {
 	size_t at = 0;
 	struct safetensors_entry *entries = calloc(KINDS * n, sizeof(*entries));
+	struct place *places = calloc(KINDS * n, sizeof(*places));
 	char(*names)[NAME] = calloc(KINDS * n, sizeof(*names));
 	int rc = -ENOMEM;
 
-	if (!entries || !names) {
+	if (!entries || !places || !names) {
 		error_set(err, rc, "%s: no memory", path);
 		goto free_all;
 	}
@@ -55,18 +70,24 @@ static int write_arrays(const char *path, const struct tensor *tensors, size_t n
 			const struct tensor *t = &tensors[i];
 
 			snprintf(names[at], NAME, "%s%s", prefixes[kind], t->name);
+			places[at] = *from;
+			places[at].kind = kind;
+			places[at].offset = t->offset;
 			entries[at] = (struct safetensors_entry){
 				.name = names[at],
 				.type = SAFETENSORS_F32,
 				.dims = t->dims,
 				.shape = { t->rows, t->cols },
 				.count = t->count,
-				.data = arrays[kind] + t->offset,
+				.data = from->stage ? NULL : from->arrays[kind] + t->offset,
+				.give = give_numbers,
+				.context = &places[at],
 			};
 		}
 	rc = safetensors_write(path, entries, at, NULL, err);
 free_all:
 	free(names);
+	free(places);
 	free(entries);
 	return rc;
 }
@@ -75,12 +96,9 @@ static int write_shard(const char *path, struct stage *s, struct error *err)
 {
 	size_t n;
 	const struct tensor *tensors = stage_tensors(s, &n);
-	float *arrays[KINDS];
+	int rc = write_arrays(path, tensors, n, KINDS, &(struct place){ .stage = s }, err);
 
-	arrays_of(s, arrays);
-	if (stage_failure(s)[0]) /* if the device has failed, the arrays are out of date */
-		return error_set(err, -EIO, "%s: the device failed (%s)", path, stage_failure(s));
-	return write_arrays(path, tensors, n, KINDS, (const float *const *)arrays, err);
+	return rc == -EIO ? error_prefix(err, rc, "%s", path) : rc;
 }
 
 static int check_entry(const struct safetensors *file, const char *path, const char *name,
@@ -129,12 +147,9 @@ static int read_arrays(const struct safetensors *file, const char *path, struct 
 static void set_arrays(struct stage *s, const float *read)
 {
 	size_t n = stage_parameters(s);
-	float *arrays[KINDS];
+	const float *state[KINDS] = { read, read + n, read + 2 * n };
 
-	arrays_of(s, arrays);
-	for (size_t kind = 0; kind < KINDS; kind++)
-		memcpy(arrays[kind], read + kind * n, n * sizeof(*read));
-	stage_changed(s);
+	stage_put_state(s, 0, n, state);
 }
 
 /* Reads a shard into a stage. Reads into separate memory first, so that the stage changes only if
@@ -548,7 +563,7 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 {
 	struct tensor_table table;
 	char folder[PATH], name[NAME], path[PATH + NAME];
-	const float *arrays[KINDS];
+	struct place from = { .kind = 0 };
 	size_t first = 0, n = 0, parameters;
 	struct stat st;
 	int rc = tensor_table_new(&table, c, err);
@@ -560,14 +575,14 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	parameters = tensor_table_parameters(&table, stage);
 	for (size_t k = 0; k < KINDS; k++)
-		arrays[k] = moments ? state + k * parameters : state;
+		from.arrays[k] = moments ? state + k * parameters : state;
 	while (table.tensors[first].stage != stage)
 		first++;
 	while (first + n < table.n && table.tensors[first + n].stage == stage)
 		n++;
 	rc = file_make_folder(folder, err);
 	if (!rc)
-		rc = write_arrays(path, &table.tensors[first], n, moments ? KINDS : 1, arrays,
+		rc = write_arrays(path, &table.tensors[first], n, moments ? KINDS : 1, &from,
 				  err);
 	if (!rc)
 		rc = shard_hash(path, hash, err);

@@ -31,7 +31,8 @@ static const struct {
 
 enum {
 	TYPES = sizeof(types) / sizeof(types[0]),
-	BLOCK = 1 << 16 /* bytes that are read at a time */
+	BLOCK = 1 << 16,     /* bytes that are read at a time */
+	GIVEN_MOST = 1 << 20 /* floats that `give` copies at a time */
 };
 
 struct safetensors {
@@ -511,6 +512,29 @@ static char *header_text(const struct safetensors_entry *entries, size_t n,
 	return padded;
 }
 
+static int write_given(struct file_aside *a, const struct safetensors_entry *e, struct error *err)
+{
+	size_t most = e->count < GIVEN_MOST ? e->count : GIVEN_MOST;
+	float *part = malloc((most + 1) * sizeof(*part));
+	int rc = part ? 0 : error_set(err, -ENOMEM, "no memory to write tensor %s", e->name);
+
+	for (size_t at = 0, n; at < e->count && !rc; at += n) {
+		n = e->count - at < most ? e->count - at : most;
+		rc = e->give(e->context, at, n, part, err);
+		if (!rc)
+			rc = file_aside_write(a, part, n * sizeof(*part), err);
+	}
+	free(part);
+	return rc;
+}
+
+static int write_data(struct file_aside *a, const struct safetensors_entry *e, struct error *err)
+{
+	if (!e->data)
+		return write_given(a, e, err);
+	return file_aside_write(a, e->data, e->count * types[e->type].size, err);
+}
+
 int safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
 		      const char *const *metadata, struct error *err)
 {
@@ -525,9 +549,7 @@ int safetensors_write(const char *path, const struct safetensors_entry *entries,
 	if (!rc) {
 		rc = file_aside_write(&a, header, size, err);
 		for (size_t i = 0; i < n && !rc; i++)
-			rc = file_aside_write(&a, entries[i].data,
-					      entries[i].count * types[entries[i].type].size,
-					      err);
+			rc = write_data(&a, &entries[i], err);
 		rc = file_aside_close(&a, rc, err);
 	}
 	free(header);

@@ -28,6 +28,10 @@ struct safetensors_entry {
 	uint64_t shape[SAFETENSORS_DIMS];
 	size_t count;     /* number of values: the product of the shape */
 	const void *data; /* data to be written, little-endian */
+	/* Writes floats that lie elsewhere, if data is NULL: copies values [first, first + n) of
+	 * the tensor to `to`. Returns 0 or a negative errno, with a message. */
+	int (*give)(const void *context, size_t first, size_t n, float *to, struct error *err);
+	const void *context; /* argument of `give` */
 	/* Offset and size of the tensor's data in a file that was opened, bytes. */
 	uint64_t at, bytes;
 	const char *dtype; /* name of the type, in a file that was opened */

@@ -19,7 +19,14 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err)
 				    .seed = o->seed,
 				    .device = o->device,
 				    .recompute = o->recompute };
-	int rc = trainer_new(out, &o->config, &o->hyper, &so, err);
+	int rc;
+
+	if (stage_device_compiles(o->device))
+		fprintf(stderr,
+			"skippipe: %s: the driver compiles this program's code for the GPU, which "
+			"takes tens of seconds the first time\n",
+			o->device);
+	rc = trainer_new(out, &o->config, &o->hyper, &so, err);
 
 	if (rc != -ENODEV)
 		return rc;

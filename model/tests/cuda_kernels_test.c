@@ -87,7 +87,7 @@ TEST(buffers_are_chosen_by_blocks)
 	struct device *d = NULL;
 	size_t two;
 
-	assert_int_equal(device_open(&d, 0, NULL), 0);
+	assert_int_equal(device_open(&d, 0, true, NULL), 0);
 	/* On an H200, two blocks with two buffers each fit on a multiprocessor. On an A100 one such
 	 * block fits, or two blocks with one buffer each. */
 	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);

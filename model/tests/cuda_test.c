@@ -11,7 +11,9 @@
 #include "model/backend.h"
 #include "model/cuda/stage_cuda.h"
 #include "model/stage.h"
+#include "model/trainer.h"
 #include "model/tests/emulated_device.h"
+#include "model/tests/repeat_check.h"
 
 /* ---- one stage on both devices ---- */
 
@@ -254,6 +256,24 @@ TEST(stages_agree_at_other_levels_of_recomputation)
 	level = RECOMPUTE_NORMS;
 }
 
+/* A backward pass that computes the forward pass again computes the first norm twice, because the
+ * second norm replaces it, and everything else once. */
+TEST(a_block_is_computed_again_once)
+{
+	struct pair p;
+
+	level = RECOMPUTE_BLOCK;
+	pair_init(&p, &config, 1, 1, 5);
+	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	memset(launches, 0, sizeof(launches));
+	assert_int_equal(backend_cuda.backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
+	assert_int_equal(launches[KERNEL_NORM], 3 * p.l->n_layers);
+	assert_int_equal(launches[KERNEL_SWIGLU], 0);
+	assert_int_equal(launches[KERNEL_SWIGLU_BACKWARD], p.l->n_layers);
+	pair_fini(&p);
+	level = RECOMPUTE_NORMS;
+}
+
 TEST(stages_agree_over_tiles)
 {
 	struct model_config c = config;
@@ -314,6 +334,21 @@ TEST(a_refusal_that_lasts_is_a_failure)
 	pair_fini(&p);
 }
 
+/* A fault that comes and goes is found by repeating. */
+TEST(repeated_passes_have_the_same_bits)
+{
+	struct stage_options o = { .batch = 1, .sequence = 5, .device = "cuda" };
+	unsigned differing = 9;
+	struct error err;
+
+	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
+	assert_int_equal(differing, 0);
+	flaky_products = 30; /* a run has 14 */
+	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
+	flaky_products = 0;
+	assert_int_equal(differing, 1);
+}
+
 /* bf16 has 8 bits, so factors have relative errors of up to 1/256, and the results of a layer have
  * a few times that. */
 TEST(stages_agree_in_bf16)
@@ -333,6 +368,23 @@ TEST(stages_agree_in_bf16)
 	c.n_heads = c.n_kv_heads = 2;
 	check(&c, 1, 1, 66);
 	level = RECOMPUTE_NORMS;
+	tolerance = 1e-5;
+}
+
+/* A vocabulary such as 50,257 tokens keeps tensor cores busy too. */
+TEST(rows_of_logits_are_aligned)
+{
+	struct model_config c = config;
+
+	tolerance = 3e-2;
+	c.n_layers = 2;
+	c.dim = 64;
+	c.ffn_dim = 48;
+	c.init_std = 0.02f;
+	assert_true(c.vocab % 8);
+	whole_rows = true;
+	check(&c, 0, 2, 7);
+	whole_rows = false;
 	tolerance = 1e-5;
 }
 
@@ -446,6 +498,208 @@ TEST(states_and_their_hashes_agree)
 	assert_true(stage_hash(q.cpu) == stage_hash(p.cpu));
 	pair_fini(&p);
 	pair_fini(&q);
+}
+
+/* A standby copy arrives in pieces. Each piece rounds its own weights, also those that share eight
+ * numbers with another piece, and no others. */
+TEST(a_piece_of_a_state_rounds_its_own_weights)
+{
+	struct model_config c = config;
+	struct cuda_stage *s;
+	struct pair p;
+	size_t n, pieces = 0;
+
+	c.dim = 64; /* heads of 16 */
+	tolerance = 3e-2;
+	pair_init(&p, &c, 1, 1, 5);
+	s = p.gpu;
+	n = stage_parameters(p.cpu);
+	launched_blocks[KERNEL_CAST] = 0;
+	for (size_t i = 0; i < n; i++)
+		stage_weights(p.cpu)[i] = (float)i / 7;
+	for (size_t at = 0, part; at < n; at += part, pieces++) {
+		const float *piece[3] = { stage_weights(p.cpu) + at };
+
+		part = n - at < 1001 ? n - at : 1001;
+		backend_cuda.put_state(p.gpu, at, part, piece);
+	}
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(s->rounded[i], to_bf16(stage_weights(p.cpu)[i]));
+	/* A block rounds eight numbers for each of its threads. */
+	assert_true(launched_blocks[KERNEL_CAST] <= pieces * (1001 / (8 * ROW_THREADS) + 2));
+	pair_fini(&p);
+	tolerance = 1e-5;
+}
+
+/* A snapshot, and a sum on its way to a step, pass through two small buffers: no array of the stage
+ * gets pinned memory that would last. */
+TEST(states_pass_through_small_pieces)
+{
+	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
+	float *g, *whole[3], *again[3];
+	struct cuda_stage *s;
+	struct pair p;
+	size_t n;
+
+	pair_init(&p, &config, 0, 1, 5);
+	s = p.gpu;
+	for (int i = 0; i < ARRAY_COUNT; i++)
+		s->host[i] = NULL; /* pair_init has asked for the weights */
+	n = stage_parameters(p.cpu);
+	s->pieces.size = n / 3 + 1; /* the last piece is shorter */
+	g = calloc(n, sizeof(*g));
+	for (size_t i = 0; i < n; i++)
+		g[i] = (float)(i % 13) - 6;
+	assert_int_equal(stage_step(p.cpu, g, 0.03f, &h, 1), 0);
+	pageable = 0;
+	assert_int_equal(backend_cuda.step(p.gpu, g, 0.03f, &h, 1), 0);
+	for (int k = 0; k < 3; k++) {
+		whole[k] = calloc(n, sizeof(float));
+		again[k] = calloc(n, sizeof(float));
+	}
+	stage_get_state(p.cpu, 0, n, whole);
+	backend_cuda.get_state(p.gpu, 0, 5, again);
+	for (int k = 0; k < 3; k++)
+		again[k] += 5;
+	backend_cuda.get_state(p.gpu, 5, n - 5, again);
+	for (int k = 0; k < 3; k++) {
+		again[k] -= 5;
+		assert_memory_equal(again[k], whole[k], n * sizeof(float));
+		for (size_t i = 0; i < n; i++)
+			whole[k][i] = (float)i + (float)k;
+	}
+	backend_cuda.put_state(p.gpu, 0, n, (const float *const *)whole);
+	assert_true(backend_cuda.hash(p.gpu) == hash_floats(whole[0], n));
+	assert_int_equal(pageable, 0);
+	for (int i = 0; i < ARRAY_COUNT; i++)
+		assert_null(s->host[i]);
+	for (int k = 0; k < 3; k++) {
+		free(whole[k]);
+		free(again[k]);
+	}
+	free(g);
+	pair_fini(&p);
+}
+
+/* A standby copy keeps the bits of the stage that it copies, with weights and moments alone:
+ * nothing reads bf16 weights, a gradient of its own, or memory for products. */
+TEST(a_copy_only_steps)
+{
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1, .device = "cuda:bf16",
+				   .only_steps = true, .without_weights = true };
+	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
+	struct model_config c = config;
+	struct stage *copy, *cpu;
+	float *g, x[64];
+	struct error err;
+	size_t n;
+
+	c.vocab = 20001;
+	c.dim = 64;
+	assert_int_equal(stage_new(&cpu, &c, 0, &(struct stage_options){ .batch = 1, .sequence = 1,
+									 .seed = 5 }, &err), 0);
+	n = stage_parameters(cpu);
+	assert_true(n > 1 << 20); /* gradients come in pieces */
+	launched_blocks[KERNEL_CAST] = 0;
+	assert_int_equal(stage_new(&copy, &c, 0, &o, &err), 0);
+	assert_true(stage_memory_bytes(copy) < (3 * n + (1 << 20)) * sizeof(float) + n / 8);
+	stage_copy_state(copy, cpu);
+	g = calloc(n, sizeof(*g));
+	for (uint64_t t = 1; t < 3; t++) {
+		for (size_t i = 0; i < n; i++)
+			g[i] = (float)(i % 7 * t) - 3;
+		assert_int_equal(stage_step(cpu, g, 0.03f, &h, t), 0);
+		assert_int_equal(stage_step(copy, g, 0.03f, &h, t), 0);
+		assert_true(stage_hash(copy) == stage_hash(cpu));
+	}
+	assert_memory_equal(stage_moment2(copy), stage_moment2(cpu), n * sizeof(*g));
+	assert_int_equal(launched_blocks[KERNEL_CAST], 0);
+	assert_int_equal(stage_forward(copy, 0, (int32_t[]){ 1 }, NULL, x, true), -EINVAL);
+	assert_int_equal(stage_loss(copy, 0, x, (int32_t[]){ 1 }, x, NULL, true), -EINVAL);
+	assert_int_equal(stage_zero_gradient(copy), -EINVAL);
+	assert_int_equal(stage_step(copy, NULL, 1, &h, 3), -EINVAL);
+	stage_free(copy);
+	stage_free(cpu);
+	free(g);
+}
+
+static int make_limited(const struct model_config *c, size_t limit, bool sums)
+{
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda",
+				   .memory_bytes = limit, .sums_on_host = sums };
+	struct error err;
+	struct stage *s = NULL;
+	int rc = stage_new(&s, c, 0, &o, &err);
+
+	stage_free(s);
+	return rc;
+}
+
+/* Eight agents that start together must not all see the same free memory. */
+TEST(a_stage_takes_its_memory_in_turn)
+{
+	in_turn = true;
+	assert_int_equal(make_limited(&config, 0, true), 0);
+	in_turn = false;
+}
+
+/* A stage that takes part in sums takes pinned memory for its gradient at once. A trainer's takes
+ * none for arrays, so the machine may have less memory than the model. */
+TEST(a_trainer_needs_little_memory_of_the_machine)
+{
+	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda" };
+	struct model_config c = config;
+	struct stage *s[2];
+	struct trainer *t;
+	struct error err;
+	size_t small, array;
+
+	c.vocab = 100001; /* pieces are smaller than arrays */
+	for (int sums = 0; sums < 2; sums++) {
+		o.sums_on_host = sums;
+		assert_int_equal(stage_new(&s[sums], &c, 0, &o, &err), 0);
+	}
+	array = stage_parameters(s[0]) * sizeof(float);
+	small = stage_host_bytes(s[0]);
+	assert_true(small < array);
+	assert_int_equal(stage_host_bytes(s[1]), small + array);
+	stage_free(s[0]);
+	stage_free(s[1]);
+	assert_int_equal(make_limited(&c, small, false), 0);
+	assert_int_equal(make_limited(&c, small - 1, false), -ENOMEM);
+	assert_int_equal(make_limited(&c, small + array, true), 0);
+	assert_int_equal(make_limited(&c, small + array - 1, true), -ENOMEM);
+	o.sums_on_host = false;
+	o.memory_bytes = small;
+	assert_int_equal(trainer_new(&t, &c, &hyper, &o, &err), 0);
+	trainer_free(t);
+	device_free_bytes = 4 * array - 1;
+	assert_int_equal(trainer_new(&t, &c, &hyper, &o, &err), -ENOMEM);
+	device_free_bytes = UINT64_MAX;
+}
+
+/* Activations of a whole model leave the reserve for code and graphs, as the stages do. The encoded
+ * activation needs no memory of its own. */
+TEST(activations_leave_the_reserve)
+{
+	struct codec codec = codec_of_activation(FORMAT_Q8, config.dim);
+	struct error err = { "" };
+	struct pair p;
+	float *room;
+
+	pair_init(&p, &config, 1, 1, 5);
+	room = backend_cuda.room(p.gpu, &err);
+	assert_non_null(room);
+	memcpy(room, p.in, p.activation * sizeof(float));
+	device_free_bytes = (512 << 20) + p.activation * sizeof(float) - 1;
+	assert_null(backend_cuda.room(p.gpu, &err));
+	device_free_bytes = 0;
+	assert_int_equal(backend_cuda.round(p.gpu, room, &codec), 0);
+	device_free_bytes = UINT64_MAX;
+	assert_int_equal(codec_round(&codec, p.in, p.activation), 0);
+	assert_memory_equal(room, p.in, p.activation * sizeof(float));
+	pair_fini(&p);
 }
 
 TEST(logits_agree)

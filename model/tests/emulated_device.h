@@ -13,6 +13,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "base/process/turn.h"
 #include "base/tests/test.h"
 #include "model/cuda/cublas_library.h"
 #include "model/cuda/device.h"
@@ -383,6 +384,7 @@ struct device_graph {
 };
 
 struct device {
+	bool products; /* was opened for products */
 	bool fails; /* true: the next allocation and all later ones fail */
 	struct failure failure;
 	size_t shared_most;
@@ -410,11 +412,16 @@ static const struct memory *memory_of(const void *p)
 }
 
 static bool fail_next, cannot_record;
+static bool compiles; /* imitates a card for which the driver must compile the program's code */
+static bool whole_rows; /* fails a product in bf16 whose rows are not aligned to 16 bytes */
+static bool in_turn; /* fails an allocation while this program does not have the turn */
 /* Imitates a driver that hangs: a wait does not end while this is true. */
 static atomic_bool hang_at_wait;
 static bool fail_at_wait; /* imitates a card that dies: queued work is lost from the next wait on */
 /* Products that are refused, as cuBLAS may refuse them. */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
+/* Imitates a fault that comes and goes: one of this number of products is wrong; 0: none. */
+static long flaky_products;
 /* Imitates a faulty card: products are wrong, and no failure is reported. */
 static bool wrong_products;
 /* Library in which cuBLAS is looked up; NULL: products are plain loops. */
@@ -425,6 +432,7 @@ static size_t shared_most = SHARED_MOST;
 static size_t multiprocessor_shared = SHARED_MOST;
 static uint64_t device_free_bytes = UINT64_MAX;
 static long replays, launches[KERNEL_COUNT];
+static size_t launched_blocks[KERNEL_COUNT];
 /* Numbers of calls of device_status, and of copies that block the caller. */
 static long waits, pageable;
 
@@ -453,12 +461,17 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	return look_for_cublas(number, err);
 }
 
+bool device_compiles(uint32_t number)
+{
+	return compiles && number == 0;
+}
+
 void device_bus_id(uint32_t number, char *out, size_t size)
 {
 	snprintf(out, size, "0000:65:%02x.0", number);
 }
 
-int device_open(struct device **out, uint32_t number, struct error *err)
+int device_open(struct device **out, uint32_t number, bool products, struct error *err)
 {
 	if (number != 0)
 		return error_set(err, -19, "no device %u", number);
@@ -466,6 +479,7 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 		return -19;
 	*out = calloc(1, sizeof(**out));
 	(*out)->fails = fail_next;
+	(*out)->products = products;
 	(*out)->shared_most = shared_most;
 	return 0;
 }
@@ -543,6 +557,12 @@ static int allocate_either(struct device *d, size_t size, bool pinned, void **ou
 {
 	int i = 0;
 
+	if (in_turn) { /* no other process may take memory meanwhile */
+		int turn = turn_begin(0);
+
+		turn_end(turn);
+		assert_int_equal(turn, -1);
+	}
 	if (d->fails)
 		return error_set(err, -12, "0.0 MiB free");
 	while (memories[i].device)
@@ -583,6 +603,8 @@ static float number_at(const void *array, bool bf16, size_t i)
 
 static void do_product(const struct device_product *p)
 {
+	static long done;
+	bool wrong = wrong_products || (flaky_products && ++done % flaky_products == 0);
 	bool tn = p->kind == PRODUCT_TN, nt = p->kind == PRODUCT_NT;
 	float *c = p->c;
 
@@ -597,7 +619,7 @@ static void do_product(const struct device_product *p)
 							 tn ? l * p->lda + i : i * p->lda + l) *
 				       (double)number_at(p->b, p->bf16,
 							 nt ? j * p->ldb + l : l * p->ldb + j);
-			if (wrong_products && at % 64 == 5)
+			if (wrong && at % 64 == 5)
 				sum *= 1.5;
 			if (p->c_bf16)
 				((uint16_t *)p->c)[at] = to_bf16((float)sum);
@@ -619,6 +641,7 @@ static void do_op(const struct device *d, const struct op *o)
 	assert_true(o->threads <= THREADS_MOST && o->shared <= d->shared_most);
 	assert_true(o->blocks_x <= INT32_MAX && o->blocks_y <= UINT16_MAX); /* limits of a grid */
 	launches[o->kernel]++;
+	launched_blocks[o->kernel] += o->blocks_x * o->blocks_y;
 	block.threads = o->threads;
 	block.shared_size = o->shared;
 	block.entry = kernels[o->kernel].entry[o->bf16];
@@ -678,6 +701,10 @@ void device_copy(struct device *d, void *to, const void *from, size_t size)
 
 void device_product(struct device *d, const struct device_product *p)
 {
+	assert_true(d->products);
+	/* Tensor cores take rows at multiples of 16 bytes. */
+	assert_false(whole_rows && p->bf16 &&
+		     (p->lda % 8 || p->ldb % 8 || p->ldc % (p->c_bf16 ? 8 : 4)));
 	if (refused == EVERY_PRODUCT || (refused == RECORDED_PRODUCTS && d->open))
 		failure_note(&d->failure, "product", "refused");
 	else

@@ -236,7 +236,8 @@ static void check_cross_entropy(struct check *c)
 	int32_t *targets = calloc(rows, sizeof(*targets));
 	struct cross_entropy_args a = {
 		floats(&logits), g.at,        (int32_t *)(void *)room.at,
-		floats(&losses), (unsigned)v, 0.25f
+		floats(&losses), (unsigned)v, (unsigned)v,
+		0.25f
 	};
 
 	for (size_t r = 0; r < rows; r++) {
@@ -579,7 +580,7 @@ int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
 {
 	struct check c = { .s = s, .bf16 = bf16, .report = report };
 	void *memory;
-	int rc = device_open(&c.d, 0, err);
+	int rc = device_open(&c.d, 0, true, err);
 
 	if (rc)
 		return rc;

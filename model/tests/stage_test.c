@@ -123,6 +123,36 @@ static void check_model(const struct model_config *c, uint32_t batch, uint32_t s
 	run_fini(&r);
 }
 
+/* A standby copy has weights and moments alone, and takes the steps of the stage that it copies. */
+TEST(a_copy_only_steps)
+{
+	struct stage_options o = { .batch = 1, .sequence = 4, .seed = 5 };
+	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
+	struct model_config c;
+	struct stage *copy, *stage;
+	struct error err;
+	float *g;
+	size_t n;
+
+	assert_int_equal(model_preset("tiny", &c, NULL, &err), 0);
+	assert_int_equal(stage_new(&stage, &c, 1, &o, &err), 0);
+	o.only_steps = true;
+	assert_int_equal(stage_new(&copy, &c, 1, &o, &err), 0);
+	n = stage_parameters(stage);
+	assert_true(stage_memory_bytes(copy) < 3 * n * sizeof(float) + 4096);
+	g = calloc(n, sizeof(*g));
+	for (size_t i = 0; i < n; i++)
+		g[i] = (float)(i % 7) - 3;
+	assert_int_equal(stage_step(stage, g, 0.03f, &h, 1), 0);
+	assert_int_equal(stage_step(copy, g, 0.03f, &h, 1), 0);
+	assert_true(stage_hash(copy) == stage_hash(stage));
+	assert_int_equal(stage_forward(copy, 0, NULL, g, g, true), -EINVAL);
+	assert_int_equal(stage_step(copy, NULL, 1, &h, 2), -EINVAL);
+	free(g);
+	stage_free(copy);
+	stage_free(stage);
+}
+
 TEST(gradients_match_differences)
 {
 	check_model(&small, 2, 9, 1, (uint32_t[]){ 1, 2 }, 2);

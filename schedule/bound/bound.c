@@ -1,8 +1,8 @@
 /* The bound, worked out part by part as time allows.
  *
- * The parts are: every data node alone, the latest first, without those that resemble one already
- * examined; every stage alone; and the coverage bound in steps of its own. Each part can raise the
- * bound. The bound is valid after any part. */
+ * The parts are: every data node alone, except those similar to one already examined, with the
+ * data nodes that finish latest first; every stage alone; and the coverage bound, which has several
+ * steps. Each part can raise the bound. The bound is valid after any part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>
@@ -15,28 +15,32 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
-#define MOST_STATES 100      /* states that the walk of a data node keeps (single_machine.h) */
+#define MOST_STATES 100      /* states that the search for a data node keeps (single_machine.h) */
 #define MOST_HOPS 300000000L /* after this many examined hops, further data nodes are skipped */
 /* During a search, a step of the bound is due after n_nodes / NODES_APART evaluations. If the
- * previous step compared states, the step is due later: STATES_A_VISIT states take as long as one
- * visit in an evaluation. The bound then takes about a tenth of the search's time. */
+ * previous step compared states of partial schedules, the next step is due later: STATES_A_VISIT
+ * states take as long as one visit in an evaluation. The bound then takes about a tenth of the
+ * search's time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
-/* Limits of bound_answer. */
+/* Limits of the steps and of the compared states in one call of bound_answer. */
 #define MOST_STEPS 100
-#define MOST_COMPARED 5000000 /* states */
+#define MOST_COMPARED 5000000 /* limit of compared states */
 
 struct bound {
 	const struct problem *p;
 	const struct solution *s;
-	struct arena arena; /* owns everything below */
-	int *sent;   /* (sizes[0]) microbatches of each data node, by its place in stage 0 */
-	int *order;  /* (sizes[0]) places of the data nodes, latest first */
-	int next;    /* the next part: an index into order, then the stages */
-	int64_t due; /* evaluations until the next step during a search */
+	struct arena arena; /* owns the fields below */
+	/* Array of sizes[0]: number of microbatches of each data node, by its place in stage 0 */
+	int *sent;
+	/* Array of sizes[0]: places of the data nodes, those that finish latest first */
+	int *order;
+	int next;    /* the next part of the bound: an index into `order`, then a stage */
+	int64_t due; /* number of evaluations until the next step is due during a search */
 	bool done;
 	struct shortest_paths *routes;
-	struct coverage_bound *coverage; /* the last part; NULL: not begun, or not possible */
+	/* The last part of the bound; NULL: not begun, or not possible */
+	struct coverage_bound *coverage;
 	double best_s;
 };
 
@@ -116,7 +120,7 @@ static bool may_skip(const struct bound *b, int place)
 	return shortest_paths_work(b->routes) > MOST_HOPS;
 }
 
-/* The visits that node v can serve in an iteration of t seconds. */
+/* Returns how many visits node v can serve in an iteration of t seconds. */
 static double visits_within(const struct bound *b, int v, double edges_s, double t)
 {
 	const struct cluster_node *n = &b->p->c->nodes[v];
@@ -128,7 +132,8 @@ static double visits_within(const struct bound *b, int v, double edges_s, double
 	return each > 0 ? floor(room / each * (1 + 1e-12)) : INFINITY;
 }
 
-/* The least seconds before the first arrival at v plus the least seconds after its last B. */
+/* Returns the least seconds before the first arrival at v, plus the least seconds after its last
+ * backward pass. */
 static double edges_of(const struct bound *b, int v)
 {
 	const struct problem *p = b->p;
@@ -194,7 +199,7 @@ static bool bound_coverage(struct bound *b)
 	return more;
 }
 
-/* Works on the next part. Returns false if no part is left. */
+/* Works on the next part of the bound. Returns false if no part is left. */
 static bool bound_part(struct bound *b)
 {
 	int data = b->p->sizes[0], stage;

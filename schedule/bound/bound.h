@@ -1,4 +1,5 @@
-/* bound.h - a lower bound of the iteration for an assignment: no paths and no order take less time.
+/* bound.h - computes a lower bound of the iteration time for an assignment: no paths and no order
+ * of tasks take less time.
  *
  * The bound is the largest of three kinds of bounds (docs/bounds.md):
  *
@@ -16,23 +17,23 @@
 
 #define BOUND_MET 1.000000001 /* a plan within this factor of the bound is optimal */
 
-struct bound; /* opaque: the work in progress */
+struct bound; /* opaque: the state of the computation */
 
-/* p and s are borrowed until bound_free; s gives the assignment. Data nodes whose microbatches
- * finished late are examined first (finish_s, (n_mb); NULL: any order). */
+/* p and s are borrowed until bound_free; s gives the assignment. finish_s: array of n_mb; data
+ * nodes whose microbatches finish late are examined first. NULL: any order. */
 struct bound *bound_new(const struct problem *p, const struct solution *s,
 			const double *finish_s);
 void bound_free(struct bound *b);
-/* Works on one more part. Returns false if no part is left. */
+/* Works on one more part of the bound. Returns false if no part is left. */
 bool bound_step(struct bound *b);
-/* To be called by a search after each `runs` evaluations. Does as many steps as take a small part
+/* A search calls this after every `runs` evaluations. Takes as many steps as fit into a small part
  * of the search's time, and returns the bound. */
 double bound_beside(struct bound *b, int64_t runs);
-/* Does as many steps as a short time allows, some tens of milliseconds in small clusters, and
+/* Takes as many steps as a short time allows (some tens of milliseconds in small clusters), and
  * returns the bound. */
 double bound_answer(struct bound *b);
-/* Returns the bound so far, which is valid at any time. This and bound_step are public for tests.
- */
+/* Returns the bound so far, which is valid at any time. This function and bound_step are public for
+ * tests. */
 double bound_s(const struct bound *b);
 
 #endif

@@ -1,10 +1,10 @@
 /* Tries lengths T of the iteration, one after the other.
  *
- * The prices are the direction from the nearest point of the hull of known visits (nearest_point.h)
- * to the demanded visits. At these prices each data node earns as much as it can (pricing.h). If
- * that is less than the demand is worth, T is impossible, and a longer T is tried. Otherwise the
- * visits found are one more point of the hull. A step examines one kind of data node, so that a
- * search can run in between. */
+ * The prices are the direction from the nearest point of the hull of known visits
+ * (nearest_point.h) to the demanded visits. At these prices each data node earns as much as it can
+ * (pricing.h). If all data nodes together earn less than the demanded visits are worth, T is
+ * impossible, and a longer T is tried. Otherwise the visits found are one more point of the hull. A
+ * step examines one kind of data node, so that a search can run in between. */
 #include "schedule/bound/coverage_bound.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@
 
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
-#define MOST_PRICES 100 /* limit of prices tried for one T */
-#define MOST_STATES 300 /* states that pricing.h keeps; fewer with more microbatches and slots */
+#define MOST_PRICES 100 /* largest number of prices that are tried for one T */
+#define MOST_STATES 300 /* states that pricing.h keeps, fewer with more work */
 #define STATES_BY_SIZE 20000
 /* Limit of routes given to pricing.h; if there are more routes, neighbouring routes are merged. */
 #define MOST_ROUTES 32
@@ -28,8 +28,9 @@
 struct kind {
 	int node, n, times;
 	int n_routes;
-	double *route_s; /* (n_routes) seconds of each route, ascending; NULL: not known yet */
-	int *set;        /* (n_routes) */
+	/* Array of n_routes: seconds of each route, ascending; NULL: not known yet */
+	double *route_s;
+	int *set; /* array of n_routes: the set of stages of each route */
 };
 
 struct coverage_bound {
@@ -38,22 +39,23 @@ struct coverage_bound {
 	struct arena *arena; /* borrowed */
 	struct shortest_paths *w;
 	const int *sent;
-	int n_kinds, n_ready; /* number of kinds; number of kinds with known routes */
+	int n_kinds, n_ready; /* number of kinds; number of kinds whose routes are known */
 	int size;             /* number of microbatches times slots squared, of the largest kind */
 	struct kind *kinds;
 	int n_sets;
-	uint64_t *stages; /* (n_sets) bits */
-	double *value;    /* (n_sets) worth of each set of stages at the present prices */
-	double *point;    /* (n_stages - 1) visits made minus visits demanded */
+	uint64_t *stages; /* array of n_sets: stages of each set, as bits */
+	double *value;    /* array of n_sets: worth of each set of stages at the present prices */
+	double *point;    /* array of n_stages - 1: visits made minus visits demanded */
 	struct nearest_point *nearest;
 	struct pricing *pricing;
-	double *route_s, *worth; /* (n_sets) seconds and worth of the routes given to pricing.h */
+	/* Arrays of n_sets: seconds and worth of the routes given to pricing.h */
+	double *route_s, *worth;
 	uint64_t *route_stages;
 
 	double proved_s, tried_s, stride;
-	bool failed; /* some T could not be proved impossible */
+	bool failed; /* some T could not be proved impossible, so the bound cannot grow any more */
 	int prices;  /* number of prices tried for this T */
-	int n_examined; /* number of kinds examined at the present prices */
+	int n_examined; /* number of kinds that were examined at the present prices */
 	double earned;
 	bool is_too_short; /* T is too short for all microbatches of some kind */
 };
@@ -70,7 +72,7 @@ static struct kind *kind_of(struct coverage_bound *e, int node, int n)
 	return &e->kinds[e->n_kinds++];
 }
 
-/* Returns false if the instance is too large. */
+/* Finds the kinds of data nodes. Returns false if the cluster is too large. */
 static bool find_kinds(struct coverage_bound *e)
 {
 	for (int i = 0; i < e->p->sizes[0]; i++) {
@@ -151,7 +153,7 @@ static int by_length(const void *a, const void *b)
 	return x->s != y->s ? (x->s < y->s ? -1 : 1) : x->set - y->set;
 }
 
-/* Lists the fastest route through each set of stages. Returns false if there is none. */
+/* Lists the fastest route through each set of stages. Returns false if there is no route. */
 static bool list_routes(struct coverage_bound *e, struct kind *k)
 {
 	size_t sets = (size_t)e->n_sets;
@@ -193,9 +195,9 @@ static void value_sets(struct coverage_bound *e)
 	}
 }
 
-/* Chooses the routes that are worth more than all shorter ones. If they are too many, neighbours
- * are merged into one with the shortest length and the highest worth, which keeps the bound valid.
- */
+/* Chooses the routes that are worth more than all shorter ones. If there are too many such routes,
+ * neighbouring ones are merged into one with the shortest length and the highest worth, which keeps
+ * the bound valid. */
 static int choose_routes(struct coverage_bound *e, const struct kind *k)
 {
 	double best = -INFINITY;
@@ -240,7 +242,7 @@ static double earn_most(struct coverage_bound *e, const struct kind *k, int *vis
 	return pricing_most(e->pricing, &of, e->tried_s * (1 + ROUNDING), visits);
 }
 
-/* The legal number of visits of a stage that is worth the least. */
+/* Returns the legal number of visits of the stage that is worth the least. */
 static int demanded_visits(const struct coverage_bound *e, int stage)
 {
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
@@ -259,7 +261,7 @@ static void ask_kind(struct coverage_bound *e, const struct kind *k)
 		e->point[stage - 1] += k->times * visits[stage];
 }
 
-/* Decides after all kinds have been examined at these prices. */
+/* Decides whether T is impossible, after all kinds have been examined at these prices. */
 static enum answer judge_prices(struct coverage_bound *e)
 {
 	double demanded = 0, size = 0;
@@ -309,7 +311,7 @@ bool coverage_bound_step(struct coverage_bound *e, double known_s)
 	if (answer == NEW_PRICES)
 		return true;
 	if (answer == IMPOSSIBLE) {
-		e->proved_s = e->tried_s; /* the points stay valid for a longer T */
+		e->proved_s = e->tried_s; /* the points of the hull stay valid for a longer T */
 	} else {
 		e->failed = true;
 		nearest_point_clear(e->nearest);

@@ -1,12 +1,12 @@
 /* coverage_bound.h - a lower bound of the iteration that takes the visits of all stages into
  * account.
  *
- * Each data node alone would skip the stages that are far from it, but exposure (CC3) forbids that
- * all data nodes do so. Give each visit of a stage a price, above 0 if too few microbatches would
- * visit the stage. A data node's trips within T seconds can earn a limited amount (pricing.h, along
- * the fastest path through each set of stages, shortest_paths.h). If the data nodes together earn
- * less than the demanded visits are worth at these prices, an iteration of T seconds is impossible,
- * whatever the paths and the order.
+ * Each data node alone would skip the stages that are far from it, but exposure (CC3) forbids
+ * that all data nodes do so. Give each visit of a stage a price, above 0 if too few microbatches
+ * would visit the stage. The trips of a data node within T seconds can earn only a limited amount
+ * (pricing.h). They follow the fastest path through each set of stages (shortest_paths.h). If the
+ * data nodes together earn less than the demanded visits are worth at these prices, an iteration of
+ * T seconds is impossible, whatever the paths and the order.
  *
  * The prices are the direction that separates the visits that can be made from those that must be
  * made (nearest_point.h). T grows by smaller and smaller strides as long as it is impossible.
@@ -18,18 +18,20 @@
 #include "schedule/problem/problem.h"
 #include "schedule/bound/shortest_paths.h"
 
-struct coverage_bound; /* opaque: work in progress */
+struct coverage_bound; /* opaque: the state of the computation */
 
-/* All are borrowed; sent: microbatches of each data node, by its place in stage 0. The result lives
- * as long as the arena. NULL: the instance is too large (strategy.h), or all trips visit the same
- * stages. */
+/* All pointers are borrowed. sent: number of microbatches of each data node, by its place in stage
+ * 0. The result lives as long as the arena. NULL: the cluster is too large (strategy.h), or all
+ * trips visit the same stages. */
 struct coverage_bound *coverage_bound_new(struct arena *a, const struct problem *p,
 					  const struct solution *s, struct shortest_paths *w,
 					  const int *sent);
-/* Does one step towards a bound above known_s and above the bound proved so far. A step takes some
- * milliseconds, or up to a tenth of a second with 1,000 nodes. Returns false if no step is left. */
+/* Takes one step towards proving a bound above known_s and above the bound proved so far. A step
+ * takes some milliseconds, or up to a tenth of a second with 1,000 nodes. Returns false if no step
+ * is left. */
 bool coverage_bound_step(struct coverage_bound *e, double known_s);
-int64_t coverage_bound_work(const struct coverage_bound *e); /* as pricing_work */
+/* Returns the number of states compared so far, as pricing_work does */
+int64_t coverage_bound_work(const struct coverage_bound *e);
 /* Returns the bound proved so far; 0: none. */
 double coverage_bound_s(const struct coverage_bound *e);
 

@@ -1,5 +1,5 @@
-/* Wolfe's algorithm: the nearest point is kept as a mixture of few points, each with a weight above
- * 0. */
+/* Wolfe's algorithm: the nearest point is kept as a mixture of a few points of the hull, each with
+ * a weight above 0. */
 #include "schedule/bound/nearest_point.h"
 
 #include <math.h>
@@ -10,11 +10,13 @@
 /* The mixture has at most one point more than there are coordinates. */
 struct nearest_point {
 	int dim, n;
-	double *points;  /* (dim + 2, dim) points of the mixture */
-	double *weights; /* (dim + 2) weights of the mixture's points, all above 0, with sum 1 */
-	double *mixed;   /* (dim + 2) weights of the nearest mixture if they may be negative */
-	double *rows;    /* (dim + 3, dim + 4) linear equations */
-	double *least;   /* (dim) the nearest point */
+	double *points; /* array of dim + 2 points: those of the mixture */
+	/* Array of dim + 2: weights of the mixture's points, all above 0, with sum 1 */
+	double *weights;
+	/* Array of dim + 2: weights of the nearest mixture if weights may be negative */
+	double *mixed;
+	double *rows;  /* array of (dim + 3, dim + 4): linear equations */
+	double *least; /* array of dim: the nearest point */
 };
 
 struct nearest_point *nearest_point_new(struct arena *a, int dimensions)
@@ -66,7 +68,8 @@ static void swap_rows(double *a, double *b, int n)
 	}
 }
 
-/* Gaussian elimination. The last column is the right side at first, and the solution at the end. */
+/* Solves the equations by Gaussian elimination. The last column has the right side at first, and
+ * the solution at the end. */
 static bool solve_equations(double *rows, int n)
 {
 	int width = n + 1;
@@ -96,7 +99,8 @@ static bool solve_equations(double *rows, int n)
 }
 
 /* Finds the mixture of all points, with weights of any sign, that is nearest to the origin. All
- * points have the same product with it. Returns false if some point is a mixture of the others. */
+ * points then have the same dot product with the result. Returns false if some point is a mixture
+ * of the others. */
 static bool mix_points(struct nearest_point *s)
 {
 	int n = s->n + 1, width = n + 1;

@@ -1,4 +1,5 @@
-/* nearest_point.h - decides if the origin is in the hull of points that are found one at a time.
+/* nearest_point.h - decides whether the origin is in the hull of points that are found one at a
+ * time.
  *
  * The hull's point nearest to the origin gives a direction. The caller finds the point of its set
  * with the least dot product with that direction. If the product is above 0, the origin is outside
@@ -20,11 +21,11 @@ struct nearest_point; /* opaque */
 struct nearest_point *nearest_point_new(struct arena *a, int dimensions);
 /* Removes all points. */
 void nearest_point_clear(struct nearest_point *s);
-/* Returns the hull's point nearest to the origin (dimensions), borrowed until the next call. A hull
- * without points returns the origin. */
+/* Returns the point of the hull that is nearest to the origin (an array of `dimensions` numbers),
+ * borrowed until the next call. For a hull without points, returns the origin. */
 const double *nearest_point_direction(const struct nearest_point *s);
-/* Adds a point (dimensions; copied). Returns false if the hull holds the origin, or if the point
- * brings the hull no nearer to it, within rounding. */
+/* Adds a point, which is copied. Returns false if the hull contains the origin or if, within
+ * rounding, the point does not bring the hull nearer to the origin. */
 bool nearest_point_add(struct nearest_point *s, const double *point);
 
 #endif

@@ -1,4 +1,5 @@
-/* The walk of pricing.h, layer by layer: all states with the same number of tasks done. */
+/* The search of pricing.h, layer by layer: each layer has all states with the same number of tasks
+ * done. */
 #include "schedule/bound/pricing.h"
 
 #include <math.h>
@@ -8,12 +9,12 @@
 struct state {
 	double free_s; /* time at which the machine is free, overhead included */
 	double worth;
-	/* Ends of F of the microbatches under way, oldest first. */
+	/* When the forward passes of the microbatches under way ended, oldest first. */
 	double sent_s[PRICING_MOST_SLOTS];
 	uint16_t visits[PRICING_STAGES];
 };
 
-/* States of the present layer and the next, in lists by the number of microbatches under way. */
+/* States of the present layer and of the next, in lists by the number of microbatches under way. */
 struct pricing {
 	int most;
 	struct state *now, *next;
@@ -22,7 +23,8 @@ struct pricing {
 	/* The request that is being answered. */
 	const struct pricing_request *request;
 	double within_s;
-	double per_worth; /* seconds that count as much as a worth of 1 when states are compared */
+	/* Number of seconds that count as much as a worth of 1 when states are compared */
+	double per_worth;
 };
 
 struct pricing *pricing_new(struct arena *a, int most_states)
@@ -51,7 +53,8 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 	return true;
 }
 
-/* Merges the state into the closest one of the list, with the better of each value. */
+/* Merges the state into the most similar one of the list: the result has the better of each
+ * value. */
 static void merge_state(const struct pricing *t, struct state *list, const struct state *s,
 			int under_way)
 {
@@ -78,8 +81,8 @@ static void merge_state(const struct pricing *t, struct state *list, const struc
 		into->sent_s[k] = fmin(into->sent_s[k], s->sent_s[k]);
 }
 
-/* Returns true if the microbatches not sent yet can still make their trips, by the shortest route,
- * within the time. */
+/* Returns true if the microbatches that are not sent yet can still make their trips, by the
+ * shortest route, within the time. */
 static bool may_fit(const struct pricing *t, const struct state *s, int under_way, int unsent)
 {
 	const struct pricing_request *q = t->request;
@@ -127,7 +130,8 @@ static void reach_state(struct pricing *t, const struct state *s, int under_way,
 		merge_state(t, list, s, under_way);
 }
 
-/* Takes one of the microbatches under way back, by each route that is worth waiting for. */
+/* Takes the gradients of one of the microbatches under way back, by each route that is worth
+ * waiting for. */
 static void take_back(struct pricing *t, const struct state *from, int which, int under_way,
 		      int unsent, double latest_s)
 {
@@ -162,8 +166,8 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
 	reach_state(t, &s, under_way + 1, unsent - 1);
 }
 
-/* Extends all states with `tasks` tasks done by one more task. It must start early enough for the
- * tasks that the machine has to do after it. */
+/* Extends all states with `tasks` tasks done by one more task. The task must start early enough for
+ * the remaining tasks of the machine. */
 static void take_layer(struct pricing *t, int tasks)
 {
 	const struct pricing_request *q = t->request;

@@ -1,9 +1,10 @@
 /* A dynamic program over (visits so far, last node).
  *
- * CC2 allows two neighbouring stages to change places, so there are three kinds of states. The last
- * visit is the highest stage so far (at_top); or it is the lower stage of an exchange (exchanged);
- * or it has skipped the stage below, which may still follow (from_below). For sets of stages the
- * same rows are filled prefix by prefix (each_set). */
+ * CC2 allows two neighbouring stages to change places, so there are three kinds of states. In a
+ * state of the kind at_top, the last visit is the highest stage so far; in `exchanged`, it is the
+ * lower stage of an exchange; in from_below, it has skipped the stage below, which may still
+ * follow. To find paths for all sets of stages, the same rows are filled prefix by prefix
+ * (each_set). */
 #include "schedule/bound/shortest_paths.h"
 
 #include <limits.h>
@@ -15,17 +16,21 @@ struct shortest_paths {
 	const struct problem *p;
 	const struct solution *s;
 	struct arena *arena; /* borrowed */
-	struct node_classes groups; /* similar nodes count as one */
-	int n;               /* groups */
-	const int *first;    /* (n_stages + 1) first group of each stage */
-	double *delay;  /* (n, n) least delay between two groups */
-	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not needed yet */
-	double *at_top; /* (length, n) least seconds to a group, by number of visits before it */
-	/* (length, n) as `at_top`, for paths that have skipped the stage below */
+	struct node_classes groups; /* similar nodes, which count as one */
+	int n;                      /* number of groups of similar nodes */
+	const int *first;           /* array of n_stages + 1: first group of each stage */
+	double *delay;              /* array of (n, n): least delay between two groups */
+	/* For each kind, an array of (n, n): seconds from u to v and of the work at v; NULL: not
+	 * needed yet */
+	double *hop[3];
+	/* Array of (length, n): least seconds to reach a group, by number of visits before it */
+	double *at_top;
+	/* array of (length, n): like `at_top`, for paths that have skipped the stage below */
 	double *from_below;
-	/* (length, n) as `at_top`, for paths that visited the stage above just before */
+	/* array of (length, n): like `at_top`, for paths that visited the stage above just
+	 * before */
 	double *exchanged;
-	long work;      /* hops examined */
+	long work; /* number of hops examined */
 };
 
 static void find_delays(struct shortest_paths *w)
@@ -80,9 +85,8 @@ long shortest_paths_work(const struct shortest_paths *w)
 	return w->work;
 }
 
-/* The delay and work of a hop in the direction of the kind. INFINITY: no link, or the node has no
- * memory.
- */
+/* Returns the delay and the work of a hop in the direction of the kind. INFINITY: there is no link,
+ * or the node has no memory. */
 static double hop_s(const struct shortest_paths *w, int u, int v, enum shortest_paths_kind kind)
 {
 	int sample = w->groups.sample[v];
@@ -121,8 +125,8 @@ static void lower_cell(double *cell, double s)
 		*cell = s;
 }
 
-/* Extends a state of u, reached after k visits with `top` as the highest stage, to all nodes that
- * may follow. */
+/* Extends a path that has reached u after k visits, with `top` as its highest stage, to all nodes
+ * that may follow. */
 static void spread_from(struct shortest_paths *w, int k, const double *from_u, int top, double s)
 {
 	double *at_top = w->at_top + (size_t)(k + 1) * (size_t)w->n;
@@ -137,7 +141,7 @@ static void spread_from(struct shortest_paths *w, int k, const double *from_u, i
 	w->work += w->n - next;
 }
 
-/* Extends a state that skipped the stage `under` to the nodes of that stage. */
+/* Extends a path that has skipped the stage `under` to the nodes of that stage. */
 static void exchange_stages(struct shortest_paths *w, int k, const double *from_v, int under,
 			    double s)
 {
@@ -165,7 +169,8 @@ static double way_home(const struct shortest_paths *w, int data, enum shortest_p
 	return best;
 }
 
-/* Goes level by level: each state lowers the states of the next level that may follow it. */
+/* Goes through the levels in turn: each state lowers the times of the states that may follow it in
+ * the next level. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				enum shortest_paths_kind kind)
 {
@@ -213,7 +218,7 @@ int shortest_paths_sets(const struct shortest_paths *w)
 
 /* The first stages of a set. All sets with the same prefix share its rows. */
 struct prefix {
-	int visits, top, under; /* visits so far; the last stage and the one before */
+	int visits, top, under; /* number of visits so far; the last stage, and the stage before */
 	uint64_t stages;
 };
 
@@ -221,11 +226,11 @@ struct by_set {
 	struct shortest_paths *w;
 	const double *hop;
 	int data;
-	double *least_s;  /* place for the result of the next set */
-	uint64_t *stages; /* place for the next set; NULL: not wanted */
+	double *least_s;  /* where the result of the next set is written */
+	uint64_t *stages; /* where the next set is written; NULL: sets are not wanted */
 };
 
-/* Fills to[v] for the nodes of one more stage after the prefix. */
+/* Fills to[v] for the nodes of one more stage that follows the prefix. */
 static void enter_stage(struct by_set *b, const struct prefix *p, int stage, double *to)
 {
 	struct shortest_paths *w = b->w;

@@ -11,29 +11,28 @@
 
 enum shortest_paths_kind {
 	SHORTEST_PATHS_OUT,   /* activations: forward work and delays */
-	SHORTEST_PATHS_BACK,  /* gradients: backward work and delays in reverse */
+	SHORTEST_PATHS_BACK,  /* gradients: backward work and delays in the reverse direction */
 	SHORTEST_PATHS_ROUND, /* activations and gradients along the same path */
 };
 
 struct shortest_paths; /* opaque */
 
-/* All are borrowed; s gives the assignment. It lives as long as the arena. */
+/* All pointers are borrowed; s gives the assignment. The result lives as long as the arena. */
 struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p,
 					  const struct solution *s);
 /* Returns a number that is the same for data nodes with equal routes, speeds and memory. */
 int shortest_paths_like(const struct shortest_paths *w, int data_node);
-/* Returns the seconds of the data node's fastest path; any path length of the problem counts.
- * INFINITY: there is no path. */
+/* Returns the seconds of the data node's fastest path; all path lengths of the problem are
+ * considered. INFINITY: there is no path. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				enum shortest_paths_kind kind);
-/* Returns the number of sets of stages that a path can visit, stage 0 not counted. INT_MAX: more
- * than that.
- */
+/* Returns the number of sets of stages, stage 0 not counted, that a path can visit. INT_MAX: there
+ * are more than that. */
 int shortest_paths_sets(const struct shortest_paths *w);
 /* Finds, for each set of stages that a path can visit, the fastest round trip through exactly these
- * stages. Sets are in ascending order by first stage, then second, and so on. least_s
- * (shortest_paths_sets) gets the seconds; INFINITY: there is no such trip. stages
- * (shortest_paths_sets) gets one bit for each stage of the set; NULL: not wanted. */
+ * stages. Sets are in ascending order by first stage, then second, and so on. Both arrays have
+ * shortest_paths_sets entries. least_s gets the seconds; INFINITY: there is no such trip. stages
+ * gets one bit for each stage of the set; NULL: not wanted. */
 void shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s,
 			    uint64_t *stages);
 /* Returns the number of hops examined so far. */

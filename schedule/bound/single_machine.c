@@ -1,4 +1,5 @@
-/* The walk of single_machine.h, layer by layer: all states with the same number of tasks done. */
+/* The search of single_machine.h, layer by layer: each layer has all states with the same number of
+ * tasks done. */
 #include "schedule/bound/single_machine.h"
 
 #include <math.h>
@@ -7,14 +8,14 @@
 
 #include "base/alloc.h"
 
-/* at_s has the microbatches under way, oldest first: the earliest start of B if L is done, else the
- * end of F. */
+/* at_s has an entry for each microbatch under way, oldest first: the earliest start of its B if its
+ * L is done, else the end of its F. */
 struct state {
 	double free_s; /* time at which the machine is free, overhead included */
 	double at_s[SINGLE_MACHINE_MOST_SLOTS];
 };
 
-/* Numbers of F, L and B done, without the microbatches that have given their slot back. */
+/* Numbers of F, L and B done, not counting the microbatches that have given their slot back. */
 struct done {
 	int f, l, b;
 };
@@ -22,7 +23,7 @@ struct done {
 struct walk {
 	const struct single_machine *m;
 	int slots, width, n_cells, most;
-	/* The present layer and the next: (n_cells) lists of (most) states. */
+	/* The present layer and the next: n_cells lists of at most `most` states. */
 	struct state *now, *next;
 	int *n_now, *n_next;
 	bool exact;
@@ -44,7 +45,8 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 	return true;
 }
 
-/* Merges the state into the closest one of the list, with the earlier of each time. */
+/* Merges the state into the most similar one of the list: the result has the earlier of each
+ * time. */
 static void merge_state(struct state *list, int n, const struct state *state, int under_way)
 {
 	double closest = INFINITY;
@@ -87,25 +89,25 @@ static void reach_state(struct walk *w, struct done d, const struct state *state
 	}
 }
 
-/* Reaches a state whose oldest microbatch has given its slot back. */
+/* Adds a state whose oldest microbatch has given its slot back. */
 static void reach_without_oldest(struct walk *w, struct done d, struct state *state)
 {
 	memmove(state->at_s, state->at_s + 1, sizeof(state->at_s) - sizeof(state->at_s[0]));
 	reach_state(w, (struct done){ d.f - 1, d.l - 1, d.b - 1 }, state);
 }
 
-/* Tries each task that the machine may do next. `sent` microbatches have had their F. */
+/* Tries each task that the machine may do next. `sent`: number of microbatches whose F is done. */
 static void extend_state(struct walk *w, struct done d, const struct state *from, int sent)
 {
 	const struct single_machine *m = w->m;
 	struct state state = *from;
 
-	if (d.b < d.l) { /* B */
+	if (d.b < d.l) { /* the next task is a backward pass */
 		state.free_s =
 			fmax(from->free_s, from->at_s[d.b]) + m->backward_s + m->overhead_s;
 		reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &state);
 	}
-	if (d.l < d.f) { /* L */
+	if (d.l < d.f) { /* the next task is a loss */
 		double end_s = fmax(from->free_s, from->at_s[d.l] + m->lag_loss_s) + m->loss_s;
 
 		state = *from;
@@ -114,7 +116,7 @@ static void extend_state(struct walk *w, struct done d, const struct state *from
 				     from->at_s[d.l] + m->loss_s + m->lag_round_s);
 		reach_state(w, (struct done){ d.f, d.l + 1, d.b }, &state);
 	}
-	if (d.f < w->slots && sent < m->n) { /* F */
+	if (d.f < w->slots && sent < m->n) { /* the next task is a forward pass */
 		state = *from;
 		state.at_s[d.f] = from->free_s + m->forward_s;
 		state.free_s = state.at_s[d.f] + m->overhead_s;

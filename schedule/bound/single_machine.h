@@ -1,17 +1,17 @@
 /* single_machine.h - one data node alone: the least time it takes to send its microbatches out,
  * compute their losses and take their gradients back, if nothing else causes a wait.
  *
- * Each microbatch is F, a lag out, L, a lag back, B on one machine, which also pays the dispatch
- * overhead and has at most `slots` microbatches under way. The lags are the least times of a route
- * through the other stages. Microbatches are interchangeable: sorting the times of all F, of all L
- * and of all B keeps every lag, so some best schedule takes the microbatches in the same order at
- * F, L and B. Only the order of the kinds of task is open.
+ * Each microbatch has three tasks on one machine: F (forward), L (loss) and B (backward), with a
+ * lag between F and L and a lag between L and B. The machine also pays the dispatch overhead and
+ * has at most `slots` microbatches under way. The lags are the least times of a route through the
+ * other stages. Microbatches are interchangeable: sorting the times of all F, of all L and of all B
+ * keeps every lag, so some best schedule takes the microbatches in the same order at F, L and B.
+ * Only the order of the kinds of task is open.
  *
  * The search walks through the numbers of F, L and B done so far. Of two states with the same
- * numbers, one that is later everywhere is dropped; the result is then exact. If too many states
- * are left, two are merged into the earlier of each of their times. The result is then a lower
- * bound. Internal to schedule/.
- */
+ * numbers, the one that is later in all its times is dropped, which keeps the result exact. If too
+ * many states are left, two are merged and get the earlier of each of their times. Then the result
+ * is only a lower bound. Internal to schedule/. */
 #ifndef SCHEDULE_SINGLE_MACHINE_H
 #define SCHEDULE_SINGLE_MACHINE_H
 
@@ -21,17 +21,18 @@
 
 struct single_machine {
 	double forward_s, loss_s, backward_s, overhead_s;
-	double lag_loss_s;  /* least time from the end of F to the arrival of L */
-	double lag_back_s;  /* least time from the end of L to the arrival of B */
+	double lag_loss_s;  /* least time from the end of F to the arrival for L */
+	double lag_back_s;  /* least time from the end of L to the arrival for B */
 	double lag_round_s; /* least sum of both lags on one route */
-	int n;              /* microbatches */
+	int n;              /* number of microbatches */
 	int slots;          /* limit of microbatches under way at once */
 };
 
-/* Returns a lower bound of the makespan; *exact: the bound is the least makespan itself.
- * most_states: states kept for each set of numbers. With 0, or beyond SINGLE_MACHINE_MOST_SLOTS or
- * SINGLE_MACHINE_MOST_MB, a formula is used: the slots must hold every round trip, and lose time
- * while the first F and the last B queue up. */
+/* Returns a lower bound of the makespan. *exact: the bound is the least makespan itself.
+ * most_states: number of states kept for each set of numbers. If it is 0, or if the slots or
+ * microbatches exceed SINGLE_MACHINE_MOST_SLOTS or SINGLE_MACHINE_MOST_MB, a formula is used: the
+ * slots must be long enough for all round trips, and they lose time while the first F and the last
+ * B queue up. */
 double single_machine_least_s(const struct single_machine *m, int most_states, bool *exact);
 
 #endif

@@ -1,5 +1,6 @@
-/* The checker. It uses only the cluster, the plan and a trace. Each rule adds its breaches to the
- * report. The rules of paths are checked only if all node ids in paths are valid. */
+/* The checker. It uses only the cluster, the plan and a trace. The check of each rule adds its
+ * breaches to the report. The rules about paths are checked only if all node ids in paths are
+ * valid. */
 #include "schedule/execution/check.h"
 
 #include <stdarg.h>
@@ -14,7 +15,7 @@ struct checking {
 	const struct cluster *c;
 	const struct plan *p;
 	struct check_report *report;
-	int *stage_of; /* (n_nodes) stage of each node by the plan's assignment; -1: none */
+	int *stage_of; /* array of n_nodes: stage of each node in the plan's assignment; -1: none */
 	bool is_sound; /* every node in a path exists and has a stage */
 };
 
@@ -39,8 +40,8 @@ static int size_of(const struct plan *p, int stage)
 	return p->stage_start[stage + 1] - p->stage_start[stage];
 }
 
-/* Checks one assigned node: it exists, has one stage, is not excluded, and has the stage of its
- * pin. */
+/* Checks one assigned node: it exists, is assigned once, is not excluded, and is in the stage to
+ * which it is pinned. */
 static void check_node(struct checking *k, int node, int stage,
 		       const struct check_options *options)
 {
@@ -215,7 +216,8 @@ struct slot_change {
 	int node, by;
 };
 
-/* By node, then time. At the same instant slots are given back before others are taken. */
+/* Orders by node, then by time. At the same instant, slots are given back before others are
+ * taken. */
 static int by_node_and_time(const void *a, const void *b)
 {
 	const struct slot_change *x = a, *y = b;
@@ -227,8 +229,8 @@ static int by_node_and_time(const void *a, const void *b)
 	return x->by - y->by;
 }
 
-/* Adds up the slots taken and given back in the trace, by node and time. A node is reported once.
- */
+/* Adds up the slots that are taken and given back in the trace, by node and time. Each node is
+ * reported only once. */
 static void check_tc1(struct checking *k, const struct simulation *trace)
 {
 	struct slot_change *changes = alloc_array((size_t)trace->n_tasks, sizeof(*changes));

@@ -1,6 +1,5 @@
-/* check.h - checks that a plan keeps the rules. The checker shares only structs and the
- * arithmetic of quotas with the search and the simulator, so that it does not repeat their
- * mistakes.
+/* check.h - checks that a plan keeps the rules. The checker shares only structs and the arithmetic
+ * of quotas with the search and the simulator, so that it cannot repeat their mistakes.
  *
  *   shape   Every node is assigned at most once. Stages have the sizes of the cluster. Paths have
  *           path_length nodes that exist and are linked, and visit no stage twice.
@@ -28,21 +27,24 @@
 #include "schedule/execution/simulate.h"
 
 struct check_options {
-	const bool *excluded; /* (n_nodes) borrowed: nodes that must not be used; NULL: none */
-	bool pins;            /* a node that has a stage in the cluster must be in that stage */
+	/* Array of n_nodes, borrowed: nodes that must not be used; NULL: none */
+	const bool *excluded;
+	/* A node that has a stage in the cluster must have this stage in the plan */
+	bool pins;
 };
 
 struct check_report {
 	int n_breaches;
-	/* (n_breaches) descriptions, owned, such as "CC3: stage 2 is visited by ..." */
+	/* array of n_breaches, owned: descriptions such as "CC3: stage 2 is visited by ..." */
 	char **breaches;
 };
 
 #define CHECK_MOST_BREACHES 100
 
-/* Fills the report with the broken rules, at most CHECK_MOST_BREACHES (check_report_fini). trace:
- * the run of this plan on this cluster, needed for TC1; NULL: TC1 is not checked. options may be
- * NULL. A stage may be smaller than the cluster's by nodes that the plan does not use. */
+/* Fills the report with at most CHECK_MOST_BREACHES broken rules; check_report_fini frees it.
+ * trace: the simulated run of this plan on this cluster, needed for TC1; NULL: TC1 is not checked.
+ * options may be NULL. Stages may be smaller than in the cluster by the nodes that the plan does
+ * not use. */
 void check_plan(const struct cluster *c, const struct plan *p, const struct simulation *trace,
 		const struct check_options *options, struct check_report *out);
 void check_report_fini(struct check_report *r);

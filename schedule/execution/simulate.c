@@ -1,11 +1,11 @@
 /* The reference simulator.
  *
  * A heap holds the events: a microbatch reaches its next task, or a node becomes free. All events
- * of an instant are taken in before the nodes concerned (`dirty`) choose. Each starts the best
- * waiting task that may start. A node's waiting tasks are in two heaps, because only F need a
- * slot. In a large plan thousands of F wait at a data node. A waiting task remembers the task that
- * delayed it, for the report of collisions. The code is written to be plain; fast_simulate.c is
- * written to be fast. */
+ * of an instant are handled before the nodes concerned (marked `dirty`) choose. Each of these nodes
+ * starts the best waiting task that may start. A node's waiting tasks are in two heaps, because
+ * only forward tasks (F) need a slot. In a large plan thousands of F wait at a data node. A waiting
+ * task remembers the task that delayed it, for the report of collisions. The code is written to be
+ * plain; fast_simulate.c is written to be fast. */
 #include "schedule/execution/simulate.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct heap {
 
 /* A microbatch's next task, which has arrived at its node or is about to. */
 struct microbatch_state {
-	int step; /* 0 .. 2 * length */
+	int step; /* index of the task in the chain, 0 to 2 * length */
 	double arrival_s;
 	/* Index of the task that delays this one, as sim_task.waited_for; -1: not known yet. */
 	int delayed_by;
@@ -39,16 +39,17 @@ struct microbatch_state {
 
 struct node_state {
 	bool busy, dirty; /* dirty: an event of the present instant concerns the node */
-	double free_s;    /* end of the present task and its overhead */
-	int last;         /* the task that the node runs or ran last; -1: none yet */
-	/* Microbatches whose task waits here, the best first: F, which need a slot, and others. */
+	double free_s;    /* when the node's present task and its overhead end */
+	int last;         /* the task that the node is running, or that it ran last; -1: none yet */
+	/* Microbatches whose task waits here, the best first: forward tasks, which need a slot, and
+	 * all others. */
 	struct heap forwards, others;
-	/* List by next_arrived of the microbatches that have arrived at this instant and found the
-	 * node free; -1: none. */
+	/* List, linked by next_arrived, of the microbatches that have arrived at this instant and
+	 * found the node free; -1: none. */
 	int arrived;
-	int n_holding; /* microbatches that hold a slot */
-	/* F that have started here, oldest first. Those before `oldest` have given back their slot,
-	 * and some of the others may have. */
+	int n_holding; /* number of microbatches that hold a slot */
+	/* Forward tasks that have started here, oldest first. Those before `oldest` have given back
+	 * their slot; later ones may have done so. */
 	int *started, n_started, oldest;
 };
 
@@ -60,18 +61,20 @@ struct simulated_run {
 	struct arena arena; /* owns the arrays below */
 	struct node_state *nodes;
 	struct microbatch_state *microbatches;
-	/* At least 0: the microbatch that reaches its next task. Below 0: node -1 - number is
-	 * free. */
+	/* Events: a number of at least 0 is the microbatch that reaches its next task; below 0,
+	 * node -1 - number becomes free. */
 	struct heap events;
 	int *dirty, n_dirty;
 	int steps;         /* largest number of tasks of one microbatch */
-	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
-	double *link_free_s; /* (n_nodes, n_nodes) NULL: transfers do not wait for one another */
+	int32_t *priority; /* array of (n_microbatches, steps); NULL: first come, first served */
+	/* Array of (n_nodes, n_nodes): when each link becomes free; NULL: transfers do not wait for
+	 * one another */
+	double *link_free_s;
 	int done;
-	int *stage_of; /* (n_nodes) -1: no stage */
+	int *stage_of; /* array of n_nodes; -1: no stage */
 };
 
-/* Returns the hop of a microbatch's task at a step of its chain, 0 .. 2 * length. */
+/* Returns the hop at which a microbatch's task at this step of its chain (0 to 2 * length) runs. */
 static int step_hop(const struct plan_microbatch *m, int step)
 {
 	if (step < m->length)
@@ -150,8 +153,8 @@ static bool is_served_first(const struct simulated_run *r, int a, int b)
 	return a < b;
 }
 
-/* Returns the F whose microbatch has held a slot longest; -1: no slot is held. A slot is held until
- * the microbatch is past its B on this node. */
+/* Returns the F (forward task) whose microbatch has held a slot longest; -1: no slot is held. A
+ * slot is held until the microbatch is past its B on this node. */
 static int oldest_holder(const struct simulated_run *r, struct node_state *n)
 {
 	for (; n->oldest < n->n_started; n->oldest++) {
@@ -176,8 +179,8 @@ static void note_collision(struct simulated_run *r, struct sim_task *task, int d
 	}
 }
 
-/* Returns the time when an output leaves: at the earliest when its link is free. A node's tasks end
- * one after another, so its outputs leave in the order in which their tasks start. */
+/* Returns when an output leaves, which is not before its link is free. A node's tasks end one after
+ * another, so its outputs leave in the order in which their tasks start. */
 static double leave_s(struct simulated_run *r, int from, int to, double end_s)
 {
 	double *free_s;
@@ -226,7 +229,8 @@ static void start_task(struct simulated_run *r, int node, int mb)
 	note_collision(r, task, w->delayed_by);
 	if (task->kind == TASK_FORWARD)
 		n->started[n->n_started++] = r->s->n_tasks;
-	/* A B gives its slot back at its start, because no task starts here before it ends. */
+	/* A B gives its slot back already at its start, because no other task starts on this node
+	 * before it ends. */
 	n->n_holding += (task->kind == TASK_FORWARD) - (task->kind == TASK_BACKWARD);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
@@ -241,8 +245,8 @@ static void start_task(struct simulated_run *r, int node, int mb)
 }
 
 /* Starts the best waiting task that may start, on a node that is free. Then the microbatches that
- * have just arrived note what they wait for: that task or, if none may start, the oldest holder of
- * a slot. */
+ * have just arrived record what delays them: that task or, if no task may start, the microbatch
+ * that has held a slot longest. */
 static void start_best(struct simulated_run *r, int node)
 {
 	struct node_state *n = &r->nodes[node];
@@ -376,7 +380,7 @@ static int find_microbatch(const struct plan *p, int id)
 	return low < p->n_microbatches && p->microbatches[low].id == id ? low : -1;
 }
 
-/* Entries without a task of the plan on that node are ignored. */
+/* Fills in the priorities. Entries of the plan's order without a task on that node are ignored. */
 static void fill_priorities(struct simulated_run *r)
 {
 	for (size_t i = 0; i < (size_t)r->p->n_microbatches * (size_t)r->steps; i++)
@@ -399,7 +403,8 @@ static void fill_priorities(struct simulated_run *r)
 	}
 }
 
-/* A node has room for all microbatches that visit it to wait and to hold a slot. */
+/* Allocates a run. Each node has room for all microbatches that visit it to wait and to hold a
+ * slot. */
 static void run_alloc(struct simulated_run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
@@ -441,7 +446,7 @@ static void run_alloc(struct simulated_run *r)
 	}
 }
 
-/* Names the first few waiting microbatches and those that hold the slots. */
+/* Names, in err, the first few waiting microbatches and those that hold the slots. */
 static int report_standstill(const struct simulated_run *r, struct error *err)
 {
 	char who[400] = "";
@@ -510,8 +515,8 @@ double simulate_stage_sync_s(const struct cluster *c, const struct plan *p, int 
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* Computes sync_s, for sums after the iteration, and total_s, for sums that follow each stage's
- * last task. */
+/* Computes sync_s, for sums after the iteration, and total_s, for sums that each begin after the
+ * last task of their stage. */
 static void sum_gradients(const struct simulated_run *r)
 {
 	for (int stage = 0; stage < r->p->n_stages; stage++) {
@@ -528,8 +533,8 @@ static void sum_gradients(const struct simulated_run *r)
 	}
 }
 
-/* Adds up a complete run. Exposure counts visits by the assignment; idle time counts nodes with a
- * stage. */
+/* Adds up the figures of a complete run. Exposure counts visits by the assigned stages; idle time
+ * counts nodes that have a stage. */
 static void sum_up_run(struct simulated_run *r)
 {
 	struct simulation *s = r->s;

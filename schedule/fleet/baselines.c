@@ -1,8 +1,8 @@
 /* Plans equal cuts.
  *
- * The assignment is free, so the search uses one time of a node for all stages. Stages differ by at
- * most one layer, because the layers may not divide evenly. The nodes of the resulting plan then
- * become a candidate, which is evaluated like every other candidate. */
+ * The assignment is free, so the search must use the same task time for a node in all stages.
+ * Stages may differ by one layer, if the layers do not divide evenly. The assignment of the
+ * resulting plan becomes a candidate, which is evaluated like all other candidates. */
 #include "schedule/fleet/baselines.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 enum { EVALUATIONS = 20000, MOST_STAGES = 16 };
 
 /* Cuts the layers equally, and gives the nodes to the stages in turn. A node that can hold no stage
- * of this cut is left out. Returns false if the batch cannot be shared. */
+ * of this cut is left out. Returns false if the data nodes cannot share the batch. */
 static bool cut_equally(struct candidate *c, int n_stages, const struct candidate_frame *f)
 {
 	int n = 0, first = 0, microbatches = f->batch / c->sequences;
@@ -46,7 +46,7 @@ static bool cut_equally(struct candidate *c, int n_stages, const struct candidat
 	return true;
 }
 
-/* Lets the search place the nodes. */
+/* Lets the search choose the stage of each node. */
 static bool place_freely(struct candidate *c, enum plan_algorithm algorithm,
 			 const struct candidate_frame *f)
 {
@@ -79,7 +79,7 @@ static bool place_freely(struct candidate *c, enum plan_algorithm algorithm,
 	return rc == 0;
 }
 
-/* Plans the placement with the algorithm that made it. */
+/* Plans the candidate with the algorithm that made its assignment. */
 static void evaluate_as(struct candidate *c, enum plan_algorithm algorithm,
 			const struct candidate_frame *f)
 {

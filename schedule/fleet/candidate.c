@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "schedule/search/search.h"
 
-/* Work, in layers, of a stage without layers: it looks up embeddings. A cluster has no stage
- * without work. */
+/* Work, counted in layers, of a stage without layers, which only looks up embeddings. A cluster
+ * allows no stage without work. */
 #define NO_LAYERS 0.001
 
 static size_t node_bytes(const struct candidate_frame *f)
@@ -153,9 +153,9 @@ static bool is_cut_equally(const struct candidate *c, const struct candidate_fra
 	return true;
 }
 
-/* Sets the work of each stage, relative to the average number of layers. The work of an equal cut
- * stays 1, because a controller treats such stages as equal. The times of its nodes are those of
- * the nodes' own stages. */
+/* Sets the work of each stage, relative to the average number of layers. The work of stages in an
+ * equal cut stays 1, because a controller treats such stages as equal. The nodes then have the
+ * times of their own stages. */
 static void fill_work(const struct candidate *c, const struct candidate_frame *f,
 		      struct cluster *to)
 {
@@ -184,8 +184,8 @@ static void fill_node(const struct candidate *c, int node, const struct candidat
 	to->loss_s = t.loss_s;
 }
 
-/* A pair of replicas sums the gradient of its stage. Nodes of two stages get the time of the larger
- * one, which a node that changes its stage may need. */
+/* Returns the bytes of the gradient that two nodes sum. For nodes of two stages this is the larger
+ * gradient, which a node may need that changes its stage. */
 static double gradient_bytes(const struct candidate *c, int a, int b,
 			     const struct candidate_frame *f)
 {
@@ -268,7 +268,7 @@ static json_t *links_to_json(const struct candidate *c, const struct candidate_f
 	return rows;
 }
 
-/* Replaces the delays by the links, so that tensors may travel in any format. */
+/* Replaces the delays by the links themselves, so that tensors may travel in any format. */
 char *candidate_cluster_text(const struct candidate *c, const struct candidate_frame *f)
 {
 	struct cluster *cluster = candidate_cluster(c, f);

@@ -20,37 +20,38 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 
-/* The question that all candidates of a choice answer. Pointers are borrowed. */
+/* The settings that all candidates of a choice have in common. Pointers are borrowed. */
 struct candidate_frame {
 	const struct fleet *fleet;
 	const struct model_shape *shape;
 	int batch;                     /* number of sequences in an iteration */
-	int skip, of_stages;           /* microbatches skip the share skip / of_stages */
-	struct tensor_formats formats; /* the coarsest formats that may be used */
-	/* Microbatches have shape->batch sequences, and tensors the formats above. false: both are
-	 * chosen too. */
+	int skip, of_stages;           /* of every of_stages stages, a microbatch skips `skip` */
+	struct tensor_formats formats; /* the least exact formats that may be used */
+	/* true: microbatches have shape->batch sequences, and tensors have the formats above.
+	 * false: both are chosen too. */
 	bool keeps_microbatches;
 	uint64_t seed;
 };
 
 struct candidate {
 	int n_stages;
-	int layers[CLUSTER_MOST_STAGES]; /* (n_stages) number of layers of each stage */
-	int *stage_of;    /* (n_nodes of the fleet) owned; -1: the node is left out */
-	int sequences;    /* of a microbatch */
-	int wanted_slots; /* below this number a node recomputes blocks */
+	int layers[CLUSTER_MOST_STAGES]; /* array of n_stages: number of layers of each stage */
+	int *stage_of;    /* array of the fleet's n_nodes, owned; -1: the node is left out */
+	int sequences;    /* number of sequences in a microbatch */
+	int wanted_slots; /* a node with fewer slots than this recomputes blocks */
 	struct tensor_formats formats;
-	double seconds;        /* an iteration with its sums; INFINITY: not evaluated, or no plan */
-	double price_per_hour; /* of the machines in use; NAN: unknown */
-	struct plan *plan;     /* owned; NULL: not evaluated, or no plan */
+	/* Seconds of an iteration with its sums; INFINITY: not evaluated, or no plan */
+	double seconds;
+	double price_per_hour; /* price of the machines in use; NAN: unknown */
+	struct plan *plan;     /* owned; NULL: not evaluated, or there is no plan */
 };
 
 void candidate_init(struct candidate *c, const struct candidate_frame *f);
 void candidate_fini(struct candidate *c);
-/* Copies all but the plan and its time. `to` was initialised. */
+/* Copies all fields except the plan and its time. `to` must be initialised. */
 void candidate_copy_choice(struct candidate *to, const struct candidate *from,
 			   const struct candidate_frame *f);
-/* Gives *from's plan and time to `to`, which then is the same candidate. */
+/* Moves *from's plan and time to `to`, and copies the rest. */
 void candidate_move(struct candidate *to, struct candidate *from, const struct candidate_frame *f);
 bool candidate_same_choice(const struct candidate *a, const struct candidate *b,
 			   const struct candidate_frame *f);
@@ -58,27 +59,29 @@ bool candidate_same_choice(const struct candidate *a, const struct candidate *b,
 int candidate_size(const struct candidate *c, int stage, const struct candidate_frame *f);
 /* Returns the number of stages that a microbatch skips. */
 int candidate_skip(const struct candidate_frame *f, int n_stages);
-/* Returns true if n_microbatches microbatches, in each iteration, visit every stage. Otherwise a
+/* Returns true if n_microbatches in an iteration are enough to visit every stage. Otherwise some
  * stage would get no gradient, and its nodes would be idle. */
 bool candidate_visits_all(const struct candidate_frame *f, int n_stages, int n_microbatches);
 /* Returns the average number of layers that a microbatch computes. */
 double candidate_layers_computed(const struct candidate *c, const struct candidate_frame *f);
 struct stage_fit candidate_fit(const struct candidate *c, int node,
 			       const struct candidate_frame *f);
-/* Returns the price an hour of the machines of which a card is used. NAN: a price is unknown. */
+/* Returns the price for an hour of all machines of which a card is used. NAN: a price is
+ * unknown. */
 double candidate_price(const struct candidate *c, const struct candidate_frame *f);
 
-/* Returns true if every stage has nodes, which all hold it, and is visited, and the data nodes
- * share the batch equally. */
+/* Returns true if the candidate can run: every stage is visited and has nodes, each node has memory
+ * for its stage, and the data nodes share the batch equally. */
 bool candidate_is_possible(const struct candidate *c, const struct candidate_frame *f);
-/* Makes the cluster of a possible candidate, in fp32. Its nodes are those in use, in the fleet's
- * order. NULL: no memory for the matrices. */
+/* Makes the cluster of a possible candidate, in fp32. The cluster has the nodes in use, in the
+ * fleet's order. NULL: there is no memory for the matrices. */
 struct cluster *candidate_cluster(const struct candidate *c, const struct candidate_frame *f);
-/* Returns skippipe.cluster/1 with the links of the fleet, to be freed. NULL: out of memory. */
+/* Returns the cluster, with the links of the fleet, as the text of a skippipe.cluster/1, which the
+ * caller frees. NULL: out of memory. */
 char *candidate_cluster_text(const struct candidate *c, const struct candidate_frame *f);
 
 /* Plans and simulates the candidate with this number of evaluations, and sets its plan, time and
- * price. If there is no plan, the time is INFINITY. */
+ * price. If no plan is found, the time is INFINITY. */
 void candidate_evaluate(struct candidate *c, int64_t evaluations, const struct candidate_frame *f);
 
 #endif

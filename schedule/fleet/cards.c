@@ -16,10 +16,11 @@ enum { MOST_BYTES = 1 << 20 };
 #define GIGA 1e9
 
 struct cards {
-	json_t *root; /* the parsed file, which owns the names */
+	json_t *root; /* the parsed file, which owns the texts */
 	struct card *cards;
 	int n;
-	double (*shares)[2]; /* (n_shares) pairs of width and share, widths ascending */
+	/* Array of n_shares pairs of a width and its share, widths ascending */
+	double (*shares)[2];
 	int n_shares;
 };
 

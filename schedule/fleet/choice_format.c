@@ -16,10 +16,10 @@
 #define HOUR_S 3600.0
 #define MILLION 1e6
 
-/* The figures of a candidate */
+/* The figures of a candidate that are shown */
 struct figures {
 	double tokens_per_s, price_per_million, price_of_run, bound_s;
-	int used; /* number of nodes */
+	int used; /* number of nodes in use */
 };
 
 static struct figures figures_of(const struct candidate *c, const struct choose_request *q,
@@ -55,7 +55,7 @@ static void list_sizes(const struct candidate *c, const struct candidate_frame *
 					 candidate_size(c, s, f));
 }
 
-/* Memory of a node as the plan uses it */
+/* Memory of a node and how the plan uses it */
 struct memory {
 	struct stage_fit fit;
 	double used_bytes, free_bytes;
@@ -131,7 +131,7 @@ static const char *speed_of(const struct fleet_machines *e)
 	}
 }
 
-/* Prints a text in a column, whose width counts characters and not bytes of UTF-8. */
+/* Prints a text in a column, whose width is counted in characters and not in bytes of UTF-8. */
 static void print_text(FILE *to, const char *text, int width)
 {
 	int characters = 0;

@@ -4,8 +4,8 @@
 
 #include "schedule/fleet/choose.h"
 
-/* tokens: of the whole run; 0: unknown, and its price is not shown. Both texts are to be freed; the
- * JSON is NULL if memory runs out. */
+/* tokens: number of tokens in the whole run; 0: unknown, so that the run's price is not shown. The
+ * caller frees both texts. The JSON is NULL if memory runs out. */
 char *choice_table(const struct choice *c, const struct choose_request *q, double tokens);
 char *choice_json(const struct choice *c, const struct choose_request *q, double tokens);
 

@@ -1,5 +1,5 @@
-/* The course of a choice: settings and their divisions, successive halving, local search, formats,
- * and the answer. */
+/* The steps of a choice: settings and divisions for them, successive halving, local search,
+ * formats, and the answer. */
 #include "schedule/fleet/choose.h"
 
 #include <errno.h>
@@ -15,24 +15,26 @@
 #include "schedule/format/request.h"
 
 enum {
-	MOST_STAGES = 16, /* unless the request names more stages, or the model needs more */
+	/* Limit of stages, unless the request gives a number or the model needs more */
+	MOST_STAGES = 16,
 	MOST_SETTINGS = 512,
-	STEPS = 2000,    /* proposals of a search of divisions */
-	POOL = 48,       /* divisions that are planned at first */
-	OF_ONE_SIZE = 6, /* limit of the pool's divisions with one number of stages */
-	REFINED = 4,     /* candidates that are changed move by move */
-	QUICK = 100,     /* evaluations of a candidate that a move has changed */
-	GOOD = 1000,     /* evaluations with which the halving ends */
-	FINAL = 20000    /* evaluations of the candidates in the answer */
+	STEPS = 2000,    /* number of proposals in a search for a division */
+	POOL = 48,       /* number of divisions that are planned at first */
+	OF_ONE_SIZE = 6, /* largest number of divisions in the pool with one number of stages */
+	REFINED = 4,     /* number of candidates that are then changed move by move */
+	QUICK = 100,     /* evaluations for planning a candidate that a move has changed */
+	GOOD = 1000,     /* evaluations for each candidate in the last round of the halving */
+	FINAL = 20000    /* evaluations for each candidate in the answer */
 };
-/* Work of a choice for 20 nodes or fewer, and for each further node (evaluate.h) */
+/* Limit of the work of a choice for 20 nodes or fewer, and addition for each further node (units:
+ * evaluate.h) */
 #define WORK 80000000
 #define WORK_OF_NODE 680000
-/* Shares of the work after which each part ends */
+/* Shares of the work at which each part of the choice ends */
 #define HALVED 0.2
 #define FIRST_REFINED 0.5
 #define ALL_REFINED 0.8
-#define WITHIN 1.01 /* a more exact format may take this much longer */
+#define WITHIN 1.01 /* an iteration with a more exact format may take this many times as long */
 
 double choose_cost(const struct candidate *c, const struct aim *aim)
 {
@@ -41,12 +43,13 @@ double choose_cost(const struct candidate *c, const struct aim *aim)
 	return aim->by_price ? c->seconds * c->price_per_hour : c->seconds;
 }
 
-/* The best candidates so far: overall, of each number of stages, and the fastest and cheapest */
+/* The best candidates so far: the best of all, the best with each number of stages, and the fastest
+ * and cheapest */
 struct course {
 	struct effort effort;
 	struct groups groups;
 	struct division_setting settings[MOST_SETTINGS];
-	struct division *divisions; /* (n_settings) */
+	struct division *divisions; /* array of n_settings */
 	int n_settings, steps;
 	struct candidate of_size[CLUSTER_MOST_STAGES + 1], fastest, cheapest;
 };
@@ -83,8 +86,8 @@ static void add_settings(struct course *c, int n_stages)
 	}
 }
 
-/* Compares only numbers of stages whose skipped share is a whole number, so that all candidates do
- * the same work. */
+/* Lists numbers of stages whose skipped share is a whole number of stages, so that all candidates
+ * do the same work. */
 static void list_settings(struct course *c, int most)
 {
 	const struct candidate_frame *f = frame_of(c);
@@ -120,8 +123,8 @@ static void keep(struct candidate *to, struct candidate *c, double cost, double 
 	to->price_per_hour = c->price_per_hour;
 }
 
-/* Keeps the candidate if it is better than the best ones so far: overall, of its number of stages,
- * the fastest or the cheapest. */
+/* Keeps the candidate if it is the best so far of all, of those with its number of stages, the
+ * fastest or the cheapest. */
 static void note(void *arg, struct candidate *x)
 {
 	struct course *c = arg;
@@ -139,7 +142,7 @@ static void note(void *arg, struct candidate *x)
 	     frame_of(c));
 }
 
-/* Picks the setting with the least estimated cost that was not taken. -1: none is left. */
+/* Picks the setting with the least estimated cost that was not taken yet. -1: none is left. */
 static int next_setting(const struct course *c, const bool *taken, const int *of_size)
 {
 	int best = -1;
@@ -184,7 +187,7 @@ static void sort_pool(struct candidate **pool, int n, const struct aim *aim)
 	}
 }
 
-/* Plans the pool with more and more evaluations, and drops half of it each time. */
+/* Plans the pool's candidates with more and more evaluations, and drops half of them each time. */
 static void halve(struct course *c, struct candidate **pool, int *n)
 {
 	const struct aim *aim = &c->effort.q->aim;
@@ -204,8 +207,8 @@ static void halve(struct course *c, struct candidate **pool, int *n)
 		--*n;
 }
 
-/* Replaces candidates by the best ones of other numbers of stages, so that those that are refined
- * differ. */
+/* Replaces some candidates by the best ones with other numbers of stages, so that different
+ * candidates are refined. */
 static void diversify(struct course *c, struct candidate **pool, int n)
 {
 	const struct aim *aim = &c->effort.q->aim;
@@ -301,8 +304,8 @@ static int64_t final_evaluations(const struct course *c, const struct candidate 
 	return evaluations;
 }
 
-/* Plans the best candidates with the rest of the work: the best one, the fastest, the cheapest, and
- * the best of each number of stages. */
+/* Plans the best candidates again with the rest of the work: the best of all, the fastest, the
+ * cheapest, and the best with each number of stages. */
 static void answer(struct course *c, struct candidate *best, struct choice *out)
 {
 	struct candidate *list[CHOICE_MOST], sorted[CHOICE_MOST];
@@ -326,7 +329,7 @@ static void answer(struct course *c, struct candidate *best, struct choice *out)
 		choose_formats(c, &out->list[0], evaluations);
 }
 
-/* Plans the candidate with the node in each of its stages. */
+/* Plans the candidate with the left-out node added to each of its stages in turn. */
 static void try_node(struct course *c, const struct candidate *best, struct choice_left_out *left)
 {
 	struct candidate x, *list[1] = { &x };

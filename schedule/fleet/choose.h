@@ -2,13 +2,12 @@
  * nodes that hold it, the nodes that are left out, the microbatches, and the formats of tensors.
  *
  * Candidates come from a rough estimate (division.h). Those that look best are planned with the
- * search that runs use, with more evaluations the longer they stay among the best (successive
- * halving), and then changed move by move. Every time that is reported is that of a plan which
- * plan_search has found and checked, sums included.
+ * search that runs use (plan_search). In successive halving, candidates that stay among the best
+ * get more and more evaluations. The best ones are then changed move by move. Every reported time
+ * is that of a plan which plan_search has found and checked, sums included.
  *
  * The choice is determined by the seed and the work; a budget in seconds only ends it early. The
- * number of threads does not change it.
- */
+ * number of threads does not change the choice. */
 #ifndef SCHEDULE_CHOOSE_H
 #define SCHEDULE_CHOOSE_H
 
@@ -22,53 +21,58 @@
 struct choose_request {
 	struct candidate_frame frame;
 	struct aim aim;
-	int n_stages;       /* 0: any number */
-	bool has_baselines; /* equal cuts and DT-FM are planned too */
-	int64_t work;       /* limit; 0: the default for the size of the fleet */
+	int n_stages;       /* wanted number of stages; 0: any number */
+	bool has_baselines; /* equal cuts, also with DT-FM, are planned for comparison */
+	int64_t work;       /* limit of the work; 0: the default for the size of the fleet */
 	int threads;
-	double budget_s; /* 0: none */
+	double budget_s; /* time limit in seconds; 0: none */
 	/* Clock in microseconds that never goes back; NULL: no clock, and budget_s must be 0. */
 	int64_t (*clock_us)(void *);
 	void *clock_arg;
-	/* Called on the caller's thread now and then, with the share of the work that is done and
-	 * the best candidate so far (NULL: none). NULL: the caller wants no reports. */
+	/* Called on the caller's thread from time to time, with the share of the work that is done
+	 * and the best candidate so far (NULL: none yet). NULL: no reports are wanted. */
 	void (*on_progress)(void *arg, double done, const struct candidate *best);
 	void *on_progress_arg;
 };
 
 enum { CHOICE_MOST = 12 };
 
-/* A node that the best candidate leaves out, and why */
+/* A node that the best candidate leaves out, and the reason */
 struct choice_left_out {
 	int node;
-	double missing_bytes; /* for the smallest stage of one layer; 0: the node could hold it */
+	/* Memory that the node lacks for the smallest stage with one layer; 0: the node could hold
+	 * it */
+	double missing_bytes;
 	/* The best candidate's cost with this node, relative to the cost without it: 1.03 is 3%
-	 * more. INFINITY: no stage of the candidate has room for it, or the price has a limit. */
+	 * more. INFINITY: no stage of the candidate fits into the node's memory, or the limit of
+	 * the price does not allow the node. */
 	double cost_with;
-	int stage; /* stage in which the node would cost the least */
+	int stage; /* the stage in which the node would increase the cost the least */
 };
 
 struct choice {
 	int n;
-	struct candidate list[CHOICE_MOST]; /* (n) best first */
-	/* With has_baselines: equal cuts with the best search and with DT-FM, each with the best
-	 * number of stages. The plan is NULL if no such cut has one. */
+	struct candidate list[CHOICE_MOST]; /* array of n, the best first */
+	/* With has_baselines: equal cuts planned with the best search and with DT-FM, each with its
+	 * best number of stages. A plan is NULL if no equal cut has one. */
 	struct candidate equal, dtfm;
 	int n_left_out;
-	struct choice_left_out *left_out; /* (n_left_out) owned; one for each kind of node */
+	/* Array of n_left_out, owned: one entry for each kind of node */
+	struct choice_left_out *left_out;
 	int64_t evaluated;                /* number of candidates that were planned */
 };
 
 /* PLAN_INFEASIBLE: the fleet cannot hold the model; the message says what is missing, and where.
  * PLAN_NOT_FOUND: no candidate has a plan within the limits. -EINVAL: a price is missing. On
- * success the caller frees *out (choice_fini). */
+ * success the caller frees *out with choice_fini. */
 int choose(const struct choose_request *q, struct choice *out, struct error *err);
 void choice_fini(struct choice *c);
-/* Explains the nodes that another candidate than the best one leaves out, in out->left_out. */
+/* Explains, in out->left_out, the nodes that the candidate of this rank leaves out, in place of
+ * those of the best one. */
 void choose_explain(const struct choose_request *q, struct choice *out, int rank);
 
 /* Returns the cost by which candidates are compared: seconds, or the price of an iteration.
- * INFINITY: no plan, or over the limit of the price an hour. */
+ * INFINITY: there is no plan, or the price for an hour exceeds the limit. */
 double choose_cost(const struct candidate *c, const struct aim *aim);
 
 #endif

@@ -1,4 +1,4 @@
-/* The rough estimate, and simulated annealing over divisions. */
+/* The rough estimate of an iteration, and simulated annealing over divisions. */
 #include "schedule/fleet/division.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
-#define WARM 0.15 /* first and last temperature, as a share of the cost */
+#define WARM 0.15 /* first and last temperature of the annealing, as a share of the cost */
 #define COLD 0.002
 #define NO_ROOM 1e12 /* cost of a division for which memory is missing, times the missing layers \
 		      */
@@ -19,20 +19,25 @@ struct pair {
 	int a, b;
 };
 
-/* Work and slots of every group for every number of layers, and delays between groups */
+/* Work and slots of every group of nodes for every number of layers, and delays between groups */
 struct tables {
 	const struct candidate_frame *f;
 	const struct groups *g;
 	const struct aim *aim;
 	const struct division_setting *set;
 	int n_layers, n_mb;
-	double visited; /* number of stages beside stage 0 that a microbatch visits */
-	double *work; /* (groups, 2, n_layers + 1) seconds of a visit; 2: without, with the ends */
-	int *slots;   /* (groups, 2, n_layers + 1) */
-	int most[GROUPS_MOST][2]; /* number of layers that a node of the group holds */
+	double visited; /* number of stages other than stage 0 that a microbatch visits */
+	/* Array of (groups, 2, n_layers + 1): seconds of a visit; [0]: without, [1]: with the ends
+	 * of the model */
+	double *work;
+	int *slots; /* array of (groups, 2, n_layers + 1): number of microbatches that fit */
+	/* Number of layers that a node of the group can hold, without and with the ends of the
+	 * model */
+	int most[GROUPS_MOST][2];
 	double sum_latency_s[GROUPS_MOST][GROUPS_MOST], sum_s_per_byte[GROUPS_MOST][GROUPS_MOST];
-	double price[GROUPS_MOST]; /* an hour, of a node */
-	struct pair *pairs;        /* (n_pairs) links between groups, shortest delay first */
+	double price[GROUPS_MOST]; /* price of a node for an hour */
+	/* Array of n_pairs: links between groups, shortest delay first */
+	struct pair *pairs;
 	int n_pairs;
 };
 
@@ -163,7 +168,7 @@ static double visits_of(const struct tables *t, int stage)
 }
 
 /* Returns the seconds for which a stage's nodes are busy in an iteration if it has `layers` layers.
- * Data nodes have equally many microbatches each. */
+ * All data nodes have the same number of microbatches. */
 static double busy_s(const struct tables *t, const struct division *d, int stage, int layers)
 {
 	double rate = 0, slowest_s = 0;
@@ -180,7 +185,8 @@ static double busy_s(const struct tables *t, const struct division *d, int stage
 			  : visits_of(t, stage) / rate;
 }
 
-/* Cuts the layers for these nodes. Returns the number of layers that find no room. */
+/* Cuts the layers for the nodes of this division. Returns the number of layers for which no stage
+ * has room. */
 static int cut(const struct tables *t, struct division *d)
 {
 	double seconds[CLUSTER_MOST_STAGES], first_s[CLUSTER_MOST_STAGES];
@@ -197,7 +203,7 @@ static int cut(const struct tables *t, struct division *d)
 	return division_cut(t->set->n_stages, t->n_layers, seconds, first_s, most, d->layers);
 }
 
-/* Fills in the share of a stage's visits that each group serves. */
+/* Sets the share of a stage's visits that each group of nodes serves. */
 static void share_visits(const struct tables *t, const struct division *d, int stage,
 			 double *shares)
 {
@@ -213,8 +219,8 @@ static void share_visits(const struct tables *t, const struct division *d, int s
 		shares[g] /= sum;
 }
 
-/* Returns the average delay from one stage to another if the shortest links carry as much as their
- * ends serve. */
+/* Returns the average delay from one stage to another, if the shortest links carry as many
+ * microbatches as the nodes at their ends serve. */
 static double delay_s(const struct tables *t, const struct division *d, int from, int to)
 {
 	double give[GROUPS_MOST], take[GROUPS_MOST], left = 1, sum = 0;
@@ -263,8 +269,8 @@ static double price_of(const struct tables *t, const struct division *d)
 	return price;
 }
 
-/* Returns the slots of a stage: those of all its nodes, or for stage 0 those of the node with the
- * fewest. */
+/* Returns the number of microbatches that a stage can hold: the sum over all its nodes or, for
+ * stage 0, that of the node with the fewest. */
 static double slots_of(const struct tables *t, const struct division *d, int stage)
 {
 	double sum = 0, least = INFINITY;
@@ -331,7 +337,8 @@ static double cost_of(const struct tables *t, struct division *d)
 
 /* ---- the search ---- */
 
-/* The column n_stages holds the nodes that are left out. */
+/* Returns the entry for the number of a group's nodes in a stage. The column n_stages is for nodes
+ * that are left out. */
 static int *place(const struct tables *t, struct division *d, int group, int column)
 {
 	return column == t->set->n_stages ? &d->left_out[group] : &d->count[group][column];
@@ -357,7 +364,7 @@ static bool move_nodes(const struct tables *t, struct division *d, int from, int
 	return false;
 }
 
-/* Moves nodes until the data nodes share the microbatches equally. */
+/* Moves nodes into or out of stage 0 until its data nodes share the microbatches equally. */
 static void settle_first(const struct tables *t, struct division *d, struct rng *rng)
 {
 	bool fewer = rng_below(rng, 2);

@@ -1,4 +1,4 @@
-/* Plans candidates side by side. */
+/* Plans several candidates at the same time. */
 #include "schedule/fleet/evaluate.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 
 enum {
 	MOST_THREADS = 64,
-	FIRST_PLAN = 50 /* work of a first plan and its bound, in evaluations */
+	FIRST_PLAN = 50 /* work of a first plan and its bound, counted in evaluations */
 };
 
 struct jobs {
@@ -25,7 +25,7 @@ static void *run_jobs(void *arg)
 	return NULL;
 }
 
-/* The caller's thread works too. Threads that cannot be created are not needed. */
+/* The caller's thread works too, so the call succeeds even if no thread can be created. */
 void effort_run(const struct effort *e, int n, void (*run)(void *arg, int i), void *arg)
 {
 	struct jobs j = { .run = run, .arg = arg, .n = n };

@@ -9,22 +9,22 @@
 
 #include "schedule/fleet/choose.h"
 
-/* The work of a choice, in units of about a tenth of a microsecond of a core */
+/* The work of a choice so far, in units of about a tenth of a microsecond on one core */
 struct effort {
 	const struct choose_request *q; /* borrowed */
 	int64_t work, done;
 	int64_t start_us;
 	int64_t evaluated;            /* number of candidates that were planned */
-	const struct candidate *best; /* borrowed, for reports; NULL: none yet */
+	const struct candidate *best; /* the best candidate for reports, borrowed; NULL: none yet */
 };
 
-/* Evaluates the candidates (n), each with this number of evaluations. */
+/* Evaluates n candidates, each with this number of evaluations. */
 void effort_evaluate(struct effort *e, struct candidate *const *list, int n, int64_t evaluations);
-/* Calls run (arg, i) for each i below n, on several threads. */
+/* Calls run(arg, i) for each i below n, on several threads. */
 void effort_run(const struct effort *e, int n, void (*run)(void *arg, int i), void *arg);
-/* Returns true if this share of the work is done, or time has run out. */
+/* Returns true if this share of the work is done, or if the time limit is reached. */
 bool effort_is_over(const struct effort *e, double share);
-/* Returns the work of one evaluation of a plan for this candidate. */
+/* Returns the work of planning this candidate with this number of evaluations. */
 int64_t effort_of(const struct candidate *c, int64_t evaluations, const struct candidate_frame *f);
 
 #endif

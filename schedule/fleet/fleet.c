@@ -1,4 +1,4 @@
-/* Fleets as plain data, and the fleet that a measured cluster is. */
+/* Fleets as plain data, and the conversion of a measured cluster to a fleet. */
 #include "schedule/fleet/fleet.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ void fleet_free(struct fleet *f)
 	free(f);
 }
 
-/* Returns the length of the whole characters of UTF-8 that fit into `most` bytes. */
+/* Returns the length of the text's whole UTF-8 characters that fit into `most` bytes. */
 static int whole_characters(const char *text, int most)
 {
 	int n = (int)strlen(text);
@@ -92,8 +92,8 @@ int fleet_check_prices(const struct fleet *f, struct error *err)
 	return 0;
 }
 
-/* The links of a measured cluster: the delay without the part that the bytes take is the latency.
- */
+/* Fills in the links of a measured cluster. A link's latency is its delay without the part for the
+ * bytes. */
 static int measured_links(const struct cluster *c, const struct model_shape *shape, struct fleet *f,
 			  struct error *err)
 {
@@ -114,8 +114,8 @@ static int measured_links(const struct cluster *c, const struct model_shape *sha
 	return 0;
 }
 
-/* Fills in the machines. A node that holds `memory` microbatches of an equal cut has
- * the bytes for them. */
+/* Fills in the machines of a measured cluster. A node that holds `memory` microbatches of an equal
+ * cut is given the bytes for them. */
 static void measured_machines(const struct cluster *c, const struct model_shape *shape,
 			      struct fleet *f)
 {

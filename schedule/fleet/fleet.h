@@ -19,70 +19,74 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/regions.h"
 
-#define FLEET_MOST_NODES 1000 /* a run takes no more */
+#define FLEET_MOST_NODES 1000 /* a run accepts no more nodes */
 
-/* How the speed of a machine's cards is known */
+/* Where the speed of a machine's cards comes from */
 enum fleet_speed {
-	FLEET_SHARE_MEASURED, /* the maker's figure, and the share of it measured on this card */
-	FLEET_SHARE_ASSUMED,  /* the maker's figure, and the share measured on another card */
-	FLEET_SPEED_MEASURED, /* tokens a second, or a measured cluster */
+	/* The maker's figure, times the share of it that was measured on this card */
+	FLEET_SHARE_MEASURED,
+	/* The maker's figure, times the share that was measured on another card */
+	FLEET_SHARE_ASSUMED,
+	FLEET_SPEED_MEASURED, /* a measured number of tokens a second, or a measured cluster */
 };
 
-/* An entry of the file: machines of one kind in one place. Texts are owned. */
+/* An entry of the file: machines of one kind in one place. The texts are owned. */
 struct fleet_machines {
 	char *name, *place;
-	char *device;          /* NULL: not given */
+	char *device;          /* text for --device; NULL: not given */
 	int count;             /* number of machines */
-	int cards;             /* number of cards in each */
-	double flop_per_s;     /* reached in training, of each card */
+	int cards;             /* number of cards in each machine */
+	double flop_per_s;     /* speed that each card reaches in training */
 	double bytes_per_s;    /* memory bandwidth; INFINITY: unknown */
-	double memory_bytes;   /* of each card */
-	double up, down;       /* bytes a second of a machine; INFINITY: not given */
-	double price_per_hour; /* of a machine; NAN: not given */
+	double memory_bytes;   /* memory of each card */
+	/* Network bandwidth of a machine in each direction, bytes a second; INFINITY: not given */
+	double up, down;
+	double price_per_hour; /* price of a machine; NAN: not given */
 	bool is_spot;
 	enum fleet_speed speed;
 };
 
 struct fleet_node {
-	int entry;   /* index in entries */
-	int machine; /* number of the machine, counted through the fleet */
-	int card;    /* number of the card in its machine */
+	int entry;   /* index of the node's machine in `entries` */
+	int machine; /* number of the machine, counted over the whole fleet */
+	int card;    /* number of the card within its machine */
 };
 
 struct fleet {
 	char *name; /* owned */
 	int n_entries;
-	struct fleet_machines *entries; /* (n_entries) */
+	struct fleet_machines *entries; /* array of n_entries */
 	int n_nodes, n_machines;
-	struct fleet_node *nodes; /* (n_nodes) */
-	/* (n_nodes, n_nodes) time and bandwidth of a link; latency below 0: no link */
+	struct fleet_node *nodes; /* array of n_nodes */
+	/* arrays of (n_nodes, n_nodes): latency and bandwidth of each link; latency below 0: no
+	 * link */
 	double *latency_s, *bandwidth;
 	double transfer_overhead_s, dispatch_overhead_s;
 };
 
-/* The data that a fleet's file refers to; borrowed. */
+/* The tables to which a fleet's file refers; borrowed. */
 struct fleet_facts {
 	const struct cards *cards;
 	const struct regions *regions;
 	const struct model_shape *shape;
 };
 
-/* -EINVAL: the message names the entry and key. */
+/* Parses the text of a fleet. -EINVAL: the message names the entry and the key that are wrong. */
 int fleet_parse(const char *text, size_t size, const struct fleet_facts *facts, struct fleet **out,
 		struct error *err);
-/* Reads a fleet or a measured cluster. Errors are those of the file, or of fleet_parse, with the
- * path in front. */
+/* Reads a fleet or a measured cluster. Errors are those of reading the file and of fleet_parse;
+ * messages begin with the path. */
 int fleet_read(const char *path, const struct fleet_facts *facts, struct fleet **out,
 	       struct error *err);
-/* Makes a fleet of a cluster that was measured with this model, cut equally. The memory of its
- * nodes is what their microbatches need. -EINVAL: the cluster does not say which part of its delays
+/* Makes a fleet from a cluster that was measured with an equal cut of this model. Each node gets
+ * the memory that its microbatches need. -EINVAL: the cluster does not say which part of its delays
  * the bytes take. */
 int fleet_of_cluster(const struct cluster *c, const struct model_shape *shape, struct fleet **out,
 		     struct error *err);
-/* Makes a fleet of n machines with one card each, of which nothing is known yet: names and places
- * are the caller's to set, memory and speed are 0, prices are unknown, and there are no links. */
+/* Makes a fleet of n machines with one card each, of which nothing is known yet. Memory and speed
+ * are 0, prices are unknown, and there are no links. The caller sets names and places. */
 int fleet_of_single_cards(const char *name, int n, struct fleet **out, struct error *err);
-void fleet_free(struct fleet *f); /* NULL is allowed */
+void fleet_free(struct fleet *f); /* f may be NULL */
 
 static inline const struct fleet_machines *fleet_machines_of(const struct fleet *f, int node)
 {
@@ -94,7 +98,7 @@ enum { FLEET_NAME = 80 };
  * its third card. */
 void fleet_node_name(const struct fleet *f, int node, char out[FLEET_NAME]);
 
-/* -EINVAL: an entry has no price; the message names it. */
+/* Checks that all prices are known. -EINVAL: an entry has no price; the message names the entry. */
 int fleet_check_prices(const struct fleet *f, struct error *err);
 
 #endif

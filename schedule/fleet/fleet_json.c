@@ -16,7 +16,8 @@
 #define MOST_BYTES ((size_t)1 << 30)
 #define MEGABIT (1e6 / 8)
 #define GIGA 1e9
-/* A link between two cards of one machine: messages pass through the machine's memory. */
+/* Latency and bandwidth between two cards of one machine, whose messages pass through the machine's
+ * memory. */
 #define INSIDE_LATENCY_S 1e-4
 #define INSIDE_BYTES_PER_S 2e9
 
@@ -29,9 +30,9 @@ static const char *const machine_keys[] = { "name",      "count",        "cards"
 					    "spot",      "tokens_per_s", NULL };
 static const char *const link_keys[] = { "a", "b", "latency_ms", "bandwidth_mbit_s", NULL };
 
-/* A link that the file gives between two places, or within one */
+/* A link that the file gives between two places, or within a place */
 struct place_link {
-	const char *a, *b; /* borrowed from the JSON */
+	const char *a, *b; /* names of the places, borrowed from the JSON */
 	double latency_s, bandwidth;
 };
 
@@ -63,7 +64,7 @@ static int read_rate(const json_t *v, const char *where, const char *key, double
 }
 
 /* Takes the speed and the memory of the machine's cards from the table of cards, or from what the
- * entry says. A measured speed is that of a card that trains the whole model. */
+ * entry says. A measured speed is that of a single card that trains the whole model. */
 static int read_card(const json_t *v, const char *where, const struct fleet_facts *facts,
 		     struct fleet_machines *e, struct error *err)
 {
@@ -187,7 +188,8 @@ static int read_link(const json_t *list, int i, const struct fleet *f, struct pl
 	return 0;
 }
 
-/* Gives the link between two places: the file's, otherwise the measured regions'. */
+/* Gives the link between two places: the link in the file, otherwise the link between the measured
+ * regions. */
 static int find_link(const struct place_links *links, const struct regions *regions, const char *a,
 		     const char *b, double *latency_s, double *bandwidth)
 {
@@ -201,8 +203,8 @@ static int find_link(const struct place_links *links, const struct regions *regi
 	return regions ? regions_link(regions, a, b, latency_s, bandwidth, NULL) : -ENOENT;
 }
 
-/* Sets the links from machines of entry a to those of entry b. first: (entries + 1) the first node
- * of each entry. */
+/* Sets the links from the machines of entry a to those of entry b. first: array of entries + 1 with
+ * the first node of each entry. */
 static void set_links(struct fleet *f, const int *first, int a, int b, double latency_s,
 		      double bandwidth)
 {
@@ -245,7 +247,8 @@ static int fill_links(struct fleet *f, const struct place_links *links,
 	return rc;
 }
 
-/* Takes the links of a measured cluster, whose nodes are those of the fleet in the same order. */
+/* Takes the links of a measured cluster, whose nodes must be those of the fleet in the same
+ * order. */
 static int take_measured(struct fleet *f, const char *path, const struct model_shape *shape,
 			 struct error *err)
 {

@@ -26,7 +26,8 @@ static bool are_alike(const struct fleet_machines *a, const struct fleet_machine
 	       is_near(a->price_per_hour / a->cards, b->price_per_hour / b->cards, tolerance);
 }
 
-/* Returns false if there are more than GROUPS_MOST groups. */
+/* Puts the nodes into groups with this tolerance. Returns false if there are more than GROUPS_MOST
+ * groups. */
 static bool group_nodes(struct groups *g, const struct fleet *f, double tolerance)
 {
 	memset(g->size, 0, sizeof(g->size));
@@ -47,8 +48,8 @@ static bool group_nodes(struct groups *g, const struct fleet *f, double toleranc
 	return true;
 }
 
-/* Returns a node of group b on another machine than the first node of group a; if there is none, on
- * the same machine; -1 if group b has no other node. */
+/* Returns a node of group b, if possible on another machine than the first node of group a. -1:
+ * group b has no node other than that one. */
 static int find_other(const struct groups *g, const struct fleet *f, int a, int b)
 {
 	int from = g->first[a], found = -1;

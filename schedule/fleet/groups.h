@@ -1,6 +1,6 @@
-/* groups.h - nodes of a fleet that are so alike that a rough estimate need not tell them apart: the
- * same place, device and price, and nearly the same speed and memory. Internal to schedule/fleet/.
- */
+/* groups.h - groups the nodes of a fleet that are so similar that a rough estimate can treat them
+ * as equal: the same place, device and price, and nearly the same speed and memory. Internal to
+ * schedule/fleet/. */
 #ifndef SCHEDULE_GROUPS_H
 #define SCHEDULE_GROUPS_H
 
@@ -10,11 +10,11 @@ enum { GROUPS_MOST = 40 };
 
 struct groups {
 	int n;
-	int *of_node;           /* (n_nodes) group of each node */
-	int first[GROUPS_MOST]; /* a node of each group */
-	int size[GROUPS_MOST];  /* number of nodes */
-	/* Link from a node of the row's group to another one of the column's; latency INFINITY:
-	 * none */
+	int *of_node;           /* array of n_nodes: group of each node */
+	int first[GROUPS_MOST]; /* one node of each group */
+	int size[GROUPS_MOST];  /* number of nodes in each group */
+	/* Link from a node of the row's group to another node of the column's group; latency
+	 * INFINITY: none */
 	double latency_s[GROUPS_MOST][GROUPS_MOST], bandwidth[GROUPS_MOST][GROUPS_MOST];
 };
 

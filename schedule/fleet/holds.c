@@ -22,8 +22,8 @@ static const char *bytes_text(double bytes, char out[BYTES_TEXT])
 	return out;
 }
 
-/* Returns the most layers of a stage that the node holds with one slot, blocks recomputed. -1: not
- * even a stage without layers. */
+/* Returns the largest number of layers in a stage that the node can hold with one slot and
+ * recomputed blocks. -1: it cannot even hold a stage without layers. */
 static int layers_held(const struct candidate_frame *f, int node, bool has_ends, int sequences)
 {
 	int most = f->shape->n_layers;
@@ -40,8 +40,8 @@ static int compare_falling(const void *a, const void *b)
 	return *(const int *)b - *(const int *)a;
 }
 
-/* Returns the layers that stages hold if `first` holds stage 0 and the other nodes with most room
- * hold one other stage each. */
+/* Returns the number of layers that stages can hold if node `first` holds stage 0, and each of the
+ * other nodes with the most room holds one other stage. */
 static int held_with(const struct candidate_frame *f, const int *as_first, const int *as_other,
 		     int first, int most_stages, int *room)
 {
@@ -56,12 +56,14 @@ static int held_with(const struct candidate_frame *f, const int *as_first, const
 	return sum;
 }
 
-/* The layers that the nodes hold */
+/* The numbers of layers that the nodes can hold */
 struct room {
-	int *as_first, *as_other; /* (n_nodes) layers of a stage 0, or of another stage; -1: none */
-	int *sorted;              /* (n_nodes) for held_with */
-	int held;                 /* number of layers that all nodes hold; -1: none holds stage 0 */
-	int first;                /* the node that holds stage 0 then */
+	/* Arrays of n_nodes: layers of a stage 0, or of another stage, on each node; -1: none */
+	int *as_first, *as_other;
+	int *sorted; /* array of n_nodes, used by held_with */
+	/* Number of layers that all nodes together hold; -1: no node holds stage 0 */
+	int held;
+	int first; /* the node that holds stage 0 in this case */
 };
 
 static struct room room_new(const struct candidate_frame *f)
@@ -136,7 +138,7 @@ static int fitting_sequences(const struct candidate_frame *f, int sequences, int
 	return n;
 }
 
-/* Writes what would make the model fit: more cards like the one with most room for layers, or
+/* Writes what would make the model fit: more cards like the one with the most room for layers, or
  * smaller microbatches. */
 static void write_remedies(const struct candidate_frame *f, const struct room *r, int sequences,
 			   int most_stages, char *out, size_t room)

@@ -1,4 +1,5 @@
-/* Local search: some random changes are planned side by side, and the best one is taken. */
+/* Local search: in each round some random changes are planned at the same time, and the best one is
+ * taken. */
 #include "schedule/fleet/refine.h"
 
 #include <math.h>
@@ -7,13 +8,15 @@
 #include "base/alloc.h"
 
 enum {
-	AT_ONCE = 8,   /* changes that are planned side by side; whatever the number of threads */
-	ATTEMPTS = 50, /* proposals until one is possible */
-	PATIENCE = 25, /* rounds without an improvement until the search gives up */
-	RESTARTS = 8,  /* searches from a candidate that several changes have shaken */
-	SHAKES = 4     /* changes of such a candidate */
+	/* Number of changes that are planned at the same time, whatever the number of threads */
+	AT_ONCE = 8,
+	ATTEMPTS = 50, /* number of proposals until one is possible */
+	PATIENCE = 25, /* number of rounds without an improvement after which the search gives up */
+	/* Number of searches that start from a candidate with several random changes */
+	RESTARTS = 8,
+	SHAKES = 4 /* number of random changes of such a candidate */
 };
-#define BETTER 0.9995 /* a smaller improvement is noise */
+#define BETTER 0.9995 /* an improvement must reduce the cost to this factor or less */
 
 static bool shift_layer(struct candidate *c, struct rng *rng)
 {
@@ -32,7 +35,7 @@ static int random_node(const struct candidate_frame *f, struct rng *rng)
 	return (int)rng_below(rng, (uint32_t)f->fleet->n_nodes);
 }
 
-/* Returns a random stage; -1: the node is left out. */
+/* Returns a random stage; -1 stands for leaving the node out. */
 static int random_stage(const struct candidate *c, struct rng *rng)
 {
 	return (int)rng_below(rng, (uint32_t)c->n_stages + 1) - 1;
@@ -108,7 +111,7 @@ static bool change(struct candidate *c, const struct candidate_frame *f, struct 
 	}
 }
 
-/* Fills in changes of c. Returns how many were possible. */
+/* Fills in possible changes of c. Returns how many were found. */
 static int propose(const struct candidate *c, const struct candidate_frame *f, struct rng *rng,
 		   struct candidate *const *next)
 {
@@ -123,7 +126,7 @@ static int propose(const struct candidate *c, const struct candidate_frame *f, s
 	return n;
 }
 
-/* Changes c until no change has helped for long, or the share of the work is done. */
+/* Changes c until no change has helped for many rounds, or the share of the work is done. */
 static void descend(struct effort *e, struct candidate *c, int64_t evaluations, double share,
 		    struct rng *rng, const struct refine_notes *notes)
 {
@@ -155,7 +158,8 @@ static void descend(struct effort *e, struct candidate *c, int64_t evaluations, 
 		candidate_fini(&room[i]);
 }
 
-/* Fills in a candidate that differs from c by several changes. Returns false if none was found. */
+/* Fills in a candidate that differs from c by several random changes. Returns false if none was
+ * found. */
 static bool shake(const struct candidate *c, const struct candidate_frame *f, struct rng *rng,
 		  struct candidate *out)
 {

@@ -4,10 +4,10 @@
 #include <math.h>
 
 enum {
-	BF16_BYTES = 2,     /* a weight that a pass reads */
-	GRADIENT_BYTES = 8, /* its gradient in fp32, read and written */
-	BACKWARD = 2,       /* work of a backward pass, in forward passes */
-	LOSS = 3,           /* work of the loss, in forward passes of the head */
+	BF16_BYTES = 2,     /* bytes of a weight that a pass reads */
+	GRADIENT_BYTES = 8, /* bytes of a weight's gradient in fp32, which is read and written */
+	BACKWARD = 2,       /* work of a backward pass, in multiples of a forward pass */
+	LOSS = 3,           /* work of the loss, in multiples of a forward pass through the head */
 };
 
 double stage_cost_weights(const struct model_shape *m, int layers, bool has_ends)

@@ -14,14 +14,14 @@
 #include "schedule/fleet/fleet.h"
 
 /* Returns the bytes of a stage with room for `slots` microbatches of `batch` sequences. has_ends:
- * the stage holds embedding and head, as stage 0 does. */
+ * the stage holds the embedding and the head, as stage 0 does. */
 double stage_cost_bytes(const struct model_shape *m, int layers, bool has_ends, int batch,
 			enum shape_recompute level, int slots);
 
 struct stage_times {
-	double forward_s, backward_s, loss_s; /* for one microbatch */
+	double forward_s, backward_s, loss_s; /* times for one microbatch */
 };
-/* Both times of a pass are in proportion to the layers, which may be an average. */
+/* The times of both passes are proportional to the number of layers, which may be an average. */
 struct stage_times stage_cost_times(const struct model_shape *m, const struct fleet_machines *e,
 				    double layers, int batch, enum shape_recompute level);
 
@@ -30,13 +30,15 @@ double stage_cost_weights(const struct model_shape *m, int layers, bool has_ends
 
 enum { STAGE_MOST_SLOTS = 64 };
 struct stage_fit {
-	int slots; /* number of microbatches that fit, at most STAGE_MOST_SLOTS; 0: too little room
-		    */
+	/* Number of microbatches that fit, at most STAGE_MOST_SLOTS; 0: there is too little
+	 * memory */
+	int slots;
 	enum shape_recompute level;
-	double missing_bytes; /* bytes that are missing for one microbatch; 0: it fits */
+	/* Bytes that are missing for one microbatch; 0: one microbatch fits */
+	double missing_bytes;
 };
-/* Fits a stage into a card's memory. Blocks are recomputed if the card has fewer than `wanted`
- * slots otherwise. */
+/* Fits a stage into a card's memory. Blocks are recomputed if the card would otherwise have fewer
+ * than `wanted` slots. */
 struct stage_fit stage_cost_fit(const struct model_shape *m, const struct fleet_machines *e,
 				int layers, bool has_ends, int batch, int wanted);
 

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/stage_set.h"
 
-/* Reads the stages under "always_visited". Without the key *out is stage 0 alone. -EINVAL: no list
- * of stages below n_stages. */
+/* Reads the stages under "always_visited". Without the key, *out is stage 0 alone. -EINVAL: the
+ * value is not a list of stages below n_stages. */
 int always_visited_read(const json_t *root, int n_stages, stage_set *out, struct error *err);
 /* Adds "always_visited" to the object unless the set is stage 0 alone. */
 void always_visited_write(json_t *root, stage_set set);

@@ -109,7 +109,8 @@ static void count_nodes(const struct cluster *c, const int *stage_of, int *sizes
 			sizes[stage_of[i]]++;
 }
 
-/* Adds a place for each node without a stage. Stage 0 gets none, because the batch would change. */
+/* Adds a place in some stage for each node without a stage. Stage 0 gets none of these places,
+ * because the batch would change. */
 static void add_spare_places(struct cluster *c, const int *stage_of)
 {
 	for (int i = 0; i < c->n_nodes && c->n_stages > 1; i++) {

@@ -26,8 +26,8 @@ struct cluster_node {
 	char *address;  /* owned; NULL: unknown */
 	char *device;   /* owned; NULL: unknown */
 	int stage;      /* stage to which the node is pinned; below 0: any stage */
-	/* Seconds for one microbatch in a stage whose work is 1 (cluster.work); loss_s does not
-	 * depend on the work. */
+	/* Seconds for one microbatch in a stage with one unit of work (cluster.work); loss_s does
+	 * not depend on the work. */
 	double forward_s, backward_s, loss_s;
 	int memory; /* number of microbatches that the node can hold at once */
 };
@@ -35,40 +35,41 @@ struct cluster_node {
 struct cluster {
 	char *name; /* owned */
 	int n_stages;
-	int *stages; /* (n_stages) number of nodes in each stage; stage 0 holds the data nodes */
-	/* (n_stages) factor of a node's forward_s and backward_s in each stage; 1 in all stages if
-	 * the stages are cut equally */
+	/* Array of n_stages: number of nodes in each stage; stage 0 holds the data nodes */
+	int *stages;
+	/* array of n_stages: factor of a node's forward_s and backward_s in each stage; all are 1
+	 * if the stages are cut equally */
 	double work[CLUSTER_MOST_STAGES];
 	int n_nodes;
-	struct cluster_node *nodes; /* (n_nodes) nodes; the index is the id */
-	/* (n_nodes, n_nodes) seconds to transfer one microbatch's activation; below 0: no link. The
-	 * diagonal is not read. */
+	struct cluster_node *nodes; /* array of n_nodes; the index is the node's id */
+	/* array of (n_nodes, n_nodes): seconds to transfer one microbatch's activation; below 0: no
+	 * link. The diagonal is not read. */
 	double *delay_s;
-	/* (n_nodes, n_nodes) the part of a delay that the bytes of an fp32 activation take. In
-	 * another format they take their share of it. Only this part occupies the link. NULL:
-	 * unknown, and transfers do not wait for one another. */
+	/* array of (n_nodes, n_nodes): the part of each delay that the bytes of an fp32 activation
+	 * take. In another format, the part is smaller in proportion to the bytes. Only this part
+	 * occupies the link. NULL: unknown, and transfers do not wait for one another. */
 	double *bytes_s;
-	/* (n_nodes, n_nodes) seconds to transfer one stage's gradient; below 0: unknown, or
-	 * impossible if delay_s has no link. NULL: all unknown. The diagonal is not read. */
+	/* array of (n_nodes, n_nodes): seconds to transfer one stage's gradient; below 0: unknown,
+	 * or impossible if delay_s has no link. NULL: all unknown. The diagonal is not read. */
 	double *sync_pair_s;
-	struct tensor_formats formats; /* formats of delay_s and sync_pair_s */
+	struct tensor_formats formats; /* the formats to which delay_s and sync_pair_s apply */
 	stage_set always;    /* stages that every microbatch visits; stage 0 is one of them */
 	int microbatches_per_data_node;
 	double dispatch_overhead_s;
 };
 
 /* Allocates a cluster with empty names, unpinned nodes, times 0, memory 1 and no links. with_sync:
- * sync_pair_s is allocated, all unknown. NULL: no memory for the matrices. */
+ * sync_pair_s is allocated, with all values unknown. NULL: there is no memory for the matrices. */
 struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
-void cluster_free(struct cluster *c); /* NULL is allowed */
-/* Never returns NULL: without memory the program ends, as in base/alloc.h. */
+void cluster_free(struct cluster *c); /* c may be NULL */
+/* Never returns NULL: if there is no memory, the program ends, as in base/alloc.h. */
 struct cluster *cluster_copy(const struct cluster *c) __attribute__((returns_nonnull));
 
-/* Returns true if the nodes may have these stages (n_nodes; below 0: none): every stage has a node,
- * and the number of data nodes divides the batch. */
+/* Returns true if the nodes may have these stages (n_nodes entries; below 0: none), because every
+ * stage has a node and the number of data nodes divides the batch. */
 bool cluster_may_have_stages(const struct cluster *c, const int *stage_of);
-/* Gives the nodes these stages, which the cluster may have. The sizes of the stages follow, with a
- * place for each node without a stage, and the batch stays constant. */
+/* Gives the nodes these stages; cluster_may_have_stages must return true. The sizes of the stages
+ * change accordingly, with a place for each node without a stage. The batch stays constant. */
 void cluster_set_stages(struct cluster *c, const int *stage_of);
 
 /* Returns the most stages that a path may skip: all but those that every microbatch visits. */
@@ -77,13 +78,13 @@ static inline int cluster_most_skipped(const struct cluster *c)
 	return c->n_stages - stage_set_count(c->always);
 }
 
-/* Returns the work of the stage; 1 for a node without a stage (below 0). */
+/* Returns the work of the stage; 1 if `stage` is below 0, for a node without a stage. */
 static inline double cluster_work(const struct cluster *c, int stage)
 {
 	return stage < 0 ? 1 : c->work[stage];
 }
 
-/* Returns the seconds that a task takes on a node that holds this stage (below 0: none). */
+/* Returns the seconds that a task takes on a node in this stage (below 0: no stage). */
 double cluster_task_s(const struct cluster *c, int node, int stage, enum task_kind kind);
 
 /* Returns the seconds for which an activation occupies the link, in the format of the delays. 0:
@@ -94,28 +95,29 @@ double cluster_occupied_s(const struct cluster *c, int from, int to);
  * -EINVAL: the message names the key. A valid cluster can still have no plan. */
 int cluster_validate(const struct cluster *c, struct error *err);
 
-/* -EINVAL: not valid JSON, or not this format; the message names key and expectation. */
+/* Parses the text of a cluster. -EINVAL: the text is not valid JSON or not in this format; the
+ * message names the key and what was expected. */
 int cluster_parse(const char *text, size_t size, struct cluster **out, struct error *err);
-/* Errors are those of the file, or those of cluster_parse with the path in front. */
+/* Errors are those of reading the file and of cluster_parse; messages begin with the path. */
 int cluster_read(const char *path, struct cluster **out, struct error *err);
 
-/* Changes delay_s and sync_pair_s into those of other formats. A sync_pair_s counts as bytes only,
- * because gradients are long: it changes as a whole. */
+/* Changes delay_s and sync_pair_s to those of other formats. A sync_pair_s changes as a whole, as
+ * if it consisted only of the time of the bytes, because gradients are long. */
 void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 
 /* The shares (> 0) of a file's fp32 bytes that activations and sums have in the formats in which
- * they travel. The bytes in a delay_s are unknown, so a delay_s stays the same; with refuse_delays
- * the file is refused unless activations is 1. A sync_pair_s shrinks as a whole. */
+ * they travel. It is unknown which part of a delay_s the bytes take, so a delay_s stays the same.
+ * With refuse_delays, a file with delay_s is refused unless activations is 1. A sync_pair_s shrinks
+ * as a whole. */
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;
 };
-/* Does as cluster_read does, for a file whose activations and sums travel in other formats than
- * fp32. */
+/* Like cluster_read, for a file whose activations and sums travel in formats other than fp32. */
 int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
 		       struct error *err);
-/* Returns the JSON text, to be freed. It has delay_s and bytes_s instead of links. NULL: out of
- * memory. */
+/* Returns the JSON text, which the caller frees. The text has delay_s and bytes_s instead of links.
+ * NULL: out of memory. */
 char *cluster_format(const struct cluster *c);
 
 #endif

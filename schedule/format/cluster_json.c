@@ -1,5 +1,5 @@
-/* Reads and writes skippipe.cluster/1. The reader is strict, because a wrong number would only show
- * in bad plans. */
+/* Reads and writes skippipe.cluster/1. The reader is strict, because a wrong number would only be
+ * noticed by bad plans. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,8 @@ static const char *const node_keys[] = { "id",     "location", "forward_s", "bac
 static const struct cluster_share all_bytes = { .activations = 1, .sums = 1 };
 static const char *const link_keys[] = { "latency_s", "bandwidth_bytes_per_s", NULL };
 
-/* Reads an N x N matrix. null and negative numbers become -1: no link, or unknown. */
+/* Reads an N x N matrix. null and negative numbers become -1, which stands for no link, or for
+ * unknown. */
 static int read_matrix(const json_t *object, const char *where, const char *key, int n,
 		       double *out, struct error *err)
 {
@@ -68,7 +69,8 @@ static int read_matrix(const json_t *object, const char *where, const char *key,
 }
 
 struct links {
-	double *latency_s, *bandwidth; /* (n, n); latency < 0 or bandwidth <= 0: no link */
+	/* Arrays of (n, n); latency < 0 or bandwidth <= 0: no link */
+	double *latency_s, *bandwidth;
 };
 
 static int read_links(const json_t *root, int n, struct links *links, struct error *err)
@@ -113,7 +115,7 @@ static void fill_bytes(const struct links *links, double bytes, struct cluster *
 		c->bytes_s[i] = links->bandwidth[i] > 0 ? bytes / links->bandwidth[i] : 0;
 }
 
-/* Reads what goes with delay_s: its format and bytes_s. */
+/* Reads the keys that belong to delay_s: its format and bytes_s. */
 static int read_bytes(const json_t *root, struct cluster *c, struct error *err)
 {
 	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
@@ -299,8 +301,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	return rc == 0 ? cluster_validate(c, err) : rc;
 }
 
-/* The lists of stages and nodes give the size of the cluster, which is then allocated and filled
- * in. */
+/* The size of the cluster follows from the lists of stages and nodes. The cluster is then allocated
+ * and filled in. */
 static int parse_share(const char *text, size_t size, const struct cluster_share *share,
 		       struct cluster **out, struct error *err)
 {
@@ -366,7 +368,7 @@ int cluster_read_share(const char *path, const struct cluster_share *share, stru
 	return rc == 0 ? 0 : error_prefix(err, rc, "%s", path);
 }
 
-/* Negative numbers are written as null: no link, or unknown. */
+/* Negative numbers, which stand for no link or for unknown, are written as null. */
 static json_t *matrix_to_json(const double *m, int n)
 {
 	json_t *rows = json_array();

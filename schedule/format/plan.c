@@ -46,7 +46,7 @@ void plan_free(struct plan *p)
 	free(p);
 }
 
-/* NULL stays NULL. */
+/* A copy of NULL is NULL. */
 static void *copy_bytes(const void *from, size_t size)
 {
 	return from ? alloc_copy(from, size) : NULL;

@@ -22,7 +22,7 @@ struct plan_microbatch {
 	int id; /* id of the microbatch, at least 0 and unique */
 	int data_node;
 	int length; /* number of nodes in path */
-	/* (length) nodes in forward order, the data node first; points into visits */
+	/* array of length: the nodes in forward order, the data node first; points into visits */
 	int *path;
 	double release_s; /* time at which the microbatch's first task may start */
 };
@@ -35,15 +35,16 @@ struct plan_task {
 /* The order in which a node runs ready tasks, first task first. */
 struct plan_order {
 	int node, n_tasks;
-	struct plan_task *tasks; /* (n_tasks) owned */
+	struct plan_task *tasks; /* array of n_tasks, owned */
 };
 
 struct plan_predicted {
 	double iteration_s, sync_s;
-	double total_s; /* with overlap_sync, end of the last sum; else 0 */
+	double total_s; /* with overlap_sync, when the last sum ends; otherwise 0 */
 	int collisions;
 	double collision_wait_s, lower_bound_s, idle_fraction;
-	/* (n_stages) owned: number of microbatches that visit each stage; NULL: no predictions */
+	/* array of n_stages, owned: number of microbatches that visit each stage; NULL: no
+	 * predictions */
 	int *exposure;
 };
 
@@ -53,46 +54,47 @@ struct plan_record {
 	int64_t evaluations;
 	double elapsed_s;
 	int n_history;
-	double (*history)[2]; /* (n_history) owned: pairs of elapsed_s and iteration_s */
+	double (*history)[2]; /* array of n_history, owned: pairs of elapsed_s and iteration_s */
 };
 
 struct plan {
 	int n_stages;
-	int *stage_start; /* (n_stages + 1) stage s has assigned[stage_start[s] ..
-			   * stage_start[s + 1]) */
-	int *assigned;    /* (stage_start[n_stages]) ids of the nodes, stage by stage */
-	int path_length;  /* number of stages that a skipping microbatch visits */
+	/* Array of n_stages + 1: the nodes of stage s are assigned[stage_start[s]] to
+	 * assigned[stage_start[s + 1] - 1] */
+	int *stage_start;
+	int *assigned;   /* array of stage_start[n_stages]: ids of the nodes, stage by stage */
+	int path_length; /* number of stages that a microbatch visits if it skips stages */
 	/* Percent of each data node's microbatches that skip stages; the others visit every stage.
-	 * 0: all of them */
+	 * 0: all microbatches skip stages */
 	int skip_share;
 	stage_set always;  /* stages that every microbatch visits */
 	bool overlap_sync; /* true: each stage sums its gradients after its own last task */
 	int n_microbatches;
-	struct plan_microbatch *microbatches; /* (n_microbatches) microbatches, ids ascending */
+	struct plan_microbatch *microbatches; /* array of n_microbatches, ids ascending */
 	int *visits;                          /* the nodes of all paths, one path after the other */
 	int n_orders;              /* number of orders; 0: first come, first served at every node */
-	struct plan_order *orders; /* (n_orders) */
+	struct plan_order *orders; /* array of n_orders */
 	struct plan_predicted predicted;
 	struct plan_record search;
 };
 
-/* Allocates a plan for these counts, all zero but for ids 0, 1, ... and paths: path i has
+/* Allocates a plan for these counts, all zero except the ids 0, 1, ... and the paths: path i has
  * path_length nodes and begins at visits + i * path_length. */
 struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int path_length);
-void plan_free(struct plan *p); /* NULL is allowed */
+void plan_free(struct plan *p); /* p may be NULL */
 /* Returns the predicted seconds that the sums of gradients add to iteration_s. */
 double plan_visible_sync_s(const struct plan *p);
 struct plan *plan_copy(const struct plan *p);
 
-/* -EINVAL: not valid JSON, or not this format; the message names key and expectation.
- * Microbatches are sorted by id. */
+/* Parses the text of a plan. -EINVAL: the text is not valid JSON or not in this format; the message
+ * names the key and what was expected. Microbatches are sorted by id. */
 int plan_parse(const char *text, size_t size, struct plan **out, struct error *err);
 int plan_read(const char *path, struct plan **out, struct error *err);
-/* Returns the JSON text, to be freed. NULL: out of memory. */
+/* Returns the JSON text, which the caller frees. NULL: out of memory. */
 char *plan_format(const struct plan *p);
 
-/* Writes the stage of each node to stage_of (n_nodes); -1: none. Node ids out of range are ignored.
- */
+/* Writes the stage of each node to stage_of (n_nodes entries); -1: none. Node ids that are too
+ * large are ignored. */
 void plan_stages(const struct plan *p, int n_nodes, int *stage_of);
 
 #endif

@@ -1,4 +1,5 @@
-/* Reads and writes skippipe.plan/1. The reader checks the shape only; check.h checks the rules. */
+/* Reads and writes skippipe.plan/1. The reader only checks that the text is well-formed; check.h
+ * checks the rules. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -144,8 +145,8 @@ static int read_order_task(const json_t *v, const char *where, struct plan_task 
 			 where);
 }
 
-/* Reads the object of lists of tasks by node id. On an error the plan owns the lists read so far.
- */
+/* Reads the object with a list of tasks for each node id. If an error occurs, the plan owns the
+ * lists that have been read. */
 static int read_order(const json_t *object, struct plan *p, struct error *err)
 {
 	const char *key;
@@ -184,7 +185,7 @@ static int read_order(const json_t *object, struct plan *p, struct error *err)
 	return 0;
 }
 
-/* All keys are optional, because plans from other programs have fewer. */
+/* All keys are optional, because plans that other programs wrote may lack some. */
 static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 {
 	struct plan_predicted *d = &p->predicted;
@@ -318,8 +319,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	return rc;
 }
 
-/* The lists of stages and microbatches give the size of the plan, which is then allocated and
- * filled in. */
+/* The size of the plan follows from the lists of stages and microbatches. The plan is then
+ * allocated and filled in. */
 int plan_parse(const char *text, size_t size, struct plan **out, struct error *err)
 {
 	const json_t *stages, *list;

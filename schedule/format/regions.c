@@ -1,8 +1,8 @@
 /* Clusters of measured cloud regions.
  *
- * regions_read reads the facts and indexes them by location. fill_nodes deals nodes to locations
- * and gives them work and memory. fill_links turns latency and bandwidth into the delays and sums
- * of a cluster. */
+ * regions_read reads the facts and indexes them by location. fill_nodes deals the nodes to
+ * locations and sets their task times and memory. fill_links turns latency and bandwidth into the
+ * delays and sums of a cluster. */
 #include "schedule/format/regions.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
 struct region_link {
-	const char *a, *b; /* names of the locations, borrowed from root */
+	const char *a, *b; /* names of the two locations, borrowed from root */
 	double latency_s, bandwidth;
 };
 
@@ -80,7 +80,7 @@ static int read_links(struct regions *r, struct error *err)
 	return rc;
 }
 
-/* Names and locations are borrowed from root. */
+/* Reads the settings. Names and locations are borrowed from root. */
 static int read_settings(struct regions *r, struct error *err)
 {
 	json_t *object = json_object_get(r->root, "settings"), *list;
@@ -147,7 +147,8 @@ void regions_free(struct regions *r)
 	free(r);
 }
 
-/* Finds the locations of a setting, borrowed. -ENOENT: the message names the existing settings. */
+/* Finds the locations of a setting, which are borrowed. -ENOENT: there is no such setting; the
+ * message names those that exist. */
 static int find_setting(const struct regions *r, const char *setting,
 			const char *const **locations, int *n, struct error *err)
 {
@@ -219,7 +220,7 @@ static int balance_stages(int n_nodes, int n_stages, int path_length, int *sizes
 	for (int s = 0; s < n_stages; s++)
 		sizes[s] = n_nodes / n_stages;
 	for (left -= n_stages * sizes[0]; left > 0; left--) {
-		/* Stage 0 gets one more node as long as the other stages can keep up with it. */
+		/* Gives stage 0 one node more as long as the other stages can keep up with it. */
 		if (n_stages == 1 || (sizes[0] + 1) * share <= sizes[n_stages - 1] + 1e-9 ||
 		    next == n_stages) {
 			sizes[0]++;
@@ -251,8 +252,8 @@ static int fill_row(const struct regions *r, const struct regions_request *q, st
 	return 0;
 }
 
-/* Gives node `to` the links of node `from` in the same location. The links between the two are
- * equal in both directions. */
+/* Gives node `to` the links of node `from`, which is in the same location. The links between these
+ * two nodes are equal in both directions. */
 static void copy_row(double *links, size_t n, size_t from, size_t to)
 {
 	memcpy(links + to * n, links + from * n, n * sizeof(*links));

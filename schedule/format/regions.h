@@ -15,27 +15,29 @@
 struct regions; /* opaque: the facts */
 
 int regions_read(const char *path, struct regions **out, struct error *err);
-void regions_free(struct regions *r); /* NULL is allowed */
+void regions_free(struct regions *r); /* r may be NULL */
 
-/* Gives the one-way link between two locations, or within one. -ENOENT: the facts do not have it.
- */
+/* Gives the link from one location to another, or within a location. -ENOENT: the facts have no
+ * such link. */
 int regions_link(const struct regions *r, const char *a, const char *b, double *latency_s,
 		 double *bandwidth_bytes_per_s, struct error *err);
 
 struct regions_request {
-	const char *name;    /* name of the cluster; NULL: the setting's name */
-	const char *setting; /* NULL: "geo-distributed" */
+	const char *name;    /* name of the cluster; NULL: the name of the setting */
+	const char *setting; /* name of the setting; NULL: "geo-distributed" */
 	int n_nodes, n_stages;
-	const int *stages;   /* (n_stages) borrowed; NULL: balanced for equal load, where stage 0
-			      * serves all microbatches and each other stage the share
-			      * (path_length - 1) / (n_stages - 1) */
-	int path_length;     /* only used if stages is NULL; 0: all stages */
+	/* Array of n_stages, borrowed: nodes in each stage. NULL: sizes that give all nodes equal
+	 * load, if stage 0 serves all microbatches and every other stage the share (path_length -
+	 * 1) / (n_stages - 1) */
+	const int *stages;
+	int path_length; /* used only if stages is NULL; 0: paths visit all stages */
 	double forward_s, backward_s, loss_s;
 	int memory;
 	double activation_bytes, weights_bytes_per_stage;
 	double transfer_overhead_s, dispatch_overhead_s;
 	int microbatches_per_data_node;
-	bool shuffle;  /* locations are drawn at random from seed; else dealt round robin */
+	/* true: locations are drawn at random with the seed; false: dealt round robin */
+	bool shuffle;
 	uint64_t seed;
 };
 
@@ -46,7 +48,7 @@ struct regions_request {
 void regions_request_init(struct regions_request *q, double layers_per_stage,
 			  double samples_per_microbatch);
 
-/* Makes a cluster without pinned nodes. Its bytes_s are those of q's activation_bytes. */
+/* Makes a cluster without pinned nodes. Its bytes_s apply to q's activation_bytes. */
 int regions_cluster(const struct regions *r, const struct regions_request *q,
 		    struct cluster **out, struct error *err);
 

@@ -1,9 +1,9 @@
 /* Simulated annealing.
  *
- * A step proposes a move (moves.c) and estimates its microbatches: the estimate must leave room
- * below the threshold (is_promising). Then it simulates the run from the first change on
- * (try_move), and keeps the move or takes it back. After each move that is kept, fill_tables gives
- * the moves the times of the new run. */
+ * A step proposes a move (moves.c) and estimates when its microbatches finish: the estimated cost
+ * must be below the threshold (is_promising). Then the step simulates the run from the first change
+ * on (try_move), and keeps the move or takes it back. After a move is kept, fill_tables prepares
+ * the times of the new run for the next moves. */
 #include "schedule/improve/anneal.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #define ROUND_GROWTH 1.4
 #define LIKELY 0.98      /* a move leaves the mean of the finish times at this share or above */
 #define LATE_OF 15       /* microbatches among which the later one is preferred */
-#define MOST_ESTIMATED 8 /* moves that touch more microbatches are not estimated */
-#define TRIES 50         /* proposals in one step before the step fails */
-#define LANES_TRIES 8    /* proposals in one step, if lanes are planned */
+#define MOST_ESTIMATED 8 /* moves that change more microbatches are not estimated */
+#define TRIES 50         /* number of proposals after which a step fails */
+#define LANES_TRIES 8    /* number of proposals after which a step fails, if lanes are planned */
 
 /* The 8th power; with very many microbatches the 32nd. Otherwise the many microbatches that are
  * home long before the last would together weigh most. */
@@ -31,7 +31,8 @@ static double raise_to_norm(const struct problem *p, double x)
 	return x;
 }
 
-/* Returns the mean, in that norm, of finish time / makespan in the simulation's last run. */
+/* Returns the mean, in the norm of raise_to_norm, of finish time / makespan in the simulation's
+ * last run. */
 static double mean_finish(const struct anneal *a)
 {
 	const struct fast_simulate *e = &a->simulation;
@@ -52,7 +53,7 @@ static double cost_of(const struct anneal *a, double sync_s)
 }
 
 /* Returns the seconds from the end of the last task to the end of the last sum, if each stage
- * begins its sum with the end of its own last task. Uses the simulation's last run. */
+ * begins its sum when its own last task ends. Uses the simulation's last run. */
 static double late_sync_s(const struct anneal *a)
 {
 	const struct solution *s = &a->current;
@@ -85,7 +86,7 @@ static void keep_best(struct anneal *a)
 	a->best_s = a->current_s + a->sync_s;
 }
 
-/* Fills the tables that moves read from the simulation's last run. */
+/* Fills the tables from which moves read the times of the simulation's last run. */
 static void fill_tables(struct anneal *a)
 {
 	if (a->plans_lanes)
@@ -95,7 +96,7 @@ static void fill_tables(struct anneal *a)
 	fast_simulate_keep(&a->simulation);
 }
 
-/* Simulates current, whose paths the simulation has. */
+/* Simulates the solution `current`. The simulation already has its paths. */
 static int run_current(struct anneal *a)
 {
 	if (!fast_simulate_run(&a->simulation, INFINITY))
@@ -112,7 +113,8 @@ bool anneal_knows_lanes(const struct problem *p)
 	return problem_is(p, REGIME_LANES) && p->length > 1;
 }
 
-/* In large clusters lanes take long. As long as nodes may exchange roles, role moves gain more. */
+/* Returns true if lanes are planned. In large clusters this takes long; as long as nodes may
+ * exchange roles, role moves gain more. */
 static bool are_lanes_planned(const struct problem *p)
 {
 	return anneal_knows_lanes(p) && (p->n_movable < 2 || problem_is(p, REGIME_SHORT_ROUNDS));
@@ -152,7 +154,7 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 		   a->plans_lanes ? &a->lanes : NULL, rng);
 	fast_simulate_init(&a->simulation, p);
 	fast_simulate_set_paths(&a->simulation, &a->current);
-	rc = run_current(a); /* fills the tables that moves read */
+	rc = run_current(a); /* also fills the tables that moves read */
 	if (rc != 0) {
 		anneal_fini(a);
 		return rc;
@@ -208,7 +210,7 @@ static int any_microbatch(struct anneal *a)
 	return (int)rng_below(&a->moves.rng, (uint32_t)a->p->n_mb);
 }
 
-/* Returns this microbatch or one drawn at random, whichever is home later. */
+/* Returns mb or a microbatch drawn at random, whichever is home later. */
 static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);
@@ -216,9 +218,9 @@ static int later_home(struct anneal *a, int mb)
 	return home_s(a, other) > home_s(a, mb) ? other : mb;
 }
 
-/* Picks the latest of a few microbatches drawn at random. Among many microbatches a handful are
- * soon far later than the rest, and only moves of these shorten the iteration. In large problems
- * the latest is therefore picked among one, two, four, ... or all of them. */
+/* Picks the latest of a few microbatches drawn at random. Among many microbatches, a few are soon
+ * far later than the rest, and only moves of these few shorten the iteration. In large problems the
+ * latest is therefore picked among one, two, four, ... or all of them. */
 static int pick_microbatch(struct anneal *a)
 {
 	int n = a->p->n_mb, mb = any_microbatch(a), doublings = 0;
@@ -236,8 +238,8 @@ static int pick_microbatch(struct anneal *a)
 }
 
 /* Returns true if the estimated finish times of the move's own microbatches allow a cost below
- * most. Long simulations are worth avoiding. In small problems simulations are short, nodes are
- * crowded, and the estimate would reject too many good moves, so all moves pass. */
+ * `most`, because long simulations are worth avoiding. In small problems all moves pass:
+ * simulations are short, nodes are crowded, and the estimate would reject too many good moves. */
 static bool is_promising(struct anneal *a, double most)
 {
 	const struct moves *m = &a->moves;
@@ -281,7 +283,7 @@ static bool keeps_limit(const struct anneal *a)
 			a->p->sync_limit_s);
 }
 
-/* Finds a promising move; *most is the cost up to which it is accepted. */
+/* Finds a promising move; *most gets the cost below which it is accepted. */
 static bool propose_move(struct anneal *a, double *most)
 {
 	int tries = a->plans_lanes ? LANES_TRIES : TRIES;
@@ -297,8 +299,8 @@ static bool propose_move(struct anneal *a, double *most)
 	return false;
 }
 
-/* Gives the simulation the paths that the move has touched. Returns the time from which on the run
- * changes. */
+/* Gives the simulation the paths that the move has changed. Returns the time from which the run
+ * differs. */
 static double change_chains(struct anneal *a)
 {
 	double from_s = INFINITY;
@@ -332,7 +334,7 @@ static bool try_move(struct anneal *a, double most, double *sync_s, double limit
 		}
 	}
 	moves_undo(&a->moves);
-	a->moves.n_touched = n; /* the journal still lists the touched microbatches */
+	a->moves.n_touched = n; /* the journal of moves still lists the touched microbatches */
 	change_chains(a);
 	a->moves.n_touched = 0;
 	return false;
@@ -347,7 +349,7 @@ bool anneal_step(struct anneal *a)
 	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)
-		sync_s = 0; /* the sums are known after the simulation */
+		sync_s = 0; /* the sums are only known after the simulation */
 	else
 		sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
 	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));

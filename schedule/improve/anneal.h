@@ -8,9 +8,9 @@
  * seconds. The result depends on the seed and the number of evaluations only.
  *
  * Estimates from the timetable reject most bad proposals without a simulation; only simulations
- * count as evaluations. The threshold of a proposal is drawn beforehand, and the proposal is
- * accepted if its cost stays below the threshold. This is Metropolis' rule in reverse order. It
- * allows a simulation to stop as soon as it must miss the threshold.
+ * count as evaluations. The threshold of a proposal is drawn first, and the proposal is accepted if
+ * its cost stays below the threshold. This is Metropolis' rule in reverse order. It allows a
+ * simulation to stop as soon as its cost must exceed the threshold.
  *
  * Internal to schedule/.
  */
@@ -30,13 +30,14 @@ struct anneal {
 	struct fast_simulate simulation;
 	struct solution current, best;
 	struct moves moves;
-	struct timetable table; /* timetable of `current`; empty if plans_lanes */
-	struct lanes lanes;     /* lanes of `current`; empty unless plans_lanes */
-	/* The annealing proposes lanes in place of the other moves. */
+	struct timetable table; /* timetable of `current`; empty with plans_lanes */
+	struct lanes lanes;     /* lanes of `current`; empty without plans_lanes */
+	/* The annealing plans lanes in place of all other moves. */
 	bool plans_lanes;
-	double cost, sync_s, current_s; /* cost, sums and makespan of `current` */
+	double cost, sync_s, current_s; /* cost, time of the sums, and makespan of `current` */
 	double warm, cold; /* first and last temperature of a round, as a share of the makespan */
-	double best_s;     /* objective of `best`: iteration_s, plus sync_s if sums count */
+	/* Objective of `best`: iteration_s, plus sync_s if sums are part of the objective */
+	double best_s;
 	double best_iteration_s;
 	int64_t round_left, round_size;
 };
@@ -56,7 +57,7 @@ void anneal_adopt(struct anneal *a, const struct anneal *from);
 /* Begins a round of `steps` steps from the best solution so far. */
 void anneal_begin_round(struct anneal *a, int64_t steps);
 
-/* Tries one proposal. Returns true if best improved. */
+/* Tries one proposal. Returns true if `best` improved. */
 bool anneal_step(struct anneal *a);
 
 #endif

@@ -1,8 +1,7 @@
 /* beam.h - keeps the cheapest states of a level of a beam search. Internal to schedule/.
  *
- * The beam is up to date while states are added. A state whose partial cost is already too high can
- * therefore be dropped before its cost is complete.
- */
+ * The beam always holds the cheapest of the states added so far. Therefore a state whose partial
+ * cost is already too high can be dropped before its whole cost is known. */
 #ifndef SCHEDULE_BEAM_H
 #define SCHEDULE_BEAM_H
 
@@ -12,9 +11,10 @@
 #define BEAM_MOST 8
 
 struct beam {
-	int width; /* the beam keeps at most this many states; at most BEAM_MOST */
+	int width; /* the beam keeps at most this many states, which is at most BEAM_MOST */
 	int n;     /* number of states kept */
-	/* Places of the kept states in their level, cheapest first; equal costs by place. */
+	/* Places of the kept states in their level, cheapest first; of equal costs, the lower place
+	 * first. */
 	int at[BEAM_MOST];
 	double cost[BEAM_MOST];
 };
@@ -25,7 +25,7 @@ static inline bool beam_excludes(const struct beam *b, double cost)
 	return b->n == b->width && cost > b->cost[b->n - 1];
 }
 
-/* Adds a state, or lowers the cost of a state that the beam has. */
+/* Adds a state, or lowers its cost if the beam has it already. */
 static inline void beam_offer(struct beam *b, int place, double cost)
 {
 	int i = 0;

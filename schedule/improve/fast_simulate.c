@@ -1,9 +1,9 @@
 /* The fast simulation.
  *
- * Nodes serve first come, first served. When a task arrives, all tasks before it are known, so its
- * start is known too, and it is booked at once. Nodes therefore need no events. Only an F that
- * finds no slot waits; it is booked after the B that gives a slot back, and before all later
- * arrivals.
+ * Nodes serve first come, first served. When a task arrives, all tasks before it are known, so
+ * its start is known too, and it is booked at once. Nodes therefore need no events. Only a forward
+ * task (F) that finds no slot has to wait. It is booked after the backward task (B) that gives a
+ * slot back, and before all later arrivals.
  *
  * The calendar queue holds the arrivals. Time is cut into buckets of equal width. An event goes to
  * the list of its bucket, and a bit for each bucket says if the bucket is empty. Bucket numbers
@@ -21,8 +21,8 @@ static int bucket_of(const struct fast_simulate *e, double at_s)
 	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
 }
 
-/* The present word of the bits is kept in e->bits. Reading it from memory would have to wait for
- * the last write there, whose address is known last of all. */
+/* Adds an event to the queue. The present word of the bits is kept in e->bits, because reading it
+ * from memory would have to wait for the last write, whose address is known very late. */
 static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 {
 	int b = bucket_of(e, at_s), next = e->bucket[b];
@@ -100,7 +100,7 @@ static inline double arrive_s(struct fast_simulate *e, int task, double end_s)
 	return end_s + e->chain[task].travel_s;
 }
 
-/* Books the microbatch's next task: it starts when the node has done all booked tasks. */
+/* Books the microbatch's next task, which starts when the node has done all tasks booked so far. */
 static inline void book_task(struct fast_simulate *e, struct fast_simulate_node *n, int mb,
 			     double now_s)
 {
@@ -179,7 +179,8 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 {
 	e->done = e->n_booked = e->n_replayed = 0;
 	e->late = false;
-	/* Sums of the same times in another order differ in the last bits. */
+	/* The small addition is for sums of the same times in another order, which differ in the
+	 * last bits. */
 	e->limit_s = limit_s * (1 + 1e-9);
 	e->links.run++;
 	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
@@ -210,7 +211,7 @@ static void fill_arrivals(struct fast_simulate *e, int mb)
 
 	e->arrival_s[task] = e->release_s[mb];
 	if (e->links.outputs)
-		return; /* arrive_s has filled in the others */
+		return; /* arrive_s has already filled in the other results */
 	for (; !e->chain[task].last; task += e->chain[task].next)
 		e->arrival_s[task + e->chain[task].next] =
 			e->start_s[task] + e->chain[task].duration_s + e->chain[task].travel_s;
@@ -292,7 +293,7 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 	const struct fast_simulate_step *chain = &e->chain[mb * e->steps];
 	int at = mb * e->steps, h = 1, length = problem_path_length(e->p, path);
 	double end_s, delay_s;
-	int next; /* step after the last that is the same in both */
+	int next; /* the step after the last one that is the same in both runs */
 
 	if (e->kept.n == 0 || chain[0].node != path[0])
 		return 0;
@@ -303,13 +304,14 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 		return INFINITY;
 	end_s = e->kept.start_s[at + h - 1] + chain[h - 1].duration_s;
 	if (e->links.outputs)
-		return end_s; /* from then on, other outputs may wait longer or less for links */
+		return end_s; /* later outputs may wait longer or less for links */
 	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes +
 			      (size_t)path[h < length ? h : 0]];
 	return fmin(e->kept.arrival_s[at + next], end_s + delay_s);
 }
 
-/* Takes over the bookings of the kept run before from_s. finish_run copies their times. */
+/* Takes over those bookings of the kept run that are before from_s. finish_run copies their
+ * times. */
 static void replay_kept(struct fast_simulate *e, double from_s)
 {
 	int i = 0;
@@ -335,7 +337,7 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 }
 
 /* Inserts the microbatch in order of arrival. Microbatches that wait for their first F arrive in
- * order; without the short cut to the end of the list they would take quadratic time. */
+ * order. Without checking the end of the list first, they would take quadratic time. */
 static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
 {
 	int32_t *at = &n->first;
@@ -350,8 +352,8 @@ static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, 
 	*at = mb;
 }
 
-/* Places a microbatch between two tasks: at from_s it is still travelling, or it waits for a slot.
- */
+/* Places a microbatch that is between two tasks: at from_s it is still travelling, or waits for a
+ * slot. */
 static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 {
 	struct fast_simulate_event *event = &e->event[mb];
@@ -400,7 +402,7 @@ static void add_up(struct fast_simulate_step *chain, int steps)
 	}
 }
 
-/* Writes the tasks of a path to chain (2 * length + 1), at the steps that it has. */
+/* Writes the tasks of a path to chain (2 * length + 1 entries), each at its step. */
 static void fill_chain(const struct problem *p, const double *work, const int *path,
 		       struct fast_simulate_step *chain)
 {
@@ -426,8 +428,8 @@ static void fill_chain(const struct problem *p, const double *work, const int *p
 	add_up(chain, steps);
 }
 
-/* Fills in the links of a path's outputs and how long they are occupied. Call it after fill_chain.
- */
+/* Fills in the links of a path's outputs and how long the outputs occupy them. Call this after
+ * fill_chain. */
 static void fill_outputs(struct fast_simulate *e, int first)
 {
 	for (int s = first; !e->chain[s].last; s += e->chain[s].next) {
@@ -469,7 +471,7 @@ static double guess_horizon(const struct problem *p)
 	return 4 * (work + slowest) * p->c->microbatches_per_data_node + 1e-6;
 }
 
-/* There are several buckets for each task, over the guessed length of a run. */
+/* The calendar has several buckets for each task, over the guessed length of a run. */
 void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 {
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;

@@ -14,18 +14,18 @@
 
 #define BEAM 6
 #define NEAR 16
-#define REPLACED 6  /* limit of replaced nodes of a path */
-#define NO_SLOT 2   /* delay of others if no slot is free, as a multiple of a node's mean work */
-#define SAME 1e-4f  /* seconds that count as equal */
+#define REPLACED 6 /* largest number of nodes of a path that are replaced */
+#define NO_SLOT 2  /* delay charged if no slot is free, as a multiple of a node's mean work */
+#define SAME 1e-4f /* times that differ by fewer seconds count as equal */
 #define MOST_STEPS (2 * PLAN_MOST_PATH + 1)
 
-/* The end of F at a node, reached by some partial path. */
+/* The end of the forward task (F) at a node that some partial path reaches. */
 struct lanes_state {
 	float end_s;
-	float spent;    /* cost without the return to the data node */
-	/* Cost of the whole trip as far as it is known, plus the charge for delays. */
+	float spent; /* cost so far, without the return to the data node */
+	/* Cost of the whole trip as far as it is known, plus the charge for delaying others. */
 	float cost;
-	/* Node of the state; place in the previous level from which it was reached. */
+	/* The node, and the place in the previous level from which it was reached. */
 	int node, from;
 	struct visit visit;
 };
@@ -90,8 +90,8 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 	l->hop_s = isfinite(least) ? least : 0;
 }
 
-/* Finds the lanes of a data node. The first F of a microbatch that waited for a slot starts right
- * after the B that gave the slot back. */
+/* Finds the lanes of a data node. If a microbatch waited for a slot, its first forward task (F)
+ * starts right after the backward task (B) of the microbatch before it in the lane. */
 static void find_lanes(struct lanes *l, const struct fast_simulate *e, int data_node)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -162,12 +162,13 @@ void lanes_restore(struct lanes *l)
 	l->n_in_way = 0;
 }
 
-/* The tasks of a path from the first F to the last B. */
+/* The tasks of a path, from the first forward task to the last backward task. */
 struct trip {
 	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
-	float worst_s; /* longest delay of others by one hop */
-	int worst;     /* the hop that delays others longest; 0: none, or the data node */
+	float worst_s; /* longest delay of other microbatches by one hop */
+	/* The hop that delays other microbatches longest; 0: none, or the data node */
+	int worst;
 };
 
 static void note_over(struct trip *w, int hop, float over_s)
@@ -179,8 +180,8 @@ static void note_over(struct trip *w, int hop, float over_s)
 	}
 }
 
-/* Works out the tasks of the path while all others keep their times. Returns false, with w
- * undefined, if the cost exceeds most. */
+/* Computes the times of the path's tasks while all other microbatches keep theirs. Returns false,
+ * with w undefined, if the cost exceeds `most`. */
 static bool follow_path(const struct lanes *l, int mb, const int *path, float charge, float most,
 			struct trip *w)
 {
@@ -201,7 +202,7 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 		float duration_s = i < length ? list->forward_s
 				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
 		float arrival_s = end_s + (v == at ? 0 : (float)problem_delay_s(p, at, v));
-		/* The next microbatch of the lane is sent right after the last B. */
+		/* The next microbatch of the lane is sent right after the last backward task. */
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
 		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
 
@@ -229,11 +230,11 @@ struct search {
 	struct lanes *l;
 	const struct solution *s;
 	int mb, data_node;
-	int level, n;     /* present level; number of states in it */
+	int level, n;     /* present level, and number of states in it */
 	struct beam beam; /* the best states of the level */
 	float charge;
-	/* Least seconds of the level from the end of F to the arrival for B, without the round trip
-	 * to the data node. */
+	/* Least seconds from the end of F in this level to the arrival for B, without the round
+	 * trip to the data node. */
 	float rest_s;
 };
 
@@ -242,9 +243,9 @@ static struct lanes_state *level_of(const struct lanes *l, int level)
 	return l->states + VISIT_OWINGS * (size_t)level * (size_t)l->p->n_nodes;
 }
 
-/* The price of a visit: the waits of F and B, and the charge for delays of others. B is assumed to
- * arrive as early as the rest of the path allows. If F alone costs `room` or more, the price is
- * INFINITY. *end_s gets the end of F. */
+/* Returns the price of a visit: the waits of the forward task (F) and the backward task (B), and
+ * the charge for delaying others. B is assumed to arrive as early as the rest of the path allows.
+ * If F alone costs `room` or more, the price is INFINITY. *end_s gets the end of F. */
 static float price_visit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
 	const struct slot_timeline *g = &q->l->timeline;
@@ -302,7 +303,7 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
 	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
-		/* The hops may be older than an exchange of roles. */
+		/* The hops may be outdated by an exchange of roles. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
 			reach_node(q, from, &hop[i], visit);
 	}
@@ -347,8 +348,8 @@ static float cost_of(const struct search *q, const struct trip *w)
 	return w->home_s + q->charge * w->over_s;
 }
 
-/* Replaces the node of the hop that delays others most. Returns false if no other node is better.
- */
+/* Replaces the node of the hop that delays others most. Returns false if no other node is
+ * better. */
 static bool replace_worst(const struct search *q, int *path, struct trip *w)
 {
 	const struct lanes *l = q->l;
@@ -371,7 +372,7 @@ static bool replace_worst(const struct search *q, int *path, struct trip *w)
 	return best >= 0;
 }
 
-/* Writes the best path of the beam, with its worst nodes replaced, to path. */
+/* Chooses the best path of the beam, replaces its worst nodes, and writes it to path. */
 static bool choose_path(const struct search *q, int *path, struct trip *best)
 {
 	const struct lanes *l = q->l;
@@ -407,7 +408,7 @@ static void note_in_way(struct lanes *l, int mb)
 }
 
 /* Lists the microbatches that the trip delays: those with a task that starts before the trip's task
- * is done, and the next one that finds no slot. */
+ * is done, and the next microbatch, if it finds no slot. */
 static void find_in_way(struct lanes *l, const struct trip *w, bool sends)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -461,8 +462,8 @@ bool lanes_eject(struct lanes *l, const struct solution *s)
 	return true;
 }
 
-/* Finds the path of one microbatch and adds its tasks to the timeline. The microbatch sent after it
- * in the lane gets its new time, and the delayed microbatches are listed. */
+/* Finds the path of one microbatch and adds its tasks to the timeline. The microbatch that follows
+ * in the lane gets its new start time, and the delayed microbatches are listed. */
 static bool put_in(struct lanes *l, const struct solution *s, int mb, float charge)
 {
 	const struct problem *p = l->p;
@@ -496,9 +497,9 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	return true;
 }
 
-/* Picks the microbatch to plan next among the first n taken out: the one sent first or, with
- * in_turn, taken out first. Its predecessor in the lane must be planned already. -1: none is
- * left. */
+/* Picks the microbatch to plan next, among the first n that were taken out: the one that was sent
+ * first or, with in_turn, taken out first. The microbatch before it in its lane must be planned
+ * already. -1: none is left. */
 static int next_of(const struct lanes *l, int n, bool in_turn)
 {
 	int best = -1;

@@ -1,15 +1,16 @@
-/* lanes.h - takes whole lanes out of a run and plans them again. For large clusters. This is a
+/* lanes.h - takes whole lanes out of a run and plans them again. Used for large clusters. This is a
  * large neighbourhood search with prioritised planning, as in multi-agent path finding (MAPF-LNS,
  * Li et al. 2021).
  *
- * A lane is the list of microbatches that use one slot of a data node one after the other; each is
- * sent when the one before it is home. If a microbatch is taken out, those after it in its lane are
- * taken out too. The microbatches that are out share the stages that they visited before, so
- * exposure stays the same. In the order of sending, each gets the path that brings it home first
- * through the idle times that the others leave: a beam search over nodes, stages and exchanges of
- * neighbours. The time from a visit's F to its B is nearly known beforehand. The search therefore
- * checks at the visit itself if the node will be free for B and has a slot until then. If the
- * resulting path still delays others, its nodes are replaced one by one.
+ * A lane is the list of microbatches that use one slot of a data node one after the other; each
+ * is sent when the one before it is home. If a microbatch is taken out, those after it in its lane
+ * are taken out too. The microbatches that were taken out divide the visits of stages that they had
+ * before, so exposure stays the same. In the order of sending, each gets the path that brings it
+ * home first through the idle times of the nodes. A beam search over nodes, stages and exchanges of
+ * neighbours finds this path. The time from a visit's F to its B is nearly known beforehand. The
+ * search therefore checks already at the visit whether the node will be free for B and has a slot
+ * until then. If the resulting path still delays other microbatches, its nodes are replaced one by
+ * one.
  *
  * Internal to schedule/.
  */
@@ -25,71 +26,77 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/stage_quota.h"
 
-#define LANES_MOST 24 /* limit of microbatches taken out at a time */
+#define LANES_MOST 24 /* largest number of microbatches taken out at a time */
 
-struct lanes_state; /* a state of the search for a path */
+struct lanes_state; /* a state of the search for a path, defined in lanes.c */
 
 /* A hop to a node. */
 struct lanes_hop {
 	int32_t node; /* node of the hop; -1 after the last */
 	float out_s;
-	float more_s; /* seconds of the round trip, F and B */
+	/* Seconds of the round trip to the node, with its forward and backward task */
+	float more_s;
 };
 
 struct lanes {
 	const struct problem *p;
 	struct slot_timeline timeline;
 	struct arena arena;      /* owns the arrays below */
-	/* (n_mb) start of each microbatch's first F, and end of its last B */
+	/* arrays of n_mb: start of each microbatch's first forward task, and end of its last
+	 * backward task */
 	float *sent_s, *home_s;
-	float *was_sent_s;       /* (n_mb) sent_s at the last lanes_fill */
-	int *next, *before;      /* (n_mb) next and previous microbatch in the lane; -1: none */
-	float work_s;            /* mean over the nodes of the seconds of F and B */
-	float hop_s;             /* least seconds that one more visit takes */
+	float *was_sent_s; /* array of n_mb: sent_s at the last lanes_fill */
+	/* Arrays of n_mb: next and previous microbatch in the lane; -1: none */
+	int *next, *before;
+	/* Mean, over all nodes, of the seconds of a forward and a backward task */
+	float work_s;
+	float hop_s; /* least seconds that one more visit adds to a path */
 	struct candidate_lists candidates;
-	float *away_s; /* (n_nodes) seconds of the round trip to the present data node */
-	/* (n_nodes, n_stages, candidates.most) hops from each node, nearest first */
+	float *away_s; /* array of n_nodes: seconds of the round trip to the present data node */
+	/* array of (n_nodes, n_stages, candidates.most): hops from each node, nearest first */
 	struct lanes_hop *hops;
 	/* State of the move in progress. */
-	/* Microbatches taken out by this move. Those planned again since then stay listed. */
+	/* Microbatches taken out by this move. They stay listed after they have been planned
+	 * again. */
 	int out[LANES_MOST], n_out;
 	float was_s[LANES_MOST];    /* home_s of each microbatch in `out` before the move */
 	/* home_s of each microbatch in `out` after the move, set by lanes_restore */
 	float back_s[LANES_MOST];
 	int n_back; /* number of entries of back_s */
-	/* (n_mb) the microbatch is taken out and not planned again yet */
+	/* array of n_mb: the microbatch is taken out and not planned again yet */
 	bool *is_out;
 	float over_s;               /* seconds by which other microbatches are delayed */
-	/* The delayed microbatches, as many as there is room for. */
+	/* The delayed microbatches, as many as the array has room for. */
 	int in_way[LANES_MOST], n_in_way;
-	struct stage_quota quota;   /* quota of the microbatches that are out */
-	struct lanes_state *states; /* (length, VISIT_OWINGS * n_nodes) states of the search */
-	/* (VISIT_OWINGS * n_nodes) place of each state in the level; -1: none */
+	struct stage_quota quota; /* visits of stages that the microbatches taken out may make */
+	/* Array of (length, VISIT_OWINGS * n_nodes): states of the search */
+	struct lanes_state *states;
+	/* array of VISIT_OWINGS * n_nodes: place of each state in the level; -1: none */
 	int *place;
 };
 
-/* Hops and times are empty until lanes_fill_hops and lanes_fill. */
+/* Allocates lanes. Hops and times are empty until lanes_fill_hops and lanes_fill. */
 void lanes_init(struct lanes *l, const struct problem *p);
 void lanes_fini(struct lanes *l);
-/* Fills the hops for the assignment of s. */
+/* Fills in the hops for the assignment of s. */
 void lanes_fill_hops(struct lanes *l, const struct solution *s);
-/* Fills the times from the simulation's last run, which must be complete. */
+/* Fills in the times of the simulation's last run, which must be complete. */
 void lanes_fill(struct lanes *l, const struct fast_simulate *e);
 
-/* Takes out the microbatch and the microbatches after it in its lane. Takes out none if they are
- * too many (LANES_MOST). */
+/* Takes out the microbatch and the microbatches after it in its lane. Takes out none if there are
+ * more than LANES_MOST. */
 void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
 /* Plans those of out[0] .. out[n - 1] that are still out, and writes their paths. A microbatch is
  * planned after the one before it in its lane. Otherwise the microbatch that was sent first is
- * planned first, or with in_turn the one that was taken out first. home_s gets the times of return
- * if all other microbatches keep their times, and over_s the seconds by which these are delayed.
- * The search for a path weighs one second of delay to others as `charge` seconds of the
- * microbatch's own time. Returns false if a microbatch finds no path or others are delayed by more
- * than most_s. */
+ * planned first, or with in_turn the one that was taken out first. home_s gets the times of return,
+ * if all other microbatches keep their times. over_s gets the seconds by which other microbatches
+ * are delayed. The search for a path weighs one second of delay to others as `charge` seconds of
+ * the microbatch's own time. Returns false if a microbatch finds no path or others are delayed by
+ * more than most_s. */
 bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn, float charge,
 		  float most_s);
-/* Takes out the microbatches that have been delayed so far. Returns false if they are too many, or
- * if one of them has just been planned again. */
+/* Takes out the microbatches that are delayed. Returns false if there are too many, or if one of
+ * them has just been planned again. */
 bool lanes_eject(struct lanes *l, const struct solution *s);
 /* Ends the move: restores everything but the paths to what it was before the first microbatch was
  * taken out. */

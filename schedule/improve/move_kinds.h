@@ -1,4 +1,4 @@
-/* move_kinds.h - one function for each kind of move (moves.h explains the kinds).
+/* move_kinds.h - one function for each kind of move (moves.h describes the kinds).
  *
  * Each prefers microbatch mb and calls moves_touch for a microbatch before it changes the path. It
  * returns false if no legal move results; the caller then undoes the touched paths. Internal to
@@ -24,33 +24,34 @@ static inline int draw_below(struct moves *m, int n)
 	return (int)rng_below(&m->rng, (uint32_t)n);
 }
 
-/* Copies the path of the microbatch to the journal, if it is not there yet. */
+/* Copies the microbatch's path to the journal, if it is not there yet. */
 void moves_touch(struct moves *m, int mb);
 /* Returns true if any touched path has changed. */
 bool moves_changed(const struct moves *m);
 
-/* ---- move_plain.c: moves that need no times ---- */
+/* ---- move_plain.c: moves that do not depend on the times of the run ---- */
 
-bool move_node(struct moves *m, int mb);     /* a visit goes to another node of its stage */
+bool move_node(struct moves *m, int mb);     /* a visit goes to another node of the same stage */
 bool move_stage(struct moves *m, int mb);    /* two microbatches exchange a stage */
 bool move_exchange(struct moves *m, int mb); /* two neighbours in the path change places */
 /* Two microbatches exchange their nodes of one stage. */
 bool move_trade(struct moves *m, int mb);
-/* Two microbatches exchange all nodes but their data nodes. */
+/* Two microbatches exchange all their nodes except the data nodes. */
 bool move_paths(struct moves *m, int mb);
-/* The microbatch takes another path; the microbatches that it displaces take its visits. */
+/* The microbatch takes another path; microbatches that it displaces take over the visits that it
+ * gives up. */
 bool move_copy(struct moves *m, int mb);
-/* As move_copy, for all microbatches of the data node. */
+/* Like move_copy, for all microbatches of the data node. */
 bool move_unify(struct moves *m, int mb);
-bool move_roles(struct moves *m, int mb);    /* two nodes exchange stages, whatever mb is */
+bool move_roles(struct moves *m, int mb); /* two nodes exchange their stages, whatever mb is */
 
 /* ---- move_timed.c: moves that use idle times in the timetable ---- */
 
 /* The path takes other nodes of the same stages. */
 bool move_reroute(struct moves *m, int mb);
-/* Reroutes one of the two microbatches in a wait. */
+/* Gives a new route to one of the two microbatches in a wait. */
 bool move_unblock(struct moves *m, int mb);
-/* As move_stage, then both microbatches are rerouted. */
+/* Like move_stage; then both microbatches get new routes. */
 bool move_stage_reroute(struct moves *m, int mb);
 
 /* ---- move_lanes.c ---- */

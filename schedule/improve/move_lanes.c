@@ -5,14 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-#define CHARGE 2          /* cost of a second of delay to other microbatches */
-#define FIRST_CHARGE 0.5  /* limit of CHARGE if the delayed ones are planned again */
-/* Limit of the seconds by which other microbatches are delayed, as a multiple of a node's mean
+#define CHARGE 2         /* cost of one second of delay to other microbatches */
+#define FIRST_CHARGE 0.5 /* largest charge if the delayed microbatches are planned again */
+/* Limit of the seconds by which other microbatches may be delayed, as a multiple of a node's mean
  * work. */
 #define MOST_DELAY 1.4
-#define LENT 3            /* fewer lanes than this are taken out for their stages alone */
+#define LENT 3 /* fewer lanes than this are taken out only to get their stages */
 
-/* Takes out the microbatch, or one before it in its lane, with those after it. */
+/* Takes out the microbatch, or one before it in its lane, together with those after it. */
 static void take_lane(struct moves *m, int mb)
 {
 	while (m->lanes->before[mb] >= 0 && draw_below(m, 2))
@@ -31,7 +31,7 @@ static int pick_neighbour(struct moves *m, int mb)
 	return g->task[list->first + draw_below(m, list->n)] / g->steps;
 }
 
-/* Takes out some lanes so that the first lane may take their stages. */
+/* Takes out some lanes so that the first lane may take over the stages that they visit. */
 static void take_lenders(struct moves *m)
 {
 	for (int n = draw_below(m, LENT); n > 0; n--)
@@ -44,8 +44,8 @@ static void touch_out(struct moves *m)
 		moves_touch(m, m->lanes->out[i]);
 }
 
-/* Gives the first lane (n microbatches) its best path at a low charge, and then takes out the lanes
- * that it delays. */
+/* Gives the microbatches of the first lane (n) their best paths at a low charge for delays, and
+ * then takes out the lanes that they delay. */
 static bool force_lane(struct moves *m, int n)
 {
 	float charge = (float)(FIRST_CHARGE * rng_uniform(&m->rng));
@@ -56,7 +56,7 @@ static bool force_lane(struct moves *m, int n)
 }
 
 /* Takes out a lane alone, with any other lane, with lanes that share its nodes, or with the lanes
- * that its best path delays. */
+ * that its best paths delay. */
 static bool gather_lanes(struct moves *m, int mb)
 {
 	int kind = draw_below(m, 4), n;
@@ -91,7 +91,7 @@ static void swap_paths(struct moves *m, int a, int b)
 }
 
 /* Exchanges paths so that the microbatches of the data node are sent in the order of their ids, as
- * the execution model demands. */
+ * the execution model requires. */
 static void sort_by_sending(struct moves *m, int mb)
 {
 	int first = mb, place = m->p->mb_slot[mb];

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Returns the place of a stage in a path. 0: the path does not visit it (place 0 is always stage
- * 0). */
+/* Returns the position of a stage in a path. 0: the path does not visit the stage (position 0 is
+ * always stage 0). */
 static int place_of(const struct moves *m, const int *path, int stage)
 {
 	for (int h = 1; h < problem_path_length(m->p, path); h++) {
@@ -63,7 +63,7 @@ static bool any_memory(const struct moves *m, int node)
 	return m->p->c->nodes[node].memory > 0;
 }
 
-/* Picks a node of the stage, mostly one near to node by. */
+/* Picks a node of the stage, mostly one that is near to node `by`. */
 static int pick_node(struct moves *m, int stage, int by)
 {
 	int first = m->s->start[stage], size = m->s->start[stage + 1] - first;
@@ -95,7 +95,7 @@ bool move_node(struct moves *m, int mb)
 	return true;
 }
 
-/* Replaces the stage at place h by `stage`, if exposure leaves room for that. */
+/* Replaces the stage at position h of the path by `stage`, if exposure allows it. */
 static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 {
 	const struct problem *p = m->p;
@@ -116,8 +116,8 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 	return true;
 }
 
-/* Changes the stages of mb alone if exposure leaves room. Otherwise two microbatches exchange a
- * pair of stages that only one of them visits each. One pass draws the pair uniformly from all such
+/* Changes the stages of mb alone if exposure allows it. Otherwise two microbatches exchange a pair
+ * of stages, each of which only one of them visits. One pass draws the pair uniformly from all such
  * pairs. */
 bool move_stage(struct moves *m, int mb)
 {
@@ -193,8 +193,8 @@ bool move_trade(struct moves *m, int mb)
 	return true;
 }
 
-/* Paths of unequal length are exchanged within a data node only, so that it keeps its share of
- * microbatches that skip stages. */
+/* Paths of unequal length are exchanged within a data node only, so that the data node keeps its
+ * share of microbatches that skip stages. */
 bool move_paths(struct moves *m, int mb)
 {
 	int other = draw_below(m, m->p->n_mb);
@@ -214,8 +214,8 @@ bool move_paths(struct moves *m, int mb)
 	return true;
 }
 
-/* Moves another microbatch's visit of `node` to `instead`, if some microbatch outside data node
- * `spare` allows that. */
+/* Moves a visit of `node` by another microbatch to the node `instead`, if a microbatch outside data
+ * node `spare` allows that. */
 static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 {
 	int n = m->p->n_mb, first = draw_below(m, n), stage = m->s->stage_of[instead];
@@ -238,9 +238,8 @@ static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 	return false;
 }
 
-/* Gives the microbatch the path, which has the same length. The microbatches that it displaces take
- * the visits that it gives up.
- */
+/* Gives the microbatch this path, which has the same length. The microbatches that it displaces
+ * take over the visits that it gives up. */
 static bool force_path(struct moves *m, int mb, const int *path, int spare)
 {
 	int *mine = path_of(m, mb), length = length_of(m, mb);
@@ -275,7 +274,7 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 				left[k] = left[--n_left];
 		}
 		if (!pushed) {
-			/* No visit can be displaced, and exposure would not be equal. */
+			/* No other visit can be displaced, so exposure would become unequal. */
 			if (own != 0)
 				return false;
 			left[0] = left[--n_left];
@@ -284,8 +283,8 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 	return true;
 }
 
-/* Finds a microbatch of the same data node with a path of the same length that differs from that of
- * mb. NULL: none. */
+/* Finds a path that another microbatch of the same data node has, with the same length as the path
+ * of mb but different nodes. NULL: none. */
 static const int *find_other_path(struct moves *m, int mb)
 {
 	int n = m->p->n_mb, first = draw_below(m, n);
@@ -309,7 +308,7 @@ bool move_copy(struct moves *m, int mb)
 
 	if (!source)
 		return false;
-	/* A copy, because the source itself may be displaced. */
+	/* The path is copied, because its own microbatch may be displaced. */
 	memcpy(path, source, (size_t)m->p->length * sizeof(int));
 	return force_path(m, mb, path, -1);
 }
@@ -337,7 +336,7 @@ bool move_roles(struct moves *m, int mb)
 	int a = draw_below(m, p->n_nodes), b = draw_below(m, p->n_nodes), pair[2] = { a, a };
 
 	(void)mb;
-	/* One draw in four takes a node of the pair with the slowest sum. */
+	/* In one of four draws, one node is of the pair with the slowest sum. */
 	if (p->weigh_sync && draw_below(m, 4) == 0)
 		solution_sync_s(m->s, p, pair);
 	a = pair[draw_below(m, 2)];

@@ -1,5 +1,4 @@
-/* Moves that send a microbatch through the idle times that the others leave at the nodes in the
- * present run. */
+/* Moves that give a microbatch a route through the idle times of the nodes in the present run. */
 #include "schedule/improve/move_kinds.h"
 
 #define MOST_WAITS 16

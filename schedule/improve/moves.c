@@ -1,12 +1,12 @@
 /* Draws a kind of move, lets it change the paths, and checks the result: links must exist, and tied
- * microbatches must be able to follow. The journal holds the old paths, so that a move can be taken
- * back. */
+ * microbatches must be able to take the same path. The journal holds the old paths, so that a move
+ * can be taken back. */
 #include "schedule/improve/move_kinds.h"
 
 #include <math.h>
 #include <string.h>
 
-#define NEAR 8 /* number of candidates of each stage, if stages are larger */
+#define NEAR 8 /* number of candidate nodes in each stage, if stages have more nodes */
 
 void moves_touch(struct moves *m, int mb)
 {
@@ -46,9 +46,9 @@ bool moves_changed(const struct moves *m)
 	return false;
 }
 
-/* Every kind of move with its share of the draws. Kinds that need no times come first. Roles come
- * last, because they are drawn only if nodes may move. Without a timetable the kinds that need one
- * are replaced by `unify`. */
+/* Every kind of move with its share of the draws. Kinds that do not need the times of the run come
+ * first. `roles` comes last, because it is drawn only if nodes may move. Without a timetable,
+ * `unify` replaces the kinds that need one. */
 static const struct {
 	bool (*propose)(struct moves *m, int mb);
 	int weight;
@@ -69,7 +69,7 @@ static const struct {
 
 enum { PLAIN_KINDS = 5, KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* Draws one of the first n kinds by weight. */
+/* Draws one of the first n kinds according to their shares. */
 static int draw_kind(struct moves *m, int n)
 {
 	int sum = 0, k = 0, drawn;
@@ -103,7 +103,7 @@ static void begin_move(struct moves *m)
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 }
 
-/* Returns true if the move leaves exposure unchanged. */
+/* Returns true if the move leaves the number of visits of each stage unchanged. */
 static bool is_balanced(const struct moves *m)
 {
 	int length = m->p->length, more[CLUSTER_MOST_STAGES] = { 0 };
@@ -124,7 +124,8 @@ static bool is_balanced(const struct moves *m)
 	return true;
 }
 
-/* Gives the microbatches tied to a touched one its path. Returns false if that breaks a rule. */
+/* Gives the new path of a touched microbatch to all microbatches that are tied to it. Returns false
+ * if that breaks a rule. */
 static bool pull_tied(struct moves *m)
 {
 	size_t size = (size_t)m->p->length * sizeof(int);
@@ -199,7 +200,7 @@ void moves_refresh(struct moves *m)
 			m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
 		large = large || p->sizes[s] > m->candidates.most;
-	if (large && !m->lanes) /* lanes have candidate lists of their own */
+	if (large && !m->lanes) /* lanes have their own lists of candidates */
 		candidate_lists_fill(&m->candidates, p, m->s);
 }
 

@@ -1,7 +1,7 @@
 /* moves.h - proposes small changes of a solution that keep every rule, and takes them back.
  *
- * Exposure (CC3) fixes the number of visits of each stage, so a path can rarely change its stages
- * alone: another path must take the visit that it gives up. The moves:
+ * Exposure (CC3) fixes the number of visits of each stage. Therefore a path can rarely change its
+ * stages unless another path takes over the visit that it gives up. The moves are:
  *
  *   node     one visit goes to another node of the same stage
  *   stage    two microbatches exchange stages, each giving one that the other does not visit;
@@ -36,25 +36,27 @@
 
 struct moves {
 	const struct problem *p;
-	struct solution *s;      /* borrowed; changed in place */
-	struct timetable *table; /* borrowed: timetable of the run of s; NULL: no reroutes */
-	struct lanes *lanes;     /* borrowed: lanes of the run of s; NULL: no lanes */
+	struct solution *s;      /* the solution to change, borrowed */
+	struct timetable *table; /* timetable of the run of s, borrowed; NULL: no move reroutes */
+	struct lanes *lanes;     /* lanes of the run of s, borrowed; NULL: no move plans lanes */
 	struct rng rng;
-	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
-			  * NULL: none are tied */
+	/* Array of n_mb, borrowed: the next microbatch in a ring of microbatches with the same
+	 * path; NULL: none are tied */
+	const int *tied;
 	struct arena arena; /* owns the arrays below */
-	int *visits; /* (n_stages) exposure */
-	/* The journal of the move in progress. */
+	int *visits;        /* array of n_stages: number of visits of each stage (exposure) */
+	/* State of the move in progress, with the journal of the paths that it has touched. */
 	int n_touched;
-	int *touched;     /* (n_mb) microbatches */
-	bool *is_touched; /* (n_mb) */
-	int *saved;       /* (n_mb, length) paths before the move, in the order of touched */
+	int *touched;     /* array of n_mb: the touched microbatches */
+	bool *is_touched; /* array of n_mb */
+	/* Array of (n_mb, length): paths before the move, in the order of `touched` */
+	int *saved;
 	/* Stages whose exposure fell by one and rose by one; -1: none. */
 	int left_stage, joined_stage;
-	/* The move is one of lanes: lanes->was_s and back_s have the times of return. */
+	/* The move is one of lanes: lanes->was_s and lanes->back_s have the times of return. */
 	bool is_planned;
-	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
-	/* Candidates for hops, filled by moves_refresh; empty with lanes. */
+	int role_a, role_b; /* the two nodes that exchanged their stages; -1: none */
+	/* Candidate nodes for hops, filled by moves_refresh; empty if lanes are planned. */
 	struct candidate_lists candidates;
 };
 
@@ -64,16 +66,17 @@ void moves_init(struct moves *m, const struct problem *p, struct solution *s,
 		struct timetable *table, struct lanes *lanes, struct rng rng);
 void moves_fini(struct moves *m);
 
-/* Counts exposure and lists near nodes again. Needed after a change of the solution that is not a
- * move. */
+/* Counts the visits of each stage and lists near nodes again. Call it after a change of the
+ * solution that is not a move. */
 void moves_refresh(struct moves *m);
 
 /* Tries one move that preferably concerns microbatch mb. Returns false if no legal move resulted;
- * the solution is then unchanged. After true the caller calls moves_keep or moves_undo. */
+ * the solution is then unchanged. If it returns true, the caller must call moves_keep or
+ * moves_undo. */
 bool moves_propose(struct moves *m, int mb);
 /* Like moves_propose, but tries only moves that take less than a microsecond in any cluster. */
 bool moves_propose_plain(struct moves *m, int mb);
-/* Makes the move permanent, or takes all of it back. */
+/* moves_keep makes the move permanent; moves_undo takes all of it back. */
 void moves_keep(struct moves *m);
 void moves_undo(struct moves *m);
 

@@ -1,11 +1,11 @@
-/* The packed timeline: one list of rows for each node, with room for the tasks that a move adds. A
- * copy of the lists as they were filled lets a move be taken back. */
+/* The packed timeline has a list of rows for each node, with room for the tasks that a move adds. A
+ * copy of the lists as they were filled allows a move to be taken back. */
 #include "schedule/improve/slot_timeline.h"
 
 #include <math.h>
 #include <string.h>
 
-#define ROOM 16 /* rows that moves can add to a node */
+#define ROOM 16 /* largest number of rows that moves can add to a node */
 
 static int round_up(int n)
 {

@@ -17,32 +17,32 @@
 #include "schedule/improve/fast_simulate.h"
 #include "schedule/problem/problem.h"
 
-#define SLOT_TIMELINE_BLOCK 8 /* number of rows that are compared at a time */
+#define SLOT_TIMELINE_BLOCK 8 /* number of rows that are compared at once */
 
 /* The rows of a node, ascending by arrival. */
 struct slot_timeline_list {
-	int32_t first, n; /* first row, number of rows */
+	int32_t first, n; /* index of the first row, and number of rows */
 	int32_t room;     /* a multiple of SLOT_TIMELINE_BLOCK, and more than n */
 	float forward_s, backward_s; /* seconds of the node's F and B */
-	uint64_t full; /* bit i: all slots are taken after row i (first 64 rows only) */
+	uint64_t full; /* bit i: all slots are taken after row i; only for the first 64 rows */
 };
 
 struct slot_timeline {
 	const struct problem *p;
-	int steps; /* number of tasks of a microbatch */
+	int steps; /* number of tasks of each microbatch */
 	float overhead_s;
 	struct arena arena;       /* owns the arrays below */
-	struct slot_timeline_list *list;   /* (n_nodes) */
-	/* Rows of all nodes. Unused rows have INFINITY for arrival_s and start_s. free_s: time at
-	 * which the node may start the next task. */
+	struct slot_timeline_list *list; /* array of n_nodes */
+	/* Rows of all nodes. Unused rows have INFINITY for arrival_s and start_s. free_s: when the
+	 * node may start its next task. */
 	float *arrival_s, *start_s, *free_s;
 	int32_t *task; /* task of each row, as microbatch * steps + step */
-	/* Copies of these from the last slot_timeline_fill. */
+	/* Copies of the arrays above, made by the last slot_timeline_fill. */
 	struct slot_timeline_list *kept_list;
 	float *kept_arrival_s, *kept_start_s, *kept_free_s;
 	int32_t *kept_task;
-	int *changed, n_changed;  /* (n_nodes) nodes whose list differs from the copy */
-	bool *is_changed;         /* (n_nodes) */
+	int *changed, n_changed; /* array of n_nodes: nodes whose list differs from the copy */
+	bool *is_changed;        /* array of n_nodes */
 };
 
 /* A task at a node. */
@@ -51,17 +51,17 @@ struct slot_timeline_task {
 	float arrival_s, start_s, free_s;
 };
 
-/* The timeline is empty until slot_timeline_fill. */
+/* Allocates a timeline, which is empty until slot_timeline_fill. */
 void slot_timeline_init(struct slot_timeline *g, const struct problem *p);
 void slot_timeline_fini(struct slot_timeline *g);
 /* Fills the timeline from the simulation's last run, which must be complete. Rows ascend by
- * arrival. If later arrivals overtook an F that waited for a slot, the F gets the arrival of the
- * row before it. */
+ * arrival. If a forward task waited for a slot and later arrivals overtook it, it gets the arrival
+ * time of the row before it. */
 void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e);
 
 /* Removes all tasks of the microbatch from the node. */
 void slot_timeline_take_out(struct slot_timeline *g, int node, int mb);
-/* Adds a task after those that arrived no later. Returns false if the list has no room. */
+/* Adds a task after all tasks that arrived no later. Returns false if the list has no room. */
 bool slot_timeline_put_in(struct slot_timeline *g, const struct slot_timeline_task *t);
 /* Restores the timeline of the last fill. */
 void slot_timeline_restore(struct slot_timeline *g);
@@ -80,8 +80,8 @@ static inline int slot_timeline_before(const struct slot_timeline *g,
 	return n;
 }
 
-/* Returns when a task starts that has `before` rows ahead of it. Adds to *over_s the seconds by
- * which it delays the next task. */
+/* Returns when a task with `before` rows ahead of it starts. Adds to *over_s the seconds by which
+ * it delays the next task. */
 static inline float slot_timeline_start_s(const struct slot_timeline *g,
 					  const struct slot_timeline_list *list, int before,
 					  float arrival_s, float duration_s, float *over_s)
@@ -94,9 +94,9 @@ static inline float slot_timeline_start_s(const struct slot_timeline *g,
 	return start_s;
 }
 
-/* Returns true if a slot is free all the time from an F after `before` rows to a B after `until`
- * rows. A slot counts as free after every row past the first 64.
- */
+/* Returns true if a slot is free during the whole time from a forward task after `before` rows to a
+ * backward task after `until` rows. After every row beyond the first 64, a slot is assumed to be
+ * free. */
 static inline bool slot_timeline_have_slot(const struct slot_timeline_list *list, int before,
 					   int until)
 {

@@ -1,9 +1,9 @@
 /* The timetable of a run.
  *
  * A node's rows are its tasks in the order in which they start. A task that arrives starts after
- * all tasks that arrived before it. find_start_s reads from the rows when that is, while the rows
+ * all tasks that arrived before it. find_start_s computes this start from the rows, while the rows
  * of the microbatch's own present path are struck out. timetable_route finds a path by a beam
- * search over the visits and follows the best few to the end of the last B. */
+ * search over the visits and follows the best few paths to the end of the last backward task. */
 #include "schedule/improve/timetable.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 
 #include "schedule/improve/beam.h"
 
-#define BEAM 8          /* states kept at each level */
-#define FOLLOWED_HOME 4 /* states of the last level that are followed to the end */
+#define BEAM 8          /* number of states kept at each level */
+#define FOLLOWED_HOME 4 /* number of states of the last level that are followed to the end */
 
-/* The end of F at a node, reached by some partial path. */
+/* The end of the forward task at a node that some partial path reaches. */
 struct timetable_state {
 	double end_s;
 	double cost;    /* end_s + shortest return trip + penalty for delaying other microbatches */
-	/* Node of the state; place in the previous level from which it was reached. */
+	/* The node, and the place in the previous level from which it was reached. */
 	int node, from;
 };
 
@@ -70,7 +70,7 @@ static void lay_out(struct timetable *t, const struct fast_simulate *e)
 		int task = e->booked[i].task, v = e->chain[task].node;
 
 		t->node_of[task] = v;
-		t->row_of[task] = t->list[v].n++; /* place of the task within its list */
+		t->row_of[task] = t->list[v].n++; /* number of the task within the node's list */
 	}
 	for (int v = 0; v < e->n_nodes; v++) {
 		t->list[v].first = first;
@@ -105,7 +105,7 @@ void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 	}
 }
 
-/* Strikes the tasks of a microbatch out of the lists, until put_tasks_back. */
+/* Strikes the tasks of a microbatch out of the lists until put_tasks_back is called. */
 static void take_tasks_out(struct timetable *t, int mb)
 {
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++) {
@@ -125,9 +125,9 @@ static void put_tasks_back(struct timetable *t, int mb)
 			t->row[t->row_of[task]] = t->whole[t->row_of[task]];
 }
 
-/* Returns when a task would start that arrives at the node at arrival_s: after the tasks that
- * arrived before it and, if needs_slot, when a slot is free. Its microbatch is struck out. Adds to
- * *put_off_s the weighted seconds by which the next task is delayed. */
+/* Returns when a task that arrives at the node at arrival_s would start: after the tasks that
+ * arrived before it and, if needs_slot, when a slot is free. The tasks of its microbatch must be
+ * struck out. Adds to *put_off_s the weighted seconds by which the next task is delayed. */
 static double find_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
 			 bool needs_slot, double *put_off_s)
 {
@@ -154,7 +154,8 @@ static double find_start_s(const struct timetable *t, int node, double arrival_s
 	return at_s;
 }
 
-/* Follows L and then the B in reverse from the end of the last F. Returns the end of the last B. */
+/* Follows the loss and then the backward tasks in reverse order, from the end of the last forward
+ * task. Returns the end of the last backward task. */
 static double follow_home_s(const struct timetable *t, const int *path, double end_s,
 			    double *put_off_s)
 {
@@ -175,7 +176,7 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 	return end_s;
 }
 
-/* The end of the first F, which keeps its time whatever path follows. */
+/* Returns the end of the first forward task, which keeps its time whatever path follows. */
 static double sent_s(const struct timetable *t, int mb, int data_node)
 {
 	return timetable_row(t, mb * t->steps)->start_s +
@@ -237,12 +238,13 @@ struct search {
 	struct timetable *t;
 	const struct solution *s;
 	const struct candidate_lists *candidates;
-	int banned, level, n; /* node that is not visited; present level; number of states in it */
+	/* Node that must not be visited; present level; number of states in it */
+	int banned, level, n;
 	struct beam beam;     /* the best states of the level */
 	double charge;
 };
 
-/* Extends a state of the level before to node v. */
+/* Extends a state of the previous level to node v. */
 static void reach_node(struct search *q, int from, int v)
 {
 	struct timetable *t = q->t;
@@ -287,7 +289,7 @@ static void fill_level(struct search *q, int stage)
 					: q->s->members + q->s->start[stage];
 
 		for (int k = 0; k < size && k < q->candidates->most && to[k] >= 0; k++) {
-			/* The lists may be older than an exchange of roles. */
+			/* The lists may be outdated by an exchange of roles. */
 			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
 				reach_node(q, before.at[i], to[k]);
 		}
@@ -313,7 +315,7 @@ bool timetable_route(struct timetable *t, const struct solution *s,
 	int tried[PLAN_MOST_PATH], length = problem_path_length(p, path), last = length - 1;
 	double best = INFINITY;
 
-	/* Penalty for a second of delay to others, per second that this microbatch gains. */
+	/* Penalty for one second of delay to others, for each second that this microbatch gains. */
 	q.charge = charge / (t->weight[mb] + 1e-9);
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	take_tasks_out(t, mb);

@@ -21,9 +21,9 @@ void candidate_lists_init(struct candidate_lists *n, struct arena *a, const stru
 	n->round_s = arena_array(a, cells, sizeof(*n->round_s));
 }
 
-/* Inserts into a short sorted list. If a stage has more nodes than the list, each node begins the
- * scan at another place. Otherwise all nodes would list the same few of several equally near nodes.
- */
+/* Inserts into a short sorted list. If a stage has more nodes than the list has room for, each node
+ * begins the scan at another place. Otherwise, of several equally near nodes, all nodes would list
+ * the same few. */
 static void fill_one_list(struct candidate_lists *n, const struct problem *p,
 			  const struct solution *s, int node, int stage)
 {
@@ -38,7 +38,7 @@ static void fill_one_list(struct candidate_lists *n, const struct problem *p,
 		int v = members[first + i < size ? first + i : first + i - size], at;
 
 		if (count == n->most && round[v] >= round_s[count - 1])
-			continue; /* this holds for nearly all nodes, so it is tested first */
+			continue; /* tested first, because it is true for nearly all nodes */
 		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
 			continue;
 		at = count < n->most ? count++ : count - 1;

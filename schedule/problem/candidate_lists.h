@@ -8,17 +8,19 @@
 #include "schedule/problem/problem.h"
 
 struct candidate_lists {
-	int n_stages, most; /* number of stages; number of nodes listed of each stage */
-	int *list;          /* (n_nodes, n_stages, most) nodes, nearest first; -1 after the last */
-	/* (n_nodes, n_stages, most) seconds of the round trip to each listed node */
+	int n_stages, most; /* number of stages; number of nodes listed for each stage */
+	/* Array of (n_nodes, n_stages, most): nodes, nearest first; -1 after the last */
+	int *list;
+	/* array of (n_nodes, n_stages, most): seconds of the round trip to each listed node */
 	double *round_s;
 };
 
-/* most is reduced to the size of the largest stage. The lists are empty until candidate_lists_fill,
- * and live as long as the arena. */
+/* Allocates the lists. `most` is reduced to the size of the largest stage. The lists are empty
+ * until candidate_lists_fill, and live as long as the arena. */
 void candidate_lists_init(struct candidate_lists *n, struct arena *a, const struct problem *p,
 			  int most);
-/* Fills the lists for the assignment of s with linked nodes that have memory. Stage 0 gets none. */
+/* Fills the lists for the assignment of s with nodes that have a link and memory. Stage 0 gets no
+ * lists. */
 void candidate_lists_fill(struct candidate_lists *n, const struct problem *p,
 			  const struct solution *s);
 

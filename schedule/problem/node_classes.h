@@ -9,13 +9,13 @@
 
 struct node_classes {
 	int n;       /* number of groups, which are ordered by stage */
-	int *of;     /* (n_nodes) the group of each node that has a stage */
-	int *sample; /* (n) one node of each group */
-	int *first;  /* (n_stages + 1) first group of each stage */
+	int *of;     /* array of n_nodes: the group of each node that has a stage */
+	int *sample; /* array of n: one node of each group */
+	int *first;  /* array of n_stages + 1: first group of each stage */
 };
 
-/* Below 64 nodes, or without may_join, each node is a group of its own. The groups live as long as
- * the arena. */
+/* With fewer than 64 nodes, or without may_join, each node is a group of its own. The groups live
+ * as long as the arena. */
 void node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
 		       const struct solution *s, bool may_join);
 

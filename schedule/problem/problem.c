@@ -17,8 +17,8 @@
 
 #define TILE 32 /* number of rows and of columns of a tile */
 
-/* Seconds of a gradient between two nodes without a link. It is longer than any iteration, so that
- * such nodes share a stage only if there is no other place. */
+/* Time assumed for a gradient between two nodes without a link. It is longer than any iteration, so
+ * that such nodes share a stage only if there is no other possibility. */
 #define NO_LINK_S 1e4
 
 static int check_request(const struct cluster *c, const struct plan_request *q,
@@ -68,7 +68,7 @@ static void problem_alloc(struct problem *p)
 	p->delay = arena_array(&p->arena, n * n, sizeof(*p->delay));
 	if (p->c->bytes_s)
 		p->occupied = arena_array(&p->arena, n * n, sizeof(*p->occupied));
-	/* All zero if sums do not count. */
+	/* All values stay zero if sums are not part of the objective. */
 	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync));
 	p->round = arena_array(&p->arena, n * n, sizeof(*p->round));
 	p->low = arena_array(&p->arena, s, sizeof(*p->low));
@@ -92,7 +92,7 @@ static void fill_matrices(struct problem *p)
 		for (size_t j = 0; counts && j < n; j++) {
 			double sync = c->sync_pair_s[i * n + j];
 
-			/* Unknown, or no link. */
+			/* The time is unknown, or there is no link. */
 			if (sync < 0)
 				sync = c->delay_s[i * n + j] < 0 ? NO_LINK_S : 0;
 			p->sync[i * n + j] = i == j ? 0 : sync;
@@ -110,9 +110,9 @@ static void fill_matrices(struct problem *p)
 	}
 }
 
-/* Returns the stage that an excluded node leaves: the stage of its pin, or of the plan to start
- * from. A node without either leaves the stage with most room for movable nodes. room: (n_stages).
- */
+/* Returns the stage in which an excluded node leaves a gap: the stage to which it is pinned, or its
+ * stage in the plan to start from. If it has neither, the stage with the most room for movable
+ * nodes is taken. room: array of n_stages. */
 static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
 {
 	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;
@@ -144,7 +144,7 @@ static void shrink_stages(struct problem *p, const int *stage_of)
 			continue;
 		stage = stage_left(p, i, stage_of, room);
 		if (!pinned && room[stage] <= 0)
-			continue; /* the stages have no place for this node */
+			continue; /* the stages have no room for this node */
 		p->sizes[stage]--;
 		room[stage] -= !pinned;
 	}
@@ -167,7 +167,8 @@ static int size_stages(struct problem *p, struct error *err)
 	return 0;
 }
 
-/* A stage that must be visited needs memory for at least one microbatch. */
+/* Returns an error unless each stage that must be visited has memory for at least one
+ * microbatch. */
 static int check_memory(const struct problem *p, struct error *err)
 {
 	for (int s = 0; s < p->n_stages; s++) {
@@ -186,7 +187,7 @@ static int check_memory(const struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Decides which microbatches skip stages at first, and with that the lengths of all paths. */
+/* Decides which microbatches skip stages at first, and thereby the lengths of all paths. */
 static void share_skips(struct problem *p)
 {
 	int n_skip = 0, first = 0;
@@ -208,8 +209,8 @@ static void share_skips(struct problem *p)
 	p->n_whole = p->short_length < p->length ? p->n_mb - n_skip : 0;
 }
 
-/* Deals the microbatches, in order of their ids, to the data nodes that are not excluded. Ids are
- * dense even if nodes are excluded, because nothing refers to an id across plans. */
+/* Deals the microbatches, in order of their ids, to the data nodes that are not excluded. Ids have
+ * no gaps even if nodes are excluded, because ids of different plans are never compared. */
 static int deal_microbatches(struct problem *p, struct error *err)
 {
 	int each = p->c->microbatches_per_data_node, data = p->sizes[0];

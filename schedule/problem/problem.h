@@ -14,8 +14,8 @@
 #include "schedule/problem/strategy.h"
 
 struct problem {
-	const struct cluster *c;      /* borrowed */
-	const struct plan_request *q; /* borrowed */
+	const struct cluster *c;      /* the cluster, borrowed */
+	const struct plan_request *q; /* the request, borrowed */
 	int n_nodes, n_stages;
 	/* Number of stages of the longest and of the shortest path. The two differ only if some
 	 * microbatches skip stages and n_whole microbatches visit all stages. */
@@ -24,33 +24,34 @@ struct problem {
 	long visits;      /* sum of the lengths of all paths */
 	uint32_t regimes; /* one bit for each regime (strategy.h) that holds for this size */
 	struct arena arena; /* owns the arrays below */
-	int *sizes;         /* (n_stages) number of nodes of each stage, without excluded ones */
-	bool *out;       /* (n_nodes) excluded */
-	bool *movable;   /* (n_nodes) the node may be placed in any stage */
+	/* Array of n_stages: number of nodes in each stage, without excluded nodes */
+	int *sizes;
+	bool *out;     /* array of n_nodes: the node is excluded */
+	bool *movable; /* array of n_nodes: the node may be placed in any stage */
 	int n_movable;
-	/* (n_nodes, n_nodes) seconds of a transfer; no link: INFINITY; diagonal 0 */
+	/* array of (n_nodes, n_nodes): seconds of a transfer; no link: INFINITY; diagonal: 0 */
 	double *delay;
-	/* (n_nodes, n_nodes) seconds for which a transfer occupies the link; NULL: transfers do not
-	 * wait for one another */
+	/* array of (n_nodes, n_nodes): seconds for which a transfer occupies the link; NULL:
+	 * transfers do not wait for one another */
 	double *occupied;
-	double *sync;    /* (n_nodes, n_nodes) seconds of a gradient; unknown: 0 */
-	double *round;   /* (n_nodes, n_nodes) seconds of the round trip */
-	int *low, *high; /* (n_stages) least and most visits of each stage (CC3) */
-	/* (n_mb) index of each microbatch's data node among the members of stage 0 */
+	double *sync;    /* array of (n_nodes, n_nodes): seconds of a gradient; unknown: 0 */
+	double *round;   /* array of (n_nodes, n_nodes): seconds of the round trip */
+	int *low, *high; /* arrays of n_stages: least and most visits of each stage (CC3) */
+	/* array of n_mb: index of each microbatch's data node among the members of stage 0 */
 	int *mb_slot;
-	/* (n_mb) the microbatch's first path skips stages. Later a data node's microbatches may
-	 * exchange their paths. */
+	/* array of n_mb: the microbatch's first path skips stages. Later, a data node's
+	 * microbatches may exchange their paths. */
 	bool *skips;
-	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
-	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */
+	bool weigh_sync;     /* true: the objective is iteration_s + sync_s, or total_s */
+	double sync_limit_s; /* largest sync_s that a solution may have; INFINITY: no limit */
 };
 
 /* Returns true if all nodes and all links are equal, so that no placement is better than another.
  */
 bool problem_all_alike(const struct cluster *c);
 
-/* PLAN_INFEASIBLE: a stage has no nodes or no memory left. -EINVAL: the request does not fit the
- * cluster. */
+/* Makes the problem. PLAN_INFEASIBLE: some stage has no nodes or no memory left. -EINVAL: the
+ * request does not fit the cluster. */
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err);
 void problem_fini(struct problem *p);
@@ -60,7 +61,8 @@ static inline bool problem_is(const struct problem *p, enum regime r)
 	return p->regimes >> r & 1;
 }
 
-/* Return the delay from node u to node v, and that of the round trip. INFINITY: no link. */
+/* Return the delay from node u to node v, and the delay of the round trip. INFINITY: there is no
+ * link. */
 static inline double problem_delay_s(const struct problem *p, int u, int v)
 {
 	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
@@ -71,19 +73,22 @@ static inline double problem_round_s(const struct problem *p, int u, int v)
 	return p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v];
 }
 
-/* An assignment and a path per microbatch. */
+/* An assignment of nodes to stages, and a path for each microbatch. */
 struct solution {
 	struct arena arena; /* owns the arrays below */
-	int *stage_of;      /* (n_nodes) stage of each node; -1: excluded */
-	int *members;       /* (n_nodes) nodes ordered by stage; stage s begins at start[s] */
-	int *start;    /* (n_stages + 1) */
-	double *work;  /* (n_nodes) work of each node's stage (cluster.work); excluded: 1 */
-	/* (n_mb, length) node ids; the first is the data node. -1 after the end of a short path */
+	int *stage_of;      /* array of n_nodes: stage of each node; -1: excluded */
+	/* Array of n_nodes: nodes ordered by stage; stage s begins at start[s] */
+	int *members;
+	int *start; /* array of n_stages + 1 */
+	/* Array of n_nodes: work of each node's stage (cluster.work); excluded nodes: 1 */
+	double *work;
+	/* array of (n_mb, length): node ids, the data node first. -1 after the end of a short
+	 * path */
 	int *path;
 };
 
-/* Return the seconds of a node's F and B. work: the work of each node's stage, from the
- * solution. */
+/* Return the seconds of a node's forward and backward task. work: the work of each node's stage,
+ * from the solution. */
 static inline double problem_forward_s(const struct problem *p, const double *work, int node)
 {
 	return p->c->nodes[node].forward_s * work[node];
@@ -101,16 +106,17 @@ static inline double problem_visit_s(const struct problem *p, const double *work
 	       2 * p->c->dispatch_overhead_s;
 }
 
-/* Returns the number of visits of a path of a solution. */
+/* Returns the number of visits of a path in a solution. */
 static inline int problem_path_length(const struct problem *p, const int *path)
 {
 	return p->short_length < p->length && path[p->short_length] < 0 ? p->short_length
 									: p->length;
 }
 
-/* Steps number the tasks of a microbatch: F are 0 to length - 1, L is length, B are the steps after
- * it, in reverse order. A microbatch with fewer visits has no tasks at the steps of its missing
- * visits. Returns the step after this one; after the last it returns 2 * length + 1. */
+/* Steps are the numbers of a microbatch's tasks: forward tasks are 0 to length - 1, the loss is
+ * length, and backward tasks follow in reverse order. A microbatch with fewer visits has no tasks
+ * at the steps of its missing visits. Returns the step after this one, or
+ * 2 * length + 1 after the last one. */
 static inline int problem_next_step(const struct problem *p, int visits, int step)
 {
 	bool at_gap = step == visits - 1 || step == p->length;
@@ -118,19 +124,20 @@ static inline int problem_next_step(const struct problem *p, int visits, int ste
 	return step + 1 + (at_gap ? p->length - visits : 0);
 }
 
-/* Allocates a solution, all zero but for the lengths of paths. */
+/* Allocates a solution in which everything is zero except the lengths of paths. */
 void solution_init(struct solution *s, const struct problem *p);
 void solution_fini(struct solution *s);
 /* Copies between two solutions of the same problem. */
 void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
-/* Fills members, start and work from stage_of; nodes ascend within a stage. */
+/* Computes members, start and work from stage_of. Within a stage, members are in ascending
+ * order. */
 void solution_index(struct solution *s, const struct problem *p);
-/* Returns the seconds to sum the gradients of a stage. pair (2), unless NULL, gets the slowest pair
- * of nodes, or -1 if the sum takes no time. */
+/* Returns the seconds to sum the gradients of a stage. pair: NULL, or an array of 2 that gets the
+ * slowest pair of nodes, or -1 if the sum takes no time. */
 double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage,
 			     int *pair);
-/* Returns the seconds of the slowest stage's sum. pair (2), unless NULL, gets its slowest pair and
- * stays unchanged if sums take no time. */
+/* Returns the seconds of the slowest stage's sum. pair: NULL, or an array of 2 that gets the
+ * slowest pair of that stage; it stays unchanged if sums take no time. */
 double solution_sync_s(const struct solution *s, const struct problem *p, int *pair);
 /* Exchanges the stages of two nodes; paths are not changed. */
 void solution_exchange(struct solution *s, int a, int b);

@@ -57,8 +57,8 @@ bool progress_over(const struct progress *g)
 	return (most > 0 && g->evaluations >= most) || progress_late(g);
 }
 
-/* Simulates and checks the plan and fills in the predictions. A broken rule is a bug of the search.
- */
+/* Simulates and checks the plan, and fills in the predictions. If the plan breaks a rule, the
+ * search has a bug. */
 static int predict_plan(const struct progress *g, struct plan *plan, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -93,7 +93,7 @@ static int predict_plan(const struct progress *g, struct plan *plan, struct erro
 	return rc;
 }
 
-/* Copies the record of the search so far to the plan. */
+/* Copies the history of the search so far to the plan. */
 static void record_search(const struct progress *g, struct plan *plan)
 {
 	struct plan_record *s = &plan->search;

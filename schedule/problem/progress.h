@@ -1,6 +1,5 @@
-/* progress.h - serves the caller of a search while the search runs: it keeps the limits, holds the
- * best plan so far with its history, and announces improvements. Internal to schedule/.
- */
+/* progress.h - serves the caller of a search while the search runs: checks its limits, holds the
+ * best plan so far with its history, and announces improvements. Internal to schedule/. */
 #ifndef SCHEDULE_PROGRESS_H
 #define SCHEDULE_PROGRESS_H
 
@@ -15,9 +14,12 @@ struct progress {
 	int64_t start_us, announced_us;
 	int64_t evaluations;
 	double lower_bound_s;
-	struct plan *plan;       /* the best announced plan, predicted and checked; NULL: none */
-	struct solution waiting; /* better than plan if is_waiting; empty until first needed */
-	bool is_waiting;         /* the solution is to be announced when enough time has passed */
+	/* The best plan that was announced, predicted and checked; NULL: none */
+	struct plan *plan;
+	/* With is_waiting: a solution better than `plan`; empty until first needed */
+	struct solution waiting;
+	/* The solution `waiting` will be announced when enough time has passed */
+	bool is_waiting;
 	int n_history;
 	size_t room;
 	double (*history)[2];
@@ -36,11 +38,11 @@ bool progress_late(const struct progress *g);
  * time ago, it is simulated, checked and announced to the caller. */
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,
 		  struct error *err);
-/* Announces a noted solution that had to wait. To be called now and then. */
+/* Announces a solution that had to wait, if enough time has passed. Called from time to time. */
 int progress_announce(struct progress *g, struct error *err);
-/* Makes s the plan, as the search's final answer. */
+/* Makes s the plan that is the search's final answer. */
 int progress_finish(struct progress *g, const struct solution *s, struct error *err);
-/* Gives the plan to the caller, with its search record filled in. -ECANCELED: there is none. */
+/* Gives the plan to the caller, with the history of the search. -ECANCELED: there is no plan. */
 int progress_take(struct progress *g, struct plan **out, struct error *err);
 
 #endif

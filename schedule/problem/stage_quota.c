@@ -1,4 +1,5 @@
-/* Quotas of visits, for builders of paths: the first plan (construct.c) and lanes (lanes.c). */
+/* Quotas of visits, for code that builds paths: the first plan (construct.c) and lanes
+ * (lanes.c). */
 #include "schedule/problem/stage_quota.h"
 
 void stage_quota_init(struct stage_quota *v, const struct problem *p)
@@ -76,7 +77,7 @@ bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more)
 int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last,
 		     struct visit *list)
 {
-	/* Number of visits after this one; number of stages found. */
+	/* Number of visits after this one, and number of stages found so far. */
 	int more = v->length - 1 - level, n = 0;
 
 	if (last->owing == OWES_EARLIER) {

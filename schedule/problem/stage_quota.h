@@ -2,9 +2,9 @@
  * the other. The microbatches share a quota of visits of each stage; the quota says which stages
  * the next path may visit. Internal to schedule/.
  *
- * A microbatch without a path is out. A path is built visit by visit. If a stage's quota equals the
- * number of microbatches that are out, each of them must visit the stage.
- */
+ * A microbatch that has no path is called "out". A path is built visit by visit. If a stage's
+ * quota equals the number of microbatches that are out, each of these microbatches must visit the
+ * stage. */
 #ifndef SCHEDULE_STAGE_QUOTA_H
 #define SCHEDULE_STAGE_QUOTA_H
 
@@ -12,33 +12,33 @@
 
 struct stage_quota {
 	const struct problem *p;
-	int out; /* microbatches without a path, except those that visit every stage */
+	int out; /* number of microbatches that are out, except those that will visit every stage */
 	/* Number of visits that these microbatches have to make to each stage. */
 	int need[CLUSTER_MOST_STAGES];
-	/* stage_quota_count sets the fields below for the next path. */
+	/* The fields below are set by stage_quota_count for the next path. */
 	int length;
-	bool is_whole; /* the path visits every stage, and takes nothing from the quota */
+	bool is_whole; /* the path will visit every stage, and takes nothing from the quota */
 	/* For each stage, the number of later stages that the path may visit, and must visit. */
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
 
-/* The state of a path after a visit. If two neighbouring stages are exchanged, the later one comes
- * first and the path then owes a visit of the earlier one. */
+/* The state of a path after a visit. If two neighbouring stages are exchanged, the later stage
+ * comes first, and the path then owes a visit of the earlier stage. */
 enum visit_owing { OWES_NOTHING, OWES_EARLIER, HAS_PAID, VISIT_OWINGS };
 
 struct visit {
 	int stage;
-	int top; /* highest stage visited; 0: only the data node was visited */
+	int top; /* highest stage visited so far; 0: only the data node was visited */
 	enum visit_owing owing;
 };
 
-/* Limit of the entries that stage_quota_next writes. */
+/* Largest number of entries that stage_quota_next writes. */
 #define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES)
 
-/* Starts with no microbatch out. */
+/* Begins with no microbatch out. */
 void stage_quota_init(struct stage_quota *v, const struct problem *p);
 
-/* Starts with all microbatches out. Every stage gets its least number of visits. The visits that
+/* Begins with all microbatches out. Every stage gets its least number of visits. The visits that
  * remain go to stage `first` and the stages after it, one each, as far as exposure allows. */
 void stage_quota_deal(struct stage_quota *v, int first);
 
@@ -47,20 +47,19 @@ void stage_quota_leave(struct stage_quota *v, const struct solution *s, const in
 /* Gives a microbatch a path again: its visits are taken from the quota. */
 void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path);
 
-/* Must be called before a path is built. path: where the path will be, which determines its
- * length. */
+/* Call this before a path is built. path: where the path will be, which determines its length. */
 void stage_quota_count(struct stage_quota *v, const int *path);
-/* Returns true if the path must visit the stage. */
+/* Returns true if the path that is being built must visit the stage. */
 static inline bool stage_quota_forces(const struct stage_quota *v, int stage)
 {
 	return v->is_whole || v->need[stage] == v->out;
 }
-/* Returns true if a path may visit the stage next and can then be completed by `more` visits that
- * include all stages it must visit. */
+/* Returns true if a path may visit the stage next, and `more` visits after it can include all
+ * stages that the path must still visit. */
 bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more);
-/* Lists the visits that may follow `last` as number `level` (1 and up) of a path, such that the
- * path can be completed. Returns how many. A path built from these at all levels misses no required
- * stage. */
+/* Lists the visits that may follow `last` as number `level` (1 and up) of a path, so that the path
+ * can still be completed. Returns how many there are. A path that only uses such visits misses no
+ * required stage. */
 int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last,
 		     struct visit *list);
 

@@ -1,18 +1,19 @@
-/* The table of what depends on the size of a cluster, and the cooling that follows from it. */
+/* The table of everything that depends on the size of a cluster, and the cooling that follows from
+ * it. */
 #include "schedule/problem/strategy.h"
 
-/* Both ends belong to the range. `to` 0: no upper limit. */
+/* A range that includes both ends. `to` 0: there is no upper limit. */
 struct range {
 	int from, to;
 };
 
-/* The limits were measured. */
+/* The row of each regime. The limits were found by measurements. */
 static const struct {
 	struct range microbatches, nodes;
 } table[REGIMES] = {
-	/* feasible.c recurses once for each microbatch. */
+	/* limited because feasible.c recurses once for each microbatch. */
 	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } },
-	/* In larger clusters a fresh plan takes long, and one lost node changes little. */
+	/* In larger clusters a fresh plan takes long to build, and one lost node changes little. */
 	[REGIME_FRESH_TOO] = { .nodes = { 0, 200 } },
 	[REGIME_NODE_CLASSES] = { .nodes = { 64, 0 } },
 	[REGIME_RESTARTS] = { .nodes = { 0, 64 } },
@@ -52,7 +53,8 @@ const struct cooling *strategy_cooling(uint32_t regimes, bool repairs, bool plan
 	/* Moves of lanes are large, so a higher temperature is needed to accept some. */
 	static const struct cooling large_lanes = { 40000, 0.004, 0.004, 1.2 };
 	static const struct cooling large = { 40000, 0.0012, 0.0012, 1.2 };
-	/* A repair is needed soon. With few microbatches the rounds of `small` are quick enough. */
+	/* For repairs, which are needed soon. With few microbatches the rounds of `small` are quick
+	 * enough. */
 	static const struct cooling repair = { 500, 0.003, 0.0005, 1.5 };
 
 	if (repairs && regimes >> REGIME_GENTLE_REPAIR & 1)

@@ -10,15 +10,15 @@
 #include "base/arena.h"
 
 #define POPULATION 200
-#define EXCHANGES 8 /* tries of the local search for each child and node */
+#define EXCHANGES 8 /* tries of the local search, for each child and node */
 
 struct matching {
 	const double *cost;
 	int n, m;
-	double most;   /* length of the largest edge that is used */
-	int *match;    /* (n) */
-	int *taken_by; /* (m) */
-	int *seen;     /* (m) round in which each column was last tried */
+	double most;   /* length of the longest edge that may be used */
+	int *match;    /* array of n */
+	int *taken_by; /* array of m */
+	int *seen;     /* array of m: round in which each column was last tried */
 	int round;
 };
 
@@ -84,7 +84,8 @@ double allocate_match(const double *cost, int n, int m, int *match)
 	return worst;
 }
 
-/* The population. An assignment is a list of nodes; stage s has those from start[s] on. */
+/* The population. An assignment is a list of nodes, in which the nodes of stage s begin at
+ * start[s]. */
 struct population {
 	const struct problem *p;
 	struct rng rng;
@@ -92,13 +93,14 @@ struct population {
 	int n;              /* number of nodes with a stage */
 	int size;           /* number of assignments in the population */
 	struct arena arena; /* owns the arrays below */
-	int *nodes;         /* (size + 1, n) nodes of each assignment; the last one is the child */
-	double *score;   /* (size) */
-	int *stage_of;   /* (n_nodes) */
-	double *between; /* (n_stages, n_stages) */
-	double *cost;    /* (most replicas)^2 */
+	/* Array of (size + 1, n): nodes of each assignment; the last one is the child */
+	int *nodes;
+	double *score;   /* array of size */
+	int *stage_of;   /* array of n_nodes */
+	double *between; /* array of (n_stages, n_stages): distances between stages */
+	double *cost;    /* array of (most replicas)^2 */
 	int *match;
-	int *tour;       /* (n_stages) */
+	int *tour; /* array of n_stages */
 };
 
 static double edge_cost_s(const struct population *h, int a, int b, int stage)
@@ -121,7 +123,7 @@ static double stage_distance(struct population *h, const int *nodes, int s, int 
 	return allocate_match(h->cost, n, m, h->match);
 }
 
-/* An open tour from stage 0 that always goes to the nearest stage. */
+/* Returns the length of an open tour from stage 0 that always goes to the nearest stage. */
 static double nearest_tour(struct population *h)
 {
 	int n = h->p->n_stages, at = 0;
@@ -130,7 +132,7 @@ static double nearest_tour(struct population *h)
 
 	h->tour[0] = 0;
 	for (int k = 1; k < n; k++) {
-		int best = 0; /* index of the best stage; 0: none yet */
+		int best = 0; /* index of the nearest stage; 0: none yet */
 
 		for (int t = 1; t < n; t++) {
 			if ((left >> t & 1) && (best == 0 || h->between[at * n + t] <
@@ -144,7 +146,7 @@ static double nearest_tour(struct population *h)
 	return length;
 }
 
-/* The shortest open tour from stage 0: exact up to 12 stages. */
+/* Returns the length of the shortest open tour from stage 0; it is exact for up to 12 stages. */
 static double shortest_tour(struct population *h)
 {
 	int n = h->p->n_stages, full;
@@ -153,7 +155,7 @@ static double shortest_tour(struct population *h)
 
 	if (n == 1 || n > 12)
 		return n == 1 ? 0 : nearest_tour(h);
-	full = (1 << (n - 1)) - 1; /* all sets of stages 1 .. n - 1 */
+	full = (1 << (n - 1)) - 1; /* the set of all stages from 1 to n - 1 */
 	for (int set = 1; set <= full; set++) {
 		for (int t = 1; t < n; t++) {
 			int before = set & ~(1 << (t - 1));
@@ -245,8 +247,8 @@ static void shuffle_nodes(struct population *h, int *nodes)
 	}
 }
 
-/* Five-point crossover: the child of b gives five nodes the stage that they have in a. Each
- * exchanges places with a node of that stage, so that sizes stay the same. */
+/* Five-point crossover: the child of b gives five nodes the stage that they have in a. Each of
+ * these exchanges places with a node of that stage, so that the sizes stay the same. */
 static void cross_parents(struct population *h, const int *a, const int *b, int *child)
 {
 	memcpy(child, b, (size_t)h->n * sizeof(*child));
@@ -264,7 +266,8 @@ static void cross_parents(struct population *h, const int *a, const int *b, int 
 	}
 }
 
-/* Returns the distance of node v from the other members of the stage if v had place `at`. */
+/* Returns the distance of node v from the other members of the stage, if v were at the place
+ * `at`. */
 static double spread_at(const struct population *h, const int *nodes, int v, int stage, int at)
 {
 	double sum = 0;
@@ -335,7 +338,7 @@ static void take_best(struct population *h, struct solution *s, int size)
 	for (int i = 1; i < size; i++)
 		best = h->score[i] < h->score[best] ? i : best;
 	nodes = h->nodes + (size_t)best * (size_t)h->n;
-	herd_score(h, nodes); /* fills the tour as well */
+	herd_score(h, nodes); /* also computes the tour */
 	for (int k = 2; k < p->n_stages; k++)
 		alike = alike && p->sizes[k] == p->sizes[1];
 	for (int k = 0; k < p->n_stages; k++) {
@@ -358,7 +361,7 @@ void allocate_genetic(struct solution *s, const struct problem *p, const struct 
 		return;
 	herd_init(&h, s, p);
 	n = (size_t)h.n;
-	/* The given order belongs to the first population. */
+	/* The present order of the nodes is one member of the first population. */
 	memcpy(h.nodes, s->members, n * sizeof(int));
 	h.score[0] = herd_score(&h, h.nodes);
 	for (; size < h.size && !progress_over(g); size++) {

@@ -6,10 +6,10 @@
  * over the stages from stage 0. sync_s is the slowest sum of gradients within a stage. Stages of
  * the same size are numbered in the order of the tour.
  *
- * Ours differs: the local search exchanges pairs of nodes instead of moving cycles of nodes, and
- * the cost of gradients is the plan's sync_s instead of a delay times a ratio of bytes. Pinned
- * nodes keep their stage; stages are then not renumbered. Internal to schedule/.
- */
+ * This code differs from the publication: the local search exchanges pairs of nodes instead of
+ * moving cycles of nodes, and the cost of gradients is the plan's sync_s instead of a delay times a
+ * ratio of bytes. Pinned nodes keep their stage; stages are then not renumbered. Internal to
+ * schedule/. */
 #ifndef SCHEDULE_ALLOCATE_H
 #define SCHEDULE_ALLOCATE_H
 
@@ -17,13 +17,13 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 
-/* Finds the matching that covers the smaller side with the smallest largest edge. cost is (n, m), n
- * <= m; INFINITY: no edge. match (n) gets a column for each row, -1: none. Returns the largest
- * edge; INFINITY: the smaller side cannot be covered. */
+/* Finds a matching that covers the smaller side and whose longest edge is as short as possible.
+ * cost: array of (n, m), n <= m; INFINITY: no edge. match: array of n, which gets a column for each
+ * row; -1: none. Returns the largest edge; INFINITY: the smaller side cannot be covered. */
 double allocate_match(const double *cost, int n, int m, int *match);
 
-/* Improves the assignment of s (stage_of, members, start) in place until `trials` are done or g is
- * over. */
+/* Improves the assignment of s (stage_of, members, start) in place until `trials` children have
+ * been made or g is over. */
 void allocate_genetic(struct solution *s, const struct problem *p, const struct progress *g,
 		      int trials);
 

@@ -19,32 +19,32 @@
 #define CANDIDATES 32
 #define ENOUGH_SOLUTIONS 8
 #define GOOD_ENOUGH 0.88
-#define MOST_NODES 10000 /* limit of branches of the tree in one phase */
+#define MOST_NODES 10000 /* largest number of branches of the tree in one phase */
 #define PER_OVERRUN 0.01 /* share of the cost that each surplus visit adds */
 
 struct agent {
 	int place;      /* place of the agent's data node in stage 0 */
-	double start_s; /* start of the agent's first F */
+	double start_s; /* start of the agent's first forward task */
 };
 
 struct cbs {
 	const struct problem *p;
 	struct solution *s;
 	struct progress *g;
-	struct arena arena; /* owns paths and the arrays below */
+	struct arena arena; /* owns the paths and the arrays below */
 	struct path_search *paths;
 	struct conflict_tree tree;
 	struct fast_simulate simulation;
 	int n_agents;
 	struct agent *agents;
-	int *agent_of;    /* (n_mb) */
-	int *stage_cap;   /* (n_stages) number of agents that may visit each stage */
-	int repeats;      /* number of microbatches that use the path of one agent */
+	int *agent_of;    /* array of n_mb */
+	int *stage_cap;   /* array of n_stages: number of agents that may visit each stage */
+	int repeats;      /* number of microbatches that use the path of each agent */
 	int expanded;     /* number of branches expanded in this phase */
 	struct solution trial;
 	double first_s, best_s;
-	int *visits;  /* (n_nodes + n_stages) numbers of visits of nodes or stages */
-	int *company; /* (n_nodes) number of visits by all agents but one */
+	int *visits;  /* array of n_nodes + n_stages: numbers of visits of nodes or stages */
+	int *company; /* array of n_nodes: number of visits by all agents except one */
 	int spare[PLAN_MOST_PATH];
 };
 
@@ -106,8 +106,8 @@ static int count_overrun(struct cbs *c, const struct branch *b, enum forbids kin
 	return sum;
 }
 
-/* The cost is the time of the slowest agent plus a little for each surplus visit, so that the
- * search goes deep. */
+/* The cost is the time of the slowest agent plus a little for each surplus visit, so that branches
+ * with fewer surplus visits come first. */
 static void sum_up(struct cbs *c, struct branch *b, enum forbids kind)
 {
 	b->cost_s = 0;
@@ -144,7 +144,7 @@ static int find_visitors(const struct cbs *c, const struct branch *b, enum forbi
 	return n;
 }
 
-/* Returns true if the agent has a path when it may not visit `what` either. */
+/* Returns true if the agent still has a path when it may not visit `what` either. */
 static bool can_avoid(struct cbs *c, const struct branch *b, int agent, enum forbids kind,
 		      int what)
 {
@@ -160,8 +160,9 @@ static bool can_avoid(struct cbs *c, const struct branch *b, int agent, enum for
 	return path_search_run(c->paths, &q, c->spare, &home_s);
 }
 
-/* Adds children that forbid `what` to `excess` of the n agents: first to the quickest, then with
- * the last of these replaced by the next quickest ones. There are at most `choices` children. */
+/* Adds at most `choices` children, each of which forbids `what` to `excess` of the n agents. The
+ * first child forbids it to the quickest agents. In each further child, the last of these is
+ * replaced by the next quickest agent. */
 static void add_children(struct cbs *c, struct branch *b, enum forbids kind, int what,
 			 int *agents, int n, int excess, int choices)
 {
@@ -188,7 +189,8 @@ static void add_children(struct cbs *c, struct branch *b, enum forbids kind, int
 	}
 }
 
-/* Finds the stage with the most surplus visits, and its visitors. -1: no stage has too many. */
+/* Finds the stage with the most surplus visits, and its visitors. -1: no stage has surplus
+ * visits. */
 static int overrun_stage(const struct cbs *c, const struct branch *b, int *agents, int *n)
 {
 	int worst = -1, most = 0;
@@ -225,7 +227,7 @@ static bool tree_is_over(const struct cbs *c)
 	return c->tree.n_open == 0 || c->expanded > MOST_NODES || progress_over(c->g);
 }
 
-/* Phase 1. Returns the number of candidates. */
+/* Phase 1: settles the exposure of the stages. Returns the number of candidates. */
 static int settle_exposure(struct cbs *c, struct branch **candidates, int *agents)
 {
 	int n_candidates = 0, n = 0;
@@ -246,8 +248,8 @@ static int settle_exposure(struct cbs *c, struct branch **candidates, int *agent
 	return n_candidates;
 }
 
-/* Makes a child that forbids each agent all stages but its present ones. NULL: some agent has no
- * path. */
+/* Makes a child that forbids each agent all stages except those that it visits now. NULL: some
+ * agent has no path. */
 static struct branch *fix_stages(struct cbs *c, struct branch *b, const uint64_t *stages)
 {
 	struct branch *fixed = branch_new(&c->tree, b, c->n_agents * c->p->n_stages);
@@ -278,7 +280,8 @@ static void take_paths(struct cbs *c, const struct branch *b)
 		       branch_path(&c->tree, b, c->agent_of[mb]), length * sizeof(int));
 }
 
-/* Times a branch by the execution model, and keeps its paths if they are the best. */
+/* Simulates the paths of a branch with the execution model, and keeps them if they are the best so
+ * far. */
 static int judge_paths(struct cbs *c, const struct branch *b, double *seconds, struct error *err)
 {
 	take_paths(c, b);
@@ -295,7 +298,7 @@ static int judge_paths(struct cbs *c, const struct branch *b, double *seconds, s
 	return progress_note(c->g, c->s, c->best_s, err);
 }
 
-/* Phase 2: returns the best candidate whose nodes can hold their visitors. NULL: none is found. */
+/* Phase 2: returns the best candidate whose nodes can hold their visitors. NULL: none was found. */
 static struct branch *settle_memory(struct cbs *c, int *agents)
 {
 	int n = 0;
@@ -327,7 +330,8 @@ static int by_node_and_time(const void *a, const void *b)
 	return (x->at.from_s > y->at.from_s) - (x->at.from_s < y->at.from_s);
 }
 
-/* Lists the tasks of every agent by node and time. uses: (n_agents * (2 * length + 1)). */
+/* Lists the tasks of all agents, ordered by node and time. uses: array of n_agents * (2 * length +
+ * 1). */
 static void lay_out(struct cbs *c, const struct branch *b, struct use *uses)
 {
 	int steps = 2 * c->p->length + 1;
@@ -344,8 +348,8 @@ static void lay_out(struct cbs *c, const struct branch *b, struct use *uses)
 	qsort(uses, (size_t)(c->n_agents * steps), sizeof(*uses), by_node_and_time);
 }
 
-/* Finds the first two uses in time that overlap. Returns the index of the first of the two, -1:
- * none overlap. *conflicts gets the number of overlaps. */
+/* Finds the earliest two uses of a node that overlap. Returns the index of the first of the two;
+ * -1: none overlap. *conflicts gets the number of overlaps. */
 static int first_collision(const struct use *uses, int n, int *conflicts)
 {
 	int first = -1;
@@ -362,7 +366,7 @@ static int first_collision(const struct use *uses, int n, int *conflicts)
 	return first;
 }
 
-/* Adds a child in which the agent of `waits` lets the agent of `goes` go first. */
+/* Adds a child in which the agent of `waits` waits for the agent of `goes`. */
 static int add_wait(struct cbs *c, struct branch *b, const struct use *waits,
 		    const struct use *goes, struct error *err)
 {
@@ -381,7 +385,7 @@ static int add_wait(struct cbs *c, struct branch *b, const struct use *waits,
 	return rc;
 }
 
-/* Phase 3. */
+/* Phase 3: resolves the collisions. */
 static int settle_collisions(struct cbs *c, struct error *err)
 {
 	int n = c->n_agents * (2 * c->p->length + 1), solved = 0, rc = 0;
@@ -466,7 +470,7 @@ static void cbs_fini(struct cbs *c)
 	solution_fini(&c->trial);
 }
 
-/* Returns true if every stage has at least its least number of visits. */
+/* Returns true if every stage has at least as many visits as it must have. */
 static bool has_equal_exposure(const struct cbs *c, const struct branch *b, int *agents)
 {
 	for (int s = 1; s < c->p->n_stages; s++) {
@@ -485,7 +489,8 @@ static uint64_t stages_of(const struct cbs *c, const int *path)
 	return stages;
 }
 
-/* Pushes the candidates with equal exposure for the second phase, with their stages fixed. */
+/* Puts the candidates with equal exposure into the heap for the second phase, with their stages
+ * fixed. */
 static void open_candidates(struct cbs *c, struct branch **candidates, int n, int *agents)
 {
 	uint64_t *stages = alloc_array((size_t)c->n_agents, sizeof(*stages));
@@ -542,7 +547,7 @@ int conflict_search(struct solution *s, const struct problem *p, bool collisions
 		sum_up(&c, root, FORBIDS_STAGE);
 		rc = run_phases(&c, root, collisions, agents, err);
 	}
-	/* Nothing was found, so the given solution is the answer. */
+	/* No better paths were found, so the given solution is the answer. */
 	if (rc == 0 && isinf(c.best_s)) {
 		fast_simulate_set_paths(&c.simulation, s);
 		fast_simulate_run(&c.simulation, INFINITY);

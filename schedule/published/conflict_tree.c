@@ -1,5 +1,5 @@
-/* Branches and their heap. Branches are small and all live until the end, so they come from one
- * arena. */
+/* Branches and their heap. Branches are small and all live until the end of the search, so they are
+ * allocated from one arena. */
 #include "schedule/published/conflict_tree.h"
 
 #include <stdlib.h>

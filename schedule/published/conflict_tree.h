@@ -20,12 +20,13 @@ struct constraint {
 };
 
 struct branch {
-	struct branch *parent; /* NULL: the root. All branches live until conflict_tree_fini. */
+	/* The parent branch; NULL: this is the root. All branches live until conflict_tree_fini. */
+	struct branch *parent;
 	int n_own;
 	struct constraint *own;
-	int *paths;     /* (n_agents, length) */
-	/* (n_agents) time at which each agent is home under its constraints; other agents do not
-	 * delay it */
+	int *paths; /* array of (n_agents, length) */
+	/* array of n_agents: when each agent is home under its constraints, if no other agent
+	 * delays it */
 	double *home_s;
 	double cost_s;
 	int conflicts;
@@ -33,13 +34,13 @@ struct branch {
 
 struct conflict_tree {
 	int n_agents, length, n_nodes;
-	struct arena arena;   /* owns the branches and barred */
-	struct branch **open; /* heap */
+	struct arena arena;   /* owns the branches and the array `barred` */
+	struct branch **open; /* heap of the branches to be expanded */
 	int n_open;
 	size_t room;
 	/* The constraints of one agent, filled by conflict_tree_gather. */
 	uint64_t barred_stages;
-	bool *barred; /* (n_nodes) */
+	bool *barred; /* array of n_nodes */
 	struct taken *taken;
 	int n_taken;
 	size_t taken_room;
@@ -48,8 +49,8 @@ struct conflict_tree {
 void conflict_tree_init(struct conflict_tree *t, int n_agents, int length, int n_nodes);
 void conflict_tree_fini(struct conflict_tree *t);
 
-/* Makes a branch with room for n_own constraints and a copy of its parent's paths (parent NULL: the
- * root). */
+/* Makes a branch with room for n_own constraints and a copy of its parent's paths. parent NULL: the
+ * branch is the root. */
 struct branch *branch_new(struct conflict_tree *t, struct branch *parent, int n_own);
 static inline int *branch_path(const struct conflict_tree *t, const struct branch *b, int agent)
 {
@@ -57,10 +58,11 @@ static inline int *branch_path(const struct conflict_tree *t, const struct branc
 }
 
 void conflict_tree_push(struct conflict_tree *t, struct branch *b);
-/* Removes the cheapest branch; of equally cheap ones, that with the fewest conflicts. The heap must
- * not be empty. */
+/* Removes the cheapest branch from the heap and returns it; of equally cheap branches, the one with
+ * the fewest conflicts. The heap must not be empty. */
 struct branch *conflict_tree_pop(struct conflict_tree *t);
-/* Gathers all constraints on the agent, from the branch up to the root, in the tree's fields. */
+/* Collects all constraints on the agent, from the branch up to the root, in the fields of the
+ * tree. */
 void conflict_tree_gather(struct conflict_tree *t, const struct branch *b, int agent);
 
 #endif

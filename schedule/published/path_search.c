@@ -1,5 +1,5 @@
-/* A* over visits. The table of least remaining times (fill_least) serves as the estimate. Ties go
- * to the state that shares fewer nodes with other agents. */
+/* An A* search over visits. The table of least remaining times (fill_least) gives the estimate. Of
+ * equal states, the one that shares fewer nodes with other agents is preferred. */
 #include "schedule/published/path_search.h"
 
 #include <math.h>
@@ -7,19 +7,19 @@
 
 #include "schedule/problem/candidate_lists.h"
 
-#define NEAR 16           /* number of next hops considered in each stage */
-#define MOST_STATES 20000 /* limit of states of one query */
+#define NEAR 16           /* number of next hops that are considered in each stage */
+#define MOST_STATES 20000 /* largest number of states in one query */
 #define SAME_S 1e-9
 
 /* A partial path: its last visit, and the state before. */
 struct state {
 	int parent; /* index of the state before; -1: the data node */
 	int node, visits;
-	int top, below;  /* highest stage visited; the highest before the last visit */
-	int company;     /* number of visits of its nodes by other agents */
-	double end_s;    /* end of its last F; if home, end of the whole trip */
-	double back_s;   /* seconds of the B and return delays of the visits so far */
-	bool home;       /* the path is complete and end_s is exact */
+	int top, below; /* highest stage visited, and the highest stage before the last visit */
+	int company;    /* number of visits by other agents at its nodes */
+	double end_s;   /* end of its last forward task; with `home`, end of the whole trip */
+	double back_s;  /* seconds of the backward tasks and return delays of the visits so far */
+	bool home;      /* the path is complete, and end_s is exact */
 };
 
 struct waiting {
@@ -31,8 +31,8 @@ struct path_search {
 	const struct problem *p;
 	const struct solution *s;
 	struct candidate_lists candidates;
-	/* (length, n_nodes, 2) least seconds for r more visits, the loss and the return; [1]: if
-	 * the last two visits were exchanged. */
+	/* array of (length, n_nodes, 2): least seconds for r more visits, the loss and the return;
+	 * [1]: if the last two visits were exchanged. */
 	double *least;
 	struct state *states;
 	int n_states;
@@ -56,7 +56,7 @@ struct path_search *path_search_new(struct arena *a, const struct problem *p,
 	return f;
 }
 
-/* Returns the first time from t on at which the node is not taken for the duration of a task. */
+/* Returns the first time, from t on, at which the node is free for the duration of a task. */
 static double free_from(const struct path_query *q, int node, double t, double duration)
 {
 	for (bool again = true; again;) {
@@ -107,15 +107,15 @@ static double *least_at(const struct path_search *f, int more, int node)
 	return f->least + ((size_t)more * (size_t)f->p->n_nodes + (size_t)node) * 2;
 }
 
-/* Returns the seconds of a hop's round trip with the work at its end. */
+/* Returns the seconds of a hop's round trip, with the work at its far end. */
 static double hop_s(const struct path_search *f, int u, int v)
 {
 	return problem_round_s(f->p, u, v) + problem_forward_s(f->p, f->s->work, v) +
 	       problem_backward_s(f->p, f->s->work, v);
 }
 
-/* Returns the least seconds of a hop from u to any candidate node of the stage, and of the `more`
- * visits after it. INFINITY: none is allowed. */
+/* Returns the least seconds of a hop from u to any candidate node of the stage, with `more` visits
+ * after it. INFINITY: no node is allowed. */
 static double least_through(const struct path_search *f, const struct path_query *q, int u,
 			    int stage, int more, bool exchanged)
 {
@@ -132,7 +132,7 @@ static double least_through(const struct path_search *f, const struct path_query
 	return least;
 }
 
-/* Fills the table from 0 remaining visits up. */
+/* Fills the table row by row, from 0 remaining visits up. */
 static void fill_least(struct path_search *f, const struct path_query *q)
 {
 	const struct problem *p = f->p;
@@ -166,7 +166,8 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 	}
 }
 
-/* SAME_S: sums of the same delays in another order differ in the last bits. */
+/* Returns true if a comes before b. Times that differ by less than SAME_S are equal, because sums
+ * of the same delays in another order differ in the last bits. */
 static bool comes_before(const struct waiting *a, const struct waiting *b)
 {
 	return fabs(a->f_s - b->f_s) > SAME_S ? a->f_s < b->f_s : a->company < b->company;
@@ -235,7 +236,7 @@ static void trace_back(struct path_search *f, int state)
 		f->path[f->states[state].visits - 1] = f->states[state].node;
 }
 
-/* Completes a path: its return is walked, and it enters the heap with its exact time. */
+/* Completes a path: computes its return, and puts it into the heap with its exact time. */
 static void go_home(struct path_search *f, const struct path_query *q, int from)
 {
 	struct state home = f->states[from];

@@ -1,11 +1,11 @@
-/* path_search.h - finds the path of one microbatch that is home first, if nodes are taken at known
- * times. Internal to schedule/.
+/* path_search.h - finds the path by which one microbatch is home first, if other work occupies
+ * nodes at known times. Internal to schedule/.
  *
- * This is A* in time. A state is the path so far and the end of its last F; the return (L and the
- * B) follows from a complete path. The rest is estimated by the least time for the remaining
- * visits, the loss and the return without waiting, from a table that is filled for each query. The
- * estimate is never too high, so the first path that is home is the best. It is exact if no node is
- * taken and the path does not exchange stages twice in a row.
+ * This is A* in time. A state is the path so far and the end of its last forward task. The return
+ * (the loss and the backward tasks) follows from a complete path. The rest is estimated by the
+ * least time for the remaining visits, the loss and the return without waiting, from a table that
+ * is filled for each query. The estimate is never too high, so the first path that is home is the
+ * best. It is exact if no node is taken and the path does not exchange stages twice in a row.
  *
  * Source: SkipPipe, arXiv:2502.19913, the low level of its conflict-based search.
  */
@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "schedule/problem/problem.h"
 
-/* An interval in which a node may not work on the microbatch. */
+/* An interval in which a node is occupied by other work. */
 struct taken {
 	int node;
 	double from_s, to_s;
@@ -26,19 +26,19 @@ struct taken {
 
 struct path_query {
 	int data_node;
-	double start_s;          /* earliest start of the first F */
-	uint64_t barred_stages;  /* stages that must not be visited, one bit each */
-	/* (n_nodes) borrowed: nodes that must not be visited; NULL: none */
+	double start_s;         /* earliest start of the first forward task */
+	uint64_t barred_stages; /* stages that must not be visited, as bits */
+	/* array of n_nodes, borrowed: nodes that must not be visited; NULL: none */
 	const bool *barred;
-	/* (n_taken) borrowed: times at which nodes are taken, in any order */
+	/* array of n_taken, borrowed: intervals in which nodes are occupied, in any order */
 	const struct taken *taken;
 	int n_taken;
-	/* (n_nodes) borrowed: number of visits of each node by other microbatches. Of equally early
-	 * paths the one with fewer such visits is taken. NULL: any */
+	/* array of n_nodes, borrowed: number of visits of each node by other microbatches. Of
+	 * equally early paths, the one with fewer such visits is chosen. NULL: any of them */
 	const int *visits;
 };
 
-/* One task of a path. */
+/* One task of a path, with its times. */
 struct stay {
 	int node;
 	double from_s, to_s;
@@ -46,18 +46,18 @@ struct stay {
 
 struct path_search; /* opaque */
 
-/* All are borrowed; only the assignment of s matters. In large clusters only the nearest nodes of
- * each stage are considered. It lives as long as the arena. */
+/* All pointers are borrowed; only the assignment of s is used. In large clusters only the nearest
+ * nodes of each stage are considered. The result lives as long as the arena. */
 struct path_search *path_search_new(struct arena *a, const struct problem *p,
 				    const struct solution *s);
 
-/* Writes the best path to path (length), and the time at which the trip ends at the data node to
- * *home_s. Returns false if there is none or the search reaches its limit. */
+/* Writes the best path to `path` (length entries), and the time at which the trip ends at the data
+ * node to *home_s. Returns false if there is no path or the search reaches its limit. */
 bool path_search_run(struct path_search *f, const struct path_query *q, int *path,
 		     double *home_s);
 
-/* Returns when a path is home under the query. stays (2 * length + 1), unless NULL, gets its tasks
- * in order. */
+/* Returns when a microbatch is home by a path, under the constraints of the query. stays: NULL, or
+ * an array of 2 * length + 1 that gets the path's tasks in order. */
 double path_walk(const struct problem *p, const double *work, const struct path_query *q,
 		 const int *path,
 		 struct stay *stays);

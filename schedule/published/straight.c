@@ -1,5 +1,5 @@
-/* The baselines dtfm and dtfm-skip. They show what skipping stages and avoiding collisions are
- * worth. */
+/* The baselines dtfm and dtfm-skip. Comparing them with SkipPipe's search shows the gain from
+ * skipping stages and from avoiding collisions. */
 #include "schedule/published/straight.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 #include "schedule/problem/stage_quota.h"
 #include "schedule/published/allocate.h"
 
-#define DRAWS 200 /* number of random plans tried before giving up */
+#define DRAWS 200 /* number of random plans that are tried before giving up */
 
-/* Matches the ends of n pipelines, nodes of the stage before, to nodes of `stage`. The stage has at
- * least n nodes. next (n) gets the node for each. */
+/* Matches the ends of n pipelines, which are nodes of the previous stage, to nodes of `stage`,
+ * which has at least n nodes. next: array of n, which gets the next node of each pipeline. */
 static int match_next(const struct solution *s, const struct problem *p, const int *ends, int n,
 		      int stage, int *next)
 {
@@ -66,8 +66,8 @@ static void pick_heads(const struct solution *s, const struct problem *p, int n,
 	arena_free(&arena);
 }
 
-/* Gives each data node one pipeline by a bottleneck matching of data nodes to places in pipelines.
- * A pipeline serves at most its share of data nodes. */
+/* Gives each data node one pipeline by a bottleneck matching between data nodes and pipelines. Each
+ * pipeline serves at most its share of the data nodes. */
 static int deal_pipelines(struct solution *s, const struct problem *p, const int *pipes, int n)
 {
 	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share;
@@ -126,8 +126,8 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 	return error_set(err, rc, "no links for straight pipelines through all stages");
 }
 
-/* Draws the stages of one microbatch: those it must visit, then others with a chance in proportion
- * to their quota. */
+/* Draws the stages of one microbatch: those that it must visit, then others with a probability
+ * proportional to their quota. */
 static bool draw_stages(const struct stage_quota *quota, struct rng *rng, bool *in)
 {
 	const struct problem *p = quota->p;
@@ -156,8 +156,8 @@ static bool draw_stages(const struct stage_quota *quota, struct rng *rng, bool *
 	return n == p->length - 1;
 }
 
-/* Takes in each of the stages the linked node with the fewest visits so far; a tie is drawn at
- * random. */
+/* Chooses, in each of the stages, the linked node with the fewest visits so far; ties are decided
+ * at random. */
 static bool draw_path(struct solution *s, const struct problem *p, int mb, const bool *in,
 		      int *visits, struct rng *rng)
 {

@@ -9,11 +9,12 @@
 
 /* Builds pipelines by bottleneck matching from stage to stage, as many as the smallest stage has
  * nodes. Each data node sends all its microbatches down one pipeline, and each pipeline serves its
- * share of data nodes. p->length must be all stages. PLAN_INFEASIBLE: links are missing. */
+ * share of data nodes. p->length must be the number of stages. PLAN_INFEASIBLE: links are
+ * missing. */
 int straight_paths(struct solution *s, const struct problem *p, struct error *err);
 
 /* Draws legal paths at random: exposure is exact, and the visits of a stage are spread evenly over
- * its nodes. PLAN_INFEASIBLE: none found in many tries. */
+ * its nodes. PLAN_INFEASIBLE: none were found in many tries. */
 int random_paths(struct solution *s, const struct problem *p, struct rng *rng,
 		 struct error *err);
 

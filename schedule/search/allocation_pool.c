@@ -1,13 +1,13 @@
-/* The allocations among which the phases of a run choose.
+/* The allocations from which each phase of a run gets one.
  *
- * Phases of one ratio share their plans. For each ratio the pool has a plan with the cluster's own
- * sizes of stages, and one with the best sizes that a sweep finds. For two successive ratios the
- * pool has allocations that differ little, so that few nodes move. Each allocation is planned for
- * every ratio.
+ * Phases of one ratio share their plans. For each ratio the pool has a plan with the stage sizes
+ * of the cluster, and one with the best stage sizes that a sweep finds. For two successive ratios
+ * the pool has allocations that differ little, so that few nodes move. Each allocation is planned
+ * for every ratio.
  *
- * The batch stays constant, so it must be a multiple of the number of data nodes. Every stage has a
- * node, even a stage that no microbatch visits, because the node keeps its weights and AdamW steps
- * in every iteration. */
+ * The batch stays constant, so it must be a multiple of the number of data nodes. Every stage has
+ * a node, even a stage that no microbatch visits, because its weights must be kept and stepped by
+ * AdamW in every iteration. */
 #include "schedule/search/allocation_pool.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "schedule/search/search.h"
 
-#define SWEEP_PART 10 /* a search of the sweep gets this part of the budget */
+#define SWEEP_PART 10 /* each search of the sweep gets the budget divided by this */
 
 static void find_ratios(struct allocation_pool *o)
 {
@@ -35,7 +35,7 @@ static void find_ratios(struct allocation_pool *o)
 	}
 }
 
-/* Returns the request for a plan of a ratio. */
+/* Returns the request for a plan with this ratio of skipped stages. */
 static struct plan_request request_of(const struct allocation_pool *o, int ratio,
 				      bool free_assignment)
 {
@@ -47,7 +47,7 @@ static struct plan_request request_of(const struct allocation_pool *o, int ratio
 	return q;
 }
 
-/* Adds the allocation of a plan to the pool, unless the pool has it. *plan is moved there. */
+/* Adds the allocation of a plan to the pool, unless the pool has it. *plan is moved to the pool. */
 static void add_allocation(struct allocation_pool *o, const struct cluster *c, int ratio,
 			   struct plan *plan, bool has_own_sizes)
 {
@@ -78,15 +78,15 @@ static void add_allocation(struct allocation_pool *o, const struct cluster *c, i
 	free(stage_of);
 }
 
-/* Returns the stages that a microbatch skips on average. */
+/* Returns the number of stages that a microbatch skips on average. */
 static double mean_skip(const struct allocation_pool *o, int ratio)
 {
 	return o->skips[ratio] * (o->shares[ratio] > 0 ? o->shares[ratio] / 100.0 : 1);
 }
 
 /* Deals `places` to the stages: `data` to stage 0, and each further place to the stage with the
- * most visits per node. A stage that may be skipped counts as visited by at least `least` of the
- * microbatches. Returns false if a stage would have none. */
+ * most visits per node. A stage that may be skipped counts as if at least the share `least` of the
+ * microbatches visited it. Returns false if some stage would have no place. */
 static bool deal_places(const struct cluster *c, double skip, int places, int data, double least,
 			int *sizes)
 {
@@ -113,8 +113,8 @@ static bool deal_places(const struct cluster *c, double skip, int places, int da
 	return places >= 0 && c->n_stages > 1;
 }
 
-/* Returns a copy of the cluster with these sizes of stages, and with the same batch. Nodes keep
- * their stages as far as these have room. */
+/* Returns a copy of the cluster with these stage sizes and the same batch. Nodes keep their stages
+ * as far as there is room. */
 static struct cluster *resize(const struct cluster *c, const int *sizes)
 {
 	struct cluster *to = cluster_copy(c);
@@ -144,7 +144,8 @@ static struct cluster *resize(const struct cluster *c, const int *sizes)
 
 struct sweep {
 	int ratio;
-	struct cluster *best; /* owned; NULL: no sizes have a plan */
+	/* The cluster with the best sizes, owned; NULL: no sizes have a plan */
+	struct cluster *best;
 	double best_s;
 };
 
@@ -169,8 +170,8 @@ static int try_sizes(struct allocation_pool *o, struct sweep *w, const int *size
 	return rc < 0 ? rc : 0;
 }
 
-/* Tries numbers of data nodes that divide the batch. For each, the other sizes lie between sizes
- * that follow the visits and equal ones. */
+/* Tries numbers of data nodes that divide the batch. For each number, tries several sizes for the
+ * other stages, between equal sizes and sizes proportional to the visits. */
 static int sweep_sizes(struct allocation_pool *o, struct sweep *w)
 {
 	static const double least[] = { 0, 0.25, 0.5, 1 };
@@ -216,7 +217,7 @@ static int add_ratio(struct allocation_pool *o, int ratio, struct error *err)
 	return rc;
 }
 
-/* Returns the seconds in which a node exchanges sums with the other nodes of its stage. */
+/* Returns the seconds in which a node exchanges gradients with all other nodes of its stage. */
 static double apart_s(const struct cluster *c, int node)
 {
 	double sum = 0;
@@ -228,8 +229,8 @@ static double apart_s(const struct cluster *c, int node)
 	return sum;
 }
 
-/* Pins nodes of `to` to their stages in `from`: from each stage the most central nodes, at most
- * `most` of them, as far as the stage has room. The other nodes have no stage. */
+/* Pins nodes of `to` to their stages in `from`: at most `most` nodes of each stage, the most
+ * central ones, as far as the stage has room. The other nodes have no stage. */
 static void pin_stayers(struct cluster *to, const struct cluster *from, int most)
 {
 	for (int v = 0; v < to->n_nodes; v++)

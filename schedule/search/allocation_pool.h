@@ -1,6 +1,5 @@
-/* allocation_pool.h - allocations of nodes to stages among which the phases of a run choose, and
- * their plans. Internal to schedule/search/.
- */
+/* allocation_pool.h - allocations of nodes to stages, from which each phase of a run gets one, and
+ * their plans. Internal to schedule/search/. */
 #ifndef SCHEDULE_ALLOCATION_POOL_H
 #define SCHEDULE_ALLOCATION_POOL_H
 
@@ -11,26 +10,30 @@
 #include "base/error.h"
 #include "schedule/search/phase_plans.h"
 
-/* Two for each ratio, and four for each change of the ratio. */
+/* Two allocations for each ratio, and four for each change of the ratio. */
 enum { MOST_ALLOCATIONS = 6 * SKIP_SCHEDULE_MOST };
 
-/* Sizes of stages, and a node's stage */
+/* The sizes of the stages, and the stage of each node */
 struct allocation {
-	struct cluster *cluster; /* owned: each node is pinned to its stage; without one: -1 */
-	bool has_own_sizes;      /* the sizes are not those of the cluster */
-	struct plan *plans[SKIP_SCHEDULE_MOST]; /* (ratios) owned; NULL: no plan */
+	/* Owned; each node is pinned to its stage, or to -1 if it has none */
+	struct cluster *cluster;
+	bool has_own_sizes;                     /* the stage sizes are not those of the cluster */
+	struct plan *plans[SKIP_SCHEDULE_MOST]; /* one for each ratio, owned; NULL: no plan */
 };
 
-/* A ratio is a number of skipped stages, and the share of the microbatches that skip them. */
+/* A pool for several ratios. A ratio is a number of skipped stages, and the share of the
+ * microbatches that skip them. */
 struct allocation_pool {
-	const struct cluster *c;              /* borrowed */
-	const struct phase_plans_request *q;  /* borrowed */
+	const struct cluster *c;             /* the cluster, borrowed */
+	const struct phase_plans_request *q; /* the request, borrowed */
 	int n_ratios;
-	/* (n_ratios) stages that a microbatch skips, and percent of the microbatches that do */
+	/* arrays of n_ratios: stages that a microbatch skips, and percent of the microbatches that
+	 * skip */
 	uint32_t skips[SKIP_SCHEDULE_MOST], shares[SKIP_SCHEDULE_MOST];
-	int n_phases;                     /* phases that the run reaches */
-	int ratio_of[SKIP_SCHEDULE_MOST]; /* (n_phases) */
-	int best[SKIP_SCHEDULE_MOST];     /* (n_ratios) allocation with the shortest iteration */
+	int n_phases;                     /* number of phases that the run reaches */
+	int ratio_of[SKIP_SCHEDULE_MOST]; /* array of n_phases: index of the phase's ratio */
+	/* Array of n_ratios: allocation with the shortest iteration */
+	int best[SKIP_SCHEDULE_MOST];
 	int n_allocations;
 	struct allocation allocations[MOST_ALLOCATIONS];
 };
@@ -45,6 +48,6 @@ static inline double allocation_seconds(const struct plan *p)
  * the message names the ratio. */
 int allocation_pool_new(const struct cluster *c, const struct phase_plans_request *q,
 			struct allocation_pool **out, struct error *err);
-void allocation_pool_free(struct allocation_pool *o); /* NULL is allowed */
+void allocation_pool_free(struct allocation_pool *o); /* o may be NULL */
 
 #endif

@@ -1,9 +1,9 @@
 /* Several starts.
  *
- * The starts are kept in one list and annealed in turn for the same number of steps. Then the worse
- * half is dropped, until one is left. The caller's own annealing, which can be one of them, adopts
- * the winner. Ties are loosened step by step: all microbatches of a data node, groups of two, none.
- */
+ * The starts are kept in one list and annealed in turn for the same number of steps. Then the
+ * worse half of the starts is dropped, and so on until one is left. The caller's own annealing,
+ * which can be one of them, adopts the winner. Microbatches are tied less and less: first all
+ * microbatches of a data node, then groups of two, then none. */
 #include "schedule/search/multi_start.h"
 
 #include <errno.h>
@@ -16,23 +16,24 @@
 #include "schedule/start/sketch.h"
 
 #define STARTS 16
-#define STEPS 500 /* steps of each start at first */
-/* Number of steps for which microbatches stay tied, if nodes may be placed. */
+#define STEPS 500 /* number of steps of each start at first */
+/* Number of steps for which microbatches stay tied, if nodes may change their stage. */
 #define TIED_UP_TO 1000
 #define TIED_STARTS 4       /* number of starts if the stages are given */
-#define LESS_TIED_STEPS 300 /* steps of each start that remains, if the stages are given */
+#define LESS_TIED_STEPS 300 /* steps of each remaining start, with given stages */
 
 struct multi_start {
 	struct progress *g;
 	struct rng rng;
-	double enough_s; /* a random placement is done when its sums are this short */
-	/* Annealings that are still in the race; those that multi_start owns. */
+	/* A random placement is good enough when its sums take at most this long */
+	double enough_s;
+	/* Annealings that are still in the race, and those that multi_start owns. */
 	struct anneal *in[STARTS], other[STARTS - 1];
 	int n, n_others;
-	double noted_s;  /* the best objective that g has */
+	double noted_s;  /* the best objective that was reported to g */
 	bool ties;       /* microbatches are tied at first */
-	struct bound *b; /* NULL: none */
-	int *ring;       /* (n_mb) ties of the start that is annealed */
+	struct bound *b; /* the bound to improve; NULL: none */
+	int *ring;       /* array of n_mb: ties of the start that is being annealed */
 };
 
 static bool is_over(const struct multi_start *t)
@@ -53,13 +54,15 @@ static int least_siblings(const struct problem *p)
 	return least;
 }
 
-/* Moves of lanes cannot keep ties, and microbatches with paths of unequal length have none. */
+/* Returns true if microbatches may be tied. Moves of lanes cannot keep ties, and microbatches with
+ * paths of unequal length are never tied. */
 static bool may_tie(const struct anneal *a)
 {
 	return !a->plans_lanes && a->p->n_whole == 0 && least_siblings(a->p) >= GROUPED_FROM;
 }
 
-/* If sums count, the first start gets the shortest sums that can be found. */
+/* Chooses the stages of the nodes for a start. If sums are part of the objective, the first start
+ * gets the shortest sums that can be found. */
 static void place_nodes(struct multi_start *t, struct solution *s, bool first)
 {
 	const struct problem *p = t->g->p;
@@ -72,7 +75,7 @@ static void place_nodes(struct multi_start *t, struct solution *s, bool first)
 	t->enough_s = solution_sync_s(s, p, NULL);
 }
 
-/* Begins an annealing of s, unless s comes to a standstill. */
+/* Begins to anneal s, unless s comes to a standstill. */
 static void enter_start(struct multi_start *t, const struct solution *s, int stream)
 {
 	const struct problem *p = t->g->p;
@@ -85,7 +88,8 @@ static void enter_start(struct multi_start *t, const struct solution *s, int str
 	t->in[t->n++] = to;
 }
 
-/* Adds a start with another placement, unless it has no paths or its sums take too long. */
+/* Adds a start with another placement of nodes, unless it has no paths or its sums take too
+ * long. */
 static void add_start(struct multi_start *t, const struct solution *given, bool first)
 {
 	const struct problem *p = t->g->p;
@@ -145,7 +149,7 @@ static void begin_starts(struct multi_start *t, const struct anneal *a)
 	t->ring = alloc_array((size_t)t->g->p->n_mb, sizeof(*t->ring));
 }
 
-/* The caller's annealing adopts the best start. */
+/* Lets the caller's annealing adopt the best start. */
 static void end_starts(struct multi_start *t, struct anneal *a, int64_t round_size)
 {
 	if (t->n > 0 && t->in[0]->best_s < a->best_s)
@@ -206,8 +210,8 @@ int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_st
 	return rc;
 }
 
-/* Adds a start with groups of *group tied. If no such paths exist, *group is reduced until they do.
- */
+/* Adds a start in which groups of *group microbatches are tied. If there are no such paths, *group
+ * is reduced until there are. */
 static void add_tied(struct multi_start *t, const struct solution *given, int *group)
 {
 	const struct problem *p = t->g->p;
@@ -233,8 +237,8 @@ static void add_all_tied(struct multi_start *t, const struct solution *given, in
 		add_tied(t, given, i < TIED_STARTS / 2 ? most : &two);
 }
 
-/* Anneals each start for `steps` steps with groups of `group` tied, and keeps the best `keep`
- * starts. */
+/* Anneals each start for `steps` steps with microbatches tied in groups of `group`, and keeps the
+ * best `keep` starts. */
 static int anneal_tied(struct multi_start *t, int group, int64_t steps, int keep,
 		       struct error *err)
 {
@@ -260,8 +264,8 @@ int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, stru
 	rc = anneal_tied(&t, most, STEPS, TIED_STARTS / 2, err);
 	if (rc == 0)
 		rc = anneal_tied(&t, 2, LESS_TIED_STEPS, TIED_STARTS / 2, err);
-	/* If all nodes are equal, the repaired plan is soon the best start but improves no further.
-	 */
+	/* If all nodes are equal, the repaired plan is soon the best start, but cannot be improved
+	 * further. */
 	if (g->p->q->from && !problem_all_alike(g->p->c))
 		t.in[t.n++] = a;
 	if (rc == 0)

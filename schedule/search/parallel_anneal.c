@@ -1,7 +1,8 @@
 /* Chains of annealing on several threads.
  *
- * A chain's slice does not depend on time, so the result is the same with any number of threads.
- * Only the caller's thread reads the clock and calls back, because both belong to the caller. */
+ * The length of a chain's slice does not depend on time, so the result is the same with any
+ * number of threads. Only the caller's thread reads the clock and calls back, because both belong
+ * to the caller. */
 #include "schedule/search/parallel_anneal.h"
 
 #include <errno.h>
@@ -9,29 +10,29 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#define MOST 4       /* chains */
+#define MOST 4       /* largest number of chains */
 #define SLICE 600000 /* tasks that a chain simulates in a slice, if no simulation stops early */
 #define LANES_RUNS 8 /* number of evaluations without lanes that take as long as one with lanes */
-#define CHECK_EVERY 8 /* number of evaluations between two looks at the limits */
+#define CHECK_EVERY 8 /* number of evaluations between two checks of the limits */
 #define CHECK_NS 2000000
 
 struct parallel_anneal {
 	struct progress *g;
 	struct bound *b;
-	int64_t until; /* evaluations */
+	int64_t until; /* number of evaluations at which the annealing ends */
 	struct anneal *chain[MOST], other[MOST - 1];
 	int n, n_others;
-	double noted_s; /* the best objective that g has */
+	double noted_s; /* the best objective that was reported to g */
 	double enough_s;
-	/* The slice. */
-	int64_t quota[MOST]; /* steps that each chain has to make */
-	/* Steps made by each chain, written by the thread that runs the chain. */
+	/* State of the present slice. */
+	int64_t quota[MOST]; /* number of steps that each chain has to make */
+	/* Number of steps that each chain has made, written by the thread that runs the chain. */
 	int64_t done[MOST];
 	atomic_bool stop;
 	atomic_int next; /* the next chain that no thread has taken */
 };
 
-/* Only the caller's thread reads the request's clock. */
+/* Runs chain k. callers: this is the caller's thread, which alone reads the request's clock. */
 static void run_chain(struct parallel_anneal *c, int k, bool callers)
 {
 	struct anneal *a = c->chain[k];
@@ -56,7 +57,7 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-/* Waits until the thread has ended, and stops all chains when the search is over. */
+/* Waits until the thread has ended. Stops all chains if the search is over. */
 static void join_thread(struct parallel_anneal *c, pthread_t thread)
 {
 	struct timespec t;
@@ -71,8 +72,8 @@ static void join_thread(struct parallel_anneal *c, pthread_t thread)
 	} while (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &t) == ETIMEDOUT);
 }
 
-/* The caller's thread runs chains too, and then waits for the others. Threads that cannot be
- * created are not needed. */
+/* The caller's thread runs chains too, and then waits for the others. If a thread cannot be
+ * created, the others run its chains. */
 static void run_slice(struct parallel_anneal *c)
 {
 	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n, n = 0;
@@ -87,7 +88,7 @@ static void run_slice(struct parallel_anneal *c)
 		join_thread(c, threads[i]);
 }
 
-/* Every chain gets a slice, or less if the round or the search ends before. */
+/* Gives every chain a slice, or less if the round or the search ends earlier. */
 static void set_quotas(struct parallel_anneal *c)
 {
 	const struct problem *p = c->g->p;
@@ -153,7 +154,8 @@ static int run_slices(struct parallel_anneal *c, struct error *err)
 	return rc;
 }
 
-/* Adds the other chains, at the best solution of the first and with rounds of the same length. */
+/* Adds the other chains, which begin at the best solution of the first chain and have rounds of the
+ * same length. */
 static void add_chains(struct parallel_anneal *c, struct anneal *first)
 {
 	const struct problem *p = first->p;

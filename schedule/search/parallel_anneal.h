@@ -5,8 +5,8 @@
  * bound. After a round all chains continue from the best solution.
  *
  * The result depends on the seed and the number of evaluations, not on the threads that ran the
- * chains. Small problems always get the same number of chains. In large problems a chain improves
- * slowly, so there are no more chains than threads.
+ * chains. In small problems the number of chains is always the same. In large problems each chain
+ * improves slowly, so there are no more chains than threads.
  *
  * Internal to schedule/.
  */
@@ -19,8 +19,8 @@
 
 /* Anneals until g is over, the bound is met, or `until` evaluations have been made in all. `first`
  * has been annealed for a while; it is one of the chains and gets the best solution at the end. b:
- * the bound, which is improved meanwhile and written to g's lower bound; NULL: none. Errors are
- * those of progress_note. */
+ * the bound, which is improved meanwhile and reported to g; NULL: none. Errors are those of
+ * progress_note. */
 int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until,
 			struct error *err);
 

@@ -1,10 +1,11 @@
 /* Chooses allocations for the phases of a run.
  *
- * Without moves, the run takes the one allocation of the cluster's sizes whose total is least. With
- * moves, a dynamic program over the phases chooses an allocation for each of them.
+ * Without moves, the run uses one allocation: the one with the cluster's stage sizes whose total
+ * time is least. With moves, a dynamic program over the phases chooses an allocation for each of
+ * them.
  *
- * A move delays the run only if its transfer takes longer than the phase before: transfers do not
- * slow microbatches down in the model of execution. */
+ * A move delays the run only if its transfer takes longer than the previous phase, because in the
+ * execution model transfers do not slow microbatches down. */
 #include "schedule/search/phase_plans.h"
 
 #include <math.h>
@@ -37,7 +38,7 @@ static double fetch_s(const struct allocation_pool *o, const struct cluster *was
 	return best;
 }
 
-/* Returns true if some microbatch of a phase visits a stage that may be skipped. */
+/* Returns true if any microbatch in the phase visits a stage that may be skipped. */
 static bool visits_more(const struct allocation_pool *o, int phase)
 {
 	int ratio = o->ratio_of[phase];
@@ -45,7 +46,7 @@ static bool visits_more(const struct allocation_pool *o, int phase)
 	return o->shares[ratio] > 0 || (int)o->skips[ratio] < cluster_most_skipped(o->c);
 }
 
-/* The stages that have been trained before a phase begins */
+/* Returns the stages that have been trained before the phase begins */
 static stage_set trained_before(const struct allocation_pool *o, int phase)
 {
 	stage_set all = o->c->n_stages < 64 ? ((stage_set)1 << o->c->n_stages) - 1 : ~(stage_set)0;
@@ -56,8 +57,8 @@ static stage_set trained_before(const struct allocation_pool *o, int phase)
 	return phase > 0 ? o->c->always : 0;
 }
 
-/* Returns true if every trained stage keeps one of its nodes. Without this, its weights would exist
- * only in copies while nodes move. */
+/* Returns true if every trained stage keeps one of its nodes. Without this, the weights of a stage
+ * would exist only in copies while nodes move. */
 static bool stages_stay(const struct allocation_pool *o, stage_set trained,
 			const struct allocation *was, const struct allocation *is)
 {
@@ -72,8 +73,8 @@ static bool stages_stay(const struct allocation_pool *o, stage_set trained,
 	return (trained & ~kept) == 0;
 }
 
-/* Fills in the moves into a phase after the first, and what they take. An impossible move takes
- * forever. */
+/* Fills in the moves into a phase other than the first, and how long they take. An impossible move
+ * takes forever. */
 static void count_moves(const struct allocation_pool *o, int phase, const struct allocation *was,
 			const struct allocation *is, struct phase_plan *out)
 {
@@ -95,8 +96,8 @@ static void count_moves(const struct allocation_pool *o, int phase, const struct
 	out->delay_s = fmax(0, out->fetch_s - (double)length_of(o, phase - 1) * before_s);
 }
 
-/* Fills in a phase, and returns its seconds with the delay before it. was: the allocation of the
- * phase before; NULL: the first phase. */
+/* Fills in a phase, and returns its seconds including the delay before it. was: the allocation of
+ * the previous phase; NULL: this is the first phase. */
 static double fill_phase(const struct allocation_pool *o, int phase, const struct allocation *was,
 			 const struct allocation *is, struct phase_plan *out)
 {
@@ -118,7 +119,7 @@ static double fill_phase(const struct allocation_pool *o, int phase, const struc
 	return (double)out->iterations * out->seconds + out->delay_s;
 }
 
-/* Chooses one allocation of the cluster's sizes for all phases. */
+/* Chooses one allocation with the cluster's stage sizes for all phases. */
 static void choose_one(const struct allocation_pool *o, struct phase_plan_list *out)
 {
 	out->total_s = INFINITY;
@@ -133,8 +134,8 @@ static void choose_one(const struct allocation_pool *o, struct phase_plan_list *
 	}
 }
 
-/* Chooses an allocation for each phase. least[k][i]: the seconds of phases 0 to k if phase k has
- * allocation i; before[k][i]: the allocation of phase k - 1 then. */
+/* Chooses an allocation for each phase. least[k][i]: the least seconds of phases 0 to k if phase k
+ * has allocation i. before[k][i]: the allocation that phase k - 1 has in that case. */
 static void choose_each(const struct allocation_pool *o, struct phase_plan_list *out)
 {
 	double least[SKIP_SCHEDULE_MOST][MOST_ALLOCATIONS] = { { 0 } };

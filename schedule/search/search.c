@@ -1,10 +1,11 @@
-/* The course of a search.
+/* The steps of a search.
  *
  * plan_search makes the problem. first_solution finds any legal paths, repaired or fresh.
  * improve_first finds a better start in large clusters. anneal_and_finish then anneals, as long as
- * the limits allow: first several starts side by side, then one chain, then all chains. The bound
- * grows meanwhile, and the search ends when the plan meets it. strategy.h decides what depends on
- * the cluster's size. The published methods share the frame (search_baseline). */
+ * the limits allow: first several starts side by side, then one chain, then all chains. Meanwhile
+ * the lower bound grows, and the search ends when the plan's time meets it. strategy.h decides
+ * everything that depends on the cluster's size. The published methods use the same first and last
+ * steps (search_baseline). */
 #include "schedule/search/search.h"
 
 #include <errno.h>
@@ -28,10 +29,10 @@
 #include "schedule/published/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
-#define DEALS 20 /* assignments tried */
+#define DEALS 20 /* number of assignments that are tried */
 
-/* The greedy construction comes first. If it fails, because links are missing, a complete search
- * finds legal paths or proves that there are none. */
+/* Builds paths with the greedy construction. If this fails because links are missing, a complete
+ * search finds legal paths or proves that there are none. */
 static int build_paths(struct solution *s, const struct problem *p, bool repair, struct error *err)
 {
 	struct rng rng;
@@ -49,8 +50,8 @@ static int build_paths(struct solution *s, const struct problem *p, bool repair,
 	return rc;
 }
 
-/* Returns the iteration of a solution. INFINITY: it comes to a standstill, as paths with exchanged
- * stages can. */
+/* Returns the iteration time of a solution. INFINITY: it comes to a standstill, as solutions with
+ * exchanged stages can. */
 static double time_solution(const struct problem *p, const struct solution *s)
 {
 	struct fast_simulate e;
@@ -68,8 +69,8 @@ static int report_standstill(struct error *err)
 	return error_set(err, PLAN_NOT_FOUND, "the paths found come to a standstill");
 }
 
-/* Builds paths in two ways, by repairing the plan to start from and from nothing, and keeps the
- * better ones. */
+/* Builds paths in two ways, once by repairing the plan to start from and once from nothing, and
+ * keeps the better ones. */
 static int repair_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
@@ -93,7 +94,7 @@ static int repair_plan(struct solution *s, const struct problem *p, struct error
 	return rc;
 }
 
-/* Shuffles the movable nodes over the stages. */
+/* Distributes the movable nodes over the stages at random. */
 static void deal_again(struct solution *s, const struct problem *p, struct rng *rng)
 {
 	for (int i = p->n_nodes - 1; i > 0; i--) {
@@ -109,7 +110,7 @@ static void deal_again(struct solution *s, const struct problem *p, struct rng *
 	solution_index(s, p);
 }
 
-/* No placement keeps the limit for the sums. Another path length would not help. */
+/* No placement keeps the limit for the sums, and another path length would not help. */
 #define OVER_LIMIT (PLAN_NOT_FOUND + 1)
 
 static int keep_limit(struct solution *s, const struct problem *p, struct error *err)
@@ -144,16 +145,16 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		if (rc == 0)
 			rc = build_paths(s, p, false, err);
 	}
-	if (rc > 0 && p->n_movable > 0) /* other assignments may have legal paths */
+	if (rc > 0 && p->n_movable > 0) /* another assignment may have legal paths */
 		return error_prefix(err, PLAN_NOT_FOUND,
 				    "none of %d assignments has paths; the last", DEALS);
 	return rc;
 }
 
-/* The bound belongs to an assignment. If the assignment is given, the bound grows during the
- * search, and a plan that meets it ends the search. Otherwise the bound is computed for the answer.
- * In large clusters data nodes that finish late come first, and a limit on the work skips the
- * others. */
+/* Computes the bound, which belongs to an assignment. If the assignment is given, the bound grows
+ * during the search, and a plan that meets it ends the search. Otherwise the bound is computed only
+ * for the answer. In large clusters data nodes that finish late are examined first, and a limit on
+ * the work skips the others. */
 static void bound_plan(struct progress *g, const struct solution *s, const double *finish_s)
 {
 	struct bound *b = bound_new(g->p, s, finish_s);
@@ -191,7 +192,7 @@ static bool is_placing(const struct problem *p)
 }
 
 /* In large clusters: tries a placement with quick sums in which stages that follow one another are
- * near. Adopts it if it is better at once. */
+ * near. Adopts it if it is better without further annealing. */
 static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -221,8 +222,8 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 }
 
 /* In large clusters paths annealed by an estimate (sketch.h) are mostly a better start. If lanes
- * are planned they seldom are: then a short sketch must first win a comparison, and with many
- * microbatches no sketch is made. */
+ * are planned, such paths are seldom better. Then a short sketch must first win a comparison, and
+ * with many microbatches no sketch is made. */
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
 #define LANES_TRIED 300 /* number of evaluations of the comparison */
@@ -240,9 +241,9 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	return multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
-/* If lanes can be planned, nodes exchange roles first. After that the placement is fixed, and lanes
- * are planned. */
-#define ROLES_UNTIL 10000 /* evaluations */
+/* If lanes can be planned, nodes exchange roles until this number of evaluations. Then the
+ * placement is fixed, and lanes are planned. */
+#define ROLES_UNTIL 10000 /* number of evaluations */
 
 static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)
 {
@@ -290,16 +291,16 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		rc = anneal_in_chains(g, a, b, err);
 	if (rc == 0 && g->lower_bound_s <= 0)
 		bound_plan(g, &a->best, a->simulation.finish_s);
-	/* With a given assignment the plan announced last is kept if it is as short as the new one.
-	 */
+	/* With a given assignment, the last announced plan is kept if its iteration is as short as
+	 * that of the new one. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
 		rc = progress_finish(g, &a->best, err);
 	bound_free(b);
 	return rc;
 }
 
-/* Times the first solution and announces it. Only a solution with exchanged stages can stand still,
- * and one is found only where there are no paths without exchanges. */
+/* Simulates the first solution and announces it. Only a solution with exchanged stages can come to
+ * a standstill, and such a solution is found only if there are no paths without exchanges. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
 	double first_s = time_solution(g->p, first);
@@ -344,8 +345,8 @@ static int baseline_paths(struct progress *g, struct solution *s, struct error *
 	}
 }
 
-/* Finds an assignment and the paths of the method or, if it finds none, any legal paths. cbs and
- * no-tc2 improve these. */
+/* Finds an assignment and the paths of a published method. If the method finds no paths, any legal
+ * paths are used. The methods cbs and no-tc2 improve these. */
 static int search_baseline(struct progress *g, struct solution *s, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -468,7 +469,7 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
 		q.budget_s = 1;
 	spreads = q.skip_share > 0 && q.path_length < c->n_stages;
-	if (spreads) { /* spread_plan gets the other half */
+	if (spreads) { /* spread_plan gets the other half of the budget */
 		q.budget_s /= 2;
 		q.evaluations = (q.evaluations + 1) / 2;
 	}

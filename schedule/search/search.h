@@ -13,10 +13,10 @@
 #include "schedule/format/plan.h"
 #include "schedule/format/request.h"
 
-/* On success *out is a plan (plan_free). PLAN_INFEASIBLE, PLAN_NOT_FOUND: see request.h. -EINVAL:
- * the request does not fit the cluster. -ECANCELED: cancelled before there was a plan. If a
- * published method finds no paths, or none in time, its plan has any legal paths and counts no
- * evaluations. */
+/* On success *out is a plan, to be freed with plan_free. PLAN_INFEASIBLE, PLAN_NOT_FOUND: see
+ * request.h. -EINVAL: the request does not fit the cluster. -ECANCELED: cancelled before there was
+ * a plan. If a published method finds no paths, or none in time, its plan has any legal paths and
+ * counts no evaluations. */
 int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
 		struct error *err);
 

@@ -1,9 +1,9 @@
 /* Spreads the microbatches of a plan over many sub-networks.
  *
- * The search walks from the plan over the moves of moves.h. It weighs the time against the
- * crowding: the sum over all sub-networks of the squared number of microbatches that train the
- * sub-network. The crowding is least where all possible sub-networks are trained equally often. The
- * result is the least crowded solution within the limit of time. */
+ * Starting at the plan, a random walk takes the moves of moves.h. It weighs the iteration time
+ * against the crowding: the sum over all sub-networks of the squared number of microbatches that
+ * train the sub-network. The crowding is least where all possible sub-networks are trained equally
+ * often. The result is the least crowded solution within the limit of time. */
 #include "schedule/search/spread.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 
-/* An iteration, sums included, takes at most this many times as long as that of the first plan. */
+/* An iteration, with its sums, takes at most this many times as long as in the first plan. */
 #define MOST_TIMES 1.02
-#define STREAM 16 /* the stream of random numbers */
-/* Temperatures: the walk accepts a rise of the crowding by CROWDING, or of the time by the part
- * TIME of its limit, with probability 1/e. With a CROWDING of 4 the walk often stays in the
+#define STREAM 16 /* number of the stream of random numbers */
+/* Temperatures. With probability 1/e, the walk accepts a rise of the crowding by CROWDING, or a
+ * rise of the time by the share TIME of its limit. With a CROWDING of 4 the walk often stays in the
  * sub-networks of the first plan. */
 #define CROWDING 0.25
 #define TIME 0.001
@@ -31,26 +31,27 @@
 struct walk {
 	const struct problem *p;
 	struct solution s;    /* the present solution */
-	struct solution best; /* the least crowded so far and, of these, the quickest */
+	/* The least crowded solution so far and, of equally crowded ones, the quickest */
+	struct solution best;
 	bool is_found;        /* best has a solution */
 	struct moves moves;
 	struct timetable table;
 	struct fast_simulate simulation;
-	double sync_s[CLUSTER_MOST_STAGES]; /* (n_stages) sum of each stage */
-	double seconds, least_s; /* time of s and of best, sums included */
-	double limit_s;          /* limit for a result */
-	stage_set *sets; /* (n_mb) sub-network that each microbatch of s trains */
-	/* The crowding of s and of best, less that of the first plan. */
+	double sync_s[CLUSTER_MOST_STAGES]; /* array of n_stages: seconds of each stage's sum */
+	double seconds, least_s;            /* iteration times of s and of best, with their sums */
+	double limit_s;                     /* largest time that a result may have */
+	stage_set *sets; /* array of n_mb: sub-network that each microbatch of s trains */
+	/* The crowding of s and of best, minus that of the first plan. */
 	long crowding, least;
 };
 
-/* Returns the predicted seconds of an iteration and its sums. */
+/* Returns the predicted seconds of an iteration with its sums. */
 static double plan_seconds(const struct plan *p)
 {
 	return p->predicted.iteration_s + plan_visible_sync_s(p);
 }
 
-/* Writes the stages that each microbatch visits to sets (n_microbatches). */
+/* Writes the set of stages that each microbatch visits to sets (n_microbatches entries). */
 static void list_sets(const struct plan *p, stage_set *sets)
 {
 	int n_nodes = 0, *stage_of;
@@ -88,7 +89,7 @@ static long count_set(const struct walk *w, stage_set set)
 	return n;
 }
 
-/* Takes over the sets of the first n touched microbatches. Returns the change of the crowding. */
+/* Updates the sets of the first n touched microbatches. Returns the change of the crowding. */
 static long update_sets(struct walk *w, int n)
 {
 	long change = 0;
@@ -105,7 +106,7 @@ static long update_sets(struct walk *w, int n)
 	return change;
 }
 
-/* Returns the seconds of the simulation's last run, sums included. */
+/* Returns the seconds of the simulation's last run, with its sums. */
 static double seconds_of(const struct walk *w)
 {
 	double all_s = w->simulation.makespan_s, longest_s = 0, total_s = all_s;
@@ -131,7 +132,7 @@ static void set_paths(struct walk *w, int n)
 	}
 }
 
-/* Simulates s. Returns false if it takes longer than this. */
+/* Simulates s. Returns false if it takes longer than limit_s. */
 static bool run_within(struct walk *w, double limit_s)
 {
 	return fast_simulate_run(&w->simulation, limit_s) && seconds_of(w) <= limit_s;
@@ -144,8 +145,8 @@ static void take_back(struct walk *w, int n)
 	update_sets(w, n);
 }
 
-/* Makes one proposal. Crowding and time are weighed as in annealing: the threshold is drawn
- * beforehand, and the rise in crowding leaves less of it for the time. */
+/* Makes one proposal. Crowding and time are weighed as in annealing: the threshold is drawn first,
+ * and a rise in crowding leaves less of it for a rise in time. */
 static void step(struct walk *w)
 {
 	struct rng *rng = &w->moves.rng;
@@ -176,7 +177,7 @@ static void step(struct walk *w)
 	solution_copy(&w->best, &w->s, w->p);
 }
 
-/* Makes s the solution that a plan of this problem describes. */
+/* Sets s to the solution that a plan of this problem describes. */
 static void read_plan(struct solution *s, const struct problem *p, const struct plan *plan)
 {
 	size_t starts = (size_t)p->n_stages + 1, n = (size_t)plan->stage_start[p->n_stages];
@@ -222,8 +223,8 @@ static void walk_fini(struct walk *w)
 	free(w->sets);
 }
 
-/* Walks from a plan to the least crowded solution within the limit of time. *out gets the plan, for
- * plan_free; NULL: the walk found none that is better. */
+/* Walks from a plan to the least crowded solution within the limit of time. *out gets the plan, to
+ * be freed with plan_free; NULL: the walk found no better plan. */
 static int find_least_crowded(const struct problem *p, const struct plan *plan, struct plan **out)
 {
 	const struct plan_request *q = p->q;
@@ -250,8 +251,9 @@ static int find_least_crowded(const struct problem *p, const struct plan *plan, 
 	return rc;
 }
 
-/* Returns a copy of the cluster, for cluster_free, in which each node has its stage of the plan.
- * Excluded nodes have none; the search takes them off the stages that lack nodes. */
+/* Returns a copy of the cluster, to be freed with cluster_free, in which each node is pinned to its
+ * stage in the plan. Excluded nodes have no stage; the search reduces the stages that lack
+ * nodes. */
 static struct cluster *pin_nodes(const struct cluster *c, const struct plan *plan)
 {
 	struct cluster *pinned = cluster_copy(c);
@@ -267,8 +269,8 @@ static struct cluster *pin_nodes(const struct cluster *c, const struct plan *pla
 /* The problem of finding other paths for a plan whose nodes keep their stages */
 struct pinned_problem {
 	struct plan_request request;
-	struct cluster *cluster; /* owned; nodes have their stages of the plan */
-	struct problem problem;  /* borrows both */
+	struct cluster *cluster; /* owned; nodes are pinned to their stages in the plan */
+	struct problem problem;  /* borrows the request and the cluster */
 };
 
 static void pinned_fini(struct pinned_problem *a)
@@ -298,8 +300,8 @@ static bool pinned_init(struct pinned_problem *a, const struct cluster *c,
 	return false;
 }
 
-/* Gives the spread plan the record of the first plan's search, and adds the walk's evaluations and
- * seconds. */
+/* Gives the new plan the history of the first plan's search, and adds the evaluations and seconds
+ * of the walk. */
 static void add_walk(struct plan *spread, struct plan *first)
 {
 	struct plan_record walk = spread->search;

@@ -1,9 +1,8 @@
 /* spread.h - spreads the microbatches of a plan over the sub-networks of the model.
  *
  * The set of stages that a microbatch visits is a sub-network of the model. A plan with a
- * skip_share is to train a model that works without some stages, and the quickest plans often train
- * two of six sub-networks (docs/convergence.md).
- */
+ * skip_share should train a model that also works without some stages, but the quickest plans often
+ * train only two of six sub-networks (docs/convergence.md). */
 #ifndef SCHEDULE_SPREAD_H
 #define SCHEDULE_SPREAD_H
 

@@ -2,7 +2,8 @@
  *
  * Nodes come first: each goes where it is pinned, where it was, or where there is room. Then one
  * microbatch after the other takes its cheapest round trip. A dynamic program over (visits so far,
- * last node) finds it; the work already given to a node counts as a delay there. */
+ * last node) finds this trip. Work that was already given to a node counts as a delay at that
+ * node. */
 #include "schedule/start/construct.h"
 
 #include <math.h>
@@ -23,8 +24,8 @@ static void place_node(struct solution *s, const struct problem *p, int *room, i
 	}
 }
 
-/* Pinned nodes come first. A node that may move goes where the plan to start from has it, else
- * where the cluster has it, else to the next stage with room. */
+/* Pinned nodes come first. A node that may move gets its stage in the plan to start from, else its
+ * stage in the cluster, else the next stage with room. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct arena arena = { 0 };
@@ -64,25 +65,27 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 	return 0;
 }
 
-/* The dynamic program. A state is (visits so far, last node). It follows a state of an earlier
- * stage if no stage between the two must be visited. Of similar nodes only the least loaded one is
- * considered. */
+/* The dynamic program. A state is (visits so far, last node). It can follow a state of an earlier
+ * stage if no stage between the two must be visited. Of similar nodes, only the one with the least
+ * load is considered. */
 struct builder {
 	const struct problem *p;
 	struct solution *s;
 	struct arena arena; /* owns the arrays below */
 	struct node_classes groups;
-	/* (groups) the node with least load of each group; -1: none with memory */
+	/* for each group: the node with the least load; -1: none has memory */
 	int *least;
 	int beam;          /* number of states kept at each level */
-	double cut;        /* states of the level in work that cost this much or more are dropped */
-	/* (n_nodes) seconds of work given to each node, one more visit included */
+	/* States of the level in progress that cost this much or more are dropped */
+	double cut;
+	/* array of n_nodes: seconds of work given to each node, including one more visit */
 	double *load;
-	struct stage_quota quota; /* quota of the microbatches that have no path yet */
-	double *cost;      /* (length, n_nodes) */
-	int32_t *from;     /* (length, n_nodes) */
-	int32_t *reached;  /* (length, n_nodes) nodes reached at each level */
-	int *n_reached;    /* (length) */
+	/* Visits of stages that the microbatches without a path have to make */
+	struct stage_quota quota;
+	double *cost;     /* array of (length, n_nodes): cost of each state */
+	int32_t *from;    /* array of (length, n_nodes): the state before each state */
+	int32_t *reached; /* array of (length, n_nodes): nodes reached at each level */
+	int *n_reached;   /* array of length */
 };
 
 /* Keeps the cheapest states of a level, cheapest first. */
@@ -152,8 +155,8 @@ static void extend_state(struct builder *b, int visits, int u)
 	}
 }
 
-/* Writes the cheapest path of the same length for a microbatch of data_node to path. Returns false
- * if there is none. */
+/* Writes the cheapest path for a microbatch of data_node to `path`, whose length is kept. Returns
+ * false if there is none. */
 static bool build_path(struct builder *b, int data_node, int *path)
 {
 	const struct problem *p = b->p;
@@ -192,7 +195,7 @@ static bool build_path(struct builder *b, int data_node, int *path)
 	return best < INFINITY;
 }
 
-/* Finds the least loaded node of each group of a stage. */
+/* Finds the node with the least load in each group of a stage. */
 static void find_least(struct builder *b, int stage)
 {
 	for (int g = b->groups.first[stage]; g < b->groups.first[stage + 1]; g++)
@@ -205,7 +208,7 @@ static void find_least(struct builder *b, int stage)
 	}
 }
 
-/* thorough: considers every node and keeps every state. */
+/* Prepares the dynamic program. thorough: it considers every node and keeps every state. */
 static void builder_init(struct builder *b, struct solution *s, const struct problem *p,
 			 bool thorough)
 {
@@ -236,14 +239,14 @@ static void load_path(struct builder *b, const int *path)
 }
 
 /* Returns the microbatches by waves: the first microbatch of every data node, then the second of
- * each, and so on. With an rng the order is shuffled. (2 n_mb): the order, then the rank of each
- * microbatch in its data node. */
+ * each, and so on. With an rng the order is shuffled. The result has 2 n_mb entries: the order,
+ * then the rank of each microbatch among those of its data node. */
 static int *order_microbatches(struct builder *b, struct rng *rng)
 {
 	const struct problem *p = b->p;
 	size_t n = (size_t)p->n_mb;
 	int *order = arena_array(&b->arena, 2 * n, sizeof(*order)), *rank = order + n;
-	/* (n + 1) for each wave, the place of its next microbatch in order */
+	/* array of n + 1: for each wave, the position of its next microbatch in the order */
 	int *place = arena_array(&b->arena, n + 1, sizeof(*place));
 
 	for (int i = 0; i < p->n_mb; i++) {
@@ -263,8 +266,8 @@ static int *order_microbatches(struct builder *b, struct rng *rng)
 	return order;
 }
 
-/* Returns true if the path has this length and is legal as it stands: its nodes take part, its
- * links exist. */
+/* Returns true if the path has this length and is still legal: its nodes take part, and its links
+ * exist. */
 static bool is_whole(const struct builder *b, const struct plan_microbatch *m, int length)
 {
 	const struct problem *p = b->p;
@@ -293,9 +296,8 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m, i
 	return true;
 }
 
-/* Returns true if the microbatches still to come can use up the quotas when this one keeps the
- * path.
- */
+/* Returns true if the remaining microbatches can still use up the quotas when this microbatch keeps
+ * its path. */
 static bool may_keep(const struct builder *b, const int *path)
 {
 	const struct problem *p = b->p;
@@ -312,12 +314,14 @@ static bool may_keep(const struct builder *b, const int *path)
 }
 
 /* Finds, for each microbatch, a path in the given plan whose nodes are all still available and
- * whose data node and length are the same. kept (n_mb): the paths; NULL if there is none. */
+ * whose data node and length are the same. kept: array of n_mb, the path of each microbatch; NULL:
+ * there is none. */
 static void find_kept(const struct builder *b, const int **kept)
 {
 	const struct problem *p = b->p;
 	const struct plan *from = p->q->from;
-	int after[2] = { 0 }, last = -1; /* after the last path found, by length: long, short */
+	/* Position after the last path that was found, for long and for short paths */
+	int after[2] = { 0 }, last = -1;
 
 	for (int i = 0; i < p->n_mb; i++) {
 		int node = b->s->members[p->mb_slot[i]];
@@ -355,7 +359,7 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
-	/* Microbatches that keep their path come first, so that the quotas leave them room. */
+	/* Microbatches that keep their path come first, so that the quotas have room for them. */
 	for (int pass = kept ? 0 : 1; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
 			const int *keep = kept ? kept[order[i]] : NULL;
@@ -391,7 +395,7 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 	return rc;
 }
 
-/* Counts the microbatches of the same data node, this one included. */
+/* Counts the microbatches of the same data node, including this one. */
 static int count_siblings(const struct problem *p, int mb)
 {
 	int n = 0;
@@ -401,12 +405,12 @@ static int count_siblings(const struct problem *p, int mb)
 	return n;
 }
 
-/* Gives the groups quotas as even as possible (b->quota); rest gets the quotas of the microbatches
- * outside the groups. Returns false if no such quotas exist. */
+/* Sets b->quota to quotas for the groups that are as even as possible, and *rest to the quotas of
+ * the microbatches outside the groups. Returns false if there are no such quotas. */
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
-	/* Least and most visits; number of visits of the groups beyond the least. */
+	/* Most visits of a stage, and number of visits of all groups beyond the least numbers. */
 	int high, surplus = groups * (p->length - 1);
 	long extra = (long)p->n_mb * (p->length - 1);
 
@@ -427,7 +431,8 @@ static bool split_quotas(struct builder *b, int groups, int group, struct stage_
 		rest->need[s] = p->low[s] - group * b->quota.need[s];
 	}
 	for (; extra > 0; extra--) {
-		int least = 0; /* index of the droppable stage with the least quota */
+		/* Index of the stage with the least quota among those that may be skipped */
+		int least = 0;
 
 		for (int s = 1; s < p->n_stages; s++)
 			if (!stage_set_has(p->c->always, s) &&
@@ -457,7 +462,7 @@ static void copy_path(struct builder *b, int mb, int group, int apart)
 	}
 }
 
-/* order: microbatches with the ranks behind them, from order_microbatches. */
+/* order: microbatches, followed by their ranks, as from order_microbatches. */
 static bool build_groups(struct builder *b, const int *order, int group,
 			 const struct stage_quota *rest)
 {

@@ -3,33 +3,33 @@
  * to schedule/.
  *
  * Stages ascend along every path, therefore the solution cannot come to a standstill. Quotas give
- * every stage the visits that equal exposure (CC3) asks for: if a stage's quota equals the number
- * of microbatches still to come, each of them must visit the stage; a stage without quota is
- * closed.
- */
+ * every stage the visits that equal exposure (CC3) requires. If a stage's quota equals the number
+ * of remaining microbatches, each of these must visit the stage. A stage whose quota is used up
+ * cannot be visited. */
 #ifndef SCHEDULE_CONSTRUCT_H
 #define SCHEDULE_CONSTRUCT_H
 
 #include "base/rng.h"
 #include "schedule/problem/problem.h"
 
-/* Fills in stage_of, members and start of s. A pinned node gets its stage, a node in q->from keeps
- * its stage, and the remaining nodes get any stage with room. PLAN_INFEASIBLE: some stage gets no
- * node. */
+/* Fills in stage_of, members and start of s. A pinned node gets the stage of its pin, a node in
+ * q->from keeps its stage, and the remaining nodes get any stage with room. PLAN_INFEASIBLE: some
+ * stage gets no node. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err);
 
-/* Builds the paths for the assignment in s. repair: a microbatch keeps its path from the plan to
- * start from if the path is still whole and exposure allows it. attempt 0 treats similar nodes as
- * one and keeps few partial paths; later attempts consider all of them, and from attempt 2 on the
- * order of the microbatches is drawn from rng. PLAN_INFEASIBLE: this attempt found no legal paths.
- */
+/* Builds the paths for the assignment in s. repair: a microbatch keeps its path in the plan to
+ * start from if the path is still legal and exposure allows it. attempt: 0 treats similar nodes as
+ * one and keeps few partial paths; later attempts consider all nodes and paths, and from attempt 2
+ * on the order of the microbatches is drawn from rng. PLAN_INFEASIBLE: this attempt found no legal
+ * paths. */
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err);
 
 /* Like construct_paths, but ties microbatches: groups of `group` of a data node's n microbatches
  * take the same path. Members of a group are n / group places apart, so that a group has one
  * microbatch in each wave. Microbatches that do not fill a group get a path of their own. The order
- * is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: no such paths. */
+ * of the microbatches is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: there are no such
+ * paths. */
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng);
 
 /* Links the members of each group of construct_tied that have the same path in s into a ring. ring

@@ -3,7 +3,8 @@
  * Step 1 finds, for each data node, every set of stages that a legal path can visit, with the
  * cheapest such path. Step 2 chooses a set for each microbatch, depth first, so that every stage
  * gets its visits; it remembers the numbers of visits from which the rest failed. If both steps end
- * without paths, none exist: that is a proof. Limits on both turn it into "not found". */
+ * without paths, none exist: that is a proof. If a step reaches its limit, the result is only "not
+ * found". */
 #include "schedule/start/feasible.h"
 
 #include <math.h>
@@ -14,16 +15,16 @@
 #include "base/arena.h"
 #include "base/array.h"
 
-#define MOST_WORK 40000000L     /* hops examined */
-#define MOST_ROUTES 60000       /* limit of sets of stages, over all data nodes */
-#define MOST_STATES 100000      /* failures remembered */
+#define MOST_WORK 40000000L     /* largest number of hops that are examined */
+#define MOST_ROUTES 60000       /* largest number of sets of stages, over all data nodes */
+#define MOST_STATES 100000      /* largest number of failures that are remembered */
 #define EXCHANGE_COST 1e12      /* cost of an exchange in seconds: an exchange is a last resort */
 
-/* A set of stages that a data node can send a microbatch through, with the cheapest path. */
+/* A set of stages through which a data node can send a microbatch, with the cheapest path. */
 struct set_path {
-	uint64_t stages; /* stages of the set, one bit each */
+	uint64_t stages; /* stages of the set, as bits */
 	double cost;
-	int path; /* offset of the path in paths */
+	int path; /* offset of the path in the array `paths` */
 };
 
 struct feasible {
@@ -32,23 +33,26 @@ struct feasible {
 	struct set_path *routes;
 	int n_routes;
 	size_t room_routes, room_paths;
-	struct arena arena; /* owns the other arrays, paths excepted */
-	int *first_route;   /* (sizes[0] + 1) first route of each data node, by place in stage 0 */
-	int *paths;       /* (n_routes, length) */
+	struct arena arena; /* owns all other arrays except `paths` */
+	/* Array of sizes[0] + 1: first route of each data node, by its place in stage 0 */
+	int *first_route;
+	int *paths; /* array of (n_routes, length) */
 	long work_left;
-	/* Step 1, for one data node: the least cost to reach each node of the layer's stage. */
+	/* State of step 1 for one data node: the least cost to reach each node of the layer's
+	 * stage. */
 	int place, data_node;
-	double *cost;  /* (length, n_nodes) */
-	int32_t *from; /* (length, n_nodes) */
+	double *cost;  /* array of (length, n_nodes) */
+	int32_t *from; /* array of (length, n_nodes) */
 	int stage[PLAN_MOST_PATH];
-	/* Step 2. */
-	int *visits; /* (n_stages) number of visits so far */
-	/* (n_mb + 1, n_stages) number of the microbatches from i on that can visit a stage, and
-	 * number that have to */
+	/* State of step 2. */
+	int *visits; /* array of n_stages: number of visits so far */
+	/* arrays of (n_mb + 1, n_stages): how many of the microbatches from i on can visit each
+	 * stage, and how many must */
 	int *can, *must;
-	int *choice;     /* (n_mb) the route chosen for each microbatch */
-	uint16_t *keys;  /* (MOST_STATES, n_stages) failed states: i and the visits */
-	int32_t *table;  /* (TABLE) hash table of indices into keys; -1: empty */
+	int *choice; /* array of n_mb: the route chosen for each microbatch */
+	/* Array of MOST_STATES: states that failed, each with i and n_stages numbers of visits */
+	uint16_t *keys;
+	int32_t *table; /* hash table (TABLE entries) of indices into keys; -1: empty */
 	int n_keys;
 };
 
@@ -106,7 +110,8 @@ static bool reach_layer(struct feasible *f, int h, int stage, double extra)
 	return any;
 }
 
-/* Finds the data node's route through this set of stages, or adds one without a path. */
+/* Finds the data node's route through this set of stages. If there is none, adds one without a
+ * path. */
 static struct set_path *find_route(struct feasible *f, uint64_t stages)
 {
 	size_t n = (size_t)f->n_routes + 1, length = (size_t)f->p->length;
@@ -122,8 +127,8 @@ static struct set_path *find_route(struct feasible *f, uint64_t stages)
 	return &f->routes[n - 1];
 }
 
-/* All layers are full: adds the hop back to the data node, and keeps the path if it is the cheapest
- * through its set of stages. */
+/* Called when all layers are filled: adds the hop back to the data node, and keeps the path if it
+ * is the cheapest through its set of stages. */
 static void close_route(struct feasible *f)
 {
 	const struct problem *p = f->p;
@@ -158,7 +163,7 @@ static void close_route(struct feasible *f)
 	}
 }
 
-/* Walks all legal orders of stages from layer h on; `top` is the highest stage so far. */
+/* Tries all legal orders of stages from layer h on; `top` is the highest stage so far. */
 static int walk_orders(struct feasible *f, int h, int top)
 {
 	const struct problem *p = f->p;
@@ -209,7 +214,8 @@ static int find_routes(struct feasible *f, struct error *err)
 	return rc;
 }
 
-/* Counts from the last microbatch to the first how many can and how many must visit each stage. */
+/* Counts, from the last microbatch to the first, how many can visit and how many must visit each
+ * stage. */
 static void count_ahead(struct feasible *f)
 {
 	const struct problem *p = f->p;
@@ -251,8 +257,7 @@ static int check_stages(const struct feasible *f, struct error *err)
 	return 0;
 }
 
-/* Returns the state's place in the hash table; the entry there is -1 if the state is not
- * remembered. */
+/* Returns the state's entry in the hash table, which is -1 if the state is not remembered. */
 static int32_t *find_remembered(const struct feasible *f, int i)
 {
 	int stages = f->p->n_stages;
@@ -302,8 +307,8 @@ static bool within_reach(const struct feasible *f, int i)
 	return true;
 }
 
-/* Returns the need of a set: the visits that its stages lack, divided by the microbatches that can
- * still visit them. */
+/* Returns how urgent a set is: the visits that its stages lack, divided by the number of
+ * microbatches that can still visit them. */
 static double need_of(const struct feasible *f, int i, uint64_t set)
 {
 	const struct problem *p = f->p;
@@ -323,7 +328,7 @@ static void visit_all(struct feasible *f, uint64_t set, int by)
 		f->visits[s] += set >> s & 1 ? by : 0;
 }
 
-/* Chooses the sets of the microbatches from i on. PLAN_INFEASIBLE: there are none.
+/* Chooses the sets of the microbatches from i on. PLAN_INFEASIBLE: no choice is possible.
  * PLAN_NOT_FOUND: the limits were reached. */
 static int choose_sets(struct feasible *f, int i)
 {

@@ -1,9 +1,9 @@
 /* Placement of nodes for quick sums and short paths.
  *
- * Quick sums: the slowest pair of replicas is separated by exchanging one of the two with a node of
- * another stage, as long as that helps (part_slowest). The cost of every node in every stage is
- * kept up to date, so that one pass finds the partner. Single exchanges can end far from the best,
- * so random placements are tried too.
+ * Quick sums: the slowest pair of replicas is separated by exchanging one of the two with a node
+ * of another stage, as long as that helps (part_slowest). The cost of every node in every stage is
+ * kept up to date, so that one pass over the nodes finds the best partner. Single exchanges can end
+ * far from the best, so random placements are tried too.
  *
  * Short paths: whole stages are renumbered so that a tour through them is short. */
 #include "schedule/start/place.h"
@@ -13,25 +13,27 @@
 #include "base/arena.h"
 #include "base/rng.h"
 
-#define MOST_EXCHANGES 4 /* limit of exchanges for each node */
-#define CHECK_EVERY 16   /* number of exchanges between two looks at the time left */
+#define MOST_EXCHANGES 4 /* largest number of exchanges for each node */
+#define CHECK_EVERY 16   /* number of exchanges between two checks of the time left */
 #define RESTARTS 32
 #define RESTARTS_WITHIN 1000
-#define NO_LINK_S 1e6 /* length in seconds of a hop without a link */
+#define NO_LINK_S 1e6 /* length, in seconds, that a hop without a link counts as */
 
-/* Costs of the present placement; an exchange updates those of two stages. */
+/* Costs of the present placement. An exchange updates those of two stages. */
 struct place {
 	struct solution *s;
 	const struct problem *p;
 	struct arena arena; /* owns the arrays below */
-	/* (n_nodes, n_stages) cost of a node together with a stage's other members */
+	/* array of (n_nodes, n_stages): cost of a node together with the other members of a
+	 * stage */
 	double *cost;
-	double *slowest; /* (n_stages) seconds to sum the gradients of each stage */
-	int *pair;       /* (n_stages, 2) the slowest pair of each stage; -1: none */
+	double *slowest; /* array of n_stages: seconds to sum the gradients of each stage */
+	int *pair;       /* array of (n_stages, 2): the slowest pair of each stage; -1: none */
 };
 
-/* The fourth power lets the slowest pair dominate, but others still count. A stage with two nodes
- * in each of two distant places can therefore improve in steps. */
+/* Returns the cost of two nodes in one stage. With the fourth power the slowest pair dominates, but
+ * the others still count. Therefore a stage with two nodes in each of two distant places can
+ * improve in several steps. */
 static double pair_cost(const struct problem *p, int a, int b)
 {
 	size_t n = (size_t)p->n_nodes, i = (size_t)a, j = (size_t)b;
@@ -118,7 +120,7 @@ static bool exchange_best(struct place *w, int a)
 	return true;
 }
 
-/* Separates the slowest pair by one exchange. Returns false if no exchange helps. */
+/* Separates the slowest pair of a stage by one exchange. Returns false if no exchange helps. */
 static bool part_slowest(struct place *w)
 {
 	int stage = 0, a, b;
@@ -208,9 +210,9 @@ void place_at_random(struct solution *s, const struct problem *p, double enough_
 	descend_sync(s, p, NULL, enough_s);
 }
 
-/* Fills apart (n_stages, n_stages), zero before, with the distances between stages. The distance
- * from one stage to another is the mean, over the nodes of the first, of the round trip to the
- * nearest node of the other. */
+/* Fills `apart`, an array of (n_stages, n_stages) that is zero before, with the distances between
+ * stages. The distance from one stage to another is the mean, over the nodes of the first, of the
+ * round trip to the nearest node of the other. */
 static void measure_distances(const struct solution *s, const struct problem *p, double *apart)
 {
 	for (int i = 0; i < s->start[p->n_stages]; i++) {
@@ -230,7 +232,8 @@ static void measure_distances(const struct solution *s, const struct problem *p,
 }
 
 /* Returns the mean length of a path when the stages come in this order and every stage but the
- * first is skipped with equal chance. order: (n_stages) stages of `apart`. */
+ * first is skipped with equal chance. order: array of n_stages, the stages in the order of the
+ * tour. */
 static double tour_length_s(const struct problem *p, const double *apart, const int *order)
 {
 	int n = p->n_stages;
@@ -239,7 +242,7 @@ static double tour_length_s(const struct problem *p, const double *apart, const 
 	for (int s = 0; s < n; s++) {
 		double likely = s == 0 ? 1 : visited;
 
-		for (int t = s + 1; t <= n; t++) { /* n: home */
+		for (int t = s + 1; t <= n; t++) { /* t == n: back home */
 			double stops = t == n ? 1 : visited;
 
 			sum += likely * stops * apart[order[s] * n + order[t % n]];

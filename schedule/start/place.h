@@ -1,7 +1,6 @@
 /* place.h - finds an assignment whose stages can sum their gradients quickly: nodes exchange stages
- * as long as an exchange helps the slowest pair within a stage. Paths do not count here; the
- * improvement that follows weighs both. Internal to schedule/.
- */
+ * as long as an exchange helps the slowest pair within a stage. Paths are not considered here; the
+ * annealing that follows weighs both sums and paths. Internal to schedule/. */
 #ifndef SCHEDULE_PLACE_H
 #define SCHEDULE_PLACE_H
 
@@ -13,16 +12,16 @@
  */
 void place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
 
-/* Does as place_by_sync does, but without a limit of time, and stops when no sum takes longer than
- * enough_s. If no such assignment is found, solution_sync_s is more than enough_s. */
+/* Like place_by_sync, but without a time limit. Stops when no sum takes longer than enough_s. If no
+ * such assignment is found, solution_sync_s is more than enough_s. */
 void place_within(struct solution *s, const struct problem *p, double enough_s);
-/* Shuffles the movable nodes over the stages, and then improves the result as place_within does,
- * but only once. */
+/* Distributes the movable nodes over the stages at random, and then improves the result like
+ * place_within, but only once. */
 void place_at_random(struct solution *s, const struct problem *p, double enough_s,
 		     struct rng *rng);
 
-/* Renumbers stages of the same size so that paths are short: whole groups of nodes exchange stages,
- * which leaves the times of the sums unchanged. */
+/* Renumbers stages of the same size so that paths are short: all nodes of two stages exchange their
+ * stages, which does not change the times of the sums. */
 void place_in_order(struct solution *s, const struct problem *p);
 
 #endif

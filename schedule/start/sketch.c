@@ -6,12 +6,12 @@
 
 #include "schedule/improve/moves.h"
 
-#define PROBED 1024    /* number of proposals that set the temperature's scale */
+#define PROBED 1024    /* first proposals, which set the temperature's scale */
 #define HOT 1.0        /* first temperature, in units of a proposal's mean rise over n_mb */
 #define COLD 0.01      /* last temperature, as a share of the first */
-#define CHECK_EVERY 256 /* number of proposals between two looks at the limits */
-#define FULL 0.5        /* number of trips that a microbatch waits at a node that is full */
-#define MEET 0.125      /* share of a node's work by which two microbatches delay each other */
+#define CHECK_EVERY 256 /* number of proposals between two checks of the limits */
+#define FULL 0.5        /* how many trips long a microbatch waits at a node that is full */
+#define MEET 0.125      /* delay of two microbatches at a node, as a share of its work */
 
 struct sketch {
 	const struct problem *p;
@@ -19,14 +19,14 @@ struct sketch {
 	struct moves moves;
 	struct arena arena; /* owns the arrays below */
 	int n_waves;
-	int *wave;      /* (n_mb) */
-	double *trip_s; /* (n_mb) */
-	int *sent;      /* (sizes[0]) number of microbatches of each data node */
-	double *sum_s;  /* (sizes[0]) seconds of each data node's trips */
-	int *visits;    /* (n_nodes, n_waves) */
-	double ref_s;   /* longest time of a data node at the start, in seconds */
-	double powers;  /* sum over data nodes of (seconds / ref_s)^8 */
-	double waits_s; /* sum of the waits over nodes and waves */
+	int *wave;      /* array of n_mb: wave of each microbatch */
+	double *trip_s; /* array of n_mb: seconds of each microbatch's trip */
+	int *sent;      /* array of sizes[0]: number of microbatches of each data node */
+	double *sum_s;  /* array of sizes[0]: seconds of each data node's trips */
+	int *visits;    /* array of (n_nodes, n_waves): visits of each node in each wave */
+	double ref_s;   /* longest time of any data node at the start, in seconds */
+	double powers;  /* sum, over the data nodes, of (seconds / ref_s)^8 */
+	double waits_s; /* sum of the waiting times over nodes and waves */
 };
 
 static double trip_s(const struct problem *p, const double *work, const int *path)
@@ -51,8 +51,8 @@ static int slots_of(const struct sketch *k, int place)
 	return memory < k->sent[place] ? memory : k->sent[place];
 }
 
-/* Returns the time of the data node's trips, plus the time that its slots lose while the first F
- * and the last B queue up. */
+/* Returns the time of the data node's trips, plus the time for which its slots are unused while the
+ * first forward tasks and the last backward tasks queue up. */
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);
@@ -114,7 +114,7 @@ static void change_path(struct sketch *k, int mb, const int *from, const int *to
 	k->trip_s[mb] = now_s;
 }
 
-/* Replaces the touched paths by those of the move, or takes that back. */
+/* Replaces the touched paths in the estimate by those of the move; back: takes that back. */
 static void change_all(struct sketch *k, bool back)
 {
 	const struct moves *m = &k->moves;
@@ -145,7 +145,7 @@ static void count_all(struct sketch *k)
 		count_visits(k, i, k->s->path + i * p->length, 1);
 }
 
-/* A wave has as many microbatches of a data node as the node has slots. */
+/* A wave has as many microbatches of each data node as the node has slots. */
 static void sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
 			uint64_t seed)
 {
@@ -176,8 +176,8 @@ static void sketch_fini(struct sketch *k)
 	arena_free(&k->arena);
 }
 
-/* The first proposals are judged at temperature 0 and measure the mean rise,
- * which sets the temperature of the proposals that follow. */
+/* The first proposals are judged at temperature 0. Their mean rise is measured, and determines the
+ * temperature of the proposals that follow. */
 static void anneal_sketch(struct sketch *k, const struct progress *g, int64_t steps)
 {
 	struct rng *rng = &k->moves.rng;

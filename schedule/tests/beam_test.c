@@ -1,4 +1,4 @@
-/* The beam against a plain count of the states that are cheaper. */
+/* Compares the beam with a plain count of the states that are cheaper. */
 
 #include "base/rng.h"
 #include "base/tests/test.h"
@@ -6,7 +6,7 @@
 
 #define STATES 30
 
-/* Counts the states that come before this one. */
+/* Counts the states that come before this state. */
 static int rank_of(const double *cost, int n, int place)
 {
 	int before = 0;
@@ -29,7 +29,7 @@ static void check(const struct beam *b, const double *cost, int n)
 	}
 }
 
-/* States are added, and the costs of some fall; many costs are equal. */
+/* States are added, and the costs of some states fall. Many costs are equal. */
 TEST(holds_the_cheapest_in_order)
 {
 	struct rng r;

@@ -1,4 +1,5 @@
-/* Bounds of one data node and of plans: exact where that is claimed, and below every plan. */
+/* Tests the bounds of one data node and of plans: they are exact if they claim to be, and below
+ * every plan. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,14 +12,14 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/tests/fixture.h"
 
-/* The progress of a microbatch in the plain enumeration. */
+/* The progress of a microbatch in the plain enumeration of all orders. */
 struct machine_task {
 	int step;
 	double ready_s, sent_s;
 };
 
-/* Tries every order of the machine's tasks. Microbatches may overtake one another here; the
- * machine's walk excludes that by symmetry. */
+/* Tries every order of the machine's tasks. Here microbatches may overtake one another, which the
+ * search in single_machine.c excludes by symmetry. */
 static void all_orders(const struct single_machine *m, struct machine_task *jobs, double free_s,
 		       double end_s, double *best)
 {
@@ -82,14 +83,16 @@ TEST(one_machine_is_exact)
 		all_orders(&m, jobs, 0, 0, &best);
 		assert_true(fabs(single_machine_least_s(&m, 1000, &exact) - best) < 1e-9);
 		assert_true(exact);
-		/* The formula and the merged walk stay below. */
+		/* The formula, and the search with merged states, must stay below the best
+		 * order. */
 		assert_true(single_machine_least_s(&m, 1, &exact) <= best + 1e-9);
 		assert_true(single_machine_least_s(&m, 0, &exact) <= best + 1e-9);
 		assert_false(exact);
 	}
 }
 
-/* With few states kept the result is never above the exact one, nor below the formula. */
+/* If few states are kept, the result is never above the exact result, nor below that of the
+ * formula. */
 TEST(merged_states_stay_below)
 {
 	int rounded = 0;
@@ -136,7 +139,8 @@ TEST(no_plan_is_shorter_than_the_bound)
 		for (int i = 0; i < p.n_nodes; i++)
 			s.stage_of[i] = c->nodes[i].stage;
 		solution_index(&s, &p);
-		/* Random plans break exposure, so only the data nodes' bounds hold for them. */
+		/* Random plans break the rule of exposure, so only the bounds of single data nodes
+		 * hold for them. */
 		memset(p.low, 0, (size_t)p.n_stages * sizeof(int));
 		for (int stage = 0; stage < p.n_stages; stage++)
 			p.high[stage] = p.n_mb;

@@ -21,7 +21,7 @@ enum { INSTANCES = 6, EVALUATIONS = 100 };
 static const char *const devices[] = { "H100", "A100 40GB", "RTX 4090", "L4" };
 static const char *const places[] = { "Iowa", "Oregon", "Germany" };
 
-/* Writes a fleet of two or three kinds of machines, n in all. */
+/* Writes a fleet of n machines of two or three kinds. */
 static void random_fleet(struct rng *rng, int n, char *out, size_t room)
 {
 	int kinds = 2 + (int)rng_below(rng, 2);
@@ -30,8 +30,8 @@ static void random_fleet(struct rng *rng, int n, char *out, size_t room)
 				       "\"small\", \"machines\": [");
 
 	for (int k = 0; k < kinds; k++) {
-		/* Each draw is a statement, because compilers evaluate arguments in different
-		 * orders. */
+		/* Each random draw is a statement of its own, because compilers evaluate arguments
+		 * in different orders. */
 		const char *place = places[rng_below(rng, 3)], *device = devices[rng_below(rng, 4)];
 		int memory_gb = 6 + (int)rng_below(rng, 20);
 		int price = 1 + (int)rng_below(rng, 4);
@@ -140,7 +140,7 @@ static void try_cuts(struct oracle *o, int stage, int left)
 	}
 }
 
-/* The stages of alike machines ascend, so that no division is tried twice. */
+/* Machines of one kind get their stages in ascending order, so that no division is tried twice. */
 static void try_stages(struct oracle *o, int node)
 {
 	const struct candidate_frame *f = &o->q->frame;
@@ -161,7 +161,7 @@ static void try_stages(struct oracle *o, int node)
 	}
 }
 
-/* Returns the least cost below `least`, or `least`. */
+/* Returns the least cost of all divisions if it is below `least`, otherwise `least`. */
 static double try_all(const struct choose_request *q, double least, long *seen, long *planned)
 {
 	struct oracle o = { .q = q, .least = least };
@@ -193,7 +193,7 @@ static struct choose_request request_of(const struct fleet *f, const struct mode
 	};
 }
 
-/* Returns the choice's cost relative to the best one; 0: neither has a plan. */
+/* Returns the cost of the choice divided by the best cost; 0: neither has a plan. */
 static double compare(int instance, int most_nodes, long *seen, long *planned)
 {
 	struct model_shape shape;
@@ -214,7 +214,7 @@ static double compare(int instance, int most_nodes, long *seen, long *planned)
 	q.frame.skip = instance % 4 == 3;
 	q.frame.of_stages = instance % 4 == 3 ? 3 : 1;
 	if (choose(&q, &choice, NULL) == 0) {
-		/* The formats are not part of the comparison: all divisions have the coarsest. */
+		/* Formats are not compared: all divisions have the least exact ones. */
 		choice.list[0].formats = q.frame.formats;
 		candidate_evaluate(&choice.list[0], EVALUATIONS, &q.frame);
 		ours = choose_cost(&choice.list[0], &q.aim);
@@ -350,7 +350,7 @@ TEST(microbatches_and_formats_that_are_given_are_kept)
 	fleet_free(f);
 }
 
-/* The longest work of a stage, for a cut. */
+/* Returns the longest work of a stage in a cut. */
 static double longest(int n, const double *seconds, const double *first_s, const int *layers)
 {
 	double most = 0;

@@ -1,5 +1,5 @@
-/* Clusters: the reader takes every key and refuses bad ones by name; links and regions give the
- * right delays. */
+/* Tests clusters: the reader accepts every key and names the key of a bad value; links and regions
+ * give the right delays. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "schedule/format/regions.h"
 #include "schedule/tests/fixture.h"
 
-/* A small valid file in two parts, so that a test can insert text. */
+/* A small valid file in two parts, between which a test can insert text. */
 static const char *const small =
 	"{\"format\":\"skippipe.cluster/1\",\"name\":\"two\",\"stages\":[1,1],\"nodes\":["
 	"{\"id\":0,\"location\":\"a\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,"
@@ -42,7 +42,8 @@ TEST(other_stages_of_nodes_keep_the_batch)
 	assert_true(cluster_may_have_stages(c, two));
 	assert_true(cluster_may_have_stages(c, four));
 	assert_false(cluster_may_have_stages(c, none));
-	assert_false(cluster_may_have_stages(c, three)); /* 8 microbatches for 3 data nodes */
+	/* 8 microbatches cannot be divided among 3 data nodes */
+	assert_false(cluster_may_have_stages(c, three));
 	cluster_set_stages(c, four);
 	assert_int_equal(c->stages[0], 4);
 	assert_int_equal(c->stages[1], 2);
@@ -52,7 +53,7 @@ TEST(other_stages_of_nodes_keep_the_batch)
 	assert_int_equal(c->microbatches_per_data_node, 4);
 	assert_int_equal(c->nodes[5].stage, -1);
 	assert_int_equal(c->stages[0], 2);
-	assert_int_equal(c->stages[1], 4); /* with a place for node 5 */
+	assert_int_equal(c->stages[1], 4); /* the stage has a place for node 5 */
 	cluster_free(c);
 }
 
@@ -73,8 +74,8 @@ TEST(reads_all_keys)
 	cluster_free(c);
 }
 
-/* Replaces the first `from` in the small file by `to`, and expects an error that contains `word`.
- */
+/* Replaces the first occurrence of `from` in the small file by `to`, and expects an error that
+ * contains `word`. */
 static void refuse(const char *from, const char *to, const char *word)
 {
 	char text[2048];
@@ -140,7 +141,7 @@ TEST(links_make_delays)
 	assert_true(c->sync_pair_s[1] == 1.0);
 	assert_true(c->bytes_s[1] == 10);
 	cluster_free(c);
-	/* Latencies and overheads stay the same, only the bytes shrink. */
+	/* Latencies and overheads stay the same; only the time of the bytes shrinks. */
 	close(mkstemp(path));
 	assert_int_equal(file_write(path, text, strlen(text), 0600, &err), 0);
 	assert_int_equal(cluster_read_share(path, &share, &c, &err), 0);
@@ -152,7 +153,8 @@ TEST(links_make_delays)
 	unlink(path);
 }
 
-/* Nothing splits a delay into latency and bytes. The time of a gradient counts as bytes. */
+/* A given delay cannot be split into latency and time of the bytes, so it stays the same. The time
+ * of a gradient counts as time of the bytes. */
 TEST(given_times_shrink_as_a_whole_or_not_at_all)
 {
 	struct cluster_share share = { .activations = 0.5, .sums = 0.25 };
@@ -189,7 +191,7 @@ TEST(a_delay_changes_with_the_format)
 	c->bytes_s = alloc_array(4, sizeof(*c->bytes_s));
 	c->delay_s[1] = c->sync_pair_s[1] = 10;
 	c->bytes_s[1] = 8;
-	c->bytes_s[2] = 5; /* there is no such link */
+	c->bytes_s[2] = 5; /* there is no such link, so the value is ignored */
 	text = cluster_format(c);
 	assert_int_equal(parse(text, &read, &err), 0);
 	cluster_reformat(read, &half);
@@ -198,7 +200,7 @@ TEST(a_delay_changes_with_the_format)
 	assert_true(read->sync_pair_s[1] == 10 * tensor_format_sum_share(FORMAT_Q8));
 	assert_int_equal(read->formats.wire, FORMAT_BF16);
 	free(text);
-	/* The bytes occupy the link for their time in the format of the delay. */
+	/* The bytes occupy the link for their time in the format of the delays. */
 	text = cluster_format(read);
 	cluster_free(read);
 	assert_int_equal(parse(text, &read, &err), 0);
@@ -246,7 +248,7 @@ TEST(reads_back_its_own_output)
 	}
 }
 
-/* The facts give the delays that were published for the same 20 locations. */
+/* The facts give the same delays as those that were published for these 20 locations. */
 TEST(regions_reproduce_the_published_delays)
 {
 	struct cluster *published = fixture_cluster("shipped20.json"), *made;
@@ -263,8 +265,8 @@ TEST(regions_reproduce_the_published_delays)
 			assert_int_equal(regions_link(regions, published->nodes[i].location,
 						      published->nodes[j].location, &latency,
 						      &speed, &err), 0);
-			/* As published: activations of 33554648 bytes, weights of 4 layers of 4 *
-			 * 16779264. */
+			/* As published: activations have 33554648 bytes, and a stage has the
+			 * weights of 4 layers of 4 * 16779264 bytes. */
 			delay = latency + 33554648.0 / speed + 0.35;
 			sync = latency + 268468224.0 / speed;
 			assert_true(fabs(delay - published->delay_s[i * 20 + j]) < 1e-9);

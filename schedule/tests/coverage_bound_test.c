@@ -1,4 +1,4 @@
-/* The coverage bound: its routes are the fastest, and no plan is shorter than the bound. */
+/* Tests the coverage bound: its routes are the fastest, and no plan is shorter than the bound. */
 #include <math.h>
 
 #include "base/tests/test.h"
@@ -89,7 +89,7 @@ TEST(routes_of_sets_are_the_fastest)
 	assert_true(exchanged > 20 && none > 5);
 }
 
-/* One data node and two stages of one node each, one near and one far, with one slot. Half of the
+/* One data node with one slot, and two stages of one node each, one near and one far. Half of the
  * microbatches have to visit the far stage. */
 TEST(far_stages_get_their_visits)
 {
@@ -122,7 +122,8 @@ TEST(far_stages_get_their_visits)
 	cluster_free(c);
 }
 
-/* With many sets of stages only some routes are kept. The bound must still be below every plan. */
+/* If there are many sets of stages, only some routes are kept. The bound must still be below every
+ * plan. */
 TEST(no_plan_is_shorter_than_the_bound)
 {
 	int raised = 0;

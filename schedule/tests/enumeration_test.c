@@ -1,5 +1,5 @@
-/* Bounds and plans of tiny clusters against plain enumeration of all paths and orders (oracle.h).
- */
+/* Compares bounds and plans of tiny clusters with a plain enumeration of all paths and orders
+ * (oracle.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static struct cluster *tiny_cluster(struct rng *r, int round)
 	return c;
 }
 
-/* Draws stages that every microbatch visits, and a path length that has room for them. */
+/* Draws a set of stages that every microbatch visits, and a path length that has room for this
+ * set. */
 static int draw_length(struct rng *r, struct cluster *c, int round)
 {
 	int least;
@@ -50,7 +51,8 @@ static int draw_length(struct rng *r, struct cluster *c, int round)
 	return least + (int)rng_below(r, (uint32_t)(c->n_stages - least + 1));
 }
 
-/* The bounds hold for every order of work at the nodes, so also for first come, first served. */
+/* The bounds hold for every order of tasks at the nodes, therefore also for first come, first
+ * served. */
 TEST(bounds_hold_for_the_best_plan)
 {
 	int held[2] = { 0 };
@@ -92,7 +94,8 @@ TEST(bounds_hold_for_the_best_plan)
 }
 
 /* Plans of the search serve first come, first served. In tiny clusters the search nearly always
- * finds the best of these plans. If it refuses, the oracle has found no plan either. */
+ * finds the best of these plans. If the search finds no plan, the oracle must have found none
+ * either. */
 TEST(the_search_finds_the_best_of_tiny_clusters)
 {
 	int rounds = 0, best = 0, refused = 0;

@@ -1,5 +1,5 @@
-/* The fast simulation agrees with the reference event for event, also when it continues a kept run.
- */
+/* Tests that the fast simulation agrees with the reference event for event, also when it continues
+ * a kept run. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -102,10 +102,10 @@ TEST(agrees_with_the_reference_event_for_event)
 		problem_fini(&p);
 		cluster_free(c);
 	}
-	assert_true(standstills > 10); /* else the test has not covered any */
+	assert_true(standstills > 10); /* otherwise the test has covered too few standstills */
 }
 
-/* Gives a few microbatches another path, drawn as fixture_random_plan does. */
+/* Gives a few microbatches another path, drawn in the way of fixture_random_plan. */
 static int edit(struct rng *r, const struct plan *other, struct solution *s, int n_mb, int length,
 		int *mbs)
 {
@@ -161,7 +161,7 @@ static bool try_edit(struct fast_simulate *e, struct fast_simulate *whole, const
 	return true;
 }
 
-/* Restores the paths of the kept run. */
+/* Restores the paths that the kept run had. */
 static void take_back(struct fast_simulate *e, const struct solution *base, const int *mbs, int n)
 {
 	for (int i = 0; i < n; i++)

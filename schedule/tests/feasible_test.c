@@ -1,4 +1,4 @@
-/* The complete search for legal paths against the oracle. */
+/* Compares the complete search for legal paths with the oracle. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "schedule/tests/fixture.h"
 #include "schedule/tests/oracle.h"
 
-/* At most 5 stages and 15 microbatches, as many as the oracle can count. */
+/* Makes a cluster of at most 5 stages and 15 microbatches, as many as the oracle can count. */
 static struct cluster *sparse_cluster(struct rng *r)
 {
 	struct fixture_shape shape = { .most_stages = 5,
@@ -83,7 +83,7 @@ TEST(paths_are_found_where_they_exist)
 	assert_true(found > 300 && none > 300);
 }
 
-/* The search gives the same answer, and the skip ratio that it offers instead has a plan. */
+/* The search and the oracle agree, and the skip ratio that a refusal offers has a plan. */
 TEST(refusals_are_true_and_offer_a_ratio_that_has_a_plan)
 {
 	int offered = 0, refused = 0;

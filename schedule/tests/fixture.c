@@ -1,4 +1,5 @@
-/* Random clusters and plans, small enough for the oracle but with every kind of difficulty. */
+/* Makes random clusters and plans, small enough for the oracle but with every kind of
+ * difficulty. */
 #include "base/tests/test.h"
 #include "schedule/tests/fixture.h"
 
@@ -88,7 +89,8 @@ static void draw_path(struct rng *r, const struct cluster *c, struct plan_microb
 	int stages[64], n = 0, want = m->length - 1;
 
 	for (int s = 1; s < c->n_stages; s++) {
-		/* Selection sampling: stages ascend, and each subset is equally likely. */
+		/* Selection sampling: the stages ascend, and each subset of stages is equally
+		 * likely. */
 		if ((int)rng_below(r, (uint32_t)(c->n_stages - s)) < want - n)
 			stages[n++] = s;
 	}

@@ -5,7 +5,7 @@
 #include "base/model_shape.h"
 #include "schedule/fleet/fleet.h"
 
-/* A model of this many layers of 1e8 weights each, with sequences of 1,000 tokens. */
+/* Returns a model with this many layers of 1e8 weights each, and with sequences of 1,000 tokens. */
 struct model_shape fleet_shape(int n_layers);
 /* Reads the table of cards and the regions of this repository, and parses the fleet. */
 int fleet_of_text(const char *text, const struct model_shape *shape, struct fleet **out,

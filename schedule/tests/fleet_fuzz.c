@@ -1,5 +1,5 @@
-/* Fuzzes the reader of fleets. Whatever is accepted has a positive speed and memory, and can be
- * divided. */
+/* Fuzzes the reader of fleets. Every fleet that is accepted must have positive speed and memory,
+ * and must be divisible into stages. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

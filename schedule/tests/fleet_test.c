@@ -1,4 +1,5 @@
-/* Fleets: what a file says, what a measured cluster says, and errors that name the entry. */
+/* Tests fleets: what a file gives, what a measured cluster gives, and errors that name the wrong
+ * entry. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ TEST(a_fleet_has_a_node_for_each_card)
 	fleet_free(f);
 }
 
-/* A long name ends with a whole character, so that it stays text in JSON. */
+/* A long name is cut after a whole character, so that it stays valid text in JSON. */
 TEST(a_long_name_is_cut_between_characters)
 {
 	static const char head[] = HEAD "{\"name\": \"";
@@ -66,7 +67,7 @@ TEST(a_long_name_is_cut_between_characters)
 			 "\", \"place\": \"Iowa\", \"device\": \"H100\", \"count\": 2}]}");
 		f = parse(text);
 		fleet_node_name(f, 1, name);
-		/* 16 characters of three bytes fit into 48 bytes, 15 beside a letter. */
+		/* 48 bytes hold 16 characters of three bytes, or 15 and a letter. */
 		assert_int_equal(strlen(name), (size_t)(letters ? 45 + letters : 48) + 2);
 		assert_string_equal(name + strlen(name) - 2, "-2");
 		fleet_free(f);
@@ -76,7 +77,7 @@ TEST(a_long_name_is_cut_between_characters)
 TEST(speeds_are_shares_of_the_card_or_measured)
 {
 	struct fleet *f = parse(good);
-	/* 3 * (4 layers * 2e11 + 4e10) operations for 1,000 tokens */
+	/* 1,000 tokens need 3 * (4 layers * 2e11 + 4e10) operations */
 	double measured = 1000 * 3 * (4 * 2e11 + 4e10) / 1000;
 
 	assert_true(fabs(f->entries[0].flop_per_s / (0.442 * 989e12) - 1) < 1e-9);
@@ -91,15 +92,18 @@ TEST(links_are_no_faster_than_their_ends)
 	size_t there = 0 * 5 + 4, back = 4 * 5 + 0;
 
 	assert_true(fabs(f->latency_s[there] - 0.02) < 1e-12);
-	assert_true(fabs(f->bandwidth[there] - 50e6) < 1);              /* the link's 400 Mbit/s */
-	assert_true(fabs(f->bandwidth[back] - 10e6) < 1);               /* the attic's 80 up */
-	assert_true(f->latency_s[0 * 5 + 1] < f->latency_s[0 * 5 + 2]); /* inside a machine */
+	/* 400 Mbit/s, as the file gives for the link */
+	assert_true(fabs(f->bandwidth[there] - 50e6) < 1);
+	/* 80 Mbit/s, the upload of the attic */
+	assert_true(fabs(f->bandwidth[back] - 10e6) < 1);
+	/* A link inside a machine is faster */
+	assert_true(f->latency_s[0 * 5 + 1] < f->latency_s[0 * 5 + 2]);
 	fleet_free(f);
 }
 
 static const struct {
 	const char *text;
-	const char *says[3]; /* parts of the message */
+	const char *says[3]; /* texts that the message must contain */
 } bad[] = {
 	{ HEAD "{\"name\": \"a\", \"place\": \"Iowa\", \"device\": \"H101\"}]}",
 	  { "machines[0] (\"a\").device", "no card \"H101\"", "RTX 4090" } },
@@ -151,7 +155,7 @@ TEST(a_missing_price_is_named)
 	fleet_free(f);
 }
 
-/* A layer takes 1.8 GB and stage 0's ends 0.36. */
+/* A layer takes 1.8 GB, and the embedding and head in stage 0 take 0.36 GB. */
 TEST(a_model_that_does_not_fit_says_by_how_much)
 {
 	struct model_shape shape = fleet_shape(40);
@@ -176,7 +180,8 @@ TEST(a_model_that_does_not_fit_says_by_how_much)
 	fleet_free(f);
 }
 
-/* Makes a candidate of the fleet `good`: 0 and 3 layers in one place, the others in another. */
+/* Makes a candidate of the fleet `good`: the nodes in one place have stages of 0 and 3 layers, and
+ * the others the remaining layers. */
 static void unequal(struct candidate *c, const struct candidate_frame *f)
 {
 	static const int stages[] = { 0, 0, 1, 1, 2 };
@@ -215,7 +220,7 @@ TEST(the_cluster_that_is_written_is_the_one_that_was_planned)
 		assert_true(fabs(read->sync_pair_s[i] - planned->sync_pair_s[i]) < 1e-9 ||
 			    i % 6 == 0);
 	}
-	/* Three layers take three times the time of one, on the same machines. */
+	/* On the same machines, three layers take three times as long as one. */
 	assert_true(fabs(cluster_task_s(read, 2, 1, TASK_FORWARD) /
 				 stage_cost_times(&shape, &f->entries[0], 1, 1, 0).forward_s -
 			 3) < 1e-9);
@@ -275,7 +280,8 @@ TEST(blocks_are_recomputed_where_memory_is_short)
 	struct stage_fit one = stage_cost_fit(&shape, &card, 4, false, 1, 1);
 	struct stage_fit many = stage_cost_fit(&shape, &card, 4, false, 1, 3);
 
-	/* 7.8 GB without slots leave 0.7 GB: one slot of 0.4 GB, or 43 of 16 MB. */
+	/* 7.8 GB without slots leave 0.7 GB, which is room for one slot of 0.4 GB, or for 43 slots
+	 * of 16 MB. */
 	assert_int_equal(one.slots, 1);
 	assert_int_equal(one.level, SHAPE_NORMS);
 	assert_int_equal(many.slots, 43);

@@ -1,4 +1,5 @@
-/* Tied microbatches: construction gives them the same path, and every move keeps it the same. */
+/* Tests tied microbatches: the construction gives them the same path, and every move keeps it the
+ * same. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ struct setting {
 	int *ring;
 };
 
-/* without: an excluded node; -1: none. */
+/* without: a node to exclude; -1: none. */
 static void make(struct setting *x, int microbatches, int without)
 {
 	*x = (struct setting){ .c = fixture_cluster("geo20_s8.json") };
@@ -63,7 +64,7 @@ static void assert_exposure(const struct setting *x, const struct solution *s)
 		assert_in_range(visits[k], x->p.low[k], x->p.high[k]);
 }
 
-/* Counts the members of a ring, mb included. */
+/* Counts the members of a ring, including mb. */
 static int ring_size(const struct setting *x, int mb)
 {
 	int n = 1;
@@ -113,7 +114,8 @@ TEST(pairs_are_half_of_the_microbatches_apart)
 	unmake(&x);
 }
 
-/* 24 microbatches give each stage 14 or 15 visits, but groups of six can only give it 12 or 18. */
+/* With 24 microbatches each stage needs 14 or 15 visits, but groups of six can only make 12 or
+ * 18. */
 TEST(impossible_groups_are_refused)
 {
 	struct setting x;

@@ -1,5 +1,5 @@
-/* Fuzzes the readers of clusters and plans. Text that is accepted must be written and read back.
- * The first byte chooses between the two formats. */
+/* Fuzzes the readers of clusters and plans. Text that is accepted must be written and read again
+ * without a change. The first byte of the input chooses between the two formats. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Lanes: the packed timeline, the lanes themselves, and their search for new paths. */
+/* Tests lanes: the packed timeline, the lanes themselves, and the search for their new paths. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct setting {
 	struct lanes l;
 };
 
-/* The first plan of a cluster. */
+/* Makes the first plan for a cluster. */
 static void make(struct setting *x, const char *name, int microbatches)
 {
 	x->c = fixture_cluster(name);
@@ -55,8 +55,8 @@ static int *path_of(const struct setting *x, int mb)
 	return x->s.path + (size_t)mb * (size_t)x->p.length;
 }
 
-/* The packed rows of a node agree with a walk over the tasks of the run. A task that waited for a
- * slot counts as if it had arrived with those before it. */
+/* Checks that the packed rows of a node agree with the tasks of the run. A task that waited for a
+ * slot counts as if it had arrived together with the task before it. */
 static void look(const struct setting *x, int node, double at_s, double until_s, double *free_s,
 		 double *next_s, bool *has_slot)
 {
@@ -144,8 +144,8 @@ TEST(lanes_are_found)
 	unmake(&x);
 }
 
-/* Takes a few lanes out and plans them again; half of the time the first one ejects those that it
- * delays. Returns true if that was possible. */
+/* Takes a few lanes out and plans them again. In half of the cases, the first lane ejects the lanes
+ * that it delays. Returns true if this was possible. */
 static bool plan_some(struct setting *x, struct rng *r)
 {
 	bool good = true;
@@ -195,7 +195,7 @@ TEST(lanes_keep_every_rule)
 		fixture_visits(&x.p, &x.s, after);
 		assert_memory_equal(before, after, (size_t)x.p.n_stages * sizeof(*before));
 		fast_simulate_set_paths(&x.e, &x.s);
-		/* Exchanged stages can come to a standstill. */
+		/* With exchanged stages the run can come to a standstill. */
 		if (!fast_simulate_run(&x.e, INFINITY))
 			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
 	}
@@ -204,7 +204,7 @@ TEST(lanes_keep_every_rule)
 	unmake(&x);
 }
 
-/* Compares the rows of a list that are in use. */
+/* Compares those rows of a list that are in use. */
 static void check_rows(const struct slot_timeline *g, int node, const struct slot_timeline *as,
 		       const struct slot_timeline_list *was)
 {
@@ -247,8 +247,9 @@ TEST(restoring_undoes_everything)
 	unmake(&y);
 }
 
-/* One microbatch of each data node, four of them far away. The time predicted for the fifth is that
- * of the simulation, and no other node makes its path shorter. */
+/* Each data node has one microbatch, and four of the data nodes are far away. The time predicted
+ * for the fifth microbatch must equal the simulated time, and no other node may make its path
+ * shorter. */
 TEST(exact_without_others)
 {
 	struct setting x;
@@ -280,7 +281,8 @@ TEST(exact_without_others)
 	unmake(&x);
 }
 
-/* Returns true if a task of the others starts while a newly planned microbatch has a task there. */
+/* Returns true if a task of another microbatch starts while a newly planned microbatch has a task
+ * on the same node. */
 static bool overlaps(const struct setting *x, int n)
 {
 	const struct slot_timeline *g = &x->l.timeline;
@@ -300,8 +302,8 @@ static bool overlaps(const struct setting *x, int n)
 	return false;
 }
 
-/* A lane that is planned as if it were alone delays others. After these are ejected, nothing
- * delays. */
+/* A lane that is planned as if it were alone delays other lanes. After these are ejected, nothing
+ * is delayed. */
 TEST(delayed_lanes_are_ejected)
 {
 	int met = 0, left = 0;

@@ -1,4 +1,4 @@
-/* The nearest point of a hull, in clouds of points whose answer is known. */
+/* Tests the nearest point of a hull, with clouds of points for which the answer is known. */
 #include <math.h>
 #include <stdbool.h>
 
@@ -33,7 +33,7 @@ static struct cloud random_cloud(struct rng *r)
 	return c;
 }
 
-/* Returns the lowest point in the direction. */
+/* Returns the point of the cloud that is lowest in the direction. */
 static const double *lowest(const struct cloud *c, const double *direction)
 {
 	const double *low = c->points[0];
@@ -44,7 +44,7 @@ static const double *lowest(const struct cloud *c, const double *direction)
 	return low;
 }
 
-/* Returns true if the origin is proved to be outside. */
+/* Returns true if the origin is proved to be outside the hull of the cloud. */
 static bool separates(const struct cloud *c)
 {
 	struct arena arena = { 0 };
@@ -63,8 +63,8 @@ static bool separates(const struct cloud *c)
 	return outside;
 }
 
-/* Clouds of two kinds: a known plane separates them from the origin, or the origin is a known
- * mixture of their points. */
+/* There are two kinds of clouds: a known plane separates the cloud from the origin, or the origin
+ * is a known mixture of its points. */
 TEST(decides_inside_or_outside)
 {
 	struct rng r;
@@ -85,7 +85,7 @@ TEST(decides_inside_or_outside)
 		for (int i = 0; inside && i + 1 < c.n; i++)
 			for (int k = 0; k < c.dim; k++)
 				sum[k] += c.points[i][k];
-		if (inside) /* the sum of all points is 0 */
+		if (inside) /* makes the sum of all points 0 */
 			for (int k = 0; k < c.dim; k++)
 				c.points[c.n - 1][k] = -sum[k];
 		assert_int_equal(separates(&c), !inside);

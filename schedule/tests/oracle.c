@@ -1,4 +1,4 @@
-/* Plain enumeration, written from the text of the execution model. It shares no code with the
+/* A plain enumeration, written from the text of the execution model. It shares no code with the
  * search. */
 #include "schedule/tests/oracle.h"
 
@@ -12,7 +12,7 @@
 #define MOST_NODES 16
 #define MOST_CHOICES 256
 #define MOST_SETS 16
-#define COUNTS ((uint32_t)1 << 16) /* 4 stages, 15 visits each */
+#define COUNTS ((uint32_t)1 << 16) /* 4 stages with up to 15 visits each */
 
 struct oracle {
 	const struct cluster *c;
@@ -20,10 +20,11 @@ struct oracle {
 	struct oracle_answer *a;
 	int n_mb, data_node[MOST_MB], path[MOST_MB][MOST_LENGTH];
 	int visits[64], low[64], high[64];
-	/* The order: the choice at the k-th moment that has more than one task to choose from. */
+	/* The order of tasks, as the choice at the k-th moment at which more than one task can
+	 * start. */
 	int choice[MOST_CHOICES], n_choices, options[MOST_CHOICES];
-	bool can_visit[MOST_SETS]; /* sets of stages */
-	bool *before, *after;      /* (COUNTS) possible counts of visits */
+	bool can_visit[MOST_SETS]; /* sets of stages that a path can visit */
+	bool *before, *after;      /* arrays of COUNTS: numbers of visits that are possible */
 };
 
 static double delay(const struct oracle *o, int from, int to)
@@ -32,8 +33,9 @@ static double delay(const struct oracle *o, int from, int to)
 }
 
 struct state {
-	int step[MOST_MB];       /* tasks done or running */
-	double arrival[MOST_MB]; /* of the next task; INFINITY: it runs, or all is done */
+	int step[MOST_MB]; /* number of tasks done or running, for each microbatch */
+	/* Arrival of the next task; INFINITY: the task is running, or all are done */
+	double arrival[MOST_MB];
 	bool waiting[MOST_MB];
 	double free_at[MOST_NODES];
 	bool busy[MOST_NODES];
@@ -61,7 +63,7 @@ static double seconds(const struct oracle *o, int mb, int step)
 				: n->backward_s * work;
 }
 
-/* Returns the waiting task that starts on the node; -1: none may start. */
+/* Returns the waiting task that starts on the node; -1: no task may start. */
 static int pick(struct oracle *o, struct state *s, int node)
 {
 	int can[MOST_MB], n = 0, at;
@@ -110,7 +112,7 @@ static void start(const struct oracle *o, struct state *s, int mb, double now, d
 	s->arrival[mb] = to == node ? end : end + delay(o, node, to);
 }
 
-/* Returns the iteration with the present paths and choices. INFINITY: standstill. */
+/* Returns the iteration time with the present paths and choices. INFINITY: standstill. */
 static double run(struct oracle *o)
 {
 	struct state s = { .asked = 0 };
@@ -122,9 +124,9 @@ static double run(struct oracle *o)
 			s.busy[v] = s.busy[v] && s.free_at[v] > now;
 		for (int i = 0; i < o->n_mb; i++)
 			s.waiting[i] = s.waiting[i] || s.arrival[i] == now;
-		/* The order of the nodes does not matter: a node sees only the tasks that wait
-		 * there. A task without length can arrive elsewhere in this instant; the next
-		 * round sees it. */
+		/* The order of the nodes does not matter: a node sees only the tasks that wait at
+		 * it. A task that takes no time can arrive at another node in the same instant; the
+		 * next round handles it. */
 		for (int v = 0; v < o->c->n_nodes; v++) {
 			int mb = s.busy[v] ? -1 : pick(o, &s, v);
 
@@ -152,7 +154,7 @@ static double run(struct oracle *o)
 	return last;
 }
 
-/* Runs every order once: the last choice that has another option takes it. */
+/* Runs every order once: the last choice that has another option takes this option next. */
 static void all_orders(struct oracle *o)
 {
 	o->n_choices = 0;
@@ -173,7 +175,8 @@ static void all_orders(struct oracle *o)
 	} while (o->n_choices > 0);
 }
 
-/* CC2 literally: exchanges of neighbours that do not overlap can make the stages ascend. */
+/* Returns true if CC2 holds, tested literally: exchanges of neighbours that do not overlap can make
+ * the stages ascend. */
 static bool legal(const int *stages, int n, int top, bool ascending)
 {
 	if (n == 0)
@@ -184,7 +187,7 @@ static bool legal(const int *stages, int n, int top, bool ascending)
 	       legal(stages + 2, n - 2, stages[0], ascending);
 }
 
-/* Calls `found` for each legal path of microbatch mb, which is in o->path[mb]. */
+/* Calls `found` for each legal path of microbatch mb. The path is then in o->path[mb]. */
 static void all_paths(struct oracle *o, int mb, int at, void (*found)(struct oracle *o, int mb))
 {
 	const struct cluster *c = o->c;
@@ -255,7 +258,8 @@ static void oracle_init(struct oracle *o, const struct cluster *c,
 	}
 }
 
-/* Notes the path's stages. Counts of visits are numbers in base 16 with a digit for each stage. */
+/* Records the path's set of stages. Counts of visits are numbers in base 16 with one digit for each
+ * stage. */
 static void note_stages(struct oracle *o, int mb)
 {
 	int stages = 0;
@@ -265,7 +269,7 @@ static void note_stages(struct oracle *o, int mb)
 	o->can_visit[stages] = true;
 }
 
-/* Adds each noted set of stages to every possible count. */
+/* Adds each recorded set of stages to every possible count. */
 static void add_visits(struct oracle *o, uint32_t counts)
 {
 	memset(o->after, 0, counts * sizeof(*o->after));

@@ -1,8 +1,7 @@
 /* oracle.h - finds the best plan of a tiny cluster by plain enumeration: all choices of legal paths
- * for all microbatches, and for each all orders of work at the nodes. It is written from the text
- * of the execution model and shares only structs with the code that it tests. All nodes must be
- * pinned.
- */
+ * for all microbatches and, for each choice, all orders of tasks at the nodes. It is written from
+ * the text of the execution model and shares only structs with the code that it tests. All nodes
+ * must be pinned. */
 #ifndef SCHEDULE_TESTS_ORACLE_H
 #define SCHEDULE_TESTS_ORACLE_H
 
@@ -12,14 +11,15 @@
 
 struct oracle_request {
 	int path_length;
-	bool ascending; /* no exchanges of stages */
-	bool fifo;      /* first come, first served; else all work-conserving orders */
-	long most_runs; /* gives up after so many */
+	bool ascending; /* stages are never exchanged */
+	bool fifo;      /* true: first come, first served; false: all work-conserving orders */
+	long most_runs; /* number of runs after which the enumeration gives up */
 };
 
 struct oracle_answer {
 	bool complete;      /* all possibilities were tried */
-	double iteration_s; /* the shortest; INFINITY: no legal paths, or only standstills */
+	/* The shortest iteration; INFINITY: there are no legal paths, or only standstills */
+	double iteration_s;
 	long runs;
 };
 

@@ -1,4 +1,4 @@
-/* The low level of conflict-based search against plain enumeration of all paths. */
+/* Compares the low level of conflict-based search with a plain enumeration of all paths. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define MOST_LENGTH 6
 
-/* A query with all that it refers to. */
+/* A query, with everything to which it refers. */
 struct question {
 	struct cluster *c;
 	struct plan_request request;
@@ -21,7 +21,8 @@ struct question {
 	struct taken taken[8];
 };
 
-/* CC2 literally: exchanges of neighbouring pairs can make the stages ascend. */
+/* Returns true if CC2 holds, tested literally: exchanges of neighbouring pairs can make the stages
+ * ascend. */
 static bool ascends_after(const struct question *a, const int *path, int n, int from, int last)
 {
 	int one, two;
@@ -49,7 +50,7 @@ static bool linked(const struct question *a, const int *path, int n)
 	return true;
 }
 
-/* Finds the earliest return over all sequences of nodes. */
+/* Finds the earliest return by trying all sequences of nodes. */
 static double brute_force(const struct question *a, int *path, int n)
 {
 	double best = INFINITY;
@@ -142,5 +143,6 @@ TEST(finds_the_path_that_is_home_first)
 		arena_free(&arena);
 		put_away(&a);
 	}
-	assert_true(none > 50 && delayed > 300); /* else the test has not covered these cases */
+	/* Otherwise the test has covered too few of these cases */
+	assert_true(none > 50 && delayed > 300);
 }

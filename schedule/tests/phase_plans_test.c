@@ -1,4 +1,4 @@
-/* The plans of a whole run: every rule is kept in every phase, predictions are those of the
+/* Tests the plans of a whole run: every rule is kept in every phase, predictions are those of the
  * simulator, and moving nodes is never worse than one allocation. */
 #include <errno.h>
 #include <math.h>
@@ -45,7 +45,7 @@ static void answer(const struct question *x, struct phase_plans *out)
 		fail_msg("%s", err.text);
 }
 
-/* Checks a phase's plan on a cluster with its sizes of stages. */
+/* Checks a phase's plan on a cluster with the stage sizes of that phase. */
 static void assert_keeps_rules(const struct question *x, const struct phase_plan *p)
 {
 	struct cluster *c = cluster_copy(x->c);
@@ -78,7 +78,7 @@ static bool visits_more(const struct question *x, const struct phase_plan *p)
 	return p->share > 0 || (int)p->skip < cluster_most_skipped(x->c);
 }
 
-/* Every stage that has been trained keeps one of its nodes. */
+/* Checks that every stage that has been trained keeps one of its nodes. */
 static void assert_stages_stay(const struct question *x, const int *before, const int *after,
 			       bool was_whole)
 {
@@ -92,7 +92,7 @@ static void assert_stages_stay(const struct question *x, const int *before, cons
 	}
 }
 
-/* Recounts the moves into a phase, and the longest fetch of a node for them. */
+/* Counts again the moves into a phase, and the longest fetch that a node needs for them. */
 static void assert_moves(const struct question *x, const struct phase_plan *was,
 			 const struct phase_plan *is, bool was_whole)
 {
@@ -207,8 +207,8 @@ TEST(random_runs_keep_every_rule)
 	assert_true(late > 0);
 }
 
-/* Twelve equal nodes without delays, four stages. While the two middle ones are skipped, all but
- * two nodes are of use in the others. */
+/* Returns a cluster of twelve equal nodes without delays in four stages. While the two middle
+ * stages are skipped, ten of the nodes are useful in the other two stages. */
 static struct cluster *equal_nodes(double sync_pair_s)
 {
 	struct cluster *c = cluster_alloc(12, 4, true);
@@ -248,7 +248,8 @@ TEST(nodes_of_skipped_stages_help_the_others)
 	cluster_free(c);
 }
 
-/* Allocations that were found apart have hardly a node in common. */
+/* Allocations that were found separately have hardly any node in the same stage, so near ones are
+ * needed. */
 TEST(nodes_move_between_near_allocations)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -267,8 +268,8 @@ TEST(nodes_move_between_near_allocations)
 	cluster_free(c);
 }
 
-/* With --stack all nodes of the middle stages have to fetch, wherever they were. Without it, only
- * nodes that come to a trained stage have to. */
+/* With --stack all nodes of the middle stages have to fetch weights, whatever stage they had
+ * before. Without --stack, only nodes that get a trained stage have to. */
 TEST(a_move_that_takes_longer_than_it_gains_is_not_made)
 {
 	struct cluster *c = equal_nodes(0.1);

@@ -1,4 +1,4 @@
-/* Placement: sums become short, tours become short, and pinned nodes stay. */
+/* Tests placement: sums and tours become short, and pinned nodes keep their stages. */
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -6,7 +6,8 @@
 #include "schedule/format/cluster.h"
 #include "schedule/start/place.h"
 
-/* Nodes in two locations: gradients take 1 s between them and 0.01 s within one. */
+/* Returns a cluster with nodes in two locations: gradients take 1 s between the locations and 0.01
+ * s within one. */
 static struct cluster *make(int stages, int replicas, bool pin_first)
 {
 	int n = stages * replicas;
@@ -51,7 +52,7 @@ struct setting {
 	struct solution s;
 };
 
-/* Makes the problem of x->q, which is initialized. Takes the cluster over. */
+/* Makes the problem for the request x->q, and takes ownership of the cluster. */
 static void begin(struct setting *x, struct cluster *c)
 {
 	x->c = c;
@@ -85,7 +86,7 @@ TEST(distant_locations_share_no_stage)
 		before_s = solution_sync_s(&x.s, &x.p, NULL);
 		mixed += before_s > 0.5;
 		place_by_sync(&x.s, &x.p, NULL);
-		/* A pinned node can be alone in its stage without a partner for an exchange. */
+		/* A pinned node may be alone in its stage, without a partner for an exchange. */
 		assert_true(solution_sync_s(&x.s, &x.p, NULL) <
 			    (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {
@@ -100,7 +101,7 @@ TEST(distant_locations_share_no_stage)
 	assert_true(mixed > 150);
 }
 
-/* Finds the shortest sum over all placements of the nodes from `node` on. */
+/* Finds the shortest sum over all placements of the nodes from number `node` on. */
 static double least_sync(struct solution *s, const struct problem *p, int node, int *room)
 {
 	double least = 1e9;
@@ -145,7 +146,7 @@ TEST(small_clusters_mostly_get_the_best_placement)
 		got = solution_sync_s(&x.s, &x.p, NULL);
 		assert_true(got > least - 1e-9);
 		best += got < least + 1e-9;
-		/* A limit that can just be kept, and one that leaves room. */
+		/* Limits: one that can just be kept, and one that leaves room. */
 		deal(&x.s, &x.p, &r);
 		place_within(&x.s, &x.p, least + 1e-9);
 		kept += solution_sync_s(&x.s, &x.p, NULL) <= least + 1e-9;
@@ -156,12 +157,12 @@ TEST(small_clusters_mostly_get_the_best_placement)
 		early += got > least + 1e-9;
 		end(&x);
 	}
-	assert_true(best >= 30); /* one descent: 20 */
+	assert_true(best >= 30); /* a single descent would reach only 20 */
 	assert_int_equal(kept, 50);
 	assert_true(early >= 25);
 }
 
-/* Stages lie along a line, 1 s from one to the next. */
+/* Returns a cluster whose stages lie along a line, 1 s from one stage to the next. */
 static struct cluster *make_line(int stages, struct rng *r)
 {
 	struct cluster *c = make(stages, 2, false);
@@ -182,7 +183,7 @@ static struct cluster *make_line(int stages, struct rng *r)
 	return c;
 }
 
-/* The length of a path through all stages. */
+/* Returns the length of a path through all stages. */
 static double trip_s(const struct solution *s, const struct problem *p)
 {
 	double sum_s = 0;
@@ -220,7 +221,8 @@ TEST(stages_get_an_order_with_short_paths)
 		assert_true(trip_s(&x.s, &x.p) < before_s + 1e-9);
 		assert_true(solution_sync_s(&x.s, &x.p, NULL) == sync_s);
 		shorter += trip_s(&x.s, &x.p) < before_s - 0.5;
-		assert_int_equal(x.s.stage_of[1], 1); /* pinned */
+		/* The node is pinned, so it keeps its stage */
+		assert_int_equal(x.s.stage_of[1], 1);
 		for (int i = 0; i < x.p.n_nodes; i++) {
 			assert_int_equal(x.s.stage_of[i], x.s.stage_of[i % stages]);
 			assert_int_equal(x.s.members[x.s.start[x.s.stage_of[i]] + i / stages], i);
@@ -230,7 +232,7 @@ TEST(stages_get_an_order_with_short_paths)
 	assert_true(shorter > 70);
 }
 
-/* With no time left no nodes are exchanged. */
+/* If no time is left, no nodes are exchanged. */
 TEST(cancelling_stops_the_exchanges)
 {
 	atomic_bool cancel = true;

@@ -11,7 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Two data nodes and three other nodes in two stages, with one missing link. */
+/* Returns a cluster of two data nodes and three other nodes in two stages, with one missing
+ * link. */
 static struct cluster *small_cluster(void)
 {
 	static const int stages[] = { 0, 0, 1, 2, 2 };
@@ -48,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (simulate(c, p, &s, &err) == 0 && s->n_tasks < p->n_microbatches)
 		abort();
 	check_plan(c, p, s, NULL, &report);
-	/* A plan without breaches has existing nodes and links, so it can be simulated. */
+	/* A plan without breaches uses only existing nodes and links, so it can be simulated. */
 	if (report.n_breaches == 0 && !s && simulate(c, p, &s, &err) == -EINVAL)
 		abort();
 	check_report_fini(&report);

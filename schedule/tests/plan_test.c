@@ -1,4 +1,4 @@
-/* Plans: the reader and writer, and the checker: each broken rule is named. */
+/* Tests the reader and writer of plans, and the checker, which must name each broken rule. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ TEST(reads_all_keys_and_writes_them_back)
 	assert_int_equal(parse(small, &p, &err), 0);
 	for (int round = 0; round < 3; round++) {
 		assert_int_equal(p->n_microbatches, 2);
-		assert_int_equal(p->microbatches[0].id, 2); /* sorted */
+		assert_int_equal(p->microbatches[0].id, 2); /* microbatches are sorted by id */
 		assert_true(p->microbatches[0].release_s == 1.5);
 		assert_int_equal(p->always, 3);
 		assert_int_equal(p->skip_share, 30);
@@ -98,7 +98,7 @@ TEST(refuses_by_name)
 	refuse("[0.2,3]", "[0.2]", "search.history[1]");
 }
 
-/* Breaks each rule on purpose and expects its name. */
+/* Checks a plan that breaks a rule on purpose, and expects the rule's name. */
 static void breaches(const struct cluster *c, const struct plan *p, const char *name)
 {
 	struct simulation *s = NULL;
@@ -153,7 +153,8 @@ TEST(each_broken_rule_is_named)
 	memcpy(path, (int[]){ 0, 14, 15, 12 }, sizeof(was)); /* stage 1 twice */
 	breaches(c, p, "shape");
 	memcpy(path, was, sizeof(was));
-	c->delay_s[6 * 20 + 14] = -1; /* only the return link is missing */
+	/* The plan is refused even if only the link for the return is missing */
+	c->delay_s[6 * 20 + 14] = -1;
 	breaches(c, p, "shape: microbatch 0: no return link from node 6 to 14");
 	c->delay_s[6 * 20 + 14] = 1;
 	p->microbatches[0].length = 3;
@@ -166,7 +167,7 @@ TEST(each_broken_rule_is_named)
 	breaches(c, p, "shape: node 3 is assigned twice");
 	p->assigned[0] = 0;
 	assert_int_equal(count_breaches(c, p), 0);
-	/* A trace made with more memory than the node has. */
+	/* A trace that was made with more memory than the node has. */
 	struct simulation *s;
 	struct check_report report;
 

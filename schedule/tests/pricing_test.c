@@ -1,4 +1,4 @@
-/* The most that trips can earn, against plain enumeration of all orders of tasks. */
+/* Compares the most that trips can earn with a plain enumeration of all orders of tasks. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 
 enum { MB = 4, ROUTES = 3 };
 
-/* A microbatch of the plain enumeration. */
+/* The state of a microbatch in the plain enumeration. */
 struct priced_task {
-	int route, step; /* step 0: to be sent, 1: under way, 2: back */
+	int route, step; /* step 0: to be sent; 1: under way; 2: back */
 	double back_s;
 };
 
@@ -20,8 +20,8 @@ static double latest(double a, double b)
 	return a > b ? a : b;
 }
 
-/* Tries every order of the tasks, each as early as possible, for given routes of the microbatches.
- */
+/* Tries every order of the tasks, each started as early as possible, for given routes of the
+ * microbatches. */
 static bool some_order_fits(const struct pricing_request *of, struct priced_task *jobs,
 			    double free_s, double end_s, double within_s)
 {
@@ -144,7 +144,8 @@ TEST(equals_plain_enumeration)
 		assert_int_equal(visits[63], of.n_routes > 1 ? visits[1] : 0);
 		memset(visits, 0, sizeof(visits));
 		most = pricing_most(few, &of, within_s, visits);
-		assert_true(most >= best - 1e-9); /* few states never give less */
+		/* If few states are kept, the result is never too low */
+		assert_true(most >= best - 1e-9);
 		merged += most > best + 1e-9;
 		fit++;
 	}

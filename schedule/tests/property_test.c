@@ -1,5 +1,5 @@
-/* Random questions: each answer of the search is a plan that the checker passes, or a true refusal.
- */
+/* Random requests: each answer of the search is a plan that passes the checker, or a true
+ * refusal. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ struct question {
 	int n_excluded;
 };
 
-/* Draws a question with unequal nodes, missing links, and nodes that are unpinned, excluded or
+/* Draws a request with unequal nodes, missing links, and nodes that are unpinned, excluded or
  * without memory. */
 static void draw_question(struct rng *r, int round, struct question *x)
 {
@@ -63,7 +63,8 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.evaluations = 1 + (int)rng_below(r, 60);
 }
 
-/* The checker refuses the plan under another share, unless that rounds to the same numbers. */
+/* The checker refuses the plan if another share was requested, unless that share rounds to the same
+ * numbers. */
 static void assert_refused(const struct question *x, const struct plan *p, int share,
 			   const int *skip, const int *sent)
 {
@@ -130,8 +131,8 @@ static bool all_pinned(const struct cluster *c)
 	return true;
 }
 
-/* The oracle's answer: 1: legal paths exist, 0: none exist, -1: it cannot tell, because a data node
- * is excluded or a node has no stage. */
+/* The oracle's answer: 1: legal paths exist; 0: none exist; -1: it cannot decide, because a data
+ * node is excluded or a node has no stage. */
 static int paths_exist(const struct question *x)
 {
 	struct cluster *c = cluster_copy(x->cluster);
@@ -261,8 +262,8 @@ static void *search(void *arg)
 	return NULL;
 }
 
-/* Cancels at any moment, from another thread, while a second search runs. The best plan so far must
- * be whole, and a leak checker finds nothing. */
+/* Cancels a search at a random moment, from another thread, while a second search runs. The best
+ * plan so far must be complete, and a leak checker must find nothing. */
 TEST(cancelled_at_any_moment)
 {
 	int planned = 0;
@@ -277,7 +278,7 @@ TEST(cancelled_at_any_moment)
 		struct question x;
 
 		draw_question(&r, round, &x);
-		x.q.evaluations = 0; /* cancelling is the only limit */
+		x.q.evaluations = 0; /* no limit other than cancelling */
 		x.q.cancel = &cancel;
 		x.q.threads = 1 + round % 3;
 		for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
-/* The search as a whole: plan lengths it must reach, determinism, limits, announcements, repairs
- * and baselines. */
+/* Tests the search as a whole: iteration times that it must reach, determinism, limits,
+ * announcements, repairs and baselines. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
-/* The checker passes the plan, and its predictions are those of the simulator. */
+/* Checks that the checker passes the plan, and that its predictions are those of the simulator. */
 static void assert_good(const struct cluster *c, const struct plan *p, const bool *excluded,
 			bool pins)
 {
@@ -46,7 +46,7 @@ static struct plan *search(const struct cluster *c, const struct plan_request *q
 	return p;
 }
 
-/* In a best plan of shipped20 all microbatches of a data node take one path. */
+/* In the best plan for shipped20, all microbatches of a data node take one path. */
 TEST(tied_starts_find_the_best_plan_soon)
 {
 	for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -65,8 +65,7 @@ TEST(tied_starts_find_the_best_plan_soon)
 	}
 }
 
-/* A placement made for overlapping sums ends its last sum earlier than one that does not expect
- * them. */
+/* A plan made for overlapping sums ends its last sum earlier than a plan made without overlap. */
 TEST(plans_expect_overlapping_sums)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -93,7 +92,8 @@ TEST(plans_expect_overlapping_sums)
 	cluster_free(c);
 }
 
-/* Plan lengths that the search reaches in so many evaluations. A worse search fails here. */
+/* Iteration times that the search reaches with that many evaluations. A worse search fails this
+ * test. */
 TEST(reaches_known_plan_lengths)
 {
 	static const struct {
@@ -148,7 +148,7 @@ TEST(same_seed_same_plan)
 	cluster_free(c);
 }
 
-/* Threads take chains as they become free; the results are the same. */
+/* Threads run chains as they become free, which must not change the result. */
 TEST(threads_do_not_change_the_plan)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
@@ -156,7 +156,7 @@ TEST(threads_do_not_change_the_plan)
 	struct plan_request q;
 
 	plan_request_init(&q);
-	q.evaluations = 30000; /* one chain makes the first 11,000 */
+	q.evaluations = 30000; /* one chain makes the first 11,000 evaluations */
 	for (int threads = 1; threads <= 5; threads += 2) {
 		struct plan *p;
 
@@ -195,7 +195,7 @@ static void cancel_at_the_third(void *arg, const struct plan *plan)
 		atomic_store(x->cancel, true);
 }
 
-/* Each reading of the clock is a second later, so that each improvement is announced. */
+/* Each reading of the clock is one second later, so that each improvement is announced. */
 static int64_t steps_of_a_second(void *arg)
 {
 	static int64_t now_us;
@@ -270,7 +270,7 @@ static void expect_announced_soon(const char *name, enum plan_algorithm algorith
 	q.algorithm = algorithm;
 	q.seed = seed;
 	q.evaluations = evaluations;
-	q.budget_s = 1000; /* so that the search reads the clock */
+	q.budget_s = 1000; /* set so that the search reads the clock */
 	q.clock_us = later_at_each_look;
 	q.clock_arg = &l;
 	q.on_improvement = listen;
@@ -287,8 +287,9 @@ static void expect_announced_soon(const char *name, enum plan_algorithm algorith
 	cluster_free(c);
 }
 
-/* An improvement found right after an announcement is announced soon too, although nothing better
- * follows for a long time. One chain reads the clock rarely, several chains read it often. */
+/* An improvement that is found right after an announcement must be announced soon, too, although no
+ * better one follows for a long time. One chain reads the clock rarely, several chains read it
+ * often. */
 TEST(announces_improvements_soon)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "one20_s16.json" };
@@ -343,7 +344,7 @@ TEST(excluded_nodes_are_not_used)
 	whole = search(c, &q);
 	q.excluded = excluded;
 	q.from = whole;
-	excluded[11] = excluded[14] = true; /* a data node and one of stage 1 */
+	excluded[11] = excluded[14] = true; /* a data node, and a node of stage 1 */
 	p = search(c, &q);
 	assert_good(c, p, excluded, true);
 	assert_int_equal(p->n_microbatches, 24);
@@ -353,7 +354,7 @@ TEST(excluded_nodes_are_not_used)
 	assert_good(c, p, excluded, true);
 	assert_int_equal(p->n_microbatches, 30);
 	plan_free(p);
-	excluded[8] = excluded[15] = true; /* all of stage 1 */
+	excluded[8] = excluded[15] = true; /* all nodes of stage 1 */
 	p = NULL;
 	assert_int_equal(plan_search(c, &q, &p, &err), PLAN_INFEASIBLE);
 	assert_null(p);
@@ -362,8 +363,8 @@ TEST(excluded_nodes_are_not_used)
 	cluster_free(c);
 }
 
-/* If all nodes are equal, the repaired plan is the best one at first. The search must not stay at
- * it. */
+/* If all nodes are equal, the repaired plan is the best one at first. The search must not stop
+ * improving there. */
 TEST(a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
@@ -444,7 +445,7 @@ TEST(random_clusters_are_planned_or_refused)
 			assert_good(c, p, NULL, !q.free_assignment);
 			planned++;
 		} else {
-			/* feasible_test decides which of the two is true. */
+			/* feasible_test decides which of the two refusals is right. */
 			assert_true(rc == PLAN_INFEASIBLE || rc == PLAN_NOT_FOUND);
 			assert_true(shape.absent > 0);
 			assert_true(err.text[0] != '\0');
@@ -456,8 +457,8 @@ TEST(random_clusters_are_planned_or_refused)
 	assert_true(calls >= planned);
 }
 
-/* Many microbatches, so that lanes are planned: more than a data node has slots, with missing links
- * and little memory. */
+/* There are many microbatches, so that lanes are planned: more than a data node has slots. Links
+ * are missing, and memory is small. */
 TEST(many_microbatches_are_planned_or_refused)
 {
 	int planned = 0, same = 0, large = 0;
@@ -503,7 +504,7 @@ TEST(many_microbatches_are_planned_or_refused)
 	assert_int_equal(same, planned);
 }
 
-/* A cluster of nodes in regions all over the world. */
+/* Returns a cluster of nodes in regions all over the world. */
 static struct cluster *large_cluster(int nodes)
 {
 	struct regions_request q;
@@ -527,7 +528,7 @@ static struct cluster *large_cluster(int nodes)
 	return c;
 }
 
-/* Plan lengths that the search reaches with lanes in so many evaluations. */
+/* Iteration times that the search reaches, by planning lanes, with that many evaluations. */
 TEST(lanes_reach_known_plan_lengths)
 {
 	static const struct {
@@ -551,7 +552,7 @@ TEST(lanes_reach_known_plan_lengths)
 	}
 }
 
-/* A plan has a bound however early the search ends. */
+/* A plan has a lower bound, however early the search ends. */
 TEST(plans_have_a_bound)
 {
 	struct cluster *c = large_cluster(100);
@@ -570,8 +571,8 @@ TEST(plans_have_a_bound)
 	cluster_free(c);
 }
 
-/* Movable nodes exchange roles for 10,000 evaluations. Then they stay, and lanes find more than
- * further exchanges would. */
+/* Movable nodes exchange roles for 10,000 evaluations. Then they keep their stages, and planning
+ * lanes improves the plan more than further exchanges would. */
 TEST(nodes_settle_before_lanes_are_planned)
 {
 	struct cluster *c = large_cluster(100);
@@ -597,7 +598,7 @@ TEST(nodes_settle_before_lanes_are_planned)
 	cluster_free(c);
 }
 
-/* The published methods keep the rules too. */
+/* The plans of the published methods keep the rules, too. */
 TEST(baselines_are_valid)
 {
 	static const char *const instances[] = { "shipped20.json", "geo18_s4.json",
@@ -664,7 +665,8 @@ TEST(baselines_keep_the_rules_on_random_clusters)
 	}
 }
 
-/* Six nodes in three pairs. The two nodes of a pair are nearest to each other but have no link. */
+/* There are six nodes in three pairs. The two nodes of a pair are nearest to each other but have no
+ * link. */
 TEST(nodes_without_a_link_share_no_stage)
 {
 	struct cluster *c = cluster_alloc(6, 3, true);
@@ -702,8 +704,8 @@ TEST(nodes_without_a_link_share_no_stage)
 	cluster_free(c);
 }
 
-/* Returns a cluster of a data node with stage 0 and two nodes, the second of which computes three
- * times as fast. Its links take next to no time. */
+/* Returns a cluster of one data node in stage 0 and two other nodes, the second of which computes
+ * three times as fast. Links take next to no time. */
 static struct cluster *slow_and_fast(int n_stages)
 {
 	struct cluster *c = cluster_alloc(3, n_stages, false);

@@ -1,4 +1,5 @@
-/* The execution model: cases by hand, published schedules, and rules that hold for any trace. */
+/* Tests the execution model: cases worked out by hand, published schedules, and rules that hold for
+ * any trace. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ TEST(published_schedules_take_the_published_times)
 	cluster_free(c);
 }
 
-/* Two nodes and one microbatch, with times worked out by hand. */
+/* Returns a cluster of two nodes with one microbatch, for times that are worked out by hand. */
 static struct cluster *pair(int memory, int each)
 {
 	struct cluster *c = cluster_alloc(2, 2, false);
@@ -87,8 +88,8 @@ TEST(one_microbatch_by_hand)
 	struct plan *p = pair_plan(1);
 	struct simulation *s = run(c, p);
 
-	/* F 0-1, travel .25, F 1.25-2.25, travel .75, L 3-3.5, travel .25, B 3.75-5.75,
-	 * travel .75, B 6.5-8.5 */
+	/* Times by hand, in s: F 0-1, travel .25, F 1.25-2.25, travel .75, L 3-3.5, travel .25, B
+	 * 3.75-5.75, travel .75, B 6.5-8.5 */
 	assert_int_equal(s->n_tasks, 5);
 	assert_true(s->iteration_s == 8.5);
 	assert_true(s->tasks[2].start_s == 3 && s->tasks[2].kind == TASK_LOSS);
@@ -98,8 +99,8 @@ TEST(one_microbatch_by_hand)
 	cluster_free(c);
 }
 
-/* Two microbatches that leave together share a link: only the bytes of the first delay the second.
- */
+/* If two microbatches leave together and share a link, only the bytes of the first delay the
+ * second. */
 TEST(a_link_carries_one_activation_after_the_other)
 {
 	struct cluster *c = pair(2, 2);
@@ -110,7 +111,7 @@ TEST(a_link_carries_one_activation_after_the_other)
 	c->nodes[1].forward_s = 0.125;
 	c->delay_s[1] = c->delay_s[2] = 4;
 	c->bytes_s = alloc_array(4, sizeof(*c->bytes_s));
-	c->bytes_s[1] = 3; /* on the link back, bytes take no time */
+	c->bytes_s[1] = 3; /* on the link back, the bytes take no time */
 	/* F0 0-1, F1 1-2. The link carries the bytes of 0 from 1 to 4, and those of 1 from 4 to 7.
 	 * They arrive at 5 and 8, F lasts 0.125, and they are back at 9.125 and 12.125. L 9.125 to
 	 * 9.625 and 12.125 to 12.625. B0 13.625-15.625, back at 19.625, B 19.625-21.625; B1 16.625
@@ -120,7 +121,7 @@ TEST(a_link_carries_one_activation_after_the_other)
 	assert_int_equal(s->collisions, 0);
 	assert_true(s->iteration_s == 24.625);
 	simulation_free(s);
-	c->formats.wire = FORMAT_BF16; /* half of the bytes: they occupy the link for 1.5 s */
+	c->formats.wire = FORMAT_BF16; /* half of the bytes occupy the link for 1.5 s */
 	s = run(c, p);
 	assert_true(s->tasks[2].arrival_s == 5 && s->tasks[3].arrival_s == 6.5);
 	simulation_free(s);
@@ -139,14 +140,15 @@ TEST(waits_are_collisions_and_name_the_cause)
 	struct plan *p = pair_plan(2);
 	struct simulation *s = run(c, p);
 
-	/* With one slot the second starts when the first is home, at 8.5 + 0.125. */
+	/* With one slot, the second microbatch starts when the first is home, at 8.5 + 0.125. */
 	assert_true(s->iteration_s == 8.625 + 8.5);
-	assert_int_equal(s->collisions, 0); /* a first F that waits is no collision */
+	assert_int_equal(s->collisions, 0); /* waiting for the first forward task is no collision */
 	simulation_free(s);
 	c->nodes[0].memory = 2;
 	s = run(c, p);
-	/* The F of the second arrives at node 1 at 1.125 + 1 + 0.25 = 2.375, when node 1 is free
-	 * again, but node 1 has one slot, given back at the end of B0. */
+	/* The forward task of the second microbatch arrives at node 1 at 1.125 + 1 + 0.25 = 2.375.
+	 * Node 1 is free again at that time, but its one slot is given back only at the end of
+	 * B0. */
 	assert_int_equal(s->peak_slots[0], 2);
 	assert_int_equal(s->peak_slots[1], 1);
 	for (int i = 0; i < s->n_tasks; i++) {
@@ -164,8 +166,8 @@ TEST(waits_are_collisions_and_name_the_cause)
 	cluster_free(c);
 }
 
-/* Each stage sums from the end of its own last task on, worked out by hand for two replicas in
- * stage 1. */
+/* Each stage begins its sum when its own last task ends. The times for two replicas in stage 1 are
+ * worked out by hand. */
 TEST(sums_overlap_the_last_tasks)
 {
 	struct cluster *c = cluster_alloc(3, 2, true);
@@ -186,7 +188,7 @@ TEST(sums_overlap_the_last_tasks)
 	s = run(c, p);
 	assert_true(s->iteration_s == 7 && s->sync_s == 0.5 && s->total_s == 7);
 	simulation_free(s);
-	c->sync_pair_s[1 * 3 + 2] = 4; /* now it takes 4, from 5.5 on */
+	c->sync_pair_s[1 * 3 + 2] = 4; /* now the sum takes 4 s, from 5.5 on */
 	s = run(c, p);
 	assert_true(s->iteration_s == 7 && s->sync_s == 4 && s->total_s == 9.5);
 	simulation_free(s);
@@ -196,7 +198,8 @@ TEST(sums_overlap_the_last_tasks)
 	cluster_free(c);
 }
 
-/* A holds a slot of stage 1 and waits for one of stage 2; B holds and waits in reverse. */
+/* Microbatch A holds a slot of stage 1 and waits for a slot of stage 2; B holds a slot of stage 2
+ * and waits for one of stage 1. */
 TEST(circular_waits_are_a_standstill)
 {
 	struct cluster *c = cluster_alloc(4, 3, false);
@@ -235,7 +238,7 @@ TEST(impossible_plans_are_refused)
 	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "9"));
 	p->microbatches[0].path[1] = 1;
-	p->assigned[0] = 9; /* no path visits it, but the gradients' sum looks it up */
+	p->assigned[0] = 9; /* no path visits this node, but the sum of gradients uses it */
 	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "unknown node 9"));
 	p->assigned[0] = 0;
@@ -246,8 +249,8 @@ TEST(impossible_plans_are_refused)
 	cluster_free(c);
 }
 
-/* Searches all tasks for the one that t waits for: the task that keeps the node busy when t
- * arrives, or else the oldest F whose slot is not given back. Returns its index. */
+/* Finds the task for which task t waits: the task that keeps the node busy when t arrives, or
+ * otherwise the oldest forward task whose slot has not been given back. Returns its index. */
 static int find_cause(const struct cluster *c, const struct simulation *s, const struct sim_task *t)
 {
 	int oldest = -1;
@@ -301,7 +304,8 @@ TEST(traces_keep_the_model)
 			}
 			if (t->start_s > t->arrival_s)
 				assert_in_range(t->waited_for, 0, s->n_tasks - 1);
-			/* On a grid the node can become free at the instant of the arrival. */
+			/* If times lie on a grid, the node can become free at the instant of the
+			 * arrival. */
 			if (t->start_s > t->arrival_s && !shape.grid)
 				assert_int_equal(t->waited_for, find_cause(c, s, t));
 		}

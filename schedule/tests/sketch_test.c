@@ -1,4 +1,4 @@
-/* The sketch: it improves bad paths a lot, keeps every rule and depends on the seed only. */
+/* Tests the sketch: it improves bad paths a lot, keeps every rule, and depends only on the seed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct setting {
 	struct solution first, s;
 };
 
-/* geo20_s8 with legal paths drawn at random. */
+/* Makes the problem geo20_s8 with random legal paths. */
 static void make(struct setting *x)
 {
 	struct rng r;
@@ -47,7 +47,7 @@ static void unmake(struct setting *x)
 	cluster_free(x->c);
 }
 
-/* The iteration by the execution model. */
+/* Returns the iteration time in the execution model. */
 static double seconds(const struct setting *x, const struct solution *s)
 {
 	struct fast_simulate e;

@@ -1,4 +1,5 @@
-/* Plans with a skip_share: they keep the rules and train all sub-networks about equally often. */
+/* Tests plans with a skip_share: they keep the rules, and train all sub-networks about equally
+ * often. */
 #include <string.h>
 
 #include "base/tests/test.h"
@@ -62,8 +63,8 @@ static int count_sets(const struct plan *p)
 	return n;
 }
 
-/* Fails unless each sub-network of this length is trained by as many microbatches as the others,
- * give or take one. */
+/* Fails unless each sub-network of this length is trained by the same number of microbatches, to
+ * within one. */
 static void assert_even(const struct plan *p, int length)
 {
 	int least = p->n_microbatches, most = 0;
@@ -81,8 +82,8 @@ static void assert_even(const struct plan *p, int length)
 	assert_in_range(most - least, 0, 1);
 }
 
-/* Six sub-networks have two of the four middle stages. The quickest plans of four seeds train two
- * or four of them. From seed 4 on, a data node and another node are excluded. */
+/* There are six sub-networks, which visit two of the four middle stages. The quickest plans of four
+ * seeds train two or four of them. From seed 4 on, a data node and another node are excluded. */
 TEST(a_share_of_skipping_microbatches_trains_every_sub_network)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -96,7 +97,7 @@ TEST(a_share_of_skipping_microbatches_trains_every_sub_network)
 	for (q.seed = 1; q.seed <= 6; q.seed++) {
 		q.excluded = q.seed > 3 ? excluded : NULL;
 		assert_int_equal(plan_search(c, &q, &plan, NULL), 0);
-		assert_int_equal(count_sets(plan), 7); /* and the whole model */
+		assert_int_equal(count_sets(plan), 7); /* six sub-networks, and the whole model */
 		assert_even(plan, 4);
 		assert_keeps_rules(c, &q, plan);
 		assert_true(plan->search.evaluations <= q.evaluations);
@@ -105,7 +106,7 @@ TEST(a_share_of_skipping_microbatches_trains_every_sub_network)
 	cluster_free(c);
 }
 
-/* The allocation of the second phase of `robust` on shipped20. */
+/* Assigns nodes as in the second phase of the recipe `robust` on shipped20. */
 static void assign_like_robust(struct cluster *c)
 {
 	static const int stage_of[20] = { 5, 1, 0, 5, 2, 1, 0, 1, 3, 3,
@@ -118,7 +119,8 @@ static void assign_like_robust(struct cluster *c)
 	c->microbatches_per_data_node = 5;
 }
 
-/* With a crowding of temperature 4 in place of 0.25, the walk finds four of six sub-networks. */
+/* The crowding must outweigh the time: with the temperature CROWDING at 4 in place of 0.25, the
+ * walk finds only four of six sub-networks. */
 TEST(spreading_goes_before_time)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");

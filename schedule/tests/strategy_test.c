@@ -1,4 +1,5 @@
-/* The table of regimes: both limits of a range belong to it, and all ranges of a row must hold. */
+/* Tests the table of regimes: a range includes both of its limits, and all ranges of a row must
+ * hold. */
 
 #include "base/tests/test.h"
 #include "schedule/problem/strategy.h"
@@ -18,7 +19,7 @@ TEST(all_ranges_of_a_regime_must_hold)
 	assert_false(strategy_holds(REGIME_LANES, 41, 39));
 }
 
-/* The bits that problem.h keeps are set for exactly those regimes that hold. */
+/* The bits that problem.h keeps are set exactly for the regimes that hold. */
 TEST(each_regime_has_a_bit)
 {
 	static const int sizes[] = { 1, 12, 41, 60, 61, 64, 150, 200, 300, 501, 20000 };

@@ -1,5 +1,5 @@
-/* The limit for sums (--sync-limit): kept by every plan, and refused only if no placement keeps it.
- */
+/* Tests the limit for sums (--sync-limit): every plan keeps it, and it is refused only if no
+ * placement keeps it. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,8 @@ static struct plan *search(const struct cluster *c, const struct plan_request *q
 	return p;
 }
 
-/* The plan keeps every rule but the pins, and its predictions are those of the simulator. */
+/* Checks that the plan keeps every rule except the pins, and that its predictions are those of the
+ * simulator. */
 static void assert_within(const struct cluster *c, const struct plan *p, double limit_s)
 {
 	struct check_options options = { .pins = false };
@@ -44,7 +45,7 @@ static void assert_within(const struct cluster *c, const struct plan *p, double 
 	simulation_free(s);
 }
 
-/* Unequal nodes; each pair has its own delay and its own time of a sum. */
+/* Returns a cluster of unequal nodes; each pair has its own delay and its own time of a sum. */
 static struct cluster *make(struct rng *r)
 {
 	struct cluster *c = cluster_alloc(NODES, STAGES, true);
@@ -68,7 +69,7 @@ static struct cluster *make(struct rng *r)
 }
 
 /* Finds the shortest iteration over all placements, for each of the limits. Each placement is
- * planned with as many evaluations as find its best plan at this size. INFINITY: no placement keeps
+ * planned with enough evaluations to find its best plan at this size. INFINITY: no placement keeps
  * the limit. */
 static void enumerate(struct cluster *c, int node, int *room, const double *limit_s, int n,
 		      double *least_s)
@@ -140,13 +141,14 @@ TEST(finds_what_plain_enumeration_finds)
 	assert_true(best >= kept - 1);
 }
 
-/* With a limit of the given stages' sums, a free placement has a shorter iteration than these
- * stages. */
+/* If the limit is the time of the sums with the given stages, a free placement finds a shorter
+ * iteration than these stages have. */
 TEST(places_nodes_better_than_given)
 {
 	static const struct {
 		const char *name;
-		double limit_s, iteration_s; /* the best known with the given stages */
+		/* Limit of the sums, and the shortest known iteration with the given stages */
+		double limit_s, iteration_s;
 	} want[] = { { "shipped20.json", 45.2, 33.134 },
 		     { "geo18_s4.json", 42.63, 29.0 },
 		     { "geo20_s8.json", 42.23, 66 },
@@ -209,7 +211,8 @@ TEST(useless_limits_are_refused)
 	plan_request_init(&q);
 	q.evaluations = 10;
 	q.sync_limit_s = 40;
-	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL); /* stages as given */
+	/* Refused, because the stages are given */
+	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
 	q.free_assignment = true;
 	q.algorithm = PLAN_CBS;
 	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
@@ -219,7 +222,7 @@ TEST(useless_limits_are_refused)
 	q.sync_limit_s = NAN;
 	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
 	q.sync_limit_s = 40;
-	c->sync_pair_s = NULL; /* the times of sums are unknown */
+	c->sync_pair_s = NULL; /* refused, because the times of sums are unknown */
 	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
 	c->sync_pair_s = sums;
 	cluster_free(c);

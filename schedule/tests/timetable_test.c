@@ -1,4 +1,4 @@
-/* Estimates and routes of the timetable, in cases where the answer is known. */
+/* Tests the timetable's estimates and routes in cases in which the answer is known. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ struct setting {
 	struct candidate_lists candidates;
 };
 
-/* One data node with `microbatches`, and three more stages of up to three nodes each. */
+/* Makes a cluster of one data node with `microbatches` microbatches, and three more stages of up to
+ * three nodes each. */
 static void make(struct setting *x, struct rng *r, int microbatches)
 {
 	int sizes[] = { 1, 1 + (int)rng_below(r, 3), 1 + (int)rng_below(r, 3),
@@ -82,7 +83,8 @@ static double run(struct setting *x)
 	return x->e.makespan_s;
 }
 
-/* For a single microbatch the estimate equals the run, and the route is the best of all. */
+/* For a single microbatch, the estimate must equal the run, and the route must be the best of all
+ * routes. */
 TEST(exact_for_a_single_microbatch)
 {
 	struct rng r;
@@ -147,7 +149,7 @@ TEST(banned_nodes_are_not_visited)
 				assert_int_equal(x.s.stage_of[path[stage]], stage);
 			assert_int_not_equal(path[2], banned);
 			routed++;
-		} else { /* the stage has no other node */
+		} else { /* the stage has no other node, so there is no other route */
 			assert_int_equal(x.s.start[3] - x.s.start[2], 1);
 			none++;
 		}
@@ -157,8 +159,8 @@ TEST(banned_nodes_are_not_visited)
 	assert_true(routed > 50 && none > 50);
 }
 
-/* Two microbatches, and nodes 1 and 2 in stage 1. Tasks take 1 s, F at node 1 takes 3 s, and
- * transfers take no time. */
+/* Makes a cluster with two microbatches, and with nodes 1 and 2 in stage 1. Tasks take 1 s, but the
+ * forward task at node 1 takes 3 s. Transfers take no time. */
 static void make_five(struct setting *x, struct rng *r)
 {
 	do {
@@ -173,7 +175,7 @@ static void make_five(struct setting *x, struct rng *r)
 	memset(x->p.delay, 0, 25 * sizeof(double));
 }
 
-/* The second microbatch visits node 2. At node 1 it would wait for the first. */
+/* The second microbatch visits node 2. At node 1 it would have to wait for the first microbatch. */
 TEST(estimates_include_waits)
 {
 	double put_off_s = 0;
@@ -185,18 +187,20 @@ TEST(estimates_include_waits)
 	memcpy(x.s.path, (int[]){ 0, 1, 3, 4, 0, 2, 3, 4 }, 8 * sizeof(int));
 	run(&x);
 	timetable_fill(&x.t, &x.e);
-	/* Microbatch 0 arrives at node 1 at 1 and is there until 4. Microbatch 1 is sent at 2 and
-	 * ends its next tasks at 3, 4 and 5. */
+	/* Microbatch 0 arrives at node 1 at 1 s and stays until 4 s. Microbatch 1 is sent at 2 s,
+	 * and its next tasks end at 3, 4 and 5 s. */
 	assert_true(timetable_row(&x.t, 1)->start_s == 1 &&
 		    timetable_row(&x.t, 9 + 1)->start_s == 2);
 	assert_true(x.t.home_s[0] == 11 && x.t.home_s[1] == 10);
-	/* At node 1 it would start at 4, end at 7 instead of 3, and be home at 14. */
+	/* At node 1, microbatch 1 would start at 4 s, end at 7 s instead of 3 s, and be home at 14
+	 * s. */
 	assert_true(timetable_estimate(&x.t, 1, (int[]){ 0, 1, 3, 4 }, &put_off_s) == 14);
 	assert_whole(&x.t);
 	unmake(&x);
 }
 
-/* The same cluster, but both visit node 1: the second waits there for the first from 2 to 4. */
+/* In the same cluster, both microbatches visit node 1. The second waits there for the first from 2
+ * s to 4 s. */
 TEST(lists_the_waits)
 {
 	struct timetable_wait waits[4] = { { 0 } };

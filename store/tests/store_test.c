@@ -677,7 +677,8 @@ FOLDER_TEST(old_tasks_are_thinned)
 
 	for (uint64_t i = 1; i <= 205; i++) {
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
-		struct store_moment m = { .iteration = i, .kind = i % 4 == 1   ? "gpu"
+		struct store_moment m = { .iteration = i, .kind = i % 8 == 1   ? "device"
+						  : i % 8 == 5 ? "gpu"
 						  : i % 4 == 3 ? "phase"
 							       : "node",
 					  .word = "", .text = "", .device = "", .host = "" };
@@ -697,7 +698,9 @@ FOLDER_TEST(old_tasks_are_thinned)
 			 102);
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'phase'"),
 			 1);
-	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'gpu'"), 2);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'gpu'"), 1);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'device'"),
+			 1);
 	for (uint64_t i = 150; i <= 160; i++) { /* the repeated iterations after a restore */
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
 

@@ -56,7 +56,8 @@ void forge(struct hostile *h, int64_t now_us)
 						    .hash = h->turns,
 						    .bytes = 1000000 };
 		committed.u.committed = (struct msg_committed){ done + 1 - h->turns % 8,
-								(uint8_t)stage, h->turns, 0 };
+								(uint8_t)stage, h->turns, 0,
+								{ { UINT64_MAX, 1, 2, 3 } } };
 		hostile_send_control(h, &saved, now_us);
 		hostile_send_control(h, &committed, now_us);
 	}

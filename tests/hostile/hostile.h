@@ -51,6 +51,10 @@ void repeat(struct hostile *h, int64_t now_us);
 void lines(struct hostile *h, int64_t now_us);
 void watch(struct hostile *h, int64_t now_us);
 
+/* flood.c: attempts by strangers, or with an invitation: the whole program, which returns its exit
+ * status. */
+int flood(int argc, char **argv);
+
 /* announce.c: sends one chunk of a message of `total` bytes. Returns true if it was sent. */
 bool announce_one(struct post *p, uint32_t peer, uint64_t number, uint64_t total, uint32_t chunks,
 		  int64_t now_us);

@@ -151,6 +151,8 @@ int main(int argc, char **argv)
 	struct hostile h = { 0 };
 	int mode = 0, signals, status = 1;
 
+	if (argc > 1 && (strcmp(argv[1], "stranger") == 0 || strcmp(argv[1], "invited") == 0))
+		return flood(argc, argv);
 	while (argc == 7 && mode < MODES && strcmp(argv[1], modes[mode].name) != 0)
 		mode++;
 	if (argc != 7 || mode == MODES)

@@ -349,6 +349,12 @@ void post_release(struct post_message *m)
 	m->size = 0;
 }
 
+int post_join(struct post *p, struct post_message *m)
+{
+	(void)p, (void)m; /* messages of the simulation are whole */
+	return 0;
+}
+
 int post_defer(struct post *p, post_peer_id id, enum post_class class, bool deferred)
 {
 	struct peer *r = net_peer_find(p, id);

@@ -1,5 +1,6 @@
-/* The what-if: the current iteration under another plan. The operator compares a decision with what
- * happened before taking it. The controller computes the plan; nothing in the run changes. */
+/* The what-if shows the current iteration under another plan, so that an operator can compare a
+ * decision with what happened before taking it. The controller computes the plan; nothing in the
+ * run changes. */
 #include "tui/input/branch.h"
 
 #include <stdio.h>

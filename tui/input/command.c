@@ -9,7 +9,7 @@
 #include "wire/faults.h"
 #include "wire/names.h"
 
-/* The typed name of a verb is its recorded name (wire/names.h). */
+/* The name of a verb here is the same as in the record (wire/names.h). */
 static const struct {
 #define ROOM(NAME, name) char NAME[sizeof(name)];
 	COMMAND_VERBS(ROOM)

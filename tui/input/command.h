@@ -53,14 +53,14 @@ enum {
 };
 
 size_t command_count(void);
-/* Returns the index of a command; -1: there is none of this name. */
+/* Returns the index of the command with this name; -1: there is none. */
 int command_named(const char *word);
-/* i < command_count(). The entry is static. */
+/* Returns a static entry of the table. i must be below command_count(). */
 const struct command_entry *command_at(size_t i);
 /* Gives the indices of the commands whose names contain the typed letters in this order. Commands
  * that begin with the letters come first. Returns the number of indices, at most `most`. */
 size_t command_match(const char *typed, size_t *out, size_t most);
-/* Parses a time: "10m", "90s", "2h", "45" (seconds). -EINVAL. */
+/* Parses a time: "10m", "90s", "2h", "45" (seconds). -EINVAL: the text is not a time. */
 int command_seconds(const char *text, long *out);
 
 #endif

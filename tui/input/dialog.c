@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The order of the focus: the fields, the line for typing the number if there is one, Cancel,
- * Apply. */
+/* The focus moves in this order: the fields, the line for typing the number if there is one,
+ * Cancel, Apply. */
 static uint32_t focus_typed(const struct dialog *d)
 {
 	return d->needs_number ? d->n_fields : UINT32_MAX;
@@ -174,7 +174,7 @@ static void open_format(struct ui *u, const struct state *s)
 		  DIALOG_FORMATS - 1, 1);
 }
 
-/* Offers a decay over a fifth of all iterations. */
+/* Opens DIALOG_FINISH with a decay over a fifth of all iterations. */
 static void open_finish(struct ui *u, const struct state *s)
 {
 	int64_t n = (int64_t)(s->status.committed / 4);
@@ -247,8 +247,8 @@ static void open_inject(struct dialog *d, const struct state *s)
 	d->needs_number = fault->confirmed;
 }
 
-/* Undoes the selected journal entry, else the last command that is not undone, which the controller
- * knows. */
+/* Undoes the act of the selected journal entry. Without a selection, undoes the last command that
+ * is not undone, which the controller finds. */
 static void open_undo(struct ui *u, const struct state *s)
 {
 	const struct msg_see_note *n =
@@ -298,7 +298,7 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 		d->kind = DIALOG_NONE;
 		ui_say(u, STYLE_GOOD, "no injected failure is active");
 	}
-	/* The focus is not on Cancel, because a what-if changes nothing. */
+	/* A what-if changes nothing, so the focus need not be on Cancel. */
 	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d);
 }
 
@@ -373,7 +373,7 @@ static void change_field(struct ui *u, const struct state *s, uint32_t field, in
 		ask_preview(u, s);
 }
 
-/* Keys of a list: arrows select a line, Enter takes it. */
+/* Handles a key in a dialog with a list: arrows select a line, Enter chooses it. */
 static void list_key(struct ui *u, const struct state *s, uint32_t key)
 {
 	struct dialog *d = &u->dialog;

@@ -54,7 +54,7 @@ enum action {
 	ACTION_AXIS,
 	ACTION_MEASURE,
 	ACTION_GROUP,
-	/* Keep the next five together and in this order: act_time depends on it. */
+	/* The next five must stay together and in this order, because act_time depends on it. */
 	ACTION_SCRUB_BACK,
 	ACTION_SCRUB_ON,
 	ACTION_EVENT_BACK,
@@ -91,7 +91,7 @@ struct keymap_entry {
 	const char *name;
 	const char *keys;  /* default keys, separated by blanks, such as "X" or "j down" */
 	const char *label; /* word for the action in the line of keys; NULL: not shown there */
-	const char *help;  /* one line */
+	const char *help;  /* one line that describes the action */
 };
 
 /* Returns the row of an action; NULL: none. */

@@ -1,8 +1,8 @@
 /* Input: keys, pasted text, messages and the clock.
  *
- * A key belongs to the open dialog, else to the prompt, else it is an action (ui_act.c). A prompt
- * collects text until Enter; the text is then a command (ui_command.c) or the filter. Calls go one
- * way: this file, then ui_command.c, ui_act.c, dialog.c and ui_move.c, then ui_send.c. */
+ * A key goes to the open dialog, otherwise to the prompt, otherwise to an action (ui_act.c). A
+ * prompt collects text until Enter; the text is then a command (ui_command.c) or the filter. Calls
+ * go one way: this file, then ui_command.c, ui_act.c, dialog.c and ui_move.c, then ui_send.c. */
 #include "tui/input/ui.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@ void ui_fini(struct ui *u)
 	other_runs_clear(&u->others);
 }
 
-/* A moving microbatch gets the first free row and keeps it until it is done, so that rows do not
- * jump. */
+/* A moving microbatch gets the first free row of the display and keeps this row until it is done,
+ * so that rows do not jump. */
 static void keep_rows(struct ui_display *display, const struct state *s)
 {
 	uint8_t shown[MSG_MICROBATCHES] = { 0 };

@@ -48,9 +48,9 @@ enum prompt { PROMPT_NONE, PROMPT_COMMAND, PROMPT_FILTER };
 enum dialog_kind {
 	DIALOG_NONE,
 	DIALOG_SKIP,
-	DIALOG_WIRE, /* the format of activations */
+	DIALOG_WIRE, /* changes the format of activations */
 	DIALOG_SUM_WIRE,
-	DIALOG_FINISH, /* the learning rate falls, then the run ends */
+	DIALOG_FINISH, /* lets the learning rate fall and then ends the run */
 	DIALOG_FAIL,
 	DIALOG_RECOVER,
 	DIALOG_FAULT,
@@ -66,7 +66,7 @@ enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_MOTION_ROWS = 128 };
 enum field_unit {
 	FIELD_NUMBER,
 	FIELD_STAGES,
-	FIELD_FORMAT, /* value: an index (dialog_format) */
+	FIELD_FORMAT, /* the field's value is an index of a format (dialog_format) */
 	FIELD_NODE,
 	FIELD_SECONDS,
 	FIELD_TIMES,
@@ -80,23 +80,24 @@ struct dialog_field {
 	enum field_unit unit;
 };
 
-enum { DIALOG_FINISH_MOST = 1 << 24 }; /* iterations of a decay */
+enum { DIALOG_FINISH_MOST = 1 << 24 }; /* largest number of iterations of a decay */
 enum { DIALOG_FORMATS = 4 }; /* that a dialog offers, for activations or for sums */
 
 struct dialog {
 	enum dialog_kind kind;
-	enum fault_kind fault; /* DIALOG_INJECT */
+	enum fault_kind fault; /* kind of fault of DIALOG_INJECT */
 	uint16_t node;
 	uint32_t n_fields;
 	struct dialog_field fields[DIALOG_FIELDS];
 	/* Index of the focused element, in this order: fields, confirmation, Cancel, Apply. */
 	uint32_t focus;
-	uint32_t choice; /* DIALOG_FAULT, DIALOG_HEAL: the selected line */
+	uint32_t choice;   /* the selected line of DIALOG_FAULT or DIALOG_HEAL */
 	bool needs_number; /* the operator must type the node's number to confirm */
 	char typed[8];
 	bool forbidden; /* Apply has no effect; `why` gives the reason */
 	char why[128];
-	uint64_t preview_id; /* id of the command that requests the preview; 0: none */
+	/* Id of the command that requests the preview; 0: none was requested */
+	uint64_t preview_id;
 	bool has_preview;
 	struct msg_see_preview preview;
 	int64_t asked_us; /* time of the request on the local clock */
@@ -108,16 +109,17 @@ struct dialog {
 struct ui_candidate {
 	char name[32];    /* name that the answer will have, such as "best 2/6" or "sums q6" */
 	char text[32];    /* text of the command that requests the plan */
-	uint32_t skip;    /* number of stages that it skips */
+	uint32_t skip;    /* number of stages that the plan skips */
 	uint64_t id;      /* id of the command that requests the plan; 0: not requested */
-	int64_t asked_us; /* local clock */
+	int64_t asked_us; /* time of the request on the local clock */
 	uint32_t asked;   /* number of times that the plan was requested */
 };
 
-/* The Compare view: every skip ratio, a baseline, then every other format. */
+/* The Compare view: a plan for every skip ratio, a baseline, then a plan for every other format. */
 struct ui_compare {
 	struct ui_candidate candidates[STATE_CANDIDATES];
-	uint32_t n, n_plans; /* n_plans: entries before the formats */
+	/* n: number of plans; n_plans: number of plans before those for other formats */
+	uint32_t n, n_plans;
 	uint8_t wire, sum_wire; /* formats with which the candidates are compared */
 	uint64_t epoch; /* epoch of the plan in force with which the candidates are compared */
 	uint32_t shown; /* index of the candidate that is drawn beside the plan in force */
@@ -131,7 +133,7 @@ struct ui_branch {
 	uint64_t id;   /* id of the command that requests the plan */
 	uint32_t skip; /* skip ratio (skip_share_pack) */
 	int32_t without;  /* the excluded node; -1: none */
-	int64_t asked_us; /* local clock */
+	int64_t asked_us; /* time of the request on the local clock */
 	char refused[96];
 	enum view back;         /* the view to return to */
 	struct state_plan plan; /* ui_fini frees it */
@@ -163,7 +165,8 @@ struct ui_connection {
 struct ui_clock {
 	int64_t local_us;
 	int64_t wall_us;
-	/* Estimate of the controller's clock; while frozen, the time at the cursor. */
+	/* Estimated time on the controller's clock; while the screen is frozen, the time at the
+	 * cursor. */
 	int64_t now_us;
 	int64_t status_us;       /* time on the controller's clock in its newest status */
 	int64_t status_local_us; /* local time when that status arrived */
@@ -179,7 +182,7 @@ struct ui_selection {
 	bool following; /* the view follows `microbatch` */
 	uint32_t microbatch;
 	uint64_t note;   /* id of the selected journal entry; 0: the newest entry */
-	char filter[48]; /* "" none */
+	char filter[48]; /* text of the filter; "": none */
 };
 
 /* The line in which a command or a filter is typed. ui.c owns it. */
@@ -212,7 +215,7 @@ struct ui_display {
 struct ui_message {
 	char text[224];
 	enum style style;
-	int64_t until_us; /* local clock */
+	int64_t until_us; /* the message is shown until this time on the local clock */
 };
 
 /* Other runs whose losses are to be read. */
@@ -221,12 +224,13 @@ struct ui_comparison {
 	char folders[514]; /* folders with a space after each; "": none */
 };
 
-/* Work for the program outside the picture. main.c and side_effects.c take it. */
+/* Work that the program has to do outside the picture. main.c and side_effects.c take it from
+ * here. */
 struct ui_requests {
 	bool quit, theme, export, copy, mouse;
 	enum scrub scrub;
 	char theme_name[64];  /* name of the requested theme; "": the next theme */
-	char export_name[16]; /* "" text */
+	char export_name[16]; /* name of the requested export; "": the text form */
 	struct ui_comparison compare;
 };
 
@@ -253,10 +257,10 @@ struct ui {
 	struct ui_outbox outbox;
 	struct prices prices;     /* prices of the nodes, from --price */
 	struct other_runs others; /* runs that are drawn beside the losses of this run */
-	struct map places; /* places of the Map view and its panel */
+	struct map places;        /* places of the nodes in the Map view and its panel */
 };
 
-/* Starts at the overview, connecting. ui_fini frees it. */
+/* Initialises the ui: it shows the overview and is connecting. ui_fini frees it. */
 void ui_init(struct ui *u, enum graph graph);
 void ui_fini(struct ui *u);
 /* Updates the clocks; called before each picture. */
@@ -265,7 +269,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 void ui_set_connection(struct ui *u, enum ui_link link, const char *why);
 /* Handles a message of the controller: replies, previews and what-ifs. */
 void ui_take_message(struct ui *u, const struct state *s, const struct msg *m);
-/* Handles a key: for an open dialog, else an open prompt, else as an action. */
+/* Handles a key: an open dialog gets it, otherwise an open prompt; otherwise it is an action. */
 void ui_key(struct ui *u, const struct state *s, uint32_t key);
 /* Adds pasted text to an open prompt; without one the text is ignored. */
 void ui_paste(struct ui *u, const char *text);
@@ -306,7 +310,7 @@ const char *ui_watch_reason(const struct ui *u);
 
 /* dialog.c: opens a dialog for the selected node, or shows why it cannot be opened. */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
-/* Opens DIALOG_FINISH. iterations: of the decay; 0: as the dialog proposes. */
+/* Opens DIALOG_FINISH. iterations: length of the decay; 0: the dialog proposes a number. */
 void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations);
 /* Handles a key for the open dialog. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);

@@ -76,9 +76,9 @@ static void ask_candidate(struct ui *u, const struct state *s, struct ui_candida
 }
 
 /* Plans are requested one after another, because the controller computes them in the background.
- * Those that never had an answer come first: a run whose plan changes often would otherwise show
- * the first candidates only. An infeasible candidate gets no answer; each is requested at most
- * twice. */
+ * Candidates that never had an answer come first. Otherwise, if the plan in force changes often,
+ * only the first candidates would be shown. An infeasible candidate gets no answer; each is
+ * requested at most twice. */
 void ui_ask_candidates(struct ui *u, const struct state *s)
 {
 	struct ui_candidate *next = NULL;
@@ -143,7 +143,8 @@ static void toggle_follow(struct ui *u, const struct state *s)
 	}
 }
 
-/* Explains the followed microbatch, else the first one that waits at the selected node. */
+/* Explains why the followed microbatch waits or, without one, the first microbatch that waits at
+ * the selected node. */
 static void say_why_waits(struct ui *u, const struct state *s)
 {
 	const struct state_node *n = &s->nodes[u->selection.node];
@@ -276,7 +277,7 @@ static void look_closer(struct ui *u, const struct state *s)
 	}
 }
 
-/* In a replay the controller has the record, so the controller is asked to jump. */
+/* In a replay only the controller has the record, so the controller is asked to jump. */
 static void seek_replay(struct ui *u, const struct state *s, enum action a)
 {
 	struct msg_command c = { .verb = COMMAND_SEEK, .node = -1, .peer = -1 };

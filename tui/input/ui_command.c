@@ -1,5 +1,5 @@
 /* Commands typed after ':'. A command that has a dialog opens it with the typed values filled in. A
- * command without arguments is its key's action. */
+ * command without arguments does the same as its key. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,8 @@ static void set_field(struct dialog *d, uint32_t i, long v)
 	d->fields[i].value = v;
 }
 
-/* inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]: opens the dialog with these values. */
+/* Handles `inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]`: opens the dialog with these
+ * values. */
 static void type_inject(struct ui *u, const struct state *s, char **word, int n)
 {
 	int kind = n > 1 ? fault_named(word[1]) : FAULT_NONE;
@@ -133,7 +134,8 @@ static void type_format(struct ui *u, const struct state *s, enum dialog_kind ki
 	dialog_key(u, s, v > 0 ? '+' : '-'); /* requests the preview */
 }
 
-/* finish N: opens the dialog with this number of iterations. finish 0 takes the order back. */
+/* Handles `finish N`: opens the dialog with this number of iterations. `finish 0` withdraws the
+ * order. */
 static void type_finish(struct ui *u, const struct state *s, const char *word)
 {
 	struct msg_command back = { .verb = COMMAND_FINISH, .node = -1, .peer = -1 };
@@ -264,8 +266,8 @@ static void type_speed(struct ui *u, const struct state *s, const char *word)
 		ui_send(u, s, c);
 }
 
-/* Performs a command with arguments. Returns false if the command has none; then its key's action
- * is performed. */
+/* Performs a command that has arguments. Returns false if it has none; the caller then performs the
+ * action of its key. */
 static bool run_words(struct ui *u, const struct state *s, int command, char **word, int n)
 {
 	const char *one = n > 1 ? word[1] : NULL;

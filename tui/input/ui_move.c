@@ -97,8 +97,8 @@ static int rows_of(enum action a)
 										   : 1;
 }
 
-/* A selected entry stays selected while new ones arrive. Selecting the newest (id 0) follows the
- * newest. */
+/* A selected entry stays selected while new ones arrive. If the newest entry is selected (id 0),
+ * the selection moves to each new entry. */
 static void move_note(struct ui_selection *selection, const struct state *s, int by)
 {
 	const struct msg_see_note *list[STATE_NOTES];
@@ -127,7 +127,7 @@ struct curve_view ui_losses(const struct state *s, const struct ui *u)
 				    .end_below_last = is_view };
 }
 
-/* Moves the cursor that compares runs, by a 64th of the axis. Returns false if no runs are
+/* Moves the cursor at which runs are compared by a 64th of the axis. Returns false if no runs are
  * compared. */
 static bool move_loss_cursor(struct ui *u, const struct state *s, enum action a)
 {

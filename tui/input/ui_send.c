@@ -59,9 +59,9 @@ static void ask_lease(struct ui *u, struct msg_command then)
 	       verb_name(then.verb));
 }
 
-/* Checks in this order: nothing is sent without a live controller or while the screen shows the
- * past. Previews and plans for comparison are always sent. A console that only watches sends
- * nothing else in a live run. Other commands need the lease. */
+/* Nothing is sent without a live controller or while the screen shows the past. Previews and plans
+ * for comparison are always sent. A console that only watches sends nothing else in a live run.
+ * Other commands need the lease. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
 	const char *never = s->run.replay || c.verb == COMMAND_COMPARE ? NULL : ui_watch_reason(u);
@@ -70,8 +70,8 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
 			       u->connection.state == UI_RECORDED ? "this is a recorded run"
-			       : never		      ? never /* also without a connection */
-						      : "the controller cannot be reached");
+			       : never ? never /* shown also without a connection */
+				       : "the controller cannot be reached");
 		return 0;
 	}
 	if (u->clock.behind_us > 0 && strncmp(c.text, "branch", 6) != 0) {
@@ -110,7 +110,7 @@ void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 
 	for (uint32_t k = 0; k < u->compare.n; k++)
 		if (u->compare.candidates[k].id == r->command && r->command)
-			return; /* the answer to this command is a plan, not a text */
+			return; /* the answer to this command is a plan, so no text is shown */
 	if (arming) {
 		u->authority.lease_request = 0;
 		u->authority.has_waiting = false;

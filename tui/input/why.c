@@ -14,7 +14,7 @@ static double planned_s(const struct state_node *n, enum task_kind kind)
 						: n->see.loss_s);
 }
 
-/* Returns the remaining time of the running task. */
+/* Returns the remaining time of the node's running task. */
 static double rest_s(const struct state *s, const struct state_node *n, int64_t now_us)
 {
 	const struct state_segment *g = state_newest(n);
@@ -26,7 +26,7 @@ static double rest_s(const struct state *s, const struct state_node *n, int64_t 
 	return left > 0 ? left : 0;
 }
 
-/* Returns the remaining wait of a task that arrived at from_us; *ahead: the number of tasks
+/* Returns the remaining wait of a task that arrived at from_us; *ahead gets the number of tasks
  * before it. */
 static double wait_s(const struct state *s, const struct state_node *n, int64_t from_us,
 		     int64_t now_us, uint32_t *ahead)

@@ -1,5 +1,6 @@
-/* The canvas of the map: lines between markers, enclosed regions, and labels at free cells. Braille
- * and blocks are drawn in dots, ASCII in signs that show a line's direction. */
+/* The canvas of the map: lines between markers, enclosed regions, and labels at free cells. Lines
+ * are drawn in dots with braille and blocks, and with characters that show the direction in
+ * ASCII. */
 #include "tui/panels/map_chart.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static uint32_t slope_glyph(float dx, float dy)
 	return down < across / 2 ? '-' : across < down / 2 ? '|' : dx * dy > 0 ? '\\' : '/';
 }
 
-/* Draws a line of which every `gap`th dot is seen. ASCII has signs for directions. */
+/* Draws a line in which every `gap`th dot is visible. In ASCII, characters show the direction. */
 void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line, int gap)
 {
 	float across = (float)(c->canvas.w / c->canvas.at.w);
@@ -61,7 +62,7 @@ void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line,
 	}
 }
 
-/* Writes a text at free cells near a place. Returns false, and draws nothing, if there are none. */
+/* Writes a text at free cells near a place. If there are none, draws nothing and returns false. */
 bool chart_label(struct chart *c, struct spot at, unsigned style, const char *text)
 {
 	static const int8_t moves[][2] = { { 0, 0 },   { 0, -1 }, { 0, 1 },  { -3, 0 }, { 3, 0 },
@@ -118,7 +119,7 @@ static float turn(struct spot a, struct spot b, struct spot c)
 }
 
 /* Replaces n points by the corners of their convex hull (Andrew's monotone chain), and returns
- * their number. hull: (2 n), scratch. */
+ * their number. hull: scratch array of 2 n. */
 static int find_hull(struct spot *points, int n, struct spot *hull)
 {
 	int k = 0;

@@ -1,5 +1,4 @@
-/* map_chart.h - a picture of the map under way: markers, lines and labels.
- */
+/* map_chart.h - a picture of the map while it is being drawn: markers, lines and labels. */
 #ifndef TUI_MAP_CHART_H
 #define TUI_MAP_CHART_H
 
@@ -12,7 +11,7 @@
 
 enum { CHART_COLOURS = STYLE_MICROBATCH_11 - STYLE_MICROBATCH_0 + 1 };
 
-/* The lines, each over the earlier ones. */
+/* Kinds of lines; later kinds are drawn over earlier ones. */
 enum line {
 	LINE_HULL,
 	LINE_TRAVEL,
@@ -31,12 +30,12 @@ struct chart {
 	const struct map *m;
 	struct canvas canvas;
 	struct map_spots spots;
-	struct rect marker[MAP_NODES]; /* markers by index of the node, or by region */
+	struct rect marker[MAP_NODES]; /* markers, by the index of the node or by region */
 	uint32_t n;
 	bool by_region;
-	bool full;     /* a marker has the node's task */
-	bool has_path; /* the selected microbatch's path is drawn */
-	bool numbered; /* travelling microbatches have their numbers */
+	bool full;     /* markers have room for the node's task */
+	bool has_path; /* the path of the selected microbatch is drawn */
+	bool numbered; /* travelling microbatches are shown with their numbers */
 	int digits;
 	enum style styles[LINES];
 };
@@ -48,11 +47,11 @@ struct spot {
 
 /* Returns the marker of a node or of its region; NULL: the map does not show it. */
 const struct rect *chart_marker(const struct chart *c, uint16_t node);
-/* Returns the place at which lines of a marker end. */
+/* Returns the place at which lines to this marker end. */
 struct spot chart_middle(const struct chart *c, const struct rect *r);
-/* Draws a line of which every `gap`th dot is seen. */
+/* Draws a line in which every `gap`th dot is visible. */
 void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line, int gap);
-/* Writes a text at free cells near a place. Returns false, and draws nothing, if there are none. */
+/* Writes a text at free cells near a place. If there are none, draws nothing and returns false. */
 bool chart_label(struct chart *c, struct spot at, unsigned style, const char *text);
 /* Draws a line between two nodes, and writes a text at its middle. */
 void chart_connect(struct chart *c, uint16_t from, uint16_t to, enum line line, int gap);
@@ -61,7 +60,7 @@ void chart_label_link(struct chart *c, uint16_t from, uint16_t to, enum style st
 /* Encloses the nodes of a region, and writes its name above, below or beside them. */
 void chart_hull(struct chart *c, uint32_t region);
 void chart_name(struct chart *c, uint32_t region);
-/* Returns the selected microbatch; NULL: the plan has none of this number. */
+/* Returns the selected microbatch; NULL: the plan has no microbatch with this number. */
 const struct state_flight *chart_chosen(const struct chart *c);
 
 #endif

@@ -23,8 +23,8 @@ void map_spots_fini(struct map_spots *m)
 	m->taken = NULL;
 }
 
-/* Returns true if the cells are free, and also the columns left and right of them and `rows` rows
- * above and below, where only cells of the group itself may be taken. */
+/* Returns true if the cells are free, together with `columns` columns left and right of them and
+ * `rows` rows above and below. In this surrounding, cells of the same group may be taken. */
 static bool is_free(const struct map_spots *m, struct rect r, int columns, int rows, int group)
 {
 	int x = r.x - m->at.x, y = r.y - m->at.y;
@@ -34,7 +34,7 @@ static bool is_free(const struct map_spots *m, struct rect r, int columns, int r
 	if (x < 0 || y < 0 || x + r.w > m->at.w || y + r.h > m->at.h)
 		return false;
 	if (m->taken[y * m->at.w + x] || m->taken[y * m->at.w + x + r.w - 1])
-		return false; /* this is the usual case and ends the search at once */
+		return false; /* tested first, because it is usual */
 	right = right < m->at.w ? right : m->at.w;
 	bottom = bottom < m->at.h ? bottom : m->at.h;
 	for (int j = top; j < bottom; j++) {
@@ -63,7 +63,7 @@ bool map_spots_take(struct map_spots *m, struct rect r)
 	return true;
 }
 
-/* Moves *r to the nearest free cells. A row is as far as two columns. */
+/* Moves *r to the nearest free cells. A distance of one row counts as much as two columns. */
 static bool find_near(const struct map_spots *m, struct rect *r, int farthest, int rows, int group)
 {
 	for (int far = 0; far <= farthest; far++) {
@@ -99,7 +99,7 @@ static float span_scale(float least, float most, int cells)
 }
 
 /* Stretches the points over the rectangle. One direction is stretched at most 1.7 times as far as
- * the other one, so that near stays near. */
+ * the other one, so that near nodes stay near each other. */
 static void fit(const struct map_spots *m, const struct rect *markers, const struct point *points,
 		uint32_t n, struct axis *x, struct axis *y)
 {

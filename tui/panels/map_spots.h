@@ -13,10 +13,11 @@
 #include "tui/run/embedding.h"
 #include "tui/screen/screen.h"
 
-/* The taken cells of a rectangle of the screen. */
+/* The cells of a rectangle of the screen that are taken. */
 struct map_spots {
 	struct rect at;
-	/* (h, w) 0 for a free cell, else 1 + the group of the marker there, at most 255 */
+	/* array of (h, w): 0 for a free cell, else 1 + the group of the marker there, at most
+	 * 255 */
 	uint8_t *taken;
 };
 
@@ -28,8 +29,8 @@ void map_spots_fini(struct map_spots *m);
  * apart if there is room. A marker without room has w = 0. */
 void map_spots_place(struct map_spots *m, struct rect *markers, const struct point *points,
 		     const uint8_t *groups, uint32_t n);
-/* Returns true if the cells are inside and free, and also the columns left and right of them. The
- * cells are then taken. */
+/* Takes the cells and returns true, if they are inside the rectangle and free, and so are the
+ * columns left and right of them. */
 bool map_spots_take(struct map_spots *m, struct rect r);
 
 #endif

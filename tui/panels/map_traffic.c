@@ -1,5 +1,5 @@
-/* Draws what moves on the map. A microbatch's head is where it should be by the link's usual time,
- * because agents report the begin and the end of a transfer only. */
+/* Draws what moves on the map. The head of a microbatch is placed by the link's usual transfer
+ * time, because agents report only the beginning and the end of a transfer. */
 #include "tui/panels/map_traffic.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ enum { LABEL_CELLS = 60, TAIL_CELLS = 4 };
 
 /* ---- links ---- */
 
-/* Slow and cut links; `labels`: their texts, which lie above all lines. */
+/* Draws slow and cut links; `labels`: draws their texts, which lie above all lines. */
 static void draw_links(struct chart *c, bool labels)
 {
 	char text[40];
@@ -51,7 +51,7 @@ static void draw_links(struct chart *c, bool labels)
 }
 /* ---- microbatches ---- */
 
-/* Returns the usual time of a transfer in plan seconds; 0: it is not known. */
+/* Returns the usual time of a transfer in plan seconds; 0: unknown. */
 static double usual_s(const struct state *s, uint16_t from, uint16_t to)
 {
 	const struct msg_link *l = state_link(s, from, to);
@@ -64,7 +64,8 @@ static double usual_s(const struct state *s, uint16_t from, uint16_t to)
 					 : 0;
 }
 
-/* Returns where a travelling microbatch is, from 0 to 1. Only a message says that it arrived. */
+/* Returns where a travelling microbatch is, from 0 to 1. The value stays below 1 until a message
+ * says that the microbatch has arrived. */
 static float progress_of(const struct chart *c, const struct state_flight *f)
 {
 	double usual = usual_s(c->s, state_chain_node(f, f->position),
@@ -127,7 +128,8 @@ static void draw_tails(struct chart *c)
 			draw_traveller(c, &c->s->flights[i], c->numbered ? 0.3f : 0.06f, false);
 }
 
-/* Writes the numbers of the travelling microbatches if there is room, the selected one first. */
+/* Writes the numbers of travelling microbatches as far as there is room, that of the selected one
+ * first. */
 static void draw_numbers(struct chart *c)
 {
 	const struct state_flight *chosen = chart_chosen(c);
@@ -149,7 +151,8 @@ static void draw_path(struct chart *c)
 		chart_connect(c, state_chain_node(f, p), state_chain_node(f, p + 1), LINE_PATH, 1);
 }
 
-/* Appends the time of the transfer to chain position p: "1.2s", or "~1.2s" if it has not ended. */
+/* Appends the time of the transfer to chain position p: "1.2s", or "~1.2s" if the transfer has not
+ * ended. */
 static void add_transfer(const struct chart *c, const struct state_flight *f, uint32_t p,
 			 char *text, size_t room)
 {
@@ -166,7 +169,7 @@ static void add_transfer(const struct chart *c, const struct state_flight *f, ui
 	snprintf(text + n, room - n, "%s%s%s", n ? " " : "", ended ? "" : "~", age);
 }
 
-/* Writes the times of the path's transfers there and back at its links. */
+/* Writes the times of the transfers on the selected path, there and back, beside its links. */
 void traffic_times(struct chart *c)
 {
 	const struct state_flight *f = chart_chosen(c);
@@ -183,8 +186,8 @@ void traffic_times(struct chart *c)
 	}
 }
 
-/* Writes the selected microbatch's number at the node at which it is, unless the node's marker or a
- * travelling head has it. */
+/* Writes the selected microbatch's number at its present node, unless the node's marker or a
+ * travelling head shows the number already. */
 static void label_chosen(struct chart *c)
 {
 	const struct state_flight *f = chart_chosen(c);

@@ -1,11 +1,11 @@
-/* Collisions: waiting microbatches with place, cause and duration. Those that still wait come
- * first, then the latest that have ended. */
+/* Lists the collisions: waiting microbatches with node, cause and duration. Those that still last
+ * come first, then those that ended last. */
 #include "tui/panels/panels.h"
 
 #include <stdio.h>
 
-/* Draws one wait in a row: microbatch, node, cause and duration. A wait that lasts is highlighted.
- * */
+/* Draws one wait in a row: microbatch, node, cause and duration. A wait that still lasts is
+ * highlighted. */
 static void draw_wait(struct screen *out, struct rect at, int y, const struct state *s,
 		      const struct ui_clock *clock, const struct state_wait *w)
 {

@@ -66,7 +66,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	const struct msg_see_status *t = &s->status;
 	struct chips c = { .n = 0 };
 	char clock[TIMESTAMP_SIZE], ratio[SKIP_SHARE_TEXT];
-	bool ours; /* false: a published baseline plans, and is always shown */
+	bool ours; /* false: the plan is by a published baseline, whose name is always shown */
 
 	chips_add(&c, 3, STYLE_TITLE, "skippipe");
 	chips_add(&c, 6, STYLE_STRONG, "%s", s->has_run ? s->run.name : "");
@@ -115,7 +115,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 			  (unsigned long long)t->resent, (unsigned long long)t->refused,
 			  (unsigned long long)t->dropped);
 	if (at.w >= 60) {
-		int w = at.w >= 140 ? 20 : 9; /* "2026-11-28 14:02:07Z" or its end */
+		int w = at.w >= 140 ? 20 : 9; /* width of the date and time, or of the time */
 
 		timestamp_text(u->clock.wall_us, clock);
 		clock[10] = ' ';
@@ -147,7 +147,7 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 }
 
 /* Adds the time of the sums and of the whole iteration. Only a run without an emulated network
- * measures them on one clock. */
+ * measures both on one clock. */
 static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 {
 	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);
@@ -160,8 +160,8 @@ static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 		  glyphs_decimals((double)it->real_s), (double)it->real_s);
 }
 
-/* By rank: measured against predicted time, then loss and speed, then their causes. A narrow
- * screen drops the lowest ranks. */
+/* Draws figures by rank: first the measured and the predicted time, then loss and speed, then their
+ * causes. A narrow screen drops the lowest ranks. */
 static void second_line(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {
@@ -261,7 +261,7 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state_hi
 	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
 }
 
-/* Shows the most urgent of: the prompt, the message, the cursor in time, the reason of a lost
+/* Shows the most urgent of these: the prompt, the message, the cursor in time, the reason of a lost
  * connection, the filter, the newest journal entry. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
@@ -351,7 +351,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 			chips_add(&c, shown[i].rank, STYLE_KEY, "%s %s", key, e->label);
 	}
 	chips_draw(&c, out, at.x, at.y, at.w, "  ");
-	/* Only the keys are highlighted, not their words. */
+	/* Only the keys are highlighted, not the words beside them. */
 	for (int i = 0, x = at.x; i < c.n; i++) {
 		const char *space = strchr(c.chip[i].text, ' ');
 		int n = screen_columns(c.chip[i].text);

@@ -65,9 +65,9 @@ void panel_loss(struct screen *out, struct rect at, const struct state *s, const
 	draw_losses(out, at, s, u, NULL);
 }
 
-enum { NUMBERS = 40 }; /* columns of the losses and their differences */
+enum { NUMBERS = 40 }; /* columns for the losses and their differences */
 
-/* Draws a loss and its difference from that of the reference, if there is one. */
+/* Draws a loss and its difference from the loss of the reference run, if there is one. */
 static void draw_loss(struct screen *out, int x, int y, double loss, double reference)
 {
 	if (!isfinite(loss)) {
@@ -90,7 +90,7 @@ static void draw_run(struct screen *out, struct rect at, char letter, enum style
 
 	screen_print(out, at.x + 1, at.y, at.w - 1, style | STYLE_BOLD, "%c%c", letter,
 		     reference ? ' ' : '*');
-	/* The end of a long name tells runs apart. */
+	/* The end of a long name is shown, because the ends of names differ. */
 	for (int more = screen_columns(name) - (at.w - NUMBERS - 4); more > 0; more--)
 		utf8_next(&name);
 	screen_text(out, at.x + 4, at.y, at.w - NUMBERS - 4, STYLE_TEXT, name);

@@ -16,11 +16,14 @@
 #include "tui/panels/panels.h"
 
 enum {
-	FULL_CELLS = 40,         /* cells for each node that give room for its task */
-	NODE_CELLS = 9,          /* cells for each node that give room for its number */
-	FLASH_LEAST_US = 100000, /* a picture */
+	/* Number of cells for each node from which its marker has room for its task */
+	FULL_CELLS = 40,
+	/* Number of cells for each node from which its marker has room for its number */
+	NODE_CELLS = 9,
+	FLASH_LEAST_US = 100000, /* shortest time that a node lights up, about one picture */
 	FLASH_MOST_US = 700000,
-	REGION_CELLS = 80, /* cells for each region that give room for two rows */
+	/* Number of cells for each region from which its marker has room for two rows */
+	REGION_CELLS = 80,
 	REGION_W = 14
 };
 
@@ -67,7 +70,7 @@ static unsigned stage_style(const struct chart *c, const struct state_node *n)
 	return (STYLE_MICROBATCH_0 + n->see.stage % (unsigned)CHART_COLOURS) | STYLE_BOLD;
 }
 
-/* Draws two diagonals across the node, as wide as three rows are high, and keeps texts off them. */
+/* Draws two diagonals across the node, three rows high, and keeps texts away from them. */
 static void cross_out(struct chart *c, const struct rect *r)
 {
 	float left = (float)(r->x - c->at.x) - 2, right = left + (float)c->digits + 4;
@@ -161,7 +164,7 @@ static void draw_region(struct chart *c, uint32_t region)
 	chips_draw(&chips, c->out, r->x, r->y + 1, r->w, " ");
 }
 
-/* Writes what waited last, at the node. */
+/* Writes which microbatch waited last, beside its node. */
 static void label_collision(struct chart *c)
 {
 	const struct state_wait *w = map_last_collision(c->s);
@@ -182,7 +185,7 @@ static void label_collision(struct chart *c)
 
 /* ---- the chart ---- */
 
-/* Chooses what a marker shows by the room for it. */
+/* Chooses what markers show, according to the room for them. */
 static void choose_markers(struct chart *c)
 {
 	int cells = c->at.w * c->at.h, n = (int)c->m->n_nodes;
@@ -260,7 +263,7 @@ static void draw_texts(struct chart *c)
 		traffic_times(c);
 }
 
-/* The title, and the stages in their colours. */
+/* Draws the title, and the stages in their colours. */
 static void draw_title(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u, const struct map *m)
 {

@@ -48,7 +48,8 @@ static enum style phase_style(const struct state_flight *f)
 	}
 }
 
-/* The text is "F n12 0.4s", "> n06 0.1s", "x n14 0.9s <m11", "done 2.315" or "not yet". */
+/* Writes the state of a microbatch, such as "F n12 0.4s", "> n06 0.1s", "x n14 0.9s <m11", "done
+ * 2.315" or "not yet". */
 unsigned panel_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
 		     char text[64])
 {
@@ -155,7 +156,7 @@ int panel_chain(struct screen *out, int x, int y, int w, const struct state *s,
 	return at + screen_text(out, x + at, y, w - at, phase_style(f), words);
 }
 
-/* Draws two rows: moving microbatches, then waiting ones. */
+/* Draws two rows: one with moving microbatches, one with waiting ones. */
 static void draw_short(struct screen *out, struct rect at, const struct state *s)
 {
 	struct chips go = { .n = 0 }, wait = { .n = 0 };
@@ -216,7 +217,8 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 
 /* ---- one microbatch as a ladder ---- */
 
-/* Adds "F1.6" for an ended task or "F0.4.." for a running one, after "x0.9" for its wait. */
+/* Adds "F1.6" for a task that has ended or "F0.4.." for a running one, and before it "x0.9" if it
+ * waited. */
 static void draw_step(struct chips *c, const struct state *s, const struct state_flight *f,
 		      uint32_t p, int64_t now_us)
 {

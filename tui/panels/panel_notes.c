@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* Draws "it40 predicted 35.8s, took 36.6s (+2%) ok". A run without an emulated network has also
- * the sums and the whole. */
+/* Draws "it40 predicted 35.8s, took 36.6s (+2%) ok". For a run without an emulated network, also
+ * draws the time of the sums and of the whole iteration. */
 static void draw_receipt(struct screen *out, int x, int y, int w, const struct state *s,
 			 const struct msg_see_iteration *it)
 {
@@ -68,7 +68,7 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 }
 
 /* Draws active injected failures first, then unacknowledged warnings and alerts, newest first. Long
- * texts take the lines that are not needed for others. */
+ * texts use the lines that others do not need. */
 void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	uint32_t open = state_alerts(s);

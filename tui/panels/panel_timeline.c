@@ -17,8 +17,8 @@
 
 enum { COLUMNS = 512, KINDS = TASK_EVALUATE + 1, STEADY_US = 500000 };
 
-/* The data of a row: for each column the time of each kind of task and of waiting, and the
- * microbatch of the longest task. */
+/* The data of a row: for each column, the time of each kind of task and of waiting, and the
+ * microbatch whose task is longest. */
 struct row {
 	int64_t busy[COLUMNS][KINDS];
 	int64_t waited[COLUMNS];
@@ -27,7 +27,7 @@ struct row {
 	char label[COLUMNS];
 };
 
-/* Adds the time [a, b) to the columns that it covers. */
+/* Adds the time from a to b to the columns that it covers. */
 static void spread_time(const struct time_window *w, int64_t a, int64_t b, int64_t *to, int stride)
 {
 	int first, last;
@@ -45,7 +45,7 @@ static void spread_time(const struct time_window *w, int64_t a, int64_t b, int64
 	}
 }
 
-/* Gives the columns of a task [a, b) to its microbatch where no task is longer. */
+/* Assigns the columns from a to b to the microbatch of the task, where no other task is longer. */
 static void claim_columns(const struct time_window *w, struct row *row, int64_t a, int64_t b,
 			  uint32_t microbatch)
 {
@@ -79,8 +79,8 @@ static int filling_kind(const struct time_window *w, const struct row *row, int 
 	return kind;
 }
 
-/* Writes the microbatch's number at the start of its bar if the bar is longer than the number, or
- * as long if its colour already separates it from its neighbours. */
+/* Writes the microbatch's number at the start of its bar, if the bar is longer than the number. If
+ * colours separate neighbouring bars, a bar as long as the number is enough. */
 static void label_task(const struct time_window *w, struct row *row, int64_t a, int64_t b,
 		       const struct state_segment *g, enum colouring by)
 {
@@ -226,8 +226,8 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 				: "=x waiting  -: planned");
 }
 
-/* Returns the first row: the page of the selected node, so that rows do not move. A stage that
- * fits is shown from its start. */
+/* Returns the first row that is shown. It is the first of the page with the selected node, so that
+ * rows do not move. A stage that fits is shown from its start. */
 static uint32_t first_row(const struct roster *r, const struct state *s,
 			  const struct ui_selection *selection, int rows)
 {
@@ -258,7 +258,7 @@ static void draw_second(struct screen *out, struct rect at, int x, int y,
 	draw_plan(out, x, y, w, s, p, n->see.node, -1, u->display.colouring);
 }
 
-/* Before the first task: the current step, and the most important keys. */
+/* Draws, before the first task, the current step and the most important keys. */
 static void draw_welcome(struct screen *out, struct rect at, const struct state *s,
 			 const struct keymap *map)
 {

@@ -10,41 +10,43 @@
 #include "tui/screen/glyphs.h"
 #include "tui/screen/screen.h"
 
-/* Each panel fills its rectangle, and its first row is the title. If h < 2 nothing is drawn. */
+/* Draw the panels. Each fills its rectangle, whose first row is the title. If h < 2, nothing is
+ * drawn. */
 void panel_header(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
-/* The nodes by stage, each with its current task. */
+/* Draws the nodes by stage, each with its current task. */
 void panel_pipeline(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct roster *r);
-/* A row for each node, time to the right: past tasks, and planned tasks after now. */
+/* Draws a row for each node, with time to the right: past tasks, and planned tasks after the
+ * present time. */
 void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct roster *r);
-/* The moving microbatches, a row for each. */
+/* Draws the moving microbatches, each in a row. */
 void panel_motion(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
-/* The followed microbatch's path there and back, and the reason if it waits. */
+/* Draws the path of the followed microbatch, there and back, and the reason if it waits. */
 void panel_follow(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
-/* Collisions, newest first. */
+/* Draws the collisions, the newest first. */
 void panel_collisions(struct screen *out, struct rect at, const struct state *s,
 		      const struct ui *u);
-/* The loss as a curve. */
+/* Draws the loss as a curve. */
 void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
-/* The nodes at their places in the network, and the microbatches on their way. */
+/* Draws the nodes at their places in the network, and the microbatches on their way. */
 void panel_map(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
-/* The newest iterations: predicted and measured times. */
+/* Draws the predicted and measured times of the newest iterations. */
 void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u);
-/* Injected failures, warnings and alerts. */
+/* Draws injected failures, warnings and alerts. */
 void panel_alerts(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
-/* The newest journal entries. */
+/* Draws the newest journal entries. */
 void panel_journal(struct screen *out, struct rect at, const struct state *s,
 		   const struct ui *u);
-/* One line: the prompt, the message, or the newest journal entry. */
+/* Draws one line: the prompt, the message, or the newest journal entry. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
-/* One line: the most important keys. */
+/* Draws one line with the most important keys. */
 void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
 
 /* Returns the node whose cell in the pipeline panel is at (x, y); -1: none. */
@@ -55,7 +57,7 @@ int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *
  * -1: none. */
 int panel_map_hit(struct rect at, const struct state *s, const struct ui *u, int x, int y);
 
-/* The whole view 6: training and validation loss over iterations. */
+/* Draws the whole view 6: training and validation loss over iterations. */
 void panel_losses(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
 /* Draws one microbatch's chain in a row. Returns the columns used. */
 int panel_chain(struct screen *out, int x, int y, int w, const struct state *s,

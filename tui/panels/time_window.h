@@ -1,5 +1,5 @@
-/* time_window.h - the time axis of Timeline and Microbatches: which time a column shows.
- */
+/* time_window.h - the time axis of the views Timeline and Microbatches: which time each column
+ * shows. */
 #ifndef TUI_TIME_WINDOW_H
 #define TUI_TIME_WINDOW_H
 
@@ -9,17 +9,17 @@
 
 struct time_window {
 	int64_t from_us;   /* time of the first column, on the controller's clock */
-	int64_t column_us; /* > 0 */
+	int64_t column_us; /* time that a column covers; > 0 */
 	int64_t now_us;
-	int64_t origin_us; /* time at which the plan's time 0 lies */
+	int64_t origin_us; /* time at which the iteration of the plan begins */
 	int columns;
 	bool plan; /* planned tasks are drawn */
 };
 
-/* Returns the window of the current iteration, or of the previous one before a new one has begun.
- * Its width is the predicted time, and grows in steps if the iteration takes longer. */
+/* Returns the window of the current iteration or, between two iterations, of the previous one. Its
+ * width is the predicted time, and grows in steps if the iteration takes longer. */
 struct time_window time_window_make(const struct state *s, const struct ui *u, int columns);
-/* Returns the column of a time: -1 before the window, w->columns behind it. */
+/* Returns the column of a time; -1: before the window; w->columns: after it. */
 int time_column(const struct time_window *w, int64_t t_us);
 /* Draws the axis: now, the end of a what-if (other; NULL: none), and times where there is room. */
 void time_window_axis(struct screen *out, int x, int y, const struct time_window *w,

@@ -8,11 +8,11 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-/* A walk over a state's parts: out of the state into the block, or back. */
+/* A walk over the parts of a state, which copies them into a block or back. */
 struct walk {
-	struct checkpoint *to;         /* NULL: back */
-	const struct checkpoint *from; /* NULL: out */
-	size_t at;                     /* back: number of bytes taken from the block */
+	struct checkpoint *to;         /* the block to write; NULL: copying back */
+	const struct checkpoint *from; /* the block to read; NULL: copying into a block */
+	size_t at;                     /* when copying back: number of bytes taken from the block */
 };
 
 static void pass(struct walk *w, void *part, size_t size)
@@ -29,7 +29,8 @@ static void pass(struct walk *w, void *part, size_t size)
 	}
 }
 
-/* Passes n elements of an array that has room for `room`. On the way back the array is new. */
+/* Copies n elements of an array that has room for `room` elements. When copying back, the array is
+ * newly allocated. */
 static void *pass_array(struct walk *w, void *array, size_t n, size_t room, size_t size)
 {
 	if (w->from)
@@ -84,7 +85,7 @@ static void pass_history(struct walk *w, struct state_history *h)
 		*h = to;
 }
 
-/* On the way out s is not changed. */
+/* Copies all parts of a state. When copying into a block, s is not changed. */
 static void pass_state(struct walk *w, struct state *s)
 {
 	struct state_node *nodes = s->nodes;

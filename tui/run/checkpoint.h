@@ -8,7 +8,7 @@
 #include "tui/run/state.h"
 
 struct checkpoint {
-	unsigned char *bytes; /* owned */
+	unsigned char *bytes; /* the block; owned */
 	size_t n, room;
 };
 

@@ -58,7 +58,8 @@ int prices_parse(struct prices *out, const char *name, const char *json, struct 
 	return rc;
 }
 
-/* Returns the price of a node. The price of the node itself comes before that of its place. */
+/* Returns the price of a node. A price for the node itself takes precedence over one for its
+ * place. */
 static double price_of(const struct prices *p, const struct msg_see_node *m)
 {
 	double price = p->others;
@@ -72,8 +73,8 @@ static double price_of(const struct prices *p, const struct msg_see_node *m)
 	return price;
 }
 
-/* Returns the median time of the newest iterations. An emulated run is as fast as its network would
- * be. */
+/* Returns the median time of the newest iterations. For an emulated run, this is the time that it
+ * would take on the real network. */
 static double pace_s(const struct state *s)
 {
 	const struct state_history *h = &s->history;

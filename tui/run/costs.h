@@ -12,19 +12,19 @@ struct prices {
 	struct price {
 		char name[32]; /* name of a node ("n07") or a place ("Oregon") */
 		double dollars;
-	} list[PRICES]; /* (n) prices */
+	} list[PRICES]; /* array of n prices */
 	uint32_t n;
-	double others; /* price of every other node */
+	double others; /* price of all other nodes */
 	bool are_known;
 };
 
-/* Parses {"n07": 2.5, "Oregon": 1.2, "others": 1}. name: the file's, for messages. -EINVAL: the
- * message has the line and the key; *out is unchanged. */
+/* Parses {"n07": 2.5, "Oregon": 1.2, "others": 1}. name: name of the file, for messages. -EINVAL:
+ * the message has the line and the key; *out is unchanged. */
 int prices_parse(struct prices *out, const char *name, const char *json, struct error *err);
 
 /* The cost of a run. */
 struct cost {
-	double per_hour;   /* dollars an hour of all nodes whose agents run */
+	double per_hour;   /* dollars an hour for all nodes whose agents run */
 	double per_mtoken; /* dollars for a million tokens; 0: no iteration has ended */
 };
 

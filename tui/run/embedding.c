@@ -16,7 +16,7 @@ enum { PIVOTS = 100, ROUNDS = 100, STEPS = 50 };
 /* ---- shortest paths ---- */
 
 /* Writes the length of the shortest path from point `from` to each point (Dijkstra); FLT_MAX: there
- * is none. done: (n), scratch. */
+ * is none. done: scratch array of n. */
 static void measure_paths(float *length, uint8_t *done, const float *distances, uint32_t n,
 			  uint32_t from)
 {
@@ -42,8 +42,9 @@ static void measure_paths(float *length, uint8_t *done, const float *distances, 
 	}
 }
 
-/* Fills lengths (k, n) with the paths from k points, each of which is the farthest from the earlier
- * ones. A point that cannot be reached counts as 1.5 times as far as the farthest one that can. */
+/* Fills lengths, an array of (k, n), with the lengths of the paths from k points, each of which is
+ * farthest from the earlier ones. A point that cannot be reached counts as 1.5 times as far as the
+ * farthest one that can. */
 static void measure_pivots(float *lengths, const float *distances, uint32_t n, uint32_t k)
 {
 	uint8_t *done = alloc_array(n, sizeof(*done));
@@ -78,7 +79,7 @@ static void measure_pivots(float *lengths, const float *distances, uint32_t n, u
 
 /* ---- classical scaling ---- */
 
-/* Replaces distances by products: squares, centred over rows and columns, times -1/2. */
+/* Replaces distances by their squares, centred over rows and columns, times -1/2. */
 static void centre(float *c, uint32_t k, uint32_t n)
 {
 	double *row = alloc_array(k, sizeof(*row)), *column = alloc_array(n, sizeof(*column));
@@ -122,7 +123,7 @@ static void normalise(double *v, uint32_t n)
 		v[i] = length > 0 ? v[i] / length : 0;
 }
 
-/* Writes the products of the columns of c (k, n) with v (k). */
+/* Writes the products of the columns of c, an array of (k, n), with the vector v of k numbers. */
 static void project(double *out, const float *c, const double *v, uint32_t k, uint32_t n)
 {
 	memset(out, 0, n * sizeof(*out));
@@ -131,7 +132,7 @@ static void project(double *out, const float *c, const double *v, uint32_t k, ui
 			out[i] += (double)c[(size_t)p * n + i] * v[p];
 }
 
-/* Writes the products of the rows of c (k, n) with u (n). */
+/* Writes the products of the rows of c, an array of (k, n), with the vector u of n numbers. */
 static void project_back(double *out, const float *c, const double *u, uint32_t k, uint32_t n)
 {
 	for (uint32_t p = 0; p < k; p++) {
@@ -141,7 +142,7 @@ static void project_back(double *out, const float *c, const double *u, uint32_t 
 	}
 }
 
-/* Sets x (axis 0) or y (axis 1) of the points from the products with a direction. */
+/* Sets x (axis 0) or y (axis 1) of the points from their products with a direction. */
 static void set_coordinate(struct point *points, const double *u, uint32_t k, uint32_t n, int axis)
 {
 	double size = sqrt(sqrt(product(u, u, n)) / sqrt((double)n / k));
@@ -150,8 +151,8 @@ static void set_coordinate(struct point *points, const double *u, uint32_t k, ui
 		*(axis ? &points[i].y : &points[i].x) = size > 0 ? (float)(u[i] / size) : 0;
 }
 
-/* Finds the two directions with the largest products, both in one iteration: two that are equally
- * large would otherwise converge slowly. */
+/* Finds the two directions with the largest products, both in the same iteration, because two
+ * directions with equal products would otherwise converge slowly. */
 static void scale_classically(struct point *points, const float *c, uint32_t k, uint32_t n)
 {
 	double *v[2], *u = alloc_array(n, sizeof(*u));
@@ -234,7 +235,8 @@ static struct point centre_of(const struct point *points, uint32_t n)
 	return (struct point){ (float)(x / n), (float)(y / n) };
 }
 
-/* Turns the widest direction to the x axis and point 0 to the left and up. */
+/* Rotates the points so that the widest direction becomes the x axis and point 0 is at the upper
+ * left. */
 static void turn_upright(struct point *points, uint32_t n)
 {
 	struct point middle = centre_of(points, n);
@@ -254,7 +256,7 @@ static void turn_upright(struct point *points, uint32_t n)
 
 		points[i] = (struct point){ c * x + s * y, c * y - s * x };
 	}
-	for (uint32_t i = n; i-- > 0;) { /* point 0 comes last */
+	for (uint32_t i = n; i-- > 0;) { /* point 0 last: others refer to it */
 		points[i].x *= points[0].x > 0 ? -1 : 1;
 		points[i].y *= points[0].y > 0 ? -1 : 1;
 	}
@@ -277,7 +279,7 @@ void embedding_align(struct point *points, const struct point *to, uint32_t n)
 
 		same_c += a * x + b * y;
 		same_s += b * x - a * y;
-		other_c += a * x - b * y; /* y mirrored */
+		other_c += a * x - b * y; /* the same with y mirrored */
 		other_s += b * x + a * y;
 	}
 	mirror = hypot(other_c, other_s) > hypot(same_c, same_s);

@@ -19,7 +19,7 @@ struct entry {
 	size_t offset, size;
 };
 
-/* The state after the first `applied` messages, which have `offset` bytes. */
+/* The state after the first `applied` messages, which together have `offset` bytes. */
 struct mark {
 	struct checkpoint state;
 	size_t applied, offset;
@@ -30,7 +30,7 @@ struct history {
 	size_t n_bytes, room_bytes, most_bytes;
 	struct entry *entries;
 	size_t n, room;
-	struct mark marks[CHECKPOINTS + 1]; /* ascending */
+	struct mark marks[CHECKPOINTS + 1]; /* in ascending order of time */
 	unsigned n_marks;
 	size_t spacing; /* least distance of two marks, bytes of messages */
 	size_t due;     /* offset at which the next mark is due */
@@ -155,7 +155,7 @@ void history_keep(struct history *h, size_t applied, const struct state *s)
 	h->due = offset + h->spacing;
 }
 
-/* Returns the newest mark of this time or an earlier one; NULL: none. */
+/* Returns the newest mark that is not later than this time; NULL: none. */
 static const struct mark *mark_before(const struct history *h, int64_t at_us)
 {
 	for (unsigned i = h->n_marks; i > 0; i--) {
@@ -167,7 +167,7 @@ static const struct mark *mark_before(const struct history *h, int64_t at_us)
 	return NULL;
 }
 
-/* Replaces *s by the state from which the state at a time is made soonest. */
+/* Replaces *s by the state from which the state at this time can be made most quickly. */
 static void choose_start(const struct history *h, int64_t at_us, struct state **s, size_t *applied)
 {
 	bool is_later = *applied > h->n ||

@@ -16,9 +16,9 @@
 
 struct history; /* opaque */
 
-/* most_bytes: limit of the messages, and of the checkpoints together. */
+/* most_bytes: limit of the bytes of all messages, and of all checkpoints. */
 struct history *history_new(size_t most_bytes);
-void history_free(struct history *h); /* NULL is allowed */
+void history_free(struct history *h); /* h may be NULL */
 void history_clear(struct history *h);
 
 /* Appends a copy of the message. at_us never decreases. -ENOSPC: the history is full. */
@@ -36,10 +36,10 @@ void history_apply(const struct history *h, size_t i, struct state *s);
 /* Keeps a copy of the state after the first `applied` messages, unless the previous checkpoint is
  * near. The first checkpoint is never dropped while the history lasts. */
 void history_keep(struct history *h, size_t applied, const struct state *s);
-/* Makes *s the state at a time: all messages that arrived until at_us. *s may be of any other time;
- * *applied is the number of messages in it. *status_at_us: arrival time of its newest status.
- * Returns the bytes of the messages that it applied: at most the distance of two checkpoints for a
- * step back. */
+/* Changes *s to the state at the time at_us, after all messages that arrived until then. *s may be
+ * the state at any other time; *applied is the number of messages in it. *status_at_us: arrival
+ * time of its newest status. Returns the bytes of the messages that it applied: at most the
+ * distance of two checkpoints for a step back. */
 size_t history_seek(struct history *h, int64_t at_us, struct state **s, size_t *applied,
 		    int64_t *status_at_us);
 /* Returns the time of the nearest journal entry before or after at_us; -1: none. Log entries and

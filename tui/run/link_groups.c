@@ -12,7 +12,8 @@ static const char *place_of(const struct state *s, uint16_t node)
 	return s->nodes[node].see.location;
 }
 
-/* Returns false if the nodes have fewer than two regions, or more than there are groups. */
+/* Groups nodes by region. Returns false if they have fewer than two regions, or more than
+ * LINK_GROUPS. */
 static bool group_by_region(struct link_groups *g, const struct state *s, const struct roster *r)
 {
 	for (uint32_t i = 0; i < r->n; i++) {

@@ -28,7 +28,7 @@ const char *map_region_name(const struct map *m, const struct state *s, uint32_t
 
 static uint64_t hash_nodes(const struct state *s)
 {
-	uint64_t h = 14695981039346656037ull; /* FNV-1a */
+	uint64_t h = 14695981039346656037ull; /* start of a hash of the kind FNV-1a */
 
 	for (uint32_t i = 0; i < s->n_nodes; i++) {
 		if (!s->nodes[i].known)
@@ -40,7 +40,8 @@ static uint64_t hash_nodes(const struct state *s)
 	return h;
 }
 
-/* Returns the region of a location. Locations beyond the last region share it. */
+/* Returns the region of a location. If there are more locations than regions, the rest share the
+ * last region. */
 static uint8_t find_region(struct map *m, const struct state *s, uint16_t node)
 {
 	for (uint32_t r = 0; r < m->n_regions; r++)
@@ -69,7 +70,7 @@ static void list_nodes(struct map *m, const struct state *s)
 
 /* ---- distances ---- */
 
-/* Returns the distance that a link measures; 0: none. */
+/* Returns the distance that a link's measurement gives; 0: there is none. */
 static float length_of(const struct msg_link *l, bool by_transfers)
 {
 	float d = !by_transfers            ? l->latency_s
@@ -79,7 +80,7 @@ static float length_of(const struct msg_link *l, bool by_transfers)
 	return d > 0 && d < 1e4f ? fmaxf(d, 1e-6f) : 0;
 }
 
-/* The distances (n, n) of nodes or regions, and the number of measurements of each. */
+/* Arrays of (n, n): the distances of nodes or regions, and the number of measurements of each. */
 struct sums {
 	float *distances;
 	uint32_t *count, n, known;
@@ -154,7 +155,7 @@ float map_times(const struct msg_link *l)
 	return times < 1e6f ? times : 0;
 }
 
-/* Lists the links that are slowest against the plan, and cut ones. */
+/* Lists the links that are slowest compared with the plan, and those that are cut. */
 static void find_slow(struct map *m, const struct state *s)
 {
 	m->n_slow = m->n_cut = 0;
@@ -175,7 +176,8 @@ static void find_slow(struct map *m, const struct state *s)
 	}
 }
 
-/* Without a measured link: nodes of one place are near each other, and all places equally far. */
+/* Guesses distances when no link is measured: nodes of one place are near each other, and all
+ * places are equally far apart. */
 static void guess(const struct map *m, bool by_region, float *distances, uint32_t n)
 {
 	for (uint32_t a = 0; a < n; a++)

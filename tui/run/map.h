@@ -17,7 +17,7 @@
 
 enum { MAP_NODES = 200, MAP_REGIONS = 64, MAP_SLOW = 3, MAP_CUT = 16 };
 
-/* A link by the ids of its nodes. */
+/* A link, given by the ids of its nodes. */
 struct map_link {
 	uint16_t from, to;
 	/* Ratio of measured to planned transfer time; 0: nothing was transferred yet. */
@@ -28,9 +28,10 @@ struct map {
 	uint64_t run;          /* the run of this map; each jump of a replay is another run */
 	uint32_t link_reports; /* number of link messages after which the map was made */
 	uint64_t nodes_hash;   /* hash of the nodes and places for which the map was made */
-	int64_t made_us;       /* local clock */
+	int64_t made_us;       /* time on the local clock when the map was made */
 	int64_t checked_us;    /* local time at which nodes and links were last compared */
-	/* True: from links; false: no link is known, and distances are guessed from the places. */
+	/* True: distances are from links; false: no link is known, and distances are guessed from
+	 * the places. */
 	bool by_transfers; /* distances are transfer times, because latencies are unknown */
 	bool measured;
 	/* Number of links that were known when all points were last placed together. */
@@ -40,18 +41,18 @@ struct map {
 	struct point nodes[MAP_NODES];
 	uint16_t ids[MSG_NODES];       /* node id by index */
 	uint16_t index[MSG_NODES];     /* 1 + the index by node id; 0: unknown */
-	uint8_t region[MSG_NODES];     /* by index */
+	uint8_t region[MSG_NODES];     /* region of each node, by index */
 	uint32_t n_regions;
 	struct point regions[MAP_REGIONS];
-	uint16_t sizes[MAP_REGIONS]; /* nodes */
+	uint16_t sizes[MAP_REGIONS]; /* number of nodes in each region */
 	uint16_t named[MAP_REGIONS]; /* id of a node whose location has the region's name */
-	/* Links that are slowest against the plan, the slowest first. */
+	/* The links that are slowest compared with the plan, the slowest first. */
 	struct map_link slow[MAP_SLOW];
-	struct map_link cut[MAP_CUT];   /* nothing arrives */
+	struct map_link cut[MAP_CUT]; /* links over which nothing arrives */
 	uint32_t n_slow, n_cut;
 };
 
-/* Returns how many times its plan a link's transfers take; 0: it is not known. */
+/* Returns the ratio of a link's transfer time to its planned time; 0: unknown. */
 float map_times(const struct msg_link *l);
 /* Makes the map again if nodes have changed, and corrects it if links have been measured, at most
  * every two seconds; with many links more seldom, because all of them are read. local_us: the clock
@@ -64,9 +65,10 @@ int map_index(const struct map *m, uint16_t node);
 
 /* Returns true if the link takes at least twice its planned time. */
 bool map_is_slow(const struct msg_link *l);
-/* Returns the newest collision that lasts at a node; NULL: none. Queues are in order of arrival. */
+/* Returns the newest collision at a node that still lasts; NULL: none. Queues are in order of
+ * arrival. */
 const struct state_wait *map_newest_wait(const struct state_node *n);
-/* Returns the collision that began last, whether it lasts or has ended; NULL: none. */
+/* Returns the collision that began last, whether it still lasts or has ended; NULL: none. */
 const struct state_wait *map_last_collision(const struct state *s);
 
 #endif

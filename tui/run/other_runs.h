@@ -19,12 +19,12 @@ struct other_point {
  * loss (and so on) is kept, so that a curve has at most OTHER_POINTS. */
 struct other_curve {
 	LIST(struct other_point) points;
-	uint64_t step; /* the curve keeps every step-th point; 0: it has none */
+	uint64_t step; /* every step-th point is kept in the curve; 0: the curve has no points */
 	uint64_t n_added;
 };
 
 struct other_run {
-	char name[64]; /* name of the folder */
+	char name[64]; /* name of the run's folder */
 	uint64_t tokens_per_iteration;
 	struct other_curve train, validation;
 	int64_t began_us;            /* wall-clock time at which the first iteration began */
@@ -32,14 +32,15 @@ struct other_run {
 };
 
 struct other_runs {
-	struct other_run list[OTHER_RUNS]; /* (n) runs; the first one is the reference */
+	struct other_run list[OTHER_RUNS]; /* array of n runs; the first one is the reference */
 	uint32_t n;
 };
 
-/* Adds a point. Points that are not above the newest one are ignored, and a clock that goes back
- * stands still. */
+/* Adds a point. A point whose iteration is not above that of the newest point is ignored. If the
+ * clock goes back, the time of the newest point is used. */
 void other_curve_add(struct other_curve *c, struct other_point p);
-/* Makes this the last point even if the step would drop it. Call once, after the other points. */
+/* Makes p the last point, even if the step would drop it. Call this once, after all other
+ * points. */
 void other_curve_end(struct other_curve *c, struct other_point p);
 /* Frees all runs. */
 void other_runs_clear(struct other_runs *o);

@@ -1,13 +1,12 @@
-/* roster.h - the nodes in the order of every view: by stage, then by id. A node keeps its place
- * as long as it keeps its stage.
- */
+/* roster.h - the nodes in the order in which all views show them: by stage, then by id. A node
+ * keeps its place as long as it keeps its stage. */
 #ifndef TUI_ROSTER_H
 #define TUI_ROSTER_H
 
 #include "tui/run/state.h"
 
 struct roster {
-	uint32_t n; /* listed nodes */
+	uint32_t n; /* number of listed nodes */
 	uint16_t nodes[MSG_NODES];
 	uint32_t
 		/* The nodes of stage s are nodes[first[s]] .. nodes[first[s + 1] - 1]. */
@@ -15,7 +14,7 @@ struct roster {
 	uint32_t n_stages;
 	/* Number of nodes in the largest stage; if unplaced, number of rows of the grid. */
 	uint32_t largest;
-	bool unplaced;    /* no node has a stage yet; all are reported in stage 0 */
+	bool unplaced;    /* no node has a stage yet, and all are reported in stage 0 */
 	int digits;       /* number of digits of the highest id; at least 2 */
 };
 

@@ -80,7 +80,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 		s->history.n_iterations = s->history.n_validations = s->history.n_notes =
 			s->n_links = 0;
 	}
-	s->n_faults = 0; /* the snapshot contains the active faults */
+	s->n_faults = 0; /* the faults are cleared, because the snapshot contains the active ones */
 	s->has_run = true;
 	s->run = *r;
 	s->run.first_us = state_bound_us(r->first_us);
@@ -357,7 +357,7 @@ bool state_has_step(const struct state *s, enum gather_step step)
 	return s->status.steps >> step & 1;
 }
 
-/* After a controller's restart agents only rejoin, without the other steps. */
+/* When only agents rejoin after a controller's restart, there are no steps to show. */
 bool state_is_starting(const struct state *s)
 {
 	return s->status.phase == PHASE_GATHERING && state_has_step(s, GATHER_COMPUTE);

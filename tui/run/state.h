@@ -27,7 +27,7 @@ enum {
 	STATE_FAULTS = 64,
 	STATE_CANDIDATES = 24,
 	STATE_CHAIN = 2 * MSG_STAGES + 1,
-	STATE_HISTORY = 1 << 18 /* iterations, validations */
+	STATE_HISTORY = 1 << 18 /* number of iterations and of validations that are kept */
 };
 
 #define STATE_NOBODY UINT32_MAX
@@ -38,7 +38,7 @@ struct state_segment {
 	int64_t end_us; /* end of the task; INT64_MAX: still running */
 	uint64_t iteration;
 	uint32_t microbatch;
-	uint8_t kind; /* enum task_kind */
+	uint8_t kind; /* kind of the task (enum task_kind) */
 };
 
 /* The wait of a task after its arrival. */
@@ -89,7 +89,7 @@ struct state_flight {
 	bool begun;      /* events of this iteration have arrived */
 	uint32_t reruns; /* number of reruns in this iteration; the first attempt may be above 0 */
 	struct route route;
-	uint8_t phase; /* enum flight_phase */
+	uint8_t phase; /* a value of enum flight_phase */
 	uint32_t position;
 	int64_t since_us;
 	float loss; /* loss of the microbatch; 0 until it is known */
@@ -98,15 +98,16 @@ struct state_flight {
 
 struct state_plan {
 	bool known;
-	/* The message without its arrays: they are NULL and their counts 0. */
+	/* The message without its arrays: their pointers are NULL and their counts 0. */
 	struct msg_see_plan see;
 	uint32_t visits[MSG_STAGES];
 	uint32_t n_routes;
-	/* Paths that differ from the previous plan, or a candidate's from the plan in force. */
+	/* Number of paths that differ from the previous plan or, for a candidate, from the plan in
+	 * force. */
 	uint32_t paths_changed;
-	/* Predicted tasks by node: node i has [first[i], first[i + 1]). Times count from the
-	 * iteration's start. */
-	uint32_t *first; /* (MSG_NODES + 1) first predicted task of each node */
+	/* Predicted tasks by node: those of node i are first[i] to first[i + 1] - 1. Times count
+	 * from the iteration's start. */
+	uint32_t *first; /* array of MSG_NODES + 1: first predicted task of each node */
 	struct state_segment *tasks;
 	uint32_t n_tasks;
 };
@@ -131,9 +132,9 @@ struct state_iteration {
 
 /* Records that grow without end; each array drops its oldest half when it is full. */
 struct state_history {
-	struct msg_see_iteration *iterations; /* ascending */
+	struct msg_see_iteration *iterations; /* in ascending order of iterations */
 	size_t n_iterations, room_iterations;
-	struct msg_see_validation *validations; /* ascending */
+	struct msg_see_validation *validations; /* in ascending order of iterations */
 	size_t n_validations, room_validations;
 	struct msg_see_note *notes; /* notes in ascending order of id; at most STATE_NOTES */
 	size_t n_notes;
@@ -144,10 +145,10 @@ struct state {
 	struct msg_see_run run;
 	struct msg_see_status status;
 	struct state_stream stream;
-	struct state_node *nodes; /* (MSG_NODES) */
+	struct state_node *nodes; /* array of MSG_NODES */
 	uint32_t n_nodes;         /* 1 + the highest known id, at least run.n_nodes */
 	struct state_iteration current;
-	struct state_flight *flights; /* (n_flights) microbatches of the iteration, by id */
+	struct state_flight *flights; /* array of n_flights: microbatches of the iteration, by id */
 	uint32_t n_flights;
 	struct state_plan plan;
 	/* Plans that are not in force; their names are unique. */
@@ -157,19 +158,19 @@ struct state {
 	struct state_wait collisions[STATE_COLLISIONS];
 	uint64_t n_collisions;
 	struct state_history history;
-	struct msg_see_fault faults[STATE_FAULTS]; /* active ones */
+	struct msg_see_fault faults[STATE_FAULTS]; /* the injected failures that are active */
 	uint32_t n_faults;
-	struct msg_link *links; /* links, by (from, to) */
+	struct msg_link *links; /* links, in ascending order of (from, to) */
 	size_t n_links, room_links;
 	uint32_t link_reports; /* number of messages with links so far */
 };
 
 struct state *state_new(void);
-/* NULL is allowed. */
+/* s may be NULL. */
 void state_free(struct state *s);
 
-/* Applies a message of the controller. Other messages are ignored. The message stays the
- * caller's. */
+/* Applies a message of the controller. Messages of other kinds are ignored. The caller still owns
+ * the message. */
 void state_apply(struct state *s, const struct msg *m);
 /* Applies task events; called by state_apply. */
 void state_apply_tasks(struct state *s, const struct msg_see_tasks *t);
@@ -181,7 +182,8 @@ void state_apply_plan(struct state *s, const struct msg_see_plan *p);
 /* Makes an empty plan with its arrays, which state_plan_fini frees. */
 void state_plan_init(struct state_plan *p);
 void state_plan_fini(struct state_plan *p);
-/* Fills a plan from a message. paths_changed counts differences from the routes in s. */
+/* Fills a plan from a message. paths_changed is set to the number of paths that differ from the
+ * routes in s. */
 void state_plan_fill(const struct state *s, struct state_plan *to,
 		     const struct msg_see_plan *p);
 /* Limits a time from a message to a range whose sums and differences cannot overflow. */
@@ -193,7 +195,7 @@ int64_t state_bound_us(int64_t t_us);
 const struct state_segment *state_newest(const struct state_node *n);
 /* Returns the i-th newest task (0: the newest); NULL: it is not kept. */
 const struct state_segment *state_segment_back(const struct state_node *n, uint64_t i);
-/* Returns the percentage of [from_us, to_us) that the node's tasks fill. */
+/* Returns the percentage of the time from from_us to to_us for which the node runs tasks. */
 int state_busy_percent(const struct state_node *n, int64_t from_us, int64_t to_us);
 /* Returns the i-th newest wait at a node; NULL: it is not kept. */
 const struct state_wait *state_wait_back(const struct state_node *n, uint64_t i);
@@ -213,7 +215,7 @@ uint32_t state_waiting(const struct state *s);
 bool state_is_slow(const struct state *s, const struct state_node *n);
 /* Returns the median of n values, which are sorted; 0 if n is 0. */
 float state_median(float *values, size_t n);
-/* Returns the median of |measured / predicted - 1| over the newest `most` iterations; *n: their
+/* Returns the median of |measured / predicted - 1| over the newest `most` iterations; *n gets their
  * number. */
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
 /* Returns a candidate by its name; NULL: none. */

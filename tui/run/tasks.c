@@ -1,4 +1,5 @@
-/* Task events become the tasks of each node, the queues there and the positions of microbatches.
+/* Turns task events into the tasks of each node, the queues there and the positions of
+ * microbatches.
  *
  * Events arrive in batches from many agents: in order for one node, and only nearly in order
  * between nodes. A node's record therefore follows its events. A microbatch only moves forward
@@ -170,7 +171,7 @@ void state_take_routes(struct state *s, const struct route *routes, uint32_t n)
 		if (r->microbatch >= most || r->n_hops > MSG_STAGES)
 			continue;
 		f = &s->flights[r->microbatch];
-		/* Routes of a rerun have attempts, routes of a plan do not. */
+		/* A route from a rerun has an attempt number; a route from a plan has none. */
 		same = f->known && f->route.attempt >= r->attempt && f->route.n_hops == r->n_hops &&
 		       memcmp(f->route.nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) == 0;
 		if (same)
@@ -310,7 +311,7 @@ static void start_segment(struct state_iteration *current, struct state_node *n,
 	struct state_segment *open =
 		n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
 
-	if (open) /* the end of the open task was lost */
+	if (open) /* the event that ended the open task was lost */
 		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
 	n->segments[n->n_segments++ % STATE_SEGMENTS] =
 		(struct state_segment){ e->at_us, INT64_MAX, current->iteration, e->microbatch,

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-enum { SAMPLE = 256, PLANS_MOST = 64 /* older plans are ignored */ };
+enum { SAMPLE = 256, PLANS_MOST = 64 /* PLANS_MOST: older plans are ignored */ };
 
-/* Summarises the iterations [from, to) of one plan. */
+/* Summarises the iterations of one plan, from `from` up to but not including `to`. */
 static void fill_ran(struct used_plan *r, const struct msg_see_iteration *from,
 		     const struct msg_see_iteration *to)
 {
@@ -77,7 +77,7 @@ uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t
 
 		while (out > 0 && !has_newer(all, out))
 			out--;
-		/* All plans are of different kinds, so the oldest is dropped. */
+		/* If all plans are of different kinds, the oldest is dropped. */
 		out = out > 0 ? out : n - 1;
 		memmove(&all[out], &all[out + 1], (--n - out) * sizeof(*all));
 	}

@@ -11,7 +11,7 @@ enum { USED_PLANS_MOST = 16 };
 
 struct used_plan {
 	uint64_t epoch;
-	char algorithm[16]; /* "" unknown */
+	char algorithm[16]; /* name of the algorithm; "": unknown */
 	uint32_t path_length, skip_share;
 	uint64_t first, last; /* first and last iteration under this plan; 0: none yet */
 	float predicted_s,

@@ -1,5 +1,5 @@
-/* Chooses one of the twelve colours for a microbatch. A microbatch that the current plan does not
- * have belongs to no known data node and is plain then. */
+/* Chooses one of the twelve colours for a microbatch. If colours tell data nodes apart, a
+ * microbatch that is not in the current plan is drawn plain. */
 #include "tui/screen/colouring.h"
 
 enum { COLOURS = STYLE_MICROBATCH_11 - STYLE_MICROBATCH_0 + 1 };

@@ -1,10 +1,9 @@
 /* colouring.h - the colours of microbatches in every view. The eye follows a microbatch over nodes,
  * links and time by its colour, and tells it from the others of its colour by its number.
  *
- * There are twelve colours. Each theme has twelve that stay apart for people with any colour
- * vision deficiency, neighbouring numbers most. The operator chooses what they tell apart:
- * kinds of tasks, microbatches, or the data nodes of microbatches.
- */
+ * There are twelve colours. Each theme has twelve colours that people with any colour vision
+ * deficiency can tell apart, especially those of neighbouring numbers. The operator chooses what
+ * they tell apart: kinds of tasks, microbatches, or the data nodes of microbatches. */
 #ifndef TUI_COLOURING_H
 #define TUI_COLOURING_H
 

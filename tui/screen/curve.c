@@ -14,16 +14,16 @@ struct axes {
 	uint64_t per; /* number of iterations in a column of dots */
 	int wide;     /* number of columns of dots for an iteration, if `per` is 1 */
 	double low, high;
-	int w, h; /* dots */
+	int w, h; /* size of the curve in dots */
 	enum loss_axis unit;
 	const struct state_history *history;
 	double began_us; /* this run's first iteration, on the controller's clock */
 	uint64_t tokens; /* tokens of an iteration of this run */
-	struct series others[OTHER_RUNS]; /* (n_others) */
+	struct series others[OTHER_RUNS]; /* array of n_others */
 	uint32_t n_others;
 };
 
-/* The moving average covers this part of the values that are shown. */
+/* The moving average covers this fraction of the values that are shown (1 / SMOOTH_PARTS). */
 enum { SMOOTH_PARTS = 32 };
 
 static uint64_t x_of(const struct series *s, size_t i)
@@ -340,7 +340,7 @@ static void draw_all(struct canvas *c, const struct axes *a, const struct series
 	}
 }
 
-/* ---- the cursor ---- */
+/* ---- the cursor that compares runs ---- */
 
 /* Writes a place on the axis: "it 40", "1.3M tokens" or "2h15". */
 static void write_place(const struct axes *a, const struct state *s, uint64_t place, char text[48])
@@ -398,7 +398,7 @@ static void draw_letters(struct screen *out, struct rect plot, const struct axes
 {
 	int across = a->w / plot.w, down = a->h / plot.h;
 
-	for (uint32_t k = a->n_others; k <= a->n_others; k--) /* this run's letter is on top */
+	for (uint32_t k = a->n_others; k <= a->n_others; k--) /* this run's letter is drawn last */
 		if (isfinite(r->values[k].loss))
 			screen_put(out, plot.x + dot_x(a, a->cursor) / across,
 				   plot.y + plot.h - 1 - dot_y(a, r->values[k].loss) / down,

@@ -15,15 +15,15 @@
 /* The quantity on the x axis. */
 enum loss_axis { LOSS_BY_ITERATION, LOSS_BY_TOKENS, LOSS_BY_TIME, LOSS_AXES };
 
-/* n elements of `stride` bytes in ascending order, with a u64 iteration and a float value at the
- * given offsets. */
+/* n elements of `stride` bytes each, in ascending order of iterations. A u64 iteration and a float
+ * value are at the given offsets. */
 struct series {
 	const void *base;
 	size_t n, stride, iteration_at, value_at;
 	enum style style;
 	/* There are many values: draws a moving average, and the values faintly behind it. */
 	bool smooth;
-	const struct other_run *other; /* the run of the series; NULL: this run */
+	const struct other_run *other; /* the run that the series belongs to; NULL: this run */
 };
 
 #define SERIES(array, count, type, field, style, smooth) \
@@ -39,7 +39,7 @@ struct curve_view {
 	enum loss_axis axis;
 	enum graph graph;
 	int zoom;                        /* the view shows the newest 1 / 2^zoom of the axis */
-	bool from_zero;                  /* the values at the left begin at 0 */
+	bool from_zero;                  /* the axis of values begins at 0 */
 	uint64_t cursor;                 /* place of the cursor; 0: the newest value of this run */
 	bool end_below_last; /* the last place is written below the last value, not at the right */
 };
@@ -48,7 +48,7 @@ struct curve_view {
 struct curve_reading {
 	char place[48]; /* text of the place: "it 40", "1.3M tokens" */
 	struct curve_value {
-		double loss, validation; /* newest values; NAN: the run has none there */
+		double loss, validation; /* values at the cursor; NAN: the run has none there */
 	} values[1 + OTHER_RUNS];
 };
 

@@ -41,8 +41,8 @@ enum step {
 	IGNORE,    /* the byte has no effect */
 	CHARACTER, /* a key, or part of a character */
 	INTRODUCE, /* a sequence of this kind begins */
-	COLLECT,   /* a parameter */
-	COUNT,     /* a character of a mouse report */
+	COLLECT,   /* the byte is part of a parameter */
+	COUNT,     /* the byte is a character of a mouse report */
 	END_CONTROL,
 	END_SHIFTED,
 	AGAIN /* the sequence has ended, and the byte is handled in the next state */
@@ -181,7 +181,7 @@ static void take_glyph(struct decoder *d, uint32_t g, struct terminal_event *out
 	}
 }
 
-/* Bytes that are not UTF-8 have no effect, except the 8-bit introducers of sequences. */
+/* Bytes that are not UTF-8 have no effect, except those that introduce a sequence in 8-bit form. */
 static void take_character(struct decoder *d, uint8_t byte, struct terminal_event *out)
 {
 	if (byte < 0x80 || !d->utf8) {
@@ -279,7 +279,7 @@ static void find_key(char introducer, char final, const long values[3], struct t
 	     modifiers = values[1] ? values[1] - 1 : 0;
 
 	modifiers &= ~(64L | 128L);
-	if (final == '~' && number == 27 && values[2]) { /* xterm's modifyOtherKeys */
+	if (final == '~' && number == 27 && values[2]) { /* a key sent by xterm's modifyOtherKeys */
 		final = 'u';
 		number = values[2];
 	}

@@ -55,9 +55,9 @@ struct terminal_event {
 
 struct decoder {
 	int64_t wait_us;
-	bool utf8;  /* the terminal sends UTF-8; otherwise one byte is one character */
+	bool utf8;  /* true: the terminal sends UTF-8; false: one byte is one character */
 	bool mouse; /* mouse reports are evaluated; otherwise they have no effect */
-	/* private */
+	/* the decoder's private state */
 	uint8_t state, introducer; /* present state (enum state), and the byte after ESC */
 	bool is_resumed;           /* the ESC of this sequence was taken for the key Escape */
 	bool is_announced;         /* INPUT_UNFINISHED was reported since the last byte */

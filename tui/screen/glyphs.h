@@ -19,11 +19,12 @@ struct node_glyph {
 
 /* Gives the appearance of a node: its current task or problem. */
 void glyphs_node(struct node_glyph *out, const struct state *s, const struct state_node *n);
-/* Return the glyph of a task on a timeline (= # L v), of a planned one (- :), and its letter. */
+/* Return the glyph of a task on a timeline (= # L v), the glyph of a planned task (- :), and the
+ * letter of a kind. */
 char glyphs_task_glyph(enum task_kind k);
-char glyphs_task_planned(enum task_kind k); /* - : */
+char glyphs_task_planned(enum task_kind k); /* returns '-' or ':' */
 char glyphs_task_letter(enum task_kind k);  /* returns F, B, L or V */
-/* Return the styles of the letter and of the bar. */
+/* Return the style of a task's letter and that of its bar. */
 enum style glyphs_task_style(enum task_kind k);
 enum style glyphs_bar_style(enum task_kind k);
 

@@ -46,7 +46,7 @@ void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series)
 			   steps ? y0 + (y1 - y0) * i / steps : y0, series);
 }
 
-/* Hides the first series in a cell that has dots of others. */
+/* Hides the dots of the first series in a cell that also has dots of other series. */
 static void hide_background(const struct canvas *c, uint8_t *dots, int ax, int ay)
 {
 	for (int y = 0; y < ay; y++)

@@ -14,18 +14,19 @@ enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
 
 struct canvas {
 	enum graph graph;
-	struct rect at; /* cells */
-	int w, h;       /* dots */
-	uint8_t *dots;  /* (h, w) 0 for an empty cell, else 1 + the series */
-	bool has_background; /* dots of series 0 are hidden in cells of others */
+	struct rect at; /* rectangle of the canvas in cells */
+	int w, h;       /* size of the canvas in dots */
+	uint8_t *dots;  /* array of (h, w): 0 for an empty dot, else 1 + the series */
+	/* Dots of series 0 are hidden in cells that have dots of other series */
+	bool has_background;
 };
 
-/* -EINVAL: the rectangle is empty. */
+/* Opens a canvas. -EINVAL: the rectangle is empty. */
 int canvas_open(struct canvas *c, enum graph graph, struct rect at);
-/* y counts upward from the bottom. */
+/* Sets a dot. y counts upward from the bottom. */
 void canvas_dot(struct canvas *c, int x, int y, int series);
 void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series);
-/* Draws the dots on the screen and frees the canvas. styles: of each series. */
+/* Draws the dots on the screen and frees the canvas. styles: the style of each series. */
 void canvas_close(struct canvas *c, struct screen *s, const enum style *styles);
 
 #endif

@@ -17,7 +17,7 @@ static int larger_of(int a, int b)
 	return a > b ? a : b;
 }
 
-/* Cuts h rows, or as many as there are, off the top of r. */
+/* Cuts the upper h rows off r, or all rows if there are fewer. */
 static struct rect cut_top(struct rect *r, int h)
 {
 	struct rect top = *r;

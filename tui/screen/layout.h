@@ -11,7 +11,7 @@
 struct layout {
 	/* The screen is below 80x24: it shows header, alerts and the selected node only. */
 	bool tiny;
-	bool wide; /* two columns */
+	bool wide;          /* the screen is wide enough for two columns of panels */
 	struct rect header; /* rectangle of the header, 1 or 2 rows */
 	struct rect pipeline, timeline, motion, collisions, loss, map, receipts, alerts, journal;
 	struct rect body;   /* the area between header and prompt, for the other views */

@@ -130,7 +130,7 @@ uint32_t utf8_next(const char **at)
 		more = 3;
 		g &= 0x07;
 	} else if (g >= 0x80) {
-		g = 0; /* the byte is not the first byte of a glyph */
+		g = 0; /* the byte is not the first byte of a character */
 	}
 	for (int i = 1; i <= more; i++) {
 		if ((p[i] & 0xc0) != 0x80) {

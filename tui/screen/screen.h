@@ -19,7 +19,7 @@ enum style {
 	STYLE_FAINT, /* labels, units, less important text */
 	STYLE_STRONG,
 	STYLE_TITLE,
-	STYLE_RULE, /* lines between panels */
+	STYLE_RULE, /* the lines between panels */
 	STYLE_KEY,  /* the name of a key */
 	STYLE_FORWARD,
 	STYLE_BACKWARD,
@@ -64,7 +64,7 @@ enum {
 	STYLE_MEANING = 0xff
 };
 
-/* Parses the name of a style in a theme. -EINVAL. */
+/* Parses the name of a style in a theme. -EINVAL: there is no such style. */
 int style_parse(const char *name, enum style *out);
 
 struct rect {
@@ -78,18 +78,19 @@ struct cell {
 
 struct screen; /* opaque */
 
-enum { SCREEN_MOST = 1024 }; /* columns, rows */
+enum { SCREEN_MOST = 1024 }; /* largest number of columns and of rows */
 
-/* Sizes are limited to 1..SCREEN_MOST. ascii: other glyphs are replaced by ASCII. */
+/* Makes a screen. Sizes are limited to 1..SCREEN_MOST. ascii: all other glyphs are replaced by
+ * ASCII. */
 struct screen *screen_new(int w, int h, bool ascii);
 /* Changes the size and clears the screen. */
 void screen_resize(struct screen *s, int w, int h);
-/* NULL is allowed. */
+/* s may be NULL. */
 void screen_free(struct screen *s);
-/* Sizes in cells. */
+/* Return the width and the height in cells. */
 int screen_width(const struct screen *s);
 int screen_height(const struct screen *s);
-/* Returns the cells (h, w), borrowed until a resize. */
+/* Returns the array of (h, w) cells, borrowed until a resize. */
 const struct cell *screen_cells(const struct screen *s);
 struct rect screen_whole(const struct screen *s);
 
@@ -98,7 +99,7 @@ void screen_clear(struct screen *s);
 /* Sets one cell. */
 void screen_put(struct screen *s, int x, int y, uint32_t glyph, unsigned style);
 void screen_fill(struct screen *s, struct rect r, uint32_t glyph, unsigned style);
-/* Draws UTF-8 text from (x, y), at most w columns. Returns the columns used. */
+/* Draws UTF-8 text from (x, y) on, in at most w columns. Returns the number of columns used. */
 int screen_text(struct screen *s, int x, int y, int w, unsigned style, const char *utf8);
 /* Draws UTF-8 text in lines that end between words, at most at.h of them; the last line is cut.
  * Returns the number of lines drawn, and with at.h = 0 the number of lines that the text needs. */
@@ -106,7 +107,7 @@ int screen_paragraph(struct screen *s, struct rect at, unsigned style, const cha
 /* Draws formatted text like screen_text. */
 int screen_print(struct screen *s, int x, int y, int w, unsigned style, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Changes styles and keeps glyphs: style = (style & and) | or. */
+/* Changes the styles in r without changing glyphs: style = (style & and) | or. */
 void screen_restyle(struct screen *s, struct rect r, unsigned and, unsigned or);
 
 /* Draws a line across the top of r with a title: -[title]-----. `right`: a second title at the

@@ -6,7 +6,7 @@
 
 #include "tui/screen/screen.h"
 
-enum { TABLE_COLUMNS = 25 };
+enum { TABLE_COLUMNS = 28 };
 
 struct table_column {
 	const char *head;

@@ -1,5 +1,5 @@
 /* The screen on a real terminal, by ncurses. Only changed cells are written. ncurses reads nothing:
- * decoder.h takes the terminal's bytes apart.
+ * decoder.c splits the terminal's bytes into keys.
  *
  * A crash must not leave the terminal unusable. The crash handler therefore uses neither locks
  * nor the heap, only bytes that were prepared when the terminal was opened (`rescue`). */
@@ -30,10 +30,11 @@ struct terminal {
 	bool colour;
 	int pairs[STYLES];
 	int w, h;
-	struct cell *shown; /* (h, w) */
+	struct cell *shown; /* array of (h, w): the cells that the terminal shows */
 	bool fresh;         /* the terminal's contents are unknown */
 	struct decoder decoder;
-	unsigned char input[512]; /* bytes that were read, from input_at */
+	/* Bytes that were read; those before input_at have been handled */
+	unsigned char input[512];
 	size_t input_at, input_n;
 };
 
@@ -47,9 +48,11 @@ static struct {
 	size_t n_reset;
 } rescue;
 
-/* The modes that are off while the program is stopped (Ctrl-Z): the shell gets no clicks. */
+/* The modes that are switched off while the program is stopped (Ctrl-Z), so that the shell gets no
+ * clicks. */
 static struct {
-	/* Curses' handler, which restores the screen, stops, and redraws it afterwards. */
+	/* Handler of ncurses, which restores the screen, stops the program, and redraws the screen
+	 * afterwards. */
 	struct sigaction curses;
 	volatile sig_atomic_t knows_modes, mouse;
 } stop;
@@ -110,7 +113,7 @@ static void on_stop(int number)
 		write_at_once(mouse_on);
 }
 
-/* Puts on_stop before curses' own handler. */
+/* Installs on_stop, which runs before ncurses' own handler. */
 static void arm_stop(const char *type)
 {
 	struct sigaction act;
@@ -395,7 +398,7 @@ bool terminal_mouse(struct terminal *t, bool on)
 	return true;
 }
 
-/* xterm accepts at most this much. */
+/* The longest text that xterm accepts for its clipboard. */
 enum { COPY_MOST = 74994 / 4 * 3 };
 
 bool terminal_copy(struct terminal *t, const char *text)
@@ -462,8 +465,8 @@ static void put_cell(const struct terminal *t, int x, int y, const struct cell *
 		mvadd_wch(y, x, &out);
 }
 
-/* A blank without a background looks the same in every style. It therefore takes the style of the
- * previous cell, which saves the terminal two changes of style. */
+/* A blank without a background looks the same in every style. It therefore gets the style of the
+ * previous cell, which saves two changes of style. */
 static struct cell plain_blank(const struct terminal *t, const struct cell *row, int x)
 {
 	struct cell c = row[x];
@@ -519,7 +522,8 @@ void terminal_show(struct terminal *t, const struct screen *s)
 
 /* ---- input ---- */
 
-/* Reads what is there. Standard input stays blocking, because other programs share it. */
+/* Reads the bytes that have arrived. Standard input stays blocking, because other programs share
+ * it. */
 static bool read_input(struct terminal *t)
 {
 	struct pollfd fd = { STDIN_FILENO, POLLIN, 0 };

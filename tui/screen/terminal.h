@@ -29,20 +29,20 @@ bool terminal_shows_braille(void);
  * and xterm-256color are unknown. */
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err);
-void terminal_close(struct terminal *t); /* NULL is allowed */
+void terminal_close(struct terminal *t); /* t may be NULL */
 /* Checks TERM only, as terminal_open does. */
 int terminal_check(struct error *err);
-/* Returns the type that is used in place of TERM; NULL: TERM is used. Static. */
+/* Returns the type that is used in place of TERM; NULL: TERM itself is used. The text is static. */
 const char *terminal_substitute(const struct terminal *t);
 void terminal_theme(struct terminal *t, const struct theme *theme);
 /* Returns false if this terminal reports no mouse. */
 bool terminal_mouse(struct terminal *t, bool on);
 
-/* Sends the text to the terminal's clipboard (OSC 52). Returns false if this TERM has none or the
- * text is too long. The terminal does not report whether it has copied. */
+/* Sends the text to the terminal's clipboard (OSC 52). Returns false if this terminal has no
+ * clipboard or the text is too long. The terminal does not report whether it has copied. */
 bool terminal_copy(struct terminal *t, const char *text);
 
-/* Gives the size now; it follows every change of the window. */
+/* Gives the terminal's present size, which follows every change of the window. */
 void terminal_size(struct terminal *t, int *w, int *h);
 /* Shows the picture; only changed cells are written. */
 void terminal_show(struct terminal *t, const struct screen *s);

@@ -25,8 +25,8 @@ enum theme_attribute {
 };
 
 struct theme_style {
-	int16_t fg, bg;     /* 0..255, THEME_DEFAULT */
-	uint8_t attributes; /* enum theme_attribute */
+	int16_t fg, bg;     /* 0..255, or THEME_DEFAULT */
+	uint8_t attributes; /* set of enum theme_attribute */
 };
 
 struct theme {

@@ -35,10 +35,10 @@ TEST(prices_are_parsed)
 		if (!strstr(err.text, wrong[i].says))
 			fail_msg("\"%s\" does not say %s", err.text, wrong[i].says);
 	}
-	assert_int_equal(p.n, 2); /* unchanged */
+	assert_int_equal(p.n, 2); /* after an error, the prices are unchanged */
 }
 
-/* Four nodes: n00 and n03 in Oregon, n01 and n02 elsewhere; n02 is dead. */
+/* Returns a run with four nodes: n00 and n03 in Oregon, n01 and n02 elsewhere; n02 is dead. */
 static struct state *four_nodes(void)
 {
 	static const char *const places[] = { "Oregon", "Oregon", "LA", "LA" };
@@ -75,16 +75,18 @@ TEST(a_run_costs_what_its_nodes_cost)
 
 	assert_int_equal(prices_parse(&p, "p", prices_text, NULL), 0);
 	c = costs_of(&p, s, -1, 1);
-	assert_true(c.per_hour == 1.25 + 2.5 + 1.25); /* n01's own price, and not the dead n02 */
-	assert_true(c.per_mtoken == 0);               /* the pace is not known */
+	/* N01 has its own price, and the dead n02 costs nothing */
+	assert_true(c.per_hour == 1.25 + 2.5 + 1.25);
+	/* Without an iteration, the pace is not known */
+	assert_true(c.per_mtoken == 0);
 	add_iteration(s, (struct msg_see_iteration){ .real_s = 36, .iteration_s = 18 });
 	c = costs_of(&p, s, -1, 1);
-	/* 1/100 of an hour for half a million tokens */
+	/* a hundredth of an hour for half a million tokens */
 	assert_true(fabs(c.per_mtoken - 2 * 5.0 / 100) < 1e-9);
 	c = costs_of(&p, s, 1, 2);
 	assert_true(c.per_hour == 2.5);
 	assert_true(fabs(c.per_mtoken - 2 * 2.5 / 50) < 1e-9);
-	s->run.emulated = 1; /* plan seconds count */
+	s->run.emulated = 1; /* for an emulated run, plan seconds are used */
 	c = costs_of(&p, s, -1, 1);
 	assert_true(fabs(c.per_mtoken - 2 * 5.0 / 200) < 1e-9);
 	assert_int_equal(prices_parse(&p, "p", "{\"n001\": 2}", NULL), 0);
@@ -92,8 +94,8 @@ TEST(a_run_costs_what_its_nodes_cost)
 	state_free(s);
 }
 
-/* An iteration of 8 s with nodes that are busy three quarters of the time, of 10 s between two
- * commits; then one of which half was computed twice. */
+/* One iteration takes 8 s of the 10 s between two commits, with nodes that are busy three quarters
+ * of the time. In another iteration, half of the work was computed twice. */
 TEST(goodput_is_the_share_of_committed_work)
 {
 	struct state *s = four_nodes();

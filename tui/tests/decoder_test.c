@@ -1,4 +1,5 @@
-/* The terminal's bytes: every key is found, and no report acts, in whatever pieces it arrives. */
+/* Tests that every key is found in the terminal's bytes, and that no report acts as a key, in
+ * whatever pieces the bytes arrive. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ struct line {
 	int64_t now_us;
 	uint32_t keys[64];
 	size_t n_keys;
-	struct terminal_event last; /* the newest event that is no key */
+	struct terminal_event last; /* the newest event that is not a key */
 	char pasted[256];
 };
 
@@ -116,12 +117,14 @@ TEST(keys_are_found)
 		open_line(&l);
 		type(&l, bytes, strlen(bytes), 0);
 		KEYS(&l, known[i].key);
-		type(&l, bytes, strlen(bytes), WAIT_US - 1); /* slow, but no key is Escape */
+		/* Slow, but not slow enough for Escape */
+		type(&l, bytes, strlen(bytes), WAIT_US - 1);
 		KEYS(&l, known[i].key);
 		assert_int_equal(decoder_deadline_us(&l.decoder), INT64_MAX);
 		if (bytes[0] != '\033')
 			continue;
-		type(&l, bytes, strlen(bytes), 200 * MS); /* Escape is first, the key complete */
+		/* The first key is Escape, and the second one is complete */
+		type(&l, bytes, strlen(bytes), 200 * MS);
 		KEYS(&l, PRESS_ESCAPE, known[i].key);
 	}
 }
@@ -204,7 +207,7 @@ TEST(text_is_pasted)
 	type_text(&l, "\033[200~");
 	for (int i = 0; i < 3 * DECODER_PASTE_MOST; i++)
 		type_text(&l, "P");
-	l.decoder.paste[200] = '\0'; /* the test's room */
+	l.decoder.paste[200] = '\0'; /* more than the test has room for */
 	assert_int_equal(l.n_keys, 0);
 	assert_true(l.decoder.n_paste < DECODER_PASTE_MOST);
 }
@@ -222,7 +225,8 @@ TEST(mouse_is_reported)
 	for (size_t i = 0; i < 3; i++) {
 		open_line(&l);
 		type_text(&l, clicks[i].bytes);
-		assert_int_equal(l.last.input, INPUT_NONE); /* the mouse is off */
+		/* The mouse is off, so a click is no event */
+		assert_int_equal(l.last.input, INPUT_NONE);
 		l.decoder.mouse = true;
 		type_text(&l, clicks[i].bytes);
 		assert_int_equal(l.last.input, INPUT_CLICK);
@@ -280,7 +284,7 @@ TEST(terminal_reports_have_no_effect)
 	for (int i = 0; i < 200000; i++) {
 		uint8_t report[REPORT_MOST];
 		size_t n = report_make(&r, report);
-		uint32_t most = (uint32_t)1 << rng_below(&r, 24); /* to 8 s */
+		uint32_t most = (uint32_t)1 << rng_below(&r, 24); /* pauses of up to 8 s */
 
 		l.n_keys = 0;
 		l.decoder.mouse = rng_below(&r, 2);
@@ -299,7 +303,7 @@ TEST(terminal_reports_have_no_effect)
 		assert_int_equal(u.display.view, VIEW_OVERVIEW);
 		assert_false(u.requests.quit || u.requests.scrub || u.clock.frozen);
 	}
-	ui_key(&u, s, 'P'); /* the lease is real */
+	ui_key(&u, s, 'P'); /* the lease really allows commands */
 	assert_int_equal(u.outbox.n, 1);
 	ui_fini(&u);
 	state_free(s);

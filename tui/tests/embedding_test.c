@@ -1,4 +1,4 @@
-/* Points from distances, against known arrangements. */
+/* Compares points that were made from distances with known arrangements. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ TEST(a_plane_is_recovered)
 		embedding_place(points, d, n);
 		assert_true(error_of(points, truth, n) < 0.002);
 		assert_true(points[0].x <= 0 && points[0].y <= 0);
-		embedding_align(points, truth, n); /* a rotation or a reflection apart */
+		embedding_align(points, truth, n); /* they differ by a rotation or a reflection */
 		for (uint32_t i = 0; i < n; i++)
 			assert_true(apart(points[i], truth[i]) < 0.02f);
 		free(truth);

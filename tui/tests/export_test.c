@@ -1,4 +1,4 @@
-/* Exports are readable by other programs: valid JSON, complete tables, every task once. */
+/* Tests that other programs can read the exports: valid JSON, complete tables, every task once. */
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The console's history: going back to an earlier moment, events, and its limit. */
+/* Tests the console's history: going back to an earlier moment, events, and its limit. */
 
 #include <errno.h>
 #include <stddef.h>

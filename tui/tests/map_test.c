@@ -1,4 +1,4 @@
-/* The map's points from a run's links and nodes. */
+/* Tests the map's points, which are made from a run's links and nodes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ TEST(a_correction_moves_little)
 	link = *state_link(s, 0, 6);
 	link.latency_s *= 3;
 	send_link(s, link);
-	map_update(&m, s, 5600000); /* too early */
+	map_update(&m, s, 5600000); /* too early for another map */
 	assert_memory_equal(m.nodes, before.nodes, sizeof(m.nodes));
 	map_update(&m, s, 9000000);
 	assert_memory_not_equal(m.nodes, before.nodes, sizeof(m.nodes));
@@ -201,7 +201,7 @@ TEST(a_replay_shows_its_transfers)
 		m.nodes[i].x *= -1;
 	first = m;
 	s->run.run++;
-	s->n_flights = 0; /* nothing has been sent yet */
+	s->n_flights = 0; /* as if nothing had been sent yet */
 	map_update(&m, s, 5000001);
 	assert_memory_equal(m.nodes, first.nodes, sizeof(m.nodes));
 	state_free(s);

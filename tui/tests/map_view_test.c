@@ -43,8 +43,9 @@ TEST(maps)
 		golden_check(s, &u, cases[k].name, 80, 24);
 		golden_check(s, &u, cases[k].name, 160, 48);
 		if (k == 0) {
-			s->links[0].latency_s = -1; /* cut */
-			u.places.run = 0;	    /* read the links again at once */
+			s->links[0].latency_s = -1; /* this link is cut */
+			/* 0: the next call reads the links again at once */
+			u.places.run = 0;
 			ui_tick(&u, s, u.clock.local_us, u.clock.wall_us);
 			u.display.graph = GRAPH_BLOCK;
 			golden_check(s, &u, "map-block", 80, 24);

@@ -1,4 +1,4 @@
-/* Screen, layout, themes, keys and recordings, each alone. */
+/* Tests screen, layout, themes, keys and recordings separately. */
 
 #include <errno.h>
 #include <math.h>
@@ -267,7 +267,8 @@ TEST(keys)
 		for (int k = 0; k < KEYMAP_EACH && map.keys[a][k]; k++) {
 			for (int i = 0; i < n; i++)
 				assert_int_not_equal(seen[i],
-						     map.keys[a][k]); /* a key has one action */
+						     /* Each key has only one action */
+						     map.keys[a][k]);
 			seen[n++] = map.keys[a][k];
 			assert_int_equal(keymap_action(&map, map.keys[a][k]), a);
 		}
@@ -283,7 +284,8 @@ TEST(keys)
 		0);
 	assert_int_equal(keymap_action(&map, 'X' - '@'), ACTION_HEAL_ALL);
 	assert_int_equal(keymap_action(&map, 'X'), ACTION_NONE);
-	assert_int_equal(keymap_action(&map, 'n'), ACTION_DOWN); /* taken from find-next */
+	/* The key is taken from find-next */
+	assert_int_equal(keymap_action(&map, 'n'), ACTION_DOWN);
 	assert_int_equal(keymap_action(&map, 'j'), ACTION_NONE);
 	same = map;
 	assert_int_equal(keymap_parse_json(&map, "k.json",
@@ -358,7 +360,7 @@ TEST(records)
 	assert_int_equal(record_write(f, 7, "", 0), 0);
 	assert_int_equal(record_write(f, INT64_MAX, "xyz", 3), 0);
 	fclose(f);
-	for (size_t cut = 0; cut <= size; cut++) { /* at whatever byte the writer was killed */
+	for (size_t cut = 0; cut <= size; cut++) { /* the writer may be killed at any byte */
 		size_t n = 0;
 
 		r = record_open_memory(data, cut);

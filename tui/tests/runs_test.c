@@ -31,7 +31,8 @@ static const struct store_run a_run = {
 
 static int make_folder(void **state)
 {
-	char *path = strdup("/dev/shm/skippipe-runs-XXXXXX"); /* no disk: commits are synced */
+	/* /dev/shm is not a disk, where each commit would wait for a sync */
+	char *path = strdup("/dev/shm/skippipe-runs-XXXXXX");
 
 	if (!path || !mkdtemp(path)) {
 		free(path);
@@ -136,7 +137,8 @@ TEST_WITH(folders_without_a_run_are_named, make_folder, remove_folder)
 	record(*state, 3);
 	f = fopen(path, "r+");
 	assert_non_null(f);
-	assert_int_equal(fseek(f, 63, SEEK_SET), 0); /* the last byte of user_version */
+	/* Changes the last byte of user_version in the database */
+	assert_int_equal(fseek(f, 63, SEEK_SET), 0);
 	assert_int_equal(fputc(3, f), 3);
 	fclose(f);
 	assert_int_equal(run_reader_open(&r, *state, &to, &err), -EPROTONOSUPPORT);
@@ -242,7 +244,7 @@ TEST(the_cursor_reads_each_run)
 	view = ui_losses(s, &u);
 	assert_true(curve_ends(s, &view, &from, &last, &cursor));
 	assert_int_equal(from, 1);
-	assert_int_equal(last, 80); /* of the longest run */
+	assert_int_equal(last, 80); /* the axis ends with the longest run */
 	assert_int_equal(cursor, s->history.iterations[s->history.n_iterations - 1].iteration);
 	u.display.loss_cursor = 30;
 	view = ui_losses(s, &u);
@@ -277,7 +279,7 @@ TEST(the_cursor_keeps_to_the_axis)
 
 	s = golden_default(&u);
 	u.display.view = VIEW_LOSS;
-	ui_key(&u, s, 'h'); /* nothing is compared */
+	ui_key(&u, s, 'h'); /* nothing is compared any more */
 	assert_int_equal(u.display.loss_cursor, 0);
 	add_runs(&u, s);
 	ui_key(&u, s, 'h');
@@ -294,7 +296,7 @@ TEST(the_cursor_keeps_to_the_axis)
 	ui_key(&u, s, 'G');
 	assert_int_equal(u.display.loss_cursor, 0);
 	ui_key(&u, s, 'h');
-	ui_key(&u, s, 'T'); /* a place on another axis */
+	ui_key(&u, s, 'T'); /* the place was on another axis */
 	assert_int_equal(u.display.loss_cursor, 0);
 	ui_fini(&u);
 	state_free(s);

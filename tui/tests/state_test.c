@@ -1,4 +1,5 @@
-/* The state that the console derives from events is what happened in the invented run. */
+/* Tests that the state which the console derives from events is what happened in the invented
+ * run. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static void apply_events(struct state *s, uint64_t iteration, struct msg_task_ev
 	state_apply(s, &m);
 }
 
-/* Two microbatches over nodes 0, 1 (stages 0, 1). */
+/* Returns a run with two microbatches over nodes 0 and 1, which have stages 0 and 1. */
 static struct state *two(void)
 {
 	struct route routes[2] = {
@@ -221,7 +222,7 @@ TEST(rerouted)
 	assert_int_equal(f->position, 0);
 	assert_int_equal(f->chain[0].ended_us, 150);
 	assert_int_equal(f->chain[1].started_us, 0);
-	e[2].type = WORK_ENDS; /* of the replaced node */
+	e[2].type = WORK_ENDS; /* an event of the replaced node */
 	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->position, 0);
 	e[2] = event(WORK_STARTS, TASK_FORWARD, 2, 0, 400);
@@ -235,7 +236,7 @@ TEST(rerouted)
 	state_take_routes(s, &r, 1);
 	assert_int_equal(f->reruns, 2);
 	assert_int_equal(f->phase, FLIGHT_UNBORN);
-	e[2].type = WORK_ENDS; /* of an earlier attempt */
+	e[2].type = WORK_ENDS; /* an event of an earlier attempt */
 	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->phase, FLIGHT_UNBORN);
 	e[0] = event(WORK_STARTS, TASK_FORWARD, 3, 0, 500);
@@ -290,7 +291,7 @@ TEST(why_it_waits)
 	assert_int_equal(w.node, 1);
 	assert_int_equal(w.runs, 0);
 	assert_float_equal(w.waited_s, 0.5, 1e-6);
-	assert_float_equal(w.left_s, 1, 1e-6); /* one of two seconds has passed */
+	assert_float_equal(w.left_s, 1, 1e-6); /* one of the two seconds has passed */
 	assert_false(w.alternative);           /* the distances of other nodes are unknown */
 	m.sequence = s->stream.sequence + 1;
 	state_apply(s, &m);
@@ -298,7 +299,8 @@ TEST(why_it_waits)
 	assert_true(w.alternative);
 	assert_int_equal(w.other, 2);
 	assert_float_equal(w.link_s, 0.5, 1e-6);
-	assert_float_equal(w.change_s, -1, 1e-6); /* 0.5 s longer transfer, 1.5 s less wait */
+	/* The transfer takes 0.5 s longer, and the wait is 1.5 s shorter */
+	assert_float_equal(w.change_s, -1, 1e-6);
 	why_text(&w, text);
 	assert_string_equal(text, "waits 0.5s at n01: the node runs m00 F, ~1.0s more; via "
 				  "n02: link +0.5s, in all -1.0s");
@@ -393,7 +395,8 @@ TEST(candidates)
 		state_apply(s, &m);
 	}
 	assert_int_equal(s->n_candidates, (STATE_CANDIDATES + 3 + 1) / 2);
-	assert_true(state_candidate(s, "c4")->see.iteration_s == 5); /* the newest answer */
+	/* The value of the newest answer */
+	assert_true(state_candidate(s, "c4")->see.iteration_s == 5);
 	assert_null(state_candidate(s, "c5"));
 	assert_int_equal(s->plan.n_routes, 2);
 	for (int i = 0; i < 40; i++) {

@@ -12,7 +12,7 @@ static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Ger
 					"Iowa",      "Japan",     "LA",     "NL",
 					"Oregon",    "Singapore", "Taiwan", "London" };
 
-/* Places on a plane, in plan seconds. */
+/* Places of the nodes on a plane, in plan seconds. */
 static const float plane[12][2] = { { 2.6f, 1.1f },  { 0.0f, 0.1f },  { -1.0f, -0.1f },
 				    { 0.15f, 0.0f }, { -1.4f, 0.2f }, { 2.3f, -0.1f },
 				    { -1.9f, 0.5f }, { 0.0f, -0.1f }, { -1.9f, 0.0f },
@@ -25,7 +25,7 @@ struct arrival {
 };
 
 struct worker {
-	int busy; /* microbatch + 1 */
+	int busy; /* 1 + the microbatch */
 	uint32_t position;
 	uint32_t held;
 	struct arrival queue[256];
@@ -36,7 +36,7 @@ struct run {
 	struct stream_options o;
 	struct rng rng;
 	uint32_t n_microbatches, n_data;
-	uint32_t *stage_of, *first; /* by node; by stage, its first node */
+	uint32_t *stage_of, *first; /* stage of each node; first node of each stage */
 	struct route *routes;
 	struct msg_task_event *events;
 	uint32_t n_events, most_events;
@@ -180,7 +180,7 @@ static int64_t cost(struct run *r, uint32_t node, uint8_t kind)
 	       1;
 }
 
-/* The planned transfer time between two nodes. It follows from their places. */
+/* Returns the planned transfer time between two nodes, which follows from their places. */
 static double delay_s(uint32_t a, uint32_t b)
 {
 	const float *p = plane[a * 5 % 12], *q = plane[b * 5 % 12];
@@ -244,7 +244,7 @@ static void finish(struct run *r, struct arrival e)
 	begin(r, e.node, e.at);
 }
 
-/* Fills in events from `start`. Returns the end. */
+/* Fills in events from the time `start` on. Returns the time of the last one. */
 static int64_t simulate(struct run *r, int64_t start, double jitter)
 {
 	int64_t end = start;
@@ -268,7 +268,8 @@ static int64_t simulate(struct run *r, int64_t start, double jitter)
 
 /* ---- messages ---- */
 
-/* Cards that are busy, throttled for each reason, idle, and that lack some figures or all. */
+/* Figures of GPUs that are busy, throttled for each reason, idle, and that lack some figures or
+ * all. */
 static const struct gpu_figures gpus[] = {
 	{ GPU_ALL, 97, 64, 0, 412000, 700000, 62300, 81559 },
 	{ GPU_ALL, 100, 91, GPU_HEAT, 295400, 450000, 23100, 24564 },
@@ -307,7 +308,11 @@ static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 	n->lost_s = i % 7 == 3   ? 0
 		    : i % 7 == 5 ? -1
 				 : 36.2f + 0.7f * (float)(i % 6) *
-						   (float)(i % 6); /* unknown, or without a plan */
+						   /* 0 stands for unknown, or without a plan */
+						   (float)(i % 6);
+	if (i % 8 != 7)
+		n->spent = (struct device_time){ { 650000 + i * 10000, i % 3 * 90000,
+						   600000 + i % 5 * 250000, 1200000 } };
 	if (i < r->o.gpus)
 		n->gpu = gpus[i % (sizeof(gpus) / sizeof(gpus[0]))];
 	snprintf(n->location, sizeof(n->location), "%s", places[i * 5 % 12]);
@@ -455,7 +460,7 @@ static void send_links(struct run *r)
 			};
 		}
 	}
-	for (uint32_t i = 0; i < n; i += 8192) { /* like the controller */
+	for (uint32_t i = 0; i < n; i += 8192) { /* in parts, as the controller sends them */
 		m.u.see_links = (struct msg_see_links){ n - i < 8192 ? n - i : 8192, &links[i] };
 		send(r, &m);
 	}

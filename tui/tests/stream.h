@@ -13,13 +13,14 @@
 #include "wire/msg.h"
 
 struct stream_options {
-	uint32_t nodes, stages, path_length; /* 20, 6, 4 */
-	uint32_t waves;                      /* microbatches per data node */
-	uint32_t past;                       /* iterations that ended before the console attached */
-	uint32_t live;                       /* iterations whose tasks are sent */
+	uint32_t nodes, stages, path_length; /* defaults: 20, 6 and 4 */
+	uint32_t waves;                      /* number of microbatches of each data node */
+	/* Number of iterations that ended before the console attached */
+	uint32_t past;
+	uint32_t live; /* number of iterations whose tasks are sent */
 	double time_scale;
 	uint64_t seed;
-	int dead; /* this node dies in the second live iteration; -1 none */
+	int dead;      /* node that dies in the second live iteration; -1: none */
 	uint32_t gpus; /* number of nodes, from the first on, that send figures of a GPU */
 };
 

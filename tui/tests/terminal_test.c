@@ -28,16 +28,17 @@ enum { LIMIT_US = 20000000, FRAME_MS = 20 };
 
 /* Written by the console's side after each picture. */
 struct progress {
-	int rc; /* of terminal_open */
+	int rc; /* result of terminal_open */
 	bool substituted;
 	int columns;
-	uint32_t frames, acts; /* acts: commands sent, dialogs and prompts opened, requests */
+	/* acts: number of commands sent, dialogs and prompts opened, and requests */
+	uint32_t frames, acts;
 };
 
 struct pty {
 	pid_t pid;
-	int terminal; /* the terminal's end */
-	int report;   /* struct progress arrives here */
+	int terminal; /* descriptor of the terminal's end */
+	int report;   /* descriptor from which struct progress is read */
 	struct progress last;
 };
 
@@ -199,7 +200,7 @@ static void unknown_terminals(void **unused)
 		assert_int_equal(y.last.substituted, cases[i].substituted);
 		press_interrupt(&y);
 	}
-	/* These are in some systems' database. */
+	/* Only some systems have these terminals in their database. */
 	for (const char *const *term = (const char *const[]){ "xterm-kitty", "xterm-ghostty",
 							       "foot", "alacritty", "tmux-256color",
 							       "rxvt", NULL };
@@ -210,7 +211,7 @@ static void unknown_terminals(void **unused)
 	}
 }
 
-/* These get plain lines. */
+/* On these terminals the console prints plain lines. */
 static void incapable_terminals(void **unused)
 {
 	static const char *const terms[] = { "dumb", "", NULL };
@@ -383,13 +384,13 @@ static void terminal_reports_have_no_effect(void **unused)
 		wait_for_frames(&y, 1);
 		assert_int_equal(y.last.acts, 0);
 	}
-	send(&y, "\033", 1); /* ends what is unfinished */
+	send(&y, "\033", 1); /* ends a sequence that is unfinished */
 	watch_for(&y, 400000);
-	send(&y, "s", 1); /* and keys act */
+	send(&y, "s", 1); /* afterwards keys have an effect again */
 	for (int frame = 0; y.last.acts == 0 && frame < 200; frame++)
 		wait_for_frames(&y, 1);
 	assert_true(y.last.acts > 0);
-	send(&y, "\033[M", 3); /* nothing more of it arrives */
+	send(&y, "\033[M", 3); /* the rest of this report never arrives */
 	wait_for_frames(&y, 3);
 	press_interrupt(&y);
 }

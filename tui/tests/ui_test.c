@@ -1,5 +1,5 @@
-/* Keys: commands need a confirmation, nothing is sent without the lease, and no event breaks the
- * console. */
+/* Tests the keys: commands need a confirmation, nothing is sent without the lease, and no event
+ * breaks the console. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ TEST(lease_refused)
 	assert_non_null(strstr(u.message.text, "other holds"));
 	assert_false(u.authority.has_waiting);
 	u.outbox.n = 0;
-	for (int k = 0; k < 2; k++) { /* --readonly, or admitted to watch only */
+	for (int k = 0; k < 2; k++) { /* once with --readonly, once admitted only to watch */
 		u.authority.readonly = k == 0;
 		m.u.see_synced.watches = k == 1;
 		ui_take_message(&u, s, &m);
@@ -93,7 +93,7 @@ TEST(lease_refused)
 	keys(&u, s, "XP.");
 	assert_int_equal(u.outbox.n, 0);
 	assert_non_null(strstr(u.message.text, "cannot be reached"));
-	u.authority.readonly = true; /* has no effect here */
+	u.authority.readonly = true; /* --readonly has no effect here */
 	keys(&u, s, "X");
 	assert_non_null(strstr(u.message.text, "watch"));
 	state_free(s);
@@ -246,17 +246,17 @@ TEST(formats)
 	assert_int_equal(u.outbox.commands[0].verb, COMMAND_WIRE);
 	assert_int_equal(u.outbox.commands[0].value, FORMAT_Q6);
 	assert_string_equal(u.outbox.commands[0].text, "preview");
-	ui_key(&u, s, PRESS_ARROW_RIGHT); /* the last value */
+	ui_key(&u, s, PRESS_ARROW_RIGHT); /* moves to the last value */
 	assert_int_equal(u.outbox.n, 1);
 	ui_key(&u, s, PRESS_ARROW_LEFT);
 	assert_int_equal(u.outbox.commands[1].value, FORMAT_Q8);
-	keys(&u, s, "2"); /* a digit is no format */
+	keys(&u, s, "2"); /* a digit is not a format */
 	assert_int_equal(u.outbox.n, 2);
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.authority.waiting.verb, COMMAND_WIRE);
 	assert_int_equal(u.authority.waiting.value, FORMAT_Q8);
-	ui_command(&u, s, "sum-wire bf16"); /* not a format of sums */
+	ui_command(&u, s, "sum-wire bf16"); /* bf16 is not a format of sums */
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
 	ui_command(&u, s, "sum-wire q4");
 	assert_int_equal(u.dialog.kind, DIALOG_SUM_WIRE);
@@ -280,7 +280,7 @@ TEST(finish)
 	assert_int_equal(last->verb, COMMAND_FINISH);
 	assert_int_equal(last->value, 500);
 	assert_string_equal(last->text, "preview");
-	ui_key(&u, s, PRESS_BACK_TAB); /* to the field */
+	ui_key(&u, s, PRESS_BACK_TAB); /* moves the focus to the field */
 	keys(&u, s, "1");
 	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, 5001);
 	ui_key(&u, s, PRESS_TAB);
@@ -295,7 +295,8 @@ TEST(finish)
 	ui_command(&u, s, "finish 0");
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
 	assert_int_equal(u.authority.waiting.value, 0);
-	ui_command(&u, s, "finish"); /* a fifth of all iterations, if the run ends so */
+	/* Proposes a fifth of all iterations, if the run ends at this point */
+	ui_command(&u, s, "finish");
 	assert_int_equal(u.dialog.kind, DIALOG_FINISH);
 	assert_int_equal(u.dialog.fields[0].value, s->status.committed / 4);
 	state_free(s);
@@ -371,7 +372,7 @@ TEST(skip_as_what_if)
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
-	assert_int_equal(u.outbox.n, 2); /* the preview and the what-if, no other command */
+	assert_int_equal(u.outbox.n, 2); /* only the preview and the what-if were sent */
 	assert_int_equal(u.outbox.commands[1].verb, COMMAND_COMPARE);
 	assert_int_equal(u.outbox.commands[1].value, 3);
 	assert_true(u.branch.open);
@@ -410,7 +411,7 @@ TEST(formats_are_compared)
 		u.outbox.n = 0;
 		ui_ask_candidates(&u, s);
 		at = u.compare.n_plans + (uint32_t)k / 2 - 6;
-		if (k < 12) /* five skip ratios and a plain pipeline, each twice */
+		if (k < 12) /* twice for each of five skip ratios and a plain pipeline */
 			continue;
 		assert_int_equal(u.outbox.n, k < 24);
 		if (k >= 24)
@@ -435,7 +436,7 @@ TEST(a_candidate_is_applied)
 
 	u.display.view = VIEW_COMPARE;
 	ui_act(&u, s, ACTION_DRILL);
-	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* nothing is listed yet */
+	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* the view lists no candidate yet */
 	ui_ask_candidates(&u, s);
 	u.compare.shown = 3;
 	ui_act(&u, s, ACTION_DRILL);
@@ -562,13 +563,15 @@ TEST(journal)
 	keys(&u, s, "ku");
 	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* an event cannot be undone */
 	keys(&u, s, "1u");
-	assert_int_equal(u.outbox.commands[1].value, 0); /* in other views: the last command */
+	/* In other views, `u` undoes the last command */
+	assert_int_equal(u.outbox.commands[1].value, 0);
 	ui_key(&u, s, PRESS_ESCAPE);
 	keys(&u, s, "8g");
 	assert_int_equal(u.selection.note, 0);
 	snprintf(u.selection.filter, sizeof(u.selection.filter), "command");
 	keys(&u, s, "j");
-	assert_int_not_equal(u.selection.note, 1004); /* only matching entries */
+	/* The selection moves only to entries that match */
+	assert_int_not_equal(u.selection.note, 1004);
 	state_free(s);
 }
 
@@ -639,8 +642,8 @@ TEST(kill_needs_typing)
 	ui_key(&u, s, PRESS_ESCAPE);
 	ui_command(&u, s, "inject kill 12");
 	assert_int_equal(u.dialog.kind, DIALOG_INJECT);
-	assert_int_equal(u.dialog.n_fields, 1); /* a kill does not heal */
-	ui_key(&u, s, PRESS_TAB);               /* Inject */
+	assert_int_equal(u.dialog.n_fields, 1); /* a kill is permanent, so there is no time field */
+	ui_key(&u, s, PRESS_TAB);               /* moves the focus to Inject */
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.outbox.n, 0);
 	keys(&u, s, "13");
@@ -667,7 +670,7 @@ TEST(last_copy)
 	struct state *s = golden_default(&u);
 
 	s->nodes[5].see.state = s->nodes[6].see.state = NODE_DEAD;
-	u.selection.node = 7; /* S1 has 5, 6, 7 */
+	u.selection.node = 7; /* stage S1 has the nodes 5, 6 and 7 */
 	keys(&u, s, "F");
 	assert_true(u.dialog.forbidden);
 	ui_key(&u, s, PRESS_TAB);
@@ -692,7 +695,7 @@ TEST(typing)
 	keys(&u, s, "4");
 	ui_key(&u, s, PRESS_ENTER);
 	assert_true(u.selection.following && u.selection.microbatch == 4);
-	ui_paste(&u, "q\nX"); /* without a prompt it is ignored */
+	ui_paste(&u, "q\nX"); /* without an open prompt, the pasted text is ignored */
 	assert_false(u.requests.quit);
 	keys(&u, s, "/S3");
 	ui_key(&u, s, PRESS_ENTER);

@@ -1,4 +1,4 @@
-/* The plans that a run has used. */
+/* Tests the list of plans that a run has used. */
 
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +70,7 @@ TEST(each_says_what_it_said_and_what_was_measured)
 	assert_int_equal(list[0].last, 3);
 	assert_true(list[0].measured_s == 14);
 	assert_true(list[0].measured_sync_s == 14.0f / 10);
-	assert_true(list[0].predicted_s == 11); /* the corrected prediction */
+	assert_true(list[0].predicted_s == 11); /* the corrected prediction of the last iteration */
 	state_free(s);
 }
 
@@ -100,7 +100,7 @@ TEST(the_newest_comes_first)
 	for (uint64_t i = 0; i < 2 * USED_PLANS_MOST; i++)
 		runs(s, 4 + i, 6 + i, 7, 9);
 	assert_int_equal(used_plans_list(s, list, 3), 3);
-	assert_int_equal(list[0].epoch, 5); /* the plan in force */
+	assert_int_equal(list[0].epoch, 5); /* the first one is the plan in force */
 	assert_int_equal(list[1].epoch, 5 + 2 * USED_PLANS_MOST);
 	assert_int_equal(list[2].epoch, 4 + 2 * USED_PLANS_MOST);
 	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), USED_PLANS_MOST);

@@ -1,4 +1,4 @@
-/* Golden screens: every cell of the screen, at a fixed time of an invented run. */
+/* Golden screens: compares every cell of the screen at a fixed time of an invented run. */
 
 #include <errno.h>
 #include <math.h>
@@ -166,7 +166,7 @@ TEST(a_node_is_found_by_either_name)
 /* A click finds a node without a stage exactly where it is drawn. */
 TEST(unplaced_nodes_are_hit)
 {
-	static const uint32_t counts[] = { 20, 60 }; /* with numbers; as a map */
+	static const uint32_t counts[] = { 20, 60 }; /* one with numbers, one as a map */
 	struct rect at = { 3, 2, 80, 8 };
 
 	for (int k = 0; k < 2; k++) {
@@ -230,10 +230,10 @@ static const struct planned {
 	{ "dtfm 0/6", 81.4f, 46.0f, 0.74f, 4.4f, 103, 30 },
 	{ "wire bf16", 27.2f, 1.9f, 0.65f, 4.4f, 17, 18 },
 	{ "wire q8", 22.9f, 1.6f, 0.6f, 4.4f, 14, 18 },
-	{ "wire q6", 0, 0, 0, 0, 0, 18 }, /* no answer yet */
+	{ "wire q6", 0, 0, 0, 0, 0, 18 }, /* a plan that was not answered yet */
 	{ "sums q8", 35.8f, 2.1f, 0.7f, 1.2f, 18, 18 },
 	{ "sums q6", 35.8f, 2.1f, 0.7f, 0.9f, 18, 18 },
-	{ "sums q4", 0, 0, 0, 0, 0, 18 }, /* no plan */
+	{ "sums q4", 0, 0, 0, 0, 0, 18 }, /* an answer without a plan */
 };
 enum { COMPARED = sizeof(planned) / sizeof(planned[0]), COMPARED_PLANS = 6 };
 
@@ -320,7 +320,7 @@ TEST(other_views)
 	for (int v = VIEW_NODES; v < VIEWS; v++)
 		every_size(s, &u, names[v], (enum view)v);
 	u.display.view = VIEW_COMPARE;
-	u.compare.shown = 10; /* sums q6 */
+	u.compare.shown = 10; /* selects the candidate "sums q6" */
 	golden_check(s, &u, "compare-format", 80, 24);
 	golden_check(s, &u, "compare-format", 160, 48);
 	state_free(s);
@@ -344,7 +344,7 @@ TEST(a_long_entry_of_the_journal)
 	u.display.view = VIEW_JOURNAL;
 	u.selection.note = 100 + 29 - 2;
 	golden_check(s, &u, "journal-entry", 80, 24);
-	u.selection.note = 100 + 29 - 18; /* the last line of the first page */
+	u.selection.note = 100 + 29 - 18; /* an entry in the last line of the first page */
 	golden_check(s, &u, "journal-end", 80, 24);
 	state_free(s);
 }
@@ -405,7 +405,7 @@ TEST(long_loss)
 	ui_key(&u, s, 'T');
 	golden_check(s, &u, "loss-time", 160, 48);
 	golden_check(s, &u, "loss-time", 80, 24);
-	ui_key(&u, s, '1'); /* other views show the whole run */
+	ui_key(&u, s, '1'); /* all other views show the whole run */
 	assert_int_equal(u.display.zoom, 0);
 	state_free(s);
 }

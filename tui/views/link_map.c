@@ -8,7 +8,7 @@
 
 #include "tui/screen/table.h"
 
-/* Cells of at least CELL_NUMBERS columns have numbers, and names above them. */
+/* Cells of at least CELL_NUMBERS columns show numbers, and names above them. */
 enum { NAME_MOST = 12, CELL_NUMBERS = 4, CELL_NODE = 4, CELL_GROUP = 5 };
 
 enum link_measure link_map_measure(const struct state *s, const struct ui *u)
@@ -64,7 +64,7 @@ char link_map_heat(enum link_measure by, float badness, enum style *style)
 	return "#Oo:."[i];
 }
 
-/* Writes a badness in three columns: a ratio, milliseconds or MB/s. */
+/* Writes a link's badness in three columns: as a ratio, in milliseconds or in MB/s. */
 static void format_cell(enum link_measure by, float badness, char text[16])
 {
 	double v = by == LINK_BY_LATENCY     ? (double)badness * 1e3

@@ -13,18 +13,19 @@ enum link_measure link_map_measure(const struct state *s, const struct ui *u);
 
 /* Returns true if nothing can be sent over the link. */
 bool link_map_is_cut(const struct msg_link *l);
-/* Returns measured / planned transfer time; 0: one of them is not known. */
+/* Returns the ratio of the measured to the planned transfer time; 0: one of them is unknown. */
 float link_map_ratio(const struct msg_link *l);
-/* Returns a number that is larger for a slower link: 0 if it was not measured, INFINITY if the link
- * is cut. By bandwidth the number is in seconds per MB. */
+/* Returns the badness of a link, a number that is larger for a slower link: 0 if it was not
+ * measured, INFINITY if the link is cut. By bandwidth the number is in seconds per MB. */
 float link_map_badness(const struct state *s, const struct msg_link *l, enum link_measure by);
-/* Returns the style of a badness, and its glyph: '-' if it is 0, 'X' if it is INFINITY. */
+/* Returns the glyph for a badness ('-' if it is 0, 'X' if it is INFINITY), and its style in
+ * *style. */
 char link_map_heat(enum link_measure by, float badness, enum style *style);
 
 /* Where the map is drawn: its first row is the heading. */
 struct link_map {
 	struct rect at;
-	int lead, cell;   /* columns that the name of a row and that a cell take */
+	int lead, cell;   /* columns that the name of a row takes, and columns that a cell takes */
 	bool has_numbers; /* the cells are wide enough for numbers */
 };
 

@@ -85,9 +85,9 @@ void overlay_help(struct screen *out, const struct ui *u)
 
 /* ---- palette ---- */
 
-enum { PALETTE = 32, USAGE = 19 /* column of the usage */ };
+enum { PALETTE = 32, USAGE = 19 /* column in which the usage begins */ };
 
-/* The text of the command behind its key. */
+/* Writes the arguments of a command and the text that is shown after its key. */
 static void write_usage(size_t command, char text[256])
 {
 	const struct command_entry *e = command_at(command);

@@ -57,7 +57,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add_line(l, STYLE_ALERT, "not possible: %.70s", p->text);
 		return;
 	}
-	if (p->after_iteration_s <= 0) { /* the action needs no new plan */
+	if (p->after_iteration_s <= 0) { /* zero if the action needs no new plan */
 		add_line(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes");
 		return;
 	}
@@ -105,7 +105,7 @@ static void add_cost(struct lines *l, const struct state *s, const struct ui *u,
 			 "$%.2f -> $%.2f a million tokens", now.per_mtoken, then.per_mtoken);
 }
 
-/* Adds the number of microbatches that pass the node, and of replicas that remain without it. */
+/* Adds the number of microbatches that visit the node, and of replicas that remain without it. */
 static void add_blast(struct lines *l, const struct state *s, uint16_t node, bool gone)
 {
 	uint32_t through = 0, left = 0, stage = s->nodes[node].see.stage;

@@ -19,32 +19,34 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u);
  * or on the map; -1: none. */
 int view_hit(int w, int h, const struct state *s, const struct ui *u, int x, int y);
 
-/* View 1: the panels of the layout. */
+/* Draws view 1: the panels of the layout. */
 void view_overview(struct screen *out, const struct state *s, const struct ui *u,
 		   const struct roster *r, const struct layout *l);
 
-/* View 1 before the first iteration: the steps and their progress. */
+/* Draws view 1 before the first iteration: the steps and their progress. */
 void view_start(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
 		const struct roster *r);
-/* View 2: a row for each node; details of the selected node below. */
+/* Draws view 2: a row for each node, and below it details of the selected node. */
 void view_nodes(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
 		const struct roster *r);
-/* View 3: a heat map of the links, and a list of them. */
+/* Draws view 3: a heat map of the links, and a list of them. */
 void view_links(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
 		const struct roster *r);
-/* View 5: every microbatch over time, or its chain; details of the selected one below. */
+/* Draws view 5: every microbatch over time, or its chain of tasks, and below it details of the
+ * selected one. */
 void view_microbatches(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u);
-/* View 7: the plan in force and candidates, as figures and as two Gantt charts. */
+/* Draws view 7: the plan in force and candidates, as figures and as two Gantt charts. */
 void view_compare(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
 		  const struct roster *r);
-/* View 8: every journal entry; the selected one is marked. */
+/* Draws view 8: every journal entry; the selected one is marked. */
 void view_journal(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
 
-/* View 9: the map, the path of the selected microbatch, the slowest link and the last collision. */
+/* Draws view 9: the map, the path of the selected microbatch, the slowest link and the last
+ * collision. */
 void view_map(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
-/* Returns the part of view 9 that has the map. */
+/* Returns the part of view 9 in which the map is drawn. */
 struct rect view_map_chart(struct rect at);
 
 /* Draws every microbatch over time below the first row of `at`. Returns false, and draws nothing,
@@ -52,11 +54,11 @@ struct rect view_map_chart(struct rect at);
 bool view_microbatches_wide(struct screen *out, struct rect at, const struct state *s,
 			    const struct ui *u);
 
-/* Windows above the view. */
+/* Draws the open dialog above the view. */
 void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u);
-/* A page of the keys (u->display.help_page). */
+/* Draws a page of the help, whose number is u->display.help_page. */
 void overlay_help(struct screen *out, const struct ui *u);
-/* The commands that match the typed text. */
+/* Draws the commands that match the typed text. */
 void overlay_palette(struct screen *out, const struct ui *u);
 
 #endif

@@ -62,8 +62,8 @@ static const char *request_state(const struct ui_candidate *one)
 	return one->asked >= 2 ? "none" : one->id ? "planning" : "-";
 }
 
-/* A column for each plan: the plan in force, then the candidates that fit, always with the
- * selected one. A candidate without an answer shows the state of its request. */
+/* Draws a column for each plan: the plan in force, then as many candidates as fit, among them
+ * always the selected one. A candidate without an answer shows the state of its request. */
 static void draw_table(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui_compare *compare)
 {
@@ -138,7 +138,7 @@ static void draw_format(struct screen *out, int x, int y, const struct state *s,
 		     glyphs_decimals(whole_s(&s->plan)), whole_s(p), one ? change : "live");
 }
 
-/* Draws what a change of one format would give, and names the commands. */
+/* Draws the predicted effect of changing one format, and names the commands for it. */
 static void draw_formats(struct screen *out, struct rect at, const struct state *s,
 			 const struct ui_compare *compare)
 {
@@ -242,7 +242,7 @@ static int64_t end_of(const struct state_plan *p)
 	return end;
 }
 
-/* Returns the column of a time among w columns; -1 or w if it is outside. */
+/* Returns the column of a time, among w columns; -1: before them; w: after them. */
 static int column_of(int64_t us, int64_t end_us, int w)
 {
 	double at = (double)us / (double)end_us;
@@ -267,7 +267,7 @@ static void draw_tasks(struct screen *out, int x, int y, int w, const struct sta
 	}
 }
 
-/* Both halves have the longer plan's scale, so that lengths can be compared. */
+/* Draws both plans with the time scale of the longer one, so that their lengths can be compared. */
 static void draw_gantts(struct screen *out, struct rect at, const struct state *s,
 			const struct roster *r, const struct ui *u,
 			const struct state_plan *other)

@@ -52,7 +52,7 @@ void view_journal(struct screen *out, struct rect at, const struct state *s, con
 	first = table_first((int)n, rows, (int)chosen);
 	if (chosen < n)
 		below = (int)chosen - first + count_lines(out, at.w, list[chosen]) - rows;
-	if (below > 0) /* the selected entry would end below the screen */
+	if (below > 0) /* scrolls, because the selected entry would end below the screen */
 		first = first + below < (int)chosen ? first + below : (int)chosen;
 	for (int y = 0; y < rows && (size_t)first < n; first++) {
 		bool is_chosen = (size_t)first == chosen;

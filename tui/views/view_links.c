@@ -15,12 +15,14 @@ enum { LIST_LEAST = 33 };
 
 enum column { LINK, PLAN, TOOK, TIMES, LATENCY, SPREAD, RATE, LOSS, SNR, BAR, COLUMNS };
 
-/* Below it the format of activations (--wire) is too coarse for this model. */
+/* Below this signal to noise ratio, the format of activations (--wire) is too coarse for this
+ * model. */
 static const float snr_least_db = 25;
 
 struct worst {
 	const struct msg_link *link;
-	float badness[2]; /* badness of the link; the second one decides between equal ones */
+	/* Badness of the link; the second value decides between links with equal first values */
+	float badness[2];
 };
 
 /* Cut links are worst. Then come links that are slowest by the measure of the map or, while links

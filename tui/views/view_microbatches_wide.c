@@ -21,11 +21,11 @@ struct rows {
 	struct time_window window;
 	struct rect at; /* rectangle of the columns of time */
 	enum colouring by;
-	int now, last; /* columns */
+	int now, last; /* column of the present time, and last column */
 	int first, shown;
 	int selected; /* row of the selected microbatch; -1: it is not shown */
-	int digits;   /* digits of a node's number */
-	int phase_w;  /* columns of the microbatch's state */
+	int digits;   /* number of digits of a node's number */
+	int phase_w;  /* number of columns for the microbatch's state */
 	bool plans;   /* the plan of every microbatch is drawn below it */
 };
 
@@ -35,8 +35,8 @@ static int row_of(const struct rows *l, int i)
 	return l->at.y + (l->plans ? 2 * i : i + (l->selected >= 0 && i > l->selected));
 }
 
-/* Fills the columns of [a_us, b_us) up to column `last`. Returns the first column after them, and
- * in *from their first. */
+/* Fills the columns of the time from a_us to b_us, up to column `last`. Returns the first column
+ * after them, and sets *from to the first of them. */
 static int fill_time(struct screen *out, const struct rows *l, int y, int64_t a_us, int64_t b_us,
 		     int last, uint32_t glyph, unsigned style, int *from)
 {

@@ -13,14 +13,14 @@ struct node_row {
 	const struct state *s;
 	const struct ui *u;
 	const struct state_node *n;
-	const struct msg_see_node *m; /* &n->see */
+	const struct msg_see_node *m; /* points to n->see */
 	struct node_glyph glyph;
 	int digits; /* number of digits of a node's number */
 };
 
-enum { CELL = 160 };
+enum { CELL = 160, HINT = 38 /* columns for the hint beside the title */ };
 
-#define MUCH 0.2f /* share of an iteration; a larger cost is a warning */
+#define MUCH 0.2f /* share of an iteration from which a cost is shown as a warning */
 
 /* Writes by how much an iteration would be longer without the node. Returns the style. */
 static unsigned cost_of_loss_text(const struct state *s, const struct msg_see_node *m, char *out,
@@ -109,8 +109,8 @@ static unsigned write_queue(const struct node_row *r, char text[CELL])
 	return r->n->n_queue ? STYLE_BLOCKED : STYLE_FAINT;
 }
 
-/* A live node sends heartbeats all the time. The time of the last one is reported for other nodes
- * only. */
+/* A live node sends heartbeats all the time. Therefore the time of the last one is shown only for
+ * other nodes. */
 static unsigned write_heard(const struct node_row *r, char text[CELL])
 {
 	if (r->m->state == NODE_LIVE) {
@@ -124,13 +124,45 @@ static unsigned write_heard(const struct node_row *r, char text[CELL])
 	return STYLE_WARNING;
 }
 
+static bool is_here(const struct msg_see_node *m)
+{
+	enum node_presence presence = node_presence(m->state);
+
+	return presence == NODE_TAKES_PART || presence == NODE_COMES;
+}
+
+/* Writes a share of the newest iteration. The longest wait stands out. */
+static unsigned write_share(const struct node_row *r, enum device_state state, char text[CELL])
+{
+	unsigned percent[DEVICE_STATES];
+
+	if (!is_here(r->m) || !device_time_percent(&r->m->spent, percent))
+		return write_absent(text);
+	snprintf(text, CELL, "%u%%", percent[state]);
+	for (int i = DEVICE_BUSY + 1; state != DEVICE_BUSY && i < DEVICE_STATES; i++)
+		if (percent[i] > percent[state])
+			return STYLE_FAINT;
+	return STYLE_TEXT;
+}
+
 static unsigned write_busy(const struct node_row *r, char text[CELL])
 {
-	int64_t from_us = r->s->current.start_us ? r->s->current.start_us
-						 : r->s->current.previous_start_us;
+	return write_share(r, DEVICE_BUSY, text);
+}
 
-	snprintf(text, CELL, "%d%%", state_busy_percent(r->n, from_us, r->u->clock.now_us));
-	return STYLE_TEXT;
+static unsigned write_host(const struct node_row *r, char text[CELL])
+{
+	return write_share(r, DEVICE_HOST, text);
+}
+
+static unsigned write_network(const struct node_row *r, char text[CELL])
+{
+	return write_share(r, DEVICE_NETWORK, text);
+}
+
+static unsigned write_others(const struct node_row *r, char text[CELL])
+{
+	return write_share(r, DEVICE_OTHERS, text);
 }
 
 static unsigned write_cost_of_loss(const struct node_row *r, char text[CELL])
@@ -203,10 +235,7 @@ static unsigned write_device(const struct node_row *r, char text[CELL])
 /* Returns the node's figures of its GPU. A node that is gone has none. */
 static struct gpu_figures gpu_of(const struct msg_see_node *m)
 {
-	enum node_presence presence = node_presence(m->state);
-
-	return presence == NODE_TAKES_PART || presence == NODE_COMES ? m->gpu
-								     : (struct gpu_figures){ 0 };
+	return is_here(m) ? m->gpu : (struct gpu_figures){ 0 };
 }
 
 static unsigned write_gpu(const struct node_row *r, char text[CELL])
@@ -284,6 +313,9 @@ static const struct {
 	{ { "wait", 4, 7, true }, write_queue, false },
 	{ { "heard", 5, 7, true }, write_heard, false },
 	{ { "busy", 4, 5, true }, write_busy, false },
+	{ { "host", 4, 5, true }, write_host, false },
+	{ { "net", 4, 5, true }, write_network, false },
+	{ { "others", 6, 5, true }, write_others, false },
 	{ { "if lost", 7, 6, true }, write_cost_of_loss, false },
 	{ { "place", 10, 6, false }, write_place, false },
 	{ { "F s", 5, 4, true }, write_forward, false },
@@ -364,6 +396,47 @@ static void draw_gpu(struct screen *out, struct rect at, const struct msg_see_no
 		     why);
 }
 
+/* Writes the shares of a device's times: "busy 26%, host 4%, net 30%, others 40%". Returns false if
+ * nothing was measured. */
+static bool shares_text(const struct device_time *t, char text[CELL])
+{
+	unsigned p[DEVICE_STATES];
+
+	if (!device_time_percent(t, p))
+		return false;
+	snprintf(text, CELL, "busy %u%%, host %u%%, net %u%%, others %u%%", p[DEVICE_BUSY],
+		 p[DEVICE_HOST], p[DEVICE_NETWORK], p[DEVICE_OTHERS]);
+	return true;
+}
+
+/* Returns the times of all devices together. */
+static struct device_time time_of_all(const struct state *s)
+{
+	struct device_time sum = { { 0 } };
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		for (int k = 0; s->nodes[i].known && is_here(&s->nodes[i].see) && k < DEVICE_STATES;
+		     k++)
+			sum.us[k] += s->nodes[i].see.spent.us[k];
+	return sum;
+}
+
+/* Draws how long the node's device was busy and what it waited for. Returns false if nothing was
+ * measured. */
+static bool draw_device_time(struct screen *out, struct rect at, const struct state *s,
+			     const struct msg_see_node *m)
+{
+	double real_s = (double)device_time_total_us(&m->spent) * 1e-6;
+	double plan_s = s->run.time_scale > 0 ? real_s / s->run.time_scale : real_s;
+	char shares[CELL];
+
+	if (!is_here(m) || !shares_text(&m->spent, shares))
+		return false;
+	screen_print(out, at.x, at.y, at.w, STYLE_TEXT, "newest iteration %.*f s: device %s",
+		     plan_s < 10 ? 2 : 1, plan_s, shares);
+	return true;
+}
+
 /* Details of the selected node that do not fit its row. */
 static void draw_detail(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
@@ -384,6 +457,8 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 	if (m->waits_percent > 0)
 		snprintf(waits, sizeof(waits), "waits %u%% for a processor; ",
 			 (unsigned)m->waits_percent);
+	if (draw_device_time(out, (struct rect){ at.x, y, at.w, 1 }, s, m))
+		y++;
 	screen_print(out, at.x, y++, at.w, m->waits_percent > 0 ? STYLE_WARNING : STYLE_TEXT,
 		     "planned F %.3f B %.3f L %.3f s; measured F %.1f B %.1f ms; %s"
 		     "sent %sB received %sB resent %llu; weights of iteration %llu",
@@ -420,14 +495,17 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 	int first, rows;
 	struct table_column shown[COLUMNS];
 	struct table t;
-	char title[128];
+	char title[128 + CELL], shares[CELL];
+	struct device_time all = time_of_all(s);
 
 	for (int i = 0; i < COLUMNS; i++) {
 		shown[i] = columns[i].column;
 		if (columns[i].of_gpu && !has_gpus(s))
 			shown[i].width = 0;
 	}
-	detail.h = at.h >= 12 ? 4 + u->prices.are_known + has_gpus(s) : 0;
+	detail.h = at.h >= 12 ? 4 + u->prices.are_known + has_gpus(s) +
+					(device_time_total_us(&all) > 0)
+			      : 0;
 	detail.y = at.y + at.h - detail.h;
 	list.h -= detail.h;
 	snprintf(title, sizeof(title), "Nodes: %u of %u%s%s", r->n, s->run.n_nodes,
@@ -435,7 +513,10 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 	if (s->history.n_iterations)
 		snprintf(title + strlen(title), sizeof(title) - strlen(title), ", goodput %.0f%%",
 			 costs_goodput(s) * 100);
-	screen_rule(out, at, title, at.w >= 60 ? "F R I act on the selected node" : NULL);
+	if (shares_text(&all, shares))
+		snprintf(title + strlen(title), sizeof(title) - strlen(title), ", %s", shares);
+	screen_rule(out, at, title,
+		    at.w >= (int)strlen(title) + HINT ? "F R I act on the selected node" : NULL);
 	list.y++;
 	list.h--;
 	table_open(&t, out, list, shown, COLUMNS);

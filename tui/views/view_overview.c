@@ -2,7 +2,7 @@
 #include "tui/input/branch.h"
 #include "tui/views/view.h"
 
-/* The selected node in words, on a screen below 80x24. */
+/* Draws the selected node in words, on a screen below 80x24. */
 static void draw_selected(struct screen *out, struct rect at, const struct state *s,
 			  const struct ui *u)
 {
@@ -10,7 +10,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	struct node_glyph l;
 	char age[16], what_if[128];
 
-	if (u->branch.open && at.h > 0) { /* no timeline shows the what-if */
+	if (u->branch.open && at.h > 0) { /* drawn here, because no timeline shows the what-if */
 		branch_title(u, s, what_if);
 		screen_text(out, at.x, at.y + at.h - 1, at.w, STYLE_WARNING, what_if);
 		at.h--;

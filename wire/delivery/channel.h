@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "wire/delivery/flow.h"
+#include "wire/pieces.h"
 
 /* Number of chunks that both ends accept beyond the first missing one. */
 #define CHANNEL_AHEAD 16384
@@ -65,6 +66,10 @@ struct channel_options {
 	size_t *retained_bytes;
 	uint8_t *(*alloc)(size_t size); /* allocates a message that arrives; NULL: no memory */
 	void (*release)(void *memory);  /* frees memory from alloc */
+	/* Chunks from this size on, of a message of several, are not copied: the channel keeps
+	 * their buffers. 0: every message is joined. */
+	size_t piece_least_bytes;
+	void (*drop)(void *owner);      /* frees the buffer of a chunk */
 	struct flow *flow;              /* borrowed: measurements of the link to the peer */
 	/* Chunks of this channel do not wait for the window of struct flow. */
 	bool urgent;
@@ -139,6 +144,7 @@ struct channel_chunk {
 	const uint8_t *lent;
 	size_t lent_bytes;
 	struct channel_letter *letter; /* when sending: the message that contains the chunk */
+	void *owner; /* of a chunk that arrived: its buffer */
 };
 /* Gives the next chunk to send. Its data is borrowed until the next call with the channel, or until
  * channel_drop_letter if the letter is held. Returns false if no chunk may be sent now. */
@@ -164,6 +170,7 @@ unsigned channel_tick(struct channel *c, int64_t now_us);
 
 enum channel_taken {
 	CHANNEL_PART = 1,  /* the chunk was stored; its message is not complete */
+	CHANNEL_KEPT,      /* stored, and the chunk's buffer is the channel's */
 	CHANNEL_WHOLE,     /* the chunk is itself the next message: the caller delivers its data */
 	CHANNEL_DUPLICATE, /* received before */
 	CHANNEL_TOO_FAR,   /* the chunk is beyond CHANNEL_AHEAD and was not stored */
@@ -174,9 +181,16 @@ enum channel_taken {
 };
 /* Handles a chunk that arrived. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *chunk);
-/* Gives the next complete message, in order; the caller frees it with options.release. Returns
- * false if there is none. Call it after channel_take until it returns false. */
-bool channel_give(struct channel *c, uint8_t **message, size_t *size);
+/* A complete message: in one block (options.release), or in pieces, whose list the caller frees
+ * after their buffers (options.drop). */
+struct channel_message {
+	uint8_t *data; /* NULL: the message is in pieces */
+	size_t size;
+	struct pieces pieces;
+};
+/* Gives the next complete message, in order. Returns false if there is none. Call it after
+ * channel_take until it returns false. */
+bool channel_give(struct channel *c, struct channel_message *out);
 /* Returns the number of the first missing chunk, for an acknowledgement. */
 uint64_t channel_expected(const struct channel *c);
 /* Returns true if chunks beyond the first missing one have arrived. */

@@ -49,7 +49,8 @@ struct incoming {
 	uint64_t first; /* number of the message's first chunk */
 	uint32_t chunks, got;
 	size_t size;
-	uint8_t *data;
+	uint8_t *data;       /* NULL: the message is kept in pieces */
+	struct piece *pieces; /* (chunks) by index; those without an owner are missing */
 };
 
 struct channel {

@@ -11,10 +11,21 @@
 #define INCOMING_MOST 1024 /* limit of incomplete messages of a channel */
 #define WORD_BITS     64
 
+static void free_incoming(const struct channel *c, struct incoming *m)
+{
+	if (m->data != NULL)
+		c->options.release(m->data);
+	for (uint32_t i = 0; m->pieces != NULL && i < m->chunks; i++) {
+		if (m->pieces[i].owner != NULL)
+			c->options.drop(m->pieces[i].owner);
+	}
+	free(m->pieces);
+}
+
 void channel_receiver_reset(struct channel *c)
 {
 	for (size_t i = 0; i < c->n_incoming; i++) {
-		c->options.release(c->incoming[i].data);
+		free_incoming(c, &c->incoming[i]);
 		c->options.memory->used_bytes -= c->incoming[i].size;
 		*c->options.peer_bytes -= c->incoming[i].size;
 	}
@@ -159,19 +170,30 @@ static bool may_have(const struct channel *c, size_t size, bool ahead)
 	       (size <= all && own <= all - size && size <= most && m->used_bytes <= most - size);
 }
 
+/* Returns true if the message's chunks stay in their buffers. */
+static bool stays_apart(const struct channel *c, const struct channel_chunk *k)
+{
+	const size_t least = c->options.piece_least_bytes;
+	return least > 0 && k->chunks > 1 && k->total / k->chunks >= least;
+}
+
 static struct incoming *insert_incoming(struct channel *c, size_t place,
 	const struct channel_chunk *k, uint64_t first)
 {
 	const size_t size = (size_t)k->total;
 	if (c->n_incoming == INCOMING_MOST || !may_have(c, size, first > c->expected))
 		return NULL;
-	uint8_t *data = c->options.alloc(size);
-	if (data == NULL)
+	struct incoming fresh = {.first = first, .chunks = k->chunks, .size = size};
+	if (stays_apart(c, k))
+		fresh.pieces = calloc(k->chunks, sizeof(*fresh.pieces));
+	else
+		fresh.data = c->options.alloc(size);
+	if (fresh.data == NULL && fresh.pieces == NULL)
 		return NULL;
 	array_reserve(&c->incoming, &c->room_incoming, c->n_incoming + 1, sizeof(*c->incoming));
 	struct incoming *m = &c->incoming[place];
 	memmove(m + 1, m, (c->n_incoming - place) * sizeof(*m));
-	*m = (struct incoming){.first = first, .chunks = k->chunks, .size = size, .data = data};
+	*m = fresh;
 	c->n_incoming++;
 	c->options.memory->used_bytes += size;
 	*c->options.peer_bytes += size;
@@ -207,22 +229,28 @@ enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k
 		m = insert_incoming(c, place, k, first);
 	if (m == NULL)
 		return CHANNEL_DEFERRED;
+	m->got++;
+	note_number(c, k->number);
+	if (m->pieces != NULL) {
+		m->pieces[k->index] = (struct piece){k->data, k->size, k->owner};
+		return CHANNEL_KEPT;
+	}
 	if (k->size > 0)
 		memcpy(m->data + channel_chunk_bytes(m->size, m->chunks) * k->index, k->data,
 			k->size);
-	m->got++;
-	note_number(c, k->number);
 	return CHANNEL_PART;
 }
 
-bool channel_give(struct channel *c, uint8_t **message, size_t *size)
+bool channel_give(struct channel *c, struct channel_message *out)
 {
-	if (c->n_incoming == 0 || c->incoming[0].first + c->incoming[0].chunks > c->expected)
+	const struct incoming *m = c->incoming;
+	if (c->n_incoming == 0 || m->first + m->chunks > c->expected)
 		return false;
-	*message = c->incoming[0].data;
-	*size = c->incoming[0].size;
-	c->options.memory->used_bytes -= *size;
-	*c->options.peer_bytes -= *size;
+	*out = (struct channel_message){.data = m->data, .size = m->size};
+	if (m->pieces != NULL)
+		out->pieces = (struct pieces){m->pieces, m->chunks};
+	c->options.memory->used_bytes -= m->size;
+	*c->options.peer_bytes -= m->size;
 	c->n_incoming--;
 	memmove(&c->incoming[0], &c->incoming[1], c->n_incoming * sizeof(c->incoming[0]));
 	return true;

@@ -85,12 +85,15 @@ static void make_channels(struct peer *peer)
 		.retained_bytes = &peer->retained_bytes,
 		.alloc = allocate_message,
 		.release = release_message,
+		.drop = link_release,
 		.flow = &peer->flow,
 		.context = peer,
 	};
 	for (int i = 0; i < POST_CLASSES; i++) {
 		options.urgent = i <= POST_CLASS_ACTIVATIONS;
 		options.finished = notes[i];
+		options.piece_least_bytes =
+			i == POST_CLASS_ACTIVATIONS ? p->options.piece_least_bytes : 0;
 		peer->channels[i] = channel_new(&options);
 	}
 }

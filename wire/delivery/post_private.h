@@ -110,7 +110,7 @@ struct post {
 	struct peer *giving; /* the peer whose complete messages are being delivered */
 	struct post_message queue[POST_QUEUE]; /* events that are delivered before other messages */
 	unsigned n_queue;
-	void *lent;          /* the buffer that the last delivered message lies in */
+	struct post_message lent; /* the last delivered message, unless it was kept */
 	post_peer_id leaving; /* the peer to remove at the next post_receive */
 	struct channel_memory memory;
 	struct post_transfer *transfers; /* (POST_TRANSFERS) finished transfers, in a ring */

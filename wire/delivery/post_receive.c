@@ -171,13 +171,13 @@ static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 bool post_next_given(struct post *p, struct post_message *out)
 {
 	struct peer *peer = p->giving;
-	uint8_t *message;
-	size_t size;
+	struct channel_message m;
 	for (int i = 0; peer != NULL && i < POST_CLASSES; i++) {
-		if (!channel_give(peer->channels[i], &message, &size))
+		if (!channel_give(peer->channels[i], &m))
 			continue;
-		*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = message,
-			.size = size, .owner = message - LINK_BUFFER_HEAD};
+		*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = m.data,
+			.size = m.size, .pieces = m.pieces};
+		out->owner = m.data != NULL ? m.data - LINK_BUFFER_HEAD : (void *)m.pieces.list;
 		return true;
 	}
 	p->giving = NULL;
@@ -200,7 +200,7 @@ static void count_malformed(struct post *p, struct peer *peer)
 }
 
 /* Handles a frame's content. Returns true if *out is a message to deliver now. */
-static bool on_content(struct post *p, struct peer *peer, const struct post_frame *f,
+static bool on_content(struct post *p, struct peer *peer, struct post_frame *f,
 	struct link_event *e, int64_t now_us, struct post_message *out)
 {
 	*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = f->chunk.data,
@@ -217,8 +217,11 @@ static bool on_content(struct post *p, struct peer *peer, const struct post_fram
 		return true;
 	}
 	struct channel *channel = peer->channels[f->class];
+	f->chunk.owner = e->owner;
 	enum channel_taken taken = peer->deferred[f->class] ? CHANNEL_DEFERRED
 							    : channel_take(channel, &f->chunk);
+	if (taken == CHANNEL_KEPT)
+		e->owner = NULL;
 	if (taken == CHANNEL_BAD)
 		count_malformed(p, peer);
 	else
@@ -280,7 +283,7 @@ bool post_on_event(struct post *p, struct line *line, struct link_event *e, int6
 	case LINK_DATA:
 		if (!on_data(p, line, e, now_us, out))
 			return false;
-		p->lent = out->owner;
+		p->lent = *out;
 		return true;
 	case LINK_REFUSAL:
 		if (line->peer != NULL)

@@ -14,15 +14,11 @@ void seal_key_init(struct seal_key *k, enum seal_cipher cipher, const uint8_t se
 {
 	const char *label = cipher == SEAL_AES256_GCM ? "skippipe aes256-gcm"
 						      : "skippipe xchacha20-poly1305";
-	uint8_t raw[SEAL_KEY];
 	k->cipher = cipher;
-	crypto_generichash(raw, sizeof(raw), (const uint8_t *)label, strlen(label), secret,
+	crypto_generichash(k->raw, sizeof(k->raw), (const uint8_t *)label, strlen(label), secret,
 		SEAL_KEY);
 	if (cipher == SEAL_AES256_GCM)
-		crypto_aead_aes256gcm_beforenm(&k->key.aes, raw);
-	else
-		memcpy(k->key.raw, raw, sizeof(raw));
-	sodium_memzero(raw, sizeof(raw));
+		crypto_aead_aes256gcm_beforenm(&k->aes, k->raw);
 }
 
 /* Writes the nonce: zeros, then the counter in little-endian order. */
@@ -40,11 +36,11 @@ void seal_close(const struct seal_key *k, uint64_t counter, const void *header, 
 	if (k->cipher == SEAL_AES256_GCM) {
 		nonce_of(nonce, 12, counter);
 		crypto_aead_aes256gcm_encrypt_detached_afternm(data, data + size, NULL, data, size,
-			header, header_size, NULL, nonce, &k->key.aes);
+			header, header_size, NULL, nonce, &k->aes);
 	} else {
 		nonce_of(nonce, 24, counter);
 		crypto_aead_xchacha20poly1305_ietf_encrypt_detached(data, data + size, NULL, data,
-			size, header, header_size, NULL, nonce, k->key.raw);
+			size, header, header_size, NULL, nonce, k->raw);
 	}
 }
 
@@ -56,13 +52,36 @@ int seal_open(const struct seal_key *k, uint64_t counter, const void *header, si
 	if (k->cipher == SEAL_AES256_GCM) {
 		nonce_of(nonce, 12, counter);
 		rc = crypto_aead_aes256gcm_decrypt_detached_afternm(data, NULL, data, size,
-			data + size, header, header_size, nonce, &k->key.aes);
+			data + size, header, header_size, nonce, &k->aes);
 	} else {
 		nonce_of(nonce, 24, counter);
 		rc = crypto_aead_xchacha20poly1305_ietf_decrypt_detached(data, NULL, data, size,
-			data + size, header, header_size, nonce, k->key.raw);
+			data + size, header, header_size, nonce, k->raw);
 	}
 	return rc == 0 ? 0 : -EBADMSG;
+}
+
+int seal_close_by(struct aes_gcm *aes, const struct seal_key *k, uint64_t counter,
+	const void *header, size_t header_size, const struct aes_gcm_piece *pieces, size_t n,
+	uint8_t *data)
+{
+	uint8_t nonce[AES_GCM_NONCE];
+	const struct aes_gcm_terms terms = {k->raw, nonce, header, header_size};
+	if (aes == NULL || k->cipher != SEAL_AES256_GCM)
+		return -ENOTSUP;
+	nonce_of(nonce, sizeof(nonce), counter);
+	return aes_gcm_close(aes, &terms, pieces, n, data);
+}
+
+int seal_open_by(struct aes_gcm *aes, const struct seal_key *k, uint64_t counter,
+	const void *header, size_t header_size, uint8_t *data, size_t size)
+{
+	uint8_t nonce[AES_GCM_NONCE];
+	const struct aes_gcm_terms terms = {k->raw, nonce, header, header_size};
+	if (aes == NULL || k->cipher != SEAL_AES256_GCM)
+		return -ENOTSUP;
+	nonce_of(nonce, sizeof(nonce), counter);
+	return aes_gcm_open(aes, &terms, data, size);
 }
 
 static uint64_t window_bit(uint64_t counter)

@@ -43,12 +43,13 @@ static void *run_jobs(void *sealers)
 {
 	struct sealers *s = sealers;
 	struct sealer_job *job;
+	struct aes_gcm *aes = aes_gcm_new();
 	const uint64_t one = 1;
 	pthread_setname_np(pthread_self(), "seals");
 	pthread_mutex_lock(&s->lock);
 	while ((job = take_job(s)) != NULL) {
 		pthread_mutex_unlock(&s->lock);
-		job->run(job);
+		job->run(job, aes);
 		pthread_mutex_lock(&s->lock);
 		job->state = SEALER_ENDED;
 		s->n_unended--;
@@ -57,6 +58,7 @@ static void *run_jobs(void *sealers)
 			;
 	}
 	pthread_mutex_unlock(&s->lock);
+	aes_gcm_free(aes);
 	return NULL;
 }
 

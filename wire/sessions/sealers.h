@@ -10,13 +10,15 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "wire/sessions/aes_gcm.h"
 
 struct sealers; /* opaque */
 
 enum sealer_state { SEALER_IDLE, SEALER_WAITS, SEALER_RUNS, SEALER_ENDED };
 
 struct sealer_job {
-	void (*run)(struct sealer_job *job);
+	/* aes: the thread's; NULL: libcrypto cannot be used. */
+	void (*run)(struct sealer_job *job, struct aes_gcm *aes);
 	struct sealer_job *next;  /* used by the threads */
 	enum sealer_state state;  /* set by the threads; read it with sealers_ended */
 };

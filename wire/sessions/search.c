@@ -30,6 +30,7 @@
 struct search {
 	pthread_mutex_t lock;
 	unsigned users;
+	bool resolved; /* the name service has answered */
 	bool done;
 	int rc;
 	struct target {
@@ -195,6 +196,9 @@ static void *run_search(void *context)
 		     at = at->ai_next)
 			all[n++] = (struct candidate){ at, t };
 	}
+	pthread_mutex_lock(&s->lock);
+	s->resolved = true;
+	pthread_mutex_unlock(&s->lock);
 	finish(s, n == 0 ? -EHOSTUNREACH : try_all(s, all, n));
 	for (unsigned i = 0; i < s->n; i++) {
 		if (lists[i] != NULL)
@@ -249,12 +253,13 @@ int search_result(struct search *s, char address[LINK_ADDRESS_SIZE], struct erro
 {
 	pthread_mutex_lock(&s->lock);
 	int rc = s->done ? s->rc : -EAGAIN;
+	bool resolved = s->resolved; /* the thread then ends in time */
 	if (rc == 0)
 		memcpy(address, s->found, sizeof(s->found));
 	else if (s->done)
 		*why = s->why;
 	pthread_mutex_unlock(&s->lock);
-	if (rc == -EAGAIN && clock_monotonic_us() > s->until_us)
+	if (rc == -EAGAIN && !resolved && clock_monotonic_us() > s->until_us)
 		return error_set(why, -EHOSTUNREACH, "%.80s: the name service does not answer",
 				 s->targets[0].host);
 	return rc;

@@ -3,6 +3,7 @@
  * lost. */
 #include "wire/sessions/transit.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,23 +24,35 @@ void link_fill(uint8_t *content, size_t size, const struct link_source *source)
 	}
 }
 
-static void seal_frame(struct sealer_job *job)
+/* libcrypto encrypts the source into the frame, without a copy of it. */
+static void seal_frame(struct sealer_job *job, struct aes_gcm *aes)
 {
 	struct transit *t = (struct transit *)job;
 	uint8_t *content = t->frame + FRAME_DATA_HEAD;
+	struct aes_gcm_piece pieces[1 + LINK_PIECES] = {{content, t->size}};
+	for (int i = 0; i < LINK_PIECES; i++) {
+		const struct link_piece *piece = &t->source.pieces[i];
+		pieces[0].size -= piece->size;
+		pieces[1 + i] = (struct aes_gcm_piece){piece->data, piece->size};
+	}
+	if (seal_close_by(aes, t->key, t->counter, t->frame, FRAME_DATA_HEAD, pieces,
+		    1 + LINK_PIECES, content) == 0)
+		return;
 	link_fill(content, t->size, &t->source);
 	seal_close(t->key, t->counter, t->frame, FRAME_DATA_HEAD, content, t->size);
 }
 
-static void open_frame(struct sealer_job *job)
+static void open_frame(struct sealer_job *job, struct aes_gcm *aes)
 {
 	struct transit *t = (struct transit *)job;
-	t->rc = seal_open(t->key, t->counter, t->frame, FRAME_DATA_HEAD,
-		t->frame + FRAME_DATA_HEAD, t->size);
+	uint8_t *content = t->frame + FRAME_DATA_HEAD;
+	t->rc = seal_open_by(aes, t->key, t->counter, t->frame, FRAME_DATA_HEAD, content, t->size);
+	if (t->rc != 0 && t->rc != -EBADMSG)
+		t->rc = seal_open(t->key, t->counter, t->frame, FRAME_DATA_HEAD, content, t->size);
 }
 
 static bool add_transit(struct transits *list, struct sealers *s, const struct transit *of,
-	void (*run)(struct sealer_job *), bool by_loop)
+	void (*run)(struct sealer_job *, struct aes_gcm *), bool by_loop)
 {
 	struct transit *t = malloc(sizeof(*t));
 	if (t == NULL)
@@ -53,7 +66,7 @@ static bool add_transit(struct transits *list, struct sealers *s, const struct t
 	list->end = &t->next;
 	list->bytes += t->size + TRANSIT_BYTES;
 	if (by_loop)
-		run(&t->job);
+		run(&t->job, NULL);
 	else
 		sealers_add(s, &t->job);
 	return true;

@@ -33,6 +33,8 @@ struct world {
 	uint64_t delivered;        /* number of messages that arrived in order and were checked */
 	unsigned loans;            /* number of loans that were not released */
 	size_t (*size)(uint64_t n);
+	size_t piece_least;
+	unsigned in_pieces;        /* messages that were delivered in pieces */
 };
 
 static uint8_t *get(size_t size)
@@ -45,14 +47,18 @@ static struct channel *channel_with(struct world *w, size_t retained)
 	struct channel *c;
 	const struct channel_options o = {.message_most_bytes = 1 << 20,
 		.retained_most_bytes = retained, .memory = &w->memory, .peer_bytes = &w->assembling,
-		.retained_bytes = &w->retained, .alloc = get, .release = free, .flow = &w->flow};
+		.retained_bytes = &w->retained, .alloc = get, .release = free,
+		.piece_least_bytes = w->piece_least, .drop = free, .flow = &w->flow};
 	c = channel_new(&o);
 	return c;
 }
 
-static void world_open(struct world *w, uint64_t seed, unsigned loss, unsigned doubling)
+/* piece_least: of the receiving channel's options. */
+static void world_open_apart(struct world *w, uint64_t seed, unsigned loss, unsigned doubling,
+	size_t piece_least)
 {
 	memset(w, 0, sizeof(*w));
+	w->piece_least = piece_least;
 	rng_init(&w->rng, seed);
 	w->loss = loss;
 	w->doubling = doubling;
@@ -62,6 +68,11 @@ static void world_open(struct world *w, uint64_t seed, unsigned loss, unsigned d
 	flow_start(&w->flow, &limits);
 	w->from = channel_with(w, 1 << 20);
 	w->to = channel_with(w, 1 << 20);
+}
+
+static void world_open(struct world *w, uint64_t seed, unsigned loss, unsigned doubling)
+{
+	world_open_apart(w, seed, loss, doubling, 0);
 }
 
 static void world_close(struct world *w)
@@ -98,24 +109,42 @@ static void check(struct world *w, const uint8_t *data, size_t size)
 	w->delivered++;
 }
 
+/* Checks a message and frees it. */
+static void check_given(struct world *w, struct channel_message *m)
+{
+	if (m->data == NULL) {
+		m->data = malloc(m->size);
+		assert_non_null(m->data);
+		pieces_join(&m->pieces, 0, m->data);
+		for (uint32_t i = 0; i < m->pieces.n; i++)
+			free(m->pieces.list[i].owner);
+		free(m->pieces.list);
+		w->in_pieces++;
+	}
+	check(w, m->data, m->size);
+	free(m->data);
+}
+
 static void arrive(struct world *w, struct packet *p)
 {
-	uint8_t *message = NULL;
-	size_t size;
+	struct channel_message m;
 	struct packet answer = {.is_ack = true};
 	if (p->is_ack) {
 		channel_acked(w->from, p->ack, p->ranges, p->n_ranges, w->now_us);
 		return;
 	}
-	p->chunk.data = p->data;
+	uint8_t *buffer = malloc(sizeof(p->data));
+	assert_non_null(buffer);
+	memcpy(buffer, p->data, sizeof(p->data));
+	p->chunk.data = p->chunk.owner = buffer;
 	enum channel_taken taken = channel_take(w->to, &p->chunk);
 	assert_true(taken != CHANNEL_BAD);
 	if (taken == CHANNEL_WHOLE)
-		check(w, p->data, p->chunk.size);
-	while (channel_give(w->to, &message, &size)) {
-		check(w, message, size);
-		free(message);
-	}
+		check(w, buffer, p->chunk.size);
+	if (taken != CHANNEL_KEPT)
+		free(buffer);
+	while (channel_give(w->to, &m))
+		check_given(w, &m);
 	answer.ack = channel_expected(w->to);
 	answer.n_ranges = channel_ranges(w->to, answer.ranges);
 	assert_int_equal(answer.n_ranges > 0, channel_holes(w->to));
@@ -191,7 +220,7 @@ static const struct channel_cut one_connection = {1024, 1}, many_connections = {
 static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct channel_cut *cut)
 {
 	struct world w;
-	world_open(&w, seed, loss, doubling);
+	world_open_apart(&w, seed, loss, doubling, seed / 2 % 2 == 0 ? 0 : 600);
 	w.size = any_size;
 	for (uint64_t n = 0; n < 20; n++)
 		queue(&w, n);
@@ -211,6 +240,8 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 		step(&w);
 	}
 	assert_int_equal(w.delivered, 60);
+	/* Those of 2048, 5000 and 9999 bytes; the chunks of 1025 bytes have 513. */
+	assert_int_equal(w.in_pieces, w.piece_least == 0 ? 0 : 21);
 	assert_int_equal(w.retained, 0);
 	world_close(&w);
 }
@@ -351,9 +382,9 @@ TEST(nonsense_changes_nothing)
 TEST(a_message_ahead_of_its_turn_waits)
 {
 	struct world w;
-	uint8_t bytes[4] = {1, 2, 3, 4}, *message;
+	struct channel_message m;
+	uint8_t bytes[4] = {1, 2, 3, 4};
 	struct channel_range ranges[CHANNEL_RANGES];
-	size_t size;
 	world_open(&w, 1, 0, 0);
 	channel_start(w.to, &many_connections);
 	/* Numbers of the chunks: message A has 0-1, B has 2, C has 3-4. */
@@ -363,7 +394,7 @@ TEST(a_message_ahead_of_its_turn_waits)
 		if (number == 2)
 			k.total = k.chunks = 1;
 		assert_int_equal(channel_take(w.to, &k), CHANNEL_PART);
-		assert_false(channel_give(w.to, &message, &size));
+		assert_false(channel_give(w.to, &m));
 	}
 	assert_int_equal(channel_expected(w.to), 0);
 	assert_int_equal(channel_ranges(w.to, ranges), 1);
@@ -373,11 +404,11 @@ TEST(a_message_ahead_of_its_turn_waits)
 	assert_int_equal(channel_take(w.to, &first), CHANNEL_PART);
 	assert_false(channel_holes(w.to));
 	for (int i = 0; i < 3; i++) {
-		assert_true(channel_give(w.to, &message, &size));
-		assert_int_equal(size, i == 1 ? 1 : 2);
-		free(message);
+		assert_true(channel_give(w.to, &m));
+		assert_int_equal(m.size, i == 1 ? 1 : 2);
+		free(m.data);
 	}
-	assert_false(channel_give(w.to, &message, &size));
+	assert_false(channel_give(w.to, &m));
 	assert_int_equal(channel_expected(w.to), 5);
 	world_close(&w);
 }

@@ -52,6 +52,30 @@ static uint8_t *get(size_t size)
 	return malloc(size);
 }
 
+/* Gives the channel a chunk in a buffer of its own. */
+static void take_chunk(struct channel *c, struct channel_chunk *k)
+{
+	uint8_t *buffer = malloc(k->size + 1);
+	expect(buffer != NULL);
+	memcpy(buffer, k->data, k->size);
+	k->data = k->owner = buffer;
+	if (channel_take(c, k) != CHANNEL_KEPT)
+		free(buffer);
+}
+
+static void read_message(const struct channel_message *m)
+{
+	uint8_t *bytes = m->data != NULL ? m->data : malloc(m->size + 1);
+	expect(bytes != NULL);
+	if (m->data == NULL)
+		pieces_join(&m->pieces, 0, bytes);
+	expect(m->size == 0 || bytes[0] + (size_t)bytes[m->size - 1] < 1000);
+	for (uint32_t i = 0; i < m->pieces.n; i++)
+		free(m->pieces.list[i].owner);
+	free(m->pieces.list);
+	free(bytes);
+}
+
 /* Reads a sequence of [length, frame], as peers would send them one after another. */
 static void read_stream(const uint8_t *data, size_t size)
 {
@@ -59,6 +83,7 @@ static void read_stream(const uint8_t *data, size_t size)
 	size_t assembling = 0, retained = 0;
 	struct flow flow;
 	struct channel *c;
+	const bool apart = size > 0 && data[0] % 2;
 	const struct channel_options o = { .message_most_bytes = 4096,
 					   .retained_most_bytes = 4096,
 					   .memory = &memory,
@@ -66,6 +91,8 @@ static void read_stream(const uint8_t *data, size_t size)
 					   .retained_bytes = &retained,
 					   .alloc = get,
 					   .release = free,
+					   .piece_least_bytes = apart ? 3 : 0,
+					   .drop = free,
 					   .flow = &flow };
 	const struct channel_cut cut = {7, size % 2 == 0 ? 1 : 8};
 	const struct channel_part part = {"some words to send", 18};
@@ -80,18 +107,14 @@ static void read_stream(const uint8_t *data, size_t size)
 	while (size > 0) {
 		size_t n = data[0] < size - 1 ? data[0] : size - 1;
 		struct post_frame f;
-		uint8_t *message;
-		size_t whole;
+		struct channel_message m;
 		if (post_frame_parse(data + 1, n, &f) == 0) {
 			channel_acked(c, f.ack, f.ranges, f.n_ranges, now++);
 			(void)channel_tick(c, now += 1000);
 			if (f.kind == POST_FRAME_CHUNK)
-				(void)channel_take(c, &f.chunk);
-			while (channel_give(c, &message, &whole)) {
-				expect(whole == 0 ||
-				       message[0] + (size_t)message[whole - 1] < 1000);
-				free(message);
-			}
+				take_chunk(c, &f.chunk);
+			while (channel_give(c, &m))
+				read_message(&m);
 			struct channel_range ranges[CHANNEL_RANGES];
 			expect((channel_ranges(c, ranges) > 0) == channel_holes(c));
 			while (channel_next(c, &out))

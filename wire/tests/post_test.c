@@ -267,6 +267,78 @@ TEST(a_kept_message_outlives_the_post)
 	post_release(&kept);
 }
 
+/* ---- messages in pieces ---- */
+
+enum { LONG = 3000001 };
+
+struct long_messages {
+	struct post_message kept;
+	unsigned in_pieces, whole;
+};
+
+static bool is_message(const uint8_t *data, uint64_t number)
+{
+	uint8_t *expect = malloc(LONG);
+	pair_fill_message(expect, LONG, number);
+	const bool is_same = memcmp(data, expect, LONG) == 0;
+	free(expect);
+	return is_same;
+}
+
+/* Keeps the first message, joins the second, and leaves the third to the post. */
+static void take_long(struct end *e, struct post_message *m)
+{
+	struct long_messages *l = e->context;
+	if (m->pieces.n == 0) {
+		assert_true(is_message(m->data, 9));
+		l->whole++;
+		return;
+	}
+	assert_null(m->data);
+	assert_int_equal(m->size, LONG);
+	if (l->in_pieces == 0) {
+		post_keep(e->post, m);
+		l->kept = *m;
+	} else if (l->in_pieces == 1) {
+		assert_int_equal(post_join(e->post, m), 0);
+		assert_int_equal(m->pieces.n, 0);
+		assert_int_equal(post_join(e->post, m), 0);
+		assert_true(is_message(m->data, 1));
+	}
+	l->in_pieces++;
+}
+
+TEST(long_activations_are_given_in_pieces)
+{
+	static const struct post_options apart = {.piece_least_bytes = 16384};
+	struct pair p;
+	struct long_messages l = {.in_pieces = 0};
+	uint8_t *bytes = malloc(LONG);
+	pair_open(&p, apart, defaults);
+	p.a.on_data = take_long;
+	p.a.context = &l;
+	for (uint64_t i = 0; i < 4; i++) {
+		pair_fill_message(bytes, LONG, i < 3 ? i : 9);
+		const struct post_part part = {bytes, LONG};
+		assert_int_equal(post_send(p.b.post, p.to_a, &part, 1,
+					 POST_RELIABLE | (i < 3 ? POST_ACTIVATIONS : POST_SUMS),
+					 clock_monotonic_us()), 0);
+	}
+	PAIR_UNTIL(&p, l.in_pieces == 3 && l.whole == 1);
+	pair_close(&p);
+	pieces_join(&l.kept.pieces, 0, bytes);
+	assert_true(is_message(bytes, 0));
+	/* From a byte of the second piece on. */
+	const size_t from = l.kept.pieces.list[0].size + 5;
+	uint8_t *rest = malloc(LONG - from);
+	pieces_join(&l.kept.pieces, from, rest);
+	assert_memory_equal(rest, bytes + from, LONG - from);
+	post_release(&l.kept);
+	post_release(&l.kept);
+	free(rest);
+	free(bytes);
+}
+
 TEST(forgetting_drops_everything)
 {
 	struct pair p;

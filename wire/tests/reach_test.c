@@ -43,13 +43,28 @@ TEST(a_providers_variables_are_read)
 TEST(an_address_is_chosen_in_order)
 {
 	struct reach r;
-	reach_choose("tcp://10.0.0.5:7701", "203.0.113.7", &r);
+	reach_choose("tcp://10.0.0.5:7701", "203.0.113.7", NULL, &r);
 	assert_string_equal(r.address, "tcp://10.0.0.5:7701");
 	assert_string_equal(r.inside, "");
-	reach_choose("ipc:///tmp/x", "", &r);
+	reach_choose("ipc:///tmp/x", "", NULL, &r);
 	assert_string_equal(r.address, "ipc:///tmp/x");
-	reach_choose("tcp://0.0.0.0:7701", "203.0.113.7", &r);
+	reach_choose("tcp://0.0.0.0:7701", "203.0.113.7", NULL, &r);
 	assert_string_equal(r.address, "tcp://203.0.113.7:7701");
-	reach_choose("tcp://[::]:7701", "2001:db8::7", &r);
+	reach_choose("tcp://[::]:7701", "2001:db8::7", NULL, &r);
 	assert_string_equal(r.address, "tcp://[2001:db8::7]:7701");
+	reach_choose("tcp://10.0.0.5:7701", "", "tcp://m5:40702", &r);
+	assert_string_equal(r.address, "tcp://m5:40702");
+	assert_string_equal(r.inside, "");
+}
+
+/* Machines behind one outside address dial the inside ones, however the outside one is known. */
+TEST(a_given_address_keeps_the_inside_ones)
+{
+	char own[1][LINK_ADDRESS_SIZE];
+	struct reach r;
+	reach_choose("tcp://0.0.0.0:7701", "203.0.113.7", "tcp://203.0.113.9:40702", &r);
+	assert_string_equal(r.address, "tcp://203.0.113.9:40702");
+	if (reach_own(7701, own, 1) == 0)
+		skip(); /* this machine has no network */
+	assert_non_null(strstr(r.inside, own[0]));
 }

@@ -16,7 +16,7 @@
 #include "wire/sessions/sealers.h"
 #include "wire/tests/pair.h"
 
-static const struct post_options threads = {.seal_threads = 3};
+static const struct post_options threads = {.seal_threads = 3, .piece_least_bytes = 16384};
 
 /* Number of the next message of each class. A message contains its number and its class. */
 struct checks {
@@ -44,6 +44,7 @@ static void check_data(struct end *e, struct post_message *m)
 	struct checks *c = e->context;
 	uint64_t number, class;
 	uint8_t *expect = malloc(m->size);
+	assert_int_equal(post_join(e->post, m), 0);
 	memcpy(&number, m->data, 8);
 	memcpy(&class, m->data + 8, 8);
 	assert_true(class < POST_CLASSES);
@@ -231,8 +232,9 @@ struct work {
 	int runs;
 };
 
-static void wait_and_count(struct sealer_job *job)
+static void wait_and_count(struct sealer_job *job, struct aes_gcm *aes)
 {
+	(void)aes;
 	struct work *w = (struct work *)job;
 	while (!atomic_load(w->may_end))
 		usleep(1000);

@@ -84,6 +84,41 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 	search_free(NULL);
 }
 
+/* Fills the listener's queue, so that it answers no further connection, like a firewall. Returns
+ * the number of connections in held. */
+static size_t fill_queue(uint16_t port, int *held, size_t most)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(port),
+				 .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct pollfd p = { .events = POLLOUT };
+	size_t n = 0;
+
+	do {
+		assert_true(n < most);
+		held[n] = p.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)connect(held[n++], (struct sockaddr *)&a, sizeof(a));
+	} while (poll(&p, 1, 200) > 0);
+	return n;
+}
+
+/* The address is no name, so the cause cannot be the name service. */
+TEST(an_address_without_an_answer_is_named)
+{
+	char address[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE];
+	struct error why = { "" };
+	uint16_t port;
+	int listener = listen_here(&port), held[32];
+	size_t n = fill_queue(port, held, sizeof(held) / sizeof(held[0]));
+
+	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", port);
+	assert_int_equal(wait_result(address, found, &why), -EHOSTUNREACH);
+	assert_non_null(strstr(why.text, ": no answer"));
+	while (n > 0)
+		close(held[--n]);
+	close(listener);
+}
+
 /* A peer behind a router has an inside and an outside address. */
 TEST(several_addresses_are_tried_in_turn)
 {

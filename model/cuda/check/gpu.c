@@ -1,22 +1,25 @@
 /* Compares a real GPU with the CPU, and measures its speed. Needs only nvcc, cuBLASLt and the C
  * library:
  *
- *     build/gpu check
- *     build/gpu bench [SECONDS [PRESET...]]
- *     build/gpu times [PRESET...]
+ *     build/gpu check [TIMES]
+ *     build/gpu bench [OPTIONS] [SECONDS [PRESET...]]
+ *     build/gpu times [OPTIONS] [PRESET...]
+ *
+ * OPTIONS: --sequence N, --recompute norms|none|block
  *
  * check: compares every kernel with plain loops, every gradient of a model with the CPU's, the bits
- * of two equal runs, and the bits of the optimizer's step with the CPU's. bench: tokens per second
- * and MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b), PyTorch's beside it where it
- * can be imported (SKIPPIPE_PYTHON names the interpreter). times: where a step's time goes, by
- * kernel and product, without graphs (default: 124m).
+ * of two equal runs, the bits of the optimizer's step with the CPU's, and the bits of TIMES equal
+ * passes (default: 20) of a layer of each preset at the bench's sizes. bench: tokens per second and
+ * MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b), PyTorch's beside it where it can
+ * be imported (SKIPPIPE_PYTHON names the interpreter). times: where a step's time goes, by kernel
+ * and product, without graphs (default: 124m).
  *
  * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
  * MFU: (6 N + 12 layers dim T) FLOP a token, N all weights but a table of embeddings that is
  * only looked up, over the card's dense bf16 by its datasheet. A microbatch is as many whole
- * contexts as make TOKENS tokens; a step is MICROBATCHES of them, forward and backward, and
- * AdamW. */
+ * sequences (default: of the context) as make TOKENS tokens; a step is MICROBATCHES of them,
+ * forward and backward, and AdamW. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,6 +31,7 @@
 #include "base/rng.h"
 #include "model/device_check.h"
 #include "model/tests/kernel_check.h"
+#include "model/tests/repeat_check.h"
 #include "model/trainer.h"
 
 enum { KIB_99 = 99 << 10 >> 2 /* floats of shared memory in 99 KiB */ };
@@ -212,7 +216,36 @@ static void check_step(const struct model_config *c, bool bf16)
 	free(sum);
 }
 
-static int run_checks(void)
+static const char *const presets[] = { "30m", "124m", "500m", "1.5b" };
+enum { PRESETS = sizeof(presets) / sizeof(presets[0]), REPEATS = 20 };
+
+/* Sets the sizes of a microbatch of TOKENS tokens. sequence: 0 for the model's context. */
+static void choose_sizes(struct stage_options *o, const struct model_config *c, uint32_t sequence)
+{
+	o->sequence = sequence > 0 && sequence < c->context ? sequence : c->context;
+	o->batch = o->sequence < TOKENS ? TOKENS / o->sequence : 1;
+}
+
+/* Run two of these programs at once to load the card meanwhile. */
+static void check_repeats(unsigned times)
+{
+	for (size_t i = 0; i < PRESETS && times > 0; i++) {
+		struct stage_options o = { .device = "cuda:bf16", .threads = cores_usable() };
+		struct error err = { "" };
+		struct model_config c;
+		unsigned differing = times;
+
+		if (model_preset(presets[i], &c, NULL, &err) == 0) {
+			choose_sizes(&o, &c, 0);
+			repeat_check(&c, &o, times, &differing, &err);
+		}
+		if (err.text[0])
+			printf("%s: %s\n", presets[i], err.text);
+		report_check("a layer's passes that differ", true, differing, 0);
+	}
+}
+
+static int run_checks(unsigned times)
 {
 	static const struct kernel_sizes sizes[] = {
 		{ 37, 200, 2, 200, 4, 2, 64, 0 },    { 64, 129, 1, 129, 2, 1, 128, 0 },
@@ -235,6 +268,7 @@ static int run_checks(void)
 				check_model(&configs[i], bf16, l);
 		check_step(&configs[0], bf16);
 	}
+	check_repeats(times);
 	printf("%d failures\n", failures);
 	return failures ? 1 : 0;
 }
@@ -264,8 +298,9 @@ static void announce(const char *preset, const char *what)
 	fflush(stdout);
 }
 
-static int time_step(struct trainer *t, const struct model_config *c, size_t n, int32_t *tokens,
-		     int32_t *targets, uint64_t number)
+/* tokens, targets: (MICROBATCHES, n), drawn before, so that the card does not wait for them. */
+static int time_step(struct trainer *t, const struct model_config *c, size_t n,
+		     const int32_t *tokens, const int32_t *targets, uint64_t number)
 {
 	uint32_t path[1024];
 	double norm;
@@ -273,11 +308,10 @@ static int time_step(struct trainer *t, const struct model_config *c, size_t n, 
 
 	for (uint32_t i = 1; i < c->n_stages; i++)
 		path[i - 1] = i;
-	for (int m = 0; m < MICROBATCHES; m++) {
-		fill_tokens(c, number * MICROBATCHES + (uint64_t)m, n, tokens, targets);
-		if (trainer_microbatch(t, path, c->n_stages - 1, tokens, targets, &loss))
+	for (size_t m = 0; m < MICROBATCHES; m++)
+		if (trainer_microbatch(t, path, c->n_stages - 1, tokens + m * n, targets + m * n,
+				       &loss))
 			return -1;
-	}
 	return trainer_step(t, number, GRAD_NORM_MICROBATCHES, &norm);
 }
 
@@ -318,10 +352,19 @@ static void report_rate(const char *name, const struct trainer *t, const struct 
 		printf(", MFU unknown: no peak in the table for this card\n");
 }
 
+struct choice {
+	uint32_t sequence; /* 0: the context */
+	enum recompute recompute;
+	double seconds;
+};
+
 /* If seconds is 0, runs two steps and no PyTorch. */
-static int bench_preset(const char *name, double seconds)
+static int bench_preset(const char *name, const struct choice *choice)
 {
-	struct stage_options o = { .seed = 1, .device = "cuda:bf16" };
+	struct stage_options o = { .seed = 1,
+				   .device = "cuda:bf16",
+				   .recompute = choice->recompute };
+	double seconds = choice->seconds;
 	struct model_config c;
 	struct hyperparameters r;
 	struct error err = { "" };
@@ -335,8 +378,9 @@ static int bench_preset(const char *name, double seconds)
 
 	/* The whole model is one stage, so activations stay on the GPU between layers. */
 	c.n_stages = 1;
-	o.batch = r.batch = c.context < TOKENS ? TOKENS / c.context : 1;
-	o.sequence = r.sequence = c.context;
+	choose_sizes(&o, &c, choice->sequence);
+	r.batch = o.batch;
+	r.sequence = o.sequence;
 	o.threads = cores_usable(); /* threads that draw the first weights */
 	n = (size_t)o.batch * o.sequence;
 	announce(name, "drawing weights and taking memory");
@@ -346,8 +390,9 @@ static int bench_preset(const char *name, double seconds)
 		printf("%s: %s\n", name, err.text);
 		return rc == -ENODEV ? NO_GPU : 1;
 	}
-	tokens = calloc(n, sizeof(*tokens));
-	targets = calloc(n, sizeof(*targets));
+	tokens = calloc(MICROBATCHES * n, sizeof(*tokens));
+	targets = calloc(MICROBATCHES * n, sizeof(*targets));
+	fill_tokens(&c, 1, MICROBATCHES * n, tokens, targets);
 	announce(name, "two steps to warm up");
 	/* The first two steps load kernels and record passes, so they are not timed. */
 	for (uint64_t i = 1; i <= 2 && !rc; i++)
@@ -371,50 +416,67 @@ static int bench_preset(const char *name, double seconds)
 }
 
 /* Prints the share of each kind of work when the device is closed (model/cuda/times.cuh). */
-static int run_times(int n, char **presets)
+static int run_times(int n, char **names, const struct choice *choice)
 {
-	static char *usual[] = { "124m" };
 	int worst = 0;
 
 	setenv("SKIPPIPE_GPU_TIMES", "1", 1);
 	for (int i = 0; i < (n > 0 ? n : 1) && worst != NO_GPU; i++) {
-		int rc = bench_preset(n > 0 ? presets[i] : usual[i], 0);
+		int rc = bench_preset(n > 0 ? names[i] : "124m", choice);
 
 		worst = rc > worst ? rc : worst;
 	}
 	return worst;
 }
 
-static int run_bench(int n, char **presets, double seconds)
+static int run_bench(int n, char **names, const struct choice *choice)
 {
-	static char *all[] = { "30m", "124m", "500m", "1.5b" };
 	int worst = 0;
 
 	printf("MFU: (6 N + 12 layers dim T) FLOP a token over the card's peak; a step is %d "
 	       "microbatches and AdamW\n",
 	       (int)MICROBATCHES);
-	if (n == 0) {
-		n = sizeof(all) / sizeof(all[0]);
-		presets = all;
-	}
-	for (int i = 0; i < n && worst != NO_GPU; i++) {
-		int rc = bench_preset(presets[i], seconds);
+	for (int i = 0; i < (n > 0 ? n : PRESETS) && worst != NO_GPU; i++) {
+		int rc = bench_preset(n > 0 ? names[i] : presets[i], choice);
 
 		worst = rc > worst ? rc : worst;
 	}
 	return worst;
 }
 
+/* Takes the options before the other words. Returns how many words they are, or -1. */
+static int take_options(int argc, char **argv, struct choice *choice)
+{
+	int i = 0;
+
+	for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
+		if (strcmp(argv[i], "--sequence") == 0)
+			choice->sequence = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--recompute") != 0 ||
+			 recompute_parse(argv[i + 1], &choice->recompute) != 0)
+			return -1;
+	}
+	return i < argc && strncmp(argv[i], "--", 2) == 0 ? -1 : i;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc == 2 && strcmp(argv[1], "check") == 0)
-		return run_checks();
-	if (argc >= 2 && strcmp(argv[1], "bench") == 0)
-		return run_bench(argc > 3 ? argc - 3 : 0, argv + 3,
-				 argc > 2 ? atof(argv[2]) : 5);
-	if (argc >= 2 && strcmp(argv[1], "times") == 0)
-		return run_times(argc - 2, argv + 2);
-	fprintf(stderr, "usage: gpu check | gpu bench [SECONDS [PRESET...]] | "
-			"gpu times [PRESET...]\n");
+	const char *verb = argc > 1 ? argv[1] : "";
+	struct choice choice = { .recompute = RECOMPUTE_NORMS };
+	int taken = argc > 1 ? take_options(argc - 2, argv + 2, &choice) : -1;
+
+	argc -= 2 + taken;
+	argv += 2 + taken;
+	if (taken == 0 && argc <= 1 && strcmp(verb, "check") == 0)
+		return run_checks(argc > 0 ? (unsigned)strtoul(argv[0], NULL, 10) : REPEATS);
+	if (taken >= 0 && strcmp(verb, "bench") == 0) {
+		choice.seconds = argc > 0 ? atof(argv[0]) : 5;
+		return run_bench(argc > 1 ? argc - 1 : 0, argv + 1, &choice);
+	}
+	if (taken >= 0 && strcmp(verb, "times") == 0)
+		return run_times(argc, argv, &choice);
+	fprintf(stderr, "usage: gpu check [TIMES] | gpu bench [OPTIONS] [SECONDS [PRESET...]] | "
+			"gpu times [OPTIONS] [PRESET...]\n"
+			"options: --sequence N, --recompute norms|none|block\n");
 	return 2;
 }

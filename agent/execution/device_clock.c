@@ -1,0 +1,125 @@
+/* device_clock.c - three unions of intervals: the time in which the device was busy, that in which
+ * it was busy or a host worked for it, and that in which a tensor was under way or either of these
+ * was true. The differences of their lengths are the times of the states. */
+#include "agent/execution/device_clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/array.h"
+
+enum { UNIONS = DEVICE_OTHERS };
+
+struct interval {
+	int64_t from_us, to_us;
+};
+
+/* Intervals in ascending order, which neither overlap nor touch. */
+struct intervals {
+	LIST(struct interval) of;
+};
+
+struct device_clock {
+	struct intervals unions[UNIONS];
+	int64_t begun_us; /* 0: no period has begun */
+	struct device_time last;
+};
+
+struct device_clock *device_clock_new(void)
+{
+	return alloc_new(sizeof(struct device_clock));
+}
+
+void device_clock_free(struct device_clock *x)
+{
+	for (int i = 0; x && i < UNIONS; i++)
+		free(x->unions[i].of.list);
+	free(x);
+}
+
+void device_clock_begin(struct device_clock *x, int64_t now_us)
+{
+	if (!x->begun_us)
+		x->begun_us = now_us;
+}
+
+/* Adds an interval, and merges it with those that it overlaps or touches. New intervals are nearly
+ * always late ones, so the search begins at the end. */
+static void add_interval(struct intervals *u, struct interval new)
+{
+	size_t to = u->of.n, from;
+	struct interval *list;
+
+	LIST_ADD(&u->of);
+	list = u->of.list;
+	while (to > 0 && list[to - 1].from_us > new.to_us)
+		to--;
+	for (from = to; from > 0 && list[from - 1].to_us >= new.from_us; from--) {
+		if (list[from - 1].from_us < new.from_us)
+			new.from_us = list[from - 1].from_us;
+		if (list[from - 1].to_us > new.to_us)
+			new.to_us = list[from - 1].to_us;
+	}
+	memmove(list + from + 1, list + to, (u->of.n - 1 - to) * sizeof(*list));
+	list[from] = new;
+	u->of.n -= to - from;
+}
+
+void device_clock_add(struct device_clock *x, enum device_state state, int64_t from_us,
+		      int64_t to_us)
+{
+	if (!x->begun_us)
+		return;
+	if (from_us < x->begun_us)
+		from_us = x->begun_us;
+	for (int i = (int)state; from_us < to_us && i < UNIONS; i++)
+		add_interval(&x->unions[i], (struct interval){ from_us, to_us });
+}
+
+/* Removes what lies before at_us, and returns its length. */
+static int64_t cut_before(struct intervals *u, int64_t at_us)
+{
+	int64_t sum = 0;
+	size_t n = 0;
+
+	for (; n < u->of.n && u->of.list[n].to_us <= at_us; n++)
+		sum += u->of.list[n].to_us - u->of.list[n].from_us;
+	if (n < u->of.n && u->of.list[n].from_us < at_us) {
+		sum += at_us - u->of.list[n].from_us;
+		u->of.list[n].from_us = at_us;
+	}
+	u->of.n -= n;
+	if (n > 0)
+		memmove(u->of.list, u->of.list + n, u->of.n * sizeof(*u->of.list));
+	return sum;
+}
+
+void device_clock_end(struct device_clock *x, int64_t until_us)
+{
+	int64_t covered = 0;
+
+	if (!x->begun_us || until_us <= x->begun_us)
+		return;
+	for (int i = 0; i < UNIONS; i++) {
+		int64_t longer = cut_before(&x->unions[i], until_us);
+
+		x->last.us[i] = (uint64_t)(longer - covered);
+		covered = longer;
+	}
+	x->last.us[DEVICE_OTHERS] = (uint64_t)(until_us - x->begun_us - covered);
+	x->begun_us = until_us;
+}
+
+struct device_time device_clock_last(const struct device_clock *x)
+{
+	return x->last;
+}
+
+void device_clock_forget(struct device_clock *x)
+{
+	for (int i = 0; i < UNIONS; i++)
+		x->unions[i].of.n = 0;
+	x->begun_us = 0;
+	x->last = (struct device_time){ { 0 } };
+}

@@ -1,0 +1,15 @@
+/* slots.h - sets how many microbatches a node holds at once, according to its memory. */
+#ifndef CONTROLLER_JOINING_SLOTS_H
+#define CONTROLLER_JOINING_SLOTS_H
+
+struct member;
+struct members;
+
+/* Sets the number for m, which has joined, according to its share of the machine's free memory.
+ * Changes nothing if a cluster file or an emulated network gives the number, or if m did not report
+ * its memory. */
+void slots_settle(struct members *members, const struct member *m);
+/* Does so for all nodes that have joined. */
+void slots_settle_all(struct members *members);
+
+#endif

@@ -1,0 +1,67 @@
+/* slots_test.c - a node holds as many microbatches as its memory permits, also if it joins late. */
+#include "base/tests/test.h"
+#include "controller/joining/slots.h"
+#include "controller/members/capacity.h"
+#include "controller/tests/under_way.h"
+
+enum { NODE = 4, MOST = 8 };
+
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+/* Prepares a run whose network is measured, with a model of two stages. */
+static void measure(struct controller *c)
+{
+	assert_int_equal(model_preset("tiny", &c->run.training.model, &c->run.training.hyper, NULL),
+			 0);
+	c->run.training.model.n_stages = 2;
+	c->run.training.stage_parameters[0] = 400000;
+	c->run.training.stage_parameters[1] = 500000;
+	c->run.options.cluster.time_scale = 0;
+	c->run.cluster_as_given = cluster_copy(c->run.cluster);
+	for (uint32_t i = 0; i < c->members.n; i++)
+		c->members.list[i].hello.memory_bytes = 0;
+}
+
+/* Sets the node's free memory so that, after the share for other uses, n microbatches fit. */
+static void have_room(struct controller *c, double n)
+{
+	double bytes = capacity_stage_bytes(500000) +
+		       n * capacity_slot_bytes(&c->run.training.model, &c->run.training.hyper);
+
+	c->members.list[NODE].hello.memory_bytes = (uint64_t)(bytes / 0.7);
+}
+
+FIXTURE_TEST(slots_follow_the_memory_of_the_node)
+{
+	struct controller *c = *state;
+	const struct cluster_node *nodes;
+
+	measure(c);
+	nodes = c->run.cluster->nodes;
+	for (int n = 1; n <= MOST + 2; n++) {
+		have_room(c, n + 0.5);
+		slots_settle(&c->members, &c->members.list[NODE]);
+		assert_int_equal(nodes[NODE].memory, n < MOST ? n : MOST);
+		assert_int_equal(c->run.cluster_as_given->nodes[NODE].memory, nodes[NODE].memory);
+		assert_int_equal(nodes[NODE - 1].memory, 4); /* as the fixture has it */
+	}
+	have_room(c, 2.5);
+	slots_settle_all(&c->members);
+	assert_int_equal(nodes[NODE].memory, 2);
+	assert_int_equal(nodes[NODE - 1].memory, 4); /* it did not report its memory */
+}
+
+FIXTURE_TEST(numbers_that_are_given_stay)
+{
+	struct controller *c = *state;
+
+	measure(c);
+	have_room(c, 2.5);
+	c->run.options.cluster.file = "a file";
+	slots_settle(&c->members, &c->members.list[NODE]);
+	assert_int_equal(c->run.cluster->nodes[NODE].memory, 4);
+	c->run.options.cluster.file = NULL;
+	c->run.options.cluster.time_scale = 1; /* emulated */
+	slots_settle(&c->members, &c->members.list[NODE]);
+	assert_int_equal(c->run.cluster->nodes[NODE].memory, 4);
+}
