@@ -23,8 +23,8 @@ struct snapshot_options {
 /* Returns true if the text is a token, or names a file with @. */
 bool snapshot_suits(const char *text);
 /* Joins with the token and reads the snapshot. This user's key for it, watcher.key in the folder
- * for state, is made at the first call, and uses the invitation once. -EINVAL: no token, or one for an
- * agent; -EPERM: the controller refused; -EPROTO: another version; -ETIMEDOUT; others are the
+ * for state, is made at the first call, and uses the invitation once. -EINVAL: no token, or one for
+ * an agent; -EPERM: the controller refused; -EPROTO: another version; -ETIMEDOUT; others are the
  * system's. */
 int snapshot_read(const struct snapshot_options *options, struct error *err);
 
