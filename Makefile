@@ -1,15 +1,15 @@
 # skippipe: one Makefile, no generator.
 #
-#   make          everything there is the means to build (CUDA parts when nvcc is there); V=1 shows the commands
-#   make demo     install what is missing, build, open the console on an embedded cluster
-#   make check    install what is missing, build, run every test
+#   make          build everything for which this machine has the tools (CUDA code if nvcc is found); V=1 shows the commands
+#   make demo     install missing packages, build, open the console on an embedded cluster
+#   make check    install missing packages, build, run every test
 #   make wan      the wide-area test bed (docs/testbed.md)
 #   make bundle   one archive that runs on other systems (docs/machines.md)
 #   make deps | install PREFIX= | image | fmt | tidy | clean | layers | fuzz | tsan | simulate | crash-points | storm | long | history | mutants | check-gpu | bench-gpu
 #
-# Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
+# Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c except main.c.
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
-# each links the folder's own archive and those it may use, nothing else.
+# each test links the folder's own archive and the archives that the folder may use, nothing else.
 
 BUILD  ?= build
 PREFIX ?= /usr/local
@@ -19,8 +19,8 @@ CXX    := $(if $(findstring clang,$(CC)),clang++,c++)
 endif
 ARGS   ?=
 
-# Which archives a folder's code may use (itself first), in link order. The include
-# rule of docs/architecture.md; tests/layers.sh reads these very lines.
+# The archives that a folder's code may use, in link order, its own first. docs/architecture.md
+# explains this rule, and tests/layers.sh reads these lines to check the includes.
 uses_base       := base
 uses_wire       := wire base
 uses_schedule   := schedule base
@@ -56,7 +56,7 @@ program_tui        := skippipe-console
 program_wire       := skippipe-key
 program_cli        := skippipe
 
-# Libraries from outside, by the only folder that knows them. jansson (of base) is shared.
+# Libraries from outside. Only the named folder may use its library; all folders may use jansson, which belongs to base.
 libs_base       := -ljansson -lm -lpthread
 libs_wire       := -lnanomsg -lsodium -lcrypto
 libs_model      := -ldnnl -lgomp -lunistring
@@ -66,7 +66,7 @@ libs_tui        := -lncursesw -ltinfo
 
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
-# Constants are enumerators, in arithmetic with floats too, of which newer clangs warn.
+# Constants are enumerators. Newer clangs warn of arithmetic with enumerators and floats.
 WARN     += $(if $(findstring clang,$(CC)),-Wno-enum-float-conversion)
 SANITIZE ?=
 VERSION  := $(shell cat VERSION)
@@ -80,11 +80,11 @@ CUDA_SRC := $(wildcard model/cuda/*.cu)
 ifneq ($(NVCC),)
 ifneq ($(CUDA_SRC),)
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
-# One program for all cards from Ampere on that this nvcc knows, and PTX, which the driver of any later
-# card compiles. CUDA_ARCH=sm_89: for those alone, and sooner.
+# One program has code for all cards from Ampere on that this nvcc knows, and PTX, which the driver of any later
+# card compiles. CUDA_ARCH=sm_89 builds code for these cards only, which takes less time.
 CUDA_ARCH ?= $(filter sm_80 sm_86 sm_89 sm_90 sm_100 sm_120,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
 CUDA_PTX  := $(firstword $(CUDA_ARCH)) $(filter-out $(firstword $(CUDA_ARCH)),$(lastword $(CUDA_ARCH)))
-# Debian's nvcc takes the PATH's gcc, which may be too new or without C++; the one that suits lies here.
+# Debian's nvcc uses the gcc in PATH, which may be too new or lack C++. Debian puts a suitable gcc here.
 CUDA_CC   := $(if $(filter /usr/bin/nvcc /bin/nvcc,$(NVCC)),$(wildcard /usr/lib/nvidia-cuda-toolkit/bin))
 NVCCFLAGS := $(addprefix -ccbin ,$(CUDA_CC)) -O3 -std=c++17 -I. --compiler-options -fPIC --threads 2 \
 	$(foreach a,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(a),code=sm_$(a)) \
@@ -94,14 +94,14 @@ cuda_objects := $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
 extra_model += $(cuda_objects)
 # CUDA's runtime is linked statically, and cuBLASLt is opened when a GPU is found (model/cuda/product.cu; -rpath says
 # where), so that the programs start on machines without the toolkit.
-# By its full name: where C++ was only installed for nvcc, cc is of another version and knows no libstdc++ of its own.
+# libstdc++ is linked by its full name: if C++ was installed only for nvcc, cc has another version and finds no libstdc++.
 cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcudart_static -ldl -lrt -l:libstdc++.so.6
 libs_model += $(cuda_libs)
 endif
 endif
 
 # SentencePiece is optional: without it only bytes and ready token shards can be read.
-# (--exists fails in Debian 13, whose package names what only static linking needs and does not bring it.)
+# (--exists fails in Debian 13: its .pc file names packages that only static linking needs, and does not install them.)
 pieces_libs := $(shell pkg-config --libs sentencepiece 2>/dev/null)
 ifeq ($(and $(pieces_libs),$(shell command -v $(CXX) 2>/dev/null)),)
 WITHOUT += SentencePiece (libsentencepiece-dev, g++)
@@ -123,7 +123,7 @@ TESTS    := $(foreach f,$(FOLDERS),$(patsubst %.c,$(BUILD)/%,$(call test_src,$(f
 TESTS    += $(patsubst %.c,$(BUILD)/%,$(wildcard tests/wan/*_test.c)) $(BUILD)/tests/sim/sim_test
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 
-# A line for each file; `make V=1` shows the commands, `make -s` nothing.
+# make prints a line for each file; `make V=1` prints the commands, `make -s` nothing.
 Q   := $(if $(V),,@)
 say  = $(if $(or $(V),$(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))),@:,@echo "  $(1)	$@")
 
@@ -156,7 +156,7 @@ $(BUILD)/libtest.a: $(BUILD)/base/tests/test_main.o
 # The script that a fleet's hosts run is a part of the program.
 $(BUILD)/cli/fleet/script.o: cli/fleet/host.sh
 
-# They play with a whole controller.
+# These tests run a whole controller.
 $(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission invited ending faulty silent announce preparation overuse): | $(BUILD)/bin/skippipe-controller
 
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
@@ -165,15 +165,15 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call archives,$*) $(call libs,$*)
 
-# The formats of tensors are model's.
+# bench/codec.c measures the formats of tensors, which belong to model.
 $(BUILD)/bench/codec: $(BUILD)/bench/codec.o $(call archives,model)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,model)
 
-# The CPU kernels are one source for several instruction sets; the machine's is chosen at run time.
+# The CPU kernels are one source, compiled for several instruction sets. The program chooses one at run time.
 VECTOR := -O3 -fno-math-errno -Wno-psabi
 $(BUILD)/model/vector/vector_%.o: CFLAGS += $(VECTOR) -ffp-contract=fast
-# What replicas must do alike: nothing is contracted.
+# Code whose bits must be equal on all replicas: the compiler may not contract products and sums.
 $(BUILD)/model/vector/exact_%.o: CFLAGS += $(VECTOR) -ffp-contract=off
 ifeq ($(shell uname -m),x86_64)
 $(BUILD)/model/vector/%_v3.o: CFLAGS += -march=x86-64-v3
@@ -204,8 +204,8 @@ demo: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(BUILD)/bin/skippipe demo $(ARGS)
 
-# Loaded into programs by tests: crash.so kills one at its k-th durable step, jump.so has a clock that jumps, stuck.so stops its arithmetic,
-# nvml.so and nvml_old.so take the place of NVIDIA's library.
+# Libraries that tests load into programs: crash.so kills the program at its k-th durable step, jump.so replaces its clock with one that jumps,
+# stuck.so stops its arithmetic, nvml.so and nvml_old.so replace NVIDIA's library.
 $(BUILD)/tests/%.so: tests/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
@@ -216,7 +216,7 @@ $(BUILD)/tests/nvml.so $(BUILD)/tests/nvml_old.so: model/tests/nvml_script.h
 $(BUILD)/tests/nvml_old.so: tests/nvml.c
 $(BUILD)/model/tests/nvml_test $(BUILD)/agent/tests/gpu_monitor_test: | $(BUILD)/tests/nvml.so $(BUILD)/tests/nvml_old.so
 
-# The wide-area test bed (docs/testbed.md): a router in user space, and what it is spoken to with.
+# The wide-area test bed (docs/testbed.md): a router in user space, and the tool that sends it commands.
 wan: $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool
 WAN := $(patsubst %,$(BUILD)/tests/wan/%.o,map orders traffic tun) $(call archives,schedule)
 $(BUILD)/tests/wan_router: $(BUILD)/tests/wan/router.o $(WAN)
@@ -228,9 +228,9 @@ $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool:
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,schedule)
 
-# The controller and its agents in one process, with a clock and a network from a seed (tests/sim/sim.h). Agents and
-# verify show of their archives what their headers say, and nothing else, as some names are in several of them; the
-# agents' worker and processor times are the simulation's.
+# The controller and its agents in one process, with a clock and a network that a seed determines (tests/sim/sim.h). The
+# archives of agent and verify export only the names in their headers, because several archives define the same names.
+# The simulation replaces the agents' worker and processor times.
 SIM := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c)) $(patsubst %,$(BUILD)/tests/sim/only_%.o,agent verify)
 $(BUILD)/tests/sim/only_agent.o: $(filter-out %/worker.o %/processor_time.o,$(call objects,agent))
 $(BUILD)/tests/sim/only_verify.o: $(call objects,verify)
@@ -243,13 +243,13 @@ $(BUILD)/tests/sim/sim_test: $(SIM) $(call archives,controller)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,controller)
 
-# SEEDS= runs, from seed FROM= on. SIM_SEED=N build/tests/sim/sim_test replays one and shows it.
+# SEEDS= is the number of runs, FROM= the first seed. SIM_SEED=N build/tests/sim/sim_test repeats one run and prints its trace.
 SEEDS ?= 200
 FROM  ?= 1
 simulate: $(BUILD)/tests/sim/sim_test
 	@SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) $<
 
-# An admitted key in other hands (tests/hostile/hostile.h): an agent's archives, and more.
+# An agent whose admitted key an attacker uses (tests/hostile/hostile.h): the agent's archives, and the attacks.
 HOSTILE := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/hostile/*.c))
 $(BUILD)/tests/hostile_agent: $(HOSTILE) $(call archives,agent)
 	$(call say,LD)
@@ -261,21 +261,21 @@ check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests
 	@tests/run.sh $(BUILD) $(TESTS)
 
-# Unit tests alone, under whatever SANITIZE= says: quick, no processes, no network.
-# FOLDER=schedule: that folder's only.
+# Unit tests alone, built with the sanitizers of SANITIZE=. They are quick and start no processes and no network.
+# FOLDER=schedule runs the unit tests of that folder only.
 FOLDER ?=
 UNIT := $(if $(FOLDER),$(filter $(BUILD)/$(FOLDER)/%,$(TESTS)),$(TESTS))
 check-unit: $(UNIT)
 	@tests/run.sh --unit $(BUILD) $(UNIT)
 
-# Threads, under ThreadSanitizer, in a build of its own.
+# Tests the programs with threads under ThreadSanitizer, in a build folder of its own.
 tsan:
 	@$(MAKE) --no-print-directory SANITIZE=thread BUILD=build-tsan all \
 		$(patsubst $(BUILD)/%,build-tsan/%,$(foreach f,wire store agent controller verify,$(filter $(BUILD)/$(f)/%,$(TESTS))))
 	@tests/tsan.sh build-tsan
 
-# A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
-# no package besides. Without nvcc the program is linked by `make check`, so that GPU_SRC stays complete.
+# check-gpu compares a real GPU with the CPU, and bench-gpu measures its speed. Without a GPU both say so. They need nvcc
+# and the C library, and no other package. Without nvcc `make check` links the program, to show that GPU_SRC is complete.
 GPU_SRC := $(wildcard base/alloc.c base/array.c base/process/cgroup.c base/process/numa.c base/process/turn.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_check.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c model/cut.c model/codec/*.c model/rehearsal/pretend.c \
 	model/tests/kernel_check.c model/tests/repeat_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c model/vector/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(cuda_objects)
@@ -292,25 +292,25 @@ check-gpu bench-gpu:
 	@echo "no nvcc: nothing to check or measure on a GPU"
 endif
 
-# Dies at every durable step of every program, one after another.
+# Kills every program at each of its durable steps, one step after another.
 crash-points: tests
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all kept
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all lost
 
-# The 124m preset over 8 agents, and verified: minutes, and 12 GiB.
+# Trains the 124m preset with 8 agents and verifies the run. Takes minutes and 12 GiB of memory.
 long: all $(BUILD)/tui/tests/terminal_test
 	@INPUT_SECONDS=60 $(BUILD)/tui/tests/terminal_test
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/long.sh
 
-# A controller through a tenth of a million iterations, with what it writes and remembers at each tenth of them.
+# Runs a controller for 100,000 iterations, and prints the size of its record and its memory after each tenth of them.
 history: $(BUILD)/controller/tests/history_test
 	@HISTORY_ITERATIONS=100000 $<
 
-# Small changes to the code, and whether a test notices; ARGS as tests/mutants.sh --help has them.
+# Makes small changes to the code, and checks that a test notices each. ARGS are the options of tests/mutants.sh.
 mutants:
 	@tests/mutants.sh $(ARGS)
 
-# An hour of faults, one every two seconds, and what it costs.
+# Runs a cluster for an hour with a fault every two seconds, and prints how much time the faults cost.
 storm: all
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/chaos.sh 1300 1 emulated
 
@@ -327,12 +327,12 @@ screens: $(BUILD)/bin/skippipe-console $(GOLDEN)
 
 bench: $(BENCHES)
 
-# libFuzzer needs clang. FUZZ_SECONDS each; the corpora live in <folder>/tests/corpus/.
+# libFuzzer needs clang. Each fuzzer runs for FUZZ_SECONDS; its corpus is in <folder>/tests/corpus/.
 FUZZ_SECONDS ?= 60
 fuzz:
 	@tests/fuzz.sh $(FUZZ_SECONDS)
 
-# Manual pages and completion, from the programs' own help.
+# Makes manual pages and shell completion from the programs' own help.
 manual: all
 	@deploy/manual.sh $(BUILD)/bin $(BUILD)/manual
 
@@ -361,7 +361,7 @@ $(BUILD)/deploy/launch: deploy/launch.c Makefile
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARN) -O2 -static -o $@ $<
 
 SOURCES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
-# The lines that differ from the last commit.
+# Formats only the lines that differ from the last commit.
 fmt:
 	git clang-format --quiet --force HEAD
 tidy:

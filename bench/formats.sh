@@ -20,7 +20,7 @@ trap 'rm -rf "$dir"' EXIT
 by_links() {
 	sed 's/, "delay_s".*//' "$1"
 	grep -o '"location": "[^"]*"' "$1" | awk -F'"' -v bytes="$2" -v delays="${3:-}" '
-		# of the facts, which have one key on each line: the links, and the overhead
+		# from the facts about the regions, with one key on each line: the links, and the overhead
 		FILENAME != "-" && $2 == "latency_ms" { sub(/.*: /, ""); sub(/,.*/, ""); latency_s = $0 / 1000 }
 		FILENAME != "-" && $2 == "bandwidth_gib_per_s" {
 			sub(/.*: /, "")

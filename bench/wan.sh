@@ -8,7 +8,7 @@
 #   --agents N --stages A,B,...        [20, 5,3,3,3,3,3]
 #   --skip K --iterations K            [2, 30]
 #   --compare          runs again with the controller's --algorithm dtfm, and prints the ratio
-#   --pretend K        a rehearsal (docs/machines.md): agents compute nothing, the 1.5B model takes 1/K of its bytes and
+#   --pretend K        a rehearsal (docs/rehearsal.md): agents compute nothing, the 1.5B model takes 1/K of its bytes and
 #                      the network has 1/K of its bandwidths. With --compare four runs: ours and DT-FM, in fp32 and in
 #                      q6. Without --cluster nodes compute as published: --compute 0.44,0.66,0.11. Queues are longer,
 #                      --queue-ms 1000, because they hold K times fewer packets
@@ -68,7 +68,7 @@ events='function value(key) {
 	BEGIN { split("predicted_s iteration_s predicted_sync_s sync_s real_s", column) }'
 heading() { printf '%6s %12s %12s %16s %12s %12s %6s %6s\n' n predicted_s iteration_s predicted_sync_s sync_s real_s alive rerun; }
 
-# The iterations after the first SHOWN: iterations EVENTS SHOWN
+# Prints the iterations after the first SHOWN: iterations_after EVENTS SHOWN
 iterations_after() {
 	awk -v shown="$2" "$events"'
 		/^{"event":"iteration"/ && ++n > shown {
@@ -77,7 +77,7 @@ iterations_after() {
 			printf " %6s %6s\n", value("nodes_alive"), value("rerun")
 		}' "$1"
 }
-summary() { # summary EVENTS
+summary() { # summary EVENTS: prints medians, deviations and errors of the predictions
 	awk "$events"'
 		/^{"event":"iteration"/ {
 			for (c = 1; c <= 5; c++) if ((v = value(column[c])) != "-") { t[c, ++n[c]] = v; sum[c] += v; squares[c] += v * v }
@@ -114,7 +114,7 @@ end_agents() {
 	done
 	started=()
 }
-run() { # run NAME OPTION...: leaves $dir/NAME, $dir/NAME.events
+run() { # run NAME OPTION...: runs a cluster to its end, with its record in $dir/NAME and its events in $dir/NAME.events
 	local name=$1 shown=0 new status end=$((SECONDS + limit))
 	shift
 	echo "== $name"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Names and addresses that change. The controller's name has a dead first address. Then one agent's machine gets another
-# address, and later the controller's, while all processes live and only the names stay. Everything is found again.
+# address, and later the controller's, while all processes live and the names stay. The processes find each other again.
 # Meanwhile a clone of a machine with its key disturbs nobody, and an agent that is killed and started again gets its node
-# back. An agent whose address means the machine itself is named.
+# back. The journal names an agent whose address means the reading machine itself.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare
@@ -21,7 +21,7 @@ END
 names 10.78.0.1 "$(address 1)"
 unshare -m true 2>/dev/null || skip "no right to make a mount namespace"
 
-# Nobody listens yet: the agent names the name, the addresses and the causes.
+# Nobody listens yet: the agent reports the name that it dialed, its addresses, and why each failed.
 machines_named 0 "$bin/skippipe" agent --join tcp://boss:7700 --controller-key "$dir/controller.pub" --key "$dir/agent0.key" \
 	--listen tcp://0.0.0.0:7710 --advertise tcp://m0:7710 --orphan-s 30 >"$dir/alone.out" 2>"$dir/alone.err"
 alone=$named_pid

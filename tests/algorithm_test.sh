@@ -1,5 +1,5 @@
 #!/bin/bash
-# Baselines run like the best algorithm. DT-FM's straight pipelines run while an agent and then the controller are
+# Runs can be planned by a baseline instead of the best search. DT-FM's straight pipelines run while an agent and then the controller are
 # killed: every plan is DT-FM's, and the weights equal those that one process computes. The baselines that skip stages
 # run for a shorter time. Options that a baseline cannot follow are refused.
 . "$(dirname "$0")/lib.sh"

@@ -146,7 +146,7 @@ expect 1 'model.safetensors.index.json there names the weights of another model'
 	"$sk" export "$dir/mine" --out "$dir/damaged-model" --force
 cp "$dir/model"/* "$dir/damaged-model"
 expect 1 "$dir/damaged-model holds two models, a checkpoint .* and a Hugging Face model" "$sk" eval "$dir/damaged-model"
-mkdir "$dir/void" # as the folder of a cache above its snapshots, or a name of the hub
+mkdir "$dir/void" # a folder without a model, such as the folder of a cache above its snapshots
 for verb in "eval $dir/void" "generate $dir/void" "import $dir/void --out $dir/none" "train --from $dir/void"; do
 	expect 1 "$dir/void: neither a checkpoint .* nor a Hugging Face folder .config.json. is there" "$sk" $verb
 done
@@ -157,7 +157,7 @@ expect 1 '--preset, --model, --from: each gives a model' "$sk" train --from "$di
 expect 1 "$dir/damaged-model holds two models" "$sk" train --from "$dir/damaged-model" "${short[@]}"
 expect 1 "$dir/damaged-model holds two models" "${controller[@]}" --run-dir "$dir/two" --from "$dir/damaged-model"
 
-# ---- a checkpoint of links, as caches and stores of versions hold it: its files are never overwritten
+# ---- a checkpoint that consists of links, as caches make them: the files that the links name are never overwritten
 echo '{}' >"$dir/tokenizer_config.json"
 mkdir "$dir/links"
 ln -s "$dir/model"/* "$dir/tokenizer_config.json" "$dir/links"
@@ -237,7 +237,7 @@ full plan "$dir/good.json" --skip 0 --budget 0.05
 full simulate "$dir/good.json" "$dir/good.plan"
 full keygen "$dir/another.key"
 
-# ---- the controller's files and address
+# ---- files and addresses that the controller cannot use
 expect 1 'nokey' "$sk" controller --run-dir "$dir/r" --key "$dir/nokey" --admitted "$dir/admitted"
 chmod 644 "$dir/stranger.key"
 expect 1 'stranger.key.*0600|stranger.key.*600' "$sk" controller --run-dir "$dir/r" \
@@ -274,7 +274,7 @@ echo mine >"$dir/letter"
 expect 1 'letter: a file that is not a socket' "${controller[@]}" --run-dir "$dir/second" --listen "ipc://$dir/letter"
 [ "$(cat "$dir/letter")" = mine ] || die "--listen ipc://FILE removed the file"
 
-# ---- every verb that a help names is one
+# ---- every verb that a help text names exists
 [ "$("$sk" public "$dir/agent.key")" = "$(cat "$dir/agent.pub")" ] || die "public prints another key"
 for verb in $("$sk" help keygen | sed -n 's/.*skippipe \([a-z]*\) .*/\1/p'); do
 	"$sk" help "$verb" >/dev/null || die "$verb is no verb"

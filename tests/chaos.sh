@@ -14,7 +14,7 @@
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 iterations=${1:-100} RANDOM=${2:-1} pace=${3:-}
 events=$dir/events run=$dir/run
-args=(--headless --format jsonl --eval-every 20) tenths=40 # of an iteration between two faults
+args=(--headless --format jsonl --eval-every 20) tenths=40 # time between two faults, in tenths of an iteration
 [ "$pace" = emulated ] && tenths=8 || args+=(--time-scale 0)
 read -r -a more <<<"${CHAOS_ARGS:-}"
 
@@ -124,10 +124,10 @@ check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = "$iterations" ] ||
 	die "$(field committed <"$dir/verify.json") commits of $iterations"
 check_gone "$run"
-# Lost compute is the work that was repeated, the nodes that were away, and three quarters of a node that was slowed.
-# The plans show the effect on the pipeline: if a stage of three nodes loses one, the others have half as much work
-# again. The work of a dead node in the iteration is lost. That counts as the plan without the node, if this plan takes
-# longer. Sums count as in the first iteration.
+# Lost compute is the sum of the repeated work, the nodes that were away, and three quarters of each slowed node.
+# The predictions of the plans show the effect on the pipeline: if a stage of three nodes loses one, each other node has
+# half as much work again. An iteration in which a node died counts as long as the plan without the node predicts, if
+# that is longer than its own plan. Sums count as in the first iteration.
 [ "$pace" = emulated ] && grep '"event":"iteration"\|"kind":"slow-node"' "$events" | awk -v calm="$calm_s" -v storm="$storm_s" '
 	function value(key) { match($0, "\"" key "\":[0-9.]+"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }
 	{ at = value("at_s"); if (at < before) delete slow; before = at } # another controller

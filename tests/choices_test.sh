@@ -18,7 +18,7 @@ for i in {1..10}; do
 	[ $i != 4 ] || echo
 done >"$dir/ten.jsonl"
 choices ten.jsonl >"$dir/out"
-# Wilson's interval for 8 of 10, as in published tables: 0.490 to 0.943. Where the sum counts, the short choice wins.
+# Wilson's interval for 8 of 10 is 0.490 to 0.943, as in published tables. If losses are summed, the short choice wins.
 grep -qE '^nothing omitted +right 0.0% \(0.0 to 27.8\)  per token 80.0% \(49.0 to 94.3\) +chance 33.3% +questions 10$' "$dir/out" || die "$(cat "$dir/out")"
 choices ten.jsonl --format jsonl >"$dir/out"
 [ "$(grep -c '"event":"choice"' "$dir/out")" = 10 ] || die "not a line for each question"
@@ -26,7 +26,7 @@ grep '"line":11,' "$dir/out" | grep -q '"answer":0,.*"chosen_per_token":1,"losse
 tail -n 1 "$dir/out" | grep -q '"questions":10,"chance":0.333333,.*"accuracy_per_token":0.800000,"low_per_token":0.490162,"high_per_token":0.943318}' ||
 	die "$(tail -n 1 "$dir/out")"
 
-# The loss of a choice is the loss of its beginning, and that of its end after the beginning.
+# The loss of a whole choice is the loss of its first part, plus the loss of its second part after the first part.
 cat >"$dir/chain.jsonl" <<'END'
 {"context": "low", "choices": [" lower", " lo"], "answer": 0}
 {"context": "low lo", "choices": ["wer", "x"], "answer": 0}
@@ -44,7 +44,7 @@ choices ten.jsonl --omit-fraction 0.4 --always 0,5 --format jsonl --seed 2 | cmp
 choices ten.jsonl --table --format jsonl | grep '"omitted":"all after stage 1"' >"$dir/after"
 choices ten.jsonl --exit-after 1 --format jsonl | sed 's/"as asked"/"all after stage 1"/' | cmp - "$dir/after" || die "--table differs from --exit-after"
 
-# ---- a long context: of 40 tokens before the choice, the sequence of 32 has 33 - 11
+# ---- a long context: the sequence of 32 tokens has room for 33 - 11 of the 40 tokens before the choice
 context=$(head -c 40 "$dir/text" | tr '\n' ' ' | sed 's/ *$//')
 echo '{"context": "'"$context"'", "choices": [" lowest low", "x"], "answer": 0}' >"$dir/long.jsonl"
 echo '{"context": "'"${context: -22}"'", "choices": [" lowest low", "x"], "answer": 0}' >"$dir/short.jsonl"

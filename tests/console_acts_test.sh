@@ -15,9 +15,9 @@ tm -f /dev/null new-session -d -s one -x 160 -y 48 \
 	skip "tmux cannot start here"
 see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ predicted'
-see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in the plan's seconds, like the other times
+see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in plan seconds, like the other times
 
-# The skip ratio has a preview and then another plan, whose prediction is scored.
+# A change of the skip ratio has a preview. Then another plan takes effect, and its prediction is compared with the measured time.
 before=$(number 'plan')
 keys s +
 see 5 'iteration +[0-9.]+ -> [0-9.]+ s'
@@ -148,7 +148,7 @@ sleep 2
 see 20 'PAUSED'
 [ "$(number ' it')" -gt "$at" ] || die "a step made no iteration"
 
-# The end on command has a preview, and is undone before the rate falls. The pause keeps the moment.
+# :finish has a preview, and is undone before the learning rate falls. The run is paused, so that the rate cannot fall earlier.
 keys :
 type 'finish 500'
 see 5 'the rate falls from it[0-9]+ to it[0-9]+'

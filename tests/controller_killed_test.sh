@@ -21,7 +21,7 @@ started=()
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 3 ] || die "it was not started three times"
 [ "$(grep -c 'agent .* started' "$run/log/demo.log")" = 20 ] || die "agents were started again"
 grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . && die "committed twice"
-# The seconds of at_s begin again with each controller, the times of day do not.
+# at_s begins at 0 again with each controller, but the times of day continue.
 [ "$(grep -c '"at_s":.*"time":"2\|"time":"2.*"at_s":' "$events")" = "$(wc -l <"$events")" ] || die "an event has no time"
 field time <"$events" | sort -c || die "the times of the events do not ascend"
 # A commit that was recorded but not announced when the controller died is not in the events.

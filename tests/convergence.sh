@@ -45,7 +45,7 @@ always=1
 third=$(((stages + 1) / 3))
 mkdir -p "$folder"
 
-# Some 120 MB. Nothing is installed.
+# Downloads some 120 MB of packages and installs none of them.
 python_sources() {
 	local packages=$folder/packages package
 	mkdir -p "$packages"

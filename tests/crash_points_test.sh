@@ -165,12 +165,12 @@ for form in hf; do
 	done
 done
 
-# An export of another shape replaces the model. Without config.json the folder holds no model, and that of the new one
-# is beside it.
+# An export of another shape replaces the model. While the folder has no config.json it holds no model, and the complete
+# new model is in the folder's subfolder.
 rm -rf "$dir/old"
 "$sk" train --preset tiny --set dim=48 --microbatches 1 --validate-every 0 --iterations 0 --out "$dir/small" >"$dir/out" &&
 	"$sk" export "$dir/small" --out "$dir/old" >"$dir/out" || die "export of a small model"
-touch "$dir/old/merges.txt" # of the old model's tokenizer
+touch "$dir/old/merges.txt" # a file of the old model's tokenizer
 replace() { crash_at "$1" skippipe-model "$sk" export "$dir/model" --out "$work/hf" --force; } # replace K
 rm -rf "$work"; mkdir "$work"; cp -r "$dir/old" "$work/hf"
 replace 0 || die "export --force"

@@ -35,8 +35,8 @@ for cut in 5,7 1,1,1,9; do
 		die "cut $cut: other losses: $(paste "$dir/same.losses" "$dir/again.losses")"
 done
 
-# A model that was cut again without a step, and one that left for the transformers library and came back, are the same.
-# The tensors of an export are in the order of the stages, so the export before the cut is the same but for the order.
+# A model that was cut again without a training step is unchanged, and so is a model that was exported and imported again.
+# An export has its tensors in the order of the stages, so exports of two cuts may differ in this order only.
 "$sk" export "$old" --out "$dir/old.hf" >/dev/null || die "export"
 "$sk" import "$dir/old.hf" --cut 5,7 --out "$dir/back" >/dev/null || die "import"
 losses --from "$old" --cut 5,7 --iterations 6 --out "$dir/cut" >/dev/null

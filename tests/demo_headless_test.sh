@@ -23,7 +23,7 @@ check_verify "$run" 20
 [ "$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)" -ge 18 ] || die "nodes stayed lost"
 check_gone "$run"
 
-# Standard input and output are closed, as some cron jobs and init scripts have them. The printed command can be pasted.
+# Standard input and output are closed, as in some cron jobs and init scripts. The command that the demo prints can be pasted.
 odd="$dir/it's a \"run\""
 "$bin/skippipe" demo --headless --agents 2 --stages 1,1 --skip 0 --iterations 2 --time-scale 0 --eval-every 0 --run-dir "$odd" \
 	<&- >&- 2>"$dir/closed.err" || die "demo with closed descriptors: exit status $?"

@@ -5,7 +5,7 @@
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
 terminal test
 
-# All processes share a core: which of them runs first is then not a matter of luck.
+# All processes share a core, so that the order in which they run varies less.
 tm -f /dev/null new-session -d -x 80 -y 24 "taskset -c 0 env PS1='ready> ' XDG_RUNTIME_DIR= bash --norc" || skip "tmux cannot start here"
 see 10 'ready>'
 

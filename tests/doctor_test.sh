@@ -36,7 +36,7 @@ limited() { # limited ULIMIT-OPTIONS COMMAND...
 	(ulimit $limit && exec "$@")
 }
 
-# The form for scripts, and the exit statuses.
+# The JSON output for scripts, and the exit statuses.
 "$sk" doctor --run-dir "$dir" --json >"$dir/json" 2>"$dir/doctor.err"
 status=$?
 want=$(python3 -c 'import json, sys
@@ -105,7 +105,7 @@ for group in /sys/fs/cgroup/doctor-$$ /sys/fs/cgroup/memory/doctor-$$; do
 	done
 done
 
-# The kernel's settings, in a network of their own.
+# The kernel's network settings, in a network namespace of their own.
 tag=doctor$$
 net() { ip netns exec "$tag-$1" "${@:2}"; }
 make_net() {
@@ -162,7 +162,7 @@ has '^error n0[0-2] \(three, eu-three\).* cannot be reached by any other node.*2
 has '^ok longest round trip' links "$sk" doctor "$dir/closed"
 [ "$("$sk" doctor "$dir/closed" >/dev/null; echo $?)" = 2 ] || die "a closed port does not give exit status 2"
 
-# The remedy, with a run that is going on.
+# The remedy is applied while a run is going on.
 net three iptables -F
 wait
 fleet open --agents 3 --stages 2,1 --model tiny --iterations 0
@@ -175,7 +175,7 @@ hasnt '^error|^warning' reachability "$sk" doctor "$dir/open"
 has '^ok' reachability "$sk" doctor "$dir/open"
 has 'a controller runs, corpus [0-9a-f]{16}' run "$sk" doctor "$dir/open"
 
-# The same from elsewhere, with a token. The key of the machine is admitted once, so the token may be used up.
+# Another machine examines the run with a token. The key of the machine is admitted once, so the token may be used up.
 watch=$(net hub "$sk" invite --role watcher --uses 1 2>"$dir/invite.err") || die "invite a watcher"
 for i in 1 2; do
 	has '^ok 3 take part' nodes net one "$sk" doctor "$watch"

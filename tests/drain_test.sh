@@ -48,7 +48,7 @@ again=$(grep '"event":"iteration"' "$events" | field tasks_again | sort -u)
 [ "$again" = 0 ] || die "tasks ran again: $again"
 grep -E 'run again|has lost its last replica|no plan' "$dir/first.err" && die "work ran again"
 
-# All at once
+# SIGTERM to all processes at once
 kill -TERM "${agents[@]}" "$controller" 2>/dev/null # two of the agents have left
 for i in 0 1 2 3 4 5; do [ "$i" = "$one" ] || [ "$i" = "$alone" ] || ended $i 60; done
 wait "$controller" || die "controller: exit status $?"
@@ -89,7 +89,7 @@ events=$dir/alone.events
 wait_for "$events" 3 $controller 120
 kill -TERM "${agents[0]}"
 wait_text "$events" '"node":0,.*"state":"draining"' $controller 30
-wait_for "$events" $(($(newest "$events") + 3)) $controller 60 # it works on
+wait_for "$events" $(($(newest "$events") + 3)) $controller 60 # the draining agent works on
 kill -0 "${agents[0]}" 2>/dev/null || die "the agent left although its stage needs it"
 kill -TERM "${agents[0]}"
 ended 0 10

@@ -13,7 +13,7 @@ need skippipe-verify
 bed_places Oslo Oslo Lisbon Lisbon Lisbon >"$dir/network.json"
 bed_start --cluster "$dir/network.json"
 machines_begin
-# systemd, as far as the start of a user's unit needs it; m4 has it.
+# A script in place of systemd, which starts a user's unit; only m4 has it.
 mkdir "$dir/systemd"
 printf '#!/bin/sh\necho Linger=yes\n' >"$dir/systemd/loginctl"
 printf '#!/bin/sh\nexit 0\n' >"$dir/systemd/systemctl"
@@ -21,7 +21,8 @@ printf '#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nsetsid "$@" </dev/null 
 chmod +x "$dir"/systemd/*
 machine m1 0 22
 machine m2 1 2222
-# A provider of rented machines tells the first process, and not the sessions of sshd, how others reach them.
+# A provider of rented machines sets the variables with a machine's outside address for the first process only, and not
+# for the sessions of sshd.
 machine m3 2 22 VAST_TCP_PORT_7755=7755 "PUBLIC_IPADDR=${bed_address[2]}"
 machine_path=$dir/systemd machine m4 3 22
 machine m5 4 22
@@ -66,7 +67,7 @@ awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the firs
 grep -q "tensors at tcp://${bed_address[2]}:7755," "$dir"/home/m3/.skippipe/fleet/*/agent-m3/log ||
 	die "m3 does not use the port that its provider maps"
 
-# ---- the token is in one file of each host, for its user alone, and nowhere else
+# ---- each host has the token in one file that only its user can read, and nowhere else
 token=$(cat "$dir"/home/m1/.skippipe/fleet/*/agent-m1/token)
 case $token in skippipe1_?*) ;; *) die "no token: $token" ;; esac
 [ "$(stat -c %a "$dir"/home/m?/.skippipe/fleet/*/agent-m?/token | sort -u)" = 600 ] || die "others may read the token"

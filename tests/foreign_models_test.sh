@@ -53,7 +53,7 @@ grep -q '"rope_factor": 4.0' "$dir/scaled/manifest.json" || die "a checkpoint lo
 "$sk" export "$dir/trained" --out "$dir/again" >/dev/null || die "export"
 [ "$(grep -c '"factor": 4.0' "$dir/again/config.json")" = 2 ] || die "an exported model loses the scaling"
 
-# ---- what comes with a model: its small files, and the tokens that begin and end a text
+# ---- the small files beside a model, and the tokens that begin and end a text
 sed -i 's/"bos_token_id": null/"bos_token_id": 3/; s/"eos_token_id": null/"eos_token_id": [4, 5]/' "$dir/l4/config.json"
 echo template >"$dir/l4/chat_template.jinja"
 rm "$dir/l4/generation_config.json" # many models name these tokens in config.json alone

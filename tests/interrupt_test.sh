@@ -66,8 +66,8 @@ end_model() { # end_model NAME STATUS: waits for the process
 }
 endless=(train --iterations 1000000 --batches 1)
 
-# `timeout` and terminals send a signal to a process and to its group: the second one must not lose the checkpoint. It is
-# sent when the first one has arrived, because equal signals that wait are one.
+# `timeout` and terminals send a signal to a process and to its group. The second signal must not lose the checkpoint. The
+# test sends it when the first one has arrived, because the kernel merges equal signals that are pending.
 pending() { # pending PID: true if a signal waits
 	local key value=
 	while read -r key value; do [ "$key" = ShdPnd: ] && break; done <"/proc/$1/status"
@@ -76,7 +76,7 @@ pending() { # pending PID: true if a signal waits
 begin_model twice "${endless[@]}" --microbatches 100 --out "$dir/twice"
 kill -TERM $model
 while pending $model; do :; done 2>/dev/null
-kill -TERM $model 2>/dev/null || : # it may have ended already
+kill -TERM $model 2>/dev/null || : # the process may have ended already
 end_model twice 130
 [ -s "$dir/twice/manifest.json" ] || die "a repeated signal lost the checkpoint"
 

@@ -31,8 +31,7 @@ need() { # need PROGRAM...
 	done
 }
 
-# Prints the failure and the end of every log. The controller's log is the last, because the end of the output is what
-# remains if it is cut.
+# Prints the failure and the end of every log. The controller's log is the last, because a cut output keeps its end.
 die() {
 	echo "FAILED: $*"
 	local f

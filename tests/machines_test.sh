@@ -70,7 +70,7 @@ end_groups() {
 }
 undo+=('end_groups KILL')
 
-declare -A going # by machine: its background process
+declare -A going # the background process of each machine
 n=0
 begin() { # begin MACHINE [&] <COMMANDS
 	local machine=$1 out

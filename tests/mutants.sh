@@ -59,7 +59,7 @@ rm -rf jobs caught
 [ -z "$again" ] || [ -e survivors.before ] || fail "nothing has survived a last time"
 (cd "$root" && git ls-files -co --exclude-standard) >known
 find . -path ./how -prune -o -name '*.[ch]' -print | sed 's|^\./||' | while read -r file; do
-	grep -qxF "$file" known || rm -f "$file" build/lib*.a # deleted or renamed
+	grep -qxF "$file" known || rm -f "$file" build/lib*.a # the source was deleted or renamed
 done
 
 users() { # users FOLDER: prints the folders whose programs and tests link it, beginning with itself
@@ -139,7 +139,7 @@ measure() { # measure TEST
 	[ -s "took/${1//\//:}" ] || echo "$1 fails as it is: left out"
 	rm -rf "$job"
 }
-# Prints the CPU time of ended children in hundredths of a second.
+# Prints the CPU time of all ended child processes in hundredths of a second.
 computed() { awk '{ print $16 + $17 }' "/proc/$$/stat"; }
 
 too_long() { [ -s "$1" ] && [ "$(cut -d ' ' -f 1 "$1")" -gt $((100 * within)) ]; }

@@ -106,7 +106,7 @@ else
 fi
 
 # ---- another program fills the disk: the run waits, reports it, and goes on once there is room
-rm "$dir/events" # of the previous run
+rm "$dir/events" # the events of the previous run
 mkdir "$dir/small" && mount -t tmpfs -o size=40m tmpfs "$dir/small" || die "mount"
 undo+=("umount '$dir/small'")
 for i in $(seq 0 3); do

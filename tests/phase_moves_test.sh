@@ -1,6 +1,6 @@
 #!/bin/bash
-# Nodes move between stages when a phase of the skip schedule begins: one of them dies before it can move, the controller
-# dies in the iteration with which others have moved, and in the middle of a phase. One process recomputes the run.
+# Nodes move between stages when a phase of the skip schedule begins. One of them dies before it can move. The controller
+# dies twice: in the first iteration after a move, and in the middle of a phase. One process recomputes the run.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run

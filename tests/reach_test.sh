@@ -1,9 +1,9 @@
 #!/bin/bash
 # Rented machines join with one token each and find out themselves how the others reach them. Each is in a network
 # namespace behind a router of its own: one with a port that the provider maps to another, one with a public address and a
-# firewall, and two behind one outside address, which their router does not lead back inside. All reach one another but
-# for the firewalled one, which the controller names with its address and port. The measured cluster has the machines' names
-# and places.
+# firewall, and two behind one outside address, which their router does not lead back inside. All machines reach one
+# another except the one behind the firewall. The controller names this one with its address and port. The measured cluster
+# has the machines' names and places.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key ip iptables
 sk=$bin/skippipe

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A cluster of nine nodes that compute nothing is rehearsed: a node and the controller are killed and return, the skip
-# ratio changes, the record can be checked, and nothing of it passes for training.
+# Rehearses a cluster of nine nodes that compute nothing. A node and the controller are killed and return, and the skip
+# ratio changes. The record can be verified, and no program takes it for the record of a training.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model skippipe-console
 run=$dir/run events=$dir/events
@@ -61,7 +61,7 @@ grep -q '"rehearsal":true' "$dir/verify.json" || die "verify does not say that i
 "$bin/skippipe" verify "$run" | grep -q '^REHEARSAL' || die "verify does not say in words that it is a rehearsal"
 check_gone "$run"
 
-# Nothing takes the checkpoint for a model.
+# No program accepts the checkpoint as a model.
 checkpoint=$(ls -d "$run"/checkpoints/* | tail -n 1)
 [ -f "$checkpoint/manifest.json" ] || die "no checkpoint was written"
 words='a checkpoint of a rehearsal, which trains nothing'

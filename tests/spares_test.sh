@@ -1,5 +1,5 @@
 #!/bin/bash
-# A run with --agents MIN..MAX begins with MIN agents and takes the others in when they come. A late node that does not
+# A run with --agents MIN..MAX begins with MIN agents and gives the others a place when they join. A late node that does not
 # shorten an iteration waits as a spare, and takes the place of a killed node in the next iteration. A node that failed
 # three times is used last, and in the next run with the same list of keys, too.
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Stages that begin to be visited start from trained stages, in the last commit before the phase: one
-# of their nodes dies while it fetches its source, and the controller dies in that iteration. One process recomputes
+# Stages that begin to be visited start from trained stages, in the last commit before the phase. One of their nodes
+# dies while it fetches the trained stage, and the controller dies in that last iteration. One process recomputes
 # the run. A phase of a recipe for which there is no time to fetch anything begins later.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3

@@ -1,7 +1,7 @@
 #!/bin/bash
-# kill -9 of the controller in the middle of an iteration: its successor restarts the iteration. So too when an
-# agent died just before, when one dies while there is no controller, when an abandoned one wakes meanwhile, and when
-# one sends nonsense.
+# After kill -9 of the controller in the middle of an iteration, its successor restarts the iteration. The same happens
+# if an agent died just before, if an agent dies while no controller runs, if an agent that was declared dead wakes
+# meanwhile, and if an agent sends nonsense.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run

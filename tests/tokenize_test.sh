@@ -62,7 +62,7 @@ expect 1 'half.jsonl: line 2, byte 12: half of a surrogate' "$model" tokenize --
 
 "$model" tokenize --out "$dir/a2.bin" --corpus - <"$dir/a.txt" >/dev/null && cmp -s "$dir/a.bin" "$dir/a2.bin" ||
 	die "standard input is not read"
-# A file that is there stays without --force, by the name of a link too; an empty one holds nothing to lose.
+# Without --force an existing file stays, also if a link names it. An empty file is replaced, because nothing is lost.
 ln -s a2.bin "$dir/link.bin"
 ln -s target.bin "$dir/dangling.bin"
 for name in a2.bin link.bin; do
@@ -77,7 +77,7 @@ cmp "$dir/target.bin" "$dir/b.bin" || die "the target of a dangling link is not 
 ok '5 tokens' "$model" tokenize --out "$dir/new.bin" --corpus "$dir/b.jsonl"
 ok '5 tokens' "$model" tokenize --out /dev/null --corpus "$dir/b.jsonl"
 [ -c /dev/null ] || die "/dev/null is replaced"
-# Places that take no shard: the header is written last, at the beginning of the file.
+# Outputs that cannot take a shard, because the header is written last, at the beginning of the file.
 expect 1 "$dir: a folder, not a file" "$model" tokenize --out "$dir" --corpus "$dir/a.txt"
 expect 1 '/dev/stdout: a shard begins with the number of its tokens' "$model" tokenize --out /dev/stdout --corpus "$dir/a.txt"
 expect 1 '/dev/fd/3: a shard begins with the number of its tokens' bash -c '"$@" 3> >(cat)' _ "$model" tokenize --out /dev/fd/3 --corpus "$dir/a.txt"
@@ -108,7 +108,7 @@ ok '5 tokens' "$model" tokenize --tokenizer "$dir" --out "$dir/low.bin" --corpus
 gives low.bin 6 4 2 5 2
 printf 'low\nlow high' >"$dir/high.txt"
 expect 1 'high.txt: line 1, byte 4: no token for the byte 0x0a' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/high.txt"
-# Beyond the first block of text. What is inside an added token needs no tokens of its own.
+# An added token beyond the first block of text. The bytes inside an added token need no tokens of their own.
 { yes 'low low' | head -n 9000 | tr '\n' ' '; printf 'low<|endoftext|>low h'; } >"$dir/far.txt"
 expect 1 'far.txt: line 1, byte 72021: no token for the byte 0x68' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/far.txt"
 printf '{"text": "low"}\n{"text": "lo\\u006bl"}\n' >"$dir/high.jsonl"
@@ -206,8 +206,8 @@ ok tokens "$model" tokenize --tokenizer "$dir/p.model" --out "$dir/one.bin" --co
 ids=$(printf "$(echo "$line" | sed 's/\\ud83d\\ude00/\\U1f600/')\n" | spm_encode --model="$dir/p.model" --output_format=id 2>/dev/null)
 gives one.bin 1 $ids
 ok tokens "$model" tokenize --tokenizer "$dir/p.model" --out "$dir/text.bin" --corpus "$dir/text"
-# A long text is cut, a document of JSON lines is not. Their pieces are the same. (A unigram model's would differ where
-# the library's sums for the long document have too few digits.)
+# skippipe encodes a long text in parts, and a document of JSON lines as a whole. Both give the same pieces. (With a
+# unigram model they could differ, because the library's sums for the long document have too few digits.)
 spm_train --input="$dir/text" --model_prefix="$dir/b" --vocab_size=400 --model_type=bpe --num_threads=1 >"$dir/spm.log" 2>&1 ||
 	die "spm_train: $(tail -n 3 "$dir/spm.log")"
 cat /usr/share/games/fortunes/{literature,science,wisdom} >"$dir/long"

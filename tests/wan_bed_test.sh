@@ -13,12 +13,12 @@ within() { # within WHAT VALUE LEAST MOST
 word() { # word NAME <words: prints the word after NAME
 	awk -v name="$1" '{ for (i = 1; i < NF; i++) if ($i == name) print $(i + 1) }'
 }
-ping() { # ping FROM TO COUNT; leaves $least_ms and $answered
+ping() { # ping FROM TO COUNT: sets $least_ms, the shortest round trip, and $answered, the number of answers
 	local said
 	said=$(bed_in "$1" "$bed_tools/wan_tool" ping "${bed_address[$(bed_index "$2")]}" "$3")
 	answered=$(word answered <<<"$said") least_ms=$(word least_ms <<<"$said")
 }
-transfer() { # transfer FROM TO BYTES; leaves $mbs
+transfer() { # transfer FROM TO BYTES: sets $mbs, the measured bandwidth
 	local to said
 	to=$(bed_index "$2")
 	: >"$dir/receive.out"

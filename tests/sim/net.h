@@ -39,7 +39,7 @@ struct parcel {
 struct channel {
 	struct parcel *first, **end; /* sent and not acknowledged */
 	int64_t last_us;             /* arrival of the last message */
-	/* When the last message was acknowledged, or the first one after it was sent. */
+	/* When the channel last made progress: a message was acknowledged, or a first one sent. */
 	int64_t moved_us;
 };
 
@@ -48,7 +48,7 @@ struct peer {
 	struct post *post;
 	struct peer *other; /* the other end of the session; NULL: none */
 	bool dialed, up, known, ephemeral;
-	char address[LINK_ADDRESS_SIZE]; /* dialed */
+	char address[LINK_ADDRESS_SIZE]; /* the address that was dialed */
 	struct post_peer_info info;
 	/* Numbers of the two ends. A new session with the same two numbers continues the old
 	 * one. */
@@ -91,9 +91,9 @@ struct post {
 
 struct net {
 	struct post *posts[POSTS];
-	int64_t delay_us[SIM_PROCESSES][SIM_PROCESSES]; /* usual, in one direction */
-	int64_t cut_us[SIM_PROCESSES][SIM_PROCESSES];   /* nothing passes until then */
-	int64_t narrow_us[SIM_PROCESSES][SIM_PROCESSES]; /* only CONTROL and probes pass */
+	int64_t delay_us[SIM_PROCESSES][SIM_PROCESSES]; /* usual delay in one direction */
+	int64_t cut_us[SIM_PROCESSES][SIM_PROCESSES];   /* until when nothing passes */
+	int64_t narrow_us[SIM_PROCESSES][SIM_PROCESSES]; /* until when only small messages pass */
 	double loss;
 	uint32_t ports;
 	bool dies_silently[SIM_PROCESSES];
