@@ -94,7 +94,8 @@ static void add_network(struct world *w)
 		add_option(w, "--emulate", "%s", g->cluster);
 		add_option(w, "--time-scale", "0.01");
 	} else {
-		add_option(w, "--agents", "%u", w->n_agents);
+		/* With a MIN, agents that return may wait as spares. */
+		add_option(w, "--agents", sim_chance(0.5) ? "2..%u" : "%u", w->n_agents);
 		add_option(w, "--stages", "%u,%u,%u", w->n_agents / 3 + (w->n_agents % 3 > 0),
 			   w->n_agents / 3 + (w->n_agents % 3 > 1), w->n_agents / 3);
 		add_option(w, "--microbatches", "3");
