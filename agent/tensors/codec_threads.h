@@ -30,6 +30,7 @@ struct codec_job {
 	void *bytes;    /* (codec_bytes); borrowed until the job is taken */
 	void *owner;    /* the caller's */
 	bool of_gradient; /* the caller's: a gradient, not an activation */
+	int64_t computed_us; /* the caller's: when the floats were computed */
 	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
 	/* ---- outputs ---- */
 	bool plausible; /* codec_is_plausible; if false, floats are not decoded */
