@@ -245,9 +245,11 @@ static void note_times(struct agent *a, const struct job *job)
 			     job->kind == JOB_ZERO) &&
 			    !tasks_have_given_times(&a->run);
 
-	if (job->kind != JOB_TASK)
-		device_clock_add(a->modules.device_clock, is_of_device ? DEVICE_BUSY : DEVICE_HOST,
-				 job->began_us, job->ended_us);
+	if (job->kind == JOB_TASK)
+		return;
+	tasks_other_job_done(a->modules.tasks, job);
+	device_clock_add(a->modules.device_clock, is_of_device ? DEVICE_BUSY : DEVICE_HOST,
+			 job->began_us, job->ended_us);
 }
 
 static void finish_job(struct agent *a, int64_t now_us)

@@ -124,6 +124,7 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 		*input = e->decoding->input;
 		e->decoding->input = NULL;
 		device_clock_add(a->modules.device_clock, DEVICE_HOST, e->due_us, now_us);
+		link_times_add(&a->modules.link_times.decode, now_us - e->due_us);
 		return FATE_TAKEN;
 	}
 	if (!e->is_due)

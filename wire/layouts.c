@@ -53,6 +53,7 @@ static const struct field msg_task_event_fields[] = {
 	N(U32, msg_task_event, microbatch), N(U32, msg_task_event, attempt),
 	N(U32, msg_task_event, blocker), N(U64, msg_task_event, at_us),
 	N(U64, msg_task_event, arrived_us),
+	N(U32, msg_task_event, late_us),
 	N(F32, msg_task_event, loss), NMAX(U8, msg_task_event, counted, 1),
 	N(U8, msg_task_event, slots),
 };
@@ -228,6 +229,8 @@ LAYOUT(msg_link);
 static const struct field msg_links_fields[] = {
 	SUB(msg_links, n_links, links, msg_link_layout, MSG_NODES),
 	NMAX(U8, msg_links, wire, FORMAT_Q6),
+	N(F32, msg_links, encode_s),
+	N(F32, msg_links, decode_s),
 };
 LAYOUT(msg_links);
 

@@ -66,6 +66,9 @@ struct msg_task_event {
 	uint32_t blocker;
 	int64_t at_us;     /* when the task began to wait, started or ended */
 	int64_t arrived_us; /* when the task's input arrived */
+	/* STARTS: how long the event loop delayed the task, which could have started; otherwise 0.
+	 * Emulated times have no such delay. */
+	uint32_t late_us;
 	float loss;         /* loss at the end of a loss task; otherwise 0 */
 	uint8_t counted;   /* WORK_ENDS, 1: this node added the task's gradient */
 	uint8_t slots;     /* number of microbatches that hold a slot after the event */
@@ -253,6 +256,9 @@ struct msg_links {
 	uint32_t n_links;
 	const struct msg_link *links;
 	uint8_t wire; /* enum tensor_format of the measured transfers */
+	/* Mean times in which this node encodes an activation, and decodes one; 0: unknown. They
+	 * are no part of measured_delay_s. */
+	float encode_s, decode_s;
 };
 
 /* The result of MSG_MEASURE. */

@@ -21,7 +21,7 @@ struct tasks {
 	struct job result;
 	int64_t began_us, ends_us;
 	int64_t device_until_us; /* when the device ends it, before ends_us if the host is late */
-	/* Until then no task ran, and none could start or the last one ended. */
+	/* Until then no task could start, or another job or task ran. */
 	int64_t nothing_until_us;
 	int64_t busy_until_us; /* until then the dispatch overhead delays the next task */
 	uint64_t n_done;
@@ -115,6 +115,23 @@ static int64_t find_begin_us(const struct tasks *x, const struct task *t, int64_
 	return free_us < now_us ? free_us : now_us;
 }
 
+/* Returns the time from which the task could have started. */
+static int64_t could_start_us(const struct tasks *x, const struct task *t)
+{
+	return t->arrived_us > x->nothing_until_us ? t->arrived_us : x->nothing_until_us;
+}
+
+/* Returns how long the host has delayed the task that begins. Emulated times are those of another
+ * machine. */
+static uint32_t find_late_us(const struct tasks *x, const struct task *t)
+{
+	int64_t late_us = x->began_us - could_start_us(x, t);
+
+	if (x->uses.run->welcome.time_scale > 0 || late_us < 0)
+		return 0;
+	return late_us < UINT32_MAX ? (uint32_t)late_us : UINT32_MAX;
+}
+
 /* Records an event of a task for the controller. loss: only used when a TASK_LOSS ends. */
 static void note_event(struct tasks *x, enum work_event type, const struct task *t, int64_t at_us,
 		       float loss)
@@ -129,6 +146,7 @@ static void note_event(struct tasks *x, enum work_event type, const struct task 
 		.arrived_us = t->arrived_us,
 		.loss = type == WORK_ENDS && t->kind == TASK_LOSS ? loss : 0,
 		.counted = type == WORK_ENDS && t->count,
+		.late_us = type == WORK_STARTS ? find_late_us(x, t) : 0,
 		.slots = (uint8_t)queue_slots_held(x->queue),
 	};
 
@@ -206,12 +224,15 @@ static void add_times(struct tasks *x, const struct task *t)
 {
 	const struct job *job = &x->result;
 	int64_t began_us = tasks_have_given_times(x->uses.run) ? x->began_us : job->began_us;
-	int64_t could_us = t->arrived_us > x->nothing_until_us ? t->arrived_us
-							       : x->nothing_until_us;
 
-	device_clock_add(x->uses.device_clock, DEVICE_HOST, could_us, x->ends_us);
+	device_clock_add(x->uses.device_clock, DEVICE_HOST, could_start_us(x, t), x->ends_us);
 	device_clock_add(x->uses.device_clock, DEVICE_BUSY, began_us, x->device_until_us);
 	x->nothing_until_us = x->ends_us;
+}
+
+void tasks_other_job_done(struct tasks *x, const struct job *job)
+{
+	x->nothing_until_us = job->ended_us;
 }
 
 static void pass_on(struct tasks *x, const struct task *t, int64_t ended_us)

@@ -53,6 +53,8 @@ void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, boo
 bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us);
 /* Takes the output of a computed job. The task lasts until its planned end. */
 void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us);
+/* The worker has ended another job: until then it could not start a task. */
+void tasks_other_job_done(struct tasks *x, const struct job *job);
 /* Ends a task that is due: reports its end and passes its output on. */
 void tasks_end_due(struct tasks *x, int64_t now_us);
 /* Reports the tasks that arrived and could not start. */

@@ -25,6 +25,22 @@ void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 		p->bandwidth = (float)bytes_per_s;
 }
 
+void link_times_add(struct mean_time *mean, int64_t us)
+{
+	mean->sum_s += (double)us * 1e-6;
+	mean->n++;
+}
+
+/* Returns the mean since the last report, or the one before if there was nothing to measure. */
+static float report_mean(struct mean_time *mean)
+{
+	if (mean->n > 0)
+		mean->reported_s = mean->sum_s / mean->n;
+	mean->sum_s = 0;
+	mean->n = 0;
+	return (float)mean->reported_s;
+}
+
 static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 {
 	struct peer *p = &t->peers->list[to];
@@ -67,6 +83,7 @@ static const double unlike_s = 0.02; /* smaller differences of a delay, in secon
 
 void link_times_forget(struct link_times *t)
 {
+	t->encode = t->decode = (struct mean_time){ .n = 0 };
 	for (uint32_t i = 0; i < t->peers->run->welcome.n_nodes; i++) {
 		struct peer *p = &t->peers->list[i];
 
@@ -107,6 +124,8 @@ void link_times_tell(struct link_times *t, int64_t now_us)
 			m.u.links.n_links++;
 	m.u.links.links = links;
 	m.u.links.wire = (uint8_t)t->progress->wire;
+	m.u.links.encode_s = report_mean(&t->encode);
+	m.u.links.decode_s = report_mean(&t->decode);
 	if (m.u.links.n_links)
 		tell_controller(t->peers->tell, &m, POST_RELIABLE, now_us);
 	free(links);

@@ -10,6 +10,12 @@
 #include "agent/network/peers.h"
 #include "agent/shared/progress.h"
 
+/* The mean of a time since the last report. */
+struct mean_time {
+	double sum_s, reported_s;
+	uint32_t n;
+};
+
 struct link_times {
 	struct peers *peers;             /* borrowed */
 	const struct progress *progress; /* borrowed */
@@ -18,7 +24,11 @@ struct link_times {
 	/* Number of tensors since the last report whose delay differs much from the last reported
 	 * one. */
 	uint32_t n_unlike;
+	struct mean_time encode, decode; /* times of this node's host for an activation */
 };
+
+/* Adds a time to the mean. */
+void link_times_add(struct mean_time *mean, int64_t us);
 
 /* Records the rate of a link, bytes per second. limited: there was never enough to send, so the
  * bandwidth is at least this rate. Public for tests only. */

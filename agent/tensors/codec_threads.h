@@ -37,6 +37,7 @@ struct codec_job {
 	void *room;     /* (codec_bytes), malloc; owned: joins pieces that are not in fp32 */
 	void *owner;    /* for the caller's use */
 	bool of_gradient; /* for the caller's use: the tensor is a gradient, not an activation */
+	int64_t computed_us; /* the caller's: when the floats were computed */
 	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
 	/* ---- outputs ---- */
 	bool plausible; /* codec_is_plausible; if false, the floats mean nothing */

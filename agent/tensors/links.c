@@ -141,6 +141,7 @@ void links_encoded(struct links *l, const struct codec_job *job)
 
 	body->ready = true;
 	body->ready_us = l->tell->now_us;
+	link_times_add(&l->link_times->encode, body->ready_us - job->computed_us);
 	if (job->measures && l->peers->list && job->node < l->run->welcome.n_nodes)
 		l->peers->list[job->node].snr_db[job->of_gradient] = job->snr_db;
 	delay_queue_ready(l->delay_queue, body);
@@ -157,6 +158,7 @@ struct body *links_encode(struct links *l, const struct route *r, uint32_t posit
 	uint16_t to = route_node(r, position + 1);
 	struct codec_job job = { .encodes = true, .node = to, .floats = output,
 				 .of_gradient = kind == TENSOR_GRADIENT,
+				 .computed_us = l->tell->now_us,
 				 .codec = links_codec(l, kind, evaluate),
 				 .n = l->held->activation, .drop = drop_encoding };
 	size_t bytes = codec_bytes(&job.codec, job.n);

@@ -38,6 +38,8 @@
 
 enum {
 	PING_EVERY_US = 500000,
+	/* A host that takes longer for an activation does not tell the truth. */
+	HOST_MOST_S = 60,
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
 	JOIN_AGAIN_US = 1000000,
@@ -548,17 +550,25 @@ static uint32_t one_each(const struct members *members, const struct msg_links *
 	return n;
 }
 
+/* Returns a reported time of a host, or 0 if it cannot be. */
+static double host_time_s(float s)
+{
+	return s > 0 && s < HOST_MOST_S ? (double)s : 0;
+}
+
 void members_links(struct planning *planning, struct member *m, const struct msg_links *reports)
 {
 	struct msg_link links[MSG_NODES];
 	struct msg_links each = { one_each(planning->members, reports, links), links,
-				  reports->wire };
+				  reports->wire, 0, 0 };
 
 	/* An agent that has not begun this iteration has measured transfers in another format. */
 	for (uint32_t i = 0; i < each.n_links; i++)
 		if (reports->wire != planning->run->cluster->formats.wire)
 			links[i].measured_delay_s = 0;
 
+	m->links.encode_s = host_time_s(reports->encode_s);
+	m->links.decode_s = host_time_s(reports->decode_s);
 	if (!planning->members->links)
 		drift_links(planning, m, &each);
 	for (uint32_t i = 0; i < each.n_links; i++) {

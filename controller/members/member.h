@@ -228,11 +228,14 @@ struct member_links {
 	 * reported */
 	double delay_ratio;
 	uint32_t strikes;
+	/* Times in which the node's host encodes an activation, and decodes one; 0: unknown */
+	double encode_s, decode_s;
 };
 
 /* Times of this iteration's tasks in real seconds (drift.c). */
 struct member_tasks {
 	int64_t started_us;
+	uint32_t late_us; /* how long the host delayed the task that runs */
 	double took_s, planned_s;
 	uint32_t n, strikes;
 };

@@ -290,13 +290,24 @@ static bool claim_correction(struct members *members, struct member *m, uint32_t
 	return false;
 }
 
-/* Sets the delay that plans assume for a link, and the time of a sum between the link's two
- * nodes. */
+/* Returns how long the hosts at both ends encode and decode an activation, where times are real. On
+ * a shared machine these times vary with other programs, as do transfers (link_time_s). */
+static double hosts_s(const struct members *members, uint16_t from, uint16_t to)
+{
+	if (members->run->options.cluster.time_scale > 0 ||
+	    shared_machines_share(members, from, to) > 0)
+		return 0;
+	return members->list[from].links.encode_s + members->list[to].links.decode_s;
+}
+
+/* Sets the delay that plans assume for a link, and the time of a sum between its two nodes. The
+ * work of hosts is a part of the delay that does not occupy the link. */
 static void correct_delay(struct planning *planning, uint16_t from, uint16_t to, double s)
 {
-	*delay_of(planning->run->cluster, from, to) = s;
 	if (planning->members->links)
-		link_table_apply(planning->members->links, planning->run->cluster, from, to, s);
+		link_table_apply(planning->members->links, planning->run->cluster, from, to,
+				 fmax(0, s - hosts_s(planning->members, from, to)));
+	*delay_of(planning->run->cluster, from, to) = s;
 	record_link(planning->run, from, to);
 	planning->drift.links_corrected = true;
 }
@@ -370,11 +381,14 @@ void drift_link(struct planning *planning, struct observed_link *s)
 {
 	const struct msg_link *l = &s->link;
 	double believed = *delay_of(planning->run->cluster, l->from, l->to);
-	double measured = planning->members->links ? measured_transfer_s(planning->members, l)
-						   : link_time_s(planning->members, l, believed);
+	double host = hosts_s(planning->members, l->from, l->to);
+	double measured = planning->members->links
+				  ? measured_transfer_s(planning->members, l)
+				  : link_time_s(planning->members, l, believed - host);
 
 	if (l->from == l->to || !(measured > 0))
 		return;
+	measured += host;
 	if (believed < 0 || !is_different(measured, believed) ||
 	    fabs(measured - believed) * planning->run->unit_s < least_s) {
 		s->strikes = 0;
@@ -653,20 +667,24 @@ static uint32_t count_judged(const struct members *members)
 	return n;
 }
 
-/* Adds the measured and the planned time of an ended task to the node's totals. The task's start
- * and end are both taken from the node's own clock, because the estimated offset between that clock
- * and the controller's can change while the task runs. */
+/* Adds the measured and the planned time of an ended task to the node's totals. The measured time
+ * includes the time for which the node's host delayed the task. Both ends of the
+ * task are read on the node's own clock: the estimated offset between that clock and the
+ * controller's can change while the task runs. */
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us)
 {
 	int64_t at_us = e->at_us - m->clock.offset_us;
 	struct machine_pace w;
 
-	if (e->type == WORK_STARTS)
+	if (e->type == WORK_STARTS) {
 		m->tasks.started_us = at_us;
+		m->tasks.late_us = e->late_us;
+	}
 	if (e->type != WORK_ENDS || !m->tasks.started_us)
 		return;
-	m->tasks.took_s += took_s(planning->run, began_us, at_us - m->tasks.started_us);
+	m->tasks.took_s += took_s(planning->run, began_us,
+				  at_us - m->tasks.started_us + m->tasks.late_us);
 	m->tasks.planned_s += planning->run->unit_s *
 			      cluster_task_s(planning->run->cluster, m->id,
 					     member_stage(planning->run, m), e->kind);

@@ -225,7 +225,7 @@ static void report_links(struct controller *c, size_t row)
 				(i >= n - of_links[row].odd ? 1 : of_links[row].ratio));
 	}
 	members_links(&c->planning, &c->members.list[LATE],
-		      &(struct msg_links){ (uint32_t)n, links, FORMAT_FP32 });
+		      &(struct msg_links){ (uint32_t)n, links, FORMAT_FP32, 0, 0 });
 }
 
 TEST(each_kind_of_link_has_one_decision)

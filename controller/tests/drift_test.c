@@ -57,7 +57,7 @@ static void unmake(struct controller *c)
 static void tell(struct controller *c, const double *measured, uint32_t n)
 {
 	struct msg_link links[NODES] = { { .from = 0 } };
-	struct msg_links l = { n, links, FORMAT_FP32 };
+	struct msg_links l = { n, links, FORMAT_FP32, 0, 0 };
 
 	for (uint32_t i = 0; i < n; i++) {
 		links[i].to = (uint16_t)(3 + i);
@@ -95,6 +95,65 @@ TEST(few_reports_must_be_repeated)
 	assert_true(believed(c, 0) == 1);
 	tell(c, slow, 2);
 	assert_true(believed(c, 0) > 3.8);
+	unmake(c);
+}
+
+/* Plans expect that the hosts at both ends encode and decode what travels, but not in an emulated
+ * run, and not from what cannot be. */
+TEST(hosts_take_their_part_of_a_transfer)
+{
+	const double takes[] = { 1, 1 };
+	const struct {
+		float encode_s, decode_s;
+		double time_scale, expected;
+	} cases[] = { { 0.5f, 0.75f, 0, 2.25 },
+		      { 0.5f, 0.75f, 1, 1 },
+		      { NAN, INFINITY, 0, 1 },
+		      { -1, 100, 0, 1 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct controller *c = made();
+		struct msg_link links[2] = { { .to = 3 }, { .to = 4 } };
+
+		c->run.options.cluster.time_scale = cases[i].time_scale;
+		for (int k = 0; k < 2; k++)
+			links[k].measured_delay_s = (float)takes[k];
+		members_links(&c->planning, &c->members.list[3],
+			      &(struct msg_links){ 0, NULL, FORMAT_FP32, 0, cases[i].decode_s });
+		for (int k = 0; k < 2; k++)
+			members_links(&c->planning, &c->members.list[FROM],
+				      &(struct msg_links){ 2, links, FORMAT_FP32,
+							   cases[i].encode_s, 0 });
+		assert_true(fabs(believed(c, 3) - cases[i].expected) < 1e-6);
+		assert_true(fabs(believed(c, 4) -
+				 (cases[i].expected > 1 ? 1 + (double)cases[i].encode_s : 1)) <
+			    1e-6);
+		unmake(c);
+	}
+}
+
+/* A task that its host delays takes longer. */
+TEST(a_late_host_slows_its_tasks)
+{
+	struct controller *c = made();
+	struct member *m = &c->members.list[1];
+
+	m->state = MEMBER_LIVE;
+	m->compute.pace = 1;
+	c->run.cluster->nodes[1].forward_s = 1;
+	for (int i = 0; i < 8; i++) {
+		struct msg_task_event e = { .type = WORK_STARTS, .kind = TASK_FORWARD,
+					    .at_us = c->run.now_us, .late_us = 100000 };
+
+		drift_task(&c->planning, m, &e, 0);
+		e = (struct msg_task_event){ .type = WORK_ENDS, .kind = TASK_FORWARD,
+					     .at_us = c->run.now_us + 100000 };
+		c->run.now_us = e.at_us;
+		drift_task(&c->planning, m, &e, 0);
+		if (i % 4 == 3)
+			drift_turn(&c->planning);
+	}
+	assert_true(fabs(c->run.cluster->nodes[1].forward_s - 2) < 0.1);
 	unmake(c);
 }
 
@@ -141,7 +200,7 @@ static double travel(struct controller *c, double took_s, double latency_s)
 				 .latency_s = (float)latency_s };
 
 	members_links(&c->planning, &c->members.list[FROM],
-		      &(struct msg_links){ 1, &link, FORMAT_FP32 });
+		      &(struct msg_links){ 1, &link, FORMAT_FP32, 0, 0 });
 	return believed(c, 3);
 }
 
@@ -211,7 +270,7 @@ TEST(impossible_reports_are_ignored)
 	struct controller *c = made();
 	struct msg_link links[] = { { .to = NODES, .measured_delay_s = 9 },
 				    { .to = UINT16_MAX, .measured_delay_s = 9 } };
-	struct msg_links l = { 2, links, FORMAT_FP32 };
+	struct msg_links l = { 2, links, FORMAT_FP32, 0, 0 };
 
 	members_links(&c->planning, &c->members.list[FROM], &l);
 	members_links(&c->planning, &c->members.list[FROM], &l);

@@ -165,6 +165,7 @@ static void note(struct run *r, uint8_t type, const struct arrival *a, uint32_t 
 						 blocker,
 						 at,
 						 a->at,
+						 0,
 						 type == WORK_ENDS && kind == TASK_LOSS ? 3.2f : 0,
 						 0,
 						 (uint8_t)r->workers[node].held };
