@@ -200,7 +200,7 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
  * NULL: none). Unlike stage_weights and the like, the call takes no memory that lasts. */
 void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
 /* Replaces elements [at, at + n) of the weights and of both moments by the given arrays (n
- * each). */
+ * each; NULL: these stay). */
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);
 /* Copies the weights and moments from a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);

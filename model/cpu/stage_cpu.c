@@ -315,11 +315,12 @@ static void cpu_changed(void *self)
 
 static void cpu_put_state(void *self, size_t at, size_t n, const float *const state[3])
 {
+	static const enum stage_array arrays[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
 	struct cpu_stage *s = self;
 
-	memcpy(s->array[ARRAY_WEIGHTS] + at, state[0], n * sizeof(float));
-	memcpy(s->array[ARRAY_MOMENT1] + at, state[1], n * sizeof(float));
-	memcpy(s->array[ARRAY_MOMENT2] + at, state[2], n * sizeof(float));
+	for (int k = 0; k < 3; k++)
+		if (state[k])
+			memcpy(s->array[arrays[k]] + at, state[k], n * sizeof(float));
 }
 
 static uint64_t cpu_hash(void *self)

@@ -51,8 +51,8 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 				: t->logits;
 }
 
-/* Returns the floats of an array. A copy's gradients come and go in pieces. */
-static size_t array_size(const struct cuda_stage *s, enum stage_array which)
+/* Returns the floats of an array (enum stage_array). A copy's gradients come and go in pieces. */
+static size_t array_size(const struct cuda_stage *s, int which)
 {
 	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
 }

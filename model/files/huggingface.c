@@ -336,6 +336,21 @@ int huggingface_read_tensor(const struct huggingface *h, const struct tensor *t,
 	return rc ? rc : safetensors_read(w.file, w.entry, to, err);
 }
 
+/* Reads a tensor into the stage, whose device may have memory of its own. */
+static int read_into(const struct huggingface *h, const struct tensor *t, struct stage *s,
+		     struct error *err)
+{
+	float *numbers = malloc((t->count + 1) * sizeof(*numbers));
+	const float *const state[] = { numbers, NULL, NULL };
+	int rc = numbers ? huggingface_read_tensor(h, t, numbers, err)
+			 : error_set(err, -ENOMEM, "no memory to read tensor %s", t->name);
+
+	if (!rc)
+		stage_put_state(s, t->offset, t->count, state);
+	free(numbers);
+	return rc;
+}
+
 int huggingface_read_weights(const char *folder, struct stage *const *stages, struct error *err)
 {
 	const struct model_config *c = stage_config(stages[0]);
@@ -346,13 +361,10 @@ int huggingface_read_weights(const char *folder, struct stage *const *stages, st
 		for (uint32_t s = 0; s < c->n_stages && !rc; s++) {
 			size_t n;
 			const struct tensor *t = stage_tensors(stages[s], &n);
-			float *w = stage_weights(stages[s]);
 
 			for (size_t i = 0; i < n && !rc; i++)
-				rc = write ? huggingface_read_tensor(h, &t[i], w + t[i].offset, err)
+				rc = write ? read_into(h, &t[i], stages[s], err)
 					   : huggingface_check_tensor(h, &t[i], err);
-			if (!rc && write)
-				stage_changed(stages[s]);
 		}
 	huggingface_close(h);
 	return rc;
