@@ -67,6 +67,7 @@ struct compare_result {
 	uint64_t last;     /* the last committed iteration in the store */
 	uint64_t replayed; /* iterations */
 	uint32_t rehearsal; /* as in struct model_config: nodes computed nothing; no loss */
+	uint64_t cuts;      /* how often the run changed its stages within them */
 	uint32_t nodes;     /* number of nodes that counted a gradient in the compared iterations */
 	struct error broken_rule; /* the first broken rule of audit.h; "" none. It ends the
 				   * comparison */

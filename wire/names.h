@@ -56,7 +56,8 @@
 	/* The learning rate falls over `value` iterations after the one under way, then the run \
 	 * ends. 0 takes the order back. Text "preview". */ \
 	X(FINISH, "finish") \
-	X(STAGES, "stages") /* the journal says which stages would be chosen now */
+	X(STAGES, "stages") /* the journal says which stages would be chosen now */ \
+	X(CUT, "cut") /* text: the layers of each stage, "0,7,5"; "": the stages proposed last */
 
 /* A coarse classification of the node states. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };

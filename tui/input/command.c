@@ -40,6 +40,8 @@ static const struct command_entry entries[] = {
 	[TYPED_STEP] = { verbs.STEP, "", "run one iteration, then pause", ACTION_STEP },
 	[TYPED_STAGES] = { verbs.STAGES, "", "which stages would be chosen for these nodes",
 			   ACTION_NONE },
+	[TYPED_CUT] = { verbs.CUT, "[LAYERS]", "cut the model, as 0,7,5, or as stages proposed",
+			ACTION_NONE },
 	[TYPED_UNDO] = { verbs.UNDO, "[COMMAND]", "undo a command in the journal", ACTION_UNDO },
 	[TYPED_ACKNOWLEDGE] = { verbs.ACK, "", "acknowledge the alerts", ACTION_ACKNOWLEDGE },
 	[TYPED_ARM] = { verbs.ARM, "[TIME|off]", "take the operator's lease, or return it",
