@@ -448,7 +448,8 @@ static const struct options_row rows[] = {
 	{ "at", OPTIONS_PARSED, "N:ACT", .parse = parse_act,
 	  .help = "before iteration N: skip:K, skip:S%:K, wire:FORMAT, sum-wire:FORMAT, finish:N "
 		  "(the learning rate falls over N iterations, then the run ends), stages (the "
-		  "journal says which stages would be chosen now), pause, stop, or ACT:NODE with "
+		  "journal says which stages would be chosen now), cut:0,7,5 (the layers of each "
+		  "stage from now on), pause, stop, or ACT:NODE with "
 		  "one of fail, recover" FAULT_NAMES_FOLLOW
 		  " (a fault other than kill lasts 10 s: 4 times slower, 20% lost, all links)" },
 	{ "silence-ms", OPTIONS_MILLISECONDS, "N", "450",

@@ -247,10 +247,8 @@ int recut_begin(struct run *run, struct error *err)
 	/* These options are those of the change from here on: the record has the stages. */
 	run->options.training.cut.n = 0;
 	run->options.cluster.n_stages = 0;
-	if (rc == 0 && !is_given) {
+	if (rc == 0 && !is_given)
 		rc = read_order(run, o, err);
-		is_given = false;
-	}
 	if (rc == 0) {
 		rc = carry_out(run, o, err);
 		if (rc != 0 && !run->wanted.recut.is_done) {
