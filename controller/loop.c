@@ -25,6 +25,7 @@
 #include "controller/iteration/sums.h"
 #include "controller/joining/agents.h"
 #include "controller/joining/join_requests.h"
+#include "controller/joining/recut.h"
 #include "controller/joining/rivals.h"
 #include "controller/joining/startup.h"
 #include "controller/members/admission.h"
@@ -228,7 +229,8 @@ static void begin_next(struct controller *c)
 {
 	iteration_admit_joiners(&c->planning);
 	command_scripted(&c->operators);
-	iteration_boundary(&c->iteration);
+	if (!recut_turn(&c->backups))
+		iteration_boundary(&c->iteration);
 }
 
 void loop_phase(struct controller *c)
@@ -363,10 +365,12 @@ static void take_signal(struct iteration *it, int fd)
 		controller_stop(it, "stopped by a signal");
 }
 
-/* Returns true if the run has ended and every peer has received the last messages, or the time for
- * that is over. */
+/* Returns true if the run has ended and every peer has received the last messages, or has had time
+ * enough; or if another controller goes on with it. */
 static bool is_over(const struct members *members)
 {
+	if (members->run->ending.restarts)
+		return true;
 	return members->run->phase == PHASE_FINISHED &&
 	       (post_idle(members->run->post, 0) ||
 		members->run->now_us - members->run->ending.at_us >=

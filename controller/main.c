@@ -34,6 +34,50 @@ static int close_events(struct outlet *events, int64_t wait_us)
 	return rc;
 }
 
+/* Makes the controller that goes on with the run of another one, which it frees. Both use the same
+ * port, log and events. NULL: it cannot, for the reason in err. */
+static struct controller *follow(struct controller *was, struct error *err)
+{
+	static char listen[LINK_ADDRESS_SIZE];
+	struct controller *c = controller_new();
+	int rc;
+
+	snprintf(listen, sizeof(listen), "%s", was->run.started.listening);
+	rc = options_again(&c->run.options, &was->run.options, listen, err);
+	c->run.log = was->run.log;
+	c->run.record.jsonl = was->run.record.jsonl;
+	controller_fini(was);
+	free(was);
+	if (rc == 0)
+		return c;
+	free(c);
+	return NULL;
+}
+
+/* Runs a controller, and those that go on with its run (joining/recut.h), until the run ends. Frees
+ * them all. *stopped: a signal has ended it. */
+static int run_to_end(struct controller *c, int signals, bool *stopped)
+{
+	struct error err = { "" };
+	FILE *to = c->run.log.to;
+	int rc;
+
+	do {
+		rc = controller_init(c, &err);
+		if (rc != 0)
+			break;
+		loop_run(c, signals);
+	} while (c->run.ending.restarts && (c = follow(c, &err)) != NULL);
+	if (!c || rc != 0)
+		fprintf(to, "skippipe controller: %s\n", err.text);
+	rc = !c || rc != 0 ? 1 : c->run.ending.exit_status;
+	*stopped = c && c->run.ending.stopping != NULL;
+	if (c)
+		controller_fini(c);
+	free(c);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct controller *c;
@@ -73,17 +117,7 @@ int main(int argc, char **argv)
 	}
 	events = outlet_new(stdout);
 	c->run.record.jsonl = c->run.options.mode.jsonl ? outlet_stream(events) : NULL;
-	rc = controller_init(c, &err);
-	if (rc == 0) {
-		loop_run(c, signals);
-		rc = c->run.ending.exit_status;
-	} else {
-		fprintf(c->run.log.to, "skippipe controller: %s\n", err.text);
-		rc = 1;
-	}
-	stopped = c->run.ending.stopping != NULL;
-	controller_fini(c);
-	free(c);
+	rc = run_to_end(c, signals, &stopped);
 	outlet_free(log, LOG_WAIT_US);
 	return close_events(events, stopped ? LOG_WAIT_US : INT64_MAX) == 0 ? rc : 1;
 }

@@ -120,7 +120,8 @@ static int named_act(const char *word, enum fault_kind *fault)
 						      COMMAND_RECOVER,  COMMAND_PAUSE,
 						      COMMAND_STOP,     COMMAND_WIRE,
 						      COMMAND_SUM_WIRE, COMMAND_FINISH,
-						      COMMAND_STAGES,   COMMAND_HOURS };
+						      COMMAND_STAGES,   COMMAND_CUT,
+						      COMMAND_HOURS };
 	int kind = fault_named(word);
 
 	*fault = kind > FAULT_NONE ? (enum fault_kind)kind : FAULT_NONE;
@@ -148,12 +149,24 @@ static int parse_act_format(int verb, const char *text, double *v, struct error 
 	return 0;
 }
 
-static bool has_number(int verb)
+static bool has_argument(int verb)
 {
 	return verb != COMMAND_PAUSE && verb != COMMAND_STOP && verb != COMMAND_STAGES;
 }
 
-/* Parses ITERATION:ACT[:NUMBER]. All acts but pause, stop and stages have a number, or a format. */
+/* Reads what follows the act's name: a number, a format, or the layers of each stage. */
+static int parse_act_argument(int verb, const char *text, double *v, struct error *err)
+{
+	struct stage_layers layers;
+
+	if (verb == COMMAND_CUT)
+		return stage_layers_parse(&layers, "--at: cut", text, err);
+	if (verb == COMMAND_WIRE || verb == COMMAND_SUM_WIRE)
+		return parse_act_format(verb, text, v, err);
+	return parse_act_number((enum command_verb)verb, text, v, err);
+}
+
+/* Parses ITERATION:ACT[:ARGUMENT]. All acts but pause, stop and stages have an argument. */
 static int parse_act(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -173,18 +186,18 @@ static int parse_act(void *options, const char *text, struct error *err)
 	number = strchr(end + 1, ':');
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(end + 1, ":"), end + 1);
 	verb = named_act(word, &fault);
-	if (verb < 0 || has_number(verb) != (number != NULL))
+	if (verb < 0 || has_argument(verb) != (number != NULL))
 		return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"",
 				 text);
-	if (verb == COMMAND_WIRE || verb == COMMAND_SUM_WIRE) {
-		if (parse_act_format(verb, number + 1, &v, err) != 0)
-			return -EINVAL;
-	} else if (number && parse_act_number((enum command_verb)verb, number + 1, &v, err) != 0) {
+	if (number && parse_act_argument(verb, number + 1, &v, err) != 0)
 		return -EINVAL;
-	}
-	*a = (struct scripted_act){ iteration,  (enum command_verb)verb,
-				    fault,      verb == COMMAND_FINISH ? -1 : (int)v,
-				    (int64_t)v, false };
+	*a = (struct scripted_act){ .iteration = iteration,
+				    .verb = (enum command_verb)verb,
+				    .fault = fault,
+				    .node = verb == COMMAND_FINISH || verb == COMMAND_CUT ? -1
+											  : (int)v,
+				    .value = (int64_t)v,
+				    .text = verb == COMMAND_CUT ? number + 1 : NULL };
 	o->n_acts++;
 	return 0;
 }
@@ -283,7 +296,8 @@ static const struct options_row rows[] = {
 	  .help = "continue the run recorded there, with its options; its agents return by "
 		  "themselves. --iterations, --eval-every, --eval-batches, --checkpoint-every, "
 		  "--skip-bad-steps, --keep-tasks, --silence-ms, --overdue-s, --gather-s, --budget "
-		  "and --ahead may be changed. Not recorded, so give them again: --key, "
+		  "and --ahead may be changed, and so may the stages (--cut, --stages): it then "
+		  "goes on from its last commit. Not recorded, so give them again: --key, "
 		  "--admitted, --listen, --checkpoint-to, --metrics, --on-alert, --alert-url, "
 		  "--format, --at and --log" },
 	{ "replay", OPTIONS_PARSED, "DIR", .parse = take_replayed,
@@ -307,11 +321,11 @@ static const struct options_row rows[] = {
 	  "number of agents without a file; the run begins when all are there, or after --gather-s "
 	  "with MIN of them (N: with any), and others join later",
 	  .parse = parse_agents, FIXED },
-	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages, FIXED,
+	{ "stages", OPTIONS_PARSED, "A,B,...", .parse = parse_stages,
 	  .help = "nodes per stage [chosen by the controller, with the layers of each stage, when "
 		  "the agents are measured; 5,3,3,3,3,3 with --emulate regions, and for 20 agents "
 		  "with an option that needs to know the stages]" },
-	{ "cut", OPTIONS_PARSED, "A,B,...", .parse = parse_cut, FIXED,
+	{ "cut", OPTIONS_PARSED, "A,B,...", .parse = parse_cut,
 	  .help = "layers of each stage, as 0,7,5; only stage 0 may have none [equally, or as the "
 		  "checkpoint of --from]" },
 	{ "assignment", OPTIONS_SECOND, "free|given", "free",
@@ -436,7 +450,8 @@ static const struct options_row rows[] = {
 	{ "at", OPTIONS_PARSED, "N:ACT", .parse = parse_act,
 	  .help = "before iteration N: skip:K, skip:S%:K, wire:FORMAT, sum-wire:FORMAT, finish:N "
 		  "(the learning rate falls over N iterations, then the run ends), stages (the "
-		  "journal says which stages would be chosen now), pause, stop, or ACT:NODE with "
+		  "journal says which stages would be chosen now), cut:0,7,5 (the layers of each "
+		  "stage from now on), pause, stop, or ACT:NODE with "
 		  "one of fail, recover" FAULT_NAMES_FOLLOW
 		  " (a fault other than kill lasts 10 s: 4 times slower, 20% lost, all links)" },
 	{ "silence-ms", OPTIONS_MILLISECONDS, "N", "450",
@@ -661,11 +676,6 @@ static int default_stages(struct options *o, struct error *err)
 	return 0;
 }
 
-static bool is_about_stages(const char *option)
-{
-	return strcmp(option, "stages") == 0 || strcmp(option, "cut") == 0;
-}
-
 /* Sets the defaults, then each option in turn, and checks the combination last. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
@@ -678,18 +688,34 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		options_help(&table, stdout);
 	if (rc != 0)
 		return rc;
-	if (o->mode.resume && first_kept(given) && is_about_stages(first_kept(given)))
-		return error_set(err, -EINVAL,
-				 "--%s: a resumed run keeps its stages. To change them, begin a "
-				 "new run from its last checkpoint (--from CHECKPOINT): it "
-				 "continues with the same weights, moments and steps",
-				 first_kept(given));
 	if (o->mode.resume && first_kept(given))
 		return error_set(err, -EINVAL, "--%s: a resumed run keeps the value it began with",
 				 first_kept(given));
-	if (o->cluster.n_stages == 0 && !o->cluster.file &&
+	if (o->cluster.n_stages == 0 && !o->cluster.file && !o->mode.resume &&
 	    (!o->cluster.emulate || strcmp(o->cluster.emulate, "regions") == 0) &&
 	    default_stages(o, err) != 0)
 		return -EINVAL;
 	return check_options(o, err);
+}
+
+int options_again(struct options *o, const struct options *was, const char *listen,
+		  struct error *err)
+{
+	char *argv[] = { "controller", "--resume", (char *)(uintptr_t)was->run_dir };
+	int rc = options_parse(o, sizeof(argv) / sizeof(argv[0]), argv, err);
+
+	if (rc != 0)
+		return rc;
+	o->key = was->key;
+	o->admitted = was->admitted;
+	o->listen = listen;
+	o->supervisor = was->supervisor;
+	o->level = was->level;
+	o->checkpoint_to = was->checkpoint_to;
+	o->mode.embedded = was->mode.embedded;
+	o->mode.jsonl = was->mode.jsonl;
+	o->mode.monitor = was->mode.monitor;
+	memcpy(o->acts, was->acts, sizeof(o->acts));
+	o->n_acts = was->n_acts;
+	return 0;
 }

@@ -21,6 +21,7 @@ struct scripted_act {
 	enum fault_kind fault;
 	int node;
 	int64_t value;
+	const char *text; /* of COMMAND_CUT: the layers of each stage; otherwise NULL */
 	bool done;
 };
 
@@ -163,5 +164,9 @@ struct options {
 /* Returns 0: the options are valid; 1: the help was requested and printed; -EINVAL, with a message.
  * *o borrows from argv. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);
+/* Sets the options with which a controller goes on in the process of another one, whose options
+ * were `was`: those that the record does not have. *o borrows what `was` borrows, and `listen`. */
+int options_again(struct options *o, const struct options *was, const char *listen,
+		  struct error *err);
 
 #endif

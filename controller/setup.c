@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "controller/iteration/iteration.h"
 #include "controller/joining/first_stages.h"
+#include "controller/joining/recut.h"
 #include "controller/joining/resume.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_record.h"
@@ -569,6 +570,8 @@ int controller_init(struct controller *c, struct error *err)
 	rc = c->run.options.mode.resume
 		     ? store_resume(&c->run.record.store, c->run.options.run_dir, err)
 		     : 0;
+	if (rc == 0 && c->run.options.mode.resume)
+		rc = recut_begin(&c->run, err);
 	if (rc == 0 && c->run.options.mode.resume) {
 		c->run.id = store_run_of(c->run.record.store)->id;
 		rc = resume_options_again(&c->run, err);
@@ -601,7 +604,8 @@ int controller_init(struct controller *c, struct error *err)
 			&c->run.options,
 			KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
 				KEYS_ROLE_BIT(KEYS_WATCHER) | KEYS_ROLE_BIT(KEYS_INVITATION),
-			&c->run.log, &c->run.keys.own, &c->run.keys.admitted, &c->run.post, err);
+			&c->run.log, &c->run.keys.own, &c->run.keys.admitted, &c->run.post,
+			c->run.started.listening, err);
 	}
 	if (rc == 0)
 		rc = monitor_start(&c->monitor, &c->operators, err);
@@ -610,6 +614,8 @@ int controller_init(struct controller *c, struct error *err)
 						: record_begin(&c->run, err);
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = first_stages_record(&c->run, err);
+	if (rc == 0)
+		recut_note(&c->run);
 	/* Numbers of commands begin above those of all earlier controllers. */
 	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)

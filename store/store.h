@@ -42,7 +42,8 @@ enum {
 	STORE_RESERVE = 8 << 20 /* bytes of the disk that store_reserve reserves */
 };
 
-/* The properties of a run. They are fixed when the run starts. */
+/* The properties of a run. They are fixed when the run starts; store_recut changes those that
+ * depend on the stages. */
 struct store_run {
 	const char *name;
 	const char *version;   /* version of the program that started the run */
@@ -280,6 +281,22 @@ struct store_restore {
 	float weight[2]; /* (n_from) weight of each averaged stage */
 };
 
+/* The change to other stages (store_recut). */
+struct store_recut {
+	uint64_t id; /* the run's identity from now on, so that agents drop the former stages */
+	const char *model, *cluster;
+	uint32_t n_shards, per_shard;
+	size_t n_files;
+	/* (n_files) The new stages' files of the last commit. They replace the files of all
+	 * checkpoints, which are those of the former stages. */
+	const struct store_shard *files;
+	size_t n_values;
+	/* (n_values) Values of the controller's own state; NULL removes one (store_set). */
+	const struct store_value {
+		const char *key, *value;
+	} *values;
+};
+
 /* ---- opening ---- */
 
 /* Starts a new run: creates the file and the lock, and the folder if it is missing. -EEXIST: the
@@ -359,6 +376,8 @@ int store_shard(struct store *s, const struct store_shard *k, struct error *err)
  * later iterations, in one durable transaction. The next commit is iteration + 1. */
 int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 		  struct error *err);
+/* Gives the run other stages after its last commit, in one durable transaction. */
+int store_recut(struct store *s, const struct store_recut *r, struct error *err);
 /* Sets a value of the controller's own state by key; NULL removes it. Durable, because agents act
  * on what the controller announces, and the next controller must know it. */
 int store_set(struct store *s, const char *key, const char *value, struct error *err);

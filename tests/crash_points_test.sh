@@ -7,7 +7,8 @@
 #     train                  a checkpoint can be resumed and gives the same bits, or there is none yet
 #     export                 no incomplete file has its final name; a repetition gives the same bytes
 #     train, export --force  the old model stays until the new one is complete
-#     controller             the supervisor starts it again, the run ends, and verify agrees
+#     controller             the supervisor starts it again, the run ends, and verify agrees; so too when it changes the
+#                            stages of the run
 #
 # Every second process also loses all changes that were not synced, as after a power loss. With a second argument all
 # processes do (`lost`) or none does (`kept`).
@@ -193,25 +194,38 @@ echo "keys, checkpoints, exports: $died of $tried killed"
 
 # ---- the controller
 run=$work/run
-demo() { # demo K
-	crash_at "$1" skippipe-controller "$sk" demo --headless --format jsonl --agents 4 --stages 2,2 --skip 0 \
+demo() { # demo K [OPTION...]
+	local k=$1
+	shift
+	crash_at "$k" skippipe-controller "$sk" demo --headless --format jsonl --agents 4 --stages 2,2 --skip 0 \
 		--iterations 3 --microbatches 2 --time-scale 0 --eval-every 2 --eval-batches 1 --budget 0.05 \
-		--silence-ms 3000 --gather-s 60 --run-dir "$run"
+		--silence-ms 3000 --gather-s 60 --run-dir "$run" "$@"
 }
-rm -rf "$work"; mkdir "$work"
-demo 0 || die "demo"
-late=0
-for k in $([ "$points" = all ] && all_steps || all_steps | spread); do
+kill_at() { # kill_at K CUTS [OPTION...]
+	local k=$1 cuts=$2
+	shift 2
 	rm -rf "$work"; mkdir "$work"
-	demo "$k" || { tail -n 3 "$dir/crash.err"; die "the run does not end well after step $k"; }
+	demo "$k" "$@" || { tail -n 3 "$dir/crash.err"; die "the run does not end well after step $k"; }
 	reach
 	[ -e "$dir/mark" ] || late=$((late + 1)) # this run had fewer steps
 	[ ! -e "$dir/mark" ] || [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] ||
 		die "the controller was not started again after step $k"
 	"$sk" verify "$run" --format json >"$dir/verify.json" 2>"$dir/verify.err" || die "verify after step $k"
 	[ "$(field committed <"$dir/verify.json")" = 3 ] || die "commits are missing after step $k"
-	check_plans "$run" >"$dir/out"
+	[ "$(field cuts <"$dir/verify.json")" = "$cuts" ] || die "the stages did not change after step $k"
+	[ "$cuts" != 0 ] || check_plans "$run" >"$dir/out"
 	check_gone "$run"
-done
+}
+rm -rf "$work"; mkdir "$work"
+demo 0 || die "demo"
+late=0
+for k in $([ "$points" = all ] && all_steps || all_steps | spread); do kill_at "$k" 0; done
+
+# Two stages become three before iteration 2: from the checkpoint until the files of the change are removed.
+rm -rf "$work"; mkdir "$work"
+demo 0 --at 2:cut:0,7,5 || die "demo with other stages"
+first=$(grep -n "/checkpoints/" "$dir/list" | head -n 1) last=$(grep -n "/recut/" "$dir/list" | tail -n 1)
+[ -n "$last" ] || die "the run did not change its stages"
+for k in $(seq "${first%%:*}" $((${last%%:*} + 3)) | spread); do kill_at "$k" 1 --at 2:cut:0,7,5; done
 [ $late -le $((tried / 10 + 1)) ] || die "$late of the steps did not come again"
 echo "all: $died of $tried killed"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct audit {
-	const struct store_run *run;
+	const struct run_part *part;
 	const struct store_commit *c;
 	uint32_t n_stages;
 	/* Arrays of booleans, one byte each. */
@@ -44,15 +44,15 @@ static const struct route *find_route(const struct store_commit *c, uint32_t mic
 
 static int check_data(struct audit *a, const struct route *r, struct error *err)
 {
-	const struct store_run *run = a->run;
+	const struct run_part *part = a->part;
 	uint8_t *data_read;
 
-	if (r->shard >= run->n_shards || r->wave >= run->per_shard)
+	if (r->shard >= part->n_shards || r->wave >= part->per_shard)
 		return error_set(err, -EPROTO,
 				 "microbatch %u reads wave %u of shard %u: the run has %u shards "
 				 "of %u waves",
-				 r->microbatch, r->wave, r->shard, run->n_shards, run->per_shard);
-	data_read = &a->data_read[r->shard * run->per_shard + r->wave];
+				 r->microbatch, r->wave, r->shard, part->n_shards, part->per_shard);
+	data_read = &a->data_read[r->shard * part->per_shard + r->wave];
 	if (*data_read)
 		return error_set(err, -EPROTO,
 				 "microbatch %u reads wave %u of shard %u, which another "
@@ -89,9 +89,9 @@ static int check_route(struct audit *a, size_t index, struct error *err)
 
 static int check_all_data(const struct audit *a, struct error *err)
 {
-	for (uint32_t s = 0; s < a->run->n_shards; s++)
-		for (uint32_t w = 0; w < a->run->per_shard; w++)
-			if (!a->data_read[s * a->run->per_shard + w])
+	for (uint32_t s = 0; s < a->part->n_shards; s++)
+		for (uint32_t w = 0; w < a->part->per_shard; w++)
+			if (!a->data_read[s * a->part->per_shard + w])
 				return error_set(err, -EPROTO,
 						 "no microbatch has read wave %u of shard %u", w,
 						 s);
@@ -236,14 +236,14 @@ static int check_all(struct audit *a, struct error *err)
 	return rc == 0 ? check_visits(a, err) : rc;
 }
 
-int audit_commit(const struct store_run *run, const struct store_commit *c, uint32_t n_stages,
+int audit_commit(const struct run_part *part, const struct store_commit *c, uint32_t n_stages,
 		 struct error *err)
 {
-	struct audit a = { .run = run, .c = c, .n_stages = n_stages };
+	struct audit a = { .part = part, .c = c, .n_stages = n_stages };
 	size_t visits = c->n_routes * n_stages + 1;
 	int rc;
 
-	a.data_read = calloc((size_t)run->n_shards * run->per_shard + 1, 1);
+	a.data_read = calloc((size_t)part->n_shards * part->per_shard + 1, 1);
 	a.visited = calloc(visits, 1);
 	a.counted = calloc(visits, 1);
 	a.losses_counted = calloc(c->n_routes + 1, 1);

@@ -16,10 +16,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "model/files/run_parts.h"
 #include "store/store.h"
 
 /* Returns 0, -EPROTO with a description of the first broken rule, or -ENOMEM. */
-int audit_commit(const struct store_run *run, const struct store_commit *c, uint32_t n_stages,
+int audit_commit(const struct run_part *part, const struct store_commit *c, uint32_t n_stages,
 		 struct error *err);
 
 #endif

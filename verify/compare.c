@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
+#include "model/files/run_parts.h"
 #include "verify/audit.h"
 #include "verify/replay.h"
 
@@ -24,6 +25,7 @@ struct comparison {
 	bool has_counted[UINT16_MAX + 1];
 	struct store_restore *restores; /* (n_restores) restored stages in the order of events */
 	size_t n_restores, room_restores;
+	size_t next_restore; /* the first one that may belong to the present part of the run */
 };
 
 bool compare_equal(const struct compare_result *r)
@@ -177,8 +179,6 @@ static int see_restore(void *context, const struct store_restore *r)
 {
 	struct comparison *x = context;
 
-	if (r->stage >= replay_config(x->replay)->n_stages)
-		return 0;
 	array_reserve(&x->restores, &x->room_restores, x->n_restores + 1, sizeof(*x->restores));
 	x->restores[x->n_restores++] = *r;
 	return 0;
@@ -189,13 +189,15 @@ static int see_restore(void *context, const struct store_restore *r)
 static int compare_restores(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	struct compare_weights *out = &x->result->weights;
+	const struct run_part *next = replay_next_part(x->replay);
+	size_t end = next && next->n_restores < x->n_restores ? next->n_restores : x->n_restores;
 
-	for (size_t i = 0; i < x->n_restores; i++) {
+	for (size_t i = x->next_restore; i < end; i++) {
 		const struct store_restore *r = &x->restores[i];
 		const struct store_hash h = { iteration, r->hash, r->node, r->stage };
 		int rc = 0;
 
-		if (r->iteration != iteration)
+		if (r->iteration != iteration || r->stage >= replay_config(x->replay)->n_stages)
 			continue;
 		if (r->n_from > 0)
 			rc = replay_average(x->replay, r, err);
@@ -223,7 +225,7 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 
 	if (rc != 0)
 		return rc;
-	rc = audit_commit(store_run_of(x->store), &c, replay_config(x->replay)->n_stages, err);
+	rc = audit_commit(replay_part(x->replay), &c, replay_config(x->replay)->n_stages, err);
 	if (rc == 0)
 		rc = replay_commit(x->replay, &c, &again, err);
 	if (rc == 0) {
@@ -242,6 +244,21 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	return rc;
 }
 
+/* Goes on in the stages that the run changed to after an iteration. */
+static int change_stages(struct comparison *x, uint64_t iteration, struct error *err)
+{
+	int rc;
+
+	while ((rc = replay_recut(x->replay, iteration, err)) == 1) {
+		x->result->cuts++;
+		x->next_restore = replay_part(x->replay)->n_restores;
+		rc = compare_restores(x, iteration, err);
+		if (rc != 0)
+			break;
+	}
+	return rc;
+}
+
 static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 {
 	const struct compare_options *o = x->options;
@@ -253,6 +270,8 @@ static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 		rc = i > 0 ? compare_iteration(x, i, &why) : 0;
 		if (rc == 0)
 			rc = compare_restores(x, i, &why);
+		if (rc == 0)
+			rc = change_stages(x, i, &why);
 		if (rc == -EPROTO) {
 			x->result->broken_rule = why;
 			return 0;

@@ -68,6 +68,7 @@ struct compare_result {
 	uint64_t replayed; /* number of replayed iterations */
 	/* As in struct model_config; not 0: nodes computed nothing, and there are no losses. */
 	uint32_t rehearsal;
+	uint64_t cuts;      /* how often the run changed its stages within them */
 	uint32_t nodes;     /* number of nodes that counted a gradient in the compared iterations */
 	struct error broken_rule; /* the first broken rule of audit.h, which ends the comparison;
 				   * "": none */

@@ -51,7 +51,6 @@ static int cut_again(const struct origin *o, struct stage *const *stages, struct
 int first_weights_load(struct first_weights *out, struct store *s, const char *run,
 		       const char *weights, struct stage *const *stages, struct error *err)
 {
-	uint32_t n_shards = store_run_of(s)->n_shards;
 	struct origin o;
 	char *text = NULL;
 	int rc = store_get(s, "origin", &text, err);
@@ -76,6 +75,6 @@ int first_weights_load(struct first_weights *out, struct store *s, const char *r
 	if (rc != 0)
 		return error_prefix(err, rc, "the weights with which the run began");
 	out->steps = o.steps;
-	out->position = n_shards ? (o.position + n_shards - 1) / n_shards : 0;
+	out->position = o.position;
 	return 0;
 }

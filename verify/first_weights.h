@@ -8,7 +8,7 @@
 
 struct first_weights {
 	uint64_t steps; /* number of AdamW steps that made the weights */
-	/* Number of microbatches of each data shard that the weights were trained on. */
+	/* Number of microbatches that the weights were trained on. */
 	uint64_t position;
 };
 

@@ -32,6 +32,8 @@ static const char intro[] =
 	"replicas with one another. The summary names the devices and says how each part was\n"
 	"compared.\n"
 	"\n"
+	"If the run changed its stages, the model is cut here after the same iteration.\n"
+	"\n"
 	"A run that is still going on can be verified up to its last commit. A rehearsal has no\n"
 	"loss; its counts, orders of additions and weights are checked.\n"
 	"\n";
@@ -163,6 +165,8 @@ static void print_text(const struct compare_result *r, double elapsed_s)
 	print_devices(&r->devices);
 	print_strictness(r);
 	print_weights(&r->weights);
+	if (r->cuts)
+		printf("stages: changed %" PRIu64 " times on the way\n", r->cuts);
 	printf("nodes: %u counted gradients\n", r->nodes);
 	if (!r->rehearsal)
 		printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest "
@@ -225,13 +229,14 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 	int rc;
 
 	o = json_pack(
-		"{ss sb sb sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}",
+		"{ss sb sb sI sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}",
 		"format", "skippipe.verify/1",
 		"rehearsal", r->rehearsal > 0,
 		"same", compare_equal(r),
 		"committed", (json_int_t)r->last,
 		"replayed", (json_int_t)r->replayed,
 		"nodes", (json_int_t)r->nodes,
+		"cuts", (json_int_t)r->cuts,
 		"hashes", (json_int_t)w->compared,
 		"differing", (json_int_t)w->differing,
 		"unannounced", (json_int_t)w->unannounced,

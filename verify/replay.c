@@ -14,6 +14,7 @@
 #include "base/process/cgroup.h"
 #include "base/stage_set.h"
 #include "model/average.h"
+#include "model/files/run_parts.h"
 #include "model/hash.h"
 #include "model/stage.h"
 #include "model/text/corpus.h"
@@ -24,6 +25,9 @@
 
 struct replay {
 	const struct store_run *run;
+	const char *device;
+	struct run_parts parts;
+	size_t part; /* the part of the run that is recomputed */
 	struct model_config config;
 	struct corpus *corpus;
 	struct stage *const *stages; /* the executor's stages */
@@ -64,6 +68,7 @@ void replay_free(struct replay *r)
 	executor_free(r->setup.executor);
 	corpus_free(r->corpus);
 	sum_codecs_free(r->sum_codecs);
+	run_parts_free(&r->parts);
 	for (unsigned w = 0; w < r->workers; w++)
 		free(r->setup.spare[w]);
 	free(r);
@@ -102,14 +107,40 @@ static int open_corpus(struct replay *r, struct error *err)
 	return 0;
 }
 
-static int load_model(struct replay *r, const char *device, struct error *err)
+/* A run whose stages never changed has one part. */
+static int read_parts(struct replay *r, struct store *s, struct error *err)
+{
+	char *text;
+	int rc = store_get(s, RUN_PARTS_KEY, &text, err);
+
+	if (rc == 0) {
+		rc = run_parts_parse(&r->parts, text, err);
+		free(text);
+		return rc;
+	}
+	if (rc != -ENOENT)
+		return rc;
+	run_parts_add(&r->parts, &(struct run_part){ .n_shards = r->run->n_shards,
+						     .per_shard = r->run->per_shard,
+						     .model = (char *)r->run->model });
+	return 0;
+}
+
+static int read_config(struct replay *r, struct error *err)
+{
+	const char *model = replay_part(r)->model;
+
+	return model_config_parse(&r->config, NULL, model, strlen(model), "the run's model", err);
+}
+
+static int load_model(struct replay *r, struct error *err)
 {
 	struct executor_setup setup = { .config = r->config,
 					.batch = r->run->batch,
 					.sequence = r->run->sequence,
 					.threads = r->run->threads,
 					.seed = r->run->seed,
-					.device = device };
+					.device = r->device };
 	int rc = executor_new(&r->setup.executor, &setup, err);
 
 	if (rc != 0)
@@ -134,7 +165,7 @@ static int make_workers(struct replay *r, const char *device, unsigned workers, 
 	return 0;
 }
 
-int replay_new(struct replay **out, const struct store *s, const char *device, unsigned workers,
+int replay_new(struct replay **out, struct store *s, const char *device, unsigned workers,
 	       struct error *err)
 {
 	const struct store_run *run = store_run_of(s);
@@ -142,14 +173,16 @@ int replay_new(struct replay **out, const struct store *s, const char *device, u
 	int rc;
 
 	r->run = run;
-	rc = model_config_parse(&r->config, NULL, run->model, strlen(run->model),
-				"the run's model", err);
+	r->device = device;
+	rc = read_parts(r, s, err);
+	if (rc == 0)
+		rc = read_config(r, err);
 	if (rc == 0)
 		rc = check_hash(run, err);
 	if (rc == 0)
 		rc = open_corpus(r, err);
 	if (rc == 0)
-		rc = load_model(r, device, err);
+		rc = load_model(r, err);
 	if (rc == 0)
 		rc = make_workers(r, device, workers, err);
 	if (rc != 0) {
@@ -163,12 +196,88 @@ int replay_new(struct replay **out, const struct store *s, const char *device, u
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err)
 {
-	return first_weights_load(&r->first, s, run, weights, r->stages, err);
+	int rc = first_weights_load(&r->first, s, run, weights, r->stages, err);
+
+	if (rc == 0)
+		r->parts.list[0].position = r->first.position;
+	return rc;
 }
 
 const struct model_config *replay_config(const struct replay *r)
 {
 	return &r->config;
+}
+
+const struct run_part *replay_part(const struct replay *r)
+{
+	return &r->parts.list[r->part];
+}
+
+const struct run_part *replay_next_part(const struct replay *r)
+{
+	return r->part + 1 < r->parts.n ? &r->parts.list[r->part + 1] : NULL;
+}
+
+/* ---- other stages ---- */
+
+/* Copies the tensors that both stages have, with their moments. Returns their number. */
+static size_t copy_tensors(struct stage *to, struct stage *from)
+{
+	float *const into[] = { stage_weights(to), stage_moment1(to), stage_moment2(to) };
+	float *const out_of[] = { stage_weights(from), stage_moment1(from), stage_moment2(from) };
+	size_t n_to, n_from, n = 0;
+	const struct tensor *t = stage_tensors(to, &n_to), *f = stage_tensors(from, &n_from);
+
+	for (size_t i = 0; i < n_to; i++)
+		for (size_t k = 0; k < n_from; k++) {
+			if (strcmp(t[i].name, f[k].name) != 0)
+				continue;
+			for (int a = 0; a < 3; a++)
+				memcpy(into[a] + t[i].offset, out_of[a] + f[k].offset,
+				       t[i].count * sizeof(float));
+			n++;
+		}
+	stage_changed(to);
+	return n;
+}
+
+static int copy_model(const struct replay *r, struct stage *const *from, uint32_t n_from,
+		      struct error *err)
+{
+	for (uint32_t s = 0; s < r->config.n_stages; s++) {
+		size_t n = 0, all;
+
+		stage_tensors(r->stages[s], &all);
+		for (uint32_t k = 0; k < n_from; k++)
+			n += copy_tensors(r->stages[s], from[k]);
+		if (n != all)
+			return error_set(err, -EPROTO, "stage %u of the later part has other "
+						       "tensors than the model before", s);
+	}
+	return 0;
+}
+
+int replay_recut(struct replay *r, uint64_t iteration, struct error *err)
+{
+	const struct run_part *next = replay_next_part(r);
+	struct executor *former = r->setup.executor;
+	struct stage *const *from = r->stages;
+	uint32_t n_from = r->config.n_stages;
+	int rc;
+
+	if (!next || next->after != iteration)
+		return 0;
+	r->part++;
+	sum_codecs_free(r->sum_codecs);
+	r->sum_codecs = NULL;
+	r->setup.executor = NULL;
+	rc = read_config(r, err);
+	if (rc == 0)
+		rc = load_model(r, err);
+	if (rc == 0)
+		rc = copy_model(r, from, n_from, err);
+	executor_free(former);
+	return rc ? rc : 1;
 }
 
 static void add_average(struct stage *to, struct stage *from, float weight, bool first)
@@ -204,12 +313,13 @@ static int start_chain(const struct replay *r, struct chain *m, const struct rou
 		      const struct store_commit *c, struct error *err)
 {
 	size_t tokens = (size_t)r->run->batch * r->run->sequence;
+	const struct run_part *part = replay_part(r);
 
 	if (chain_init(m, route, tokens, r->setup.activation) != 0)
 		return no_memory(err);
-	corpus_batch(r->corpus, route->shard, r->run->n_shards,
-		     r->first.position + route->wave +
-			     (c->iteration - 1 + c->repeats.skipped) * r->run->per_shard,
+	corpus_batch(r->corpus, route->shard, part->n_shards,
+		     route->wave +
+			     run_part_position(part, c->iteration - 1, c->repeats.skipped),
 		     r->run->batch, m->tokens, m->targets);
 	return 0;
 }

@@ -25,15 +25,17 @@
 #include "store/store.h"
 
 struct replay; /* opaque */
+struct run_part;
 
 /* Loads the run's corpus and the model with its initial weights. `device` is a name after
  * model/device_name.h. `workers` is the number of threads, which work on different stages at the
- * same time; 0 means one per processor, or a single one on a GPU. The bits do not depend on the
- * number of workers. Gives *out to the caller (replay_free) and borrows the store until then.
- * -ESTALE: the corpus has other bytes than in the run (not checked if the run ended before a node
- * had read the corpus). -EPROTONOSUPPORT: the run used another hash function. Other errors are
- * those of model_config, corpus_new and stage_new. */
-int replay_new(struct replay **out, const struct store *s, const char *device, unsigned workers,
+ * same time; 0 means one per processor, or a single one on a GPU. The bits do not depend on it.
+ * Gives *out to the caller (replay_free) and borrows the store and the name until then. -ESTALE:
+ * the corpus has other bytes than in the run (not checked if the run ended before a node had read
+ * it).
+ * -EPROTONOSUPPORT: the run's hashes are of another kind. Other errors are those of model_config,
+ * corpus_new and stage_new. */
+int replay_new(struct replay **out, struct store *s, const char *device, unsigned workers,
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
@@ -42,7 +44,16 @@ void replay_free(struct replay *r); /* NULL is allowed */
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err);
 
-const struct model_config *replay_config(const struct replay *r); /* borrowed until replay_free */
+/* Cuts the model into the stages that the run had after this iteration, if it changed them then.
+ * The weights and moments stay. Returns 1 if the stages have changed. A run may change them several
+ * times after one iteration. */
+int replay_recut(struct replay *r, uint64_t iteration, struct error *err);
+
+/* The model and the run's part as they are now; borrowed until replay_recut or replay_free. */
+const struct model_config *replay_config(const struct replay *r);
+const struct run_part *replay_part(const struct replay *r);
+/* Returns the next part; NULL: there is none. */
+const struct run_part *replay_next_part(const struct replay *r);
 
 struct replayed {
 	float loss;  /* mean loss over the microbatches, added in double precision in their order */

@@ -250,11 +250,18 @@ int64_t recover_patience_us(const struct run *run)
 	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
 }
 
+/* Returns true if no iteration is committed since the stages changed. Until then agents may report
+ * weights of the former stages, and the checkpoint has all that is to be had. */
+static bool has_new_stages(const struct run *run)
+{
+	return run->committed > 0 && run->training.part.after == run->committed;
+}
+
 static void bring_back(struct backups *backups, int stage)
 {
 	int64_t waited = backups->run->now_us - backups->stall.since_us;
 
-	if ((waited < recover_patience_us(backups->run) &&
+	if ((!has_new_stages(backups->run) && waited < recover_patience_us(backups->run) &&
 	     may_still_be_held(backups->members)) ||
 	    may_hold(backups->members, stage))
 		return;
@@ -281,7 +288,8 @@ static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;
 
-	if (member_is_restoring(m) || m->is_marked || m->weights.differ ||
+	if (has_new_stages(members->run) || member_is_restoring(m) || m->is_marked ||
+	    m->weights.differ ||
 	    (m->weights.stage != MSG_NO_STAGE && m->weights.stage != h->stage) ||
 	    h->stage >= members->run->cluster->n_stages ||
 	    h->committed != members->run->committed ||

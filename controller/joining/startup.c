@@ -555,9 +555,10 @@ static void gather_new(struct iteration *it)
  * stage. */
 static void gather_without(struct backups *backups)
 {
-	note(backups->run, NOTE_ALERT, -1, 0,
-	     "not every stage has an agent with its weights of it%llu",
-	     (unsigned long long)backups->run->committed);
+	if (!backups->run->wanted.recut.is_done)
+		note(backups->run, NOTE_ALERT, -1, 0,
+		     "not every stage has an agent with its weights of it%llu",
+		     (unsigned long long)backups->run->committed);
 	backups->stall.since_us = backups->run->committed_us = backups->run->now_us;
 	backups->stall.in = PHASE_PLANNING;
 	set_phase(backups->run, PHASE_STALLED);
@@ -623,6 +624,18 @@ static void admit_ready(struct members *members)
 	}
 }
 
+/* Returns true if as many agents are here as the run waits for: all of its nodes. With new stages
+ * nobody holds weights, so nodes that had left before are not waited for. */
+static bool all_returned(const struct members *members, uint32_t here)
+{
+	if (members->run->training.part.after != members->run->committed)
+		return here == members->n;
+	for (uint32_t i = 0; i < members->n; i++)
+		if (members->list[i].is_awaited && !member_alive(&members->list[i]))
+			return false;
+	return true;
+}
+
 /* Continues a resumed run once the agents of the last commit are back, or once the time is over and
  * an agent holds each stage. A finished run may lack its last checkpoint. Agents then write it if
  * they hold the weights; nothing is computed for it. */
@@ -662,8 +675,8 @@ static void gather_again(struct backups *backups)
 		member_disown(backups->members, m);
 	}
 	if (!ready_everywhere(backups->members) &&
-	    (run_is_done(backups->run) ||
-	     (here < backups->members->n && waited <= backups->run->options.limits.gather_us)))
+	    (run_is_done(backups->run) || (!all_returned(backups->members, here) &&
+					   waited <= backups->run->options.limits.gather_us)))
 		return;
 	admit_ready(backups->members);
 	if (!replicas_everywhere(backups->members)) {

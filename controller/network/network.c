@@ -28,10 +28,10 @@ static int find_file(char out[PATH_MAX], const char *given, const char *option, 
 
 int network_open(const struct options *o, uint32_t roles, const struct log *log,
 		 struct keys_identity **identity, struct keys_list **admitted, struct post **post,
-		 struct error *err)
+		 char bound[LINK_ADDRESS_SIZE], struct error *err)
 {
 	struct post_options po = { 0 };
-	char bound[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE], path[PATH_MAX];
+	char key[KEYS_TEXT_SIZE], path[PATH_MAX];
 	int rc = find_file(path, o->key, "key", "controller.key", err);
 
 	if (rc == 0)

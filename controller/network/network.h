@@ -8,16 +8,17 @@
 #include "controller/options.h"
 #include "wire/keys.h"
 #include "wire/post.h"
+#include "wire/sessions/link.h"
 
 /* Limit of one peer's charges in a second, in frames (post.h). A busy agent sends some hundred
  * small frames in a second. */
 #define NETWORK_CHARGE_PER_S 2000
 
-/* Loads the keys and listens at the address in o. roles: who may connect, a KEYS_ROLE_BIT mask. If
- * this function fails, the caller frees the parts that were opened: keys_free, keys_list_free,
- * post_close. */
+/* Loads the keys and listens as o says. roles: who may connect, a KEYS_ROLE_BIT mask. bound gets
+ * the address with the port that was chosen. If it fails, the caller frees what was opened before:
+ * keys_free, keys_list_free, post_close. */
 int network_open(const struct options *o, uint32_t roles, const struct log *log,
 		 struct keys_identity **identity, struct keys_list **admitted, struct post **post,
-		 struct error *err);
+		 char bound[LINK_ADDRESS_SIZE], struct error *err);
 
 #endif

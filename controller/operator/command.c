@@ -7,6 +7,7 @@
 #include "controller/operator/command.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ static const struct {
 	[COMMAND_ACK] = { act_acknowledge, true },  [COMMAND_UNDO] = { act_undo, false },
 	[COMMAND_STOP] = { act_stop, false },       [COMMAND_WIRE] = { act_wire, false },
 	[COMMAND_SUM_WIRE] = { act_wire, false },   [COMMAND_FINISH] = { act_finish, false },
-	[COMMAND_STAGES] = { act_stages, true },    [COMMAND_HOURS] = { act_hours, true },
+	[COMMAND_STAGES] = { act_stages, true },    [COMMAND_CUT] = { act_cut, false },
+	[COMMAND_HOURS] = { act_hours, true },
 	/* COMPARE changes nothing (previews.h); SEEK and SPEED are for replays only. */
 };
 
@@ -187,6 +189,8 @@ void command_scripted(struct operators *ops)
 		};
 		struct outcome o = { 0, "" };
 
+		if (a->text)
+			snprintf(m.text, sizeof(m.text), "%s", a->text);
 		if (a->done || a->iteration > ops->run->committed + 1)
 			continue;
 		a->done = true;

@@ -9,7 +9,11 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
+#include "controller/joining/recut.h"
+#include "controller/joining/recut_order.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/operator/command.h"
@@ -53,6 +57,37 @@ void act_stages(struct operators *ops, const char *who, const struct msg_command
 		outcome_set(o, 0, "choosing stages: the journal has the answer in some seconds");
 }
 
+/* Names the nodes that can have a stage now. */
+static void list_here(const struct members *members, struct recut_order *order)
+{
+	order->n_here = members->n;
+	for (uint32_t i = 0; i < members->n; i++)
+		order->here[i] = member_alive(&members->list[i]) && !members->list[i].is_marked;
+}
+
+void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
+	     struct outcome *o)
+{
+	struct recut_order *order = alloc_new(sizeof(*order));
+	struct error err = { "" };
+
+	if (m->text[0] && stage_layers_parse(&order->layers, "cut", m->text, &err) != 0) {
+		outcome_set(o, -EINVAL, "%.150s", err.text);
+	} else if (!m->text[0] && !ops->stages.proposal) {
+		outcome_set(o, -EINVAL, "no stages are proposed: ask for some with stages, or "
+					"give the layers, as 0,7,5");
+	} else {
+		if (!m->text[0])
+			*order = *ops->stages.proposal;
+		list_here(ops->members, order);
+		recut_command(ops->run, order, o);
+		if (o->status == 0)
+			note(ops->run, NOTE_COMMAND, -1, 0, "cut %.100s (%s): %.80s",
+			     m->text[0] ? m->text : "as proposed", who, o->text);
+	}
+	free(order);
+}
+
 /* ---- the answer ---- */
 
 static void list_numbers(const int *numbers, int n, char out[LIST])
@@ -93,22 +128,22 @@ static void note_present(struct run *run, const struct stage_choice *c)
 		     "two cannot be compared", layers);
 }
 
-/* Reports in the journal the options with which a new run has the chosen stages. */
-static void note_way(struct run *run, const struct stage_choice *c)
+/* Keeps the proposal, and names the command that applies it. */
+static void propose(struct operators *ops, const struct stage_choice *c)
 {
-	const struct stage_question *q = stage_choice_question(c);
 	const struct candidate *best = stage_choice_candidate(c, 0);
-	int sizes[CLUSTER_MOST_STAGES], used = 0;
-	char layers[LIST], nodes[LIST];
+	char layers[LIST];
 
-	for (int s = 0; s < best->n_stages; s++)
-		used += sizes[s] = candidate_size(best, s, &q->frame);
+	free(ops->stages.proposal);
+	ops->stages.proposal = NULL;
+	if (is_present(best, stage_choice_question(c)))
+		return;
+	ops->stages.proposal = alloc_new(sizeof(*ops->stages.proposal));
+	recut_order_of_candidate(ops->stages.proposal, best, stage_choice_question(c),
+				 ops->members->n);
 	list_numbers(best->layers, best->n_stages, layers);
-	list_numbers(sizes, best->n_stages, nodes);
-	note(run, NOTE_PREDICTION, -1, 0,
-	     "stages: to change them, stop this run, and continue from its last checkpoint in a "
-	     "new run: --from CHECKPOINT --agents %d --stages %.60s --cut %.60s --microbatches %d",
-	     used, nodes, layers, q->frame.batch / q->shape.batch / sizes[0]);
+	note(ops->run, NOTE_PREDICTION, -1, 0,
+	     "stages: the command cut applies them after a commit (%.150s layers)", layers);
 }
 
 static void answer(struct operators *ops, const struct stage_choice *c, bool is_asked)
@@ -132,8 +167,7 @@ static void answer(struct operators *ops, const struct stage_choice *c, bool is_
 	for (int i = 0, node; (node = stage_choice_left_out(c, i, text)) >= 0; i++)
 		note(run, NOTE_PREDICTION, node, 0, "stages: without n%02d: %.200s", node, text);
 	note_present(run, c);
-	if (!is_present(stage_choice_candidate(c, 0), stage_choice_question(c)))
-		note_way(run, c);
+	propose(ops, c);
 }
 
 /* ---- nodes that join or leave for good ---- */
@@ -185,6 +219,8 @@ void stage_preview_turn(struct operators *ops)
 
 void stage_preview_fini(struct operators *ops)
 {
+	free(ops->stages.proposal);
+	ops->stages.proposal = NULL;
 	stage_choice_free(ops->stages.choice);
 	ops->stages.choice = NULL;
 }

@@ -1,6 +1,6 @@
-/* stage_preview.h - predicts how fast the run would be with other stages: in answer to the command
- * `stages`, and as a proposal when machines have joined or left for good. Both are only written to
- * the journal; the run does not change. */
+/* stage_preview.h - what if the model were cut into other stages: the answer to `stages`, and a
+ * proposal when machines have joined or left for good. Both are lines of the journal. Only `cut`
+ * changes the run. */
 #ifndef CONTROLLER_OPERATOR_STAGE_PREVIEW_H
 #define CONTROLLER_OPERATOR_STAGE_PREVIEW_H
 
@@ -10,6 +10,7 @@
 struct msg_command;
 struct operators;
 struct outcome;
+struct recut_order;
 struct stage_choice;
 
 struct stage_preview {
@@ -20,11 +21,17 @@ struct stage_preview {
 	uint64_t nodes;
 	int64_t changed_us; /* when this set last changed */
 	bool is_considered; /* a choice was already made for this set of nodes */
+	/* The stages that the journal proposed last; NULL: none, or they are the present ones */
+	struct recut_order *proposal;
 };
 
 /* The command `stages`: starts a choice of stages for the connected nodes. */
 void act_stages(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
+/* The command `cut`: the run takes the stages of these layers, or those proposed last, after its
+ * next commit (joining/recut.h). */
+void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
+	     struct outcome *o);
 /* Called in every turn. */
 void stage_preview_turn(struct operators *ops);
 void stage_preview_fini(struct operators *ops);

@@ -18,6 +18,7 @@
 #include "controller/network/link_table.h"
 #include "controller/replay/recorded_run_rows.h"
 #include "controller/operator/console_messages.h"
+#include "model/files/run_parts.h"
 
 /* ---- the run ---- */
 
@@ -81,6 +82,24 @@ static void restore_bytes(struct cluster *c, const char *recorded)
 	link_table_free(links);
 }
 
+static int load_part(struct recorded_run *r, struct error *err)
+{
+	struct run_parts parts;
+	struct error ignored;
+	char *text;
+	int rc;
+
+	if (store_get(r->store, RUN_PARTS_KEY, &text, &ignored) != 0)
+		return 0;
+	rc = run_parts_parse(&parts, text, err);
+	free(text);
+	if (rc != 0)
+		return rc;
+	r->first_writer = parts.list[parts.n - 1].writer;
+	run_parts_free(&parts);
+	return 0;
+}
+
 static int load_run(struct recorded_run *r, struct error *err)
 {
 	const struct store_run *run = r->run;
@@ -111,7 +130,8 @@ static int load_run(struct recorded_run *r, struct error *err)
 	r->rehearsal = model.rehearsal;
 	r->n_nodes = (uint32_t)r->cluster->n_nodes;
 	r->shard_of = alloc_array(r->n_nodes, sizeof(*r->shard_of));
-	return load_saved(r, err);
+	rc = load_part(r, err);
+	return rc ? rc : load_saved(r, err);
 }
 
 /* ---- reading ---- */

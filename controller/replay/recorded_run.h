@@ -83,6 +83,9 @@ struct recorded_run {
 	struct store *store;         /* borrowed until recorded_run_free */
 	const struct store_run *run; /* owned by the store */
 	struct cluster *cluster;     /* the cluster, with each node in its newest stage */
+	/* The first controller of the newest part of the run (model/files/run_parts.h). Stages and
+	 * plans of earlier controllers are those of another cut, and not shown. */
+	uint64_t first_writer;
 	uint64_t parameters;
 	char model[64];              /* the model's name as consoles show it */
 	uint16_t layers[MSG_STAGES]; /* number of layers of each stage */

@@ -199,6 +199,8 @@ static int see_moment(void *context, const struct store_moment *m)
 	at_us = m->at_us + g->shift_us;
 	*LIST_ADD(&g->anchors) = (struct anchor){ m->wall_us, at_us };
 	g->r->last_moment = m->id;
+	if (m->writer < g->r->first_writer && strcmp(m->kind, "commit") != 0)
+		return 0;
 	if (strcmp(m->kind, "node") == 0)
 		return take_node(g, m, at_us);
 	if (strcmp(m->kind, "gpu") == 0)

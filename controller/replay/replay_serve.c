@@ -529,6 +529,7 @@ static void ask_baseline(struct server *t)
 int replay_serve(const struct options *o, const struct log *log, int signals, struct error *err)
 {
 	struct server t = { .options = o, .log = log, .now_us = clock_monotonic_us() };
+	char bound[LINK_ADDRESS_SIZE];
 	int rc = store_open(&t.store, o->run_dir, err);
 
 	if (rc == 0) {
@@ -538,7 +539,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 	}
 	if (rc == 0)
 		rc = network_open(o, KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER), log,
-				  &t.identity, &t.admitted, &t.post, err);
+				  &t.identity, &t.admitted, &t.post, bound, err);
 	if (rc == 0)
 		rc = planner_start(&t.planner, err);
 	if (rc == 0) {

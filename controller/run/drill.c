@@ -18,11 +18,13 @@
 #include "base/stage_set.h"
 #include "controller/run/run.h"
 
+enum { ACT_TEXT = 192 };
+
 /* Ratio of the limit for an iteration's time to the time of the slowest measured iteration */
 static const double margin = 1.25;
 
 /* Writes the act in the syntax of --at; "" if --at has no such act. */
-static void act_text(const struct run *run, const struct msg_command *m, char out[48])
+static void act_text(const struct run *run, const struct msg_command *m, char out[ACT_TEXT])
 {
 	unsigned long long n = run->committed + 1;
 
@@ -30,25 +32,30 @@ static void act_text(const struct run *run, const struct msg_command *m, char ou
 	switch (m->verb) {
 	case COMMAND_SKIP:
 		if (skip_share_of(m->value) > 0)
-			snprintf(out, 48, "%llu:skip:%u%%:%u", n, skip_share_of(m->value),
+			snprintf(out, ACT_TEXT, "%llu:skip:%u%%:%u", n, skip_share_of(m->value),
 				 skip_share_stages(m->value));
 		else
-			snprintf(out, 48, "%llu:skip:%u", n, skip_share_stages(m->value));
+			snprintf(out, ACT_TEXT, "%llu:skip:%u", n, skip_share_stages(m->value));
 		break;
 	case COMMAND_WIRE:
 	case COMMAND_SUM_WIRE:
-		snprintf(out, 48, "%llu:%s:%s", n, verb_name(m->verb),
+		snprintf(out, ACT_TEXT, "%llu:%s:%s", n, verb_name(m->verb),
 			 tensor_format_name((enum tensor_format)m->value));
 		break;
 	case COMMAND_FINISH:
-		snprintf(out, 48, "%llu:finish:%lld", n, (long long)m->value);
+		snprintf(out, ACT_TEXT, "%llu:finish:%lld", n, (long long)m->value);
+		break;
+	case COMMAND_CUT:
+		if (m->text[0])
+			snprintf(out, ACT_TEXT, "%llu:cut:%.200s", n, m->text);
 		break;
 	case COMMAND_FAIL:
 	case COMMAND_RECOVER:
-		snprintf(out, 48, "%llu:%s:%d", n, verb_name(m->verb), m->node);
+		snprintf(out, ACT_TEXT, "%llu:%s:%d", n, verb_name(m->verb), m->node);
 		break;
 	case COMMAND_INJECT:
-		snprintf(out, 48, "%llu:%s:%d", n, fault_name((enum fault_kind)m->fault), m->node);
+		snprintf(out, ACT_TEXT, "%llu:%s:%d", n, fault_name((enum fault_kind)m->fault),
+			 m->node);
 		break;
 	default:
 		break;
@@ -171,7 +178,7 @@ void drill_save(struct run *run)
 
 void drill_add(struct run *run, const struct msg_command *m)
 {
-	char text[48];
+	char text[ACT_TEXT];
 
 	act_text(run, m, text);
 	if (!text[0])

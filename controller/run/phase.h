@@ -14,6 +14,9 @@ struct ending {
 	int exit_status;
 	bool unrecorded; /* the run is ending because its record cannot be written */
 	int64_t at_us;   /* when the run ended */
+	/* The run goes on with other stages: this controller ends, and another one begins in the
+	 * same process (joining/recut.h). */
+	bool restarts;
 };
 
 /* Changes the phase, records the change, and sends consoles the status at the next turn. */

@@ -36,12 +36,14 @@
 #include "controller/run/stream.h"
 #include "model/config.h"
 #include "model/files/origin.h"
+#include "model/files/run_parts.h"
 #include "schedule/format/cluster.h"
 #include "store/store.h"
 #include "wire/faults.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
 #include "wire/post.h"
+#include "wire/sessions/link.h"
 
 struct planned; /* planning/planner.h defines it */
 
@@ -55,6 +57,9 @@ struct training {
 	char *model_json;
 	/* Origin of the first weights; its folder is "" if the weights are made from the seed */
 	struct origin origin;
+	/* The part of the run since its stages changed last; of its fields only `after`, `skipped`
+	 * and `position`. after == 0: they are those with which the run began */
+	struct run_part part;
 	uint64_t corpus_hash; /* hash of the corpus that the majority of data nodes read */
 	/* Number of data nodes, and number of microbatches of each data node in an iteration */
 	uint32_t n_shards, per_shard;
@@ -80,6 +85,13 @@ struct run_record {
 	struct json_t *drill; /* the operator's acts so far, for drill.c; NULL: none */
 };
 
+/* The change to other stages (joining/recut.h). */
+struct recut {
+	bool is_ordered;   /* the record has an order that is not carried out */
+	bool is_done;      /* this controller has cut the model when it began */
+	char failure[192]; /* why an order was dropped, until the journal says so; "" */
+};
+
 /* Settings that the operator changes during the run. */
 struct wanted {
 	uint32_t path_length; /* number of stages on the path of a microbatch that skips */
@@ -95,6 +107,7 @@ struct wanted {
 	 * trained stages (--stack, weights/stacking.c) */
 	bool stack;
 	struct finish_order finish;
+	struct recut recut;
 };
 
 /* An injected failure (operator/faults.c). */
@@ -126,6 +139,7 @@ struct run_keys {
 
 struct run_started {
 	int64_t us, wall_us;
+	char listening[LINK_ADDRESS_SIZE]; /* the address at which it listens; "": not yet */
 };
 
 struct run {

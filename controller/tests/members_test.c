@@ -157,7 +157,8 @@ TEST(a_node_that_nobody_reaches_waits)
 	struct controller *c = made_for_late_node();
 	struct member *m = &c->members.list[5];
 	struct msg_link link = { .to = 5, .latency_s = 0.001f };
-	const struct msg_links report = { 1, &link, (uint8_t)c->run.cluster->formats.wire };
+	const struct msg_links report = { 1, &link, (uint8_t)c->run.cluster->formats.wire,
+					  0, 0 };
 
 	c->members.links = link_table_new(NODES);
 	for (uint32_t i = 0; i < NODES; i++)

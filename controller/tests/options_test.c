@@ -164,8 +164,7 @@ TEST(a_wrong_option_is_named)
 {
 	static const char *const kept[][2] = {
 		{ "--cluster", "f" },	   { "--regions", "f" },    { "--model", "30m" },
-		{ "--name", "n" },	   { "--agents", "20" },    { "--stages", "10,10" },
-		{ "--cut", "6,6" },
+		{ "--name", "n" },	   { "--agents", "20" },
 		{ "--skip", "1" },	   { "--time-scale", "0" }, { "--seed", "1" },
 		{ "--batch", "4" },	   { "--sequence", "64" },  { "--microbatches", "6" },
 		{ "--threads", "2" },	   { "--corpus", "f" },	    { "--assignment", "free" },
@@ -219,9 +218,34 @@ TEST(a_wrong_option_is_named)
 		       kept[i][0]);
 	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
 			   "--sums", "late", NULL }, "--sums");
-	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
-			   "--cut", "6,6", NULL }, "begin a new run from its last checkpoint");
 	refuse((char *[]){ NEEDED, "--at", "5:stages:1", NULL }, "--at");
+	refuse((char *[]){ NEEDED, "--at", "5:cut", NULL }, "--at");
+	refuse((char *[]){ NEEDED, "--at", "5:cut:6;6", NULL }, "--at: cut 6;6");
+}
+
+TEST(a_resumed_run_may_have_other_stages)
+{
+	char *argv[] = { "controller", "--resume", "d",     "--key",    "k",  "--admitted", "a",
+			 "--cut",      "0,7,5",    "--stages", "1,2,3", "--at", "9:cut:6,6", NULL };
+	struct options o, again;
+	struct error err;
+
+	assert_int_equal(parse(&o, &err, argv), 0);
+	assert_int_equal(o.training.cut.n, 3);
+	assert_int_equal(o.training.cut.of[1], 7);
+	assert_int_equal(o.cluster.n_stages, 3);
+	assert_int_equal(o.acts[0].verb, COMMAND_CUT);
+	assert_string_equal(o.acts[0].text, "6,6");
+
+	/* The controller that goes on has the options that the record lacks, and no new stages. */
+	assert_int_equal(options_again(&again, &o, "tcp://127.0.0.1:7700", &err), 0);
+	assert_true(again.mode.resume);
+	assert_string_equal(again.run_dir, "d");
+	assert_string_equal(again.key, "k");
+	assert_string_equal(again.listen, "tcp://127.0.0.1:7700");
+	assert_int_equal(again.training.cut.n, 0);
+	assert_int_equal(again.cluster.n_stages, 0);
+	assert_int_equal(again.n_acts, 1);
 }
 
 TEST(fields_of_the_recipe_and_the_end_are_taken)

@@ -104,21 +104,26 @@ bool checkpoint_is_there(const struct backups *backups)
 }
 
 /* A checkpoint in progress is completed first, because agents write only one at a time. */
-bool checkpoint_last(struct backups *backups)
+enum checkpoint_state checkpoint_now(struct backups *backups)
 {
 	struct checkpointing *s = &backups->saving;
 
-	s->awaited = false;
-	if (checkpoint_is_there(backups))
-		return false;
+	if (s->last == backups->run->committed)
+		return CHECKPOINT_WHOLE;
 	if (!being_written(backups)) {
 		if (s->iteration == backups->run->committed) {
 			note_if_incomplete(backups);
-			return false;
+			return CHECKPOINT_FAILED;
 		}
 		begin_checkpoint(backups);
 	}
-	return s->awaited = s->iteration != 0;
+	return s->iteration != 0 ? CHECKPOINT_WAITS : CHECKPOINT_FAILED;
+}
+
+bool checkpoint_last(struct backups *backups)
+{
+	return backups->saving.awaited = !checkpoint_is_there(backups) &&
+					 checkpoint_now(backups) == CHECKPOINT_WAITS;
 }
 
 static bool write_manifest(struct backups *backups)

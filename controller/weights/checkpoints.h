@@ -30,6 +30,10 @@ void checkpoint_when_due(struct backups *backups);
 void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r);
 /* Returns true if the last commit is on the nodes' disks, or need not be there. */
 bool checkpoint_is_there(const struct backups *backups);
+/* Saves the last commit, whatever the interval. To be called again while the answer is
+ * CHECKPOINT_WAITS. */
+enum checkpoint_state { CHECKPOINT_WHOLE, CHECKPOINT_WAITS, CHECKPOINT_FAILED };
+enum checkpoint_state checkpoint_now(struct backups *backups);
 /* Saves the last commit before the run ends. Returns true while the run has to wait for this. */
 bool checkpoint_last(struct backups *backups);
 

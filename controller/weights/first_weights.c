@@ -13,6 +13,7 @@
 #include "controller/run/run.h"
 #include "model/files/checkpoint.h"
 #include "model/files/generation.h"
+#include "model/files/run_parts.h"
 #include "model/files/tokenizer_files.h"
 
 enum { PATH = 4096 };
@@ -74,10 +75,33 @@ int first_weights_cut(struct run *run, struct error *err)
 	return rc;
 }
 
+/* Reads since which commit the run has its present stages. */
+static int read_part(struct run *run, struct error *err)
+{
+	struct run_parts parts;
+	struct error ignored;
+	char *text = NULL;
+	int rc;
+
+	if (store_get(run->record.store, RUN_PARTS_KEY, &text, &ignored) != 0)
+		return 0;
+	rc = run_parts_parse(&parts, text, err);
+	free(text);
+	if (rc != 0)
+		return rc;
+	run->training.part = parts.list[parts.n - 1];
+	run->training.part.model = NULL;
+	run_parts_free(&parts);
+	return 0;
+}
+
 int first_weights_resume(struct run *run, struct error *err)
 {
 	char *text = NULL;
-	int rc = store_get(run->record.store, "origin", &text, err);
+	int rc = read_part(run, err);
+
+	if (rc == 0)
+		rc = store_get(run->record.store, "origin", &text, err);
 
 	if (rc != 0) {
 		err->text[0] = '\0';
@@ -106,10 +130,14 @@ bool first_weights_order(const struct run *run, const struct msg_assign *a, stru
 
 uint64_t first_weights_position(const struct run *run)
 {
-	uint64_t n = run->training.n_shards;
+	const struct training *t = &run->training;
+	struct run_part part = t->part;
 
-	return (n ? (run->training.origin.position + n - 1) / n : 0) +
-	       (run->committed + run->training.skipped) * run->training.per_shard;
+	part.n_shards = t->n_shards;
+	part.per_shard = t->per_shard;
+	if (part.after == 0)
+		part.position = t->origin.position;
+	return run_part_position(&part, run->committed, t->skipped);
 }
 
 bool first_weights_corpus(const struct run *run, struct error *err)

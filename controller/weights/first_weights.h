@@ -18,7 +18,8 @@ int first_weights_model(struct run *run, struct model_config *c, struct hyperpar
 			struct error *err);
 /* Cuts the model of a new run into the files of its stages. Called before the network opens. */
 int first_weights_cut(struct run *run, struct error *err);
-/* Reads from the record of a resumed run which weights it began with. */
+/* Reads from the record of a resumed run with which weights it began, and since when it has its
+ * stages. */
 int first_weights_resume(struct run *run, struct error *err);
 /* Makes the order to load the assigned stage from its file. Returns false if the run begins with
  * the seed's weights. */

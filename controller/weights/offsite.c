@@ -83,9 +83,9 @@ struct offsite {
 	uint64_t iteration; /* iteration of the checkpoint; 0: none */
 	/* The checkpoint is also copied to the store; false: it is only collected */
 	bool stores;
-	bool is_requested; /* skippipe export waits for this checkpoint */
-	/* The checkpoint for which the end of the run waits, as the journal last said */
-	uint64_t announced;
+	bool is_requested; /* skippipe export waits for it */
+	uint64_t brought; /* the checkpoint that offsite_bring has begun to collect; 0: none */
+	uint64_t announced; /* the checkpoint of which the journal says that the end waits for it */
 	enum { COLLECTING, CHECKING, STORING } step;
 	/* The stage being handled; n_stages: the manifest; n_stages + 1: the file `latest` */
 	uint32_t stage;
@@ -606,6 +606,28 @@ void offsite_turn(struct backups *backups)
 		collect(backups);
 	if (!o->thread_runs && next_work(backups, &w))
 		begin_work(backups, &w);
+}
+
+enum offsite_files offsite_bring(struct backups *backups)
+{
+	struct offsite *o = backups->offsite;
+	uint64_t iteration = backups->saving.last;
+	bool here = true;
+
+	for (uint32_t s = 0; s < (uint32_t)backups->run->cluster->n_stages; s++) {
+		char path[PATH];
+
+		here = here && stage_path(backups, s, iteration, path) && access(path, R_OK) == 0;
+	}
+	if (here)
+		return OFFSITE_HERE;
+	if (o->iteration != 0)
+		return OFFSITE_COMING;
+	if (o->brought == iteration)
+		return OFFSITE_MISSING;
+	o->brought = iteration;
+	begin_checkpoint(backups, iteration, false);
+	return OFFSITE_COMING;
 }
 
 bool offsite_awaited(struct backups *backups)

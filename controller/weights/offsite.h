@@ -24,6 +24,10 @@ void offsite_free(struct offsite *o); /* ends the store's command, and frees o, 
  * checkpoint, and collects the newest checkpoint for it. */
 void offsite_turn(struct backups *backups);
 void offsite_part(struct backups *backups, struct member *m, const struct msg *part);
+/* Collects the newest complete checkpoint, of the last commit. To be called again while the answer
+ * is OFFSITE_COMING. */
+enum offsite_files { OFFSITE_HERE, OFFSITE_COMING, OFFSITE_MISSING };
+enum offsite_files offsite_bring(struct backups *backups);
 /* Returns true while the end of the run should wait for the last checkpoint to be stored, and
  * reports this in the journal once. */
 bool offsite_awaited(struct backups *backups);

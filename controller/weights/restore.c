@@ -372,9 +372,13 @@ bool restore_checkpoint(struct backups *backups)
 	apply(r, RESTORING_READ);
 	r->shards = s.list;
 	r->n_shards = s.n;
-	note(backups->run, NOTE_ALERT, -1, 0,
-	     "the run goes back from it%llu to the checkpoint of it%llu",
-	     (unsigned long long)backups->run->committed, (unsigned long long)k);
+	if (k == backups->run->committed)
+		note(backups->run, NOTE_EVENT, -1, 0,
+		     "the stages are read from the checkpoint of it%llu", (unsigned long long)k);
+	else
+		note(backups->run, NOTE_ALERT, -1, 0,
+		     "the run goes back from it%llu to the checkpoint of it%llu",
+		     (unsigned long long)backups->run->committed, (unsigned long long)k);
 	begin(backups, k);
 	return true;
 }
@@ -448,8 +452,12 @@ static bool go_back(struct backups *backups)
 		controller_finish(backups->members, 1, err.text);
 		return false;
 	}
-	note(backups->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are repeated",
-	     (unsigned long long)r->iteration + 1, (unsigned long long)backups->run->committed);
+	if (r->iteration == backups->run->committed)
+		note(backups->run, NOTE_EVENT, -1, 'R', "restored: no iteration is repeated");
+	else
+		note(backups->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are repeated",
+		     (unsigned long long)r->iteration + 1,
+		     (unsigned long long)backups->run->committed);
 	for (uint32_t i = 0; i < backups->members->n; i++)
 		if (backups->members->list[i].weights.iterations >
 		    r->iteration) /* later weights will have the same iteration number */

@@ -138,12 +138,11 @@ static int read_tensor(const struct source *s, const struct tensor *t, size_t pa
 }
 
 static int cut_stage(const struct source *s, const struct tensor_table *table,
-		     const struct model_config *c, uint32_t stage, const char *run, uint64_t *hash,
+		     const struct model_config *c, uint32_t stage, const struct origin_cut_to *to,
 		     struct error *err)
 {
 	size_t n = tensor_table_parameters(table, stage);
 	float *state = malloc((s->other ? 1 : KINDS) * n * sizeof(*state));
-	uint64_t bytes;
 	int rc = state ? 0
 		       : error_set(err, -ENOMEM, "%s: no memory for stage %" PRIu32, s->folder,
 				   stage);
@@ -152,12 +151,14 @@ static int cut_stage(const struct source *s, const struct tensor_table *table,
 		if (table->tensors[i].stage == stage)
 			rc = read_tensor(s, &table->tensors[i], n, state, err);
 	if (!rc)
-		rc = checkpoint_save_stage(run, c, stage, 0, state, !s->other, hash, &bytes, err);
+		rc = checkpoint_save_stage(to->run, c, stage, to->iteration, state, !s->other,
+					   &to->hashes[stage], &to->bytes[stage], err);
 	free(state);
 	return rc;
 }
 
-int origin_cut(struct origin *o, const struct model_config *c, const char *run, struct error *err)
+int origin_cut_folder(const char *folder, const struct model_config *c,
+		      const struct origin_cut_to *to, struct error *err)
 {
 	struct tensor_table table = { 0 };
 	struct source s;
@@ -166,15 +167,24 @@ int origin_cut(struct origin *o, const struct model_config *c, const char *run, 
 	if (c->n_stages > ROUTE_HOPS)
 		return error_set(err, -E2BIG, "%" PRIu32 " stages: at most %d", c->n_stages,
 				 ROUTE_HOPS);
-	rc = open_source(&s, o->folder, err);
+	rc = open_source(&s, folder, err);
 	if (!rc)
 		rc = tensor_table_new(&table, c, err);
 	for (uint32_t i = 0; i < c->n_stages && !rc; i++)
-		rc = cut_stage(&s, &table, c, i, run, &o->hashes[i], err);
-	if (!rc)
-		o->n_stages = c->n_stages;
+		rc = cut_stage(&s, &table, c, i, to, err);
 	tensor_table_free(&table);
 	close_source(&s);
+	return rc;
+}
+
+int origin_cut(struct origin *o, const struct model_config *c, const char *run, struct error *err)
+{
+	uint64_t bytes[ROUTE_HOPS];
+	const struct origin_cut_to to = { run, 0, o->hashes, bytes };
+	int rc = origin_cut_folder(o->folder, c, &to, err);
+
+	if (!rc)
+		o->n_stages = c->n_stages;
 	return rc;
 }
 

@@ -35,6 +35,15 @@ int origin_read(struct origin *o, const char *folder, struct model_config *c,
 /* Cuts the model into the files of iteration 0 of a run, one for each stage of c, and sets n_stages
  * and hashes. Needs memory for one stage. */
 int origin_cut(struct origin *o, const struct model_config *c, const char *run, struct error *err);
+/* Where the files of the new stages go: to those of an iteration of a run. */
+struct origin_cut_to {
+	const char *run;
+	uint64_t iteration;
+	uint64_t *hashes, *bytes; /* (n_stages) of the files, filled in; room for ROUTE_HOPS */
+};
+/* Cuts the model of a folder, with its moments, into one file for each stage of c. */
+int origin_cut_folder(const char *folder, const struct model_config *c,
+		      const struct origin_cut_to *to, struct error *err);
 /* Repeats origin_cut, and compares the files with the hashes of o. -ESTALE: o->folder has
  * changed. */
 int origin_cut_again(const struct origin *o, const struct model_config *c, const char *run,

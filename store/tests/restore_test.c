@@ -150,3 +150,58 @@ TEST_WITH(a_restore_deletes_later_rows, make_folder, remove_folder)
 	assert_int_equal(store_restore(s, rows, 2, &err), -EROFS);
 	store_close(s);
 }
+
+static void give_other_stages(struct store *s, const char *model)
+{
+	static const struct store_shard files[] = { { 2, 0, 0, "here", UINT64_MAX, 9, 1 },
+						    { 2, 1, 1, "here", UINT64_MAX - 1, 9, 1 } };
+	static const struct store_value values[] = { { "parts", "[1]" }, { "recut", NULL } };
+	const struct store_recut r = { .id = 77,
+				       .model = model,
+				       .cluster = "{\"c\":2}",
+				       .n_shards = 3,
+				       .per_shard = 10,
+				       .n_files = 2,
+				       .files = files,
+				       .n_values = 2,
+				       .values = values };
+	struct error err = { "" };
+
+	if (store_recut(s, &r, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+FOLDER_TEST(other_stages_replace_the_files_of_all_checkpoints)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct error err = { "" };
+	uint64_t last, shards[2] = { 0 };
+	char *text = NULL;
+
+	put_by_iteration(s, 1);
+	put_by_iteration(s, 2);
+	save(s, 1);
+	save(s, 2);
+	assert_int_equal(store_set(s, "recut", "{}", &err), 0);
+	give_other_stages(s, "{\"m\":2}");
+	assert_int_equal(store_run_of(s)->n_shards, 3);
+	assert_string_equal(store_run_of(s)->model, "{\"m\":2}");
+	store_close(s);
+
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_run_of(s)->id, 77);
+	assert_int_equal(store_run_of(s)->per_shard, 10);
+	assert_string_equal(store_run_of(s)->cluster, "{\"c\":2}");
+	assert_string_equal(store_run_of(s)->model, "{\"m\":2}");
+	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
+	assert_int_equal(shards[0], 2);
+	assert_int_equal(shards[1], 2);
+	assert_int_equal(store_last_commit(s, &last, &err), 0);
+	assert_int_equal(last, 2); /* the commits stay */
+	assert_int_equal(store_get(s, "recut", &text, &err), -ENOENT);
+	assert_int_equal(store_get(s, "parts", &text, &err), 0);
+	assert_string_equal(text, "[1]");
+	free(text);
+	store_close(s);
+}

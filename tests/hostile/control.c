@@ -31,7 +31,7 @@ void contradict(struct hostile *h, int64_t now_us)
 	const struct agent *a = h->agent;
 	struct msg_link links[LINKS];
 	struct msg m = { .type = MSG_LINKS,
-			 .u.links = { LINKS, links, (uint8_t)a->progress.wire } };
+			 .u.links = { LINKS, links, (uint8_t)a->progress.wire, 0, 0 } };
 
 	if (!is_due(h, now_us, LINKS_EVERY_US))
 		return;

@@ -102,6 +102,16 @@ static void add_network(struct world *w)
 	}
 }
 
+/* Some runs change their stages on the way, or refuse to. Without a folder they cannot. */
+static void add_cuts(struct world *w)
+{
+	static const char *const cuts[] = { "1,2", "0,1,2", "2,1", "0,1,1,1", "3" };
+
+	if (sim_chance(0.2))
+		add_option(w, "--at", "%d:cut:%s", (int)sim_draw(2, w->iterations),
+			   cuts[sim_draw(0, 4)]);
+}
+
 void arguments_make(struct world *w, bool resume)
 {
 	static const char *const wires[] = { "fp32", "fp32", "bf16", "q8", "q6" };
@@ -132,6 +142,7 @@ void arguments_make(struct world *w, bool resume)
 			add_option(w, "--sums", "late");
 		add_option(w, "--skip-bad-steps", "%d", sim_chance(0.5) ? 2 : 0);
 		add_network(w);
+		add_cuts(w);
 	}
 	w->argv[w->argc] = NULL;
 }

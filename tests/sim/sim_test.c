@@ -32,6 +32,7 @@ static void add(struct outcome *sum, const struct outcome *o)
 	sum->flips += o->flips;
 	sum->acts += o->acts;
 	sum->rewinds += o->rewinds;
+	sum->recuts += o->recuts;
 	sum->stacked += o->stacked;
 	sum->exchanged += o->exchanged;
 	sum->lasted_s += o->lasted_s;
@@ -70,11 +71,11 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, "
 	       "%u drains, %u takeovers, %u cuts, %u narrow links, %u resets, %u sleeps, "
 	       "%u flips, %u acts, "
-	       "%u restores of checkpoints, %u stackings, %u exchanges of stages, "
-	       "%" PRIu64 " messages, %.0f s of virtual time\n",
+	       "%u restores of checkpoints, %u changes of stages, %u stackings, "
+	       "%u exchanges of stages, %" PRIu64 " messages, %.0f s of virtual time\n",
 	       seed - from, failed, sum.commits, sum.kills, sum.drains, sum.takeovers, sum.cuts,
-	       sum.narrows, sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.stacked,
-	       sum.exchanged, sum.delivered, sum.lasted_s);
+	       sum.narrows, sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.recuts,
+	       sum.stacked, sum.exchanged, sum.delivered, sum.lasted_s);
 	if (failed)
 		printf("SIM_SEED=N BUILD/tests/sim/sim_test prints the trace of a seed\n");
 	return failed != 0;

@@ -221,6 +221,13 @@ static void turn_controller(struct world *w)
 	checks_turn(w);
 	if (!controller_process_over(w->controller, &status))
 		return;
+	if (w->controller->run.ending.restarts) { /* with other stages */
+		w->out->rewinds += w->controller->run.record.n_rewinds;
+		w->out->recuts++;
+		world_end_process(w, CONTROLLER, false);
+		start_process(w, CONTROLLER);
+		return;
+	}
 	w->out->rewinds += w->controller->run.record.n_rewinds;
 	checks_controller_ended(w, status);
 	w->over = true;

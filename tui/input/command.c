@@ -42,6 +42,8 @@ static const struct command_entry entries[] = {
 			   ACTION_NONE },
 	[TYPED_HOURS] = { verbs.HOURS, "HOURS", "what recipes reach in so many hours",
 			  ACTION_NONE },
+	[TYPED_CUT] = { verbs.CUT, "[LAYERS]", "cut the model, as 0,7,5, or as stages proposed",
+			ACTION_NONE },
 	[TYPED_UNDO] = { verbs.UNDO, "[COMMAND]", "undo a command in the journal", ACTION_UNDO },
 	[TYPED_ACKNOWLEDGE] = { verbs.ACK, "", "acknowledge the alerts", ACTION_ACKNOWLEDGE },
 	[TYPED_ARM] = { verbs.ARM, "[TIME|off]", "take the operator's lease, or return it",

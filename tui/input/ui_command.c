@@ -312,6 +312,14 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 			return false;
 		type_one_number(u, s, COMMAND_HOURS, one);
 		break;
+	case TYPED_CUT:
+		plain.verb = COMMAND_CUT;
+		snprintf(plain.text, sizeof(plain.text), "%s", one ? one : "");
+		if (one && strlen(one) >= sizeof(plain.text))
+			ui_say(u, STYLE_ALERT, "cut: too many stages");
+		else
+			ui_send(u, s, plain);
+		break;
 	case TYPED_ARM:
 		type_arm(u, s, one);
 		break;

@@ -52,7 +52,7 @@ TEST(names_lead_back)
 	assert_int_equal(node_state_named("DEAD"), -1);
 	assert_string_equal(node_state_name(NODE_LAST + 1), "?");
 	assert_string_equal(node_state_shown(NODE_LAST + 1), "?");
-	assert_string_equal(verb_name(COMMAND_LAST), "hours");
+	assert_string_equal(verb_name(COMMAND_LAST), "cut");
 	assert_string_equal(verb_name(COMMAND_LAST + 1), "?");
 	assert_int_equal(node_presence(NODE_DEAD), NODE_LOST);
 	assert_int_equal(node_presence(NODE_SUSPECT), NODE_TAKES_PART);

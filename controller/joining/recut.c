@@ -1,0 +1,330 @@
+/* recut.c - the steps from an order to a run with other stages (recut.h). */
+#include "controller/joining/recut.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "controller/joining/recut_order.h"
+#include "controller/joining/recut_record.h"
+#include "controller/run/journal.h"
+#include "controller/run/outcome.h"
+#include "controller/run/record.h"
+#include "controller/run/run.h"
+#include "controller/weights/backups.h"
+#include "model/files/checkpoint.h"
+#include "model/files/run_parts.h"
+
+enum { PATH = 4096 };
+
+/* ---- files ----
+ * The new stages' files are written to RUN/recut/PART/checkpoints/N, where PART is the number of
+ * the run's part, and replace the folder RUN/checkpoints/N after the transaction. */
+
+static void name_aside(char path[PATH], const struct run *run, size_t part)
+{
+	snprintf(path, PATH, "%s/recut/%zu", run->options.run_dir, part);
+}
+
+static void name_folder(char path[PATH], const char *run, uint64_t iteration)
+{
+	snprintf(path, PATH, "%.3900s/checkpoints/%08" PRIu64, run, iteration);
+}
+
+/* Moves the files of the newest part to their folder, unless that has been done, and removes all
+ * other files of changes. */
+static int settle_files(const struct run *run, struct error *err)
+{
+	struct run_parts parts = { NULL, 0 };
+	struct error ignored;
+	char aside[PATH], from[PATH], to[PATH], former[PATH], *text;
+	int rc = 0;
+
+	if (store_get(run->record.store, RUN_PARTS_KEY, &text, &ignored) == 0) {
+		rc = run_parts_parse(&parts, text, err);
+		free(text);
+	}
+	if (rc != 0)
+		return rc;
+	if (parts.n > 0) {
+		name_aside(aside, run, parts.n - 1);
+		name_folder(from, aside, parts.list[parts.n - 1].after);
+		name_folder(to, run->options.run_dir, parts.list[parts.n - 1].after);
+		snprintf(former, sizeof(former), "%.4000s/former", aside);
+		if (access(from, F_OK) == 0) {
+			if (rename(to, former) == 0)
+				file_sync_folder(to);
+			rc = file_move(from, to, err);
+		}
+	}
+	run_parts_free(&parts);
+	snprintf(aside, sizeof(aside), "%s/recut", run->options.run_dir);
+	if (rc == 0 && access(aside, F_OK) == 0)
+		file_remove_folder(aside);
+	return rc;
+}
+
+/* ---- the saved commit ---- */
+
+struct saved {
+	const struct run *run;
+	uint64_t iteration;
+	uint64_t stages; /* bits of the stages whose files are here and whole */
+};
+
+static int see_file(void *context, const struct store_shard *k)
+{
+	struct saved *x = context;
+	struct error ignored;
+
+	if (k->iteration == x->iteration && k->stage < 64 && !(x->stages >> k->stage & 1) &&
+	    checkpoint_check_stage(x->run->options.run_dir, k->stage, k->iteration, k->hash,
+				   &ignored) == 0)
+		x->stages |= UINT64_C(1) << k->stage;
+	return 0;
+}
+
+/* Returns true if this machine has a whole checkpoint of the last commit, in the former stages. */
+static bool is_saved(const struct run *run, const struct recut_record *r)
+{
+	struct saved x = { run, r->after, 0 };
+	struct error ignored;
+	char folder[PATH];
+	uint64_t all = UINT64_MAX >> (64 - r->n_stages_before);
+
+	name_folder(folder, run->options.run_dir, r->after);
+	return r->after > 0 && file_exists(folder, "manifest.json") &&
+	       store_each_shard(run->record.store, see_file, &x, &ignored) == 0 && x.stages == all;
+}
+
+/* ---- cutting ---- */
+
+static int save_manifest(const char *aside, const char *folder, const struct recut_record *r,
+			 const uint64_t *hashes, struct error *err)
+{
+	struct checkpoint k;
+	int rc = checkpoint_read(folder, &k, err);
+
+	if (rc != 0)
+		return rc;
+	k.before = k.iteration - r->after;
+	k.iteration = r->after;
+	k.config = r->model;
+	return checkpoint_save_manifest(aside, &k, hashes, err);
+}
+
+static int record(const struct run *run, const struct recut_record *r, const uint64_t *hashes,
+		  const uint64_t *bytes, struct error *err)
+{
+	struct store_shard files[MSG_STAGES];
+	char host[256] = "unknown";
+	const struct store_value values[] = {
+		{ "controller", r->state_text },
+		{ "options", r->options_text },
+		{ RUN_PARTS_KEY, r->parts_text },
+		{ RECUT_ORDER_KEY, NULL },
+	};
+	struct store_recut change = { .id = run->id,
+				      .model = r->model_text,
+				      .cluster = r->cluster_text,
+				      .n_shards = r->n_shards,
+				      .per_shard = r->per_shard,
+				      .n_files = r->model.n_stages,
+				      .files = files,
+				      .n_values = sizeof(values) / sizeof(values[0]),
+				      .values = values };
+
+	gethostname(host, sizeof(host) - 1);
+	for (uint32_t s = 0; s < r->model.n_stages; s++)
+		files[s] = (struct store_shard){ .iteration = r->after,
+						 .stage = (uint8_t)s,
+						 .host = host,
+						 .hash = hashes[s],
+						 .bytes = bytes[s],
+						 .wall_us = clock_wall_us() };
+	return store_recut(run->record.store, &change, err);
+}
+
+static int cut(struct run *run, const struct recut_record *r, struct error *err)
+{
+	uint64_t hashes[ROUTE_HOPS], bytes[ROUTE_HOPS];
+	char aside[PATH], folder[PATH];
+	const struct origin_cut_to to = { aside, r->after, hashes, bytes };
+	int rc;
+
+	name_aside(aside, run, r->n_parts - 1);
+	name_folder(folder, run->options.run_dir, r->after);
+	log_line(&run->log, LOG_INFO, "cutting %s into %u stages", folder, r->model.n_stages);
+	rc = origin_cut_folder(folder, &r->model, &to, err);
+	if (rc == 0)
+		rc = save_manifest(aside, folder, r, hashes, err);
+	if (rc == 0)
+		rc = record(run, r, hashes, bytes, err);
+	if (rc == 0)
+		run->wanted.recut.is_done = true;
+	return rc ? rc : settle_files(run, err);
+}
+
+/* ---- orders ---- */
+
+static int set_order(struct run *run, const struct recut_order *o, struct error *err)
+{
+	char *text = o ? recut_order_print(o) : NULL;
+	int rc = o && !text ? error_set(err, -ENOMEM, "out of memory")
+			    : store_set(run->record.store, RECUT_ORDER_KEY, text, err);
+
+	free(text);
+	if (rc == 0)
+		run->wanted.recut.is_ordered = o != NULL;
+	return rc;
+}
+
+/* Returns 1 if the record has no order. */
+static int read_order(const struct run *run, struct recut_order *out, struct error *err)
+{
+	char *text = NULL;
+	int rc = store_get(run->record.store, RECUT_ORDER_KEY, &text, err);
+
+	if (rc == 0)
+		rc = recut_order_parse(out, text, err);
+	else
+		rc = rc == -ENOENT ? 1 : rc;
+	free(text);
+	return rc;
+}
+
+/* Takes the order of the command line. Returns 1 if the run has these stages already. */
+static int take_options(struct run *run, const struct recut_order *o, struct error *err)
+{
+	struct recut_record r;
+	int rc = recut_record_make(&r, run->record.store, o, "--cut", err);
+
+	if (rc == 0)
+		recut_record_free(&r);
+	return rc == 0 ? set_order(run, o, err) : rc;
+}
+
+/* Drops an order that cannot be carried out: the run goes on with its stages. */
+static void drop_order(struct run *run, const char *why)
+{
+	struct error err = { "" };
+
+	snprintf(run->wanted.recut.failure, sizeof(run->wanted.recut.failure), "%s", why);
+	if (set_order(run, NULL, &err) != 0)
+		log_line(&run->log, LOG_ERROR, "%s", err.text);
+}
+
+static int carry_out(struct run *run, const struct recut_order *o, struct error *err)
+{
+	struct recut_record r = { .after = 0 };
+	int rc = recut_record_make(&r, run->record.store, o, "--cut", err);
+
+	run->wanted.recut.is_ordered = true;
+	if (rc == 0 && is_saved(run, &r))
+		rc = cut(run, &r, err);
+	if (rc == 1 || run->wanted.recut.is_done)
+		run->wanted.recut.is_ordered = false;
+	recut_record_free(&r);
+	return rc == 1 ? set_order(run, NULL, err) : rc;
+}
+
+int recut_begin(struct run *run, struct error *err)
+{
+	struct recut_order *o = alloc_new(sizeof(*o));
+	bool is_given = recut_order_of_options(o, &run->options);
+	int rc = settle_files(run, err);
+
+	if (rc == 0 && is_given)
+		rc = take_options(run, o, err);
+	/* These options are those of the change from here on: the record has the stages. */
+	run->options.training.cut.n = 0;
+	run->options.cluster.n_stages = 0;
+	if (rc == 0 && !is_given)
+		rc = read_order(run, o, err);
+	if (rc == 0) {
+		rc = carry_out(run, o, err);
+		if (rc != 0 && !run->wanted.recut.is_done) {
+			drop_order(run, err->text);
+			rc = is_given ? rc : 0;
+		}
+	}
+	free(o);
+	return rc == 1 ? 0 : rc;
+}
+
+void recut_note(struct run *run)
+{
+	char layers[STAGE_LAYERS_TEXT];
+
+	if (run->wanted.recut.failure[0])
+		note(run, NOTE_ALERT, -1, 0, "the stages stay: %.150s", run->wanted.recut.failure);
+	if (!run->wanted.recut.is_done)
+		return;
+	model_cut_format(&run->training.model, layers);
+	note(run, NOTE_EVENT, -1, 'C', "the model is cut into %u stages of %.150s layers after "
+	     "it%llu", run->training.model.n_stages, layers, (unsigned long long)run->committed);
+	record_event(run, json_pack("{s:s, s:I, s:s}", "event", "cut", "n",
+				    (json_int_t)run->committed, "layers", layers));
+}
+
+void recut_command(struct run *run, const struct recut_order *o, struct outcome *outcome)
+{
+	struct recut_record r;
+	struct error err = { "" };
+	bool was_ordered = run->wanted.recut.is_ordered;
+	int rc = recut_record_make(&r, run->record.store, o, "cut", &err);
+
+	if (rc == 0)
+		recut_record_free(&r);
+	if (rc >= 0 && set_order(run, rc == 0 ? o : NULL, &err) != 0)
+		rc = -EIO;
+	if (rc < 0)
+		outcome_set(outcome, rc, "%.150s", err.text);
+	else if (rc == 1)
+		outcome_set(outcome, 0, was_ordered ? "the stages stay as they are"
+						    : "the run has these stages already");
+	else
+		outcome_set(outcome, 0, "the stages change after the next commit");
+}
+
+/* ---- saving ---- */
+
+bool recut_turn(struct backups *backups)
+{
+	struct run *run = backups->run;
+
+	if (!run->wanted.recut.is_ordered || run->committed == 0 || run->ending.stopping ||
+	    run_is_done(run))
+		return false;
+	switch (checkpoint_now(backups)) {
+	case CHECKPOINT_WAITS:
+		return true;
+	case CHECKPOINT_FAILED:
+		drop_order(run, "the checkpoint before the change is incomplete");
+		break;
+	case CHECKPOINT_WHOLE:
+		switch (offsite_bring(backups)) {
+		case OFFSITE_COMING:
+			return true;
+		case OFFSITE_MISSING:
+			drop_order(run, "the checkpoint before the change could not be collected");
+			break;
+		case OFFSITE_HERE:
+			note(run, NOTE_EVENT, -1, 0, "it%llu is saved: the controller begins again "
+			     "with other stages", (unsigned long long)run->committed);
+			run->ending.restarts = true;
+			return true;
+		}
+	}
+	note(run, NOTE_ALERT, -1, 0, "the stages stay: %.150s", run->wanted.recut.failure);
+	run->wanted.recut.failure[0] = '\0';
+	return false;
+}

@@ -1,0 +1,44 @@
+/* run_parts.h - the parts of a run whose model was cut into other stages on the way.
+ *
+ * Within a part the stages and the data shards stay the same. The record keeps the list under the
+ * key "parts" once there is more than one part. Verify needs all of them; the controller needs the
+ * newest.
+ */
+#ifndef MODEL_RUN_PARTS_H
+#define MODEL_RUN_PARTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define RUN_PARTS_KEY "parts"
+
+struct run_part {
+	uint64_t after;    /* the part follows this commit; 0: the run began with it */
+	uint64_t skipped;  /* how often data had been skipped by then (store_repeats) */
+	uint64_t position; /* number of microbatches that were read before the part */
+	uint64_t writer;   /* the first controller of the part (store_writer_epoch) */
+	uint32_t n_shards, per_shard; /* data shards, and microbatches of each in an iteration */
+	uint32_t n_restores; /* number of restored stages that the record had by then */
+	char *model;         /* skippipe.model/1 with the cut; owned */
+};
+
+struct run_parts {
+	struct run_part *list; /* (n) in their order */
+	size_t n;
+};
+
+/* Returns the position in each data shard, in microbatches, after `committed` iterations of the run
+ * of which the data of `skipped` was skipped. */
+uint64_t run_part_position(const struct run_part *p, uint64_t committed, uint64_t skipped);
+
+/* Adds a copy of the part. */
+void run_parts_add(struct run_parts *parts, const struct run_part *p);
+/* Returns the list as JSON, which the caller frees; NULL if memory runs out. */
+char *run_parts_print(const struct run_parts *parts);
+/* The caller frees the list with run_parts_free. -EINVAL: it is damaged. */
+int run_parts_parse(struct run_parts *out, const char *text, struct error *err);
+void run_parts_free(struct run_parts *parts); /* zeroes it; a zeroed list is allowed */
+
+#endif

@@ -1,0 +1,80 @@
+#!/bin/bash
+# A run whose model is cut into other stages on the way, by a command and by --resume. Six agents keep their own folders,
+# so files of former stages lie where those of the new ones are written. The weights after each change are those before
+# it, verify recomputes the whole record, and the losses are those of a run that was never cut again.
+. "$(dirname "$0")/lib.sh"
+. tests/six_agents.sh
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model
+sk=$bin/skippipe
+six_keys
+head -c 200000 docs/convergence.md docs/agent.md >"$dir/text"
+run=$dir/run
+common=(--budget 0.1 --ahead 0 --eval-every 0)
+
+losses() { sed -n 's/.*"event":"iteration","n":\([0-9]*\),.*"loss":\([0-9.]*\),.*/\1 \2/p' "$1"; }
+# Compares a checkpoint of the run with the one before, cut again in one process: same_cut BEFORE AFTER LAYERS
+same_cut() {
+	local n
+	n=$(grep -o '"iteration": *[0-9]*' "$1/manifest.json" | tr -dc 0-9)
+	rm -rf "$dir/cut" "$dir"/*.hf
+	"$sk" train --from "$1" --cut "$3" --iterations "$n" --microbatches 3 --validate-every 0 --corpus "$dir/text" \
+		--out "$dir/cut" >"$dir/cut.out" 2>"$dir/cut.err" || die "cutting $1 in one process"
+	for stage in "$2"/stage-*; do
+		cmp "$stage" "$dir/cut/${stage##*/}" || die "${stage##*/}: other weights or moments after the change"
+	done
+	"$sk" export "$dir/cut" --out "$dir/cut.hf" >/dev/null && "$sk" export "$2" --out "$dir/run.hf" >/dev/null || die export
+	cmp "$dir/cut.hf/model.safetensors" "$dir/run.hf/model.safetensors" || die "the exports differ"
+	"$sk" export "$1" --out "$dir/before.hf" >/dev/null || die "export of $1"
+	for folder in before run; do
+		"$sk" eval "$dir/$folder.hf" --corpus "$dir/text" --batches 1 --logits "$dir/$folder.logits" >/dev/null || die eval
+	done
+	cmp "$dir/before.hf.logits" "$dir/run.hf.logits" 2>/dev/null || cmp "$dir/before.logits" "$dir/run.logits" ||
+		die "the logits differ"
+}
+
+# ---- by a command, with every agent's files in a folder of its own ----
+six_begin first --run-dir "$run" --agents 6 --stages 2,2,2 --skip 0 --iterations 1000 --corpus "$dir/text" \
+	--checkpoint-every 4 "${common[@]}" --at 4:cut:0,7,5 --at 4:cut:2,5,5 --at 9:cut:9,9
+wait_for "$dir/first.events" 10 $controller 240
+grep -q '"event":"cut","n":3,"layers":"2,5,5"' "$dir/first.events" || die "the stages did not change"
+grep -q 'script: cut:.*9 + 9 is 18 layers, but the model has 12' "$dir/first.err" || die "an impossible cut was accepted"
+kill -TERM $controller
+six_end
+"$sk" verify "$run" --format json >"$dir/verify.json" 2>"$dir/verify.err" || die "verify: $(cat "$dir/verify.json")"
+[ "$(field cuts <"$dir/verify.json")" = 1 ] || die "verify saw $(field cuts <"$dir/verify.json") changes"
+
+# ---- by --resume, into more stages ----
+last=$(ls "$run/checkpoints" | tail -n 1)
+mkdir "$dir/before"
+cp "$dir"/first.agent?/checkpoints/"$last"/* "$run/checkpoints/$last/manifest.json" "$dir/before" || die "no last checkpoint"
+expect 1 '--cut: 5 \+ 5 is 10 layers, but the model has 12' "$sk" controller --resume "$run" --cut 5,5 \
+	--key "$dir/controller.key" --admitted "$dir/admitted"
+expect 1 '--stages adds up to 5 nodes, and the run has 6' "$sk" controller --resume "$run" --stages 3,2 \
+	--key "$dir/controller.key" --admitted "$dir/admitted"
+n=$((10#$last + 4))
+six_begin first --resume "$run" --cut 3,3,3,2,1 --iterations $n --checkpoint-every 100 || die "resume"
+six_end || die "the resumed run: exit status $?"
+same_cut "$dir/before" "$run/checkpoints/$last" 3,3,3,2,1
+check_verify "$run" 6
+[ "$(field cuts <"$dir/verify.json")" = 2 ] || die "verify saw $(field cuts <"$dir/verify.json") changes"
+[ "$(field committed <"$dir/verify.json")" = $n ] || die "$(field committed <"$dir/verify.json") commits"
+"$sk" status "$run" >"$dir/status"
+grep -q 'layers 3,3,3,2,1' "$dir/status" || die "status shows other stages"
+[ ! -e "$run/recut" ] || die "files of the change are left"
+
+# ---- the same losses as without a change, but for the order of additions ----
+demo() { # demo NAME OPTION...
+	local name=$1
+	shift
+	"$sk" demo --headless --format jsonl --time-scale 0 --agents 5 --stages 1,2,2 --skip 0 --iterations 10 \
+		--wire fp32 --sum-wire fp32 "${common[@]}" --run-dir "$dir/$name" "$@" >"$dir/$name.events" 2>"$dir/$name.err" || die "$name: exit status $?"
+	check_gone "$dir/$name"
+}
+demo never
+demo once --at 5:cut:12
+paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events") | awk '
+	$1 != $3 { bad = 1 }
+	{ d = ($2 - $4) / $2; if (d * d > 1e-10) bad = 1 }
+	END { exit bad || NR != 10 }' ||
+	die "other losses: $(paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events"))"
+check_verify "$dir/once" 5
