@@ -142,6 +142,9 @@ static const struct options_row rows[] = {
 	{ "cluster", OPTIONS_PARSED, "FILE", .parse = take_cluster, OF(REHEARSE),
 	  .help = "skippipe.cluster/1, in place of --agents and --stages [20 nodes in 12 cloud "
 		  "regions]" },
+	{ "fleet", OPTIONS_TEXT, "FILE", AT(o.fleet), OF(REHEARSE),
+	  .help = "skippipe.fleet/1: choose a cluster of these machines, as skippipe plan --fleet, "
+		  "and rehearse it" },
 	{ "agents", OPTIONS_PARSED, "N|MIN..MAX", "20",
 	  "nodes; MIN of them start, and the others when they are recovered",
 	  .parse = parse_agents, GIVEN(agents), OF(BOTH) },
@@ -321,10 +324,10 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 {
 	uint32_t sum = 0;
 
-	if (given->cluster_stages && (given->agents || given->stages))
+	if ((given->cluster_stages || o->fleet) && (given->agents || given->stages))
 		return error_set(err, -EINVAL,
-				 "--cluster: not with --agents or --stages, which the file "
-				 "determines");
+				 "--%s: not with --agents or --stages, which the file determines",
+				 o->fleet ? "fleet" : "cluster");
 	if (given->cluster_stages) {
 		if (given->skip_of && given->skip_of != o->n_stages)
 			return error_set(err, -EINVAL, "--skip %u/%u: %s has %u stages", o->skip,

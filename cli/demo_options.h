@@ -23,6 +23,7 @@ struct demo_options {
 	bool help;
 	bool rehearse;          /* a rehearsal: agents compute nothing */
 	const char *cluster;    /* file of a rehearsal's cluster; NULL: 12 cloud regions */
+	const char *fleet;      /* file of machines for a rehearsal (rehearse.c); NULL: none */
 	/* Format in which a run without a console prints its events: "text" or "jsonl". */
 	const char *format;
 	const char *device;     /* NULL: the agent's default */

@@ -13,6 +13,7 @@
 #include "cli/demo.h"
 #include "cli/drill.h"
 #include "cli/fleet/command.h"
+#include "cli/rehearse.h"
 #include "cli/verbs.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -66,7 +67,9 @@ static int run_verb(char **argv)
 		return drill_main(argv);
 	if (strcmp(verb->name, "fleet") == 0)
 		return fleet_main(argv + 1);
-	return demo_main(strcmp(verb->name, "rehearse") == 0, argv);
+	if (strcmp(verb->name, "rehearse") == 0)
+		return rehearse_main(argv);
+	return demo_main(false, argv);
 }
 
 int main(int argc, char **argv)

@@ -100,3 +100,21 @@ mixed() { # mixed NAME DEVICE WORDS CONTROLLER-OPTION...
 }
 mixed rehearsal cpu 'this run is a rehearsal, whose agents need --device pretend' --rehearse
 mixed training pretend 'device pretend computes nothing: this run is no rehearsal'
+
+# A cluster is chosen from a fleet and rehearsed in one command, with the layers that `plan --fleet` chooses.
+cat >"$dir/fleet.json" <<'END'
+{"format": "skippipe.fleet/1", "name": "five", "machines": [
+ {"name": "near", "count": 4, "place": "Iowa", "device": "L4", "memory_gb": 2.5},
+ {"name": "distant", "place": "Australia", "device": "L4", "memory_gb": 2.5}]}
+END
+"$bin/skippipe" plan --fleet "$dir/fleet.json" --model 124m --format json >"$dir/chosen" 2>"$dir/chosen.err" || die "plan: $(cat "$dir/chosen.err")"
+layers=$(grep -o '"layers":\[[0-9,]*\]' "$dir/chosen" | head -n 1 | tr -d '"[]' | cut -d : -f 2)
+once --fleet "$dir/fleet.json" --model 124m --time-scale 0.1 --format jsonl --run-dir "$dir/fleet"
+run_layers=$(grep '"event":"node"' "$dir/once.out" | grep -v '"state":"failed"' | sed -n 's/.*"stage":\([0-9]*\),.*"layers":\([0-9]*\).*/\1 \2/p' |
+	sort -un | cut -d ' ' -f 2 | paste -sd ,)
+[ -n "$layers" ] && [ "$run_layers" = "$layers" ] || die "the fleet is rehearsed with layers $run_layers, chosen were $layers"
+files=$(sed -n 's/.*rehearse --cluster \(.*\)\/cluster.json .*/\1/p' "$dir/once.err")
+[ -n "$files" ] && [ ! -e "$files" ] || die "the choice's folder is still there: $files"
+expect 2 'fleet: not with --cluster' "$bin/skippipe" rehearse --fleet "$dir/fleet.json" --cluster "$dir/nine.json"
+expect 2 'fleet: not with --agents or --stages' "$bin/skippipe" rehearse --fleet "$dir/fleet.json" --agents 4
+expect 1 'nothing.json: No such file' "$bin/skippipe" rehearse --fleet "$dir/nothing.json" --headless

@@ -18,7 +18,8 @@ enum {
 	/* Limit of stages, unless the request gives a number or the model needs more */
 	MOST_STAGES = 16,
 	MOST_SETTINGS = 512,
-	STEPS = 2000,    /* number of proposals in a search for a division */
+	STEPS = 2000,    /* number of proposals in a search for a division among few groups */
+	FEW_GROUPS = 5,
 	POOL = 48,       /* number of divisions that are planned at first */
 	OF_ONE_SIZE = 6, /* largest number of divisions in the pool with one number of stages */
 	REFINED = 4,     /* number of candidates that are then changed move by move */
@@ -408,6 +409,8 @@ static void course_init(struct course *c, const struct choose_request *q)
 	candidate_init(&c->fastest, &q->frame);
 	candidate_init(&c->cheapest, &q->frame);
 	c->steps = STEPS;
+	if (fleet_is_large(q->frame.fleet) && c->groups.n > FEW_GROUPS)
+		c->steps = STEPS * c->groups.n / FEW_GROUPS;
 	list_settings(c, q->n_stages ? q->n_stages : MOST_STAGES);
 	c->divisions = alloc_array((size_t)c->n_settings, sizeof(*c->divisions));
 }

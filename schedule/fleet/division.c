@@ -35,6 +35,7 @@ struct tables {
 	 * model */
 	int most[GROUPS_MOST][2];
 	double sum_latency_s[GROUPS_MOST][GROUPS_MOST], sum_s_per_byte[GROUPS_MOST][GROUPS_MOST];
+	double delay_s[GROUPS_MOST][GROUPS_MOST]; /* transfer time of a microbatch's activations */
 	double price[GROUPS_MOST]; /* price of a node for an hour */
 	/* Array of n_pairs: links between groups, shortest delay first */
 	struct pair *pairs;
@@ -96,9 +97,9 @@ static void fill_links(struct tables *t)
 
 			t->sum_latency_s[a][b] = latency_s;
 			t->sum_s_per_byte[a][b] = sums / speed;
-			t->pairs[t->n_pairs++] = (struct pair){
-				latency_s + bytes / speed + f->fleet->transfer_overhead_s, a, b
-			};
+			t->delay_s[a][b] =
+				latency_s + bytes / speed + f->fleet->transfer_overhead_s;
+			t->pairs[t->n_pairs++] = (struct pair){ t->delay_s[a][b], a, b };
 		}
 	}
 	qsort(t->pairs, (size_t)t->n_pairs, sizeof(*t->pairs), compare_pairs);
@@ -344,17 +345,20 @@ static int *place(const struct tables *t, struct division *d, int group, int col
 	return column == t->set->n_stages ? &d->left_out[group] : &d->count[group][column];
 }
 
-/* Moves up to k nodes of a random group from one column to another. Returns false if the column is
+/* Moves up to k nodes of a random group from one column to another. In a large fleet, a group that
+ * has nodes in the other column is preferred half of the time. Returns false if the column is
  * empty. */
 static bool move_nodes(const struct tables *t, struct division *d, int from, int to, int k,
 		       struct rng *rng)
 {
-	int first = (int)rng_below(rng, (uint32_t)t->g->n);
+	int first = (int)rng_below(rng, (uint32_t)t->g->n), n = t->g->n;
 
-	for (int i = 0; i < t->g->n; i++) {
-		int g = (first + i) % t->g->n, *have = place(t, d, g, from);
+	bool joins = fleet_is_large(t->f->fleet) && rng_below(rng, 2);
 
-		if (*have == 0)
+	for (int i = joins ? 0 : n; i < 2 * n; i++) {
+		int g = (first + i) % n, *have = place(t, d, g, from);
+
+		if (*have == 0 || (i < n && *place(t, d, g, to) == 0))
 			continue;
 		k = *have < k ? *have : k;
 		*have -= k;
@@ -385,8 +389,14 @@ static void propose(const struct tables *t, struct division *d, struct rng *rng)
 	int columns = t->set->n_stages + 1;
 	int from = (int)rng_below(rng, (uint32_t)columns);
 	int to = (from + 1 + (int)rng_below(rng, (uint32_t)columns - 1)) % columns;
-	int k = rng_below(rng, 3) == 0 ? 1 + (int)rng_below(rng, 8) : 1;
+	uint32_t most = 8, n = (uint32_t)t->f->fleet->n_nodes;
+	int k = 1;
 
+	if (rng_below(rng, 3) == 0) {
+		if (fleet_is_large(t->f->fleet)) /* up to all nodes, mostly few */
+			most = 1 + rng_below(rng, n);
+		k = 1 + (int)rng_below(rng, most);
+	}
 	if (!move_nodes(t, d, from, to, k, rng))
 		return;
 	if (rng_below(rng, 2))
@@ -415,12 +425,84 @@ static void deal(const struct tables *t, struct division *d, struct rng *rng)
 	settle_first(t, d, rng);
 }
 
+/* A group, and how long a microbatch's visit takes that comes from another group and returns */
+struct visit {
+	double cost;
+	int group;
+};
+
+static int compare_visits(const void *x, const void *y)
+{
+	const struct visit *a = x, *b = y;
+
+	if (a->cost != b->cost)
+		return a->cost < b->cost ? -1 : 1;
+	return a->group - b->group;
+}
+
+/* Orders the groups by the time, or the price, of a visit from group `from` to an average stage. */
+static void order_visits(const struct tables *t, int from, struct visit *order)
+{
+	int layers = (t->n_layers + t->set->n_stages - 1) / t->set->n_stages;
+
+	for (int g = 0; g < t->g->n; g++) {
+		double cost = fmin(NO_ROOM, t->work[at(t, g, false, layers)] +
+						    t->delay_s[from][g] + t->delay_s[g][from]);
+
+		order[g] = (struct visit){ t->aim->by_price ? cost * t->price[g] : cost, g };
+	}
+	qsort(order, (size_t)t->g->n, sizeof(*order), compare_visits);
+}
+
+/* Deals the first n nodes of this order to the stages, in blocks of equal size. */
+static void deal_nearest(const struct tables *t, struct division *d, const struct visit *order,
+			 int n)
+{
+	int stages = t->set->n_stages, first = n / stages, dealt = 0;
+
+	memset(d, 0, sizeof(*d));
+	memcpy(d->left_out, t->g->size, sizeof(d->left_out));
+	while (t->n_mb % first != 0)
+		first--;
+	if (stages == 1)
+		n = first;
+	for (int i = 0; i < t->g->n; i++) {
+		int g = order[i].group;
+
+		for (; dealt < n && d->left_out[g] > 0; dealt++, d->left_out[g]--)
+			d->count[g][dealt < first ? 0
+						  : 1 + (dealt - first) * (stages - 1) /
+								(n - first)]++;
+	}
+}
+
+/* Finds a division to start from: all nodes dealt at random or, in a large fleet, the nodes nearest
+ * to each group, in numbers that grow by half. Without such a start, the search does not get rid of
+ * the many nodes that are too far away. */
+static void find_start(const struct tables *t, struct division *best, struct rng *rng)
+{
+	struct visit order[GROUPS_MOST];
+	int nodes = t->f->fleet->n_nodes;
+	struct division d;
+
+	deal(t, best, rng);
+	best->cost = cost_of(t, best);
+	for (int from = 0; fleet_is_large(t->f->fleet) && from < t->g->n; from++) {
+		order_visits(t, from, order);
+		for (int n = t->set->n_stages; n <= nodes; n = n + (n + 1) / 2) {
+			deal_nearest(t, &d, order, n);
+			d.cost = cost_of(t, &d);
+			if (d.cost < best->cost)
+				*best = d;
+		}
+	}
+}
+
 static void anneal(const struct tables *t, struct division *best, int steps, struct rng *rng)
 {
 	struct division now, next;
 
-	deal(t, &now, rng);
-	now.cost = cost_of(t, &now);
+	find_start(t, &now, rng);
 	*best = now;
 	for (int i = 0; i < steps; i++) {
 		double heat = WARM * pow(COLD / WARM, (double)i / steps);

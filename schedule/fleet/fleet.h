@@ -93,6 +93,13 @@ static inline const struct fleet_machines *fleet_machines_of(const struct fleet 
 	return &f->entries[f->nodes[node].entry];
 }
 
+/* Returns true if a good choice uses few of the many nodes. The searches then prefer nodes that are
+ * near and nodes in use, and move several equal nodes at once. */
+static inline bool fleet_is_large(const struct fleet *f)
+{
+	return f->n_nodes > 40;
+}
+
 enum { FLEET_NAME = 80 };
 /* Writes the name of a node: "home", "home-2" for the second of several machines, "home-2.3" for
  * its third card. */

@@ -14,7 +14,8 @@ enum {
 	PATIENCE = 25, /* number of rounds without an improvement after which the search gives up */
 	/* Number of searches that start from a candidate with several random changes */
 	RESTARTS = 8,
-	SHAKES = 4 /* number of random changes of such a candidate */
+	MOST_DOUBLED = 5, /* at most 2^4 nodes move together */
+	SHAKES = 4        /* number of random changes of such a candidate */
 };
 #define BETTER 0.9995 /* an improvement must reduce the cost to this factor or less */
 
@@ -30,9 +31,16 @@ static bool shift_layer(struct candidate *c, struct rng *rng)
 	return true;
 }
 
-static int random_node(const struct candidate_frame *f, struct rng *rng)
+/* Returns a random node. In a large fleet, where most nodes are left out, a node that the candidate
+ * uses is preferred half of the time. */
+static int random_node(const struct candidate *c, const struct candidate_frame *f, struct rng *rng)
 {
-	return (int)rng_below(rng, (uint32_t)f->fleet->n_nodes);
+	int n = f->fleet->n_nodes, i = (int)rng_below(rng, (uint32_t)n);
+	bool is_used = fleet_is_large(f->fleet) && rng_below(rng, 2);
+
+	for (int tries = is_used ? n : 0; tries > 0 && c->stage_of[i] < 0; tries--)
+		i = (int)rng_below(rng, (uint32_t)n);
+	return i;
 }
 
 /* Returns a random stage; -1 stands for leaving the node out. */
@@ -41,11 +49,35 @@ static int random_stage(const struct candidate *c, struct rng *rng)
 	return (int)rng_below(rng, (uint32_t)c->n_stages + 1) - 1;
 }
 
+/* Moves some nodes of one kind from one stage to another. */
+static void move_nodes(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
+{
+	int first = random_node(c, f, rng), from = c->stage_of[first], to = random_stage(c, rng);
+	int k = 1 << rng_below(rng, MOST_DOUBLED);
+
+	for (int i = first; k > 0 && i < f->fleet->n_nodes &&
+			    f->fleet->nodes[i].entry == f->fleet->nodes[first].entry;
+	     i++) {
+		if (c->stage_of[i] != from)
+			continue;
+		c->stage_of[i] = to;
+		k--;
+	}
+}
+
+/* Returns true if the two nodes are machines of one kind with one card each. Exchanging them
+ * changes nothing. */
+static bool are_equal(int a, int b, const struct candidate_frame *f)
+{
+	return fleet_is_large(f->fleet) && f->fleet->nodes[a].entry == f->fleet->nodes[b].entry &&
+	       fleet_machines_of(f->fleet, a)->cards == 1;
+}
+
 static bool exchange_nodes(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
 {
-	int a = random_node(f, rng), b = random_node(f, rng), was = c->stage_of[a];
+	int a = random_node(c, f, rng), b = random_node(c, f, rng), was = c->stage_of[a];
 
-	if (was == c->stage_of[b])
+	if (was == c->stage_of[b] || are_equal(a, b, f))
 		return false;
 	c->stage_of[a] = c->stage_of[b];
 	c->stage_of[b] = was;
@@ -64,7 +96,7 @@ static bool resize_first(struct candidate *c, const struct candidate_frame *f, s
 	if (want < 1 || want >= f->fleet->n_nodes || abs(want - n) > AT_ONCE)
 		return false;
 	for (int tries = 0; n != want && tries < 100 * AT_ONCE; tries++) {
-		int i = random_node(f, rng);
+		int i = random_node(c, f, rng);
 
 		if ((c->stage_of[i] == 0) == (step > 0))
 			continue;
@@ -98,7 +130,10 @@ static bool change(struct candidate *c, const struct candidate_frame *f, struct 
 		return shift_layer(c, rng) && exchange_nodes(c, f, rng);
 	case 3:
 	case 4:
-		c->stage_of[random_node(f, rng)] = random_stage(c, rng);
+		if (fleet_is_large(f->fleet) && rng_below(rng, 2))
+			move_nodes(c, f, rng);
+		else
+			c->stage_of[random_node(c, f, rng)] = random_stage(c, rng);
 		if (rng_below(rng, 2))
 			shift_layer(c, rng);
 		return true;

@@ -330,6 +330,48 @@ TEST(the_cheapest_choice_costs_no_more_than_the_fastest)
 	fleet_free(again);
 }
 
+/* Returns the cost of the choice among fast cards in one place and, if wanted, many slow cards far
+ * away. */
+static double cost_beside(bool has_distant)
+{
+	static const char near[] =
+		"{\"format\": \"skippipe.fleet/1\", \"name\": \"part\", \"machines\": ["
+		"{\"name\": \"a\", \"count\": 8, \"place\": \"Iowa\", \"device\": \"H100\", "
+		"\"memory_gb\": 8}, {\"name\": \"b\", \"count\": 8, \"place\": \"Iowa\", "
+		"\"device\": \"A100 40GB\", \"memory_gb\": 8}";
+	static const char distant[] =
+		", {\"name\": \"c\", \"count\": 90, \"place\": \"Germany\", \"device\": \"L4\"}"
+		", {\"name\": \"d\", \"count\": 90, \"place\": \"Australia\", \"device\": "
+		"\"RTX 3090\"}, {\"name\": \"e\", \"count\": 90, \"place\": \"Japan\", "
+		"\"device\": \"RTX 4090\"}";
+	struct model_shape shape = fleet_shape(8);
+	struct choose_request q = request_of(NULL, &shape);
+	struct choice c;
+	struct fleet *f;
+	char text[1000];
+	double cost;
+
+	snprintf(text, sizeof(text), "%s%s]}", near, has_distant ? distant : "");
+	assert_int_equal(fleet_of_text(text, &shape, &f, NULL), 0);
+	q.frame.fleet = f;
+	q.frame.batch = 96;
+	q.work = 20000000;
+	assert_int_equal(choose(&q, &c, NULL), 0);
+	cost = choose_cost(&c.list[0], &q.aim);
+	choice_fini(&c);
+	fleet_free(f);
+	return cost;
+}
+
+/* A search that begins with all nodes does not get rid of hundreds of distant ones. */
+TEST(many_distant_machines_do_not_make_a_choice_worse)
+{
+	double near = cost_beside(false), all = cost_beside(true);
+
+	printf("near %g s, beside distant machines %g s\n", near, all);
+	assert_true(all <= 1.1 * near);
+}
+
 TEST(microbatches_and_formats_that_are_given_are_kept)
 {
 	struct model_shape shape;
