@@ -653,7 +653,7 @@ void player_replace(struct player *p)
 void player_reports_delays(struct player *p, float times)
 {
 	struct msg_link links[PLAYERS] = { { .from = 0 } };
-	struct msg m = { .type = MSG_LINKS, .u.links = { 0, links, p->wire } };
+	struct msg m = { .type = MSG_LINKS, .u.links = { 0, links, p->wire, 0, 0 } };
 
 	for (uint16_t to = 0; to < PLAYERS; to++)
 		if (to != p->node)
