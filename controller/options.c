@@ -96,7 +96,9 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 	const char *at = text;
 	uint64_t n = 0;
 	const struct options_row number = { "at", OPTIONS_U64,
-					    .most = verb == COMMAND_FINISH ? 1 << 24 : MSG_NODES };
+					    .most = verb == COMMAND_FINISH  ? 1 << 24
+						    : verb == COMMAND_HOURS ? 1000000
+									    : MSG_NODES };
 
 	if (verb != COMMAND_SKIP && options_take(&number, &n, text, err) != 0)
 		return -EINVAL;

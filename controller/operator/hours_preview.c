@@ -31,7 +31,7 @@ void act_hours(struct operators *ops, const char *who, const struct msg_command 
 	} else if (ops->hours) {
 		outcome_set(o, -EBUSY, "recipes are being compared already");
 	} else {
-		rc = hours_comparison_start(ops->run, m->value, &ops->hours, &err);
+		rc = hours_comparison_start(ops->members, m->value, &ops->hours, &err);
 		outcome_set(o, rc, "%.150s",
 			    rc ? err.text
 			       : "comparing recipes: the journal has the answer in some seconds");

@@ -10,6 +10,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/run/run.h"
 #include "model/shape.h"
 #include "schedule/search/phase_plans.h"
@@ -28,12 +30,37 @@ struct hours_comparison {
 	atomic_bool cancel, is_done;
 };
 
-/* A cancelled comparison has used up its time. */
 static int64_t read_clock(void *arg)
 {
-	struct hours_comparison *h = arg;
+	(void)arg;
+	return clock_monotonic_us();
+}
 
-	return atomic_load(&h->cancel) ? INT64_MAX / 2 : clock_monotonic_us();
+/* Returns a cluster of the nodes that could train now, with their stages. NULL: with these nodes
+ * a stage has none, or the number of data nodes does not divide the batch. */
+static struct cluster *pick_present(const struct members *members)
+{
+	const struct cluster *c = members->run->cluster;
+	int nodes[MSG_NODES], stage_of[MSG_NODES], n = 0;
+	struct cluster *picked;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		if (!member_alive(m) || m->is_marked)
+			continue;
+		stage_of[n] = member_is_replica(m) ? c->nodes[i].stage : -1;
+		nodes[n++] = (int)i;
+	}
+	if (n == 0)
+		return NULL;
+	picked = cluster_pick(c, nodes, n);
+	if (!cluster_may_have_stages(picked, stage_of)) {
+		cluster_free(picked);
+		return NULL;
+	}
+	cluster_set_stages(picked, stage_of);
+	return picked;
 }
 
 static double tokens_per_weight(const struct run *run, const struct cluster *c)
@@ -55,9 +82,9 @@ static void fill_request(const struct run *run, struct hours_comparison *h)
 	h->request.search.threads = 1;
 	h->request.search.seed = run->options.seed;
 	h->request.search.clock_us = read_clock;
-	h->request.search.clock_arg = h;
+	h->request.search.cancel = &h->cancel;
 	h->request.search.free_assignment = true;
-	h->request.search.overlap_sync = true;
+	h->request.search.overlap_sync = run->options.planning.overlap_sync;
 	/* A plan second of an emulated cluster is `scale` real seconds. */
 	h->request.seconds = (double)h->hours * 3600 / (scale > 0 ? scale : 1);
 	h->request.state_ratio =
@@ -75,16 +102,21 @@ static void *compare(void *arg)
 	return NULL;
 }
 
-int hours_comparison_start(const struct run *run, int64_t hours, struct hours_comparison **out,
-			   struct error *err)
+int hours_comparison_start(const struct members *members, int64_t hours,
+			   struct hours_comparison **out, struct error *err)
 {
-	struct hours_comparison *h = alloc_new(sizeof(*h));
+	struct cluster *c = pick_present(members);
+	struct hours_comparison *h;
 	sigset_t all, was;
 	int rc;
 
+	if (!c)
+		return error_set(err, -EINVAL, "the connected nodes leave a stage without nodes, "
+					       "or cannot share the batch equally");
+	h = alloc_new(sizeof(*h));
 	h->hours = hours;
-	h->cluster = cluster_copy(run->cluster);
-	fill_request(run, h);
+	h->cluster = c;
+	fill_request(members->run, h);
 	sigfillset(&all); /* only the loop handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &was);
 	rc = -pthread_create(&h->thread, NULL, compare, h);

@@ -12,17 +12,18 @@
 #include "schedule/recipes/hours.h"
 
 struct hours_comparison;
-struct run;
+struct members;
 
-/* Starts a comparison for all nodes of the run, those that are away included. hours: at least 1,
- * of real time. -EINVAL: no stage of the run may be skipped. The caller frees *out. */
-int hours_comparison_start(const struct run *run, int64_t hours, struct hours_comparison **out,
+/* Starts a comparison for the connected nodes, without those that are excluded. hours: at least 1,
+ * of real time. -EINVAL: these nodes cannot have the batch or the stages of the run. The caller
+ * frees *out. */
+int hours_comparison_start(const struct members *members, int64_t hours, struct hours_comparison **out,
 			   struct error *err);
-/* Ends a comparison that is under way, as soon as its present search ends. NULL is allowed. */
+/* Ends a comparison that is under way. h may be NULL. */
 void hours_comparison_free(struct hours_comparison *h);
 bool hours_comparison_is_done(const struct hours_comparison *h);
-/* Returns the (RECIPES) rows of a comparison that is done, borrowed. NULL: no plan was found, and
- * err says why. */
+/* Returns the RECIPES rows of a comparison that is done, borrowed. NULL: no plan was found, or no
+ * stage may be skipped; err says why. */
 const struct hours_row *hours_comparison_rows(const struct hours_comparison *h, struct error *err);
 int64_t hours_comparison_hours(const struct hours_comparison *h);
 /* Returns the cluster that was compared, borrowed. */

@@ -66,10 +66,17 @@ static char *copy_text(const char *from)
 	return from ? alloc_string(from) : NULL;
 }
 
-struct cluster *cluster_copy(const struct cluster *c)
+static void copy_matrix(double *to, const double *from, const int *nodes, int n, int n_from)
 {
-	struct cluster *to = cluster_alloc(c->n_nodes, c->n_stages, c->sync_pair_s != NULL);
-	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < n; k++)
+			to[i * n + k] = from[nodes[i] * n_from + nodes[k]];
+}
+
+struct cluster *cluster_pick(const struct cluster *c, const int *nodes, int n)
+{
+	struct cluster *to = cluster_alloc(n, c->n_stages, c->sync_pair_s != NULL);
+	size_t pairs = (size_t)n * (size_t)n;
 
 	if (!to)
 		alloc_failed(pairs, sizeof(*c->delay_s));
@@ -77,27 +84,40 @@ struct cluster *cluster_copy(const struct cluster *c)
 	to->name = copy_text(c->name);
 	memcpy(to->stages, c->stages, (size_t)c->n_stages * sizeof(*c->stages));
 	memcpy(to->work, c->work, sizeof(c->work));
-	memcpy(to->delay_s, c->delay_s, pairs * sizeof(*c->delay_s));
+	copy_matrix(to->delay_s, c->delay_s, nodes, n, c->n_nodes);
 	if (c->bytes_s) {
 		to->bytes_s = alloc_array(pairs, sizeof(*c->bytes_s));
-		memcpy(to->bytes_s, c->bytes_s, pairs * sizeof(*c->bytes_s));
+		copy_matrix(to->bytes_s, c->bytes_s, nodes, n, c->n_nodes);
 	}
 	if (c->sync_pair_s)
-		memcpy(to->sync_pair_s, c->sync_pair_s, pairs * sizeof(*c->sync_pair_s));
-	for (int i = 0; i < c->n_nodes; i++) {
+		copy_matrix(to->sync_pair_s, c->sync_pair_s, nodes, n, c->n_nodes);
+	for (int i = 0; i < n; i++) {
+		const struct cluster_node *from = &c->nodes[nodes[i]];
 		struct cluster_node *node = &to->nodes[i];
 
 		free(node->location);
-		*node = c->nodes[i];
-		node->name = copy_text(c->nodes[i].name);
-		node->location = copy_text(c->nodes[i].location);
-		node->address = copy_text(c->nodes[i].address);
-		node->device = copy_text(c->nodes[i].device);
+		*node = *from;
+		node->name = copy_text(from->name);
+		node->location = copy_text(from->location);
+		node->address = copy_text(from->address);
+		node->device = copy_text(from->device);
 	}
 	to->microbatches_per_data_node = c->microbatches_per_data_node;
 	to->dispatch_overhead_s = c->dispatch_overhead_s;
 	to->always = c->always;
 	to->formats = c->formats;
+	return to;
+}
+
+struct cluster *cluster_copy(const struct cluster *c)
+{
+	int *all = alloc_array((size_t)c->n_nodes, sizeof(*all));
+	struct cluster *to;
+
+	for (int i = 0; i < c->n_nodes; i++)
+		all[i] = i;
+	to = cluster_pick(c, all, c->n_nodes);
+	free(all);
 	return to;
 }
 

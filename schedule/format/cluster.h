@@ -64,6 +64,10 @@ struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
 void cluster_free(struct cluster *c); /* c may be NULL */
 /* Never returns NULL: if there is no memory, the program ends, as in base/alloc.h. */
 struct cluster *cluster_copy(const struct cluster *c) __attribute__((returns_nonnull));
+/* Copies a cluster with n of its nodes alone. The sizes of the stages stay those of c, so call
+ * cluster_set_stages next. Never returns NULL. */
+struct cluster *cluster_pick(const struct cluster *c, const int *nodes, int n)
+	__attribute__((returns_nonnull));
 
 /* Returns true if the nodes may have these stages (n_nodes entries; below 0: none), because every
  * stage has a node and the number of data nodes divides the batch. */

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "schedule/search/phase_plans.h"
 
@@ -164,25 +165,38 @@ const struct hours_row *hours_best(const struct hours_row rows[RECIPES])
 	return best;
 }
 
+/* Writes " --always LIST". A recipe adds the first and the last stage itself, so "" is written for
+ * these two alone. */
+static void write_always(const struct cluster *c, bool of_recipe, char out[STAGE_SET_TEXT + 16])
+{
+	stage_set ends = (stage_set)1 << (c->n_stages - 1) | 1;
+	char list[STAGE_SET_TEXT];
+
+	stage_set_format(c->always, list);
+	if (of_recipe && c->always == ends)
+		out[0] = '\0';
+	else
+		snprintf(out, STAGE_SET_TEXT + 16, " --always %s", list);
+}
+
 void hours_options(const struct hours_row *row, const struct cluster *c, char out[HOURS_OPTIONS])
 {
 	const struct recipe *r = row->recipe;
+	bool of_recipe = r->kind == RECIPE_ROBUST ||
+			 (r->kind == RECIPE_GROWS && strcmp(r->name, "speed") == 0);
 	int droppable = cluster_most_skipped(c);
 	const char *moves = row->moves > 0 ? " --phase-moves" : "";
-	char always[STAGE_SET_TEXT];
+	char always[STAGE_SET_TEXT + 16];
 
-	stage_set_format(c->always, always);
+	write_always(c, of_recipe, always);
 	if (r->kind == RECIPE_WHOLE)
 		snprintf(out, HOURS_OPTIONS, "--skip 0 --no-swaps");
-	else if (r->kind == RECIPE_ROBUST)
-		snprintf(out, HOURS_OPTIONS, "--recipe robust%s", moves);
 	else if (r->kind == RECIPE_ENDS)
-		snprintf(out, HOURS_OPTIONS, "--skip %d --always %.64s", droppable, always);
-	else if (r->first_percent == 30)
-		snprintf(out, HOURS_OPTIONS, "--recipe speed%s", moves);
+		snprintf(out, HOURS_OPTIONS, "--skip %d%s", droppable, always);
+	else if (of_recipe)
+		snprintf(out, HOURS_OPTIONS, "--recipe %s%s%s", r->name, always, moves);
 	else
 		snprintf(out, HOURS_OPTIONS,
-			 "--skip-schedule %d@0,0@%d%% --stack --always %.48s --no-swaps "
-			 "--grad-norm visits%s",
+			 "--skip-schedule %d@0,0@%d%% --stack%s --no-swaps --grad-norm visits%s",
 			 droppable, r->first_percent, always, moves);
 }

@@ -24,7 +24,7 @@ struct hours_request {
 
 struct hours_row {
 	const struct recipe *recipe;
-	uint64_t iterations; /* that fit; 0: not even one of each phase */
+	uint64_t iterations; /* number of iterations that fit into the time */
 	uint64_t grows_at;   /* first iteration that visits all stages; 0: from the first on, or
 			      * never */
 	double first_s, then_s; /* seconds of an iteration with its sums, in the two phases */
@@ -34,8 +34,8 @@ struct hours_row {
 };
 
 /* Plans the phases of all recipes, with nodes that change their stage between phases, and fills in
- * the rows. Paths visit stages in ascending order,
- * and the cluster has a stage that may be skipped. Errors are those of phase_plans_choose. */
+ * the rows. Paths visit stages in ascending order. -EINVAL: no stage of the cluster may be skipped.
+ * Other errors are those of phase_plans_choose. */
 int hours_compare(const struct cluster *c, const struct hours_request *q,
 		  struct hours_row rows[RECIPES], struct error *err);
 
@@ -44,7 +44,7 @@ int hours_compare(const struct cluster *c, const struct hours_request *q,
 const struct hours_row *hours_best(const struct hours_row rows[RECIPES]);
 
 /* Writes the options of `controller` that make this recipe, without the number of iterations. */
-enum { HOURS_OPTIONS = 160 };
+enum { HOURS_OPTIONS = 400 };
 void hours_options(const struct hours_row *row, const struct cluster *c, char out[HOURS_OPTIONS]);
 
 #endif

@@ -322,3 +322,22 @@ TEST(every_pair_has_its_link)
 	cluster_free(c);
 	regions_free(regions);
 }
+
+TEST(picked_nodes_keep_their_numbers_and_links)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	const int nodes[] = { 7, 2, 19 };
+	struct cluster *picked = cluster_pick(c, nodes, 3);
+
+	assert_int_equal(picked->n_nodes, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(picked->nodes[i].location, c->nodes[nodes[i]].location);
+		assert_true(picked->nodes[i].forward_s == c->nodes[nodes[i]].forward_s);
+		for (int k = 0; k < 3; k++)
+			assert_true(picked->delay_s[i * 3 + k] ==
+				    c->delay_s[nodes[i] * 20 + nodes[k]]);
+	}
+	assert_int_equal(picked->stages[0], c->stages[0]);
+	cluster_free(picked);
+	cluster_free(c);
+}

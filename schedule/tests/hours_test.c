@@ -1,6 +1,7 @@
 /* The comparison of recipes for a given time: as many iterations as fit and no more, phases as in
  * the recipe's skip schedule, losses as measured at the measured lengths, and none outside them. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +85,42 @@ TEST(grows_as_the_schedule_says)
 }
 
 /* Sets the size of the model so that full is trained as long as `deep` was in 1,000 iterations. */
+TEST(names_stages_that_are_always_visited)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct hours_row row = { .recipe = &recipes[2] };
+	char options[HOURS_OPTIONS];
+
+	c->always = 1 | 1 << 5;
+	hours_options(&row, c, options);
+	assert_string_equal(options, "--recipe speed");
+	c->always |= 1 << 3;
+	hours_options(&row, c, options);
+	assert_string_equal(options, "--recipe speed --always 0,3,5");
+	row.recipe = &recipes[1];
+	hours_options(&row, c, options);
+	assert_string_equal(options, "--skip-schedule 3@0,0@15% --stack --always 0,3,5 --no-swaps "
+				     "--grad-norm visits");
+	cluster_free(c);
+}
+
+/* Without this, a program that ends while it compares would wait for the searches. */
+TEST(ends_when_it_is_cancelled)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	atomic_bool cancel = true;
+	struct hours_row rows[RECIPES];
+	struct error err = { "" };
+	struct hours_request q;
+
+	request(&q, 1000);
+	q.search.evaluations = (int64_t)1 << 40; /* years */
+	q.search.cancel = &cancel;
+	c->always |= (stage_set)1 << (c->n_stages - 1);
+	(void)hours_compare(c, &q, rows, &err);
+	cluster_free(c);
+}
+
 TEST(finds_measured_losses)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
