@@ -17,8 +17,8 @@ struct members;
 /* Starts a comparison for the connected nodes, without those that are excluded. hours: at least 1,
  * of real time. -EINVAL: these nodes cannot have the batch or the stages of the run. The caller
  * frees *out. */
-int hours_comparison_start(const struct members *members, int64_t hours, struct hours_comparison **out,
-			   struct error *err);
+int hours_comparison_start(const struct members *members, int64_t hours,
+			   struct hours_comparison **out, struct error *err);
 /* Ends a comparison that is under way. h may be NULL. */
 void hours_comparison_free(struct hours_comparison *h);
 bool hours_comparison_is_done(const struct hours_comparison *h);
