@@ -343,3 +343,52 @@ FIXTURE_TEST(a_slow_fetch_does_not_end_the_moves_of_the_present_phase)
 	phase_moves_fetch(&c->backups);
 	assert_int_equal(c->members.list[1].copy.stage, 1);
 }
+
+/* With the last commit the second stage starts from its nodes' copies of the first stage. n05 has
+ * not reported that commit yet; the others have. n03 and n05 are to move to the third stage. */
+static struct controller *stack_second_stage(struct controller *c)
+{
+	c->run.last_commit.iteration = COMMITTED;
+	c->run.last_commit.stack_from = c->run.cluster->always = 1;
+	plan_phase(c, (const int[]){ 0, 0, 0, 2, 1, 2, 2, 2, 2 });
+	for (int i = 3; i < 6; i++) {
+		struct member *m = &c->members.list[i];
+
+		m->copy.stage = 0;
+		m->copy.state = COPY_WHOLE;
+		m->copy.iterations = i == 5 ? COMMITTED - 1 : COMMITTED;
+		m->copy.last_commit_sent = COMMITTED;
+		m->copy.purpose = COPY_FOR_STACKING;
+		m->weights.hash = i == 5 ? 0 : 1;
+	}
+	return c;
+}
+
+/* A node that drops the copy before it has taken the copy's layers cannot make the commit, and the
+ * run loses this replica. */
+TEST_WITH(a_node_keeps_the_copy_from_which_its_stage_starts, begin_three, under_way_end)
+{
+	struct controller *c = stack_second_stage(*state);
+
+	phase_moves_fetch(&c->backups);
+	assert_int_equal(c->members.list[5].copy.stage, 0);
+	assert_int_equal(c->members.list[5].copy.purpose, COPY_FOR_STACKING);
+	assert_int_equal(c->members.list[3].copy.stage, -1);
+	c->members.list[5].weights.hash = 1;
+	phase_moves_fetch(&c->backups);
+	assert_int_equal(c->members.list[5].copy.stage, -1);
+	assert_int_equal(c->members.list[3].copy.stage, 2);
+}
+
+/* After the next commit the stage does not need the copy, whether or not the node has reported this
+ * commit. */
+TEST_WITH(a_node_keeps_that_copy_for_one_commit, begin_three, under_way_end)
+{
+	struct controller *c = stack_second_stage(*state);
+
+	c->run.committed++;
+	for (int i = 3; i < 6; i++)
+		c->members.list[i].copy.iterations = c->run.committed;
+	phase_moves_fetch(&c->backups);
+	assert_int_equal(c->members.list[5].copy.stage, -1);
+}

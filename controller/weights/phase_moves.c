@@ -15,7 +15,8 @@
  *
  * In each stage one replica stays, so that the weights never exist only in copies. If stages
  * start from trained stages (stacking.c), nodes move only afterwards, because a node can have only
- * one copy at a time. */
+ * one copy at a time. A node fetches its copy once it has reported the commit with which its stage
+ * starts: an earlier order would make it drop the copy from which the stage starts. */
 #include "controller/weights/phase_moves.h"
 
 #include <math.h>
@@ -389,7 +390,8 @@ void phase_moves_fetch(struct backups *backups)
 		struct member *m = &backups->members->list[i];
 
 		if (is_due(backups, phase, m) && m->state == MEMBER_LIVE && !m->is_marked &&
-		    member_stage(run, m) != phase_targets_stage(backups->planning, phase, i))
+		    member_stage(run, m) != phase_targets_stage(backups->planning, phase, i) &&
+		    !stacking_needs(run, m))
 			get_copy(backups, m, phase);
 	}
 }

@@ -221,7 +221,10 @@ void stacking_begin(struct backups *backups, stage_set from)
 
 bool stacking_needs(const struct run *run, const struct member *m)
 {
-	return m->copy.purpose == COPY_FOR_STACKING && m->copy.state != COPY_DROPPED &&
-	       is_concerned(run, m) &&
-	       m->copy.stage == source_of(run, m) && (run->wanted.stack || m->weights.hash == 0);
+	const struct msg_commit *last = &run->last_commit;
+	bool will_take = run->wanted.stack && m->copy.purpose == COPY_FOR_STACKING;
+	bool takes = last->stack_from && last->iteration == run->committed && m->weights.hash == 0;
+
+	return (will_take || takes) && m->copy.state != COPY_DROPPED && is_concerned(run, m) &&
+	       m->copy.stage == source_of(run, m);
 }

@@ -30,7 +30,8 @@ void stacking_begin(struct backups *backups, stage_set from);
 bool stacking_lacks(const struct run *run, const struct member *m, stage_set from);
 /* Returns true if stages start from trained stages so soon that nodes fetch the copies now. */
 bool stacking_is_near(const struct backups *backups);
-/* Returns true if m's copy may not be released yet. */
+/* Returns true if m's copy may not be released yet: either m's stage will start from the copy, or m
+ * has not reported yet that it took the copy's layers with the last commit. */
 bool stacking_needs(const struct run *run, const struct member *m);
 
 #endif
