@@ -140,7 +140,7 @@ static void tell_link(struct player *p, uint16_t to, float latency_s, float took
 	struct msg_link link = {
 		.from = p->node, .to = to, .latency_s = latency_s, .measured_delay_s = took_s
 	};
-	struct msg m = { .type = MSG_LINKS, .u.links = { 1, &link, p->wire } };
+	struct msg m = { .type = MSG_LINKS, .u.links = { 1, &link, p->wire, 0, 0 } };
 
 	visitor_send(&p->v, &m, POST_RELIABLE);
 }
