@@ -158,7 +158,7 @@ compare_links() { # compare_links TRUE MEASURED
 		function ratio(what, t, n,   m) { m = median(t, n); printf "%-40s median %.3f, from %.3f to %.3f\n", what, m, t[1], t[n] }
 		END {
 			for (i = 1; i <= N; i++) for (j = 1; j <= N; j++) if (i != j && L[i, j] != "null") {
-				if (l[i, j] == "null" || l[i, j] == "") { missing++; continue }
+				if (l[i, j] == "null" || l[i, j] == "" || l[i, j] < 0) { missing++; continue }
 				e[++n] = 1e3 * (l[i, j] - L[i, j])
 				w[n] = b[i, j] / B[i, j]
 				d[n] = (l[i, j] + bytes / b[i, j]) / (L[i, j] + bytes / B[i, j])

@@ -34,6 +34,7 @@
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
+#include "controller/network/link_record.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/command.h"
 #include "controller/operator/consoles.h"
@@ -333,7 +334,8 @@ static void take_turn(struct controller *c)
 	loop_look_at_members(&c->iteration);
 	preparation_turn(&c->planning);
 	if (measuring_joiners(&c->members))
-		c->planning.drift.links_corrected = true;
+		c->planning.drift.links_corrected = c->members.has_unrecorded_nodes = true;
+	record_late_nodes(&c->members);
 	phase_moves_turn(&c->backups);
 	if (standbys_turn(&c->backups, iteration_sums_took_s(&c->iteration)))
 		rebalance_turn(&c->backups);

@@ -348,8 +348,10 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 		return; /* the first plan decides the node's stage and sets the time scale */
 	if (!known)
 		resume_save(backups->members);
-	if (!known || moved)
+	if (!known || moved) {
 		slots_settle(backups->members, m);
+		backups->members->has_unrecorded_nodes = true;
+	}
 	welcome_member(backups->run, m);
 	resume_member(backups->members, m);
 	if (backups->run->phase == PHASE_GATHERING && backups->run->resumed)
@@ -526,6 +528,7 @@ static void learn_link(struct members *members, const struct member *m, const st
 		link_table_reached(members->links, m->id, l->to);
 		return;
 	}
+	s->estimated = false;
 	s->latency_s = l->latency_s;
 	s->spread_s = l->spread_s;
 	if (l->bandwidth_bytes_per_s > 0)

@@ -51,6 +51,8 @@ struct members {
 	int64_t moved_us;     /* start of the wait for nodes that load a copy */
 	enum gather_step gathering;
 	struct link_table *links;    /* measured links; NULL: the network is emulated */
+	/* Links or slots of nodes that joined after the first plan are not in the record yet */
+	bool has_unrecorded_nodes;
 	struct link_table *emulated; /* links of the emulated network; NULL: none, or unknown */
 	/* State of the link measurement; NULL: the network is emulated */
 	struct measuring *measuring;

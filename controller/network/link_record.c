@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -10,6 +11,7 @@
 #include "controller/network/failed_links.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_table.h"
+#include "controller/run/disk.h"
 #include "controller/run/record.h"
 
 void record_cut(struct run *run, const struct link_failure *k)
@@ -20,20 +22,69 @@ void record_cut(struct run *run, const struct link_failure *k)
 				    k->expected_s, "iteration", (json_int_t)run->committed));
 }
 
-/* The record gives the bytes in the formats with which the run began. */
-int record_cluster(struct members *members, struct error *err)
+/* Returns the measured links with the bytes in the formats with which the run began, as the record
+ * gives them. */
+static struct link_table table_for_record(const struct members *members)
 {
 	struct link_table table = *members->links;
-	char *text;
-	int rc;
 
 	formats_set_bytes(&table, &members->run->training, &members->run->options.training.formats);
-	text = link_table_json(&table, members->run->cluster);
-	rc = text ? store_cluster(members->run->record.store, text, err)
-		  : error_set(err, -ENOMEM, "out of memory");
+	return table;
+}
 
+static int write_cluster(struct run *run, const struct link_table *table, const struct cluster *c,
+			 struct error *err)
+{
+	char *text = link_table_json(table, c);
+	int rc = 0;
+
+	if (!text)
+		return error_set(err, -ENOMEM, "out of memory");
+	if (strcmp(text, store_run_of(run->record.store)->cluster) != 0)
+		rc = store_cluster(run->record.store, text, err);
 	free(text);
-	return rc ? rc : record_folder(members->run, err);
+	return rc ? rc : record_folder(run, err);
+}
+
+int record_cluster(struct members *members, struct error *err)
+{
+	struct link_table table = table_for_record(members);
+
+	return write_cluster(members->run, &table, members->run->cluster, err);
+}
+
+/* Changes only what late nodes add: the times in the record stay those of the first measurement,
+ * from which replays and corrections begin. */
+static int write_late_nodes(struct members *members, struct error *err)
+{
+	struct link_table table = table_for_record(members);
+	const char *text = store_run_of(members->run->record.store)->cluster;
+	struct cluster *c;
+	int rc = cluster_parse(text, strlen(text), &c, err);
+
+	if (rc != 0)
+		return rc;
+	for (int i = 0; i < c->n_nodes; i++)
+		c->nodes[i].memory = members->run->cluster->nodes[i].memory;
+	link_table_apply_all(&table, c);
+	rc = write_cluster(members->run, &table, c, err);
+	cluster_free(c);
+	return rc;
+}
+
+void record_late_nodes(struct members *members)
+{
+	struct run *run = members->run;
+	struct error err = { "" };
+	int rc;
+
+	if (!members->links || !members->has_unrecorded_nodes || disk_waits(run) ||
+	    store_is_locked(run->record.store))
+		return;
+	rc = write_late_nodes(members, &err);
+	members->has_unrecorded_nodes = rc == -EBUSY;
+	if (rc != 0)
+		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }
 
 static const char emulated_links[] = "emulated_links"; /* key of the emulated links in the record */

@@ -46,7 +46,7 @@ bool link_table_isolates(const struct link_table *t, uint32_t node)
 						     link_table_at(t, node, i) };
 
 		for (int k = 0; i != node && k < 2; k++) {
-			tried[k] += links[k]->known;
+			tried[k] += links[k]->known && !links[k]->estimated;
 			failed[k] += links[k]->known && links[k]->unreachable;
 		}
 	}
@@ -205,6 +205,7 @@ void link_table_apply_all(const struct link_table *t, struct cluster *c)
 
 /* ---- as JSON ---- */
 
+/* Unknown links are null. Links that were tried and failed have latency -1 and bandwidth 0. */
 static json_t *matrix(const struct link_table *t, bool latency)
 {
 	json_t *rows = json_array();
@@ -214,13 +215,14 @@ static json_t *matrix(const struct link_table *t, bool latency)
 
 		for (uint32_t j = 0; j < t->n; j++) {
 			const struct link_seen *l = link_table_at(t, i, j);
-			bool there = l->known && !l->unreachable;
 			double speed = l->bandwidth > 0 ? l->bandwidth : usual_bandwidth;
+			double x = latency ? (double)l->latency_s : speed;
 
-			json_array_append_new(row, json_real(i == j    ? 0
-							     : !there  ? -1
-							     : latency ? (double)l->latency_s
-								       : speed));
+			if (l->unreachable)
+				x = latency ? -1 : 0;
+			json_array_append_new(row, i == j     ? json_real(0)
+						   : l->known ? json_real(x)
+							      : json_null());
 		}
 		json_array_append_new(rows, row);
 	}
@@ -250,6 +252,14 @@ char *link_table_json(const struct link_table *t, const struct cluster *c)
 	return text;
 }
 
+/* Returns -1 if the entry is null. */
+static double entry(const json_t *rows, uint32_t i, uint32_t j)
+{
+	const json_t *v = json_array_get(json_array_get(rows, i), j);
+
+	return json_is_number(v) ? json_number_value(v) : -1;
+}
+
 struct link_table *link_table_parse(const char *text)
 {
 	json_t *o = json_loads(text, 0, NULL), *links = json_object_get(o, "links");
@@ -260,15 +270,15 @@ struct link_table *link_table_parse(const char *text)
 
 	for (uint32_t i = 0; t && i < t->n; i++)
 		for (uint32_t j = 0; j < t->n; j++) {
-			struct link_seen *l = link_table_at(t, i, j);
-			double s =
-				json_number_value(json_array_get(json_array_get(latencies, i), j));
+			double s = entry(latencies, i, j), speed = entry(speeds, i, j);
 
-			l->known = i != j;
-			l->unreachable = s < 0;
-			l->latency_s = (float)s;
-			l->bandwidth =
-				json_number_value(json_array_get(json_array_get(speeds, i), j));
+			if (i != j && (s >= 0 || speed >= 0))
+				*link_table_at(t, i, j) = (struct link_seen){
+					.known = true,
+					.unreachable = s < 0,
+					.latency_s = (float)s,
+					.bandwidth = speed,
+				};
 		}
 	if (t) {
 		t->activation_bytes = json_number_value(json_object_get(o, "activation_bytes"));

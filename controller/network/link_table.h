@@ -17,7 +17,7 @@
 
 struct link_seen {
 	bool known; /* the latency was measured, or estimated from similar links */
-	bool estimated;
+	bool estimated;   /* nobody has measured the latency */
 	bool unreachable;   /* no connection can be made in this direction */
 	float latency_s, spread_s;
 	double bandwidth; /* in bytes per second; 0: not measured */
@@ -41,11 +41,13 @@ struct link_table *link_table_new(uint32_t n); /* makes a table that knows no li
 void link_table_free(struct link_table *t);    /* t may be NULL */
 struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint32_t to);
 
-/* Returns true if the node cannot train: all links to it that were tried fail, or all from it. At
- * least two must have been tried, because a single one does not show which end is at fault. */
+/* Returns true if the node cannot train: all links to it that were measured fail, or all from it.
+ * At least two must have been measured, because a single one does not show which end is at fault.
+ * Estimates do not count. */
 bool link_table_isolates(const struct link_table *t, uint32_t node);
 /* Notes that a connection was made on a link that had failed. Other links from and to its ends may
- * work now too, so all that failed are unknown until they are measured again. */
+ * work now too, so all that failed become unknown. Only links of joining nodes are measured again:
+ * no plan uses the others. */
 void link_table_reached(struct link_table *t, uint32_t from, uint32_t to);
 /* Returns the typical number of replicas of a stage, which is at least 2. */
 uint32_t link_table_replicas(size_t nodes, size_t stages);
@@ -80,7 +82,8 @@ void link_table_apply_all(const struct link_table *t, struct cluster *c);
 /* Returns the cluster as JSON, which the caller frees, with `links`, `activation_bytes` and
  * `weights_bytes_per_stage` in place of delays. NULL: out of memory. */
 char *link_table_json(const struct link_table *t, const struct cluster *c);
-/* Parses the JSON of a cluster. NULL: the cluster has no links. */
+/* Parses the JSON of a cluster. NULL: the cluster has no links. A link is unknown if
+ * its latency and bandwidth are null or negative. It is unreachable if only its latency is. */
 struct link_table *link_table_parse(const char *text);
 
 #endif

@@ -52,6 +52,7 @@ TEST(a_node_is_isolated_if_all_links_that_were_tried_fail)
 	assert_false(link_table_isolates(t, 2) || link_table_isolates(t, 0));
 	*link_table_at(t, 1, 2) = (struct link_seen){ .known = true, .unreachable = true };
 	*link_table_at(t, 2, 0) = (struct link_seen){ .known = true };
+	*link_table_at(t, 3, 2) = (struct link_seen){ .known = true, .estimated = true };
 	assert_true(link_table_isolates(t, 2));
 	assert_false(link_table_isolates(t, 0) || link_table_isolates(t, 1));
 	link_table_at(t, 1, 2)->unreachable = false;
@@ -128,6 +129,7 @@ TEST(a_written_table_is_read_back)
 			if (i != j)
 				set(t, i, j, 0.01 * (i + j), 1e6 * (1 + i));
 	link_table_at(t, 1, 4)->unreachable = true;
+	*link_table_at(t, 2, 5) = (struct link_seen){ .known = false };
 	link_table_apply_all(t, c);
 	text = link_table_json(t, c);
 	assert_non_null(text);
@@ -145,7 +147,9 @@ TEST(a_written_table_is_read_back)
 			assert_true(fabs(link_table_transfer_s(back, i, j, 7e5) -
 					 link_table_transfer_s(t, i, j, 7e5)) < 1e-5);
 		}
-	assert_true(read->delay_s[1 * N + 4] < 0);
+	assert_true(read->delay_s[1 * N + 4] < 0 && read->delay_s[2 * N + 5] < 0);
+	assert_true(link_table_at(back, 1, 4)->known && link_table_at(back, 1, 4)->unreachable);
+	assert_false(link_table_at(back, 2, 5)->known || link_table_at(back, 2, 5)->unreachable);
 	free(text);
 	link_table_free(back);
 	link_table_free(t);
