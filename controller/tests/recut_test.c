@@ -56,9 +56,10 @@ static void check_dealt(struct dealt *d)
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
 		assert_true(d->stage_of[i] < (int)d->model.n_stages);
 		assert_true(d->stage_of[i] >= 0 || !d->here[i]);
-		/* nodes keep their order along the stages */
+		/* nodes keep their order along the stages, and waiting nodes come last */
 		for (uint32_t k = 0; k < d->nodes.n; k++)
-			if (d->here[i] && d->here[k] && d->was[i] < d->was[k])
+			if (d->here[i] && d->here[k] && d->was[i] >= 0 &&
+			    (d->was[k] < 0 || d->was[i] < d->was[k]))
 				assert_true(d->stage_of[i] <= d->stage_of[k]);
 	}
 }
@@ -76,7 +77,7 @@ static void draw(struct dealt *d, struct rng *rng)
 					 .here = d->here,
 					 .n_microbatches = 1 + (int)rng_below(rng, 24) };
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
-		d->was[i] = (int)rng_below(rng, 5);
+		d->was[i] = (int)rng_below(rng, 6) - 1; /* -1: the node waits for a stage */
 		d->here[i] = rng_below(rng, 4) > 0;
 		d->n_here += d->here[i];
 	}
