@@ -5,8 +5,10 @@
 
 #include "base/rng.h"
 #include "base/tests/test.h"
+#include "controller/joining/recut.h"
 #include "controller/joining/recut_nodes.h"
 #include "controller/joining/recut_order.h"
+#include "controller/tests/under_way.h"
 #include "model/cut.h"
 
 enum { MOST_NODES = 12, TRIES = 3000 };
@@ -172,4 +174,22 @@ TEST(a_damaged_order_is_refused)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(recut_order_parse(read, wrong[i], &err), -EINVAL);
 	free(read);
+}
+
+/* The controller that begins again knows of no pause. */
+TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+
+	c->run.committed = 1;
+	c->run.phase = PHASE_PAUSED;
+	c->run.wanted.recut.is_ordered = c->run.wanted.pause = c->run.wanted.step = true;
+	c->run.options.limits.overdue_us = SECOND;
+	c->backups.saving.iteration = c->members.list[0].checkpoint.saving = 1;
+	c->backups.saving.asked_us = c->run.now_us;
+	assert_false(recut_turn(&c->backups));
+	c->run.wanted.step = false;
+	assert_false(recut_turn(&c->backups));
+	c->run.wanted.pause = false;
+	assert_true(recut_turn(&c->backups)); /* until the checkpoint is written */
 }
