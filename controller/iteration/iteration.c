@@ -311,6 +311,13 @@ static bool is_under_way(const struct iteration *it)
 	return it->redo && it->run->plan && it->run->iteration == it->run->committed + 1;
 }
 
+/* Moves nodes whose copies are complete. Returns true while others have to wait for moves. */
+static bool moves_awaited(struct iteration *it)
+{
+	return phase_moves_awaited(it->backups, it->redo) || rebalance_awaited(it->backups) ||
+	       stage_moves_balance(it->planning) || drain_awaited(it->backups);
+}
+
 void iteration_boundary(struct iteration *it)
 {
 	bool pauses = it->run->wanted.pause && !it->run->wanted.step && !is_under_way(it);
@@ -322,19 +329,14 @@ void iteration_boundary(struct iteration *it)
 								   : "done");
 		return;
 	}
-	if (pauses) {
-		if (it->run->phase != PHASE_PAUSED)
-			set_phase(it->run, PHASE_PAUSED);
-		hand_over(it);
+	if (pauses && it->run->phase != PHASE_PAUSED)
+		set_phase(it->run, PHASE_PAUSED);
+	if (disk_waits(it->run) || moves_awaited(it)) {
+		if (!pauses)
+			set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	if (disk_waits(it->run) || phase_moves_awaited(it->backups, it->redo) ||
-	    rebalance_awaited(it->backups) ||
-	    stage_moves_balance(it->planning) || drain_awaited(it->backups)) {
-		set_phase(it->run, PHASE_PLANNING);
-		return;
-	}
-	if (hand_over(it))
+	if (hand_over(it) || pauses)
 		return;
 	drift_turn(it->planning);
 	if (replan_awaited(it->planning) ||
