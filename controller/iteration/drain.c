@@ -125,7 +125,7 @@ static void exclude(struct iteration *it, struct member *m)
 		spares_replace(it->members, m);
 		replan(it->planning, "a node drains");
 	}
-	if (it->run->phase == PHASE_PAUSED && !it->redo)
+	if (it->run->phase == PHASE_PAUSED)
 		member_apply(it->run, m, EVENT_RETIRE, NULL);
 }
 

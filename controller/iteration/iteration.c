@@ -304,8 +304,24 @@ static bool hand_over(struct iteration *it)
 	return true;
 }
 
+/* Returns true if an iteration that has begun restarts. The iteration has not ended, so a pause or
+ * a step waits for its end. After a resume or a return to a checkpoint, no iteration has begun. */
+static bool is_under_way(const struct iteration *it)
+{
+	return it->redo && it->run->plan && it->run->iteration == it->run->committed + 1;
+}
+
+/* Moves nodes whose copies are complete. Returns true while others have to wait for moves. */
+static bool moves_awaited(struct iteration *it)
+{
+	return phase_moves_awaited(it->backups, it->redo) || rebalance_awaited(it->backups) ||
+	       stage_moves_balance(it->planning) || drain_awaited(it->backups);
+}
+
 void iteration_boundary(struct iteration *it)
 {
+	bool pauses = it->run->wanted.pause && !it->run->wanted.step && !is_under_way(it);
+
 	if (it->run->ending.stopping || run_is_done(it->run)) {
 		if (!checkpoint_last(it->backups) && !offsite_awaited(it->backups))
 			controller_finish(it->members, it->run->ending.exit_status,
@@ -313,20 +329,14 @@ void iteration_boundary(struct iteration *it)
 								   : "done");
 		return;
 	}
-	/* An iteration that restarts has not ended, so a pause waits for it. */
-	if (it->run->wanted.pause && !it->run->wanted.step && !it->redo) {
-		if (it->run->phase != PHASE_PAUSED)
-			set_phase(it->run, PHASE_PAUSED);
-		hand_over(it);
+	if (pauses && it->run->phase != PHASE_PAUSED)
+		set_phase(it->run, PHASE_PAUSED);
+	if (disk_waits(it->run) || moves_awaited(it)) {
+		if (!pauses)
+			set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	if (disk_waits(it->run) || phase_moves_awaited(it->backups, it->redo) ||
-	    rebalance_awaited(it->backups) ||
-	    stage_moves_balance(it->planning) || drain_awaited(it->backups)) {
-		set_phase(it->run, PHASE_PLANNING);
-		return;
-	}
-	if (hand_over(it))
+	if (hand_over(it) || pauses)
 		return;
 	drift_turn(it->planning);
 	if (replan_awaited(it->planning) ||
@@ -336,7 +346,7 @@ void iteration_boundary(struct iteration *it)
 		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	if (!it->redo)
+	if (!is_under_way(it))
 		it->run->wanted.step = false;
 	begin_iteration(it);
 }

@@ -364,13 +364,13 @@ static void take_in_left_out(struct members *members)
 	}
 }
 
-/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused,
- * because no iteration is to be restarted. */
+/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused:
+ * no iteration has begun, so none restarts unless the run has gone back to a checkpoint. */
 static void continue_run(struct iteration *it)
 {
 	static const char why[] = "a stage was taken over";
 
-	if (it->backups->stall.in != PHASE_PAUSED || it->run->iteration != it->run->committed) {
+	if (it->backups->stall.in != PHASE_PAUSED || it->redo) {
 		restart_iteration(it, why);
 		return;
 	}

@@ -30,7 +30,7 @@ void restart_iteration(struct iteration *it, const char *why)
 {
 	if (it->run->phase == PHASE_STALLED && !replicas_everywhere(it->members)) {
 		/* The iteration restarts only after the lost stage has been restored */
-		it->backups->stall.taken_over = true;
+		it->redo = it->backups->stall.taken_over = true;
 		return;
 	}
 	begin_attempt(it);

@@ -292,17 +292,19 @@ void recut_command(struct run *run, const struct recut_order *o, struct outcome 
 		outcome_set(outcome, 0, was_ordered ? "the stages stay as they are"
 						    : "the run has these stages already");
 	else
-		outcome_set(outcome, 0, "the stages change after the next commit");
+		outcome_set(outcome, 0, "the stages change %s",
+			    run->wanted.pause ? "when the run continues" : "after the next commit");
 }
 
 /* ---- saving ---- */
 
+/* A pause is not saved, so the controller that begins again would train. */
 bool recut_turn(struct backups *backups)
 {
 	struct run *run = backups->run;
 
-	if (!run->wanted.recut.is_ordered || run->committed == 0 || run->ending.stopping ||
-	    run_is_done(run))
+	if (!run->wanted.recut.is_ordered || run->wanted.pause || run->committed == 0 ||
+	    run->ending.stopping || run_is_done(run))
 		return false;
 	switch (checkpoint_now(backups)) {
 	case CHECKPOINT_WAITS:

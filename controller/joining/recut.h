@@ -32,8 +32,8 @@ void recut_note(struct run *run);
 /* Orders other stages for a run that is under way, or says why it cannot have them. An order for
  * the present stages takes an earlier order back. */
 void recut_command(struct run *run, const struct recut_order *o, struct outcome *outcome);
-/* Saves the last commit between two iterations. Returns true while the next iteration has to wait:
- * at the end run->ending.restarts is set. */
+/* Saves the last commit between two iterations, unless the operator pauses the run. Returns true
+ * while the next iteration has to wait: at the end run->ending.restarts is set. */
 bool recut_turn(struct backups *backups);
 
 #endif

@@ -101,14 +101,15 @@ static int check_order(const struct recut_nodes *x, const struct recut_order *o,
 	return 0;
 }
 
-/* Gives the nodes that are here the places in their order along the former stages. */
+/* Gives the nodes that are here the places in their order along the former stages. Nodes without a
+ * former stage come last. */
 static void deal_here(const struct recut_nodes *x, const int *sizes, int *stage_of)
 {
 	int stage = 0, used = 0;
 
-	for (int before = 0; before < MSG_STAGES; before++)
+	for (int before = 0; before <= MSG_STAGES; before++)
 		for (uint32_t i = 0; i < x->n; i++) {
-			if (!x->here[i] || x->was[i] != before)
+			if (!x->here[i] || (x->was[i] < 0 ? MSG_STAGES : x->was[i]) != before)
 				continue;
 			if (used == sizes[stage]) {
 				stage++;

@@ -14,7 +14,7 @@ struct recut_order;
 struct recut_nodes {
 	const struct model_config *model; /* with the new cut */
 	uint32_t n;                       /* number of nodes */
-	const int *was;                   /* (n) the stage of each node before */
+	const int *was;                   /* (n) the stage of each node before; < 0: none */
 	const bool *here;                 /* (n) true if the node can have a stage now */
 	int n_microbatches;               /* of an iteration */
 };

@@ -114,6 +114,7 @@ struct member_move {
 	int64_t failed_s;  /* time of the last of these losses, in seconds since 1970 */
 	/* Plans use the node although it failed often, because the run is much faster with it */
 	bool is_used;
+	uint64_t replaced_in; /* epoch of the last plan in which a spare took the node's place */
 	enum member_use use;
 	enum member_drain drain;
 	int home;          /* the node's stage in the run's first plan; -1: none */

@@ -114,14 +114,16 @@ const struct member *spares_for(const struct members *members, const struct memb
 	return best;
 }
 
-void spares_replace(struct members *members, const struct member *gone)
+void spares_replace(struct members *members, struct member *gone)
 {
-	const struct member *m =
-		planned_uses(members->run->plan, gone->id) ? spares_for(members, gone) : NULL;
+	const struct run *run = members->run;
+	bool lacks = planned_uses(run->plan, gone->id) && gone->move.replaced_in != run->epoch;
+	const struct member *m = lacks ? spares_for(members, gone) : NULL;
 	char why[48];
 
 	if (!m)
 		return;
+	gone->move.replaced_in = run->epoch;
 	snprintf(why, sizeof(why), "it takes the place of n%02u", gone->id);
 	begin_use(members, &members->list[m->id], why);
 }

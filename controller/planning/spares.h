@@ -27,8 +27,8 @@ void spares_admit(const struct members *members, struct member *m);
 /* Returns the spare that takes gone's place when gone is lost. NULL: its stage has none. */
 const struct member *spares_for(const struct members *members, const struct member *gone);
 /* Lets plans use a spare instead of gone, a node that the next plan cannot use. Changes nothing if
- * the plan in force does not use gone. */
-void spares_replace(struct members *members, const struct member *gone);
+ * the plan in force does not use gone, or a spare has taken gone's place since this plan began. */
+void spares_replace(struct members *members, struct member *gone);
 /* Notes that plans use the spares in this plan from now on, until these fail again. */
 void spares_use(struct members *members, const struct planned *p);
 /* Lets plans use all spares. Returns false if none waits. */

@@ -2,6 +2,7 @@
  * prevents it. */
 
 #include "base/tests/test.h"
+#include "controller/iteration/iteration.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/rebalance.h"
 
@@ -66,6 +67,22 @@ FIXTURE_TEST(two_displaced_nodes_exchange_places)
 	assert_null(c->backups.rebalance.pair[0]);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 0 && i != 3);
+}
+
+/* A pause begins between two iterations like any other moment there. */
+FIXTURE_TEST(nodes_exchange_places_in_a_pause)
+{
+	struct controller *c = *state;
+
+	rebalance_turn(&c->backups);
+	has_fetched(c, &c->members.list[0], 1);
+	has_fetched(c, &c->members.list[3], 0);
+	c->run.wanted.pause = true;
+	c->run.phase = PHASE_PLANNING;
+	iteration_boundary(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PAUSED);
+	assert_int_equal(stage_of(c, 0), 1);
+	assert_int_equal(stage_of(c, 3), 0);
 }
 
 /* Nodes that are in their own stage, or would displace another node without a gain, do not move. */

@@ -5,8 +5,10 @@
 
 #include "base/rng.h"
 #include "base/tests/test.h"
+#include "controller/joining/recut.h"
 #include "controller/joining/recut_nodes.h"
 #include "controller/joining/recut_order.h"
+#include "controller/tests/under_way.h"
 #include "model/cut.h"
 
 enum { MOST_NODES = 12, TRIES = 3000 };
@@ -56,9 +58,10 @@ static void check_dealt(struct dealt *d)
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
 		assert_true(d->stage_of[i] < (int)d->model.n_stages);
 		assert_true(d->stage_of[i] >= 0 || !d->here[i]);
-		/* nodes keep their order along the stages */
+		/* nodes keep their order along the stages, and waiting nodes come last */
 		for (uint32_t k = 0; k < d->nodes.n; k++)
-			if (d->here[i] && d->here[k] && d->was[i] < d->was[k])
+			if (d->here[i] && d->here[k] && d->was[i] >= 0 &&
+			    (d->was[k] < 0 || d->was[i] < d->was[k]))
 				assert_true(d->stage_of[i] <= d->stage_of[k]);
 	}
 }
@@ -76,7 +79,7 @@ static void draw(struct dealt *d, struct rng *rng)
 					 .here = d->here,
 					 .n_microbatches = 1 + (int)rng_below(rng, 24) };
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
-		d->was[i] = (int)rng_below(rng, 5);
+		d->was[i] = (int)rng_below(rng, 6) - 1; /* -1: the node waits for a stage */
 		d->here[i] = rng_below(rng, 4) > 0;
 		d->n_here += d->here[i];
 	}
@@ -171,4 +174,22 @@ TEST(a_damaged_order_is_refused)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(recut_order_parse(read, wrong[i], &err), -EINVAL);
 	free(read);
+}
+
+/* The controller that begins again knows of no pause. */
+TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+
+	c->run.committed = 1;
+	c->run.phase = PHASE_PAUSED;
+	c->run.wanted.recut.is_ordered = c->run.wanted.pause = c->run.wanted.step = true;
+	c->run.options.limits.overdue_us = SECOND;
+	c->backups.saving.iteration = c->members.list[0].checkpoint.saving = 1;
+	c->backups.saving.asked_us = c->run.now_us;
+	assert_false(recut_turn(&c->backups));
+	c->run.wanted.step = false;
+	assert_false(recut_turn(&c->backups));
+	c->run.wanted.pause = false;
+	assert_true(recut_turn(&c->backups)); /* until the checkpoint is written */
 }

@@ -69,7 +69,7 @@ FIXTURE_TEST(a_lost_stage_precedes_a_restart)
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	assert_int_equal(c->backups.stall.in, PHASE_COMPUTING);
 	assert_true(c->backups.stall.taken_over);
-	assert_false(c->iteration.redo);
+	assert_true(c->iteration.redo); /* once the stage is restored */
 }
 
 FIXTURE_TEST(a_restart_takes_the_remaining_requests)

@@ -180,6 +180,7 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 	struct controller *c = *state;
 	uint64_t last;
 
+	c->run.iteration = COMMITTED;
 	assert_true(restore_checkpoint(&c->backups));
 	has_read(c, 4);
 	assert_int_equal(c->backups.restore.state, RESTORING_CHECKPOINT);
@@ -187,6 +188,7 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 	has_read(c, 1);
 	assert_int_equal(c->backups.restore.state, RESTORING_NOTHING);
 	assert_int_equal(c->run.committed, NEWER);
+	assert_int_equal(c->run.iteration, NEWER); /* the next one has not begun */
 	assert_int_equal(store_last_commit(c->run.record.store, &last, NULL), 0);
 	assert_int_equal(last, NEWER);
 	for (int i = 0; i < NODES; i++) {

@@ -237,6 +237,25 @@ FIXTURE_TEST(a_spare_takes_the_place_of_a_lost_node)
 	assert_int_equal(gone->move.use, USE_UNDECIDED);
 }
 
+/* A node that the operator marks, or that drains, may die before the next plan. */
+FIXTURE_TEST(one_loss_takes_one_spare)
+{
+	struct controller *c = *state;
+	struct member *gone = &c->members.list[NODE - 1];
+	struct member *first = &c->members.list[NODE], *second = &c->members.list[NODE + 1];
+
+	first->move.use = second->move.use = USE_SPARE;
+	assert_true(spares_wait(&c->members, first) && spares_wait(&c->members, second));
+	spares_replace(&c->members, gone);
+	assert_int_equal(first->move.use, USE_ALWAYS);
+	assert_true(member_apply(&c->run, gone, EVENT_LOST, "a test"));
+	loop_act(&c->iteration);
+	assert_true(spares_wait(&c->members, second));
+	c->run.epoch++; /* the node has returned, is in the next plan, and is lost again */
+	spares_replace(&c->members, gone);
+	assert_int_equal(second->move.use, USE_ALWAYS);
+}
+
 /* A stage has two spares: the one that did not fail often is taken. */
 FIXTURE_TEST(a_sound_spare_comes_before_one_that_failed_often)
 {

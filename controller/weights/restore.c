@@ -464,6 +464,8 @@ static bool go_back(struct backups *backups)
 			backups->members->list[i].weights.stage = MSG_NO_STAGE;
 	for (int s = 0; s < backups->run->cluster->n_stages; s++)
 		admit_reader(backups->run, &backups->members->list[r->who[s]]);
+	if (r->iteration < backups->run->committed) /* no iteration is under way */
+		backups->run->iteration = r->iteration;
 	backups->run->committed = r->iteration;
 	backups->run->last_commit = (struct msg_commit){ .iteration = 0 };
 	backups->saving =
