@@ -86,10 +86,10 @@ fleet_bundle
 undo+=('hub "$bin/skippipe" fleet down fleet.txt')
 machines_wait
 
-# ---- up
+# ---- up. The limit of silence is long, because busy cores may delay heartbeats and no node must be declared dead
 begin=$(date +%s.%N)
 fleet up 0 up fleet.txt "${bundle[@]}" -- --stages 3,3 --skip 0 --model tiny --corpus text.txt --iterations 100000 \
-	--checkpoint-every 2 --format jsonl
+	--checkpoint-every 2 --format jsonl --silence-ms 10000
 cat "$dir/up.out"
 for n in plain fire mapped left right old; do grep -q "^$n .* joined as n[0-5]" "$dir/up.out" || die "$n has not joined"; done
 controller=$(sed 's/ .*//' "$dir"/home/hub/.skippipe/fleet/*/controller/pid)

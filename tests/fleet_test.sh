@@ -179,6 +179,12 @@ pgrep -fa "skippipe-(controller|agent).*second" && die "a process is left"
 printf 'm3\nm4\n' >"$dir/home/hub/three.txt"
 fleet three 0 up three.txt "${bundle[@]}" --run-dir third -- --stages 1,1 --skip 0 --model tiny --corpus text.txt
 gone=$(basename "$(ls -d "$dir"/home/m4/.skippipe/fleet/*)")
+# m4 answers, and finds a process that never ends. It must not be forgotten.
+printf '#!/bin/sh\necho /proc/1/environ\n' >"$dir/systemd/grep"
+chmod +x "$dir/systemd/grep"
+fleet stuck 1 down three.txt --forget m4
+rm "$dir/systemd/grep"
+grep -q '^m4  *FAILED: a process does not end' "$dir/stuck.out" || { cat "$dir/stuck.out"; die "a host that answers is forgotten"; }
 record=$dir/home/hub/.local/state/skippipe/fleet-$gone
 sed -i 's/^\(.*\)name=m4$/root@127.0.0.1:9 name=m4/' "$record" # its address answers no more
 fleet lost 1 down three.txt

@@ -29,6 +29,14 @@ bool device_time_is_sane(const struct device_time *t)
 	return true;
 }
 
+void device_time_limit(struct device_time *t, uint64_t longest_us)
+{
+	uint64_t total = device_time_total_us(t);
+
+	for (int i = 0; total > longest_us && i < DEVICE_STATES; i++)
+		t->us[i] = (uint64_t)((double)t->us[i] / (double)total * (double)longest_us);
+}
+
 /* Rounds the shares down, and gives the rest to those that lost most. */
 bool device_time_percent(const struct device_time *t, unsigned percent[DEVICE_STATES])
 {

@@ -29,6 +29,9 @@ const char *device_state_name(enum device_state state);
 uint64_t device_time_total_us(const struct device_time *t);
 /* Returns true if no time exceeds 10,000 days, so that sums cannot overflow. */
 bool device_time_is_sane(const struct device_time *t);
+/* Reduces times that add up to more than longest_us in proportion, so that they add up to at most
+ * longest_us. is_sane must hold. */
+void device_time_limit(struct device_time *t, uint64_t longest_us);
 /* Gives the shares in percent, rounded so that they add up to 100. Returns false, and zeros, if
  * nothing was measured. is_sane must hold. */
 bool device_time_percent(const struct device_time *t, unsigned percent[DEVICE_STATES]);

@@ -112,4 +112,10 @@ TEST(shares_add_up_to_the_whole)
 	assert_false(device_time_percent(&t, percent));
 	t.us[DEVICE_HOST] = UINT64_MAX;
 	assert_false(device_time_is_sane(&t));
+	t = (struct device_time){ { 10, 20, 30, 40 } };
+	device_time_limit(&t, 100);
+	assert_int_equal(device_time_total_us(&t), 100);
+	device_time_limit(&t, 50);
+	for (int i = 0; i < DEVICE_STATES; i++)
+		assert_int_equal(t.us[i], 5 * (i + 1));
 }

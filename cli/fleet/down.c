@@ -45,19 +45,28 @@ static bool was_started(const struct fleet *f, const struct host *host)
 	       host == &f->hosts.list[f->hosts.n];
 }
 
-/* Returns true if the operator said that the host is gone for good. The controller's machine may be
- * a host of FILE. */
-static bool is_given_up(const struct fleet *f, const struct host *host)
+/* Returns true if --forget names the host. The controller's machine may also be named as the host
+ * of FILE that it is. */
+static bool is_named(const struct fleet *f, const struct host *host)
 {
+	bool is_controller = strcmp(host->name, f->controller.name) == 0;
+
 	for (unsigned i = 0; i < f->options->n_forgotten; i++) {
 		const struct host *h = hosts_find(&f->hosts, f->options->forgotten[i]);
 
 		if (strcmp(f->options->forgotten[i], host->name) == 0 ||
-		    (h && host->target[0] && strcmp(h->target, host->target) == 0 &&
-		     strcmp(h->port, host->port) == 0))
+		    (is_controller && h && host->target[0] &&
+		     strcmp(h->target, host->target) == 0 && strcmp(h->port, host->port) == 0))
 			return true;
 	}
 	return false;
+}
+
+/* Returns true if the job failed because its host did not answer, and the operator said that the
+ * host is gone for good. A process may still run on a host that answered. */
+static bool is_given_up(const struct fleet *f, const struct remote_job *job)
+{
+	return remote_is_unreachable(job) && is_named(f, job->host);
 }
 
 static int check_forgotten(const struct fleet *f, struct error *err)
@@ -84,7 +93,7 @@ static void turn_end(void *owner, struct remote_job *job, bool done)
 		progress_set(d->fleet->progress, place, "stopping");
 	else if (job->rc == 0)
 		progress_set(d->fleet->progress, place, "nothing runs");
-	else if (is_given_up(d->fleet, job->host))
+	else if (is_given_up(d->fleet, job))
 		progress_set(d->fleet->progress, place, "forgotten; %s", job->why);
 	else if (was_started(d->fleet, job->host))
 		progress_set(d->fleet->progress, place, "FAILED: %s", job->why);
@@ -113,12 +122,12 @@ static int stop_controller(struct down *d, struct error *err)
 			err);
 	if (rc == 0)
 		progress_print(f->progress,
-			       job.rc == 0                      ? "controller: nothing runs"
-			       : is_given_up(f, &f->controller) ? "controller: forgotten; %s"
-								: "controller: FAILED: %s",
+			       job.rc == 0            ? "controller: nothing runs"
+			       : is_given_up(f, &job) ? "controller: forgotten; %s"
+						      : "controller: FAILED: %s",
 			       job.why);
 	fleet_end_jobs(&job, 1);
-	return rc == 0 ? job.rc != 0 && !is_given_up(f, &f->controller) : rc;
+	return rc == 0 ? job.rc != 0 && !is_given_up(f, &job) : rc;
 }
 
 static int stop_agents(struct down *d, struct error *err)
@@ -136,7 +145,7 @@ static int stop_agents(struct down *d, struct error *err)
 			err);
 	for (size_t i = 0; i < f->n_sites; i++) {
 		failed |= jobs[i].rc != 0 && was_started(f, jobs[i].host) &&
-			  !is_given_up(f, jobs[i].host);
+			  !is_given_up(f, &jobs[i]);
 		d->n_reached += jobs[i].rc == 0;
 	}
 	fleet_end_jobs(jobs, f->n_sites);
@@ -167,7 +176,7 @@ static int forget_agents(struct down *d, struct error *err)
 			       job.why);
 	fleet_end_jobs(&job, 1);
 	if (rc != 0 || job.rc != 0)
-		return rc != 0 ? rc : !is_given_up(f, &f->controller);
+		return rc != 0 ? rc : !is_given_up(f, &job);
 	/* Recorded because a repeated `down --purge` finds no program on the controller's
 	 * machine. */
 	f->record.is_forgotten = true;

@@ -206,6 +206,7 @@ follow)
 	kill "$tail"
 	;;
 forget)
+	say here
 	find_program || fail "skippipe $version is not here, so nothing was revoked"
 	while [ "$1" != -- ]; do
 		why=$("$program" invite --revoke "$1" 2>&1) || case $why in
@@ -234,6 +235,7 @@ run)
 	"$program" "$@"
 	;;
 stop)
+	say here # `down --forget` is only for hosts that do not answer
 	stop "$1" || fail "a process does not end"
 	rm -rf "$dir"
 	rmdir "${dir%/*}" "$root/fleet" 2>/dev/null

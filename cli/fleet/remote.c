@@ -32,7 +32,8 @@ enum {
 	OUTPUT_MOST = 1 << 20,
 	CHUNK = 65536,
 	TURN_MS = 50,
-	END_US = 1000000 /* time between SIGTERM and SIGKILL */
+	SSH_FAILED = 255, /* exit status of ssh if it cannot connect */
+	END_US = 1000000  /* time between SIGTERM and SIGKILL */
 };
 
 struct remote {
@@ -231,6 +232,7 @@ static void take_line(struct running *c, const struct remote_calls *calls)
 		calls->line(calls->owner, c->job, NULL, line);
 		return;
 	}
+	c->job->has_answered = true;
 	value = line + 2 + strcspn(line + 2, " ");
 	if (*value)
 		*value++ = '\0';
@@ -397,6 +399,12 @@ int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limi
 		rc = error_set(err, -EINTR,
 			       "ended by a signal; the same command goes on from here");
 	return rc;
+}
+
+bool remote_is_unreachable(const struct remote_job *job)
+{
+	return !job->has_answered && job->host->target[0] &&
+	       (job->status == SSH_FAILED || job->rc == -ETIMEDOUT);
 }
 
 int remote_sleep(struct remote *r, int64_t us)

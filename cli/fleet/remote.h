@@ -35,6 +35,7 @@ struct remote_job {
 	int rc;
 	/* Exit status of the command; -1: the command did not exit by itself */
 	int status;
+	bool has_answered;      /* the script has sent an answer */
 	char why[REMOTE_LINE];  /* reason of the failure */
 	char said[REMOTE_LINE]; /* the last line of output that is not an answer */
 };
@@ -59,6 +60,9 @@ int remote_new(struct remote **out, const char *version, struct error *err);
  * started. */
 int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limit_us,
 	       const struct remote_calls *calls, struct error *err);
+/* Returns true if the job has failed before the script could answer, because ssh could not connect
+ * or the host was silent until the time limit. */
+bool remote_is_unreachable(const struct remote_job *job);
 /* Waits for that time. Returns -EINTR after a signal, otherwise 0. */
 int remote_sleep(struct remote *r, int64_t us);
 /* Closes the connections and removes the folder. */

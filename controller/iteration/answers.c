@@ -27,13 +27,14 @@
 static const char refined_words[] = ", refined";
 /* A refined plan is adopted if its iteration takes less than this share of the current plan's */
 static const double worth = 0.985;
-/* A plan that uses nodes which failed often must take less than this share. */
+/* A plan that uses nodes which failed often must take less than this share of the plan in force. A
+ * pending plan is replaced by such a plan that takes less than the share `worth`. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
 {
 	if (spares_use_all(planning->members)) {
-		replan(planning, "nodes that failed often are needed");
+		replan(planning, "spares or nodes that failed often are needed");
 		return;
 	}
 	note(planning->run, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);

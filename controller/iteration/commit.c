@@ -216,6 +216,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 			    const struct msg_see_iteration *see)
 {
 	struct msg shown = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
+	const struct member *joined = NULL;
 
 	it->run->committed = it->run->iteration;
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -236,15 +237,20 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 		r->weights.stage = (uint8_t)member_stage(it->run, r);
 		r->weights.hash_agrees = true;
 		r->weights.hash = 0; /* MSG_COMMITTED will report the new hash */
+		r->compute.spent_from_us = it->run->committed_us;
 		member_send(it->run, r, m);
 		if (r->state == MEMBER_SUMMING) {
 			spares_admit(it->members, r);
 			member_apply(it->run, r, EVENT_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
-			replan_joined(it->planning, r);
+			/* Only one request is made: a spare's would replace a needed node's. */
+			if (!joined || spares_wait(it->members, joined))
+				joined = r;
 		}
 	}
+	if (joined)
+		replan_joined(it->planning, joined);
 	record_iteration(it, see);
 	consoles_tell(it->run, &shown);
 	remember_prediction(it, see);
@@ -452,12 +458,17 @@ static void take_late_report(const struct run *run, struct member *m, const stru
 	m->weights.hash = r->hash;
 }
 
-/* Takes the times of the node's device in the committed iteration. */
+/* Takes the times of the node's device in the committed iteration, once for each commit. Times that
+ * exceed the real time since the commit before are reduced to it. Otherwise one node could outweigh
+ * all others in the shares of the fleet. */
 static void take_device_times(struct run *run, struct member *m, const struct msg_committed *r)
 {
-	if (!device_time_is_sane(&r->spent) || device_time_total_us(&r->spent) == 0)
+	if (m->compute.spent_from_us == 0 || !device_time_is_sane(&r->spent) ||
+	    device_time_total_us(&r->spent) == 0)
 		return;
 	m->compute.spent = r->spent;
+	device_time_limit(&m->compute.spent, (uint64_t)(run->now_us - m->compute.spent_from_us));
+	m->compute.spent_from_us = 0;
 	record_device(run, m);
 }
 

@@ -17,7 +17,7 @@ void failures_recall(struct members *members, struct member *m);
 void failures_count(struct members *members, struct member *m);
 /* Returns true if m failed so often that plans use it only as a last resort (spares.c). */
 bool failures_are_many(const struct member *m);
-/* Writes why plans use m last (spares.c); "" if they do not. */
+/* Writes why plans use m last (spares.c): it failed often, or is a late spare. "": they do not. */
 void failures_reason(const struct member *m, char *out, size_t room);
 
 #endif

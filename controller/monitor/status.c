@@ -81,6 +81,13 @@ struct recalled {
 	LIST(struct msg_see_iteration) iterations;
 };
 
+/* Forgets what an incomplete snapshot has filled in. */
+static void begin_view(struct recalled *r)
+{
+	view_fini(&r->view);
+	r->iterations.n = 0;
+}
+
 /* Takes the state of a node. A controller may send a newer state of the same node. */
 static void take_node(struct view *v, const struct msg_see_node *m)
 {
@@ -107,7 +114,8 @@ static void take_message(void *context, struct msg *m)
 	struct view *v = &r->view;
 
 	switch (m->type) {
-	case MSG_SEE_RUN:
+	case MSG_SEE_RUN: /* a snapshot begins; a new connection repeats it from here */
+		begin_view(r);
 		v->run = m->u.see_run;
 		break;
 	case MSG_SEE_NODE:
@@ -268,11 +276,14 @@ static int read_address(char *text, json_t **out, struct error *err)
 
 static int read_token(char *text, json_t **out, struct error *err)
 {
+	const struct log log = { .to = stderr, .least = LOG_ERROR, .who = "status" };
 	struct recalled r = { .view.n_nodes = 0 };
-	int rc = snapshot_read(
-		&(struct snapshot_options){
-			.token = text, .who = "status", .take = take_message, .context = &r },
-		err);
+	int rc = snapshot_read(&(struct snapshot_options){ .token = text,
+							   .who = log.who,
+							   .log = &log,
+							   .take = take_message,
+							   .context = &r },
+			       err);
 
 	if (rc == 0) {
 		r.view.wall_us = clock_wall_us();

@@ -11,8 +11,10 @@ struct plan;
 #define REPLAN_QUICK_S 0.06 /* seconds for the search for the first answer to a change */
 #define REPLAN_REFINE_S 1.0 /* seconds for the search for the improved plan */
 
-/* Asks for the run's first plan, for all nodes that have joined. The planner also assigns the nodes
- * to stages, unless the operator gave the assignment. */
+/* Asks for the run's first plan, for the nodes that have joined, without marked and isolated ones.
+ * In an emulated cluster, whose agents have not joined yet, the plan is for all nodes, or for the
+ * MIN that an embedded run starts first (--agents MIN..MAX). The planner also assigns the nodes to
+ * stages, unless the operator gave the assignment. */
 void replan_first(struct planning *planning);
 /* Asks for a plan for the current replicas, marks of failed nodes and path length. A newer request
  * replaces this one. */

@@ -24,7 +24,8 @@ bool spares_any(const struct members *members, enum spares_kind kind);
 void spares_exclude(const struct members *members, enum spares_kind used, bool *excluded);
 /* Decides whether m, which is about to become a replica, waits as a spare. */
 void spares_admit(const struct members *members, struct member *m);
-/* Returns the spare that takes gone's place when gone is lost. NULL: its stage has none. */
+/* Returns the spare that takes gone's place when gone is lost, provided that the plan in force uses
+ * gone (spares_replace). NULL: gone's stage has no spare. */
 const struct member *spares_for(const struct members *members, const struct member *gone);
 /* Lets plans use a spare instead of gone, a node that the next plan cannot use. Changes nothing if
  * the plan in force does not use gone, or a spare has taken gone's place since this plan began. */

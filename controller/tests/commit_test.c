@@ -7,6 +7,7 @@
 #include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
+#include "controller/planning/spares.h"
 #include "controller/tests/under_way.h"
 #include "controller/trust/exclude.h"
 
@@ -114,4 +115,45 @@ FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 	c->run.phase = PHASE_REDUCING;
 	under_way_all_tell_their_sums(c);
 	assert_float_equal(c->run.last_commit.lr, 0.008f, 1e-9);
+}
+
+/* Node 1 is needed. Node 4 joins in the same sums and is a spare, about which the planner would be
+ * asked with less urgency. */
+FIXTURE_TEST(a_late_spare_does_not_replace_the_request_for_a_needed_node)
+{
+	struct controller *c = *state;
+
+	under_way_all_is_done(c);
+	c->members.list[1].state = c->members.list[4].state = MEMBER_SUMMING;
+	c->members.list[4].move.use = USE_SPARE;
+	under_way_all_tell_their_sums(c);
+	assert_int_equal(c->run.committed, 1);
+	assert_int_equal(c->members.list[1].state, MEMBER_LIVE);
+	assert_true(spares_wait(&c->members, &c->members.list[4]));
+	assert_string_equal(c->planning.reason, "a node joined");
+	assert_false(c->planning.only_if_better);
+}
+
+/* A node reports its device's times for the commit twice. The first report claims more time than
+ * the 4 s since the run began, and is reduced to it. The second is ignored. */
+FIXTURE_TEST(device_times_are_taken_once_and_at_most_as_long_as_the_period)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[4];
+	struct msg_committed r = { .iteration = 1,
+				   .stage = 1,
+				   .hash = 7,
+				   .spent = { { 30 * UINT64_C(864000000000), 0, 0,
+						10 * UINT64_C(864000000000) } } };
+
+	c->run.committed_us = c->run.now_us - SECOND;
+	under_way_all_is_done(c);
+	under_way_all_tell_their_sums(c);
+	c->run.now_us = m->compute.spent_from_us + 4 * SECOND;
+	iteration_committed(&c->members, m, &r);
+	assert_int_equal(m->compute.spent.us[0], 3 * SECOND);
+	assert_int_equal(m->compute.spent.us[3], SECOND);
+	r.spent = (struct device_time){ { SECOND } };
+	iteration_committed(&c->members, m, &r);
+	assert_int_equal(m->compute.spent.us[0], 3 * SECOND);
 }

@@ -57,7 +57,8 @@ static void take_message(void *context, struct msg *m)
 	struct picture *p = context;
 
 	switch (m->type) {
-	case MSG_SEE_RUN:
+	case MSG_SEE_RUN: /* a snapshot begins; a new connection repeats it from here */
+		p->notes.n = 0;
 		picture_size(p, m->u.see_run.n_nodes);
 		p->is_emulated = m->u.see_run.emulated;
 		break;
@@ -77,11 +78,14 @@ static void take_message(void *context, struct msg *m)
 
 int live_read(struct picture *out, char *value, struct error *err)
 {
+	const struct log log = { .to = stderr, .least = LOG_ERROR, .who = "doctor" };
 	struct picture p = { .is_running = true };
-	int rc = snapshot_read(
-		&(struct snapshot_options){
-			.token = value, .who = "doctor", .take = take_message, .context = &p },
-		err);
+	int rc = snapshot_read(&(struct snapshot_options){ .token = value,
+							   .who = log.who,
+							   .log = &log,
+							   .take = take_message,
+							   .context = &p },
+			       err);
 
 	if (rc == 0)
 		*out = p;

@@ -124,7 +124,8 @@ static void check_source(struct findings *f, const struct picture *p, uint32_t f
 		       label);
 }
 
-/* The slowest and the most distant of the links that work. NULL: no link works. */
+/* Three of the links that work: the one with the longest latency, the one with the lowest
+ * bandwidth, and the one with the largest product of both. NULL: no link works. */
 struct extremes {
 	const struct picture_link *far, *slow, *fat;
 };

@@ -1,6 +1,7 @@
 /* flood.c - connects to a controller without an admitted key, again and again: AT_ONCE attempts at
- * a time, each with a connection of its own. It prints how many the controller has refused, and how
- * many requests for an admission it has answered. */
+ * a time, each with a connection of its own. It prints how many the controller has refused, how
+ * many requests for an admission it has answered, and how many attempts got a session. Only a
+ * session costs the controller a whole handshake. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct flood {
 	struct keys_identity *invitation;
 	bool is_invited; /* attempts use the invitation's key */
 	struct attempt attempts[AT_ONCE];
-	uint64_t refused, answered, late;
+	uint64_t refused, answered, late, sessions;
 };
 
 static void end_attempt(struct attempt *a)
@@ -73,8 +74,10 @@ static bool follow(struct flood *f, const struct attempt *a, int64_t now_us)
 
 	post_tick(a->post, now_us);
 	while (post_receive(a->post, now_us, &in) == 0) {
-		if (in.kind == POST_UP)
+		if (in.kind == POST_UP) {
+			f->sessions++;
 			ask(a, now_us);
+		}
 		f->refused += in.kind == POST_REFUSED;
 		f->answered += in.kind == POST_DATA;
 		if (in.kind == POST_REFUSED || in.kind == POST_DATA)
@@ -121,7 +124,8 @@ int flood(int argc, char **argv)
 	for (int i = 0; i < AT_ONCE; i++)
 		end_attempt(&f.attempts[i]);
 	keys_free(f.invitation);
-	printf("refused %llu answered %llu late %llu\n", (unsigned long long)f.refused,
-	       (unsigned long long)f.answered, (unsigned long long)f.late);
+	printf("refused %llu answered %llu late %llu sessions %llu\n",
+	       (unsigned long long)f.refused, (unsigned long long)f.answered,
+	       (unsigned long long)f.late, (unsigned long long)f.sessions);
 	return 0;
 }

@@ -130,7 +130,10 @@ on_machine() {
 	shift
 	nsenter --target "${machine_pid[$name]}" --pid "$@"
 }
-machine_processes() { pgrep --ns "${machine_pid[$1]}" --nslist pid -a . | grep -vE "^[0-9]+ (/bin/bash $dir/init|$sshd |sshd: |sleep 0.2$)"; }
+machine_processes() {
+	kill -0 "${machine_pid[$1]}" || die "the first process of $1 has ended"
+	pgrep --ns "${machine_pid[$1]}" --nslist pid -a . | grep -vE "^[0-9]+ (/bin/bash $dir/init|$sshd |sshd(-session|-auth)?: |sleep 0.2$)"
+}
 
 hub() { "${as_hub[@]}" "$@"; }
 fleet() {

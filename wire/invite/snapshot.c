@@ -94,7 +94,6 @@ static int read_messages(struct session *s, struct error *err)
 static int join(const struct snapshot_options *o, struct keys_identity **own,
 		struct enrolled *joined, struct token *token, struct error *err)
 {
-	const struct log log = { .to = stderr, .least = LOG_ERROR, .who = o->who };
 	struct keys_identity *invitation = NULL;
 	char text[TOKEN_SIZE], path[4096];
 	bool is_new;
@@ -119,7 +118,7 @@ static int join(const struct snapshot_options *o, struct keys_identity **own,
 						      .is_new = is_new,
 						      .wait_us = JOIN_US,
 						      .signals = -1,
-						      .log = &log },
+						      .log = o->log },
 			    joined, err);
 	keys_free(invitation);
 	return rc;
