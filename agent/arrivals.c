@@ -28,10 +28,17 @@ enum { AHEAD_MOST = 2 };
 
 /* The result of the checks. */
 enum fate {
-	FATE_TAKEN, /* the tensor was passed on, or was too late and counted as dropped */
+	FATE_TAKEN,   /* the tensor was passed on */
+	FATE_DROPPED, /* the tensor was too late, and was counted as dropped */
 	FATE_EARLY,
 	FATE_REFUSED
 };
+
+static enum fate drop_tensor(struct agent *a)
+{
+	a->tell.tally.dropped++;
+	return FATE_DROPPED;
+}
 
 /* Returns true if the tensor's route, position and size fit this node's stage. */
 static bool chain_fits(const struct agent *a, const struct msg *m, struct route *r)
@@ -206,8 +213,7 @@ static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct ro
 	/* Does not check the numbers of a replaced attempt, because their sender may have been
 	 * repaired since it sent them. */
 	if (r->attempt < known->attempt) {
-		a->tell.tally.dropped++;
-		*fate = FATE_TAKEN;
+		*fate = drop_tensor(a);
 		return false;
 	}
 	/* If the routes differ, this node has not yet received the iteration's plan. */
@@ -223,10 +229,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	struct route r;
 	float *input;
 
-	if (t->iteration < current) {
-		a->tell.tally.dropped++;
-		return FATE_TAKEN;
-	}
+	if (t->iteration < current)
+		return drop_tensor(a);
 	/* Before the controller has ordered the evaluation, its format and therefore the tensor's
 	 * right size are unknown. */
 	if (t->iteration > current || !format_is_known(a, t))
@@ -234,10 +238,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
 	/* The tensor is for the stage that this node held before. */
-	if (route_stage(&r, t->index) != a->held.stage) {
-		a->tell.tally.dropped++;
-		return FATE_TAKEN;
-	}
+	if (route_stage(&r, t->index) != a->held.stage)
+		return drop_tensor(a);
 	/* The controller has not ordered the evaluation, or has not repeated the order after a
 	 * change of weights. */
 	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
@@ -303,10 +305,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
-	if (misuse_reported(&a->modules.misuse, t->from)) {
-		a->tell.tally.dropped++;
-		return FATE_TAKEN;
-	}
+	if (misuse_reported(&a->modules.misuse, t->from))
+		return drop_tensor(a);
 	if (beyond_all(a, t))
 		return FATE_REFUSED;
 	if (standby_sum_arrived(a->modules.standby, m, &rc))
@@ -320,8 +320,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 					? standby_iteration(a->modules.standby)
 					: a->held.committed;
 
-		a->tell.tally.dropped += t->iteration <= past;
-		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
+		return t->iteration <= past ? drop_tensor(a) : FATE_EARLY;
 	}
 	if (!e->looked_at && format_is_known(a, t) && !is_checked_by_job(a, m, e)) {
 		if (!is_plausible(a, m))
@@ -478,9 +477,9 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 
 /* ---- arrivals ---- */
 
-/* Adds the transfer of a tensor to the times of this node's device: the sender's host encoded it,
- * and then the network carried it. The sender's times may be wrong; the device clock ignores times
- * before the iteration. */
+/* Adds the transfer of a tensor of the present iteration to the times of this node's device: the
+ * sender's host encoded it, and then the network carried it. The sender's times may be wrong; the
+ * device clock ignores times before the iteration. */
 static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t now_us)
 {
 	int64_t computed_us = tell_from_controller_us(&a->tell, t->computed_us);
@@ -488,7 +487,8 @@ static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t n
 	bool is_of_sum = t->kind == TENSOR_PART || t->kind == TENSOR_SUM;
 
 	/* The device does not wait for the sums of the standby copy. */
-	if (!computed_us || !encoded_us || (is_of_sum && t->stage != a->held.stage))
+	if (!computed_us || !encoded_us || (is_of_sum && t->stage != a->held.stage) ||
+	    t->iteration != a->held.committed + !t->evaluate)
 		return;
 	if (encoded_us > now_us)
 		encoded_us = now_us;
@@ -518,7 +518,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 			standby_piece_arrived(a->modules.standby, m, now_us);
 	} else {
 		fate = take_tensor(a, m, &e, now_us);
-		if (fate != FATE_REFUSED)
+		if (fate == FATE_TAKEN || fate == FATE_EARLY)
 			note_transfer(a, &m->u.tensor, now_us);
 		if (fate == FATE_REFUSED)
 			misuse_misfit(&a->modules.misuse, from, now_us);
