@@ -108,9 +108,10 @@ static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
 	if (pieces->n == 0)
 		return job;
 	job.skip_bytes = (size_t)((const uint8_t *)m->body - pieces->list[0].data);
-	if (job.codec.format != FORMAT_FP32)
-		job.room = malloc(m->body_size);
-	if (job.codec.format != FORMAT_FP32 && !job.room) {
+	if (job.codec.format == FORMAT_FP32 || !job.floats)
+		return job;
+	job.room = malloc(m->body_size);
+	if (!job.room) {
 		free(job.floats);
 		job.floats = NULL;
 	}
@@ -123,6 +124,9 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 {
 	struct codec_job job;
 
+	e->is_due = true;
+	if (!e->due_us)
+		e->due_us = now_us;
 	if (e->decoding && !e->decoding->has_ended)
 		return FATE_EARLY;
 	if (e->decoding) {
@@ -134,9 +138,6 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 		link_times_add(&a->modules.link_times.decode, now_us - e->due_us);
 		return FATE_TAKEN;
 	}
-	if (!e->is_due)
-		e->due_us = now_us;
-	e->is_due = true;
 	if (links_use_threads(&a->modules.links) && !e->looked_at)
 		return FATE_EARLY;
 	job = decoding_of(a, m, &e->message.pieces);
@@ -178,12 +179,15 @@ void arrivals_decoded(struct agent *a, const struct codec_job *job)
 
 /* Decodes a message. Activations and gradients stay in pieces; m->body then begins in the first
  * piece, and m->body_size counts all of them. Every other message is joined when it arrives. Errors
- * as msg_decode; -ENOMEM. */
+ * as msg_decode; -ENOMEM: the message is unchanged, because a thread may read its pieces. */
 static int read_message(const struct agent *a, struct post_message *p, struct msg *m)
 {
 	const struct piece *first = p->pieces.list;
+	int rc = first ? msg_decode(m, first->data, first->size) : -EBADMSG;
 
-	if (first && msg_decode(m, first->data, first->size) == 0) {
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc == 0) {
 		if (m->type == MSG_TENSOR && is_chained(&m->u.tensor)) {
 			m->body_size += p->size - first->size;
 			return 0;
@@ -305,6 +309,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
+	e->is_due = false;
 	if (misuse_reported(&a->modules.misuse, t->from))
 		return drop_tensor(a);
 	if (beyond_all(a, t))
@@ -427,16 +432,18 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 	a->requests.look_again = false;
 	for (size_t i = 0, n = early_count(a->modules.early); i < n; i++) {
 		struct early_tensor *e = early_at(a->modules.early, i);
-		enum fate fate = FATE_REFUSED;
+		enum fate fate;
 		struct msg m;
 
-		if (read_message(a, &e->message, &m) == 0) { /* never fails */
-			fate = take_tensor(a, &m, e, now_us);
-			if (fate == FATE_EARLY &&
-			    !codec_threads_full(a->modules.links.codec_threads))
-				begin_decoding(a, &m, e);
-			msg_clear(&m);
-		}
+		/* The message was read when it arrived, so only memory can be missing. */
+		if (read_message(a, &e->message, &m) < 0)
+			continue;
+		fate = take_tensor(a, &m, e, now_us);
+		if (!e->is_due)
+			e->due_us = 0;
+		if (fate == FATE_EARLY && !codec_threads_full(a->modules.links.codec_threads))
+			begin_decoding(a, &m, e);
+		msg_clear(&m);
 		if (fate == FATE_EARLY)
 			continue;
 		if (fate == FATE_REFUSED)
@@ -545,11 +552,14 @@ void arrivals_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	struct msg m;
 	uint16_t from;
+	int rc = a->run.welcomed ? read_message(a, p, &m) : -EBADMSG;
 
-	if (!a->run.welcomed || read_message(a, p, &m) < 0) {
+	if (rc == -ENOMEM) /* the sender is not to blame */
+		a->tell.tally.dropped++;
+	else if (rc < 0)
 		refuse_message(a, p->peer, now_us);
+	if (rc < 0)
 		return;
-	}
 	from = sender_of(&m);
 	if (from == MSG_NOBODY || !misuse_proven(&a->modules.misuse, p->peer, from))
 		refuse_message(a, p->peer, now_us);

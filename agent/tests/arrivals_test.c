@@ -1,8 +1,35 @@
-/* Tests which tensors of peers count as transfers to this node's device. */
+/* Tests which tensors of peers count as transfers to this node's device, and what happens without
+ * memory for a message. */
 #include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
 
+int played_decode(struct msg *m, const void *data, size_t size);
+int played_join(struct post *p, struct post_message *m);
+
+#define msg_decode played_decode
+#define post_join  played_join
 #include "agent/arrivals.c"
+#undef msg_decode
+#undef post_join
+
+static unsigned n_joined;
+
+/* There is no memory for a message's arrays. */
+int played_decode(struct msg *m, const void *data, size_t size)
+{
+	(void)m;
+	(void)data;
+	(void)size;
+	return -ENOMEM;
+}
+
+int played_join(struct post *p, struct post_message *m)
+{
+	(void)p;
+	(void)m;
+	n_joined++;
+	return 0;
+}
 
 enum { COMMITTED = 5, PEER = 1, FLOOD = 200, NOW_US = 1000000 };
 
@@ -64,5 +91,21 @@ TEST(transfers_of_the_present_iteration_add_times)
 	t = device_clock_last(a->modules.device_clock);
 	assert_int_equal(t.us[DEVICE_HOST], 5);
 	assert_int_equal(t.us[DEVICE_NETWORK], NOW_US - 106);
+	lone_agent_free(a);
+}
+
+/* The sender is not to blame, and the pieces stay as they are, because a thread may read them. */
+TEST(missing_memory_is_no_fault_of_the_sender)
+{
+	struct piece pieces[2] = { { .size = 1 }, { .size = 1 } };
+	struct post_message p = { .kind = POST_DATA, .size = 2, .pieces = { pieces, 2 } };
+	struct agent *a = begin();
+
+	a->run.welcomed = true;
+	arrivals_take(a, &p, NOW_US);
+	assert_int_equal(n_joined, 0);
+	assert_int_equal(a->tell.tally.dropped, 1);
+	assert_int_equal(a->tell.tally.refused, 0);
+	assert_int_equal(a->peers.list[PEER].misfits, 0);
 	lone_agent_free(a);
 }
