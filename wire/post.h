@@ -89,8 +89,8 @@ struct post_options {
 	/* Number of threads that seal and open large frames. Default 0: the caller's thread does
 	 * this. */
 	unsigned seal_threads;
-	/* Activations of several chunks of at least this size are given in pieces (struct
-	 * post_message); never. */
+	/* Activations of several chunks of at least this average size are given in pieces (struct
+	 * post_message); 0: never. */
 	size_t piece_least_bytes;
 	/* For tests only: a hook that loses, doubles, delays or corrupts frames. */
 	const struct link_hook *hook;
