@@ -273,7 +273,8 @@ static void finish_job(struct agent *a, int64_t now_us)
 
 /* Takes the job of the first module that has one. A requested step comes before jobs that would
  * discard it, a checkpoint before the next step, and changes of weights before tasks. A snapshot is
- * copied in parts: a task may run between two of them, and the weights change after the last. */
+ * copied in parts: a task may run between two of them. A step waits for the last part of a
+ * checkpoint, and voids the partial snapshot for another node. */
 static bool take_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	bool after_part = job->kind == JOB_STATE;

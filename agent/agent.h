@@ -57,7 +57,8 @@ struct agent_options {
 	size_t chunk_bytes, message_bytes, retained_bytes;
 	/* Activations from this size in fp32 on are encoded and decoded by threads; 0: 256 KiB. */
 	size_t threads_from_bytes;
-	/* Tensors stay in the buffers of their chunks if these have so many bytes; 0: 16 KiB. */
+	/* Activations and gradients between stages stay in the buffers of their chunks if these
+	 * have so many bytes on average; 0: 16 KiB. */
 	size_t piece_least_bytes;
 	struct log *log;     /* agent_new sets its `who` to the node's name */
 };

@@ -28,10 +28,17 @@ enum { AHEAD_MOST = 2 };
 
 /* The result of the checks. */
 enum fate {
-	FATE_TAKEN, /* the tensor was passed on, or was too late and counted as dropped */
+	FATE_TAKEN,   /* the tensor was passed on */
+	FATE_DROPPED, /* the tensor was too late, and was counted as dropped */
 	FATE_EARLY,
 	FATE_REFUSED
 };
+
+static enum fate drop_tensor(struct agent *a)
+{
+	a->tell.tally.dropped++;
+	return FATE_DROPPED;
+}
 
 /* Returns true if the tensor's route, position and size fit this node's stage. */
 static bool chain_fits(const struct agent *a, const struct msg *m, struct route *r)
@@ -101,9 +108,10 @@ static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
 	if (pieces->n == 0)
 		return job;
 	job.skip_bytes = (size_t)((const uint8_t *)m->body - pieces->list[0].data);
-	if (job.codec.format != FORMAT_FP32)
-		job.room = malloc(m->body_size);
-	if (job.codec.format != FORMAT_FP32 && !job.room) {
+	if (job.codec.format == FORMAT_FP32 || !job.floats)
+		return job;
+	job.room = malloc(m->body_size);
+	if (!job.room) {
 		free(job.floats);
 		job.floats = NULL;
 	}
@@ -116,6 +124,9 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 {
 	struct codec_job job;
 
+	e->is_due = true;
+	if (!e->due_us)
+		e->due_us = now_us;
 	if (e->decoding && !e->decoding->has_ended)
 		return FATE_EARLY;
 	if (e->decoding) {
@@ -127,9 +138,6 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 		link_times_add(&a->modules.link_times.decode, now_us - e->due_us);
 		return FATE_TAKEN;
 	}
-	if (!e->is_due)
-		e->due_us = now_us;
-	e->is_due = true;
 	if (links_use_threads(&a->modules.links) && !e->looked_at)
 		return FATE_EARLY;
 	job = decoding_of(a, m, &e->message.pieces);
@@ -171,12 +179,15 @@ void arrivals_decoded(struct agent *a, const struct codec_job *job)
 
 /* Decodes a message. Activations and gradients stay in pieces; m->body then begins in the first
  * piece, and m->body_size counts all of them. Every other message is joined when it arrives. Errors
- * as msg_decode; -ENOMEM. */
+ * as msg_decode; -ENOMEM: the message is unchanged, because a thread may read its pieces. */
 static int read_message(const struct agent *a, struct post_message *p, struct msg *m)
 {
 	const struct piece *first = p->pieces.list;
+	int rc = first ? msg_decode(m, first->data, first->size) : -EBADMSG;
 
-	if (first && msg_decode(m, first->data, first->size) == 0) {
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc == 0) {
 		if (m->type == MSG_TENSOR && is_chained(&m->u.tensor)) {
 			m->body_size += p->size - first->size;
 			return 0;
@@ -206,8 +217,7 @@ static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct ro
 	/* Does not check the numbers of a replaced attempt, because their sender may have been
 	 * repaired since it sent them. */
 	if (r->attempt < known->attempt) {
-		a->tell.tally.dropped++;
-		*fate = FATE_TAKEN;
+		*fate = drop_tensor(a);
 		return false;
 	}
 	/* If the routes differ, this node has not yet received the iteration's plan. */
@@ -223,10 +233,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	struct route r;
 	float *input;
 
-	if (t->iteration < current) {
-		a->tell.tally.dropped++;
-		return FATE_TAKEN;
-	}
+	if (t->iteration < current)
+		return drop_tensor(a);
 	/* Before the controller has ordered the evaluation, its format and therefore the tensor's
 	 * right size are unknown. */
 	if (t->iteration > current || !format_is_known(a, t))
@@ -234,10 +242,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
 	/* The tensor is for the stage that this node held before. */
-	if (route_stage(&r, t->index) != a->held.stage) {
-		a->tell.tally.dropped++;
-		return FATE_TAKEN;
-	}
+	if (route_stage(&r, t->index) != a->held.stage)
+		return drop_tensor(a);
 	/* The controller has not ordered the evaluation, or has not repeated the order after a
 	 * change of weights. */
 	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
@@ -303,10 +309,9 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
-	if (misuse_reported(&a->modules.misuse, t->from)) {
-		a->tell.tally.dropped++;
-		return FATE_TAKEN;
-	}
+	e->is_due = false;
+	if (misuse_reported(&a->modules.misuse, t->from))
+		return drop_tensor(a);
 	if (beyond_all(a, t))
 		return FATE_REFUSED;
 	if (standby_sum_arrived(a->modules.standby, m, &rc))
@@ -320,8 +325,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 					? standby_iteration(a->modules.standby)
 					: a->held.committed;
 
-		a->tell.tally.dropped += t->iteration <= past;
-		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
+		return t->iteration <= past ? drop_tensor(a) : FATE_EARLY;
 	}
 	if (!e->looked_at && format_is_known(a, t) && !is_checked_by_job(a, m, e)) {
 		if (!is_plausible(a, m))
@@ -428,16 +432,18 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 	a->requests.look_again = false;
 	for (size_t i = 0, n = early_count(a->modules.early); i < n; i++) {
 		struct early_tensor *e = early_at(a->modules.early, i);
-		enum fate fate = FATE_REFUSED;
+		enum fate fate;
 		struct msg m;
 
-		if (read_message(a, &e->message, &m) == 0) { /* never fails */
-			fate = take_tensor(a, &m, e, now_us);
-			if (fate == FATE_EARLY &&
-			    !codec_threads_full(a->modules.links.codec_threads))
-				begin_decoding(a, &m, e);
-			msg_clear(&m);
-		}
+		/* The message was read when it arrived, so only memory can be missing. */
+		if (read_message(a, &e->message, &m) < 0)
+			continue;
+		fate = take_tensor(a, &m, e, now_us);
+		if (!e->is_due)
+			e->due_us = 0;
+		if (fate == FATE_EARLY && !codec_threads_full(a->modules.links.codec_threads))
+			begin_decoding(a, &m, e);
+		msg_clear(&m);
 		if (fate == FATE_EARLY)
 			continue;
 		if (fate == FATE_REFUSED)
@@ -478,9 +484,9 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 
 /* ---- arrivals ---- */
 
-/* Adds the transfer of a tensor to the times of this node's device: the sender's host encoded it,
- * and then the network carried it. The sender's times may be wrong; the device clock ignores times
- * before the iteration. */
+/* Adds the transfer of a tensor of the present iteration to the times of this node's device: the
+ * sender's host encoded it, and then the network carried it. The sender's times may be wrong; the
+ * device clock ignores times before the iteration. */
 static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t now_us)
 {
 	int64_t computed_us = tell_from_controller_us(&a->tell, t->computed_us);
@@ -488,7 +494,8 @@ static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t n
 	bool is_of_sum = t->kind == TENSOR_PART || t->kind == TENSOR_SUM;
 
 	/* The device does not wait for the sums of the standby copy. */
-	if (!computed_us || !encoded_us || (is_of_sum && t->stage != a->held.stage))
+	if (!computed_us || !encoded_us || (is_of_sum && t->stage != a->held.stage) ||
+	    t->iteration != a->held.committed + !t->evaluate)
 		return;
 	if (encoded_us > now_us)
 		encoded_us = now_us;
@@ -518,7 +525,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 			standby_piece_arrived(a->modules.standby, m, now_us);
 	} else {
 		fate = take_tensor(a, m, &e, now_us);
-		if (fate != FATE_REFUSED)
+		if (fate == FATE_TAKEN || fate == FATE_EARLY)
 			note_transfer(a, &m->u.tensor, now_us);
 		if (fate == FATE_REFUSED)
 			misuse_misfit(&a->modules.misuse, from, now_us);
@@ -545,11 +552,14 @@ void arrivals_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	struct msg m;
 	uint16_t from;
+	int rc = a->run.welcomed ? read_message(a, p, &m) : -EBADMSG;
 
-	if (!a->run.welcomed || read_message(a, p, &m) < 0) {
+	if (rc == -ENOMEM) /* the sender is not to blame */
+		a->tell.tally.dropped++;
+	else if (rc < 0)
 		refuse_message(a, p->peer, now_us);
+	if (rc < 0)
 		return;
-	}
 	from = sender_of(&m);
 	if (from == MSG_NOBODY || !misuse_proven(&a->modules.misuse, p->peer, from))
 		refuse_message(a, p->peer, now_us);

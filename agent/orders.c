@@ -81,8 +81,9 @@ static bool needs_settled(enum msg_type type)
 	       type == MSG_COMMIT || type == MSG_EVALUATE || type == MSG_SAVE;
 }
 
-/* Returns true if no job or request changes the stage's weights or reads them for a checkpoint. A
- * task may run: an order that replaces it lets it end first. */
+/* Returns true if no job or request changes the stage's weights, and none waits to read them for a
+ * checkpoint. A task may run: an order that replaces it lets it end first. So may a part of a
+ * snapshot, between whose parts tasks run: the weights change only after its end. */
 static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;

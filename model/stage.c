@@ -3,6 +3,7 @@
  * arithmetic (backend.h). */
 #include "model/stage.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -510,6 +511,7 @@ float *stage_weights(struct stage *s)
 
 float *stage_gradient(struct stage *s)
 {
+	assert(!s->layout.only_steps);
 	return s->backend->array(s->self, ARRAY_GRADIENT);
 }
 

@@ -59,7 +59,8 @@ struct stage_options {
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
 	/* The stage is a copy: it is stepped by given gradients, hashed and copied, and computes no
-	 * microbatch. It has no gradient and no memory for passes. */
+	 * microbatch. It has no gradient and no memory for passes, so passes, stage_zero_gradient
+	 * and stage_gradient_squares give -EINVAL, and stage_gradient must not be called. */
 	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
 	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage takes
@@ -96,9 +97,10 @@ bool stage_device_compiles(const char *device);
 uint32_t stage_gpus(void); /* returns the number of GPUs */
 
 /* Makes stage `index` of the model. Its initial weights depend on the seed and the tensors' names
- * alone. Allocates and touches all memory for weights, optimizer, gradients and the activations of
- * all slots. Gives *out to the caller (stage_free). -EINVAL; -ENOMEM: the message says how much
- * memory is needed and missing; or the errors of stage_device. On error *out is unchanged. */
+ * alone; with without_weights they are 0. Allocates and touches all memory for weights and
+ * optimizer and, unless only_steps is set, for gradients and the activations of all slots. Gives
+ * *out to the caller (stage_free). -EINVAL; -ENOMEM: the message says how much memory is needed and
+ * missing; or the errors of stage_device. On error *out is unchanged. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err);
 void stage_free(struct stage *s); /* NULL is allowed */
@@ -170,8 +172,9 @@ size_t stage_activation(const struct stage *s);
 const struct tensor *stage_tensors(const struct stage *s, size_t *n);
 
 /* The flat arrays (P), in the order of tensor.h: for sums between replicas, transfers and
- * checkpoints. On a device the call copies the array to host memory first, and the pointer is
- * good until the stage's next backward, loss or step. After writing through such a pointer call
+ * checkpoints. On a device the call copies the array to host memory first, and the numbers are
+ * good until the stage's next backward, loss or step, or until its state is replaced
+ * (stage_put_state, stage_copy_state, stage_stack). After writing through such a pointer call
  * stage_changed, which copies the requested arrays back to the device (on the CPU it does
  * nothing). */
 float *stage_weights(struct stage *s);
@@ -192,7 +195,7 @@ int stage_gradient_squares(struct stage *s, double *sum);
 /* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory;
  * NULL: the stage's own gradient on its device, which stays unchanged. If a gradient is given, the
  * stage's own is undefined afterwards, because a GPU copies the given gradient over it. -EINVAL: t
- * is 0. */
+ * is 0, or a stage with only_steps is given no gradient. */
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 

@@ -25,8 +25,8 @@ bool address_is_here(const char *address);
 void address_zone(char zone[LINK_ADDRESS_SIZE], const char *address);
 /* Gives the address for other machines: without its zone. */
 void address_announced(char out[LINK_ADDRESS_SIZE], const char *address);
-/* Gives an announced address for this machine. A link-local address gets the given zone, or or if
- * the zone is "", that of the only interface with such addresses. Other addresses are copied.
+/* Gives an announced address for this machine. A link-local address gets the given zone, or if the
+ * zone is "", that of the only interface with such addresses. Other addresses are copied.
  * -EINVAL: several interfaces have such addresses; the error names them, and the address is
  * copied. */
 int address_with_zone(char out[LINK_ADDRESS_SIZE], const char *address, const char *zone,

@@ -182,7 +182,8 @@ struct msg_committed {
 	uint64_t hash;
 	uint8_t copy;       /* 1: the report is about the standby copy, which may be of the sender's
 			     * own stage while the sender joins */
-	/* Times of the sender's device since its commit before; zeros: not measured. */
+	/* Times of the sender's device since its previous commit, or since the first START or
+	 * REROUTE that gave it work if there is none; zeros: not measured. */
 	struct device_time spent;
 };
 

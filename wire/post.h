@@ -89,8 +89,8 @@ struct post_options {
 	/* Number of threads that seal and open large frames. Default 0: the caller's thread does
 	 * this. */
 	unsigned seal_threads;
-	/* Activations of several chunks of at least this size are given in pieces (struct
-	 * post_message); never. */
+	/* Activations of several chunks of at least this average size are given in pieces (struct
+	 * post_message); 0: never. */
 	size_t piece_least_bytes;
 	/* For tests only: a hook that loses, doubles, delays or corrupts frames. */
 	const struct link_hook *hook;
@@ -236,6 +236,7 @@ struct post_peer_info {
 	bool up;
 	uint64_t incarnation;       /* identifies the peer's process; 0 before the first POST_UP */
 	int64_t heard_us;           /* when the last authentic frame arrived; 0: never */
+	int64_t down_us;            /* when the last session ended; 0: none has ended */
 	/* Time since which messages of some class wait and none of that class was acknowledged;
 	 * 0: none waits. A class that only waits for a more urgent class does not count. */
 	int64_t stalled_us;

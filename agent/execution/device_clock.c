@@ -9,13 +9,15 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-enum { UNIONS = DEVICE_OTHERS };
+/* Peers determine the number of transfers, so MOST limits the intervals of a union. A union that is
+ * full closes its narrowest gap. */
+enum { UNIONS = DEVICE_OTHERS, MOST = DEVICE_CLOCK_INTERVALS };
 
 struct interval {
 	int64_t from_us, to_us;
 };
 
-/* Intervals in ascending order, which neither overlap nor touch. */
+/* At most MOST intervals in ascending order, which neither overlap nor touch. */
 struct intervals {
 	LIST(struct interval) of;
 };
@@ -66,6 +68,35 @@ static void add_interval(struct intervals *u, struct interval new)
 	u->of.n -= to - from;
 }
 
+/* Returns the narrowest gap between two intervals; u has at least two. */
+static struct interval find_gap(const struct intervals *u)
+{
+	const struct interval *list = u->of.list;
+	size_t at = 1;
+
+	for (size_t i = 2; i < u->of.n; i++)
+		if (list[i].from_us - list[i - 1].to_us < list[at].from_us - list[at - 1].to_us)
+			at = i;
+	return (struct interval){ list[at - 1].to_us, list[at].from_us };
+}
+
+/* Adds an interval to a union and to those that contain the union, and closes a gap of each that
+ * becomes too long. A gap of a union is also closed in those that contain the union, because
+ * otherwise the differences of their lengths could be negative. */
+static void add_to_unions(struct device_clock *x, int first, struct interval new)
+{
+	for (int i = first; i < UNIONS; i++)
+		add_interval(&x->unions[i], new);
+	for (int i = first; i < UNIONS; i++) {
+		if (x->unions[i].of.n > MOST) {
+			struct interval gap = find_gap(&x->unions[i]);
+
+			for (int k = i; k < UNIONS; k++)
+				add_interval(&x->unions[k], gap);
+		}
+	}
+}
+
 void device_clock_add(struct device_clock *x, enum device_state state, int64_t from_us,
 		      int64_t to_us)
 {
@@ -73,8 +104,8 @@ void device_clock_add(struct device_clock *x, enum device_state state, int64_t f
 		return;
 	if (from_us < x->begun_us)
 		from_us = x->begun_us;
-	for (int i = (int)state; from_us < to_us && i < UNIONS; i++)
-		add_interval(&x->unions[i], (struct interval){ from_us, to_us });
+	if (from_us < to_us)
+		add_to_unions(x, (int)state, (struct interval){ from_us, to_us });
 }
 
 /* Removes what lies before at_us, and returns its length. */
@@ -114,6 +145,16 @@ void device_clock_end(struct device_clock *x, int64_t until_us)
 struct device_time device_clock_last(const struct device_clock *x)
 {
 	return x->last;
+}
+
+size_t device_clock_intervals(const struct device_clock *x)
+{
+	size_t most = 0;
+
+	for (int i = 0; i < UNIONS; i++)
+		if (x->unions[i].of.n > most)
+			most = x->unions[i].of.n;
+	return most;
 }
 
 void device_clock_forget(struct device_clock *x)

@@ -20,6 +20,7 @@ struct tasks {
 	bool computed;
 	struct job result;
 	int64_t began_us, ends_us;
+	int64_t could_start_us; /* the time from which the running task could have started */
 	int64_t device_until_us; /* when the device ends it, before ends_us if the host is late */
 	/* Until then no task could start, or another job or task ran. */
 	int64_t nothing_until_us;
@@ -123,9 +124,9 @@ static int64_t could_start_us(const struct tasks *x, const struct task *t)
 
 /* Returns how long the host has delayed the task that begins. Emulated times are those of another
  * machine. */
-static uint32_t find_late_us(const struct tasks *x, const struct task *t)
+static uint32_t find_late_us(const struct tasks *x)
 {
-	int64_t late_us = x->began_us - could_start_us(x, t);
+	int64_t late_us = x->began_us - x->could_start_us;
 
 	if (x->uses.run->welcome.time_scale > 0 || late_us < 0)
 		return 0;
@@ -146,7 +147,7 @@ static void note_event(struct tasks *x, enum work_event type, const struct task 
 		.arrived_us = t->arrived_us,
 		.loss = type == WORK_ENDS && t->kind == TASK_LOSS ? loss : 0,
 		.counted = type == WORK_ENDS && t->count,
-		.late_us = type == WORK_STARTS ? find_late_us(x, t) : 0,
+		.late_us = type == WORK_STARTS ? find_late_us(x) : 0,
 		.slots = (uint8_t)queue_slots_held(x->queue),
 	};
 
@@ -177,6 +178,7 @@ bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us)
 			  .in = t->input },
 	};
 	x->began_us = find_begin_us(x, t, now_us);
+	x->could_start_us = could_start_us(x, t);
 	if (!t->evaluate)
 		note_event(x, WORK_STARTS, t, x->began_us, 0);
 	return true;
@@ -220,12 +222,12 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 
 /* Adds the ended task to the times of the device. The host delayed the task from the time at which
  * the task could start. If the times of devices are given, work beyond them is the host's too. */
-static void add_times(struct tasks *x, const struct task *t)
+static void add_times(struct tasks *x)
 {
 	const struct job *job = &x->result;
 	int64_t began_us = tasks_have_given_times(x->uses.run) ? x->began_us : job->began_us;
 
-	device_clock_add(x->uses.device_clock, DEVICE_HOST, could_start_us(x, t), x->ends_us);
+	device_clock_add(x->uses.device_clock, DEVICE_HOST, x->could_start_us, x->ends_us);
 	device_clock_add(x->uses.device_clock, DEVICE_BUSY, began_us, x->device_until_us);
 	x->nothing_until_us = x->ends_us;
 }
@@ -277,7 +279,7 @@ void tasks_end_due(struct tasks *x, int64_t now_us)
 	x->computed = false;
 	x->n_done++;
 	t = queue_end(x->queue);
-	add_times(x, t);
+	add_times(x);
 	if (!t->evaluate) {
 		note_event(x, WORK_ENDS, t, ended, x->result.task.loss);
 		overhead = x->uses.run->welcome.dispatch_overhead_s * time_scale(x) * 1e6;

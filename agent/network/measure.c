@@ -27,8 +27,8 @@
  * post remembers 16 probes; sent every PROBE_FIRST_US, they measure round trips of up to 2.4 s. */
 enum {
 	CONNECT_US = 4000000, /* limit for a connection */
-	/* Limit if the connection has been tried for longer than CONNECT_US before the order.
-	 * Without it each round with a closed port would take the whole time. */
+	/* Limit if the link had no session for longer than CONNECT_US before the order. Without it
+	 * each round with a closed port would take the whole time. */
 	CONNECT_MORE_US = 300000,
 	/* Time between two probes of a link, for each PROBE_EVERY_NODES nodes. */
 	PROBE_EVERY_US = 2000000,
@@ -64,6 +64,7 @@ struct measure {
 		MEASURE_FILLING
 	} standing;
 	struct msg_measure order;
+	int64_t ordered_us;   /* when the order arrived */
 	int64_t until_us;     /* when the present state ends at the latest */
 	int64_t all_until_us; /* until when all links are probed; 0: no such order */
 	uint64_t all_id;
@@ -169,8 +170,8 @@ static void tell_unreached(struct measure *w, int64_t now_us)
 	else if (info.trouble[0])
 		snprintf(why, sizeof(why), "%s", info.trouble);
 	else
-		snprintf(why, sizeof(why), "no connection to %.100s within %d s", p->place.address,
-			 CONNECT_US / 1000000);
+		snprintf(why, sizeof(why), "no connection to %.100s within %.1f s",
+			 p->place.address, (double)(now_us - w->ordered_us) * 1e-6);
 	answer_order(w, NULL, 0, now_us, why);
 }
 
@@ -300,10 +301,23 @@ static void follow_order(struct measure *w, int64_t now_us)
 		fill_link(w, &info, now_us);
 }
 
+/* Returns the limit for a connection. A link that lost its session a moment ago has the whole time,
+ * however long ago it was dialed. */
+static int64_t connect_limit_us(const struct measure *w, uint16_t to, int64_t now_us)
+{
+	const struct peer *p = &w->peers->list[to];
+	struct post_peer_info info = { .down_us = 0 };
+	int64_t since_us = p->dialed_us;
+
+	if (!p->dial)
+		return CONNECT_US;
+	if (post_peer(w->peers->post, p->dial, &info) == 0 && info.down_us > since_us)
+		since_us = info.down_us;
+	return now_us - since_us > CONNECT_US ? CONNECT_MORE_US : CONNECT_US;
+}
+
 void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_us)
 {
-	const struct peer *p;
-
 	w->wake_us = now_us;
 	packet_trains_open(w->trains);
 	if (m->to == MSG_NOBODY) {
@@ -319,9 +333,8 @@ void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_u
 	}
 	w->order = *m;
 	w->standing = MEASURE_CONNECTING;
-	p = &w->peers->list[m->to];
-	w->until_us = now_us + (p->dial && now_us - p->dialed_us > CONNECT_US ? CONNECT_MORE_US
-									       : CONNECT_US);
+	w->ordered_us = now_us;
+	w->until_us = now_us + connect_limit_us(w, m->to, now_us);
 }
 
 /* ---- all links ---- */

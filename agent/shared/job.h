@@ -93,7 +93,7 @@ enum { STATE_PART = 4 << 20 };
 /* STATE: a large stage is copied by several jobs, between which tasks run. The first job allocates
  * `out`, and the caller gives `out` and `copied` to each later one. */
 struct job_state {
-	size_t most;   /* numbers of each array to copy in this job: STATE_PART */
+	size_t most;   /* numbers of each array to copy in this job: at least STATE_PART */
 	size_t copied; /* numbers of each array that earlier jobs, or this one, have copied */
 	bool whole;    /* output: all numbers are copied */
 };

@@ -119,3 +119,33 @@ TEST(shares_add_up_to_the_whole)
 	for (int i = 0; i < DEVICE_STATES; i++)
 		assert_int_equal(t.us[i], 5 * (i + 1));
 }
+
+/* A peer may send tensors with any times. The intervals stay few, and the times of each state stay
+ * within the period. */
+TEST(intervals_are_limited)
+{
+	enum { LONG = 100 * DEVICE_CLOCK_INTERVALS };
+	struct device_clock *x = device_clock_new();
+	struct device_time t;
+	struct rng rng;
+
+	rng_init(&rng, 7);
+	device_clock_begin(x, 1);
+	for (int at = LONG; at > 0; at -= 10)
+		device_clock_add(x, DEVICE_NETWORK, at, at + 2);
+	assert_int_equal(device_clock_intervals(x), DEVICE_CLOCK_INTERVALS);
+	for (int i = 0; i < 4 * DEVICE_CLOCK_INTERVALS; i++) {
+		int from = (int)rng_below(&rng, LONG);
+
+		device_clock_add(x, (enum device_state)rng_below(&rng, DEVICE_OTHERS), from,
+				 from + 1 + (int)rng_below(&rng, 9));
+		assert_true(device_clock_intervals(x) <= DEVICE_CLOCK_INTERVALS);
+	}
+	device_clock_end(x, LONG);
+	t = device_clock_last(x);
+	assert_int_equal(device_time_total_us(&t), LONG - 1);
+	for (int i = 0; i < DEVICE_STATES; i++)
+		assert_true(t.us[i] < LONG);
+	assert_true(t.us[DEVICE_NETWORK] > 0);
+	device_clock_free(x);
+}

@@ -1,7 +1,12 @@
 /* Tests the emulated network and compute with complete agents: tasks and transfers take the
  * configured time, also under injected slowness, losses and cuts. */
 
+#include <stdlib.h>
+
+#include "agent/execution/tasks.h"
+#include "agent/shared/job.h"
 #include "agent/tests/cluster.h"
+#include "agent/tests/lone_agent.h"
 #include "base/clock.h"
 #include "base/tests/test.h"
 
@@ -170,6 +175,42 @@ TEST(test_times_of_devices)
 	}
 	assert_int_equal(cluster_troubles(c), 0);
 	cluster_unmake(c);
+}
+
+/* The host delays a task from the time at which it could start. Looking for another job while the
+ * task waits for its planned end changes nothing. */
+TEST(a_late_start_is_time_of_the_host)
+{
+	enum { SECOND = 1000000, LATE_US = 300000 };
+	const struct route r = { .n_hops = 1 }; /* the next task is this node's, too */
+	struct agent *a = lone_agent_new(0, 1);
+	struct tasks *tasks = a->modules.tasks;
+	struct device_clock *clock = a->modules.device_clock;
+	struct device_time t;
+	struct error err;
+	struct job job;
+
+	assert_int_equal(model_preset("tiny", &a->run.config, NULL, &err), 0);
+	a->held.standing = STAND_READY;
+	a->run.welcome.time_scale = 1;
+	a->run.welcome.forward_s = 0.5;
+	assert_int_equal(tasks_begin_run(tasks, 1), 0);
+	device_clock_begin(clock, SECOND);
+	tasks_arrive(tasks, &r, 0, false, NULL, SECOND);
+	assert_true(tasks_next_job(tasks, &job, SECOND + LATE_US));
+	job.began_us = SECOND + LATE_US;
+	job.ended_us = job.began_us + 1;
+	job.out = malloc(sizeof(float));
+	tasks_job_done(tasks, &job, job.ended_us);
+	assert_false(tasks_next_job(tasks, &job, job.ended_us + 1));
+	tasks_end_due(tasks, 9 * SECOND);
+	assert_int_equal(tasks_done(tasks), 1);
+	device_clock_end(clock, 9 * SECOND);
+	t = device_clock_last(clock);
+	assert_int_equal(t.us[DEVICE_HOST], LATE_US);
+	assert_true(t.us[DEVICE_BUSY] > LATE_US);
+	tasks_end_run(tasks);
+	lone_agent_free(a);
 }
 
 TEST(test_slow_node_and_ranks)

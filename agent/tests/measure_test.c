@@ -40,6 +40,7 @@ static struct {
 	int64_t answer_us;   /* how long an answer waits for the other direction */
 	bool passes_trains;
 	bool is_closed;      /* no connection is made */
+	int64_t down_us;     /* when the last session ended */
 	double short_factor; /* a short train shows a rate that is wrong by this factor */
 	/* The present, and the past. */
 	int64_t now_us, free_us; /* the time, and when the queue is empty again */
@@ -106,6 +107,7 @@ int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *ou
 	(void)p;
 	(void)id;
 	*out = (struct post_peer_info){ .up = !wire.is_closed,
+					.down_us = wire.down_us,
 					.trouble = "",
 					.address = "",
 					.least_round_trip_us = 2 * LATENCY_US,
@@ -354,9 +356,27 @@ TEST(a_closed_port_is_waited_for_once)
 
 		assert_false(wire.result.reached);
 		assert_true(i == 0 ? took_us >= 4 * SECOND : took_us < SECOND / 2);
+		assert_non_null(
+			strstr(wire.result.text, i == 0 ? " within 4.0 s" : " within 0.3 s"));
 	}
 	/* The port is open at last. */
 	wire.is_closed = false;
 	measure_it(a, 150);
+	end(a);
+}
+
+/* A link that was up for long and has just lost its session has the whole time to connect. */
+TEST(a_lost_session_has_its_time)
+{
+	struct agent *a = begin(1e6);
+
+	wire.is_closed = true;
+	wire.now_us = 3600 * (int64_t)SECOND;
+	a->peers.list[1].dialed_us = SECOND;
+	wire.down_us = wire.now_us - SECOND;
+	assert_true(follow_it(a, 150) >= 4 * SECOND);
+	assert_non_null(strstr(wire.result.text, " within 4.0 s"));
+	/* By now the session has been lost for five seconds. */
+	assert_true(follow_it(a, 150) < SECOND / 2);
 	end(a);
 }

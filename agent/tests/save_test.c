@@ -5,12 +5,26 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/shared/tell.h"
 #include "base/tests/test.h"
 
+void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us);
+
 #define checkpoint_save_stage held_save_stage
+#define tell_controller       noted_tell
 #include "agent/shared/worker.h"
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/save.c"
+#undef tell_controller
+
+static char reason[160]; /* text of the last MSG_SAVED */
+
+void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us)
+{
+	assert_int_equal(m->type, MSG_SAVED);
+	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, m->u.saved.text);
+	tell_controller(t, m, flags, now_us);
+}
 
 static sem_t release;
 
@@ -230,4 +244,18 @@ FIXTURE_TEST(a_writer_that_hangs_does_not_keep_an_agent)
 	end_writing(a);
 	assert_false(agent_stuck(a));
 	worker_free(a->worker);
+}
+
+/* The device may fail, or memory may be missing: the controller gets the job's error. */
+FIXTURE_TEST(a_failed_copy_is_reported_with_its_cause)
+{
+	struct agent *a = *state;
+	struct job job;
+
+	save(a, COMMITTED);
+	assert_true(save_next_job(a->modules.save, &job));
+	job.rc = error_set(&job.err, -EIO, "the device failed");
+	save_job_done(a->modules.save, &job, 0);
+	assert_string_equal(reason, "the device failed");
+	assert_false(save_wanted(a->modules.save));
 }

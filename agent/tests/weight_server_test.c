@@ -124,3 +124,43 @@ TEST(a_snapshot_stays_while_it_is_requested)
 	assert_true(weight_server_idle(a->modules.weight_server));
 	unmake(a);
 }
+
+/* A step voids a partial snapshot. A stage whose snapshot has more parts than an iteration has
+ * tasks is copied within few iterations, even if no part follows another at once. */
+TEST(a_snapshot_of_a_large_stage_is_completed)
+{
+	const size_t sizes[] = { (size_t)310 * STATE_PART, (size_t)12 * STATE_PART + 1 };
+	const int tasks[] = { 32, 3 }; /* in an iteration */
+	struct agent *a = made();
+	struct weight_server *s = a->modules.weight_server;
+	struct msg_fetch m = { .from = TO, .stage = STAGE };
+
+	for (int i = 0; i < 2; i++) {
+		bool is_whole = false;
+
+		a->held.parameters = sizes[i];
+		a->held.committed++;
+		weight_server_ask(s, &m, 0);
+		for (int n = 0; n < 4 && !is_whole; n++) {
+			for (int k = 0; k < tasks[i] && !is_whole; k++) {
+				size_t left;
+
+				assert_true(weight_server_next_job(s, &a->job));
+				left = sizes[i] - a->job.state.copied;
+				a->job.state.copied +=
+					left < a->job.state.most ? left : a->job.state.most;
+				is_whole = a->job.state.whole = a->job.state.copied == sizes[i];
+				a->job.out = a->job.out ? a->job.out : malloc(1);
+				weight_server_job_done(s, &a->job, 0);
+			}
+			a->held.committed += !is_whole;
+		}
+		assert_true(is_whole);
+	}
+	/* Small parts let tasks run soon, so the size returns to the least one. */
+	a->held.parameters = P;
+	a->held.committed++;
+	assert_true(weight_server_next_job(s, &a->job));
+	assert_int_equal(a->job.state.most, STATE_PART);
+	unmake(a);
+}

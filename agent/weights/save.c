@@ -106,7 +106,7 @@ static void tell_not_saved(struct save *s, const struct msg_save *order, uint8_t
 {
 	struct msg_saved saved = { .iteration = order->iteration, .stage = stage };
 
-	snprintf(saved.text, sizeof(saved.text), "%s", why);
+	snprintf(saved.text, sizeof(saved.text), "%.*s", (int)sizeof(saved.text) - 1, why);
 	tell_saved(s, &saved, now_us);
 }
 
@@ -165,7 +165,7 @@ void save_job_done(struct save *s, struct job *job, int64_t now_us)
 
 	s->state = SAVE_IDLE;
 	if (job->rc < 0) {
-		tell_not_saved(s, &s->order, s->stage, "no memory for a copy of the stage", now_us);
+		tell_not_saved(s, &s->order, s->stage, job->err.text, now_us);
 		return;
 	}
 	if (!job->state.whole) {

@@ -2,8 +2,9 @@
  * fetch them.
  *
  * The pieces are cut from a snapshot, because only the worker may read the weights. The worker
- * makes a snapshot for the first request after a commit. The snapshot is freed after a time
- * without requests that is longer than the longest recent pause between two requests.
+ * makes a snapshot for the first request after a commit, in parts, between which tasks run. The
+ * snapshot is freed after a time without requests that is longer than the longest recent pause
+ * between two requests.
  */
 #include "agent/weights/weight_server.h"
 
@@ -21,7 +22,8 @@ enum {
 	 * requests. A fetching node requests the next piece when a piece arrives: at 300 ms and 1
 	 * MB/s that is 2.2 s after its previous request. */
 	LINGER_US = 3000000,
-	PIECES_OF_TURN = 64
+	PIECES_OF_TURN = 64,
+	PARTS_MOST = 16 /* limit of the parts of a snapshot; a part has at least STATE_PART */
 };
 
 struct weight_server {
@@ -32,6 +34,10 @@ struct weight_server {
 	 * each array that it has. NULL: none. */
 	float *partial;
 	size_t copied;
+	/* Number of partial snapshots that steps have voided since the last whole one. Each doubles
+	 * the size of the parts, because a node may have fewer tasks in an iteration than a
+	 * snapshot has parts. */
+	unsigned n_voided;
 	uint8_t stage;
 	uint64_t iteration;
 	size_t parameters;
@@ -105,6 +111,18 @@ static void drop_snapshots(struct weight_server *s)
 	s->state = s->partial = NULL;
 }
 
+/* Returns the numbers of each array that the next part has. */
+static size_t part_size(const struct weight_server *s)
+{
+	size_t most = (s->parameters + PARTS_MOST - 1) / PARTS_MOST;
+
+	if (most < STATE_PART)
+		most = STATE_PART;
+	for (unsigned i = 0; i < s->n_voided && most < s->parameters; i++)
+		most *= 2;
+	return most;
+}
+
 bool weight_server_next_job(struct weight_server *s, struct job *job)
 {
 	uint64_t iteration;
@@ -118,6 +136,7 @@ bool weight_server_next_job(struct weight_server *s, struct job *job)
 	if (s->state && same)
 		return false;
 	/* The weights have changed since the first part of a snapshot that is not whole. */
+	s->n_voided += !same && s->partial;
 	if (!same)
 		drop_snapshots(s);
 	s->stage = s->asked[0].stage;
@@ -125,7 +144,7 @@ bool weight_server_next_job(struct weight_server *s, struct job *job)
 	s->parameters = parameters;
 	*job = (struct job){ .kind = JOB_STATE,
 			     .of_copy = of_copy,
-			     .state = { .most = STATE_PART,
+			     .state = { .most = part_size(s),
 					.copied = s->partial ? s->copied : 0 },
 			     .out = s->partial };
 	s->partial = NULL;
@@ -136,6 +155,8 @@ void weight_server_job_done(struct weight_server *s, struct job *job, int64_t no
 {
 	*(job->state.whole ? &s->state : &s->partial) = job->out;
 	s->copied = job->state.copied;
+	if (job->state.whole)
+		s->n_voided = 0;
 	s->used_us = now_us;
 	job->out = NULL;
 }

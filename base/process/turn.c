@@ -28,6 +28,9 @@ int turn_begin(int wait_ms)
 
 void turn_end(int turn)
 {
-	if (turn >= 0)
-		close(turn);
+	if (turn < 0)
+		return;
+	/* A child that was forked meanwhile may still have the descriptor, and with it the lock. */
+	(void)flock(turn, LOCK_UN);
+	close(turn);
 }

@@ -35,6 +35,19 @@ TEST(one_process_has_the_turn)
 	turn = turn_begin(0);
 	assert_true(turn >= 0);
 	turn_end(turn);
+	/* A child that was forked meanwhile does not keep the turn. */
+	turn = turn_begin(0);
+	assert_true(turn >= 0);
+	child = fork();
+	if (child == 0)
+		for (;;)
+			pause();
+	turn_end(turn);
+	turn = turn_begin(0);
+	assert_true(turn >= 0);
+	turn_end(turn);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
 	close(taken[0]);
 	close(taken[1]);
 }

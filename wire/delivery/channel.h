@@ -66,8 +66,8 @@ struct channel_options {
 	size_t *retained_bytes;
 	uint8_t *(*alloc)(size_t size); /* allocates a message that arrives; NULL: no memory */
 	void (*release)(void *memory);  /* frees memory from alloc */
-	/* Chunks from this size on, of a message of several, are not copied: the channel keeps
-	 * their buffers. 0: every message is joined. */
+	/* A message of several chunks that have at least this size on average is not joined: the
+	 * channel keeps the buffers of its chunks. 0: every message is joined. */
 	size_t piece_least_bytes;
 	void (*drop)(void *owner);      /* frees the buffer of a chunk */
 	struct flow *flow;              /* borrowed: measurements of the link to the peer */

@@ -134,12 +134,13 @@ static struct peer *peer_of_session(struct post *p, struct line *line, const str
 	return peer != NULL && peer->line == line && peer->session == e->session ? peer : NULL;
 }
 
-static void on_down(struct post *p, struct line *line, const struct link_event *e)
+static void on_down(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
 {
 	struct peer *peer = peer_of_session(p, line, e);
 	if (peer == NULL)
 		return; /* the peer already has another session */
 	peer->session = 0;
+	peer->info.down_us = now_us;
 	p->counters.peers_up--;
 	post_peer_pause(peer);
 	queue_message(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id,
@@ -278,7 +279,7 @@ bool post_on_event(struct post *p, struct line *line, struct link_event *e, int6
 		on_up(p, line, e, now_us);
 		break;
 	case LINK_DOWN:
-		on_down(p, line, e);
+		on_down(p, line, e, now_us);
 		break;
 	case LINK_DATA:
 		if (!on_data(p, line, e, now_us, out))

@@ -210,10 +210,11 @@ struct link_source {
 	void *context;
 	bool at_once; /* the frame overtakes frames in transit */
 };
-/* As link_send, for content whose end is copied from a source. The copy and the encryption of a
- * large frame are left to threads, if the link has them. Frames of a trunk then leave in the order
- * of these calls. -EBUSY: enough frames are in transit; other errors as link_send. The function
- * always frees the content and releases the source, at once or later. */
+/* As link_send, for content whose end is a source. If the link has threads, they encrypt a large
+ * frame, and read the source where it lies if libcrypto can do that. Otherwise the source is copied
+ * first. Frames of a trunk leave in the order of these calls. -EBUSY: enough frames are in transit;
+ * other errors as link_send. The function always frees the content and releases the source, at once
+ * or later. */
 int link_send_from(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
 	size_t size, const struct link_source *source, int64_t now_us);
 /* Copies the source to the end of the content. */

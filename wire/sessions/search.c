@@ -23,6 +23,7 @@
 #define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS)
 #define TARGETS_MOST 8
 #define NEXT_MS        250
+#define ANSWER_MS      1000 /* time for an address to answer: a long round trip and a lost packet */
 #define NAME_CHARACTERS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 
@@ -144,12 +145,15 @@ static void wait_for_any(const struct attempt *a, unsigned n, int ms)
 	poll(p, n, ms);
 }
 
+/* Tries the addresses. If the name service left them no time to answer, the name service is the
+ * cause of a failure. */
 static int try_all(struct search *s, const struct candidate *list, unsigned n_list)
 {
 	struct attempt a[ADDRESSES_MOST];
 	unsigned n = 0, open = 0;
 	int winner = -1;
 	int64_t next_us = 0;
+	const bool late = clock_monotonic_us() > s->until_us - ANSWER_MS * 1000;
 	do {
 		const int64_t now_us = clock_monotonic_us();
 		if (n < n_list && (open == 0 || now_us >= next_us)) {
@@ -168,6 +172,9 @@ static int try_all(struct search *s, const struct candidate *list, unsigned n_li
 	if (winner >= 0)
 		snprintf(s->found, sizeof(s->found), a[winner].v6 ? "tcp://[%s]:%s" : "tcp://%s:%s",
 			 a[winner].text, a[winner].of->port);
+	else if (late && (open > 0 || n < n_list))
+		(void)error_set(&s->why, -EHOSTUNREACH, "%.80s: the name service answers too late",
+				s->targets[0].host);
 	else
 		describe(s, a, n);
 	for (unsigned i = 0; i < n; i++)

@@ -31,7 +31,7 @@ struct transit {
 	uint64_t counter;
 	uint8_t *frame;
 	size_t size;               /* bytes of the frame's content */
-	struct link_source source; /* sealing: what the thread copies to the end of the content */
+	struct link_source source; /* sealing: what ends the content */
 	int rc;                    /* opening: the result, 0 or -EBADMSG */
 };
 
@@ -41,9 +41,8 @@ struct transits {
 	size_t bytes;
 };
 
-/* Copies the source into the frame, seals the frame, and adds it to the transits. by_loop: the
- * caller's thread does the work. t: copied; its job need not be set. Returns false without memory.
- */
+/* Seals the frame with the source at its end, and adds it to the transits. by_loop: the caller's
+ * thread does the work. t: copied; its job need not be set. Returns false without memory. */
 bool transit_seal(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
 /* Opens the frame, and adds it to the transits, as transit_seal does. */
 bool transit_open(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);

@@ -1,6 +1,7 @@
 /* Tests which addresses count as names, and what a search reports. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,31 @@
 
 #include "base/clock.h"
 #include "base/tests/test.h"
-#include "wire/sessions/search.h"
+
+int slow_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		     struct addrinfo **out);
+int64_t skewed_clock_us(void);
+
+#define getaddrinfo        slow_getaddrinfo
+#define clock_monotonic_us skewed_clock_us
+#include "wire/sessions/search.c"
+#undef getaddrinfo
+#undef clock_monotonic_us
+
+static _Atomic int64_t resolving_us; /* time of the name service by the search's clock */
+static _Atomic int64_t skew_us;
+
+int slow_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		     struct addrinfo **out)
+{
+	skew_us += resolving_us;
+	return getaddrinfo(host, port, hints, out);
+}
+
+int64_t skewed_clock_us(void)
+{
+	return clock_monotonic_us() + skew_us;
+}
 
 TEST(names_differ_from_numbers)
 {
@@ -102,7 +127,7 @@ static size_t fill_queue(uint16_t port, int *held, size_t most)
 	return n;
 }
 
-/* The address is no name, so the cause cannot be the name service. */
+/* The address is no name, so the cause is the name service only if it is slow. */
 TEST(an_address_without_an_answer_is_named)
 {
 	char address[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE];
@@ -114,6 +139,11 @@ TEST(an_address_without_an_answer_is_named)
 	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", port);
 	assert_int_equal(wait_result(address, found, &why), -EHOSTUNREACH);
 	assert_non_null(strstr(why.text, ": no answer"));
+	/* An address that had no time to answer is not blamed. */
+	resolving_us = (SEARCH_MOST_MS - ANSWER_MS + 100) * 1000;
+	assert_int_equal(wait_result(address, found, &why), -EHOSTUNREACH);
+	assert_non_null(strstr(why.text, "127.0.0.1: the name service "));
+	resolving_us = 0;
 	while (n > 0)
 		close(held[--n]);
 	close(listener);
