@@ -146,7 +146,7 @@ FIXTURE_TEST(device_times_are_taken_once_and_at_most_as_long_as_the_period)
 				   .spent = { { 30 * UINT64_C(864000000000), 0, 0,
 						10 * UINT64_C(864000000000) } } };
 
-	c->run.committed_us = c->run.now_us - SECOND;
+	c->run.committed_us = c->run.now_us;
 	under_way_all_is_done(c);
 	under_way_all_tell_their_sums(c);
 	c->run.now_us = m->compute.spent_from_us + 4 * SECOND;
