@@ -225,7 +225,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		if (!o->without_moments) {
 			recorded_gpu(s, 3250, 1, "{\"utilisation\":97,\"temperature_c\":88,"
 						 "\"throttling\":\"heat\"}");
-			recorded_device(s, 3100, 1, RECORDED_TIMES);
+			recorded_device(s, 3105, 1, RECORDED_TIMES);
 			recorded_gpu(s, 3250, 2, "{\"utilisation\":50}");
 		}
 		moment(s, o, 2, 3450, "node", "dead", 2, 1, 0);
