@@ -85,7 +85,7 @@ grep -qE '^m5 +FAILED: ' "$dir/status.out" || die "no line of m5"
 grep -q '^controller  *runs, process' "$dir/status.out" || die "no line of the controller"
 grep -qiE 'healthy|degraded' "$dir/status.out" || { cat "$dir/status.out"; die "no state of the run"; }
 fleet logs 1 logs fleet.txt -n 5
-for m in m1 m2 m3 m4 controller; do grep -qE "^$m +.* INFO|^$m +20" "$dir/logs.out" || { cat "$dir/logs.out"; die "no log of $m"; }; done
+for m in m1 m2 m3 m4 controller; do grep -qE "^$m +.* INFO|^$m +20|^$m +\{\"event\"" "$dir/logs.out" || { cat "$dir/logs.out"; die "no log of $m"; }; done
 grep -qE '^m5 +FAILED: ' "$dir/logs.err" || die "logs do not say that m5 fails"
 
 # ---- a host tries to steer the terminal, and floods it
