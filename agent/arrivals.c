@@ -288,9 +288,9 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	return codec_is_plausible(&codec, m->body, n);
 }
 
-/* Returns true if no correct node can be in this iteration yet, because the controller waits for
- * this node's sum. A standby copy that is being fetched may start at any iteration and learn of
- * commits late. */
+/* Returns true if the tensor's iteration is so far ahead that no correct node can have reached it,
+ * because the controller waits for this node's sum. Returns false for tensors of a standby copy that
+ * is being fetched: the copy may start at any iteration, and learns of commits late. */
 static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 {
 	uint64_t known =

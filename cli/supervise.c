@@ -346,8 +346,8 @@ static void stop(struct supervisor *p)
 	child_signal(&p->processes->console, SIGCONT);
 }
 
-/* Handles Ctrl-Z. The console stops first. The terminal has sent it the signal, too, unless a
- * program sent the signal. */
+/* Handles SIGTSTP. The console must stop first. After Ctrl-Z the terminal has sent the signal to the
+ * console as well, but a program may have sent it to this process alone. */
 static void request_stop(struct supervisor *p)
 {
 	if (p->processes->console.pid > 0)

@@ -220,8 +220,8 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 	return 0;
 }
 
-/* Adds a node's device to its order. Devices and orders are both sorted by node. The row of a node
- * that counted nothing is ignored. */
+/* Adds the device of a node to the node's entry in the list of orders. Both queries are sorted by
+ * node. The row of a node that counted no gradient is ignored. */
 static int take_computed(struct parts *p, sqlite3_stmt *q)
 {
 	uint16_t node = (uint16_t)column_u32(q, 0);

@@ -11,9 +11,9 @@
 #include "model/config.h"
 #include "wire/msg.h"
 
-/* Times that a tensor takes to each node (n_nodes), as in msg_welcome. */
+/* Emulated transfer times of a tensor from this node to each node, as in msg_welcome. */
 struct emulated_times {
-	float *delay_s, *bytes_s, *sync_s; /* (n_nodes) */
+	float *delay_s, *bytes_s, *sync_s; /* arrays of n_nodes */
 };
 
 struct run {

@@ -33,9 +33,9 @@ enum {
 
 /* ---- reports about copies ---- */
 
-/* Lets a joiner load its copy if the copy is complete and belongs to the last commit. If another
- * commit was decided before this report arrived, the copy is loaded after its report of that
- * commit. */
+/* Orders a joiner that has reported a complete copy to load it, if the copy belongs to the last
+ * commit. If a newer commit was decided meanwhile, the order follows once the joiner has reported
+ * that commit. */
 static void load_copy(struct members *members, struct member *m)
 {
 	if (!member_is_replica(m) && m->assigned.number < m->copy.order &&

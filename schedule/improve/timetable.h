@@ -26,8 +26,10 @@ struct timetable_row {
 	/* free_s: when the node may start its next task */
 	double start_s, free_s, arrival_s;
 	double weight; /* weight of the row's microbatch */
-	int32_t task;  /* task of the row, as microbatch * steps + step */
-	int32_t slots; /* slots that the task takes: forward +1, backward -1, loss 0 */
+	int32_t task;  /* index of the row's task: microbatch * steps + step */
+	/* Change of the node's occupied slots: a forward pass takes one (1), a backward pass frees
+	 * one (-1), a loss neither (0) */
+	int32_t slots;
 };
 
 /* The rows of a node, ascending by start_s. */

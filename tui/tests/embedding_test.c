@@ -1,4 +1,4 @@
-/* Compares points that were made from distances with known arrangements. */
+/* Computes points from distances, and compares them with the arrangements that gave the distances. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

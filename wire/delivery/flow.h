@@ -21,11 +21,11 @@
  * Urgent messages need no window, but large ones leave one after the other. If two of them shared
  * the link, the first would arrive as late as the second.
  *
- * On some links the round trip varies even while nothing is under way. A queue of that length
- * cannot be seen there. A link counts as one of these until FLOW_IDLE_SAMPLES probes have found it
- * idle. The window is then the delivery rate times the round trip plus a quarter, so it follows the
- * rate upwards, and no queue is longer than that quarter. With fewer probes the window is twice the
- * product.
+ * On some links the round trip varies even while nothing is under way, and probes cannot show a
+ * queue as short as this variation. Every link is treated as such a link until FLOW_IDLE_SAMPLES
+ * probes have found it idle. Its window is 1.25 times the product of delivery rate and round trip:
+ * the window follows the rate upwards, and the queue stays below a quarter of the product. With
+ * fewer probes the window is twice the product.
  *
  * Below this module TCP has its own congestion control and repairs losses. This window only keeps
  * TCP from filling long queues. Chunks that it holds back itself are not in the link's queue.
