@@ -1,4 +1,4 @@
-/* Computes points from distances, and compares them with the arrangements that gave the distances. */
+/* Computes points from distances, and compares them with the arrangements behind the distances. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

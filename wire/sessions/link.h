@@ -221,7 +221,7 @@ int link_send_from(struct link *link, uint32_t session, unsigned trunk, uint8_t 
 void link_fill(uint8_t *content, size_t size, const struct link_source *source);
 /* Sends the frames that the threads have sealed, as far as the trunks accept them. */
 void link_transmit_sealed(struct link *link);
-/* Returns true if frames wait for the threads that seal them, or are sealed and wait for a trunk. */
+/* Returns true if frames wait for the threads that seal them, or wait for a trunk after that. */
 bool link_in_transit(const struct link *link);
 /* Returns true if link_receive has a frame that a thread has opened. */
 bool link_has_opened(const struct link *link);
