@@ -346,8 +346,8 @@ static void stop(struct supervisor *p)
 	child_signal(&p->processes->console, SIGCONT);
 }
 
-/* Handles SIGTSTP. The console must stop first. After Ctrl-Z the terminal has sent the signal to the
- * console as well, but a program may have sent it to this process alone. */
+/* Handles SIGTSTP. The console must stop first. After Ctrl-Z the terminal has sent it the signal as
+ * well, but a program may have sent the signal to this process alone. */
 static void request_stop(struct supervisor *p)
 {
 	if (p->processes->console.pid > 0)
