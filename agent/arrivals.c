@@ -289,8 +289,8 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 }
 
 /* Returns true if the tensor's iteration is so far ahead that no correct node can have reached it,
- * because the controller waits for this node's sum. Returns false for tensors of a standby copy that
- * is being fetched: the copy may start at any iteration, and learns of commits late. */
+ * because the controller waits for this node's sum. Returns false for tensors of a standby copy
+ * that is being fetched: the copy may start at any iteration, and learns of commits late. */
 static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 {
 	uint64_t known =
