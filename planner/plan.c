@@ -115,19 +115,8 @@ static int plan_phases(struct cluster *c, struct plan_options *o)
 	return rc;
 }
 
-/* Returns the tokens of an iteration divided by the weights of the model. */
-static double tokens_per_weight(const struct cluster *c, const struct model_config *m,
-				const struct hyperparameters *h)
-{
-	struct model_shape s;
-
-	model_shape_of(m, h, &s);
-	return (double)c->stages[0] * c->microbatches_per_data_node * s.batch * s.tokens /
-	       (s.n_layers * s.layer_weights + s.end_weights);
-}
-
 /* Compares what the recipes reach in a given time. */
-static int compare_hours(struct cluster *c, struct plan_options *o)
+static int compare_hours(const struct cluster *c, struct plan_options *o)
 {
 	bool as_json = o->has_format && !o->as_table, progress = isatty(STDERR_FILENO);
 	struct hours_request q = {
@@ -139,15 +128,16 @@ static int compare_hours(struct cluster *c, struct plan_options *o)
 	struct hours_row rows[RECIPES];
 	struct hyperparameters hyper;
 	struct model_config model;
+	struct model_shape shape;
 	struct error err = { "" };
 	int rc;
 
 	if (o->model) {
 		if (program_read_model(o->model, &model, &hyper, &err) != 0)
 			return program_fail(&err, FAILED);
-		q.tokens_per_weight = tokens_per_weight(c, &model, &hyper);
+		model_shape_of(&model, &hyper, &shape);
+		q.shape = &shape;
 	}
-	c->always |= (stage_set)1 << (c->n_stages - 1);
 	rc = hours_compare(c, &q, rows, &err);
 	if (progress)
 		fputc('\n', stderr);

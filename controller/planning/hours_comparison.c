@@ -22,6 +22,7 @@ static const double budget_s = 0.2;
 struct hours_comparison {
 	pthread_t thread;
 	struct cluster *cluster; /* owned */
+	struct model_shape shape;
 	struct hours_request request;
 	struct hours_row rows[RECIPES]; /* if result is 0 */
 	struct error err;
@@ -63,19 +64,9 @@ static struct cluster *pick_present(const struct members *members)
 	return picked;
 }
 
-static double tokens_per_weight(const struct run *run, const struct cluster *c)
-{
-	struct model_shape s;
-
-	model_shape_of(&run->training.model, &run->training.hyper, &s);
-	return (double)c->stages[0] * c->microbatches_per_data_node * s.batch * s.tokens /
-	       (s.n_layers * s.layer_weights + s.end_weights);
-}
-
 static void fill_request(const struct run *run, struct hours_comparison *h)
 {
 	double scale = run->options.cluster.time_scale;
-	struct cluster *c = h->cluster;
 
 	plan_request_init(&h->request.search);
 	h->request.search.budget_s = budget_s;
@@ -88,9 +79,9 @@ static void fill_request(const struct run *run, struct hours_comparison *h)
 	/* A plan second of an emulated cluster is `scale` real seconds. */
 	h->request.seconds = (double)h->hours * 3600 / (scale > 0 ? scale : 1);
 	h->request.state_ratio =
-		phase_plans_state_ratio(tensor_format_sum_share(c->formats.sum_wire));
-	h->request.tokens_per_weight = tokens_per_weight(run, c);
-	c->always |= (stage_set)1 << (c->n_stages - 1);
+		phase_plans_state_ratio(tensor_format_sum_share(h->cluster->formats.sum_wire));
+	model_shape_of(&run->training.model, &run->training.hyper, &h->shape);
+	h->request.shape = &h->shape;
 }
 
 static void *compare(void *arg)

@@ -117,10 +117,18 @@ static uint64_t fitting_iterations(const struct recipe *r, const struct phases *
 	return low;
 }
 
-static void fill_row(const struct recipe *r, const struct phases *p, const struct hours_request *q,
-		     struct hours_row *out)
+/* Returns the tokens of an iteration divided by the weights of the model; 0: the model is unknown. */
+static double tokens_per_weight(const struct cluster *c, const struct model_shape *s)
 {
-	uint64_t n = fitting_iterations(r, p, q->seconds), first = first_iterations(r, n);
+	return s ? (double)c->stages[0] * c->microbatches_per_data_node * s->batch * s->tokens /
+			   (s->n_layers * s->layer_weights + s->end_weights)
+		 : 0;
+}
+
+static void fill_row(const struct recipe *r, const struct phases *p, double seconds,
+		     double tokens_per_weight, struct hours_row *out)
+{
+	uint64_t n = fitting_iterations(r, p, seconds), first = first_iterations(r, n);
 
 	*out = (struct hours_row){
 		.recipe = r,
@@ -129,23 +137,33 @@ static void fill_row(const struct recipe *r, const struct phases *p, const struc
 		.first_s = p->first_s,
 		.then_s = p->then_s,
 		.moves = first > 0 ? p->moves : 0,
-		.tokens_per_weight = (double)n * q->tokens_per_weight,
+		.tokens_per_weight = (double)n * tokens_per_weight,
 		.change = NAN,
 	};
 }
 
-int hours_compare(const struct cluster *c, const struct hours_request *q,
+/* A recipe always visits the first and the last stage. */
+static stage_set visited_always(const struct cluster *c)
+{
+	return c->always | (stage_set)1 << (c->n_stages - 1) | 1;
+}
+
+int hours_compare(const struct cluster *given, const struct hours_request *q,
 		  struct hours_row rows[RECIPES], struct error *err)
 {
+	struct cluster *c = cluster_copy(given);
+	double of_iteration = tokens_per_weight(c, q->shape), full;
 	struct phases of[RECIPE_ENDS + 1];
-	int rc = plan_kinds(c, q, of, err);
-	double full;
+	int rc;
 
+	c->always = visited_always(c);
+	rc = plan_kinds(c, q, of, err);
+	cluster_free(c);
 	if (rc != 0)
 		return rc;
 	for (int i = 0; i < RECIPES; i++)
-		fill_row(&recipes[i], &of[recipes[i].kind], q, &rows[i]);
-	if (q->tokens_per_weight <= 0)
+		fill_row(&recipes[i], &of[recipes[i].kind], q->seconds, of_iteration, &rows[i]);
+	if (!q->shape)
 		return 0;
 	full = recipe_loss(&recipes[0], rows[0].tokens_per_weight);
 	for (int i = 0; i < RECIPES; i++)
@@ -169,11 +187,11 @@ const struct hours_row *hours_best(const struct hours_row rows[RECIPES])
  * these two alone. */
 static void write_always(const struct cluster *c, bool of_recipe, char out[STAGE_SET_TEXT + 16])
 {
-	stage_set ends = (stage_set)1 << (c->n_stages - 1) | 1;
+	stage_set all = visited_always(c);
 	char list[STAGE_SET_TEXT];
 
-	stage_set_format(c->always, list);
-	if (of_recipe && c->always == ends)
+	stage_set_format(all, list);
+	if (of_recipe && stage_set_count(all) == 2)
 		out[0] = '\0';
 	else
 		snprintf(out, STAGE_SET_TEXT + 16, " --always %s", list);
@@ -184,7 +202,7 @@ void hours_options(const struct hours_row *row, const struct cluster *c, char ou
 	const struct recipe *r = row->recipe;
 	bool of_recipe = r->kind == RECIPE_ROBUST ||
 			 (r->kind == RECIPE_GROWS && strcmp(r->name, "speed") == 0);
-	int droppable = cluster_most_skipped(c);
+	int droppable = c->n_stages - stage_set_count(visited_always(c));
 	const char *moves = row->moves > 0 ? " --phase-moves" : "";
 	char always[STAGE_SET_TEXT + 16];
 

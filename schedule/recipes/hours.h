@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/model_shape.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/request.h"
 #include "schedule/recipes/losses.h"
@@ -16,8 +17,7 @@ struct hours_request {
 	struct plan_request search;
 	double seconds;         /* time of the run, more than 0 */
 	double state_ratio;     /* as in phase_plans.h */
-	/* Tokens of an iteration divided by the model's weights; 0: unknown, no losses */
-	double tokens_per_weight;
+	const struct model_shape *shape; /* of the model, borrowed; NULL: unknown, no losses */
 	void (*on_progress)(void *arg, double done); /* done: from 0 to 1; NULL: none */
 	void *progress_arg;
 };
@@ -34,7 +34,7 @@ struct hours_row {
 };
 
 /* Plans the phases of all recipes, with nodes that change their stage between phases, and fills in
- * the rows. Paths visit stages in ascending order. -EINVAL: no stage of the cluster may be skipped.
+ * the rows. Paths visit stages in ascending order, and never skip the last stage. -EINVAL: no stage of the cluster may be skipped.
  * Other errors are those of phase_plans_choose. */
 int hours_compare(const struct cluster *c, const struct hours_request *q,
 		  struct hours_row rows[RECIPES], struct error *err);

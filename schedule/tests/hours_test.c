@@ -23,7 +23,6 @@ static void compare(struct cluster *c, const struct hours_request *q, struct hou
 {
 	struct error err = { "" };
 
-	c->always |= (stage_set)1 << (c->n_stages - 1);
 	if (hours_compare(c, q, rows, &err) != 0)
 		fail_msg("%s", err.text);
 }
@@ -116,7 +115,6 @@ TEST(ends_when_it_is_cancelled)
 	request(&q, 1000);
 	q.search.evaluations = (int64_t)1 << 40; /* years */
 	q.search.cancel = &cancel;
-	c->always |= (stage_set)1 << (c->n_stages - 1);
 	(void)hours_compare(c, &q, rows, &err);
 	cluster_free(c);
 }
@@ -126,18 +124,23 @@ TEST(finds_measured_losses)
 	struct cluster *c = fixture_cluster("shipped20.json");
 	struct hours_row rows[RECIPES];
 	struct hours_request q;
+	struct model_shape shape = { .n_layers = 1, .layer_weights = 1, .batch = 1 };
 	double low, high;
 
 	recipe_lengths(&recipes[0], &low, &high);
+	low *= 1 + 1e-9;
 	request(&q, 500000);
 	compare(c, &q, rows);
-	q.tokens_per_weight = low / (double)rows[0].iterations;
+	/* One weight, and an iteration of so many tokens */
+	shape.tokens = low / (double)rows[0].iterations /
+		       (c->stages[0] * c->microbatches_per_data_node);
+	q.shape = &shape;
 	compare(c, &q, rows);
 	assert_true(rows[0].change == 0);
 	assert_true(rows[2].change < 0);
 	assert_ptr_equal(hours_best(rows)->recipe, &recipes[1]);
 	/* Half as long as any measurement */
-	q.tokens_per_weight /= 2;
+	shape.tokens /= 2;
 	compare(c, &q, rows);
 	assert_true(isnan(rows[0].change) && isnan(rows[2].change));
 	assert_null(hours_best(rows));
