@@ -117,7 +117,7 @@ static uint64_t fitting_iterations(const struct recipe *r, const struct phases *
 	return low;
 }
 
-/* Returns the tokens of an iteration divided by the weights of the model; 0: the model is unknown. */
+/* Returns the tokens of an iteration divided by the model's weights; 0: the model is unknown. */
 static double tokens_per_weight(const struct cluster *c, const struct model_shape *s)
 {
 	return s ? (double)c->stages[0] * c->microbatches_per_data_node * s->batch * s->tokens /

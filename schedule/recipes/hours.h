@@ -33,9 +33,9 @@ struct hours_row {
 	double change; /* of the loss against the first row, as a share; NAN: not measured */
 };
 
-/* Plans the phases of all recipes, with nodes that change their stage between phases, and fills in
- * the rows. Paths visit stages in ascending order, and never skip the last stage. -EINVAL: no stage of the cluster may be skipped.
- * Other errors are those of phase_plans_choose. */
+/* Plans the phases of all recipes, with nodes that change their stage between phases, and fills
+ * in the rows. Paths visit stages in ascending order, and never skip the last stage. -EINVAL: no
+ * stage of the cluster may be skipped. Other errors are those of phase_plans_choose. */
 int hours_compare(const struct cluster *c, const struct hours_request *q,
 		  struct hours_row rows[RECIPES], struct error *err);
 

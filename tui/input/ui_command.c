@@ -266,13 +266,48 @@ static void type_speed(struct ui *u, const struct state *s, const char *word)
 		ui_send(u, s, c);
 }
 
+/* Returns the verb of a command that is sent as it is typed; -1: the command needs more. */
+static int verb_of(int command)
+{
+	switch (command) {
+	case TYPED_PAUSE:
+		return COMMAND_PAUSE;
+	case TYPED_RESUME:
+		return COMMAND_RESUME;
+	case TYPED_STAGES:
+		return COMMAND_STAGES;
+	case TYPED_CUT:
+		return COMMAND_CUT;
+	default:
+		return -1;
+	}
+}
+
+/* Sends a command whose only argument is a text. */
+static void send_verb(struct ui *u, const struct state *s, enum command_verb verb, const char *text)
+{
+	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1 };
+
+	if (strlen(text) >= sizeof(c.text)) {
+		ui_say(u, STYLE_ALERT, "%s: expected at most %zu characters", verb_name(c.verb),
+		       sizeof(c.text) - 1);
+		return;
+	}
+	snprintf(c.text, sizeof(c.text), "%s", text);
+	ui_send(u, s, c);
+}
+
 /* Performs a command that has arguments. Returns false if it has none; the caller then performs the
  * action of its key. */
 static bool run_words(struct ui *u, const struct state *s, int command, char **word, int n)
 {
 	const char *one = n > 1 ? word[1] : NULL;
-	struct msg_command plain = { .node = -1, .peer = -1 };
+	int verb = verb_of(command);
 
+	if (verb >= 0) {
+		send_verb(u, s, (enum command_verb)verb, command == TYPED_CUT && one ? one : "");
+		return true;
+	}
 	switch (command) {
 	case TYPED_SKIP:
 		type_skip(u, s, one);
@@ -294,31 +329,14 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		break;
 	case TYPED_HEAL:
 	case TYPED_UNDO:
-		if (!one)
-			return false;
-		type_one_number(u, s, command == TYPED_HEAL ? COMMAND_HEAL : COMMAND_UNDO, one);
-		break;
-	case TYPED_PAUSE:
-	case TYPED_RESUME:
-		plain.verb = command == TYPED_PAUSE ? COMMAND_PAUSE : COMMAND_RESUME;
-		ui_send(u, s, plain);
-		break;
-	case TYPED_STAGES:
-		plain.verb = COMMAND_STAGES;
-		ui_send(u, s, plain);
-		break;
 	case TYPED_HOURS:
 		if (!one)
 			return false;
-		type_one_number(u, s, COMMAND_HOURS, one);
-		break;
-	case TYPED_CUT:
-		plain.verb = COMMAND_CUT;
-		snprintf(plain.text, sizeof(plain.text), "%s", one ? one : "");
-		if (one && strlen(one) >= sizeof(plain.text))
-			ui_say(u, STYLE_ALERT, "cut: too many stages");
-		else
-			ui_send(u, s, plain);
+		type_one_number(u, s,
+				command == TYPED_HEAL	? COMMAND_HEAL
+				: command == TYPED_UNDO ? COMMAND_UNDO
+							: COMMAND_HOURS,
+				one);
 		break;
 	case TYPED_ARM:
 		type_arm(u, s, one);
