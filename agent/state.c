@@ -22,6 +22,28 @@
 #include "agent/weights/weight_server.h"
 #include "base/alloc.h"
 
+/* Lets the iteration use the modules, which exist by now. */
+static void set_iteration_uses(struct agent *a, const struct agent_options *options)
+{
+	a->iteration.uses = (struct iteration_uses){ .memory_bytes = options->memory_bytes,
+						     .saves = options->run_dir != NULL,
+						     .tell = &a->tell,
+						     .run = &a->run,
+						     .held = &a->held,
+						     .progress = &a->progress,
+						     .requests = &a->requests,
+						     .report = a->modules.report,
+						     .misuse = &a->modules.misuse,
+						     .link_times = &a->modules.link_times,
+						     .links = &a->modules.links,
+						     .outputs = a->modules.outputs,
+						     .plans = &a->modules.plans,
+						     .tasks = a->modules.tasks,
+						     .device_clock = a->modules.device_clock,
+						     .reduction = a->modules.reduction,
+						     .standby = a->modules.standby };
+}
+
 struct agent *state_new(const struct agent_options *options)
 {
 	struct agent *a = alloc_new(sizeof(*a));
@@ -105,23 +127,7 @@ struct agent *state_new(const struct agent_options *options)
 		.links = &a->modules.links,
 		.delay_queue = a->modules.delay_queue,
 	});
-	a->iteration.uses = (struct iteration_uses){ .memory_bytes = options->memory_bytes,
-						     .saves = options->run_dir != NULL,
-						     .tell = &a->tell,
-						     .run = &a->run,
-						     .held = &a->held,
-						     .progress = &a->progress,
-						     .requests = &a->requests,
-						     .report = a->modules.report,
-						     .misuse = &a->modules.misuse,
-						     .link_times = &a->modules.link_times,
-						     .links = &a->modules.links,
-						     .outputs = a->modules.outputs,
-						     .plans = &a->modules.plans,
-						     .tasks = a->modules.tasks,
-						     .device_clock = a->modules.device_clock,
-						     .reduction = a->modules.reduction,
-						     .standby = a->modules.standby };
+	set_iteration_uses(a, options);
 	return a;
 }
 
