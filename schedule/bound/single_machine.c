@@ -89,7 +89,8 @@ static void reach_state(struct walk *w, struct done d, const struct state *state
 	}
 }
 
-/* Adds a state whose oldest microbatch has given its slot back. */
+/* Removes the oldest microbatch, which has given its slot back, from the state, and adds the state
+ * to those that the walk has reached. */
 static void reach_without_oldest(struct walk *w, struct done d, struct state *state)
 {
 	memmove(state->at_s, state->at_s + 1, sizeof(state->at_s) - sizeof(state->at_s[0]));

@@ -42,10 +42,11 @@ struct fast_simulate_output {
 
 /* State of the links, if outputs occupy them. */
 struct fast_simulate_links {
-	/* Array of (n_mb, steps); NULL: links are not occupied */
+	/* The output of each task, as an array of (n_mb, steps); NULL: links are not occupied */
 	struct fast_simulate_output *outputs;
-	struct fast_simulate_link *all;       /* array of (n_nodes, n_nodes), or NULL */
-	uint64_t run;                         /* number of the present run */
+	/* The links between all nodes, as an array of (n_nodes, n_nodes); NULL as above */
+	struct fast_simulate_link *all;
+	uint64_t run; /* number of the present run */
 };
 
 /* The kept run, in arrays like those of the last run. */
