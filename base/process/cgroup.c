@@ -49,7 +49,7 @@ static uint64_t least_in_tree(const char *root, const char *group,
 uint64_t cgroup_least(const char *system, const char *controller,
 		      uint64_t (*limit_of)(const char *folder))
 {
-	/* groups: a path may be long. */
+	/* `groups` is allocated and not an array, because the path of `system` may be long. */
 	char *groups = alloc_format("%s/proc/self/cgroup", system), line[8192];
 	FILE *f = fopen(groups, "re");
 	uint64_t least = UINT64_MAX;
