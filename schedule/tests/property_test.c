@@ -63,8 +63,8 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.evaluations = 1 + (int)rng_below(r, 60);
 }
 
-/* The checker refuses the plan if another share was requested, unless that share rounds to the same
- * numbers. */
+/* Checks that the checker refuses the plan under another share, unless that share gives every data
+ * node the same number of skipping microbatches. */
 static void assert_refused(const struct question *x, const struct plan *p, int share,
 			   const int *skip, const int *sent)
 {
@@ -83,7 +83,8 @@ static void assert_refused(const struct question *x, const struct plan *p, int s
 	plan_free(other);
 }
 
-/* The share of each data node's microbatches that skip stages is the nearest whole number. */
+/* Checks that the number of each data node's microbatches that skip stages is the share, rounded to
+ * the nearest whole number. */
 static void assert_share(const struct question *x, const struct plan *p)
 {
 	int sent[32] = { 0 }, skip[32] = { 0 };
@@ -262,8 +263,8 @@ static void *search(void *arg)
 	return NULL;
 }
 
-/* Cancels a search at a random moment, from another thread, while a second search runs. The best
- * plan so far must be complete, and a leak checker must find nothing. */
+/* Two searches run at the same time, and another thread cancels both at a random moment. The plans
+ * found so far must be complete, and a leak checker must find nothing. */
 TEST(cancelled_at_any_moment)
 {
 	int planned = 0;

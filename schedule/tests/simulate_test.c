@@ -140,7 +140,8 @@ TEST(waits_are_collisions_and_name_the_cause)
 	struct plan *p = pair_plan(2);
 	struct simulation *s = run(c, p);
 
-	/* With one slot, the second microbatch starts when the first is home, at 8.5 + 0.125. */
+	/* With one slot, the second microbatch starts after the first has finished at 8.5 s and
+	 * after the overhead of 0.125 s. */
 	assert_true(s->iteration_s == 8.625 + 8.5);
 	assert_int_equal(s->collisions, 0); /* waiting for the first forward task is no collision */
 	simulation_free(s);
@@ -304,8 +305,8 @@ TEST(traces_keep_the_model)
 			}
 			if (t->start_s > t->arrival_s)
 				assert_in_range(t->waited_for, 0, s->n_tasks - 1);
-			/* If times lie on a grid, the node can become free at the instant of the
-			 * arrival. */
+			/* If times lie on a grid, the node can become free just when t arrives.
+			 * find_cause does not handle this case. */
 			if (t->start_s > t->arrival_s && !shape.grid)
 				assert_int_equal(t->waited_for, find_cause(c, s, t));
 		}
