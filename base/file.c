@@ -175,7 +175,8 @@ static const char aside_mark[] = ".tmp.";
 enum {
 	ASIDE_MARK = sizeof(aside_mark) - 1,
 	ASIDE_DIGITS = 16,
-	/* Limit, because without a lock another process may remove each new file. */
+	/* Limit of the tries to create and lock a file: another process may remove each new file
+	 * first. */
 	ASIDE_TRIES = 100
 };
 

@@ -14,8 +14,8 @@ struct route {
 	/* Number of the attempt. Each new attempt in an iteration gets a higher number, and so does
 	 * the first attempt after a restart of the controller. */
 	uint32_t attempt;
-	/* the attempt in which the microbatch last started from the beginning; later attempts only
-	 * replaced dead nodes, so the results of the other nodes stay valid */
+	/* The attempt in which the microbatch last started from the beginning. Later attempts only
+	 * replaced dead nodes, so the results of the other nodes stay valid. */
 	uint32_t since;
 	/* The data shard of the microbatch: the rank that its data node had when the run began. */
 	uint32_t shard;
