@@ -127,7 +127,7 @@ static void extend_state(struct walk *w, struct done d, const struct state *from
 }
 
 /* Extends all states in which `tasks` tasks are done by one more task. A cell counts only the tasks
- * of microbatches under way; each finished microbatch has done three of the others. */
+ * of microbatches under way. All other tasks belong to finished microbatches, three to each. */
 static void take_layer(struct walk *w, int tasks)
 {
 	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));

@@ -3,11 +3,11 @@
  *
  * Candidates come from a rough estimate (division.h). Those that look best are planned with the
  * search that runs use (plan_search). In successive halving, candidates that stay among the best
- * get more and more evaluations. The best ones are then changed move by move. Every reported time
- * is that of a plan which plan_search has found and checked, sums included.
+ * get more and more evaluations. The best ones are then improved by single changes. Every reported
+ * time is that of a plan which plan_search has found and checked, with its sums of gradients.
  *
- * The choice is determined by the seed and the work; a budget in seconds only ends it early. The
- * number of threads does not change the choice. */
+ * The seed and the work determine the choice; a budget in seconds only ends it early. The number of
+ * threads does not change the choice. */
 #ifndef SCHEDULE_CHOOSE_H
 #define SCHEDULE_CHOOSE_H
 

@@ -8,7 +8,8 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
-#define WARM 0.15 /* first and last temperature of the annealing, as a share of the cost */
+/* First and last temperature of the annealing, as a share of the cost. */
+#define WARM 0.15
 #define COLD 0.002
 #define NO_ROOM 1e12 /* cost of a division for each layer for which no node has memory */
 #define OVER_BUDGET 10.0

@@ -38,8 +38,8 @@ struct division {
 	double cost;
 };
 
-/* Searches with `steps` proposals. The result depends only on the arguments. Returns false if no
- * division was found that the nodes can hold. */
+/* Searches for the division with the lowest estimated cost, with `steps` proposals. The result
+ * depends only on the arguments. Returns false if no division was found that the nodes can hold. */
 bool division_search(const struct candidate_frame *f, const struct groups *g, const struct aim *aim,
 		     const struct division_setting *set, int steps, uint64_t stream,
 		     struct division *out);

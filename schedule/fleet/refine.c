@@ -17,7 +17,7 @@ enum {
 	MOST_DOUBLED = 5, /* a change moves 2^0 to 2^4 nodes together */
 	SHAKES = 4        /* number of random changes of a candidate before a restart */
 };
-#define BETTER 0.9995 /* a change is taken only if it reduces the cost at least to this factor */
+#define BETTER 0.9995 /* a change is taken only if the cost falls to this share or less */
 
 static bool shift_layer(struct candidate *c, struct rng *rng)
 {

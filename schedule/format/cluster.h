@@ -71,8 +71,8 @@ struct cluster *cluster_copy(const struct cluster *c) __attribute__((returns_non
 struct cluster *cluster_pick(const struct cluster *c, const int *nodes, int n)
 	__attribute__((returns_nonnull));
 
-/* Returns true if the nodes may have these stages (n_nodes entries; below 0: none), because every
- * stage has a node and the number of data nodes divides the batch. */
+/* Returns true if the nodes may have these stages: every stage has a node, and the number of data
+ * nodes divides the batch. stage_of: array of n_nodes; below 0: the node has no stage. */
 bool cluster_may_have_stages(const struct cluster *c, const int *stage_of);
 /* Pins the nodes to these stages; cluster_may_have_stages must be true for them. Stage sizes then
  * count these nodes, and each node without a stage makes some stage but 0 one larger. The number of

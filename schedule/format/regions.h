@@ -36,7 +36,8 @@ struct regions_request {
 	double activation_bytes, weights_bytes_per_stage;
 	double transfer_overhead_s, dispatch_overhead_s;
 	int microbatches_per_data_node;
-	/* true: locations are drawn at random with the seed; false: dealt round robin */
+	/* true: the locations of the nodes are drawn at random with the seed; false: they are
+	 * assigned round robin. */
 	bool shuffle;
 	uint64_t seed;
 };

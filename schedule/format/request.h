@@ -51,8 +51,8 @@ struct plan_request {
 	 * Needs PLAN_BEST, a free assignment and a cluster with sync_pair_s. 0: no limit. */
 	double sync_limit_s;
 	double budget_s; /* time limit of the search; 0 or less: no limit */
-	/* Number of evaluations; 0 or less: no limit. If neither limit is given, plan_search takes
-	 * one second. */
+	/* Limit of the number of evaluations; 0 or less: no limit. If neither limit is given,
+	 * plan_search takes one second. */
 	int64_t evaluations;
 	uint64_t seed;
 	int threads; /* largest number of threads; 1 or less: only the caller's thread */

@@ -274,8 +274,8 @@ static bool is_promising(struct anneal *a, double most)
 	return room >= 0;
 }
 
-/* Returns true if, after an exchange of roles, both stages still sum their gradients within the
- * limit.
+/* Returns true if both stages still sum their gradients within the limit after two nodes have
+ * exchanged their stages.
  */
 static bool keeps_limit(const struct anneal *a)
 {

@@ -17,8 +17,8 @@
 #define BEAM 6
 #define NEAR 16
 #define REPLACED 6 /* largest number of nodes of a path that are replaced */
-#define NO_SLOT 2  /* delay assumed if no slot is free, as a multiple of the mean work of a visit \
-		    */
+/* Delay that is assumed if no slot is free, as a multiple of the mean work of a visit. */
+#define NO_SLOT 2
 #define SAME 1e-4f /* times that differ by fewer seconds count as equal */
 #define MOST_STEPS (2 * PLAN_MOST_PATH + 1)
 

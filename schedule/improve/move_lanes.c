@@ -12,7 +12,7 @@
 /* Limit of the seconds by which a move may delay other microbatches, as a multiple of the mean work
  * of a visit. */
 #define MOST_DELAY 1.4
-#define LENT 3 /* up to this number minus 1 of lanes are taken out only to offer their stages */
+#define LENT 3 /* fewer lanes than this are taken out only to offer their stages */
 
 /* Takes the microbatch, or an earlier microbatch of its lane, and all later ones of the lane out of
  * the run. */

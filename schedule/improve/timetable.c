@@ -321,8 +321,8 @@ bool timetable_route(struct timetable *t, const struct solution *s,
 	int tried[PLAN_MOST_PATH], length = problem_path_length(p, path), last = length - 1;
 	double best = INFINITY;
 
-	/* Penalty for delaying other microbatches, in seconds of this microbatch's own finish time:
-	 * their delays are weighted (t->weight), so the charge is divided by its weight. */
+	/* Penalty for one weighted second of delay to other microbatches, in seconds of this
+	 * microbatch's finish time. One second of this microbatch weighs t->weight[mb]. */
 	q.charge = charge / (t->weight[mb] + 1e-9);
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	take_tasks_out(t, mb);

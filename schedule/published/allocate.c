@@ -10,8 +10,7 @@
 #include "base/arena.h"
 
 #define POPULATION 200
-#define EXCHANGES 8 /* number of exchanges that the local search tries for a child, for each node \
-		     */
+#define EXCHANGES 8 /* exchanges that the local search tries for a child, for each node */
 
 struct matching {
 	const double *cost;

@@ -29,11 +29,11 @@ struct hours_row {
 	uint64_t grows_at;   /* first iteration that visits all stages; 0: from the first on, or
 			      * never */
 	double first_s, then_s; /* seconds of an iteration with its sums, in the two phases */
+	int moves; /* number of nodes that change their stage when the second phase begins */
 	/* Number of tokens in the whole run, divided by the model's weights; 0: unknown. */
-	int moves;
-	/* Change of the loss relative to the first row: -0.02 is 2% lower; NAN: not measured. */
 	double tokens_per_weight;
-	double change; /* of the loss against the first row, as a share; NAN: not measured */
+	/* Change of the loss relative to the first row: -0.02 is 2% lower; NAN: not measured. */
+	double change;
 };
 
 /* Plans the phases of all recipes, with nodes that change their stage between phases, and fills

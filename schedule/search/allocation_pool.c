@@ -198,7 +198,8 @@ static int sweep_sizes(struct allocation_pool *o, struct sweep *w)
 	return rc;
 }
 
-/* Adds the allocations that suit a ratio. */
+/* Adds the two allocations of a ratio: the best one with the stage sizes of the cluster, and the
+ * best one with the stage sizes that the sweep finds. */
 static int add_ratio(struct allocation_pool *o, int ratio, struct error *err)
 {
 	struct sweep w = { .ratio = ratio, .best_s = INFINITY };

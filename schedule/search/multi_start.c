@@ -19,8 +19,7 @@
 
 #define STARTS 16
 #define STEPS 500 /* number of steps of each start at first */
-/* If nodes may change their stage, microbatches stay tied while a start is annealed for at most
- * this many steps at a time. */
+/* If nodes may change their stage, microbatches stay tied in rounds of at most this many steps. */
 #define TIED_UP_TO 1000
 #define TIED_STARTS 4       /* number of starts if the stages are given */
 /* Steps of each start after each loosening of the ties, if the stages are given. */

@@ -75,8 +75,8 @@ static void join_thread(struct parallel_anneal *c, pthread_t thread)
 }
 
 /* Runs the chains on the caller's thread and on further threads, and waits for all. A thread takes
- * the next chain when it has finished one, so the result does not depend on how many threads could
- * be created. */
+ * the next chain when it has finished one, so all chains run even if few threads could be
+ * created. */
 static void run_slice(struct parallel_anneal *c)
 {
 	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n, n = 0;

@@ -57,8 +57,8 @@ static stage_set trained_before(const struct allocation_pool *o, int phase)
 	return phase > 0 ? o->c->always : 0;
 }
 
-/* Returns true if every trained stage keeps one of its nodes. Otherwise, while nodes move, the only
- * copies of a stage's weights would be on their way. */
+/* Returns true if every trained stage keeps one of its nodes. Otherwise, while nodes move, a
+ * stage's weights would exist only on nodes that are still fetching them. */
 static bool stages_stay(const struct allocation_pool *o, stage_set trained,
 			const struct allocation *was, const struct allocation *is)
 {

@@ -53,7 +53,9 @@ struct phase_plan {
 	/* Number of nodes with another stage than in the previous phase */
 	int moves;
 	double fetch_s; /* the longest transfer of weights and moments for these nodes */
-	double delay_s; /* part of fetch_s that is longer than the previous phase */
+	/* Time for which the phase waits for the transfer: the part of fetch_s that is left when
+	 * the previous phase ends. */
+	double delay_s;
 };
 
 struct phase_plan_list {

@@ -42,7 +42,7 @@ struct walk {
 	double seconds, least_s;            /* iteration times of s and of best, with their sums */
 	double limit_s;                     /* largest time that a result may have */
 	stage_set *sets; /* array of n_mb: sub-network that each microbatch of s trains */
-	/* The crowding of s and of best, minus that of the first plan. */
+	/* The crowding of s and of best, relative to the crowding of the first plan. */
 	long crowding, least;
 };
 

@@ -14,7 +14,8 @@
 #include "schedule/problem/stage_quota.h"
 
 #define BEAM 12   /* number of states that the first attempt keeps at each level */
-/* If a level gets more than this many times BEAM states, the dear ones are dropped at once. */
+/* If a level gets more than this many times BEAM states, the most costly ones are dropped at
+ * once. */
 #define CROWDED 3
 
 static void place_node(struct solution *s, const struct problem *p, int *room, int node, int stage)

@@ -11,7 +11,7 @@
 #define HOT 1.0
 #define COLD 0.01      /* last temperature, as a share of the first */
 #define CHECK_EVERY 256 /* number of proposals between two checks of the limits */
-/* Waiting time of each microbatch too many at a node, as a share of a round trip. */
+/* Waiting time of a microbatch for which a node has no slot, as a share of a round trip. */
 #define FULL 0.5
 /* Delay that two microbatches of a wave at one node cause, as a share of the node's work. */
 #define MEET 0.125

@@ -4,7 +4,7 @@
  * The estimate knows no points in time. The time of a data node is the sum of its round trips
  * without waiting, divided by its slots. The cost is the mean of these times in the 8-norm, plus
  * waiting times. Microbatches of a data node travel in waves, as many at a time as the data node
- * has slots. If more microbatches of a wave visit a node than it can hold, each one too many waits
+ * has slots. If more microbatches of a wave visit a node than it has slots, each surplus one waits
  * for about half a round trip. Besides, each pair of microbatches of a wave at a node may collide,
  * which costs a little. */
 #ifndef SCHEDULE_SKETCH_H

@@ -1,8 +1,8 @@
-/* Choices on small fleets against all of their divisions.
+/* Compares choices on small fleets with all divisions of the fleet.
  *
- * Every division of the machines to stages, every cut of the layers and every size of microbatch is
- * tried, unless a bound shows that it cannot be 2% better than the choice. The divisions that are
- * left are planned by the same search. CHOICE_INSTANCES=30 tries thirty fleets, and CHOICE_NODES=6
+ * Tries every division of the machines to stages, every cut of the layers and every size of
+ * microbatch, unless a bound shows that it cannot be 2% better than the choice. The same search
+ * plans the divisions that are left. CHOICE_INSTANCES=30 tries thirty fleets, and CHOICE_NODES=6
  * fleets of up to six machines. */
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Random requests: each answer of the search is a plan that passes the checker, or a true
- * refusal. */
+/* Tests random requests: each answer of the search must be a plan that passes the checker, or a
+ * true refusal. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -132,8 +132,8 @@ static bool all_pinned(const struct cluster *c)
 	return true;
 }
 
-/* The oracle's answer: 1: legal paths exist; 0: none exist; -1: it cannot decide, because a data
- * node is excluded or a node has no stage. */
+/* Returns the oracle's answer. 1: legal paths exist; 0: none exist; -1: the oracle cannot decide,
+ * because a data node is excluded or a node has no stage. */
 static int paths_exist(const struct question *x)
 {
 	struct cluster *c = cluster_copy(x->cluster);
