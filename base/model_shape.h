@@ -8,9 +8,9 @@
 #ifndef BASE_MODEL_SHAPE_H
 #define BASE_MODEL_SHAPE_H
 
-/* What a layer computes again in the backward pass instead of keeping it from the forward pass.
- * SHAPE_NORMS: the outputs of norms and activation functions. SHAPE_BLOCK: everything except the
- * layer's input. */
+/* The outputs of a layer that the backward pass computes again, so that they need no memory.
+ * SHAPE_NORMS: those of norms and activation functions. SHAPE_BLOCK: all outputs. Only the layer's
+ * input is then kept. */
 enum shape_recompute { SHAPE_NORMS, SHAPE_BLOCK, SHAPE_RECOMPUTE_LEVELS };
 
 struct model_shape {

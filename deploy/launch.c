@@ -1,5 +1,5 @@
-/* The launcher of a bundle (deploy/bundle.sh). Each program in the bundle's bin/ folder is a link to
- * it, with the name of the program that it starts.
+/* The launcher of a bundle (deploy/bundle.sh). Each program in the bundle's bin/ folder is a link
+ * to this launcher, with the name of the program that it starts.
  *
  * A program that was linked on a new system does not start with the C library of an older one. A
  * bundle therefore has its own C library, loader and other libraries. This launcher is linked
