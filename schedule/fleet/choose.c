@@ -37,7 +37,7 @@ enum {
  * is a simulated task (evaluate.h). */
 #define WORK 80000000
 #define WORK_OF_NODE 680000
-/* Shares of the work after which a part of the choice ends: the halving, the refinement of each
+/* Each part of the choice ends after a share of the work: the halving, the refinement of each
  * candidate in the pool, and the refinement of the best candidate. */
 #define HALVED 0.2
 #define FIRST_REFINED 0.5

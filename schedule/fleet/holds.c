@@ -40,8 +40,8 @@ static int compare_falling(const void *a, const void *b)
 	return *(const int *)b - *(const int *)a;
 }
 
-/* Returns the number of layers that the fleet can hold with node `first` in stage 0 and one node in
- * each other stage. The other stages get the nodes that hold the most layers. */
+/* Returns the number of layers that the fleet can hold if each stage has one node: stage 0 has node
+ * `first`, and the other stages have the nodes that hold the most layers. */
 static int held_with(const struct candidate_frame *f, const int *as_first, const int *as_other,
 		     int first, int most_stages, int *room)
 {

@@ -415,8 +415,8 @@ static int count_siblings(const struct problem *p, int mb)
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
-	/* Most visits of a stage by the groups; visits of the groups beyond the least number of
-	 * each stage. */
+	/* `high` is not used. surplus: visits that the groups make beyond the least number of each
+	 * stage. */
 	int high, surplus = groups * (p->length - 1);
 	long extra = (long)p->n_mb * (p->length - 1);
 
