@@ -33,9 +33,9 @@ uses_verify     := verify store schedule model base
 uses_doctor     := doctor wire store schedule model base
 uses_tui        := tui wire store base
 uses_cli        := cli base
-# The order of a folder's subfolders, lowest first, and the structs through which a function reaches the folder's whole
-# state. A subfolder uses only those before it (tests/layers.sh). Files beside the subfolders that are not named here
-# stand above all of them.
+# floors_X: the parts of folder X, subfolders and some files, lowest first. A part may use only the parts before it, and
+# files of X that are not named here may use all parts (tests/layers.sh).
+# whole_X: the structs through which a function reaches the whole state of X.
 floors_schedule   := format execution problem improve start bound published search fleet recipes
 floors_agent      := shared network tensors sums weights execution
 floors_controller := options run members network planning weights trust iteration joining operator replay monitor
@@ -66,7 +66,7 @@ libs_tui        := -lncursesw -ltinfo
 
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
-# Constants are enumerators. Newer clangs warn of arithmetic with enumerators and floats.
+# Many constants of the code are enumerators, and newer clangs warn of arithmetic with enumerators and floats.
 WARN     += $(if $(findstring clang,$(CC)),-Wno-enum-float-conversion)
 SANITIZE ?=
 VERSION  := $(shell cat VERSION)
@@ -80,8 +80,8 @@ CUDA_SRC := $(wildcard model/cuda/*.cu)
 ifneq ($(NVCC),)
 ifneq ($(CUDA_SRC),)
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
-# One program has code for all cards from Ampere on that this nvcc knows, and PTX, which the driver of any later
-# card compiles. CUDA_ARCH=sm_89 builds code for these cards only, which takes less time.
+# A program has code for all cards from Ampere on that this nvcc knows, and PTX, which the driver of any later card
+# compiles. CUDA_ARCH=sm_89 builds code for cards of this architecture only, which takes less time.
 CUDA_ARCH ?= $(filter sm_80 sm_86 sm_89 sm_90 sm_100 sm_120,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
 CUDA_PTX  := $(firstword $(CUDA_ARCH)) $(filter-out $(firstword $(CUDA_ARCH)),$(lastword $(CUDA_ARCH)))
 # Debian's nvcc uses the gcc in PATH, which may be too new or lack C++. Debian puts a suitable gcc here.
@@ -92,8 +92,8 @@ NVCCFLAGS := $(addprefix -ccbin ,$(CUDA_CC)) -O3 -std=c++17 -I. --compiler-optio
 CPPFLAGS += -DSKIPPIPE_CUDA=1
 cuda_objects := $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
 extra_model += $(cuda_objects)
-# CUDA's runtime is linked statically, and cuBLASLt is opened when a GPU is found (model/cuda/product.cu; -rpath says
-# where), so that the programs start on machines without the toolkit.
+# Programs must start on machines without the CUDA toolkit. CUDA's runtime is therefore linked statically, and a program
+# opens cuBLASLt only when it finds a GPU (model/cuda/product.cu; -rpath names the folder).
 # libstdc++ is linked by its full name: if C++ was installed only for nvcc, cc has another version and finds no libstdc++.
 cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcudart_static -ldl -lrt -l:libstdc++.so.6
 libs_model += $(cuda_libs)
@@ -147,7 +147,7 @@ $(BUILD)/$(1)/tests/%: $(BUILD)/$(1)/tests/%.o $(patsubst %.c,$(BUILD)/%.o,$(fil
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
 
-# The main of unit tests. It is an archive because some tests have a main of their own.
+# The main function of unit tests. It is in an archive, which the linker ignores for tests that have their own main.
 $(BUILD)/libtest.a: $(BUILD)/base/tests/test_main.o
 	@rm -f $@
 	$(call say,AR)

@@ -1,8 +1,8 @@
 /* Allocators that end the program when memory runs out.
  *
- * Error paths for small allocations are never taken in practice and cannot be tested one by one. A
- * program that ends at the first failure is simpler, and the run survives its end as it survives a
- * killed program. */
+ * A small allocation fails so rarely that the error path after each one would never be tested. A
+ * program that ends at the first failure is simpler. A training run survives it as it survives any
+ * killed agent or controller. */
 #include "base/alloc.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { EXIT_OUT_OF_MEMORY = 1 };
 
-/* Set once, before the program starts a second thread. */
+/* Set before the program starts a second thread, and never changed later, so no lock is needed. */
 static void (*restore_before_exit)(void);
 
 void alloc_before_exit(void (*restore)(void))

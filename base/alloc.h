@@ -2,15 +2,15 @@
  *
  * When the system has no memory left, an allocator below prints one line to standard error, for
  * example "skippipe-agent: out of memory: 4096 bytes", and ends the program with exit status 1.
- * Callers therefore need no error path. The run survives such an end like any other death of a
- * program.
+ * Callers therefore need no error path. A training run continues after the end of one of its
+ * programs, whatever the cause.
  *
  * free() releases every block. Sizes are in bytes; a size of 0 gives a valid block too.
  *
- * Do not use these functions for sizes that a file, a peer's message or a model's shape
- * determines: a request that is too large must be refused with an error, not end the program.
+ * Do not use these functions for sizes that a file, a peer's message or a model's shape determines:
+ * a request that is too large must be refused with an error, not end the program.
  *
- * The end is immediate (_exit): no atexit handler and no destructor of another library runs,
+ * The program ends through _exit: no atexit handler and no destructor of another library runs,
  * because some of them wait for other threads or allocate memory themselves.
  */
 #ifndef BASE_ALLOC_H

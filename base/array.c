@@ -10,8 +10,7 @@
 
 enum { FIRST = 8 };
 
-/* Returns the new number of elements to make room for: at least `want`, and at least the old
- * number. */
+/* Returns the new room of an array, in elements: at least `room` and at least `want`. */
 static size_t grown_room(size_t room, size_t want)
 {
 	size_t more = room < FIRST ? FIRST : room;
@@ -32,8 +31,8 @@ bool array_grow(void *array, size_t *room, size_t want, size_t size)
 		memcpy(&block, array, sizeof(block));
 	if (block && want <= *room)
 		return true;
-	/* This is not reallocarray, because under AddressSanitizer it ends the program if the size
-	 * overflows. */
+	/* Does not call reallocarray, because AddressSanitizer's version ends the program if the
+	 * size overflows. */
 	if (__builtin_mul_overflow(more, size, &bytes))
 		return false;
 	grown = realloc(block, bytes);

@@ -175,7 +175,9 @@ static const char aside_mark[] = ".tmp.";
 enum {
 	ASIDE_MARK = sizeof(aside_mark) - 1,
 	ASIDE_DIGITS = 16,
-	ASIDE_TRIES = 100 /* limit of tries, for file systems on which no lock can be kept */
+	/* Limit of the tries to create and lock a file: another process may remove each new file
+	 * first. */
+	ASIDE_TRIES = 100
 };
 
 bool file_is_aside(const char *ending)
@@ -216,9 +218,9 @@ static void remove_leftovers(const char *path)
 		closedir(d);
 }
 
-/* Locks a new temporary file. Returns false if another process has removed the file meanwhile, as
- * one that a killed writer left. On a file system without locks no lock is needed, because
- * file_remove_aside removes nothing there. */
+/* Locks a new temporary file. Returns false if another process has taken the file for a killed
+ * writer's and removed it before the lock was set. Returns true on a file system without locks,
+ * because file_remove_aside removes nothing there. */
 static bool lock_aside(int fd)
 {
 	struct stat st;

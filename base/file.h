@@ -91,7 +91,8 @@ bool file_exists(const char *folder, const char *name);
 
 /* Creates a folder and the missing folders above it, with the modes that the umask gives. */
 int file_make_folder(const char *path, struct error *err);
-/* Creates a folder in the same way, with mode 0700, for this user's keys and settings. */
+/* Creates a folder and the missing folders above it for this user's keys and settings, with mode
+ * 0700. */
 int file_make_private_folder(const char *path, struct error *err);
 /* Creates a folder as file_make_folder does, and checks that this user may create files in it. */
 int file_make_writable_folder(const char *path, struct error *err);

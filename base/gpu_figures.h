@@ -24,14 +24,15 @@ enum gpu_known {
 enum gpu_throttling {
 	GPU_HEAT = 1,
 	GPU_POWER_BRAKE = 2, /* the power supply has demanded lower clocks */
-	GPU_HARDWARE = 4,    /* the card does not say which of the two reasons above it is */
-	GPU_POWER_CAP = 8,   /* the card's power is at its limit, which is normal for a busy card */
+	/* The card does not say whether heat or the power supply lowers the clocks. */
+	GPU_HARDWARE = 4,
+	GPU_POWER_CAP = 8, /* the card's power is at its limit, which is normal for a busy card */
 	GPU_THROTTLING_ALL = 15,
 	/* The reasons that show a fault of the machine. */
 	GPU_THROTTLING_FAULTS = GPU_HEAT | GPU_POWER_BRAKE | GPU_HARDWARE
 };
 
-/* Larger values of the figures are not believed. */
+/* Limits of plausible values. Larger figures are treated as missing, and refused in messages. */
 enum {
 	GPU_TEMPERATURE_MOST_C = 200,
 	GPU_POWER_MOST_MW = 100000000,

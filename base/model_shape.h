@@ -8,8 +8,9 @@
 #ifndef BASE_MODEL_SHAPE_H
 #define BASE_MODEL_SHAPE_H
 
-/* The part of a layer's forward pass that is not kept but computed again in the backward pass: the
- * outputs of norms and activation functions, or everything except the layer's input. */
+/* The outputs of a layer that the backward pass computes again, so that they need no memory.
+ * SHAPE_NORMS: those of norms and activation functions. SHAPE_BLOCK: all outputs. Only the layer's
+ * input is then kept. */
 enum shape_recompute { SHAPE_NORMS, SHAPE_BLOCK, SHAPE_RECOMPUTE_LEVELS };
 
 struct model_shape {
@@ -21,18 +22,20 @@ struct model_shape {
 	double end_weights;   /* number of weights of embedding, last norm and head, in stage 0 */
 	/* Bytes for each weight: the weight, its gradient, its two moments and its bf16 copy. */
 	double weight_bytes;
-	/* Work of a forward pass for one sequence: in a layer, and in the head. */
+	/* Operations of a forward pass for one sequence: in one layer, and in the head. */
 	double layer_flop, head_flop;
 	/* Bytes of an fp32 activation between two stages, for one sequence. */
 	double activation_bytes;
-	/* Bytes that a layer keeps of one sequence from its forward to its backward pass */
+	/* Bytes that a layer keeps of one sequence from its forward to its backward pass. */
 	double kept_bytes[SHAPE_RECOMPUTE_LEVELS];
 	/* Scratch memory of any pass, for each sequence of a microbatch. */
 	double scratch_bytes;
 	double end_scratch_bytes; /* scratch memory of the loss in stage 0, without its logits */
-	/* Bytes of logits for each sequence, and limit for a microbatch. */
+	/* Bytes of the logits of one sequence, and the most bytes that the logits of a microbatch
+	 * occupy at a time. */
 	double logits_bytes, most_logits_bytes;
-	/* Bytes of tokens and their order in stage 0, for each sequence and slot. */
+	/* Bytes that stage 0 keeps for one sequence of a microbatch in progress: its tokens and
+	 * their order. */
 	double slot_bytes;
 	double fixed_bytes; /* bytes reserved for code and for the workspace of matrix products */
 };

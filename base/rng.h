@@ -14,8 +14,7 @@ struct rng {
 
 /* Starts a stream. Equal seeds give equal numbers on every machine. */
 void rng_init(struct rng *r, uint64_t seed);
-/* Starts the stream with this number of a seed. Streams with neighbouring numbers are
- * independent. */
+/* Starts stream number `stream` of a seed. Streams with neighbouring numbers are independent. */
 void rng_init_stream(struct rng *r, uint64_t seed, uint64_t stream);
 /* Returns 64 random bits. */
 uint64_t rng_next(struct rng *r);

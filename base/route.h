@@ -11,11 +11,12 @@ enum { ROUTE_HOPS = 64 }; /* largest number of hops, and therefore of stages in 
 
 struct route {
 	uint32_t microbatch;
-	/* Rises with each new attempt in an iteration, and with each restart of the controller. */
+	/* Number of the attempt. Each new attempt in an iteration gets a higher number, and so does
+	 * the first attempt after a restart of the controller. */
 	uint32_t attempt;
-	uint32_t since;   /* the attempt in which the microbatch last started from the beginning.
-			   * Later attempts only replaced dead nodes; the results of the other nodes
-			   * stay valid */
+	/* The attempt in which the microbatch last started from the beginning. Later attempts only
+	 * replaced dead nodes, so the results of the other nodes stay valid. */
+	uint32_t since;
 	/* The data shard of the microbatch: the rank that its data node had when the run began. */
 	uint32_t shard;
 	uint32_t wave;    /* index among the shard's microbatches of the iteration, or of the
@@ -27,8 +28,8 @@ struct route {
 
 /* Number of microbatches of an iteration that visited each stage. */
 struct stage_visits {
-	/* Number of stages; 0: every stage divides its gradient by the number of all
-	 * microbatches. */
+	/* Number of stages: each stage divides its gradient by its own visits. 0: every stage
+	 * divides its gradient by the number of all microbatches. */
 	uint32_t n;
 	uint16_t of[ROUTE_HOPS]; /* (n) microbatches that visited each stage */
 };

@@ -26,7 +26,9 @@ int skip_share_read(const char **at, uint32_t most, uint32_t *share, uint32_t *s
 int skip_share_parse(const char *option, const char *text, uint32_t most, uint32_t *share,
 		     uint32_t *skip, struct error *err);
 
-/* Pack a ratio into one number, which is the number of stages if all microbatches skip them. */
+/* Packs a share and a number of skipped stages into one number. Share 0, with which all
+ * microbatches skip, packs to the number of stages alone. skip_share_of and skip_share_stages
+ * unpack. */
 static inline int64_t skip_share_pack(uint32_t share, uint32_t skip)
 {
 	return (int64_t)share << 8 | skip;

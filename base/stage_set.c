@@ -53,9 +53,9 @@ void stage_set_format(stage_set set, char *out)
 			n += (size_t)snprintf(out + n, STAGE_SET_TEXT - n, "%s%d", n ? "," : "", s);
 }
 
-/* Undoes exchanges from the left: if a stage is followed by the stage just below it, the two were
- * exchanged. After this the stages must ascend. Both places are then skipped, so exchanges cannot
- * overlap. */
+/* Goes through the path from the left. A stage that is followed by the next lower stage is an
+ * exchange of two stages: both are passed at once, so exchanges cannot overlap. The larger of the
+ * two is compared with the stages that follow, the smaller with those before. */
 int stage_path_misplaced(const int *stages, int n, int *after)
 {
 	int last = -1;

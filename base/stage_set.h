@@ -40,10 +40,10 @@ bool stage_set_parse(const char *text, int n_stages, stage_set *out);
 /* Writes "0,5" (STAGE_SET_TEXT). */
 void stage_set_format(stage_set set, char *out);
 
-/* Finds the first stage of a path (n) that breaks the order of CC2. Stages ascend, and none occurs
- * twice. But behind the first place, two stages with neighbouring numbers may be exchanged;
- * exchanges do not overlap. Returns the place of that stage, and sets *after to the stage that it
- * would have to follow; returns -1 if the path keeps the order. */
+/* Finds the first stage of a path (n) that breaks the order of CC2: each stage is greater than all
+ * before it, except that stages s and s + 1 may be exchanged. The first stage takes part in no
+ * exchange, and exchanges do not overlap. Returns the index of the first wrong stage, and sets
+ * *after to the stage that it would have to follow; returns -1 if the path keeps the order. */
 int stage_path_misplaced(const int *stages, int n, int *after);
 
 /* Gives the least and the most visits that equal exposure (CC3) allows a stage, if the paths of

@@ -40,13 +40,14 @@ bool tensor_format_suits_sums(enum tensor_format format);
 unsigned tensor_format_bits(enum tensor_format format);
 /* Returns the bytes of n numbers in groups of `group` numbers; the last group may be shorter. */
 size_t tensor_format_bytes(enum tensor_format format, size_t n, size_t group);
-/* Return the bytes of n numbers of an activation with this many channels, and of its gradient. */
+/* Return the bytes of an activation of n numbers with `channels` channels, and of its gradient. A
+ * coded activation also has the mean of each channel. */
 size_t tensor_format_activation_bytes(enum tensor_format format, size_t n, size_t channels);
 size_t tensor_format_gradient_bytes(enum tensor_format format, size_t n);
-/* Returns the bytes of n numbers of a tensor's sum. */
+/* Returns the bytes of a sum of gradients of n numbers. */
 size_t tensor_format_sum_bytes(enum tensor_format format, size_t n);
-/* Return the size relative to fp32 of long activations, without their channels' means, and of long
- * sums: 1 for fp32, 0.203125 for activations in q6. */
+/* Return the size relative to fp32 of long activations (without the means of their channels), and
+ * of long sums of gradients: 1 for fp32, 0.203125 for activations in q6. */
 double tensor_format_activation_share(enum tensor_format format);
 double tensor_format_sum_share(enum tensor_format format);
 

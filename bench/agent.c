@@ -1,16 +1,18 @@
-/* Measures the path of a tensor through an agent: three agents on loopback, each a process, one
- * stage each. Every microbatch passes all three and returns, so six tensors travel for it. The
- * device is `pretend` with the times of a card, so the figures are the host's share.
+/* Measures what the host does to pass tensors through an agent. Three agents run on loopback, each
+ * a process with a stage of its own. Every microbatch passes all three and returns, so six tensors
+ * travel for it. The device `pretend` takes the time of a card but computes nothing, so the
+ * processor times are those of the host's work.
  *
  *     build/bench/agent [FORMAT] [MICROBATCHES] [TOKENS]
  *         FORMAT fp32, bf16, q8, q6 or q4, or all (default); 8 microbatches of 4,096 tokens with
  *         2,048 channels: 33.5 MB in fp32
  *     build/bench/agent sum [MILLIONS] [FORMAT]
- *         what a replica computes for the sum of a stage of so many weights (250), three replicas
+ *         what one of three replicas computes to sum the gradients of a stage of so many million
+ *         weights (250)
  *
  * Every figure is one line of JSON. It describes the agent in the middle unless the line says
- * otherwise. GB count the tensors as fp32, whatever their format. The processes fork before they
- * use nanomsg.
+ * otherwise. A GB is 10^9 bytes of the tensors in fp32, whatever their format. The processes fork
+ * before they use nanomsg, because its state does not survive a fork.
  */
 #include <dirent.h>
 #include <math.h>
@@ -38,13 +40,14 @@ enum { N = 3, BATCHES_MOST = 64, TENSORS = 6, DIM = 2048, SEQUENCE = 1024 };
 /* Processor time of the threads of an agent, and what its loop did. */
 struct usage {
 	double loop_s, compute_s, codec_s, others_s;
-	double longest_turn_s, longest_busy_s; /* busy: processor time of the loop in a turn */
-	long faults; /* pages that the kernel gave */
+	/* Longest turn of the loop: in wall time, and in processor time. */
+	double longest_turn_s, longest_busy_s;
+	long faults; /* page faults: pages that the kernel gave during the measurement */
 };
 
 static struct keys_identity *ids[N + 1]; /* the last one is the controller's */
 static struct agent_options options;
-static int to_agent[N][2], from_agent[N][2]; /* pipes */
+static int to_agent[N][2], from_agent[N][2]; /* pipes between this process and the agents */
 static pid_t agents[N];
 
 static void die(const char *what, const struct error *err)
@@ -128,7 +131,8 @@ static void send_usage(const struct usage *from, const double longest_s[2], int 
 		_exit(1);
 }
 
-/* Runs an agent's loop. A byte from the parent begins a measurement, the next one ends it. */
+/* Runs an agent's loop. The parent sends a byte to begin a measurement, and another byte to end
+ * it. */
 static void be_agent(int i)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -347,7 +351,8 @@ static void measure(struct controller *c, enum tensor_format format)
 	double n = c->n_batches, s, all = 0, device = 0;
 	struct usage u[N];
 
-	compute(c, format); /* memory is touched, connections open */
+	/* A first iteration opens the connections and touches the memory, and is not measured. */
+	compute(c, format);
 	commit(c);
 	order_usage();
 	s = compute(c, format);
@@ -441,9 +446,9 @@ static double s_since(int64_t us)
 	return (double)(clock_monotonic_us() - us) * 1e-6;
 }
 
-/* Measures what one of three replicas computes for the sum of a stage's gradient, by the functions
- * of the worker's jobs: it encodes its gradient, adds a third of the parts of all, and decodes and
- * hashes the sums of all. */
+/* Measures what one of three replicas computes when the replicas sum a stage's gradient. Calls the
+ * functions of the worker's jobs: the replica encodes its gradient, sums its third of all three
+ * gradients, and decodes and hashes the whole sum. */
 static void measure_sum(size_t floats, enum tensor_format format)
 {
 	static const uint16_t nodes[] = { 0, 1, 2 };

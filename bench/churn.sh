@@ -1,9 +1,9 @@
 #!/bin/bash
 # Measures the goodput of a run whose nodes are lost and return: bench/churn.sh [ITERATIONS [SCALE]]. Twenty agents of
-# a rehearsal compute nothing and take the times of 12 cloud regions. In each hour of the rehearsed time, with
-# iterations of about 30 s, two of them (10%) are killed with SIGKILL, and two that were lost join again. SCALE is the
-# number of real seconds of a rehearsed second: the controller's own times (it notices a death after 0.2 s, and plans
-# for 0.1 s) are not scaled, so a small SCALE makes them seem longer. Arguments after SCALE go to `skippipe rehearse`.
+# a rehearsal compute nothing, and their tasks and transfers take the times of 12 cloud regions. Iterations take about
+# 30 s of rehearsed time. In each hour of this time, the script kills two agents (10%) with SIGKILL, and two killed
+# agents join again. A rehearsed second lasts SCALE real seconds. The controller's own times (0.2 s to notice a death,
+# 0.1 s to plan) are real, so a small SCALE exaggerates them. Arguments after SCALE go to `skippipe rehearse`.
 #
 # Goodput is the time that the committed iterations would have taken without a disturbance, divided by the time that
 # passed from the first commit to the last. An undisturbed iteration with n nodes takes the median of the measured
@@ -12,10 +12,10 @@
 need skippipe skippipe-controller skippipe-agent skippipe-verify
 iterations=${1:-200} scale=${2:-0.03}
 shift $(($# > 2 ? 2 : $#))
-hour=120 # iterations of 30 s
+hour=120 # iterations in an hour of the rehearsed time
 acts=() kills=()
 for ((at = 6, i = 0; at < iterations - 5; at += hour / 2, i++)); do
-	kills+=("$at $((i * 7 % 20)) 0.$((15 + i * 37 % 80))") # iteration, node, and the part of an iteration that has passed
+	kills+=("$at $((i * 7 % 20)) 0.$((15 + i * 37 % 80))") # iteration, node, and part of the iteration that passes before the kill
 	[ $((at + hour / 4)) -lt $((iterations - 2)) ] && acts+=(--at "$((at + hour / 4)):recover:$((i * 7 % 20))")
 done
 "$bin/skippipe" rehearse --headless --format jsonl --iterations "$iterations" --time-scale "$scale" \

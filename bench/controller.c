@@ -31,7 +31,7 @@ enum {
 	FORWARD_US = 10000,
 	BACKWARD_US = 20000,
 	LOSS_US = 1000,
-	COMPUTE_US = 2000000, /* time from the start of an iteration to its report */
+	COMPUTE_US = 2000000, /* time from the start of an iteration to an agent's report */
 	STAGES = 10
 };
 
@@ -45,10 +45,12 @@ struct actor {
 	uint16_t node;
 	uint8_t stage;
 	uint64_t committed, iteration, beat;
-	int64_t beat_at_us, done_at_us; /* done_at_us 0: no iteration in progress */
-	struct msg_reduce ordered;      /* answered after the report; no nodes: no order */
+	/* When the next heartbeat is due; when the iteration in progress ends (0: none). */
+	int64_t beat_at_us, done_at_us;
+	/* Order to sum that is answered after the report; no nodes: there is none. */
+	struct msg_reduce ordered;
 	int64_t ping_us, ping_at_us;
-	struct msg_task_event *events; /* of the plan, for this node */
+	struct msg_task_event *events; /* the tasks of this node in the plan, as events to report */
 	uint32_t n_events;
 	size_t room;
 	uint64_t epoch;
@@ -110,7 +112,7 @@ static void put_task(struct actor *a, const struct route *r, uint8_t kind)
 	a->events[a->n_events++] = e;
 }
 
-/* Prepares the task events that this node will report for the plan. */
+/* Prepares the events that this node will report: the start and the end of each of its tasks. */
 static void take_plan(struct actor *a, const struct msg_plan *p)
 {
 	a->n_events = 0;
@@ -154,7 +156,7 @@ static void send_report(struct actor *a, int64_t now)
 	a->done_at_us = 0;
 }
 
-/* The hashes of the slices. All agents report the same sum. */
+/* Hashes of a sum, all 0: all agents report the same hashes, so the sums agree. */
 static const uint64_t no_slices[MSG_NODES];
 
 static void send_reduced(struct actor *a, const struct msg_reduce *order)
@@ -189,7 +191,7 @@ static void take_message(struct actor *a, const struct msg *in, int64_t now)
 		a->iteration = in->u.start.iteration;
 		a->done_at_us = now + COMPUTE_US;
 		break;
-	case MSG_MEASURE: /* all links are equally good */
+	case MSG_MEASURE: /* reports the same quality for every link */
 		m.type = MSG_MEASURED;
 		m.u.measured = (struct msg_measured){ in->u.measure.id, in->u.measure.to, 1,
 						      0.0001f, 0.00001f, 1e9f, "" };
@@ -203,7 +205,8 @@ static void take_message(struct actor *a, const struct msg *in, int64_t now)
 	case MSG_REDUCE:
 		a->ordered.n_nodes = 0;
 		if (in->u.reduce.when_counted && a->done_at_us)
-			a->ordered = in->u.reduce; /* later only the number of nodes is used */
+			/* send_reduced uses only the number of its nodes. */
+			a->ordered = in->u.reduce;
 		else
 			send_reduced(a, &in->u.reduce);
 		break;
@@ -533,7 +536,7 @@ int main(int argc, char **argv)
 	kill(controller_pid, SIGTERM);
 	while (waitpid(controller_pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	/* The processes that play agents end with this one. */
+	/* The processes that play agents end when this process does (PR_SET_PDEATHSIG). */
 	snprintf(clean, sizeof(clean), "rm -rf '%s'", folder);
 	return system(clean);
 }

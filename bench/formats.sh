@@ -3,12 +3,12 @@
 #
 #     bench/formats.sh [PLAN-OPTION...]      BUILD=build; --threads 1 --evaluations 500000
 #
-# The instances in schedule/tests/data give delays in fp32, which hide their bytes. The script
-# replaces them by the links of deploy/regions.json between the same places. It first checks that a
-# plan takes the same time with the delays that these links cause. Then it plans with the links, so
-# that activations also wait for one another. Assignments are free and sums overlap. The plans are
-# DT-FM's, and ours with a third of the stages skipped (a quarter in geo18_s4). It prints total_s of
-# each.
+# The instances in schedule/tests/data give whole delays in fp32, without saying which part of a
+# delay the bytes take. The script replaces the delays by the links of deploy/regions.json between
+# the same places. It first checks that a plan takes the same time with the delays that these links
+# cause. Then it plans with the links, so that activations also wait for one another. Nodes are
+# placed freely, and sums overlap. For each format the script prints total_s of DT-FM's plan and of
+# ours, which skips a third of the stages (a quarter in geo18_s4).
 set -eu -o pipefail
 build=${BUILD:-build}
 here=$(dirname "$0")/..
@@ -20,7 +20,8 @@ trap 'rm -rf "$dir"' EXIT
 by_links() {
 	sed 's/, "delay_s".*//' "$1"
 	grep -o '"location": "[^"]*"' "$1" | awk -F'"' -v bytes="$2" -v delays="${3:-}" '
-		# from the facts about the regions, with one key on each line: the links, and the overhead
+		# deploy/regions.json has one key on each line: this reads the links and the
+		# overhead from it
 		FILENAME != "-" && $2 == "latency_ms" { sub(/.*: /, ""); sub(/,.*/, ""); latency_s = $0 / 1000 }
 		FILENAME != "-" && $2 == "bandwidth_gib_per_s" {
 			sub(/.*: /, "")

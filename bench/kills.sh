@@ -1,5 +1,5 @@
 #!/bin/bash
-# Measures how quickly the controller notices a killed agent and goes on: bench/kills.sh [KILLS]. The
+# Measures how quickly the controller notices a killed agent and resumes: bench/kills.sh [KILLS]. The
 # script kills agents of an embedded cluster one after another with SIGKILL during an iteration, and
 # restarts each. It prints the median and the worst time of each step, on the controller's clock.
 # Arguments after KILLS go to `skippipe demo`.

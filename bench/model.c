@@ -1,13 +1,14 @@
 /* Measures the training speed of a preset on the CPU, and PyTorch's speed with the same shapes,
- * threads and machine. Both take turns.
+ * threads and machine. The two are measured in turn.
  *
  *   build/bench/model [PRESET [THREADS [SECONDS [ROUNDS]]]]      default: 30m 2 15 2
  *
- * A step is one microbatch: forward pass, backward pass and AdamW. In each iteration a node hashes
- * its weights and the sum. The program prints this time as a share of a step; the share is smaller
- * if an iteration has several microbatches. If PyTorch cannot be imported, the program says so and
- * skips it. SKIPPIPE_PYTHON names the interpreter. Tokens per second of wall time mean little on a
- * busy machine. Therefore tokens per second of CPU time are printed, too. */
+ * A step is one microbatch: forward pass, backward pass and AdamW. In each iteration a node also
+ * hashes its weights and the sum of gradients. The program prints the time of this hashing as a
+ * share of a step; the share is smaller if an iteration has several microbatches. If PyTorch cannot
+ * be imported, the program says so and skips it. SKIPPIPE_PYTHON names the interpreter. Tokens per
+ * second of wall time mean little on a busy machine. Therefore tokens per second of CPU time are
+ * printed, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -99,8 +100,8 @@ static int measure_torch(const struct session *s, unsigned threads, double secon
 	return got == 2 ? 0 : -1;
 }
 
-/* Measures hashing in CPU seconds, as one thread does it. Other programs only make it slower, so
- * the shortest of ten is the result. */
+/* Measures how many CPU seconds one thread needs to hash. Other programs can only make it slower,
+ * so the shortest of ten measurements is the result. */
 static void measure_hashes(const struct session *s, double step_cpu)
 {
 	struct stage *const *stages = trainer_stages(s->trainer);

@@ -37,7 +37,7 @@ for ((i = 0; i < 300; i++)); do
 	sleep 0.2
 	capture
 	! grep -qE ' it ([4-9]|[1-9][0-9])/' "$dir/plain" || break
-	[ $((i % 5)) = 4 ] && mux send-keys '}' # to the next commit
+	[ $((i % 5)) = 4 ] && mux send-keys '}' # moves the console to the next commit
 done
 mux send-keys ' '
 for ((frame = 0; frame < shown; frame++)); do

@@ -15,8 +15,8 @@
  *   - the microseconds of a full run of the final plan in the fast simulation
  *
  * --out also writes the table to STEM.csv and STEM.json, with 0 for a missing figure. --algorithm
- * runs only this one. --cpu-time, for one thread, measures the budget and all times in CPU seconds,
- * so that other work on the machine matters less.
+ * runs only the named algorithm. --cpu-time, for one thread, measures the budget and all times in
+ * CPU seconds, so that other work on the machine matters less.
  *
  * --repairs prints another table. Up to twenty nodes of each instance are lost, one at a time, and
  * the plan is repaired without the node. Its columns are:
@@ -24,13 +24,13 @@
  *   - the milliseconds to the first valid plan, median and longest
  *   - the ratio of the plan that was repaired for a tenth of a second to a fresh plan of the whole
  *     budget: the mean, the worst, and the number of plans within 2%
- *   - the same for a repair that begins at a plan without the node, made in advance
- *   - the same for a second fresh plan with another seed
+ *   - the same ratio for a repair that begins at a plan without the node, made in advance
+ *   - the same ratio for a second fresh plan with another seed
  *
- * --phases prints the seconds of a run of 1,200 iterations in 6 bits, early sums counted, with one
- * allocation of nodes to stages for all phases, and with an allocation for each phase. The budget
- * is that of each search. Then follow the seconds by which moves are late, and for each phase its
- * seconds of an iteration, moves, and nodes of each stage.
+ * --phases plans runs of 1,200 iterations with tensors in 6 bits and overlapping sums. It prints
+ * the seconds of a run with one allocation of nodes to stages for all phases, and with one for each
+ * phase. Then follow the seconds for which the run waits for moving nodes and, for each phase, the
+ * seconds of an iteration, the moves, and the nodes of each stage. Each search has the budget.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -56,21 +56,25 @@ struct options {
 	uint64_t seed;
 	int threads, most_nodes;
 	bool cpu_time, repairs, phases;
-	const char *out, *algorithm; /* NULL: no files; all */
+	/* NULL: no files are written (out), all algorithms are run (algorithm). */
+	const char *out, *algorithm;
 };
 
 struct row {
 	char instance[32];
 	int nodes;
 	const char *assignment, *algorithm;
-	double iteration_s, sync_s, bound_s, ratio; /* ratio 0: no published schedule */
-	double beats_ms;                            /* 0: never, or no published schedule */
+	/* Ratio to the published schedule; 0: there is none. */
+	double iteration_s, sync_s, bound_s, ratio;
+	/* Milliseconds until a plan was better than the published schedule; 0: never, or there is
+	 * none. */
+	double beats_ms;
 	double first_ms, within_ms, per_s, run_us;
 };
 
-/* The iteration times of published schedules under our execution model with an overhead of 0.13 s:
- * the published paths for shipped20, and the output of the published code for the others
- * (one20_s16: no output in ten minutes). */
+/* The seconds of an iteration of the published schedules, under our execution model with an
+ * overhead of 0.13 s. shipped20: from the published paths. The others: from the output of the
+ * published code (one20_s16: no output in ten minutes). */
 static const struct {
 	const char *name;
 	double seconds;
@@ -82,7 +86,7 @@ static const struct {
 	int nodes, stages;
 } generated[] = { { 20, 6 }, { 50, 8 }, { 100, 8 }, { 300, 12 }, { 1000, 16 } };
 
-#define RUNS_US 10000 /* total time of the measured runs */
+#define RUNS_US 10000 /* total time of the runs that are measured for one row, in microseconds */
 
 static int64_t read_clock(void *arg)
 {
@@ -209,7 +213,8 @@ struct table {
 enum { REPAIRED, IN_ADVANCE, FRESH, METHODS };
 
 struct repairs {
-	int n, close[METHODS]; /* lost nodes; plans within 2% */
+	/* Number of lost nodes; number of plans within 2% of the fresh plan. */
+	int n, close[METHODS];
 	double first_ms[LOST_MAX], ratio[METHODS][LOST_MAX];
 };
 
@@ -220,7 +225,8 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Repairs the plan `from` without a node. fresh_q describes a fresh plan without it. */
+/* Repairs the plan `from` after the loss of a node, in each of the three ways, and compares the
+ * results with a fresh plan. fresh_q: the request for a fresh plan, with the node excluded. */
 static int repair_one(const struct cluster *c, const struct plan_request *fresh_q,
 		      const struct plan *from, struct repairs *r, struct error *err)
 {
@@ -297,7 +303,8 @@ static void run_repairs(const struct cluster *c, const char *name, const struct 
 		excluded[node] = true;
 		rc = repair_one(c, &q, from, &r, &err);
 		excluded[node] = false;
-		if (rc == PLAN_INFEASIBLE) /* no other node holds its stage */
+		/* No other node can take over the stage of the lost node. */
+		if (rc == PLAN_INFEASIBLE)
 			rc = 0;
 	}
 	if (rc == 0 && r.n > 0)
@@ -366,7 +373,8 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	return c;
 }
 
-/* Changes an instance, which hides the bytes in its delays, into 6 bits. */
+/* Changes the delays of an instance to those of tensors in 6 bits. The file gives only whole
+ * delays, so the time of the bytes is computed from the regions' latencies. */
 static void shorten(struct cluster *c, const struct regions *regions)
 {
 	const struct tensor_formats formats = { FORMAT_Q6, FORMAT_Q6 };

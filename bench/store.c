@@ -1,5 +1,5 @@
 /* Measures how long a durable commit takes, by the size of the cluster: build/bench/store [FOLDER].
- * The controller makes one in every iteration, and waits for it. */
+ * The controller commits each iteration durably, and the run waits for it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

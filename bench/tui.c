@@ -57,7 +57,8 @@ static double draw(struct screen *screen, const struct state *s, struct ui *u, i
 	return (double)(cpu_us() - start) / 1e3;
 }
 
-/* Steps back through the history, from its end: a fiftieth of its time with each step. */
+/* Steps back through the history in fifty equal steps, from its end to its beginning, and prints
+ * how long a step takes. */
 static void step_back(struct history *h, struct state **s, size_t applied)
 {
 	int64_t last = history_last_us(h), first = history_first_us(h), status_at;
@@ -139,7 +140,8 @@ static int pictures(const char *path, int columns, int rows)
 struct reader {
 	int fd;
 	uint64_t bytes;
-	char tail[TAIL + 1]; /* the last bytes, to find a word that two reads share */
+	/* The last bytes of the output, to find a word of which the next read has the end. */
+	char tail[TAIL + 1];
 	bool ended;
 };
 

@@ -10,8 +10,8 @@
 #   --compare          runs again with the controller's --algorithm dtfm, and prints the ratio
 #   --pretend K        a rehearsal (docs/rehearsal.md): agents compute nothing, the 1.5B model takes 1/K of its bytes and
 #                      the network has 1/K of its bandwidths. With --compare four runs: ours and DT-FM, in fp32 and in
-#                      q6. Without --cluster nodes compute as published: --compute 0.44,0.66,0.11. Queues are longer,
-#                      --queue-ms 1000, because they hold K times fewer packets
+#                      q6. Without --cluster, tasks take the published times: --compute 0.44,0.66,0.11. Queues hold
+#                      1,000 ms of packets (--queue-ms 1000), because the same time holds K times fewer packets
 #   --measure          only measures the links, and prints the errors
 #   --console          opens the console, too
 #   --limit-s S        ends a run that takes longer  [900]
@@ -104,7 +104,7 @@ summary() { # summary EVENTS: prints medians, deviations and errors of the predi
 		}' "$1"
 }
 
-# Waits for the agents, which end when the controller does, and ends those that remain.
+# Waits for the agents to end, as they do when the controller ends, and kills those that do not.
 end_agents() {
 	local n
 	for n in "${bed_agent_pid[@]}"; do
@@ -143,8 +143,8 @@ run() { # run NAME OPTION...: runs a cluster to its end, with its record in $dir
 	mv "$dir/run" "$dir/$name" && mv "$dir/events" "$dir/$name.events" && mv "$dir/controller.err" "$dir/$name.err"
 }
 
-# Compares every measured link with the true one: the error of the latency, and the ratios of bandwidths and of the
-# delays of an activation.
+# Compares every measured link with the true link. Prints the error of the latency, and the ratios
+# of measured to true bandwidths and delays of an activation.
 compare_links() { # compare_links TRUE MEASURED
 	awk "$events"'
 		function matrix(key, M,   s, rows, r, i, j, f) {

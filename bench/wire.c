@@ -11,8 +11,8 @@
  *     build/bench/wire listen ADDRESS DIR
  *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS] [BYTES]
  *         on two machines: activations after a pause, bulk data, and activations among bulk data;
- *         with BYTES instead: pairs of activations of this size, the second half a transfer later.
- *         DIR gets the keys of both
+ *         with BYTES instead: pairs of activations of this size, the second sent half a transfer
+ *         time after the first. DIR holds the keys of both machines; the first run makes them
  *
  * Every figure is one line of JSON. The processes fork before they use nanomsg, because its state
  * does not survive a fork.
@@ -134,7 +134,7 @@ static void push(struct post *post, post_peer_id peer, size_t size, double secon
 	free(data);
 }
 
-/* Lets the listener send messages, which is the slower direction. */
+/* Lets the listener send messages to this process. This direction is slower than the other one. */
 static void pull(struct post *post, post_peer_id peer, uint64_t size, uint64_t count)
 {
 	uint8_t request[17] = {SOURCE};
@@ -238,7 +238,7 @@ static int listen_and_serve(const char *transport, int to_parent)
 	if (write(to_parent, address, sizeof(address)) != sizeof(address))
 		return 1;
 	serve(post);
-	/* Gives the last acknowledgement time to leave. */
+	/* Runs on for a moment, so that the last acknowledgement is sent. */
 	for (int64_t until = clock_monotonic_us() + 200000; clock_monotonic_us() < until;) {
 		unsigned seen = 0;
 		wait_turn(post);
@@ -275,7 +275,7 @@ static int play(struct keys_identity **agents, size_t n, double seconds)
 	}
 	int64_t until = clock_monotonic_us() + (int64_t)(seconds * 1e6);
 	for (uint64_t turn = 0; clock_monotonic_us() < until; turn++) {
-		/* Every 10 ms another tenth of the agents sends. */
+		/* In each turn of 10 ms, another tenth of the agents sends a heartbeat. */
 		for (size_t i = turn % 10; i < n; i += 10) {
 			unsigned seen = 0;
 			post_tick(posts[i], clock_monotonic_us());
@@ -509,9 +509,10 @@ struct far {
 	struct post *post;
 	post_peer_id peer;
 	uint8_t *data;
-	double took_ms[MAX_TIMES]; /* of activations, from post_send to the acknowledgement */
+	/* Milliseconds of each activation, from post_send to the acknowledgement. */
+	double took_ms[MAX_TIMES];
 	int n;
-	uint64_t bulk_bytes; /* acknowledged */
+	uint64_t bulk_bytes; /* bytes of bulk data that are acknowledged */
 };
 
 static void turn_far(struct far *f)
@@ -567,8 +568,8 @@ static void print_pauses(struct far *f, double pause_s)
 		f->n > 0 ? f->took_ms[f->n - 1] : 0);
 }
 
-/* Sends bulk data without a pause, and activations among it if asked for. The first two seconds are
- * the start and do not count as steady. */
+/* Sends bulk data without a pause and, with `activations`, an activation every quarter of a second.
+ * The first two seconds do not count for the steady rate, because the rate still grows. */
 static void print_bulk(struct far *f, double seconds, bool activations)
 {
 	struct post_peer_info info;
@@ -610,8 +611,9 @@ static void print_bulk(struct far *f, double seconds, bool activations)
 	printf("}\n");
 }
 
-/* Sends one activation that fills the link, then pairs of them. The second of a pair follows when
- * the first is half way. Ends early if no acknowledgement comes for a minute. */
+/* Sends one activation alone, then pairs of activations. The second one of a pair is sent after
+ * half of the time that the single activation took. Ends early if no acknowledgement comes for a
+ * minute. */
 static void print_pairs(struct far *f, size_t bytes)
 {
 	double single_ms = 0;

@@ -4,7 +4,8 @@
 #   deploy/bundle.sh BUILD-FOLDER ARCHIVE.tar.gz
 #
 # The archive has the programs, every library that they are linked with, the C library and its loader (deploy/launch.c),
-# themes, regions, the default corpus, and the licences of all of these. A GPU's driver is the system's.
+# themes, regions, the default corpus, and the licences of all of these. It has no GPU driver:
+# programs use the driver of the system.
 # The same programs and libraries give the same archive, byte for byte.
 set -eu
 cd "$(dirname "$0")/.."
@@ -39,7 +40,7 @@ loader=$(readelf -l "${programs[0]}" | sed -n 's/.*interpreter: \(.*\)\].*/\1/p'
 install -m 755 "$(realpath "$loader")" "$root/bin/skippipe-loader"
 licence "$(realpath "$loader")"
 
-# Resolved paths, by the name under which programs ask for them.
+# For each library: the name by which programs ask for it, and the path to which the name leads.
 ldd "${programs[@]}" | grep -q 'not found' && fail "a library is missing: $(ldd "${programs[@]}" | grep 'not found' | sort -u)"
 ldd "${programs[@]}" | sed -n 's/^[[:space:]]*\([^ ]*\) => \(\/[^ ]*\) .*/\1 \2/p' | sort -u >"$work/libraries"
 while read -r library path; do
@@ -58,7 +59,8 @@ if [ -d "$corpus" ]; then
 fi
 cp README.md "$root"
 mkdir -p "$(dirname "$archive")"
-# git's date of the version, so that the archive does not depend on the time at which it is made.
+# The files get the date of the version in git, so that the archive does not depend on when it is
+# made.
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX --mtime="@$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
 	-C "$work" -c "$name" | gzip -n -6 >"$archive.part"
 mv "$archive.part" "$archive"

@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 mkdir -p "$root/opt" "$root/var/lib/skippipe"
 mkdir -m 1777 "$root/tmp"
-# Any user number may run it.
+# A container may run under any user number, so every user may write here.
 chmod 1777 "$root/var/lib/skippipe"
 tar -xzf "$bundle" -C "$root/opt"
 mv "$root"/opt/skippipe-* "$root/opt/skippipe"

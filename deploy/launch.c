@@ -1,18 +1,20 @@
-/* The programs in the bin/ folder of a bundle (deploy/bundle.sh) are this one, under their names.
+/* The launcher of a bundle (deploy/bundle.sh). Each program in the bundle's bin/ folder is a link
+ * to this launcher, with the name of the program that it starts.
  *
- * A program that was linked on a new system does not start with the C library of an older one. So a
- * bundle has its own C library, loader and other libraries. This launcher is linked statically,
- * runs anywhere, and starts the real program with them:
+ * A program that was linked on a new system does not start with the C library of an older one. A
+ * bundle therefore has its own C library, loader and other libraries. This launcher is linked
+ * statically, runs anywhere, and starts the real program with them:
  *
  *     bin/skippipe, bin/skippipe-agent, ...   the launcher
  *     bin/skippipe-loader                     the loader of the C library (ld.so)
  *     lib/                                    libraries
  *     lib/programs/skippipe, ...              the programs
  *
- * The libraries are named on the loader's command line and not in LD_LIBRARY_PATH, which the
- * commands of the system that a program runs would inherit. To the running program its own file is
- * the loader. The loader therefore lies in bin/, where programs look for each other. Libraries that
- * the bundle lacks, such as a GPU's driver, are found as the system's own programs find them. */
+ * The launcher names the libraries on the loader's command line. It does not set LD_LIBRARY_PATH,
+ * because a program passes its environment on to commands of the system. /proc/self/exe of a
+ * program started this way is the loader. The loader therefore lies in bin/, where programs look
+ * for each other. A library that the bundle lacks, such as a GPU's driver, is found as for any
+ * program of the system. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

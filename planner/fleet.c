@@ -63,7 +63,8 @@ static void name_plan(char *out, size_t room, const char *cluster)
 	snprintf(out, room, "%.*s.plan%s", length, cluster, dot ? dot : "");
 }
 
-/* Writes the text to a file and frees the text. text NULL: memory ran out. */
+/* Writes the text to a file and frees the text. If the text is NULL because memory ran out, returns
+ * an error. */
 static int write_text(char *text, const char *path, struct error *err)
 {
 	int rc = text ? file_write(path, text, strlen(text), FILE_RESULT, err)
@@ -84,7 +85,8 @@ static int write_best(const struct choice *c, const struct fleet_options *o, str
 	return write_text(plan_format(c->list[0].plan), path, err);
 }
 
-/* Prints the command with which the operator rehearses the choice. */
+/* Prints the command `skippipe rehearse` with which the operator can try the choice without
+ * GPUs. */
 static void print_use(const struct choice *c, const struct fleet_options *o)
 {
 	const struct candidate *best = &c->list[0];

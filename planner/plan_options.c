@@ -47,7 +47,8 @@ static bool parse_skip(struct plan_options *o, const char *text)
 	return true;
 }
 
-/* Returns true if an option that a run with phases cannot have was given. */
+/* Returns true if the command line has an option that --hours, --skip-schedule and --recipe
+ * exclude. */
 static bool has_plain_options(const struct plan_options *o)
 {
 	const struct plan_request *q = &o->request;
@@ -65,7 +66,7 @@ static const char *check_hours_options(const struct plan_options *o)
 	return NULL;
 }
 
-/* Returns NULL, or the error if options about the phases of a run do not fit the others. */
+/* Returns NULL, or the error if options for the phases of a run do not fit the other options. */
 static const char *check_phase_options(const struct plan_options *o)
 {
 	if (o->hours > 0)

@@ -50,7 +50,7 @@ int program_read_cluster(const char *path, const struct wires *w, struct cluster
 	};
 	int rc = cluster_read_share(path, &share, c, err);
 
-	if (rc == 0 && w->activations != FORMAT_FP32) /* fp32: as in the file */
+	if (rc == 0 && w->activations != FORMAT_FP32) /* for fp32, the file's own format stays */
 		(*c)->formats.wire = w->activations;
 	if (rc == 0)
 		(*c)->formats.sum_wire = w->sums;

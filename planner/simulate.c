@@ -39,7 +39,8 @@ static void print_json_text(const char *text)
 	json_decref(json);
 }
 
-/* s NULL: the run was not complete, so only the broken rules and the standstill are printed. */
+/* Prints the results of a simulation and the broken rules. s is NULL if the plan could not be
+ * simulated to its end; `stop` then says how it came to a standstill, or is NULL. */
 static void print_json(const struct simulation *s, const struct check_report *r, const char *stop)
 {
 	bool comma = false;
@@ -80,9 +81,8 @@ struct simulate_options {
 	struct wires wires;
 };
 
-/* Simulates and checks the plan, prints the result and writes the trace. A plan that comes to a
- * standstill breaks TC1. If a plan cannot run at all although it breaks no rule, an error is
- * returned. */
+/* Simulates and checks the plan, prints the result and writes the trace. Reports a standstill as a
+ * breach of TC1. Returns an error if the plan cannot be simulated although it breaks no rule. */
 static int judge_plan(const struct cluster *c, const struct plan *p,
 		      const struct simulate_options *options)
 {

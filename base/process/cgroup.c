@@ -3,8 +3,8 @@
  * Version 2 has one tree of groups there. Version 1 has a tree for each controller, in a folder
  * named after the controller. A line of /proc/self/cgroup names the controllers of a tree (none for
  * version 2) and this process's group in the tree. A container may see its own group as the root of
- * the tree, and find a path in /proc/self/cgroup that does not exist below this root. Groups that
- * are missing therefore count as without a limit, and the root is always read. */
+ * the tree, and find a path in /proc/self/cgroup that does not exist below this root. A missing
+ * group therefore counts as a group without a limit, and the root is always read. */
 #include "base/process/cgroup.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static uint64_t least_in_tree(const char *root, const char *group,
 uint64_t cgroup_least(const char *system, const char *controller,
 		      uint64_t (*limit_of)(const char *folder))
 {
-	/* groups: a path may be long. */
+	/* `groups` is allocated and not an array, because the path of `system` may be long. */
 	char *groups = alloc_format("%s/proc/self/cgroup", system), line[8192];
 	FILE *f = fopen(groups, "re");
 	uint64_t least = UINT64_MAX;

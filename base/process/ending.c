@@ -22,8 +22,9 @@ static bool wait_until(pid_t pid, bool has_group, int64_t until_us, int *status,
 		pid_t rc = *reaped ? pid : waitpid(pid, status, WNOHANG);
 
 		*reaped = rc == pid || (rc < 0 && errno == ECHILD);
-		/* Waits for other processes of the group too: if this process is the first of a
-		 * container, orphans become its children. */
+		/* Reaps the other processes of the group too. If this process is the first of a
+		 * container, orphans become its children, and the group is empty only once they are
+		 * reaped. */
 		while (*reaped && has_group && waitpid(-pid, NULL, WNOHANG) > 0)
 			;
 		if (*reaped && (!has_group || kill(-pid, 0) != 0))

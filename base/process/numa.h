@@ -13,8 +13,9 @@
 /* Returns the NUMA node of a device; -1: the system does not say, or has one node only. */
 int numa_node(const char *system, const char *bus_id);
 
-/* Returns how many processors of the calling thread's affinity are near the device: all of them if
- * its node is unknown, or none of them is near. 0: the affinity is unknown. */
+/* Returns how many of the processors that the calling thread may use are near the device. Returns
+ * the number of all of them if the device's node is unknown or none is near it, and 0 if the
+ * thread's processors cannot be read. */
 unsigned numa_cores(const char *system, const char *bus_id);
 
 /* Binds the calling thread, and the threads and processes that it starts from now on, to the

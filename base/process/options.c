@@ -33,14 +33,14 @@ static int64_t whole_limit(double limit)
 	return limit >= 0x1p63 ? INT64_MAX : (int64_t)limit;
 }
 
-/* Returns true if the text is within the limits of a U64. A double cannot hold all digits of a
- * U64. */
+/* Returns true if a text of digits is at most the row's limit. Compares integers, because a double
+ * cannot hold all digits of a U64. */
 static bool fits_u64(const struct options_row *r, const char *text)
 {
 	unsigned long long v;
 
 	if (text[strspn(text, "0123456789")])
-		return true; /* for a text such as 1e6, the double is exact enough */
+		return true; /* parse_number checks a text such as 1e6 as a double */
 	errno = 0;
 	v = strtoull(text, NULL, 10);
 	return errno == 0 && v <= (unsigned long long)whole_limit(r->most);
@@ -201,8 +201,9 @@ static int take_defaults(const struct options_table *t, void *options, struct er
 	return rc;
 }
 
-/* Fills the table of getopt_long, which ends with zeros, and its list of letters. -h is --help. The
- * verb's own rows come first: getopt_long takes the first of two equal names. */
+/* Fills the tables for getopt_long: the long options, ended by zeros, and the letters; -h is
+ * --help. The verb's own rows come first, because getopt_long takes the first of two equal
+ * names. */
 static struct option *list_options(const struct options_table *t, char letters[LETTERS])
 {
 	struct option *list = alloc_array(t->n + 1, sizeof(*list));
@@ -380,8 +381,8 @@ static int write_word(const char *word, int n, int gap, int x, FILE *to)
 	return x + fprintf(to, "%*s%.*s", gap, "", n, word);
 }
 
-/* Writes the option's name, then the words of its text from TEXT_COLUMN on. A default in brackets
- * stands two columns apart. */
+/* Writes the option's name, then its help from TEXT_COLUMN on, and two columns further the default
+ * in brackets. */
 static void write_row(const struct options_row *r, FILE *to)
 {
 	const char letter[5] = { '-', r->letter, ',', ' ', '\0' };

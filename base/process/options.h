@@ -40,8 +40,8 @@ struct options_row {
 	const char *value; /* name of the value in the help, such as FILE */
 	const char *
 		fallback; /* the default, read like a given value; NULL: the field stays as it is */
-	/* The option's text in the help. Words are broken into lines. The text itself contains a
-	 * default that is not in `fallback`, in brackets. NULL: the help does not show the
+	/* The option's text in the help, which is broken into lines. It ends with the default in
+	 * brackets if `fallback` does not hold the default. NULL: the help does not show the
 	 * option. */
 	const char *help;
 	size_t at; /* offset of the field in the program's struct of options */
@@ -61,24 +61,26 @@ struct options_table {
 	size_t n;
 	/* Texts before and after the rows in the help; NULL: no text. */
 	const char *intro, *end;
-	/* Each option with a value may also be a variable of the environment. Its name is this
-	 * prefix and the option's name in capitals, with '_' for '-': SKIPPIPE_RUN_DIR. Values of
-	 * an option with `many` stand between colons, and its `parse` copies them. The command line
-	 * wins. NULL: none. */
+	/* Prefix of the environment variables, such as "SKIPPIPE_"; NULL: none are read. Each
+	 * option with a value may be set by a variable: the prefix and the option's name in
+	 * capitals, with '_' for '-' (SKIPPIPE_RUN_DIR). In a variable, colons separate the values
+	 * of an option with `many`, and `parse` must copy them. The command line wins over a
+	 * variable. */
 	const char *environment;
-	/* A table may describe several verbs. The bits of a row's `mark` are its verbs; 0: all
-	 * verbs. `part` is the bit of the verb that is being read; 0: every row counts. An option
-	 * of another verb is refused, and its help is not shown. Two verbs may have rows of the
-	 * same name. */
+	/* A table may describe several verbs, one bit each. The bits of a row's `mark` are the
+	 * verbs that have the option; 0: all verbs. `part` is the bit of the verb in use; 0: every
+	 * row counts. An option of another verb is refused and missing in the help. Two verbs may
+	 * have rows of the same name. */
 	unsigned part;
 	const char *verb; /* name of the verb, for the message that refuses another verb's option */
 	const char *hint; /* end of that message, in brackets; NULL: how to get the help */
 	/* Takes an option of the kind PASSED; value: NULL if the option has none. */
 	int (*pass)(void *options, const struct options_row *r, const char *value,
 		    struct error *err);
-	/* For the only word that is neither an option nor its value: the text for a message, such
-	 * as "one RUN-DIR", and the offset of the const char * that borrows the word from argv.
-	 * NULL: no such word is expected, or `word` takes it. */
+	/* Describes the one word of the command line that is neither an option nor a value, for
+	 * messages such as "expected one RUN-DIR". only_word is the offset of the const char * that
+	 * is set to the word, borrowed from argv. NULL: no such word is expected, or `word` takes
+	 * all of them. */
 	const char *only_word_expected;
 	size_t only_word;
 	/* Takes each word that is neither an option nor its value. NULL: such words are refused. */

@@ -12,10 +12,10 @@ bool signals_ignored(int signal);
  * this set and reads it through signalfd ends in order. Ignored signals are left out, because
  * signalfd would report them. */
 void signals_ending(sigset_t *set);
-/* Blocks the signals that end the program, and one more (0: none). Ignores SIGPIPE and SIGXFSZ, so
- * that writes to a closed connection, or to a file that may not grow (ulimit -f), fail with an
- * error. Returns a signalfd, which does not block, or a negative errno. Threads that start later
- * inherit the blocked signals. */
+/* Blocks the signals that end the program, and the signal `beside` (0: none). Ignores SIGPIPE and
+ * SIGXFSZ, so that writes to a closed connection, or to a file that may not grow (ulimit -f), fail
+ * with an error. Returns a non-blocking signalfd for the blocked signals, or a negative errno.
+ * Threads that start later inherit the blocked signals. */
 int signals_open(int beside);
 
 #endif

@@ -1,5 +1,5 @@
-/* The turn is a lock on the program's file, because all processes of the program can open it, and a
- * file of another user in a shared folder cannot take its place. */
+/* The turn is a lock on the program's own file: all processes of the program can open it. A lock
+ * file in a shared folder such as /tmp could be created and held by another user. */
 #include "base/process/turn.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ void turn_end(int turn)
 {
 	if (turn < 0)
 		return;
-	/* A child that was forked meanwhile may still have the descriptor, and with it the lock. */
+	/* Unlocks explicitly: close alone keeps the lock if a child forked meanwhile has the
+	 * descriptor. */
 	(void)flock(turn, LOCK_UN);
 	close(turn);
 }

@@ -37,7 +37,8 @@ TEST(cores_are_those_that_the_process_may_use)
 
 	assert_non_null(mkdtemp(folder));
 	snprintf(file, sizeof(file), "%s/cpu.max", folder);
-	assert_true(cgroup_cores(folder) == UINT64_MAX); /* the folder has no such file yet */
+	/* no limit, because cpu.max does not exist yet */
+	assert_true(cgroup_cores(folder) == UINT64_MAX);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *text = cases[i].text;
 
@@ -67,9 +68,9 @@ static void put(const char *system, const char *name, const char *text)
 	free(path);
 }
 
-/* Tests systems with control groups of version 2, of version 1, and of both. In a container with
- * version 1, the group in /proc is a path of the host, and the container's group is the root of the
- * tree that it sees. */
+/* Tests control groups of version 2, of version 1, and of both. In a container with version 1,
+ * /proc names the group by its path on the host, but the container sees its own group as the
+ * root. */
 TEST(limits_of_groups_of_both_versions_are_found)
 {
 	static const struct {

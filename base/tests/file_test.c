@@ -1,5 +1,5 @@
-/* Tests that files are complete or unchanged. Pipes, targets of links and open descriptors are
- * written, and a new file does not replace them. */
+/* Tests that a written file has the old or the new contents, never a mixture. Pipes, the targets of
+ * links and open descriptors are written themselves and not replaced by a new file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -127,7 +127,7 @@ TEST(what_a_killed_writer_left_is_removed)
 	assert_int_equal(file_write(path, "whole", 5, FILE_RESULT, NULL), 0);
 	assert_int_equal(lstat(aside, &st), 0);
 	unlink(aside);
-	/* Succeeds because its file was not removed. */
+	/* Fails if a later writer has removed the temporary file of `busy`. */
 	assert_int_equal(file_aside_close(&busy, 0, NULL), 0);
 	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
 		snprintf(other, sizeof(other), "%s/%s", folder, users[i]);
@@ -310,7 +310,7 @@ TEST(links_stay_and_their_targets_are_written)
 	assert_file(near, "third");
 	assert_file(file, "second");
 	assert_int_equal(file_write(file, "", 0, 0600, NULL), 0);
-	/* Writing would lose no contents. */
+	/* An empty file and a folder have no contents that writing could lose. */
 	assert_false(file_would_replace(file) || file_would_replace(below));
 	unlink(file);
 	unlink(near);

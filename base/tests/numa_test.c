@@ -26,8 +26,8 @@ static void put(const char *path, const char *text)
 	free(whole);
 }
 
-/* Makes two sockets. The first has this thread's first processor alone, and the second has the
- * device at 0000:b3:00.0 and the others. */
+/* Makes two sockets. Socket 0 has the first processor that this thread may use. Socket 1 has the
+ * thread's other processors and the device 0000:b3:00.0. */
 static void make_sockets(const cpu_set_t *mine, size_t first)
 {
 	char list[8192] = "";
@@ -59,7 +59,8 @@ TEST(a_thread_is_bound_to_the_socket_of_its_device)
 		first++;
 	n = CPU_COUNT(&mine);
 	make_sockets(&mine, first);
-	assert_int_equal(numa_node(folder, "0000:B3:00.0"), 1); /* as CUDA writes it */
+	/* CUDA writes bus ids in capitals */
+	assert_int_equal(numa_node(folder, "0000:B3:00.0"), 1);
 	assert_int_equal(numa_node(folder, "0000:01:00.0"), -1);
 	assert_int_equal(numa_node(folder, "0000:02:00.0"), -1);
 	assert_int_equal(numa_cores(folder, "0000:65:00.0"), 1);
@@ -69,7 +70,8 @@ TEST(a_thread_is_bound_to_the_socket_of_its_device)
 	assert_int_equal(numa_bind(folder, "0000:65:00.0"), n > 1);
 	assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
 	assert_true(CPU_COUNT(&now) == 1 && CPU_ISSET(first, &now));
-	/* Bound to one socket: none of the other's processors is left, so nothing changes. */
+	/* The thread is now bound to socket 0. It has no processor of socket 1, so a second binding
+	 * changes nothing. */
 	assert_false(numa_bind(folder, "0000:b3:00.0"));
 	assert_int_equal(numa_cores(folder, "0000:b3:00.0"), 1);
 	assert_int_equal(sched_setaffinity(0, sizeof(mine), &mine), 0);

@@ -164,8 +164,7 @@ TEST(the_help_shows_every_option_with_its_default)
 	free(text);
 }
 
-/* Counts the words. It does not keep them, because the words of a variable do not stay in
- * memory. */
+/* Counts the words. A word must not be kept, because the word of a variable is freed afterwards. */
 static int count_word(void *options, const char *word, struct error *err)
 {
 	struct options *o = options;

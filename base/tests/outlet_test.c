@@ -15,7 +15,8 @@ enum { LINES = 20000, SECOND_US = 1000000 };
 
 static bool memory_is_short;
 
-/* Replaces the C library's function, so that it can fail as it does without memory. */
+/* Replaces fopencookie of the C library. It fails while memory_is_short, as if memory had run
+ * out. */
 FILE *fopencookie(void *restrict cookie, const char *restrict mode, cookie_io_functions_t functions)
 {
 	FILE *(*real)(void *, const char *, cookie_io_functions_t);

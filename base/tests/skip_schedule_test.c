@@ -1,6 +1,6 @@
-/* Tests of skip schedules: both written forms, the schedules of recipes, and refusals. A recipe's
- * schedule can be parsed for any number of stages, and its first phase skips all stages that may be
- * skipped. */
+/* Tests of skip schedules: both written forms, the schedules of recipes, and refusals. For any
+ * number of stages, the schedule of a recipe must be valid, and its first phase must skip all
+ * stages that may be skipped. */
 #include <errno.h>
 #include <string.h>
 

@@ -34,8 +34,8 @@ void test_add(const char *name, int line, CMUnitTestFunction run, CMFixtureFunct
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
-/* Longest wait for an event that must occur. 20 s are too short: with 24 busy processes on two
- * cores, a test takes longer than that whose events alone take one second. */
+/* Longest wait for an event that must occur, in microseconds. 20 s are too short: with 24 busy
+ * processes on two cores, a test of one second took longer. */
 #define TEST_PATIENCE_US INT64_C(100000000)
 
 #endif

@@ -1,8 +1,8 @@
-/* The bound, worked out part by part as time allows.
+/* The bound, computed in parts as time allows.
  *
- * The parts are: every data node alone, except those similar to one already examined, with the
- * data nodes that finish latest first; every stage alone; and the coverage bound, which has several
- * steps. Each part can raise the bound. The bound is valid after any part. */
+ * The parts come in this order: each data node alone, those that finish latest first, without data
+ * nodes like one that has been examined; each stage alone; and the coverage bound, which has
+ * several steps. Each part can only raise the bound, so the bound is valid after any part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>
@@ -15,31 +15,37 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
-#define MOST_STATES 100      /* states that the search for a data node keeps (single_machine.h) */
-#define MOST_HOPS 300000000L /* after this many examined hops, further data nodes are skipped */
-/* During a search, a step of the bound is due after n_nodes / NODES_APART evaluations. If the
- * previous step compared states of partial schedules, the next step is due later: STATES_A_VISIT
- * states take as long as one visit in an evaluation. The bound then takes about a tenth of the
- * search's time. */
+/* Limit of the partial schedules compared for one data node (single_machine.h). */
+#define MOST_STATES 100
+/* After this many examined hops, the remaining data nodes are skipped. */
+#define MOST_HOPS 300000000L
+/* During a search, a step of the bound is due after n_nodes / NODES_APART + 1 evaluations. If the
+ * previous step compared partial schedules (states), the next step is due later: comparing
+ * STATES_A_VISIT states takes about as long as one visit in an evaluation. The bound then takes
+ * about a tenth of the search's time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
 /* Limits of the steps and of the compared states in one call of bound_answer. */
 #define MOST_STEPS 100
-#define MOST_COMPARED 5000000 /* limit of compared states */
+#define MOST_COMPARED 5000000
 
 struct bound {
 	const struct problem *p;
 	const struct solution *s;
 	struct arena arena; /* owns the fields below */
-	/* Array of sizes[0]: number of microbatches of each data node, by its place in stage 0 */
+	/* Array of sizes[0]: number of microbatches of each data node, in the order of
+	 * s->members. */
 	int *sent;
-	/* Array of sizes[0]: places of the data nodes, those that finish latest first */
+	/* Array of sizes[0]: indices of the data nodes in s->members, those that finish latest
+	 * first. */
 	int *order;
-	int next;    /* the next part of the bound: an index into `order`, then a stage */
+	/* Number of parts done or skipped: first those of `order`, then one for each stage but 0.
+	 */
+	int next;
 	int64_t due; /* number of evaluations until the next step is due during a search */
 	bool done;
 	struct shortest_paths *routes;
-	/* The last part of the bound; NULL: not begun, or not possible */
+	/* The last part of the bound; NULL: not reached, or not possible for this cluster. */
 	struct coverage_bound *coverage;
 	double best_s;
 };
@@ -105,8 +111,9 @@ static void bound_data_node(struct bound *b, int place)
 		b->best_s = fmax(b->best_s, single_machine_least_s(&m, MOST_STATES, &exact));
 }
 
-/* Returns true if a similar data node that sends at least as many microbatches has been examined,
- * or if the limit on hops is reached. */
+/* Returns true if the search can skip the data node s->members[place]: a data node with equal
+ * routes, speed and memory and at least as many microbatches has been examined, or the limit on
+ * hops is reached. */
 static bool may_skip(const struct bound *b, int place)
 {
 	for (int i = 0; i < b->next; i++) {
@@ -132,8 +139,8 @@ static double visits_within(const struct bound *b, int v, double edges_s, double
 	return each > 0 ? floor(room / each * (1 + 1e-12)) : INFINITY;
 }
 
-/* Returns the least seconds before the first arrival at v, plus the least seconds after its last
- * backward pass. */
+/* Returns the least seconds before the first arrival at node v, plus the least seconds from the end
+ * of its last backward pass to the end of the iteration. */
 static double edges_of(const struct bound *b, int v)
 {
 	const struct problem *p = b->p;

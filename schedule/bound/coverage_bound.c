@@ -1,10 +1,12 @@
 /* Tries lengths T of the iteration, one after the other.
  *
- * The prices are the direction from the nearest point of the hull of known visits
- * (nearest_point.h) to the demanded visits. At these prices each data node earns as much as it can
- * (pricing.h). If all data nodes together earn less than the demanded visits are worth, T is
- * impossible, and a longer T is tried. Otherwise the visits found are one more point of the hull. A
- * step examines one kind of data node, so that a search can run in between. */
+ * Each point of the hull (nearest_point.h) has the numbers of visits that trips within T make of
+ * each stage. The prices point from the nearest point of the hull to the demanded numbers. At these
+ * prices, each data node's trips earn as much as T allows (pricing.h). If all data nodes together
+ * earn less than the demanded visits are worth, T is impossible, and a longer T is tried. Otherwise
+ * the visits of these trips become one more point of the hull.
+ *
+ * A step examines one kind of data node, so that a search can run between two steps. */
 #include "schedule/bound/coverage_bound.h"
 
 #include <math.h>
@@ -18,7 +20,8 @@
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
 #define MOST_PRICES 100 /* largest number of prices that are tried for one T */
-#define MOST_STATES 300 /* states that pricing.h keeps, fewer with more work */
+/* Limit of the states that pricing.h keeps; large kinds of data nodes get fewer. */
+#define MOST_STATES 300
 #define STATES_BY_SIZE 20000
 /* Limit of routes given to pricing.h; if there are more routes, neighbouring routes are merged. */
 #define MOST_ROUTES 32
@@ -30,7 +33,7 @@ struct kind {
 	int n_routes;
 	/* Array of n_routes: seconds of each route, ascending; NULL: not known yet */
 	double *route_s;
-	int *set; /* array of n_routes: the set of stages of each route */
+	int *set; /* array of n_routes: index of the set of stages that each route visits */
 };
 
 struct coverage_bound {
@@ -40,12 +43,14 @@ struct coverage_bound {
 	struct shortest_paths *w;
 	const int *sent;
 	int n_kinds, n_ready; /* number of kinds; number of kinds whose routes are known */
-	int size;             /* number of microbatches times slots squared, of the largest kind */
+	/* Microbatches times squared slots, of the kind for which this product is largest. */
+	int size;
 	struct kind *kinds;
 	int n_sets;
 	uint64_t *stages; /* array of n_sets: stages of each set, as bits */
 	double *value;    /* array of n_sets: worth of each set of stages at the present prices */
-	double *point;    /* array of n_stages - 1: visits made minus visits demanded */
+	/* Array of n_stages - 1: visits made minus visits demanded, of stages 1 and up. */
+	double *point;
 	struct nearest_point *nearest;
 	struct pricing *pricing;
 	/* Arrays of n_sets: seconds and worth of the routes given to pricing.h */
@@ -53,11 +58,12 @@ struct coverage_bound {
 	uint64_t *route_stages;
 
 	double proved_s, tried_s, stride;
-	bool failed; /* some T could not be proved impossible, so the bound cannot grow any more */
-	int prices;  /* number of prices tried for this T */
+	/* Some T could not be proved impossible; strides then shrink instead of growing. */
+	bool failed;
+	int prices;     /* number of prices tried for the present T */
 	int n_examined; /* number of kinds that were examined at the present prices */
 	double earned;
-	bool is_too_short; /* T is too short for all microbatches of some kind */
+	bool is_too_short; /* within T, the microbatches of some kind cannot all make their trips */
 };
 
 static struct kind *kind_of(struct coverage_bound *e, int node, int n)
@@ -195,9 +201,10 @@ static void value_sets(struct coverage_bound *e)
 	}
 }
 
-/* Chooses the routes that are worth more than all shorter ones. If there are too many such routes,
- * neighbouring ones are merged into one with the shortest length and the highest worth, which keeps
- * the bound valid. */
+/* Chooses the routes that are worth more than all shorter routes, and returns their number. If
+ * there are more than MOST_ROUTES, several neighbouring routes become one route with the shortest
+ * length and the highest worth among them. Earnings can then only be too high, so the bound stays
+ * valid. */
 static int choose_routes(struct coverage_bound *e, const struct kind *k)
 {
 	double best = -INFINITY;
@@ -222,7 +229,8 @@ static int choose_routes(struct coverage_bound *e, const struct kind *k)
 	return kept;
 }
 
-/* Returns the most that a data node of this kind can earn, and adds its visits to visits. */
+/* Returns the most that the microbatches of a data node of this kind can earn within T. Adds the
+ * visits of their trips to `visits`. */
 static double earn_most(struct coverage_bound *e, const struct kind *k, int *visits)
 {
 	const struct cluster_node *n = &e->p->c->nodes[k->node];
@@ -242,7 +250,8 @@ static double earn_most(struct coverage_bound *e, const struct kind *k, int *vis
 	return pricing_most(e->pricing, &of, e->tried_s * (1 + ROUNDING), visits);
 }
 
-/* Returns the legal number of visits of the stage that is worth the least. */
+/* Returns the number of visits that a plan must demand of the stage: of all numbers that exposure
+ * (CC3) allows, the one that is worth least at the present prices. */
 static int demanded_visits(const struct coverage_bound *e, int stage)
 {
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
@@ -261,7 +270,7 @@ static void ask_kind(struct coverage_bound *e, const struct kind *k)
 		e->point[stage - 1] += k->times * visits[stage];
 }
 
-/* Decides whether T is impossible, after all kinds have been examined at these prices. */
+/* Decides, once all kinds have been examined at the present prices, if T is impossible. */
 static enum answer judge_prices(struct coverage_bound *e)
 {
 	double demanded = 0, size = 0;
@@ -311,7 +320,8 @@ bool coverage_bound_step(struct coverage_bound *e, double known_s)
 	if (answer == NEW_PRICES)
 		return true;
 	if (answer == IMPOSSIBLE) {
-		e->proved_s = e->tried_s; /* the points of the hull stay valid for a longer T */
+		/* Keeps the points of the hull: visits that fit into T also fit into a longer T. */
+		e->proved_s = e->tried_s;
 	} else {
 		e->failed = true;
 		nearest_point_clear(e->nearest);

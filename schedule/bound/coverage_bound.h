@@ -1,15 +1,15 @@
-/* coverage_bound.h - a lower bound of the iteration that takes the visits of all stages into
+/* coverage_bound.h - a lower bound of the iteration time that takes the visits of all stages into
  * account.
  *
- * Each data node alone would skip the stages that are far from it, but exposure (CC3) forbids
- * that all data nodes do so. Give each visit of a stage a price, above 0 if too few microbatches
- * would visit the stage. The trips of a data node within T seconds can earn only a limited amount
- * (pricing.h). They follow the fastest path through each set of stages (shortest_paths.h). If the
- * data nodes together earn less than the demanded visits are worth at these prices, an iteration of
- * T seconds is impossible, whatever the paths and the order.
+ * A data node alone would skip the stages that are far from it, but equal exposure (CC3) forbids
+ * that all data nodes do so. Each visit of a stage therefore gets a price, above 0 if too few
+ * microbatches would visit the stage. Within T seconds, the trips of a data node can earn only a
+ * limited amount (pricing.h). The trips follow the fastest path through each set of stages
+ * (shortest_paths.h). If the data nodes together earn less than the demanded visits are worth, no
+ * paths and no order of tasks make an iteration of T seconds possible.
  *
  * The prices are the direction that separates the visits that can be made from those that must be
- * made (nearest_point.h). T grows by smaller and smaller strides as long as it is impossible.
+ * made (nearest_point.h). T grows until it cannot be proved impossible; then the strides shrink.
  * Internal to schedule/.
  */
 #ifndef SCHEDULE_COVERAGE_BOUND_H
@@ -20,9 +20,9 @@
 
 struct coverage_bound; /* opaque: the state of the computation */
 
-/* All pointers are borrowed. sent: number of microbatches of each data node, by its place in stage
- * 0. The result lives as long as the arena. NULL: the cluster is too large (strategy.h), or all
- * trips visit the same stages. */
+/* All pointers are borrowed. sent: number of microbatches of each data node, in the order of
+ * s->members. The result lives as long as the arena. NULL: the cluster is too large (strategy.h),
+ * some microbatches visit all stages (n_whole > 0), or all trips visit the same stages. */
 struct coverage_bound *coverage_bound_new(struct arena *a, const struct problem *p,
 					  const struct solution *s, struct shortest_paths *w,
 					  const int *sent);

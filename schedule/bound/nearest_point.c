@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#define TINY 1e-10 /* weights and relative squares below this count as 0 */
+/* Weights, and squared lengths relative to a new point's, count as 0 below this. */
+#define TINY 1e-10
 
 /* The mixture has at most one point more than there are coordinates. */
 struct nearest_point {
@@ -13,7 +14,7 @@ struct nearest_point {
 	double *points; /* array of dim + 2 points: those of the mixture */
 	/* Array of dim + 2: weights of the mixture's points, all above 0, with sum 1 */
 	double *weights;
-	/* Array of dim + 2: weights of the nearest mixture if weights may be negative */
+	/* Array of dim + 2: result of mix_points, which may contain negative weights. */
 	double *mixed;
 	double *rows;  /* array of (dim + 3, dim + 4): linear equations */
 	double *least; /* array of dim: the nearest point */
@@ -68,8 +69,8 @@ static void swap_rows(double *a, double *b, int n)
 	}
 }
 
-/* Solves the equations by Gaussian elimination. The last column has the right side at first, and
- * the solution at the end. */
+/* Solves n equations by Gaussian elimination. The last column has the constants at first, and the
+ * solution at the end. Returns false if the equations have no unique solution. */
 static bool solve_equations(double *rows, int n)
 {
 	int width = n + 1;

@@ -9,7 +9,7 @@
 struct state {
 	double free_s; /* time at which the machine is free, overhead included */
 	double worth;
-	/* When the forward passes of the microbatches under way ended, oldest first. */
+	/* End of the forward pass of each microbatch under way, oldest first. */
 	double sent_s[PRICING_MOST_SLOTS];
 	uint16_t visits[PRICING_STAGES];
 };
@@ -23,7 +23,8 @@ struct pricing {
 	/* The request that is being answered. */
 	const struct pricing_request *request;
 	double within_s;
-	/* Number of seconds that count as much as a worth of 1 when states are compared */
+	/* Difference in seconds that counts as much as a difference in worth of 1, when similar
+	 * states are merged. */
 	double per_worth;
 };
 
@@ -53,8 +54,8 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 	return true;
 }
 
-/* Merges the state into the most similar one of the list: the result has the better of each
- * value. */
+/* Merges the state into the most similar state of the list, which is full. The result has the
+ * earlier of each time and the higher worth of the two states. */
 static void merge_state(const struct pricing *t, struct state *list, const struct state *s,
 			int under_way)
 {
@@ -81,8 +82,8 @@ static void merge_state(const struct pricing *t, struct state *list, const struc
 		into->sent_s[k] = fmin(into->sent_s[k], s->sent_s[k]);
 }
 
-/* Returns true if the microbatches that are not sent yet can still make their trips, by the
- * shortest route, within the time. */
+/* Returns true if the microbatches that are not sent yet can still return within the time, even if
+ * all of them take the shortest route. */
 static bool may_fit(const struct pricing *t, const struct state *s, int under_way, int unsent)
 {
 	const struct pricing_request *q = t->request;
@@ -130,8 +131,9 @@ static void reach_state(struct pricing *t, const struct state *s, int under_way,
 		merge_state(t, list, s, under_way);
 }
 
-/* Takes the gradients of one of the microbatches under way back, by each route that is worth
- * waiting for. */
+/* Lets one of the microbatches under way (index `which`) return, by each route that may be best:
+ * the most valuable route by which it has already returned, and each longer route, which is worth
+ * more. Skips returns that would start after latest_s. */
 static void take_back(struct pricing *t, const struct state *from, int which, int under_way,
 		      int unsent, double latest_s)
 {
@@ -166,8 +168,8 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
 	reach_state(t, &s, under_way + 1, unsent - 1);
 }
 
-/* Extends all states with `tasks` tasks done by one more task. The task must start early enough for
- * the remaining tasks of the machine. */
+/* Extends all states in which `tasks` tasks are done by one more task. A task must start early
+ * enough that the machine can still do all its remaining tasks in time. */
 static void take_layer(struct pricing *t, int tasks)
 {
 	const struct pricing_request *q = t->request;

@@ -33,8 +33,8 @@ struct pricing_request {
 
 struct pricing; /* opaque: working memory */
 
-/* most_states: number of states kept for each pair of numbers. The result lives as long as the
- * arena. */
+/* most_states: number of states kept for each number of microbatches under way. The result lives as
+ * long as the arena. */
 struct pricing *pricing_new(struct arena *a, int most_states);
 /* Returns the most that can be earned within within_s, and adds the visits of each stage to
  * `visits` (PRICING_STAGES entries). -INFINITY: the microbatches do not fit. */

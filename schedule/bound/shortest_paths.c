@@ -1,10 +1,13 @@
-/* A dynamic program over (visits so far, last node).
+/* A dynamic program: the least seconds to reach a node after k visits.
  *
- * CC2 allows two neighbouring stages to change places, so there are three kinds of states. In a
- * state of the kind at_top, the last visit is the highest stage so far; in `exchanged`, it is the
- * lower stage of an exchange; in from_below, it has skipped the stage below, which may still
- * follow. To find paths for all sets of stages, the same rows are filled prefix by prefix
- * (each_set). */
+ * CC2 allows a path to exchange two neighbouring stages, that is, to visit stage s + 1 just before
+ * stage s. Three tables therefore hold the partial paths by their last visit. at_top: the last
+ * visit is the highest stage so far. from_below: the path has skipped the stage below its last
+ * visit, so it may still visit that stage next. exchanged: the last visit is the lower stage of an
+ * exchange.
+ *
+ * To find the fastest path through each set of stages, each_set fills the same tables by recursion
+ * over the first stages of a set. */
 #include "schedule/bound/shortest_paths.h"
 
 #include <limits.h>
@@ -20,15 +23,17 @@ struct shortest_paths {
 	int n;                      /* number of groups of similar nodes */
 	const int *first;           /* array of n_stages + 1: first group of each stage */
 	double *delay;              /* array of (n, n): least delay between two groups */
-	/* For each kind, an array of (n, n): seconds from u to v and of the work at v; NULL: not
-	 * needed yet */
+	/* For each kind, an array of (n, n): seconds of a hop from u to v, with the work at v.
+	 * NULL: not computed yet. */
 	double *hop[3];
-	/* Array of (length, n): least seconds to reach a group, by number of visits before it */
+	/* Array of (length, n): least seconds to reach each group, one row for each number of
+	 * visits before. */
 	double *at_top;
-	/* array of (length, n): like `at_top`, for paths that have skipped the stage below */
+	/* Array of (length, n): like at_top, only paths that have skipped the stage below their
+	 * last visit. */
 	double *from_below;
-	/* array of (length, n): like `at_top`, for paths that visited the stage above just
-	 * before */
+	/* Array of (length, n): like at_top, but for paths that end with the lower stage of an
+	 * exchange. */
 	double *exchanged;
 	long work; /* number of hops examined */
 };
@@ -169,8 +174,8 @@ static double way_home(const struct shortest_paths *w, int data, enum shortest_p
 	return best;
 }
 
-/* Goes through the levels in turn: each state lowers the times of the states that may follow it in
- * the next level. */
+/* Goes through the rows in turn, one for each number of visits. Each partial path lowers the least
+ * times in the next row. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				enum shortest_paths_kind kind)
 {
@@ -216,9 +221,10 @@ int shortest_paths_sets(const struct shortest_paths *w)
 	return (int)lround(sets);
 }
 
-/* The first stages of a set. All sets with the same prefix share its rows. */
+/* The first stages of a set. All sets that begin with these stages share the rows of the tables. */
 struct prefix {
-	int visits, top, under; /* number of visits so far; the last stage, and the stage before */
+	/* Number of visits so far; the highest stage, and the stage visited before it. */
+	int visits, top, under;
 	uint64_t stages;
 };
 
@@ -230,7 +236,8 @@ struct by_set {
 	uint64_t *stages; /* where the next set is written; NULL: sets are not wanted */
 };
 
-/* Fills to[v] for the nodes of one more stage that follows the prefix. */
+/* Sets to[v], for each node v of the stage, to the least seconds in which a path through the prefix
+ * and then this stage reaches v. */
 static void enter_stage(struct by_set *b, const struct prefix *p, int stage, double *to)
 {
 	struct shortest_paths *w = b->w;
@@ -252,8 +259,9 @@ static void enter_stage(struct by_set *b, const struct prefix *p, int stage, dou
 	}
 }
 
-/* Extends the prefix by a stage. In the rows of the new prefix, `at_top` holds paths that end at
- * its top stage, and `exchanged` paths that visit the stage under it last. */
+/* Extends the prefix by a stage, and fills its rows: `at_top` for paths that end at the new stage,
+ * `exchanged` for paths that visit the new stage just before the previous one. before: the prefix
+ * without its last stage. */
 static struct prefix one_more(struct by_set *b, const struct prefix *before,
 			      const struct prefix *p, int stage)
 {

@@ -8,14 +8,15 @@
 
 #include "base/alloc.h"
 
-/* at_s has an entry for each microbatch under way, oldest first: the earliest start of its B if its
- * L is done, else the end of its F. */
+/* A partial schedule. at_s has an entry for each microbatch under way, oldest first: the earliest
+ * start of its B if its L is done, else the end of its F. */
 struct state {
 	double free_s; /* time at which the machine is free, overhead included */
 	double at_s[SINGLE_MACHINE_MOST_SLOTS];
 };
 
-/* Numbers of F, L and B done, not counting the microbatches that have given their slot back. */
+/* Numbers of F, L and B done by the microbatches under way. A microbatch whose B is done no longer
+ * counts. */
 struct done {
 	int f, l, b;
 };
@@ -45,8 +46,8 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 	return true;
 }
 
-/* Merges the state into the most similar one of the list: the result has the earlier of each
- * time. */
+/* Merges the state into the most similar state of the list. The result has the earlier of each time
+ * of the two states. */
 static void merge_state(struct state *list, int n, const struct state *state, int under_way)
 {
 	double closest = INFINITY;
@@ -89,8 +90,8 @@ static void reach_state(struct walk *w, struct done d, const struct state *state
 	}
 }
 
-/* Removes the oldest microbatch, which has given its slot back, from the state, and adds the state
- * to those that the walk has reached. */
+/* Removes the oldest microbatch, whose B is done, from the state, and adds the state to the next
+ * layer. */
 static void reach_without_oldest(struct walk *w, struct done d, struct state *state)
 {
 	memmove(state->at_s, state->at_s + 1, sizeof(state->at_s) - sizeof(state->at_s[0]));
@@ -125,8 +126,8 @@ static void extend_state(struct walk *w, struct done d, const struct state *from
 	}
 }
 
-/* Extends all states with `tasks` tasks done. The number of finished microbatches follows from the
- * cell, because each has three tasks. */
+/* Extends all states in which `tasks` tasks are done by one more task. A cell counts only the tasks
+ * of microbatches under way. All other tasks belong to finished microbatches, three to each. */
 static void take_layer(struct walk *w, int tasks)
 {
 	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));

@@ -28,11 +28,12 @@ struct single_machine {
 	int slots;          /* limit of microbatches under way at once */
 };
 
-/* Returns a lower bound of the makespan. *exact: the bound is the least makespan itself.
- * most_states: number of states kept for each set of numbers. If it is 0, or if the slots or
- * microbatches exceed SINGLE_MACHINE_MOST_SLOTS or SINGLE_MACHINE_MOST_MB, a formula is used: the
- * slots must be long enough for all round trips, and they lose time while the first F and the last
- * B queue up. */
+/* Returns a lower bound of the makespan, in seconds. Sets *exact if the bound is the least makespan
+ * itself. most_states: number of states kept for each triple of numbers of F, L and B done.
+ *
+ * If most_states is 0, or the slots or microbatches exceed SINGLE_MACHINE_MOST_SLOTS or
+ * SINGLE_MACHINE_MOST_MB, only a formula is used: the slots share the round trips of all
+ * microbatches, and are idle while the first F and the last B wait for the machine. */
 double single_machine_least_s(const struct single_machine *m, int most_states, bool *exact);
 
 #endif

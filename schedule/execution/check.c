@@ -216,8 +216,8 @@ struct slot_change {
 	int node, by;
 };
 
-/* Orders by node, then by time. At the same instant, slots are given back before others are
- * taken. */
+/* Orders changes by node, then by time. At the same instant, a slot that is given back comes before
+ * a slot that is taken. */
 static int by_node_and_time(const void *a, const void *b)
 {
 	const struct slot_change *x = a, *y = b;
@@ -229,8 +229,8 @@ static int by_node_and_time(const void *a, const void *b)
 	return x->by - y->by;
 }
 
-/* Adds up the slots that are taken and given back in the trace, by node and time. Each node is
- * reported only once. */
+/* Follows the number of slots in use on each node through the trace. Reports each node at most
+ * once. */
 static void check_tc1(struct checking *k, const struct simulation *trace)
 {
 	struct slot_change *changes = alloc_array((size_t)trace->n_tasks, sizeof(*changes));

@@ -3,10 +3,10 @@
  *
  *   shape   Every node is assigned at most once. Stages have the sizes of the cluster. Paths have
  *           path_length nodes that exist and are linked, and visit no stage twice.
- *   share   With skip_share, that part of each data node's microbatches has path_length nodes. The
- *           others visit every stage.
+ *   share   With skip_share, that percentage of each data node's microbatches has path_length
+ *           nodes. The other microbatches visit every stage.
  *   batch   Every data node sends microbatches_per_data_node. If data nodes are excluded, the
- *           others may share their microbatches, so that the total stays the same.
+ *           remaining data nodes may send their microbatches too, so that the total is the same.
  *   CC1     Every path starts in stage 0, at the microbatch's own data node.
  *   CC2     Stages ascend, but two stages of neighbouring numbers that follow one another may be
  *           exchanged. Exchanges do not overlap, and stage 0 stays first.
@@ -43,8 +43,8 @@ struct check_report {
 
 /* Fills the report with at most CHECK_MOST_BREACHES broken rules; check_report_fini frees it.
  * trace: the simulated run of this plan on this cluster, needed for TC1; NULL: TC1 is not checked.
- * options may be NULL. Stages may be smaller than in the cluster by the nodes that the plan does
- * not use. */
+ * options may be NULL. A stage may have fewer nodes than in the cluster, because a plan may leave
+ * nodes unused. */
 void check_plan(const struct cluster *c, const struct plan *p, const struct simulation *trace,
 		const struct check_options *options, struct check_report *out);
 void check_report_fini(struct check_report *r);

@@ -1,11 +1,12 @@
-/* The reference simulator.
+/* The reference simulator, written to be plain; fast_simulate.c is written to be fast.
  *
  * A heap holds the events: a microbatch reaches its next task, or a node becomes free. All events
- * of an instant are handled before the nodes concerned (marked `dirty`) choose. Each of these nodes
- * starts the best waiting task that may start. A node's waiting tasks are in two heaps, because
- * only forward tasks (F) need a slot. In a large plan thousands of F wait at a data node. A waiting
- * task remembers the task that delayed it, for the report of collisions. The code is written to be
- * plain; fast_simulate.c is written to be fast. */
+ * of an instant are handled first, and mark the nodes concerned as dirty. Then each dirty node that
+ * is free starts the best of its waiting tasks that may start.
+ *
+ * A node keeps its waiting tasks in two heaps, because only forward tasks (F) need a slot, and in a
+ * large plan thousands of F wait at a data node. A waiting task remembers the task that delayed it,
+ * for the report of collisions. */
 #include "schedule/execution/simulate.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ struct heap {
 	int *list;
 };
 
-/* A microbatch's next task, which has arrived at its node or is about to. */
+/* State of a microbatch: its next task, which waits at its node or is still on its way there. */
 struct microbatch_state {
 	int step; /* index of the task in the chain, 0 to 2 * length */
 	double arrival_s;
@@ -48,8 +49,9 @@ struct node_state {
 	 * found the node free; -1: none. */
 	int arrived;
 	int n_holding; /* number of microbatches that hold a slot */
-	/* Forward tasks that have started here, oldest first. Those before `oldest` have given back
-	 * their slot; later ones may have done so. */
+	/* Forward tasks that have started here, oldest first. The microbatches of tasks before the
+	 * index `oldest` have all given back their slot; some of the later ones may have done so
+	 * too. */
 	int *started, n_started, oldest;
 };
 
@@ -61,8 +63,8 @@ struct simulated_run {
 	struct arena arena; /* owns the arrays below */
 	struct node_state *nodes;
 	struct microbatch_state *microbatches;
-	/* Events: a number of at least 0 is the microbatch that reaches its next task; below 0,
-	 * node -1 - number becomes free. */
+	/* Events. A number m >= 0: microbatch m reaches its next task. A number e < 0: node -1 - e
+	 * becomes free. */
 	struct heap events;
 	int *dirty, n_dirty;
 	int steps;         /* largest number of tasks of one microbatch */
@@ -179,8 +181,9 @@ static void note_collision(struct simulated_run *r, struct sim_task *task, int d
 	}
 }
 
-/* Returns when an output leaves, which is not before its link is free. A node's tasks end one after
- * another, so its outputs leave in the order in which their tasks start. */
+/* Returns when an output leaves the node `from`: at end_s or, if the link to `to` is still busy
+ * then, when the link becomes free. Outputs leave in the order in which the node starts its tasks,
+ * because the node ends its tasks in that order. */
 static double leave_s(struct simulated_run *r, int from, int to, double end_s)
 {
 	double *free_s;
@@ -229,8 +232,8 @@ static void start_task(struct simulated_run *r, int node, int mb)
 	note_collision(r, task, w->delayed_by);
 	if (task->kind == TASK_FORWARD)
 		n->started[n->n_started++] = r->s->n_tasks;
-	/* A B gives its slot back already at its start, because no other task starts on this node
-	 * before it ends. */
+	/* Frees the slot at the start of a backward task (B) instead of at its end. The node starts
+	 * no other task before that end, so no task can notice the difference. */
 	n->n_holding += (task->kind == TASK_FORWARD) - (task->kind == TASK_BACKWARD);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
@@ -403,8 +406,8 @@ static void fill_priorities(struct simulated_run *r)
 	}
 }
 
-/* Allocates a run. Each node has room for all microbatches that visit it to wait and to hold a
- * slot. */
+/* Allocates a run. The lists of a node have room for every microbatch that visits the node, because
+ * all of them may wait or have started there. */
 static void run_alloc(struct simulated_run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
@@ -515,8 +518,9 @@ double simulate_stage_sync_s(const struct cluster *c, const struct plan *p, int 
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* Computes sync_s, for sums after the iteration, and total_s, for sums that each begin after the
- * last task of their stage. */
+/* Computes the two results that include the sums of gradients. sync_s: the longest sum, if all
+ * stages begin their sums after the iteration. total_s: the end of the last sum, if each stage
+ * begins its sum after its own last task. */
 static void sum_gradients(const struct simulated_run *r)
 {
 	for (int stage = 0; stage < r->p->n_stages; stage++) {

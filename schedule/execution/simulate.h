@@ -31,15 +31,18 @@ struct sim_task {
 	double arrival_s, start_s, end_s;
 	/* The task waited after its arrival, and is not the first forward task of its microbatch */
 	bool collided;
-	/* Index of the task that delayed this one: the task that the node was busy with or chose
-	 * first; if no slot was free, the F of the microbatch that has held a slot longest. -1:
-	 * this task did not wait. */
+	/* Index of the task that delayed this one; -1: this task did not wait. It is the task that
+	 * the node ran at this task's arrival, or started then instead of this task. If the node
+	 * was idle because no slot was free, it is the F of the microbatch that had held a slot
+	 * longest. */
 	int waited_for;
 };
 
 struct simulation {
 	double iteration_s, sync_s;
-	double total_s; /* when the last sum ends, if each stage sums after its own last task */
+	/* When the last sum of gradients ends, if each stage begins its sum after its own last
+	 * task. */
+	double total_s;
 	int collisions;
 	double collision_wait_s;
 	double idle_fraction; /* 1 - task seconds / (nodes assigned * iteration_s) */

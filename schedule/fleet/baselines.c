@@ -1,8 +1,8 @@
-/* Plans equal cuts.
+/* Plans equal cuts, for comparison with the chosen candidate.
  *
- * The assignment is free, so the search must use the same task time for a node in all stages.
- * Stages may differ by one layer, if the layers do not divide evenly. The assignment of the
- * resulting plan becomes a candidate, which is evaluated like all other candidates. */
+ * The stages of a cut may differ by one layer. The search places the nodes freely, and for this it
+ * must know one task time for each node, the same in all stages. The assignment that it finds
+ * becomes a candidate, which is evaluated like all others. */
 #include "schedule/fleet/baselines.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 
 enum { EVALUATIONS = 20000, MOST_STAGES = 16 };
 
-/* Cuts the layers equally, and gives the nodes to the stages in turn. A node that can hold no stage
- * of this cut is left out. Returns false if the data nodes cannot share the batch. */
+/* Cuts the layers equally, and gives the nodes to the stages in turn. Leaves out a node that cannot
+ * hold every stage of this cut. Returns false if fewer nodes than stages remain. */
 static bool cut_equally(struct candidate *c, int n_stages, const struct candidate_frame *f)
 {
 	int n = 0, first = 0, microbatches = f->batch / c->sequences;
@@ -79,7 +79,7 @@ static bool place_freely(struct candidate *c, enum plan_algorithm algorithm,
 	return rc == 0;
 }
 
-/* Plans the candidate with the algorithm that made its assignment. */
+/* Plans the candidate with the algorithm that chose its assignment. */
 static void evaluate_as(struct candidate *c, enum plan_algorithm algorithm,
 			const struct candidate_frame *f)
 {

@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "schedule/search/search.h"
 
-/* Work, counted in layers, of a stage without layers, which only looks up embeddings. A cluster
- * allows no stage without work. */
+/* Work of a stage 0 without layers, which only looks up embeddings, as a number of layers. It is
+ * above 0, because a cluster allows no stage without work. */
 #define NO_LAYERS 0.001
 
 static size_t node_bytes(const struct candidate_frame *f)
@@ -153,9 +153,9 @@ static bool is_cut_equally(const struct candidate *c, const struct candidate_fra
 	return true;
 }
 
-/* Sets the work of each stage, relative to the average number of layers. The work of stages in an
- * equal cut stays 1, because a controller treats such stages as equal. The nodes then have the
- * times of their own stages. */
+/* Sets the work of each stage: its layers relative to the average number of layers. In an equal cut
+ * the work of all stages stays 1, because a controller treats such stages as equal. The task times
+ * of a node are then those of its own stage instead (fill_node). */
 static void fill_work(const struct candidate *c, const struct candidate_frame *f,
 		      struct cluster *to)
 {
@@ -184,8 +184,8 @@ static void fill_node(const struct candidate *c, int node, const struct candidat
 	to->loss_s = t.loss_s;
 }
 
-/* Returns the bytes of the gradient that two nodes sum. For nodes of two stages this is the larger
- * gradient, which a node may need that changes its stage. */
+/* Returns the bytes of the gradient that two nodes sum. For nodes in different stages, returns the
+ * larger gradient of the two stages, because the search may move either node. */
 static double gradient_bytes(const struct candidate *c, int a, int b,
 			     const struct candidate_frame *f)
 {
@@ -268,7 +268,8 @@ static json_t *links_to_json(const struct candidate *c, const struct candidate_f
 	return rows;
 }
 
-/* Replaces the delays by the links themselves, so that tensors may travel in any format. */
+/* The text has `links` instead of delays: delays depend on the format of tensors, and links do
+ * not. */
 char *candidate_cluster_text(const struct candidate *c, const struct candidate_frame *f)
 {
 	struct cluster *cluster = candidate_cluster(c, f);

@@ -2,9 +2,10 @@
  * each node, the size of the microbatches and the formats of tensors. Internal to schedule/fleet/
  * and its callers.
  *
- * A candidate becomes a cluster whose nodes are pinned to their stages. Each node has the slots of
- * its own stage, and each pair of replicas the time of its own stage's gradient. The stages' layers
- * are the cluster's work (cluster.h).
+ * To plan a candidate, candidate_cluster makes a cluster of it, in which each node is pinned to its
+ * stage. The memory of a node is the number of microbatches that fit beside its own stage. The sum
+ * of two replicas takes the time of their own stage's gradient. Stages with more layers have more
+ * work (cluster.h).
  */
 #ifndef SCHEDULE_CANDIDATE_H
 #define SCHEDULE_CANDIDATE_H
@@ -25,10 +26,10 @@ struct candidate_frame {
 	const struct fleet *fleet;
 	const struct model_shape *shape;
 	int batch;                     /* number of sequences in an iteration */
-	int skip, of_stages;           /* of every of_stages stages, a microbatch skips `skip` */
+	int skip, of_stages;           /* of each of_stages stages, a microbatch skips `skip` */
 	struct tensor_formats formats; /* the least exact formats that may be used */
 	/* true: microbatches have shape->batch sequences, and tensors have the formats above.
-	 * false: both are chosen too. */
+	 * false: the planner chooses the size of the microbatches and the formats. */
 	bool keeps_microbatches;
 	uint64_t seed;
 };
@@ -40,7 +41,8 @@ struct candidate {
 	int sequences;    /* number of sequences in a microbatch */
 	int wanted_slots; /* a node with fewer slots than this recomputes blocks */
 	struct tensor_formats formats;
-	/* Seconds of an iteration with its sums; INFINITY: not evaluated, or no plan */
+	/* Seconds of an iteration with its sums of gradients; INFINITY: not evaluated, or no
+	 * plan. */
 	double seconds;
 	double price_per_hour; /* price of the machines in use; NAN: unknown */
 	struct plan *plan;     /* owned; NULL: not evaluated, or there is no plan */
@@ -48,7 +50,7 @@ struct candidate {
 
 void candidate_init(struct candidate *c, const struct candidate_frame *f);
 void candidate_fini(struct candidate *c);
-/* Copies all fields except the plan and its time. `to` must be initialised. */
+/* Copies all fields except the plan, its time and its price. `to` must be initialised. */
 void candidate_copy_choice(struct candidate *to, const struct candidate *from,
 			   const struct candidate_frame *f);
 /* Moves *from's plan and time to `to`, and copies the rest. */
@@ -59,7 +61,7 @@ bool candidate_same_choice(const struct candidate *a, const struct candidate *b,
 int candidate_size(const struct candidate *c, int stage, const struct candidate_frame *f);
 /* Returns the number of stages that a microbatch skips. */
 int candidate_skip(const struct candidate_frame *f, int n_stages);
-/* Returns true if n_microbatches in an iteration are enough to visit every stage. Otherwise some
+/* Returns true if n_microbatches in an iteration are enough to visit every stage. With fewer, some
  * stage would get no gradient, and its nodes would be idle. */
 bool candidate_visits_all(const struct candidate_frame *f, int n_stages, int n_microbatches);
 /* Returns the average number of layers that a microbatch computes. */

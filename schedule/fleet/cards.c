@@ -19,7 +19,8 @@ struct cards {
 	json_t *root; /* the parsed file, which owns the texts */
 	struct card *cards;
 	int n;
-	/* Array of n_shares pairs of a width and its share, widths ascending */
+	/* Array of n_shares pairs: a model's width, and the share of a card's peak arithmetic that
+	 * training reaches at this width. Widths ascend. */
 	double (*shares)[2];
 	int n_shares;
 };

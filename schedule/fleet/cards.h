@@ -22,7 +22,7 @@ void cards_free(struct cards *t); /* t may be NULL */
 
 /* Finds a card by its name. -ENOENT: the table has no such card; the message lists all cards. */
 int cards_find(const struct cards *t, const char *name, struct card *out, struct error *err);
-/* Returns the share of flop_per_s that training reaches with a model of this width: The share is
+/* Returns the share of flop_per_s that training reaches with a model of this width. The share is
  * interpolated between the measured widths, and constant beyond them. */
 double cards_share(const struct cards *t, double width);
 

@@ -73,7 +73,7 @@ static struct memory memory_of(const struct candidate *c, int node, const struct
 	return m;
 }
 
-/* Returns true if two nodes are shown in one line. */
+/* Returns true if two nodes share a line of the table: machines of one entry in the same stage. */
 static bool are_shown_together(const struct candidate *c, int a, int b,
 			       const struct candidate_frame *f)
 {

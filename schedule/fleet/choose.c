@@ -1,5 +1,10 @@
-/* The steps of a choice: settings and divisions for them, successive halving, local search,
- * formats, and the answer. */
+/* The steps of a choice.
+ *
+ * First, list_settings lists the settings: numbers of stages, sizes of microbatches and numbers of
+ * slots. For each setting, a rough estimate finds a good division of the fleet (division.h). The
+ * best divisions form a pool of candidates. Successive halving plans the pool, local search
+ * (refine.h) improves the best candidates, and the answer chooses formats and plans the best
+ * candidates once more. */
 #include "schedule/fleet/choose.h"
 
 #include <errno.h>
@@ -18,24 +23,27 @@ enum {
 	/* Limit of stages, unless the request gives a number or the model needs more */
 	MOST_STAGES = 16,
 	MOST_SETTINGS = 512,
-	STEPS = 2000,    /* number of proposals in a search for a division among few groups */
+	STEPS = 2000, /* number of proposals in a search for a division among few groups */
 	FEW_GROUPS = 5,
-	POOL = 48,       /* number of divisions that are planned at first */
-	OF_ONE_SIZE = 6, /* largest number of divisions in the pool with one number of stages */
-	REFINED = 4,     /* number of candidates that are then changed move by move */
-	QUICK = 100,     /* evaluations for planning a candidate that a move has changed */
-	GOOD = 1000,     /* evaluations for each candidate in the last round of the halving */
-	FINAL = 20000    /* evaluations for each candidate in the answer */
+	POOL = 48,       /* number of candidates that are planned at first */
+	OF_ONE_SIZE = 6, /* largest number of settings in the pool with the same number of stages */
+	/* Number of candidates that are left after the halving, to be refined by single changes. */
+	REFINED = 4,
+	QUICK = 100,  /* evaluations for planning a candidate after a change */
+	GOOD = 1000,  /* evaluations for each candidate in the last round of the halving */
+	FINAL = 20000 /* evaluations for each candidate in the answer */
 };
-/* Limit of the work of a choice for 20 nodes or fewer, and addition for each further node (units:
- * evaluate.h) */
+/* Default limit of the work of a choice: for 20 nodes or fewer, and for each further node. The unit
+ * is a simulated task (evaluate.h). */
 #define WORK 80000000
 #define WORK_OF_NODE 680000
-/* Shares of the work at which each part of the choice ends */
+/* Each part of the choice ends after a share of the work: the halving, the refinement of each
+ * candidate in the pool, and the refinement of the best candidate. */
 #define HALVED 0.2
 #define FIRST_REFINED 0.5
 #define ALL_REFINED 0.8
-#define WITHIN 1.01 /* an iteration with a more exact format may take this many times as long */
+/* A format that is more exact is used if the iteration takes at most this many times as long. */
+#define WITHIN 1.01
 
 double choose_cost(const struct candidate *c, const struct aim *aim)
 {
@@ -44,8 +52,8 @@ double choose_cost(const struct candidate *c, const struct aim *aim)
 	return aim->by_price ? c->seconds * c->price_per_hour : c->seconds;
 }
 
-/* The best candidates so far: the best of all, the best with each number of stages, and the fastest
- * and cheapest */
+/* The state of a choice. It has the best candidates so far: the best with each number of stages,
+ * the fastest and the cheapest. */
 struct course {
 	struct effort effort;
 	struct groups groups;
@@ -87,8 +95,8 @@ static void add_settings(struct course *c, int n_stages)
 	}
 }
 
-/* Lists numbers of stages whose skipped share is a whole number of stages, so that all candidates
- * do the same work. */
+/* Lists the settings. Skips numbers of stages with which the share of skipped stages would not be a
+ * whole number of stages, so that all candidates do the same work. */
 static void list_settings(struct course *c, int most)
 {
 	const struct candidate_frame *f = frame_of(c);
@@ -124,8 +132,8 @@ static void keep(struct candidate *to, struct candidate *c, double cost, double 
 	to->price_per_hour = c->price_per_hour;
 }
 
-/* Keeps the candidate if it is the best so far of all, of those with its number of stages, the
- * fastest or the cheapest. */
+/* Keeps a copy of the candidate if it is the best so far with its number of stages, the fastest, or
+ * the cheapest. */
 static void note(void *arg, struct candidate *x)
 {
 	struct course *c = arg;
@@ -256,7 +264,8 @@ static void refine_pool(struct course *c, struct candidate **pool, int n)
 
 /* ---- formats ---- */
 
-/* Tries more exact formats, the most exact first. */
+/* Tries more exact formats, the most exact first, for activations and then for sums of gradients.
+ * Takes the first format that makes the iteration at most WITHIN times as long. */
 static void choose_formats(struct course *c, struct candidate *best, int64_t evaluations)
 {
 	struct tensor_formats coarsest = best->formats;
@@ -305,7 +314,7 @@ static int64_t final_evaluations(const struct course *c, const struct candidate 
 	return evaluations;
 }
 
-/* Plans the best candidates again with the rest of the work: the best of all, the fastest, the
+/* Plans the best candidates again with the rest of the work: the best candidate, the fastest, the
  * cheapest, and the best with each number of stages. */
 static void answer(struct course *c, struct candidate *best, struct choice *out)
 {
@@ -330,7 +339,8 @@ static void answer(struct course *c, struct candidate *best, struct choice *out)
 		choose_formats(c, &out->list[0], evaluations);
 }
 
-/* Plans the candidate with the left-out node added to each of its stages in turn. */
+/* Adds the left-out node to each stage of the candidate in turn, plans the result, and keeps the
+ * lowest cost. */
 static void try_node(struct course *c, const struct candidate *best, struct choice_left_out *left)
 {
 	struct candidate x, *list[1] = { &x };

@@ -3,11 +3,11 @@
  *
  * Candidates come from a rough estimate (division.h). Those that look best are planned with the
  * search that runs use (plan_search). In successive halving, candidates that stay among the best
- * get more and more evaluations. The best ones are then changed move by move. Every reported time
- * is that of a plan which plan_search has found and checked, sums included.
+ * get more and more evaluations. The best ones are then improved by single changes. Every reported
+ * time is that of a plan which plan_search has found and checked, with its sums of gradients.
  *
- * The choice is determined by the seed and the work; a budget in seconds only ends it early. The
- * number of threads does not change the choice. */
+ * The seed and the work determine the choice; a budget in seconds only ends it early. The number of
+ * threads does not change the choice. */
 #ifndef SCHEDULE_CHOOSE_H
 #define SCHEDULE_CHOOSE_H
 
@@ -40,8 +40,8 @@ enum { CHOICE_MOST = 12 };
 /* A node that the best candidate leaves out, and the reason */
 struct choice_left_out {
 	int node;
-	/* Memory that the node lacks for the smallest stage with one layer; 0: the node could hold
-	 * it */
+	/* Bytes of memory that the node lacks to hold one layer of a stage other than 0; 0: it has
+	 * enough. */
 	double missing_bytes;
 	/* The best candidate's cost with this node, relative to the cost without it: 1.03 is 3%
 	 * more. INFINITY: no stage of the candidate fits into the node's memory, or the limit of
@@ -53,11 +53,11 @@ struct choice_left_out {
 struct choice {
 	int n;
 	struct candidate list[CHOICE_MOST]; /* array of n, the best first */
-	/* With has_baselines: equal cuts planned with the best search and with DT-FM, each with its
-	 * best number of stages. A plan is NULL if no equal cut has one. */
+	/* Only if has_baselines: the best equal cut of the best search, and that of DT-FM. The plan
+	 * of a candidate is NULL if no equal cut has a plan. */
 	struct candidate equal, dtfm;
 	int n_left_out;
-	/* Array of n_left_out, owned: one entry for each kind of node */
+	/* Array of n_left_out, owned: one entry for each group of similar nodes (groups.h). */
 	struct choice_left_out *left_out;
 	int64_t evaluated;                /* number of candidates that were planned */
 };
@@ -67,8 +67,7 @@ struct choice {
  * success the caller frees *out with choice_fini. */
 int choose(const struct choose_request *q, struct choice *out, struct error *err);
 void choice_fini(struct choice *c);
-/* Explains, in out->left_out, the nodes that the candidate of this rank leaves out, in place of
- * those of the best one. */
+/* Replaces out->left_out by the nodes that out->list[rank] leaves out, with the reasons. */
 void choose_explain(const struct choose_request *q, struct choice *out, int rank);
 
 /* Returns the cost by which candidates are compared: seconds, or the price of an iteration.

@@ -8,10 +8,10 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
-#define WARM 0.15 /* first and last temperature of the annealing, as a share of the cost */
+/* First and last temperature of the annealing, as a share of the cost. */
+#define WARM 0.15
 #define COLD 0.002
-#define NO_ROOM 1e12 /* cost of a division for which memory is missing, times the missing layers \
-		      */
+#define NO_ROOM 1e12 /* cost of a division for each layer for which no node has memory */
 #define OVER_BUDGET 10.0
 
 struct pair {
@@ -27,12 +27,15 @@ struct tables {
 	const struct division_setting *set;
 	int n_layers, n_mb;
 	double visited; /* number of stages other than stage 0 that a microbatch visits */
-	/* Array of (groups, 2, n_layers + 1): seconds of a visit; [0]: without, [1]: with the ends
-	 * of the model */
+	/* Array of (groups, 2, n_layers + 1): seconds of a visit to a stage of 0, 1, ... layers.
+	 * Index 1 of the second dimension: the stage also has the embedding and the head; 0: it
+	 * does not. */
 	double *work;
-	int *slots; /* array of (groups, 2, n_layers + 1): number of microbatches that fit */
-	/* Number of layers that a node of the group can hold, without and with the ends of the
-	 * model */
+	/* Array of (groups, 2, n_layers + 1): number of microbatches that fit beside such a
+	 * stage. */
+	int *slots;
+	/* Largest number of layers that a node of the group can hold, without and with the
+	 * embedding and the head. */
 	int most[GROUPS_MOST][2];
 	double sum_latency_s[GROUPS_MOST][GROUPS_MOST], sum_s_per_byte[GROUPS_MOST][GROUPS_MOST];
 	double delay_s[GROUPS_MOST][GROUPS_MOST]; /* transfer time of a microbatch's activations */
@@ -220,8 +223,8 @@ static void share_visits(const struct tables *t, const struct division *d, int s
 		shares[g] /= sum;
 }
 
-/* Returns the average delay from one stage to another, if the shortest links carry as many
- * microbatches as the nodes at their ends serve. */
+/* Returns the average delay from one stage to another. Assumes that each node gives and takes its
+ * share of the stage's microbatches, and that the links with the shortest delays are used first. */
 static double delay_s(const struct tables *t, const struct division *d, int from, int to)
 {
 	double give[GROUPS_MOST], take[GROUPS_MOST], left = 1, sum = 0;
@@ -270,8 +273,9 @@ static double price_of(const struct tables *t, const struct division *d)
 	return price;
 }
 
-/* Returns the number of microbatches that a stage can hold: the sum over all its nodes or, for
- * stage 0, that of the node with the fewest. */
+/* Returns the number of microbatches that a stage can hold at a time: the sum over its nodes. For
+ * stage 0, returns the number of the node with the fewest slots, because each data node holds its
+ * own microbatches only. */
 static double slots_of(const struct tables *t, const struct division *d, int stage)
 {
 	double sum = 0, least = INFINITY;
@@ -338,16 +342,16 @@ static double cost_of(const struct tables *t, struct division *d)
 
 /* ---- the search ---- */
 
-/* Returns the entry for the number of a group's nodes in a stage. The column n_stages is for nodes
- * that are left out. */
+/* Returns the address of the number of nodes of a group in a column. The columns are the stages;
+ * column n_stages counts the nodes that are left out. */
 static int *place(const struct tables *t, struct division *d, int group, int column)
 {
 	return column == t->set->n_stages ? &d->left_out[group] : &d->count[group][column];
 }
 
-/* Moves up to k nodes of a random group from one column to another. In a large fleet, a group that
- * has nodes in the other column is preferred half of the time. Returns false if the column is
- * empty. */
+/* Moves up to k nodes of a random group from column `from` to column `to` (see place). In a large
+ * fleet, half of the calls prefer groups that already have nodes in `to`. Returns false if no group
+ * has a node in `from`. */
 static bool move_nodes(const struct tables *t, struct division *d, int from, int to, int k,
 		       struct rng *rng)
 {
@@ -393,7 +397,8 @@ static void propose(const struct tables *t, struct division *d, struct rng *rng)
 	int k = 1;
 
 	if (rng_below(rng, 3) == 0) {
-		if (fleet_is_large(t->f->fleet)) /* up to all nodes, mostly few */
+		/* Up to all nodes, but small numbers are more likely. */
+		if (fleet_is_large(t->f->fleet))
 			most = 1 + rng_below(rng, n);
 		k = 1 + (int)rng_below(rng, most);
 	}
@@ -404,7 +409,7 @@ static void propose(const struct tables *t, struct division *d, struct rng *rng)
 	settle_first(t, d, rng);
 }
 
-/* Deals all nodes to the stages at random. */
+/* Gives each node to a random stage, and at least one node to each stage. */
 static void deal(const struct tables *t, struct division *d, struct rng *rng)
 {
 	int n = t->set->n_stages;
@@ -425,7 +430,7 @@ static void deal(const struct tables *t, struct division *d, struct rng *rng)
 	settle_first(t, d, rng);
 }
 
-/* A group, and how long a microbatch's visit takes that comes from another group and returns */
+/* A group, and the cost of visiting it from another group and returning: a time, or a price. */
 struct visit {
 	double cost;
 	int group;
@@ -440,7 +445,8 @@ static int compare_visits(const void *x, const void *y)
 	return a->group - b->group;
 }
 
-/* Orders the groups by the time, or the price, of a visit from group `from` to an average stage. */
+/* Orders the groups by the cost of a visit from group `from` and back to a stage of average
+ * size. */
 static void order_visits(const struct tables *t, int from, struct visit *order)
 {
 	int layers = (t->n_layers + t->set->n_stages - 1) / t->set->n_stages;
@@ -454,7 +460,8 @@ static void order_visits(const struct tables *t, int from, struct visit *order)
 	qsort(order, (size_t)t->g->n, sizeof(*order), compare_visits);
 }
 
-/* Deals the first n nodes of this order to the stages, in blocks of equal size. */
+/* Gives the first n nodes in this order to the stages: the nearest nodes to stage 0, the next block
+ * of nodes to stage 1, and so on. Leaves out all other nodes. */
 static void deal_nearest(const struct tables *t, struct division *d, const struct visit *order,
 			 int n)
 {
@@ -476,9 +483,10 @@ static void deal_nearest(const struct tables *t, struct division *d, const struc
 	}
 }
 
-/* Finds a division to start from: all nodes dealt at random or, in a large fleet, the nodes nearest
- * to each group, in numbers that grow by half. Without such a start, the search does not get rid of
- * the many nodes that are too far away. */
+/* Finds a division from which the search starts. A division that deals all nodes at random is one
+ * try. In a large fleet, further tries use only the n nodes nearest to a group, for each group and
+ * for n that grows by half each time. Without these tries, the search would not get rid of the many
+ * nodes that are too far away. */
 static void find_start(const struct tables *t, struct division *best, struct rng *rng)
 {
 	struct visit order[GROUPS_MOST];

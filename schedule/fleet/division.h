@@ -38,16 +38,17 @@ struct division {
 	double cost;
 };
 
-/* Searches with `steps` proposals. The result depends only on the arguments. Returns false if no
- * division was found that the nodes can hold. */
+/* Searches for the division with the lowest estimated cost, with `steps` proposals. The result
+ * depends only on the arguments. Returns false if no division was found that the nodes can hold. */
 bool division_search(const struct candidate_frame *f, const struct groups *g, const struct aim *aim,
 		     const struct division_setting *set, int steps, uint64_t stream,
 		     struct division *out);
 
 /* Gives the layers to the stages one by one, each to the stage whose work is then shortest. The
  * longest work of a stage is thus as short as possible. seconds[n_stages]: work of one layer in
- * each stage; most[n_stages]: largest number of layers of each stage. Every stage except stage 0
- * gets at least one layer. Returns the number of layers that no stage can take. */
+ * each stage. first_s[n_stages]: work of each stage without layers. most[n_stages]: largest number
+ * of layers of each stage. Every stage except stage 0 gets at least one layer. Returns the number
+ * of layers that no stage can take. */
 int division_cut(int n_stages, int n_layers, const double *seconds, const double *first_s,
 		 const int *most, int *layers);
 

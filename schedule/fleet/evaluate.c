@@ -6,7 +6,8 @@
 
 enum {
 	MOST_THREADS = 64,
-	FIRST_PLAN = 50 /* work of a first plan and its bound, counted in evaluations */
+	/* Finding a first plan and its bound takes as long as this many evaluations. */
+	FIRST_PLAN = 50
 };
 
 struct jobs {

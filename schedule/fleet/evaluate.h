@@ -9,7 +9,8 @@
 
 #include "schedule/fleet/choose.h"
 
-/* The work of a choice so far, in units of about a tenth of a microsecond on one core */
+/* The work of a choice so far. Its unit is a simulated task, which takes about 0.1 microseconds on
+ * one core. */
 struct effort {
 	const struct choose_request *q; /* borrowed */
 	int64_t work, done;

@@ -54,7 +54,8 @@ void fleet_free(struct fleet *f)
 	free(f);
 }
 
-/* Returns the length of the text's whole UTF-8 characters that fit into `most` bytes. */
+/* Returns how many of the text's bytes to keep so that at most `most` are kept and no UTF-8
+ * character is cut. */
 static int whole_characters(const char *text, int most)
 {
 	int n = (int)strlen(text);
@@ -92,8 +93,8 @@ int fleet_check_prices(const struct fleet *f, struct error *err)
 	return 0;
 }
 
-/* Fills in the links of a measured cluster. A link's latency is its delay without the part for the
- * bytes. */
+/* Fills in the links of a measured cluster. The latency of a link is its delay minus the transfer
+ * time of the bytes. */
 static int measured_links(const struct cluster *c, const struct model_shape *shape, struct fleet *f,
 			  struct error *err)
 {
@@ -114,8 +115,8 @@ static int measured_links(const struct cluster *c, const struct model_shape *sha
 	return 0;
 }
 
-/* Fills in the machines of a measured cluster. A node that holds `memory` microbatches of an equal
- * cut is given the bytes for them. */
+/* Fills in the machines of a measured cluster. A node's measured memory is a number of microbatches
+ * of an equal cut; it becomes the bytes of a stage with that many microbatches. */
 static void measured_machines(const struct cluster *c, const struct model_shape *shape,
 			      struct fleet *f)
 {

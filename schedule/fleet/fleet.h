@@ -93,8 +93,8 @@ static inline const struct fleet_machines *fleet_machines_of(const struct fleet 
 	return &f->entries[f->nodes[node].entry];
 }
 
-/* Returns true if a good choice uses few of the many nodes. The searches then prefer nodes that are
- * near and nodes in use, and move several equal nodes at once. */
+/* Returns true if the fleet has so many nodes that a good choice uses few of them. The searches
+ * then prefer near nodes and nodes already in use, and move several equal nodes at once. */
 static inline bool fleet_is_large(const struct fleet *f)
 {
 	return f->n_nodes > 40;

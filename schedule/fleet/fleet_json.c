@@ -63,8 +63,8 @@ static int read_rate(const json_t *v, const char *where, const char *key, double
 	return rc;
 }
 
-/* Takes the speed and the memory of the machine's cards from the table of cards, or from what the
- * entry says. A measured speed is that of a single card that trains the whole model. */
+/* Takes the speed and the memory of the machine's cards from the table of cards, unless the entry
+ * gives them. tokens_per_s is the speed of one such card that trains the whole model alone. */
 static int read_card(const json_t *v, const char *where, const struct fleet_facts *facts,
 		     struct fleet_machines *e, struct error *err)
 {

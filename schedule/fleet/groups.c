@@ -8,8 +8,10 @@
 
 #include "base/alloc.h"
 
-#define FIRST_TOLERANCE 0.02 /* of speed, memory and price */
-#define PLACELESS 1.0        /* from this tolerance on places do not matter */
+/* First relative tolerance of speed, memory and price within a group. */
+#define FIRST_TOLERANCE 0.02
+/* From this tolerance on, a group may have nodes of different places. */
+#define PLACELESS 1.0
 
 static bool is_near(double a, double b, double tolerance)
 {

@@ -18,8 +18,9 @@ struct groups {
 	double latency_s[GROUPS_MOST][GROUPS_MOST], bandwidth[GROUPS_MOST][GROUPS_MOST];
 };
 
-/* Groups the nodes of the fleet. Measured speeds differ a little from node to node, so the
- * tolerance within a group is increased until there are at most GROUPS_MOST groups. */
+/* Groups the nodes of the fleet. Starts with a small tolerance within a group, because measured
+ * speeds differ a little from node to node. Doubles the tolerance until there are at most
+ * GROUPS_MOST groups. */
 void groups_init(struct groups *g, const struct fleet *f);
 void groups_fini(struct groups *g);
 

@@ -40,8 +40,8 @@ static int compare_falling(const void *a, const void *b)
 	return *(const int *)b - *(const int *)a;
 }
 
-/* Returns the number of layers that stages can hold if node `first` holds stage 0, and each of the
- * other nodes with the most room holds one other stage. */
+/* Returns the number of layers that the fleet can hold if each stage has one node: stage 0 has node
+ * `first`, and the other stages have the nodes that hold the most layers. */
 static int held_with(const struct candidate_frame *f, const int *as_first, const int *as_other,
 		     int first, int most_stages, int *room)
 {
@@ -58,12 +58,14 @@ static int held_with(const struct candidate_frame *f, const int *as_first, const
 
 /* The numbers of layers that the nodes can hold */
 struct room {
-	/* Arrays of n_nodes: layers of a stage 0, or of another stage, on each node; -1: none */
+	/* Arrays of n_nodes: most layers that each node holds as stage 0, or as another stage. -1:
+	 * it cannot hold the stage even without layers. */
 	int *as_first, *as_other;
 	int *sorted; /* array of n_nodes, used by held_with */
-	/* Number of layers that all nodes together hold; -1: no node holds stage 0 */
+	/* Largest number of layers that the fleet can hold with one node in each stage, or a
+	 * smaller number that is enough for the model. -1: no node can hold stage 0. */
 	int held;
-	int first; /* the node that holds stage 0 in this case */
+	int first; /* the node that then holds stage 0 */
 };
 
 static struct room room_new(const struct candidate_frame *f)

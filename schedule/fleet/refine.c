@@ -10,14 +10,14 @@
 enum {
 	/* Number of changes that are planned at the same time, whatever the number of threads */
 	AT_ONCE = 8,
-	ATTEMPTS = 50, /* number of proposals until one is possible */
+	ATTEMPTS = 50, /* number of tries to find a possible change */
 	PATIENCE = 25, /* number of rounds without an improvement after which the search gives up */
-	/* Number of searches that start from a candidate with several random changes */
+	/* number of restarts from a candidate that differs from the best one by several changes */
 	RESTARTS = 8,
-	MOST_DOUBLED = 5, /* at most 2^4 nodes move together */
-	SHAKES = 4        /* number of random changes of such a candidate */
+	MOST_DOUBLED = 5, /* a change moves 2^0 to 2^4 nodes together */
+	SHAKES = 4        /* number of random changes of a candidate before a restart */
 };
-#define BETTER 0.9995 /* an improvement must reduce the cost to this factor or less */
+#define BETTER 0.9995 /* a change is taken only if the cost falls to this share or less */
 
 static bool shift_layer(struct candidate *c, struct rng *rng)
 {
@@ -84,8 +84,8 @@ static bool exchange_nodes(struct candidate *c, const struct candidate_frame *f,
 	return true;
 }
 
-/* Moves nodes into stage 0 or out of it, until stage 0 has another number of nodes that divides the
- * batch. */
+/* Moves random nodes into stage 0, or out of it, until its number of nodes is the next larger or
+ * smaller one that divides the number of microbatches. */
 static bool resize_first(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
 {
 	int n = candidate_size(c, 0, f), step = rng_below(rng, 2) ? 1 : -1;

@@ -7,7 +7,8 @@
 #include "base/rng.h"
 #include "schedule/fleet/evaluate.h"
 
-/* Called with each candidate that is evaluated. */
+/* `note` is called with each candidate that has been evaluated, so that the caller can keep the
+ * best. */
 struct refine_notes {
 	void (*note)(void *arg, struct candidate *c);
 	void *arg;

@@ -21,7 +21,8 @@ double stage_cost_bytes(const struct model_shape *m, int layers, bool has_ends, 
 struct stage_times {
 	double forward_s, backward_s, loss_s; /* times for one microbatch */
 };
-/* The times of both passes are proportional to the number of layers, which may be an average. */
+/* Returns the times of one microbatch. `layers` may be an average, because the times of both passes
+ * grow linearly with it. */
 struct stage_times stage_cost_times(const struct model_shape *m, const struct fleet_machines *e,
 				    double layers, int batch, enum shape_recompute level);
 

@@ -129,8 +129,9 @@ static void count_nodes(const struct cluster *c, const int *stage_of, int *sizes
 			sizes[stage_of[i]]++;
 }
 
-/* Adds a place in some stage for each node without a stage. Stage 0 gets none of these places,
- * because the batch would change. */
+/* For each node without a stage, makes the smallest stage but 0 one node larger, because the sizes
+ * of the stages must add up to the number of nodes. Stage 0 stays the same, because its size
+ * determines the batch. */
 static void add_spare_places(struct cluster *c, const int *stage_of)
 {
 	for (int i = 0; i < c->n_nodes && c->n_stages > 1; i++) {

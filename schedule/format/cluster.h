@@ -45,12 +45,14 @@ struct cluster {
 	/* array of (n_nodes, n_nodes): seconds to transfer one microbatch's activation; below 0: no
 	 * link. The diagonal is not read. */
 	double *delay_s;
-	/* array of (n_nodes, n_nodes): the part of each delay that the bytes of an fp32 activation
-	 * take. In another format, the part is smaller in proportion to the bytes. Only this part
-	 * occupies the link. NULL: unknown, and transfers do not wait for one another. */
+	/* array of (n_nodes, n_nodes): the transfer time of an fp32 activation's bytes, as part of
+	 * delay_s. In another format this time is shorter, in proportion to the bytes, and the rest
+	 * of the delay stays. A transfer occupies its link only for this time. NULL: unknown;
+	 * transfers then never wait for one another. */
 	double *bytes_s;
-	/* array of (n_nodes, n_nodes): seconds to transfer one stage's gradient; below 0: unknown,
-	 * or impossible if delay_s has no link. NULL: all unknown. The diagonal is not read. */
+	/* array of (n_nodes, n_nodes): seconds to transfer one stage's gradient. Below 0: unknown
+	 * or, without a link in delay_s, impossible. NULL: all unknown. The diagonal is not
+	 * read. */
 	double *sync_pair_s;
 	struct tensor_formats formats; /* the formats to which delay_s and sync_pair_s apply */
 	stage_set always;    /* stages that every microbatch visits; stage 0 is one of them */
@@ -64,16 +66,17 @@ struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
 void cluster_free(struct cluster *c); /* c may be NULL */
 /* Never returns NULL: if there is no memory, the program ends, as in base/alloc.h. */
 struct cluster *cluster_copy(const struct cluster *c) __attribute__((returns_nonnull));
-/* Copies a cluster with n of its nodes alone. The sizes of the stages stay those of c, so call
- * cluster_set_stages next. Never returns NULL. */
+/* Copies a cluster, but only n of its nodes. The copy has the stage sizes of c, which no longer
+ * match, so call cluster_set_stages next. Never returns NULL. */
 struct cluster *cluster_pick(const struct cluster *c, const int *nodes, int n)
 	__attribute__((returns_nonnull));
 
-/* Returns true if the nodes may have these stages (n_nodes entries; below 0: none), because every
- * stage has a node and the number of data nodes divides the batch. */
+/* Returns true if the nodes may have these stages: every stage has a node, and the number of data
+ * nodes divides the batch. stage_of: array of n_nodes; below 0: the node has no stage. */
 bool cluster_may_have_stages(const struct cluster *c, const int *stage_of);
-/* Gives the nodes these stages; cluster_may_have_stages must return true. The sizes of the stages
- * change accordingly, with a place for each node without a stage. The batch stays constant. */
+/* Pins the nodes to these stages; cluster_may_have_stages must be true for them. Stage sizes then
+ * count these nodes, and each node without a stage makes some stage but 0 one larger. The number of
+ * microbatches in an iteration stays the same. */
 void cluster_set_stages(struct cluster *c, const int *stage_of);
 
 /* Returns the most stages that a path may skip: all but those that every microbatch visits. */
@@ -105,14 +108,14 @@ int cluster_parse(const char *text, size_t size, struct cluster **out, struct er
 /* Errors are those of reading the file and of cluster_parse; messages begin with the path. */
 int cluster_read(const char *path, struct cluster **out, struct error *err);
 
-/* Changes delay_s and sync_pair_s to those of other formats. A sync_pair_s changes as a whole, as
- * if it consisted only of the time of the bytes, because gradients are long. */
+/* Changes delay_s and sync_pair_s to those of other formats. Scales sync_pair_s as a whole, as if
+ * it were only the transfer time of bytes: gradients are so long that latency hardly counts. */
 void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 
-/* The shares (> 0) of a file's fp32 bytes that activations and sums have in the formats in which
- * they travel. It is unknown which part of a delay_s the bytes take, so a delay_s stays the same.
- * With refuse_delays, a file with delay_s is refused unless activations is 1. A sync_pair_s shrinks
- * as a whole. */
+/* How much smaller a file's fp32 tensors are in the formats in which they travel: the bytes of
+ * activations and of sums of gradients, relative to fp32 (> 0). A sync_pair_s is scaled as a whole.
+ * A delay_s is not scaled, because the file does not say which part of it the bytes take. With
+ * refuse_delays, a file with delay_s is refused unless `activations` is 1. */
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;

@@ -64,8 +64,8 @@ struct plan {
 	int *stage_start;
 	int *assigned;   /* array of stage_start[n_stages]: ids of the nodes, stage by stage */
 	int path_length; /* number of stages that a microbatch visits if it skips stages */
-	/* Percent of each data node's microbatches that skip stages; the others visit every stage.
-	 * 0: all microbatches skip stages */
+	/* Percent of each data node's microbatches that skip stages; its other microbatches visit
+	 * every stage. 0: all microbatches skip stages. */
 	int skip_share;
 	stage_set always;  /* stages that every microbatch visits */
 	bool overlap_sync; /* true: each stage sums its gradients after its own last task */

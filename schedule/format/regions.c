@@ -220,7 +220,9 @@ static int balance_stages(int n_nodes, int n_stages, int path_length, int *sizes
 	for (int s = 0; s < n_stages; s++)
 		sizes[s] = n_nodes / n_stages;
 	for (left -= n_stages * sizes[0]; left > 0; left--) {
-		/* Gives stage 0 one node more as long as the other stages can keep up with it. */
+		/* Stage 0 serves all microbatches, and each other stage only a share of them. Stage
+		 * 0 therefore gets a further node as long as a node of another stage then has no
+		 * more work than a node of stage 0. */
 		if (n_stages == 1 || (sizes[0] + 1) * share <= sizes[n_stages - 1] + 1e-9 ||
 		    next == n_stages) {
 			sizes[0]++;
@@ -252,8 +254,8 @@ static int fill_row(const struct regions *r, const struct regions_request *q, st
 	return 0;
 }
 
-/* Gives node `to` the links of node `from`, which is in the same location. The links between these
- * two nodes are equal in both directions. */
+/* Gives node `to` the links of node `from`, which is in the same location. The link between the two
+ * nodes gets the same values in both directions. */
 static void copy_row(double *links, size_t n, size_t from, size_t to)
 {
 	memcpy(links + to * n, links + from * n, n * sizeof(*links));

@@ -26,9 +26,9 @@ struct regions_request {
 	const char *name;    /* name of the cluster; NULL: the name of the setting */
 	const char *setting; /* name of the setting; NULL: "geo-distributed" */
 	int n_nodes, n_stages;
-	/* Array of n_stages, borrowed: nodes in each stage. NULL: sizes that give all nodes equal
-	 * load, if stage 0 serves all microbatches and every other stage the share (path_length -
-	 * 1) / (n_stages - 1) */
+	/* Array of n_stages, borrowed: number of nodes in each stage. NULL: sizes that give all
+	 * nodes about equal load. Stage 0 then serves all microbatches, and each other stage serves
+	 * the share (path_length - 1) / (n_stages - 1) of them. */
 	const int *stages;
 	int path_length; /* used only if stages is NULL; 0: paths visit all stages */
 	double forward_s, backward_s, loss_s;
@@ -36,15 +36,17 @@ struct regions_request {
 	double activation_bytes, weights_bytes_per_stage;
 	double transfer_overhead_s, dispatch_overhead_s;
 	int microbatches_per_data_node;
-	/* true: locations are drawn at random with the seed; false: dealt round robin */
+	/* true: the locations of the nodes are drawn at random with the seed; false: they are
+	 * assigned round robin. */
 	bool shuffle;
 	uint64_t seed;
 };
 
-/* Fills in the paper's own setting: forward_s = 0.055 * layers * samples, backward 1.5 and loss
- * 0.25 times that, memory 3, six microbatches, overheads of 0.35 and 0.13 s, fp32 activations of
- * 2^22 bytes for each sample and 2^26 bytes of weights for each layer. The caller sets the numbers
- * of nodes and stages. */
+/* Fills in the setting of the paper, for stages of this many layers and microbatches of this many
+ * samples. forward_s is 0.055 * layers * samples; backward_s is 1.5 times and loss_s 0.25 times
+ * forward_s. Nodes hold 3 microbatches, and data nodes send 6. A transfer has 0.35 s of overhead,
+ * and a task 0.13 s. An fp32 activation has 2^22 bytes for each sample, and a stage 2^26 bytes of
+ * weights for each layer. The caller sets the numbers of nodes and stages. */
 void regions_request_init(struct regions_request *q, double layers_per_stage,
 			  double samples_per_microbatch);
 

@@ -13,8 +13,9 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 
-/* Results of plan_search if it finds no plan; err says why. err also names the nearest skip ratio
- * that has a plan or, if sync_s exceeds the limit, the smallest sync_s that was found. */
+/* Results of plan_search if it finds no plan. err says why, and names the nearest skip ratio that
+ * has a plan, if one is found. If sync_s exceeds its limit, err instead names the smallest sync_s
+ * that was found. */
 #define PLAN_INFEASIBLE 1 /* it was proved that no plan exists */
 #define PLAN_NOT_FOUND 2  /* no plan was found, and nothing proves that none exists */
 
@@ -31,16 +32,17 @@ const char *plan_algorithm_name(enum plan_algorithm a);
 bool plan_algorithm_named(const char *name, enum plan_algorithm *out);
 
 struct plan_request {
-	/* Number of stages that a path visits; 0: the default, which skips a third of the
+	/* Number of stages that a path visits; 0: the default, which skips about a third of the
 	 * stages. */
 	int path_length;
-	/* Percent of each data node's microbatches whose paths have path_length stages; the rest
-	 * visit every stage. 0: all paths have this length. Needs PLAN_BEST. Half of the search's
-	 * budget is then used to spread these paths over all possible sub-networks. */
+	/* Percent of each data node's microbatches that visit only path_length stages. The other
+	 * microbatches visit every stage. 0: all microbatches visit path_length stages. Needs
+	 * PLAN_BEST. The search then spends half of its budget on spreading the skipping paths over
+	 * all possible sets of stages. */
 	int skip_share;
 	enum plan_algorithm algorithm;
-	/* true: pins are ignored; false: pinned nodes keep their stage, and only the rest are
-	 * placed. */
+	/* true: the search may give each node any stage. false: pinned nodes keep their stage, and
+	 * the search places only the other nodes. */
 	bool free_assignment;
 	/* Each stage sums its gradients after its own last task. If the assignment is free, the
 	 * search then minimises total_s. */
@@ -49,14 +51,15 @@ struct plan_request {
 	 * Needs PLAN_BEST, a free assignment and a cluster with sync_pair_s. 0: no limit. */
 	double sync_limit_s;
 	double budget_s; /* time limit of the search; 0 or less: no limit */
-	/* Number of evaluations; 0 or less: no limit. If neither limit is given, plan_search takes
-	 * one second. */
+	/* Limit of the number of evaluations; 0 or less: no limit. If neither limit is given,
+	 * plan_search takes one second. */
 	int64_t evaluations;
 	uint64_t seed;
 	int threads; /* largest number of threads; 1 or less: only the caller's thread */
 	/* array of n_nodes, borrowed: nodes that must not be used; NULL: none */
 	const bool *excluded;
-	/* Stages are never exchanged, so that every path computes the same as a plain pipeline */
+	/* Every path visits its stages in ascending order, so that it computes the same as a plain
+	 * pipeline. */
 	bool ascending;
 	/* true: the other data nodes take over the microbatches of excluded data nodes. false: the
 	 * iteration has fewer microbatches. */
@@ -81,8 +84,8 @@ struct plan_request {
  */
 void plan_request_init(struct plan_request *q);
 
-/* Returns the number of stages that a path visits if a third of the stages, rounded down, is
- * skipped, or all that may be skipped if these are fewer. */
+/* Returns the number of stages that a path visits by default. The path skips a third of the stages,
+ * rounded down, but no stage that every microbatch must visit. */
 int plan_default_path_length(const struct cluster *c);
 
 #endif

@@ -1,9 +1,10 @@
 /* Simulated annealing.
  *
- * A step proposes a move (moves.c) and estimates when its microbatches finish: the estimated cost
- * must be below the threshold (is_promising). Then the step simulates the run from the first change
- * on (try_move), and keeps the move or takes it back. After a move is kept, fill_tables prepares
- * the times of the new run for the next moves. */
+ * A step proposes a move (moves.c) and draws a threshold for its cost. An estimate of the changed
+ * microbatches' finish times may reject the move at once (is_promising). Otherwise the step
+ * simulates the run from the first change on, and keeps the move if the cost is within the
+ * threshold (try_move). After a kept move, fill_tables prepares the times of the new run for the
+ * next moves. */
 #include "schedule/improve/anneal.h"
 
 #include <errno.h>
@@ -11,14 +12,17 @@
 #include <string.h>
 
 #define ROUND_GROWTH 1.4
-#define LIKELY 0.98      /* a move leaves the mean of the finish times at this share or above */
-#define LATE_OF 15       /* microbatches among which the later one is preferred */
-#define MOST_ESTIMATED 8 /* moves that change more microbatches are not estimated */
+/* A simulation's time limit assumes that a move lowers mean_finish at most to this share. */
+#define LIKELY 0.98
+/* In small problems, late microbatches are preferred only if there are at least this many. */
+#define LATE_OF 15
+/* Moves that change more microbatches than this are simulated without an estimate. */
+#define MOST_ESTIMATED 8
 #define TRIES 50         /* number of proposals after which a step fails */
 #define LANES_TRIES 8    /* number of proposals after which a step fails, if lanes are planned */
 
-/* The 8th power; with very many microbatches the 32nd. Otherwise the many microbatches that are
- * home long before the last would together weigh most. */
+/* Raises x to the 8th power, or to the 32nd in problems with very many microbatches. With a low
+ * power, the many microbatches that finish long before the last would together weigh most. */
 static double raise_to_norm(const struct problem *p, double x)
 {
 	x *= x;
@@ -31,8 +35,8 @@ static double raise_to_norm(const struct problem *p, double x)
 	return x;
 }
 
-/* Returns the mean, in the norm of raise_to_norm, of finish time / makespan in the simulation's
- * last run. */
+/* Returns the mean of finish time / makespan over all microbatches of the simulation's last run, in
+ * the 8-norm or 32-norm (raise_to_norm). */
 static double mean_finish(const struct anneal *a)
 {
 	const struct fast_simulate *e = &a->simulation;
@@ -113,8 +117,8 @@ bool anneal_knows_lanes(const struct problem *p)
 	return problem_is(p, REGIME_LANES) && p->length > 1;
 }
 
-/* Returns true if lanes are planned. In large clusters this takes long; as long as nodes may
- * exchange roles, role moves gain more. */
+/* Returns true if the moves are those of lanes. Planning lanes takes long in large clusters. If
+ * nodes may still change their stages there, moves that exchange two nodes' stages gain more. */
 static bool are_lanes_planned(const struct problem *p)
 {
 	return anneal_knows_lanes(p) && (p->n_movable < 2 || problem_is(p, REGIME_SHORT_ROUNDS));
@@ -210,7 +214,7 @@ static int any_microbatch(struct anneal *a)
 	return (int)rng_below(&a->moves.rng, (uint32_t)a->p->n_mb);
 }
 
-/* Returns mb or a microbatch drawn at random, whichever is home later. */
+/* Returns mb or a microbatch drawn at random, whichever finishes later. */
 static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);
@@ -218,9 +222,10 @@ static int later_home(struct anneal *a, int mb)
 	return home_s(a, other) > home_s(a, mb) ? other : mb;
 }
 
-/* Picks the latest of a few microbatches drawn at random. Among many microbatches, a few are soon
- * far later than the rest, and only moves of these few shorten the iteration. In large problems the
- * latest is therefore picked among one, two, four, ... or all of them. */
+/* Draws some microbatches at random and returns the latest of them. Among many microbatches, a few
+ * are soon far later than the rest, and only moves of these few shorten the iteration. In large
+ * problems, the number of draws is therefore one, two, four, and so on up to about all
+ * microbatches, each equally likely. */
 static int pick_microbatch(struct anneal *a)
 {
 	int n = a->p->n_mb, mb = any_microbatch(a), doublings = 0;
@@ -237,9 +242,10 @@ static int pick_microbatch(struct anneal *a)
 	return mb;
 }
 
-/* Returns true if the estimated finish times of the move's own microbatches allow a cost below
- * `most`, because long simulations are worth avoiding. In small problems all moves pass:
- * simulations are short, nodes are crowded, and the estimate would reject too many good moves. */
+/* Returns true if the move may have a cost below `most`, judged by the estimated finish times of
+ * the microbatches that it changes. This avoids long simulations. In small problems all moves pass,
+ * because simulations are short there, and estimates in crowded nodes would reject too many good
+ * moves. */
 static bool is_promising(struct anneal *a, double most)
 {
 	const struct moves *m = &a->moves;
@@ -268,8 +274,8 @@ static bool is_promising(struct anneal *a, double most)
 	return room >= 0;
 }
 
-/* Returns true if, after an exchange of roles, both stages still sum their gradients within the
- * limit.
+/* Returns true if both stages still sum their gradients within the limit after two nodes have
+ * exchanged their stages.
  */
 static bool keeps_limit(const struct anneal *a)
 {
@@ -299,8 +305,8 @@ static bool propose_move(struct anneal *a, double *most)
 	return false;
 }
 
-/* Gives the simulation the paths that the move has changed. Returns the time from which the run
- * differs. */
+/* Gives the changed paths to the simulation. Returns the time before which the run stays the
+ * same. */
 static double change_chains(struct anneal *a)
 {
 	double from_s = INFINITY;
@@ -315,7 +321,7 @@ static double change_chains(struct anneal *a)
 	return from_s;
 }
 
-/* Simulates the move; keeps it or takes it back. */
+/* Simulates the move. Keeps it if its cost is at most `most`, and takes it back otherwise. */
 static bool try_move(struct anneal *a, double most, double *sync_s, double limit_s)
 {
 	double cost, from_s = change_chains(a);
@@ -334,7 +340,9 @@ static bool try_move(struct anneal *a, double most, double *sync_s, double limit
 		}
 	}
 	moves_undo(&a->moves);
-	a->moves.n_touched = n; /* the journal of moves still lists the touched microbatches */
+	/* moves_undo empties the list of touched microbatches, but change_chains needs it once
+	 * more. */
+	a->moves.n_touched = n;
 	change_chains(a);
 	a->moves.n_touched = 0;
 	return false;
@@ -349,7 +357,7 @@ bool anneal_step(struct anneal *a)
 	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)
-		sync_s = 0; /* the sums are only known after the simulation */
+		sync_s = 0; /* the sums are known only after the simulation */
 	else
 		sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
 	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));

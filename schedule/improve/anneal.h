@@ -1,16 +1,17 @@
 /* anneal.h - improves a solution by simulated annealing, in rounds, over the moves of moves.h.
  *
- * The cost is makespan * (1 + q), where q is the mean, in a high norm, of the microbatches' finish
- * times divided by the makespan. The makespan alone would be too flat to descend. With a free
- * assignment the seconds of the gradients' sum are added. Each round starts from the best solution
- * so far, at a temperature warm enough to leave it, and cools down; rounds grow longer. With many
- * microbatches there is no time for cooling: the temperature is constant, and a round lasts
- * seconds. The result depends on the seed and the number of evaluations only.
+ * The cost is makespan * (1 + q). q is the mean, in a high norm, of the microbatches' finish times
+ * divided by the makespan. The makespan alone is no good cost, because most moves do not change it.
+ * With a free assignment, the cost also has the seconds of the gradients' sums.
+ *
+ * Each round starts from the best solution so far at a high temperature, and cools down; rounds
+ * grow longer. With many microbatches there is no time for cooling: the temperature is constant,
+ * and a round lasts seconds. The result depends only on the seed and the number of evaluations.
  *
  * Estimates from the timetable reject most bad proposals without a simulation; only simulations
- * count as evaluations. The threshold of a proposal is drawn first, and the proposal is accepted if
- * its cost stays below the threshold. This is Metropolis' rule in reverse order. It allows a
- * simulation to stop as soon as its cost must exceed the threshold.
+ * count as evaluations. A threshold is drawn before the cost of a proposal is known, and the
+ * proposal is accepted if its cost is at most the threshold. This is equivalent to Metropolis'
+ * rule, and a simulation can stop as soon as its cost must exceed the threshold.
  *
  * Internal to schedule/.
  */
@@ -32,7 +33,7 @@ struct anneal {
 	struct moves moves;
 	struct timetable table; /* timetable of `current`; empty with plans_lanes */
 	struct lanes lanes;     /* lanes of `current`; empty without plans_lanes */
-	/* The annealing plans lanes in place of all other moves. */
+	/* true: the annealing uses only moves that plan lanes (lanes.h). */
 	bool plans_lanes;
 	double cost, sync_s, current_s; /* cost, time of the sums, and makespan of `current` */
 	double warm, cold; /* first and last temperature of a round, as a share of the makespan */
@@ -42,8 +43,8 @@ struct anneal {
 	int64_t round_left, round_size;
 };
 
-/* Returns true if lanes can be planned for this problem. In small clusters nodes are so crowded
- * that no lane keeps its predicted times. */
+/* Returns true if lanes can be planned for this problem. In small clusters the nodes are so crowded
+ * that the times predicted for a lane come out wrong. */
 bool anneal_knows_lanes(const struct problem *p);
 
 /* Starts at a solution (copied). -EDEADLK: it comes to a standstill. */

@@ -13,8 +13,8 @@
 struct beam {
 	int width; /* the beam keeps at most this many states, which is at most BEAM_MOST */
 	int n;     /* number of states kept */
-	/* Places of the kept states in their level, cheapest first; of equal costs, the lower place
-	 * first. */
+	/* Indices of the kept states in their level, cheapest first. Of states with equal costs,
+	 * the lower index comes first. */
 	int at[BEAM_MOST];
 	double cost[BEAM_MOST];
 };

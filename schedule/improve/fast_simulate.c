@@ -1,13 +1,13 @@
 /* The fast simulation.
  *
- * Nodes serve first come, first served. When a task arrives, all tasks before it are known, so
- * its start is known too, and it is booked at once. Nodes therefore need no events. Only a forward
- * task (F) that finds no slot has to wait. It is booked after the backward task (B) that gives a
- * slot back, and before all later arrivals.
+ * Nodes serve first come, first served. When a task arrives, all tasks that the node does before it
+ * are known. The task's start is therefore known too, and the simulation books the task at once, so
+ * nodes need no events. Only a forward task (F) that finds no free slot has to wait. It is booked
+ * after the backward task (B) that frees a slot, and before all later arrivals.
  *
- * The calendar queue holds the arrivals. Time is cut into buckets of equal width. An event goes to
- * the list of its bucket, and a bit for each bucket says if the bucket is empty. Bucket numbers
- * never fall as time grows, so the first bucket that is not empty holds the earliest event,
+ * The calendar queue holds the arrivals. It divides time into buckets of equal width. An event is
+ * in the list of its bucket, and one bit for each bucket says if the bucket is empty. Bucket
+ * numbers never fall as time grows, so the first bucket that is not empty holds the earliest event,
  * whatever the rounding. The last bucket takes all later times. */
 #include "schedule/improve/fast_simulate.h"
 
@@ -21,8 +21,9 @@ static int bucket_of(const struct fast_simulate *e, double at_s)
 	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
 }
 
-/* Adds an event to the queue. The present word of the bits is kept in e->bits, because reading it
- * from memory would have to wait for the last write, whose address is known very late. */
+/* Adds an event to the queue. Keeps the bits of the present 64 buckets in e->bits and not in
+ * memory. A read from memory would have to wait for the last write, because the processor learns
+ * the address of that write very late. */
 static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 {
 	int b = bucket_of(e, at_s), next = e->bucket[b];
@@ -40,7 +41,8 @@ static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 	e->bucket[b] = what;
 }
 
-/* Takes the events of the earliest instant out of the first bucket, as a list. The others stay. */
+/* Removes the events of the earliest instant from the first bucket, and returns them as a list.
+ * Later events stay in the bucket. */
 static int take_earliest(struct fast_simulate *e, int b)
 {
 	struct fast_simulate_event *event = e->event;
@@ -82,8 +84,9 @@ static inline int queue_take(struct fast_simulate *e)
 	return first;
 }
 
-/* Returns the time when a task's output reaches the next node. A node's tasks are booked in the
- * order in which they end. A link carries the outputs of one node only, in the same order. */
+/* Returns the time when a task's output reaches the next node. A link carries the outputs of one
+ * node only, and a node's tasks are booked in the order in which they end. Outputs therefore take
+ * the link in the order of the calls. */
 static inline double arrive_s(struct fast_simulate *e, int task, double end_s)
 {
 	if (e->links.outputs) {
@@ -159,7 +162,7 @@ static inline void take_one(struct fast_simulate *e, int mb, double now_s)
 		serve_waiting(e, n, now_s);
 }
 
-/* Handles several arrivals of one instant: a node serves the smallest microbatch first. */
+/* Handles several arrivals of one instant, in ascending order of their microbatches. */
 static void take_many(struct fast_simulate *e, int list, double now_s)
 {
 	int n = 0;
@@ -179,8 +182,8 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 {
 	e->done = e->n_booked = e->n_replayed = 0;
 	e->late = false;
-	/* The small addition is for sums of the same times in another order, which differ in the
-	 * last bits. */
+	/* Raises the limit a little: sums of the same times in another order differ in the last
+	 * bits, and must not exceed the limit. */
 	e->limit_s = limit_s * (1 + 1e-9);
 	e->links.run++;
 	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
@@ -211,7 +214,7 @@ static void fill_arrivals(struct fast_simulate *e, int mb)
 
 	e->arrival_s[task] = e->release_s[mb];
 	if (e->links.outputs)
-		return; /* arrive_s has already filled in the other results */
+		return; /* arrive_s has already filled in the other arrival times */
 	for (; !e->chain[task].last; task += e->chain[task].next)
 		e->arrival_s[task + e->chain[task].next] =
 			e->start_s[task] + e->chain[task].duration_s + e->chain[task].travel_s;
@@ -238,7 +241,8 @@ static void finish_run(struct fast_simulate *e)
 	fit_calendar(e);
 }
 
-/* Handles all events of the queue and those that follow from them. */
+/* Handles the events of the queue, and the events that these cause, until none is left or a
+ * microbatch is too late. */
 static bool run_events(struct fast_simulate *e)
 {
 	int list;
@@ -293,7 +297,7 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 	const struct fast_simulate_step *chain = &e->chain[mb * e->steps];
 	int at = mb * e->steps, h = 1, length = problem_path_length(e->p, path);
 	double end_s, delay_s;
-	int next; /* the step after the last one that is the same in both runs */
+	int next; /* the step after the last forward task that both runs have in common */
 
 	if (e->kept.n == 0 || chain[0].node != path[0])
 		return 0;
@@ -304,14 +308,16 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 		return INFINITY;
 	end_s = e->kept.start_s[at + h - 1] + chain[h - 1].duration_s;
 	if (e->links.outputs)
-		return end_s; /* later outputs may wait longer or less for links */
+		/* A changed output may occupy its link longer or shorter, so later outputs may
+		 * change too. */
+		return end_s;
 	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes +
 			      (size_t)path[h < length ? h : 0]];
 	return fmin(e->kept.arrival_s[at + next], end_s + delay_s);
 }
 
-/* Takes over those bookings of the kept run that are before from_s. finish_run copies their
- * times. */
+/* Takes over the bookings of the kept run that were made before from_s. finish_run copies their
+ * start times. */
 static void replay_kept(struct fast_simulate *e, double from_s)
 {
 	int i = 0;
@@ -336,8 +342,9 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 	e->n_booked = e->n_replayed = i;
 }
 
-/* Inserts the microbatch in order of arrival. Microbatches that wait for their first F arrive in
- * order. Without checking the end of the list first, they would take quadratic time. */
+/* Inserts the microbatch into the list of waiting microbatches, in order of arrival. Looks at the
+ * end of the list first: microbatches that wait for their first F are inserted in order, and
+ * scanning the list for each would take quadratic time. */
 static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
 {
 	int32_t *at = &n->first;
@@ -352,8 +359,8 @@ static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, 
 	*at = mb;
 }
 
-/* Places a microbatch that is between two tasks: at from_s it is still travelling, or waits for a
- * slot. */
+/* Restores a microbatch that is between two tasks at from_s: puts its arrival into the queue if it
+ * is still travelling, or the microbatch into the node's list if it waits for a slot. */
 static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 {
 	struct fast_simulate_event *event = &e->event[mb];

@@ -1,7 +1,7 @@
 /* fast_simulate.h - the execution model for the search. It agrees with simulate.h event for event,
  * but serves first come, first served and makes no trace. Flat arrays and a calendar queue let it
- * simulate 20 nodes in microseconds. (If a task and its transfer take no time, microbatches that
- * reach a node at the same instant can have another order than in simulate.h.)
+ * simulate 20 nodes in microseconds. In one case the order may differ from simulate.h: if a task
+ * and its transfer take no time, and microbatches reach a node at the same instant.
  *
  * The caller keeps the paths and calls fast_simulate_set_path for each change. Internal to
  * schedule/. */
@@ -23,7 +23,7 @@ struct fast_simulate_step {
 	double rest_s;
 	int32_t node;
 	int8_t slots; /* +1: F takes a slot; -1: B gives it back; 0: L */
-	/* Numbers of the steps before and after this one. */
+	/* Distance in steps from the previous task of the chain, and to the next one. */
 	uint8_t before, next;
 	bool last;
 };
@@ -44,12 +44,13 @@ struct fast_simulate_output {
 struct fast_simulate_links {
 	/* The output of each task, as an array of (n_mb, steps); NULL: links are not occupied */
 	struct fast_simulate_output *outputs;
-	/* The links between all nodes, as an array of (n_nodes, n_nodes); NULL as above */
+	/* The links between all nodes, as an array of (n_nodes, n_nodes); NULL: links are not
+	 * occupied. */
 	struct fast_simulate_link *all;
 	uint64_t run; /* number of the present run */
 };
 
-/* The kept run, in arrays like those of the last run. */
+/* The run that fast_simulate_keep has kept, in arrays like those of the last run. */
 struct fast_simulate_kept {
 	double *arrival_s, *start_s;
 	struct fast_simulate_booking *booked;
@@ -58,9 +59,9 @@ struct fast_simulate_kept {
 
 struct fast_simulate {
 	const struct problem *p;
-	/* array of n_nodes: work of each node's stage in the solution (fast_simulate_set_paths),
-	 * borrowed. Before the first solution: work of the stages to which the cluster pins its
-	 * nodes */
+	/* Array of n_nodes, borrowed: work of each node's stage. fast_simulate_set_paths takes it
+	 * from its solution; until then it is the work of the stages to which the cluster pins its
+	 * nodes. */
 	const double *work;
 	int n_mb, n_nodes, steps; /* steps: number of steps in a chain, 2 * length + 1 */
 	double overhead_s;
@@ -68,7 +69,7 @@ struct fast_simulate {
 	struct fast_simulate_step *chain; /* array of (n_mb, steps) */
 	struct fast_simulate_links links;
 	double *release_s; /* array of n_mb: earliest start of each microbatch */
-	/* Results of the last run. If the run was stopped early, only `late` is set. */
+	/* Results of the last run. If the run was stopped early, only `late` is valid. */
 	double *arrival_s, *start_s; /* array of (n_mb, steps) */
 	/* array of n_mb: end of each microbatch's last task in the last complete run */
 	double *finish_s;
@@ -76,22 +77,23 @@ struct fast_simulate {
 	struct fast_simulate_booking *booked;
 	int n_booked;
 	double makespan_s;
-	/* Number of microbatches that are home; if it stays below n_mb, the run came to a
-	 * standstill. */
+	/* Number of microbatches whose last task is booked. If it stays below n_mb, the run came to
+	 * a standstill. */
 	int done;
-	bool late;                 /* some microbatch cannot be home by the limit */
+	bool late; /* some microbatch cannot finish by the limit */
 	struct fast_simulate_kept kept;
 	/* State of the run in progress. */
-	int n_replayed;                    /* number of bookings taken over from the kept run */
+	int n_replayed;                    /* number of bookings copied from the kept run */
 	struct fast_simulate_event *event; /* array of n_mb */
 	struct fast_simulate_node *nodes;  /* array of n_nodes */
 	/* Array of n_mb: microbatches that arrive at the present instant */
 	int32_t *batch;
 	/* Array of n_buckets: first event of each bucket that is not empty */
 	int32_t *bucket;
-	/* A bit for each bucket, 1 if it is not empty; the last word is never 0 */
+	/* A bit for each bucket: 1 if the bucket is not empty. The last word always has a bit set,
+	 * so that the search for a bucket ends. */
 	uint64_t *filled;
-	uint64_t bits; /* the present word of `filled`, which has 0 at its place */
+	uint64_t bits; /* bits of the word `word` of `filled`, which has 0 in the array meanwhile */
 	int n_buckets, word;
 	double per_s;   /* number of buckets in a second */
 	double limit_s; /* time limit of the run */
@@ -129,7 +131,7 @@ void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s);
 /* Sets the path of one microbatch (an array of `length` nodes). */
 void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path);
 
-/* Simulates from time 0. Stops as soon as some microbatch cannot be home by limit_s (INFINITY: no
+/* Simulates from time 0. Stops as soon as some microbatch cannot finish by limit_s (INFINITY: no
  * limit). In that case, and on a standstill, returns false and the makespan is infinite. */
 bool fast_simulate_run(struct fast_simulate *e, double limit_s);
 

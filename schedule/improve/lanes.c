@@ -1,10 +1,12 @@
-/* The search for new paths of the lanes that are out.
+/* Finds new paths for the microbatches that lanes_take_out has removed.
  *
  * A beam search over the visits finds the path of one microbatch (extend_state, reach_node). The
- * price of a state includes the waits of F and B at the node, read from the timeline of all others
- * (price_visit). The best paths are followed task by task to the end (follow_path); then the hop
- * that delays others most is replaced as long as that helps. Times are floats, as in
- * slot_timeline.h. The times found are predictions, which the simulation confirms or not. */
+ * cost of a state includes the waits of F and B at the node, which price_visit reads from the
+ * timeline of all other microbatches. follow_path computes all task times of the best paths. Then
+ * the node that delays other microbatches most is replaced, as long as this helps.
+ *
+ * Times are floats, as in slot_timeline.h. They are predictions; a simulation decides
+ * afterwards. */
 #include "schedule/improve/lanes.h"
 
 #include <math.h>
@@ -15,17 +17,21 @@
 #define BEAM 6
 #define NEAR 16
 #define REPLACED 6 /* largest number of nodes of a path that are replaced */
-#define NO_SLOT 2  /* delay charged if no slot is free, as a multiple of a node's mean work */
+/* Delay that is assumed if no slot is free, as a multiple of the mean work of a visit. */
+#define NO_SLOT 2
 #define SAME 1e-4f /* times that differ by fewer seconds count as equal */
 #define MOST_STEPS (2 * PLAN_MOST_PATH + 1)
 
-/* The end of the forward task (F) at a node that some partial path reaches. */
+/* A state of the beam search: a partial path that has reached a node. end_s is the end of the
+ * forward task (F) there. */
 struct lanes_state {
 	float end_s;
 	float spent; /* cost so far, without the return to the data node */
-	/* Cost of the whole trip as far as it is known, plus the charge for delaying others. */
+	/* Cost of the whole trip as far as it is known, plus the charge for delaying other
+	 * microbatches. */
 	float cost;
-	/* The node, and the place in the previous level from which it was reached. */
+	/* The node, and the index of the state of the previous level from which the path reached
+	 * it. */
 	int node, from;
 	struct visit visit;
 };
@@ -90,8 +96,8 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 	l->hop_s = isfinite(least) ? least : 0;
 }
 
-/* Finds the lanes of a data node. If a microbatch waited for a slot, its first forward task (F)
- * starts right after the backward task (B) of the microbatch before it in the lane. */
+/* Finds the lanes of a data node. A microbatch follows another in a lane if it waited for a slot,
+ * and its first forward task (F) starts right after the last backward task (B) of the other. */
 static void find_lanes(struct lanes *l, const struct fast_simulate *e, int data_node)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -167,7 +173,8 @@ struct trip {
 	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
 	float worst_s; /* longest delay of other microbatches by one hop */
-	/* The hop that delays other microbatches longest; 0: none, or the data node */
+	/* The hop that delays other microbatches longest; 0: no hop does, or only tasks at the data
+	 * node. */
 	int worst;
 };
 
@@ -202,7 +209,8 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 		float duration_s = i < length ? list->forward_s
 				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
 		float arrival_s = end_s + (v == at ? 0 : (float)problem_delay_s(p, at, v));
-		/* The next microbatch of the lane is sent right after the last backward task. */
+		/* The last backward task frees a slot, so the next microbatch of the lane is sent
+		 * right after it. */
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
 		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
 
@@ -233,8 +241,8 @@ struct search {
 	int level, n;     /* present level, and number of states in it */
 	struct beam beam; /* the best states of the level */
 	float charge;
-	/* Least seconds from the end of F in this level to the arrival for B, without the round
-	 * trip to the data node. */
+	/* Least seconds between F and B of a visit in this level: for the later visits and the
+	 * loss, without the delays to and from the data node. */
 	float rest_s;
 };
 
@@ -243,9 +251,10 @@ static struct lanes_state *level_of(const struct lanes *l, int level)
 	return l->states + VISIT_OWINGS * (size_t)level * (size_t)l->p->n_nodes;
 }
 
-/* Returns the price of a visit: the waits of the forward task (F) and the backward task (B), and
- * the charge for delaying others. B is assumed to arrive as early as the rest of the path allows.
- * If F alone costs `room` or more, the price is INFINITY. *end_s gets the end of F. */
+/* Returns the cost of a visit beyond its travel and work: the waits of the forward task (F) and the
+ * backward task (B), and the charge for delaying other microbatches. B is assumed to arrive as
+ * early as the rest of the path allows. Returns INFINITY if F alone costs `room` or more. *end_s
+ * gets the end of F. */
 static float price_visit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
 	const struct slot_timeline *g = &q->l->timeline;
@@ -303,7 +312,7 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
 	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
-		/* The hops may be outdated by an exchange of roles. */
+		/* Skips a node that has exchanged its stage since the hops were listed. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
 			reach_node(q, from, &hop[i], visit);
 	}
@@ -407,8 +416,9 @@ static void note_in_way(struct lanes *l, int mb)
 		l->in_way[l->n_in_way++] = mb;
 }
 
-/* Lists the microbatches that the trip delays: those with a task that starts before the trip's task
- * is done, and the next microbatch, if it finds no slot. */
+/* Lists the microbatches that the trip delays. These have a task that the trip's task pushes back,
+ * or are the next ones to need a slot that the trip holds. sends: the next microbatch of the lane
+ * starts right after the trip. */
 static void find_in_way(struct lanes *l, const struct trip *w, bool sends)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -497,9 +507,9 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	return true;
 }
 
-/* Picks the microbatch to plan next, among the first n that were taken out: the one that was sent
- * first or, with in_turn, taken out first. The microbatch before it in its lane must be planned
- * already. -1: none is left. */
+/* Picks the microbatch to plan next among the first n that were taken out. Without in_turn, picks
+ * the one that is sent first; with in_turn, the one that was taken out first. Its predecessor in
+ * the lane must have been planned. -1: none is left. */
 static int next_of(const struct lanes *l, int n, bool in_turn)
 {
 	int best = -1;

@@ -1,16 +1,17 @@
-/* lanes.h - takes whole lanes out of a run and plans them again. Used for large clusters. This is a
+/* lanes.h - removes whole lanes from a run and plans them again. Used for large clusters. This is a
  * large neighbourhood search with prioritised planning, as in multi-agent path finding (MAPF-LNS,
  * Li et al. 2021).
  *
- * A lane is the list of microbatches that use one slot of a data node one after the other; each
- * is sent when the one before it is home. If a microbatch is taken out, those after it in its lane
- * are taken out too. The microbatches that were taken out divide the visits of stages that they had
- * before, so exposure stays the same. In the order of sending, each gets the path that brings it
- * home first through the idle times of the nodes. A beam search over nodes, stages and exchanges of
- * neighbours finds this path. The time from a visit's F to its B is nearly known beforehand. The
- * search therefore checks already at the visit whether the node will be free for B and has a slot
- * until then. If the resulting path still delays other microbatches, its nodes are replaced one by
- * one.
+ * A lane is the list of microbatches that use one slot of a data node one after the other. The data
+ * node sends each of them when the one before it has finished. If a microbatch is taken out of the
+ * run, the later microbatches of its lane are taken out too. Together, the new paths visit each
+ * stage as often as the old paths did, so exposure stays the same.
+ *
+ * The microbatches are planned in the order of sending. Each gets the path on which it finishes
+ * first, with its tasks in idle times of the nodes. A beam search over nodes, stages and exchanges
+ * of neighbours finds this path. The time from a visit's F to its B is nearly known beforehand. The
+ * search can therefore check at once if the node will be free for B and has a slot until then. If
+ * the path still delays other microbatches, some of its nodes are replaced.
  *
  * Internal to schedule/.
  */
@@ -52,26 +53,29 @@ struct lanes {
 	float work_s;
 	float hop_s; /* least seconds that one more visit adds to a path */
 	struct candidate_lists candidates;
-	float *away_s; /* array of n_nodes: seconds of the round trip to the present data node */
+	/* Array of n_nodes: seconds of the round trip to the data node whose microbatch is being
+	 * planned. */
+	float *away_s;
 	/* array of (n_nodes, n_stages, candidates.most): hops from each node, nearest first */
 	struct lanes_hop *hops;
 	/* State of the move in progress. */
-	/* Microbatches taken out by this move. They stay listed after they have been planned
-	 * again. */
+	/* Microbatches taken out by this move. They stay in the list after they have got a new
+	 * path. */
 	int out[LANES_MOST], n_out;
-	float was_s[LANES_MOST];    /* home_s of each microbatch in `out` before the move */
-	/* home_s of each microbatch in `out` after the move, set by lanes_restore */
+	float was_s[LANES_MOST]; /* home_s of each microbatch in `out` before this move */
+	/* home_s of each microbatch in `out` with its new path, copied by lanes_restore. */
 	float back_s[LANES_MOST];
 	int n_back; /* number of entries of back_s */
-	/* array of n_mb: the microbatch is taken out and not planned again yet */
+	/* array of n_mb: the microbatch is taken out and has no new path yet */
 	bool *is_out;
 	float over_s;               /* seconds by which other microbatches are delayed */
-	/* The delayed microbatches, as many as the array has room for. */
+	/* The delayed microbatches; more than LANES_MOST of them are not listed. */
 	int in_way[LANES_MOST], n_in_way;
 	struct stage_quota quota; /* visits of stages that the microbatches taken out may make */
 	/* Array of (length, VISIT_OWINGS * n_nodes): states of the search */
 	struct lanes_state *states;
-	/* array of VISIT_OWINGS * n_nodes: place of each state in the level; -1: none */
+	/* array of VISIT_OWINGS * n_nodes: index in the level of the state for each node and each
+	 * value of `owing`; -1: none */
 	int *place;
 };
 
@@ -83,20 +87,22 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s);
 /* Fills in the times of the simulation's last run, which must be complete. */
 void lanes_fill(struct lanes *l, const struct fast_simulate *e);
 
-/* Takes out the microbatch and the microbatches after it in its lane. Takes out none if there are
- * more than LANES_MOST. */
+/* Takes the microbatch and all later microbatches of its lane out of the run. Takes out none if
+ * there are more than LANES_MOST. */
 void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
-/* Plans those of out[0] .. out[n - 1] that are still out, and writes their paths. A microbatch is
- * planned after the one before it in its lane. Otherwise the microbatch that was sent first is
- * planned first, or with in_turn the one that was taken out first. home_s gets the times of return,
- * if all other microbatches keep their times. over_s gets the seconds by which other microbatches
- * are delayed. The search for a path weighs one second of delay to others as `charge` seconds of
- * the microbatch's own time. Returns false if a microbatch finds no path or others are delayed by
- * more than most_s. */
+/* Plans the microbatches among out[0] .. out[n - 1] that have no path yet, and writes their paths.
+ *
+ * A microbatch is planned after the one before it in its lane. Apart from this, the order is that
+ * of sending or, with in_turn, that in which they were taken out. home_s gets their finish times,
+ * which hold if all other microbatches keep their times. over_s gets the seconds by which other
+ * microbatches are delayed. For the search, one second of such a delay costs as much as `charge`
+ * seconds of the microbatch's own time.
+ *
+ * Returns false if a microbatch finds no path, or if over_s exceeds most_s. */
 bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn, float charge,
 		  float most_s);
-/* Takes out the microbatches that are delayed. Returns false if there are too many, or if one of
- * them has just been planned again. */
+/* Takes the delayed microbatches and the rest of their lanes out of the run. Returns false if there
+ * are too many, or if one of them has already got a new path in this move. */
 bool lanes_eject(struct lanes *l, const struct solution *s);
 /* Ends the move: restores everything but the paths to what it was before the first microbatch was
  * taken out. */

@@ -38,8 +38,8 @@ bool move_exchange(struct moves *m, int mb); /* two neighbours in the path chang
 bool move_trade(struct moves *m, int mb);
 /* Two microbatches exchange all their nodes except the data nodes. */
 bool move_paths(struct moves *m, int mb);
-/* The microbatch takes another path; microbatches that it displaces take over the visits that it
- * gives up. */
+/* The microbatch takes another path of its data node. Each microbatch that it displaces takes over
+ * a visit that it gives up. */
 bool move_copy(struct moves *m, int mb);
 /* Like move_copy, for all microbatches of the data node. */
 bool move_unify(struct moves *m, int mb);
@@ -49,7 +49,7 @@ bool move_roles(struct moves *m, int mb); /* two nodes exchange their stages, wh
 
 /* The path takes other nodes of the same stages. */
 bool move_reroute(struct moves *m, int mb);
-/* Gives a new route to one of the two microbatches in a wait. */
+/* Picks a wait of one microbatch for another, and gives one of the two a new route. */
 bool move_unblock(struct moves *m, int mb);
 /* Like move_stage; then both microbatches get new routes. */
 bool move_stage_reroute(struct moves *m, int mb);

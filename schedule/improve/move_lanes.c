@@ -5,14 +5,17 @@
 #include <math.h>
 #include <string.h>
 
-#define CHARGE 2         /* cost of one second of delay to other microbatches */
-#define FIRST_CHARGE 0.5 /* largest charge if the delayed microbatches are planned again */
-/* Limit of the seconds by which other microbatches may be delayed, as a multiple of a node's mean
- * work. */
+/* One second of delay to other microbatches costs as much as this many own seconds. */
+#define CHARGE 2
+/* Largest such cost if the delayed microbatches are planned again afterwards. */
+#define FIRST_CHARGE 0.5
+/* Limit of the seconds by which a move may delay other microbatches, as a multiple of the mean work
+ * of a visit. */
 #define MOST_DELAY 1.4
-#define LENT 3 /* fewer lanes than this are taken out only to get their stages */
+#define LENT 3 /* fewer lanes than this are taken out only to offer their stages */
 
-/* Takes out the microbatch, or one before it in its lane, together with those after it. */
+/* Takes the microbatch, or an earlier microbatch of its lane, and all later ones of the lane out of
+ * the run. */
 static void take_lane(struct moves *m, int mb)
 {
 	while (m->lanes->before[mb] >= 0 && draw_below(m, 2))
@@ -31,7 +34,8 @@ static int pick_neighbour(struct moves *m, int mb)
 	return g->task[list->first + draw_below(m, list->n)] / g->steps;
 }
 
-/* Takes out some lanes so that the first lane may take over the stages that they visit. */
+/* Takes up to LENT - 1 random lanes out of the run, so that the new paths may exchange stages with
+ * theirs. */
 static void take_lenders(struct moves *m)
 {
 	for (int n = draw_below(m, LENT); n > 0; n--)
@@ -44,8 +48,8 @@ static void touch_out(struct moves *m)
 		moves_touch(m, m->lanes->out[i]);
 }
 
-/* Gives the microbatches of the first lane (n) their best paths at a low charge for delays, and
- * then takes out the lanes that they delay. */
+/* Plans the first n microbatches with little regard for delays to others, so that they get nearly
+ * their best paths. Then takes the lanes that they delay out of the run. */
 static bool force_lane(struct moves *m, int n)
 {
 	float charge = (float)(FIRST_CHARGE * rng_uniform(&m->rng));
@@ -55,8 +59,8 @@ static bool force_lane(struct moves *m, int n)
 	       lanes_eject(m->lanes, m->s);
 }
 
-/* Takes out a lane alone, with any other lane, with lanes that share its nodes, or with the lanes
- * that its best paths delay. */
+/* Takes a lane out of the run: alone, with a random lane, with lanes that share its nodes, or with
+ * the lanes that its best paths delay. */
 static bool gather_lanes(struct moves *m, int mb)
 {
 	int kind = draw_below(m, 4), n;

@@ -116,9 +116,9 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 	return true;
 }
 
-/* Changes the stages of mb alone if exposure allows it. Otherwise two microbatches exchange a pair
- * of stages, each of which only one of them visits. One pass draws the pair uniformly from all such
- * pairs. */
+/* In one of four calls, first tries to change one stage of mb alone, if exposure allows it.
+ * Otherwise two microbatches exchange a pair of stages, each of which only one of the two visits. A
+ * single pass over all such pairs draws one of them uniformly. */
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;
@@ -193,8 +193,8 @@ bool move_trade(struct moves *m, int mb)
 	return true;
 }
 
-/* Paths of unequal length are exchanged within a data node only, so that the data node keeps its
- * share of microbatches that skip stages. */
+/* Exchanges paths of unequal length only within a data node, because each data node must keep its
+ * number of microbatches that skip stages. */
 bool move_paths(struct moves *m, int mb)
 {
 	int other = draw_below(m, m->p->n_mb);
@@ -214,8 +214,9 @@ bool move_paths(struct moves *m, int mb)
 	return true;
 }
 
-/* Moves a visit of `node` by another microbatch to the node `instead`, if a microbatch outside data
- * node `spare` allows that. */
+/* Finds a microbatch that visits `node`, and lets it visit `instead` in place of it. Does not
+ * change mb or microbatches of the data node `spare`. Returns false if there is no such
+ * microbatch. */
 static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 {
 	int n = m->p->n_mb, first = draw_below(m, n), stage = m->s->stage_of[instead];
@@ -238,8 +239,9 @@ static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 	return false;
 }
 
-/* Gives the microbatch this path, which has the same length. The microbatches that it displaces
- * take over the visits that it gives up. */
+/* Gives the microbatch this path, which has the same length. For each node that it newly visits,
+ * another microbatch takes over a node that it no longer visits. Does not change other microbatches
+ * of the data node `spare`. */
 static bool force_path(struct moves *m, int mb, const int *path, int spare)
 {
 	int *mine = path_of(m, mb), length = length_of(m, mb);
@@ -274,7 +276,8 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 				left[k] = left[--n_left];
 		}
 		if (!pushed) {
-			/* No other visit can be displaced, so exposure would become unequal. */
+			/* No other microbatch can take over a visit. This is legal only if mb gives
+			 * up a node of the same stage; otherwise exposure would become unequal. */
 			if (own != 0)
 				return false;
 			left[0] = left[--n_left];
@@ -336,7 +339,7 @@ bool move_roles(struct moves *m, int mb)
 	int a = draw_below(m, p->n_nodes), b = draw_below(m, p->n_nodes), pair[2] = { a, a };
 
 	(void)mb;
-	/* In one of four draws, one node is of the pair with the slowest sum. */
+	/* In one of four calls, picks a node of the pair whose sum of gradients is slowest. */
 	if (p->weigh_sync && draw_below(m, 4) == 0)
 		solution_sync_s(m->s, p, pair);
 	a = pair[draw_below(m, 2)];

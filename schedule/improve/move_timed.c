@@ -9,7 +9,7 @@ static bool reroute_around(struct moves *m, int mb, int banned)
 			       path_of(m, mb));
 }
 
-/* One node of the present path is banned, so that the new path differs. */
+/* Bans a random node of the present path, so that the new path differs. */
 bool move_reroute(struct moves *m, int mb)
 {
 	if (length_of(m, mb) < 2)

@@ -46,9 +46,9 @@ bool moves_changed(const struct moves *m)
 	return false;
 }
 
-/* Every kind of move with its share of the draws. Kinds that do not need the times of the run come
- * first. `roles` comes last, because it is drawn only if nodes may move. Without a timetable,
- * `unify` replaces the kinds that need one. */
+/* All kinds of moves, each with its share of the draws. The first PLAIN_KINDS do not need the times
+ * of the run. `roles` is the last one, and is drawn only if nodes may change their stages. Without
+ * a timetable, move_unify replaces the kinds that need one. */
 static const struct {
 	bool (*propose)(struct moves *m, int mb);
 	int weight;

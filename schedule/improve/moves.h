@@ -7,18 +7,20 @@
  *   stage    two microbatches exchange stages, each giving one that the other does not visit;
  *            some of these moves also reroute both
  *   exchange two neighbours in a path change places, if CC2 allows it
- *   reroute  the microbatch takes the nodes that bring it home first if all others keep their
- *            times
- *   unblock  the microbatch that causes a wait, or the one that waits, is rerouted
+ *   reroute  the microbatch takes the nodes on which it finishes first, if all other microbatches
+ *            keep their times
+ *   unblock  of two microbatches of which one waits for the other, one is rerouted
  *   trade    two microbatches exchange their nodes of one stage
  *   paths    two microbatches exchange all nodes but their data nodes
- *   copy     a microbatch takes the path of another of its data node; the microbatches that it
- *            displaces take the visits that it gave up (ejection)
+ *   copy     a microbatch takes the path of another microbatch of its data node; each microbatch
+ *            that it displaces takes over a visit that it gives up (ejection)
  *   unify    copy, for all microbatches of a data node at once
- *   lanes    in large clusters, instead of all these: whole lanes are planned again (lanes.h)
- *   roles    two nodes exchange stages and all their visitors (only with a free assignment)
+ *   lanes    in large clusters, in place of all moves above: whole lanes are planned again
+ *            (lanes.h)
+ *   roles    two nodes exchange their stages and all their visits (only with a free assignment)
  *
- * If microbatches are tied, all those tied to a changed microbatch take its new path.
+ * Tied microbatches have the same path. If a move changes the path of one, all microbatches tied
+ * to it take the new path.
  *
  * Internal to schedule/.
  */
@@ -53,7 +55,8 @@ struct moves {
 	int *saved;
 	/* Stages whose exposure fell by one and rose by one; -1: none. */
 	int left_stage, joined_stage;
-	/* The move is one of lanes: lanes->was_s and lanes->back_s have the times of return. */
+	/* true: the move has planned lanes, and lanes->was_s and lanes->back_s have the finish
+	 * times of the microbatches before and after it. */
 	bool is_planned;
 	int role_a, role_b; /* the two nodes that exchanged their stages; -1: none */
 	/* Candidate nodes for hops, filled by moves_refresh; empty if lanes are planned. */

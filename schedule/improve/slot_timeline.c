@@ -1,5 +1,5 @@
-/* The packed timeline has a list of rows for each node, with room for the tasks that a move adds. A
- * copy of the lists as they were filled allows a move to be taken back. */
+/* Each node has a list of rows, one for each task, in packed arrays with room for the tasks that a
+ * move adds. slot_timeline_restore takes a move back from a copy of the lists. */
 #include "schedule/improve/slot_timeline.h"
 
 #include <math.h>

@@ -1,9 +1,10 @@
 /* slot_timeline.h - holds the times at which each node is busy in a run and at which all its slots
  * are taken. The data is packed, so that a caller finds the start of a new task within nanoseconds.
  *
- * Nodes serve first come, first served: a task starts after those that arrived before it, and
- * delays no other task if it ends before the next one starts. As in timetable.h, estimates assume
- * that all other microbatches keep their times, and the simulation decides. Times are floats here.
+ * Nodes serve first come, first served. A new task therefore starts after the tasks that arrived
+ * before it. It delays no other task if it ends before the next task starts. As in timetable.h,
+ * estimates assume that all other microbatches keep their times, and a simulation decides
+ * afterwards. Times are floats here.
  *
  * Internal to schedule/.
  */
@@ -55,8 +56,8 @@ struct slot_timeline_task {
 void slot_timeline_init(struct slot_timeline *g, const struct problem *p);
 void slot_timeline_fini(struct slot_timeline *g);
 /* Fills the timeline from the simulation's last run, which must be complete. Rows ascend by
- * arrival. If a forward task waited for a slot and later arrivals overtook it, it gets the arrival
- * time of the row before it. */
+ * arrival. A forward task that waited for a slot may have started after later arrivals; its row
+ * then comes after theirs, and gets the arrival time of the row before it. */
 void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e);
 
 /* Removes all tasks of the microbatch from the node. */
@@ -80,8 +81,8 @@ static inline int slot_timeline_before(const struct slot_timeline *g,
 	return n;
 }
 
-/* Returns when a task with `before` rows ahead of it starts. Adds to *over_s the seconds by which
- * it delays the next task. */
+/* Returns when a new task starts that comes after the first `before` rows. Adds to *over_s the
+ * seconds by which it delays the next task. */
 static inline float slot_timeline_start_s(const struct slot_timeline *g,
 					  const struct slot_timeline_list *list, int before,
 					  float arrival_s, float duration_s, float *over_s)
@@ -94,9 +95,9 @@ static inline float slot_timeline_start_s(const struct slot_timeline *g,
 	return start_s;
 }
 
-/* Returns true if a slot is free during the whole time from a forward task after `before` rows to a
- * backward task after `until` rows. After every row beyond the first 64, a slot is assumed to be
- * free. */
+/* Returns true if the node has a free slot all the time from a forward task that comes after the
+ * first `before` rows to its backward task after the first `until` rows. Assumes a free slot after
+ * each row beyond the first 64. */
 static inline bool slot_timeline_have_slot(const struct slot_timeline_list *list, int before,
 					   int until)
 {

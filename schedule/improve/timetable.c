@@ -1,9 +1,10 @@
 /* The timetable of a run.
  *
- * A node's rows are its tasks in the order in which they start. A task that arrives starts after
- * all tasks that arrived before it. find_start_s computes this start from the rows, while the rows
- * of the microbatch's own present path are struck out. timetable_route finds a path by a beam
- * search over the visits and follows the best few paths to the end of the last backward task. */
+ * A node's rows are its tasks in the order in which they start. A task starts after all tasks that
+ * arrived before it, and find_start_s computes this start from the rows. Meanwhile the rows of the
+ * microbatch's own present path do not count (take_tasks_out). timetable_route finds a path by a
+ * beam search over the visits, and follows the best few paths to the end of the last backward
+ * task. */
 #include "schedule/improve/timetable.h"
 
 #include <math.h>
@@ -14,11 +15,15 @@
 #define BEAM 8          /* number of states kept at each level */
 #define FOLLOWED_HOME 4 /* number of states of the last level that are followed to the end */
 
-/* The end of the forward task at a node that some partial path reaches. */
+/* A state of the beam search: a partial path that has reached a node. end_s is the end of the
+ * forward task there. */
 struct timetable_state {
 	double end_s;
-	double cost;    /* end_s + shortest return trip + penalty for delaying other microbatches */
-	/* The node, and the place in the previous level from which it was reached. */
+	/* Cost: end of the forward task, plus the shortest return trip, plus the penalty for
+	 * delaying other microbatches. */
+	double cost;
+	/* The node, and the index of the state of the previous level from which the path reached
+	 * it. */
 	int node, from;
 };
 
@@ -105,7 +110,8 @@ void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 	}
 }
 
-/* Strikes the tasks of a microbatch out of the lists until put_tasks_back is called. */
+/* Makes find_start_s ignore the tasks of a microbatch until put_tasks_back is called ("struck
+ * out"). */
 static void take_tasks_out(struct timetable *t, int mb)
 {
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++) {
@@ -289,7 +295,7 @@ static void fill_level(struct search *q, int stage)
 					: q->s->members + q->s->start[stage];
 
 		for (int k = 0; k < size && k < q->candidates->most && to[k] >= 0; k++) {
-			/* The lists may be outdated by an exchange of roles. */
+			/* Skips a node that has exchanged its stage since the lists were filled. */
 			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
 				reach_node(q, before.at[i], to[k]);
 		}
@@ -315,7 +321,8 @@ bool timetable_route(struct timetable *t, const struct solution *s,
 	int tried[PLAN_MOST_PATH], length = problem_path_length(p, path), last = length - 1;
 	double best = INFINITY;
 
-	/* Penalty for one second of delay to others, for each second that this microbatch gains. */
+	/* Penalty for one weighted second of delay to other microbatches, in seconds of this
+	 * microbatch's finish time. One second of this microbatch weighs t->weight[mb]. */
 	q.charge = charge / (t->weight[mb] + 1e-9);
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	take_tasks_out(t, mb);

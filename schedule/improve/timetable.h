@@ -1,11 +1,11 @@
 /* timetable.h - holds the times at which each node is busy in the run of a solution. From these
- * times it estimates when a microbatch would be home by another path, and finds a path that brings
- * the microbatch home early.
+ * times it estimates when a microbatch would finish by another path, and finds a path on which the
+ * microbatch finishes early.
  *
  * The estimates assume that all other microbatches keep their times, and are a few dozen times
  * cheaper than a simulation. A task that starts between other tasks delays those after it. This
- * delay has a price, but its further consequences are not computed. The simulation decides in the
- * end.
+ * delay has a price, but its further consequences are not computed. A simulation decides
+ * afterwards.
  *
  * Internal to schedule/.
  */
@@ -46,7 +46,8 @@ struct timetable {
 	int steps;          /* number of tasks of each microbatch: 2 * length + 1 */
 	struct arena arena; /* owns the arrays below */
 	double *home_s;     /* array of n_mb: end of each microbatch's last backward task */
-	/* array of n_mb: cost of one more second for each microbatch: (home_s / makespan)^7 */
+	/* array of n_mb: how much one more second of the microbatch raises the cost, (home_s /
+	 * makespan)^7: nearly nothing unless the microbatch finishes among the last */
 	double *weight;
 	struct timetable_list *list; /* array of n_nodes */
 	struct timetable_row *row;   /* array of n_mb * steps: the rows of all nodes */
@@ -54,7 +55,8 @@ struct timetable {
 	struct timetable_row *whole;
 	int32_t *row_of, *node_of;      /* arrays of (n_mb, steps): row and node of each task */
 	struct timetable_state *states; /* array of (length, n_nodes) */
-	/* Array of n_nodes: place of each node among the states of a level; -1: not among them */
+	/* Array of n_nodes: index of the state that has reached each node in the present level; -1:
+	 * none. */
 	int *place;
 };
 
@@ -70,8 +72,8 @@ static inline const struct timetable_row *timetable_row(const struct timetable *
 	return &t->whole[t->row_of[task]];
 }
 
-/* Returns when the microbatch would be home by this path. Adds to *put_off_s the weighted seconds
- * by which other microbatches are delayed. */
+/* Returns when the microbatch would finish by this path. Adds to *put_off_s the weighted seconds by
+ * which other microbatches are delayed. */
 double timetable_estimate(struct timetable *t, int mb, const int *path, double *put_off_s);
 
 /* A wait: one microbatch had to wait at a node for a task of another microbatch. */
@@ -79,8 +81,9 @@ struct timetable_wait {
 	int waiting, blocking, node;
 };
 
-/* Lists the waits that delayed the microbatch, latest first: its own, and those of the microbatches
- * for which it waited. Waits at data nodes are not listed. Returns their number, at most `most`. */
+/* Lists the waits that delayed the microbatch, latest first: its own waits, then the waits of the
+ * microbatches for which it waited, and so on. Waits at data nodes are not listed. Returns their
+ * number, at most `most`. */
 int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *list, int most);
 
 /* Finds a good path for the microbatch through the stages that its path has, in their order, and

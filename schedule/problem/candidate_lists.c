@@ -21,9 +21,9 @@ void candidate_lists_init(struct candidate_lists *n, struct arena *a, const stru
 	n->round_s = arena_array(a, cells, sizeof(*n->round_s));
 }
 
-/* Inserts into a short sorted list. If a stage has more nodes than the list has room for, each node
- * begins the scan at another place. Otherwise, of several equally near nodes, all nodes would list
- * the same few. */
+/* Lists the nearest nodes of the stage, nearest first. In a stage with more nodes than the list has
+ * room for, the scan begins at a different node for each `node`. Otherwise, if several nodes are
+ * equally near, all nodes would list the same few of them. */
 static void fill_one_list(struct candidate_lists *n, const struct problem *p,
 			  const struct solution *s, int node, int stage)
 {

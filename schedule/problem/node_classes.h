@@ -14,8 +14,8 @@ struct node_classes {
 	int *first;  /* array of n_stages + 1: first group of each stage */
 };
 
-/* With fewer than 64 nodes, or without may_join, each node is a group of its own. The groups live
- * as long as the arena. */
+/* Groups the nodes. Each node is a group of its own if may_join is false or the cluster has fewer
+ * than 64 nodes. The groups live as long as the arena. */
 void node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
 		       const struct solution *s, bool may_join);
 

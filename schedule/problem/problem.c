@@ -17,8 +17,8 @@
 
 #define TILE 32 /* number of rows and of columns of a tile */
 
-/* Time assumed for a gradient between two nodes without a link. It is longer than any iteration, so
- * that such nodes share a stage only if there is no other possibility. */
+/* Seconds assumed for the transfer of a gradient between two nodes without a link. No iteration
+ * takes that long, so such nodes share a stage only if there is no other possibility. */
 #define NO_LINK_S 1e4
 
 static int check_request(const struct cluster *c, const struct plan_request *q,
@@ -92,13 +92,15 @@ static void fill_matrices(struct problem *p)
 		for (size_t j = 0; counts && j < n; j++) {
 			double sync = c->sync_pair_s[i * n + j];
 
-			/* The time is unknown, or there is no link. */
+			/* A negative sync means that the time is unknown or that there is no
+			 * link. */
 			if (sync < 0)
 				sync = c->delay_s[i * n + j] < 0 ? NO_LINK_S : 0;
 			p->sync[i * n + j] = i == j ? 0 : sync;
 		}
 	}
-	/* Works in tiles, because the return delays are read down the columns. */
+	/* Works in tiles that fit into the cache, because p->delay[j * n + i] is read down a
+	 * column. */
 	for (size_t row = 0; row < n; row += TILE) {
 		for (size_t column = 0; column < n; column += TILE) {
 			for (size_t i = row; i < row + TILE && i < n; i++) {
@@ -110,9 +112,9 @@ static void fill_matrices(struct problem *p)
 	}
 }
 
-/* Returns the stage in which an excluded node leaves a gap: the stage to which it is pinned, or its
- * stage in the plan to start from. If it has neither, the stage with the most room for movable
- * nodes is taken. room: array of n_stages. */
+/* Returns the stage that loses a node because `node` is excluded: the stage to which it is pinned,
+ * or its stage in the plan to start from. If it has neither, returns the stage with the most room.
+ * room: array of n_stages, number of nodes without a pin that each stage still takes. */
 static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
 {
 	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;
@@ -187,7 +189,8 @@ static int check_memory(const struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Decides which microbatches skip stages at first, and thereby the lengths of all paths. */
+/* Decides which microbatches skip stages in the first plan. This also decides the lengths of all
+ * paths. */
 static void share_skips(struct problem *p)
 {
 	int n_skip = 0, first = 0;
@@ -209,8 +212,8 @@ static void share_skips(struct problem *p)
 	p->n_whole = p->short_length < p->length ? p->n_mb - n_skip : 0;
 }
 
-/* Deals the microbatches, in order of their ids, to the data nodes that are not excluded. Ids have
- * no gaps even if nodes are excluded, because ids of different plans are never compared. */
+/* Gives the microbatches, in order of their ids, to the data nodes that are not excluded. Ids have
+ * no gaps even if nodes are excluded, because no code compares the ids of different plans. */
 static int deal_microbatches(struct problem *p, struct error *err)
 {
 	int each = p->c->microbatches_per_data_node, data = p->sizes[0];
@@ -252,7 +255,8 @@ bool problem_all_alike(const struct cluster *c)
 	return true;
 }
 
-/* Returns true if the cluster pins every node and has a place for each. */
+/* Returns true if the cluster pins every node, and its stage sizes add up to the number of
+ * nodes. */
 static bool all_placed(const struct cluster *c)
 {
 	int places = 0;
@@ -265,7 +269,8 @@ static bool all_placed(const struct cluster *c)
 	return places == c->n_nodes;
 }
 
-/* If all nodes are equal, a free assignment changes nothing, and nodes keep their places. */
+/* With a free assignment, nodes stay in their stages if all nodes and links are equal: another
+ * assignment would change nothing. */
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err)
 {

@@ -42,7 +42,8 @@ struct problem {
 	/* array of n_mb: the microbatch's first path skips stages. Later, a data node's
 	 * microbatches may exchange their paths. */
 	bool *skips;
-	bool weigh_sync;     /* true: the objective is iteration_s + sync_s, or total_s */
+	/* True: the objective includes the sums of gradients (iteration_s + sync_s, or total_s). */
+	bool weigh_sync;
 	double sync_limit_s; /* largest sync_s that a solution may have; INFINITY: no limit */
 };
 
@@ -113,10 +114,10 @@ static inline int problem_path_length(const struct problem *p, const int *path)
 									: p->length;
 }
 
-/* Steps are the numbers of a microbatch's tasks: forward tasks are 0 to length - 1, the loss is
- * length, and backward tasks follow in reverse order. A microbatch with fewer visits has no tasks
- * at the steps of its missing visits. Returns the step after this one, or
- * 2 * length + 1 after the last one. */
+/* Returns the step after this one in the chain of a microbatch, or 2 * length + 1 after the last
+ * step. Steps number the tasks: 0 to length - 1 are the forward tasks, `length` is the loss, and
+ * the backward tasks follow in reverse order. A microbatch with fewer than `length` visits has no
+ * tasks at the steps of the missing visits. */
 static inline int problem_next_step(const struct problem *p, int visits, int step)
 {
 	bool at_gap = step == visits - 1 || step == p->length;

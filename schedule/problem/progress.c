@@ -1,7 +1,8 @@
-/* The plan so far, and announcements to the caller.
+/* The best plan so far, and its announcement to the caller.
  *
  * Every plan is simulated and checked before it leaves the search. That costs more than an
- * evaluation, so solutions that follow one another quickly are announced together. */
+ * evaluation. If better solutions follow one another quickly, only the last of them becomes a
+ * plan. */
 #include "schedule/problem/progress.h"
 
 #include <errno.h>

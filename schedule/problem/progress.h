@@ -34,11 +34,12 @@ bool progress_over(const struct progress *g);
 /* Returns true if time has run out or the caller has cancelled. */
 bool progress_late(const struct progress *g);
 
-/* Takes a better solution into the history. If it is the first, or the last announcement is some
- * time ago, it is simulated, checked and announced to the caller. */
+/* Adds a better solution to the history. Simulates, checks and announces it if it is the first, or
+ * if the last announcement was some time ago; otherwise progress_announce does this later. */
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,
 		  struct error *err);
-/* Announces a solution that had to wait, if enough time has passed. Called from time to time. */
+/* Announces the solution that progress_note has kept back, if enough time has passed. The search
+ * calls this from time to time. */
 int progress_announce(struct progress *g, struct error *err);
 /* Makes s the plan that is the search's final answer. */
 int progress_finish(struct progress *g, const struct solution *s, struct error *err);

@@ -12,8 +12,9 @@
 
 struct stage_quota {
 	const struct problem *p;
-	int out; /* number of microbatches that are out, except those that will visit every stage */
-	/* Number of visits that these microbatches have to make to each stage. */
+	/* Number of microbatches without a path, not counting those that will visit every stage. */
+	int out;
+	/* Number of visits that the microbatches counted in `out` must make to each stage. */
 	int need[CLUSTER_MOST_STAGES];
 	/* The fields below are set by stage_quota_count for the next path. */
 	int length;
@@ -22,8 +23,9 @@ struct stage_quota {
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
 
-/* The state of a path after a visit. If two neighbouring stages are exchanged, the later stage
- * comes first, and the path then owes a visit of the earlier stage. */
+/* State of a path after a visit. OWES_EARLIER: the visit begins an exchange of two neighbouring
+ * stages; the path has visited the later stage, and must visit the earlier one next. HAS_PAID: the
+ * visit was that earlier stage. OWES_NOTHING: any other visit. */
 enum visit_owing { OWES_NOTHING, OWES_EARLIER, HAS_PAID, VISIT_OWINGS };
 
 struct visit {
@@ -35,27 +37,28 @@ struct visit {
 /* Largest number of entries that stage_quota_next writes. */
 #define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES)
 
-/* Begins with no microbatch out. */
+/* Starts with a path for every microbatch, so that the quota is empty. */
 void stage_quota_init(struct stage_quota *v, const struct problem *p);
 
-/* Begins with all microbatches out. Every stage gets its least number of visits. The visits that
- * remain go to stage `first` and the stages after it, one each, as far as exposure allows. */
+/* Starts without any path. Every stage gets its least number of visits. The visits that remain go
+ * to stage `first` and the stages after it, one each, as far as exposure allows. */
 void stage_quota_deal(struct stage_quota *v, int first);
 
-/* Takes a microbatch out: the visits of its path return to the quota. */
+/* Adds the visits of a microbatch's path to the quota, because the path is given up. */
 void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path);
-/* Gives a microbatch a path again: its visits are taken from the quota. */
+/* Takes the visits of a microbatch's new path from the quota. */
 void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path);
 
-/* Call this before a path is built. path: where the path will be, which determines its length. */
+/* Prepares the quota for the next path, before it is built. path: the array for the path, whose
+ * present length is the length of the new path. */
 void stage_quota_count(struct stage_quota *v, const int *path);
 /* Returns true if the path that is being built must visit the stage. */
 static inline bool stage_quota_forces(const struct stage_quota *v, int stage)
 {
 	return v->is_whole || v->need[stage] == v->out;
 }
-/* Returns true if a path may visit the stage next, and `more` visits after it can include all
- * stages that the path must still visit. */
+/* Returns true if the path may visit the stage next, and if `more` visits after it are enough for
+ * all later stages that it must visit. */
 bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more);
 /* Lists the visits that may follow `last` as number `level` (1 and up) of a path, so that the path
  * can still be completed. Returns how many there are. A path that only uses such visits misses no

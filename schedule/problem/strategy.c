@@ -1,5 +1,5 @@
-/* The table of everything that depends on the size of a cluster, and the cooling that follows from
- * it. */
+/* The table of all limits that depend on the size of a cluster, and the temperatures of the
+ * annealing. */
 #include "schedule/problem/strategy.h"
 
 /* A range that includes both ends. `to` 0: there is no upper limit. */
@@ -11,9 +11,9 @@ struct range {
 static const struct {
 	struct range microbatches, nodes;
 } table[REGIMES] = {
-	/* limited because feasible.c recurses once for each microbatch. */
+	/* The limit exists because feasible.c recurses once for each microbatch. */
 	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } },
-	/* In larger clusters a fresh plan takes long to build, and one lost node changes little. */
+	/* In larger clusters a new plan takes long to build, and one lost node changes little. */
 	[REGIME_FRESH_TOO] = { .nodes = { 0, 200 } },
 	[REGIME_NODE_CLASSES] = { .nodes = { 64, 0 } },
 	[REGIME_RESTARTS] = { .nodes = { 0, 64 } },
@@ -50,11 +50,12 @@ uint32_t strategy_regimes(int n_microbatches, int n_nodes)
 const struct cooling *strategy_cooling(uint32_t regimes, bool repairs, bool plans_lanes)
 {
 	static const struct cooling small = { 2000, 0.006, 0.001, 1.5 };
-	/* Moves of lanes are large, so a higher temperature is needed to accept some. */
+	/* Moves of lanes change the cost much, so only a higher temperature accepts some of
+	 * them. */
 	static const struct cooling large_lanes = { 40000, 0.004, 0.004, 1.2 };
 	static const struct cooling large = { 40000, 0.0012, 0.0012, 1.2 };
-	/* For repairs, which are needed soon. With few microbatches the rounds of `small` are quick
-	 * enough. */
+	/* For repairs of a plan, which are needed soon. With few microbatches, the rounds of
+	 * `small` are quick enough. */
 	static const struct cooling repair = { 500, 0.003, 0.0005, 1.5 };
 
 	if (repairs && regimes >> REGIME_GENTLE_REPAIR & 1)

@@ -1,6 +1,6 @@
-/* The genetic search. The population consists of orders of the nodes, each cut into stages. A child
- * is crossed from two parents. A local search brings the members of its stages closer together, and
- * the child replaces the worst order. */
+/* The genetic search. A member of the population is a list of the nodes, stage by stage. A child
+ * mixes two parents, and a local search brings the nodes of each stage closer together. The child
+ * replaces the worst member if it is better. */
 #include "schedule/published/allocate.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "base/arena.h"
 
 #define POPULATION 200
-#define EXCHANGES 8 /* tries of the local search, for each child and node */
+#define EXCHANGES 8 /* exchanges that the local search tries for a child, for each node */
 
 struct matching {
 	const double *cost;
@@ -18,7 +18,7 @@ struct matching {
 	double most;   /* length of the longest edge that may be used */
 	int *match;    /* array of n */
 	int *taken_by; /* array of m */
-	int *seen;     /* array of m: round in which each column was last tried */
+	int *seen;     /* array of m: value of `round` when each column was last tried */
 	int round;
 };
 
@@ -84,8 +84,7 @@ double allocate_match(const double *cost, int n, int m, int *match)
 	return worst;
 }
 
-/* The population. An assignment is a list of nodes, in which the nodes of stage s begin at
- * start[s]. */
+/* The population. An assignment is a list of nodes; the nodes of stage s begin at start[s]. */
 struct population {
 	const struct problem *p;
 	struct rng rng;
@@ -247,8 +246,9 @@ static void shuffle_nodes(struct population *h, int *nodes)
 	}
 }
 
-/* Five-point crossover: the child of b gives five nodes the stage that they have in a. Each of
- * these exchanges places with a node of that stage, so that the sizes stay the same. */
+/* Five-point crossover: the child is a copy of b, in which five random nodes go to the stage that
+ * they have in a. Each of them exchanges stages with a random node of that stage, so that the sizes
+ * of stages stay the same. */
 static void cross_parents(struct population *h, const int *a, const int *b, int *child)
 {
 	memcpy(child, b, (size_t)h->n * sizeof(*child));
@@ -266,8 +266,8 @@ static void cross_parents(struct population *h, const int *a, const int *b, int 
 	}
 }
 
-/* Returns the distance of node v from the other members of the stage, if v were at the place
- * `at`. */
+/* Returns the sum of the distances of node v from the members of the stage. `at` is the index that
+ * v has or would get; the node there is not counted. */
 static double spread_at(const struct population *h, const int *nodes, int v, int stage, int at)
 {
 	double sum = 0;

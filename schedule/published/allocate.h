@@ -1,10 +1,10 @@
 /* allocate.h - the published allocation of nodes to stages (DT-FM, arXiv:2206.01288; used by
  * SkipPipe, arXiv:2502.19913): a genetic search over assignments with fixed stage sizes.
  *
- * The cost of an assignment is sync_s + 2 * tour. A bottleneck matching between the nodes of two
- * stages (delay and compute) gives the distance of the stages, and `tour` is the shortest open tour
- * over the stages from stage 0. sync_s is the slowest sum of gradients within a stage. Stages of
- * the same size are numbered in the order of the tour.
+ * The cost of an assignment is sync_s + 2 * tour. sync_s is the slowest sum of gradients within a
+ * stage. `tour` is the length of the shortest open tour from stage 0 over all stages. The distance
+ * of two stages in it is that of a bottleneck matching between their nodes, by delay and compute
+ * time. Stages of the same size are numbered in the order of the tour.
  *
  * This code differs from the publication: the local search exchanges pairs of nodes instead of
  * moving cycles of nodes, and the cost of gradients is the plan's sync_s instead of a delay times a

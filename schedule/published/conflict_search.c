@@ -2,8 +2,8 @@
  *
  * The low level, path_search.c, finds the path of each agent as if it were alone. A branch of the
  * tree holds the paths of all agents and the constraints of some. A branch with a conflict gets one
- * child for each choice that resolves the conflict; the constrained agent gets a new path. The
- * shortest branch simulated is the answer. */
+ * child for each way to resolve the conflict. In a child, some agents get a constraint and a new
+ * path. The answer is the branch whose simulation is shortest. */
 #include "schedule/published/conflict_search.h"
 
 #include <math.h>
@@ -20,10 +20,10 @@
 #define ENOUGH_SOLUTIONS 8
 #define GOOD_ENOUGH 0.88
 #define MOST_NODES 10000 /* largest number of branches of the tree in one phase */
-#define PER_OVERRUN 0.01 /* share of the cost that each surplus visit adds */
+#define PER_OVERRUN 0.01 /* each surplus visit raises the cost of a branch by this share */
 
 struct agent {
-	int place;      /* place of the agent's data node in stage 0 */
+	int place;      /* index of the agent's data node in s->members */
 	double start_s; /* start of the agent's first forward task */
 };
 
@@ -44,11 +44,13 @@ struct cbs {
 	struct solution trial;
 	double first_s, best_s;
 	int *visits;  /* array of n_nodes + n_stages: numbers of visits of nodes or stages */
-	int *company; /* array of n_nodes: number of visits by all agents except one */
+	/* Array of n_nodes: number of visits by the agents other than the one that gets a path. */
+	int *company;
 	int spare[PLAN_MOST_PATH];
 };
 
-/* Returns the number of agents that may visit a node. */
+/* Returns the number of agents that may visit a node: its slots or, if every microbatch is an
+ * agent, its slots times the number of waves. */
 static int node_cap(const struct cbs *c, int v)
 {
 	int cap = c->p->c->nodes[v].memory;
@@ -86,7 +88,7 @@ static bool replan_agent(struct cbs *c, struct branch *b, int agent)
 	return path_search_run(c->paths, &q, branch_path(&c->tree, b, agent), &b->home_s[agent]);
 }
 
-/* Counts the surplus visits of stages or nodes. */
+/* Returns how many visits of stages, or of nodes, exceed the numbers that are allowed. */
 static int count_overrun(struct cbs *c, const struct branch *b, enum forbids kind)
 {
 	int sum = 0, n = kind == FORBIDS_STAGE ? c->p->n_stages : c->p->n_nodes;
@@ -106,8 +108,8 @@ static int count_overrun(struct cbs *c, const struct branch *b, enum forbids kin
 	return sum;
 }
 
-/* The cost is the time of the slowest agent plus a little for each surplus visit, so that branches
- * with fewer surplus visits come first. */
+/* Sets the cost of a branch: the time of the slowest agent, plus a little for each surplus visit,
+ * so that branches with fewer surplus visits come first. */
 static void sum_up(struct cbs *c, struct branch *b, enum forbids kind)
 {
 	b->cost_s = 0;
@@ -144,7 +146,7 @@ static int find_visitors(const struct cbs *c, const struct branch *b, enum forbi
 	return n;
 }
 
-/* Returns true if the agent still has a path when it may not visit `what` either. */
+/* Returns true if the agent still has a path if it must also avoid the stage or node `what`. */
 static bool can_avoid(struct cbs *c, const struct branch *b, int agent, enum forbids kind,
 		      int what)
 {
@@ -160,9 +162,9 @@ static bool can_avoid(struct cbs *c, const struct branch *b, int agent, enum for
 	return path_search_run(c->paths, &q, c->spare, &home_s);
 }
 
-/* Adds at most `choices` children, each of which forbids `what` to `excess` of the n agents. The
- * first child forbids it to the quickest agents. In each further child, the last of these is
- * replaced by the next quickest agent. */
+/* Adds at most `choices` children, each of which forbids `what` to `excess` of the n agents. All
+ * forbid it to the quickest excess - 1 agents. The last agent is the next quickest one in the first
+ * child, the one after it in the second, and so on. */
 static void add_children(struct cbs *c, struct branch *b, enum forbids kind, int what,
 			 int *agents, int n, int excess, int choices)
 {
@@ -189,8 +191,8 @@ static void add_children(struct cbs *c, struct branch *b, enum forbids kind, int
 	}
 }
 
-/* Finds the stage with the most surplus visits, and its visitors. -1: no stage has surplus
- * visits. */
+/* Finds the stage that has the most visits above its limit, and lists its visitors. -1: no stage
+ * has too many visits. */
 static int overrun_stage(const struct cbs *c, const struct branch *b, int *agents, int *n)
 {
 	int worst = -1, most = 0;
@@ -227,7 +229,7 @@ static bool tree_is_over(const struct cbs *c)
 	return c->tree.n_open == 0 || c->expanded > MOST_NODES || progress_over(c->g);
 }
 
-/* Phase 1: settles the exposure of the stages. Returns the number of candidates. */
+/* Phase 1: removes surplus visits of stages. Returns the number of candidates, which have none. */
 static int settle_exposure(struct cbs *c, struct branch **candidates, int *agents)
 {
 	int n_candidates = 0, n = 0;
@@ -298,7 +300,8 @@ static int judge_paths(struct cbs *c, const struct branch *b, double *seconds, s
 	return progress_note(c->g, c->s, c->best_s, err);
 }
 
-/* Phase 2: returns the best candidate whose nodes can hold their visitors. NULL: none was found. */
+/* Phase 2: returns the cheapest candidate in which no node has more visitors than it can hold.
+ * NULL: none was found. */
 static struct branch *settle_memory(struct cbs *c, int *agents)
 {
 	int n = 0;
@@ -348,8 +351,8 @@ static void lay_out(struct cbs *c, const struct branch *b, struct use *uses)
 	qsort(uses, (size_t)(c->n_agents * steps), sizeof(*uses), by_node_and_time);
 }
 
-/* Finds the earliest two uses of a node that overlap. Returns the index of the first of the two;
- * -1: none overlap. *conflicts gets the number of overlaps. */
+/* Finds the earliest two tasks of different agents that overlap on a node. Returns the index of the
+ * first of the two; -1: none overlap. *conflicts gets the number of overlaps. */
 static int first_collision(const struct use *uses, int n, int *conflicts)
 {
 	int first = -1;
@@ -366,7 +369,7 @@ static int first_collision(const struct use *uses, int n, int *conflicts)
 	return first;
 }
 
-/* Adds a child in which the agent of `waits` waits for the agent of `goes`. */
+/* Adds a child in which the agent of `waits` must not use the node during the task of `goes`. */
 static int add_wait(struct cbs *c, struct branch *b, const struct use *waits,
 		    const struct use *goes, struct error *err)
 {
@@ -411,8 +414,8 @@ static int settle_collisions(struct cbs *c, struct error *err)
 	return rc;
 }
 
-/* Chooses the agents: the microbatches of the first wave if all waves are equal, else all
- * microbatches. */
+/* Chooses the agents: the microbatches of the first wave if every later wave can repeat their
+ * paths, else all microbatches. */
 static void name_agents(struct cbs *c)
 {
 	const struct problem *p = c->p;
@@ -470,7 +473,7 @@ static void cbs_fini(struct cbs *c)
 	solution_fini(&c->trial);
 }
 
-/* Returns true if every stage has at least as many visits as it must have. */
+/* Returns true if every stage has at least the visits that exposure demands. */
 static bool has_equal_exposure(const struct cbs *c, const struct branch *b, int *agents)
 {
 	for (int s = 1; s < c->p->n_stages; s++) {
@@ -489,8 +492,8 @@ static uint64_t stages_of(const struct cbs *c, const int *path)
 	return stages;
 }
 
-/* Puts the candidates with equal exposure into the heap for the second phase, with their stages
- * fixed. */
+/* Puts the candidates in which every stage has enough visits into the heap for the second phase.
+ * Each agent may then only visit the stages that it visits now. */
 static void open_candidates(struct cbs *c, struct branch **candidates, int n, int *agents)
 {
 	uint64_t *stages = alloc_array((size_t)c->n_agents, sizeof(*stages));

@@ -7,21 +7,21 @@
  * which a node is taken (an agent that arrives then waits). The high level is a best-first tree of
  * constraints in three phases:
  *
- *   exposure    A stage has k visits too many. A branch forbids the stage to k of its visitors.
- *               The first branch takes the quickest k; two more branches replace the last of these
- *               by the next quickest visitors. The phase ends with 32 candidates.
- *   memory      A node has k agents more than it can hold. Two branches forbid the node in the
- *               same way.
- *   collisions  Two agents are at a node at the same time. In each of two branches another one of
- *               them waits.
+ *   exposure    A stage has k visits too many. Each of up to three branches forbids the stage to
+ *               k of its visitors. The first branch forbids it to the k quickest; the two others
+ *               replace the last of these by a slower one. The phase ends with 32 candidates.
+ *   memory      A node has k agents more than it can hold. Two branches forbid the node to k of
+ *               them in the same way.
+ *   collisions  Two agents use a node at the same time. There is one branch in which the first
+ *               waits, and one in which the second waits.
  *
  * The execution model times each child of the last phase. The search stops at 0.88 of the first
  * solution, after 8 solutions without conflicts, or when its limits are reached.
  *
- * This code differs from the publication: the execution model judges instead of a polling
+ * This code differs from the publication. Times come from the execution model instead of a polling
  * simulator, so no task is lost between ticks and memory is never exceeded. A candidate without
- * conflicts counts from the start. Exposure must be exactly equal. If the first phase finds
- * nothing, the greedy paths of construct.h replace it, so that there is always an answer. Internal
+ * conflicts counts as a solution at once. Exposure must be exactly equal. If the first phase finds
+ * nothing, the greedy paths of construct.h are the answer, so that there always is one. Internal
  * to schedule/. */
 #ifndef SCHEDULE_CONFLICT_SEARCH_H
 #define SCHEDULE_CONFLICT_SEARCH_H

@@ -25,7 +25,7 @@ struct branch {
 	int n_own;
 	struct constraint *own;
 	int *paths; /* array of (n_agents, length) */
-	/* array of n_agents: when each agent is home under its constraints, if no other agent
+	/* array of n_agents: when each agent finishes under its constraints, if no other agent
 	 * delays it */
 	double *home_s;
 	double cost_s;

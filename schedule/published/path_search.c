@@ -1,5 +1,5 @@
-/* An A* search over visits. The table of least remaining times (fill_least) gives the estimate. Of
- * equal states, the one that shares fewer nodes with other agents is preferred. */
+/* An A* search over visits. fill_least computes the estimates of the remaining time. Of equally
+ * early states, the search prefers the one whose nodes have fewer visits by other agents. */
 #include "schedule/published/path_search.h"
 
 #include <math.h>
@@ -15,9 +15,11 @@
 struct state {
 	int parent; /* index of the state before; -1: the data node */
 	int node, visits;
-	int top, below; /* highest stage visited, and the highest stage before the last visit */
-	int company;    /* number of visits by other agents at its nodes */
-	double end_s;   /* end of its last forward task; with `home`, end of the whole trip */
+	/* Highest stage visited so far, and highest stage visited before the last visit. */
+	int top, below;
+	int company; /* number of visits by other agents at the nodes of the path */
+	/* End of the last forward task or, if `home` is true, end of the whole trip. */
+	double end_s;
 	double back_s;  /* seconds of the backward tasks and return delays of the visits so far */
 	bool home;      /* the path is complete, and end_s is exact */
 };
@@ -31,8 +33,9 @@ struct path_search {
 	const struct problem *p;
 	const struct solution *s;
 	struct candidate_lists candidates;
-	/* array of (length, n_nodes, 2): least seconds for r more visits, the loss and the return;
-	 * [1]: if the last two visits were exchanged. */
+	/* Array of (length, n_nodes, 2): least seconds from each node to the end of the trip, for r
+	 * more visits, the loss and the return. Index 1 of the last dimension: the last two visits
+	 * were an exchange, so the next higher stage has been visited. */
 	double *least;
 	struct state *states;
 	int n_states;
@@ -252,7 +255,8 @@ static void expand_state(struct path_search *f, const struct path_query *q, int 
 	const struct state *u = &f->states[from];
 	int stage = f->s->stage_of[u->node], top = u->top;
 
-	/* The stage below the last visit may follow if the path has not visited it. */
+	/* Begins an exchange with the stage below the last visit, if the path has not visited that
+	 * stage. */
 	if (!f->p->q->ascending && stage == top && stage > 1 && u->below < stage - 1)
 		visit_stage(f, q, from, stage - 1);
 	for (int k = top + 1; k < f->p->n_stages; k++)

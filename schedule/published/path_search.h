@@ -1,11 +1,12 @@
-/* path_search.h - finds the path by which one microbatch is home first, if other work occupies
+/* path_search.h - finds the path by which one microbatch finishes first, if other work occupies
  * nodes at known times. Internal to schedule/.
  *
- * This is A* in time. A state is the path so far and the end of its last forward task. The return
- * (the loss and the backward tasks) follows from a complete path. The rest is estimated by the
- * least time for the remaining visits, the loss and the return without waiting, from a table that
- * is filled for each query. The estimate is never too high, so the first path that is home is the
- * best. It is exact if no node is taken and the path does not exchange stages twice in a row.
+ * This is A* in time. A state is a partial path and the end of its last forward task. The rest is
+ * estimated: the least time for the remaining visits, the loss and the return, without waiting,
+ * from a table that is filled for each query. The exact times of the loss and the backward tasks
+ * are known once the path is complete. The estimate is never too high, so the first complete path
+ * that leaves the heap is the best. The estimate is exact if no node is taken and the path does not
+ * exchange stages twice in a row.
  *
  * Source: SkipPipe, arXiv:2502.19913, the low level of its conflict-based search.
  */
@@ -34,7 +35,8 @@ struct path_query {
 	const struct taken *taken;
 	int n_taken;
 	/* array of n_nodes, borrowed: number of visits of each node by other microbatches. Of
-	 * equally early paths, the one with fewer such visits is chosen. NULL: any of them */
+	 * several paths that finish equally early, the search takes the one with fewer such visits.
+	 * NULL: it takes any of them. */
 	const int *visits;
 };
 
@@ -56,7 +58,7 @@ struct path_search *path_search_new(struct arena *a, const struct problem *p,
 bool path_search_run(struct path_search *f, const struct path_query *q, int *path,
 		     double *home_s);
 
-/* Returns when a microbatch is home by a path, under the constraints of the query. stays: NULL, or
+/* Returns when a microbatch finishes by a path, under the constraints of the query. stays: NULL, or
  * an array of 2 * length + 1 that gets the path's tasks in order. */
 double path_walk(const struct problem *p, const double *work, const struct path_query *q,
 		 const int *path,

@@ -1,8 +1,9 @@
-/* Compares recipes by what they reach in a given time.
+/* Compares recipes by the loss that they reach in a given time.
  *
- * Three runs are planned: all stages in every iteration, and the two recipes of --recipe. The
- * seconds of their phases are those of every recipe here, because the length of a phase changes
- * neither plan. Only a fetch that is longer than the phase before it delays a run by the rest. */
+ * Plans only three runs: all stages in every iteration, and the two recipes of --recipe. The other
+ * recipes differ from these only in the lengths of their phases, so the seconds of an iteration are
+ * the same. A run is delayed only if nodes take longer to fetch their new stages than the first
+ * phase lasts. */
 #include "schedule/recipes/hours.h"
 
 #include <math.h>
@@ -11,10 +12,11 @@
 
 #include "schedule/search/phase_plans.h"
 
-/* The length for which phases are planned. No phase of such a run is shorter than a fetch. */
+/* Length of the planned runs. Their phases are so long that no fetch of stages outlasts a phase. */
 enum { PLANNED_ITERATIONS = 100000 };
 
-/* The two phases of a kind of recipe; a kind without growth has only `then`. */
+/* The times of a recipe's two phases, and of the fetch between them. A recipe without growth has
+ * only then_s. */
 struct phases {
 	double first_s, then_s, fetch_s;
 	int moves;
@@ -81,8 +83,8 @@ static int plan_kinds(const struct cluster *c, const struct hours_request *q,
 	return 0;
 }
 
-/* Returns the iterations of the first phase. As in a skip schedule, the second phase begins after
- * this percentage of the run. */
+/* Returns the number of iterations of the first phase: first_percent of the run, rounded as in a
+ * skip schedule. */
 static uint64_t first_iterations(const struct recipe *r, uint64_t iterations)
 {
 	bool has_two = r->kind == RECIPE_GROWS || r->kind == RECIPE_ROBUST;
@@ -142,7 +144,8 @@ static void fill_row(const struct recipe *r, const struct phases *p, double seco
 	};
 }
 
-/* A recipe always visits the first and the last stage. */
+/* Returns the stages that no microbatch skips. For a recipe, these include the first and the
+ * last. */
 static stage_set visited_always(const struct cluster *c)
 {
 	return c->always | (stage_set)1 << (c->n_stages - 1) | 1;
@@ -183,8 +186,8 @@ const struct hours_row *hours_best(const struct hours_row rows[RECIPES])
 	return best;
 }
 
-/* Writes " --always LIST". A recipe adds the first and the last stage itself, so "" is written for
- * these two alone. */
+/* Writes " --always LIST", or "" if LIST has only the first and the last stage and of_recipe is
+ * true: --recipe adds these two itself. */
 static void write_always(const struct cluster *c, bool of_recipe, char out[STAGE_SET_TEXT + 16])
 {
 	stage_set all = visited_always(c);

@@ -1,5 +1,5 @@
-/* hours.h - what each recipe does with a given time on a cluster: how many iterations fit, when
- * nodes move, and the loss against that of the whole model in the same time.
+/* hours.h - what each recipe reaches in a given time on a cluster: how many iterations fit, when
+ * nodes change their stages, and how the loss compares with training all stages for the same time.
  */
 #ifndef SCHEDULE_HOURS_H
 #define SCHEDULE_HOURS_H
@@ -16,8 +16,9 @@ struct hours_request {
 	/* The request of each search; path_length and skip_share are not read */
 	struct plan_request search;
 	double seconds;         /* time of the run, more than 0 */
-	double state_ratio;     /* as in phase_plans.h */
-	const struct model_shape *shape; /* of the model, borrowed; NULL: unknown, no losses */
+	double state_ratio;     /* time of a fetch as a multiple of sync_pair_s (phase_plans.h) */
+	/* Shape of the model, borrowed; NULL: unknown, and no losses are estimated. */
+	const struct model_shape *shape;
 	void (*on_progress)(void *arg, double done); /* done: from 0 to 1; NULL: none */
 	void *progress_arg;
 };
@@ -28,9 +29,11 @@ struct hours_row {
 	uint64_t grows_at;   /* first iteration that visits all stages; 0: from the first on, or
 			      * never */
 	double first_s, then_s; /* seconds of an iteration with its sums, in the two phases */
-	int moves;              /* nodes that change their stage when the second phase begins */
-	double tokens_per_weight; /* of the whole run; 0: unknown */
-	double change; /* of the loss against the first row, as a share; NAN: not measured */
+	int moves; /* number of nodes that change their stage when the second phase begins */
+	/* Number of tokens in the whole run, divided by the model's weights; 0: unknown. */
+	double tokens_per_weight;
+	/* Change of the loss relative to the first row: -0.02 is 2% lower; NAN: not measured. */
+	double change;
 };
 
 /* Plans the phases of all recipes, with nodes that change their stage between phases, and fills

@@ -1,16 +1,19 @@
-/* The table of measured losses, and interpolation in it. It exists so that an operator who has a
- * number of hours can compare recipes that do unequal numbers of iterations in that time. */
+/* The table of measured losses, and interpolation in it.
+ *
+ * In a given number of hours, recipes make unequal numbers of iterations. With this table an
+ * operator can compare the losses that they would reach. */
 #include "schedule/recipes/losses.h"
 
 #include <math.h>
 
-/* Number of weights of the model `deep`, and the bytes of text (its tokens) of an iteration */
+/* Number of weights of the model `deep`, and number of tokens (bytes of text) that it reads in an
+ * iteration. */
 #define DEEP_WEIGHTS 587328.0
 #define DEEP_TOKENS 7680.0
 
-/* Means of seeds 1, 2 and 3, from the tables of docs/convergence.md. The phases of 15% and 50% were
- * trained with seed 1 only: their losses are those of full's mean, changed by the distance between
- * the recipe and full with seed 1. */
+/* Means of seeds 1, 2 and 3, from the tables of docs/convergence.md. The recipes of 15% and 50%
+ * were trained with seed 1 only. Their losses here are the mean loss of `full`, plus the difference
+ * between the recipe and `full` with seed 1. */
 const struct recipe recipes[RECIPES] = {
 	{ "full", RECIPE_WHOLE, 0, { { 1000, 1.332 }, { 4000, 1.066 } } },
 	{ "grow at 15%", RECIPE_GROWS, 15, { { 1000, 1.285 }, { 1124, 1.259 }, { 4000, 1.048 } } },
@@ -28,7 +31,8 @@ double recipe_loss(const struct recipe *r, double tokens_per_weight)
 		const struct measured_loss *a = &r->measured[i], *b = &r->measured[i + 1];
 		double low = log(a->iterations), high = log(b->iterations);
 
-		/* A length that was measured counts as inside, whatever its logarithm's rounding */
+		/* The tolerance includes the measured lengths themselves, because their logarithms
+		 * are rounded. */
 		if (at >= low - 1e-9 && at <= high + 1e-9)
 			return a->loss + (b->loss - a->loss) * (at - low) / (high - low);
 	}

@@ -1,9 +1,9 @@
-/* losses.h - the losses that recipes have reached, by the tokens that each weight has been trained
- * with.
+/* losses.h - the measured losses of recipes, by the number of tokens for each weight of the model.
  *
- * The losses are those of docs/convergence.md: one model (`deep`, 587,328 weights), AdamW along a
- * cosine, each recipe with its best learning rate. Only ratios of losses are carried over to other
- * models, between runs of equal time, and only within the measured lengths.
+ * The losses are those of docs/convergence.md: one model (`deep`, 587,328 weights), AdamW with a
+ * cosine schedule, each recipe with its best learning rate. Their absolute values say nothing about
+ * other models. For another model, only the ratio of the losses of two recipes in equal time is
+ * used, and only within the measured lengths.
  */
 #ifndef SCHEDULE_LOSSES_H
 #define SCHEDULE_LOSSES_H
@@ -14,18 +14,20 @@ enum { RECIPE_LENGTHS = 3, RECIPES = 6 };
 enum recipe_kind { RECIPE_WHOLE, RECIPE_GROWS, RECIPE_ROBUST, RECIPE_ENDS };
 
 struct measured_loss {
-	double iterations; /* of `deep`; 0: no further measurement */
-	double loss;       /* held-out, nats per byte, all trained stages visited */
+	double iterations; /* number of iterations of `deep`; 0: this entry is unused */
+	double loss;       /* held-out loss in nats per byte, with all trained stages visited */
 };
 
 struct recipe {
 	const char *name;
 	enum recipe_kind kind;
-	int first_percent; /* iterations that visit only the first and the last stage */
-	struct measured_loss measured[RECIPE_LENGTHS]; /* ascending */
+	/* Percent of the iterations, from the first on, that visit only the first and the last
+	 * stage. */
+	int first_percent;
+	struct measured_loss measured[RECIPE_LENGTHS]; /* in ascending order of iterations */
 };
 
-/* The first recipe is the whole model in every iteration: the others are compared with it. */
+/* The first recipe trains the whole model in every iteration. All others are compared with it. */
 extern const struct recipe recipes[RECIPES];
 
 /* Returns the loss of `deep` after this many tokens for each of its weights, interpolated over the

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "schedule/search/search.h"
 
-#define SWEEP_PART 10 /* each search of the sweep gets the budget divided by this */
+#define SWEEP_PART 10 /* each search of the sweep gets the request's budget divided by this */
 
 static void find_ratios(struct allocation_pool *o)
 {
@@ -84,9 +84,10 @@ static double mean_skip(const struct allocation_pool *o, int ratio)
 	return o->skips[ratio] * (o->shares[ratio] > 0 ? o->shares[ratio] / 100.0 : 1);
 }
 
-/* Deals `places` to the stages: `data` to stage 0, and each further place to the stage with the
- * most visits per node. A stage that may be skipped counts as if at least the share `least` of the
- * microbatches visited it. Returns false if some stage would have no place. */
+/* Chooses the sizes of the stages for `places` nodes: `data` nodes in stage 0, one in each other
+ * stage, and each further node where there are the most visits per node. A stage that may be
+ * skipped counts at least as if the share `least` of the microbatches visited it. Returns false if
+ * there are too few nodes. */
 static bool deal_places(const struct cluster *c, double skip, int places, int data, double least,
 			int *sizes)
 {
@@ -114,7 +115,7 @@ static bool deal_places(const struct cluster *c, double skip, int places, int da
 }
 
 /* Returns a copy of the cluster with these stage sizes and the same batch. Nodes keep their stages
- * as far as there is room. */
+ * as far as there is room; the others go to stages with room. */
 static struct cluster *resize(const struct cluster *c, const int *sizes)
 {
 	struct cluster *to = cluster_copy(c);
@@ -170,8 +171,9 @@ static int try_sizes(struct allocation_pool *o, struct sweep *w, const int *size
 	return rc < 0 ? rc : 0;
 }
 
-/* Tries numbers of data nodes that divide the batch. For each number, tries several sizes for the
- * other stages, between equal sizes and sizes proportional to the visits. */
+/* Tries stage sizes, and keeps the best in w. Tries each number of data nodes that divides the
+ * batch and, for each, several sizes of the other stages: from proportional to the visits (least =
+ * 0) to equal (least = 1). */
 static int sweep_sizes(struct allocation_pool *o, struct sweep *w)
 {
 	static const double least[] = { 0, 0.25, 0.5, 1 };
@@ -196,7 +198,8 @@ static int sweep_sizes(struct allocation_pool *o, struct sweep *w)
 	return rc;
 }
 
-/* Adds the allocations that suit a ratio. */
+/* Adds the two allocations of a ratio: the best one with the stage sizes of the cluster, and the
+ * best one with the stage sizes that the sweep finds. */
 static int add_ratio(struct allocation_pool *o, int ratio, struct error *err)
 {
 	struct sweep w = { .ratio = ratio, .best_s = INFINITY };
@@ -229,8 +232,8 @@ static double apart_s(const struct cluster *c, int node)
 	return sum;
 }
 
-/* Pins nodes of `to` to their stages in `from`: at most `most` nodes of each stage, the most
- * central ones, as far as the stage has room. The other nodes have no stage. */
+/* Pins nodes of `to` to their stages in `from`: at most `most` nodes of each stage, as far as the
+ * stage has room, first those with the quickest sums (apart_s). The other nodes have no pin. */
 static void pin_stayers(struct cluster *to, const struct cluster *from, int most)
 {
 	for (int v = 0; v < to->n_nodes; v++)
@@ -249,8 +252,9 @@ static void pin_stayers(struct cluster *to, const struct cluster *from, int most
 	}
 }
 
-/* Adds allocations for a ratio in which nodes keep their stages from the best allocation for
- * another ratio: at least one node of each stage, and as many nodes as possible. */
+/* Adds two allocations for a ratio that keep nodes where the best allocation for the ratio `other`
+ * has them, so that few nodes move between the two. The first keeps one node of each stage, the
+ * second as many as possible. */
 static void add_near(struct allocation_pool *o, int ratio, int other)
 {
 	static const int most[] = { 1, CLUSTER_MOST_NODES };
@@ -268,7 +272,8 @@ static void add_near(struct allocation_pool *o, int ratio, int other)
 	}
 }
 
-/* Adds allocations that are near each other for phases that follow one another. */
+/* For each two phases that follow one another with different ratios, adds allocations that differ
+ * little. */
 static void add_neighbours(struct allocation_pool *o)
 {
 	bool done[SKIP_SCHEDULE_MOST][SKIP_SCHEDULE_MOST] = { { false } };

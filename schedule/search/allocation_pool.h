@@ -17,7 +17,8 @@ enum { MOST_ALLOCATIONS = 6 * SKIP_SCHEDULE_MOST };
 struct allocation {
 	/* Owned; each node is pinned to its stage, or to -1 if it has none */
 	struct cluster *cluster;
-	bool has_own_sizes;                     /* the stage sizes are not those of the cluster */
+	/* The stage sizes differ from those of the pool's cluster `c`. */
+	bool has_own_sizes;
 	struct plan *plans[SKIP_SCHEDULE_MOST]; /* one for each ratio, owned; NULL: no plan */
 };
 

@@ -1,9 +1,11 @@
 /* Several starts.
  *
- * The starts are kept in one list and annealed in turn for the same number of steps. Then the
- * worse half of the starts is dropped, and so on until one is left. The caller's own annealing,
- * which can be one of them, adopts the winner. Microbatches are tied less and less: first all
- * microbatches of a data node, then groups of two, then none. */
+ * A start is a solution and its annealing. All starts are annealed in turn for the same number of
+ * steps. Then the worse half of the starts is dropped, and so on until one is left. The caller's
+ * own annealing, which can be one of the starts, adopts the best one.
+ *
+ * Tied microbatches share a path. Ties are loosened in steps: first all microbatches of a data node
+ * are tied, then groups of two, then none. */
 #include "schedule/search/multi_start.h"
 
 #include <errno.h>
@@ -17,17 +19,18 @@
 
 #define STARTS 16
 #define STEPS 500 /* number of steps of each start at first */
-/* Number of steps for which microbatches stay tied, if nodes may change their stage. */
+/* If nodes may change their stage, microbatches stay tied in rounds of at most this many steps. */
 #define TIED_UP_TO 1000
 #define TIED_STARTS 4       /* number of starts if the stages are given */
-#define LESS_TIED_STEPS 300 /* steps of each remaining start, with given stages */
+/* Steps of each start after each loosening of the ties, if the stages are given. */
+#define LESS_TIED_STEPS 300
 
 struct multi_start {
 	struct progress *g;
 	struct rng rng;
-	/* A random placement is good enough when its sums take at most this long */
+	/* A random placement is good enough if its sums of gradients take at most this long. */
 	double enough_s;
-	/* Annealings that are still in the race, and those that multi_start owns. */
+	/* The starts that are left, and the annealings that multi_start owns. */
 	struct anneal *in[STARTS], other[STARTS - 1];
 	int n, n_others;
 	double noted_s;  /* the best objective that was reported to g */
@@ -88,8 +91,8 @@ static void enter_start(struct multi_start *t, const struct solution *s, int str
 	t->in[t->n++] = to;
 }
 
-/* Adds a start with another placement of nodes, unless it has no paths or its sums take too
- * long. */
+/* Adds a start with another placement of nodes, unless no paths are found for it or its sums exceed
+ * the limit. */
 static void add_start(struct multi_start *t, const struct solution *given, bool first)
 {
 	const struct problem *p = t->g->p;
@@ -183,7 +186,7 @@ int multi_start_run(struct progress *g, struct anneal *a, struct error *err)
 	return rc;
 }
 
-#define SKETCH_STEPS_EACH 100 /* sketch steps that take as long as one evaluation */
+#define SKETCH_STEPS_EACH 100 /* proposals of a sketch that take as long as one evaluation */
 
 int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 			 struct error *err)
@@ -210,8 +213,8 @@ int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_st
 	return rc;
 }
 
-/* Adds a start in which groups of *group microbatches are tied. If there are no such paths, *group
- * is reduced until there are. */
+/* Adds a start in which groups of *group microbatches are tied. If there are no such paths, reduces
+ * *group until there are. */
 static void add_tied(struct multi_start *t, const struct solution *given, int *group)
 {
 	const struct problem *p = t->g->p;
@@ -227,7 +230,8 @@ static void add_tied(struct multi_start *t, const struct solution *given, int *g
 	solution_fini(&s);
 }
 
-/* In half of the starts all microbatches of a data node are tied, in the other half groups of two.
+/* Adds the starts: in half of them, all microbatches of a data node are tied (*most), in the other
+ * half groups of two.
  */
 static void add_all_tied(struct multi_start *t, const struct solution *given, int *most)
 {
@@ -264,8 +268,8 @@ int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, stru
 	rc = anneal_tied(&t, most, STEPS, TIED_STARTS / 2, err);
 	if (rc == 0)
 		rc = anneal_tied(&t, 2, LESS_TIED_STEPS, TIED_STARTS / 2, err);
-	/* If all nodes are equal, the repaired plan is soon the best start, but cannot be improved
-	 * further. */
+	/* If all nodes are equal, the repaired plan would soon be the best start but hardly improve
+	 * further, so it does not compete. */
 	if (g->p->q->from && !problem_all_alike(g->p->c))
 		t.in[t.n++] = a;
 	if (rc == 0)

@@ -12,7 +12,7 @@
 
 #define MOST 4       /* largest number of chains */
 #define SLICE 600000 /* tasks that a chain simulates in a slice, if no simulation stops early */
-#define LANES_RUNS 8 /* number of evaluations without lanes that take as long as one with lanes */
+#define LANES_RUNS 8 /* an evaluation with lanes takes as long as about this many without */
 #define CHECK_EVERY 8 /* number of evaluations between two checks of the limits */
 #define CHECK_NS 2000000
 
@@ -32,7 +32,8 @@ struct parallel_anneal {
 	atomic_int next; /* the next chain that no thread has taken */
 };
 
-/* Runs chain k. callers: this is the caller's thread, which alone reads the request's clock. */
+/* Runs chain k for its quota of steps. callers: the thread is the caller's, the only thread that
+ * may read the request's clock. */
 static void run_chain(struct parallel_anneal *c, int k, bool callers)
 {
 	struct anneal *a = c->chain[k];
@@ -57,7 +58,8 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-/* Waits until the thread has ended. Stops all chains if the search is over. */
+/* Waits until the thread has ended. Meanwhile stops all chains once the limits of the search are
+ * reached. */
 static void join_thread(struct parallel_anneal *c, pthread_t thread)
 {
 	struct timespec t;
@@ -72,8 +74,9 @@ static void join_thread(struct parallel_anneal *c, pthread_t thread)
 	} while (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &t) == ETIMEDOUT);
 }
 
-/* The caller's thread runs chains too, and then waits for the others. If a thread cannot be
- * created, the others run its chains. */
+/* Runs the chains on the caller's thread and on further threads, and waits for all. A thread takes
+ * the next chain when it has finished one, so all chains run even if few threads could be
+ * created. */
 static void run_slice(struct parallel_anneal *c)
 {
 	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n, n = 0;
@@ -154,8 +157,8 @@ static int run_slices(struct parallel_anneal *c, struct error *err)
 	return rc;
 }
 
-/* Adds the other chains, which begin at the best solution of the first chain and have rounds of the
- * same length. */
+/* Adds chains beside the first one. They begin with its best solution and have rounds of the same
+ * length. */
 static void add_chains(struct parallel_anneal *c, struct anneal *first)
 {
 	const struct problem *p = first->p;

@@ -17,10 +17,10 @@
 #include "schedule/bound/bound.h"
 #include "schedule/problem/progress.h"
 
-/* Anneals until g is over, the bound is met, or `until` evaluations have been made in all. `first`
- * has been annealed for a while; it is one of the chains and gets the best solution at the end. b:
- * the bound, which is improved meanwhile and reported to g; NULL: none. Errors are those of
- * progress_note. */
+/* Anneals until the limits of g are reached, the bound is met, or the search has made `until`
+ * evaluations in all. `first` has been annealed for a while; it is one of the chains, and gets the
+ * best solution at the end. Meanwhile improves the bound b and reports it to g; NULL: none. Errors
+ * are those of progress_note. */
 int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until,
 			struct error *err);
 

@@ -57,8 +57,8 @@ static stage_set trained_before(const struct allocation_pool *o, int phase)
 	return phase > 0 ? o->c->always : 0;
 }
 
-/* Returns true if every trained stage keeps one of its nodes. Without this, the weights of a stage
- * would exist only in copies while nodes move. */
+/* Returns true if every trained stage keeps one of its nodes. Otherwise, while nodes move, a
+ * stage's weights would exist only on nodes that are still fetching them. */
 static bool stages_stay(const struct allocation_pool *o, stage_set trained,
 			const struct allocation *was, const struct allocation *is)
 {
@@ -73,8 +73,8 @@ static bool stages_stay(const struct allocation_pool *o, stage_set trained,
 	return (trained & ~kept) == 0;
 }
 
-/* Fills in the moves into a phase other than the first, and how long they take. An impossible move
- * takes forever. */
+/* Counts the nodes that move into a phase (not the first), and computes how long their fetches
+ * take: INFINITY if a move is impossible. */
 static void count_moves(const struct allocation_pool *o, int phase, const struct allocation *was,
 			const struct allocation *is, struct phase_plan *out)
 {

@@ -19,8 +19,9 @@
 #include "schedule/format/request.h"
 
 struct phase_plans_request {
-	/* The request for each search; path_length and skip_share are ignored. free_assignment: the
-	 * allocation that all phases share is also chosen freely. */
+	/* The request for each search; path_length and skip_share are ignored. With
+	 * free_assignment, the search also chooses the one allocation that all phases share in the
+	 * plan without moves. */
 	struct plan_request search;
 	/* The skip schedule, which must have phases; borrowed */
 	const struct skip_schedule *schedule;
@@ -45,13 +46,16 @@ struct phase_plan {
 	uint32_t skip;             /* number of stages that a microbatch skips if it skips any */
 	uint32_t share;            /* percent of the microbatches that skip stages; 0: all */
 	int microbatches_per_data_node;
-	/* Borrowed from the pool; can be checked on a cluster with these stages and microbatches */
+	/* Borrowed from the pool. check_plan accepts it for a cluster with these stage sizes and
+	 * microbatches. */
 	const struct plan *plan;
 	double seconds; /* seconds of an iteration with its sums */
 	/* Number of nodes with another stage than in the previous phase */
 	int moves;
 	double fetch_s; /* the longest transfer of weights and moments for these nodes */
-	double delay_s; /* part of fetch_s that is longer than the previous phase */
+	/* Time for which the phase waits for the transfer: the part of fetch_s that is left when
+	 * the previous phase ends. */
+	double delay_s;
 };
 
 struct phase_plan_list {

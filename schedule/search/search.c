@@ -50,8 +50,8 @@ static int build_paths(struct solution *s, const struct problem *p, bool repair,
 	return rc;
 }
 
-/* Returns the iteration time of a solution. INFINITY: it comes to a standstill, as solutions with
- * exchanged stages can. */
+/* Returns the iteration time of a solution. INFINITY: the solution comes to a standstill, which is
+ * possible only with exchanged stages. */
 static double time_solution(const struct problem *p, const struct solution *s)
 {
 	struct fast_simulate e;
@@ -110,7 +110,8 @@ static void deal_again(struct solution *s, const struct problem *p, struct rng *
 	solution_index(s, p);
 }
 
-/* No placement keeps the limit for the sums, and another path length would not help. */
+/* Error code: the search found no placement within the limit of the sums. It differs from
+ * PLAN_NOT_FOUND because another path length would not help. */
 #define OVER_LIMIT (PLAN_NOT_FOUND + 1)
 
 static int keep_limit(struct solution *s, const struct problem *p, struct error *err)
@@ -151,10 +152,10 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 	return rc;
 }
 
-/* Computes the bound, which belongs to an assignment. If the assignment is given, the bound grows
- * during the search, and a plan that meets it ends the search. Otherwise the bound is computed only
- * for the answer. In large clusters data nodes that finish late are examined first, and a limit on
- * the work skips the others. */
+/* Computes the lower bound for the final assignment, if the search has computed none. A bound holds
+ * for one assignment only. With a given assignment, the bound grows during the search, and the
+ * search ends when a plan meets it. In large clusters, a limit on the work skips the data nodes
+ * that finish early. */
 static void bound_plan(struct progress *g, const struct solution *s, const double *finish_s)
 {
 	struct bound *b = bound_new(g->p, s, finish_s);
@@ -184,15 +185,16 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	return rc;
 }
 
-#define ALONE 3000000 /* tasks that the first chain simulates before others start */
+/* The first chain anneals alone until it has simulated about this many tasks. */
+#define ALONE 3000000
 
 static bool is_placing(const struct problem *p)
 {
 	return p->n_movable > 1 && !p->q->from;
 }
 
-/* In large clusters: tries a placement with quick sums in which stages that follow one another are
- * near. Adopts it if it is better without further annealing. */
+/* In large clusters, tries a placement in which sums are quick and successive stages are near each
+ * other. Adopts it if its plan is better at once, without annealing. */
 static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -221,12 +223,13 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	return rc;
 }
 
-/* In large clusters paths annealed by an estimate (sketch.h) are mostly a better start. If lanes
- * are planned, such paths are seldom better. Then a short sketch must first win a comparison, and
- * with many microbatches no sketch is made. */
+/* In large clusters, paths annealed by an estimate (sketch.h) are mostly a better start than
+ * constructed ones. If lanes are planned, they are seldom better. Then a shorter sketch is made,
+ * and used only if it still wins after some annealing. With very many microbatches no sketch is
+ * made. */
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
-#define LANES_TRIED 300 /* number of evaluations of the comparison */
+#define LANES_TRIED 300 /* number of evaluations of this annealing */
 
 static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {
@@ -241,9 +244,9 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	return multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
-/* If lanes can be planned, nodes exchange roles until this number of evaluations. Then the
- * placement is fixed, and lanes are planned. */
-#define ROLES_UNTIL 10000 /* number of evaluations */
+/* If lanes can be planned but nodes may still change their stage, the search first exchanges nodes
+ * for this many evaluations. Then it fixes the placement and plans lanes. */
+#define ROLES_UNTIL 10000
 
 static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)
 {
@@ -299,8 +302,8 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	return rc;
 }
 
-/* Simulates the first solution and announces it. Only a solution with exchanged stages can come to
- * a standstill, and such a solution is found only if there are no paths without exchanges. */
+/* Simulates the first solution and announces it. It can come to a standstill only if its paths
+ * exchange stages, and such paths are used only if no others were found. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
 	double first_s = time_solution(g->p, first);
@@ -345,8 +348,8 @@ static int baseline_paths(struct progress *g, struct solution *s, struct error *
 	}
 }
 
-/* Finds an assignment and the paths of a published method. If the method finds no paths, any legal
- * paths are used. The methods cbs and no-tc2 improve these. */
+/* Finds the assignment and the paths of a published method. If a method finds no paths, uses any
+ * legal paths. The methods cbs and no-tc2 improve legal paths that are built first. */
 static int search_baseline(struct progress *g, struct solution *s, struct error *err)
 {
 	const struct problem *p = g->p;

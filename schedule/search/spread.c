@@ -1,9 +1,10 @@
 /* Spreads the microbatches of a plan over many sub-networks.
  *
- * Starting at the plan, a random walk takes the moves of moves.h. It weighs the iteration time
- * against the crowding: the sum over all sub-networks of the squared number of microbatches that
- * train the sub-network. The crowding is least where all possible sub-networks are trained equally
- * often. The result is the least crowded solution within the limit of time. */
+ * A random walk begins with the plan and takes the moves of moves.h. It weighs the iteration time
+ * against the crowding: for each sub-network, the squared number of microbatches that train it,
+ * summed over all sub-networks. The crowding is lowest if all possible sub-networks are trained
+ * equally often. The result is the solution with the lowest crowding among those within the limit
+ * of time. */
 #include "schedule/search/spread.h"
 
 #include <errno.h>
@@ -22,16 +23,16 @@
 /* An iteration, with its sums, takes at most this many times as long as in the first plan. */
 #define MOST_TIMES 1.02
 #define STREAM 16 /* number of the stream of random numbers */
-/* Temperatures. With probability 1/e, the walk accepts a rise of the crowding by CROWDING, or a
- * rise of the time by the share TIME of its limit. With a CROWDING of 4 the walk often stays in the
- * sub-networks of the first plan. */
+/* The two temperatures of the walk. A step that raises the crowding by CROWDING, or the time by the
+ * share TIME of limit_s, is accepted with probability 1/e. With a CROWDING of 4 the walk often
+ * stays in the sub-networks of the first plan. */
 #define CROWDING 0.25
 #define TIME 0.001
 
 struct walk {
 	const struct problem *p;
 	struct solution s;    /* the present solution */
-	/* The least crowded solution so far and, of equally crowded ones, the quickest */
+	/* The solution with the lowest crowding so far; of several, the quickest. */
 	struct solution best;
 	bool is_found;        /* best has a solution */
 	struct moves moves;
@@ -41,7 +42,7 @@ struct walk {
 	double seconds, least_s;            /* iteration times of s and of best, with their sums */
 	double limit_s;                     /* largest time that a result may have */
 	stage_set *sets; /* array of n_mb: sub-network that each microbatch of s trains */
-	/* The crowding of s and of best, minus that of the first plan. */
+	/* The crowding of s and of best, relative to the crowding of the first plan. */
 	long crowding, least;
 };
 
@@ -145,8 +146,8 @@ static void take_back(struct walk *w, int n)
 	update_sets(w, n);
 }
 
-/* Makes one proposal. Crowding and time are weighed as in annealing: the threshold is drawn first,
- * and a rise in crowding leaves less of it for a rise in time. */
+/* Makes one proposal. As in annealing, a random threshold is drawn first. A rise in crowding uses
+ * up a part of it, and the rest limits the rise in time. */
 static void step(struct walk *w)
 {
 	struct rng *rng = &w->moves.rng;
@@ -252,8 +253,7 @@ static int find_least_crowded(const struct problem *p, const struct plan *plan, 
 }
 
 /* Returns a copy of the cluster, to be freed with cluster_free, in which each node is pinned to its
- * stage in the plan. Excluded nodes have no stage; the search reduces the stages that lack
- * nodes. */
+ * stage in the plan. Nodes that the plan excludes get no pin. */
 static struct cluster *pin_nodes(const struct cluster *c, const struct plan *plan)
 {
 	struct cluster *pinned = cluster_copy(c);

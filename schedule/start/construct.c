@@ -1,9 +1,9 @@
 /* The first solution of a search.
  *
- * Nodes come first: each goes where it is pinned, where it was, or where there is room. Then one
- * microbatch after the other takes its cheapest round trip. A dynamic program over (visits so far,
- * last node) finds this trip. Work that was already given to a node counts as a delay at that
- * node. */
+ * First each node gets a stage: the one to which it is pinned, the one that it had in the plan to
+ * start from, or one with room. Then one microbatch after the other takes its cheapest round trip,
+ * which a dynamic program over (visits so far, last node) finds. The work that a node already has
+ * counts as a delay at that node. */
 #include "schedule/start/construct.h"
 
 #include <math.h>
@@ -14,7 +14,9 @@
 #include "schedule/problem/stage_quota.h"
 
 #define BEAM 12   /* number of states that the first attempt keeps at each level */
-#define CROWDED 3 /* a level with more than this many times BEAM states is thinned out at once */
+/* If a level gets more than this many times BEAM states, the most costly ones are dropped at
+ * once. */
+#define CROWDED 3
 
 static void place_node(struct solution *s, const struct problem *p, int *room, int node, int stage)
 {
@@ -65,9 +67,9 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 	return 0;
 }
 
-/* The dynamic program. A state is (visits so far, last node). It can follow a state of an earlier
- * stage if no stage between the two must be visited. Of similar nodes, only the one with the least
- * load is considered. */
+/* The dynamic program. A state is (visits so far, last node). A state can follow a state of an
+ * earlier stage unless it would pass over a stage that must be visited. Of similar nodes, only the
+ * one with the least load is considered. */
 struct builder {
 	const struct problem *p;
 	struct solution *s;
@@ -80,7 +82,7 @@ struct builder {
 	double cut;
 	/* array of n_nodes: seconds of work given to each node, including one more visit */
 	double *load;
-	/* Visits of stages that the microbatches without a path have to make */
+	/* Visits of each stage that the microbatches without a path still have to make. */
 	struct stage_quota quota;
 	double *cost;     /* array of (length, n_nodes): cost of each state */
 	int32_t *from;    /* array of (length, n_nodes): the state before each state */
@@ -155,8 +157,8 @@ static void extend_state(struct builder *b, int visits, int u)
 	}
 }
 
-/* Writes the cheapest path for a microbatch of data_node to `path`, whose length is kept. Returns
- * false if there is none. */
+/* Writes the cheapest path for a microbatch of data_node to `path`, with as many visits as `path`
+ * has now. Returns false if there is none. */
 static bool build_path(struct builder *b, int data_node, int *path)
 {
 	const struct problem *p = b->p;
@@ -266,8 +268,8 @@ static int *order_microbatches(struct builder *b, struct rng *rng)
 	return order;
 }
 
-/* Returns true if the path has this length and is still legal: its nodes take part, and its links
- * exist. */
+/* Returns true if the path can be kept: it has this length, its nodes have stages and memory, its
+ * links exist, and its stages have a legal order. */
 static bool is_whole(const struct builder *b, const struct plan_microbatch *m, int length)
 {
 	const struct problem *p = b->p;
@@ -296,8 +298,8 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m, i
 	return true;
 }
 
-/* Returns true if the remaining microbatches can still use up the quotas when this microbatch keeps
- * its path. */
+/* Returns true if exposure can still be equal after this microbatch keeps its path: no stage then
+ * has more visits than its quota, or needs more visits than there are microbatches left. */
 static bool may_keep(const struct builder *b, const int *path)
 {
 	const struct problem *p = b->p;
@@ -313,14 +315,15 @@ static bool may_keep(const struct builder *b, const int *path)
 	return true;
 }
 
-/* Finds, for each microbatch, a path in the given plan whose nodes are all still available and
- * whose data node and length are the same. kept: array of n_mb, the path of each microbatch; NULL:
- * there is none. */
+/* Finds paths that microbatches can keep from the plan to start from: paths of the same data node
+ * and length for which is_whole is true. kept: array of n_mb, the path of each microbatch; NULL: it
+ * gets a new path. */
 static void find_kept(const struct builder *b, const int **kept)
 {
 	const struct problem *p = b->p;
 	const struct plan *from = p->q->from;
-	/* Position after the last path that was found, for long and for short paths */
+	/* Index in the given plan after the last path that was taken, for long and for short
+	 * paths. */
 	int after[2] = { 0 }, last = -1;
 
 	for (int i = 0; i < p->n_mb; i++) {
@@ -359,7 +362,8 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
-	/* Microbatches that keep their path come first, so that the quotas have room for them. */
+	/* Places the microbatches that keep their path first, so that the others cannot use up
+	 * their quotas. */
 	for (int pass = kept ? 0 : 1; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
 			const int *keep = kept ? kept[order[i]] : NULL;
@@ -405,12 +409,14 @@ static int count_siblings(const struct problem *p, int mb)
 	return n;
 }
 
-/* Sets b->quota to quotas for the groups that are as even as possible, and *rest to the quotas of
- * the microbatches outside the groups. Returns false if there are no such quotas. */
+/* Divides the visits between the groups and the microbatches that are in no group. Sets b->quota to
+ * the visits that the groups make, as even as possible, and *rest to those of the remaining
+ * microbatches. Returns false if exposure cannot be equal this way. */
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
-	/* Most visits of a stage, and number of visits of all groups beyond the least numbers. */
+	/* `high` is not used. surplus: visits that the groups make beyond the least number of each
+	 * stage. */
 	int high, surplus = groups * (p->length - 1);
 	long extra = (long)p->n_mb * (p->length - 1);
 
@@ -431,7 +437,7 @@ static bool split_quotas(struct builder *b, int groups, int group, struct stage_
 		rest->need[s] = p->low[s] - group * b->quota.need[s];
 	}
 	for (; extra > 0; extra--) {
-		/* Index of the stage with the least quota among those that may be skipped */
+		/* Stage that may be skipped with the lowest quota in *rest; 0: none found yet. */
 		int least = 0;
 
 		for (int s = 1; s < p->n_stages; s++)
@@ -462,7 +468,8 @@ static void copy_path(struct builder *b, int mb, int group, int apart)
 	}
 }
 
-/* order: microbatches, followed by their ranks, as from order_microbatches. */
+/* Builds a path for each group, and then one for each microbatch that is in no group. order: the
+ * microbatches, followed by their ranks, as from order_microbatches. */
 static bool build_groups(struct builder *b, const int *order, int group,
 			 const struct stage_quota *rest)
 {

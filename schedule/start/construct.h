@@ -17,24 +17,27 @@
  * stage gets no node. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err);
 
-/* Builds the paths for the assignment in s. repair: a microbatch keeps its path in the plan to
- * start from if the path is still legal and exposure allows it. attempt: 0 treats similar nodes as
- * one and keeps few partial paths; later attempts consider all nodes and paths, and from attempt 2
- * on the order of the microbatches is drawn from rng. PLAN_INFEASIBLE: this attempt found no legal
- * paths. */
+/* Builds the paths for the assignment in s.
+ *
+ * repair: a microbatch keeps its path in the plan to start from if the path is still legal and
+ * exposure allows it. attempt: attempt 0 treats similar nodes as one and keeps few partial paths.
+ * Later attempts consider all nodes and partial paths. From attempt 2 on, the order of the
+ * microbatches is drawn from rng.
+ *
+ * PLAN_INFEASIBLE: this attempt found no legal paths. */
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err);
 
-/* Like construct_paths, but ties microbatches: groups of `group` of a data node's n microbatches
- * take the same path. Members of a group are n / group places apart, so that a group has one
- * microbatch in each wave. Microbatches that do not fill a group get a path of their own. The order
- * of the microbatches is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: there are no such
- * paths. */
+/* Like construct_paths, but ties microbatches: groups of `group` microbatches of a data node take
+ * the same path. If a data node sends n microbatches, the members of a group are n / group apart,
+ * so that they belong to different waves. Microbatches that do not fill a group get a path of their
+ * own. The order of the microbatches is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: there
+ * are no such paths. */
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng);
 
-/* Links the members of each group of construct_tied that have the same path in s into a ring. ring
- * (n_mb) gets the member that follows each microbatch. The last member is followed by the first,
- * and a microbatch without a partner by itself. */
+/* Links the members of each group of construct_tied that still have the same path in s into a ring.
+ * ring (array of n_mb) gets the next member for each microbatch: the first member after the last,
+ * and the microbatch itself if it has no partner. */
 void construct_rings(int *ring, const struct solution *s, const struct problem *p, int group);
 
 #endif

@@ -34,23 +34,25 @@ struct feasible {
 	int n_routes;
 	size_t room_routes, room_paths;
 	struct arena arena; /* owns all other arrays except `paths` */
-	/* Array of sizes[0] + 1: first route of each data node, by its place in stage 0 */
+	/* Array of sizes[0] + 1: index in `routes` of the first route of each data node, in the
+	 * order of s->members. */
 	int *first_route;
 	int *paths; /* array of (n_routes, length) */
 	long work_left;
-	/* State of step 1 for one data node: the least cost to reach each node of the layer's
-	 * stage. */
+	/* State of step 1 for one data node: least cost to reach each node of a layer's stage.
+	 * Layer h has the nodes of the h-th visit. */
 	int place, data_node;
 	double *cost;  /* array of (length, n_nodes) */
 	int32_t *from; /* array of (length, n_nodes) */
 	int stage[PLAN_MOST_PATH];
 	/* State of step 2. */
 	int *visits; /* array of n_stages: number of visits so far */
-	/* arrays of (n_mb + 1, n_stages): how many of the microbatches from i on can visit each
-	 * stage, and how many must */
+	/* arrays of (n_mb + 1, n_stages): number of microbatches, from microbatch i on, that can
+	 * visit each stage, and number of those that must */
 	int *can, *must;
 	int *choice; /* array of n_mb: the route chosen for each microbatch */
-	/* Array of MOST_STATES: states that failed, each with i and n_stages numbers of visits */
+	/* Array of MOST_STATES: the states of step 2 from which no choice succeeded, each as i and
+	 * n_stages numbers of visits. */
 	uint16_t *keys;
 	int32_t *table; /* hash table (TABLE entries) of indices into keys; -1: empty */
 	int n_keys;

@@ -1,9 +1,9 @@
 /* Placement of nodes for quick sums and short paths.
  *
- * Quick sums: the slowest pair of replicas is separated by exchanging one of the two with a node
- * of another stage, as long as that helps (part_slowest). The cost of every node in every stage is
- * kept up to date, so that one pass over the nodes finds the best partner. Single exchanges can end
- * far from the best, so random placements are tried too.
+ * Quick sums: as long as it helps, one node of the slowest pair of replicas exchanges its stage
+ * with another node (part_slowest). The cost of every node in every stage is kept up to date, so
+ * one pass over the nodes finds the best partner. Single exchanges can end far from the best
+ * placement, so random placements are tried too.
  *
  * Short paths: whole stages are renumbered so that a tour through them is short. */
 #include "schedule/start/place.h"
@@ -17,9 +17,10 @@
 #define CHECK_EVERY 16   /* number of exchanges between two checks of the time left */
 #define RESTARTS 32
 #define RESTARTS_WITHIN 1000
-#define NO_LINK_S 1e6 /* length, in seconds, that a hop without a link counts as */
+#define NO_LINK_S 1e6 /* seconds that a hop without a link counts as */
 
-/* Costs of the present placement. An exchange updates those of two stages. */
+/* The costs of the present placement. An exchange of two nodes updates the costs of their two
+ * stages. */
 struct place {
 	struct solution *s;
 	const struct problem *p;
@@ -31,9 +32,9 @@ struct place {
 	int *pair;       /* array of (n_stages, 2): the slowest pair of each stage; -1: none */
 };
 
-/* Returns the cost of two nodes in one stage. With the fourth power the slowest pair dominates, but
- * the others still count. Therefore a stage with two nodes in each of two distant places can
- * improve in several steps. */
+/* Returns the cost of two nodes in one stage. Through the fourth power the slowest pair dominates,
+ * but other pairs still count. A stage with two nodes in each of two distant places can therefore
+ * improve step by step. */
 static double pair_cost(const struct problem *p, int a, int b)
 {
 	size_t n = (size_t)p->n_nodes, i = (size_t)a, j = (size_t)b;
@@ -231,9 +232,8 @@ static void measure_distances(const struct solution *s, const struct problem *p,
 	}
 }
 
-/* Returns the mean length of a path when the stages come in this order and every stage but the
- * first is skipped with equal chance. order: array of n_stages, the stages in the order of the
- * tour. */
+/* Returns the mean length of a round trip if stages are visited in this order, and if a microbatch
+ * skips each stage but the first with equal chance. order: array of n_stages. */
 static double tour_length_s(const struct problem *p, const double *apart, const int *order)
 {
 	int n = p->n_stages;
@@ -242,7 +242,7 @@ static double tour_length_s(const struct problem *p, const double *apart, const 
 	for (int s = 0; s < n; s++) {
 		double likely = s == 0 ? 1 : visited;
 
-		for (int t = s + 1; t <= n; t++) { /* t == n: back home */
+		for (int t = s + 1; t <= n; t++) { /* t == n: the return to the data node */
 			double stops = t == n ? 1 : visited;
 
 			sum += likely * stops * apart[order[s] * n + order[t % n]];

@@ -12,8 +12,8 @@
  */
 void place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
 
-/* Like place_by_sync, but without a time limit. Stops when no sum takes longer than enough_s. If no
- * such assignment is found, solution_sync_s is more than enough_s. */
+/* Like place_by_sync, but without a time limit, and stops once no sum takes longer than enough_s.
+ * If it finds no such assignment, solution_sync_s exceeds enough_s afterwards. */
 void place_within(struct solution *s, const struct problem *p, double enough_s);
 /* Distributes the movable nodes over the stages at random, and then improves the result like
  * place_within, but only once. */

@@ -6,12 +6,15 @@
 
 #include "schedule/improve/moves.h"
 
-#define PROBED 1024    /* first proposals, which set the temperature's scale */
-#define HOT 1.0        /* first temperature, in units of a proposal's mean rise over n_mb */
+#define PROBED 1024 /* number of first proposals, from which the first temperature is computed */
+/* First temperature, as a multiple of the mean rise of the first proposals divided by n_mb. */
+#define HOT 1.0
 #define COLD 0.01      /* last temperature, as a share of the first */
 #define CHECK_EVERY 256 /* number of proposals between two checks of the limits */
-#define FULL 0.5        /* how many trips long a microbatch waits at a node that is full */
-#define MEET 0.125      /* delay of two microbatches at a node, as a share of its work */
+/* Waiting time of a microbatch for which a node has no slot, as a share of a round trip. */
+#define FULL 0.5
+/* Delay that two microbatches of a wave at one node cause, as a share of the node's work. */
+#define MEET 0.125
 
 struct sketch {
 	const struct problem *p;
@@ -114,7 +117,8 @@ static void change_path(struct sketch *k, int mb, const int *from, const int *to
 	k->trip_s[mb] = now_s;
 }
 
-/* Replaces the touched paths in the estimate by those of the move; back: takes that back. */
+/* Replaces the old paths of the touched microbatches in the estimate by their new paths; back: the
+ * other way round. */
 static void change_all(struct sketch *k, bool back)
 {
 	const struct moves *m = &k->moves;
@@ -145,7 +149,8 @@ static void count_all(struct sketch *k)
 		count_visits(k, i, k->s->path + i * p->length, 1);
 }
 
-/* A wave has as many microbatches of each data node as the node has slots. */
+/* Begins a sketch. Divides the microbatches into waves; in a wave, a data node sends as many as it
+ * has slots. */
 static void sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
 			uint64_t seed)
 {

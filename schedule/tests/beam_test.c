@@ -1,4 +1,5 @@
-/* Compares the beam with a plain count of the states that are cheaper. */
+/* Compares the beam with a plain count: a state at index i of the beam must have i cheaper
+ * states. */
 
 #include "base/rng.h"
 #include "base/tests/test.h"
@@ -6,7 +7,7 @@
 
 #define STATES 30
 
-/* Counts the states that come before this state. */
+/* Counts the states that are cheaper than this state, or equally cheap with a lower index. */
 static int rank_of(const double *cost, int n, int place)
 {
 	int before = 0;

@@ -139,8 +139,8 @@ TEST(no_plan_is_shorter_than_the_bound)
 		for (int i = 0; i < p.n_nodes; i++)
 			s.stage_of[i] = c->nodes[i].stage;
 		solution_index(&s, &p);
-		/* Random plans break the rule of exposure, so only the bounds of single data nodes
-		 * hold for them. */
+		/* Random plans do not have equal exposure. All numbers of visits are therefore
+		 * allowed, so that only the bounds of single data nodes are tested. */
 		memset(p.low, 0, (size_t)p.n_stages * sizeof(int));
 		for (int stage = 0; stage < p.n_stages; stage++)
 			p.high[stage] = p.n_mb;

@@ -1,8 +1,8 @@
-/* Choices on small fleets against all of their divisions.
+/* Compares choices on small fleets with all divisions of the fleet.
  *
- * Every division of the machines to stages, every cut of the layers and every size of microbatch is
- * tried, unless a bound shows that it cannot be 2% better than the choice. The divisions that are
- * left are planned by the same search. CHOICE_INSTANCES=30 tries thirty fleets, and CHOICE_NODES=6
+ * Tries every division of the machines to stages, every cut of the layers and every size of
+ * microbatch, unless a bound shows that it cannot be 2% better than the choice. The same search
+ * plans the divisions that are left. CHOICE_INSTANCES=30 tries thirty fleets, and CHOICE_NODES=6
  * fleets of up to six machines. */
 #include <math.h>
 #include <stdio.h>
@@ -214,7 +214,8 @@ static double compare(int instance, int most_nodes, long *seen, long *planned)
 	q.frame.skip = instance % 4 == 3;
 	q.frame.of_stages = instance % 4 == 3 ? 3 : 1;
 	if (choose(&q, &choice, NULL) == 0) {
-		/* Formats are not compared: all divisions have the least exact ones. */
+		/* The oracle has only the least exact formats, so the choice is planned with these,
+		 * too. */
 		choice.list[0].formats = q.frame.formats;
 		candidate_evaluate(&choice.list[0], EVALUATIONS, &q.frame);
 		ours = choose_cost(&choice.list[0], &q.aim);
@@ -330,8 +331,8 @@ TEST(the_cheapest_choice_costs_no_more_than_the_fastest)
 	fleet_free(again);
 }
 
-/* Returns the cost of the choice among fast cards in one place and, if wanted, many slow cards far
- * away. */
+/* Returns the cost of the choice for a fleet of fast cards in one place. has_distant: the fleet
+ * also has many slow cards far away. */
 static double cost_beside(bool has_distant)
 {
 	static const char near[] =
@@ -363,7 +364,7 @@ static double cost_beside(bool has_distant)
 	return cost;
 }
 
-/* A search that begins with all nodes does not get rid of hundreds of distant ones. */
+/* If the search began with all nodes, it would not get rid of hundreds of distant ones. */
 TEST(many_distant_machines_do_not_make_a_choice_worse)
 {
 	double near = cost_beside(false), all = cost_beside(true);

@@ -53,7 +53,8 @@ TEST(other_stages_of_nodes_keep_the_batch)
 	assert_int_equal(c->microbatches_per_data_node, 4);
 	assert_int_equal(c->nodes[5].stage, -1);
 	assert_int_equal(c->stages[0], 2);
-	assert_int_equal(c->stages[1], 4); /* the stage has a place for node 5 */
+	/* Two nodes of stage 1, and one for each node without a stage. */
+	assert_int_equal(c->stages[1], 4);
 	cluster_free(c);
 }
 
@@ -179,7 +180,8 @@ TEST(given_times_shrink_as_a_whole_or_not_at_all)
 	cluster_free(full);
 }
 
-/* The part of a delay for the bytes changes with the format, also after it was written and read. */
+/* In another format, only the part of a delay that is the transfer time of bytes changes. This also
+ * holds after the cluster was written and read. */
 TEST(a_delay_changes_with_the_format)
 {
 	const struct tensor_formats half = { FORMAT_BF16, FORMAT_Q8 };
@@ -200,7 +202,8 @@ TEST(a_delay_changes_with_the_format)
 	assert_true(read->sync_pair_s[1] == 10 * tensor_format_sum_share(FORMAT_Q8));
 	assert_int_equal(read->formats.wire, FORMAT_BF16);
 	free(text);
-	/* The bytes occupy the link for their time in the format of the delays. */
+	/* An activation occupies its link for as long as its bytes take in the format of the
+	 * delays. */
 	text = cluster_format(read);
 	cluster_free(read);
 	assert_int_equal(parse(text, &read, &err), 0);

@@ -31,7 +31,7 @@ static struct cluster *tiny_cluster(struct rng *r, int round)
 		cluster_free(c);
 	}
 	for (int i = 1; round % 7 == 0 && i < c->n_nodes;
-	     i++) { /* equal nodes: many plans are equally short */
+	     i++) { /* in some rounds all nodes are equal, so that many plans are equally short */
 		c->nodes[i].forward_s = c->nodes[0].forward_s;
 		c->nodes[i].backward_s = c->nodes[0].backward_s;
 		c->nodes[i].loss_s = c->nodes[0].loss_s;
@@ -93,9 +93,9 @@ TEST(bounds_hold_for_the_best_plan)
 	assert_true(held[0] > 150 && held[1] > 150);
 }
 
-/* Plans of the search serve first come, first served. In tiny clusters the search nearly always
- * finds the best of these plans. If the search finds no plan, the oracle must have found none
- * either. */
+/* The plans of the search serve first come, first served, and so does the oracle here. In tiny
+ * clusters the search nearly always finds the best plan. It may find no plan only if the oracle
+ * finds none. */
 TEST(the_search_finds_the_best_of_tiny_clusters)
 {
 	int rounds = 0, best = 0, refused = 0;

@@ -105,7 +105,8 @@ TEST(agrees_with_the_reference_event_for_event)
 	assert_true(standstills > 10); /* otherwise the test has covered too few standstills */
 }
 
-/* Gives a few microbatches another path, drawn in the way of fixture_random_plan. */
+/* Gives up to three random microbatches the paths that they have in the plan `other`. Lists them in
+ * mbs, and returns their number. */
 static int edit(struct rng *r, const struct plan *other, struct solution *s, int n_mb, int length,
 		int *mbs)
 {

@@ -180,8 +180,8 @@ TEST(a_model_that_does_not_fit_says_by_how_much)
 	fleet_free(f);
 }
 
-/* Makes a candidate of the fleet `good`: the nodes in one place have stages of 0 and 3 layers, and
- * the others the remaining layers. */
+/* Makes a candidate of the fleet `good` with an unequal cut: nodes 0 and 1 have stage 0, without
+ * layers, nodes 2 and 3 have stage 1 with three layers, and node 4 has stage 2 with one layer. */
 static void unequal(struct candidate *c, const struct candidate_frame *f)
 {
 	static const int stages[] = { 0, 0, 1, 1, 2 };
@@ -280,8 +280,8 @@ TEST(blocks_are_recomputed_where_memory_is_short)
 	struct stage_fit one = stage_cost_fit(&shape, &card, 4, false, 1, 1);
 	struct stage_fit many = stage_cost_fit(&shape, &card, 4, false, 1, 3);
 
-	/* 7.8 GB without slots leave 0.7 GB, which is room for one slot of 0.4 GB, or for 43 slots
-	 * of 16 MB. */
+	/* Without microbatches the stage takes 7.8 GB. The remaining 0.7 GB hold one microbatch of
+	 * 0.4 GB, or 43 microbatches of 16 MB if blocks are recomputed. */
 	assert_int_equal(one.slots, 1);
 	assert_int_equal(one.level, SHAPE_NORMS);
 	assert_int_equal(many.slots, 43);

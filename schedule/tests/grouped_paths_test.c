@@ -102,7 +102,7 @@ TEST(groups_take_the_same_path)
 	}
 }
 
-/* One microbatch of a pair belongs to the first wave, the other to the second. */
+/* One microbatch of a pair belongs to the first wave, and the other one to the second wave. */
 TEST(pairs_are_half_of_the_microbatches_apart)
 {
 	struct setting x;

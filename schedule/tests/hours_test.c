@@ -1,5 +1,6 @@
-/* The comparison of recipes for a given time: as many iterations as fit and no more, phases as in
- * the recipe's skip schedule, losses as measured at the measured lengths, and none outside them. */
+/* Tests the comparison of recipes for a given time: as many iterations as fit and no more, phases
+ * as in the recipe's skip schedule, losses as measured at the measured lengths, and none outside
+ * them. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static double seconds_of(const struct hours_row *r, uint64_t iterations)
 TEST(fills_the_time)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
-	const double seconds = 500000; /* so long that no fetch exceeds the phase before it */
+	const double seconds = 500000; /* so long that no fetch outlasts the phase before it */
 	struct hours_row rows[RECIPES];
 	struct hours_request q;
 
@@ -83,7 +84,6 @@ TEST(grows_as_the_schedule_says)
 	cluster_free(c);
 }
 
-/* Sets the size of the model so that full is trained as long as `deep` was in 1,000 iterations. */
 TEST(names_stages_that_are_always_visited)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -103,7 +103,8 @@ TEST(names_stages_that_are_always_visited)
 	cluster_free(c);
 }
 
-/* Without this, a program that ends while it compares would wait for the searches. */
+/* If the searches could not be cancelled, a program that is ended while it compares would wait for
+ * them. */
 TEST(ends_when_it_is_cancelled)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -113,7 +114,7 @@ TEST(ends_when_it_is_cancelled)
 	struct hours_request q;
 
 	request(&q, 1000);
-	q.search.evaluations = (int64_t)1 << 40; /* years */
+	q.search.evaluations = (int64_t)1 << 40; /* takes years */
 	q.search.cancel = &cancel;
 	(void)hours_compare(c, &q, rows, &err);
 	cluster_free(c);
@@ -131,7 +132,8 @@ TEST(finds_measured_losses)
 	low *= 1 + 1e-9;
 	request(&q, 500000);
 	compare(c, &q, rows);
-	/* One weight, and an iteration of so many tokens */
+	/* The model has one weight. An iteration has so many tokens that the run of `full` is as
+	 * long as its shortest measurement. */
 	shape.tokens = low / (double)rows[0].iterations /
 		       (c->stages[0] * c->microbatches_per_data_node);
 	q.shape = &shape;
@@ -139,7 +141,7 @@ TEST(finds_measured_losses)
 	assert_true(rows[0].change == 0);
 	assert_true(rows[2].change < 0);
 	assert_ptr_equal(hours_best(rows)->recipe, &recipes[1]);
-	/* Half as long as any measurement */
+	/* The run is now half as long as that, so no losses are known. */
 	shape.tokens /= 2;
 	compare(c, &q, rows);
 	assert_true(isnan(rows[0].change) && isnan(rows[2].change));
@@ -160,7 +162,7 @@ TEST(interpolates_between_lengths)
 		assert_true(isnan(recipe_loss(r, low * 0.99)));
 		assert_true(isnan(recipe_loss(r, high * 1.01)));
 	}
-	/* Half of the logarithm between 1,000 and 4,000 iterations */
+	/* 2,000 iterations are halfway between 1,000 and 4,000 on a logarithmic scale. */
 	assert_float_equal(recipe_loss(&recipes[0], 2000 * 7680.0 / 587328), 1.199, 1e-3);
 }
 

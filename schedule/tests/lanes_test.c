@@ -55,8 +55,10 @@ static int *path_of(const struct setting *x, int mb)
 	return x->s.path + (size_t)mb * (size_t)x->p.length;
 }
 
-/* Checks that the packed rows of a node agree with the tasks of the run. A task that waited for a
- * slot counts as if it had arrived together with the task before it. */
+/* Computes from the tasks of the run what the packed timeline should say about a node: when a task
+ * that arrives at at_s can start, when the next task starts, and if a slot is free from at_s to
+ * until_s. A task that waited for a slot counts as if it had arrived together with the task before
+ * it. */
 static void look(const struct setting *x, int node, double at_s, double until_s, double *free_s,
 		 double *next_s, bool *has_slot)
 {
@@ -119,8 +121,8 @@ TEST(rows_agree_with_the_run)
 	unmake(&x);
 }
 
-/* Six microbatches and three slots: each of the last three is sent when one of the first three is
- * home. */
+/* Each data node has six microbatches and three slots. It sends each of the last three when one of
+ * the first three has finished. */
 TEST(lanes_are_found)
 {
 	struct setting x;
@@ -195,7 +197,8 @@ TEST(lanes_keep_every_rule)
 		fixture_visits(&x.p, &x.s, after);
 		assert_memory_equal(before, after, (size_t)x.p.n_stages * sizeof(*before));
 		fast_simulate_set_paths(&x.e, &x.s);
-		/* With exchanged stages the run can come to a standstill. */
+		/* With exchanged stages the run can come to a standstill; the old paths are then
+		 * restored. */
 		if (!fast_simulate_run(&x.e, INFINITY))
 			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
 	}

@@ -63,8 +63,8 @@ static bool separates(const struct cloud *c)
 	return outside;
 }
 
-/* There are two kinds of clouds: a known plane separates the cloud from the origin, or the origin
- * is a known mixture of its points. */
+/* In even rounds, a known plane separates the cloud from the origin. In odd rounds, the origin is a
+ * known mixture of the cloud's points. */
 TEST(decides_inside_or_outside)
 {
 	struct rng r;
@@ -85,14 +85,15 @@ TEST(decides_inside_or_outside)
 		for (int i = 0; inside && i + 1 < c.n; i++)
 			for (int k = 0; k < c.dim; k++)
 				sum[k] += c.points[i][k];
-		if (inside) /* makes the sum of all points 0 */
+		if (inside) /* the last point makes the sum of all points 0 */
 			for (int k = 0; k < c.dim; k++)
 				c.points[c.n - 1][k] = -sum[k];
 		assert_int_equal(separates(&c), !inside);
 	}
 }
 
-/* No point of the hull has a smaller product with the nearest point than that point itself. */
+/* Every point of the hull must have at least as large a dot product with the nearest point x as x
+ * has with itself. */
 TEST(finds_the_nearest_point)
 {
 	struct rng r;

@@ -20,11 +20,13 @@ struct oracle {
 	struct oracle_answer *a;
 	int n_mb, data_node[MOST_MB], path[MOST_MB][MOST_LENGTH];
 	int visits[64], low[64], high[64];
-	/* The order of tasks, as the choice at the k-th moment at which more than one task can
-	 * start. */
+	/* The order of tasks: choice[k] is the task that starts at the k-th moment at which more
+	 * than one could start, and options[k] is their number there. */
 	int choice[MOST_CHOICES], n_choices, options[MOST_CHOICES];
 	bool can_visit[MOST_SETS]; /* sets of stages that a path can visit */
-	bool *before, *after;      /* arrays of COUNTS: numbers of visits that are possible */
+	/* Arrays of COUNTS: true for the numbers of visits that the microbatches so far can
+	 * make. */
+	bool *before, *after;
 };
 
 static double delay(const struct oracle *o, int from, int to)
@@ -154,7 +156,8 @@ static double run(struct oracle *o)
 	return last;
 }
 
-/* Runs every order once: the last choice that has another option takes this option next. */
+/* Runs every order once. After a run, the last choice with an untried option takes the next option,
+ * and later choices begin again. */
 static void all_orders(struct oracle *o)
 {
 	o->n_choices = 0;
@@ -269,7 +272,8 @@ static void note_stages(struct oracle *o, int mb)
 	o->can_visit[stages] = true;
 }
 
-/* Adds each recorded set of stages to every possible count. */
+/* Adds one microbatch: each set of stages that its paths can visit, to each count that was possible
+ * before. */
 static void add_visits(struct oracle *o, uint32_t counts)
 {
 	memset(o->after, 0, counts * sizeof(*o->after));

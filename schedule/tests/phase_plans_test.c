@@ -92,7 +92,8 @@ static void assert_stages_stay(const struct question *x, const int *before, cons
 	}
 }
 
-/* Counts again the moves into a phase, and the longest fetch that a node needs for them. */
+/* Checks the moves into a phase: counts them again, and computes the longest fetch that a node
+ * needs for them. */
 static void assert_moves(const struct question *x, const struct phase_plan *was,
 			 const struct phase_plan *is, bool was_whole)
 {
@@ -248,8 +249,8 @@ TEST(nodes_of_skipped_stages_help_the_others)
 	cluster_free(c);
 }
 
-/* Allocations that were found separately have hardly any node in the same stage, so near ones are
- * needed. */
+/* Searches that know nothing of each other give hardly any node the same stage in both phases. Few
+ * nodes therefore move only if the pool has allocations that differ little. */
 TEST(nodes_move_between_near_allocations)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -268,8 +269,8 @@ TEST(nodes_move_between_near_allocations)
 	cluster_free(c);
 }
 
-/* With --stack all nodes of the middle stages have to fetch weights, whatever stage they had
- * before. Without --stack, only nodes that get a trained stage have to. */
+/* With --stack, all nodes of the middle stages must fetch weights, even those that keep their
+ * stage. Without --stack, only nodes that get another, trained stage must fetch. */
 TEST(a_move_that_takes_longer_than_it_gains_is_not_made)
 {
 	struct cluster *c = equal_nodes(0.1);

@@ -86,7 +86,8 @@ TEST(distant_locations_share_no_stage)
 		before_s = solution_sync_s(&x.s, &x.p, NULL);
 		mixed += before_s > 0.5;
 		place_by_sync(&x.s, &x.p, NULL);
-		/* A pinned node may be alone in its stage, without a partner for an exchange. */
+		/* In odd rounds a node is pinned. It may stay the only node of its location in its
+		 * stage, so a sum may stay slow. */
 		assert_true(solution_sync_s(&x.s, &x.p, NULL) <
 			    (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {
@@ -146,7 +147,7 @@ TEST(small_clusters_mostly_get_the_best_placement)
 		got = solution_sync_s(&x.s, &x.p, NULL);
 		assert_true(got > least - 1e-9);
 		best += got < least + 1e-9;
-		/* Limits: one that can just be kept, and one that leaves room. */
+		/* Tries a limit that can just be kept, and one that leaves room. */
 		deal(&x.s, &x.p, &r);
 		place_within(&x.s, &x.p, least + 1e-9);
 		kept += solution_sync_s(&x.s, &x.p, NULL) <= least + 1e-9;
@@ -157,7 +158,7 @@ TEST(small_clusters_mostly_get_the_best_placement)
 		early += got > least + 1e-9;
 		end(&x);
 	}
-	assert_true(best >= 30); /* a single descent would reach only 20 */
+	assert_true(best >= 30); /* of 50; without random restarts it would be only 20 */
 	assert_int_equal(kept, 50);
 	assert_true(early >= 25);
 }
@@ -232,7 +233,7 @@ TEST(stages_get_an_order_with_short_paths)
 	assert_true(shorter > 70);
 }
 
-/* If no time is left, no nodes are exchanged. */
+/* If the search is cancelled, place_by_sync exchanges no nodes. */
 TEST(cancelling_stops_the_exchanges)
 {
 	atomic_bool cancel = true;

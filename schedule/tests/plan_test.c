@@ -140,9 +140,10 @@ TEST(each_broken_rule_is_named)
 	assert_int_equal(count_breaches(c, p), 0);
 	memcpy(path, (int[]){ 0, 6, 14, 12 }, sizeof(was)); /* an exchange is legal */
 	assert_int_equal(count_breaches(c, p), 0);
-	memcpy(path, (int[]){ 0, 12, 6, 14 }, sizeof(was)); /* two overlapping exchanges are not */
+	/* Two overlapping exchanges are illegal. */
+	memcpy(path, (int[]){ 0, 12, 6, 14 }, sizeof(was));
 	breaches(c, p, "CC2");
-	memcpy(path, (int[]){ 0, 12, 14, 6 }, sizeof(was)); /* nor is stage 3 before stage 1 */
+	memcpy(path, (int[]){ 0, 12, 14, 6 }, sizeof(was)); /* stage 3 before stage 1 is illegal */
 	breaches(c, p, "CC2");
 	memcpy(path, (int[]){ 3, 14, 6, 12 }, sizeof(was)); /* another microbatch's data node */
 	breaches(c, p, "CC1");
@@ -150,7 +151,7 @@ TEST(each_broken_rule_is_named)
 	breaches(c, p, "CC1");
 	memcpy(path, (int[]){ 0, 14, 6, 5 }, sizeof(was)); /* stage 4 instead of stage 3 */
 	breaches(c, p, "CC3");
-	memcpy(path, (int[]){ 0, 14, 15, 12 }, sizeof(was)); /* stage 1 twice */
+	memcpy(path, (int[]){ 0, 14, 15, 12 }, sizeof(was)); /* visits stage 1 twice */
 	breaches(c, p, "shape");
 	memcpy(path, was, sizeof(was));
 	/* The plan is refused even if only the link for the return is missing */

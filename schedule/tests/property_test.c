@@ -1,5 +1,5 @@
-/* Random requests: each answer of the search is a plan that passes the checker, or a true
- * refusal. */
+/* Tests random requests: each answer of the search must be a plan that passes the checker, or a
+ * true refusal. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,8 +63,8 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.evaluations = 1 + (int)rng_below(r, 60);
 }
 
-/* The checker refuses the plan if another share was requested, unless that share rounds to the same
- * numbers. */
+/* Checks that the checker refuses the plan under another share, unless that share gives every data
+ * node the same number of skipping microbatches. */
 static void assert_refused(const struct question *x, const struct plan *p, int share,
 			   const int *skip, const int *sent)
 {
@@ -83,7 +83,8 @@ static void assert_refused(const struct question *x, const struct plan *p, int s
 	plan_free(other);
 }
 
-/* The share of each data node's microbatches that skip stages is the nearest whole number. */
+/* Checks that the number of each data node's microbatches that skip stages is the share, rounded to
+ * the nearest whole number. */
 static void assert_share(const struct question *x, const struct plan *p)
 {
 	int sent[32] = { 0 }, skip[32] = { 0 };
@@ -131,8 +132,8 @@ static bool all_pinned(const struct cluster *c)
 	return true;
 }
 
-/* The oracle's answer: 1: legal paths exist; 0: none exist; -1: it cannot decide, because a data
- * node is excluded or a node has no stage. */
+/* Returns the oracle's answer. 1: legal paths exist; 0: none exist; -1: the oracle cannot decide,
+ * because a data node is excluded or a node has no stage. */
 static int paths_exist(const struct question *x)
 {
 	struct cluster *c = cluster_copy(x->cluster);
@@ -262,8 +263,8 @@ static void *search(void *arg)
 	return NULL;
 }
 
-/* Cancels a search at a random moment, from another thread, while a second search runs. The best
- * plan so far must be complete, and a leak checker must find nothing. */
+/* Two searches run at the same time, and another thread cancels both at a random moment. The plans
+ * found so far must be complete, and a leak checker must find nothing. */
 TEST(cancelled_at_any_moment)
 {
 	int planned = 0;

@@ -65,7 +65,8 @@ TEST(tied_starts_find_the_best_plan_soon)
 	}
 }
 
-/* A plan made for overlapping sums ends its last sum earlier than a plan made without overlap. */
+/* With overlap_sync, the search must find a plan whose last sum of gradients ends earlier than that
+ * of a plan made without it. */
 TEST(plans_expect_overlapping_sums)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -148,7 +149,8 @@ TEST(same_seed_same_plan)
 	cluster_free(c);
 }
 
-/* Threads run chains as they become free, which must not change the result. */
+/* A thread takes the next chain as soon as it is free. The number of threads must not change the
+ * result. */
 TEST(threads_do_not_change_the_plan)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
@@ -156,7 +158,8 @@ TEST(threads_do_not_change_the_plan)
 	struct plan_request q;
 
 	plan_request_init(&q);
-	q.evaluations = 30000; /* one chain makes the first 11,000 evaluations */
+	/* Enough for several chains: one chain alone makes the first 11,000 evaluations. */
+	q.evaluations = 30000;
 	for (int threads = 1; threads <= 5; threads += 2) {
 		struct plan *p;
 
@@ -270,7 +273,7 @@ static void expect_announced_soon(const char *name, enum plan_algorithm algorith
 	q.algorithm = algorithm;
 	q.seed = seed;
 	q.evaluations = evaluations;
-	q.budget_s = 1000; /* set so that the search reads the clock */
+	q.budget_s = 1000; /* without a budget the search would not read the clock */
 	q.clock_us = later_at_each_look;
 	q.clock_arg = &l;
 	q.on_improvement = listen;
@@ -287,9 +290,9 @@ static void expect_announced_soon(const char *name, enum plan_algorithm algorith
 	cluster_free(c);
 }
 
-/* An improvement that is found right after an announcement must be announced soon, too, although no
- * better one follows for a long time. One chain reads the clock rarely, several chains read it
- * often. */
+/* An improvement that is found right after an announcement must be announced soon, even if no
+ * better one follows for a long time. The clock advances more at each reading for one chain, which
+ * reads it rarely, than for several chains. */
 TEST(announces_improvements_soon)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "one20_s16.json" };
@@ -457,8 +460,8 @@ TEST(random_clusters_are_planned_or_refused)
 	assert_true(calls >= planned);
 }
 
-/* There are many microbatches, so that lanes are planned: more than a data node has slots. Links
- * are missing, and memory is small. */
+/* The clusters have so many microbatches that lanes are planned, and more than a data node has
+ * slots. Links are missing, and memory is small. */
 TEST(many_microbatches_are_planned_or_refused)
 {
 	int planned = 0, same = 0, large = 0;
@@ -571,8 +574,8 @@ TEST(plans_have_a_bound)
 	cluster_free(c);
 }
 
-/* Movable nodes exchange roles for 10,000 evaluations. Then they keep their stages, and planning
- * lanes improves the plan more than further exchanges would. */
+/* Movable nodes exchange stages for 10,000 evaluations, and then keep them. From there, planning
+ * lanes must improve the plan by at least 1% in 3,000 evaluations. */
 TEST(nodes_settle_before_lanes_are_planned)
 {
 	struct cluster *c = large_cluster(100);

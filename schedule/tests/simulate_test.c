@@ -112,10 +112,11 @@ TEST(a_link_carries_one_activation_after_the_other)
 	c->delay_s[1] = c->delay_s[2] = 4;
 	c->bytes_s = alloc_array(4, sizeof(*c->bytes_s));
 	c->bytes_s[1] = 3; /* on the link back, the bytes take no time */
-	/* F0 0-1, F1 1-2. The link carries the bytes of 0 from 1 to 4, and those of 1 from 4 to 7.
-	 * They arrive at 5 and 8, F lasts 0.125, and they are back at 9.125 and 12.125. L 9.125 to
-	 * 9.625 and 12.125 to 12.625. B0 13.625-15.625, back at 19.625, B 19.625-21.625; B1 16.625
-	 * to 18.625, back at 22.625, B to 24.625. */
+	/* Times by hand, in s, of microbatches 0 and 1. Node 0 runs F at 0-1 and 1-2. The link
+	 * carries the bytes at 1-4 and 4-7, so the activations arrive at 5 and 8. Node 1 runs F for
+	 * 0.125, and node 0 gets the outputs at 9.125 and 12.125. It runs L at 9.125-9.625 and
+	 * 12.125-12.625. Node 1 runs B at 13.625-15.625 and 16.625-18.625, and node 0 B at
+	 * 19.625-21.625 and 22.625-24.625. */
 	s = run(c, p);
 	assert_true(s->tasks[2].arrival_s == 5 && s->tasks[3].arrival_s == 8);
 	assert_int_equal(s->collisions, 0);
@@ -140,7 +141,8 @@ TEST(waits_are_collisions_and_name_the_cause)
 	struct plan *p = pair_plan(2);
 	struct simulation *s = run(c, p);
 
-	/* With one slot, the second microbatch starts when the first is home, at 8.5 + 0.125. */
+	/* With one slot, the second microbatch starts after the first has finished at 8.5 s and
+	 * after the overhead of 0.125 s. */
 	assert_true(s->iteration_s == 8.625 + 8.5);
 	assert_int_equal(s->collisions, 0); /* waiting for the first forward task is no collision */
 	simulation_free(s);
@@ -304,8 +306,8 @@ TEST(traces_keep_the_model)
 			}
 			if (t->start_s > t->arrival_s)
 				assert_in_range(t->waited_for, 0, s->n_tasks - 1);
-			/* If times lie on a grid, the node can become free at the instant of the
-			 * arrival. */
+			/* If times lie on a grid, the node can become free just when t arrives.
+			 * find_cause does not handle this case. */
 			if (t->start_s > t->arrival_s && !shape.grid)
 				assert_int_equal(t->waited_for, find_cause(c, s, t));
 		}

@@ -192,7 +192,7 @@ TEST(estimates_include_waits)
 	assert_true(timetable_row(&x.t, 1)->start_s == 1 &&
 		    timetable_row(&x.t, 9 + 1)->start_s == 2);
 	assert_true(x.t.home_s[0] == 11 && x.t.home_s[1] == 10);
-	/* At node 1, microbatch 1 would start at 4 s, end at 7 s instead of 3 s, and be home at 14
+	/* At node 1, microbatch 1 would start at 4 s, end at 7 s instead of 3 s, and finish at 14
 	 * s. */
 	assert_true(timetable_estimate(&x.t, 1, (int[]){ 0, 1, 3, 4 }, &put_off_s) == 14);
 	assert_whole(&x.t);
