@@ -1,5 +1,5 @@
-/* Starts an agent for each device of a machine. An agent computes on one device only, and a
- * machine with eight GPUs should not need eight command lines. */
+/* Starts an agent for each device of a machine. An agent computes on one device only, so a
+ * machine with eight GPUs would otherwise need eight command lines. */
 #include "cli/agents.h"
 
 #include <errno.h>
@@ -22,18 +22,20 @@
 enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
-	/* Time for the agents to end; an agent needs 11 s at most (agent/agent.c) */
+	/* How long this process waits for the agents to end before it kills them. An agent needs 11
+	 * s at most (agent/agent.c). */
 	END_US = 12000000,
 	NOTICE_S = 80,
-	NOTICE_MOST_S = 1000000 /* default and limit of --notice-s */
+	NOTICE_MOST_S = 1000000 /* limit of --notice-s; NOTICE_S is its default */
 };
 
-/* Options that get a different value for each agent of a machine. */
+/* Options whose value must differ between the agents of a machine; agent i gets the value plus
+ * i. */
 static const char *const moved[] = { "listen", "advertise", "node", "name" };
 enum { N_MOVED = sizeof(moved) / sizeof(moved[0]) };
 
-/* Returns the option's value if *at is at "--name VALUE" or "--name=VALUE", else NULL. Moves *at to
- * the last word of the option. */
+/* If the option `name` is at *at, as "--name VALUE" or "--name=VALUE", returns its value and moves
+ * *at to the last word of the option. Otherwise returns NULL. */
 static const char *value_of(char ***at, const char *name)
 {
 	size_t n = strlen(name);
@@ -47,7 +49,8 @@ static const char *value_of(char ***at, const char *name)
 	return *++*at;
 }
 
-/* Returns the last value that the command line gives to the option. NULL: the option is absent. */
+/* Returns the last value that the command line gives to the option; NULL if the option is
+ * absent. */
 static const char *given_value(char **argv, const char *option)
 {
 	const char *found = NULL, *value;
@@ -58,8 +61,8 @@ static const char *given_value(char **argv, const char *option)
 	return found;
 }
 
-/* Returns the option's value on the command line, or in the environment. NULL: it is given in
- * neither. */
+/* Returns the option's value from the command line, or else from the environment; NULL if neither
+ * has the option. */
 static const char *find_value(char **argv, const char *option)
 {
 	const char *found = given_value(argv, option);
@@ -84,9 +87,9 @@ bool agents_wanted(char **argv)
 	return text && devices_several(text);
 }
 
-/* Adds an option whose port or node number is increased by i. Port 0 stays 0, because the system
- * chooses a free port for each agent. A value without a number, such as a socket's path, gets
- * ".i" appended. */
+/* Adds an option for agent i: the port or number at the end of its value is increased by i. Port 0
+ * stays 0, because the system then chooses a free port for each agent. A value without a number at
+ * its end, such as a socket's path, gets ".i" appended. */
 static void add_moved(struct args *a, const char *name, const char *value, size_t i)
 {
 	const char *colon = strrchr(value, ':'), *number = colon ? colon + 1 : value;
@@ -101,7 +104,7 @@ static void add_moved(struct args *a, const char *name, const char *value, size_
 		args_addf(a, "--%s=%.*s%lu", name, (int)(number - value), value, n + i);
 }
 
-/* Adds the options that the command line lacks and that must differ between the agents. */
+/* Adds options that the command line lacks but whose values must differ between the agents. */
 static void add_missing(struct args *a, char **argv, const char *key, size_t i)
 {
 	static const char listen[] = "tcp://0.0.0.0:7701"; /* default of the agent's --listen */
@@ -118,7 +121,7 @@ static void add_missing(struct args *a, char **argv, const char *key, size_t i)
 		args_addf(a, "--key=%s.%zu", key, i);
 }
 
-/* Gives the path of the key file, to which each agent's number will be appended. */
+/* Finds the path of the key file. The caller appends the number of an agent to this path. */
 static int find_key(char **argv, char out[PATH_MAX], struct error *err)
 {
 	const char *key = find_value(argv, "key"), *folder = find_value(argv, "run-dir");
@@ -130,14 +133,15 @@ static int find_key(char **argv, char out[PATH_MAX], struct error *err)
 	return error_set(err, -ENAMETOOLONG, "--key: too long");
 }
 
-/* Returns true if the value of --join is a token. A token has no colon; an address has one. */
+/* Returns true if the value of --join is a token. A token contains no colon, but an address
+ * does. */
 static bool is_token(const char *join)
 {
 	return join[0] != '@' && !strchr(join, ':');
 }
 
-/* Moves a token from the command line to the environment of the agents, so that no list of
- * processes shows it. */
+/* Moves the token from the command line to the environment, which the agents inherit. A list of
+ * processes (ps) shows command lines to all users. */
 static int hide_token(char **argv, struct error *err)
 {
 	const char *join = given_value(argv, "join");
@@ -159,7 +163,7 @@ static int hide_token(char **argv, struct error *err)
 	return 0;
 }
 
-/* Wipes the token once every agent has its own copy. */
+/* Overwrites the token with zeros, after every agent has its own copy. */
 static void wipe_token(void)
 {
 	char *join = getenv("SKIPPIPE_JOIN");
@@ -185,7 +189,8 @@ static void fill_agent_arguments(struct args *a, const char *program, char **arg
 		else if ((value = value_of(&at, "key")))
 			args_addf(a, "--key=%s.%zu", value, i);
 		else if ((value = value_of(&at, "join")))
-			for (; *value && from <= at; from++) /* A wiped token is skipped */
+			/* hide_token has overwritten the token, so --join is dropped. */
+			for (; *value && from <= at; from++)
 				args_add(a, *from);
 		else if (!value_of(&at, "device"))
 			args_add(a, *at);
@@ -200,8 +205,8 @@ static void signal_all(struct child *agents, size_t n, int sig)
 		child_signal(&agents[i], sig);
 }
 
-/* Returns the next signal, or SIGKILL if the agents have not ended at until_us. INT64_MAX: no time
- * limit. */
+/* Waits for a signal and returns its number; -1 if none arrived for an hour. Returns SIGKILL after
+ * the time until_us; INT64_MAX: no time limit. */
 static int next_signal(const sigset_t *set, int64_t until_us)
 {
 	int64_t left_us = until_us - clock_monotonic_us();
@@ -214,7 +219,7 @@ static int next_signal(const sigset_t *set, int64_t until_us)
 	return sigtimedwait(set, NULL, &t);
 }
 
-/* Returns how long the agents may drain after SIGTERM. */
+/* Returns how long the agents may continue after SIGTERM to hand over their stages (--notice-s). */
 static int64_t notice_us(char **argv)
 {
 	const char *text = find_value(argv, "notice-s");
@@ -223,8 +228,10 @@ static int64_t notice_us(char **argv)
 	return (int64_t)(s < NOTICE_MOST_S ? s : NOTICE_MOST_S) * 1000000;
 }
 
-/* Waits until no agent runs. The first signal that ends this process is passed on to the agents. A
- * second signal kills the agents. So does the end of the notice that SIGTERM gives, plus END_US. */
+/* Waits until no agent runs. The first signal to this process is passed on to the agents; a second
+ * one kills them. Agents that do not end in END_US after the first signal are killed too; after
+ * SIGTERM they have drains_us more. is_ending: the agents have had their first signal. Returns the
+ * highest exit status. */
 static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, int64_t drains_us,
 			bool is_ending)
 {
@@ -255,8 +262,8 @@ static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, int
 	return worst;
 }
 
-/* Signals are blocked, so that wait_for_all receives them one after another and ends every agent
- * before this process ends. */
+/* Blocks signals before the first agent starts. wait_for_all then receives them one after another,
+ * and ends every agent before this process ends. */
 int agents_main(char **argv)
 {
 	const struct child_start how = { .pass_fd = -1,

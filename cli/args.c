@@ -1,5 +1,5 @@
-/* An argument list for exec. Command lines of a demo are long and depend on many options, so each
- * function appends the arguments that it knows. */
+/* An argument list for exec. The command lines of a demo are long and depend on many options;
+ * therefore several functions append arguments to one list. */
 #include "cli/args.h"
 
 #include <stdarg.h>

@@ -28,7 +28,8 @@ enum {
 	TERM_US = 1000000 /* time between SIGTERM and SIGKILL */
 };
 
-/* Runs in the child after fork, so it must not allocate or lock. */
+/* Runs in the child between fork and exec. It must not allocate memory or take a lock, because
+ * another thread of the parent may have held the lock at the fork. */
 static void run_as_child(const struct child *c, const struct child_start *how, pid_t parent,
 			 int log)
 {
@@ -44,7 +45,8 @@ static void run_as_child(const struct child *c, const struct child_start *how, p
 	}
 	prctl(PR_SET_PDEATHSIG, how->parent_death_signal);
 	if (getppid() != parent)
-		_exit(EXEC_FAILED); /* the parent died before prctl took effect */
+		/* The parent died before prctl was called, so no signal will come. */
+		_exit(EXEC_FAILED);
 	if (log >= 0) {
 		if (!how->keep_stdout)
 			dup2(log, STDOUT_FILENO);
@@ -133,9 +135,9 @@ void child_last_line(const struct child *c, char *text, size_t room)
 	snprintf(text, room, "%s", log_message(line ? line + 1 : tail));
 }
 
-/* The child keeps its descriptor and continues at the log's new end (O_APPEND). Lines that the
- * child writes during the copy can be lost. If the disk has no room for the copy, the old log is
- * lost. */
+/* The child keeps its descriptor and writes at the log's new end (O_APPEND). Lines that the child
+ * writes while its log is copied can be lost. If the disk has no room for the copy, the whole old
+ * log is lost. */
 void child_rotate_log(const struct child *c, off_t most)
 {
 	char old[PATH_MAX];
@@ -165,8 +167,8 @@ void child_free(struct child *c)
 	*c = (struct child){ 0 };
 }
 
-/* Reads to the end of the pipe and drops the bytes that do not fit. Returns false if until_us comes
- * before the end. */
+/* Reads a pipe to its end, and drops the bytes that do not fit into `out`. Returns false if the end
+ * has not come by until_us. */
 static bool read_pipe(int fd, char *out, size_t room, int64_t until_us)
 {
 	size_t got = 0;
@@ -196,8 +198,8 @@ static bool read_pipe(int fd, char *out, size_t room, int64_t until_us)
 	return clock_monotonic_us() < until_us;
 }
 
-/* stdout and stderr share one pipe. The pipe is read to its end before the child is awaited,
- * because a child that blocks on a full pipe never ends. */
+/* The function reads the pipe of stdout and stderr to its end and only then waits for the child: a
+ * child that blocks on a full pipe never ends. */
 int child_output(const struct args *args, char *out, size_t room, int64_t wait_us,
 		 struct error *err)
 {

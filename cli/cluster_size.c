@@ -1,5 +1,5 @@
-/* Counts the nodes of a cluster file. The supervisor needs a key and a process for each, before the
- * controller reads the file. */
+/* Counts the nodes of a cluster file. The supervisor makes a key and a command line for each node
+ * before the controller reads the file. */
 #include "cli/cluster_size.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* cluster_size.h - the size of the cluster in a file, for which `skippipe rehearse` starts agents.
- */
+/* cluster_size.h - counts the nodes in a cluster file; `skippipe rehearse` starts an agent for
+ * each. */
 #ifndef CLI_CLUSTER_SIZE_H
 #define CLI_CLUSTER_SIZE_H
 
@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-/* Counts the nodes and the stages of a skippipe.cluster/1. -EINVAL: there are none; the controller
- * checks everything else. Other errors are those of file_read. */
+/* Counts the nodes and the stages of a file in the format skippipe.cluster/1. -EINVAL: the file has
+ * none. Only the controller checks the rest of the file. Other errors are those of file_read. */
 int cluster_size(const char *path, uint32_t *nodes, uint32_t *stages, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The demo prepares a run on this machine from the programs and files that an operator would use by
- * hand: folders, keys, the list of admitted keys, command lines. supervise.h then runs it. The demo
+/* The demo prepares a run on this machine: folders, keys, the list of admitted keys, command lines.
+ * It uses the programs that an operator would use by hand; supervise.h then starts them. The demo
  * therefore shows a real cluster, except that the network's delays are emulated. */
 #include "cli/demo.h"
 
@@ -28,14 +28,15 @@ struct demo {
 	struct processes processes;
 	char controller_key[KEY_TEXT + 1];
 	char address[96]; /* address of the controller */
-	char *admitted;   /* text of the list of admitted keys so far */
+	char *admitted;   /* text of the file of admitted keys, as far as it is written */
 	struct args made; /* paths of the key files that this process created */
 	char record[PATH_MAX + 8];
 };
 
 /* ---- keys ---- */
 
-/* Creates a key file in the run folder and gives its public key. */
+/* Creates a key file in the run folder with the program `tool`, and copies its public key to
+ * `public`. */
 static int make_key(struct demo *d, const char *tool, const char *name,
 		    char public[KEY_TEXT + 1], struct error *err)
 {
@@ -96,8 +97,8 @@ static int make_keys(struct demo *d, struct error *err)
 	return file_write(path, d->admitted, strlen(d->admitted), FILE_PRIVATE, err);
 }
 
-/* Removes the keys of a demo whose start failed. Keys are never overwritten, so they would make the
- * next start in this folder fail. */
+/* Removes the keys of a demo that failed to start. Otherwise the next start in this folder would
+ * fail, because a key is never overwritten. */
 static void remove_keys(const struct demo *d)
 {
 	if (file_exists(d->dirs.run, "run.db"))
@@ -119,7 +120,8 @@ static void add_key(const struct demo *d, struct args *a, const char *name)
 	args_addf(a, "%s/keys/%s.key", d->dirs.run, name);
 }
 
-/* A controller that resumes the run reads most of its settings from the record. */
+/* Makes the controller's command line. A controller that resumes the run gets few options, because
+ * it reads its settings from the record. */
 static void controller_args(const struct demo *d, struct args *a, const char *program,
 			    bool resume)
 {
@@ -185,8 +187,8 @@ static void join_controller(const struct demo *d, struct args *a, const char *op
 	args_add(a, d->controller_key);
 }
 
-/* Makes the command line of every agent, as an operator would type it. The devices are dealt to the
- * agents in turn. */
+/* Makes the command line of every agent, as an operator would type it. The devices are assigned to
+ * the agents in turn. */
 static int prepare_agents(struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], name[32];
@@ -280,7 +282,7 @@ static void demo_fini(struct demo *d)
 	demo_options_free(&d->options);
 }
 
-/* Prints an argument as a shell reads it. */
+/* Prints an argument so that a shell reads it as one word. */
 static void print_quoted(const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789/._-+=:,@%"
@@ -296,8 +298,8 @@ static void print_quoted(const char *text)
 	fputc('\'', stderr);
 }
 
-/* Prints how the run ended. The reason of a failure is the last line of the controller's log, or
- * the signal that killed the controller. */
+/* Prints how the run ended. After a failure it prints the cause: the signal that killed the
+ * controller, or else the last line of the controller's log. */
 static void report_end(const struct demo *d, int status)
 {
 	const struct child *controller = &d->processes.controller;
@@ -333,7 +335,8 @@ static FILE *open_log(const struct demo *d)
 	return fopen(path, "ae");
 }
 
-/* Called before any folder is created, so that an incomplete build leaves nothing behind. */
+/* Checks that all programs exist. It is called before any folder is created, so that an incomplete
+ * build leaves nothing behind. */
 static int check_programs(const struct demo *d, struct error *err)
 {
 	static const char *const needed[] = { "skippipe-key", "skippipe-controller",
@@ -346,8 +349,8 @@ static int check_programs(const struct demo *d, struct error *err)
 	return rc;
 }
 
-/* Called before the agents start, because a console that cannot open the terminal would end the
- * run. */
+/* Checks that the console can open the terminal. It is called before the agents start, because the
+ * end of the console would end the run. */
 static int check_terminal(const struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], out[512];
@@ -387,8 +390,8 @@ static int prepare_run(struct demo *d, struct error *err)
 			d->dirs.why_moved);
 	else if (d->options.headless)
 		fprintf(stderr, "skippipe: recording in %s\n", d->dirs.run);
-	/* The keys precede prepare_processes, because command lines contain the controller's
-	 * key. */
+	/* Keys come first, because prepare_processes puts the controller's key into command
+	 * lines. */
 	rc = make_keys(d, err);
 	return rc == 0 ? prepare_processes(d, err) : rc;
 }

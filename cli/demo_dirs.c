@@ -25,8 +25,8 @@ static int join_path(char *to, size_t room, const char *folder, const char *name
 	return 0;
 }
 
-/* The random number gives different names to runs that begin in the same second, even in different
- * containers. */
+/* Makes a name from the date, the time and a random number. The random number distinguishes runs
+ * that begin in the same second, even in different containers. */
 static void dated_name(char *to, size_t room)
 {
 	char now[TIMESTAMP_NAME_SIZE];
@@ -55,8 +55,8 @@ static int make_run(const char *run, struct error *err)
 		       : rc;
 }
 
-/* Gives the folder in which run folders are created by default. -ENOENT: this user has no home
- * folder. */
+/* Copies to `to` the path of the folder in which run folders are created by default. -ENOENT: this
+ * user has no home folder. */
 static int default_folder(char *to, size_t room, struct error *err)
 {
 	char folder[PATH_MAX];
@@ -65,8 +65,8 @@ static int default_folder(char *to, size_t room, struct error *err)
 	return rc == 0 ? join_path(to, room, folder, "runs", err) : rc;
 }
 
-/* Refuses a folder in /tmp that another user created, because that user could read and change its
- * contents. */
+/* A folder in /tmp that another user created is refused: that user could read and change the
+ * run. */
 int demo_dirs_own(const char *folder, struct error *err)
 {
 	struct stat st;

@@ -8,18 +8,21 @@
 
 struct demo_dirs {
 	char run[PATH_MAX]; /* path of the run folder, which contains log/ and keys/ */
-	/* Path of a private folder (0700), short because a Unix socket's path has at most 107
-	 * bytes. */
+	/* Path of a private folder (0700) for sockets. It is short, because the path of a Unix
+	 * socket has at most 107 bytes. */
 	char sockets[64];
 	char why_moved[256]; /* why the run folder is in /tmp; "" if it is elsewhere */
 };
 
-/* Creates both folders. run_dir NULL: the run folder is new, named after the date and this process,
- * in $XDG_STATE_HOME/skippipe/runs or ~/.local/state/skippipe/runs. If neither can be written, the
- * run folder is in /tmp/skippipe-runs-UID. A given run_dir must not contain a run. */
+/* Creates both folders.
+ *
+ * run_dir:  the run folder, which must not contain a run. NULL: a new folder, named after the date
+ *           and a random number, in $XDG_STATE_HOME/skippipe/runs or ~/.local/state/skippipe/runs.
+ *           If that folder cannot be written, the run folder is in /tmp/skippipe-runs-UID.
+ */
 int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err);
-/* Creates a folder that only this user can write, or checks an existing one. -EPERM: the folder
- * belongs to another user, or others may write to it. Public for tests. */
+/* Creates a folder that only this user can write, or checks that an existing folder is one. -EPERM:
+ * the folder belongs to another user, or others may write to it. Public for tests. */
 int demo_dirs_own(const char *folder, struct error *err);
 /* Removes the sockets and their folder. The run folder stays. */
 void demo_dirs_remove(struct demo_dirs *p);

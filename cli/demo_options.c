@@ -1,5 +1,5 @@
-/* The options of a demo and of a rehearsal, as one table. This program interprets only few of them.
- * It passes the others on to the controller, which checks them. */
+/* The options of a demo and of a rehearsal, in one table. This program interprets a few of the
+ * options, and passes the others on to the controller, which checks them. */
 #include "cli/demo_options.h"
 
 #include <ctype.h>
@@ -12,14 +12,15 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The options as the user gave them, before settle_options makes them agree. */
+/* The options that the user has given. settle_options derives the numbers that the user has not
+ * given. */
 struct given {
 	uint32_t skip_of; /* number of stages in --skip K/S; 0: not given */
 	bool agents, stages, skip;
-	uint32_t cluster_stages; /* number of stages in the cluster file; 0: there is no file */
+	uint32_t cluster_stages; /* number of stages in the cluster file; 0: no file was given */
 };
 
-/* The argument of the functions that options_read calls for each option */
+/* The data that options_read passes to the function that parses an option. */
 struct reading {
 	struct demo_options o;
 	struct given given;
@@ -80,8 +81,8 @@ static int parse_skip(void *options, const char *text, struct error *err)
 	return 0;
 }
 
-/* Passes the corpus's path on, made absolute if the file exists, because the record is read from
- * other folders. */
+/* Passes --corpus on to the controller. An existing file's path is made absolute, because the
+ * record keeps the path and may be read in another working folder. */
 static int take_corpus(void *options, const char *path, struct error *err)
 {
 	struct args *a = &((struct reading *)options)->o.controller;
@@ -109,10 +110,10 @@ static int take_cluster(void *options, const char *path, struct error *err)
 	return 0;
 }
 
-/* ---- the rows ---- */
+/* ---- the table of options ---- */
 
-/* The verbs that accept an option. A resuming controller reads most options from the record; AGAIN
- * marks those that it needs again. */
+/* The verbs that accept an option. AGAIN: a controller that resumes the run needs the option again,
+ * because the record does not keep it. */
 enum { DEMO = 1, REHEARSE = 2, BOTH = DEMO | REHEARSE, AGAIN = 4 };
 
 static int pass_on(void *options, const struct options_row *r, const char *value, struct error *err)
@@ -136,7 +137,7 @@ static const char *const formats[] = { "text", "jsonl", NULL };
 #define AT(field) .at = offsetof(struct reading, field)
 #define GIVEN(field) .given = offsetof(struct reading, given.field)
 #define OF(verbs) .mark = (verbs)
-/* Options that only the controller interprets. Those that have a text are listed in the help. */
+/* Options that only the controller interprets. The help lists those with a help text. */
 #define PASSED(name, value) name, OPTIONS_PASSED, value
 static const struct options_row rows[] = {
 	{ "cluster", OPTIONS_PARSED, "FILE", .parse = take_cluster, OF(REHEARSE),
@@ -299,7 +300,7 @@ void demo_options_help(bool rehearse, FILE *to)
 	fputc('\n', to);
 }
 
-/* ---- nodes, stages and skips together ---- */
+/* ---- numbers of nodes, stages and skipped stages ---- */
 
 int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct error *err)
 {
@@ -319,7 +320,8 @@ int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct err
 	return 0;
 }
 
-/* Checks that the given numbers of nodes, stages and skips agree, and derives the others. */
+/* Checks that the numbers of nodes, stages and skipped stages fit together, and derives the numbers
+ * that were not given. */
 static int settle_options(struct demo_options *o, const struct given *given, struct error *err)
 {
 	uint32_t sum = 0;
@@ -379,7 +381,7 @@ int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struc
 	struct reading r = { .o = { .skip = 2, .n_stages = 6, .rehearse = rehearse } };
 	int argc = 0, rc;
 
-	if (rehearse) { /* the user's words come later and override these */
+	if (rehearse) { /* defaults; the user's options come later and override them */
 		args_add(&r.o.controller, "--rehearse");
 		args_add(&r.o.controller, "--model=1.5b");
 		args_add(&r.o.controller, "--time-scale=1");

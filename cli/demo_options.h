@@ -17,13 +17,15 @@ struct demo_options {
 	uint32_t started; /* number of agents that start with the run; 0: all */
 	uint32_t skip;    /* number of stages that a microbatch skips */
 	uint32_t n_stages;
-	/* Array of n_stages: the number of nodes in each stage */
+	/* (n_stages) number of nodes in each stage */
 	uint32_t stages[DEMO_STAGES_MOST];
 	bool headless;
 	bool help;
-	bool rehearse;          /* a rehearsal: agents compute nothing */
-	const char *cluster;    /* file of a rehearsal's cluster; NULL: 12 cloud regions */
-	const char *fleet;      /* file of machines for a rehearsal (rehearse.c); NULL: none */
+	bool rehearse; /* true: the agents only pretend to compute */
+	/* File of a rehearsal's cluster; NULL: a cluster in 12 cloud regions. */
+	const char *cluster;
+	/* File of machines among which a rehearsal chooses (rehearse.c); NULL: none. */
+	const char *fleet;
 	/* Format in which a run without a console prints its events: "text" or "jsonl". */
 	const char *format;
 	const char *device;     /* NULL: the agent's default */
@@ -32,20 +34,21 @@ struct demo_options {
 	const char *run_dir;    /* NULL: a new run folder is made */
 	const char *price;      /* file of prices; NULL: none */
 	const char *theme;      /* NULL: the console's default */
-	/* Words of the options that are passed to the controller unchanged */
+	/* Options that are passed to the controller unchanged. */
 	struct args controller;
-	struct args again; /* those of them that a resuming controller needs again */
+	/* Options among `controller` that a controller needs again when it resumes the run. */
+	struct args again;
 };
 
-/* Fills *o, which demo_options_free releases. argv: the verb and the words after it;
- * ends with NULL. Texts are borrowed from argv, whose order may change. rehearse: the options
- * are those of `skippipe rehearse`. -EINVAL: wrong usage. Errors of a rehearsal's cluster file are
- * those of cluster_size.h. */
+/* Parses the command line into *o, which demo_options_free releases. rehearse: the options are
+ * those of `skippipe rehearse`. argv: the verb and the words after it; ends with NULL; its order
+ * may change. *o borrows texts from argv. -EINVAL: wrong usage. Errors of a rehearsal's cluster
+ * file are those of cluster_size.h. */
 int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struct error *err);
 void demo_options_free(struct demo_options *o);
 
-/* Distributes n nodes over n_stages. About a quarter are data nodes (stage 0); the others are
- * spread evenly: 20 nodes on 6 stages are 5,3,3,3,3,3. -EINVAL: fewer nodes than stages. Public
+/* Distributes n nodes over n_stages. About a quarter are data nodes (stage 0), and the other stages
+ * get equal numbers: 20 nodes on 6 stages are 5,3,3,3,3,3. -EINVAL: fewer nodes than stages. Public
  * for tests. */
 int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct error *err);
 

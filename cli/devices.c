@@ -22,8 +22,9 @@ static int add_device(struct devices *d, const char *name, size_t n, const char 
 	return 0;
 }
 
-/* `skippipe-agent --devices` prints one line for each device. The line begins with the device's
- * name: "cuda:1 sm_89 ...". If the device is unusable, it begins with the reason. */
+/* Adds every usable GPU. `skippipe-agent --devices` prints a line for each device. The line of a
+ * usable device begins with its name, as in "cuda:1 sm_89 ..."; the line of an unusable one begins
+ * with the reason. */
 static int add_gpus(struct devices *d, const char *suffix, struct error *err)
 {
 	char path[PATH_MAX], output[LIST_BYTES] = "", *line, *rest = output;

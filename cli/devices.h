@@ -1,10 +1,9 @@
-/* devices.h - the devices of several agents on one machine.
+/* devices.h - parses --device for several agents on one machine.
  *
- *     A,B,...            agents get them in turns
- *     cuda:all[:bf16]    every usable GPU of this machine
+ *     A,B,...            the agents get these devices in turn
+ *     cuda:all[:bf16]    one agent for every usable GPU of this machine
  *
- * Only the agent's program knows the devices of a machine, so `skippipe-agent --devices` lists
- * them.
+ * Only the program skippipe-agent knows the devices of a machine, and lists them with --devices.
  */
 #ifndef CLI_DEVICES_H
 #define CLI_DEVICES_H
@@ -21,11 +20,10 @@ struct devices {
 	size_t n;
 };
 
-/* Returns true if the text names more than one device, or may stand for more than one
- * (cuda:all). */
+/* Returns true if the text names several devices, or is cuda:all, which may stand for several. */
 bool devices_several(const char *text);
-/* Expands the text to a list of devices. -EINVAL: a name is empty or too long, or there are too
- * many names; -ENODEV: cuda:all, but there is no GPU. */
+/* Parses the text into a list of devices. -EINVAL: a name is empty or too long, or there are too
+ * many names. -ENODEV: the text has cuda:all, but no GPU can be used. */
 int devices_parse(struct devices *out, const char *text, struct error *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* A drill is a file of acts and limits. It becomes the command line of a demo without a console.
- * The drill measures the demo's events as they arrive and prints every limit that was exceeded. */
+/* A drill is a file that lists acts (commands and faults at given iterations) and limits. This
+ * program runs a demo with the acts and without a console, measures the demo's events as they
+ * arrive, and prints every limit that was exceeded. */
 #include "cli/drill.h"
 
 #include <errno.h>
@@ -31,11 +32,12 @@ enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	FILE_MOST = 1 << 20,
-	END_US = 40000000 /* the demo must end by then (limits: supervise.c) */
+	/* How long the demo may run after it has closed its output. It needs less (supervise.c). */
+	END_US = 40000000
 };
 
 struct drill_options {
-	/* Path of the drill's file, and the run folder; NULL: not given */
+	/* Path of the drill's file; path of the run folder. NULL: not given. */
 	const char *path, *run_dir;
 	bool headless;
 };
@@ -71,15 +73,15 @@ enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };
 
 struct drill {
 	json_t *file;
-	double limits[LIMITS]; /* limit of each measurement; NAN: no limit */
-	double seen[LIMITS];   /* largest value measured for each limit; NAN: not measured */
-	double *iterations;    /* duration of each iteration in seconds */
+	double limits[LIMITS]; /* largest accepted value of each measurement; NAN: no limit */
+	double seen[LIMITS];   /* measured values in the order of limit_names; NAN: not measured */
+	double *iterations;    /* duration of each iteration, in plan seconds */
 	size_t n_iterations, room;
-	/* Time of the first death of a node since the last commit; 0: no node has died. */
+	/* Monotonic time of the first death of a node since the last commit; 0: no node died. */
 	int64_t lost_us;
 	uint64_t commits;
-	/* Outcome of each act. NULL: not reported yet; "": done; otherwise why the act was
-	 * refused */
+	/* Outcome of each act. NULL: not reported yet; "": done; other text: why the act was not
+	 * done. */
 	char **outcomes;
 };
 
@@ -270,7 +272,7 @@ static void add_option(struct args *a, const struct run_key *k, const json_t *ru
 	}
 }
 
-/* Makes the demo's command line; each act becomes an --at. */
+/* Makes the demo's command line. Each act becomes an option --at. */
 static void make_command_line(const struct drill *d, const char *self, const char *run_dir,
 			      struct args *a)
 {
@@ -343,7 +345,7 @@ static void take_event(struct drill *d, const json_t *e)
 	}
 }
 
-/* Prints the acts that did not take place. Returns their number. */
+/* Prints each act that did not take place, and why. Returns the number of these acts. */
 static int count_missed(const struct drill *d)
 {
 	const json_t *acts = json_object_get(d->file, "acts");
@@ -387,8 +389,7 @@ static int judge_drill(struct drill *d)
 	return over || d->commits == 0 ? EXIT_FAILED : 0;
 }
 
-/* Runs the demo as a child process, measures its events, and prints each event as one line of
- * JSON. */
+/* Runs the demo as a child process. Measures each event that the demo prints as a line of JSON. */
 static int run_demo(struct drill *d, const struct args *a, int *status)
 {
 	int pipes[2];
@@ -401,7 +402,7 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM); /* the demo ends if the drill dies */
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* SIGTERM ends the demo when the drill dies */
 		dup2(pipes[1], STDOUT_FILENO);
 		close(pipes[0]);
 		close(pipes[1]);
@@ -421,7 +422,7 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 		fclose(events);
 	else
 		close(pipes[0]);
-	/* The demo closes its output last, so the end of the events means that it ends soon. */
+	/* The demo closes its output just before it ends. */
 	if (pid > 0 && (!events || process_wait(pid, END_US, status) != 0))
 		process_end(pid, false, END_US, status);
 	return pid < 0 || !events ? -ECHILD : 0;

@@ -5,14 +5,19 @@
  *     {"format": "skippipe.drill/1", "name": "...",
  *      "run": {"agents": 20, "stages": [5,3,3,3,3,3], "skip": 2, "iterations": 30,
  *              "time_scale": 0, "seed": 1, "wire": "q8"},
- *      "acts": ["10:kill:4", "16:recover:4"],             the controller's --at
+ *      "acts": ["10:kill:4", "16:recover:4"],             as the controller's option --at
  *      "limits": {"iteration_s": 30, "slowest_s": 3, "loss": 3.5, "recovery_s": 2}}
  *
- * Every key of run and limits is optional; docs/formats.md lists those of run. iteration_s: the
- * median, in plan seconds. slowest_s: the longest time from commit to commit, in real seconds.
- * loss: the loss of the last validation. recovery_s: the time from a node's death, or from its
- * being marked failed, to the next commit, in real seconds. Every run with acts writes such a file:
- * RUN-DIR/drill.json. */
+ * Every key of `run` and `limits` is optional; docs/formats.md lists the keys of `run`. The limits:
+ *
+ *     iteration_s  median duration of an iteration, in plan seconds (real seconds / time_scale)
+ *     slowest_s    longest time from one commit to the next, in real seconds
+ *     loss         last validation loss
+ *     recovery_s   longest time from a node's death, or from the operator marking it failed, to the
+ *                  next commit, in real seconds
+ *
+ * A run with acts writes a drill file of its own acts, RUN-DIR/drill.json.
+ */
 #ifndef CLI_DRILL_H
 #define CLI_DRILL_H
 

@@ -1,6 +1,6 @@
-/* skippipe VERB: the one command that an operator types. It runs the program that implements the
- * verb. This program itself contains the demo, the drill, the fleet, and the agent verb for several
- * devices. */
+/* skippipe VERB: the command that an operator types. It runs the program that implements the verb.
+ * Some verbs are part of this program: the demo, the rehearsal, the drill, the fleet, and `agent`
+ * with several devices. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* Rehearses a cluster or a fleet. For a fleet this program runs `skippipe plan --fleet`, and then
- * rehearses the best candidate with the options that `plan` prints. An operator thus sees the
- * chosen cluster run without copying a command. The files of the choice are temporary. */
+/* Rehearses a cluster, or chooses one from a fleet first. For the choice, this program runs
+ * `skippipe plan --fleet`. It then rehearses the best candidate with the options that `plan`
+ * prints, so that the operator does not have to copy a command. The files of the choice are
+ * temporary. */
 #include "cli/rehearse.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, ANSWER_MOST = 64 << 20, FOLDER_MOST = 64 };
 
-/* The files of a choice. They are removed when the rehearsal ends. */
+/* Temporary files of the choice of a cluster. They are removed when the rehearsal ends. */
 struct chosen {
 	char folder[FOLDER_MOST];
 	char cluster[FOLDER_MOST + 32], plan[FOLDER_MOST + 32], answer[FOLDER_MOST + 32];
@@ -47,7 +48,7 @@ static void chosen_remove(const struct chosen *c)
 	rmdir(c->folder);
 }
 
-/* Returns the value of the last --model among the words for the controller. */
+/* Returns the last value of --model among the options for the controller; "" if there is none. */
 static const char *model_of(const struct demo_options *o)
 {
 	static const char name[] = "--model";
@@ -64,8 +65,8 @@ static const char *model_of(const struct demo_options *o)
 	return model;
 }
 
-/* Runs the planner, whose answer goes to a file. Its messages and its progress stay on stderr.
- * Signals that end a rehearsal end the planner, and this process continues. */
+/* Runs the planner. Its answer goes to the file `answer`, its messages and its progress to stderr.
+ * A signal such as Ctrl-C ends the planner only; this process then removes its files. */
 static int run_planner(const struct args *a, const char *answer, struct error *err)
 {
 	int status = 0, fd = open(answer, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -145,7 +146,7 @@ static int add_format(const json_t *best, const char *key, const char *option, s
 	return 0;
 }
 
-/* Adds the options with which the best candidate is rehearsed. */
+/* Adds the options that rehearse the best candidate. */
 static int add_choice(const struct chosen *c, struct args *words, struct error *err)
 {
 	json_t *root, *best;
@@ -175,8 +176,8 @@ static int add_choice(const struct chosen *c, struct args *words, struct error *
 	return rc;
 }
 
-/* Chooses a cluster and rehearses it. The words of the command line come after those of the choice,
- * and override them. */
+/* Chooses a cluster and rehearses it. The user's words come after the options of the choice and
+ * therefore override them. */
 static int rehearse_fleet(const struct demo_options *o, char **argv)
 {
 	struct error err = { "" };
@@ -207,7 +208,7 @@ int rehearse_main(char **argv)
 	struct error err = { "" };
 	int status;
 
-	/* demo_main reports wrong usage and prints the help. */
+	/* demo_main parses the words again, and reports wrong usage or prints the help. */
 	if (demo_options_parse(&o, true, argv, &err) != 0)
 		return demo_main(true, argv);
 	if (o.help || !o.fleet) {

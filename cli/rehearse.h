@@ -1,4 +1,4 @@
-/* rehearse.h - `skippipe rehearse`, which with --fleet first lets the planner choose a cluster. */
+/* rehearse.h - `skippipe rehearse`. With --fleet, the planner first chooses a cluster. */
 #ifndef CLI_REHEARSE_H
 #define CLI_REHEARSE_H
 

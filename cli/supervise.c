@@ -11,12 +11,15 @@
  *     PARTING     PART_US have passed                       SIGTERM to console and agents
  *     KILLING     TERM_US have passed                       SIGKILL to all, again and again
  *
- * The controller ends first, so that it writes a checkpoint and closes its store.
+ * The controller ends first, so that it can write a checkpoint and close its store while the agents
+ * still run.
  *
- * Ctrl-Z stops the console and this process, and nothing else. A shell prints its prompt as soon as
- * this process stops. Therefore this process stops after its console, which first leaves the
- * alternate screen. It stops too when the console is stopped because the job is in the background
- * (bg). Otherwise the shell would take the job for a running one, and fg would not continue it. */
+ * Ctrl-Z stops only the console and this process. The shell prints its prompt as soon as this
+ * process stops. Therefore this process stops after the console, which first leaves the alternate
+ * screen. This process also stops when the system stops a console that uses the terminal in the
+ * background (bg). Otherwise the shell would believe that the job runs, and fg would not continue
+ * the console.
+ */
 #include "cli/supervise.h"
 
 #include <ctype.h>
@@ -37,23 +40,25 @@
 #include "base/process/signals.h"
 
 enum {
-	LEAVE_US = 20000000, /* time for the controller's checkpoint and for closing its store */
-	PART_US = 2000000,   /* time for agents to end after the controller's STOP */
-	TERM_US = 1000000,   /* time between SIGTERM and SIGKILL */
-	LOGS_MS = 1000,      /* interval of the checks of the logs' sizes */
+	/* Time limit for the controller to write a checkpoint and close its store. */
+	LEAVE_US = 20000000,
+	/* Time limit for the agents to end by themselves after the controller's message STOP. */
+	PART_US = 2000000,
+	TERM_US = 1000000, /* time between SIGTERM and SIGKILL */
+	LOGS_MS = 1000,    /* interval at which the sizes of the logs are checked */
 	LOG_MOST = 16 << 20,
-	ECHO_MS = 200, /* interval of reading the controller's log */
-	/* A controller that ends this often in a row, each time within RESUME_US of its start, is
-	 * not restarted. */
+	ECHO_MS = 200, /* interval at which the controller's log is copied to stdout */
+	/* A controller is restarted this often in a row at most. A restart counts if it came within
+	 * RESUME_US of the last one. */
 	RESUME_MOST = 5,
 	RESUME_US = 5000000
 };
 
 enum phase { RUNNING, STOPPING, PARTING, KILLING };
 
-/* The controller's orders, read line by line. */
+/* The pipe from which the controller's orders are read, line by line. */
 struct orders {
-	char line[64]; /* the beginning of an order whose line has not arrived completely */
+	char line[64]; /* an order whose line has not arrived completely */
 	size_t length;
 	bool open;
 	bool run_is_over; /* the order "end" has arrived */
@@ -63,17 +68,17 @@ struct supervisor {
 	struct processes *processes;
 	const struct log *log;
 	enum phase phase;
-	int64_t deadline_us; /* when the present phase ends; the phase RUNNING has no end */
+	int64_t deadline_us; /* when the present phase ends; unused in the phase RUNNING */
 	int signals;         /* descriptor from which signals are read (signalfd) */
 	sigset_t old_mask;
 	struct termios terminal; /* the terminal's settings before the run */
 	bool has_terminal;
 	struct orders orders;
-	int echo;         /* descriptor of the controller's log; -1: none */
+	int echo;            /* descriptor from which the controller's log is read; -1: none */
 	unsigned n_restarts; /* number of restarts in a row */
 	int64_t restarted_us;
-	/* The error that ended the agents, if every agent ended by itself; otherwise its text is
-	 * "". */
+	/* Error of an agent, if every agent has ended by itself with an error; its text is ""
+	 * otherwise. */
 	struct error agents_error;
 };
 
@@ -106,8 +111,9 @@ static int start_controller(struct supervisor *p, struct error *err)
 	return rc;
 }
 
-/* Returns true if the controller should be restarted. Before the run has a record, only a
- * controller that crashed is restarted: a start that failed with an error would fail again. */
+/* Returns true if the controller should be restarted. A controller that was killed by a signal is
+ * always restarted. A controller that failed is restarted only if the run has a record: a start
+ * that failed would fail again. */
 static bool can_resume(const struct supervisor *p)
 {
 	const struct processes *c = p->processes;
@@ -121,8 +127,8 @@ static bool can_resume(const struct supervisor *p)
 }
 
 /* Restarts a controller that was killed, crashed, or ran out of memory, file descriptors or disk.
- * The store has its commits, and the agents wait for it. A controller that ends again and again is
- * not restarted. */
+ * No commit is lost, because the store has them, and the agents wait for the new controller. A
+ * controller that ends again and again is not restarted. */
 static void resume_controller(struct supervisor *p)
 {
 	struct processes *c = p->processes;
@@ -197,8 +203,8 @@ static void obey_request(struct supervisor *p, const char *line)
 		child_signal(&p->processes->agents[node], SIGCONT);
 }
 
-/* The rest of a line that is too long for an order is dropped, so the order is unknown and
- * ignored. */
+/* Reads orders from the pipe. If a line is too long for an order, its rest is dropped; obey_request
+ * then rejects the line as unknown. */
 static void take_orders(struct supervisor *p)
 {
 	char bytes[4096];
@@ -238,7 +244,7 @@ static void signal_agents(struct supervisor *p, int sig)
 {
 	for (uint32_t i = 0; i < p->processes->n_agents; i++) {
 		child_signal(&p->processes->agents[i], sig);
-		/* A stopped process handles SIGTERM only after SIGCONT. */
+		/* SIGCONT, because a stopped process would not handle SIGTERM. */
 		if (sig == SIGTERM)
 			child_signal(&p->processes->agents[i], SIGCONT);
 	}
@@ -261,7 +267,7 @@ static bool all_ended(const struct processes *c)
 	return true;
 }
 
-/* The table at the top of this file says when each phase is left. */
+/* Changes the phase as the table at the top of this file says. */
 static void advance_phase(struct supervisor *p)
 {
 	bool late = p->phase != RUNNING && clock_monotonic_us() >= p->deadline_us;
@@ -283,8 +289,8 @@ static void advance_phase(struct supervisor *p)
 	}
 }
 
-/* If every agent has ended by itself with an error, all had the same cause (a library, the device),
- * and no agent is left to train. */
+/* Ends the run if every agent has ended by itself with an error. No agent is left to train,
+ * and the cause is probably common to all agents, such as a library or the device. */
 static void check_gave_up(struct supervisor *p)
 {
 	struct processes *c = p->processes;
@@ -333,21 +339,23 @@ static void take_child_end(struct supervisor *p, pid_t pid, int status)
 	}
 }
 
-/* Stops this process as Ctrl-Z does. Returns when this process continues. */
+/* Stops this process as Ctrl-Z would. Returns when a signal lets this process continue, and lets
+ * the console continue too. */
 static void stop(struct supervisor *p)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTSTP);
-	raise(SIGTSTP); /* the signal stays pending until it is unblocked */
+	raise(SIGTSTP); /* SIGTSTP is blocked, and takes effect when it is unblocked */
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	child_signal(&p->processes->console, SIGCONT);
 }
 
-/* Handles SIGTSTP. The console must stop first. After Ctrl-Z the terminal has sent it the signal as
- * well, but a program may have sent the signal to this process alone. */
+/* Handles SIGTSTP. If there is a console, stops only the console: this process stops after it
+ * (stop_after_console). The console may have received the signal already, but if a program sent
+ * SIGTSTP to this process alone, it has not. */
 static void request_stop(struct supervisor *p)
 {
 	if (p->processes->console.pid > 0)
@@ -356,8 +364,8 @@ static void request_stop(struct supervisor *p)
 		stop(p);
 }
 
-/* Stops this process if the terminal has stopped the console. A program can also stop the console,
- * with SIGSTOP; that is ignored here. */
+/* Stops this process if the terminal has stopped the console. A SIGSTOP, which only a program can
+ * send to the console, does not count. */
 static void stop_after_console(struct supervisor *p)
 {
 	const struct child *console = &p->processes->console;
@@ -377,12 +385,12 @@ static void take_signals(struct supervisor *p)
 	pid_t pid;
 
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info)) {
-		/* an earlier call has already handled this signal */
+		/* An earlier call has already read this signal. */
 	} else if (info.ssi_signo == SIGTSTP) {
 		request_stop(p);
 	} else if (info.ssi_signo != SIGCHLD) {
 		log_line(p->log, LOG_INFO, "%s", strsignal((int)info.ssi_signo));
-		/* A second signal ends everything at once. */
+		/* A second signal ends all processes at once. */
 		if (p->phase == RUNNING)
 			begin_stopping(p);
 		else
@@ -401,11 +409,12 @@ static void echo_controller_log(struct supervisor *p)
 	ssize_t n;
 
 	if (p->echo >= 0 && fstat(p->echo, &st) == 0 && lseek(p->echo, 0, SEEK_CUR) > st.st_size)
-		(void)lseek(p->echo, 0, SEEK_SET); /* the log was rotated: start again */
+		/* The log was rotated; read it from its new beginning. */
+		(void)lseek(p->echo, 0, SEEK_SET);
 	while (p->echo >= 0 && (n = read(p->echo, bytes, sizeof(bytes))) > 0) {
 		if (write(STDOUT_FILENO, bytes, (size_t)n) >= 0)
 			continue;
-		close(p->echo); /* stdout was closed, so the log is no longer copied to it */
+		close(p->echo); /* stdout was closed; stop copying the log */
 		p->echo = -1;
 	}
 }
@@ -427,7 +436,8 @@ static int block_signals(struct supervisor *p, struct error *err)
 	sigaddset(&set, SIGCHLD);
 	if (!signals_ignored(SIGTSTP))
 		sigaddset(&set, SIGTSTP);
-	/* Restoring the terminal must not stop this process. */
+	/* Without this, restoring the terminal's settings would stop a process in the
+	 * background. */
 	sigaddset(&set, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &set, &p->old_mask);
 	sigdelset(&set, SIGTTOU);
@@ -440,8 +450,9 @@ static int block_signals(struct supervisor *p, struct error *err)
 	return 0;
 }
 
-/* A console that was killed cannot restore the screen. The sequences leave the alternate screen,
- * show the cursor, and end colours, mouse reports and bracketed paste. */
+/* Restores the terminal. If the console was killed, this function writes the sequences that the
+ * console could not write: they leave the alternate screen, show the cursor, and end colours, mouse
+ * reports and bracketed paste. */
 static void restore_terminal(struct supervisor *p)
 {
 	static const char reset[] =

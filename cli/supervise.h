@@ -3,13 +3,15 @@
  * The controller writes orders to a pipe, one a line:
  *
  *     start N    start agent N again after it ended
- *     kill N     end agent N with SIGKILL, as a machine's failure would
- *     wake N     continue a stopped agent N
- *     end        the run is over, whatever the controller's exit status is
+ *     kill N     end agent N with SIGKILL, as the failure of its machine would
+ *     wake N     continue agent N, which was stopped by a signal
+ *     end        the run is over, whatever the controller's exit status will be
  *
- * The supervisor only logs the death of an agent. The controller detects that death by itself, as
- * it does for an agent on another machine. A controller that is killed, or ends with an exit status
- * other than 0 without an "end", is restarted and resumes the run. */
+ * When an agent dies, the supervisor only writes to its log. The controller finds out by itself, as
+ * it does for an agent on another machine. The supervisor restarts a controller that is killed, or
+ * that ends with an exit status other than 0 without having written "end". The new controller
+ * resumes the run.
+ */
 #ifndef CLI_SUPERVISE_H
 #define CLI_SUPERVISE_H
 
@@ -24,30 +26,32 @@
 /* The processes of a run, with their command lines and logs. supervise() starts them. */
 struct processes {
 	struct child controller;
-	struct args resume; /* command line of a restarted controller; empty: it is not restarted */
-	/* Path of a file that exists once the run can be resumed; borrowed. NULL: the run can
-	 * always be resumed. */
+	/* Command line of a restarted controller; empty: the controller is not restarted. */
+	struct args resume;
+	/* Path of a file that exists as soon as the run can be resumed; borrowed. NULL: the run can
+	 * be resumed at any time. */
 	const char *record;
 	struct child console; /* the console's process; args is empty if there is no console */
-	struct child *agents; /* array of n_agents */
+	struct child *agents; /* (n_agents) */
 	uint32_t n_agents;
-	/* Number of agents that start at once; orders start the others; 0: all start at once */
+	/* Number of agents that start with the run; 0: all. Orders of the controller start the
+	 * others. */
 	uint32_t n_started;
-	bool headless;  /* there is no console, and the controller keeps stdout */
-	bool echo;      /* the controller's log is also written to stdout */
+	bool headless;  /* there is no console, and the controller writes to stdout */
+	bool echo;      /* the supervisor copies the controller's log to stdout */
 	off_t log_most; /* a log that has more bytes is rotated; 0: 16 MiB */
 	int orders;     /* read end of the pipe for orders */
 	int orders_to;  /* write end of the pipe for orders, which the controller inherits */
 };
 
-/* Blocks SIGINT, SIGTERM and SIGHUP until supervise() handles them. Without this a signal during
- * the preparations would leave folders and sockets behind. */
+/* Blocks the signals that end programs until supervise() handles them. A signal that ended this
+ * process during the preparations would leave folders and sockets behind. */
 void supervise_hold_signals(void);
 
-/* Starts all processes. Returns when all have ended and the terminal has its former settings. Ends
- * them on SIGINT, SIGTERM, SIGHUP, and when the console or the controller ends. *status is the
- * controller's exit status. It fails if a process could not be started, in which case no process is
- * left running, or if every agent ended by itself. err says why. */
+/* Starts all processes. On SIGINT, SIGTERM or SIGHUP, and when the console or the controller ends,
+ * ends them. Returns when all have ended and the terminal has its former settings; *status is the
+ * controller's exit status. Fails, with the reason in err, if a process could not be started or if
+ * every agent ended by itself. No process is left running then. */
 int supervise(struct processes *processes, const struct log *log, int *status, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The table of verbs. The other programs are in the folder of this program. A build tree therefore
- * works without installation, and never runs programs of another version. */
+/* The table of verbs. The programs of other verbs are in the same folder as this program. Thus a
+ * build tree works without installation and never runs programs of another version. */
 #include "cli/verbs.h"
 
 #include <errno.h>

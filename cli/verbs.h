@@ -11,20 +11,20 @@
 struct verb {
 	const char *name;
 	const char *program; /* program that carries out the verb; NULL: this program */
-	bool passed;         /* the program gets the verb as its first argument */
+	bool passed;         /* true: the program gets the verb as its first argument */
 	const char *summary;
 };
 
-/* Returns NULL when there is no such verb. */
+/* Returns the verb of this name; NULL if there is none. */
 const struct verb *verbs_find(const char *name);
-/* Returns the verb that the user most likely meant: at most two edits away, or a verb that begins
- * with `name`. NULL: none. */
+/* Returns the verb that the user probably meant: one that is at most two edits away, or begins with
+ * `name`. NULL: no verb is similar. */
 const struct verb *verbs_nearest(const char *name);
 /* Prints the overview of --help. */
 void verbs_print(FILE *to);
 
-/* Gives the path of a program in this program's own folder. -ENOENT: it is not there, and err says
- * what to do; -ENAMETOOLONG: the path is too long. */
+/* Copies the path of a program, which is in the same folder as this program, to `path`. -ENOENT:
+ * the program is missing, and err says what to do. -ENAMETOOLONG: the path is too long. */
 int verbs_program(const char *program, char *path, size_t room, struct error *err);
 
 #endif

@@ -12,7 +12,8 @@ enum { NAME_WIDTH = 12, LINE_WIDTH = 100, INDENT = 22 };
 
 static const char *const levels[] = { "ok", "warning", "error" };
 
-/* Replaces control characters: texts of files, agents and drivers may contain any bytes. */
+/* Replaces control characters by '?'. A text may quote a file, an agent or a driver, and a control
+ * character could change the terminal. */
 static void make_plain(char *text)
 {
 	for (; *text; text++)
@@ -69,8 +70,8 @@ enum finding_level findings_worst(const struct findings *f)
 	return worst;
 }
 
-/* Prints a text in lines of whole words, each after INDENT blanks, except the first. The first word
- * begins in column `at`. */
+/* Prints the words of a text, in lines of at most LINE_WIDTH columns. The caller has printed the
+ * first line up to column `at`; the other lines begin with INDENT blanks. */
 static void print_words(const char *text, size_t at, FILE *to)
 {
 	bool first = true;
@@ -145,7 +146,7 @@ int findings_print_json(const struct findings *f, FILE *to)
 					levels[g->level], "found", g->found, strlen(g->found),
 					"remedy", g->remedy, strlen(g->remedy));
 
-		if (!one) /* the text is not valid UTF-8 */
+		if (!one) /* json_pack returns NULL if a text is not valid UTF-8 */
 			one = json_pack("{ss ss ss ss}", "check", g->check, "level",
 					levels[g->level], "found", "the text is not UTF-8",
 					"remedy", "");

@@ -1,4 +1,4 @@
-/* finding.h - the list of what the checks have found. Each finding has a remedy. */
+/* finding.h - the list of what the checks have found. Warnings and errors have a remedy. */
 #ifndef DOCTOR_FINDING_H
 #define DOCTOR_FINDING_H
 
@@ -18,17 +18,18 @@ struct finding {
 	const char *check; /* name of the check, such as "files"; a literal */
 	enum finding_level level;
 	char found[400];  /* one sentence that says what was found, with the figures */
-	char remedy[500]; /* one sentence that says what to do; "": nothing */
+	char remedy[500]; /* one sentence that says what the operator should do; "": nothing */
 };
 
 struct findings {
 	LIST(struct finding) all;
 };
 
-/* Adds a finding without a remedy. Control characters in the text become '?'. */
+/* Adds a finding without a remedy (see finding_remedy). Control characters in the text become
+ * '?'. */
 void finding_add(struct findings *f, const char *check, enum finding_level level,
 		 const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Gives the newest finding its remedy. */
+/* Sets the remedy of the finding that was added last. */
 void finding_remedy(struct findings *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void findings_free(struct findings *f);
@@ -37,8 +38,8 @@ unsigned findings_count(const struct findings *f, enum finding_level level);
 /* Returns the worst level in the list, which is the exit status of the program. */
 enum finding_level findings_worst(const struct findings *f);
 
-/* Prints the findings as a table, errors first. all false: findings without a remedy are only
- * listed by name, in one line. */
+/* Prints the findings as a table, errors first. If `all` is false, one line names the checks that
+ * found no problem. */
 void findings_print(const struct findings *f, bool all, FILE *to);
 /* Prints the findings as JSON (format skippipe.doctor/1). Returns 0, or -1 if writing failed. */
 int findings_print_json(const struct findings *f, FILE *to);

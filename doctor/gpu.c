@@ -1,8 +1,9 @@
 /* gpu.c - checks the device that computes.
  *
- * A driver has several parts, and a container can lack any of them: the kernel's module, the files
- * in /dev, the right to open them, the library. The CUDA runtime gives the same few codes for all
- * of these, so the parts are examined one by one. The microbatch then shows that all work together.
+ * NVIDIA's driver has several parts: the kernel's module, the files in /dev and the library. A
+ * container can lack any of them, or the right to open the files. The CUDA runtime reports all of
+ * these problems with the same few codes, so this module examines the parts one by one. Computing a
+ * microbatch then shows that the parts work together.
  */
 #include "doctor/gpu.h"
 
@@ -37,7 +38,7 @@ static int try_to_open(const char *root, const char *name)
 	return rc;
 }
 
-/* Counts the entries of a folder for which `counts` returns true. */
+/* Counts the entries of a folder for which the function `counts` returns true. */
 static unsigned count_entries(const char *root, const char *name,
 			      bool (*counts)(const char *folder, const char *entry))
 {
@@ -107,7 +108,8 @@ void gpu_try(struct gpu_trial *t, const char *device)
 
 /* ---- the findings ---- */
 
-/* Adds what is wrong with a file of the driver. */
+/* Adds a finding if opening a file of the driver failed (`rc`). `missing` is the remedy if the file
+ * does not exist. */
 static void check_file(struct findings *f, const char *name, int rc, enum finding_level level,
 		       const char *missing)
 {
@@ -210,7 +212,8 @@ void gpu_check_trial(struct findings *f, const struct gpu_trial *t, const char *
 
 /* ---- several devices ---- */
 
-/* Takes the next name of a list. Returns false at its end. */
+/* Copies the next name of a list with commas, and moves *at behind it. Returns false at the end of
+ * the list. */
 static bool next_name(const char **at, char name[DEVICE_NAME_SIZE])
 {
 	const size_t n = strcspn(*at, ",");
@@ -257,7 +260,7 @@ static void check_one(struct findings *f, const char *device)
 	gpu_check_trial(f, &trial, device);
 }
 
-/* If there is no GPU, trying the first one reports why. */
+/* Tries every GPU. If there is none, trying the GPU 0 gives an error that says why. */
 static void check_every_gpu(struct findings *f, const char *suffix)
 {
 	char name[DEVICE_NAME_SIZE];

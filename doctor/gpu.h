@@ -11,10 +11,11 @@
 /* The parts of NVIDIA's driver that the system's files show. */
 struct gpu_driver {
 	char version[80]; /* first line of /proc/driver/nvidia/version; "": no module is loaded */
-	unsigned cards;   /* NVIDIA's cards on the PCI bus */
-	/* Results of opening /dev/nvidiactl and /dev/nvidia-uvm: 0 or a negative errno */
+	unsigned cards;   /* number of NVIDIA's cards on the PCI bus */
+	/* Results of opening /dev/nvidiactl (control) and /dev/nvidia-uvm (unified): 0 or a
+	 * negative errno. */
 	int control, unified;
-	bool has_card_file; /* /dev/nvidia0, or such a file with another number, exists */
+	bool has_card_file; /* /dev/nvidia0 exists, or a file of another card */
 };
 
 /* Result of computing a microbatch on a device, in a child process. */
@@ -31,15 +32,16 @@ void gpu_look_at_driver(struct gpu_driver *d, const char *root);
  * have no other thread, because this function forks. */
 void gpu_try(struct gpu_trial *t, const char *device);
 
-/* Checks the value of --device: names of devices with commas between them, or cuda:all[:bf16],
- * which stands for all GPUs. -EINVAL: the value is not valid. */
+/* Checks the value of --device: names of devices with commas between them. The name cuda:all, or
+ * cuda:all:bf16, stands for all GPUs. -EINVAL: the value is not valid. */
 int gpu_check_names(const char *devices, struct error *err);
 
-/* Adds the finding "driver". is_asked: the run needs CUDA. */
+/* Adds the finding "driver". `is_asked`: the operator named a CUDA device, so that a missing driver
+ * is an error and not a warning. */
 void gpu_check_driver(struct findings *f, const struct gpu_driver *d, bool is_asked);
-/* Adds the finding "device". */
+/* Adds the finding "device" about the result of a trial. */
 void gpu_check_trial(struct findings *f, const struct gpu_trial *t, const char *device);
-/* Tries each of the devices. */
+/* Tries each device in the list, and adds a finding "device" for each. */
 void gpu_check_all(struct findings *f, const char *devices);
 
 #endif

@@ -9,12 +9,14 @@
 #include "wire/sessions/link.h"
 
 enum {
-	FILES_FULL = 4096, /* an agent with fewer files opens fewer connections (agent/agent.c) */
-	TASKS_LEAST = 32,  /* an agent needs up to this many threads */
+	/* With fewer open files, an agent opens fewer connections to each peer (agent/agent.c). */
+	FILES_FULL = 4096,
+	TASKS_LEAST = 32, /* threads that an agent may need */
 	TASKS_FEW = 128,
-	LOCKED_LEAST = 64 << 10 /* bytes of keys, which are locked in memory */
+	/* Memory for secret keys, in bytes; the kernel must not swap it to a disk. */
+	LOCKED_LEAST = 64 << 10
 };
-#define FILE_SIZE_LEAST (UINT64_C(16) << 30) /* bytes of a large stage's file */
+#define FILE_SIZE_LEAST (UINT64_C(16) << 30) /* size of a large stage's checkpoint, bytes */
 #define SPACE_LEAST (UINT64_C(8) << 30)
 
 static uint64_t hard_limit(int which)
@@ -43,7 +45,8 @@ static uint64_t tasks_free(const char *folder)
 	return most == UINT64_MAX ? most : most > now ? most - now : 0;
 }
 
-/* Programs raise their own limit of open files, but no other limit. */
+/* Reads the hard limit of open files, because programs raise their own soft limit up to the hard
+ * limit. No other limit is raised, so the soft limit counts. */
 void limits_look(struct limits *l, const char *root)
 {
 	*l = (struct limits){
@@ -105,7 +108,8 @@ static void check_tasks(struct findings *f, const struct limits *l)
 
 void limits_check(struct findings *f, const struct limits *l, const struct limits_need *need)
 {
-	const size_t before = f->all.n + 1; /* 1 + index of the finding about files */
+	/* Number of findings after check_files has added one. */
+	const size_t before = f->all.n + 1;
 
 	check_files(f, l, need);
 	check_tasks(f, l);

@@ -9,12 +9,13 @@
 
 /* In each field UINT64_MAX means that there is no limit. */
 struct limits {
-	uint64_t files;         /* number of open files to which a process may raise its limit */
+	/* Hard limit of open files, up to which a process may raise its own limit. */
+	uint64_t files;
 	uint64_t address_space; /* largest address space of a process, bytes */
 	uint64_t file_size;     /* largest size of a file, bytes */
-	uint64_t locked;        /* bytes of memory that may be locked */
-	uint64_t seconds;       /* processor time that a process may use */
-	/* Processes and threads that the control groups still let this process start */
+	uint64_t locked;        /* memory that a process may lock against swapping, bytes */
+	uint64_t seconds;       /* processor time after which the kernel kills a process, s */
+	/* Number of processes and threads that the control groups still let this process start. */
 	uint64_t tasks_free;
 };
 

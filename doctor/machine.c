@@ -1,5 +1,5 @@
-/* machine.c - checks what the machine gives to this process: the system's versions, processors and
- * memory, with the limits of containers. */
+/* machine.c - checks what the machine gives to this process: versions of the system, processors and
+ * memory. Limits of containers count too. */
 #include "doctor/machine.h"
 
 #include <gnu/libc-version.h>
@@ -12,10 +12,14 @@
 #include "base/process/cgroup.h"
 #include "doctor/system_file.h"
 
-#define MEMORY_LEAST (UINT64_C(256) << 20) /* bytes that an agent needs besides its stage */
+/* Memory that an agent needs besides that for its stage, bytes. */
+#define MEMORY_LEAST (UINT64_C(256) << 20)
 #define MEMORY_LITTLE (UINT64_C(2) << 30)
-#define LOAD_HIGH 0.5   /* processes that run or wait, for each processor, before a run begins */
-#define STOLEN_HIGH 0.1 /* share of the time used by the host's other guests */
+/* Largest load for each processor before a run begins; other programs use the machine if the load
+ * is higher. */
+#define LOAD_HIGH 0.5
+/* Largest share of the processors' time that the host may give to its other guests. */
+#define STOLEN_HIGH 0.1
 
 /* ---- the figures ---- */
 
@@ -38,8 +42,8 @@ static void look_at_system(struct machine *m, const char *root)
 	free(path);
 }
 
-/* The first line of /proc/stat has the times in the states user, nice, system, idle, iowait, irq,
- * softirq, steal. */
+/* Returns the share of the time since boot that the host gave to other guests. The first line of
+ * /proc/stat has the times in the states user, nice, system, idle, iowait, irq, softirq, steal. */
 static double stolen_share(const char *root)
 {
 	char line[256], *at = line + 3;
@@ -67,8 +71,8 @@ static unsigned count_online(const char *root)
 	return n;
 }
 
-/* Returns UINT64_MAX minus the number of killed processes, because cgroup_least keeps the least
- * value of all groups. */
+/* Returns UINT64_MAX minus the number of killed processes. cgroup_least takes the smallest value of
+ * all control groups, which then belongs to the group with most killed processes. */
 static uint64_t not_killed(const char *folder)
 {
 	return UINT64_MAX - system_keyed(folder, "/memory.events", "oom_kill", 0);

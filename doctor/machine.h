@@ -11,19 +11,23 @@ struct machine {
 	char kernel[96], library[48], system[96]; /* names with versions; "": unknown */
 	unsigned cores;                           /* processors that this process may use */
 	unsigned online;                          /* processors of the machine; 0: unknown */
-	/* Number of processes that run or wait, mean of 5 minutes; < 0: unknown */
+	/* Load: number of processes that run or wait for a processor, mean of 5 minutes; < 0:
+	 * unknown. */
 	double load;
-	/* Share of the time since boot in which the host used this machine's processors
-	 * otherwise */
+	/* Share of the time since boot in which the host gave this virtual machine's processors to
+	 * other guests. */
 	double stolen;
-	bool slow_clock;       /* each reading of the clock is a slow access to a device */
-	char clock_source[32]; /* name of the clock's source; "": unknown */
-	/* Memory in bytes. UINT64_MAX: unknown, or there is no limit */
+	/* The system reads the time from a slow device instead of the processor's counter. */
+	bool slow_clock;
+	char clock_source[32]; /* name of the kernel's clock source; "": unknown */
+	/* Memory in bytes; UINT64_MAX: unknown or not limited. */
 	uint64_t available;  /* free memory of the machine */
 	uint64_t group_free; /* memory that the control groups still allow */
-	/* Memory that the kernel still grants if it never overcommits (vm.overcommit_memory = 2) */
+	/* Memory that the kernel still grants, if it grants only memory that exists
+	 * (vm.overcommit_memory = 2). */
 	uint64_t grantable;
-	/* Processes that the kernel killed because their control group ran out of memory */
+	/* Number of processes that the kernel killed because their control group ran out of
+	 * memory. */
 	uint64_t killed;
 };
 

@@ -30,7 +30,9 @@ struct options {
 	size_t n_corpus;
 	uint32_t agents, mbit, rtt_ms;
 	bool json, all;
-	char *run; /* what to examine: the folder of a run, or a token; NULL: this machine */
+	/* The run to examine: its folder, or its token if it is running. NULL: this machine is
+	 * examined. */
+	char *run;
 };
 
 static int take_run(void *options, const char *word, struct error *err)
@@ -39,7 +41,7 @@ static int take_run(void *options, const char *word, struct error *err)
 
 	if (o->run)
 		return error_set(err, -EINVAL, "one RUN-DIR or TOKEN is examined (see --help)");
-	/* The word belongs to main's argv, which may be changed */
+	/* The cast removes const: `word` points into argv of main, which C allows to change. */
 	o->run = (char *)(uintptr_t)word;
 	return 0;
 }
@@ -148,7 +150,9 @@ static void examine_machine(struct findings *f, const struct options *o)
 	outside_look(&outside);
 	outside_check(f, &outside);
 	examine_device(f, o);
-	if (o->n_corpus > 0) /* The corpus is checked last, because this may start threads. */
+	/* Last, because reading the corpus may start threads, and examine_device must fork without
+	 * threads. */
+	if (o->n_corpus > 0)
 		text_files_check(f, o->corpus, o->n_corpus, o->corpus_hash);
 }
 

@@ -1,6 +1,6 @@
-/* outside.c - checks the addresses of this machine as an agent would announce them. Only another
- * machine can tell whether these addresses can be reached. The controller lets agents test this,
- * and `skippipe doctor RUN` reports the result. */
+/* outside.c - checks the addresses that an agent of this machine would announce. Only another
+ * machine can tell whether it can reach these addresses. In a run, the controller lets the agents
+ * try this, and `skippipe doctor RUN` reports the result. */
 #include "doctor/outside.h"
 
 #include <arpa/inet.h>
@@ -38,8 +38,8 @@ void outside_look(struct outside *o)
 	o->bind_error = try_port(o->port);
 }
 
-/* Returns true if machines on the internet cannot dial the address: RFC 1918, RFC 6598, loopback,
- * link-local and unique local addresses. */
+/* Returns true if machines on the internet cannot dial the address: a private address (RFC 1918), a
+ * carrier's shared one (RFC 6598), loopback, link-local or unique local. */
 static bool is_private(const char *address)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];

@@ -12,12 +12,14 @@ enum { OUTSIDE_OWN = 16, OUTSIDE_PORT = 7701 /* default port of an agent (agent/
 
 struct outside {
 	uint16_t port; /* port at which an agent would listen */
-	bool mapped;   /* a provider's router maps this port to mapping.outside */
+	/* The provider's router passes connections to mapping.outside on to this port. */
+	bool mapped;
 	struct reach_mapping mapping;
 	unsigned n_own;
-	/* Array of n_own: the addresses of this machine's interfaces */
+	/* (n_own) addresses of this machine's interfaces */
 	char own[OUTSIDE_OWN][LINK_ADDRESS_SIZE];
-	int bind_error; /* 0: an agent may listen at the port; otherwise a negative errno */
+	/* 0: an agent can listen at the port; otherwise a negative errno that says why not. */
+	int bind_error;
 };
 
 void outside_look(struct outside *o);

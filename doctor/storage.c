@@ -1,7 +1,9 @@
-/* storage.c - checks where the record and the checkpoints of a run would lie.
+/* storage.c - checks the disk on which the record and the checkpoints of a run would lie.
  *
- * A commit waits for a sync of the record, and a checkpoint is a whole stage, so a slow disk slows
- * every iteration. The trial runs in a child process, because a disk behind a network can hang. */
+ * A commit waits until the record is on the disk, and a checkpoint writes a whole stage. A slow
+ * disk therefore slows every iteration. A child process tries the disk, because a disk behind a
+ * network can hang.
+ */
 #include "doctor/storage.h"
 
 #include <errno.h>
@@ -24,16 +26,17 @@ enum {
 	TRIAL_BYTES = 32 << 20,
 	PART_BYTES = 1 << 20,
 	TRIAL_SYNCS = 15,
-	TRIAL_US = 4000000, /* no write of the trial begins after this time */
+	TRIAL_US = 4000000, /* after this many microseconds the trial starts no further write */
 	LIMIT_S = 20,
 	FILES_LEAST = 1000
 };
-#define ROOM_LEAST (UINT64_C(64) << 20) /* the record's reserve (store/store.h) and growth */
+/* Bytes that the record needs: its reserve (store/store.h) and some growth. */
+#define ROOM_LEAST (UINT64_C(64) << 20)
 #define ROOM_LITTLE (UINT64_C(4) << 30)
-#define WRITE_SLOW 20e6 /* a slower disk is reported, bytes/s */
-#define SYNC_SLOW 0.1   /* a slower sync is reported, s */
+#define WRITE_SLOW 20e6 /* bytes/s; a disk that writes more slowly is reported */
+#define SYNC_SLOW 0.1   /* s; a disk whose sync takes longer is reported */
 
-/* Kinds of file systems on which a record can be lost or delayed. */
+/* File systems on which a record can be lost, or whose locks and syncs do not work reliably. */
 static const struct kind {
 	int64_t magic;
 	const char *name, *why, *remedy;
@@ -72,7 +75,7 @@ static double seconds_since(int64_t us)
 	return (double)(clock_monotonic_us() - us) * 1e-6;
 }
 
-/* Measures small writes with a sync after each, because a commit writes in this way. */
+/* Measures the time of small writes, each with a sync. Commits write in this way. */
 static int time_syncs(int fd, struct storage *s)
 {
 	const int64_t began_us = clock_monotonic_us();
@@ -93,8 +96,8 @@ static int time_syncs(int fd, struct storage *s)
 	return rc;
 }
 
-/* Measures writing a large file with one sync at the end, because a checkpoint is written in this
- * way. */
+/* Measures the speed of writing a large file with one sync at the end. Checkpoints are written in
+ * this way. */
 static int time_writing(int fd, struct storage *s)
 {
 	const int64_t began_us = clock_monotonic_us();
@@ -103,7 +106,8 @@ static int time_writing(int fd, struct storage *s)
 	uint64_t n = 0;
 	int rc = 0;
 
-	for (size_t i = 0; i < PART_BYTES; i++) /* some disks do not store repeated bytes */
+	/* The bytes vary, because some disks do not store repeated bytes. */
+	for (size_t i = 0; i < PART_BYTES; i++)
 		data[i] = (char)(i * 2654435761u >> 13);
 	while (rc == 0 && n + PART_BYTES <= most && clock_monotonic_us() - began_us < TRIAL_US) {
 		rc = write_whole(fd, data, PART_BYTES);
@@ -159,8 +163,8 @@ static int try_folder(void *context, void *result, struct error *err)
 		       : error_set(err, rc, "%s cannot be written: %s", s->folder, strerror(-rc));
 }
 
-/* Shortens the path to the nearest folder that exists. A run's folder is created only when the run
- * starts. */
+/* Shortens the path to the nearest folder that exists. The run's folder itself may be missing,
+ * because the controller creates it. */
 static void find_existing(char *folder)
 {
 	struct stat st;
@@ -172,7 +176,8 @@ static void find_existing(char *folder)
 			strcpy(folder, ".");
 			break;
 		}
-		slash[slash == folder] = 0; /* keeps the slash of "/" itself */
+		/* For "/name", keeps the slash, which is the root folder. */
+		slash[slash == folder] = 0;
 	}
 }
 

@@ -10,7 +10,7 @@
 
 struct storage {
 	char folder[256];     /* the run's folder, or the nearest folder above it that exists */
-	int error;            /* result of the trial: 0, or a negative errno */
+	int error;            /* result of trying the disk: 0 or a negative errno */
 	struct error why;     /* message of that error */
 	uint64_t free_bytes;  /* free bytes that this user may write */
 	uint64_t free_files;  /* files that can still be created; UINT64_MAX: no limit */
@@ -19,8 +19,7 @@ struct storage {
 	double sync_s;        /* median time of a small write with its sync; 0: not measured */
 };
 
-/* Writes for some seconds at most to a file without a name in the run's folder, and measures the
- * speed. */
+/* Measures the disk: for a few seconds, writes to a file without a name in the run's folder. */
 void storage_look(struct storage *s, const char *run_dir);
 /* Adds the findings "disk" and "disk speed". */
 void storage_check(struct findings *f, const struct storage *s);

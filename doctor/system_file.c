@@ -1,5 +1,5 @@
-/* system_file.c - reads single values of the kernel's files. A missing file is no error: kernels
- * and containers differ in what they show. */
+/* system_file.c - reads single values from files of the kernel. A missing file is not an error,
+ * because kernels and containers provide different files. */
 #include "doctor/system_file.h"
 
 #include <ctype.h>

@@ -1,8 +1,10 @@
-/* tcp.c - checks settings with which the kernel limits a connection over a long fat link.
+/* tcp.c - checks the kernel's settings that limit connections over a link with a high bandwidth and
+ * a long round trip.
  *
- * A connection carries at most one window for each round trip. The kernel uses half of a buffer for
- * the window, and an agent sends bulk data over several connections. So a link of B bytes/s and a
- * round trip of R s needs buffers of 2 B R / TCP_CONNECTIONS bytes. */
+ * A connection carries at most one window in each round trip, and the kernel uses half of a buffer
+ * for the window. An agent sends bulk data over TCP_CONNECTIONS connections. Therefore a link of B
+ * bytes/s with a round trip of R s needs buffers of 2 B R / TCP_CONNECTIONS bytes.
+ */
 #include "doctor/tcp.h"
 
 #include <netinet/in.h>
@@ -16,14 +18,16 @@
 
 #define NET "/proc/sys/net/"
 enum {
-	/* Bytes that a long train of packets takes in a buffer, with the kernel's overhead */
+	/* Bytes of a receive buffer that a long burst of packets occupies when an agent measures
+	 * bandwidth; the kernel's overhead is included. */
 	TRAIN_BYTES = 200 << 10,
 	PORTS_FEW = 2000,
-	LONG_RTT_MS = 20 /* after an idle time, shorter links soon regain speed */
+	/* Below this round trip, a connection that was idle soon reaches its full speed again. */
+	LONG_RTT_MS = 20
 };
 
-/* Asks a socket for BBR, because a process without privileges may use only some congestion
- * controls. */
+/* Returns true if this process may use the congestion control BBR. The kernel lets processes
+ * without privileges use only some congestion controls, so the function asks for it on a socket. */
 static bool may_use_bbr(void)
 {
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,4 +1,5 @@
-/* tcp.h - checks the kernel's settings of TCP and UDP for long fat links. */
+/* tcp.h - checks the kernel's settings of TCP and UDP for links with a high bandwidth and a long
+ * round trip. */
 #ifndef DOCTOR_TCP_H
 #define DOCTOR_TCP_H
 
@@ -7,21 +8,23 @@
 
 #include "doctor/finding.h"
 
-enum { TCP_CONNECTIONS = 8 /* that carry bulk data to each peer (agent/agent.c) */ };
+/* Number of connections to each peer that carry bulk data (agent/agent.c). */
+enum { TCP_CONNECTIONS = 8 };
 
-/* UINT64_MAX in a field: the value is unknown. */
+/* In every number, UINT64_MAX means unknown. */
 struct tcp {
 	/* Smallest, initial and largest buffer of a connection, bytes */
 	uint64_t receive[3], send[3];
 	uint64_t datagrams_most;      /* largest receive buffer of a UDP socket, bytes */
-	bool scales;                  /* windows may be larger than 64 KiB */
+	bool scales;                  /* window scaling is on, so that windows may exceed 64 KiB */
 	bool acknowledges_gaps;       /* selective acknowledgements (SACK) are on */
 	bool slows_after_idle;
 	bool has_bbr;                   /* this process may use the congestion control BBR */
 	uint64_t port_first, port_last; /* range of local ports of outgoing connections */
 };
 
-/* The longest link that the run is expected to have. */
+/* The link for which the buffers must suffice: the longest and fastest one that the run will
+ * have. */
 struct tcp_link {
 	double bytes_s, rtt_s;
 };

@@ -1,5 +1,5 @@
-/* text_files.c - reads a corpus in the way agents do, and compares its hash. Nodes whose corpus
- * differs from that of the majority are excluded from a run. */
+/* text_files.c - reads a corpus as agents do, and compares its hash. A node whose corpus differs
+ * from that of the majority is excluded from a run. */
 #include "doctor/text_files.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "model/text/corpus.h"
 
-enum { SEQUENCE = 32 /* tokens of a sequence; the sequences of every run are longer */ };
+enum { SEQUENCE = 32 /* tokens of a sequence; real runs use longer sequences */ };
 
 void text_files_check(struct findings *f, char *const *paths, size_t n, const char *expected)
 {

@@ -6,8 +6,8 @@
 
 #include "doctor/finding.h"
 
-/* Reads the n > 0 files and adds the finding "corpus". expected: the hash that the corpus should
- * have, as hex digits; NULL: the hash is only reported. */
+/* Reads the n > 0 files and adds the finding "corpus". `expected`: the right hash as hex digits;
+ * NULL: the finding only reports the hash. */
 void text_files_check(struct findings *f, char *const *paths, size_t n, const char *expected);
 
 #endif

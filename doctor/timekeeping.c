@@ -1,14 +1,16 @@
-/* timekeeping.c - checks the wall clock. A run measures with monotonic clocks and needs no common
- * time. A wrong wall clock makes journals of several machines hard to compare, lets invitations
- * expire, and makes TLS to checkpoint stores and alert services fail. */
+/* timekeeping.c - checks the wall clock. A run measures time with monotonic clocks, and its
+ * machines need no common time. But with a wrong wall clock, the journals of several machines are
+ * hard to compare, invitations expire too early, and TLS to checkpoint stores and alert services
+ * fails. */
 #include "doctor/timekeeping.h"
 
 #include <sys/timex.h>
 
 #include "base/clock.h"
 
-#define ERROR_LARGE 1.0                       /* a larger error of the clock is reported, s */
-#define RELEASED_US INT64_C(1735689600000000) /* start of 2025: an earlier clock is wrong */
+#define ERROR_LARGE 1.0 /* s; a clock with a larger error is reported */
+/* Start of 2025; a clock that shows an earlier time is wrong. */
+#define RELEASED_US INT64_C(1735689600000000)
 
 void timekeeping_look(struct timekeeping *t)
 {

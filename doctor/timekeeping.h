@@ -8,10 +8,10 @@
 #include "doctor/finding.h"
 
 struct timekeeping {
-	bool known; /* true: the kernel reported whether the clock is synchronised */
+	bool known; /* the kernel reported whether the clock is synchronised */
 	bool synchronised;
-	double error_s;  /* largest possible error of the clock, as the kernel estimates it, s */
-	int64_t wall_us; /* time of the clock, microseconds since 1970 */
+	double error_s;  /* largest error that the kernel expects of the clock, s */
+	int64_t wall_us; /* time that the clock shows, microseconds since 1970 */
 };
 
 void timekeeping_look(struct timekeeping *t);

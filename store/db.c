@@ -12,8 +12,9 @@
 #include "base/array.h"
 
 /* Columns named wall_us are microseconds since 1970. Identifiers and hashes of 64 bits are kept as
- * signed integers. Lists are text, so that any SQLite shell can read a run: nodes are "0 7 12", and
- * counted gradients are "L3 B3 L4 B4". */
+ * signed integers. Lists are text, so that any SQLite shell can read a run. A list of nodes is "0 7
+ * 12". In the list of counted gradients "L3 B4", L is a gradient of the loss layer, B a gradient of
+ * a backward pass, and the numbers are microbatches. */
 const char db_schema[] =
 	"CREATE TABLE run(one INTEGER PRIMARY KEY CHECK(one = 1), name TEXT NOT NULL,"
 	" version TEXT NOT NULL, model TEXT NOT NULL, cluster TEXT NOT NULL,"
@@ -74,8 +75,9 @@ const char db_schema[] =
 	" from2 INTEGER, weight2 REAL);"
 	"CREATE TABLE computed(iteration INTEGER, node INTEGER,"
 	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
-	/* For each iteration and each part of its commit: the iteration whose rows it uses, which
-	 * is itself or an earlier one with equal rows. */
+	/* A part of a commit that equals an earlier commit's part is not written again. The table
+	 * alike names, for each part of an iteration's commit, the iteration whose rows hold the
+	 * part. */
 	"CREATE TABLE alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
 	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);";
 
@@ -170,9 +172,9 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_STATE] = "SELECT value FROM state WHERE key = '=' || ?",
 };
 
-/* Returns the system's error behind an SQLite error, or `otherwise`. SQLite reports many causes as
- * "disk I/O error". It keeps the system's errno for some of them, and for the others errno is still
- * set. */
+/* Returns the system's error behind an SQLite error, or `otherwise` if there is none. SQLite
+ * reports many causes as "disk I/O error" only. SQLite keeps the errno of some of them; after the
+ * others, the thread's errno is still set. */
 static int system_error(struct store *s, int otherwise)
 {
 	int last_errno = errno, code = sqlite3_system_errno(s->db);
@@ -287,9 +289,9 @@ void db_done(sqlite3_stmt *q)
 /* ---- statements that wait for the lock ---- */
 
 enum {
-	DEFERRED_MOST = 64 << 20, /* bytes of statements that wait */
-	/* How long a statement waits for the lock when the file is first found locked, while the
-	 * caller is blocked. */
+	DEFERRED_MOST = 64 << 20, /* limit of the memory of deferred statements, in bytes */
+	/* How long the first statement that finds the file locked waits for the lock. The caller is
+	 * blocked meanwhile. */
 	WAIT_MS = 500
 };
 
@@ -326,8 +328,8 @@ static void defer(struct store *s, enum db_statement which, const struct db_valu
 	d->list[d->n++] = q;
 }
 
-/* Runs the statements that wait. Runs the statements that wait. Drops a row that the record
- * refuses, as it would have refused it without the lock. */
+/* Runs the deferred statements. If the database refuses a row as a duplicate or as invalid, the
+ * function drops the row: its writer has long continued and cannot handle the error. */
 static int run_deferred(struct store *s, struct error *err)
 {
 	int rc = 0;
@@ -347,8 +349,8 @@ void db_wait(struct store *s, int wait_ms)
 	sqlite3_busy_timeout(s->db, wait_ms);
 }
 
-/* Records that another program has locked the file. It may hold the lock for long, so later writes
- * do not wait. */
+/* Records whether another program has locked the file. The program may hold the lock for long;
+ * therefore writes to a locked file fail at once and do not wait. */
 static void set_locked(struct store *s, bool is_locked)
 {
 	s->is_locked = is_locked;
@@ -388,8 +390,9 @@ int db_run(struct store *s, enum db_statement which, const struct db_value *valu
 	return rc < 0 ? rc : 0;
 }
 
-/* Checks the epoch in the file. On some file systems flock does not work across hosts, so the epoch
- * shows that another writer has taken over. */
+/* Checks that the epoch in the file is still this writer's. A different epoch shows that another
+ * writer has taken over. The flock cannot show that on file systems where it does not reach other
+ * hosts. */
 static int check_epoch(struct store *s, struct error *err)
 {
 	sqlite3_stmt *q;

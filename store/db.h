@@ -89,14 +89,14 @@ enum db_statement {
 /* The parts of a commit that are often equal to those of the previous commit. */
 enum db_part { DB_ROUTES, DB_ORDERS, DB_REDUCTIONS, DB_COMPUTED, DB_PARTS };
 
-/* The newest rows of one part of a commit: the iteration that wrote them (0: none), and all these
- * rows as text. */
+/* The rows of one part of a commit that were written last. They are kept as text, so that the next
+ * commit can be compared with them. */
 struct db_written {
 	uint64_t iteration;
 	char *text;
 };
 
-/* Statements that wait until another program unlocks the file, in their order. */
+/* Statements that are run, in this order, when another program has unlocked the file. */
 struct db_deferred {
 	struct db_statement_of {
 		enum db_statement which;
@@ -105,8 +105,9 @@ struct db_deferred {
 	} *list;                         /* (n) statements */
 	size_t n, room;
 	size_t bytes; /* approximate memory of the list and its values */
-	size_t begun; /* length of the list when the open transaction began */
-	bool is_open; /* the open transaction is deferred */
+	/* Length of the list when the open transaction began; a rollback cuts the list there. */
+	size_t begun;
+	bool is_open; /* a transaction is open, and its statements are deferred */
 };
 
 struct store {
@@ -119,7 +120,7 @@ struct store {
 	struct db_written written[DB_PARTS];
 	bool is_locked; /* the lock was found held by another program at the last write */
 	struct db_deferred deferred;
-	/* Newest iteration that store_thin has thinned; UINT64_MAX: not read yet. */
+	/* Newest iteration that store_thin has handled; UINT64_MAX: not read yet. */
 	uint64_t thinned_to;
 	char *reserve_path;
 	bool has_reserve;
@@ -162,7 +163,8 @@ static inline struct db_value db_text(const char *t)
 /* Translates SQLite's result into a negative errno and a message that names the file. */
 int db_error(struct store *s, int result, struct error *err);
 
-/* Reads the names of an iteration's formats from two columns. -EPROTONOSUPPORT: unknown name. */
+/* Reads an iteration's formats; `wire` and `sum_wire` are the numbers of the columns with their
+ * names. -EPROTONOSUPPORT: a name is unknown. */
 int db_formats(struct store *s, sqlite3_stmt *q, int wire, int sum_wire,
 	       struct tensor_formats *formats, struct error *err);
 
@@ -177,19 +179,21 @@ int db_row(struct store *s, sqlite3_stmt *q, struct error *err);
 /* Ends a query before its last row. */
 void db_done(sqlite3_stmt *q);
 
-/* A transaction is db_begin, any number of db_run, and db_end with the result so far, rc. If rc is
- * 0, db_end commits, otherwise it rolls back. db_end returns the result of the whole transaction.
- * While another program has locked the file, a durable transaction fails with -EBUSY. The
- * statements of other transactions are kept, and written with the next transaction after the file
- * is unlocked. */
+/* Use: db_begin, any number of db_run, then db_end with the first error, or 0. If rc is 0, db_end
+ * commits; otherwise it rolls back. db_end returns the result of the whole transaction.
+ *
+ * While another program has locked the file, db_begin of a durable transaction fails with -EBUSY.
+ * The statements of a transaction that need not be durable are deferred: the first transaction
+ * after the file is unlocked runs them.
+ */
 int db_begin(struct store *s, bool durable, struct error *err);
 int db_end(struct store *s, int rc, struct error *err);
 /* Runs one statement as a transaction of its own. */
 int db_write(struct store *s, bool durable, enum db_statement which,
 	     const struct db_value *values, int n, struct error *err);
 
-/* Deletes the reserve if a write failed with `rc` because the disk is full. Returns true if the
- * caller should repeat the write. */
+/* Deletes the reserve file (store_reserve) if a write failed with `rc` because the disk is full.
+ * Returns true if the file is deleted, so that the caller should repeat the write. */
 bool db_again(struct store *s, int rc);
 
 /* Runs the statements of a script, such as the schema. */
@@ -197,7 +201,7 @@ int db_script(struct store *s, const char *sql, struct error *err);
 /* Frees all prepared statements, and the deferred ones. */
 void db_finalize(struct store *s);
 
-/* Sets how long a statement waits for the lock of another program. */
+/* Sets how long a statement waits while another program holds the file's lock. */
 void db_wait(struct store *s, int wait_ms);
 
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -23,13 +23,13 @@ static char *put_number(char *to, uint32_t value)
 	return to;
 }
 
-/* Allocates room for n items of `letters` letters, up to ten digits and a space each. */
+/* Allocates room for n items; an item is `letters` letters, up to ten digits, and a space. */
 static char *allocate_text(uint32_t n, size_t letters)
 {
 	return alloc_new((size_t)n * (letters + DIGITS_MAX + 1) + 1);
 }
 
-/* Ends the text at the space after the last item. */
+/* Replaces the space after the last item by the text's end. */
 static char *finish_text(char *text, char *end)
 {
 	if (end > text)

@@ -156,7 +156,8 @@ void store_commit_clear(struct store_commit *c)
 	*c = (struct store_commit){ 0 };
 }
 
-/* Adds a route from a row. Its two lists must have the same length, of ROUTE_HOPS at most. */
+/* Adds the route in a row. The row's list of nodes and its list of stages must have the same
+ * length, at most ROUTE_HOPS. */
 static int take_route(struct parts *p, sqlite3_stmt *q)
 {
 	struct route *r;
@@ -220,8 +221,8 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 	return 0;
 }
 
-/* Adds the device of a node to the node's entry in the list of orders. Both queries are sorted by
- * node. The row of a node that counted no gradient is ignored. */
+/* Adds the device of a node to the node's entry in p->orders, which is sorted by node. A node that
+ * counted no gradient has no entry, and its device is ignored. */
 static int take_computed(struct parts *p, sqlite3_stmt *q)
 {
 	uint16_t node = (uint16_t)column_u32(q, 0);
@@ -260,7 +261,8 @@ static int take_all(struct store *s, enum db_statement which, uint64_t iteration
 	return rc;
 }
 
-/* Reads, for each part of the commit, the iteration whose rows the commit uses (table alike). */
+/* Reads the row of the table `alike`: of[part] is the iteration whose rows hold that part of the
+ * commit. */
 static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS], struct error *err)
 {
 	struct db_value v[] = { db_u64(iteration) };
@@ -333,8 +335,11 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 	return 0;
 }
 
-/* ---- visits of a table's rows ----
- * A visitor must not start the same walk again, because the statement is in use. */
+/* ---- functions that call `visit` for each row ----
+ *
+ * `visit` must not call the function that called it, because both would use the same prepared
+ * statement.
+ */
 
 /* Ends the walk through the rows if the visitor has returned an error. Returns rc. */
 static int visited(sqlite3_stmt *q, int rc)

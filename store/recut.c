@@ -1,5 +1,6 @@
-/* Gives a run other stages. The former stages' checkpoints cannot be read into the new ones, so
- * their rows go in the same transaction: a crash leaves the run in one state or the other. */
+/* Divides the model of a run into other stages. The same transaction deletes the rows of the former
+ * stages' checkpoints, because the new stages cannot read them. After a crash, the run has either
+ * the former stages with their checkpoints or the new ones. */
 #include <stdlib.h>
 
 #include "base/alloc.h"

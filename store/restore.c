@@ -33,8 +33,9 @@ static int put_restore(struct store *s, const struct store_restore *r, struct er
 	return db_run(s, DB_PUT_RESTORE, v, DB_COUNT(v), err);
 }
 
-/* Deletes the rows of all iterations after the given one. If a stage was averaged, the given
- * iteration itself has new weights, so its checkpoint is deleted too. */
+/* Deletes the rows of all iterations after the given one. If a stage was restored as an average
+ * of other stages, the weights of the given iteration have changed; its checkpoint is deleted too.
+ */
 static int forget_after(struct store *s, uint64_t iteration, bool averaged, struct error *err)
 {
 	static const enum db_statement deletions[] = {

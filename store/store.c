@@ -21,8 +21,8 @@
 enum {
 	LOCK_TRIES = 5,
 	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
-	/* How long a program waits at its start and its end for another program that has locked the
-	 * file. The loop of a controller waits less (WAIT_MS in db.c). */
+	/* How long a program waits when it opens or closes the store while another program has
+	 * locked the file. At any other time, a statement waits at most WAIT_MS (db.c). */
 	OPEN_BUSY_MS = 10000,
 	CLOSE_BUSY_MS = 1000
 };
@@ -102,7 +102,7 @@ int store_reserve(struct store *s, struct error *err)
 			 STORE_RESERVE >> 20, strerror(code));
 }
 
-/* Takes over the reserve file that a dead writer left. */
+/* Uses the reserve file (store_reserve) that a dead writer left, if there is one. */
 static void take_reserve(struct store *s)
 {
 	struct stat st;
@@ -197,9 +197,9 @@ static int pragma_number(struct store *s, const char *sql, int64_t *out, struct 
 	return result;
 }
 
-/* Makes a file that is to be written private to its owner, whatever the umask is. A file that
- * was copied may have other permissions. SQLite gives its files beside this one the same
- * permissions. */
+/* Sets a file's permissions to 0600 before it is written, because the umask or a copy of the file
+ * may have left others. SQLite gives the same permissions to the journal and WAL files beside
+ * it. */
 static void make_private(const char *path, bool create)
 {
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
@@ -439,7 +439,8 @@ static void close_file(struct store *s)
 	s->db = NULL;
 }
 
-/* Removes the files that a failed or killed creation left. The caller holds the lock. */
+/* Removes the file of this name and SQLite's files beside it, which a failed or killed creation
+ * left. The caller holds the lock. */
 static void remove_file(struct store *s, const char *name)
 {
 	static const char *const tails[] = { "", "-journal", "-wal", "-shm" };

@@ -37,9 +37,10 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 10,     /* version of the schema */
-	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
-	STORE_RESERVE = 8 << 20 /* bytes of the disk that store_reserve reserves */
+	STORE_VERSION = 10, /* version of the schema */
+	/* store_thin keeps the tasks of iterations that are multiples of this number. */
+	STORE_THINNED = 100,
+	STORE_RESERVE = 8 << 20 /* size of the reserve file, in bytes (store_reserve) */
 };
 
 /* The properties of a run. They are fixed when the run starts; store_recut changes those that
@@ -52,22 +53,25 @@ struct store_run {
 	const char *optimizer; /* JSON of the optimizer's settings */
 	uint64_t id;
 	uint64_t seed;
-	const char *hash; /* name of the hash function, kept under the key "hash" */
+	/* Name of the hash function, which the record keeps under the key "hash". */
+	const char *hash;
 	uint64_t corpus_hash; /* hash of the corpus; 0: unknown until store_corpus */
 	int64_t started_wall_us;
 	uint32_t batch, sequence;
 	uint32_t n_shards;  /* number of data shards */
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
-	/* Number of threads of an agent's computations; the bits depend on it. */
+	/* Number of threads that an agent computes with; another number gives other rounding. */
 	uint32_t threads;
-	/* The formats with which the run begins, kept under the keys "wire" and "sum_wire" */
+	/* Formats of transferred tensors when the run begins; kept under "wire" and "sum_wire". */
 	struct tensor_formats formats;
 	size_t n_corpus;           /* number of paths; 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
-	const char *origin; /* where the first weights came from (model/files/origin.h), kept under
-			     * the key "origin"; NULL: they are made from the seed */
-	const char *options; /* other options of the controller, kept under the key "options"; NULL:
-			      * none. NULL in a run that was read; use store_get */
+	/* Where the first weights came from (model/files/origin.h); NULL: the program made them
+	 * from the seed. Kept under the key "origin". */
+	const char *origin;
+	/* The controller's other options; NULL: none. Kept under the key "options". Opening a run
+	 * leaves this field NULL; read the options with store_get. */
+	const char *options;
 };
 
 struct store_plan {
@@ -76,28 +80,30 @@ struct store_plan {
 	const char *reason;
 	uint32_t path_length;
 	const char *plan;           /* skippipe.plan/1 JSON */
-	double iteration_s, sync_s; /* predicted times of an iteration and of its sums */
+	/* Predicted times of an iteration and of summing its gradients. */
+	double iteration_s, sync_s;
 };
 
-/* A gradient that was added to a node's sum: the gradient of the loss layer ('L', on a data node)
- * or of a backward pass ('B'). */
+/* A gradient that a node added to its sum. */
 struct store_counted {
 	uint32_t microbatch;
-	char kind; /* 'L' or 'B': the loss layer or a backward pass */
+	/* 'L': gradient of the loss layer, on a data node; 'B': gradient of a backward pass */
+	char kind;
 };
 
-/* The gradients that a node added to its sum, in this order. */
+/* The gradients that a node added to its sum during an iteration. */
 struct store_order {
 	uint16_t node;
 	uint8_t stage; /* stage that the node held during this iteration */
 	uint32_t n_counted;
-	/* (n_counted) gradients in the order in which they were added. */
+	/* (n_counted) gradients in the order in which the node added them; the order affects
+	 * rounding. */
 	const struct store_counted *counted;
 	const char *device;                  /* device that the node reported; NULL: unknown */
 };
 
-/* The nodes whose sums were added to a stage's gradient. A stage without a reduction made no
- * step. */
+/* The nodes whose gradient sums were added for a stage. The weights of a stage without a reduction
+ * did not change in this iteration. */
 struct store_reduction {
 	uint8_t stage;
 	uint32_t n_nodes;
@@ -106,31 +112,36 @@ struct store_reduction {
 
 struct store_collisions {
 	uint32_t n;
-	double wait_s; /* time that tasks waited for other microbatches, in plan seconds */
+	/* Time that tasks waited because their node ran another microbatch's task, in plan seconds
+	 * (real seconds divided by the run's time scale). */
+	double wait_s;
 };
 
 struct store_repeats {
 	uint32_t rerun; /* number of microbatches that ran again */
-	/* How often, up to this iteration, the data of an iteration was skipped because its loss
-	 * or gradient was not finite. */
+	/* Number of times, since the run began, that the data of an iteration was skipped because
+	 * its loss or gradient was not finite. */
 	uint64_t skipped;
 };
 
 struct store_commit {
 	uint64_t iteration; /* number of the iteration; iterations count from 1 without gaps */
 	uint64_t epoch;     /* epoch of the plan */
-	uint32_t attempt;   /* attempt of the reduction that was committed */
-	/* The announced step: the summed gradient times `scale`, divided by the stage's visits if
-	 * these are given, then AdamW step number `iteration`. */
+	uint32_t attempt;   /* number of the attempt in which the gradients were summed */
+	/* The step that the controller announced: the summed gradient is multiplied by `scale`,
+	 * divided by the stage's visits if visits.n is not 0, and applied by AdamW as step number
+	 * `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
-	/* A set of stages (base/stage_set.h); 0: none. After the step, every other stage took the
-	 * weights and moments of a stage in the set (stage_set_source). */
+	/* A set of stages (base/stage_set.h). After the step, each stage outside the set takes the
+	 * weights and moments of a stage in the set, as stage_set_source says. 0: no stage takes
+	 * any. */
 	uint64_t stack_from;
 	struct stage_visits visits;
-	struct tensor_formats formats; /* formats of the iteration, on which the bits depend */
+	/* Formats of the iteration's transferred tensors; they affect rounding. */
+	struct tensor_formats formats;
 	float loss; /* mean loss over the iteration's microbatches */
 	double gradient_norm;
-	/* Measured and predicted time of the iteration, in plan seconds. */
+	/* Measured and predicted time of the iteration, in plan seconds (see store_collisions). */
 	double iteration_s, predicted_s;
 	double sync_s;
 	double real_s; /* wall time from the previous commit to this commit */
@@ -139,17 +150,18 @@ struct store_commit {
 	struct store_repeats repeats;
 	int64_t wall_us;
 	size_t n_routes, n_orders, n_reductions;
-	/* (n_routes) The routes of the attempts that finished; `since` is not recorded. A
-	 * microbatch's data is at position (iteration - 1 + repeats.skipped) * per_shard + wave of
-	 * its shard. */
+	/* (n_routes) For each microbatch, the route of the attempt that finished, without `since`.
+	 * In its shard, the microbatch's data is at position (iteration - 1 + repeats.skipped) *
+	 * per_shard + wave. */
 	const struct route *routes;
 	/* (n_orders) the gradients that each node added. */
 	const struct store_order *orders;
-	const struct store_reduction *reductions; /* (n_reductions) the sums of each stage */
+	/* (n_reductions) nodes whose sums were added, for each stage */
+	const struct store_reduction *reductions;
 	void *owned; /* private to the store; NULL in a commit that is to be written */
 };
 
-/* The hash of a node's weights after an iteration, as the node announced it. */
+/* The hash that a node reported of its stage's weights after an iteration. */
 struct store_hash {
 	uint64_t iteration;
 	uint64_t hash;
@@ -161,35 +173,38 @@ struct store_task {
 	uint64_t iteration;
 	uint32_t microbatch, attempt;
 	uint16_t node;
-	char kind; /* 'F', 'L', 'B', or 'E' for an evaluation */
+	char kind; /* 'F': forward pass, 'L': loss layer, 'B': backward pass, 'E': evaluation */
 	bool counted;
-	int64_t waited_for;                   /* the microbatch that delayed this task; -1: none */
+	/* The microbatch whose task occupied the node while this task waited; -1: none. */
+	int64_t waited_for;
 	int64_t arrived_us, start_us, end_us; /* times by the controller's clock */
 };
 
 struct store_validation {
-	uint64_t iteration; /* the last iteration that the weights contain */
+	uint64_t iteration; /* the weights are those after this iteration */
 	double loss;
 	int64_t wall_us;
 };
 
 /* An entry of the journal. */
 struct store_note {
-	uint64_t id; /* number in ascending order; ignored when written */
+	uint64_t id; /* ascending number that the store assigns; ignored when written */
 	uint64_t iteration;
 	int64_t wall_us;
 	const char *kind; /* "log", "event", "command", "prediction", "warning", "alert", ... */
-	char mark;        /* mark on the loss curve: 'S', 'F', 'R'; 0: none */
+	/* Letter on the loss curve. 'S': skip ratio changed, 'F': node failed, 'R': stage restored;
+	 * 0: none. */
+	char mark;
 	int32_t node;     /* node that the entry concerns; -1: none */
 	const char *text;
 };
 
-/* An injected failure. It is written again under the same id when it ends. */
+/* A failure that an operator injected. It is written again under the same id when it ends. */
 struct store_fault {
 	uint32_t id;
 	uint64_t iteration;
 	const char *kind;
-	int32_t node, peer; /* the node, and the other end of the link; -1: none, or all */
+	int32_t node, peer; /* the node; for a link, its other end too; -1: none, or all nodes */
 	double factor;
 	uint32_t ttl_ms;
 	int64_t started_wall_us;
@@ -201,9 +216,9 @@ struct store_command {
 	uint64_t id;
 	uint64_t iteration; /* first iteration on which the command has an effect */
 	int64_t wall_us;
-	const char *who; /* name of the console that gave the command */
+	const char *who; /* name of the console from which the operator gave the command */
 	const char *verb;
-	int32_t node, peer; /* node, and other end of the link; -1: none */
+	int32_t node, peer; /* the node; for a link, its other end too; -1: none */
 	int64_t value;
 	const char *text;
 	int32_t status; /* 0: done; 1: in progress; otherwise a negative errno */
@@ -213,8 +228,8 @@ struct store_command {
 	uint64_t undone_by; /* id of the command that undid this one; 0: none */
 };
 
-/* An event of the run with its time on both clocks. From these events a replay knows when to show
- * the other rows.
+/* An event of the run, with its time on the controller's clock and on the wall clock. A replay
+ * shows the rows of the other tables at the times that these events give.
  *
  *     kind               event                                  word, value, text
  *     phase              the iteration entered a phase          word: the phase
@@ -223,39 +238,41 @@ struct store_command {
  *     plan               a plan took effect                     value: its epoch
  *     commit             an iteration was committed             value: microseconds that the nodes
  *                                                               spent in the iteration's tasks
- *     compute            the plan's times of a node were        -
+ *     compute            the plan's times of a node were        (forward_s, backward_s, loss_s)
  *                        corrected
  *     link               the plan's delay from `node` to        value: the other node
- *                        another node was corrected to
- *                        forward_s
- *     gpu                figures of the node's GPU, with a      text: the figures in JSON
- *                        commit
+ *                        another node was corrected             (forward_s: the new delay)
+ *     gpu                load of the node's GPU at a commit     text: the figures in JSON
  *     device             how long the node's device was busy    value: the iteration; text: the
  *                        and what it waited for, in the         times in JSON
  *                        iteration that was just committed
  *     recovery           a step after a node's death            word: the step
  */
 struct store_moment {
-	uint64_t id;     /* number in ascending order; ignored when written */
-	uint64_t writer; /* store_writer_epoch of the writer; ignored when written. Compare at_us
-			  * only between events of one writer, because another writer may have run
-			  * on another machine */
+	uint64_t id; /* ascending number that the store assigns; ignored when written */
+	/* store_writer_epoch of the writer; ignored when written. Compare at_us only between events
+	 * of one writer, because another writer may have run on another machine, whose clock
+	 * differs. */
+	uint64_t writer;
 	uint64_t iteration; /* the iteration that was under way */
-	int64_t at_us;      /* time of the event on the controller's clock, as in store_task */
+	/* Time of the event on the controller's clock, which store_task uses too. */
+	int64_t at_us;
 	int64_t wall_us;
 	const char *kind;
 	int32_t node, stage; /* node and stage that the event concerns; -1: none */
 	int64_t value;
 	const char *word;
 	const char *text;
-	/* Times of kinds node, compute and link. 0: not measured yet. */
+	/* For kinds node and compute: the plan's times of a forward pass, a backward pass and the
+	 * loss layer. For kind link: forward_s is the plan's delay. 0: not measured yet. */
 	double forward_s, backward_s, loss_s;
-	/* Device, host, admitted name and place of a node; only for the kind node. NULL: "". */
+	/* Only for kind node: the node's device, its host, the name under which it was admitted,
+	 * and its place. NULL is written as "". */
 	const char *device, *host, *name, *place;
 };
 
-/* A stage's file of a checkpoint, complete and on the disk of `host`. A checkpoint is an iteration
- * for which every stage has a file. */
+/* One file of a checkpoint: the weights of a stage, complete and on the disk of `host`. A
+ * checkpoint is complete when every stage has a file of the same iteration. */
 struct store_shard {
 	uint64_t iteration;
 	uint8_t stage;
@@ -266,32 +283,33 @@ struct store_shard {
 	int64_t wall_us;
 };
 
-/* A stage that was restored because no node held it any more. */
+/* A stage whose weights were restored because no live node held them. */
 struct store_restore {
-	uint64_t iteration; /* iteration of the restored weights; later commits were removed */
+	uint64_t iteration; /* the run continues after this iteration; later commits are deleted */
 	uint64_t last;      /* last committed iteration before the restore */
 	uint8_t stage;
 	uint16_t node; /* node that holds the restored stage */
 	uint64_t hash; /* hash of the restored weights */
 	int64_t wall_us;
-	/* 0: the stage comes from a checkpoint; otherwise the number of averaged stages
-	 */
+	/* Number of averaged stages; 0: the weights come from a checkpoint. */
 	uint32_t n_from;
-	uint8_t from[2]; /* (n_from) the averaged stages, as they were after that iteration */
-	float weight[2]; /* (n_from) weight of each averaged stage */
+	/* (n_from) the stages whose weights, after that iteration, were averaged */
+	uint8_t from[2];
+	float weight[2]; /* (n_from) factor of each of these stages in the average */
 };
 
-/* The change to other stages (store_recut). */
+/* New stages for a run (store_recut). */
 struct store_recut {
-	uint64_t id; /* the run's identity from now on, so that agents drop the former stages */
+	uint64_t id; /* new identity of the run, which makes agents drop their former stages */
 	const char *model, *cluster;
 	uint32_t n_shards, per_shard;
 	size_t n_files;
-	/* (n_files) The new stages' files of the last commit. They replace the files of all
-	 * checkpoints, which are those of the former stages. */
+	/* (n_files) Files of the new stages' weights after the last commit. The rows of all former
+	 * checkpoints are deleted, because they hold the former stages. */
 	const struct store_shard *files;
 	size_t n_values;
-	/* (n_values) Values of the controller's own state; NULL removes one (store_set). */
+	/* (n_values) Values of the controller's own state to set, as by store_set. A NULL value
+	 * removes the key. */
 	const struct store_value {
 		const char *key, *value;
 	} *values;
@@ -299,8 +317,8 @@ struct store_recut {
 
 /* ---- opening ---- */
 
-/* Starts a new run: creates the file and the lock, and the folder if it is missing. -EEXIST: the
- * folder has a run already. Gives *out to the caller (store_close). */
+/* Starts a new run: creates the file and the lock, and the folder if it is missing. The caller
+ * closes *out with store_close. -EEXIST: the folder has a run already. */
 int store_create(struct store **out, const char *folder, const struct store_run *run,
 		 struct error *err);
 /* Opens an existing run as its writer, after a controller's end or crash. -EBUSY: the run has a
@@ -314,17 +332,18 @@ void store_close(struct store *s); /* NULL is allowed */
 bool store_has_writer(const char *folder);
 
 /* Returns true if another program, a backup for example, has locked the file. Functions whose rows
- * must be durable then return -EBUSY: store_commit, store_plan, store_cluster, store_restore. The
- * rows of all other functions wait in memory, up to 64 MiB, and are written when the file is
- * unlocked. */
+ * must be durable then return -EBUSY: store_commit, store_plan, store_cluster, store_restore. All
+ * other functions keep their rows in memory, up to 64 MiB, and the first write after the unlocking
+ * writes them. */
 bool store_is_locked(const struct store *s);
-/* Writes the rows that wait. Returns 0 if the file is unlocked, or -EBUSY. */
+/* Writes the rows in memory (store_is_locked). Returns 0 if none is left, or -EBUSY if the file is
+ * still locked. */
 int store_unlocked(struct store *s, struct error *err);
 
-/* Reserves STORE_RESERVE bytes of the disk in RUN-DIR/run.reserve. When other programs have filled
- * the disk, the first write without room deletes the reserve and is repeated. So the run can still
- * write what it must. Returns 0 if the reserve exists now, new or not. -ENOSPC: the disk has no
- * room for the reserve. store_close deletes the reserve. */
+/* Reserves STORE_RESERVE bytes of the disk in the file RUN-DIR/run.reserve. When the disk is full,
+ * the store deletes this file and repeats the failed write, so that the controller can still record
+ * the last commits. Returns 0 if the reserve exists. -ENOSPC: the disk has no room for the reserve.
+ * store_close deletes the reserve. */
 int store_reserve(struct store *s, struct error *err);
 /* Returns true if the reserve exists. */
 bool store_reserved(const struct store *s);
@@ -336,13 +355,14 @@ uint64_t store_writer_epoch(const struct store *s);
 
 /* ---- writing ---- */
 
-/* Records the hash of the corpus, which the first data node that has read the corpus reports.
- * -EEXIST: another hash is recorded. */
+/* Records the hash of the corpus. The first data node that has read the corpus reports it. -EEXIST:
+ * another hash is recorded. */
 int store_corpus(struct store *s, uint64_t hash, struct error *err);
 /* Replaces the description of the cluster, after it was measured. Durable. */
 int store_cluster(struct store *s, const char *cluster, struct error *err);
-/* Replaces the model, the number of data shards and that of a shard's microbatches, after the
- * stages were chosen. Call it before the first plan. Durable. */
+/* Replaces the model, the number of data shards, and the number of microbatches of a shard in
+ * an iteration. Call it when the stages have been chosen, before the first plan.
+ * Durable. */
 int store_stages(struct store *s, const char *model, uint32_t n_shards, uint32_t per_shard,
 		 struct error *err);
 /* Records a plan that takes effect. Durable. */
@@ -350,9 +370,9 @@ int store_plan(struct store *s, const struct store_plan *plan, struct error *err
 /* Commits an iteration. Durable. -EEXIST: the iteration is committed already; -EINVAL: the
  * iteration does not follow the last committed one. */
 int store_commit(struct store *s, const struct store_commit *commit, struct error *err);
-/* Deletes the tasks and phases of iterations up to `upto`, except those of every STORE_THINNED-th
- * iteration. One call deletes a few iterations only, so that no call takes long. Rows that verify
- * needs are kept. */
+/* Deletes details of iterations up to `upto`: tasks, and events of the kinds phase, commit, gpu and
+ * device. Every STORE_THINNED-th iteration keeps them. One call deletes a few iterations only, so
+ * that no call takes long. Rows that verify needs are kept. */
 int store_thin(struct store *s, uint64_t upto, struct error *err);
 /* Records hashes of weights. If a node announces a second hash for an iteration, the first one
  * stays. */
@@ -376,18 +396,19 @@ int store_shard(struct store *s, const struct store_shard *k, struct error *err)
  * later iterations, in one durable transaction. The next commit is iteration + 1. */
 int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 		  struct error *err);
-/* Gives the run other stages after its last commit, in one durable transaction. */
+/* Divides the model of the run into other stages after its last commit, in one durable
+ * transaction. */
 int store_recut(struct store *s, const struct store_recut *r, struct error *err);
-/* Sets a value of the controller's own state by key; NULL removes it. Durable, because agents act
- * on what the controller announces, and the next controller must know it. */
+/* Sets a value of the controller's own state by key; NULL removes it. Durable if the file is not
+ * locked: agents act on what the controller announces, and the next controller must know it. */
 int store_set(struct store *s, const char *key, const char *value, struct error *err);
 
 /* ---- reading (a writer may read, too) ---- */
 
 /* Sets *iteration to the last committed iteration; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
-/* Sets *visited to true if an iteration had paths longer than path_length, or if stages took the
- * weights of other stages at its end. */
+/* Sets *visited to true if any committed iteration had paths longer than path_length, or stages
+ * that took the weights of other stages (stack_from). */
 int store_visited(struct store *s, uint32_t path_length, bool *visited, struct error *err);
 /* Fills *out; the caller frees its arrays with store_commit_clear. -EBADMSG: a list in the file
  * does not have the form that store_commit writes. */
@@ -400,8 +421,8 @@ void store_commit_clear(struct store_commit *c);
 int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		      int (*visit)(void *context, const struct store_commit *c), void *context,
 		      struct error *err);
-/* Visits the devices that nodes reported, with the number of nodes that computed with each, in
- * descending order of the number of nodes. Visits none if the record names no device. */
+/* Visits each device name that nodes reported, with the number of nodes that computed on it; the
+ * most frequent device comes first. Makes no visit if the record names no device. */
 int store_each_device(struct store *s,
 		      int (*visit)(void *context, const char *device, uint32_t nodes),
 		      void *context, struct error *err);

@@ -1,5 +1,5 @@
 /* Writes the rows of a run, one transaction for each call. A write that fails because the disk is
- * full is repeated once if the reserve could be deleted (db_again). */
+ * full is repeated once, after the reserve was deleted (db_again). */
 #include "store/store.h"
 
 #include <errno.h>
@@ -244,10 +244,9 @@ static int print_part(const struct store *s, enum db_part part, const struct sto
 	return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 }
 
-/* Writes the parts that differ from the previous commit. For the other parts, the `alike` row names
- * the iteration that has the same rows; most iterations need no other row. `now` (DB_PARTS) gets
- * the newest written rows of each part, which count once the commit is durable. The caller frees
- * its texts. */
+/* Writes the parts of a commit that differ from the previous commit. For an equal part, the row of
+ * the table `alike` names the earlier iteration that wrote it. Sets now[part] to the rows that were
+ * written last; the caller uses `now` once the commit is durable, and frees its texts. */
 static int put_parts(struct store *s, const struct store_commit *c, struct db_written *now,
 		     struct error *err)
 {
@@ -410,7 +409,7 @@ int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struc
 	return rc;
 }
 
-/* Reads the newest iteration that an earlier writer has thinned. */
+/* Reads up to which iteration store_thin has deleted details, in earlier processes too. */
 static int read_thinned(struct store *s, struct error *err)
 {
 	char *text = NULL;
@@ -424,7 +423,7 @@ static int read_thinned(struct store *s, struct error *err)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* Deletes the tasks after thinned_to and up to `upto`. */
+/* Deletes the details of the iterations after thinned_to, up to `upto`. */
 static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 {
 	char text[24];
@@ -437,8 +436,8 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 		return rc;
 	snprintf(text, sizeof(text), "%" PRIu64, upto);
 	rc = db_run(s, DB_THIN_TASKS, tasks, DB_COUNT(tasks), err);
-	/* The table of moments has no index by iteration, and a scan of all moments in every call
-	 * would be too slow. */
+	/* A scan of all moments in every call would be too slow, because their table has no index
+	 * by iteration. Therefore only every STORE_THINNED-th call deletes moments. */
 	if (rc == 0 && upto % STORE_THINNED == 0)
 		rc = db_run(s, DB_THIN_MOMENTS, moments, DB_COUNT(moments), err);
 	if (rc == 0)
@@ -448,13 +447,14 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 
 int store_thin(struct store *s, uint64_t upto, struct error *err)
 {
-	/* Limit of iterations that one call thins. It is above one, because each commit adds
-	 * one. */
+	/* Most iterations that one call thins. Each commit adds one iteration, so a call must thin
+	 * more than one to catch up. */
 	enum { AT_ONCE = 4 };
 	int rc = s->thinned_to == UINT64_MAX ? read_thinned(s, err) : 0;
 
 	if (rc == 0 && upto < s->thinned_to)
-		/* After a restore to an earlier iteration, the mark moves back. */
+		/* After a restore, iterations above `upto` are repeated and must be thinned
+		 * again. */
 		s->thinned_to = upto;
 	for (uint64_t i = 0; rc == 0 && i < AT_ONCE && s->thinned_to < upto; i++) {
 		do
@@ -531,6 +531,7 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 	enum db_statement which = value ? DB_PUT_STATE : DB_DROP_STATE;
 	int rc = db_write(s, true, which, v, value ? 2 : 1, err);
 
-	/* While the file is locked, the setting waits like rows that need not be durable. */
+	/* While the file is locked, the setting waits in memory like a row that need not be
+	 * durable. */
 	return rc == -EBUSY ? db_write(s, false, which, v, value ? 2 : 1, err) : rc;
 }

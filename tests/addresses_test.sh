@@ -1,8 +1,9 @@
 #!/bin/bash
-# Names and addresses that change. The controller's name has a dead first address. Then one agent's machine gets another
-# address, and later the controller's, while all processes live and the names stay. The processes find each other again.
-# Meanwhile a clone of a machine with its key disturbs nobody, and an agent that is killed and started again gets its node
-# back. The journal names an agent whose address means the reading machine itself.
+# Names and addresses that change. The first address of the controller's name is dead. Then one agent's machine gets
+# another address, and later the controller's machine does; all processes live on and the names stay. The processes must
+# find each other again. Meanwhile a cloned machine, which has another agent's key, must disturb nobody. An agent that
+# is killed and started again gets its node back. If an agent announces an address that means the reading machine
+# itself, the journal names the agent.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare
@@ -21,7 +22,7 @@ END
 names 10.78.0.1 "$(address 1)"
 unshare -m true 2>/dev/null || skip "no right to make a mount namespace"
 
-# Nobody listens yet: the agent reports the name that it dialed, its addresses, and why each failed.
+# Nobody listens at the controller's name yet. The agent reports the name, its addresses, and why each of them failed.
 machines_named 0 "$bin/skippipe" agent --join tcp://boss:7700 --controller-key "$dir/controller.pub" --key "$dir/agent0.key" \
 	--listen tcp://0.0.0.0:7710 --advertise tcp://m0:7710 --orphan-s 30 >"$dir/alone.out" 2>"$dir/alone.err"
 alone=$named_pid

@@ -1,7 +1,7 @@
 #!/bin/bash
-# `skippipe agent` with several devices starts an agent for each of them, with a key, a port and a node of its own, and
-# ends them together. The agent's program lists the GPUs. A script replaces it here, and reports two GPUs and a third
-# one that cannot be used.
+# `skippipe agent` with several devices starts an agent for each device, with its own key, port and node, and ends all
+# of them together. The agent's program lists the GPUs. Here a script replaces it, and reports two GPUs and a third one
+# that cannot be used.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-agent
 
@@ -40,8 +40,8 @@ wait $pid
 [ $? = 3 ] || die "the agents' exit status is not that of the whole"
 [ "$(grep -c ended "$dir/started")" = 2 ] || die "not all have ended"
 
-# Devices are separated by commas. Every agent gets a free port if a free port was asked for, or a socket file of its
-# own.
+# A list of devices has commas. If the port is 0, every agent gets a free port; if the address is a socket file, each
+# agent gets a file of its own.
 : >"$dir/started"
 env --default-signal=INT "$dir/bin/skippipe" agent --device=cpu:v3,cpu --listen ipc:///tmp/x --key a &
 pid=$!
@@ -51,7 +51,7 @@ grep -qx -- "--listen=ipc:///tmp/x.1 --key=a.1 --device=cpu" "$dir/started" || d
 kill -INT $pid
 wait $pid
 
-# A second signal ends agents that do not end by themselves. One of them is stopped.
+# The first signal does not end an agent that is stopped; a second signal kills it.
 : >"$dir/started"
 "$dir/bin/skippipe" agent --device=cpu:v3,cpu --listen ipc:///tmp/x --key a &
 pid=$!
@@ -66,7 +66,7 @@ for _ in $(seq 200); do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
 kill -0 $pid 2>/dev/null && { kill -KILL "$agent"; die "the agents do not end"; }
 ! kill -0 "$agent" 2>/dev/null || die "an agent is left"
 
-# With one device the program itself is the agent.
+# With one device, skippipe itself becomes the agent and starts no other process.
 : >"$dir/started"
 "$dir/bin/skippipe" agent --device cuda:2 --listen tcp://10.0.0.7:0 &
 started+=($!)

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Runs can be planned by a baseline instead of the best search. DT-FM's straight pipelines run while an agent and then the controller are
-# killed: every plan is DT-FM's, and the weights equal those that one process computes. The baselines that skip stages
-# run for a shorter time. Options that a baseline cannot follow are refused.
+# A published baseline plans a run instead of the best search. While DT-FM's straight pipelines run, an agent and then
+# the controller are killed. Every plan must be DT-FM's, and the weights must equal those that one process computes. The
+# baselines that skip stages run for a shorter time. Options that a baseline cannot follow are refused.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
 
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
 
-# Every plan of the run is by the algorithm and has the path length: check_algorithm EVENTS RUN NAME LENGTH
+# check_algorithm EVENTS RUN NAME LENGTH: checks that the algorithm made every plan, and that paths have this length
 check_algorithm() {
 	local plan
 	grep '"event":"plan"' "$1" | grep -qv "\"reason\":\"[^\"]*\",\"algorithm\":\"$3\",\"path_length\":$4," &&

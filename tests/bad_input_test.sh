@@ -1,5 +1,5 @@
 #!/bin/bash
-# Mistakes of users and faults of disks get a clear message and the right exit status. No program crashes, and no
+# Mistakes of users and faults of disks. Each gets a clear message and the right exit status. No program crashes, and no
 # incomplete file is left.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-plan skippipe-verify
@@ -59,7 +59,7 @@ for verb in "plan $dir/good.json" "simulate $dir/good.json $dir/good.plan"; do
 	expect 2 '--sum-wire: expected fp32, q8' "$sk" $verb --sum-wire bf16
 	expect 1 'good.json: delay_s: only fp32 activations' "$sk" $verb --wire q6
 done
-bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one mistake
+bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one mistake must be refused with these words
 	sed "$2" "$dir/good.json" >"$dir/$1.json"
 	cmp -s "$dir/good.json" "$dir/$1.json" && die "$1: nothing was changed"
 	expect 1 "$1.json.*($3)" "$sk" plan "$dir/$1.json"
@@ -79,7 +79,7 @@ rc=0
 "$sk" simulate "$dir/good.json" "$dir/bad.plan" >"$dir/out" 2>&1 || rc=$?
 [ $rc = 3 ] || [ $rc = 1 ] || die "a path that returns to its node: exit status $rc"
 
-# ---- models and texts: errors name the file and the tensor, and nothing is written
+# ---- models and texts: an error names the file and the tensor, and no file is written
 short=(--iterations 1 --microbatches 1 --batches 1)
 "$sk" train "${short[@]}" --out "$dir/model" >/dev/null || die "the good model is not made"
 "$sk" export "$dir/model" --out "$dir/hf" >/dev/null || die "the good model is not exported"
@@ -114,7 +114,7 @@ cp -r "$dir/model" "$dir/mine"
 "$sk" train "${short[@]}" --seed 9 --out "$dir/mine" --force >/dev/null || die "train --force"
 "$sk" import "$dir/hf" --out "$dir/mine" --force >/dev/null || die "import --force"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
-for verb in "train ${short[*]} --seed 9" "import $dir/hf" "export $dir/model"; do # the tokenizer of a replaced model
+for verb in "train ${short[*]} --seed 9" "import $dir/hf" "export $dir/model"; do # with another tokenizer
 	rm -rf "$dir/replaced"
 	"$sk" ${verb/--seed 9/--seed 8} --out "$dir/replaced" >/dev/null || die "$verb"
 	touch "$dir/replaced/"{tokenizer.model,merges.txt,notes.txt}
@@ -146,7 +146,7 @@ expect 1 'model.safetensors.index.json there names the weights of another model'
 	"$sk" export "$dir/mine" --out "$dir/damaged-model" --force
 cp "$dir/model"/* "$dir/damaged-model"
 expect 1 "$dir/damaged-model holds two models, a checkpoint .* and a Hugging Face model" "$sk" eval "$dir/damaged-model"
-mkdir "$dir/void" # a folder without a model, such as the folder of a cache above its snapshots
+mkdir "$dir/void" # no model, as the folder of a cache that holds snapshots of models
 for verb in "eval $dir/void" "generate $dir/void" "import $dir/void --out $dir/none" "train --from $dir/void"; do
 	expect 1 "$dir/void: neither a checkpoint .* nor a Hugging Face folder .config.json. is there" "$sk" $verb
 done
@@ -157,7 +157,7 @@ expect 1 '--preset, --model, --from: each gives a model' "$sk" train --from "$di
 expect 1 "$dir/damaged-model holds two models" "$sk" train --from "$dir/damaged-model" "${short[@]}"
 expect 1 "$dir/damaged-model holds two models" "${controller[@]}" --run-dir "$dir/two" --from "$dir/damaged-model"
 
-# ---- a checkpoint that consists of links, as caches make them: the files that the links name are never overwritten
+# ---- a model whose files are links, as caches make them: a command never overwrites the files behind the links
 echo '{}' >"$dir/tokenizer_config.json"
 mkdir "$dir/links"
 ln -s "$dir/model"/* "$dir/tokenizer_config.json" "$dir/links"
@@ -168,7 +168,7 @@ before=$(cat "$dir/model"/* | sha256sum)
 [ "$(cat "$dir/tokenizer_config.json")" = '{}' ] || die "a tokenizer is changed through a link to it"
 "$sk" eval "$dir/links" --batches 1 >/dev/null || die "no checkpoint in place of the links"
 
-# ---- outputs that are inputs, by other names too
+# ---- an output that is also an input, under the same name or another one
 "$sk" tokenize --out "$dir/own.bin" --corpus "$0" >/dev/null && cp "$0" "$dir/own.txt" || die "tokenize"
 ln -s own.txt "$dir/link.txt"
 ln "$dir/own.bin" "$dir/hard.bin"
@@ -185,7 +185,7 @@ for input in json plan; do
 done
 [ "$(cat "$dir"/own.* "$dir/hf"/* "$dir/model"/* "$dir"/good.* | sha256sum)" = "$before" ] && [ -L "$dir/link.txt" ] || die "an input was changed"
 
-# ---- options that have no effect, or no meaning
+# ---- options without an effect or a meaning
 expect 2 'skippipe eval: --skip-schedule is no option of eval' "$sk" eval "$dir/model" --skip-schedule 3,0
 expect 2 'skippipe tokenize: --seed is no option of tokenize' "$sk" tokenize --seed=1 --out "$dir/none" --corpus "$0"
 expect 2 'skippipe generate: --from is no option of generate' "$sk" generate "$dir/model" --from "$dir/nothing"
@@ -204,7 +204,7 @@ for verb in eval generate; do
 done
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
 
-# ---- training that diverges: 1,000 weights are finite, but so large that the loss is not
+# ---- training that diverges: the last 1,000 weights are finite, but so large that the loss is not
 damaged "$dir/hf" && truncate -s -4000 "$dir/damaged-model/model.safetensors"
 for _ in $(seq 1000); do printf '\377\377\177\177'; done >>"$dir/damaged-model/model.safetensors"
 "$sk" import "$dir/damaged-model" --out "$dir/large" >/dev/null || die "large weights are not imported"
@@ -280,7 +280,7 @@ for verb in $("$sk" help keygen | sed -n 's/.*skippipe \([a-z]*\) .*/\1/p'); do
 	"$sk" help "$verb" >/dev/null || die "$verb is no verb"
 done
 
-# ---- keys: an agent that is not admitted reports it and tries again, because it may be admitted later
+# ---- keys: an agent that is not admitted says so and tries again, because an operator may admit it later
 timeout 4 "$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" \
 	--key "$dir/stranger.key" --listen tcp://127.0.0.1:0 >"$dir/stranger.out" 2>"$dir/stranger.err"
 grep -q 'not admitted' "$dir/stranger.err" || die "an agent that is not admitted does not say so"
@@ -292,7 +292,7 @@ agent=("$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pu
 expect 1 'run-dir: .*agent.key: Not a directory' "${agent[@]}" --run-dir "$dir/agent.key"
 expect 1 'run-dir: .*agent.key/below: Not a directory' "${agent[@]}" --run-dir "$dir/agent.key/below"
 expect 1 'run-dir: /proc/self/x' "${agent[@]}" --run-dir /proc/self/x
-far=$(printf '/%080d' $(seq 43)) # a path of 3.5 KB: a message keeps the cause at its end
+far=$(printf '/%080d' $(seq 43)) # a path of 3.5 KB; a long message must keep its end, which names the cause
 expect 1 'run.db.new: this path is [0-9]* bytes long.*choose a folder with a shorter path' "${controller[@]}" --run-dir "$dir$far"
 expect 1 'run.db: no run in this folder' "$sk" verify "$dir$far"
 
@@ -327,9 +327,9 @@ expect 1 'own2/plans: Not a directory' "${controller[@]}" --run-dir "$dir/own2"
 rm "$dir/own2/plans"
 expect 1 'no agent' "${controller[@]}" --run-dir "$dir/own2"
 
-# ---- too few open files: without the check, agents dial a controller that accepts nobody
+# ---- too few open files: without a check at the start, agents would dial a controller that can accept nobody
 few=(bash -c 'ulimit -n 48 && exec "$@"' few)
-# The controller needs room for 6 peers, an agent for at least 8. Either may report it first.
+# The controller needs files for 6 peers, an agent for 8 at least. The test accepts the message of either.
 expect 1 'too few open files .* [68] peers: raise the limit .ulimit -n. to' "${few[@]}" "${small[@]}" --run-dir "$dir/few"
 expect 1 'too few open files' "${few[@]}" "${agent[@]}"
 

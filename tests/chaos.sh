@@ -1,14 +1,14 @@
 #!/bin/bash
-# Many faults: tests/chaos.sh ITERATIONS [SEED] [emulated]. There is a fault in every fourth iteration, at the speed of
-# the machine. With emulated (2.5 s an iteration) there is one every two seconds, and the speed is compared with that of
-# a run without faults.
+# Many faults: tests/chaos.sh ITERATIONS [SEED] [emulated]. Every fourth iteration has a fault, at the speed of the
+# machine. With `emulated`, an iteration takes 2.5 s and there is a fault every two seconds; the script then compares
+# the speed with that of a run without faults.
 #
-# Faults: kill -9, SIGSTOP and SIGCONT, a hang, a slow node, slow or lossy or cut links, a node that sends
-# numbers that are not finite, the controller killed. Lost nodes return a few iterations later. The faults and their
-# times depend on the seed alone, except that the last copy of a stage is not killed, as operators cannot kill it.
+# The faults: kill -9; SIGSTOP and SIGCONT; a hang; a slow node; slow, lossy or cut links; a node that sends numbers
+# that are not finite; a killed controller. Lost nodes return a few iterations later. The seed alone determines the
+# faults and their times, with one exception: like an operator, the script does not kill the last replica of a stage.
 #
-# At the end every iteration is committed once, except for those that the loss of a whole stage undid. The weights
-# equal bit for bit those that one process computes from the record, and no process is left. CHAOS_ARGS go to
+# At the end every iteration is committed once, except those that the loss of a whole stage has undone. The weights
+# equal bit for bit those that one process computes from the record. No process is left. CHAOS_ARGS are options for
 # `skippipe demo`.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
@@ -35,16 +35,16 @@ for ((at = 40; at < (iterations - 6) * 10; at += 1 + RANDOM % (2 * tenths))); do
 	esac
 done
 
-# ---- the state according to the events
+# ---- the state of the run, from its events
 committed() { grep -s '"event":"commit"' "$events" | tail -n 1 | field n; }
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
-# Succeeds if another node of the node's stage is live according to the last events.
+# Succeeds if another node of the node's stage is live.
 spare() {
 	grep '"event":"node"' "$events" | sed 's/.*"node":\([0-9]*\),"stage":\([-0-9]*\),"state":"\([a-z]*\)".*/\1 \2 \3/' |
 		awk -v node="$1" '{ stage[$1] = $2; state[$1] = $3 }
 			END { for (i in stage) if (i != node && stage[i] == stage[node] && state[i] == "live") n++; exit n < 2 }'
 }
-resident() { # prints the kilobytes of the controller and of the largest agent
+resident() { # prints the memory in kB of the controller, and of the largest agent
 	local pid
 	for pid in $(controller_pid); do sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/controller \1/p' "/proc/$pid/status"; done
 	for pid in $(seq 0 19); do
@@ -56,7 +56,7 @@ seconds_of() { # prints the mean time of an iteration from the first commit to t
 	awk -v from="$1" -v to="$2" -v n="$3" 'BEGIN { printf "%.3f\n", (to - from) / n }'
 }
 now() { printf '%s\n' "$EPOCHREALTIME"; }
-begin() { # begin ITERATIONS ARGS...: starts an embedded cluster; plans are not kept in the events
+begin() { # begin ITERATIONS ARGS...: starts a demo whose events do not contain the plans
 	local n=$1
 	shift
 	rm -f "$events"
@@ -66,7 +66,7 @@ begin() { # begin ITERATIONS ARGS...: starts an embedded cluster; plans are not 
 	started+=($demo)
 	last=$SECONDS before=
 }
-until_committed() { # until_committed N: waits; 1: the run ended before
+until_committed() { # until_committed N: waits for this commit; returns 1 if the run ends before it
 	local at
 	until at=$(committed) && [ "${at:-0}" -ge "$1" ]; do
 		kill -0 $demo 2>/dev/null || return 1
@@ -116,7 +116,7 @@ started=()
 # ---- the result
 echo "$done_outside faults from outside ($spared spared), $(grep -c '"active":true\|"kind":"kill"' "$events") acts; $(grep -c 'controller started' "$run/log/demo.log") controllers, $(grep -c 'agent .* started' "$run/log/demo.log") agents started"
 echo "resident kB: after 3 iterations" $small ", before the last" ${large:-?}
-# If the last two copies of a stage are lost at the same moment, the run restores a checkpoint and reports it.
+# If the last two replicas of a stage die at the same moment, the run returns to a checkpoint and says so.
 back=$(grep -c "the run goes back from" "$run/log/controller.log")
 [ "$back" = 0 ] || echo "the run went back to a checkpoint $back times"
 [ "$back" != 0 ] || ! grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . || die "committed twice"
@@ -124,13 +124,13 @@ check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = "$iterations" ] ||
 	die "$(field committed <"$dir/verify.json") commits of $iterations"
 check_gone "$run"
-# Lost compute is the sum of the repeated work, the nodes that were away, and three quarters of each slowed node.
-# The predictions of the plans show the effect on the pipeline: if a stage of three nodes loses one, each other node has
-# half as much work again. An iteration in which a node died counts as long as the plan without the node predicts, if
-# that is longer than its own plan. Sums count as in the first iteration.
+# Computes the duration that the faults justify. Lost capacity is the repeated work, the absent nodes, and three
+# quarters of each slowed node. The predictions of the plans contain the effect on the pipeline: if one of three nodes
+# of a stage is lost, each of the others has half as much work again. An iteration in which a node died counts with the
+# prediction of the plan without this node, if that is longer. The time of the sums is taken from the first iteration.
 [ "$pace" = emulated ] && grep '"event":"iteration"\|"kind":"slow-node"' "$events" | awk -v calm="$calm_s" -v storm="$storm_s" '
 	function value(key) { match($0, "\"" key "\":[0-9.]+"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }
-	{ at = value("at_s"); if (at < before) delete slow; before = at } # another controller
+	{ at = value("at_s"); if (at < before) delete slow; before = at } # time starts again with a new controller
 	/"active":true/ { slow[value("node")]; next }
 	/"active":false/ { delete slow[value("node")]; next }
 	{ alive += value("nodes_alive"); again += value("tasks_again"); tasks += value("tasks"); n++ }

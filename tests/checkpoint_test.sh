@@ -1,8 +1,8 @@
 #!/bin/bash
-# The whole embedded cluster is killed with -9. A controller and new agents resume the run from the last checkpoint, or
-# from the one before it if the last one is damaged. Then a stage is lost together with its standby copy, and no file can
-# be read. Agents that try to read a file keep their current state, so the stage is made from its neighbours, and the
-# journal reports it. verify recomputes all three.
+# The whole demo is killed with -9. A controller and new agents resume the run from the last checkpoint. If that one is
+# damaged, they use the checkpoint before it. In a third run a stage is lost together with its standby copy, and no file
+# can be read. The agents keep their current state, so the controller averages the stage from its neighbours, and the
+# journal reports this. verify recomputes all three runs.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -16,7 +16,7 @@ begin() { # begin NAME DEMO-OPTIONS...
 	started+=($demo)
 }
 
-# go_on RUN ITERATIONS: resumes the run by hand, with the keys of the embedded cluster
+# go_on RUN ITERATIONS: resumes the run by hand, with the keys of the demo
 go_on() {
 	local run=$1 key i agents=()
 	key=$("$bin/skippipe-key" public "$run/keys/controller.key") || die "no key"
@@ -36,7 +36,7 @@ go_on() {
 	started=()
 }
 
-restored() { # restored RUN ITERATION: the run went back to the iteration, and verify agrees
+restored() { # restored RUN ITERATION: checks that the run returned to this iteration, and that verify agrees
 	check_verify "$1" 4
 	[ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"
 	[ "$(field restored <"$dir/verify.json")" = 4 ] || die "$(field restored <"$dir/verify.json") stages restored"
@@ -54,7 +54,7 @@ cp -r "$run" "$dir/damaged"
 go_on "$run" 14
 restored "$run" $((10#$last))
 
-# One byte of one tensor is changed: the hash of the file is wrong, and the checkpoint before it is used.
+# One byte of a tensor is changed. The hash of the file is then wrong, and the run uses the checkpoint before it.
 printf X | dd of="$dir/damaged/checkpoints/$last/stage-002.$last.safetensors" bs=1 seek=20000 conv=notrunc 2>/dev/null
 go_on "$dir/damaged" 14
 restored "$dir/damaged" $((10#$last - 4))
@@ -73,7 +73,7 @@ started=()
 grep -q "the checkpoint of it3 is unusable" "$log" || die "no file was missed"
 grep -q "S2 is lost: no copy, no checkpoint" "$log" || die "no report of the loss"
 check_verify "$run" 4
-# The stage of the node with the standby copy is lost, too, if the dead node had its copy.
+# If the killed node held the standby copy of another stage, the stage of the node with its own copy is lost too.
 lost=$(grep -c "is lost: no copy, no checkpoint" "$log")
 [ "$(field averaged <"$dir/verify.json")" = "$lost" ] || die "not as many stages were made of their neighbours as were lost: $lost"
 [ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A model that has learnt a text finds its continuations among others (eval --choices). Contexts that are too long lose
-# their beginning, random stages depend on the seed alone, and errors name the file and the line.
+# A model that has learnt a text finds the text's continuations among others (eval --choices). A context that is too
+# long loses its beginning. The seed alone determines random stages. Errors name file and line.
 . "$(dirname "$0")/lib.sh"
 need skippipe-model
 model=$bin/skippipe-model
@@ -10,7 +10,7 @@ yes 'low lower lowest' | head -n 600 >"$dir/text"
 choices() { # choices FILE OPTION...
 	"$model" eval "$dir/model" --choices "$dir/$1" "${@:2}" 2>"$dir/eval.err" || die "eval $*: $(cat "$dir/eval.err")"
 }
-losses() { sed -n 's/.*"event":"choice".*"losses":\[\([^]]*\)\].*/\1/p'; } # of each question
+losses() { sed -n 's/.*"event":"choice".*"losses":\[\([^]]*\)\].*/\1/p'; } # prints the losses of each question
 
 # ---- ten questions. The answers of the last two are wrong.
 for i in {1..10}; do
@@ -18,7 +18,8 @@ for i in {1..10}; do
 	[ $i != 4 ] || echo
 done >"$dir/ten.jsonl"
 choices ten.jsonl >"$dir/out"
-# Wilson's interval for 8 of 10 is 0.490 to 0.943, as in published tables. If losses are summed, the short choice wins.
+# Wilson's interval for 8 right answers of 10 is 0.490 to 0.943, as in published tables. If losses were not divided by
+# the number of tokens, the short choice would win.
 grep -qE '^nothing omitted +right 0.0% \(0.0 to 27.8\)  per token 80.0% \(49.0 to 94.3\) +chance 33.3% +questions 10$' "$dir/out" || die "$(cat "$dir/out")"
 choices ten.jsonl --format jsonl >"$dir/out"
 [ "$(grep -c '"event":"choice"' "$dir/out")" = 10 ] || die "not a line for each question"
@@ -26,7 +27,8 @@ grep '"line":11,' "$dir/out" | grep -q '"answer":0,.*"chosen_per_token":1,"losse
 tail -n 1 "$dir/out" | grep -q '"questions":10,"chance":0.333333,.*"accuracy_per_token":0.800000,"low_per_token":0.490162,"high_per_token":0.943318}' ||
 	die "$(tail -n 1 "$dir/out")"
 
-# The loss of a whole choice is the loss of its first part, plus the loss of its second part after the first part.
+# The loss of a choice must be the sum of two losses: that of its first part, and that of its second part after the
+# first.
 cat >"$dir/chain.jsonl" <<'END'
 {"context": "low", "choices": [" lower", " lo"], "answer": 0}
 {"context": "low lo", "choices": ["wer", "x"], "answer": 0}
@@ -44,7 +46,7 @@ choices ten.jsonl --omit-fraction 0.4 --always 0,5 --format jsonl --seed 2 | cmp
 choices ten.jsonl --table --format jsonl | grep '"omitted":"all after stage 1"' >"$dir/after"
 choices ten.jsonl --exit-after 1 --format jsonl | sed 's/"as asked"/"all after stage 1"/' | cmp - "$dir/after" || die "--table differs from --exit-after"
 
-# ---- a long context: the sequence of 32 tokens has room for 33 - 11 of the 40 tokens before the choice
+# ---- a context that is too long: a sequence of 32 tokens has room for 33 - 11 of the 40 tokens before the choice
 context=$(head -c 40 "$dir/text" | tr '\n' ' ' | sed 's/ *$//')
 echo '{"context": "'"$context"'", "choices": [" lowest low", "x"], "answer": 0}' >"$dir/long.jsonl"
 echo '{"context": "'"${context: -22}"'", "choices": [" lowest low", "x"], "answer": 0}' >"$dir/short.jsonl"

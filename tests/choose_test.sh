@@ -1,7 +1,8 @@
 #!/bin/bash
-# A controller without --stages measures six agents, of which two compute without vector instructions. It chooses the
-# number of stages, their layers and their nodes, and the journal says why. The measured time of an iteration beside the
-# predicted one is printed, not tested. Agents that cannot hold the model end the run with what is missing.
+# A controller without --stages measures six agents, two of which compute without vector instructions. The controller
+# chooses the number of stages, their layers and their nodes, and the journal says why. The script prints the measured
+# beside the predicted time of an iteration, but does not test it. If the agents cannot hold the model, the run ends
+# with a message about what is missing.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -57,7 +58,7 @@ grep -q "\"event\":\"iteration\",\"n\":3," "$events" || die "it did not come to 
 predicted=$(sed -n 's/.*chosen: .* layers, \([0-9.e+-]*\) s an iteration.*/\1/p' "$err")
 echo "layers $layers: $predicted s an iteration were predicted, the last one took $(grep '"event":"iteration"' "$events" | tail -n 1 | field real_s) s"
 
-# The journal compares the stages with those that would be chosen during the run, in an embedded cluster.
+# During a demo, the journal says which stages the controller would choose now.
 "$sk" demo --headless --format jsonl --agents 6 --stages 2,2,2 --time-scale 0 --eval-every 0 --iterations 60 \
 	--at 3:stages --at 4:hours:2 --at 40:stages --run-dir "$dir/demo" >"$dir/demo.events" 2>"$dir/demo.err" || die "demo: exit status $?"
 grep -q 'stages: best for these nodes: [0-9]* stages* of [0-9,]* layers' "$dir/demo/log/controller.log" || die "no answer to stages"
@@ -66,7 +67,7 @@ grep -q 'stages: the present 4,4,4 layers \|stages: the run has these layers alr
 grep -q 'hours: full: [0-9]* iterations of ' "$dir/demo/log/controller.log" && grep -q 'hours: speed: [0-9]* iterations of ' \
 	"$dir/demo/log/controller.log" || die "no answer to hours"
 
-# A controller that died before the choice leaves nothing to resume.
+# If a controller dies before it has chosen the stages, there is nothing to resume.
 begin early --agents 6
 for _ in $(seq 100); do [ -s "$dir/early/cluster.json" ] && break; sleep 0.1; done
 sleep 1
@@ -83,7 +84,7 @@ ended 1
 grep -q 'the fleet holds [0-9]* of the 12 layers' "$err" || die "the error does not say how much fits"
 grep -q 'MB are missing.*It would fit with [0-9]* more like n0' "$err" || die "the error does not say what would help"
 
-# An agent with room for the measurement, but not for a stage, has no part in the run.
+# An agent that has memory for the measurement but not for a stage takes no part in the run.
 begin left --agents 3 --iterations 3
 for i in 0 1; do agent $i; done
 agent 2 --memory 10

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The operator's acts by keys on a live run: each is previewed, done and shown, and undone if possible. A what-if
-# changes nothing. A second console cannot act while the first one holds the lease. A console of a watcher never can.
+# The operator's commands, given by keys, on a live run. Each command is previewed, done and shown, and then undone if
+# possible. A what-if changes nothing. A second console cannot give commands while the first one has the lease, and a
+# console with a watcher's key never can.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
 terminal acts
@@ -17,7 +18,8 @@ see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ predicted'
 see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in plan seconds, like the other times
 
-# A change of the skip ratio has a preview. Then another plan takes effect, and its prediction is compared with the measured time.
+# A change of the skip ratio shows a preview. Then another plan takes effect, and its prediction is compared with the
+# measured time.
 before=$(number 'plan')
 keys s +
 see 5 'iteration +[0-9.]+ -> [0-9.]+ s'
@@ -47,7 +49,7 @@ see 5 'Recover n05'
 keys Tab Enter
 see 40 'nodes 8/8'
 
-# A what-if is planned and drawn beside the run, at the current time and at a past moment.
+# A what-if is planned and drawn beside the run, first at the present time, then at a past time.
 keys B Right
 see 5 'stages skipped .* 3 of 4'
 keys Enter
@@ -63,7 +65,7 @@ see 5 ' LIVE '
 screen | grep -q 'WHAT IF' && die "the what-if stays"
 screen | grep -q 'skip 2/4=' || die "a what-if changed the run"
 
-# The oldest command in the journal is copied, and undone although others followed it.
+# The oldest command in the journal is copied, and then undone although later commands follow it.
 keys 8 /
 type COMMAND
 keys End y
@@ -78,7 +80,7 @@ keys u
 see 5 'undone already'
 keys Escape Escape 1
 
-# Activations travel in another format, and the change is undone.
+# The format of activations is changed, and the change is undone.
 keys :
 type 'wire fp32'
 see 5 'iteration +[0-9.]+ -> '
@@ -90,7 +92,7 @@ see 5 'iteration +[0-9.]+ -> '
 keys Tab Enter
 see 20 'wire fp32 -> q8'
 
-# A hang ends when its time is over.
+# An injected hang ends when its duration is over.
 keys :
 type 'inject hang 7 5s'
 see 5 'Inject: hang'
@@ -98,7 +100,7 @@ keys Tab Enter
 see 20 '07!DEAD'
 see 60 'nodes 8/8'
 
-# Every fault of links and of speed is injected, shown, and healed by one key.
+# Each fault of links and speed is injected and shown; one key heals all of them.
 for fault in slow-node slow-link loss partition; do
 	keys :
 	type "inject $fault 7 300s"
@@ -128,7 +130,7 @@ see 5 'Recover n07'
 keys Tab Enter
 see 40 'nodes 8/8'
 
-# A kill must be confirmed with the node's number.
+# Before a kill, the operator must type the node's number.
 see 60 'nodes 8/8'
 keys :
 type 'inject kill 6'
@@ -139,7 +141,7 @@ keys 6 Tab Tab Enter
 see 20 '06!DEAD'
 see 20 'nodes 7/8'
 
-# Pause, step, go on.
+# Pause, one step, resume.
 keys P
 see 20 'PAUSED'
 at=$(number ' it')
@@ -148,7 +150,8 @@ sleep 2
 see 20 'PAUSED'
 [ "$(number ' it')" -gt "$at" ] || die "a step made no iteration"
 
-# :finish has a preview, and is undone before the learning rate falls. The run is paused, so that the rate cannot fall earlier.
+# :finish shows a preview, and is undone before the learning rate falls. The run is paused, so that the rate does not
+# fall too early.
 keys :
 type 'finish 500'
 see 5 'the rate falls from it[0-9]+ to it[0-9]+'
@@ -162,7 +165,7 @@ see 20 'the rate stays, and the run continues'
 keys P
 see 20 ' LIVE '
 
-# A second console watches and cannot act while the first one holds the lease.
+# A second console can watch, but cannot give commands while the first one has the lease.
 touch "$dir/other.out"
 controller=$(sed -n 's/.*--connect \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
 key=$(sed -n 's/.*--controller-key \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
@@ -190,7 +193,7 @@ see 10 'held by'
 keys X
 see 5 'refused: .*lease'
 keys q
-other() { # other NAME OPTIONS: starts the second console again
+other() { # other NAME OPTIONS: ends the second console and starts it with these options
 	pane=$1:0
 	tm new-session -d -s "$1" -x 100 -y 30 \
 		"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect $controller --controller-key $key --key $dir/other.key $2; sleep 100"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A console survives its controller: it shows LOST in grey, attaches again by itself, and shows the run again. The test
-# uses a recorded run that is served, stopped and served again. It also moves the cursor.
+# A console survives its controller. It shows LOST in grey, attaches again by itself, and shows the run again. The
+# controller here serves a recorded run, is stopped, and serves it again. The test also moves in the time of the record.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
 terminal reconnect
@@ -35,12 +35,12 @@ until [ "$(screen | sed -n 's/.*it \([0-9]*\)\/.*/\1/p' | head -n 1)" -gt "$befo
 done
 
 
-# A what-if at a past moment of the record.
+# A what-if of a past moment of the record.
 tm send-keys B Left Enter
 see 10 'WHAT IF skip ./3: [0-9.]+s instead of'
 tm send-keys '{'
 see 5 'REPLAY, stopped'
-see 2 'WHAT IF skip ./3: [0-9.]+s instead of' # it stays while the cursor moves
+see 2 'WHAT IF skip ./3: [0-9.]+s instead of' # the what-if stays on the screen when time moves
 tm send-keys B
 sleep 0.5
 screen | grep -q 'WHAT IF' && { screen; die "the what-if stays"; }

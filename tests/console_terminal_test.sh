@@ -1,5 +1,6 @@
 #!/bin/bash
-# The console runs on every kind of terminal, locale and size. However it ends, the terminal is restored.
+# The console runs on every kind of terminal, with every locale and size. However it ends, the terminal has its former
+# settings.
 . "$(dirname "$0")/lib.sh"
 need skippipe-console
 maker=${SKIPPIPE_BUILD:-$PWD/build}/tui/tests/view_test
@@ -12,7 +13,7 @@ tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' bash --norc" || sk
 see 10 'ready>'
 tm send-keys "stty -a >$dir/before" Enter
 
-back() { # the shell is back, and nothing of the console is left
+back() { # checks that the shell is back and no process of the console is left
 	see 10 'status='
 	tm resize-window -x 80 -y 24
 	sleep 0.2
@@ -48,7 +49,7 @@ for term in xterm-256color tmux-256color screen linux vt100; do
 	done
 done
 
-# A terminal that this machine does not know is used as another one, and the console says so.
+# If this machine does not know the terminal, the console uses another type and says so.
 for term in xterm-nonsense xterm-kitty xterm-ghostty foot; do
 	case="unknown $term"
 	start "TERM=$term LC_ALL=C.UTF-8" ""
@@ -58,7 +59,8 @@ for term in xterm-nonsense xterm-kitty xterm-ghostty foot; do
 	back
 done
 
-# No report acts as a key: focus, the cursor, F1 in pieces, a click that is cut. Then keys act again.
+# No report of the terminal acts as a key: focus, the cursor, F1 in pieces, a click that is cut off. Afterwards keys act
+# again.
 case=reports
 start "TERM=xterm-256color LC_ALL=C.UTF-8 ESCDELAY=50" ""
 see 5 'Pipeline'
@@ -69,7 +71,8 @@ for bytes in '1b 5b 49' '1b 5b 32 34 3b 38 30 52' '1b 4f 50' '1b 5b 4d 20'; do
 done
 see 2 'Esc ends the wait'
 tm send-keys Escape
-# On a busy machine Escape and the key may be read together, as one key with Alt.
+# On a busy machine the console may read Escape and the key together and take them for one key with Alt. Then the test
+# repeats them.
 end=$((SECONDS + 10))
 until screen | grep -q Nodes; do
 	[ $SECONDS -lt $end ] || die "no key acts after the reports"
@@ -80,11 +83,11 @@ tm send-keys -H 1b 5b 4d
 tm send-keys C-c
 back
 
-# While the console is stopped, the shell gets no clicks. Afterwards the console gets them again.
+# While the console is stopped, the shell gets no clicks. When it continues, the console gets them again.
 case=stopped
 start "TERM=tmux-256color LC_ALL=C.UTF-8" ""
 see 5 'Pipeline'
-mouse() { # mouse 0|1: waits until tmux reports clicks or not
+mouse() { # mouse 0|1: waits until tmux says that clicks are off (0) or on (1)
 	local end=$((SECONDS + 5))
 	until [ "$(tm display-message -p '#{mouse_any_flag}')" = "$1" ]; do
 		[ $SECONDS -lt $end ] || die "the mouse is not $1 ($case)"
@@ -118,7 +121,7 @@ see 5 'Pipeline'
 tm send-keys q
 back
 
-# Ctrl-S does not stop the screen. While the terminal takes no output at all, a signal still ends the console.
+# Ctrl-S does not stop the screen. A signal ends the console even while the terminal takes no output.
 case=flow
 start "TERM=tmux-256color LC_ALL=C.UTF-8" "--fps 60 --speed 20"
 see 5 'Pipeline'
@@ -136,7 +139,7 @@ kill -CONT "$server"
 [ "$ended" ] || die "a console that waits for its terminal cannot be ended"
 back
 
-# Copied text is in the terminal's clipboard and in the file, byte for byte.
+# A copied text is in the terminal's clipboard and in the file, with exactly the same bytes.
 case=copy
 tm set -s set-clipboard on
 start "TERM=tmux-256color LC_ALL=C.UTF-8 XDG_CACHE_HOME=$dir/cache" ""
@@ -148,7 +151,7 @@ grep -q 'Pipeline' "$dir/clipboard" || die "the view is not on the clipboard"
 cmp "$dir/clipboard" "$dir/cache/skippipe/copied.txt" || die "clipboard and file differ"
 tm send-keys q
 back
-# Without a folder that can be written, the clipboard still gets the text.
+# If no folder can be written, the clipboard still gets the text.
 start "TERM=tmux-256color LC_ALL=C.UTF-8 XDG_CACHE_HOME=/proc" ""
 see 5 'Pipeline'
 tm send-keys y
@@ -156,7 +159,7 @@ see 5 "copied to the terminal's clipboard only: /proc"
 tm send-keys q
 back
 
-# The console is ended by signals.
+# Each of these signals ends the console.
 for signal in TERM INT HUP SEGV ABRT BUS FPE ILL QUIT; do
 	case="signal $signal"
 	start "TERM=tmux-256color LC_ALL=C.UTF-8" ""
@@ -166,7 +169,7 @@ for signal in TERM INT HUP SEGV ABRT BUS FPE ILL QUIT; do
 	back
 done
 
-# Without cursor movement, colours or a terminal the console prints lines.
+# On a terminal without cursor movement or colours, or without a terminal, the console prints lines.
 case=dumb
 start "TERM=dumb" "" && see 5 'iteration 40: loss'
 tm send-keys C-c
@@ -182,7 +185,7 @@ back
 
 expect 2 '--nonsense: unknown option' "$bin/skippipe-console" --nonsense
 expect 2 'is needed' "$bin/skippipe-console"
-# Without a home that can be written the console asks for --key, and leaves no key in the folder in which it was started.
+# Without a home folder that can be written, the console asks for --key. It leaves no key in its working folder.
 for home in -u\ HOME HOME= HOME=here HOME=/proc "HOME=/ XDG_CONFIG_HOME=/proc/"; do
 	# shellcheck disable=SC2086 # words of env
 	expect 1 "so give --key FILE: (neither XDG_CONFIG_HOME nor HOME is an absolute path|/proc/[.a-z]*: )" \
@@ -200,7 +203,7 @@ expect 2 "damaged at byte $(stat -c %s "$dir/run.rec"):" "$bin/skippipe-console"
 echo mine >"$dir/letter"
 expect 1 'letter: exists' "$bin/skippipe-console" --play "$dir/run.rec" --record "$dir/letter"
 [ "$(cat "$dir/letter")" = mine ] || die "--record replaced a file"
-# A recording whose disk is full is reported, also where there is no screen.
+# If the disk of a recording is full, the console says so, even without a screen.
 (trap '' XFSZ; ulimit -f 4; timeout 3 "$bin/skippipe-console" --play "$dir/run.rec" --speed 1000 --record "$dir/cut.rec" \
 	</dev/null 2>&1 >/dev/null | cat >"$dir/cut.err")
 grep -q 'cut.rec: the end is missing' "$dir/cut.err" || die "a recording that is cut is not reported"

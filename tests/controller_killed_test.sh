@@ -1,6 +1,6 @@
 #!/bin/bash
-# The controller is killed with -9, twice. It is started again and resumes the run from the store with the same agents.
-# No committed iteration is lost or computed twice.
+# The controller is killed with -9, twice. The supervisor starts it again, and it resumes the run from the store with
+# the same agents. No committed iteration is lost or computed twice.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -21,10 +21,10 @@ started=()
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 3 ] || die "it was not started three times"
 [ "$(grep -c 'agent .* started' "$run/log/demo.log")" = 20 ] || die "agents were started again"
 grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . && die "committed twice"
-# at_s begins at 0 again with each controller, but the times of day continue.
+# Every event has both times: at_s, which begins at 0 with each controller, and the time of day, which continues.
 [ "$(grep -c '"at_s":.*"time":"2\|"time":"2.*"at_s":' "$events")" = "$(wc -l <"$events")" ] || die "an event has no time"
 field time <"$events" | sort -c || die "the times of the events do not ascend"
-# A commit that was recorded but not announced when the controller died is not in the events.
+# If a controller died between recording and announcing a commit, this commit is not in the events.
 check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = 30 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"

@@ -1,26 +1,35 @@
 #!/bin/bash
-# Measures the effect of skipped stages, and of the formats of activations and gradients, on training.
-# docs/convergence.md has results.
+# Measures how skipped stages, and the formats of activations and gradients, affect training. docs/convergence.md has
+# results.
 #
 #   tests/convergence.sh FOLDER [SIZE [SEED...]]
 #
-# SIZE is S, M or L (Debian's fortunes; 12 stages of one layer, and a stage 0 with embedding and head alone), M6 or L6 (six
-# stages of two layers), or deep (six stages of two layers, Python sources from Debian's packages). Default: M; SEED: 1.
-# RUNS lists the runs, each of which may be followed by @ITERATIONS and by :LEARNING-RATE:WARMUP:SCHEDULE, or the first of
-# these. The learning rate rises for WARMUP iterations, by default 20, and follows SCHEDULE, by default cosine: cosine,
-# linear, wsd or wsd-sqrt, the last two with a share or number of iterations for the decay, as in wsd=0.35. The runs:
+# SIZE is one of these (default M); SEED defaults to 1:
+#
+#   S, M, L    12 stages of one layer, and a stage 0 with embedding and head only; Debian's fortunes
+#   M6, L6     six stages of two layers; Debian's fortunes
+#   deep       six stages of two layers; Python sources from Debian's packages
+#
+# RUNS lists the runs. After a run's name may follow @ITERATIONS, then :LEARNING-RATE:WARMUP:SCHEDULE or the first of
+# these. The learning rate rises for WARMUP iterations (default 20). Then it follows SCHEDULE: cosine (default), linear,
+# wsd or wsd-sqrt. The last two take the length of the decay as a share or number of iterations, as in wsd=0.35. The
+# runs:
+#
 #   full                   no stage is skipped
-#   shallow                a model of a third of the layers
+#   shallow                a model with a third of the layers
 #   third                  a third of the stages is skipped in all iterations
-#   begin33, whole33       the same, but not in the first 15% of the iterations, or in the first and the last 15%
-#   swapped33, first-skipped, any-order, unequal    whole33 with exchanges, or with a broken rule
+#   begin33                a third is skipped, except in the first 15% of the iterations
+#   whole33                a third is skipped, except in the first and the last 15%
+#   swapped33, first-skipped, any-order, unequal    whole33 with exchanged stages, or with one rule broken
 #   speed, robust          the recipes
-#   speed15, robust40      the same, but the first phase lasts for 15 or 40% of the iterations (any number)
-#   full-planned, third-planned, speed-planned, robust-planned    size deep: the paths of plans for shipped20.json
-# FORMATS lists formats as WIRE/SUM-WIRE. Runs of one seed share the data. The curve is in
-# FOLDER/SIZE-RUN-WIRE-SUM-SEED.jsonl, the checkpoint beside it, and what is there is not trained again. The script prints
-# each validation loss, its distance from that of the first run (with several formats: of the first format), the loss with
-# half of the droppable stages skipped at random, and means.
+#   speed15, robust40      a recipe whose first phase lasts for 15 or 40% of the iterations (any number)
+#   full-planned, third-planned, speed-planned, robust-planned    only deep: the paths of plans for shipped20.json
+#
+# FORMATS lists formats as WIRE/SUM-WIRE. All runs of a seed use the same data. The curve of a run is in
+# FOLDER/SIZE-RUN-WIRE-SUM-SEED.jsonl, its checkpoint is beside it, and a run whose files exist is not trained again.
+#
+# The script prints each validation loss and its distance from the loss of the first run (of the first format, if there
+# are several). It also prints the loss with half of the droppable stages skipped at random, and means over seeds.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1

@@ -1,7 +1,7 @@
 #!/bin/bash
-# convergence_plot.sh NAME CURVE SECONDS [NAME CURVE SECONDS]...: draws validation losses against predicted time as one SVG.
-# CURVE is what skippipe train --format jsonl printed. SECONDS is the time of an iteration, or A@F,B: A seconds in the
-# first share F of the iterations, and B seconds in the others.
+# convergence_plot.sh NAME CURVE SECONDS [NAME CURVE SECONDS]...: draws validation losses over predicted time as one
+# SVG. CURVE is the output of skippipe train --format jsonl. SECONDS is the duration of an iteration, or A@F,B: A
+# seconds in the first share F of the iterations, then B seconds.
 set -eu
 while [ $# -gt 0 ]; do
 	sed -n 's/.*"n":\([0-9]*\).*"validation":\([0-9.]*\).*/\1 \2/p' "$2" | awk -v name="$1" -v seconds="$3" '
@@ -29,7 +29,7 @@ BEGIN {
 function px(v) { return left + v / most * (width - left - right) }
 function py(v) { if (v > high) v = high; return top + (high - v) / (high - low) * (height - top - bottom) }
 END {
-	if (high > 1.5 * low) high = 1.5 * low # the first losses would flatten all others
+	if (high > 1.5 * low) high = 1.5 * low # otherwise the first losses would flatten all curves
 	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n", width, height
 	printf "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
 	for (i = 0; i <= 4; i++) {

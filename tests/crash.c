@@ -1,21 +1,23 @@
 /* crash.c - kills a process at its k-th durable step, for tests/crash_points_test.sh and the test
- * of the store. The library is loaded with LD_PRELOAD. It replaces the functions that change files,
- * for the program and for SQLite. A crash can leave something incomplete only at one of these
- * steps.
+ * of the store.
  *
- *     CRASH_UNDER    a folder: only steps on files in it count
+ * The library is loaded with LD_PRELOAD. It replaces the functions by which the program and SQLite
+ * change files. Each such change is a step, and a crash can leave something incomplete only at a
+ * step.
+ *
+ *     CRASH_UNDER    a folder: only changes of files in it are steps
  *     CRASH_PROGRAM  the name of the only program that is killed
- *     CRASH_AT       the step at which the process dies, from 1; 0 or none: never
- *     CRASH_LIST     a file to which every step is appended, one line for each
- *     CRASH_MARK     a file that is made at the kill. While it exists no process is killed, so that
- *                    a successor with the same environment lives
- *     CRASH_LOST     a folder on the same file system. All changes that the killed process has not
- *                    synced are undone, the newest first, as a power loss may undo them: bytes and
- *                    sizes of files, and creations, renames, links and removals in folders. Removed
- *                    and replaced files are kept in this folder until then. New folders are not
- *                    undone, and neither is output of stdio.
+ *     CRASH_AT       number of the step at which the process dies, from 1; 0 or absent: never
+ *     CRASH_LIST     a file to which a line is appended for every step
+ *     CRASH_MARK     a file that is created at the kill. While it exists, no process is killed, so
+ *                    that a successor with the same environment survives
+ *     CRASH_LOST     a folder on the same file system. At the kill, all changes that are not synced
+ *                    are undone, the newest first, as a power loss may undo them: bytes and sizes
+ *                    of files; creations, renames, links and removals in folders. Until then this
+ *                    folder keeps removed and replaced files. New folders and output of stdio are
+ *                    not undone
  *
- * A write counts twice: the process is killed before it, and after half of it.
+ * A write counts as two steps: the process is killed before it, or after half of it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -58,7 +60,7 @@ static bool path_counts(const char *path)
 			return false;
 		path = full;
 	}
-	/* Logs are not durable. */
+	/* Logs do not count, because they are not durable. */
 	return strncmp(path, under, strlen(under)) == 0 &&
 	       !strstr(path + strlen(under), "/log/");
 }
@@ -79,7 +81,7 @@ static bool file_counts(int fd, char path[PATH_MAX])
 	return path_counts(path);
 }
 
-/* Counts a step. Returns true if the process is to die at it. */
+/* Counts a step. Returns true if the process must die at this step. */
 static bool step(const char *operation, const char *path)
 {
 	const char *at = getenv("CRASH_AT"), *list = getenv("CRASH_LIST"),
@@ -108,22 +110,24 @@ struct undo {
 	struct undo *older;
 	enum undo_kind kind;
 	char path[PATH_MAX];
-	char from[PATH_MAX]; /* previous name of a renamed file */
-	char kept[PATH_MAX]; /* the file that was at `path` before; "": none */
-	off_t at, size;      /* of a write: its place, and the previous size of the file */
+	char from[PATH_MAX]; /* former name of a renamed file */
+	/* Where the file that was at `path` before is kept; "": there was none. */
+	char kept[PATH_MAX];
+	off_t at, size; /* for UNDO_WRITE: offset of the write, and former size of the file */
 	ssize_t n;
-	char *bytes; /* (n) previous content */
+	char *bytes; /* (n) former bytes */
 };
 
 static struct undo *newest;
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* held over a change and its undo */
+/* Held during a change and its record. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *lost(void)
 {
 	return getenv("CRASH_LOST");
 }
 
-/* Makes a path absolute, as /proc shows it, so that a file has one name. */
+/* Makes a path absolute, as /proc shows it, because changes of a file are found by its name. */
 static void absolute(const char *path, char to[PATH_MAX])
 {
 	char here[PATH_MAX / 2] = "";
@@ -134,7 +138,7 @@ static void absolute(const char *path, char to[PATH_MAX])
 		snprintf(to, PATH_MAX, "%s", path);
 }
 
-/* Records a change before it is made. NULL: CRASH_LOST is not set. */
+/* Records a change before it is made. Returns NULL if CRASH_LOST is not set. */
 static struct undo *remember(enum undo_kind kind, const char *path)
 {
 	static int kept;
@@ -152,8 +156,8 @@ static struct undo *remember(enum undo_kind kind, const char *path)
 	return newest = u;
 }
 
-/* Records n bytes that the caller is about to overwrite or cut off. It opens no file descriptor,
- * because closing it would release SQLite's locks. */
+/* Records n bytes that the caller will overwrite or cut off. Opens no file descriptor: closing one
+ * would release SQLite's locks on the file. */
 static void remember_bytes(int fd, const char *path, off_t at, size_t n)
 {
 	struct undo *u = remember(UNDO_WRITE, path);
@@ -177,7 +181,7 @@ static bool in_folder(const char *path, const char *folder)
 	       memcmp(path, folder, (size_t)(slash - path)) == 0;
 }
 
-/* Forgets the changes that a sync has made durable: the bytes of a file, or the names in a
+/* Forgets the recorded changes that a sync has made durable: bytes of a file, or names in a
  * folder. */
 static void synced(const char *path)
 {
@@ -221,7 +225,7 @@ static void undo(const struct undo *u)
 		syscall(SYS_renameat, AT_FDCWD, u->kept, AT_FDCWD, u->path);
 }
 
-/* Changes of a renamed file get its new name. */
+/* Gives the recorded changes of a renamed file its new name. */
 static void renamed(const char *from, const char *to)
 {
 	char old[PATH_MAX];
@@ -236,7 +240,8 @@ static void die(void)
 {
 	const char *mark = getenv("CRASH_MARK");
 
-	pthread_mutex_lock(&changing); /* stops changes by other threads */
+	/* Other threads must not change files while changes are undone. */
+	pthread_mutex_lock(&changing);
 	for (const struct undo *u = newest; u; u = u->older)
 		undo(u);
 	if (mark)
@@ -433,7 +438,8 @@ int open64(const char *path, int flags, ...)
 	return open(path, flags, mode);
 }
 
-/* The system calls of stdio cannot be replaced, so these functions count in their place. */
+/* stdio makes system calls that a library cannot replace. Therefore its functions count as
+ * steps. */
 int fflush(FILE *f)
 {
 	char path[PATH_MAX];

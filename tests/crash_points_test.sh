@@ -1,20 +1,20 @@
 #!/bin/bash
-# Kills programs at each of their durable steps: tests/crash_points_test.sh [POINTS|all]. A first run of each program
-# lists its steps (tests/crash.c: create, write, half of a write, sync, rename, link and removal). Then, for each k, a
-# run is killed at the k-th step, and its files are used:
+# Kills programs at each of their durable steps: tests/crash_points_test.sh [POINTS|all] [lost|kept]. A step is a
+# create, a write, half of a write, a sync, a rename, a link or a removal (tests/crash.c). A first run of each program
+# lists its steps. Then, for each k, a run is killed at its k-th step, and the test uses its files:
 #
 #     keygen, admit, expel   the old file or the new one is complete and has mode 0600; a repetition works
 #     train                  a checkpoint can be resumed and gives the same bits, or there is none yet
 #     export                 no incomplete file has its final name; a repetition gives the same bytes
 #     train, export --force  the old model stays until the new one is complete
-#     controller             the supervisor starts it again, the run ends, and verify agrees; so too when it changes the
-#                            stages of the run
+#     controller             the supervisor starts it again, the run ends, and verify agrees; this also holds when it
+#                            changes the stages of the run
 #
-# Every second process also loses all changes that were not synced, as after a power loss. With a second argument all
-# processes do (`lost`) or none does (`kept`).
+# Every second killed process also loses all changes that were not synced, as in a power loss. With `lost` every process
+# does, with `kept` none.
 #
-# POINTS steps of a long list are used, spread evenly (default 6). `all` uses the first, middle and last step on every
-# file of train and export, and every step of the controller.
+# POINTS steps of a long list are used, spread evenly (default 6). `all` uses every step of the controller, and the
+# first, middle and last step on every file of train and export.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model skippipe-verify
 points=${1:-6} power=${2:-by turns}
@@ -23,7 +23,8 @@ sk=$bin/skippipe shim=$bin/../tests/crash.so
 work=$dir/work died=0 tried=0 losing=0
 mkdir "$dir/lost"
 
-# Runs a command with tests/crash.c: crash_at K PROGRAM COMMAND...  (K 0: only lists the steps)
+# crash_at K PROGRAM COMMAND...: runs a command with tests/crash.c, which kills PROGRAM at step K; 0 only lists the
+# steps
 crash_at() {
 	local k=$1 program=$2
 	shift 2
@@ -34,18 +35,18 @@ crash_at() {
 	*) losing=$((1 - losing)) ;;
 	esac
 	[ $losing = 1 ] && [ "$k" != 0 ] && export CRASH_LOST=$dir/lost || unset CRASH_LOST
-	{ # keeps the shell's message about the killed process out of the log
+	{ # keeps the message of bash about the killed process out of the log
 		LD_PRELOAD=$shim CRASH_UNDER=$work CRASH_PROGRAM=$program CRASH_AT=$k CRASH_LIST=$dir/list \
 			CRASH_MARK=$dir/mark "$@" >"$dir/out" 2>"$dir/crash.err" </dev/null
 	} 2>/dev/null
 }
 
-spread() { # prints POINTS of the numbers on stdin, spread evenly
+spread() { # prints POINTS of the lines on stdin, spread evenly
 	[ "$points" = all ] && { cat; return; }
 	awk -v most="$points" '{ k[NR] = $1 }
 		END { step = NR > most ? NR / most : 1; for (i = 1; i <= NR; i += step) print k[int(i)] }'
 }
-# Prints the first, middle and last step of every sequence of steps on one file.
+# Prints the first, middle and last step of each sequence of steps on one file.
 pick() {
 	sed 's/.* //' "$dir/list" | awk '
 		function close_group() {
@@ -59,7 +60,7 @@ pick() {
 }
 all_steps() { seq "$(wc -l <"$dir/list")"; }
 
-reach() { # checks that a process was killed at its step
+reach() { # checks that the process was killed at its step
 	tried=$((tried + 1))
 	[ -e "$dir/mark" ] && died=$((died + 1))
 }
@@ -112,7 +113,7 @@ echo "keys: $died of $tried killed"
 rest=(--microbatches 2 --validate-every 0 --iterations 3 --checkpoint-every 1 --out "$work/checkpoint")
 train() { crash_at "$1" skippipe-model "$sk" train --preset tiny --seed 3 "${rest[@]}"; } # train K
 manifest() { sed -n "s/.*\"$1\": *\"*\([0-9a-f]*\).*/\1/p" "$work/checkpoint/manifest.json"; }
-hashes() { manifest hash | grep -xE "[0-9a-f]{16}"; } # without the name of the hash
+hashes() { manifest hash | grep -xE "[0-9a-f]{16}"; } # without the hash function's name, which has the same key
 rm -rf "$work"; mkdir "$work"
 train 0 || die "train"
 want=$(hashes)
@@ -131,7 +132,7 @@ for k in $(pick); do
 	[ "$(hashes)" = "$want" ] || die "train went on to other bits after step $k"
 done
 
-# Another checkpoint of the same iteration replaces it.
+# Another model's checkpoint of the same iteration replaces the first one.
 another=("$sk" train --preset tiny --seed 4 "${rest[@]}" --checkpoint-every 3 --force)
 rm -rf "$dir/old"; cp -r "$work/checkpoint" "$dir/old"
 crash_at 0 skippipe-model "${another[@]}" || die "train --force"
@@ -166,8 +167,8 @@ for form in hf; do
 	done
 done
 
-# An export of another shape replaces the model. While the folder has no config.json it holds no model, and the complete
-# new model is in the folder's subfolder.
+# The export of a model with another shape replaces the model. While the folder has no config.json, it is not a model,
+# and the complete new model is in a subfolder.
 rm -rf "$dir/old"
 "$sk" train --preset tiny --set dim=48 --microbatches 1 --validate-every 0 --iterations 0 --out "$dir/small" >"$dir/out" &&
 	"$sk" export "$dir/small" --out "$dir/old" >"$dir/out" || die "export of a small model"
@@ -207,7 +208,7 @@ kill_at() { # kill_at K CUTS [OPTION...]
 	rm -rf "$work"; mkdir "$work"
 	demo "$k" "$@" || { tail -n 3 "$dir/crash.err"; die "the run does not end well after step $k"; }
 	reach
-	[ -e "$dir/mark" ] || late=$((late + 1)) # this run had fewer steps
+	[ -e "$dir/mark" ] || late=$((late + 1)) # this run had fewer than K steps
 	[ ! -e "$dir/mark" ] || [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] ||
 		die "the controller was not started again after step $k"
 	"$sk" verify "$run" --format json >"$dir/verify.json" 2>"$dir/verify.err" || die "verify after step $k"
@@ -221,7 +222,8 @@ demo 0 || die "demo"
 late=0
 for k in $([ "$points" = all ] && all_steps || all_steps | spread); do kill_at "$k" 0; done
 
-# Two stages become three before iteration 2: from the checkpoint until the files of the change are removed.
+# Before iteration 2, two stages become three. The steps are those from the checkpoint to the removal of temporary
+# files.
 rm -rf "$work"; mkdir "$work"
 demo 0 --at 2:cut:0,7,5 || die "demo with other stages"
 first=$(grep -n "/checkpoints/" "$dir/list" | head -n 1) last=$(grep -n "/recut/" "$dir/list" | tail -n 1)

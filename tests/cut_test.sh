@@ -1,7 +1,7 @@
 #!/bin/bash
-# A run whose stages have 0, 8 and 4 layers loses a node, and one process recomputes it. Its checkpoint continues under
-# other cuts, in one process and in a run, with the same weights and the same loss. Exports are the same as those of the
-# model that was never cut again.
+# The stages of a run have 0, 8 and 4 layers. The run loses a node, and one process recomputes the run. Its checkpoint
+# is then trained with its layers divided differently, in one process and in a run; weights and loss must be equal. An
+# export must equal that of the model with the original stages.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model skippipe-plan
 sk=$bin/skippipe
@@ -25,7 +25,7 @@ grep -q '"stage_work": *\[0\.0[0-9]*,2\.0,1\.0\]' "$dir/first/cluster.json" || d
 "$sk" plan "$dir/first/cluster.json" --budget 0.1 -o "$dir/plan.json" 2>/dev/null || die "no plan of the run's cluster"
 "$sk" simulate "$dir/first/cluster.json" "$dir/plan.json" >/dev/null || die "the plan breaks a rule"
 
-# ---- the checkpoint under other cuts ----
+# ---- the checkpoint with its layers divided differently ----
 old=$dir/first/checkpoints/00000006
 losses --from "$old" --iterations 8 --out "$dir/same" >"$dir/same.losses"
 for cut in 5,7 1,1,1,9; do
@@ -35,8 +35,8 @@ for cut in 5,7 1,1,1,9; do
 		die "cut $cut: other losses: $(paste "$dir/same.losses" "$dir/again.losses")"
 done
 
-# A model that was cut again without a training step is unchanged, and so is a model that was exported and imported again.
-# An export has its tensors in the order of the stages, so exports of two cuts may differ in this order only.
+# Dividing a model in another way without training it changes nothing, nor does an export followed by an import. An
+# export has its tensors in the order of the stages, so two exports may differ in this order only.
 "$sk" export "$old" --out "$dir/old.hf" >/dev/null || die "export"
 "$sk" import "$dir/old.hf" --cut 5,7 --out "$dir/back" >/dev/null || die "import"
 losses --from "$old" --cut 5,7 --iterations 6 --out "$dir/cut" >/dev/null
@@ -48,12 +48,12 @@ for folder in old.hf cut.hf; do
 done
 cmp "$dir/old.hf.logits" "$dir/cut.hf.logits" || die "the logits differ"
 
-# ---- a run continues under another cut ----
+# ---- a run continues with other stages ----
 run second --agents 4 --stages 2,2 --cut 3,9 --skip 0 --from "$old" --iterations 2
 check_verify "$dir/second" 4
 grep -q '"iteration": 8' "$dir/second/checkpoints/00000002/manifest.json" || die "the steps did not go on"
 
-# ---- what cannot be cut ----
+# ---- divisions that are not possible ----
 expect 1 '--cut: 0 \+ 5 \+ 3 is 8 layers, but the model has 12' "$sk" demo --headless --agents 3 --stages 1,1,1 \
 	--cut 0,5,3 --run-dir "$dir/none"
 expect 1 '--cut gives 2 stages, and the cluster has 3' "$sk" demo --headless --agents 3 --stages 1,1,1 --cut 6,6 \

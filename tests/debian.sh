@@ -1,5 +1,5 @@
-# Systems of Debian that are made from nothing, sourced after tests/lib.sh. Packages come from the mirror that apt uses on
-# this machine, or from MIRROR.
+# Makes small Debian systems; sourced after tests/lib.sh. Packages come from the mirror that apt uses on this machine,
+# or from MIRROR.
 #
 #   can_make_debian               returns true if this machine can make a system; otherwise debian_why is the reason
 #   make_debian SUITE FOLDER [PACKAGE,PACKAGE... [COMPONENT,COMPONENT...]]
@@ -21,7 +21,7 @@ can_make_debian() {
 	[ -z "$debian_why" ]
 }
 
-# Finds the mirror: the first list of apt that belongs to a whole suite, not to its updates.
+# Finds the mirror: the first source of apt that is a whole suite and not its updates.
 apt_mirror() {
 	local at
 	at=$(apt-get update --print-uris 2>/dev/null |
@@ -32,7 +32,7 @@ apt_mirror() {
 	echo "$at"
 }
 
-# Nothing is left of the namespaces when the process ends or is killed.
+# When the command ends or is killed, its namespaces and everything mounted in them disappear.
 apart() {
 	unshare --mount --pid --fork --kill-child "$@" &
 	started+=($!)
@@ -40,10 +40,11 @@ apart() {
 }
 
 make_debian() {
-	# An older debootstrap does not know the names of newer Debian suites, so all are made by the same script.
+	# An older debootstrap does not know newer Debian suites. Their scripts are equal, so one script makes all
+	# suites.
 	apart debootstrap --force-check-gpg --variant=minbase --include="${3:-}" --components="${4:-main}" "$1" "$2" \
 		"$debian_mirror" "$([ -e "/usr/share/debootstrap/scripts/$1" ] || echo sid)" >"$dir/debootstrap.err" 2>&1 ||
 		die "debootstrap cannot make $1"
-	# The settings with which this machine reaches its mirror.
+	# Copies the settings with which this machine reaches its mirror.
 	apt-config dump | grep -E '^Acquire::(https?|Check-|Retries|ForceIPv)' >"$2/etc/apt/apt.conf.d/host" || true
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
-# One agent is killed with -9 around iteration 10, and another is marked failed at 20. One sends NaN at 26 and one sends
-# 1e30 at 31: both are excluded. One is cut off from the others at 14 and is excluded, too. 40 iterations are committed,
-# each microbatch is counted once, and the weights equal those that one process computes.
+# Faults in a demo. One agent is killed with -9 around iteration 10, and one is marked failed at 20. One agent sends NaN
+# at 26 and one sends 1e30 at 31; the controller excludes both. One agent is cut off from the others at 14 and is
+# excluded too. 40 iterations are committed, each microbatch counts once, and the weights equal those that one process
+# computes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The embedded cluster runs 40 iterations with 20 nodes. It learns, obeys the rules of scheduling, and the run can be
-# recomputed to the same bits.
+# A demo without a console runs 40 iterations with 20 nodes. The model learns, the plans follow the rules of scheduling,
+# and verify recomputes the run bit for bit.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -19,17 +19,18 @@ awk 'NR == 1 { first = $1 } { last = $1 }
 	"$dir/losses" || die "the validation loss did not fall by 0.8"
 check_plans "$run"
 check_verify "$run" 20
-# On a busy machine a node may be declared dead for a while, but it must return.
+# On a busy machine the controller may take a live node for dead, but the node must return.
 [ "$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)" -ge 18 ] || die "nodes stayed lost"
 check_gone "$run"
 
-# Standard input and output are closed, as in some cron jobs and init scripts. The command that the demo prints can be pasted.
+# Standard input and output are closed, as some cron jobs and init scripts leave them. The command that the demo prints
+# at its end must work when it is pasted into a shell.
 odd="$dir/it's a \"run\""
 "$bin/skippipe" demo --headless --agents 2 --stages 1,1 --skip 0 --iterations 2 --time-scale 0 --eval-every 0 --run-dir "$odd" \
 	<&- >&- 2>"$dir/closed.err" || die "demo with closed descriptors: exit status $?"
 eval "$(tail -n 1 "$dir/closed.err")" >"$dir/pasted.out" 2>"$dir/pasted.err" || die "the printed command does not work"
 
-# A controller is killed again and again: the last message names the signal.
+# The controller is killed until the supervisor gives up. The last message must name the signal.
 "$bin/skippipe" demo --headless --agents 2 --stages 1,1 --skip 0 --time-scale 0 --run-dir "$dir/killed" \
 	>"$dir/killed.out" 2>"$dir/killed.err" &
 demo=$!

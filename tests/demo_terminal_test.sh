@@ -1,15 +1,15 @@
 #!/bin/bash
-# The demo on a terminal starts the console soon and shows the run. However it ends, the terminal is restored and no
-# process is left.
+# The demo on a terminal. It starts the console soon and shows the run. However the demo ends, the terminal has its
+# former settings and no process is left.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
 terminal test
 
-# All processes share a core, so that the order in which they run varies less.
+# All processes share one core, so that their order varies less.
 tm -f /dev/null new-session -d -x 80 -y 24 "taskset -c 0 env PS1='ready> ' XDG_RUNTIME_DIR= bash --norc" || skip "tmux cannot start here"
 see 10 'ready>'
 
-# A wrong theme is found before anything starts.
+# A wrong name of a theme is reported before any process starts.
 tm send-keys "clear; $bin/skippipe demo --theme nothing --run-dir $dir/run-none; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
 see 10 'status=1'
 screen | grep -q 'no theme "nothing"' || die "the demo does not say what is wrong"
@@ -20,7 +20,7 @@ for end in key signal kill-console; do
 	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run" Enter
 	see 30 'it +[0-9]+ .*nodes 8/8'
 	demo=$(pgrep -f -x "$bin/skippipe demo .*--run-dir $run" | head -n 1)
-	# Ctrl-Z gives the shell its screen back, with the prompt, and fg brings the console back, also after bg.
+	# Ctrl-Z gives the shell its screen back, with the prompt. fg brings the console back, even after bg.
 	for back in fg fg "bg; sleep 0.5; fg"; do
 		tm send-keys C-z
 		see 10 '^ready>$'

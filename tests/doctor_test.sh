@@ -1,13 +1,13 @@
 #!/bin/bash
-# skippipe doctor finds real limits of a machine, and a closed port between machines. Each finding goes away with its
-# remedy: few open files, a small file system, a limit of memory, small buffers of the kernel's TCP, another corpus, a
-# device that is missing; a firewalled machine in a measured cluster, and a controller that is not there.
+# skippipe doctor finds problems of real machines, and no problem after its remedy was applied: few open files, a small
+# file system, a limit of memory, small TCP buffers, another corpus, a missing device. Between machines it finds a
+# closed port in a measured cluster, and a missing controller.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-doctor skippipe-controller skippipe-agent skippipe-key ip iptables python3
 sk=$bin/skippipe
 unset PUBLIC_IPADDR RUNPOD_PUBLIC_IP
 
-# examine CHECK COMMAND...: prints the findings of a check, one in each line: LEVEL FOUND | REMEDY
+# examine CHECK COMMAND...: prints the findings of a check, one a line: LEVEL FOUND | REMEDY
 examine() {
 	local check=$1
 	shift
@@ -127,7 +127,7 @@ hasnt slow_start kernel net alone "$sk" doctor
 has '^error no interface' address net alone "$sk" doctor
 VAST_TCP_PORT_7701=40123 PUBLIC_IPADDR=203.0.113.2 has '^ok .*7701 to tcp://203.0.113.2:40123' address net alone "$sk" doctor
 
-# A fleet: the controller and four agents, one behind a firewall.
+# A fleet: a controller and four agents, one of them behind a firewall.
 for n in hub one two three; do make_net $n; done
 ip -n "$tag-hub" link add lan type bridge
 ip -n "$tag-hub" link set lan up
@@ -162,11 +162,11 @@ has '^error n0[0-2] \(three, eu-three\).* cannot be reached by any other node.*2
 has '^ok longest round trip' links "$sk" doctor "$dir/closed"
 [ "$("$sk" doctor "$dir/closed" >/dev/null; echo $?)" = 2 ] || die "a closed port does not give exit status 2"
 
-# The remedy is applied while a run is going on.
+# The remedy is applied while the run continues.
 net three iptables -F
 wait
 fleet open --agents 3 --stages 2,1 --model tiny --iterations 0
-until_has() { # until_has WORDS CHECK: waits until doctor finds it in the open run
+until_has() { # until_has WORDS CHECK: waits until doctor reports this about the run
 	for _ in $(seq 600); do examine "$2" "$sk" doctor "$dir/open" | grep -qE "$1" && return; sleep 0.1; done
 	die "no \"$1\" in $(examine "$2" "$sk" doctor "$dir/open")"
 }
@@ -175,7 +175,7 @@ hasnt '^error|^warning' reachability "$sk" doctor "$dir/open"
 has '^ok' reachability "$sk" doctor "$dir/open"
 has 'a controller runs, corpus [0-9a-f]{16}' run "$sk" doctor "$dir/open"
 
-# Another machine examines the run with a token. The key of the machine is admitted once, so the token may be used up.
+# Another machine examines the run with a token. The token can be used once only, but the machine's key stays admitted.
 watch=$(net hub "$sk" invite --role watcher --uses 1 2>"$dir/invite.err") || die "invite a watcher"
 for i in 1 2; do
 	has '^ok 3 take part' nodes net one "$sk" doctor "$watch"

@@ -1,19 +1,20 @@
 #!/bin/bash
-# Measures how often small models find the true continuation of a text; docs/convergence.md has results.
+# Measures how often small models find the true continuation of a text. docs/convergence.md has results.
 #
 #   tests/downstream.sh FOLDER [TRAINING HELD-OUT]
 #
-# The script builds FOLDER/items.jsonl with 2,000 questions from the text HELD-OUT. Each has a context of 128 bytes that
-# ends with a word, the 64 bytes that follow it in the text, and three continuations from other places of the text. Then
-# the script trains FOLDER/RUN-SEED for each recipe and seed on the text TRAINING, unless that checkpoint exists. It
-# answers the questions with all stages, and with half of the middle stages left out, which are drawn for each question.
+# The script makes 2,000 questions from the text HELD-OUT (FOLDER/items.jsonl). A question has a context of 128 bytes,
+# which ends with a word, and four choices: the next 64 bytes of the text, and three continuations from elsewhere in it.
+# Then the script trains a model on the text TRAINING for each recipe and seed, unless its checkpoint FOLDER/RUN-SEED
+# exists. The model answers the questions with all stages, and with half of the middle stages skipped, drawn for each
+# question.
 #
-# Two shares of right answers are printed with their 95% intervals. "loss" takes the choice with the lowest loss after
-# the context. This choice depends more on how common a text is than on the context. "gain" takes the choice whose loss
-# the context lowers most (acc_mutual_info in lm_eval); without the context, an "x" comes before the choice.
+# The script prints two shares of right answers with their 95% intervals. "loss" takes the choice with the lowest loss
+# after the context; this depends more on how common a text is than on the context. "gain" takes the choice whose loss
+# the context lowers most (acc_mutual_info in lm_eval). The loss without the context is that after an "x".
 #
-# By default the texts are Debian's fortunes, and every fifth of them is held out. SEEDS ("1"), RUNS ("full speed
-# robust"), ITERATIONS (1200) and TRAIN change the training.
+# By default the texts are Debian's fortunes, of which every fifth is held out. The variables SEEDS ("1"), RUNS ("full
+# speed robust"), ITERATIONS (1200) and TRAIN change the training.
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
@@ -21,7 +22,7 @@ folder=$1
 model=${SKIPPIPE_BUILD:-$PWD/build}/bin/skippipe-model
 fortunes=/usr/share/games/fortunes
 iterations=${ITERATIONS:-1200}
-# A microbatch is one sequence, which holds a whole question.
+# A microbatch is one sequence and holds a whole question.
 TRAIN=${TRAIN:---preset tiny --set dim=128 --set n_heads=4 --set n_kv_heads=2 --set ffn_dim=352 --set n_layers=12
 	--set n_stages=6 --set batch=1 --set sequence=192 --grad-norm visits --microbatches 10 --set warmup=20
 	--set lr=0.003 --set final_lr=0.1 --set schedule=cosine --validate-every 100}
@@ -38,10 +39,10 @@ else
 		$0 == "%" { entry++ }'
 fi
 
-# The random numbers are those of Park and Miller (1988), because srand differs from awk to awk.
+# Random numbers after Park and Miller (1988), because srand gives other numbers in each awk.
 awk -v items=2000 '
 	function draw(n) { state = state * 16807 % 2147483647; return state % n }
-	# Draws a place where a word ends. Both texts around it are of printable characters.
+	# Draws a place where a word ends, between two texts of printable characters only.
 	function draw_place(  at) {
 		for (;;) {
 			at = 128 + draw(length(text) - 192)
@@ -83,7 +84,7 @@ answer() { # answer NAME PART OPTION...: prints the shares of right answers
 	"$model" eval "$folder/$name" --choices "$folder/alone.jsonl" --format jsonl "$@" --set sequence=64 >"$folder/$name.$part.alone"
 	awk -v name="$name" -v part="$part" '
 		function field(key) { return match($0, "\"" key "\":[^]}\"]*") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) : "" }
-		# Prints a share and the score interval of Wilson (1927).
+		# Prints a share and its score interval (Wilson 1927).
 		function share(right,  p, z, middle, half) {
 			p = right / n
 			z = 1.959964

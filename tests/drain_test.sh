@@ -1,7 +1,8 @@
 #!/bin/bash
-# SIGTERM gives an agent notice: the run goes on without it, none of its work runs again, and it ends with status 0. The
-# last replica of a stage hands the stage over first, also in a pause. SIGTERM to all processes at once keeps the last
-# commit. A second signal and the end of the notice end an agent at once.
+# SIGTERM tells an agent to leave: the run continues without it, none of its work is repeated, and it ends with status
+# 0. The last replica of a stage first hands the stage over to another node, even during a pause. If SIGTERM reaches all
+# processes at once, the last commit is kept. A second signal, and the end of the notice (--notice-s), end an agent at
+# once.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/six_agents.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-console
@@ -17,7 +18,7 @@ ended() { # ended AGENT SECONDS: the agent ends with status 0
 	kill -0 "${agents[$1]}" 2>/dev/null && die "agent $1 does not end: $(tail -n 3 "$dir/agent$1.err")"
 	wait "${agents[$1]}" || die "agent $1: exit status $?"
 }
-# leaves EVENTS AGENT: the agent drains while the run goes on
+# leaves EVENTS AGENT: sends SIGTERM to the agent, and checks that the run continues and repeats nothing
 leaves() {
 	kill -TERM "${agents[$2]}"
 	ended "$2" 60
@@ -26,7 +27,7 @@ leaves() {
 	grep -qE "n0$2( \([^)]*\))? S[0-9] is draining" "$dir/${1##*/}.journal" || die "the journal does not name node $2"
 }
 newest() { grep '"event":"commit"' "$1" | field n | tail -n 1; }
-in_stage() { # in_stage EVENTS STAGE: the nodes of this stage in the first plan
+in_stage() { # in_stage EVENTS STAGE: prints the nodes that the first plan has in this stage
 	grep '"event":"plan"' "$1" | head -n 1 | sed "s/.*\"assignment\":\\[//; s/^\\[//; s/\\]\\].*//; s/\\],\\[/\\n/g" |
 		sed -n "$(($2 + 1))p" | tr , ' '
 }
@@ -49,14 +50,14 @@ again=$(grep '"event":"iteration"' "$events" | field tasks_again | sort -u)
 grep -E 'run again|has lost its last replica|no plan' "$dir/first.err" && die "work ran again"
 
 # SIGTERM to all processes at once
-kill -TERM "${agents[@]}" "$controller" 2>/dev/null # two of the agents have left
+kill -TERM "${agents[@]}" "$controller" 2>/dev/null # errors are ignored, because two of the agents have already left
 for i in 0 1 2 3 4 5; do [ "$i" = "$one" ] || [ "$i" = "$alone" ] || ended $i 60; done
 wait "$controller" || die "controller: exit status $?"
 last=$(newest "$events")
 grep -q "checkpoint of it$last:" "$dir/first.err" || die "the last commit, it$last, was not saved"
 check_verify "$dir/run" 6
 
-# In a pause a node that holds its stage alone hands the stage over, and nothing is computed.
+# A node that alone holds its stage hands the stage over during a pause, although nothing is computed then.
 six_begin paused --run-dir "$dir/paused" --agents 6 --stages 2,2,1,1 --skip 0 --eval-every 0 --checkpoint-every 1000 \
 	--time-scale 0 --iterations 100000 --at 4:pause
 events=$dir/paused.events
@@ -82,14 +83,14 @@ wait "$controller" || die "controller: exit status $?"
 for i in 0 1 2 3 4 5; do [ "$i" = "$alone" ] || ended $i 60; done
 check_verify "$dir/paused" 6
 
-# Two agents with a stage each: no other node can take a stage over.
+# Two agents with a stage each. Neither can take over the other stage.
 agent_options=("" "--notice-s 2")
 six_begin alone --run-dir "$dir/alone" --agents 2 --stages 1,1 --skip 0 --eval-every 0 --time-scale 0 --iterations 100000
 events=$dir/alone.events
 wait_for "$events" 3 $controller 120
 kill -TERM "${agents[0]}"
 wait_text "$events" '"node":0,.*"state":"draining"' $controller 30
-wait_for "$events" $(($(newest "$events") + 3)) $controller 60 # the draining agent works on
+wait_for "$events" $(($(newest "$events") + 3)) $controller 60 # the agent continues to work until its notice ends
 kill -0 "${agents[0]}" 2>/dev/null || die "the agent left although its stage needs it"
 kill -TERM "${agents[0]}"
 ended 0 10

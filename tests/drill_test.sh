@@ -1,5 +1,6 @@
 #!/bin/bash
-# The acts of a run are recorded as a drill. A drill runs again headless, and a missed limit makes it fail.
+# A run with commands and faults writes a drill file. `skippipe drill` repeats the run without a console, and fails if a
+# limit is exceeded.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key
 drill() { timeout -k 5 120 "$bin/skippipe" drill "$@" >"$dir/drill.out" 2>"$dir/drill.err"; }
@@ -21,7 +22,7 @@ sed 's/"loss": 5.5/"loss": 0.5/' "$dir/a.json" >"$dir/b.json"
 drill "$dir/b.json" && die "a drill succeeds although it misses a limit"
 grep -q '^OVER loss' "$dir/drill.out" || die "$(cat "$dir/drill.out")"
 
-# An act that is refused, an act after the end and a limit without a measurement make a drill fail.
+# A drill also fails if an act is refused or comes after the end of the run, or if a limit has no measurement.
 miss() { # miss SED-EXPRESSION WORDS: the drill with one change
 	sed "$1" "$dir/a.json" >"$dir/miss.json"
 	rm -rf "$dir/miss"
@@ -35,7 +36,7 @@ miss 's/"2:kill:4", "4:recover:4", //; s/"slowest_s"/"recovery_s": 9, "slowest_s
 miss 's/2:kill:4/2:kill:9/' '2:kill:9: the cluster has 9 nodes, 0 to 8'
 miss 's/5:wire:q6/7:wire:q6/' '7:wire: the run has 6 iterations'
 
-# A recipe is written as the phases that it means, in iterations, and a drill of that file follows them.
+# A recipe is written to the file as its phases, in iterations. A drill of this file must follow the phases.
 cat >"$dir/e.json" <<'END'
 {"format": "skippipe.drill/1", "run": {"agents": 6, "stages": [2, 2, 2], "skip": 1, "recipe": "robust", "phase_moves": true, "iterations": 10, "time_scale": 0},
  "acts": ["2:kill:3"], "limits": {"slowest_s": 60}}

@@ -1,13 +1,13 @@
 #!/bin/bash
-# The end on command. A run without a fixed length lowers its learning rate over the next iterations, saves its model and
-# ends. In a second run the controller is killed with -9 while the rate falls. Both end with the same bits. An iteration
-# has one microbatch and each stage one node, because the bits depend on the nodes and the order in which gradients are
-# added, which may differ between two runs.
+# `finish` ends a run of no fixed length: the learning rate falls over the next iterations, then the run saves its model
+# and ends. In a second run the controller is killed with -9 while the learning rate falls. Both runs must give the same
+# bits. Therefore an iteration has one microbatch and each stage has one node: rounding depends on the order in which
+# gradients are added, which could differ between two runs with more.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
-run_demo() { # run_demo NAME: begins a demo in the background, $demo, with the folder $run
+run_demo() { # run_demo NAME: starts a demo in the background; sets $demo to its process and $run to its folder
 	run=$dir/$1
 	events=$dir/$1.events
 	"$bin/skippipe" demo --headless --format jsonl --agents 6 --stages 1,1,1,1,1,1 --skip 0/6 --microbatches 1 \

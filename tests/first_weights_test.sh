@@ -1,6 +1,6 @@
 #!/bin/bash
-# A run whose processes all end before the first checkpoint can be resumed: it restarts from its first weights, and the
-# record says so. All processes are killed, and in another run all end at the same time by SIGTERM.
+# All processes of a run end before its first checkpoint: in one run by kill -9, in another by SIGTERM at the same time.
+# The run can be resumed; it restarts from its first weights, and the record says so.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 sk=$bin/skippipe
@@ -31,7 +31,7 @@ end_all() { # end_all SIGNAL
 	kill "-$1" "$controller" "${agents[@]}" || die "a process ended too early"
 	for pid in "$controller" "${agents[@]}"; do wait "$pid" 2>/dev/null; done
 }
-resumes() { # resumes RUN: to its end, from the first weights or from a checkpoint that was written at the end
+resumes() { # resumes RUN: resumes the run to its end, from the first weights or from a checkpoint that it wrote at SIGTERM
 	begin "$1" --resume "$1" --iterations 12 --gather-s 10
 	wait_for "$dir/events" 12 $controller 120
 	wait $controller || die "controller: exit status $?"

@@ -1,19 +1,22 @@
 #!/bin/bash
-# `skippipe fleet` with six machines as people rent them, on the wide-area test bed. Each has a real sshd:
+# `skippipe fleet` with six machines such as people rent, on the wide-area test bed. Each machine has a real sshd:
 #
 #   plain   an ordinary machine
-#   fire    its firewall drops all but ssh and the answers to its own connections
-#   mapped  a container whose provider maps random outside ports; the variables of its first process name them
-#   left    behind one outside address with right; the router forwards port 7701 and does not lead connections back inside
+#   fire    a firewall drops everything except ssh and answers to the machine's own connections
+#   mapped  a container; its provider maps random outside ports to it, and its first process has them in its environment
+#   left    behind one outside address together with right. The router forwards port 7701 to left, but does not lead
+#           connections from inside back inside
 #   right   the router forwards another port, which the file of hosts gives as `advertise`
-#   old     a system of Debian 11: libraries, sshd and systemd
+#   old     a Debian 11 system, with its libraries, sshd and systemd
 #
-# `up` starts all six, and the run trains with those that can be reached. doctor names the closed port and its side. An
-# agent drains at SIGTERM, nothing runs again, and verify agrees. `down` leaves no process and no file but the run.
+# `up` starts all six, and the run trains with those that others can reach. doctor names the closed port and its
+# machine. An agent that gets SIGTERM leaves, no work is repeated, and verify agrees. `down` leaves no process, and no
+# files except those of the run.
 #
 #     tests/fleet_bed_test.sh [--debian11]
 #
-# Without --debian11 `old` has this machine's libraries: Debian 11 is downloaded, which takes a minute or two.
+# Without --debian11, `old` has the libraries of this machine. The option downloads Debian 11, which takes a minute or
+# two.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 . tests/wan/machines.sh
@@ -29,13 +32,13 @@ in_net() { ip netns exec "$bed_tag$1" "${@:2}"; }
 outside() { ip -n "$bed_tag$1" -o route get "${bed_address[bed_nodes]}" | sed 's/.* dev \([^ ]*\).*/\1/'; }
 rule() { in_net "$1" iptables "${@:2}" 2>"$dir/iptables.err" || skip "no right to use iptables: $(cat "$dir/iptables.err")"; }
 
-# The firewall of a cloud, which answers nothing.
+# The firewall of a cloud drops packets without an answer.
 rule $fire -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
 rule $fire -A INPUT -i lo -j ACCEPT
 rule $fire -A INPUT -p tcp --dport 22 -j ACCEPT
 rule $fire -A INPUT -j DROP
 
-# The provider's ports; the container's own are not reached from outside.
+# Only the ports that the provider maps can be reached from outside, not the container's own ports.
 rule $mapped -t mangle -A PREROUTING -i "$(outside $mapped)" -p tcp -m multiport --dports 22,7701 -j DROP
 rule $mapped -t nat -A PREROUTING -p tcp --dport 40022 -j REDIRECT --to-ports 22
 rule $mapped -t nat -A PREROUTING -p tcp --dport 40123 -j REDIRECT --to-ports 7701
@@ -86,7 +89,7 @@ fleet_bundle
 undo+=('hub "$bin/skippipe" fleet down fleet.txt')
 machines_wait
 
-# ---- up. The limit of silence is long, because busy cores may delay heartbeats and no node must be declared dead
+# ---- up. The controller tolerates long silence: on busy cores heartbeats come late, and no node may be declared dead
 begin=$(date +%s.%N)
 fleet up 0 up fleet.txt "${bundle[@]}" -- --stages 3,3 --skip 0 --model tiny --corpus text.txt --iterations 100000 \
 	--checkpoint-every 2 --format jsonl --silence-ms 10000
@@ -128,7 +131,7 @@ grep -q "tensors at tcp://${bed_address[mapped]}:40123," "$dir"/home/mapped/.ski
 rule $fire -I INPUT -p tcp --dport 7701 -j ACCEPT
 until_state fire live 90
 
-# ---- an agent has notice
+# ---- an agent gets SIGTERM and leaves
 more 2
 pid=$(sed 's/ .*//' "$dir"/home/mapped/.skippipe/fleet/*/agent-mapped/pid)
 on_machine mapped kill -TERM "$pid" || die "the agent of mapped is not there"

@@ -1,19 +1,22 @@
 #!/bin/bash
-# `skippipe fleet` with real sshds on the wide-area test bed: each machine has a network, a process list and a home folder
-# of its own. One machine listens at port 2222, one has the remains of a copy that was interrupted, one has another build,
-# and one drops every packet. `up` starts the other four, and starts again an agent that was killed. status and logs show
-# all, and a host cannot steer the terminal with them. `down` leaves no process and no file but the run. A second fleet has
-# its controller on a host; its `up` is interrupted and repeated, and `down` reaches a host that has left the file.
+# `skippipe fleet` with real sshds on the wide-area test bed. Each machine has its own network, processes and home
+# folder. One machine listens at port 2222, one has the remains of an interrupted copy, one has another build, and one
+# drops every packet. `up` starts the other four, and later restarts an agent that was killed. status and logs show all
+# machines, and no host can control the terminal through them. `down` leaves no process, and no files except those of
+# the run.
+#
+# The controller of a second fleet is on a host. Its `up` is interrupted and repeated, and its `down` also reaches a
+# host that was removed from the file.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 . tests/wan/machines.sh
 need skippipe-verify
 
-# Two places, 15 ms apart; node 5 is the laptop that nobody uses here, and the bed's controller is the hub.
+# Two places, 15 ms apart. The hub is the controller's machine of the bed; the bed's laptop, node 5, is not used.
 bed_places Oslo Oslo Lisbon Lisbon Lisbon >"$dir/network.json"
 bed_start --cluster "$dir/network.json"
 machines_begin
-# A script in place of systemd, which starts a user's unit; only m4 has it.
+# A script replaces systemd's user units; only m4 has it.
 mkdir "$dir/systemd"
 printf '#!/bin/sh\necho Linger=yes\n' >"$dir/systemd/loginctl"
 printf '#!/bin/sh\nexit 0\n' >"$dir/systemd/systemctl"
@@ -21,8 +24,8 @@ printf '#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nsetsid "$@" </dev/null 
 chmod +x "$dir"/systemd/*
 machine m1 0 22
 machine m2 1 2222
-# A provider of rented machines sets the variables with a machine's outside address for the first process only, and not
-# for the sessions of sshd.
+# A provider of rented machines gives the variables with the outside address to the first process of a machine only, not
+# to the sessions of sshd.
 machine m3 2 22 VAST_TCP_PORT_7755=7755 "PUBLIC_IPADDR=${bed_address[2]}"
 machine_path=$dir/systemd machine m4 3 22
 machine m5 4 22
@@ -67,7 +70,7 @@ awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the firs
 grep -q "tensors at tcp://${bed_address[2]}:7755," "$dir"/home/m3/.skippipe/fleet/*/agent-m3/log ||
 	die "m3 does not use the port that its provider maps"
 
-# ---- each host has the token in one file that only its user can read, and nowhere else
+# ---- on each host the token is in one file, which only its user can read, and nowhere else
 token=$(cat "$dir"/home/m1/.skippipe/fleet/*/agent-m1/token)
 case $token in skippipe1_?*) ;; *) die "no token: $token" ;; esac
 [ "$(stat -c %a "$dir"/home/m?/.skippipe/fleet/*/agent-m?/token | sort -u)" = 600 ] || die "others may read the token"
@@ -88,7 +91,7 @@ fleet logs 1 logs fleet.txt -n 5
 for m in m1 m2 m3 m4 controller; do grep -qE "^$m +.* INFO|^$m +20|^$m +\{\"event\"" "$dir/logs.out" || { cat "$dir/logs.out"; die "no log of $m"; }; done
 grep -qE '^m5 +FAILED: ' "$dir/logs.err" || die "logs do not say that m5 fails"
 
-# ---- a host tries to steer the terminal, and floods it
+# ---- a host tries to control the terminal, and floods it
 log=$(echo "$dir"/home/m1/.skippipe/fleet/*/agent-m1/log)
 { printf 'it \033]0;owned\007 says '; head -c 100000 /dev/zero | tr '\0' 'x'; echo; } >>"$log"
 fleet flood 1 logs fleet.txt -n 3
@@ -98,7 +101,7 @@ yes 'a long log' | head -c 3000000 >>"$log"
 fleet many 1 logs fleet.txt -n 100000
 grep '^m1 .*FAILED' "$dir/many.err" && die "a log of more than 1 MiB cannot be printed"
 
-# ---- an agent is killed, and up repeated
+# ---- an agent is killed, and up is repeated
 before=$(fleet_iterations)
 pid=$(sed 's/ .*//' "$dir"/home/m2/.skippipe/fleet/*/agent-m2/pid)
 on_machine m2 kill -KILL "$pid" || die "the agent of m2 is not killed"
@@ -109,7 +112,7 @@ grep -q 'copying' "$dir/again.out" && die "up has copied a bundle again"
 for _ in $(seq 600); do [ "$(fleet_iterations)" -ge $((before + 3)) ] && break; sleep 0.1; done
 [ "$(fleet_iterations)" -ge $((before + 3)) ] || die "the run does not go on"
 
-# ---- logs -f ends with Ctrl-C, at both ends
+# ---- Ctrl-C ends logs -f, here and on the hosts
 "${as_hub[@]}" "$bin/skippipe" fleet logs fleet.txt -f -n 2 >"$dir/follow.out" 2>"$dir/follow.err" &
 follow=$!
 started+=($follow)
@@ -129,7 +132,7 @@ done
 pgrep -fa "skippipe.*$dir/home" && die "a process is left"
 pgrep -fa "skippipe-controller.*$root_home/run" && die "the controller is left"
 [ -z "$(fleet_leftovers)" ] || { fleet_leftovers; die "files are left"; }
-# The controller also keeps how often each agent has failed.
+# The controller's state also counts how often each agent has failed.
 [ "$(cd "$dir/home/hub/.local/state/skippipe" && ls | grep -vxF admitted.failures | sort | tr '\n' ' ')" = 'admitted admitted.lock controller.key ' ] ||
 	die "the hub keeps $(ls "$dir/home/hub/.local/state/skippipe")"
 grep -E ' agent m[1-5]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
@@ -137,7 +140,7 @@ hub "$bin/skippipe" invite --list >"$dir/invitations.out" || die "no list of inv
 [ "$(grep -c revoked "$dir/invitations.out")" = 2 ] || { cat "$dir/invitations.out"; die "not both invitations are revoked"; }
 hub "$bin/skippipe" verify run >"$dir/verify.out" 2>&1 || { cat "$dir/verify.out"; die "verify finds a difference"; }
 
-# ---- the controller on a host; up is interrupted and repeated; a host leaves the file, and down reaches it
+# ---- the controller is on a host; up is interrupted and repeated; down reaches a host that was removed from the file
 printf 'm1\nm3\n' >"$dir/home/hub/two.txt"
 cp "$dir/home/hub/text.txt" "$dir/home/m1/text.txt"
 two=(up two.txt "${bundle[@]}" --controller m1 --run-dir second -- --skip 0 --corpus text.txt --checkpoint-every 1)
@@ -175,18 +178,18 @@ for m in m1 m2 m3 m4; do
 done
 pgrep -fa "skippipe-(controller|agent).*second" && die "a process is left"
 
-# ---- a machine that is gone for good is forgotten
+# ---- a machine that is gone for good (--forget)
 printf 'm3\nm4\n' >"$dir/home/hub/three.txt"
 fleet three 0 up three.txt "${bundle[@]}" --run-dir third -- --stages 1,1 --skip 0 --model tiny --corpus text.txt
 gone=$(basename "$(ls -d "$dir"/home/m4/.skippipe/fleet/*)")
-# m4 answers, and finds a process that never ends. It must not be forgotten.
+# m4 answers, but one of its processes does not end. Therefore m4 must not be forgotten.
 printf '#!/bin/sh\necho /proc/1/environ\n' >"$dir/systemd/grep"
 chmod +x "$dir/systemd/grep"
 fleet stuck 1 down three.txt --forget m4
 rm "$dir/systemd/grep"
 grep -q '^m4  *FAILED: a process does not end' "$dir/stuck.out" || { cat "$dir/stuck.out"; die "a host that answers is forgotten"; }
 record=$dir/home/hub/.local/state/skippipe/fleet-$gone
-sed -i 's/^\(.*\)name=m4$/root@127.0.0.1:9 name=m4/' "$record" # its address answers no more
+sed -i 's/^\(.*\)name=m4$/root@127.0.0.1:9 name=m4/' "$record" # from now on the address of m4 does not answer
 fleet lost 1 down three.txt
 grep -q '^m4  *FAILED' "$dir/lost.out" || { cat "$dir/lost.out"; die "down does not say that it did not reach m4"; }
 grep -q 'with --forget HOST' "$dir/lost.out" || { cat "$dir/lost.out"; die "down does not say what to do"; }
@@ -195,7 +198,7 @@ fleet forgotten 0 down three.txt --forget m4
 grep -q '^m4  *forgotten; ' "$dir/forgotten.out" || { cat "$dir/forgotten.out"; die "down does not say that m4 is forgotten"; }
 [ ! -e "$record" ] || die "the record of the fleet is left"
 grep ' agent m[34]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
-fleet rest 0 down three.txt # m4 had been there all the time
+fleet rest 0 down three.txt # m4 was running all the time
 grep -q '^m4  *nothing runs' "$dir/rest.out" || { cat "$dir/rest.out"; die "m4 was not ended"; }
 
 # ---- what is refused

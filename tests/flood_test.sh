@@ -1,8 +1,8 @@
 #!/bin/bash
-# Three floods of attempts to join: by strangers, with false invitations, and with an invitation that is used up. The
-# controller refuses strangers and false invitations alike, without a session or an answer. The key of the last is barred
-# after some requests, and is refused like a stranger's from then on. The floods admit nobody. Afterwards a valid token
-# admits an agent. The processor time of an attempt is printed.
+# Three floods of attempts to join: by strangers, with false invitations, and with one used-up invitation. The
+# controller refuses strangers and false invitations without a session or an answer. The key of the used-up invitation
+# gets some answers; then the controller bars it, and treats it as a stranger's. No attempt is admitted. Afterwards a
+# valid token admits an agent. The script prints the processor time of an attempt.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key
 hostile=$bin/../tests/hostile_agent sk=$bin/skippipe
@@ -29,7 +29,8 @@ agent one "$used"
 false=$(XDG_STATE_HOME=$dir/elsewhere "$sk" invite --key "$dir/state/skippipe/controller.key" --address "$address" 2>/dev/null)
 
 spent_us() { cat /proc/$controller/task/*/schedstat | awk '{ n += $1 } END { printf "%d\n", n / 1000 }'; }
-# flood KIND TOKEN NAME: sets answered and sessions to the number of attempts that were answered, and that got a session
+# flood KIND TOKEN NAME: sets `answered` to the number of attempts that got an answer, `sessions` to those with a
+# session
 flood() {
 	local before refused taken_us
 	before=$(spent_us)
@@ -48,7 +49,7 @@ flood stranger "$false" strangers
 refused_all strangers
 flood invited "$false" "false invitations"
 refused_all "false invitations"
-# The first requests are answered, with the reason. Then the key is barred.
+# The controller answers the first requests with the reason. Then it bars the key.
 flood invited "$used" "an invitation that is used up"
 [ "$answered" -ge 1 ] && [ "$answered" -le 200 ] || die "$answered requests were answered"
 wait_text "$dir/controller.err" 'invitation [0-9a-f]* exceeded its quota' $controller 20

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Models of other tools, imported by whole programs: the number of stages, vocabularies that are padded, and errors that
-# name file, key and remedy. model/tests/huggingface_test.c has the rules for keys and tensors.
+# Whole programs import models of other tools: with any number of stages, padded vocabularies, and errors that name
+# file, key and remedy. model/tests/huggingface_test.c tests the rules for keys and tensors.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-model
 sk=$bin/skippipe
@@ -28,7 +28,7 @@ expect 1 "n_stages=4: $dir/l2/config.json: num_hidden_layers is 2: choose at mos
 expect 1 "the model is that of $dir/l2/config.json" "$sk" import "$dir/l2" --set dim=96 --out "$dir/none"
 expect 1 'n_stages=0: expected 1 or more' "$sk" import "$dir/l2" --set n_stages=0 --out "$dir/none"
 
-# ---- a short context: the recipe that nobody chose fits, a chosen one is refused
+# ---- a short context: the default recipe adapts to it, a recipe that was chosen is refused
 model short --set n_layers=2 --set n_stages=1 --set context=32 --set sequence=16
 "$sk" import "$dir/short" --set n_stages=2 --out "$dir/short.start" >/dev/null || die "a short context is not imported"
 expect 1 'sequence is 64, longer than the context 32' "$sk" import "$dir/short" --set sequence=64 --out "$dir/none"
@@ -44,7 +44,7 @@ expect 1 "vocab is 200, text in bytes has 256 tokens" "$sk" generate "$dir/narro
 model large --set n_layers=2 --set n_stages=1 --set vocab=5000
 expect 1 "vocab is 5000, text in bytes has 256 tokens; --tokenizer" "$sk" generate "$dir/large"
 
-# ---- scaled positions: a model keeps them through import, training and export
+# ---- scaled positions: import, training and export keep them
 sed -i 's/"rope_parameters": {/"rope_scaling": {"rope_type": "linear", "factor": 4}, &/; s/"rope_type": "default",/"rope_type": "linear", "factor": 4.0,/' \
 	"$dir/l2/config.json"
 "$sk" import "$dir/l2" --out "$dir/scaled" >/dev/null || die "scaled positions are refused"
@@ -56,7 +56,7 @@ grep -q '"rope_factor": 4.0' "$dir/scaled/manifest.json" || die "a checkpoint lo
 # ---- the small files beside a model, and the tokens that begin and end a text
 sed -i 's/"bos_token_id": null/"bos_token_id": 3/; s/"eos_token_id": null/"eos_token_id": [4, 5]/' "$dir/l4/config.json"
 echo template >"$dir/l4/chat_template.jinja"
-rm "$dir/l4/generation_config.json" # many models name these tokens in config.json alone
+rm "$dir/l4/generation_config.json" # many models name these tokens only in config.json
 "$sk" import "$dir/l4" --out "$dir/small" >/dev/null || die "import"
 cmp -s "$dir/l4/chat_template.jinja" "$dir/small/chat_template.jinja" || die "import loses the template"
 tr -d ' \n' <"$dir/small/generation_config.json" | grep -q '{"bos_token_id":3,"eos_token_id":\[4,5\]}' ||
@@ -81,7 +81,7 @@ cp "$dir/bad/model.safetensors" "$dir/bad/old.safetensors"
 expect 1 "tensor .* is in $dir/bad/model.safetensors and in $dir/bad/old.safetensors: remove" \
 	"$sk" import "$dir/bad" --out "$dir/none"
 rm "$dir/bad/"*.safetensors
-# Tensors under the names of another tool.
+# The tensors have the names of another tool.
 LC_ALL=C sed 's/"model\.layers\./"_orig.layers./g; s/"model\./"_orig./g' "$dir/l4/model.safetensors" >"$dir/bad/model.safetensors"
 expect 1 "$dir/bad: tensor model.embed_tokens.weight is missing; there are [0-9]* others, such as _orig.embed_tokens.weight" \
 	"$sk" import "$dir/bad" --out "$dir/none"

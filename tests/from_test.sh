@@ -1,7 +1,7 @@
 #!/bin/bash
-# A run begins with weights from a folder: a checkpoint of skippipe, then a Hugging Face folder. Six agents have a folder
-# each, so the controller sends every stage. The record names the source, verify begins with it, and a source that has
-# changed is refused. A checkpoint's steps and moments go on; another corpus needs --new-corpus.
+# A run begins with weights from a folder: first a checkpoint of skippipe, then a Hugging Face folder. The six agents
+# have separate folders, so the controller sends every stage. The record names the source, and verify begins with it; a
+# source that has changed is refused. The steps and moments of a checkpoint continue. Another corpus needs --new-corpus.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model
@@ -25,7 +25,7 @@ rm "$dir"/ours/checkpoints/00000000/stage-*
 "$sk" verify "$dir/ours" --to 1 >/dev/null || die "verify does not read the folder again"
 "$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --out "$dir/later" >/dev/null ||
 	die "train --from"
-# Six microbatches of four sequences are 12 of two, or 24 of one.
+# The position counts microbatches: six of four sequences are 12 of two, or 24 of one.
 grep -q '"position": 12,' "$dir/ours/checkpoints/00000000/manifest.json" || die "the run reads from another position"
 "$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --set batch=1 --out "$dir/smaller" \
 	>/dev/null && grep -q '"position": 25,' "$dir/smaller/manifest.json" || die "train reads from another position"
@@ -35,8 +35,8 @@ done >"$dir/losses"
 [ "$(wc -l <"$dir/losses")" = "$(sort -u "$dir/losses" | wc -l)" ] || die "train --from ignores --seed"
 expect 1 "later has changed since the run began: stage 0" "$sk" verify "$dir/ours" --weights "$dir/later"
 
-# ---- the schedule of a training that goes on with another length ----
-rates() { # rates OPTION...: prints the learning rates, in thousandths of the peak, of a training
+# ---- the learning rate of a training that continues with another length ----
+rates() { # rates OPTION...: prints the learning rates of a training, in thousandths of the peak
 	"$sk" train --corpus "$dir/text" --microbatches 1 --validate-every 0 --format jsonl "$@" |
 		sed -n 's/.*"lr":\([^,]*\),.*/\1/p' | awk '{ printf "%.0f ", $1 * 200000 }'
 }
@@ -51,7 +51,7 @@ rates $small --set iterations=10 --iterations 9 --out "$dir/falling" >/dev/null
 [ "$(rates --from "$dir/falling" --iterations 12)" = "100 100 100 " ] || die "the rate rose again"
 [ "$(rates --from "$dir/falling" --iterations 12 --set iterations=12)" = "1000 550 100 " ] || die "--set iterations is ignored"
 
-# ---- a corpus that lies on the controller's machine only ----
+# ---- a corpus that only the controller's machine has ----
 head -c 1000000 /dev/urandom | base64 >"$dir/long text"
 mkdir "$dir/own"
 cp "$dir/long text" "$dir/own/copy"

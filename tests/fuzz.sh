@@ -1,8 +1,7 @@
 #!/bin/sh
-# tests/fuzz.sh SECONDS [NAME...]: builds every <folder>/tests/<name>_fuzz.c with libFuzzer, ASan and
-# UBSan and the sources that its folder may use, and runs each for SECONDS on the inputs in
-# <folder>/tests/corpus/<name>/. New inputs and findings are in build/fuzz/<name>/. Exit status: 1 at the first finding,
-# 77 without clang or libFuzzer.
+# tests/fuzz.sh SECONDS [NAME...]: builds every <folder>/tests/<name>_fuzz.c with libFuzzer, ASan and UBSan, together
+# with the sources that its folder may use. Runs each for SECONDS on the inputs in <folder>/tests/corpus/<name>/. New
+# inputs and findings are in build/fuzz/<name>/. Exit status: 1 at the first finding, 77 without clang or libFuzzer.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}

@@ -1,22 +1,22 @@
 #!/bin/bash
-# An attacker uses an admitted agent (tests/hostile/) among six honest ones, in a run for each mode. The agent first
-# works, so that it gets a place, and then attacks. Commits go on, no honest agent is excluded or barred, the memory and
-# the files do not grow with its messages, and the journal names it.
+# An attacker uses an admitted agent (tests/hostile/) beside six honest ones; each mode of attack has a run of its own.
+# The agent first works, so that it becomes a node of the run, and then attacks. Commits continue, no honest agent is
+# excluded or barred, memory and files do not grow with the attacker's messages, and the journal names the attacker.
 #
 #     tests/hostile_test.sh [--long] [MODE...]
 #
-# --long: each mode attacks for a minute, and the rate of commits is compared with that before the attack.
+# --long: each mode attacks for a minute, and the script compares the rate of commits with that before the attack.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key
 hostile=$bin/../tests/hostile_agent
 [ -x "$hostile" ] || skip "hostile_agent is not built"
 
 modes=(numbers evaluations early announce links forge events logs watch)
-honest=6 # agents; the attacker is the node after them
+honest=6 # number of honest agents; the attacker has the next number
 seconds=4 long=0
 [ "${1:-}" = --long ] && { long=1 seconds=60; shift; }
 [ $# -gt 0 ] && modes=("$@")
-words='sent\|S[0-9]' # in the journal after the node's name
+words='sent\|S[0-9]' # what follows a node's name in the journal
 most_memory_kb=65536 most_file_bytes=1048576 least_percent=90
 
 for who in controller $(seq -f agent%g 0 $honest); do
@@ -29,11 +29,11 @@ done
 "$bin/skippipe" keygen "$dir/watcher.key" >"$dir/watcher.pub" || die "keygen"
 "$bin/skippipe" admit "$dir/admitted" "$(cat "$dir/watcher.pub")" --role watcher --name watcher || die "admit"
 
-# Starts the cluster of a mode in the folder $at, with the processes $controller, $agents and $attacker.
+# Starts the cluster for a mode in the folder $at. Sets $controller, $agents and $attacker to process ids.
 begin() { # begin MODE
 	local i address format=q6
 	at=$dir/$1 agents=()
-	[ "$1" != numbers ] || format=fp32 # encoded sums are judged when a slice is whole
+	[ "$1" != numbers ] || format=fp32 # encoded sums are checked only when a slice is complete
 	mkdir "$at"
 	cp "$dir/admitted" "$at/admitted"
 	"$bin/skippipe" controller --run-dir "$at/run" --key "$dir/controller.key" --admitted "$at/admitted" \
@@ -67,7 +67,7 @@ resident_kb() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
 files_bytes() { cat "$at"/*.err "$at/events" "$at"/run/run.db* "$at"/run/plans/* 2>/dev/null | wc -c; }
 events_since() { tail -n "+$((seen + 1))" "$at/events"; }
 
-# Prints the memory of each process, the controller first.
+# Prints the memory of each process in kB, the controller first.
 resident() { local pid; for pid in $controller "${agents[@]}"; do resident_kb "$pid"; done; }
 
 attack() { # attack MODE
@@ -83,7 +83,7 @@ attack() { # attack MODE
 	n2=$(committed) # during the attack
 	wait_for "$at/events" $((n1 + 10)) $controller 120
 
-	# ---- no honest agent has left
+	# ---- no honest agent was excluded
 	why=$(events_since | grep '"event":"node"' | grep -v "\"node\":$honest," | grep -E '"state":"failed"|shut out|gave up|expelled')
 	[ -z "$why" ] || die "$mode: an honest node is out: $why"
 	for i in $(seq 0 $((honest - 1))); do

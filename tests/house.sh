@@ -1,21 +1,24 @@
 #!/bin/sh
-# Measures the layout of the documents and of the code.
+# Checks and measures the layout of the documents and the code.
 #
 # The script fails on:
+#
 #   a line of prose over 100 columns in a document (tables and code are exempt);
-#   docs/scheduling.md with 1,800 words or more, docs/performance.md and docs/convergence.md
-#   with 1,500 or more;
-#   a circle of more than four files in controller/ in which each file calls each other, directly or through others;
-#   a relative link to a missing page or heading, a named page or script that is missing, a function in the index of
-#   docs/architecture.md or in docs/tour.md that is not in its file, a name in CONTRIBUTING.md that is not in the code;
+#   docs/scheduling.md with 1,800 words or more, docs/performance.md and docs/convergence.md with 1,500 or more;
+#   more than four files of controller/ that all call one another, directly or through others (a circle);
+#   a relative link to a missing page or heading; the name of a missing page or script;
+#   a function in docs/tour.md or in the index of docs/architecture.md that is not in the file beside it;
+#   a name in CONTRIBUTING.md that is not in the code;
 #   a comment that begins with a word for the line before it ("it is", "so", "the same").
-# It only prints:
-#   the files of each folder (without tests) and the largest circle;
-#   functions over 25 lines without a comment; static functions with a name of one word; prototypes with a comment above,
-#   beside, or at the top of their block.
+#
+# The script only prints:
+#
+#   the number of files in each folder (without tests) and the largest circle;
+#   functions over 25 lines without a comment; static functions with a name of one word;
+#   prototypes with a comment above, beside, or at the top of their block.
 set -eu
 cd "$(dirname "$0")/.."
-LC_ALL=C # awk counts bytes; columns are bytes that do not continue a character
+LC_ALL=C # awk counts bytes; the first byte of each UTF-8 character is a column
 export LC_ALL
 broken=$(mktemp)
 trap 'rm -f "$broken"' EXIT
@@ -81,7 +84,7 @@ awk '
 	}
 ' $documents >>"$broken"
 
-# Pages and scripts by name, in documents and code alike.
+# Every page and script that a document or the code names must exist.
 git ls-files -co --exclude-standard -- '*.md' '*.[ch]' '*.sh' '*.cu' Makefile |
 	xargs grep -onE '([a-z]+/)?(docs|tests|bench|deploy)/[a-z_]+\.(md|sh)\b' 2>/dev/null |
 	awk -F: '
@@ -89,7 +92,7 @@ git ls-files -co --exclude-standard -- '*.md' '*.[ch]' '*.sh' '*.cu' Makefile |
 		missing[$3] { print $1 ":" $2 ": names " $3 ", which is missing" }
 	' >>"$broken"
 
-# The index "Where is ..." and the tour: each function in the file beside it.
+# The index "Where is ..." and the tour: each function must be in the file that they name.
 awk '
 	/^#/ { index_begins = /^## (Where is|One )/ }
 	index_begins && /^\| .*\| `/ {
@@ -107,7 +110,7 @@ awk '
 	}
 ' docs/architecture.md docs/tour.md >>"$broken"
 
-# Names of the recipes in CONTRIBUTING.md: each occurs in the code.
+# Names in the recipes of CONTRIBUTING.md must occur in the code.
 grep -oE '`[a-z]+(_[a-z_0-9]+)+`' CONTRIBUTING.md | tr -d '`' | sort -u | while read -r name; do
 	git grep -qwF -e "$name" -- '*.[ch]' '*.sh' Makefile || echo "CONTRIBUTING.md: names $name, which is not there"
 done >>"$broken"
@@ -115,7 +118,7 @@ done >>"$broken"
 folders="base wire schedule model planner store agent controller verify doctor tui cli"
 files=$(find $folders -name '*.[ch]' -not -path '*/tests/*' | sort)
 
-# Finds the calls within each folder, and the largest set of files that all reach one another.
+# Finds the calls between files of a folder, and the largest set of files that all reach one another.
 for folder in $folders; do
 	awk -v folder="$folder" -v broken="$broken" '
 		function name_of(line) {
@@ -161,7 +164,7 @@ for folder in $folders; do
 	' $(find "$folder" -name '*.c' -not -path '*/tests/*' -not -path '*/check/*' | sort)
 done
 
-# Files of a folder: .c and .h of one name count once.
+# Counts the files of a folder; x.c and x.h count as one.
 for folder in $(find $folders -type d -not -path '*/tests*' | sort); do
 	n=$(find "$folder" -maxdepth 1 -name '*.[ch]' | sed 's|\.[ch]$||' | sort -u | wc -l)
 	[ "$n" -le 16 ] || echo "$folder: $n files side by side (at most 16)"
@@ -207,7 +210,8 @@ echo "$files" | xargs awk '
 	}
 '
 
-# A reader finds a comment by searching and does not see the line above.
+# A reader may reach a comment by a search and not see the line above it. So a comment must not begin with a word for
+# that line.
 echo "$files" | xargs grep -nE '^[[:space:]]*/\* (It|Its|So|The same|They|And|Or|But|Else|Those)[ ,]' |
 	sed 's|$|: the subject is in another line|' >>"$broken"
 

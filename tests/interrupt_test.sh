@@ -1,6 +1,6 @@
 #!/bin/bash
-# Ctrl-C, SIGTERM and kill -9 of the demo leave no process and no socket, and a run that can be read. Training that is
-# interrupted during a matrix product writes its checkpoint.
+# Ctrl-C, SIGTERM and kill -9 end the demo. They leave no process and no socket, and a run that can be read. If training
+# is interrupted during a matrix product, it writes its checkpoint.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 export XDG_RUNTIME_DIR=$dir/runtime
@@ -8,7 +8,7 @@ mkdir -m 700 "$XDG_RUNTIME_DIR"
 
 for signal in INT TERM KILL; do
 	run=$dir/run-$signal events=$dir/events-$signal
-	# A shell starts background processes with SIGINT ignored; env restores it.
+	# A shell starts background processes with SIGINT ignored; env makes it effective again.
 	env --default-signal=INT "$bin/skippipe" demo --headless --format jsonl --time-scale 0 \
 		--agents 8 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
 	demo=$!
@@ -20,7 +20,7 @@ for signal in INT TERM KILL; do
 	wait $demo 2>/dev/null
 	status=$?
 	started=()
-	# The kernel signals the agents after kill -9, and on a busy machine they take a while to end.
+	# After kill -9 the kernel signals the agents. On a busy machine they need some time to end.
 	[ $signal = KILL ] && for _ in $(seq 200); do (check_gone "$run") >/dev/null && break; sleep 0.1; done
 	check_gone "$run"
 	if [ $signal != KILL ]; then
@@ -46,7 +46,7 @@ for threads in 1 1 1 1 2 2; do
 	rm -r "$dir/model"
 done
 
-# Trains or evaluates in the background: begin_model NAME ARGUMENTS... Waits until its first result is printed.
+# begin_model NAME ARGUMENTS...: trains or evaluates in the background, and waits until the first result is printed
 begin_model() {
 	env --default-signal=INT,PIPE "$bin/skippipe-model" "${@:2}" >"$dir/$1.out" 2>"$dir/$1.err" </dev/null &
 	model=$!
@@ -58,7 +58,7 @@ begin_model() {
 	done
 	die "$1: no result within 60 s"
 }
-end_model() { # end_model NAME STATUS: waits for the process
+end_model() { # end_model NAME STATUS: waits for the end, and checks the exit status
 	local status=0
 	wait $model 2>/dev/null || status=$?
 	started=()
@@ -66,9 +66,10 @@ end_model() { # end_model NAME STATUS: waits for the process
 }
 endless=(train --iterations 1000000 --batches 1)
 
-# `timeout` and terminals send a signal to a process and to its group. The second signal must not lose the checkpoint. The
-# test sends it when the first one has arrived, because the kernel merges equal signals that are pending.
-pending() { # pending PID: true if a signal waits
+# `timeout` and terminals signal a process and then its group, so the process gets the signal twice. The second signal
+# must not lose the checkpoint. The test sends it only after the first one has arrived, because the kernel merges equal
+# pending signals.
+pending() { # pending PID: succeeds while a signal is pending
 	local key value=
 	while read -r key value; do [ "$key" = ShdPnd: ] && break; done <"/proc/$1/status"
 	[ -n "${value//0/}" ]
@@ -80,8 +81,8 @@ kill -TERM $model 2>/dev/null || : # the process may have ended already
 end_model twice 130
 [ -s "$dir/twice/manifest.json" ] || die "a repeated signal lost the checkpoint"
 
-# A signal that comes later ends an iteration that takes too long. A first signal before the first iteration ends the
-# training in order, and the test is repeated.
+# If an iteration takes too long after the first signal, a later signal ends it. The signal must come during an
+# iteration: before the first iteration, it would end the training in order. Then the test is repeated.
 for _ in 1 2 3 4 5; do
 	begin_model late "${endless[@]}" --microbatches 1000000 --out "$dir/late"
 	sleep 0.3
@@ -98,7 +99,7 @@ for _ in 1 2 3 4 5; do
 done
 [ $status = 143 ] || die "signals to a long iteration: exit status $status"
 
-# A reader of the output that ends, as in `train | head -n 1`, ends the training with its checkpoint.
+# If the reader of the output ends, as in `train | head -n 1`, training writes its checkpoint and ends.
 {
 	timeout -k 5 120 env --default-signal=PIPE "$bin/skippipe-model" "${endless[@]}" --microbatches 1 --format jsonl \
 		--out "$dir/piped" 2>"$dir/piped.err" </dev/null
@@ -108,13 +109,13 @@ done
 grep -q 'stdout: Broken pipe' "$dir/piped.err" || die "train | head: $(cat "$dir/piped.err")"
 [ -s "$dir/piped/manifest.json" ] || die "train | head wrote no checkpoint"
 
-# Evaluation ends at once, in the middle of a result.
+# A signal ends an evaluation at once, in the middle of a result.
 "$bin/skippipe-model" eval "$dir/piped" --batches 1 >"$dir/eval.out" || die "the checkpoint cannot be evaluated"
 env --default-signal=INT "$bin/skippipe-model" eval "$dir/piped" --batches 1000000000 >"$dir/eval.out" 2>"$dir/eval.err" \
 	</dev/null &
 model=$!
 started=($model)
-for _ in $(seq 1200); do # until it catches the signal (bit 1 of SigCgt)
+for _ in $(seq 1200); do # waits until the program has a handler for SIGINT (bit 1 of SigCgt)
 	mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$model/status 2>/dev/null)
 	[ -n "$mask" ] && [ $((0x$mask & 2)) != 0 ] && break
 	sleep 0.05
@@ -133,7 +134,7 @@ kill -TERM $model
 end_model first 130
 "$bin/skippipe-model" eval "$dir/shared" --batches 1 >"$dir/eval.out" || die "the checkpoint cannot be evaluated"
 
-# A shard of tokens that is cut while it is read ends the training with a message, and not as a crash.
+# If a token shard is shortened while it is read, training ends with a message and does not crash.
 yes 'plain text' | head -c 200000 >"$dir/text"
 "$bin/skippipe-model" tokenize --corpus "$dir/text" --out "$dir/text.bin" >"$dir/tokenize.out" || die "tokenize"
 begin_model cut "${endless[@]}" --corpus "$dir/text.bin" --microbatches 1

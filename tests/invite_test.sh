@@ -1,8 +1,9 @@
 #!/bin/bash
-# Machines join a run with the tokens of invitations: from the environment, a file and the command line. The controller
-# admits each machine's own key under its name, and the admission survives the controller. An invitation that is used
-# up, expired or revoked is refused, with the reason at both ends, and a token with a false secret is a stranger's. A
-# console joins in the same way. The secret is in no log, no list of processes and no environment of a running agent.
+# Machines join a run with tokens of invitations: from the environment, from a file and from the command line. The
+# controller admits each machine's own key under the machine's name; the admission survives the controller. An
+# invitation that is used up, expired or revoked is refused, and both ends give the reason. A token with a false secret
+# is treated as a stranger's. A console joins in the same way. The secret is in no log, no list of processes, and no
+# environment of a running agent.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
 sk=$bin/skippipe
@@ -71,7 +72,7 @@ expect 2 'token is not complete' "$sk" agent --join "${taken%??}"
 SKIPPIPE_JOIN=$address SKIPPIPE_ORPHAN_S=many expect 2 'SKIPPIPE_ORPHAN_S' "$sk" agent
 expect 2 'this token is for a watcher' "$sk" agent --join "$(token --role watcher)"
 
-# ---- a console, and one that may only watch
+# ---- a console, and a console that may only watch
 for role in console watcher; do
 	timeout 60 "$sk" console "$(token --role $role)" --key "$dir/$role.key" --name "$role" --plain \
 		>"$dir/$role.out" 2>"$dir/$role.err" &
@@ -80,14 +81,14 @@ for role in console watcher; do
 	wait_text "$dir/$role.out" 'iteration\|it[0-9]' $! 60
 done
 
-# ---- one screen of the run from elsewhere, with an exit status for scripts; the token is used once
+# ---- skippipe status on another machine: one screen of the run, and an exit status for scripts; the token is used once
 look=$(token --role console)
 status() { # status EXPECTED WORDS [OPTION...]: ends with this exit status, and prints the words
 	local rc=0
 	"$sk" status "$look" "${@:3}" >"$dir/status.out" 2>"$dir/status.err" || rc=$?
 	[ $rc = "$1" ] && grep -qE -- "$2" "$dir/status.out" "$dir/status.err"
 }
-until_status() { # as status, once the run is in this state
+until_status() { # like `status`, but waits until the run is in this state
 	local end=$((SECONDS + 60))
 	until status "$@"; do
 		[ $SECONDS -lt $end ] || { cat "$dir/status.out" "$dir/status.err"; die "status TOKEN: expected $1, \"$2\""; }
@@ -107,7 +108,7 @@ until_status 0 '^nodes  *3 live$'
 expect 3 'this token is for an agent' "$sk" status "$three"
 expect 3 'used up' env XDG_STATE_HOME="$dir/elsewhere" "$sk" status "$look"
 
-# ---- a new controller knows the list, and an agent keeps its key
+# ---- a new controller still knows the list of admitted keys, and an agent keeps its key
 kill -KILL $controller
 wait $controller 2>/dev/null
 iteration=$(grep '"event":"iteration"' "$dir/events" | tail -n 1 | field n)

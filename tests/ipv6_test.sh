@@ -1,8 +1,8 @@
 #!/bin/bash
-# Machines that have IPv6 addresses only. Agents reach the controller by a literal address and by a name, and one another by
-# an advertised literal, an advertised name and the address at which an agent listens. One agent and the console use
-# link-local addresses, with the name of their own interface. One agent reaches the controller, which listens at [::], by
-# its IPv4 address. Then a machine gets another address, and is found by its name.
+# Machines with IPv6 addresses only. Agents reach the controller by an address and by a name. They reach one another by
+# an advertised address, an advertised name, and the address at which an agent listens. One agent and the console use
+# link-local addresses, with the names of their own interfaces. One agent uses IPv4 to reach the controller, which
+# listens at [::]. Then a machine gets another address, and the others find it by its name.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare
@@ -36,14 +36,14 @@ expect 1 'no interface nowhere0' bash -c "lone_agent 'tcp://[$boss_local%nowhere
 expect 1 'needs the name of its interface' bash -c "lone_agent 'tcp://[$boss_local]:7700'"
 unshare -m true 2>/dev/null || skip "no right to make a mount namespace"
 
-# Nobody listens yet: the agent names each address and its cause.
+# Nobody listens at the controller's name yet. The agent reports each of its addresses, and why each failed.
 agent 0 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise "tcp://[$(six 0)]:7710"
 machines_wait 20 "no cause" grep -q -- "boss port 7700: .*$(six controller): Connection refused" "$dir/agent0.err"
 grep -q "fd00:78::99: " "$dir/agent0.err" || die "the first address is not named"
 kill "${agent_pids[0]}"
 wait "${agent_pids[0]}"
 
-# [::] takes IPv4 too, also where the system says otherwise.
+# [::] accepts IPv4 too, even if the system's setting says otherwise.
 in_machine controller sysctl -qw net.ipv6.bindv6only=1
 machines_named controller "$bin/skippipe" controller --run-dir "$dir/run" --listen "tcp://[::]:7700" --key "$dir/controller.key" \
 	--admitted "$dir/admitted" --format jsonl --agents 4 --stages 2,2 --skip 0 --eval-every 0 \
@@ -65,7 +65,7 @@ if [ -x "$bin/skippipe-console" ]; then
 	machines_wait 30 "the console saw nothing" grep -qsE "(it|iteration) ?[0-9]+" "$dir/console.out"
 	kill $console
 fi
-# An agent announces its address without the zone, which is a name of its own machine.
+# An agent announces its link-local address without the zone, because the zone is a name on its own machine only.
 grep -q "tensors at tcp://\[$(link_local 3 eth0)\]:7710" "$dir/agent3.err" || die "the announced address"
 
 ip -n "$(namespace 2)" addr del "$(six 2)/64" dev eth0

@@ -1,5 +1,5 @@
-/* jump.c - a wall clock that jumps by hours, back and forth, at every call. A program that decides
- * anything by the time of day fails with it. The monotonic clock does not change. The library is
+/* jump.c - a wall clock that jumps by hours, forward and back, at every call. The monotonic clock
+ * stays correct. Thus a program fails if it decides anything by the time of day. The library is
  * loaded with LD_PRELOAD. */
 #include <dlfcn.h>
 #include <stdatomic.h>

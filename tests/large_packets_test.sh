@@ -1,9 +1,9 @@
 #!/bin/bash
-# A link that passes small packets and loses large ones, as through a tunnel with a smaller MTU whose ICMP messages are
-# lost. Six machines are network namespaces on one switch. The receiver of one direction of one pair drops packets of
-# 1,200 bytes and more. This happens before the links are measured, between two stages, and between two replicas of a
-# stage. The run continues without the link, the journal names the cause, and the link is used again once large packets
-# pass. Every case ends with verify.
+# A link passes small packets and loses large ones. Tunnels with a smaller MTU do this if ICMP messages are lost. Six
+# machines are network namespaces on one switch. For one direction of one pair, the receiver drops packets of 1,200
+# bytes and more. This happens before the links are measured, between two stages, and between two replicas of a stage.
+# The run continues without the link, and the journal names the cause. When large packets pass again, the run uses the
+# link again. verify checks each case.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify iptables sqlite3
@@ -12,7 +12,7 @@ passes() { in_machine "$1" iptables -t raw -F PREROUTING; }
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$dir/events" | tail -n 1 | field stage; }
 notes() { sqlite3 "$dir/run/run.db" 'select text from note'; }
 goes_on() { machines_progress "$1" 120; }
-names_the_cause() { # some seconds after the cut, because it needs a new connection
+names_the_cause() { # this takes some seconds after the cut, because the cause is found by a new connection
 	local end=$((SECONDS + 60))
 	until notes | grep -q "small messages pass, large ones do not: MTU?"; do
 		[ $SECONDS -lt $end ] || die "the journal does not name the cause"
@@ -46,7 +46,7 @@ end
 
 begin
 goes_on 3
-# The first link of a path of the newest plan:
+# Reads the nodes of the first link of a path in the newest plan.
 read -r from to < <(sed 's/.*"microbatches"//' "$(find "$dir/run/plans" -name '*.json' | sort | tail -n 1)" |
 	grep -o '"path": *\[[0-9, ]*\]' | tr -dc '0-9,\n' | tr ',' ' ' | awk '{ print $1, $2; exit }')
 drops "$from" "$to"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# The last replica of a stage is killed with -9. Another node has a standby copy of the last commit, and the run goes on
-# from it, with a restarted node or with a node that another stage can spare. No commit is lost. verify compares the
-# standby copies, too.
+# The last replica of a stage is killed with -9. Another node has a standby copy of the stage after the last commit, and
+# the run continues from this copy: on a restarted node, or on a node that another stage can spare. No commit is lost.
+# verify compares the standby copies too.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 
-# lose NAME DEMO-OPTIONS...: kills the node of the last stage around iteration 6 of 16
+# lose NAME DEMO-OPTIONS...: in a run of 16 iterations, kills the only node of the last stage around iteration 6
 lose() {
 	local name=$1 demo pid
 	shift
@@ -28,7 +28,7 @@ lose() {
 }
 
 lose alone --agents 4 --stages 1,1,1,1 --skip 1/4
-# After every commit each stage has a replica and a standby copy with the same bits.
+# After every commit, the replica and the standby copy of each stage have the same bits.
 [ "$(field hashes <"$dir/verify.json")" -ge $((15 * 4 * 2 - 8)) ] || die "copies were not announced"
 grep -q "n0$victim is started again" "$run/log/controller.log" || die "it was not started again"
 

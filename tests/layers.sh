@@ -1,13 +1,15 @@
 #!/bin/sh
-# Checks includes against the table of docs/architecture.md. A folder may include its own headers and those of the
+# Checks includes against the table of docs/architecture.md. A folder may include its own headers, and those of the
 # folders in its `uses_` line of the Makefile. Some libraries may be included by one folder only.
 #
-# Checks the order of subfolders against the folder's `floors_` line, lowest first. No file includes a header of a
-# higher subfolder, names a function that is defined there, or declares one. The line may also name a file beside the
-# subfolders (without its ending). The files beside them that it does not name stand above all subfolders.
+# Checks the order of subfolders. The `floors_` line of a folder lists its subfolders (and files beside them, without
+# their endings), lowest first. A file must not use a higher floor: it must not include its headers, and must not name
+# or declare a function that is defined there. Files beside the subfolders that the line does not name are above all
+# floors.
 #
-# Prints for each folder with subfolders: includes and calls against the order; circles of subfolders; and the functions
-# that receive a struct of the folder's `whole_` line, through which they reach the folder's whole state.
+# Prints for each folder with subfolders: includes and calls against the order, circles of subfolders, and the functions
+# that receive a struct of the folder's `whole_` line. Through such a struct, a function reaches the folder's whole
+# state.
 set -eu
 cd "$(dirname "$0")/.."
 found=$(mktemp)
@@ -55,7 +57,7 @@ for folder in $folders; do
 				level[floor[i]] = i
 			gsub(/ +/, "|", whole)
 		}
-		# Returns the floor of a file: its subfolder, or the file itself if it lies beside the subfolders.
+		# Returns the floor of a file: its subfolder, or the file itself if it is beside the subfolders.
 		function floor_of(path) {
 			sub("^" folder "/", "", path)
 			if (path ~ /\//)
@@ -64,7 +66,7 @@ for folder in $folders; do
 				sub(/\.[a-z]+$/, "", path)
 			return path
 		}
-		# Returns true if a file of floor a may not use floor b. Notes that a uses b.
+		# Returns true if a file of floor a must not use floor b. Records that a uses b.
 		function is_against(a, b) {
 			if (a == b)
 				return 0
@@ -106,14 +108,14 @@ for folder in $folders; do
 			comment = sub(/\/\*.*/, "", text)
 			sub(/\/\/.*/, "", text)
 		}
-		# A function may begin: its parameters may continue on the next lines.
+		# The line may begin a function, whose parameters may continue on the next lines.
 		text ~ /^[a-z][^;=]*\(/ {
 			head = text
 			match(text, /[A-Za-z_0-9]+\(/)
 			name = substr(text, RSTART, RLENGTH - 1)
 		}
 		text !~ /^[a-z][^;=]*\(/ && head != "" && text !~ /^\{/ { head = head " " text }
-		head != "" && head ~ /;[ \t]*$/ { head = "" } # a prototype
+		head != "" && head ~ /;[ \t]*$/ { head = "" } # this was a prototype
 		/^\{/ && head != "" {
 			if (head ~ /^static/)
 				own[FILENAME, name] = 1
@@ -122,7 +124,7 @@ for folder in $folders; do
 			n_whole += takes_whole(head)
 			head = ""
 		}
-		# The words that are no fields and no tags: names of functions among them.
+		# Names of functions are among the words that are neither fields nor tags.
 		{
 			gsub(/(\.|->)[ \t]*[A-Za-z_0-9]+|(struct|enum|union)[ \t]+[A-Za-z_0-9]+/, " ", text)
 			gsub(/[^A-Za-z_0-9]+/, " ", text)

@@ -1,11 +1,11 @@
-# Common functions of the test scripts: a temporary folder, processes that are ended by their ids, and messages on
+# Functions that the test scripts share: a temporary folder, processes that are ended by their ids, and messages on
 # failure. Nothing outside the folder is changed.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 bin=${SKIPPIPE_BUILD:-$PWD/build}/bin
 dir=$(mktemp -d "${TMPDIR:-/tmp}/skippipe-test-XXXXXX")
 started=()  # processes to end with the script
-undo=()     # commands to run at the end, last first
+undo=()     # commands to run at the end, the last one first
 
 finish() {
 	local status=$? i
@@ -31,7 +31,7 @@ need() { # need PROGRAM...
 	done
 }
 
-# Prints the failure and the end of every log. The controller's log is the last, because a cut output keeps its end.
+# Prints the failure and the ends of all logs. The controller's log comes last, because a cut output keeps its end.
 die() {
 	echo "FAILED: $*"
 	local f
@@ -44,8 +44,8 @@ die() {
 	exit 1
 }
 
-# Runs a command that must fail: expect STATUS WORDS COMMAND...
-# It must have the exit status, and its message must match WORDS (a regular expression) in at most 40 lines.
+# expect STATUS WORDS COMMAND...: runs a command that must fail with this exit status. Its message must match WORDS, a
+# regular expression, and have at most 40 lines.
 expect() {
 	local status=$1 words=$2 rc=0
 	shift 2
@@ -55,8 +55,8 @@ expect() {
 	[ "$(wc -l <"$dir/expect.err")" -le 40 ] || die "too long a message: $*"
 }
 
-# A terminal for a console, in a tmux server of its own: terminal NAME. tm runs tmux, screen prints the pane ($pane, or
-# the current one), and see SECONDS REGEX waits until the screen shows the text.
+# terminal NAME: starts a terminal for a console, in a tmux server of its own. tm runs a command of tmux. screen prints
+# the pane ($pane, or the current one). see SECONDS REGEX waits until the screen shows the text.
 terminal() {
 	need tmux
 	socket=skippipe-$1-$$
@@ -73,10 +73,10 @@ see() {
 	done
 }
 
-count() { grep -c "\"event\":\"$2\"" "$1"; } # count EVENTS KIND
-field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field NAME <objects, one in each line
+count() { grep -c "\"event\":\"$2\"" "$1"; } # count EVENTS KIND: counts the events of a kind
+field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field NAME <objects, one a line
 
-# Waits until a file has the text, while a process runs: wait_text FILE TEXT PID SECONDS
+# wait_text FILE TEXT PID SECONDS: waits until the file has the text, while the process runs
 wait_text() {
 	local end=$((SECONDS + $4))
 	until grep -qs "$2" "$1"; do
@@ -86,13 +86,13 @@ wait_text() {
 	done
 }
 
-# Waits until the events contain the iteration: wait_for EVENTS N PID SECONDS
+# wait_for EVENTS N PID SECONDS: waits until the events contain iteration N
 wait_for() { wait_text "$1" "\"event\":\"iteration\",\"n\":$2," "$3" "$4"; }
 
-# Prints the process id of an agent from the supervisor's log: agent_pid RUN N
+# agent_pid RUN N: prints the process id of agent N, from the supervisor's log
 agent_pid() { sed -n "s/.*agent $2 started, process \\([0-9]*\\)\$/\\1/p" "$1/log/demo.log" | tail -n 1; }
 
-# Kills an embedded cluster with all its processes: kill_cluster RUN SUPERVISOR
+# kill_cluster RUN SUPERVISOR: kills a demo with all its processes
 kill_cluster() {
 	local pid
 	kill -KILL "$2"
@@ -103,7 +103,7 @@ kill_cluster() {
 	done
 }
 
-# Checks that every plan of the run obeys the rules: check_plans RUN
+# check_plans RUN: checks that every plan of the run follows the rules
 check_plans() {
 	local plan n=0
 	for plan in "$1"/plans/*.json; do
@@ -115,7 +115,7 @@ check_plans() {
 	echo "$n plans obey the rules"
 }
 
-# Checks that verify agrees with the run, and that at least NODES nodes counted: check_verify RUN NODES
+# check_verify RUN NODES: checks that verify agrees with the run, and that at least NODES nodes counted gradients
 check_verify() {
 	"$bin/skippipe" verify "$1" --format json >"$dir/verify.json" 2>"$dir/verify.err" ||
 		{ cat "$dir/verify.json"; die "verify finds a difference"; }
@@ -125,11 +125,11 @@ check_verify() {
 	echo "verify: $(cat "$dir/verify.json")"
 }
 
-# Checks that no process of the run is left: check_gone RUN
+# check_gone RUN: checks that no process of the run is left
 check_gone() {
 	local pid n=0
 	for pid in $(sed -n 's/.* started, process \([0-9]*\)$/\1/p' "$1/log/demo.log"); do
-		# The id may belong to another process by now.
+		# Meanwhile the id may belong to another process, which does not count.
 		grep -qs skippipe "/proc/$pid/cmdline" && grep -qs "$1" "/proc/$pid/cmdline" &&
 			{ echo "process $pid is left"; n=$((n + 1)); }
 	done

@@ -1,7 +1,7 @@
 #!/bin/bash
-# `make long`: trains the 124m preset on 8 agents on this machine's CPU, two for each stage, for three iterations in
-# which every microbatch skips a stage. Then verify recomputes it to the same bits. `make check` does not run it, because
-# it takes some GiB of memory and minutes of CPU time. It prints both.
+# `make long`: trains the 124m preset on 8 agents on this machine's CPU, two for each stage. In its three iterations
+# every microbatch skips a stage. Then verify recomputes the run bit for bit. `make check` leaves this test out, because
+# it takes some GiB of memory and minutes of CPU time; the script prints both.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 run=$dir/run events=$dir/events

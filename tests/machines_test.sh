@@ -1,14 +1,14 @@
 #!/bin/bash
-# Executes docs/machines.md. A block "sh MACHINE" is run on that machine. A block "sh MACHINE &" runs beside the others
-# and ends with Ctrl-C before the next block of its machine. A machine is a network namespace of the wide-area test bed
-# with a name, a home folder and a hosts file of its own. ssh and scp are two scripts here.
+# Executes the commands in docs/machines.md. A block "sh MACHINE" runs on that machine. A block "sh MACHINE &" runs in
+# the background, and Ctrl-C ends it before the machine's next block. A machine is a network namespace of the wide-area
+# test bed, with a name, a home folder and a hosts file of its own. Two scripts replace ssh and scp.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console skippipe-verify skippipe-model
 need ip nsenter unshare setsid awk
 page=docs/machines.md
 
-# Six machines and a laptop are in three places. hub is in the place of m1.
+# Six machines and a laptop, in three places. The hub is in the place of m1.
 bed_places Oslo Oslo Lisbon Lisbon Riga Riga Lisbon >"$dir/network.json"
 bed_start --cluster "$dir/network.json"
 machines=(m1 m2 m3 m4 m5 m6 laptop hub)
@@ -32,7 +32,7 @@ exec nsenter --net=/var/run/netns/\$(cat "$dir/home/\$name.netns") unshare --mou
 	mount --bind "$dir/hosts" /etc/hosts && echo "\$0" >/proc/sys/kernel/hostname && cd "$dir/home/\$0" &&
 	HOME=\$PWD exec bash -e -c "\$*"' "\$name" "\$@"
 END
-# ssh [-f] MACHINE WORD...: with -f in the background, in a process group of its own
+# ssh [-f] MACHINE WORD...: runs a command there; with -f in the background, in a process group of its own
 cat >"$dir/tools/ssh" <<END
 #!/bin/bash
 if [ "\$1" = -f ]; then
@@ -43,7 +43,7 @@ else
 	exec "$dir/tools/on" "\$@" </dev/null
 fi
 END
-# scp [-r] FROM... TO, each MACHINE:PATH or a local path
+# scp [-r] FROM... TO: copies files; each is MACHINE:PATH or a local path
 cat >"$dir/tools/scp" <<END
 #!/bin/bash
 names=()
@@ -59,7 +59,7 @@ chmod +x "$dir"/tools/*
 export PATH=$dir/tools:$bin:$PATH TMPDIR=$dir
 unset LD_PRELOAD
 
-# Ends the processes of groups that were started here and that use the folder: end_groups SIGNAL
+# end_groups SIGNAL: signals all processes of groups that were started here and use the folder
 end_groups() {
 	local group pid
 	for group in $(cat "$dir/groups" 2>/dev/null); do
@@ -72,7 +72,7 @@ undo+=('end_groups KILL')
 
 declare -A going # the background process of each machine
 n=0
-begin() { # begin MACHINE [&] <COMMANDS
+begin() { # begin MACHINE [&] <COMMANDS: runs a block, with & in the background
 	local machine=$1 out
 	n=$((n + 1))
 	out=$dir/$(printf %02d $n).$1
@@ -84,7 +84,7 @@ begin() { # begin MACHINE [&] <COMMANDS
 	echo $! >>"$dir/groups"
 	[ -n "${2:-}" ] || over "$machine"
 }
-# Waits until the commands of a machine have succeeded: over MACHINE
+# over MACHINE: waits until the commands of the machine have succeeded
 over() {
 	local pid=${going[$1]} rc=0 i
 	unset "going[$1]"
@@ -93,7 +93,7 @@ over() {
 	wait "$pid" || rc=$?
 	[ $rc = 0 ] || die "$1: exit status $rc"
 }
-# Presses Ctrl-C once the console has shown enough: stop MACHINE
+# stop MACHINE: waits until the console has shown enough, and presses Ctrl-C
 stop() {
 	local seen=$dir/seen
 	[ -n "${going[$1]:-}" ] || return 0
@@ -119,7 +119,7 @@ while IFS= read -r line; do
 done <"$page"
 
 home=$dir/home
-said() { cat "$dir"/*."$1".out; } # said MACHINE
+said() { cat "$dir"/*."$1".out; } # said MACHINE: prints the output of the machine's blocks
 grep -q '"links"' "$home/hub/measured/cluster.json" || die "no links were measured"
 [ "$(said hub | grep -c '^iteration_s [0-9.]*$')" = 2 ] || die "no predictions of the measured times"
 said laptop | grep -q 'Z iteration 40:' || die "the console did not see the run to its end"
@@ -127,14 +127,14 @@ grep -h 'the run ends: stopped by a signal' "$dir"/*.hub.err >"$dir/out" || die 
 grep -q '^restored stages: 3 from checkpoints' <(said hub) || die "the run did not go on from the agents' checkpoints"
 grep -q '^the same: 40 iterations' <(said hub) || die "not proved: $(said hub)"
 
-# A resumed run gives the machines their old nodes, in whatever order they join.
+# In a resumed run each machine gets its former node, in whatever order they join.
 for m in m1 m2 m3 m4 m5 m6; do
 	nodes=$(awk '/tensors at/ { n++ } /welcome: node/ { sub(/.*welcome: node /, ""); node[n] = $1 }
 		END { print node[n - 1], node[n] }' "$home/$m/agent.log")
 	[ "${nodes% *}" = "${nodes#* }" ] || die "$m was node ${nodes% *} of the run, and then ${nodes#* }"
 done
 
-# The memory of each machine, and its place in the plan.
+# The checkpoint must be on at least three machines, because three stages are on different machines.
 [ "$(ls "$home"/m?/run/checkpoints/00000040/stage-* | wc -l)" -ge 3 ] || die "three stages are not on three machines"
 [ "$(ls "$home/hub/run/checkpoints" | wc -l)" = 2 ] || die "not the last two checkpoints are kept"
 [ "$(ls "$home/hub/run/checkpoints/00000040" | wc -l)" = 4 ] || die "not a manifest and three stages"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Every verb has a manual page, and the shell completes its options. Pages are made from the help, so they agree.
+# Every verb has a manual page, and the shell completes its options. The pages are made from the help texts, so the two
+# agree.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-console skippipe-model
 deploy/manual.sh "$bin" "$dir/m" || die "the pages cannot be made"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Watches a run without a console. A scrape has all nodes. A killed node is seen by the HTTP server, by the run's
-# record and by the command for alerts. skippipe status ends with a status for each state of the run, also after the
-# controller has been killed.
+# Watches a run without a console. The metrics contain all nodes. If a node is killed, the HTTP server, the run's record
+# and the command for alerts show it. The exit status of skippipe status tells each state of the run, even after the
+# controller was killed.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key
 
@@ -14,14 +14,14 @@ status() { # status EXPECTED WORDS ARGUMENT...: ends with this exit status, and 
 expect_status() {
 	status "$@" || { cat "$dir/status.out" "$dir/status.err"; die "status ${*:3}: expected $1, \"$2\""; }
 }
-until_status() { # as expect_status, once the run is in this state
+until_status() { # like `status`, but waits until the run is in this state
 	local end=$((SECONDS + 60))
 	until status "$@"; do
 		[ $SECONDS -lt $end ] || expect_status "$@"
 		sleep 0.2
 	done
 }
-scrape() { # scrape PATH: prints an answer; bash opens the connection
+scrape() { # scrape PATH: prints the answer to an HTTP request; bash opens the connection
 	exec 3<>"/dev/tcp/127.0.0.1/${address##*:}" || die "no connection to $address"
 	printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3
 	cat <&3
@@ -54,7 +54,7 @@ until_status 1 '1 node is dead: n04' "$run"
 scrape /metrics | grep -q '^skippipe_node_up{node="n04"} 0' || die "the dead node is up"
 wait_text "$run/heard" '^n04 n04 S' $demo 60
 
-# The supervisor would start another controller.
+# Stopped, because the supervisor would start another controller.
 kill -STOP $demo
 kill -KILL "$(sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log")" || die "no controller to kill"
 until_status 2 'no controller runs' "$run"

@@ -1,26 +1,27 @@
 #!/bin/bash
 # Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...], by default Debian 13, Debian 12, and the
 # bundle on Debian 11.
-# Each system is made from nothing and gets git and make. The last commit is cloned there, `make demo` installs the
-# missing packages and runs five iterations, and verify recomputes them to the same bits. So the test proves that
-# `make deps` names every package, and that the source compiles with the libraries of each system.
 #
-# SUITE:cuda, such as bookworm:cuda (CUDA 11.8) or trixie:cuda (12.4), is a system with Debian's nvidia-cuda-toolkit
-# (non-free), a C compiler and no other package. It runs `make check-gpu` for all cards, which finds no GPU there. Then it
-# installs the packages of `make deps`, builds all programs and lists their devices. It downloads 2 GB, needs 8 GB of
-# disk, and is not made by default.
+# Each system is made from nothing and gets only git and make. The script clones the last commit there. `make demo`
+# installs the missing packages and runs five iterations, and verify recomputes them bit for bit. This proves that `make
+# deps` names every package, and that the source compiles with each system's libraries.
 #
-# SUITE:bundle is a system without any package besides, whose C library may be older. It gets the bundle of this build
-# tree, runs five iterations as an ordinary user, and verifies them.
+# SUITE:cuda, such as bookworm:cuda (CUDA 11.8) or trixie:cuda (12.4), has Debian's nvidia-cuda-toolkit (non-free) and a
+# C compiler. There `make check-gpu` for all cards must report that no GPU exists. Then the script installs the packages
+# of `make deps`, builds all programs and lists their devices. It downloads 2 GB and needs 8 GB of disk. This system is
+# not part of the default.
 #
-# Packages come from the mirror that apt uses on this machine, or from MIRROR. Only the processes inside see the mounted
-# file systems, which are removed with them.
+# SUITE:bundle has no further packages, and its C library may be older. It gets the bundle of this build tree, runs five
+# iterations as an ordinary user, and verifies them.
+#
+# Packages come from the mirror that apt uses on this machine, or from MIRROR. The systems are mounted in namespaces,
+# and disappear with their processes.
 . "$(dirname "$0")/lib.sh"
 . tests/debian.sh
 [ $# -gt 0 ] || set -- trixie bookworm bullseye:bundle
 iterations=5
 
-inside() { # inside ROOT COMMAND: runs a shell of that system, with no settings of this machine except the proxy
+inside() { # inside ROOT COMMAND: runs a shell in that system, with no setting of this machine except its proxy
 	local root=$1
 	shift
 	apart sh -c 'cd "$1" && mount -t proc proc proc && mount --rbind /dev dev && mount --rbind /sys sys &&
@@ -48,7 +49,7 @@ check_system() { # check_system SUITE
 	rm -rf --one-file-system "$root"
 }
 
-# Runs the bundle with the libraries of another system around it.
+# check_bundle SUITE: runs the bundle in a system whose libraries it must not need
 check_bundle() { # check_bundle SUITE
 	local root=$dir/$1-bundle start=$SECONDS made commits
 	make_debian "$1" "$root" git,make
@@ -66,7 +67,7 @@ check_bundle() { # check_bundle SUITE
 	rm -rf --one-file-system "$root"
 }
 
-# Builds with the CUDA of the suite: first the check, then all programs.
+# check_cuda SUITE: builds with the CUDA of the suite, first the check and then all programs
 check_cuda() { # check_cuda SUITE
 	local root=$dir/$1-cuda start=$SECONDS made code
 	make_debian "$1" "$root" git,make main,contrib,non-free
@@ -81,7 +82,7 @@ check_cuda() { # check_cuda SUITE
 	inside "$root" 'cd skippipe; make deps; make -j2; build/bin/skippipe agent --devices' >"$dir/all.err" 2>&1 ||
 		die "$1: make: exit status $?"
 	grep -q '^device cuda:0: there is no GPU' "$dir/all.err" || die "$1: the agent knows no CUDA"
-	# The compute capabilities in the linked program, from the names of its sections.
+	# Finds the compute capabilities for which the program has code, from the names of its sections.
 	code=$(inside "$root" 'cd skippipe; for kind in elf ptx; do cuobjdump --list-$kind build/bin/skippipe-agent; done' 2>"$dir/cuobjdump.err" |
 		sed -n 's/.*\.\(sm_[0-9]*\)\.\(cubin\|ptx\)$/\1.\2/p' | sort -u | tr '\n' ' ')
 	echo "$1: made in $((made - start)) s, built in $((SECONDS - made)) s by $(sed -n 's/.*release \(.*\), .*/CUDA \1/p' "$dir/gpu.err"): $code"

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Makes small changes to the code, one at a time, and checks that a test notices each.
+# Makes small changes to the code, one at a time, and checks that a test fails with each of them.
 #
-#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--again] [--unit] [--list] [FOLDER|FILE...]
+#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--again] [--unit] [--list] [FOLDER
+# FILE...]
 #
-#   --count   number of changes that change the object file of their source  [100]
+#   --count   number of changes, without those that leave the object file as it was  [100]
 #   --seed    selects the changes                                       [1]
 #   --jobs    number of parallel jobs                                   [2]
 #   --within  skips tests that compute for more seconds                 [1000]
@@ -11,16 +12,18 @@
 #   --unit    only runs unit tests, without simulated runs and clusters
 #   --list    only lists the possible changes (tests/mutants.awk)
 #
-# Without files the script changes those that decide about iterations, sums, copies, tensors and messages. It works in
-# build-mutants, a copy of the tree that is built once and kept. A change is compiled. It is not counted if it does not
-# compile or gives the same object. Then tests run in this order: the unit tests of its file; the other unit tests of its
-# folder and of the folders that link it, the fastest first; for the agent and the controller, simulated runs before the
-# unit tests that compute longer than ten seconds; a small cluster with faults, and verify.
+# Without files, the script changes those that decide about iterations, sums, copies, tensors and messages. It works in
+# build-mutants, a copy of the tree that is built once and kept. A change that does not compile, or gives the same
+# object file, does not count.
+#
+# For each change, tests run in this order: the unit tests of the changed file; the other unit tests of its folder and
+# of the folders that link it, the fastest first; a small cluster with faults, and verify. For the agent and the
+# controller, simulated runs come before the unit tests that compute longer than ten seconds.
 #
 # The first test that fails has caught the change. It must fail twice, because a test can fail on a busy machine. A test
-# also catches a change if it computes five times its usual time and for ten seconds, or takes twenty times its usual time
-# and five minutes. The script prints a line for each change, and the survivors again at the end. Tests have a /tmp
-# of their own in memory, if this can be mounted.
+# also catches a change if it computes five times its usual time and for ten seconds, or takes twenty times its usual
+# time and five minutes. The script prints a line for each change, and at the end all changes that no test has caught
+# (survivors). If possible, tests have a /tmp of their own in memory.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
@@ -59,10 +62,10 @@ rm -rf jobs caught
 [ -z "$again" ] || [ -e survivors.before ] || fail "nothing has survived a last time"
 (cd "$root" && git ls-files -co --exclude-standard) >known
 find . -path ./how -prune -o -name '*.[ch]' -print | sed 's|^\./||' | while read -r file; do
-	grep -qxF "$file" known || rm -f "$file" build/lib*.a # the source was deleted or renamed
+	grep -qxF "$file" known || rm -f "$file" build/lib*.a # the source was deleted or renamed, so its objects are removed
 done
 
-users() { # users FOLDER: prints the folders whose programs and tests link it, beginning with itself
+users() { # users FOLDER: prints the folders whose programs and tests link this folder, and first the folder itself
 	echo "$1"
 	sed -n "/[ =]$1\( \|\$\)/s/^uses_\([a-z]*\) *:=.*/\1/p" Makefile | grep -vx "$1"
 }
@@ -74,10 +77,10 @@ echo "builds what is changed, in $work"
 make="make -o Makefile NVCC=" # the code for GPUs takes minutes to build and is not needed here
 $make -s -j2 all $tests $sim >build.log 2>&1 9>&- || { tail -n 20 build.log >&2; exit 1; }
 
-# Lists the commands that compile and link each file, from the Makefile, without options that make no difference. A dry
-# run prints them only for a tree that was never built.
+# Lists the commands that compile and link each file, from the Makefile. Options that make no difference are left out. A
+# dry run of make prints the commands only in a tree that was never built.
 mkdir -p how took jobs
-ln -s ../deploy ../themes jobs # programs in jobs/N/bin look for them there
+ln -s ../deploy ../themes jobs # programs in jobs/N/bin look for these folders there
 programs=$(for folder in $(for folder in $folders; do users "$folder"; done | sort -u); do
 	sed -n "s|^program_$folder *:= *|$folder build/bin/|p" Makefile
 done)
@@ -94,8 +97,8 @@ how sim "$(grep -E -- " -o ($sim|build/tests/sim/only_agent.o) |^objcopy .* buil
 for test in $tests; do how "$test" "$(grep -- " -o $test " commands | sed 's/ -o / -Wl,-S -o /')"; done
 echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
 
-# Runs a test in namespaces of its own. Its processes end with it, and its files are deleted or in the job's folder.
-# alone JOB CPU-SECONDS SECONDS COMMAND...; status 152: too much CPU time, 124: too much time.
+# alone JOB CPU-SECONDS SECONDS COMMAND...: runs a test in its own namespaces. All its processes end with it, and its
+# files are deleted, except those in the folder of the job. Status 152: too much CPU time, 124: too much time.
 alone() {
 	local job=$1 computes=$2 most=$3 pid rc private=(env TMPDIR="$1/tmp")
 	shift 3
@@ -117,8 +120,8 @@ alone() {
 	return $rc
 }
 
-# Measures each test without a change. A test that fails then is not used.
-make_job() { # makes the programs of a job: links to the built ones, until one is linked with a change
+# Measures each test without a change. A test that fails even then is not used.
+make_job() { # make_job: makes the programs of a job, as links to the built ones until one is linked with a change
 	rm -rf "$1"
 	mkdir -p "$1/bin"
 	cp -l build/bin/* "$1/bin"
@@ -139,12 +142,12 @@ measure() { # measure TEST
 	[ -s "took/${1//\//:}" ] || echo "$1 fails as it is: left out"
 	rm -rf "$job"
 }
-# Prints the CPU time of all ended child processes in hundredths of a second.
+# Prints the CPU time of all child processes that have ended, in hundredths of a second.
 computed() { awk '{ print $16 + $17 }' "/proc/$$/stat"; }
 
 too_long() { [ -s "$1" ] && [ "$(cut -d ' ' -f 1 "$1")" -gt $((100 * within)) ]; }
 
-# Sorts the tests: those of the changed file first, then by CPU time, and simulated runs before slow tests.
+# Sorts the tests: first those of the changed file, then by CPU time; simulated runs come before slow tests.
 order() { # order FILE: prints TEST CPU-HUNDREDTHS SECONDS
 	local test own
 	own=$(basename "$1" .c)_test
@@ -160,7 +163,7 @@ simulated() { # simulated FILE: succeeds if the simulated runs use it
 	case $unit$1 in agent/* | controller/*) echo $sim ;; esac
 }
 
-# Prints the test that catches a change, or nothing: catches JOB FILE, with the object in JOB/changed.o
+# catches JOB FILE: prints the test that catches the change whose object is JOB/changed.o; nothing if none does
 catches() {
 	local job=$1 test computed took folder linked=''
 	while read -r test computed took; do
@@ -182,12 +185,12 @@ catches() {
 link_test() { # link_test JOB FILE TEST
 	if [ "$3" = "$sim" ]; then link_sim "$1" "$2"; else link "$1" "how/${3//\//:}" "$1/test"; fi
 }
-link() { # link JOB COMMAND TO: links the changed object before the archives, so that it replaces theirs
+link() { # link JOB COMMAND TO: links the changed object before the archives, so that it replaces the object there
 	local command
 	command=$(sed "s| -o [^ ]* | -o $3 $1/changed.o |" "$2")
 	eval "$command" >"$1/log" 2>&1
 }
-link_sim() { # link_sim JOB FILE: links the simulation, where the agent is a single object that exports few names
+link_sim() { # link_sim JOB FILE: links the simulated run. The agent is one object in it, which exports only few names
 	local command
 	command=$(sed "s| build/${2%.c}.o | $1/changed.o |; s|build/tests/sim/only_agent.o|$1/only_agent.o|; s| -o $sim | -o $1/test |" how/sim)
 	[[ $2 == agent/* ]] || command=$(echo "$command" | sed "s| -o $1/test | -o $1/test $1/changed.o |")
@@ -208,7 +211,7 @@ fails() { # fails JOB CPU-SECONDS SECONDS COMMAND...: succeeds if the command fa
 	! alone "$@"
 }
 
-# Tries a change and prints its result: try NUMBER FILE LINE KIND TEXT
+# try NUMBER FILE LINE KIND TEXT: tries a change and prints the result
 try() {
 	local job=$work/jobs/$1 by
 	by=$(catches "$job" "$2")
@@ -217,7 +220,7 @@ try() {
 	rm -rf "$job"
 }
 
-# Shuffles by the seed alone (the generator of Park and Miller, because versions of awk differ).
+# Shuffles lines by the seed alone, with the generator of Park and Miller, because awks differ in their own.
 shuffled() { awk -v x="$seed" '{ for (i = 0; i < 3; i++) x = x * 16807 % 2147483647; printf "%010d\t%s\n", x, $0 }' | sort | cut -f 2-; }
 those_again() { awk -F '\t' 'NR == FNR { again[$0]; next } ($1 FS $3 FS $4) in again' survivors.before -; }
 object_of() { # object_of FILE SOURCE TO: compiles SOURCE with the command for FILE
@@ -225,7 +228,7 @@ object_of() { # object_of FILE SOURCE TO: compiles SOURCE with the command for F
 	command=$(sed "s| -o [^ ]* [^ ]*\$| -o $3 $2|" "how/${1//\//:}")
 	eval "$command" >"$3.log" 2>&1
 }
-# Compiles changes until enough of them make a difference, and gives each to a job.
+# Compiles changes until enough of them change the object, and gives each of these to a job.
 compile_changes() {
 	local made=0 alike=0 file line what text job base
 	while IFS=$'\t' read -r file line what text; do

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Several machines on one: the controller is in one network namespace, agents are in two others, and a console is in a
-# fourth one. veth pairs with addresses of their own join them. All programs are started by hand, as on real machines,
-# and keys are admitted with `skippipe admit`. During the run links are cut and restored.
+# Several machines on one: the controller is in one network namespace, agents are in two, and a console is in a fourth.
+# veth pairs with their own addresses join them. All programs are started by hand as on real machines, and keys are
+# admitted with `skippipe admit`. During the run, links are cut and restored.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip
 sk=$bin/skippipe
@@ -10,7 +10,7 @@ tag=sk$$
 ip netns add "$tag-c" 2>/dev/null || skip "no right to make a network namespace"
 undo+=("ip netns del $tag-c")
 
-# The controller's machine also routes between the others. Link N has the addresses 10.77.N.1 there and 10.77.N.2 at N.
+# The controller's machine also routes between the other machines. Link N joins it (10.77.N.1) to machine N (10.77.N.2).
 ip netns exec "$tag-c" sh -c 'ip link set lo up; echo 1 >/proc/sys/net/ipv4/ip_forward' ||
 	skip "no right to set up a network namespace"
 for n in 1 2 3; do
@@ -59,8 +59,8 @@ if [ -x "$bin/skippipe-console" ]; then
 	started+=($console)
 fi
 
-# A link is cut for three seconds, first at the controller and later at the agents. The others wait if they need the
-# nodes behind it, and go on when these are back.
+# A link is down for three seconds, first the controller's and later the agents'. Nodes that need the ones behind it
+# wait, and continue when the link is back.
 cut() { # cut ITERATION DOWN... : brings a link down and up again
 	local n=$1
 	shift

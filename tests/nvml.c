@@ -1,5 +1,5 @@
-/* nvml.c - replaces NVIDIA's libnvidia-ml.so.1 in tests. It knows one GPU, and answers as
- * nvml_script says. tests/nvml_old.c is the library of an old driver. */
+/* nvml.c - replaces NVIDIA's libnvidia-ml.so.1 in tests. It shows one GPU and answers as
+ * nvml_script says. tests/nvml_old.c makes the library of an old driver from this file. */
 #include <string.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ struct memory_v2 {
 	unsigned long long total, reserved, free, used;
 };
 
-/* Gives an answer whose value is a number. */
+/* Gives an answer that is a number. */
 static int answer(const struct nvml_answer *a, unsigned *value)
 {
 	*value = (unsigned)a->value;
@@ -53,7 +53,7 @@ int nvmlDeviceGetUtilizationRates(void *device, struct utilisation *value)
 	return answer(&nvml_script.utilisation, &value->gpu);
 }
 
-/* The first version counts the driver's own memory as used. */
+/* This function counts the driver's own memory as used; its second version does not. */
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *value)
 {
 	(void)device;

@@ -1,4 +1,4 @@
-/* nvml_old.c - the library of an old driver: memory and throttling by their first functions, and no
- * power. */
+/* nvml_old.c - the library of an old driver. It has only the first versions of the functions for
+ * memory and throttling, and no function for power. */
 #define OLD
 #include "tests/nvml.c"

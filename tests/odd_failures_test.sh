@@ -1,7 +1,7 @@
 #!/bin/bash
 # Failures of machines: a clock that jumps, refused memory, a folder that cannot be written, a record that another
-# program locks, a disk that is full for a while (two minutes with --long). Programs survive each, or report it in one
-# line and the run can be resumed.
+# program locks, a disk that is full for a while (two minutes with --long). Either the programs survive the failure, or
+# they report it in one line and the run can be resumed.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 sk=$bin/skippipe jump=$bin/../tests/jump.so
@@ -9,7 +9,7 @@ sk=$bin/skippipe jump=$bin/../tests/jump.so
 full_s=0
 [ "${1:-}" = --long ] && full_s=120
 
-# ---- the time of day jumps by hours at every call: no node is declared dead, nothing ends early
+# ---- the time of day jumps by hours at every call: no node is declared dead, and no time limit ends early
 LD_PRELOAD=$jump "$sk" demo --headless --format jsonl --agents 6 --stages 2,2,2 --iterations 8 --time-scale 0 \
 	--skip 1 --eval-every 4 --eval-batches 1 --run-dir "$dir/jumps" >"$dir/events" 2>"$dir/demo.err" ||
 	die "a jumping clock: exit status $?"
@@ -19,7 +19,7 @@ grep -q '"state":"dead"' "$dir/events" && die "a node was declared dead by the t
 check_verify "$dir/jumps" 2
 [ "$(field committed <"$dir/verify.json")" = 8 ] || die "a jumping clock lost commits"
 
-# ---- memory: limits from the smallest with which programs start
+# ---- memory: limits, from the smallest with which the programs start
 for who in controller agent; do "$sk" keygen "$dir/$who.key" >"$dir/$who.pub" || die "keygen"; done
 least=20000
 until (ulimit -v $least; "$bin/skippipe-controller" --help && "$bin/skippipe-agent" --help) >/dev/null 2>&1; do
@@ -42,7 +42,7 @@ for more in 0 4000 30000; do
 done
 [ $refused -gt 0 ] || die "memory was never short: the limit does nothing"
 
-# ---- a limit of file sizes (ulimit -f) is a full disk, not a crash
+# ---- a limit of file sizes (ulimit -f) acts like a full disk, and causes no crash
 (ulimit -f 2000 && exec "$sk" demo --headless --agents 2 --stages 1,1 --skip 0 --time-scale 0 --run-dir "$dir/limited") \
 	>"$dir/limited.out" 2>"$dir/limited.err" &
 demo=$!
@@ -52,7 +52,7 @@ kill -INT $demo
 wait $demo
 grep -q 'ended: signal' "$dir/limited/log/demo.log" && die "a limit of file sizes kills a program"
 
-# ---- the reader of the events pauses, as less does: the run goes on and ends in order
+# ---- the reader of the events pauses, as `less` does: the run continues and ends in order
 mkfifo "$dir/paused" && exec 9<>"$dir/paused" && head -c 61440 /dev/zero >&9
 "$sk" demo --headless --format jsonl --agents 2 --stages 1,1 --skip 0 --time-scale 0 --eval-every 0 --checkpoint-every 20 \
 	--run-dir "$dir/unread" >&9 2>"$dir/unread.err" 9>&- &
@@ -64,7 +64,7 @@ wait $demo && die "events are missing, but the exit status is 0"
 exec 9>&-
 grep -q 'stdout: the reader was too slow' "$dir/unread.err" || die "the missing events are not reported"
 
-# ---- another program locks the record for some seconds: the run waits, reports it, and loses no row
+# ---- another program locks the record for some seconds: the run waits, says so, and loses no row
 locked='"event":"disk","state":"locked"'
 "$sk" demo --headless --format jsonl --agents 2 --stages 1,1 --skip 0 --time-scale 0 --eval-every 0 \
 	--run-dir "$dir/shared" >"$dir/shared.events" 2>"$dir/shared.err" &
@@ -105,7 +105,7 @@ else
 	exit 0
 fi
 
-# ---- another program fills the disk: the run waits, reports it, and goes on once there is room
+# ---- another program fills the disk: the run waits, says so, and continues when there is room
 rm "$dir/events" # the events of the previous run
 mkdir "$dir/small" && mount -t tmpfs -o size=40m tmpfs "$dir/small" || die "mount"
 undo+=("umount '$dir/small'")
@@ -142,7 +142,7 @@ rm "$dir/small/others"
 wait_line 1 "$room"
 before=$(count "$dir/events" iteration)
 wait_line $((before + 3)) '"event":"iteration"'
-# The reserve of the store is used up, too, so the commit has to wait.
+# Without the reserve of the store, the next commit has to wait.
 rm "$dir/small/run/run.reserve" || die "there is no reserve"
 fulls=$(grep -c "$full" "$dir/events")
 fill
@@ -156,6 +156,6 @@ wait $controller || die "after a full disk the run ends with status $?"
 awk -v full="$full" -v room="$room" '!waits && index($0, full) { waits = 1; n = 0 } index($0, room) { waits = 0 }
 	waits && /"event":"commit"/ && ++n > 1 { exit 1 }' "$dir/events" || die "the run went on while it waited"
 [ -e "$dir/small/run/run.reserve" ] && die "what was held back is left"
-check_verify "$dir/small/run" 3 # plans may leave out a node that other programs slow down
+check_verify "$dir/small/run" 3 # plans may not use a node that other programs slow down
 [ "$(field committed <"$dir/verify.json")" = "$(count "$dir/events" commit)" ] || die "commits are missing after the full disk"
 exit 0

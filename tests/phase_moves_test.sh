@@ -1,11 +1,12 @@
 #!/bin/bash
-# Nodes move between stages when a phase of the skip schedule begins. One of them dies before it can move. The controller
-# dies twice: in the first iteration after a move, and in the middle of a phase. One process recomputes the run.
+# When a phase of the skip schedule begins, nodes move between stages. One of them dies before it can move. The
+# controller dies twice: in the first iteration after a move, and in the middle of a phase. One process recomputes the
+# run.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run
 
-kill_controller() { # the newest controller
+kill_controller() { # kills the controller that was started last
 	local pid
 	pid=$(sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1)
 	kill -KILL "$pid" || die "no controller to kill"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Checks that the code reads plainly: width, struct sizes, words that a reader has to read twice.
+# Checks that the code is easy to read: width of lines, sizes of structs, words that readers stumble over.
 #
 # The script fails on:
-#   a line of C or CUDA over 100 columns, a tab counted to the next multiple of 8;
-#   a struct with more than 30 fields or more than 5 booleans, messages (wire/msg.h) aside;
-#   a comment that begins with Who, What, Whether, Of or Which, so that its subject is a clause;
-#   a word or phrase that has a plainer one (the list `dialect` below);
+#
+#   a line of C or CUDA over 100 columns, where a tab ends at the next multiple of 8;
+#   a struct with more than 30 fields or more than 5 booleans, except messages (wire/msg.h);
+#   a comment that begins with Who, What, Whether, Of or Which, because its subject is a clause;
+#   a word or phrase for which there is a plainer one (the list `dialect` below);
 #   more than 3 .c files that include controller/controller.h.
 set -eu
 cd "$(dirname "$0")/.."
@@ -33,7 +34,7 @@ awk '
 	columns > 100 { printf "%s:%d: width: %d columns\n", FILENAME, FNR, columns }
 ' $code >>"$found"
 
-# Structs: fields are counted by declarator, those of structs without a name inside with them.
+# Counts the fields of structs by declarator. Fields of unnamed inner structs count too.
 awk '
 	/^struct [a-z_0-9]+ \{/ { name = $2; fields = booleans = 0; inside = 1; from = FNR; next }
 	inside && /^\};?/ {
@@ -75,7 +76,7 @@ awk '
 grep -nE '(/\*+|^[[:space:]]*#+) *(Who|What|Whether|Of|Which)( |:)' $code $scripts |
 	sed -E 's/^([^:]*:[0-9]+):[[:space:]]*/\1: opening: /' >>"$found" || true
 
-# Words and phrases that have a plainer one.
+# Words and phrases for which there is a plainer one.
 dialect='told|anew|mended|doomed|disowned|shunned|unheard|as usual|let go|lets go|stands? in|standing in'
 dialect="$dialect|left behind|other ways|its word|their word|word of it|makes? do|comes? to nothing"
 grep -nowE "([a-z]+_)*($dialect)(_[a-z]+)*" $code $scripts README.md CONTRIBUTING.md docs/*.md |

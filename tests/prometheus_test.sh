@@ -1,9 +1,9 @@
 #!/bin/bash
-# Other programs read the metrics: prometheus_client's parsers, and a Prometheus that scrapes a run and asks every query
-# of the Grafana dashboard. A node is killed meanwhile. The figures of GPUs come from a second target, which serves the
-# text of a unit test.
+# Other programs read the metrics: prometheus_client's parsers, and a Prometheus that scrapes a run and computes every
+# query of the Grafana dashboard. A node is killed meanwhile. A second target serves the figures of GPUs, in a text that
+# a unit test has written.
 #
-# PROMETHEUS and PYTHON name the programs, where they are not in PATH.
+# PROMETHEUS and PYTHON name the programs if they are not in PATH.
 . "$(dirname "$0")/lib.sh"
 prometheus=${PROMETHEUS:-prometheus} python=${PYTHON:-python3}
 need skippipe skippipe-controller skippipe-agent "$prometheus" "$python"

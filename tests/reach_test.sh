@@ -1,9 +1,9 @@
 #!/bin/bash
-# Rented machines join with one token each and find out themselves how the others reach them. Each is in a network
-# namespace behind a router of its own: one with a port that the provider maps to another, one with a public address and a
-# firewall, and two behind one outside address, which their router does not lead back inside. All machines reach one
-# another except the one behind the firewall. The controller names this one with its address and port. The measured cluster
-# has the machines' names and places.
+# Rented machines join with one token each, and find out how the other machines can reach them. Each machine is a
+# network namespace behind a router. One has a port that its provider maps to another port. One has a public address and
+# a firewall. Two share an outside address, and their router does not lead connections from inside back inside. All
+# machines reach one another except the one behind the firewall. The controller names that machine with its address and
+# port. The measured cluster contains the machines' names and places.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key ip iptables
 sk=$bin/skippipe
@@ -19,19 +19,19 @@ make_net() {
 	net "$1" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward' || skip "no right to set up a network namespace"
 }
 wire=0
-join() { # join NET ADDRESS BRIDGE: connects the namespace to a bridge in another one
+join() { # join NET ADDRESS BRIDGE: connects the namespace NET to a bridge in another namespace
 	wire=$((wire + 1))
 	ip link add "v$wire" netns "$tag-${3%%.*}" type veth peer name "e$wire" netns "$tag-$1" || skip "no right to make a veth pair"
 	ip -n "$tag-${3%%.*}" link set "v$wire" master "${3##*.}" up
 	ip -n "$tag-$1" addr add "$2" dev "e$wire"
 	ip -n "$tag-$1" link set "e$wire" up
 }
-bridge() { # bridge NET NAME [ADDRESS]
+bridge() { # bridge NET NAME [ADDRESS]: makes a bridge in the namespace NET
 	ip -n "$tag-$1" link add "$2" type bridge
 	ip -n "$tag-$1" link set "$2" up
 	[ -z "${3:-}" ] || ip -n "$tag-$1" addr add "$3" dev "$2"
 }
-forward() { # forward ROUTER PORT TO: leads connections from outside to a machine inside
+forward() { # forward ROUTER PORT TO: the router forwards connections from outside to a machine inside
 	net "$1" iptables -t nat -A PREROUTING -i "$out" -p tcp --dport "$2" -j DNAT --to-destination "$3" || skip "iptables has no NAT"
 }
 for n in world hub fire router one nat left right; do make_net $n; done

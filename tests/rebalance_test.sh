@@ -1,12 +1,12 @@
 #!/bin/bash
-# Two of three nodes of a stage die, a node of another stage moves there, and the two return, one after the other or
-# together. In the end every node has its place of the first plan again. Meanwhile the controller is killed. Its
-# successor still knows these places, and that the operator has marked a node failed.
+# Two of a stage's three nodes die, and a node of another stage moves there. Then the two return, one after the other or
+# together. At the end every node has the stage that the first plan gave it. Meanwhile the controller is killed. Its
+# successor still knows these stages, and that the operator has marked a node failed.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run log=$dir/run/log/controller.log
 args=(--headless --format jsonl --agents 9 --stages 3,3,3 --skip 0 --time-scale 0 --eval-every 0 --microbatches 2 --sequence 32)
-places() { # prints the first or last reported stage of each node: places first|last EVENTS
+places() { # places first|last EVENTS: prints the first or the last stage that the events report for each node
 	grep '"event":"node"' "$2" | sed 's/.*"node":\([0-9]*\),"stage":\([-0-9]*\),"state":"\([a-z]*\)".*/\1 \2 \3/' |
 		awk -v which="$1" '$2 >= 0 && (which == "last" || !($1 in stage)) { stage[$1] = $2 } $2 >= 0 { state[$1] = $3 }
 			END { for (i = 0; i < 9; i++) printf "%d S%d%s\n", i, stage[i], which == "last" ? " " state[i] : "" }'
@@ -16,7 +16,7 @@ places first "$events" >"$dir/first.places"
 of() { sed -n "s/ S$1\$//p" "$dir/first.places" | sed -n "$2p"; }
 marked=$(of 0 2)
 
-# If one of the two returns first, the node that has moved goes back as soon as the stage can spare it.
+# If one of the two returns first, the node that has moved goes back as soon as its present stage can spare it.
 events=$dir/alone.events
 "$bin/skippipe" demo "${args[@]}" --iterations 50 --run-dir "$dir/alone" \
 	--at "6:kill:$(of 1 1)" --at "6:kill:$(of 1 2)" --at "18:recover:$(of 1 2)" --at "40:recover:$(of 1 1)" \

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A run whose model is cut into other stages on the way, by a command and by --resume. Six agents keep their own folders,
-# so files of former stages lie where those of the new ones are written. The weights after each change are those before
-# it, verify recomputes the whole record, and the losses are those of a run that was never cut again.
+# The model of a run is divided into other stages on the way: by a command, and by --resume. Six agents have separate
+# folders, where files of former stages lie beside those of the new ones. Each change leaves the weights as they are,
+# verify recomputes the whole record, and the losses equal those of a run without a change.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model
@@ -12,7 +12,7 @@ run=$dir/run
 common=(--budget 0.1 --ahead 0 --eval-every 0)
 
 losses() { sed -n 's/.*"event":"iteration","n":\([0-9]*\),.*"loss":\([0-9.]*\),.*/\1 \2/p' "$1"; }
-# Compares a checkpoint of the run with the one before, cut again in one process: same_cut BEFORE AFTER LAYERS
+# same_cut BEFORE AFTER LAYERS: compares the checkpoint AFTER with BEFORE, which one process divides into the new stages
 same_cut() {
 	local n
 	n=$(grep -o '"iteration": *[0-9]*' "$1/manifest.json" | tr -dc 0-9)
@@ -32,7 +32,7 @@ same_cut() {
 		die "the logits differ"
 }
 
-# ---- by a command, with every agent's files in a folder of its own ----
+# ---- by a command; every agent has a folder of its own ----
 six_begin first --run-dir "$run" --agents 6 --stages 2,2,2 --skip 0 --iterations 1000 --corpus "$dir/text" \
 	--checkpoint-every 4 "${common[@]}" --at 4:cut:0,7,5 --at 4:cut:2,5,5 --at 9:cut:9,9
 wait_for "$dir/first.events" 10 $controller 240
@@ -62,7 +62,7 @@ check_verify "$run" 6
 grep -q 'layers 3,3,3,2,1' "$dir/status" || die "status shows other stages"
 [ ! -e "$run/recut" ] || die "files of the change are left"
 
-# ---- the same losses as without a change, but for the order of additions ----
+# ---- the losses equal those without a change, except for the order of additions ----
 demo() { # demo NAME OPTION...
 	local name=$1
 	shift

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Rehearses a cluster of nine nodes that compute nothing. A node and the controller are killed and return, and the skip
-# ratio changes. The record can be verified, and no program takes it for the record of a training.
+# Rehearses a cluster of nine nodes that only pretend to compute. A node and the controller are killed and return, and
+# the skip ratio changes. The record can be verified, and no program takes it for the record of a training.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model skippipe-console
 run=$dir/run events=$dir/events
@@ -61,7 +61,7 @@ grep -q '"rehearsal":true' "$dir/verify.json" || die "verify does not say that i
 "$bin/skippipe" verify "$run" | grep -q '^REHEARSAL' || die "verify does not say in words that it is a rehearsal"
 check_gone "$run"
 
-# No program accepts the checkpoint as a model.
+# No program accepts a checkpoint of a rehearsal as a model.
 checkpoint=$(ls -d "$run"/checkpoints/* | tail -n 1)
 [ -f "$checkpoint/manifest.json" ] || die "no checkpoint was written"
 words='a checkpoint of a rehearsal, which trains nothing'
@@ -72,11 +72,12 @@ expect 1 "$words" "$bin/skippipe" generate "$checkpoint"
 expect 1 "$words" "$bin/skippipe" train --from "$checkpoint" --out "$dir/trained"
 expect 1 "$words" "$bin/skippipe" demo --headless --iterations 1 --from "$checkpoint" --run-dir "$dir/resumed"
 
-# A rehearsal that is resumed stays one.
+# A rehearsal stays a rehearsal when it is resumed.
 expect 1 'eval-every 5: a rehearsal has no loss' "$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" \
 	--admitted "$run/keys/admitted" --iterations 20 --eval-every 5
 
-# Without a file the published regions carry the bytes of the model. A file that was made for another model is reported.
+# Without a file, the rehearsal uses the published regions with the model's number of bytes. A file that was made for
+# another model is reported.
 once() { "$bin/skippipe" rehearse --headless --iterations 1 --silence-ms 2000 "$@" >"$dir/once.out" 2>"$dir/once.err" || die "rehearse $*"; }
 once --agents 4 --stages 2,2 --skip 0 --time-scale 0.02 --run-dir "$dir/regions"
 grep -q 'REHEARSAL' "$dir/once.out" && ! grep -q 'the cluster file has activations' "$dir/once.out" || die "the bytes of the regions"
@@ -84,7 +85,7 @@ once --cluster "$dir/nine.json" --model 124m --time-scale 0.2 --run-dir "$dir/ot
 grep -q 'the cluster file has activations of 3.36e+07 bytes.* the model.s have 1.2[0-9]*e+07' "$dir/once.out" ||
 	die "the activations of another model are not reported"
 
-# An agent that computes is refused in a rehearsal, and one that pretends in a training.
+# A rehearsal refuses an agent that computes, and a training refuses an agent that pretends.
 mixed() { # mixed NAME DEVICE WORDS CONTROLLER-OPTION...
 	local name=$1 device=$2 words=$3 key
 	shift 3
@@ -101,7 +102,7 @@ mixed() { # mixed NAME DEVICE WORDS CONTROLLER-OPTION...
 mixed rehearsal cpu 'this run is a rehearsal, whose agents need --device pretend' --rehearse
 mixed training pretend 'device pretend computes nothing: this run is no rehearsal'
 
-# A cluster is chosen from a fleet and rehearsed in one command, with the layers that `plan --fleet` chooses.
+# One command chooses a cluster from a fleet and rehearses it, with the layers that `plan --fleet` chooses.
 cat >"$dir/fleet.json" <<'END'
 {"format": "skippipe.fleet/1", "name": "five", "machines": [
  {"name": "near", "count": 4, "place": "Iowa", "device": "L4", "memory_gb": 2.5},

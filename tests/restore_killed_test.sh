@@ -1,6 +1,6 @@
 #!/bin/bash
-# The controller is killed with -9 while agents read a checkpoint, and the next one right after it has recorded the
-# restore. The third controller finishes the run, with the bits of one process.
+# A controller is killed with -9 while agents read a checkpoint. The next controller is killed right after it has
+# recorded the restore. The third one finishes the run, and one process computes the same bits.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe run=$dir/run events=$dir/events agents=()
@@ -13,14 +13,14 @@ wait_for "$events" 10 $demo 120
 kill_cluster "$run" $demo
 
 key=$("$bin/skippipe-key" public "$run/keys/controller.key") || die "no key"
-begin() { # begin NAME: starts a controller that resumes the run
+begin() { # begin NAME: starts a controller, which resumes the run
 	"$sk" controller --resume "$run" --listen "ipc://$dir/c" --key "$run/keys/controller.key" \
 		--admitted "$run/keys/admitted" --iterations 14 --silence-ms 1500 --format jsonl \
 		>"$dir/$1.events" 2>"$dir/$1.err" &
 	controller=$!
 	started+=($controller)
 }
-kill_at() { # kill_at NAME WORDS: kills the controller at a message. The agents are stopped, so that nothing happens meanwhile
+kill_at() { # kill_at NAME WORDS: kills the controller when it prints WORDS, while the agents are stopped
 	local end=$((SECONDS + 120))
 	until grep -q "$2" "$dir/$1.err"; do
 		kill -0 $controller 2>/dev/null || die "$1 ended"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A resumed run keeps its recorded options. The first controller is killed before an agent has joined, and the second one
-# during the run. The embedded cluster starts the third one without the options for plans, and its plans follow the
-# recorded options. Options that belong to the run cannot be given again.
+# A resumed run keeps its recorded options. The first controller is killed before an agent has joined, and the second
+# one during the run. The supervisor of the demo starts the third one without the options about plans; its plans must
+# follow the recorded options. Options that are part of the run cannot be given again.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -37,7 +37,7 @@ check_gone "$run"
 
 resume=("$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" --admitted "$run/keys/admitted")
 expect 2 '--seed: a resumed run keeps' "${resume[@]}" --iterations 20 --seed 3
-# The options changed now are named, and all others are those of the beginning.
+# The log names the options that were changed now. All other options are those from the beginning.
 "${resume[@]}" --iterations 20 --gather-s 9 >/dev/null 2>"$dir/again.err" &
 again=$!
 started+=($again)

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs the given unit tests, and then, without --unit, the scripts tests/*_test.sh, which use several processes and real
-# sockets. Each test has a time limit, and two run at a time. A script with exit status 77 was skipped and has printed the
-# reason. The last line is the count.
+# Runs the given unit tests. Then, unless --unit is given, runs the scripts tests/*_test.sh, which use several processes
+# and real sockets. Each test has a time limit, and two run at a time. A script with exit status 77 was skipped and has
+# printed the reason. The last line counts the results.
 set -u
 cd "$(dirname "$0")/.."
 unit=0
@@ -12,7 +12,7 @@ export SKIPPIPE_BUILD=$PWD/$build
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
-one() { # one NAME LIMIT COMMAND...: runs a test and keeps its result in $logs
+one() { # one NAME LIMIT COMMAND...: runs a test, and keeps its result in $logs
 	local name=$1 limit=$2 start=$SECONDS log rc
 	shift 2
 	log=$(mktemp -p "$logs")
@@ -23,13 +23,13 @@ one() { # one NAME LIMIT COMMAND...: runs a test and keeps its result in $logs
 	77) echo skipped >"$log.word"; echo "skip $name: $(tail -n 1 "$log")" ;;
 	*)
 		echo failed >"$log.word"
-		# The reason of the failure is above the logs of the programs.
+		# Prints the reason of the failure first, then the logs of the programs.
 		printf '%s\n' "FAIL $name (exit $rc)" "$({ grep 'FAILED' "$log"; tail -n 60 "$log"; } | sed 's/^/     /')" ;;
 	esac
 }
 count() { grep -lx "$1" "$logs"/*.word 2>/dev/null | wc -l; }
 
-each() { # each AT_A_TIME LIMIT TEST...
+each() { # each AT_A_TIME LIMIT TEST...: runs several tests
 	local at_a_time=$1 limit=$2 t
 	shift 2
 	for t in "$@"; do
@@ -40,7 +40,7 @@ each() { # each AT_A_TIME LIMIT TEST...
 	wait
 }
 
-# Tests run two at a time, because many of them wait for events that must not happen. The unit tests of the controller
+# Unit tests run three at a time, because many of them wait for events that must not happen. Those of the controller
 # wait longest, so they run first.
 each 3 600 $(printf '%s\n' "$@" | grep /controller/) $(printf '%s\n' "$@" | grep -v /controller/)
 [ $unit = 1 ] || each 2 600 tests/*_test.sh tests/parity/*_test.sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SIGHUP ends the controller and the agents in order, as the end of a terminal should. Under nohup they continue.
+# SIGHUP, which the end of a terminal sends, ends the controller and the agents in order. Under nohup they continue.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key nohup
 sk=$bin/skippipe
@@ -7,7 +7,7 @@ for who in controller agent0 agent1; do "$sk" keygen "$dir/$who.key" >"$dir/$who
 for i in 0 1; do
 	"$sk" admit "$dir/admitted" "$(cat "$dir/agent$i.pub")" --role agent --name "agent$i" >/dev/null || die "admit"
 done
-begin() { # begin RUN PREFIX...: PREFIX runs the programs
+begin() { # begin RUN PREFIX...: starts the programs, each after PREFIX (such as nohup)
 	local run=$1 i
 	shift
 	: >"$dir/events"

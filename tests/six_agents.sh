@@ -1,4 +1,4 @@
-# Six agents with a folder each, for scripts that source lib.sh: six_keys, then six_begin and six_end.
+# Functions for scripts that source lib.sh: six agents with separate folders. Call six_keys, then six_begin and six_end.
 
 six_keys() {
 	local i
@@ -10,8 +10,8 @@ six_keys() {
 	done
 }
 
-# six_begin NAME CONTROLLER-OPTIONS...: the controller, $controller, runs in $dir; agent i runs in $dir/NAME.agent$i, its
-# run folder, with the options ${agent_options[i]}
+# six_begin NAME CONTROLLER-OPTIONS...: starts the controller in $dir and sets $controller. Starts agent i in its run
+# folder $dir/NAME.agent$i with the options ${agent_options[i]}
 agent_options=()
 six_begin() {
 	local name=$1 key i
@@ -31,7 +31,7 @@ six_begin() {
 	started=($controller "${agents[@]}")
 }
 
-# Waits for the end. The exit status is the controller's.
+# Waits for the end of all processes. Returns the exit status of the controller.
 six_end() {
 	local i status=0
 	wait "$controller" || status=$?

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Without skipping, the cluster trains the same model as one process: with the same initial weights and the same data in
-# every iteration. So the losses are equal, up to the order in which gradients are added.
+# Without skipping, the cluster trains like one process: with the same initial weights, and the same data in every
+# iteration. The losses must be equal, except for the order in which gradients are added.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model
 n=12

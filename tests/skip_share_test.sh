@@ -1,7 +1,7 @@
 #!/bin/bash
-# A phase of the schedule lets a share of each data node's microbatches skip stages, and the others visit all of them.
-# An agent and the controller are killed in that phase, and the operator changes the share. One process recomputes the
-# run. A published method refuses a share.
+# In a phase of the schedule, only a share of each data node's microbatches skips stages. An agent and the controller
+# are killed in this phase, and the operator changes the share. One process recomputes the run. A published method
+# refuses a share.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run
@@ -16,7 +16,7 @@ kill -KILL "$pid" || die "no controller to kill"
 wait $demo || die "demo: exit status $?"
 started=()
 
-# The microbatches of each data node by their number of stages, in iterations FROM to TO: the shard of the data, N of 6.
+# check_share FROM TO STAGES N: in these iterations, N of the 6 microbatches of each data node visit STAGES stages
 check_share() { # check_share FROM TO STAGES N
 	local bad
 	bad=$(sqlite3 "$run/run.db" "WITH r AS (SELECT iteration, shard,
@@ -27,7 +27,7 @@ check_share() { # check_share FROM TO STAGES N
 }
 check_share 5 9 4 2
 grep '"event":"iteration","n":5,' "$events" | grep -q '"skip_share":30' || die "iteration 5 does not report the share"
-check_share 12 12 3 3 # the plan for the change may come during iteration 11
+check_share 12 12 3 3 # the changed plan may take effect during iteration 11 only
 check_share 13 14 0 0
 [ "$(sqlite3 "$run/run.db" 'SELECT group_concat(iteration) FROM commits WHERE stack_from <> 0')" = 4 ] ||
 	die "the stages do not start from trained stages with commit 4"

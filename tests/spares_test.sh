@@ -1,7 +1,7 @@
 #!/bin/bash
-# A run with --agents MIN..MAX begins with MIN agents and gives the others a place when they join. A late node that does not
-# shorten an iteration waits as a spare, and takes the place of a killed node in the next iteration. A node that failed
-# three times is used last, and in the next run with the same list of keys, too.
+# A run with --agents MIN..MAX begins with MIN agents. Others become nodes when they join. A late node that would not
+# make an iteration shorter waits as a spare, and replaces a killed node in the next iteration. A node that has failed
+# three times is used only if no other is left, also in later runs with the same list of keys.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -24,10 +24,10 @@ agent() { # agent N [NODE]
 	pids[$1]=$!
 	started+=($!)
 }
-node_of() { # the node of agent N
+node_of() { # prints the node of agent N
 	grep "\"event\":\"node\".*\"name\":\"agent$1\"" "$events" | field node | tail -n 1
 }
-state() { # state N STATE: the newest state of agent N
+state() { # state N STATE: succeeds if this is the newest state of agent N
 	grep "\"event\":\"node\".*\"name\":\"agent$1\"" "$events" | tail -n 1 | grep -q "\"state\":\"$2\""
 }
 until_state() { # until_state N STATE
@@ -40,7 +40,7 @@ newest_plan_uses() { # newest_plan_uses NODE
 	grep '"event":"plan"' "$events" | tail -n 1 | sed 's/.*"assignment":\(\[\[.*\]\]\),"path_length".*/\1/' |
 		grep -qE "[][,]$1[],]"
 }
-used_again() { # on a busy machine the measured times may say that an iteration is much shorter with agent 5
+used_again() { # on a busy machine, measured times may suggest that agent 5 would make an iteration much shorter
 	grep -q '(agent5), which failed 3 times, is used again: ' "$dir/controller.err"
 }
 stop() {
@@ -57,7 +57,8 @@ wait $controller && die "a run began with fewer agents than it needs"
 grep -q '1 agents came in 2 s (--gather-s), and --agents needs 4' "$dir/controller.err" || die "no reason"
 wait "${pids[@]}"
 
-# The two nodes of S0 need forty times as long as the others, so further nodes of S1 and S2 do not shorten an iteration.
+# The two nodes of S0 compute forty times as long as the others. Therefore more nodes in S1 and S2 do not make an
+# iteration shorter.
 square() { # square DIAGONAL OTHER: a matrix for six nodes
 	local i k
 	for i in 0 1 2 3 4 5; do
@@ -115,7 +116,7 @@ further 3
 slots() { sed -n 's/.* welcome: .*, \([0-9]*\) slots.*/\1/p' "$dir/agent$1.err" | tail -n 1; }
 [ "$(slots 4)" = "$(slots 0)" ] || die "agent 4, which joined late, has $(slots 4) slots, and agent 0 $(slots 0)"
 
-# Agent 5 fails three times. Its stage has another replica, which does the work from then on.
+# Agent 5 fails three times. The other replica of its stage then does its work.
 for _ in 1 2 3; do
 	kill -KILL "${pids[5]}"
 	until_state 5 dead

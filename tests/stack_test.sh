@@ -1,14 +1,14 @@
 #!/bin/bash
-# Stages that begin to be visited start from trained stages, in the last commit before the phase. One of their nodes
-# dies while it fetches the trained stage, and the controller dies in that last iteration. One process recomputes
-# the run. A phase of a recipe for which there is no time to fetch anything begins later.
+# Stages that microbatches begin to visit take the weights of trained stages, in the last commit before the phase. One
+# of their nodes dies while it fetches a trained stage, and the controller dies in that last iteration. One process
+# recomputes the run. If there is no time to fetch a stage before a phase of a recipe, the phase begins later.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run
 
-# The iteration with whose commit the stages started, which must be one iteration before they are first visited, and
-# their equal weights then.
-check_stacked() { # check_stacked RUN LENGTH STAGES...: at paths of LENGTH stages nothing is visited; STAGES are alike
+# check_stacked RUN LENGTH STAGES...: LENGTH is the length of paths before the phase. Checks that STAGES took trained
+# weights at the commit just before the first longer path, and that their weights were equal then
+check_stacked() {
 	local at first stages=${*:3}
 	at=$(sqlite3 "$1/run.db" 'SELECT group_concat(iteration) FROM commits WHERE stack_from <> 0')
 	first=$(sqlite3 "$1/run.db" "SELECT min(iteration) FROM commits WHERE path_length > $2")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A run that is stopped and resumed six times, before any regular checkpoint, keeps only its newest checkpoints.
+# A run is stopped and resumed six times, each time before a regular checkpoint. It keeps only its newest checkpoints.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -7,7 +7,7 @@ for who in controller agent0 agent1; do "$sk" keygen "$dir/$who.key" >"$dir/$who
 for i in 0 1; do
 	"$sk" admit "$dir/admitted" "$(cat "$dir/agent$i.pub")" --role agent --name "agent$i" >/dev/null || die "admit"
 done
-session() { # session LAST OPTION...: runs until this iteration, and stops
+session() { # session LAST OPTION...: resumes the run, and stops it at this iteration
 	local last=$1 agents=() i
 	shift
 	: >"$dir/events"

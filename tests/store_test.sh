@@ -1,8 +1,8 @@
 #!/bin/bash
-# The store of --checkpoint-to is a command of the operator. It fails at first, which the journal reports while training
-# goes on. Later it has every complete checkpoint, and the manifest after the stages. Export collects the checkpoint of a
-# live run from its agents, of an ended run from the agents' folders, and from the store. A run whose agents have lost
-# their disks resumes from the store.
+# --checkpoint-to names a command of the operator that stores checkpoints elsewhere. At first the command fails; the
+# journal reports this, and training continues. Later the store has every complete checkpoint, with the manifest stored
+# after the stages. Export collects the checkpoint of a live run from its agents, that of an ended run from the agents'
+# folders, and either from the store. A run whose agents have lost their disks resumes from the store.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model
@@ -12,7 +12,7 @@ six_keys
 mkdir "$dir/store"
 cat >"$dir/command" <<'END'
 #!/bin/sh
-# command STORE put|get NAME
+# the operator's command: STORE put|get NAME
 echo "$2 $3" >>"$1.log"
 case $2 in
 put)
@@ -49,7 +49,8 @@ grep -q "the checkpoint of it$((10#$last)) is in the store" "$dir/run.err" || di
 [ "$(ls "$dir/store/$last" | wc -l)" = 4 ] || die "not every file is in the store"
 tail -n 4 "$dir/store.log" | head -n 1 | grep -q "put $last/manifest.json" || die "the manifest was not stored last"
 
-# The disks of the agents are gone, and what the controller had collected. One file of the store is damaged.
+# The agents have lost their disks, the controller has lost the files that it had collected, and one file of the store
+# is damaged.
 rm -rf "$dir"/run.agent? "$dir"/run/checkpoints/*/stage-*
 cp -r "$dir/run" "$dir/run2"
 expect 1 "lacks stage 0, and no controller of the run lives" "$sk" export "$dir/run" --out "$dir/none"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Strangers without a key connect, send the first bytes of a connection, and stay. There are more of them than the
-# controller may have open files. Commits go on, the controller plans without an agent that is killed meanwhile, and a new
-# agent gets a place.
+# Strangers without a key connect, send the first bytes of a connection, and stay connected. They are more than the
+# controller may have open files. Commits continue, the controller makes a plan without an agent that is killed
+# meanwhile, and a new agent becomes a node.
 #
 #     tests/strangers_test.sh [--long]
 #
@@ -61,7 +61,7 @@ next 5
 held=$(find "/proc/$controller/fd" -mindepth 1 2>/dev/null | wc -l)
 [ "$held" -lt $((files * 15 / 16)) ] || die "the controller holds $held of $files files"
 
-# ---- an agent dies; its next process gets a place once the silent connections are ended
+# ---- an agent dies; its next process can join when the controller has ended silent connections
 before=$(grep -c '"event":"plan"' "$dir/events")
 kill -KILL "${agents[5]}"
 for _ in $(seq 300); do [ "$(state_of 5)" = '"dead"' ] && break; sleep 0.1; done

@@ -1,5 +1,6 @@
-/* stuck.c - a matrix product that never returns while the file named by STUCK exists. A thread that
- * waits for a hung GPU behaves like this. The library is loaded with LD_PRELOAD. */
+/* stuck.c - a matrix product that never returns while the file named by the variable STUCK exists.
+ * Thus it behaves like a thread that waits for a hung GPU. The library is loaded with
+ * LD_PRELOAD. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The computation of a node hangs while its heartbeats go on. The node gives up by itself, the run goes on without it,
-# and its process ends. Another agent gets SIGTERM while it hangs.
+# The computation of a node hangs while its heartbeats continue. The node gives up by itself and its process ends, and
+# the run continues without it. Another agent gets SIGTERM while it hangs.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe stuck=$bin/../tests/stuck.so
@@ -21,7 +21,7 @@ done
 	--eval-every 0 --format jsonl --at 8:fail:5 >"$dir/events" 2>"$dir/controller.err" &
 controller=$!
 started+=($controller)
-ended() { # ended PID SECONDS: sets rc
+ended() { # ended PID SECONDS: waits for the end of the process, and sets rc to its exit status
 	for _ in $(seq $(($2 * 10))); do kill -0 "$1" 2>/dev/null || { wait "$1"; rc=$?; return 0; }; sleep 0.1; done
 	return 1
 }

@@ -1,13 +1,13 @@
 #!/bin/bash
-# After kill -9 of the controller in the middle of an iteration, its successor restarts the iteration. The same happens
-# if an agent died just before, if an agent dies while no controller runs, if an agent that was declared dead wakes
-# meanwhile, and if an agent sends nonsense.
+# The controller is killed with -9 in the middle of an iteration, and its successor restarts the iteration. This also
+# works if an agent died just before, if an agent dies while no controller runs, if an agent that was declared dead
+# wakes up meanwhile, and if an agent sends nonsense.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
 
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
-says() { # says N WORDS: the controllers' log must contain the words N times
+says() { # says N WORDS: checks that the controllers' log contains the words N times
 	local end=$((SECONDS + 60))
 	until [ "$(grep -c -- "$2" "$run/log/controller.log")" -ge "$1" ]; do
 		kill -0 $demo 2>/dev/null || die "it ended before it said \"$2\" $1 times"
@@ -16,7 +16,7 @@ says() { # says N WORDS: the controllers' log must contain the words N times
 	done
 }
 
-# Iterations of three seconds, so that what is done in the first half second is done in mid-iteration.
+# An iteration takes three seconds, so that an action in its first half second is in the middle of it.
 "$bin/skippipe" demo --headless --format jsonl --eval-every 0 --iterations 15 --time-scale 0.1 \
 	--run-dir "$run" --at 7:recover:16 --at 11:recover:9 --at 13:corrupt:5 >"$events" 2>"$dir/demo.err" &
 demo=$!

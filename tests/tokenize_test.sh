@@ -1,17 +1,17 @@
 #!/bin/bash
-# Texts, JSON lines and shards become token shards, by bytes, by a small tokenizer.json and by a SentencePiece model that
-# the test trains. The tokens are compared with those of SentencePiece's own tool. A model is trained on them and continues
-# a text. Its tokenizer goes with it through checkpoints, export and import.
+# Texts, JSON lines and shards become token shards: by bytes, by a small tokenizer.json, and by a SentencePiece model
+# that the test trains. The tokens must equal those of SentencePiece's own tool. A model is trained on the tokens and
+# continues a text. Its tokenizer stays with it through checkpoints, export and import.
 . "$(dirname "$0")/lib.sh"
 export LC_ALL=C.UTF-8 # printf writes \u00e9 as UTF-8
 need skippipe-model
 model=$bin/skippipe-model
 tokens() { od -An -v -tu2 -w2 -j1024 "$1" | tr -d ' ' | tr '\n' ' '; }
-ok() { # ok WORDS COMMAND...: the command must succeed and print the words
+ok() { # ok WORDS COMMAND...: checks that the command succeeds and prints the words
 	timeout -k 5 60 "${@:2}" >"$dir/out" 2>"$dir/ok.err" </dev/null || die "exit status $?: ${*:2}"
 	grep -qE -- "$1" "$dir/out" || die "no \"$1\" in the output of: ${*:2}"
 }
-gives() { # gives SHARD TOKENS...
+gives() { # gives SHARD TOKENS...: checks the tokens of a shard
 	[ "$(tokens "$dir/$1")" = "${*:2} " ] || die "$1: $(tokens "$dir/$1"), expected ${*:2}"
 }
 
@@ -41,7 +41,7 @@ ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --corpus "$dir/train.bi
 gives r.bin 97 98 256
 printf 'a\0\0\0b\0' >"$dir/three.bin"
 ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --force --corpus "$dir/three.bin"
-printf 'a\0\0\0b\0\1\0' >"$dir/four.bin" # of 32 bits
+printf 'a\0\0\0b\0\1\0' >"$dir/four.bin" # tokens of 32 bits
 expect 1 'four.bin: every second token is below 4: .*32 bits' "$model" tokenize --raw --out "$dir/d.bin" --corpus "$dir/four.bin"
 # Windows writes a byte order mark, CRLF and empty lines; Python writes null and half of a surrogate pair.
 printf '\xef\xbb\xbf{"text": "x"}\r\n\r\n{"text": null}\r\n{"text": "y"}' >"$dir/w.jsonl"
@@ -62,7 +62,7 @@ expect 1 'half.jsonl: line 2, byte 12: half of a surrogate' "$model" tokenize --
 
 "$model" tokenize --out "$dir/a2.bin" --corpus - <"$dir/a.txt" >/dev/null && cmp -s "$dir/a.bin" "$dir/a2.bin" ||
 	die "standard input is not read"
-# Without --force an existing file stays, also if a link names it. An empty file is replaced, because nothing is lost.
+# Without --force an existing file is kept, even if a link names it. An empty file is replaced, because nothing is lost.
 ln -s a2.bin "$dir/link.bin"
 ln -s target.bin "$dir/dangling.bin"
 for name in a2.bin link.bin; do
@@ -77,12 +77,14 @@ cmp "$dir/target.bin" "$dir/b.bin" || die "the target of a dangling link is not 
 ok '5 tokens' "$model" tokenize --out "$dir/new.bin" --corpus "$dir/b.jsonl"
 ok '5 tokens' "$model" tokenize --out /dev/null --corpus "$dir/b.jsonl"
 [ -c /dev/null ] || die "/dev/null is replaced"
-# Outputs that cannot take a shard, because the header is written last, at the beginning of the file.
+# Outputs that cannot hold a shard. The header at the beginning of the file is written last, so the output must be
+# seekable.
 expect 1 "$dir: a folder, not a file" "$model" tokenize --out "$dir" --corpus "$dir/a.txt"
 expect 1 '/dev/stdout: a shard begins with the number of its tokens' "$model" tokenize --out /dev/stdout --corpus "$dir/a.txt"
 expect 1 '/dev/fd/3: a shard begins with the number of its tokens' bash -c '"$@" 3> >(cat)' _ "$model" tokenize --out /dev/fd/3 --corpus "$dir/a.txt"
 
-# JSON lines by their other names, and what is not JSON lines: its syntax is never taken for text.
+# JSON lines with other file name endings. A file that is almost JSON lines is an error, and is never taken for plain
+# text.
 for name in x.JSONL x.ndjson x.json; do
 	cp "$dir/b.jsonl" "$dir/$name"
 	ok '5 tokens' "$model" tokenize --out "$dir/$name.bin" --corpus "$dir/$name"
@@ -108,7 +110,7 @@ ok '5 tokens' "$model" tokenize --tokenizer "$dir" --out "$dir/low.bin" --corpus
 gives low.bin 6 4 2 5 2
 printf 'low\nlow high' >"$dir/high.txt"
 expect 1 'high.txt: line 1, byte 4: no token for the byte 0x0a' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/high.txt"
-# An added token beyond the first block of text. The bytes inside an added token need no tokens of their own.
+# An added token lies beyond the first block of the text. The bytes inside an added token need no tokens of their own.
 { yes 'low low' | head -n 9000 | tr '\n' ' '; printf 'low<|endoftext|>low h'; } >"$dir/far.txt"
 expect 1 'far.txt: line 1, byte 72021: no token for the byte 0x68' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/far.txt"
 printf '{"text": "low"}\n{"text": "lo\\u006bl"}\n' >"$dir/high.jsonl"
@@ -136,7 +138,7 @@ ok '5 tokens' "$model" tokenize --tokenizer "$dir/wide.json" --out "$dir/wide.bi
 [ "$(od -An -v -td4 -w4 -j1024 "$dir/wide.bin" | tr -d ' ' | tr '\n' ' ')" = '6 4 70000 5 70000 ' ] || die "wide.bin is not of 32 bits"
 expect 1 'tokens of 32 bits' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/low.bin" "$dir/wide.bin"
 yes 'low low' | head -n 400 | tr '\n' ' ' >"$dir/lows.txt"
-# A tokenizer of bytes alone, as export writes it: text is a corpus of such a model.
+# A tokenizer of single bytes, as export writes it. A model with this tokenizer accepts plain text as its corpus.
 vocab=$(for b in {0..255}; do
 	c=$((b < 33 ? b + 256 : b < 127 ? b : b < 161 ? b + 162 : b == 173 ? 323 : b))
 	printf '"\\u%04x": %d, ' $c $b
@@ -149,7 +151,7 @@ ok parameters "$model" train --set dim=24 --set n_layers=6 --set sequence=16 --t
 	--microbatches 1 --out "$dir/bytes"
 ok loss "$model" eval "$dir/bytes" --corpus "$dir/lows.txt" --batches 1
 ok . "$model" generate "$dir/bytes" --tokens 5
-# The tokenizer goes with the model.
+# The tokenizer stays with the model.
 ok tokens "$model" tokenize --tokenizer "$dir" --out "$dir/lows.bin" --corpus "$dir/lows.txt"
 small=(--set vocab=7 --set dim=16 --set n_heads=2 --set n_kv_heads=1 --set ffn_dim=32 --set sequence=32)
 ok parameters "$model" train "${small[@]}" --tokenizer "$dir/tokenizer.json" --corpus "$dir/lows.bin" --iterations 2 --microbatches 2 --out "$dir/lows"
@@ -161,7 +163,8 @@ ok checkpoint "$model" import "$dir/lows-hf" --set n_stages=2 --out "$dir/lows3"
 cmp "$dir/tokenizer.json" "$dir/lows3/tokenizer.json" || die "the tokenizer has changed on its way"
 ok loss "$model" eval "$dir/lows3" --corpus "$dir/lows.bin" --batches 1
 ok '^low[low ]*$' "$model" generate "$dir/lows3" --prompt low --tokens 300
-# A text ends with the model's last token; the files name it, or it is the one that begins a document. --ignore-eos goes on.
+# Generation ends at the token that ends a document. A file of the model names this token; otherwise it is the token
+# that begins a document. --ignore-eos makes generation continue.
 length() { "$model" generate "$dir/$1" --prompt low --temperature 0 --tokens 40 "${@:2}" >"$dir/out" || die "generate"; wc -c <"$dir/out"; }
 next=$(printf low | "$model" generate "$dir/lows-hf" --prompt low --temperature 0 --tokens 1)
 all=$(length lows-hf --ignore-eos)
@@ -206,8 +209,8 @@ ok tokens "$model" tokenize --tokenizer "$dir/p.model" --out "$dir/one.bin" --co
 ids=$(printf "$(echo "$line" | sed 's/\\ud83d\\ude00/\\U1f600/')\n" | spm_encode --model="$dir/p.model" --output_format=id 2>/dev/null)
 gives one.bin 1 $ids
 ok tokens "$model" tokenize --tokenizer "$dir/p.model" --out "$dir/text.bin" --corpus "$dir/text"
-# skippipe encodes a long text in parts, and a document of JSON lines as a whole. Both give the same pieces. (With a
-# unigram model they could differ, because the library's sums for the long document have too few digits.)
+# skippipe encodes a long text in parts, and a document of JSON lines as a whole. Both must give the same pieces. (A
+# unigram model could give others, because the library's sums have too few digits for a long document.)
 spm_train --input="$dir/text" --model_prefix="$dir/b" --vocab_size=400 --model_type=bpe --num_threads=1 >"$dir/spm.log" 2>&1 ||
 	die "spm_train: $(tail -n 3 "$dir/spm.log")"
 cat /usr/share/games/fortunes/{literature,science,wisdom} >"$dir/long"

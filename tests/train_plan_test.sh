@@ -1,5 +1,5 @@
 #!/bin/bash
-# skippipe train follows the paths of a plan, and the plans of a run's phases, each in its phase.
+# skippipe train follows the paths of a plan, or the plans of a run's phases, each in its phase.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-plan skippipe-model sqlite3
 cluster=$(dirname "$0")/../schedule/tests/data/geo20_s8.json
@@ -8,7 +8,7 @@ plan=$dir/plan.json
 "$bin/skippipe" plan "$cluster" --skip 2 --evaluations 10000 --threads 1 -o "$plan" 2>"$dir/plan.err" ||
 	die "plan: exit status $?"
 
-# Training goes on with the plan after a pause.
+# train OPTION...: trains with the plan, stops, and resumes the training
 train() {
 	"$bin/skippipe" train --seed 3 --validate-every 0 --format jsonl "$@" \
 		2>"$dir/train.err" || die "train $*: exit status $?" >&2
@@ -28,7 +28,8 @@ done
 train $shape --skip 2 --iterations 4 >"$dir/drawn"
 losses "$dir/drawn" 4 | cmp -s - "$dir/want" && die "the plan changes nothing"
 
-# In the first phase all microbatches skip everything, as with drawn paths. The next phase follows its plan.
+# In the first phase all microbatches skip as many stages as allowed, whether or not there is a plan. The second phase
+# follows its plan.
 "$bin/skippipe" plan "$cluster" --recipe speed --iterations 10 --evaluations 2000 --threads 1 -o "$dir/phases.json" \
 	2>/dev/null || die "plan --recipe: exit status $?"
 robust() { "$bin/skippipe" plan schedule/tests/data/shipped20.json --assignment free --recipe robust --iterations 10 --evaluations 2000 --threads 1 "$@" | grep -o '"path":[^]]*'; }
@@ -53,7 +54,7 @@ refuses() {
 	grep -q -e "$want" "$dir/no" || { cat "$dir/no"; die "$*: expected: $want"; }
 }
 refuses "plan.json: expected one plan" train $shape --plan "$plan" --plan "$plan"
-# Options about paths, which the plan decides, and plans that were edited.
+# A plan decides about paths, so options about paths are refused. Edited plans are checked.
 for option in '--skip 1' '--skip-share 30%:1' '--skip-schedule 1,0' '--recipe speed' '--always 5' '--whole-first 1' \
 	'--whole-last 1' '--swap 0.1' '--break order'; do
 	refuses "${option%% *}: not with --plan" train $shape --plan "$plan" $option
@@ -61,7 +62,7 @@ done
 refuses "--microbatches 29: $plan has 30" train $shape --plan "$plan" --microbatches 29
 stages_of() { sqlite3 :memory: "SELECT json_extract(readfile('$plan'), '\$.assignment[$1][0]')"; }
 one=$(stages_of 1) two=$(stages_of 2) three=$(stages_of 3)
-edit() { # edit NAME N PATH: the plan with another path of its first N microbatches, which begins at their data node
+edit() { # edit NAME N PATH: copies the plan with another path, from their data node on, for its first N microbatches
 	local m paths=
 	for ((m = 0; m < $2; m++)); do
 		paths+=", '\$.microbatches[$m].path', json('[' || json_extract(plan, '\$.microbatches[$m].path[0]') || ',$3]')"
@@ -79,7 +80,7 @@ refuses "both.json: assignment\[3\]\[0\]: node $two is in stage 2 too" train $sh
 sed 's/"from": *1,/"from": 2,/g' "$dir/phases.json" >"$dir/late.json"
 refuses 'late.json: with_moves.phases\[0\]: expected from' train $shape --plan "$dir/late.json"
 
-# plan --hours: what recipes reach in a given time.
+# plan --hours: the loss that recipes reach in a given time
 hours() { "$bin/skippipe" plan schedule/tests/data/shipped20.json --hours 60 --evaluations 500 --threads 1 --assignment free "$@"; }
 hours --model tiny --sum-wire q6 --overlap-sync >"$dir/hours" 2>"$dir/hours.err" || die "plan --hours: exit status $?"
 grep -q '^speed .*%$' "$dir/hours" || die "plan --hours gives no loss for speed: $(cat "$dir/hours")"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# tests/tsan.sh BUILD: runs ThreadSanitizer over the programs with threads: the unit tests of the folders that use
-# threads, and a small embedded cluster with faults, whose programs end at the first finding. BUILD is a folder that was
-# made with SANITIZE=thread (make tsan).
+# tests/tsan.sh BUILD: runs the programs with threads under ThreadSanitizer: the unit tests of the folders that use
+# threads, and a small demo with faults. A program ends at its first finding. BUILD is a folder that was built with
+# SANITIZE=thread (make tsan).
 set -u
 cd "$(dirname "$0")/.."
 build=$1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A run on CPUs of several kinds: replicas of a stage compute with different instruction sets. Their
 # gradients differ, but their weights must be equal bit for bit. verify recomputes the run with one
-# of the sets and compares within its tolerances. In a second run a node fails and comes back.
+# of the sets and compares within tolerances. In a second run a node fails and returns.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify python3
 
@@ -18,9 +18,9 @@ run=$dir/run
 [ "$(count "$dir/events" iteration)" = 3 ] || die "not three iterations"
 grep -q differ "$dir/events" && die "replicas differ"
 
-# judge VERIFY.JSON LEAST: the replicas' weights are equal to one another in at least LEAST hashes,
-# every set is listed, one of them recomputes, and tolerances apply from the first iteration in which
-# another set computed.
+# judge VERIFY.JSON LEAST: checks that the replicas' weights are equal in at least LEAST hashes, and
+# that every instruction set is listed. Checks that one set recomputes, and that tolerances apply
+# from the first iteration in which another set computed.
 judge() {
 	python3 - "$1" "$2" "$sets" "$run/run.db" <<'EOF' || die "verify reports: $(cat "$1")"
 import json, sqlite3, sys
@@ -41,17 +41,17 @@ print('within tolerances from iteration %d: losses %g, norms %g' %
       (v['unlike_from'], v['loss_difference'], v['norm_difference']))
 EOF
 }
-check_verify "$run" 8 # a plan may not need one of the nodes
+check_verify "$run" 8 # a plan may leave a node without work
 judge "$dir/verify.json" 18
 
-# The operator chooses the set that recomputes, and the summary names it.
+# The operator chooses the instruction set that recomputes, and the summary names it.
 "$bin/skippipe" verify "$run" --device cpu:plain >"$dir/plain" ||
 	die "beyond the tolerances: $(cat "$dir/plain")"
 grep -q '^recomputed with cpu:plain ' "$dir/plain" && grep -q 'compared within tolerances from' "$dir/plain" ||
 	die "the summary does not say how it compared: $(cat "$dir/plain")"
 cat "$dir/plain"
 
-# Replicas stay equal when nodes of another kind replace a lost one.
+# Replicas stay equal when nodes with other CPUs replace a lost one.
 run=$dir/again
 "$bin/skippipe" demo --agents 9 --stages 3,3,3 --skip 1/3 --headless --format jsonl --iterations 5 \
 	--eval-every 0 --at 2:fail:4 --at 4:recover:4 --device "$sets" --run-dir "$run" \

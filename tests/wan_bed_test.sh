@@ -1,7 +1,7 @@
 #!/bin/bash
-# The wide-area test bed has the described properties. The kernels at both ends see its delays, bandwidths, losses and
-# cuts in each direction, and its changes. Limits are wide where a busy machine adds time, and exact where no packet can
-# be faster than the network.
+# The wide-area test bed has the properties that its description gives. The kernels at both ends see its delays,
+# bandwidths, losses and cuts in each direction, and its changes. Where a busy machine can add time, limits are wide;
+# where no packet can be faster than the network, they are exact.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-plan ip awk
@@ -49,7 +49,7 @@ JSON
 bed_start --cluster "$dir/three.json"
 [ "$bed_nodes" = 3 ] && [ "${bed_place[2]}" = far ] && [ "${bed_place[3]}" = here ] || die "wrong places: ${bed_place[*]}"
 
-# An agent finds the same kernel settings as on any machine.
+# Inside the bed, an agent finds the kernel's usual settings.
 [ "$(bed_in 0 cat /proc/sys/net/ipv4/tcp_slow_start_after_idle)" = 1 ] || die "a setting of TCP was changed"
 
 ping 0 1 10
@@ -107,7 +107,7 @@ within "packets of $(stat controller 1 sent_packets) lost, of 100" \
 bed_ask link 0 9 cut 2>"$dir/ask.err" && die "a node that there is not was cut"
 grep -q '"9": expected a node from 0 to 2' "$dir/ask.err" || die "the mistake is not named: $(cat "$dir/ask.err")"
 
-# The printed cluster is a valid description.
+# The cluster that the router prints is a valid description.
 bed_ask cluster >"$dir/true.json" || die "the router does not print its cluster"
 "$bin/skippipe" plan "$dir/true.json" --evaluations 10 >/dev/null 2>"$dir/plan.err" || die "it is no cluster: $(cat "$dir/plan.err")"
 

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Faults of a wide-area network, with the kernel's own TCP over long links with losses (docs/testbed.md): one process is
-# killed with -9, one machine vanishes and returns, one link takes five times as long, one link is cut in one direction,
-# and one place is away for a while. The controller recognizes each fault and plans around it. It declares no other node
-# dead, a cut link excludes no node, and the weights equal those that one process computes.
+# Faults of a wide-area network, with the kernel's own TCP over long links with losses (docs/testbed.md). One process is
+# killed with -9. One machine vanishes and returns. One link takes five times as long, and one link is cut in one
+# direction. One place is away for a while. The controller recognizes each fault and makes plans that avoid it. It
+# declares no other node dead, it excludes no node for a cut link, and the weights equal those that one process
+# computes.
 #
 #   tests/wan_faults_test.sh           8 agents
 #   tests/wan_faults_test.sh --long    20 agents in the 12 regions, ten minutes of losses and jitter before the faults
@@ -20,7 +21,7 @@ bed_controller --agents $agents --stages $stages --skip $skip --eval-every 0 --b
 bed_agents
 events=$dir/events
 
-# Prints the lines since the mark that contain all words: since WORD...
+# mark: remembers the present end of the events. since WORD...: prints the later lines that contain all words.
 mark() { at=$(wc -l <"$events"); }
 since() {
 	local lines word
@@ -39,14 +40,14 @@ comes_since() { # comes_since SECONDS WORD...
 }
 wait_since() { comes_since "$@" || die "no line in time with: ${*:2}"; } # wait_since SECONDS WORD...
 iteration() { grep '"event":"iteration"' "$events" | tail -n 1 | field n; }
-goes_on() { wait_since 120 "\"event\":\"iteration\",\"n\":$(($(iteration) + ${1:-2})),"; } # goes_on [ITERATIONS]: by default
-# one that has begun since then, and the next one
+goes_on() { wait_since 120 "\"event\":\"iteration\",\"n\":$(($(iteration) + ${1:-2})),"; } # goes_on [ITERATIONS], default 2,
+# so that at least one whole iteration passes
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | field stage; }
 is_live() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | grep -q '"state":"live"'; }
-dead_are() { # dead_are WORDS NODE...: exactly these nodes were declared dead since the mark
+dead_are() { # dead_are WORDS NODE...: checks that exactly these nodes were declared dead since the mark
 	local what=$1 dead
 	shift
-	# A dead node whose stage changes is reported as dead once more; that is no new death.
+	# A dead node whose stage changes is reported as dead again. This is not another death.
 	dead=$(awk -v mark=$at -F '[:,]' '/"event":"node"/ {
 			match($0, /"state":"[a-z]*"/)
 			state = substr($0, RSTART, RLENGTH)
@@ -60,13 +61,13 @@ paths() {
 	sed 's/.*"microbatches"//' "$(find "$dir/run/plans" -name '*.json' | sort | tail -n 1)" |
 		grep -o '"path": *\[[0-9, ]*\]' | tr -dc '0-9,\n' | tr ',' ' '
 }
-uses() { # uses FROM TO: succeeds if the current plan uses the link; gradients travel in the other direction
+uses() { # uses FROM TO: succeeds if the current plan uses the link; gradients use it in the other direction
 	paths | awk -v a="$1" -v b="$2" '
 		{ for (i = 1; i <= NF; i++) { k = i < NF ? i + 1 : 1; if (($i == a && $k == b) || ($i == b && $k == a)) found = 1 } }
 		END { exit !found }'
 }
 
-# Prints links FROM TO in the order of their true latency.
+# Prints links FROM TO in descending order of their true latency.
 farthest_first() {
 	bed_ask cluster >"$dir/now.json"
 	awk 'FNR == NR { s = substr($0, index($0, "\"latency_s\":[[") + 14); r = split(substr(s, 1, index(s, "]]") - 1), rows, /\],\[/)
@@ -83,7 +84,7 @@ at=0
 dead_are "losses and jitter"
 [ $seconds = 0 ] || echo "$(iteration) iterations in $seconds s of losses and jitter: $(bed_ask stats | head -n 1)"
 
-# A process dies: its connections end.
+# A process dies, so its connections end.
 victim=
 for n in $(seq $((agents - 1)) -1 0); do [ "$(stage_of "$n")" = 2 ] && victim=$n && break; done
 mark
@@ -91,11 +92,11 @@ kill -KILL "${bed_agent_pid[victim]}" || die "agent $victim was not there"
 wait_since 20 "\"event\":\"node\",\"node\":$victim," '"state":"dead"'
 goes_on
 dead_are "agent $victim was killed" "$victim"
-# If the end of its connections was lost in the network, its silence may be noticed first.
+# If the network has lost the ends of the connections, the controller may notice the silence first.
 since '"state":"dead"' | grep -qE '"why":"(hung up|heartbeat lost)' || die "that it was killed was not seen"
 echo "killed: $(since '"state":"dead"' | field why)"
 
-# A machine vanishes: nothing arrives from it, and no connection ends.
+# A machine vanishes: no packet comes from it, and no connection ends.
 for n in $(seq 0 $((agents - 1))); do [ "$n" != "$victim" ] && [ "$(stage_of "$n")" = 1 ] && far=$n && break; done
 mark
 bed_ask node "$far" away
@@ -108,8 +109,9 @@ bed_ask node "$far" back
 wait_since 120 "\"event\":\"node\",\"node\":$far," '"state":"live"'
 dead_are "node $far was away" "$far"
 
-# The longest link between two places that the current plan uses takes five times as long. Messages in transit still
-# arrive over it. Three iterations later no plan uses it, if there are twenty nodes and no other link varies.
+# The longest link between two places that the current plan uses takes five times as long. Three iterations later no
+# plan may use it, if there are twenty nodes and no other link varies. Messages that are on their way still arrive over
+# it.
 slow=
 while read -r from to; do
 	[ "${bed_place[from]}" != "${bed_place[to]}" ] && slow=yes && break
@@ -119,7 +121,7 @@ if [ -n "$slow" ]; then
 	bed_ask link "$from" "$to" latency_times 5
 	goes_on 4
 	dead_are "the link $from > $to is slow"
-	# With few nodes, or if all links vary, there may be no better path than this link.
+	# With few nodes, or if all links vary, no path may be better than this link.
 	if ! uses "$from" "$to"; then
 		echo "slow: $from > $to is planned around"
 	elif [ $agents = 20 ] && [ $loss = 0 ]; then
@@ -131,7 +133,7 @@ if [ -n "$slow" ]; then
 fi
 
 # A link between two busy nodes that the current plan uses is cut in one direction. If all links vary, the next plan may
-# not use the link any more before it was cut; then another link is tried.
+# leave the link before the cut. Then the test tries another link.
 for try in 1 2 3; do
 	read -r from to < <(paths | awk '{ print $1, $2; exit }')
 	[ -n "$to" ] || die "no path in the newest plan"
@@ -154,7 +156,7 @@ wait_since 90 '"event":"link"' '"state":"back"'
 goes_on
 dead_are "the link $from > $to is there again"
 
-# A place vanishes for a while: one whose nodes every stage can spare.
+# A place vanishes for a while. It is one whose nodes every stage can spare.
 place=
 for p in $(printf '%s\n' "${bed_place[@]:0:agents}" | sort | uniq -c | sort -rn | awk '{ print $2 }'); do
 	[ "$p" != "${bed_place[bed_nodes]}" ] || continue

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Bulk data fills a long fast link, and urgent messages do not wait behind it: kernel TCP at 200 Mbit/s with a round trip
-# of 150 ms and the default settings of the system. One of four tries must succeed, because this machine may be busy.
-# The limits are far from simpler designs: a connection with fixed buffers of 208 KiB carries 11 Mbit/s there, with 1 MiB
-# 56 Mbit/s, and an activation behind 64 MiB of other data waits for seconds.
+# Bulk data fills a long fast link, and urgent messages do not wait behind it. The link has kernel TCP with default
+# settings, 200 Mbit/s and a round trip of 150 ms. One of four tries must succeed, because this machine may be busy.
+# Simpler designs are far outside the limits: a connection with fixed buffers of 208 KiB carries 11 Mbit/s there, one
+# with 1 MiB carries 56 Mbit/s, and an activation behind 64 MiB of other data waits for seconds.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe ip awk
@@ -12,7 +12,7 @@ wire=$bed_tools/../bench/wire
 number() { # number KIND KEY <lines: prints the value in the last line of that kind
 	sed -n "s/.*\"what\":\"$1\".*\"$2\":\([0-9.]*\).*/\1/p" | tail -n 1
 }
-# holds VALUE OPERATOR LIMIT WORDS
+# holds VALUE OPERATOR LIMIT WORDS: succeeds if the comparison is true; otherwise prints the words
 holds() {
 	echo "$4: $1 (wanted $2 $3)"
 	awk -v v="$1" -v l="$3" "BEGIN { exit !(v != \"\" && v $2 l) }"
@@ -28,8 +28,8 @@ cat >"$dir/two.json" <<'JSON'
 JSON
 bed_start --cluster "$dir/two.json"
 
-# After a pause an activation (98,304 bytes) is acknowledged after a round trip, the time for its bytes and at most
-# another round trip. Bulk data uses most of the link. Activations among it are late by less than half a round trip.
+# After a pause, an activation (98,304 bytes) must be acknowledged within two round trips and the time for its bytes.
+# Bulk data must use most of the link. An activation among bulk data may be late by less than half a round trip.
 try() {
 	mkdir -p "$dir/try$1"
 	bed_spawn 1 "$wire" listen "tcp://${bed_address[1]}:$((7100 + $1))" "$dir/try$1" >"$dir/listen.out" 2>"$dir/listen.err"

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Activations, gradients and sums travel in 6 bits. Sums travel in 4 bits from about iteration 4 on, activations in fp32
-# from about iteration 9 on. One agent and the controller are killed with -9, one agent sends nonsense, and from
-# iteration 13 on microbatches stay in stage 0, where nothing travels. The weights equal those of one process that
-# rounds as recorded, and differ from those of one that does not. If a cluster describes the bandwidth of links, plans
-# and predictions count the bytes that travel.
+# Activations, gradients and sums travel in 6 bits. From about iteration 4 on, sums travel in 4 bits, and from about
+# iteration 9 on activations in fp32. One agent and the controller are killed with -9, and one agent sends nonsense.
+# From iteration 13 on, microbatches stay in stage 0, so that no activation travels. The weights equal those of one
+# process that rounds as recorded, and differ from those of a process that does not round. If a cluster describes the
+# bandwidth of links, plans and predictions count the bytes that travel.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -27,7 +27,7 @@ grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"failed","why":"se
 	die "node 7 sent nonsense and is not found out"
 grep -q '"event":"plan".*"path_length":1' "$events" || die "no plan of stage 0 alone"
 check_verify "$run" 8
-# Each iteration has one pair of formats, which the resumed run kept.
+# All microbatches of an iteration use one pair of formats, and the resumed run keeps the formats.
 grep '"event":"iteration"' "$events" >"$dir/iterations"
 formats() { sed -n 's/.*"wire":"\([a-z0-9]*\)","sum_wire":"\([a-z0-9]*\)".*/\1 \2/p' "$dir/iterations" | uniq | tr '\n' ','; }
 [ "$(formats)" = "q6 q6,q6 q4,fp32 q4," ] || die "formats: $(formats)"
@@ -35,7 +35,7 @@ grep -q 'sum-wire q6 -> q4 (script)' "$run/log/controller.log" || die "the journ
 [ "$(field committed <"$dir/verify.json")" = 16 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"
 
-# A changed record means another run.
+# A resumed run refuses an option that would change its record.
 expect 2 '--wire: a resumed run keeps' "$bin/skippipe" controller --resume "$run" \
 	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --wire fp32
 if command -v sqlite3 >"$dir/sqlite3"; then
@@ -49,9 +49,9 @@ if command -v sqlite3 >"$dir/sqlite3"; then
 	[ $? = 1 ] || die "verify does not notice another format of sums"
 fi
 
-# Prints the first number off the diagonal of the matrix KEY in FILE: pair_of KEY FILE
+# pair_of KEY FILE: prints the first number off the diagonal of the matrix KEY
 pair_of() { sed -n 's/.*"'"$1"'":\[\[[0-9.]*,\([-+0-9.e]*\).*/\1/p' "$2"; }
-# Prints the delay between the first two nodes in the run's folder: delay WHERE OPTIONS... A controller without agents
+# delay WHERE OPTIONS...: prints the delay between the first two nodes in the run's folder. A controller without agents
 # writes it before it gives up.
 delay() {
 	local to=$dir/$1
@@ -82,7 +82,7 @@ delay sum6 --emulate "$dir/links.json" --sum-wire q6 >"$dir/sum6.out"
 sum=$(pair_of sync_pair_s "$dir/sum6/cluster.json")
 [ "$sum" = 98.5 ] || die "a sum of $sum in 6 bits"
 
-# The planner and the simulator take the same formats. Two waves of four transfers each are shorter in 6 bits.
+# The planner and the simulator use the same formats. Two waves of four transfers each take less time in 6 bits.
 plan=("$bin/skippipe" plan "$dir/links.json" --skip 0 --evaluations 100)
 "${plan[@]}" -o "$dir/32.plan" || die "no plan"
 "${plan[@]}" --wire q6 --sum-wire q6 -o "$dir/6.plan" || die "no plan in 6 bits"
@@ -91,7 +91,7 @@ awk -v whole="$(predicted "$dir/32.plan")" -v less="$(predicted "$dir/6.plan")" 
 	'BEGIN { exit !(less > 0 && whole - less == 8 * (10.625 - 2.65625)) }' || die "the plan does not count 6 bits"
 "$bin/skippipe" simulate "$dir/links.json" "$dir/32.plan" --wire q6 >"$dir/6.out" || die "not simulated"
 grep -q "iteration_s $(predicted "$dir/6.plan")" "$dir/6.out" || die "the simulation does not count 6 bits: $(cat "$dir/6.out")"
-# In a run's folder the delays are those of 6 bits, and the bytes occupy the links as long as in the run.
+# The delays in a run's folder are those of 6 bits. The bytes occupy the links as long as in the run.
 sed 's/"memory": 2/"memory": 3/g' "$dir/links.json" >"$dir/busy.json"
 delay busy --emulate "$dir/busy.json" --wire q6 >"$dir/busy.out"
 "$bin/skippipe" simulate "$dir/busy.json" "$dir/6.plan" --wire q6 | grep iteration_s >"$dir/busy.out"

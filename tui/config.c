@@ -1,5 +1,5 @@
-/* Parses the operator's config.json. A mistake in it is a warning, because a console must open
- * during an incident even if its settings are wrong. */
+/* Parses the operator's config.json. A mistake in the file is only a warning, because a console
+ * must open during an incident even if its settings are wrong. */
 #include "tui/config.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int take_graph(struct config *c, const char *text)
 	return -EINVAL;
 }
 
-/* Returns NULL if the value was accepted, else the expected value. */
+/* Returns NULL if the value was accepted, otherwise a text that names the expected value. */
 static const char *take_setting(struct config *c, const char *key, const json_t *v)
 {
 	const char *text = json_string_value(v);

@@ -3,8 +3,8 @@
  *
  *     { "theme": "light", "graph": "block", "fps": 4, "mouse": true, "color": false }
  *
- * Options of the command line override it. An unknown key or a wrong value is a warning that names
- * file and line; the other settings are used.
+ * Options of the command line override the settings. If a key is unknown or a value is wrong, the
+ * console shows a warning with file and line, and uses the other settings.
  */
 #ifndef TUI_CONFIG_H
 #define TUI_CONFIG_H
@@ -16,13 +16,13 @@
 struct config {
 	char theme[64]; /* name or path of the theme; "": the default */
 	int graph;      /* one of enum graph; -1: the best that the terminal can show */
-	int fps;        /* pictures a second; 0: automatic */
+	int fps;        /* number of times that the screen is drawn in a second; 0: automatic */
 	bool mouse, no_color;
 };
 
-/* Gives the settings that are used without a file. */
+/* Fills in the settings that apply without a file. */
 void config_default(struct config *out);
-/* Takes the valid settings. -EINVAL: err names the first invalid one. */
+/* Copies the valid settings to *c. -EINVAL: some are not valid; err names the first of them. */
 int config_parse(struct config *c, const char *name, const char *json, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The connection to the controller. It hides keys, dialing and reattaching from the console, which
- * only sees messages and changes of the connection's state. */
+/* The connection to the controller. It handles keys, dialing and reattaching. The console sees only
+ * messages and changes of the connection's state. */
 #include "tui/connection.h"
 
 #include <ctype.h>
@@ -22,11 +22,12 @@ struct connection {
 	char name[64];
 	bool readonly, up;
 	int64_t attached_us;
-	char trouble[160]; /* reason why the controller is not reached, as last reported */
+	/* Last reported reason why the controller cannot be reached. */
+	char trouble[160];
 };
 
-/* Reads the controller's key. `text`: the key's digits, or the name of a file that begins with
- * them. */
+/* Reads the controller's key. `text` has the key's digits, or the name of a file that begins with
+ * the digits. */
 static int read_controller_key(const char *text, struct keys_public *out, struct error *err)
 {
 	char *file, digits[KEYS_TEXT_SIZE];
@@ -153,7 +154,7 @@ static void explain_refusal(const struct connection *c, enum link_reason reason,
 	}
 }
 
-/* Returns true if there is a new reason why the controller cannot be reached. */
+/* Returns true if the controller cannot be reached for a reason that was not reported yet. */
 static bool is_unreached(struct connection *c, char why[160])
 {
 	struct post_peer_info info;
@@ -195,7 +196,7 @@ void connection_next(struct connection *c, int64_t now_us, struct connection_not
 			out->event = m.kind == POST_DOWN ? CONNECTION_DOWN : CONNECTION_REFUSED;
 			explain_refusal(c, m.reason, out->why);
 			return;
-		default: /* the lost messages were for a controller that has ended */
+		default: /* Messages to a former controller were lost; nobody waits for them. */
 			break;
 		}
 	}

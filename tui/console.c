@@ -1,9 +1,10 @@
-/* One turn of the console, phase by phase: keys and clicks, messages of a controller or of a
- * recording, commands, the picture.
+/* One turn of the console, phase by phase: keys and clicks, messages of a controller or a
+ * recording, commands, drawing.
  *
- * Every message is appended to the history before it is applied to the state. To show the past,
- * console_scrub makes a state from the messages up to the cursor. To return to now, it applies
- * the messages after the cursor. */
+ * Every message is appended to the history, and then applied to the state. To show the past,
+ * console_scrub makes a state from the messages up to the cursor, a point in time. To return to the
+ * present, it applies the messages after the cursor.
+ */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 
 enum { MESSAGES_A_TURN = 256 };
 
-/* Closes the recording. If a write failed, this is printed when the terminal is restored. */
+/* Closes the recording. If a write failed, the program says so after it has restored the
+ * terminal. */
 static void stop_recording(struct console *c, bool failed)
 {
 	c->record_failed |= fclose(c->record) != 0 || failed;
@@ -65,9 +67,9 @@ static void say_plain(struct console *c, const struct msg *m)
 		print_line(c, text_mode_wall_us(c->state, m, unknown_us), line);
 }
 
-/* Clears the full history and requests a snapshot. While the screen is frozen this happens when the
- * operator returns to now. A recording has no controller that could send a snapshot, so its past is
- * lost. */
+/* Handles a full history: clears it and requests a snapshot, from which a new history begins. While
+ * the screen is frozen, this has to wait until the operator returns to the present. A recording
+ * cannot send a snapshot; its past is lost. */
 static void history_is_full(struct console *c, const struct msg *m)
 {
 	if (c->ui.clock.frozen) {
@@ -81,7 +83,8 @@ static void history_is_full(struct console *c, const struct msg *m)
 	c->state->stream.needs_snapshot = true;
 }
 
-/* at_us: the time of arrival, on the history's clock. */
+/* Records, keeps and applies an encoded message. at_us: its time of arrival, on the history's
+ * clock. */
 static void apply_recorded(struct console *c, int64_t at_us, const void *data, size_t size)
 {
 	struct msg m;
@@ -93,7 +96,7 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 		stop_recording(c, true);
 	}
 	if (msg_decode(&m, data, size) != 0)
-		return; /* the message is of another version */
+		return; /* a message of another version of skippipe is ignored */
 	if (history_append(c->history, at_us, data, size) != 0) {
 		history_is_full(c, &m);
 	} else if (!c->ui.clock.frozen) {
@@ -120,7 +123,7 @@ static void to_live(struct console *c)
 	c->ui.clock.behind_us = 0;
 }
 
-/* Returns a twentieth of an iteration. */
+/* Returns the step of the cursor in time: a twentieth of the planned iteration. */
 static int64_t scrub_step_us(const struct console *c)
 {
 	double scale = c->state->run.time_scale > 0 ? c->state->run.time_scale : 1;
@@ -140,7 +143,8 @@ void console_scrub(struct console *c)
 		to_live(c);
 		return;
 	}
-	/* A screen that the freeze key froze starts from its newest message. */
+	/* If the screen shows the present or was only frozen, the cursor starts at the newest
+	 * message shown. */
 	if (!c->ui.clock.frozen || c->ui.clock.behind_us == 0)
 		c->cursor_us = c->applied > 0 ? history_at(c->history, c->applied - 1) : last;
 	to = c->cursor_us + (c->ui.requests.scrub == SCRUB_BACK ? -1 : 1) * scrub_step_us(c);
@@ -255,8 +259,8 @@ static void click_cell(struct console *c, int x, int y)
 		ui_select(&c->ui, c->state, (uint16_t)node);
 }
 
-/* Tells the operator that keys may be taken for the rest of a terminal's report, and how to end
- * that. */
+/* Tells the operator that the console may take the next keys for the rest of a terminal's report,
+ * and which key ends this. */
 static void say_unfinished(struct console *c, uint32_t key)
 {
 	char name[16];
@@ -281,7 +285,8 @@ static void take_input(struct console *c, const struct terminal_event *e)
 		say_unfinished(c, e->key);
 	else if (e->key == 'L' - '@')
 		terminal_redraw(c->terminal);
-	else if (e->key == 'C' - '@') /* Ctrl-C that arrives as a sequence causes no signal */
+	/* Ctrl-C raises no signal if the terminal sends it as an escape sequence. */
+	else if (e->key == 'C' - '@')
 		c->ui.requests.quit = true;
 	else
 		ui_key(&c->ui, c->state, e->key);
@@ -299,7 +304,7 @@ void console_read_keys(struct console *c)
 		if (e.input == INPUT_NONE)
 			break;
 		take_input(c, &e);
-		c->drawn_us = 0; /* a key causes the next picture at once */
+		c->drawn_us = 0; /* 0: console_draw draws the effect of the key at once */
 	}
 	terminal_size(c->terminal, &w, &h);
 	if (w != screen_width(c->screen) || h != screen_height(c->screen)) {

@@ -1,5 +1,4 @@
-/* console.h - one running console: its parts, and the phases of main.c's loop.
- */
+/* console.h - one running console: its parts, and the phases of the loop in main.c. */
 #ifndef TUI_CONSOLE_H
 #define TUI_CONSOLE_H
 
@@ -22,47 +21,55 @@ struct console {
 	struct ui ui;
 	struct state *state;
 	struct theme theme;
-	struct screen *screen;         /* the picture; NULL in plain mode */
-	struct terminal *terminal;     /* the terminal; NULL in plain mode */
+	struct screen *screen;         /* cells to draw into; NULL in plain mode */
+	struct terminal *terminal;     /* where `screen` is shown; NULL in plain mode */
 	struct connection *connection; /* NULL: a recording is played */
 	struct record_reader *play;
 	FILE *record;
-	bool record_failed; /* a write to the recording failed, so that its end is missing */
+	/* A write to the recording failed, so the end of the recording is missing. */
+	bool record_failed;
 	int64_t now_us;     /* time on this machine's clock */
-	int64_t play_base_us; /* time on the recording's clock at play_local_us */
+	/* Position in the played recording, as a time of the recording's clock, when this
+	 * machine's clock showed play_local_us. */
+	int64_t play_base_us;
 	int64_t play_local_us;
 	int64_t drawn_us;
 	struct text_mode plain; /* state of the text output for --plain */
-	bool hung_up; /* the terminal is gone */
+	bool hung_up;           /* the terminal was closed */
 	bool refused;
 	struct history *history;
-	size_t applied;    /* number of the history's messages that the state contains */
-	int64_t cursor_us; /* the time shown while the screen is frozen, on the history's clock */
-	bool missed;       /* messages were dropped because the history was full */
-	struct run_reader *readers[OTHER_RUNS]; /* readers of ui.others; NULL: the run is read */
+	size_t applied;    /* number of messages of the history that are applied to the state */
+	int64_t cursor_us; /* time at which a frozen screen stands, on the history's clock */
+	/* Messages were dropped, because the history was full while the screen was frozen. */
+	bool missed;
+	/* (OTHER_RUNS) readers of the runs in ui.others; NULL: the run is completely read. */
+	struct run_reader *readers[OTHER_RUNS];
 	char theme_folders[2][4096];
 	const char *folders[3];
 };
 
-/* Opens a console; the options are copied. On error nothing stays open. -EINVAL: an option is
- * wrong; other errors are the system's. console_close closes it. */
+/* Opens a console with a copy of the options; console_close closes it. After an error nothing is
+ * open. -EINVAL: an option is wrong; other errors are the system's. */
 int console_open(struct console *c, const struct options *o, struct error *err);
-/* Checks the terminal's type, the prices and the theme as console_open does, and opens nothing. */
+/* Makes the same checks of the terminal's type, the prices and the theme as console_open, but opens
+ * nothing. */
 int console_check(const struct options *o, struct error *err);
 void console_close(struct console *c);
 
-/* Gives the path of a console's key without --key, and creates its folder unless there is a key. */
+/* Writes the path of the key that a console without --key uses. Creates the key's folder if there
+ * is no key yet. */
 int console_default_key(char out[4096], struct error *err);
 
-/* The phases of a turn of the loop. */
+/* The phases of a turn of the loop, in order. */
 void console_read_keys(struct console *c);
 void console_read_messages(struct console *c); /* handles a bounded number of messages */
 void console_send_commands(struct console *c);
-/* Moves the cursor in time, loads themes, reads other runs, exports, copies, sets the mouse. */
+/* Does what the operator has requested outside the screen: moves in time, loads themes, reads other
+ * runs, exports, copies, switches the mouse. */
 void console_do_side_effects(struct console *c);
-void console_scrub(struct console *c); /* moves the cursor in time only */
+void console_scrub(struct console *c); /* moves the cursor in time, if this was requested */
 void console_draw(struct console *c);  /* draws at most fps times a second */
-/* Returns the time of the next turn if no input arrives. */
+/* Returns the time at which the loop must turn if nothing arrives until then. */
 int64_t console_deadline_us(const struct console *c);
 
 #endif

@@ -13,13 +13,13 @@
 
 enum { HISTORY_MOST = 64 << 20 };
 
-/* Gives the operator's folder. -ENOENT: the environment names none. */
+/* Writes the path of the operator's folder. -ENOENT: the environment names no folder. */
 static int config_folder(char out[4000], struct error *err)
 {
 	return user_folder(out, 4000, "XDG_CONFIG_HOME", ".config", err);
 }
 
-/* Reads a file of the operator's folder and gives its path. -ENOENT: there is none. */
+/* Reads a file of the operator's folder and writes its path. -ENOENT: the file does not exist. */
 static int read_config_file(char path[4096], const char *name, char **text, struct error *err)
 {
 	char folder[4000];
@@ -32,7 +32,7 @@ static int read_config_file(char path[4096], const char *name, char **text, stru
 	return file_read_text(path, 1 << 20, text, &size, err);
 }
 
-/* Finds the folders of themes: the operator's folder, then that of the installed themes. */
+/* Finds the folders of themes: the operator's own, then the folder of the installed themes. */
 static void find_folders(struct console *c)
 {
 	char folder[4000];
@@ -46,7 +46,8 @@ static void find_folders(struct console *c)
 	c->folders[i] = NULL;
 }
 
-/* A missing theme of the command line is an error; a missing theme of config.json is a warning. */
+/* Chooses the theme. If the theme of the command line is missing, this is an error. If the theme of
+ * config.json is missing, the console warns and uses the default. */
 static int choose_theme(struct console *c, struct error *err)
 {
 	int rc = -ENOENT;
@@ -62,7 +63,9 @@ static int choose_theme(struct console *c, struct error *err)
 		}
 		if (rc != 0)
 			theme_find(&c->theme, "default", c->folders, err);
-		rc = 0; /* without installed themes, attributes are used in place of colours */
+		/* If no theme is installed, the plain theme stays in use: it has attributes, but no
+		 * colours. */
+		rc = 0;
 	}
 	snprintf(c->ui.display.theme, sizeof(c->ui.display.theme), "%s", c->theme.name);
 	return rc;
@@ -196,7 +199,8 @@ int console_check(const struct options *o, struct error *err)
 	struct console c = { .options = *o };
 	int rc = terminal_check(err);
 
-	if (rc == -ENOTSUP) /* plain lines are printed instead */
+	/* On such a terminal the console prints plain lines, so this is no error. */
+	if (rc == -ENOTSUP)
 		rc = 0;
 	find_folders(&c);
 	if (rc == 0)
@@ -216,8 +220,8 @@ static void choose_name(char out[64], const char *given)
 		snprintf(out, 64, "%.20s@%.38s", user && *user ? user : "operator", host);
 }
 
-/* Opens the parts in the order in which they depend on each other. The screen is last, so that
- * earlier errors are printed on an unchanged terminal. */
+/* Opens the parts of a console; later parts depend on earlier ones. The terminal comes last, so
+ * that an error before it is printed on an unchanged screen. */
 int console_open(struct console *c, const struct options *o, struct error *err)
 {
 	int rc;

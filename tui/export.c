@@ -1,5 +1,5 @@
-/* Exports the run in formats that other programs read: a picture (SVG), the figures (JSON lines,
- * CSV), and the tasks as a trace for Perfetto. Each is written from the console's state alone;
+/* Exports the run in formats that other programs read: the screen as SVG, the figures as JSON lines
+ * or CSV, and the tasks as a trace for Perfetto. All exports are made from the console's state;
  * nothing is requested from the controller. */
 #include "base/tensor_format.h"
 #include "tui/export.h"
@@ -14,7 +14,7 @@
 #include "base/timestamp.h"
 #include "tui/screen/glyphs.h"
 
-/* A text that grows as it is written. Ends the program when memory runs out. */
+/* Opens a text that grows as it is written. Ends the program if memory runs out. */
 static FILE *open_text(char **text, size_t *size)
 {
 	FILE *f;
@@ -39,7 +39,8 @@ static char *close_text(FILE *f, char **text, const size_t *size)
 
 enum { CELL_W = 9, CELL_H = 18 };
 
-/* The first sixteen colours can be read on a dark and on a light background. */
+/* Writes an SVG colour. The first sixteen colours are chosen so that they can be read on a dark and
+ * on a light background. A negative `colour` gives the colour `otherwise`. */
 static void colour_text(int colour, const char *otherwise, char out[8])
 {
 	static const char *const first[16] = { "#000000", "#cc3333", "#33aa33", "#aa8800",
@@ -67,7 +68,8 @@ static void write_glyph(FILE *f, uint32_t g)
 	}
 }
 
-/* Writes neighbouring cells of one style: the background, then the text, stretched to its width. */
+/* Writes n neighbouring cells of one style: a rectangle in the background's colour, then the text,
+ * stretched to the width of the cells. */
 static void write_run(FILE *f, const struct cell *c, int x, int y, int n, const struct theme *t,
 		      bool dark)
 {
@@ -137,7 +139,7 @@ static void write_object(FILE *f, json_t *o)
 	json_decref(o);
 }
 
-/* Gives the time as a JSON string. */
+/* Returns the time as a JSON string. */
 static json_t *time_value(int64_t wall_us)
 {
 	char text[TIMESTAMP_SIZE];
@@ -184,7 +186,8 @@ char *export_jsonl(const struct state *s)
 	for (size_t i = 0; i < s->history.n_notes; i++) {
 		const struct msg_see_note *n = &s->history.notes[i];
 
-		/* A text that is not UTF-8 gives no object, and then no line. */
+		/* json_pack returns NULL for a text that is not UTF-8; write_object then writes no
+		 * line. */
 		write_object(f, json_pack("{s:s,s:o,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note",
 					  "time", time_value(n->wall_us), "id", (json_int_t)n->id,
 					  "kind", note_name(n->kind), "n", (json_int_t)n->iteration,
@@ -263,7 +266,7 @@ static void write_name(struct trace *t, int process, unsigned node, const char *
 		process, node, kind, name);
 }
 
-/* Writes an arrow that starts at the first task and passes through the others. */
+/* Writes an arrow through all tasks of a microbatch, in their order. */
 static void write_flow(struct trace *t, const struct state_flight *f)
 {
 	uint32_t last = 2 * f->route.n_hops;

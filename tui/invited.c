@@ -1,5 +1,5 @@
-/* Joins a run by a token. Afterwards the rest of the console uses an address, a controller's key
- * and an admitted key, as if the operator had given them. */
+/* Joins a run with a token. Then sets the options (address, controller's key, own key) as if the
+ * operator had given them; the rest of the console does not know of invitations. */
 #include "tui/invited.h"
 
 #include <errno.h>

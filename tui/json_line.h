@@ -2,7 +2,8 @@
 #ifndef TUI_JSON_LINE_H
 #define TUI_JSON_LINE_H
 
-/* Returns the line, from 1, of the first "key" in the text, or the last line if there is none. */
+/* Returns the number of the line, counted from 1, that has the first "key" of the text. Returns the
+ * last line if no line has it. */
 int json_line(const char *json, const char *key);
 
 #endif

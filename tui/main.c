@@ -1,5 +1,6 @@
-/* skippipe-console: the operator's console. It has one thread and one poll loop. It talks to the
- * controller by messages only, so it can start, stop and crash without an effect on the run. */
+/* skippipe-console: the operator's console. It has one thread and one poll loop. It exchanges only
+ * messages with the controller. Therefore a console can start, stop and crash without any effect on
+ * the run. */
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>
@@ -19,7 +20,7 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000, END_S = 2 };
 
-static volatile sig_atomic_t ended; /* a signal ends the program */
+static volatile sig_atomic_t ended; /* a signal has arrived that ends the program */
 
 static void end_soon(int number)
 {
@@ -28,9 +29,10 @@ static void end_soon(int number)
 	alarm(END_S);
 }
 
-/* Handles SIGALRM: a signal has ended the program, but it still waits for a terminal that takes no
- * output, for example over a stalled ssh. Discards the waiting output, so that the program restores
- * the terminal and ends. If the output is a pipe, there is nothing to restore. */
+/* Handles SIGALRM. A signal has ended the program, but a terminal takes no output, for example over
+ * a stalled ssh, and so the program waits in a write. The handler discards the output that waits;
+ * the program can then restore the terminal and end. An output that is not a terminal needs no
+ * restoring. */
 static void discard_output(int number)
 {
 	(void)number;
@@ -47,9 +49,9 @@ static void handle(int number, void (*handler)(int))
 	sigaction(number, &act, NULL);
 }
 
-/* Blocks the signals that end the loop in order. The loop lets them through while it draws and
- * prints, because a write can wait without end. ncurses handles WINCH, terminal.c handles signals
- * of crashes. */
+/* Blocks the signals that end the loop, so that the loop handles them in order. The loop unblocks
+ * them while it draws and prints, because a write may block for ever. ncurses handles WINCH;
+ * terminal.c handles the signals of crashes. */
 static int hold_signals(sigset_t *set)
 {
 	signals_ending(set);
@@ -82,8 +84,8 @@ static void wait_for_input(struct console *c, int signals)
 		end_soon((int)info.ssi_signo);
 }
 
-/* Waits until the last commands, such as the end of the run or the return of the lease, have
- * arrived. */
+/* Sends the last commands, such as the end of the run or the return of the lease, and waits until
+ * the controller has them, at most LINGER_US. */
 static void flush_commands(struct console *c)
 {
 	int64_t until = clock_monotonic_us() + LINGER_US;
@@ -133,7 +135,7 @@ static void print_text(enum options_print what)
 	}
 }
 
-/* Parses the options, prints a text or opens the console, runs its loop and closes it. */
+/* Parses the options. Prints a text, or opens the console, runs its loop and closes it. */
 int main(int argc, char **argv)
 {
 	struct options options;

@@ -1,5 +1,5 @@
-/* The console's manual page and the tables of docs/console.md, written from the tables that the
- * console itself uses, so that they cannot differ from it. */
+/* Writes the console's manual page and the tables of docs/console.md from the tables that the
+ * console itself uses. Thus manual and console cannot differ. */
 #include "tui/manual.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "tui/options.h"
 #include "wire/faults.h"
 
-/* Escapes characters that are special in roff: a leading dot or quote, hyphens, backslashes. */
+/* Writes a text and escapes the characters that roff would interpret: a leading dot or quote,
+ * hyphens, backslashes. */
 static void write_escaped(FILE *to, const char *text)
 {
 	bool start = true;
@@ -39,7 +40,7 @@ static void keys_of(const struct keymap *map, enum action a, char out[64])
 	}
 }
 
-/* Writes an entry of a list: its name and its arguments, which may be "". */
+/* Writes the head of a list's entry: a name, and its arguments ("" if there are none). */
 static void write_name(FILE *to, const char *name, const char *arguments)
 {
 	fputs(".TP\n.B \"", to);

@@ -54,7 +54,8 @@ static const struct options_row rows[] = {
 #undef AT
 #undef PRINT
 
-/* Takes a token. The word belongs to main's argv, which may be changed. */
+/* Takes the token. The cast removes const: the word points into argv of main, which invited_join
+ * overwrites. */
 static int take_token(void *options, const char *word, struct error *err)
 {
 	struct options *o = options;
@@ -96,7 +97,7 @@ static int check_options(const struct options *o, struct error *err)
 	return 0;
 }
 
-/* Options that depend on each other are checked at the end. */
+/* Parses the options, then checks those that depend on each other. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	int rc;

@@ -1,5 +1,5 @@
-/* Records and plays a controller's messages. A recording shows exactly the screens that an operator
- * saw, without a controller and at any speed. */
+/* Records and plays a controller's messages. A recording shows again exactly the screens that an
+ * operator saw, without a controller and at any speed. */
 #include "tui/record.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static uint64_t read_little_endian(const unsigned char *from, int n)
 	return v;
 }
 
-/* Limits a time from the file, so that sums and differences of times cannot overflow. */
+/* Limits a time read from the file, so that sums and differences of times cannot overflow. */
 static int64_t bounded_time(int64_t at_us)
 {
 	return at_us < -RECORD_MOST_US ? -RECORD_MOST_US
@@ -87,8 +87,8 @@ static int refuse_file(const char *path, struct error *err)
 			 path);
 }
 
-/* Decodes the first message and follows the lengths of all. A message that a killed console left
- * incomplete at the end is no error. */
+/* Checks a recording: decodes its first message, and follows the lengths of the others. If a killed
+ * console left the last message incomplete, this is no error. */
 static int check_messages(struct record_reader *r, const char *path, struct error *err)
 {
 	const void *data;

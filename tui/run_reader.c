@@ -12,12 +12,13 @@ enum { ITERATIONS_A_TURN = 4000 };
 
 struct run_reader {
 	struct store *store;
-	uint64_t next, last; /* next iteration to read, and last one */
+	uint64_t next, last; /* next iteration to read; last iteration of the record */
 	struct other_point newest, newest_validation;
-	struct other_run *to; /* where the losses go, during a call */
+	struct other_run *to; /* receives the losses; valid only during a call */
 };
 
-/* Copies the end of a long folder's name, because the ends of such names differ. */
+/* Copies the folder's name. Of a long name it copies the end, because names of runs differ
+ * there. */
 static void name_run(struct other_run *to, const char *folder)
 {
 	size_t n = strlen(folder), most = sizeof(to->name) - 1;
@@ -56,7 +57,7 @@ int run_reader_open(struct run_reader **out, const char *folder, struct other_ru
 	return rc;
 }
 
-/* Limits a time from the file, so that differences of two times cannot overflow. */
+/* Limits a time from the file, so that the difference of two times cannot overflow. */
 static int64_t bound_us(int64_t wall_us)
 {
 	return wall_us < 0 ? 0 : wall_us > INT64_MAX / 4 ? INT64_MAX / 4 : wall_us;

@@ -1,5 +1,5 @@
-/* Carries out requests that go beyond the screen: it loads themes, reads other runs, exports files
- * and copies to the clipboard. */
+/* Carries out what the operator requests outside the screen: loads themes, reads other runs,
+ * exports files, copies to the clipboard. */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -65,7 +65,8 @@ static char *render_export(struct console *c, int what)
 	}
 }
 
-/* The file is in the folder in which the console was started; its name has date and time. */
+/* Exports to a file in the working folder of the console. The file's name contains date and
+ * time. */
 static void export_view(struct console *c)
 {
 	const char *name = *c->ui.requests.export_name ? c->ui.requests.export_name : "text";
@@ -95,7 +96,8 @@ static void export_view(struct console *c)
 
 /* ---- copying ---- */
 
-/* Returns the selected journal entry, else the screen without its message. */
+/* Returns the text to copy: the selected journal entry, or else the screen without its message
+ * line. */
 static char *render_copy(struct console *c)
 {
 	const struct msg_see_note *n = c->ui.display.view == VIEW_JOURNAL
@@ -113,8 +115,8 @@ static char *render_copy(struct console *c)
 			    (unsigned long long)n->iteration, n->text);
 }
 
-/* Copies to the terminal's clipboard and always to a file, because a terminal does not report
- * whether it has copied. */
+/* Copies to the terminal's clipboard. Always copies to a file too, because a terminal does not
+ * report whether it has copied. */
 static void copy_text(struct console *c)
 {
 	struct error err = { "" };
@@ -153,7 +155,8 @@ static void close_readers(struct run_reader *readers[OTHER_RUNS])
 	}
 }
 
-/* Replaces the runs that are compared, if each of the folders has a run. */
+/* Opens the runs that the operator wants to compare. They replace the former ones, but only if
+ * every folder has a run. */
 static void compare_runs(struct console *c)
 {
 	struct run_reader *readers[OTHER_RUNS] = { NULL };
@@ -178,7 +181,7 @@ static void compare_runs(struct console *c)
 		ui_say(&c->ui, STYLE_TEXT, "no other run is compared");
 }
 
-/* Reads a part of one run in each turn, so that drawing is not delayed. */
+/* Reads a part of one run each turn, so that reading does not delay the drawing. */
 static void read_runs(struct console *c)
 {
 	struct error err = { "" };

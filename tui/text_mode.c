@@ -1,5 +1,5 @@
-/* Prints the run as lines of text. Views show many changes at once, but a screen reader or a pipe
- * needs the events one after another, so each kind of message has its sentence here. */
+/* Prints the run as lines of text. On a screen, many changes are visible at once. A screen reader
+ * or a pipe needs one event after another, so each kind of message has a sentence here. */
 #include "tui/text_mode.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 enum { STEP_EVERY_US = 5000000 };
 
-/* Prints the progress of a step before the first iteration. The journal has an entry when a step
- * begins, except for the first step. */
+/* Writes the progress of a step before the first iteration. When a step begins, the journal has an
+ * entry, which is printed instead; only the first step has none. */
 static bool write_step(struct text_mode *p, const struct state *s, char *out, size_t room)
 {
 	const struct msg_see_status *t = &s->status;
@@ -25,8 +25,8 @@ static bool write_step(struct text_mode *p, const struct state *s, char *out, si
 	return true;
 }
 
-/* A run without an emulated network measures all times on one clock; then the sums and the whole
- * are printed too. */
+/* Writes the line for an iteration. Without an emulated network, all times are on one clock; the
+ * line then has the times of the sums and of the whole iteration too. */
 static bool write_iteration(const struct state *s, const struct msg_see_iteration *it, char *out,
 			  size_t room)
 {
@@ -53,7 +53,8 @@ static bool write_node(const struct state *s, const struct msg_see_node *n, char
 	char stage[32] = "";
 
 	if (n->state == NODE_LIVE)
-		return false; /* the journal has an entry for this step */
+		/* The journal has an entry for this change, which is printed instead. */
+		return false;
 	if (!state_has_no_stages(s))
 		snprintf(stage, sizeof(stage), " of stage %u", (unsigned)n->stage);
 	snprintf(out, room, "node %u%s is %s%s%s", (unsigned)n->node, stage,
@@ -84,7 +85,7 @@ int64_t text_mode_wall_us(const struct state *s, const struct msg *m, int64_t un
 	return last->wall_us + s->status.now_us - last->at_us;
 }
 
-/* Returns the line for a message. Messages without a case here only change the picture. */
+/* Writes the line for a message. Returns false for messages that only change the screen. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room)
 {

@@ -1,6 +1,5 @@
-/* text_mode.h - the run as lines of text that are appended and never redrawn: for screen readers,
- * dumb terminals and pipes.
- */
+/* text_mode.h - the run as lines of text, which are never redrawn: for screen readers, dumb
+ * terminals and pipes. */
 #ifndef TUI_TEXT_MODE_H
 #define TUI_TEXT_MODE_H
 
@@ -9,21 +8,20 @@
 
 #include "tui/run/state.h"
 
-/* The last line that was printed about the steps before the first iteration. */
+/* The last line that was printed about a step before the first iteration. */
 struct text_mode {
 	uint8_t step;
-	int64_t at_us; /* time of the last line on the controller's clock; 0: no line yet */
+	int64_t at_us; /* when the line was printed, on the controller's clock; 0: no line yet */
 };
 
-/* Writes the line for a message that has just been applied to the state, without a newline. Returns
- * false if there is no line for the message. Control characters in the controller's texts become
- * '?'. */
+/* Writes the line for a message that was just applied to the state, without a newline. Returns
+ * false if no line is printed for it. Control characters in the controller's texts become '?'. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room);
-/* Returns the time of a message that text_mode_line prints, in microseconds since 1970. The times
- * of commits and of the journal's entries are the controller's; otherwise the newest entry tells
- * the difference between the controller's two clocks. unknown_us: returned while there is no
- * entry. */
+/* Returns when the event of a printed message happened, in microseconds since 1970. Commits and
+ * journal entries contain this time. For other messages it is the time of the newest status,
+ * converted from the controller's monotonic clock by means of the newest journal entry. Returns
+ * unknown_us while there is no entry. */
 int64_t text_mode_wall_us(const struct state *s, const struct msg *m, int64_t unknown_us);
 
 #endif

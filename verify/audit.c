@@ -1,6 +1,6 @@
-/* Checks the record of a committed iteration before the replay uses it. A replay of a wrong record
- * may still give the recorded weights: for example, if a gradient is missing in the record and in
- * the sum. Only the audit finds this. */
+/* Checks the record of a committed iteration before the replay uses it. The replay alone would not
+ * find every error. For example, if a gradient is missing both in the record and in the nodes' sum,
+ * the replay gives the recorded weights. The audit finds the missing gradient. */
 #include "verify/audit.h"
 
 #include <errno.h>
@@ -12,17 +12,18 @@ struct audit {
 	const struct run_part *part;
 	const struct store_commit *c;
 	uint32_t n_stages;
-	/* Arrays of booleans, one byte each. */
-	/* (n_shards, per_shard) true if a microbatch read this wave of the shard. */
+	/* Booleans of one byte each. (n_shards, per_shard) true if a microbatch read this wave of
+	 * the shard; a wave is a microbatch's index in its shard. */
 	uint8_t *data_read;
 	uint8_t *visited;        /* (n_routes, n_stages) true if the route visits the stage */
-	/* (n_routes, n_stages) true if the backward pass ('B') was counted */
+	/* (n_routes, n_stages) true if a node counted the gradient of the backward pass ('B'). */
 	uint8_t *counted;
-	uint8_t *losses_counted; /* (n_routes) true if the loss ('L') was counted */
+	/* (n_routes) true if a node counted the gradient of the loss ('L'). */
+	uint8_t *losses_counted;
 };
 
-/* Finds a microbatch's route by bisection, because routes are in order of microbatch.
- * NULL: none. */
+/* Finds a microbatch's route by bisection, which works because routes are in order of microbatch.
+ * Returns NULL if the microbatch has no route. */
 static const struct route *find_route(const struct store_commit *c, uint32_t microbatch,
 					    size_t *index)
 {
@@ -98,8 +99,8 @@ static int check_all_data(const struct audit *a, struct error *err)
 	return 0;
 }
 
-/* Marks a contribution as counted by a node. Refuses it if the node may not count it, or if it was
- * counted before. */
+/* Marks a gradient as counted by a node. Returns -EPROTO if the microbatch did not visit the node's
+ * stage, or if a node has counted the gradient already. */
 static int count_once(struct audit *a, const struct store_order *o,
 		      const struct store_counted *item, struct error *err)
 {
@@ -161,8 +162,8 @@ static int check_order(struct audit *a, const struct store_order *o, struct erro
 	return 0;
 }
 
-/* Checks that every visit was counted. count_once has already checked that no visit was counted
- * twice. */
+/* Checks that a node counted the gradient of every visit. count_once has already checked that no
+ * gradient was counted twice. */
 static int check_counted(const struct audit *a, struct error *err)
 {
 	for (size_t i = 0; i < a->c->n_routes; i++) {
@@ -195,7 +196,8 @@ static int check_reduction(const struct audit *a, const struct store_reduction *
 	return 0;
 }
 
-/* Checks the recorded numbers of visits by which the stages' gradients were divided. */
+/* Checks the recorded number of visits of each stage, by which the run divided the stage's
+ * gradient. */
 static int check_visits(const struct audit *a, struct error *err)
 {
 	const struct stage_visits *visits = &a->c->visits;

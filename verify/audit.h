@@ -1,14 +1,14 @@
 /* audit.h - checks that the record of a committed iteration keeps the rules.
  *
- * The audit computes no numbers. The rules are:
+ * The audit computes no gradients. A node counts a gradient if it adds the gradient to its sum. The
+ * rules are:
  *
- *   - The microbatches read every wave of every data shard exactly once.
+ *   - The microbatches read every wave (index in its shard) of every data shard exactly once.
  *   - Every path starts in stage 0 and visits no stage twice.
- *   - Exactly one node counts a microbatch's gradient in every stage of its path, and exactly one
- *     node counts its loss. The node holds the stage.
- *   - A node that counted a contribution takes part in the sum of its stage.
- *   - The nodes of a sum are in ascending order, because the order of the additions follows from
- *   it.
+ *   - In every stage of a microbatch's path, exactly one node counts the microbatch's gradient, and
+ *     this node holds the stage. Exactly one node of stage 0 counts the gradient of the loss.
+ *   - A node that counted a gradient takes part in the sum of its stage.
+ *   - The nodes of a sum are in ascending order, because sums are added in this order.
  */
 #ifndef VERIFY_AUDIT_H
 #define VERIFY_AUDIT_H

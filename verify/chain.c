@@ -1,14 +1,15 @@
-/* Computes one microbatch as its nodes did, including the rounding between stages. When a
- * contribution is counted depends on the nodes' recorded orders. This module therefore offers
- * single steps, and the replay decides on their order. */
+/* Computes one microbatch as its nodes did, including the rounding in transfers between stages. The
+ * nodes' recorded orders say when a gradient is counted. This module therefore offers single steps,
+ * and the replay decides on their order. */
 #include "verify/chain.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds an output as its transfer between nodes did. Every output goes to another stage, because a
- * path visits no stage twice; only a path of one hop has no transfers. -ENOMEM. */
+/* Rounds an output as its transfer between nodes did. A path of one hop has no transfer. In a
+ * longer path every output is transferred, because the next hop is always in another stage. Returns
+ * 0 or -ENOMEM. */
 static int round_output(const struct chain *m, const struct chain_setup *t,
 			const struct codec *codec, float *output)
 {
@@ -47,7 +48,7 @@ bool chain_ready(const struct chain *m, char kind, uint8_t stage)
 	       m->route->stages[m->backward_left - 1] == stage;
 }
 
-/* Returns the tokens for the first hop. Every other hop reads an activation: NULL. */
+/* Returns the tokens for hop 0, and NULL for every other hop, which reads an activation. */
 static const int32_t *tokens_of(const struct chain *m, uint32_t hop)
 {
 	return hop == 0 ? m->tokens : NULL;
@@ -123,7 +124,8 @@ void chain_end_loss(struct chain *m)
 	m->loss_done = true;
 }
 
-/* Swaps buffers: the worker's new gradient becomes the chain's, and the old one becomes spare. */
+/* Swaps two buffers: the chain takes the gradient that the worker has computed, and the chain's
+ * former gradient becomes the worker's spare buffer. */
 void chain_end_backward(struct chain *m, struct chain_setup *t, unsigned worker)
 {
 	float *used = m->gradient;

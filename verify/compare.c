@@ -1,7 +1,8 @@
-/* Compares a run with its replay, iteration by iteration: restores that happened before the
- * iteration, the audit of its record, its recomputation, and then the hashes of the weights, the
- * loss and the norm of the gradient. A broken rule ends the comparison. A difference is counted,
- * and the comparison continues, so that the operator sees how many results differ. */
+/* Compares a run with its replay, iteration by iteration. For each iteration it repeats the
+ * restores before the iteration, audits the iteration's record and recomputes the iteration. Then
+ * it compares the hashes of the weights, the loss and the norm of the gradient. A broken rule of
+ * the audit ends the comparison. A difference is counted, and the comparison continues, so that the
+ * operator sees how many results differ. */
 #include "verify/compare.h"
 
 #include <errno.h>
@@ -21,11 +22,13 @@ struct comparison {
 	struct replay *replay;
 	const struct compare_options *options;
 	struct compare_result *result;
-	/* true for each node that counted a gradient in a compared iteration */
+	/* True for each node that counted a gradient in a compared iteration. */
 	bool has_counted[UINT16_MAX + 1];
 	struct store_restore *restores; /* (n_restores) restored stages in the order of events */
 	size_t n_restores, room_restores;
-	size_t next_restore; /* the first one that may belong to the present part of the run */
+	/* First restore of the present part of the run, or of a later part. Stages differ between
+	 * parts. */
+	size_t next_restore;
 };
 
 bool compare_equal(const struct compare_result *r)
@@ -39,8 +42,8 @@ bool compare_equal(const struct compare_result *r)
 struct hashes {
 	const struct replay *replay;
 	struct compare_result *result;
-	bool *announced; /* (n_stages) true if a node announced a hash of the stage */
-	uint64_t *first; /* (n_stages) the hash that the stage's first node announced */
+	bool *announced; /* (n_stages) true if a node reported a hash of the stage */
+	uint64_t *first; /* (n_stages) the first hash that a node reported of the stage */
 };
 
 static void count_hash(const struct store_hash *h, uint64_t expected, struct compare_weights *out)
@@ -54,8 +57,8 @@ static void count_hash(const struct store_hash *h, uint64_t expected, struct com
 	}
 }
 
-/* Compares an announced hash with the replay's weights. Where tolerances apply, compares it with
- * the hash that the first node of its stage announced. */
+/* Compares a reported hash with the replay's weights. Where tolerances apply, compares the hash
+ * with the first one of the same stage, because replicas must be equal even then. */
 static int see_hash(void *context, const struct store_hash *h)
 {
 	struct hashes *x = context;
@@ -112,8 +115,8 @@ static void compare_loss(uint64_t iteration, float recorded, float here,
 	}
 }
 
-/* Compares the norm of the gradient, unless weights are compared bit for bit: then the norm shows
- * nothing new. */
+/* Compares the norm of the gradient where tolerances apply. Where weights are compared bit for bit,
+ * equal weights already prove equal norms. */
 static void compare_norm(uint64_t iteration, double recorded, double here,
 			 struct compare_result *r)
 {
@@ -130,7 +133,8 @@ static void compare_norm(uint64_t iteration, double recorded, double here,
 
 /* ---- devices ---- */
 
-/* Counts the nodes that added to a gradient. Each node counts once in the whole run. */
+/* Adds to result->nodes the nodes that counted a gradient in this iteration and in no earlier
+ * one. */
 static void see_nodes(struct comparison *x, const struct store_commit *c)
 {
 	for (size_t i = 0; i < c->n_orders; i++) {
@@ -151,9 +155,10 @@ static bool all_devices_match(const struct devices *d)
 	return true;
 }
 
-/* Returns true if a device of another kind may have computed in the iteration. The record names the
- * devices of the nodes that counted a contribution. If microbatches ran again, a node that counted
- * nothing may have computed an output that other nodes used. */
+/* Returns true if a device of another kind may have computed in the iteration. The record names
+ * only the devices of nodes that counted a gradient. If microbatches ran again, a node that counted
+ * nothing may have computed an output that other nodes used. Then every device of the run must
+ * match. */
 static bool has_other_device(const struct devices *d, const struct store_commit *c)
 {
 	if (c->repeats.rerun > 0 && !all_devices_match(d))
@@ -184,8 +189,9 @@ static int see_restore(void *context, const struct store_restore *r)
 	return 0;
 }
 
-/* Repeats the restores that followed an iteration. A stage from a checkpoint must be equal to the
- * replay's. A stage that was averaged from its neighbours is averaged again. */
+/* Repeats the restores that followed an iteration. A stage restored from a checkpoint must equal
+ * the replay's stage. For a stage restored as an average of other stages, the replay computes the
+ * average again. */
 static int compare_restores(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	struct compare_weights *out = &x->result->weights;
@@ -244,7 +250,7 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	return rc;
 }
 
-/* Goes on in the stages that the run changed to after an iteration. */
+/* If the run changed its stages after this iteration, makes the same change in the replay. */
 static int change_stages(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	int rc;

@@ -1,6 +1,6 @@
-/* Chooses the device that recomputes a run. A process computes with one instruction set only, so
- * one device recomputes the contributions of all nodes. This module picks the device that matches
- * most nodes, because only those are compared bit for bit. */
+/* Chooses the device that recomputes a run. A process computes with one instruction set only;
+ * therefore a single device recomputes the gradients of all nodes. This module picks the device
+ * that matches most nodes, because only results of matching nodes can be equal bit for bit. */
 #include "verify/devices.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ bool devices_match(const struct devices *d, const char *recorded)
 	return !recorded || !*recorded || device_texts_alike(d->text, recorded);
 }
 
-/* Adds a device to the list. GPUs that differ in their number only are one entry. */
+/* Adds a device to the list. GPUs that differ only in their device number share one entry. */
 static int list_device(void *context, const char *text, uint32_t nodes)
 {
 	struct listing *l = context;
@@ -37,8 +37,8 @@ static int list_device(void *context, const char *text, uint32_t nodes)
 	return 0;
 }
 
-/* Puts the device of most nodes first. Among devices of equally many nodes, the reverse order of
- * names puts GPUs and wider instruction sets first, because they recompute faster. */
+/* Sorts the device of most nodes first. If two devices have equally many nodes, the reverse order
+ * of names puts GPUs and wider instruction sets first, because they recompute faster. */
 static int compare_entries(const void *a, const void *b)
 {
 	const struct recorded_device *x = a, *y = b;
@@ -48,8 +48,8 @@ static int compare_entries(const void *a, const void *b)
 	return -strcmp(x->text, y->text);
 }
 
-/* Names the device of this machine that may be of the recorded kind. A GPU is tried under number 0,
- * whatever number it had in the run. */
+/* Sets `name` to the device of this machine that may match the recorded device. A recorded GPU of
+ * any number becomes GPU 0. */
 static void name_candidate(const char *recorded, char name[DEVICE_NAME_SIZE])
 {
 	struct device_name n;
@@ -73,16 +73,15 @@ static int use_device(struct devices *d, const char *name, struct error *err)
 	return 0;
 }
 
-/* Returns true if the error means that this machine lacks the device. A device that exists but
- * cannot be used (-EIO) is an error for the operator. */
+/* Returns true if the error means that this machine lacks the device. Other errors, such as -EIO
+ * from a broken GPU, are reported to the operator. */
 static bool is_missing(int rc)
 {
 	return rc == -ENODEV || rc == -ENOTSUP || rc == -EINVAL || rc == -EBUSY;
 }
 
-/* Tries the recorded kinds in the order of the list. If none matches exactly, chooses the first
- * kind that this machine has under the same name, such as the same instruction set with another
- * version of the library. */
+/* Tries the recorded devices in the order of the list. If none matches exactly, chooses the first
+ * one whose name a device of this machine has. The matrix library may then have another version. */
 static int find_best_match(struct devices *d, struct error *err)
 {
 	char name[DEVICE_NAME_SIZE], nearest[DEVICE_NAME_SIZE] = "cpu";

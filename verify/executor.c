@@ -1,6 +1,7 @@
 /* Computes with all stages of the model on one device and keeps the nodes' sums. A run has more
- * sums than stages, because several nodes hold each stage. The executor therefore copies a sum into
- * the stage's gradient buffer before a pass adds to the sum, and saves the sum that was there. */
+ * sums than stages, because several nodes hold each stage. The executor therefore puts a node's sum
+ * into the stage's gradient buffer before a pass adds to the sum. It first saves the other node's
+ * sum that was in the buffer. */
 #include "verify/executor.h"
 
 #include <errno.h>
@@ -11,11 +12,14 @@
 
 struct executor {
 	uint32_t n_stages;
-	struct stage **stages; /* (n_stages) the model's stages, each with one slot */
-	/* (n_stages, B * T * C) output of a repeated forward pass, which is not used */
+	/* (n_stages) the model's stages, each with memory for one microbatch. */
+	struct stage **stages;
+	/* (n_stages, B * T * C) Buffers for the output of a repeated forward pass, which nobody
+	 * reads. */
 	float **unused_output;
 	uint32_t *buffered_sum;   /* (n_stages) number of the sum in the stage's gradient buffer */
-	/* (n_sums, P) the sums that are not in a stage's buffer; NULL: nothing was added yet. */
+	/* (n_sums, P) The sums, except those that are in a stage's buffer; NULL: nothing was added
+	 * yet. */
 	float **saved;
 	uint32_t n_sums;
 };

@@ -1,11 +1,11 @@
 /* executor.h - the model's stages on the device that recomputes the run, with the nodes' sums.
  *
- * Every node has a sum of its own, to which it adds its contributions to a stage's gradient. The
- * caller numbers these sums, and the executor keeps them. A stage adds to its gradient buffer only,
- * so this buffer holds one of the stage's sums at a time. The executor saves the others in memory.
+ * Every node has a sum of its own, to which it adds its gradients of a stage. The caller numbers
+ * these sums, and the executor keeps them. A stage adds only to its gradient buffer, which holds
+ * one sum at a time. The executor saves the stage's other sums in memory.
  *
- * Several threads may call, but only one at a time for one stage. Every function returns 0 or an
- * error of stage.h. -ENOMEM means that there is no memory for another sum.
+ * Several threads may call, but at any time at most one for each stage. Every function returns 0 or
+ * an error of stage.h. -ENOMEM means that there is no memory for another sum.
  */
 #ifndef VERIFY_EXECUTOR_H
 #define VERIFY_EXECUTOR_H
@@ -25,28 +25,29 @@ struct executor_setup {
 	const char *device; /* device that computes (model/device_name.h) */
 };
 
-/* A pass that gets this in place of a sum's number adds to no sum, and only returns a gradient. */
+/* A pass with this number as its sum adds to no sum; it only returns a gradient. */
 #define EXECUTOR_NO_SUM UINT32_MAX
 
-/* Gives *out to the caller (executor_free). Errors are those of stage_new. */
+/* Makes an executor; the caller frees *out with executor_free. Errors are those of stage_new. */
 int executor_new(struct executor **out, const struct executor_setup *setup, struct error *err);
 void executor_free(struct executor *e); /* NULL is allowed */
 
 /* Returns the stages, (n_stages), borrowed until executor_free. */
 struct stage *const *executor_stages(const struct executor *e);
 
-/* Drops all sums. The caller numbers the next ones from 0 to n - 1. */
+/* Drops all sums and starts n new ones, with the numbers 0 to n - 1. */
 void executor_begin(struct executor *e, uint32_t n);
 /* Computes a stage's output. The arguments are those of stage_forward in stage.h. */
 int executor_forward(struct executor *e, uint32_t stage, const int32_t *tokens, const float *in,
 		     float *out);
-/* Computes the loss in stage 0 and adds the gradient of the loss layer to the sum. */
+/* Computes the loss in stage 0 and adds the gradient of the loss layer to the sum number `sum`. */
 int executor_loss(struct executor *e, uint32_t sum, const float *in, const int32_t *targets,
 		  float *loss, float *grad);
 /* Repeats a stage's forward pass, runs its backward pass and adds the gradient to the sum. */
 int executor_backward(struct executor *e, uint32_t stage, uint32_t sum, const int32_t *tokens,
 		      const float *in, const float *grad_out, float *grad_in);
-/* Copies a sum to `to`, (P). A sum without contributions is all zeros. */
+/* Copies the sum to `to`, which has an element for each parameter of the stage. A sum to which
+ * nothing was added is all zeros. */
 void executor_sum(struct executor *e, uint32_t stage, uint32_t sum, float *to);
 
 #endif

@@ -1,5 +1,5 @@
-/* first_weights.c - loads the weights with which a run began. Their hashes are in the record, so it
- * does not matter where the files come from. */
+/* first_weights.c - loads the weights with which a run began. The record has their hashes, so a
+ * file from any folder can be checked. */
 #include "verify/first_weights.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int load_stages(const struct origin *o, const char *run, struct stage *co
 	return rc;
 }
 
-/* Cuts the model into stages again in a temporary folder, because the run's folder may be
+/* Divides the model into stage files again, in a temporary folder, because the run's folder may be
  * read-only. */
 static int cut_again(const struct origin *o, struct stage *const *stages, struct error *err)
 {

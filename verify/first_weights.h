@@ -12,10 +12,11 @@ struct first_weights {
 	uint64_t position;
 };
 
-/* Loads the weights that the record names, and changes nothing if the seed made them. The files are
- * those of the run's folder, or are made again from the model in `weights` (NULL: the folder that
- * the controller read). -ESTALE: the model in that folder has changed. -ENOENT: neither the files
- * nor the folder exist. */
+/* Loads the weights with which the run began, if the record names their origin; leaves the stages
+ * as they are if the weights were made from the seed. Uses the stage files in the run's folder if
+ * `weights` is NULL and they exist. Otherwise makes them again from the model in the folder
+ * `weights` (NULL: the folder that the controller read). -ESTALE: the model in that folder has
+ * changed. -ENOENT: neither the files nor the folder exist. */
 int first_weights_load(struct first_weights *out, struct store *s, const char *run,
 		       const char *weights, struct stage *const *stages, struct error *err);
 

@@ -1,5 +1,5 @@
-/* skippipe-verify: recomputes a recorded run in one process and reports whether it agrees. With
- * this program an operator proves that the nodes computed what the record says. */
+/* skippipe-verify: recomputes a recorded run in one process and reports whether the results agree.
+ * An operator uses it to prove that the nodes computed what the record says. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>

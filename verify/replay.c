@@ -1,7 +1,7 @@
-/* Recomputes committed iterations. The steps of all chains (chain.h) depend on one another through
- * the nodes' orders and through each microbatch's path. The workers of a task_pool take any step
- * that is possible. Every contribution is added to its node's sum in that node's order, so the
- * result does not depend on the worker or the time of a step. */
+/* Recomputes committed iterations. A step of a chain (chain.h) must wait for earlier steps of its
+ * microbatch's path and for earlier steps in the recorded order of its node. The workers of a
+ * task_pool take any step that is possible. Each node's gradients are added in the node's recorded
+ * order, so the result does not depend on which worker computes a step, or when. */
 #include "verify/replay.h"
 
 #include <errno.h>
@@ -27,27 +27,27 @@ struct replay {
 	const struct store_run *run;
 	const char *device;
 	struct run_parts parts;
-	size_t part; /* the part of the run that is recomputed */
+	size_t part; /* index of the part of the run that is recomputed (struct run_part) */
 	struct model_config config;
 	struct corpus *corpus;
 	struct stage *const *stages; /* the executor's stages */
 	unsigned workers;
 	struct first_weights first;
-	struct sum_codec *sum_codecs; /* (n_stages) formats in which the sums travelled */
-	struct chain_setup setup; /* owns the executor and a spare gradient for each worker */
+	struct sum_codec *sum_codecs; /* (n_stages) formats in which nodes sent their sums */
+	struct chain_setup setup; /* the executor, and a spare gradient for each worker; owned */
 };
 
-/* A node's sum of its stage's gradient. */
+/* The sum of the gradients that one node counted. */
 struct sum {
 	const struct store_order *order;
-	uint32_t done;   /* number of contributions of order->counted that were added so far */
-	uint32_t number; /* number of the sum in the executor */
+	uint32_t done;   /* number of gradients of order->counted that were added so far */
+	uint32_t number; /* number under which the executor keeps the sum */
 };
 
-/* A worker's next step: a hop's forward pass, or the next contribution to a sum. */
+/* A worker's next step: the forward pass of a hop, or a step whose gradient is added to a sum. */
 struct piece {
 	struct chain *chain;
-	struct sum *sum; /* the sum of the contribution; NULL: the step is a forward pass */
+	struct sum *sum; /* the sum to which the step adds; NULL: the step is a forward pass */
 	uint8_t stage;
 	char kind;       /* kind of the step: 'F' forward, 'L' loss, 'B' backward */
 };
@@ -56,9 +56,9 @@ struct iteration {
 	const struct store_commit *c;
 	struct replay *replay;
 	struct chain *chains; /* (n_routes) chains in order of microbatch */
-	struct sum *sums;     /* (n_orders) the nodes' sums */
+	struct sum *sums;     /* (n_orders) one sum for each node with an order */
 	bool *stage_busy;     /* (n_stages) true while a worker computes with the stage */
-	struct piece pieces[TASK_POOL_MAX]; /* the current piece of each worker */
+	struct piece pieces[TASK_POOL_MAX]; /* the step that each worker computes */
 };
 
 void replay_free(struct replay *r)
@@ -79,8 +79,8 @@ static int no_memory(struct error *err)
 	return error_set(err, -ENOMEM, "out of memory");
 }
 
-/* Checks that the run used the same hash function, because the corpus and the weights are compared
- * by hash. */
+/* Checks that the run used the same hash function as this program. Otherwise the hashes of corpus
+ * and weights could not be compared. */
 static int check_hash(const struct store_run *run, struct error *err)
 {
 	if (strcmp(run->hash, HASH_NAME) == 0)
@@ -107,7 +107,8 @@ static int open_corpus(struct replay *r, struct error *err)
 	return 0;
 }
 
-/* A run whose stages never changed has one part. */
+/* Reads the parts of the run: the stages and shards that were in use, and until when. A run whose
+ * stages never changed has one part. */
 static int read_parts(struct replay *r, struct store *s, struct error *err)
 {
 	char *text;
@@ -150,8 +151,8 @@ static int load_model(struct replay *r, struct error *err)
 	return sum_codecs_new(&r->sum_codecs, &r->config, FORMAT_FP32, err);
 }
 
-/* Decides on the number of workers and allocates their spare gradients. One worker keeps a GPU
- * busy. */
+/* Chooses the number of workers and allocates a spare gradient for each. The default for a GPU is
+ * one worker, because one keeps the GPU busy. */
 static int make_workers(struct replay *r, const char *device, unsigned workers, struct error *err)
 {
 	if (workers == 0)
@@ -218,9 +219,10 @@ const struct run_part *replay_next_part(const struct replay *r)
 	return r->part + 1 < r->parts.n ? &r->parts.list[r->part + 1] : NULL;
 }
 
-/* ---- other stages ---- */
+/* ---- changing the stages ---- */
 
-/* Copies the tensors that both stages have, with their moments. Returns their number. */
+/* Copies the tensors that both stages have, with their moments. Returns the number of copied
+ * tensors. */
 static size_t copy_tensors(struct stage *to, struct stage *from)
 {
 	float *const into[] = { stage_weights(to), stage_moment1(to), stage_moment2(to) };
@@ -341,10 +343,10 @@ static struct chain *find_chain(const struct iteration *it, uint32_t microbatch)
 	return &it->chains[low];
 }
 
-/* Precomputes one microbatch's gradients if no step is possible. This happens when some nodes
- * counted a microbatch in one attempt and other nodes in a later attempt. Their orders together may
- * then be impossible for a single attempt. All forward passes are finished then, and no worker is
- * busy. */
+/* Precomputes the gradients of one microbatch. The pool calls this function when all forward passes
+ * are finished, no worker is busy, and no step is possible. That happens when a microbatch ran in
+ * several attempts: some nodes counted its gradient in one attempt, other nodes in a later one. No
+ * single attempt may allow the nodes' orders together. */
 static int unblock_chain(void *context, struct error *err)
 {
 	struct iteration *it = context;
@@ -404,7 +406,7 @@ static void finish_piece(void *context, unsigned worker)
 		chain_end_backward(p->chain, &it->replay->setup, worker);
 }
 
-/* Finds a sum whose next contribution can be computed now. */
+/* Finds a sum whose next gradient can be computed now. */
 static enum task_pool_answer find_contribution(struct iteration *it, struct piece *p)
 {
 	bool all_done = true;
@@ -445,8 +447,9 @@ static enum task_pool_answer find_forward(struct iteration *it, struct piece *p)
 	return TASK_POOL_NOTHING_NOW;
 }
 
-/* Finds a worker's next step, contributions before forward passes. All work is done when every
- * contribution was added, because the audit has checked that every visit is counted. */
+/* Finds a worker's next step. Steps that add to a sum come before forward passes. When every
+ * recorded gradient is added, all work is done: the audit has checked that every visit was
+ * counted. */
 static enum task_pool_answer find_piece(void *context, unsigned worker)
 {
 	struct iteration *it = context;
@@ -470,9 +473,9 @@ static const struct sum *find_sum(const struct iteration *it, uint16_t node, uin
 	return NULL;
 }
 
-/* Adds the nodes' sums to `to` (n), each rounded as in its transfer. A node that counted nothing
- * adds zeros, as in the run: adding zeros is not without effect, because it turns -0 into 0. `part`
- * (n) is scratch memory. -ENOMEM. */
+/* Adds the nodes' sums to `to` (n); each sum is rounded as its transfer did. A node that counted
+ * nothing adds zeros, as in the run. These zeros matter, because adding 0 to -0 gives 0. `part` (n)
+ * is scratch memory. Returns 0 or -ENOMEM. */
 static int add_up(const struct iteration *it, const struct store_reduction *red, size_t n,
 		   float *to, float *part)
 {
@@ -521,8 +524,8 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	return 0;
 }
 
-/* Gives each stage outside the set the weights and moments of its source in the set, as the commit
- * did. */
+/* Gives each stage outside the set the weights and moments of its source stage in the set. The run
+ * did the same after this iteration. */
 static int stack_stages(struct replay *r, stage_set from, struct error *err)
 {
 	if (!stage_set_fits(from, (int)r->config.n_stages))
@@ -564,7 +567,7 @@ static int compute_iteration(struct replay *r, struct iteration *it, double *squ
 	return rc == 0 && c->stack_from ? stack_stages(r, c->stack_from, err) : rc;
 }
 
-/* Sets the formats of the iteration's tensors, in which they travelled between nodes. */
+/* Sets the formats in which nodes sent the tensors of the iteration. */
 static void set_codecs(struct replay *r, const struct tensor_formats *formats)
 {
 	r->setup.activation_codec = codec_of_activation(formats->wire, r->config.dim);

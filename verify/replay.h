@@ -1,19 +1,18 @@
 /* replay.h - recomputes committed iterations from the record of a run.
  *
- * All replicas of a stage have equal weights, so one model stands for all nodes. A microbatch's
- * contribution to a stage depends on the weights, the data, the other stages of its path and the
- * kind of device that computed them (devices.h), but not on the node. The additions do depend on
- * the nodes, because floating-point addition is not associative:
+ * All replicas of a stage have equal weights, so the replay keeps one model. The gradient of a
+ * microbatch in a stage depends on the weights, the data, the other stages of its path and the kind
+ * of device (devices.h), but not on the node. The sums do depend on the nodes, because
+ * floating-point addition is not associative:
  *
- *     a node's sum:   its contributions, added from zero in the order in which it counted them
+ *     a node's sum:   the gradients that the node counted, added to zero in the recorded order
  *     a stage's sum:  the nodes' sums, added element by element in ascending order of nodes; each
- *                     of them, and the result, rounded as it travelled (model/codec/codec.h)
+ *                     sum and the result are rounded as in their transfer (model/codec/codec.h)
  *
- * Therefore every node has a sum of its own here. The replay counts contributions in an order that
- * respects every node's list and every microbatch's chain (chain.h). Such an order may not exist
- * for a microbatch that ran again, because some nodes counted it in one attempt and other nodes in
- * the next. The gradients are the same in every attempt, so the replay precomputes them in this
- * case.
+ * Therefore the replay keeps one sum for each node. It adds gradients in an order that respects
+ * every node's list and every microbatch's chain (chain.h). Such an order may not exist for a
+ * microbatch that ran again: some nodes counted its gradient in one attempt, other nodes in the
+ * next. The gradients are equal in every attempt; in this case the replay precomputes them.
  */
 #ifndef VERIFY_REPLAY_H
 #define VERIFY_REPLAY_H
@@ -27,47 +26,52 @@
 struct replay; /* opaque */
 struct run_part;
 
-/* Loads the run's corpus and the model with its initial weights. `device` is a name after
- * model/device_name.h. `workers` is the number of threads, which work on different stages at the
- * same time; 0 means one per processor, or a single one on a GPU. The bits do not depend on it.
- * Gives *out to the caller (replay_free) and borrows the store and the name until then. -ESTALE:
- * the corpus has other bytes than in the run (not checked if the run ended before a node had read
- * it).
- * -EPROTONOSUPPORT: the run's hashes are of another kind. Other errors are those of model_config,
- * corpus_new and stage_new. */
+/* Loads the run's corpus and the model with its initial weights. The caller frees *out with
+ * replay_free. *out borrows the store and the name of the device.
+ *
+ * device:   name as in model/device_name.h
+ * workers:  number of threads, which compute different stages at the same time; 0: one per
+ *           processor, or one for a GPU. Results do not depend on this number.
+ *
+ * -ESTALE: the corpus differs from the run's corpus; not checked if the run ended before a node had
+ * read the corpus. -EPROTONOSUPPORT: the run used another hash function. Other errors are those of
+ * model_config, corpus_new and stage_new.
+ */
 int replay_new(struct replay **out, struct store *s, const char *device, unsigned workers,
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
-/* Replaces the seed's weights by those with which the run began, if the record names such weights.
- * Errors and arguments are those of first_weights_load. */
+/* Replaces the weights that replay_new made from the seed by those with which the run began, if the
+ * record names such weights. Errors and arguments are those of first_weights_load. */
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err);
 
-/* Cuts the model into the stages that the run had after this iteration, if it changed them then.
- * The weights and moments stay. Returns 1 if the stages have changed. A run may change them several
- * times after one iteration. */
+/* If the run changed its stages after this iteration, divides the model into the new stages; all
+ * weights and moments stay. Returns 1 after a change, otherwise 0 or a negative errno. Call it
+ * until it returns 0, because a run may change its stages several times after one iteration. */
 int replay_recut(struct replay *r, uint64_t iteration, struct error *err);
 
-/* The model and the run's part as they are now; borrowed until replay_recut or replay_free. */
+/* Return the present model, and the present part of the run (iterations with the same stages);
+ * borrowed until replay_recut or replay_free. */
 const struct model_config *replay_config(const struct replay *r);
 const struct run_part *replay_part(const struct replay *r);
-/* Returns the next part; NULL: there is none. */
+/* Returns the run's next part; NULL if the present part is the last. */
 const struct run_part *replay_next_part(const struct replay *r);
 
 struct replayed {
-	float loss;  /* mean loss over the microbatches, added in double precision in their order */
-	double norm; /* global norm of the averaged gradient */
+	/* Mean loss of the microbatches, added in double precision in order of microbatch. */
+	float loss;
+	double norm; /* norm of the averaged gradient of the whole model */
 };
 
-/* Recomputes one iteration. The commit must have passed audit_commit and must follow the previous
- * one. -EPROTO: the recorded orders contradict one another. */
+/* Recomputes one iteration. Call it for iterations without gaps, each after audit_commit accepted
+ * the commit. -EPROTO: no order of computing satisfies all recorded orders. */
 int replay_commit(struct replay *r, const struct store_commit *c, struct replayed *out,
 		  struct error *err);
-/* Makes a stage from its neighbours, as the run did when no node held it (model/average.h).
- * -EPROTO: the recorded neighbours have other shapes. */
+/* Replaces a stage by the recorded average of other stages, as the run did when no node held the
+ * stage (model/average.h). -EPROTO: those stages have other shapes. */
 int replay_average(struct replay *r, const struct store_restore *how, struct error *err);
-/* Returns the hash of the stage's present weights. */
+/* Returns the hash of the stage's weights after the last recomputed iteration. */
 uint64_t replay_hash(const struct replay *r, uint32_t stage);
 
 #endif

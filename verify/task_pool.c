@@ -1,6 +1,6 @@
-/* A small thread pool whose pieces of work depend on one another. The replay uses it to compute
- * several stages at the same time. The pool knows nothing about the pieces: the caller finds them
- * and records their results, always under the pool's lock. */
+/* A small pool of threads for pieces of work that depend on one another. The replay uses it to
+ * compute several stages at the same time. The caller finds the next piece and records results,
+ * always under the pool's lock; the pool does not know the pieces. */
 #include "verify/task_pool.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ struct task_pool {
 	void *context;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a piece was finished, or the work has ended */
-	unsigned busy;          /* number of workers that run a piece */
+	unsigned busy;          /* number of workers that compute a piece */
 	bool ended;
 	int result;
 	struct error why;
@@ -22,8 +22,8 @@ struct worker {
 	unsigned number;
 };
 
-/* Ends the work. If the work has ended already, the first result stays. The caller holds the
- * lock. */
+/* Ends the work with this result. A second call has no effect, so the first error is kept. The
+ * caller holds the lock. */
 static void end_work(struct task_pool *p, int result, const struct error *why)
 {
 	if (p->ended)

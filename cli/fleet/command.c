@@ -1,6 +1,6 @@
 /* `skippipe fleet`: trains on machines that ssh reaches. Its commands start the training, print its
- * state and its logs, and end it. No command leaves a process on this machine. The hosts and the
- * record (record.h) keep what later commands need. */
+ * state and its logs, and end it. No command leaves a process on this machine. Files on the hosts,
+ * and the record on this machine (record.h), hold what later commands need to know. */
 #include "cli/fleet/command.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Locks FILE, so that no two commands work on one fleet at the same time. Returns the
- * descriptor. */
+/* Opens the file of hosts, and locks it for `up` and `down`, so that only one command changes a
+ * fleet at a time. Returns the descriptor or a negative errno. */
 static int lock_file(const struct fleet_options *o, struct error *err)
 {
 	int fd = open(o->file, O_RDONLY | O_CLOEXEC);
@@ -34,8 +34,8 @@ static int lock_file(const struct fleet_options *o, struct error *err)
 	return error_set(err, -EBUSY, "%s: another skippipe fleet works on it", o->file);
 }
 
-/* Lets a host keep the machine that its name had in the last `up`: `down` must
- * reach the machine of that time. */
+/* Checks that no host of FILE has the name of another machine of the last `up`. `up` fails in this
+ * case. The other commands use the machine of the last `up`, because its agent still runs there. */
 static int keep_machines(struct fleet *f, struct error *err)
 {
 	for (size_t i = 0; i < f->hosts.n; i++) {
@@ -55,7 +55,7 @@ static int keep_machines(struct fleet *f, struct error *err)
 	return 0;
 }
 
-/* Adds the hosts of the last `up` that FILE does not list any more. */
+/* Adds the hosts of the last `up` that the operator has removed from FILE since. */
 static void add_recorded(struct fleet *f)
 {
 	for (size_t i = 0; i < f->record.hosts.n; i++) {
@@ -68,7 +68,7 @@ static void add_recorded(struct fleet *f)
 	}
 }
 
-/* Finds the machine on which the controller runs, or will run. */
+/* Sets f->controller to the machine on which the controller runs, or will run. */
 static int choose_controller(struct fleet *f, struct error *err)
 {
 	const char *given = f->options->controller;
@@ -95,7 +95,8 @@ static int choose_controller(struct fleet *f, struct error *err)
 	return 0;
 }
 
-/* Adds the controller's machine as the last site, unless it is this machine or a host of FILE. */
+/* Adds the controller's machine at the end of the list of hosts. The machine counts as a site of
+ * its own unless it is this machine or a host of FILE. */
 static void add_controller(struct fleet *f)
 {
 	bool is_known = !f->controller.target[0];

@@ -1,7 +1,7 @@
-/* Calls ssh so that it asks nothing, keeps to limits, and authenticates once for each host. The
- * user's own configuration of hosts, keys and limits takes precedence. Options on the command line
- * (-o) would override that configuration. The defaults are therefore in a file that includes the
- * user's file first. */
+/* Makes the command lines of ssh. ssh must not ask questions, must not wait for ever, and should
+ * authenticate once for each host. The user's own configuration comes first. Options on the command
+ * line (-o) would override it; therefore the defaults are in a file that includes the user's
+ * configuration first. */
 #include "cli/fleet/connections.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 enum { CLOSE_US = 1000000 };
 
-/* For each setting ssh takes the first value that it finds, so the user's come first. */
+/* ssh uses the first value that it finds for a setting, so the user's file comes first. */
 static const char configuration[] = "Include ~/.ssh/config\n"
 				    "Match all\n"
 				    "ConnectTimeout 10\n"
@@ -51,8 +51,8 @@ void connections_add_ssh(const struct connections *c, const struct host *host, s
 	args_add(a, host->target);
 }
 
-/* Asks the ssh process behind a socket to close its connection. That process would report the end
- * on stderr. */
+/* Asks the ssh process that holds a connection to close it. The messages of ssh are dropped,
+ * because ssh reports the end as if it were an error. */
 static void close_one(const struct connections *c, const char *socket)
 {
 	static const char line[] = "exec ssh -Fnone -Oexit -oControlPath=\"$1\" fleet 2>/dev/null";

@@ -12,13 +12,14 @@
 #include "cli/fleet/hosts.h"
 
 struct connections {
-	/* Path of the sockets' folder, short because a socket's path has at most 107 bytes; "":
-	 * none */
+	/* Path of the folder of sockets; "": there is none. Short, because a socket's path has at
+	 * most 107 bytes. */
 	char folder[64];
 };
 
 int connections_open(struct connections *c, struct error *err);
-/* Appends the words of an ssh command, up to the name of the host. */
+/* Appends the words of an ssh command, including the name of the host. The caller appends the
+ * command to run there. */
 void connections_add_ssh(const struct connections *c, const struct host *host, struct args *a);
 /* Closes all connections and removes the folder. */
 void connections_close(struct connections *c);

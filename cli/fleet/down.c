@@ -1,7 +1,10 @@
 /* `skippipe fleet down`: ends the controller, which first writes a checkpoint and ends its agents.
- * The command then ends the agents that still run, removes tokens and logs, expels the agents'
- * keys, and prints what it could not remove. A host that is gone for good can be forgotten: the
- * command then succeeds without it, and its agent cannot join again. */
+ * Then the command ends agents that still run, removes tokens and logs, expels the agents' keys,
+ * and prints what it could not remove.
+ *
+ * The operator can name hosts that are gone for good (--forget). The command then succeeds although
+ * it cannot reach them, and their agents cannot join again.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,8 @@ enum {
 
 struct down {
 	struct fleet *fleet;
-	size_t n_reached; /* number of hosts that have answered that nothing runs on them */
+	/* Number of hosts that have reported that none of the fleet's processes runs there. */
+	size_t n_reached;
 };
 
 static void take_end(void *owner, struct remote_job *job, const char *key, const char *value)
@@ -37,16 +41,16 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 			       job->host->name);
 }
 
-/* Returns true if the last `up` may have started an agent on the host. Without a record nobody
- * knows, so the answer is true. */
+/* Returns true if the last `up` may have started an agent on the host. Without a record, this is
+ * unknown, and the function returns true. */
 static bool was_started(const struct fleet *f, const struct host *host)
 {
 	return !f->record.run_dir[0] || hosts_find(&f->record.hosts, host->name) ||
 	       host == &f->hosts.list[f->hosts.n];
 }
 
-/* Returns true if --forget names the host. The controller's machine may also be named as the host
- * of FILE that it is. */
+/* Returns true if --forget names the host. The controller's machine counts as named if --forget
+ * names the host of FILE with the same target. */
 static bool is_named(const struct fleet *f, const struct host *host)
 {
 	bool is_controller = strcmp(host->name, f->controller.name) == 0;
@@ -62,8 +66,8 @@ static bool is_named(const struct fleet *f, const struct host *host)
 	return false;
 }
 
-/* Returns true if the job failed because its host did not answer, and the operator said that the
- * host is gone for good. A process may still run on a host that answered. */
+/* Returns true if the job failed because its host did not answer, and --forget names the host. A
+ * host that did answer is not given up, because a process may still run on it. */
 static bool is_given_up(const struct fleet *f, const struct remote_job *job)
 {
 	return remote_is_unreachable(job) && is_named(f, job->host);
@@ -108,7 +112,7 @@ static void add_stop(struct fleet *f, struct remote_job *job, int seconds)
 		args_add(&job->words, "purge");
 }
 
-/* Ends the controller. Returns 1 if it may still run. */
+/* Ends the controller. Returns 0, 1 if the controller may still run, or a negative errno. */
 static int stop_controller(struct down *d, struct error *err)
 {
 	struct fleet *f = d->fleet;
@@ -153,8 +157,8 @@ static int stop_agents(struct down *d, struct error *err)
 	return rc == 0 ? failed : rc;
 }
 
-/* Revokes the invitations and expels the agents' keys at the controller's machine, so that nobody
- * can join with a token or key that was on the hosts. */
+/* Runs a program on the controller's machine that revokes the invitations and expels the agents'
+ * keys. Otherwise a token or key that was on a host could be used to join later. */
 static int forget_agents(struct down *d, struct error *err)
 {
 	struct fleet *f = d->fleet;
@@ -177,8 +181,8 @@ static int forget_agents(struct down *d, struct error *err)
 	fleet_end_jobs(&job, 1);
 	if (rc != 0 || job.rc != 0)
 		return rc != 0 ? rc : !is_given_up(f, &job);
-	/* Recorded because a repeated `down --purge` finds no program on the controller's
-	 * machine. */
+	/* A later `down --purge` must not try this again: the program is no longer installed on the
+	 * controller's machine. */
 	f->record.is_forgotten = true;
 	return record_write(&f->record, f->id, err);
 }

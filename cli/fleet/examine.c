@@ -1,6 +1,7 @@
-/* A machine that cannot train costs the run more than a machine that is missing. So each host is
- * examined before its agent starts. The answer is a skippipe.doctor/1, of which only this is used:
- * "findings", a list of objects with the texts "level", "found" and "remedy". */
+/* Runs `skippipe doctor` on each host before an agent starts there, because a machine that cannot
+ * train costs the run more than a missing machine. The answer has the format skippipe.doctor/1.
+ * This module uses the list "findings", whose objects have the texts "level", "found" and
+ * "remedy". */
 #include "cli/fleet/examine.h"
 
 #include <stdio.h>
@@ -16,7 +17,8 @@
 enum { EXAMINE_US = 90000000, ANSWER_MOST = 64 << 10, TEXT = 600 };
 
 struct answer {
-	/* Answer of ANSWER_MOST bytes at most, from the first line with a brace on; NULL: none */
+	/* The answer, from the first line that begins with a brace; NULL: no answer. At most
+	 * ANSWER_MOST bytes. */
 	char *text;
 	size_t size;
 };
@@ -24,7 +26,7 @@ struct answer {
 struct examination {
 	struct fleet *fleet;
 	struct site *sites;
-	struct answer *answers; /* one answer for each host */
+	struct answer *answers; /* one for each host */
 };
 
 static void take_line(void *owner, struct remote_job *job, const char *key, const char *value)
@@ -52,7 +54,7 @@ static void turn_examine(void *owner, struct remote_job *job, bool done)
 		progress_set(e->fleet->progress, fleet_place(e->fleet, job), "examining");
 }
 
-/* Copies a text of a finding, which may contain any characters. */
+/* Copies a text of a finding. A hostile host may send any characters, so the text is cleaned. */
 static void copy_text(const json_t *finding, const char *key, char out[TEXT])
 {
 	const char *text = json_string_value(json_object_get(finding, key));

@@ -4,9 +4,9 @@
 
 #include "cli/fleet/prepare.h"
 
-/* Examines the hosts in the state SITE_FITS, and prints the findings. A host with an error among
- * its findings gets the state SITE_FAILED. A host whose skippipe has no doctor, or whose doctor
- * does not answer, keeps its state. Returns 0 or a negative errno. */
+/* Examines the hosts in the state SITE_FITS, and prints the errors that were found. A host with an
+ * error gets the state SITE_FAILED. If `skippipe doctor` is missing on a host or does not answer,
+ * the host keeps its state. Returns 0 or a negative errno. */
 int examine_sites(struct fleet *f, struct site *sites, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Makes the jobs of a fleet: which folder a process has on its host, and which program runs there.
- */
+/* Makes the jobs of a fleet. A job names the folder of a process on its host, and the program that
+ * runs there. */
 #include "cli/fleet/fleet.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Reads the file of hosts. The targets become words of ssh's command line. A target therefore must
- * not begin with '-' or contain characters that a shell interprets. */
+/* Reads the file of hosts. A host's target (USER@HOST) becomes a word of ssh's command line.
+ * Therefore a target must not begin with '-' or contain characters that a shell interprets. */
 #include "cli/fleet/hosts.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@ enum { FILE_MOST = 1 << 20, LINE_MOST = 2048 };
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* Returns true if all characters are letters, digits or in `others`, and the first is not '-'. */
+/* Returns true if the text is not empty, does not begin with '-', and consists of letters, digits
+ * and the characters in `others`. */
 static bool has_only(const char *text, const char *others)
 {
 	for (const char *c = text; *c; c++)
@@ -35,8 +36,8 @@ static int take_port(struct host *out, const char *text, struct error *err)
 	return 0;
 }
 
-/* An IPv6 address has brackets if a port follows. A text with several colons but no brackets is an
- * IPv6 address without a port. */
+/* An IPv6 address before a port needs brackets. A text with several colons but without brackets is
+ * an IPv6 address without a port. */
 int hosts_parse_target(struct host *out, const char *text, struct error *err)
 {
 	const char *at = strrchr(text, '@'), *host = at ? at + 1 : text;
@@ -61,7 +62,7 @@ int hosts_parse_target(struct host *out, const char *text, struct error *err)
 	return colon ? take_port(out, colon + 1, err) : 0;
 }
 
-/* Copies the value of a word KEY=VALUE into the host's field for KEY. */
+/* Parses an option KEY=VALUE and copies the value to the host's field of that name. */
 static int take_word(struct host *out, const char *word, struct error *err)
 {
 	const struct {
@@ -92,7 +93,8 @@ static int take_word(struct host *out, const char *word, struct error *err)
 			 "\"%s\": expected name=, place=, device=, listen= or advertise=", word);
 }
 
-/* Sets the name of a host without name= to the HOST of its target, without user and port. */
+/* If the line has no option name=, makes the name from HOST in USER@HOST. Colons and % become
+ * '-'. */
 static int choose_name(struct host *h, struct error *err)
 {
 	const char *at = strrchr(h->target, '@'), *host = at ? at + 1 : h->target;
@@ -108,7 +110,8 @@ static int choose_name(struct host *h, struct error *err)
 	return 0;
 }
 
-/* Parses a line, which is changed. A line without a host gives an empty name. */
+/* Parses a line, and changes its text. A line without a host, such as a comment, gives a host with
+ * an empty name. */
 static int parse_line(struct host *h, char *line, struct error *err)
 {
 	char *rest = NULL, *word;

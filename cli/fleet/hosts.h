@@ -1,11 +1,11 @@
-/* hosts.h - the file that lists the hosts of a fleet.
+/* hosts.h - the file that lists the hosts of a fleet, one host a line.
  *
  *     # USER@HOST:PORT  and options of the agent on that host
  *     gpu@203.0.113.7:40022  name=left  place=eu-west  device=cuda:all
- *     m2                     # as ssh's configuration has it
+ *     m2                     # user and port come from ssh's configuration
  *     [2001:db8::1]:22       name=six
  *
- * One host a line. User and port are optional: ssh's configuration has the rest.
+ * User and port are optional. ssh's configuration may give them.
  */
 #ifndef CLI_FLEET_HOSTS_H
 #define CLI_FLEET_HOSTS_H
@@ -17,13 +17,13 @@
 
 enum {
 	HOSTS_MOST = 1000,
-	HOST_NAME = 64,    /* size of a name with the NUL */
-	HOST_TARGET = 300, /* size of USER@HOST */
-	HOST_WORD = 160    /* size of a value */
+	HOST_NAME = 64,    /* size of a host's name, with its NUL */
+	HOST_TARGET = 300, /* size of USER@HOST, with its NUL */
+	HOST_WORD = 160    /* size of an option's value, with its NUL */
 };
 
-/* One machine: how ssh reaches it, and options for its agent. An option that the file does not give
- * is "". */
+/* One machine: how ssh reaches it, and options for its agent; "": the file does not give the
+ * option. */
 struct host {
 	char name[HOST_NAME];
 	char target[HOST_TARGET]; /* USER@HOST for ssh; "": this machine */
@@ -36,11 +36,12 @@ struct hosts {
 	size_t n;
 };
 
-/* Parses the text of a file; `path` is for messages. -EINVAL: the message names path and line. */
+/* Parses the text of a file of hosts; `path` is for messages only. -EINVAL: a line is not valid;
+ * the message names path and line. */
 int hosts_parse(struct hosts *out, const char *text, const char *path, struct error *err);
 /* Reads and parses a file. Other errors are those of file_read. */
 int hosts_read(struct hosts *out, const char *path, struct error *err);
-/* Parses USER@HOST:PORT into target and port. -EINVAL: the text is not valid. */
+/* Parses the text USER@HOST:PORT into out->target and out->port. -EINVAL: the text is not valid. */
 int hosts_parse_target(struct host *out, const char *text, struct error *err);
 /* Returns the host of that name; NULL: none. */
 const struct host *hosts_find(const struct hosts *hosts, const char *name);

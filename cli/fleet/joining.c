@@ -1,5 +1,5 @@
 /* The last steps of `skippipe fleet up`: starts the controller, and reads the agents' logs until
- * all have joined. */
+ * all agents have joined. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "cli/fleet/up.h"
 
 enum {
-	ASK_US = 20000000,   /* time in which a host must answer a question */
-	START_US = 40000000, /* time in which a host must start a process */
-	LOOK_US = 300000,    /* time between two readings of the agents' logs */
+	ASK_US = 20000000,   /* time limit of a question to a host */
+	START_US = 40000000, /* time limit of starting a process on a host */
+	LOOK_US = 300000,    /* pause between two readings of the agents' logs */
 	WHY_LINES = 4
 };
 
@@ -107,8 +107,8 @@ static void take_joined(void *owner, struct remote_job *job, const char *key, co
 	}
 }
 
-/* Reads the logs, once, of running agents that have not joined. Returns the number of agents that
- * still have not joined, or a negative errno. */
+/* Reads once the logs of the running agents that have not joined. Returns how many still have not
+ * joined, or a negative errno. */
 static int look_at_agents(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -122,8 +122,8 @@ static int look_at_agents(struct up *u, struct error *err)
 			continue;
 		fleet_agent_job(f, &jobs[n], &f->hosts.list[i], "state");
 		args_add(&jobs[n].words, "");
-		/* Lines before the start of a new controller are skipped: they may contain the
-		 * welcome of an earlier one. */
+		/* A new controller must welcome the agent again. The older part of the log may
+		 * contain the welcome of a former controller, so it is not read. */
 		args_addf(&jobs[n++].words, "%" PRIu64,
 			  u->is_new_controller ? u->sites[i].log_bytes : 0);
 	}
@@ -163,7 +163,7 @@ static void print_line(void *owner, struct remote_job *job, const char *key, con
 		progress_print(u->fleet->progress, "         %s: %s", job->host->name, value);
 }
 
-/* Prints the last lines of the agents that have not joined in time. */
+/* Prints the last lines in the logs of agents that have not joined in time. */
 static int explain_missing(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;

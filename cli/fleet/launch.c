@@ -1,4 +1,4 @@
-/* Writes the command lines of a fleet's programs. The operator's words come last, so they override
+/* Writes the command lines of a fleet's programs. The operator's own options come last and override
  * the others. */
 #include "cli/fleet/launch.h"
 
@@ -8,7 +8,7 @@
 
 enum { STAGES_MOST = 6 };
 
-/* Returns true if the word is this option: --NAME or --NAME=VALUE. */
+/* Returns true if the word gives the option `name`: --NAME or --NAME=VALUE. */
 static bool is_option(const char *word, const char *name)
 {
 	size_t n = strlen(name);
@@ -17,7 +17,8 @@ static bool is_option(const char *word, const char *name)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
-/* Returns the option's value; "" if it has none. NULL: the option is absent. */
+/* Returns the last value that the words give to an option; "" if it has no value, NULL if the
+ * option is absent. */
 static const char *value_of(char *const *words, const char *name)
 {
 	const char *found = NULL;
@@ -84,7 +85,8 @@ size_t launch_count(const struct host *host, size_t gpus)
 
 /* ---- the controller ---- */
 
-/* Adds --agents, and --stages, in which each stage has two replicas or more. */
+/* Adds --agents and --stages, unless the operator gives the size of the cluster. The stages get two
+ * replicas or more each. */
 static void add_size(struct args *a, char *const *words, size_t agents)
 {
 	const char *stages = value_of(words, "stages");
@@ -113,8 +115,8 @@ static void add_size(struct args *a, char *const *words, size_t agents)
 	}
 }
 
-/* Returns true if the option may be given for a resumed run: either the run can be changed by it,
- * or it is not recorded. */
+/* Returns true if a resumed run accepts this option: the option either changes the run or is not
+ * part of the record. */
 static bool may_resume_with(const char *word)
 {
 	static const char *const names[] = {

@@ -6,16 +6,19 @@
 #include "cli/fleet/hosts.h"
 #include "cli/fleet/options.h"
 
-/* Checks the operator's options for the controller. -EINVAL: one is not valid. */
+/* Checks the operator's options for the controller. -EINVAL: an option is not allowed or lacks
+ * another option. */
 int launch_check(const struct fleet_options *o, struct error *err);
-/* Appends the words of an agent, "agent" first. run_dir: the run's folder as the operator named it.
- * The host gets a folder of that name in its home folder. */
+/* Appends the command line of an agent, which begins with "agent". run_dir: the run's folder on the
+ * controller's machine; the agent uses a folder of the same name in its home folder. */
 void launch_agent(struct args *a, const struct host *host, const char *run_dir);
-/* Appends the words of the controller, "controller" first. agents: the number of started agents.
- * has_record: the run is resumed; options that a resumed run does not accept are then omitted. */
+/* Appends the command line of the controller, which begins with "controller". agents: number of
+ * agents that were started. has_record: the controller resumes a run; the operator's options that a
+ * resumed run does not accept are dropped. */
 void launch_controller(struct args *a, const struct fleet_options *o, const char *run_dir,
 		       size_t agents, bool has_record);
-/* Returns how many agents a host with `gpus` GPUs gets: one for each of its devices. */
+/* Returns how many agents start on a host, one for each of its devices. `gpus` is the number of its
+ * GPUs, for the device cuda:all. */
 size_t launch_count(const struct host *host, size_t gpus);
 
 #endif

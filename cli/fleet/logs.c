@@ -1,5 +1,5 @@
 /* `skippipe fleet logs`: prints the logs of all agents and of the controller. Each line begins with
- * the name of its host. */
+ * the name of the host that wrote it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

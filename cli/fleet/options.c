@@ -1,5 +1,5 @@
-/* The command line of `skippipe fleet`: a verb, a file, options, and after "--" the controller's
- * own options, which this program passes on unread. */
+/* The command line of `skippipe fleet`: a verb, a file of hosts, and options. Options for the
+ * controller follow after "--"; this program passes them on without checking them. */
 #include "cli/fleet/options.h"
 
 #include <errno.h>

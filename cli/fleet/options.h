@@ -10,15 +10,17 @@
 enum fleet_verb { FLEET_UP, FLEET_STATUS, FLEET_LOGS, FLEET_DOWN };
 enum { FLEET_ADDRESSES = 4, FLEET_FORGOTTEN = 64 };
 
-/* Texts are borrowed from argv. */
+/* The parsed command line; its texts are borrowed from argv. */
 struct fleet_options {
 	enum fleet_verb verb;
 	const char *file;
-	/* Run folder; NULL: that of the last `up`, or "run" for `up` itself */
+	/* Run folder; NULL: the folder of the last `up`, or "run" at the first `up`. */
 	const char *run_dir;
-	/* Controller's machine; NULL: that of the last `up`, or this machine for `up` itself */
+	/* The controller's machine; NULL: that of the last `up`, or this machine at the first
+	 * `up`. */
 	const char *controller;
-	const char *bundle; /* path of the archive; NULL: the archive beside this build */
+	/* Archive of skippipe for the hosts; NULL: the archive beside this build. */
+	const char *bundle;
 	const char *addresses[FLEET_ADDRESSES];
 	const char *forgotten[FLEET_FORGOTTEN]; /* names of hosts that are gone for good */
 	unsigned n_addresses, n_forgotten, n_words, lines;
@@ -28,7 +30,7 @@ struct fleet_options {
 	char **words;                  /* the words before "--"; the caller frees the array */
 };
 
-/* argv: the words after "fleet". Returns 0; 1: the help was printed; -EINVAL. */
+/* Parses argv, the words after "fleet". Returns 0, 1 if the help was printed, or -EINVAL. */
 int fleet_options_read(struct fleet_options *o, char **argv, struct error *err);
 
 #endif

@@ -1,7 +1,9 @@
-/* Prepares each host so that skippipe of this version can start there.
+/* Prepares each host so that this version of skippipe can start there.
  *
- * A bundle, unpacked in ~/.skippipe/VERSION, has a stamp: the hash of its archive. A bundle with
- * another stamp is another build of the same version and is replaced. */
+ * A bundle is an archive of skippipe, which a host unpacks in ~/.skippipe/VERSION. The unpacked
+ * bundle keeps its stamp, the hash of the archive. If a host's stamp differs, its bundle is another
+ * build of the same version, and this module replaces it.
+ */
 #include "cli/fleet/prepare.h"
 
 #include <errno.h>
@@ -22,11 +24,11 @@ enum {
 	CHECK_US = 40000000,
 	COPY_US = 900000000,
 	GPUS_MOST = 64,
-	UNPACKED = 5 /* most bytes of an unpacked bundle, as a multiple of the archive's */
+	UNPACKED = 5 /* how many times larger than its archive an unpacked bundle can be */
 };
 
 struct bundle {
-	char path[PATH_MAX]; /* path of the archive; "": there is none */
+	char path[PATH_MAX]; /* path of the archive; "": no archive was found */
 	char stamp[20];
 	uint64_t bytes;
 };
@@ -59,8 +61,8 @@ static int read_stamp(struct bundle *b, struct error *err)
 	return n ? error_set(err, -EIO, "--bundle %s: cannot be read", b->path) : 0;
 }
 
-/* Finds the bundle's archive: the one given by the operator, or the one beside the folder of this
- * program. */
+/* Finds the archive: the file that the operator named, or else the file in the folder above this
+ * program's. */
 static int find_bundle(struct preparation *p, struct error *err)
 {
 	const char *given = p->fleet->options->bundle;
@@ -80,7 +82,7 @@ static int find_bundle(struct preparation *p, struct error *err)
 	return rc == 0 && p->bundle.path[0] ? read_stamp(&p->bundle, err) : rc;
 }
 
-/* ---- looking ---- */
+/* ---- examining the hosts ---- */
 
 void prepare_take_gpus(struct site *s, const char *text)
 {
@@ -116,7 +118,8 @@ static void take_fact(void *owner, struct remote_job *job, const char *key, cons
 		s->state = SITE_RUNS;
 }
 
-/* Decides whether a host that has answered fits, runs, or lacks skippipe. */
+/* Decides from a host's answers whether its agent runs, whether it has the right skippipe, or
+ * whether the bundle must be copied there. */
 static void judge_site(struct preparation *p, size_t place)
 {
 	struct site *s = &p->sites[place];

@@ -1,5 +1,5 @@
-/* Shows what each host is doing. Many hosts answer in any order, so on a terminal every host keeps
- * its own line, which is rewritten in place. */
+/* Shows what each host is doing. Hosts answer in any order. Therefore, on a terminal, each host has
+ * a line that the program rewrites in place. */
 #include "cli/fleet/progress.h"
 
 #include <stdarg.h>
@@ -15,11 +15,12 @@ enum { TEXT = 400, NAME_MOST = 24 };
 
 struct progress {
 	FILE *to;
-	const struct host *hosts; /* array of n */
+	const struct host *hosts; /* (n) borrowed */
 	size_t n;
-	char (*texts)[TEXT]; /* array of n: the texts of the hosts' lines */
-	bool in_place;       /* the output is a terminal, so lines are rewritten in place */
-	bool is_drawn;       /* the lines are on the screen, and the cursor is below them */
+	char (*texts)[TEXT]; /* (n) text of each host's line */
+	/* The output is a terminal with room for all lines; each line is rewritten in place. */
+	bool in_place;
+	bool is_drawn; /* the lines are on the screen, and the cursor is below the last one */
 	int columns, name_width;
 };
 

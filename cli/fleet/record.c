@@ -1,6 +1,6 @@
-/* Reads and writes the record of a fleet: a line for the run's folder, one for the controller, one
- * for the invitations, one that says whether these are revoked, and then the hosts in the format of
- * FILE. The record has no secret. */
+/* Reads and writes the record of a fleet. Its first lines give the run's folder, the controller,
+ * the invitations, and whether `down` has revoked the invitations. The hosts follow, in the format
+ * of FILE. The record holds no secret. */
 #include "cli/fleet/record.h"
 
 #include <errno.h>
@@ -53,7 +53,8 @@ static int find_file(char path[PATH_MAX], const char *id, struct error *err)
 	return user_state_file(path, PATH_MAX, name, err);
 }
 
-/* Copies the value of the line "KEY VALUE" at *at, and moves *at behind the line. */
+/* If the line at *at is "KEY VALUE", copies the value, moves *at behind the line, and returns
+ * true. */
 static bool take_line(char **at, const char *key, char *out, size_t room)
 {
 	size_t n = strcspn(*at, "\n"), k = strlen(key);

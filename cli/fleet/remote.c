@@ -1,8 +1,9 @@
 /* Runs ssh for many hosts at once, and reads their answers.
  *
- * One poll loop feeds and reads all commands, so that a slow or silent host delays no other host.
- * Every command has a time limit, and its output is limited in bytes. ssh's own messages arrive in
- * the same pipe; the last of them gives the reason of a failure ("Connection refused"). */
+ * One poll loop serves all commands, so that a slow or silent host delays no other host. Every
+ * command has a time limit and a limit of output. ssh writes its own messages to the same pipe;
+ * when a command fails, the last of them gives the reason ("Connection refused").
+ */
 #include "cli/fleet/remote.h"
 
 #include <errno.h>
@@ -43,18 +44,20 @@ struct remote {
 	bool is_stopped;
 };
 
-/* A command that runs. */
+/* A command that runs, or a free entry of the list of commands. */
 struct running {
-	struct remote_job *job; /* the job of this command; NULL: this entry is free */
+	struct remote_job *job; /* the job that the command does; NULL: the entry is free */
 	pid_t pid;
-	int in, out; /* this end of the command's pipes; -1: closed */
+	int in, out; /* this program's ends of the command's pipes; -1: closed */
 	int file;    /* descriptor of the file for the command's standard input; -1: none */
 	const char *text;
-	char *chunk; /* `left` bytes of the chunk, from `at` on, have not been written yet */
+	/* Bytes for the command's standard input; `left` bytes from `at` on are still to be
+	 * written. */
+	char *chunk;
 	size_t at, left;
-	char line[REMOTE_LINE * 2]; /* the beginning of a line whose end has not arrived */
+	char line[REMOTE_LINE * 2]; /* a line of output whose end has not arrived yet */
 	size_t length;
-	size_t total; /* bytes of output so far */
+	size_t total; /* number of bytes of output so far */
 	int64_t until_us;
 };
 
@@ -76,8 +79,8 @@ int remote_new(struct remote **out, const char *version, struct error *err)
 
 /* ---- starting ---- */
 
-/* Makes the command line of a job: sh with the script on this machine, or ssh with the quoted
- * script. */
+/* Makes the command line of a job. On this machine it is sh with the script; on another host it is
+ * ssh with the quoted script. */
 static void make_command(const struct remote *r, const struct remote_job *job, struct args *out)
 {
 	struct args script = { 0 };
@@ -104,8 +107,8 @@ static void make_command(const struct remote *r, const struct remote_job *job, s
 	args_free(&script);
 }
 
-/* Starts a command in a process group of its own, so that Ctrl-C signals only this program. in and
- * out are the command's ends of the pipes. */
+/* Starts a command. Its own process group keeps Ctrl-C from it, so that this program can end it in
+ * order. `in` and `out` are the command's ends of the pipes. */
 static int spawn_command(pid_t *pid, const struct args *command, int in, int out)
 {
 	posix_spawn_file_actions_t actions;
@@ -174,7 +177,8 @@ static int start_job(const struct remote *r, struct running *c, struct remote_jo
 
 /* ---- standard input ---- */
 
-/* Reads the next bytes for the command's standard input. Returns false at the end of the input. */
+/* Reads the next bytes for the command's standard input into c->chunk. Returns false at their
+ * end. */
 static bool fill_chunk(struct running *c)
 {
 	ssize_t n;
@@ -219,7 +223,8 @@ static void write_input(struct running *c)
 
 /* ---- output ---- */
 
-/* Passes a line of output to its job's callback. A line "@ KEY VALUE" is an answer. */
+/* Passes a line of output to the job's callback. A line "@ KEY VALUE" is an answer of the
+ * script. */
 static void take_line(struct running *c, const struct remote_calls *calls)
 {
 	char line[REMOTE_LINE], *value;
@@ -264,7 +269,7 @@ static void read_output(struct running *c, const struct remote_calls *calls)
 		take_line(c, calls);
 }
 
-/* ---- the end ---- */
+/* ---- the end of a job ---- */
 
 static void end_job(struct running *c, int rc, int status, const struct remote_calls *calls)
 {
@@ -274,7 +279,7 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 	close_fd(&c->out);
 	close_fd(&c->file);
 	if (c->chunk)
-		explicit_bzero(c->chunk, CHUNK); /* the chunk may contain a token */
+		explicit_bzero(c->chunk, CHUNK); /* the bytes may contain a token */
 	free(c->chunk);
 	job->rc = rc;
 	job->status = status;
@@ -290,9 +295,9 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 		calls->turn(calls->owner, job, true);
 }
 
-/* Ends the job if its command has ended or has exceeded its time limit. Reads the command's last
- * output first. The end of the pipe is not awaited, because a connection that ssh keeps for later
- * commands may hold the pipe open. */
+/* Ends the job if its command has ended or its time is over. The function reads only the output
+ * that has already arrived. It does not wait for the pipe's end, because the connection that ssh
+ * keeps for later commands may hold the pipe open. */
 static void check_end(struct running *c, const struct remote_calls *calls)
 {
 	int status = 0;
@@ -339,7 +344,8 @@ static bool take_signal(struct remote *r)
 	return r->is_stopped;
 }
 
-/* Waits for a signal, for output, or until a command can take input, and handles each. */
+/* Waits up to TURN_MS until a signal or output arrives or a command can take input. Serves all
+ * commands, and ends those that have ended. */
 static void turn(struct remote *r, struct running *list, size_t room,
 		 const struct remote_calls *calls)
 {

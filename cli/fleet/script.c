@@ -1,5 +1,5 @@
-/* The bytes of host.sh, which is a file of its own so that editors and checkers read it as a shell
- * script. The assembler includes it, so the program does not read host.sh at run time. */
+/* The bytes of host.sh. The script is a file of its own, so that editors and checkers read it as a
+ * shell script. The assembler includes its bytes here, so the program needs no file at run time. */
 #include "cli/fleet/script.h"
 
 __asm__(".section .rodata\n"

@@ -2,7 +2,8 @@
 #ifndef CLI_FLEET_SCRIPT_H
 #define CLI_FLEET_SCRIPT_H
 
-/* The text of the script. It contains no single quote, because ssh gets it in single quotes. */
+/* The text of the script. It contains no single quote: ssh gets the text in single quotes, and a
+ * quote inside would need a backslash. */
 extern const char script_text[];
 
 #endif

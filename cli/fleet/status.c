@@ -17,7 +17,7 @@ struct look {
 
 struct looks {
 	struct fleet *fleet;
-	struct look *list; /* one for each host, then one for the controller */
+	struct look *list; /* (n_sites) the answers of each host, then of the controller */
 };
 
 static struct look *look_of(struct looks *s, const struct remote_job *job)
@@ -71,7 +71,7 @@ static void print_line(void *owner, struct remote_job *job, const char *key, con
 		puts(value);
 }
 
-/* Prints the state of the run. Returns 1 unless it is healthy. */
+/* Prints the output of `skippipe status` for the run. Returns 1 unless the run is healthy. */
 static int print_run(struct fleet *f, struct error *err)
 {
 	const struct remote_calls calls = { NULL, print_line, NULL };

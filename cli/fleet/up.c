@@ -1,9 +1,10 @@
-/* `skippipe fleet up`: checks and copies (prepare.h), invites, starts agents and controller, and
- * waits until the agents have joined.
+/* `skippipe fleet up`: prepares the hosts (prepare.h), makes an invitation, starts agents and
+ * controller, and waits until the agents have joined.
  *
- * Agents start before the controller and wait a minute for it. Its command line therefore
- * has the number of agents that have started. The token passes through ssh's standard input into a
- * file of mode 600, so that no command line and no log contains it. */
+ * The agents start before the controller and wait a minute for it. Thus the controller's command
+ * line can give the number of agents that have started. The token reaches a host through ssh's
+ * standard input and becomes a file of mode 600; no command line and no log contains it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +18,16 @@
 #include "cli/fleet/up.h"
 
 enum {
-	ASK_US = 20000000,   /* time in which a host must answer a question */
-	START_US = 40000000, /* time in which a host must start a process */
+	ASK_US = 20000000,   /* time limit of a question to a host */
+	START_US = 40000000, /* time limit of starting a process on a host */
 };
 
 static const char token_prefix[] = "skippipe1_";
 
 /* ---- the record ---- */
 
-/* Chooses the run's folder. A relative path on this machine becomes absolute, because `down` may be
- * called in another folder. */
+/* Chooses the run's folder on the controller's machine. If that is this machine, a relative path
+ * becomes absolute, because `down` may run in another working folder. */
 static int choose_run_dir(const struct fleet *f, char out[RECORD_PATH], struct error *err)
 {
 	const char *given = f->options->run_dir ? f->options->run_dir : "run";
@@ -52,9 +53,9 @@ static int choose_run_dir(const struct fleet *f, char out[RECORD_PATH], struct e
 	return 0;
 }
 
-/* Records the hosts of this `up`, together with those of the last one, before anything starts on
- * them. A host that cannot start an agent is not recorded, so that `down` does not have to reach
- * it. */
+/* Records the hosts of this `up` and of the last one before any process starts, so that a later
+ * `down` reaches them even if this `up` is killed. A host that failed is not recorded; `down` need
+ * not reach it. */
 static int record_fleet(struct up *u, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -95,7 +96,7 @@ static void take_token(void *owner, struct remote_job *job, const char *key, con
 	}
 }
 
-/* Makes an invitation for the agents that will start. */
+/* Makes an invitation for the agents that will start. It can be used once by each (`uses`). */
 static int invite(struct up *u, size_t uses, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -136,7 +137,7 @@ static void turn_start(void *owner, struct remote_job *job, bool done)
 		progress_set(u->fleet->progress, place, "starting its agent");
 	} else if (job->rc == 0) {
 		u->sites[place].state = SITE_RUNS;
-		u->sites[place].log_bytes = 0; /* a newly started agent has a new log */
+		u->sites[place].log_bytes = 0; /* the script has begun a new log */
 		progress_set(u->fleet->progress, place, "its agent runs%s",
 			     u->sites[place].is_unit ? ", a unit of systemd" : "");
 	} else {
@@ -173,7 +174,7 @@ static int start_agents(struct up *u, struct error *err)
 	return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- all steps ---- */
 
 static size_t count_agents(const struct up *u)
 {

@@ -1,4 +1,4 @@
-/* up.h - the state of `skippipe fleet up`, and its last steps. */
+/* up.h - the state of `skippipe fleet up`, and the functions of its last steps. */
 #ifndef CLI_FLEET_UP_H
 #define CLI_FLEET_UP_H
 
@@ -7,7 +7,7 @@
 struct up {
 	struct fleet *fleet;
 	struct site *sites;
-	bool *joined; /* one for each host: its agent has joined */
+	bool *joined; /* (n) true if the host's agents have joined the run */
 	char run_dir[RECORD_PATH];
 	char token[REMOTE_LINE], invitation[HOST_NAME];
 	bool controller_runs, has_record;
@@ -23,7 +23,7 @@ static inline bool up_has_agent(const struct up *u, size_t i)
 
 /* Starts the controller, unless one runs already. */
 int up_start_controller(struct up *u, struct error *err);
-/* Waits until the agents have joined, or the time is over. Prints which agents are missing, and
+/* Waits until all agents have joined, or until the time limit. Prints which agents are missing, and
  * why. */
 int up_wait_for_agents(struct up *u, struct error *err);
 

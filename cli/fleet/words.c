@@ -1,6 +1,9 @@
-/* Quotes words for the shell at the other end of ssh, which joins the words of a command with
- * spaces and lets the user's login shell read the line. Cleans the host's output, because a host of
- * a fleet may be hostile and the operator's terminal shows its lines. */
+/* Quotes words for a remote shell: ssh joins the words of a command with spaces, and the user's
+ * login shell splits them again.
+ *
+ * Also cleans the output of hosts. A host may be hostile, and the operator's terminal shows its
+ * output.
+ */
 #include "cli/fleet/words.h"
 
 #include <stdbool.h>
@@ -45,7 +48,8 @@ char *words_quote(char *const *words)
 	return out;
 }
 
-/* Returns the length of the UTF-8 character at s if it may be shown, else 0. */
+/* Returns the length in bytes of the UTF-8 character at s. Returns 0 if the bytes are not UTF-8 or
+ * the terminal must not get the character. */
 static size_t shown_length(const unsigned char *s, size_t left)
 {
 	size_t n = s[0] < 0x80                   ? 1

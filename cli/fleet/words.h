@@ -4,13 +4,13 @@
 
 #include <stddef.h>
 
-/* Returns the words quoted, as one line for a shell, which the caller frees. The shell then sees
- * exactly these words, whatever characters they contain. */
+/* Quotes the words and joins them to one line, which the caller frees. A shell that reads the line
+ * gets exactly these words, whatever characters they contain. */
 char *words_quote(char *const *words);
 
-/* Copies at most room - 1 bytes of a text with any contents. Control characters and bytes that are
- * not UTF-8 become '?', because they could change the terminal's state. A tab becomes a space. A
- * character is never cut. Spaces and carriage returns at the end are dropped. */
+/* Copies a text that may have any bytes to `out`, at most room - 1 bytes. Control characters and
+ * bytes that are not UTF-8 could change the terminal's state; they become '?'. A tab becomes a
+ * space. Spaces and carriage returns at the end are dropped. The copy ends at a whole character. */
 void words_clean(const char *text, size_t size, char *out, size_t room);
 
 #endif

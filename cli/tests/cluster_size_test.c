@@ -1,4 +1,4 @@
-/* Tests counting the nodes in a cluster file, also in files that have none. */
+/* Tests counting the nodes in a cluster file. Files without nodes are refused. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A run that cannot be recorded in the default folder goes to a folder that only this user can
- * write. */
+/* Tests the choice of a run folder. If the default folder cannot be written, the run is recorded in
+ * a folder in /tmp that only this user can write. */
 
 #include <errno.h>
 #include <stdio.h>

@@ -91,7 +91,7 @@ TEST(options_reach_the_right_program)
 	demo_options_free(&o);
 }
 
-/* The algorithm DT-FM visits every stage, so its default skip ratio is 0. */
+/* The algorithm dtfm visits every stage. Without --skip, its demo therefore skips none. */
 TEST(a_baseline_that_skips_nothing_needs_no_skip)
 {
 	struct demo_options o;
@@ -189,7 +189,8 @@ TEST(a_rehearsal_has_its_own_options)
 	demo_options_free(&o);
 }
 
-/* `skippipe plan --fleet` prints the options with which its choice can be rehearsed. */
+/* `skippipe plan --fleet` prints options for rehearsing its choice; a rehearsal must accept them
+ * all. */
 TEST(a_rehearsal_takes_the_options_of_a_chosen_fleet)
 {
 	struct demo_options o;

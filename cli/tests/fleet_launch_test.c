@@ -75,8 +75,8 @@ TEST(the_controller_expects_the_agents_that_run)
 			  "controller --run-dir=/runs/a --agents=9 --listen tcp://0.0.0.0:1");
 }
 
-/* When `up` resumes a run, it drops the options that only a new run takes. The operator can
- * therefore repeat the same `up` after the controller has died. */
+/* The operator repeats the same `up` after the controller has died. `up` then resumes the run and
+ * drops the options that only a new run accepts. */
 TEST(a_resumed_run_keeps_its_options)
 {
 	char *words[] = { (char *)"--stages",

@@ -1,4 +1,5 @@
-/* Tests the lines of hosts: rewritten in place on a terminal, one after another elsewhere. */
+/* Tests the hosts' lines: progress_set rewrites them on a terminal, and prints new lines
+ * elsewhere. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static void show_some(FILE *to)
 
 	progress_set(p, 0, "connecting");
 	progress_set(p, 1, "connecting");
-	/* The text is the same as before, so nothing is printed */
+	/* An unchanged text is not printed again. */
 	progress_set(p, 1, "connecting");
 	progress_print(p, "%d checked", 2);
 	progress_set(p, 1, "FAILED: %s", "Connection refused");
@@ -44,8 +45,8 @@ TEST(a_log_gets_a_line_for_each_change)
 				  "left  FAILED: Connection refused\n");
 }
 
-/* Reads until the text ends with "end", which is removed. One read may return only a part of the
- * text. */
+/* Reads the terminal's output until it ends with "end", and removes this word. A single read may
+ * return only a part of the output. */
 static void read_to_end(int master, char *text, size_t room)
 {
 	size_t used = 0;
@@ -59,7 +60,7 @@ static void read_to_end(int master, char *text, size_t room)
 	text[used - 3] = '\0';
 }
 
-/* Gives the output of the lines on a terminal with that many rows. */
+/* Shows some lines on a terminal with `rows` rows, and copies what it received to `text`. */
 static void show_on_terminal(unsigned short rows, char *text, size_t room)
 {
 	const struct winsize size = { .ws_row = rows, .ws_col = 80 };

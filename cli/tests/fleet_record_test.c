@@ -1,4 +1,5 @@
-/* `fleet down` finds the hosts and the invitations of the last `fleet up` in a record. */
+/* Tests the record from which `fleet down` learns the hosts and the invitations of the last `fleet
+ * up`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +62,8 @@ TEST(every_invitation_is_kept_until_down)
 	remove_folder(folder);
 }
 
-/* Otherwise `down` would reach only the new machine, and the old machine would continue to
- * train. */
+/* FILE gives the name of a recorded host to another machine. If this went unnoticed, `down` would
+ * end only the agent on the new machine, and the old machine would continue to train. */
 TEST(a_name_that_another_machine_takes_is_noticed)
 {
 	struct host left = { .name = "left", .target = "gpu@a", .port = "40" };

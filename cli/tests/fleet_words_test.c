@@ -55,8 +55,8 @@ TEST(no_words_are_an_empty_line)
 	free(line);
 }
 
-/* In single quotes, fish treats a backslash before a quote or a backslash in another way than
- * sh. */
+/* The script has no backslash before a quote or a backslash, because fish and sh read these
+ * differently inside single quotes. */
 TEST(the_script_is_the_same_in_every_shell)
 {
 	assert_null(strchr(script_text, '\''));

@@ -1,5 +1,5 @@
-/* Tests the supervisor with shell scripts as controller and agents: it ends processes in the right
- * order, obeys orders, and no process outlives it. */
+/* Tests the supervisor with shell scripts in place of controller and agents. It ends processes in
+ * the right order and obeys orders, and no process outlives it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +57,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Makes a child process that runs the script in the test's folder. The script finds the descriptor
- * for orders in $ORDERS. The script appends its process id to `pids`. */
+/* Makes a child process that runs a script in the test's folder. The environment variable ORDERS
+ * gives the script the descriptor for orders. Each script first appends its process id to the file
+ * `pids`. */
 static void part(struct fixture *f, struct child *c, const char *name, const char *script)
 {
 	args_add(&c->args, "/bin/sh");
@@ -112,7 +113,7 @@ static int alive(const struct fixture *f)
 	return n;
 }
 
-/* Runs the processes, and checks that the result is `expected` and that no process is left. */
+/* Runs the processes. Checks that supervise returns `expected` and that no process is left. */
 static void ends_with(struct fixture *f, int expected)
 {
 	struct error err = { "" };
@@ -142,7 +143,8 @@ FIXTURE_TEST(the_controllers_status_is_the_result)
 	part(f, &f->processes.controller, "controller",
 	     "until [ -e ready ]; do sleep 0.02; done; exit 3");
 	agent(f, "trap 'touch ended; exit 0' TERM; touch ready; while :; do sleep 0.05; done");
-	/* This agent ends by itself after the controller and must not be killed */
+	/* This agent ends by itself soon after the controller, so the supervisor must not kill
+	 * it. */
 	agent(f, "sleep 0.4");
 	ends_with(f, 3);
 	assert_true(exists(f, "ended"));
@@ -162,8 +164,8 @@ FIXTURE_TEST(orders_are_obeyed)
 {
 	struct fixture *f = *state;
 
-	/* The controller orders agent 0 killed and started again, and waits for its second start.
-	 * An unknown order is ignored. */
+	/* The controller orders that agent 0 be killed and started again. The unknown order between
+	 * is ignored. */
 	part(f, &f->processes.controller, "controller",
 	     "until [ -e first ]; do sleep 0.02; done;"
 	     "eval \"echo 'kill 0' >&$ORDERS\"; sleep 0.3; [ ! -e died_politely ] || exit 9;"
@@ -192,7 +194,7 @@ FIXTURE_TEST(a_killed_controller_is_resumed)
 	ends_with(f, 5);
 }
 
-/* A controller that failed is restarted too. Only "end" ends the run. */
+/* A controller that ended with an error is restarted too, until a controller writes "end". */
 FIXTURE_TEST(a_failed_controller_is_resumed_until_the_run_is_over)
 {
 	struct fixture *f = *state;
@@ -208,7 +210,8 @@ FIXTURE_TEST(a_failed_controller_is_resumed_until_the_run_is_over)
 	assert_int_equal(alive(f), 0);
 }
 
-/* A start that failed before the run had a record would fail again, so it is not repeated. */
+/* A controller that fails before the run has a record is not restarted, because it would fail
+ * again. */
 FIXTURE_TEST(a_failed_start_is_the_end)
 {
 	struct fixture *f = *state;
@@ -222,7 +225,7 @@ FIXTURE_TEST(a_failed_start_is_the_end)
 	assert_false(exists(f, "twice"));
 }
 
-/* Logs stay within their limit, however much is written. */
+/* A log is rotated when it is too large, so that logs never fill the disk. */
 FIXTURE_TEST(logs_are_bounded)
 {
 	struct fixture *f = *state;
@@ -250,7 +253,7 @@ FIXTURE_TEST(one_that_keeps_crashing_is_let_go)
 	ends_with(f, 128 + SIGKILL);
 }
 
-/* A SIGTERM that arrived before the start ends the run in order. */
+/* A SIGTERM that arrived before the start ends all processes in order. */
 FIXTURE_TEST(a_signal_ends_all_in_order)
 {
 	struct fixture *f = *state;
@@ -261,7 +264,7 @@ FIXTURE_TEST(a_signal_ends_all_in_order)
 	agent(f, "exec sleep 60");
 	sigprocmask(SIG_BLOCK, NULL, &was);
 	supervise_hold_signals();
-	/* A child process sends SIGTERM to the supervisor soon. */
+	/* This child sends SIGTERM to the supervisor after a moment. */
 	if (fork() == 0) {
 		usleep(300000);
 		kill(getppid(), SIGTERM);
@@ -328,7 +331,7 @@ FIXTURE_TEST(nothing_outlives_the_supervisor)
 	assert_int_equal(alive(f), 0);
 }
 
-/* A GPU's driver may hang in a program that lists devices. */
+/* A GPU's driver may hang while a program lists the devices. */
 TEST(a_program_that_does_not_end_is_killed)
 {
 	struct args args = { 0 };

@@ -1,5 +1,5 @@
-/* complaints.c - the troubleshooting table: the lines that the controller and the agents write into
- * the journal when something is wrong, and what an operator can do about each. */
+/* complaints.c - a table for troubleshooting. Each entry recognises a line that the controller or
+ * an agent writes into the journal when something is wrong, and says what an operator can do. */
 #include "doctor/run/complaints.h"
 
 #include <inttypes.h>
@@ -9,7 +9,8 @@
 #include "base/alloc.h"
 
 static const struct kind {
-	const char *words; /* words by which a line of the journal is recognised */
+	/* A line of the journal that contains these words is a complaint of this kind. */
+	const char *words;
 	enum finding_level level;
 	const char *remedy;
 } kinds[] = {
@@ -67,8 +68,8 @@ static int kind_of(const struct picture_note *n)
 	return -1;
 }
 
-/* Returns the index of a complaint of this kind by this node in a table. Lines without a node have
- * node -1. */
+/* Returns the index in a table with one entry for each node and kind. The first N_KINDS entries are
+ * for lines without a node (node -1). */
 static size_t place_of(const struct picture *p, const struct picture_note *n, int kind)
 {
 	const bool has_node = n->node >= 0 && (uint32_t)n->node < p->n;
@@ -87,7 +88,8 @@ void complaints_check(struct findings *f, const struct picture *p)
 		if (kind >= 0)
 			times[place_of(p, &p->notes.list[i], kind)]++;
 	}
-	for (size_t i = p->notes.n; i-- > 0;) { /* the newest of each kind is reported */
+	/* From the newest line; older complaints of the same kind and node are only counted. */
+	for (size_t i = p->notes.n; i-- > 0;) {
 		const struct picture_note *n = &p->notes.list[i];
 		const int kind = kind_of(n);
 		unsigned *here = kind >= 0 ? &times[place_of(p, n, kind)] : NULL;

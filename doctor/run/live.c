@@ -1,4 +1,4 @@
-/* live.c - reads one snapshot of a controller: nodes, links and the journal. */
+/* live.c - reads one snapshot of a running controller: nodes, links and the journal. */
 #include "doctor/run/live.h"
 
 #include <string.h>
@@ -57,7 +57,8 @@ static void take_message(void *context, struct msg *m)
 	struct picture *p = context;
 
 	switch (m->type) {
-	case MSG_SEE_RUN: /* a snapshot begins; a new connection repeats it from here */
+	/* A snapshot begins, the first one or a repeated one after a lost connection. */
+	case MSG_SEE_RUN:
 		p->notes.n = 0;
 		picture_size(p, m->u.see_run.n_nodes);
 		p->is_emulated = m->u.see_run.emulated;

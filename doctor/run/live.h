@@ -1,4 +1,4 @@
-/* live.h - reads the picture of a run from its controller, as a console does. */
+/* live.h - reads a run's nodes, links and journal from its controller, as a console does. */
 #ifndef DOCTOR_RUN_LIVE_H
 #define DOCTOR_RUN_LIVE_H
 
@@ -7,11 +7,14 @@
 #include "base/error.h"
 #include "doctor/run/picture.h"
 
-/* Returns true if the text is a token, or @FILE, which names a file with a token. */
+/* Returns true if the text is a token of an invitation, or @FILE, which names a file with a
+ * token. */
 bool live_suits(const char *text);
-/* Joins the run with the token of an invitation for consoles, and reads one snapshot. The user's
- * key is created at the first call and kept. The token is wiped in place. -EPERM: the controller
- * refused; -ETIMEDOUT: it did not answer; -EPROTO; others as enroll. On error *out is unchanged. */
+/* Joins the run with a token of an invitation for consoles, and reads one snapshot. The first call
+ * creates a key for this user and keeps it in a file. The function overwrites the token with zeros.
+ * Errors are those of snapshot_read: -EPERM: the controller refused the token; -ETIMEDOUT: the
+ * controller did not answer; -EPROTO: the controller has another version. On error *out is
+ * unchanged. */
 int live_read(struct picture *out, char *token, struct error *err);
 
 #endif

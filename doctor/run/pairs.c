@@ -1,23 +1,25 @@
 /* pairs.c - checks the links between the nodes of a run.
  *
- * Before the first plan each agent tries to reach every other agent. The record lists the
- * failures, and the journal has their causes. A closed port shows as a column of the matrix of
- * links: nobody reaches the node. A machine that blocks outgoing connections shows as a row. */
+ * Before the first plan each agent tries to reach every other agent. The record lists the links
+ * that failed, and the journal gives the causes. If the port of a node is closed, no other node
+ * reaches it. If a machine blocks outgoing connections, its node reaches no other node.
+ */
 #include "doctor/run/pairs.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NAMES_ROOM = 240, CAUSE_ROOM = 128, PAIRS_MOST = 20 };
-#define BANDWIDTH_LOW 1e6 /* a link with a lower bandwidth is reported, bytes/s */
+#define BANDWIDTH_LOW 1e6 /* bytes/s; a link with a lower bandwidth is reported */
 
 static const struct picture_link *link_of(const struct picture *p, uint32_t from, uint32_t to)
 {
 	return &p->links[from * p->n + to];
 }
 
-/* Finds in the journal why one node cannot reach another: the newest text after "direction: " in
- * the lines of note_unreachable (controller/network/measuring.c), without the advice. */
+/* Finds why node `from` cannot reach node `to`. note_unreachable (controller/network/measuring.c)
+ * writes the cause into the journal: the text after "direction: " and before the advice. The newest
+ * line counts. */
 static void find_cause(const struct picture *p, uint32_t from, uint32_t to, char out[CAUSE_ROOM])
 {
 	char words[40];
@@ -38,7 +40,8 @@ static void find_cause(const struct picture *p, uint32_t from, uint32_t to, char
 	}
 }
 
-/* Lists the nodes that cannot reach node `to`. Returns their number. */
+/* Lists the names of the nodes that cannot reach node `to` in `out`, and sets *first to the first
+ * of them. Returns their number. */
 static unsigned list_unable(const struct picture *p, uint32_t to, char out[NAMES_ROOM],
 			    uint32_t *first)
 {
@@ -62,7 +65,7 @@ static unsigned list_unable(const struct picture *p, uint32_t to, char out[NAMES
 	return n;
 }
 
-/* Counts the nodes for which the picture says whether they reach node `to`. */
+/* Counts the nodes that have tried to reach node `to`, with or without success. */
 static unsigned count_known(const struct picture *p, uint32_t to)
 {
 	unsigned n = 0;
@@ -105,7 +108,8 @@ static void check_target(struct findings *f, const struct picture *p, uint32_t t
 			       label);
 }
 
-/* If a node cannot reach any of several others, the node itself is the cause. */
+/* Adds an error if node `from` could not reach any of two or more nodes: the cause then lies with
+ * `from` itself. */
 static void check_source(struct findings *f, const struct picture *p, uint32_t from)
 {
 	unsigned broken = 0, works = 0;
@@ -124,8 +128,8 @@ static void check_source(struct findings *f, const struct picture *p, uint32_t f
 		       label);
 }
 
-/* Three of the links that work: the one with the longest latency, the one with the lowest
- * bandwidth, and the one with the largest product of both. NULL: no link works. */
+/* Extreme links among those that work: the one with the longest latency (far), with the lowest
+ * bandwidth (slow), and with the largest product of latency and bandwidth (fat). NULL: none. */
 struct extremes {
 	const struct picture_link *far, *slow, *fat;
 };
@@ -140,7 +144,7 @@ static void note_extremes(struct extremes *e, const struct picture_link *l)
 		e->fat = l;
 }
 
-/* Adds a warning if the link's bandwidth is low. Returns true if it was added. */
+/* Adds a warning if the bandwidth of link k is low. Returns true if a warning was added. */
 static bool check_bandwidth(struct findings *f, const struct picture *p, size_t k)
 {
 	char a[PICTURE_LABEL], b[PICTURE_LABEL];

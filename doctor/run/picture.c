@@ -1,4 +1,4 @@
-/* picture.c - keeps the known members and links of a run. */
+/* picture.c - keeps a run's nodes, links and lines of the journal, which the checks examine. */
 #include "doctor/run/picture.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* picture.h - the members of a run and the links between them, from its record or its controller.
- */
+/* picture.h - what the checks know of a run: its nodes, the links between them, and the journal.
+ * The record or the controller of the run is the source. */
 #ifndef DOCTOR_RUN_PICTURE_H
 #define DOCTOR_RUN_PICTURE_H
 
@@ -15,7 +15,8 @@ struct picture_node {
 	char address[128]; /* address at which other nodes dial the node; "": unknown */
 	char why[96];      /* reason for the node's state */
 	unsigned state;    /* enum node_state (wire/names.h) */
-	bool has_state;    /* the record or the controller has given the node a state */
+	/* False: neither the record nor the controller gives a state of the node. */
+	bool has_state;
 };
 
 struct picture_link {
@@ -35,23 +36,23 @@ struct picture_note {
 struct picture {
 	char version[32];     /* version of the program that started the run; "": unknown */
 	uint64_t corpus_hash; /* hash of the corpus; 0: unknown */
-	bool is_running;      /* a controller runs */
-	/* The run emulates a network, so its links are not those of the machines */
+	bool is_running;      /* true: a controller of the run is running now */
+	/* The run emulates a slow network, so its links say nothing about the machines. */
 	bool is_emulated;
 	uint32_t n;
 	struct picture_node *nodes; /* array of n */
-	/* N x n links; the link between two nodes is at from * n + to */
+	/* (n, n) The link from node a to node b has index a * n + b. */
 	struct picture_link *links;
 	LIST(struct picture_note) notes;
 };
 
-/* Makes room for n nodes without known properties, and drops all earlier nodes. */
+/* Makes room for n nodes, of which nothing is known yet. All former nodes are dropped. */
 void picture_size(struct picture *p, uint32_t n);
-/* Adds a line of the journal. If there are too many lines, the oldest are dropped. */
+/* Adds a line of the journal. If there are too many, the oldest line is dropped. */
 void picture_add_note(struct picture *p, const struct picture_note *note);
 void picture_free(struct picture *p);
 
-/* Names a node: "n03 (gpu-3, eu-west)". Returns out. */
+/* Writes the label of a node, such as "n03 (gpu-3, eu-west)", to `out` and returns it. */
 enum { PICTURE_LABEL = 112 };
 char *picture_label(const struct picture *p, uint32_t node, char out[PICTURE_LABEL]);
 

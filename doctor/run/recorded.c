@@ -24,7 +24,7 @@ static double cell(const json_t *matrix, uint32_t i, uint32_t j)
 	return json_number_value(json_array_get(json_array_get(matrix, i), j));
 }
 
-/* "links" is absent if the cluster was not measured. */
+/* Reads the links. The object has no member "links" if the cluster was not measured. */
 static void read_links(struct picture *p, const json_t *cluster)
 {
 	const json_t *links = json_object_get(cluster, "links");

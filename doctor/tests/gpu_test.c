@@ -9,7 +9,8 @@
 
 #define VERSION "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1"
 
-/* Checks the driver of a made-up system, for a run that needs a GPU, and removes the system. */
+/* Checks the driver of a made-up system for a run that needs a GPU. Then removes the system's
+ * files. */
 static void examine(struct findings *f, struct system_tree *t)
 {
 	struct gpu_driver d;

@@ -11,9 +11,9 @@
 #include "store/store.h"
 #include "wire/names.h"
 
-/* ---- made-up pictures ---- */
+/* ---- made-up runs ---- */
 
-/* Makes a run of n nodes that all reach one another, 10 ms and 100 MB/s apart. */
+/* Makes a run of n nodes. Each node reaches every other node, in 10 ms and with 100 MB/s. */
 static void make_run(struct picture *p, uint32_t n)
 {
 	*p = (struct picture){ .is_running = true };
@@ -171,7 +171,8 @@ TEST(lost_nodes_and_unlike_devices_are_found)
 	p.is_running = false;
 	p.nodes[1].state = NODE_DEAD;
 	examine(&f, &p);
-	must_be(&f, "nodes", FINDING_OK); /* the run has ended, so an absent node is no warning */
+	/* The run has ended, so a node that is gone is no problem. */
+	must_be(&f, "nodes", FINDING_OK);
 	findings_free(&f);
 }
 

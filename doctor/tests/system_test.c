@@ -67,7 +67,7 @@ TEST(a_disk_is_judged_by_room_kind_and_speed)
 	findings_free(&f);
 	s = good_disk;
 	s.free_bytes = UINT64_C(1) << 30;
-	/* A 32-bit system extends the sign of f_type in this way */
+	/* On a 32-bit system, f_type is a signed int, so this value becomes negative. */
 	s.kind = (int64_t)(int32_t)0xff534d42;
 	s.write_bytes_s = 1e6;
 	storage_check(&f, &s);
@@ -90,7 +90,7 @@ TEST(a_folder_that_is_missing_is_looked_for_above_and_stays_missing)
 	assert_int_equal(s.error, 0);
 	assert_string_equal(s.folder, t.root);
 	assert_true(s.sync_s > 0 && s.write_bytes_s > 0);
-	/* The folder can be removed only if the trial has left no file there */
+	/* rmdir fails if the trial has left a file in the folder. */
 	assert_int_equal(rmdir(t.root), 0);
 	storage_look(&s, "no/such/folder");
 	assert_string_equal(s.folder, ".");
@@ -166,8 +166,8 @@ TEST(each_setting_that_hurts_is_found_and_its_remedy_helps)
 	put_tcp(&t, "core/rmem_max", "65536\n");
 	tcp_look(&tcp, t.root);
 	tcp_check(&f, &tcp, &far);
-	/* The link needs a window of 125 MB/s * 0.2 s = 25 MB over 8 connections, and the window is
-	 * half of a buffer. */
+	/* Needed: 125 MB/s * 0.2 s = 25 MB of windows over 8 connections, and buffers twice as
+	 * large. */
 	must_find(&f, "kernel", FINDING_WARNING, "net.ipv4.tcp_rmem allows buffers of 0.2 MB",
 		  "net.ipv4.tcp_rmem=\"4096 87380 6250000\" (2 x 25.0 MB / 8");
 	must_find(&f, "kernel", FINDING_WARNING, "8 connections carry 4 MB/s",

@@ -101,7 +101,7 @@ FOLDER_TEST(kill_9_leaves_complete_commits)
 		announced = kill_a_writer(f->path, round * 29);
 		assert_int_equal(store_resume(&s, f->path, &err), 0);
 		assert_int_equal(store_last_commit(s, &last, &err), 0);
-		/* At most one commit was finished but not yet announced. */
+		/* The writer may have finished one commit that it had no time to announce. */
 		assert_true(last == announced || last == announced + 1);
 		for (uint64_t i = before + 1; i <= last; i++) {
 			assert_int_equal(store_read_commit(s, i, &c, &err), 0);
@@ -209,8 +209,7 @@ FOLDER_TEST(a_reserve_outlasts_a_full_disk)
 	assert_int_equal(umount(f->path), 0);
 }
 
-/* If the disk was full when the writer died, the next writer uses the reserve that the dead one
- * left. */
+/* The next writer uses the reserve that a writer left when it died on a full disk. */
 FOLDER_TEST(a_successor_gets_the_reserve)
 {
 	struct folder *f = *state;
@@ -326,7 +325,7 @@ FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 	sql(f->path, "UPDATE counted SET items = 'L3' WHERE node = 5; "
 		     "UPDATE route SET nodes = substr(replace(hex(zeroblob(65)), '00', ' 1'), 2), "
 		     "stages = substr(replace(hex(zeroblob(65)), '00', ' 1'), 2) "
-		     "WHERE microbatch = 7"); /* one hop more than a route can hold */
+		     "WHERE microbatch = 7"); /* 65 hops; a route holds 64 */
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
 	store_close(s);
@@ -349,7 +348,7 @@ FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
 	sql(f->path, "PRAGMA user_version = 10; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
-	sql(f->path, "PRAGMA application_id = 1397444690"); /* the original value */
+	sql(f->path, "PRAGMA application_id = 1397444690"); /* the right id */
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	store_close(s);
 

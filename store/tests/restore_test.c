@@ -133,8 +133,8 @@ TEST_WITH(a_restore_deletes_later_rows, make_folder, remove_folder)
 	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
 	assert_int_equal(shards[0], 6);
 	assert_int_equal(shards[1], 4);
-	/* A stage is averaged after iteration 4, so the checkpoint of iteration 4 no longer has its
-	 * weights. */
+	/* A stage is averaged at iteration 4. The files of the checkpoint of iteration 4 do not
+	 * hold the averaged weights. */
 	assert_int_equal(store_restore(s, &mixed, 1, &err), 0);
 	shards[0] = 0;
 	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);

@@ -36,8 +36,8 @@ FOLDER_TEST(the_properties_of_a_run_are_read)
 	store_close(s);
 }
 
-/* The files are private whatever the umask is. Files with other permissions become private when the
- * next writer opens them. */
+/* The run's files have permissions 0600 whatever the umask is. The next writer that opens the run
+ * restores these permissions. */
 FOLDER_TEST(a_run_is_private)
 {
 	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock" };
@@ -64,7 +64,7 @@ FOLDER_TEST(a_run_is_private)
 	umask(mask);
 }
 
-/* SQLite refuses a path of some 500 bytes without a reason. */
+/* SQLite refuses a path of some 500 bytes without saying why; the store names the cause. */
 FOLDER_TEST(a_path_that_is_too_long_is_named_as_the_cause)
 {
 	struct folder *f = *state;
@@ -160,7 +160,8 @@ FOLDER_TEST(the_format_of_activations_is_recorded)
 	assert_non_null(strstr(err.text, "\"fp8\": expected fp32, bf16, q8 or q6"));
 }
 
-/* The sample has paths of 4 stages, and stages start from others after every second iteration. */
+/* The sample has paths of 4 stages. After every second iteration, some stages take the weights of
+ * other stages. */
 FOLDER_TEST(the_record_says_whether_stages_were_visited)
 {
 	struct folder *f = *state;
@@ -294,7 +295,8 @@ FOLDER_TEST(one_writer_many_readers)
 	store_close(second);
 }
 
-/* On a file system where flock does not reach, two writers hold the lock, but the epoch differs. */
+/* Simulates a file system where flock does not reach other hosts: two writers hold the lock. The
+ * epoch shows the first writer that the second one took over. */
 FOLDER_TEST(a_writer_that_was_replaced_is_refused)
 {
 	struct folder *f = *state;
@@ -344,8 +346,8 @@ static sqlite3 *lock_file(const char *folder)
 	return db;
 }
 
-/* A commit is refused until the file is unlocked. Notes and settings written meanwhile wait, and
- * are written in their order once the file is unlocked. */
+/* While another program has locked the file, a commit is refused. Notes and settings wait in
+ * memory, and the store writes them in their order after the unlocking. */
 FOLDER_TEST(rows_wait_while_another_program_holds_the_lock)
 {
 	struct folder *f = *state;
@@ -484,7 +486,7 @@ FOLDER_TEST(other_rows_are_read_as_written)
 	assert_int_equal(store_note(s, &note, &err), -EINVAL);
 	assert_int_equal(store_set(s, "skip", "2", &err), 0);
 	assert_int_equal(store_set(s, "skip", "3", &err), 0);
-	/* The caller's key does not collide with one of the store's own. */
+	/* A caller may use a key that the store uses for itself; both values are kept. */
 	assert_int_equal(store_set(s, "writer-epoch", "77", &err), 0);
 	store_close(s);
 
@@ -585,7 +587,8 @@ FOLDER_TEST(events_are_read_in_order)
 	store_close(s);
 }
 
-/* Makes a commit whose routes, orders, sums and devices equal those of iteration `as`. */
+/* Makes a commit for `iteration` in which routes, orders, sums and devices are those of the sample
+ * commit `as`. */
 static const struct store_commit *sample_as(struct sample *p, uint64_t iteration, uint64_t as)
 {
 	sample(p, as);
@@ -593,8 +596,9 @@ static const struct store_commit *sample_as(struct sample *p, uint64_t iteration
 	return &p->commit;
 }
 
-/* Routes, orders, sums and devices that equal those of the previous commit are not written again.
- * Every commit is still read as written, also after a change of the writer and after a restore. */
+/* A commit does not write routes, orders, sums and devices again if the previous commit has equal
+ * ones. Every commit is read back as it was written, also after a new writer opened the run and
+ * after a restore. */
 FOLDER_TEST(equal_parts_are_written_once)
 {
 	static const uint64_t as[] = { 0, 1, 1, 1, 4, 4, 1, 1, 1 };
@@ -612,8 +616,8 @@ FOLDER_TEST(equal_parts_are_written_once)
 		}
 		assert_int_equal(store_commit(s, sample_as(p, i, as[i]), &err), 0);
 	}
-	/* Commits 1, 4, 6, and 8 have rows of their own. Commit 8 is the first of another
-	 * writer. */
+	/* Commits 1, 4, 6 and 8 wrote rows. The parts of commit 8 equal those of commit 7, but a
+	 * new writer does not know what its predecessor wrote last. */
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM route"), 4 * N_ROUTES);
 	assert_int_equal(number_of(f->path, "SELECT count(DISTINCT iteration) FROM counted"), 4);
 	for (uint64_t i = 1; i <= 8; i++) {
@@ -630,7 +634,7 @@ FOLDER_TEST(equal_parts_are_written_once)
 	free(p);
 }
 
-/* The next commit must not refer to the rows of a commit that failed. */
+/* A commit that failed has no rows, so the next commit must write its own. */
 FOLDER_TEST(a_failed_commit_is_not_referred_to)
 {
 	struct folder *f = *state;
@@ -641,7 +645,8 @@ FOLDER_TEST(a_failed_commit_is_not_referred_to)
 
 	assert_int_equal(store_commit(s, sample_as(p, 1, 1), &err), 0);
 	sample_as(p, 2, 2);
-	p->orders[1].node = p->orders[0].node; /* two orders of one node are refused */
+	/* the store refuses a commit with two orders for one node */
+	p->orders[1].node = p->orders[0].node;
 	assert_int_equal(store_commit(s, &p->commit, &err), -EINVAL);
 	assert_int_equal(store_commit(s, sample_as(p, 2, 2), &err), 0);
 	assert_int_equal(store_read_commit(s, 2, &c, &err), 0);
@@ -667,8 +672,9 @@ static int tasks_of(struct store *s, uint64_t iteration)
 	return n;
 }
 
-/* Tasks of old iterations are deleted, except those of every hundredth. Another writer continues
- * where the first one stopped, and after a restore the repeated iterations are thinned again. */
+/* store_thin deletes the tasks of old iterations, except every hundredth. A new writer continues
+ * where the first writer stopped. After a restore, the iterations that run again are thinned
+ * again. */
 FOLDER_TEST(old_tasks_are_thinned)
 {
 	struct folder *f = *state;
@@ -701,7 +707,8 @@ FOLDER_TEST(old_tasks_are_thinned)
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'gpu'"), 1);
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'device'"),
 			 1);
-	for (uint64_t i = 150; i <= 160; i++) { /* the repeated iterations after a restore */
+	/* a restore makes the run repeat these iterations */
+	for (uint64_t i = 150; i <= 160; i++) {
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
 
 		assert_int_equal(store_tasks(s, &t, 1, &err), 0);

@@ -1,6 +1,6 @@
-/* The what-if shows the current iteration under another plan, so that an operator can compare a
- * decision with what happened before taking it. The controller computes the plan; nothing in the
- * run changes. */
+/* The what-if shows the current iteration as it would be under another plan. Thus an operator sees
+ * the effect of a decision before taking it. The controller computes the plan, and changes nothing
+ * in the run. */
 #include "tui/input/branch.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "tui/screen/glyphs.h"
 
-/* Writes the nodes that are absent at the cursor, in the controller's syntax: "branch 3,7", or
- * "branch -" for none. Returns false if the text has no room for them. */
+/* Writes the nodes that are absent at the time shown, in the controller's syntax: "branch 3,7", or
+ * "branch -" for no node. Returns false if the text is too short for them. */
 static bool write_absent(const struct state *s, char text[128])
 {
 	size_t n = (size_t)snprintf(text, 128, "branch ");

@@ -1,4 +1,5 @@
-/* The table of commands and its search. The palette, the help and the manual are made from it. */
+/* The table of typed commands, and the search in it. The palette, the help and the manual are made
+ * from this table. */
 #include "tui/input/command.h"
 
 #include <ctype.h>
@@ -9,7 +10,7 @@
 #include "wire/faults.h"
 #include "wire/names.h"
 
-/* The name of a verb here is the same as in the record (wire/names.h). */
+/* Names of verbs must be those in the record (wire/names.h). */
 static const struct {
 #define ROOM(NAME, name) char NAME[sizeof(name)];
 	COMMAND_VERBS(ROOM)

@@ -12,10 +12,10 @@ struct command_entry {
 	/* Arguments of the command, such as "N" or "KIND NODE [PEER] [xFACTOR|PERCENT%] [TIME]". */
 	const char *arguments;
 	const char *help;
-	enum action action; /* the action with the same effect; ACTION_NONE: there is none */
+	enum action action; /* the action that does the same; ACTION_NONE: there is none */
 };
 
-/* Indices of the table, in the order of the palette. */
+/* Indices into the table, in the order in which the palette lists the commands. */
 enum {
 	TYPED_SKIP,
 	TYPED_WIRE,
@@ -54,14 +54,16 @@ enum {
 };
 
 size_t command_count(void);
-/* Returns the index of the command with this name; -1: there is none. */
+/* Returns the index of the command `word`; -1: there is no such command. */
 int command_named(const char *word);
-/* Returns a static entry of the table. i must be below command_count(). */
+/* Returns the entry with index i, which must be below command_count(). The entry is static. */
 const struct command_entry *command_at(size_t i);
-/* Gives the indices of the commands whose names contain the typed letters in this order. Commands
- * that begin with the letters come first. Returns the number of indices, at most `most`. */
+/* Finds the commands whose names contain the typed letters in this order, and writes their indices
+ * to `out`. Commands that begin with the letters come first. Returns the number of indices, `most`
+ * at most. */
 size_t command_match(const char *typed, size_t *out, size_t most);
-/* Parses a time: "10m", "90s", "2h", "45" (seconds). -EINVAL: the text is not a time. */
+/* Parses a time such as "10m", "90s", "2h" or "45", which is in seconds. -EINVAL: the text is not a
+ * time. */
 int command_seconds(const char *text, long *out);
 
 #endif

@@ -1,8 +1,10 @@
-/* Dialogs. Every action that changes the run for longer than a keystroke has one.
+/* Dialogs. Every action that changes the run for long has a dialog.
  *
- * A dialog shows the effect (the controller's preview) beside its buttons, and the focus starts
- * on Cancel. Opening it fills in the fields, keys move the focus or change a value, and Apply
- * sends the command. If the action cannot be undone, the operator must type the node's number. */
+ * A dialog shows the effect of the action, a preview that the controller computes. Opening a dialog
+ * fills in its fields, keys move the focus or change a value, and Apply sends the command. The
+ * focus starts on Cancel, so that a hasty Enter has no effect. If an action cannot be undone, the
+ * operator must type the node's number.
+ */
 #include "tui/input/ui.h"
 
 #include "tui/input/branch.h"
@@ -12,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The focus moves in this order: the fields, the line for typing the number if there is one,
- * Cancel, Apply. */
+/* The focus moves over the fields, then the line for the typed number if the dialog has one, then
+ * Cancel, then Apply. Returns the focus of the line; UINT32_MAX: the dialog has none. */
 static uint32_t focus_typed(const struct dialog *d)
 {
 	return d->needs_number ? d->n_fields : UINT32_MAX;
@@ -62,7 +64,7 @@ enum tensor_format dialog_format_now(const struct state *s, enum dialog_kind kin
 
 /* ---- previews ---- */
 
-/* Returns the command that Apply sends. A preview is requested with the same command. */
+/* Returns the command that Apply sends. The preview is requested with the same command. */
 static struct msg_command command_of(const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
@@ -174,7 +176,8 @@ static void open_format(struct ui *u, const struct state *s)
 		  DIALOG_FORMATS - 1, 1);
 }
 
-/* Opens DIALOG_FINISH with a decay over a fifth of all iterations. */
+/* Opens DIALOG_FINISH. Proposes a number of iterations in which the learning rate falls: a quarter
+ * of the number of committed iterations, hence a fifth of all iterations at the end. */
 static void open_finish(struct ui *u, const struct state *s)
 {
 	int64_t n = (int64_t)(s->status.committed / 4);
@@ -247,8 +250,8 @@ static void open_inject(struct dialog *d, const struct state *s)
 	d->needs_number = fault->confirmed;
 }
 
-/* Undoes the act of the selected journal entry. Without a selection, undoes the last command that
- * is not undone, which the controller finds. */
+/* Opens the dialog that undoes the selected journal entry. Without a selection, the command
+ * has no id, and the controller undoes the last command that is not undone yet. */
 static void open_undo(struct ui *u, const struct state *s)
 {
 	const struct msg_see_note *n =
@@ -298,7 +301,7 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 		d->kind = DIALOG_NONE;
 		ui_say(u, STYLE_GOOD, "no injected failure is active");
 	}
-	/* A what-if changes nothing, so the focus need not be on Cancel. */
+	/* A what-if changes nothing in the run, so its dialog may start on the first field. */
 	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d);
 }
 
@@ -353,7 +356,7 @@ static void apply_dialog(struct ui *u, const struct state *s)
 	close_dialog(&u->dialog);
 }
 
-/* Returns true if the dialog has a preview of each value of its fields. */
+/* Returns true if a change of a field's value requests a new preview. */
 static bool is_stepper(const struct dialog *d)
 {
 	return d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE ||
@@ -450,7 +453,8 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		close_dialog(&u->dialog);
 		ui_say(u, STYLE_TEXT, "cancelled: nothing was changed");
 	} else if (key == PRESS_ENTER &&
-		   d->focus == focus_cancel(d) + 2) { /* "Draw as what-if" of DIALOG_SKIP */
+		   /* The third button of DIALOG_SKIP, "Draw as what-if". */
+		   d->focus == focus_cancel(d) + 2) {
 		close_dialog(&u->dialog);
 		branch_ask(u, s, (uint32_t)dialog_ratio(d), -1);
 	} else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))

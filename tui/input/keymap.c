@@ -1,6 +1,6 @@
-/* One table of actions (name, keys, group, help) is the source of the default keys, the help, the
- * manual and docs/console.md. A key has one action only: binding it to another action takes it
- * from the first. */
+/* The table of actions: name, keys, group and help of each. The default keys, the help, the manual
+ * and docs/console.md are made from this table. A key has one action only: binding the key to
+ * another action takes it from the first. */
 #include "tui/input/keymap.h"
 
 #include <errno.h>
@@ -190,7 +190,7 @@ void keymap_show_action(const struct keymap *map, enum action a, char text[16])
 		keymap_show(map->keys[a][0], text);
 }
 
-/* Binds exactly these keys to the action, and takes them from other actions. */
+/* Binds the action to these keys and no others. Takes the keys from other actions. */
 static void bind(struct keymap *map, enum action a, const uint32_t *keys, int n)
 {
 	for (int i = 0; i < n; i++) {

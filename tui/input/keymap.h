@@ -54,7 +54,8 @@ enum action {
 	ACTION_AXIS,
 	ACTION_MEASURE,
 	ACTION_GROUP,
-	/* The next five must stay together and in this order, because act_time depends on it. */
+	/* The next five must keep this order, because act_time uses the differences of their
+	 * numbers. */
 	ACTION_SCRUB_BACK,
 	ACTION_SCRUB_ON,
 	ACTION_EVENT_BACK,
@@ -90,31 +91,32 @@ struct keymap_entry {
 	/* Name of the action in keys.json and in the palette, such as "heal-all". */
 	const char *name;
 	const char *keys;  /* default keys, separated by blanks, such as "X" or "j down" */
-	const char *label; /* word for the action in the line of keys; NULL: not shown there */
+	/* Word beside the key in the line of keys; NULL: the action is not shown there. */
+	const char *label;
 	const char *help;  /* one line that describes the action */
 };
 
-/* Returns the row of an action; NULL: none. */
+/* Returns the table's row for an action; NULL if the table has none. */
 const struct keymap_entry *keymap_find(enum action a);
 const char *keymap_group_name(enum keymap_group g);
 
 enum { KEYMAP_EACH = 4 };
 
-/* A map from keys to actions: the keys of each action. */
+/* Maps keys to actions: lists the keys of each action. */
 struct keymap {
-	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* the keys of each action; 0: no further key */
+	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* keys of each action; 0: no further key */
 };
 
 /* Initialises the map with the default keys. */
 void keymap_default(struct keymap *out);
-/* Returns the action of a key. */
+/* Returns the action of a key; ACTION_NONE if the key has none. */
 enum action keymap_action(const struct keymap *map, uint32_t key);
 /* Writes a key's name as the console shows it: "^P", "Spc", "F". */
 void keymap_show(uint32_t key, char text[16]);
-/* Writes the name of an action's first key; "" if it has none. */
+/* Writes the name of the action's first key; "" if the action has no key. */
 void keymap_show_action(const struct keymap *map, enum action a, char text[16]);
-/* Changes the map as a JSON text says: { "heal-all": "ctrl-x", "down": ["j", "down"] }. On error
- * the map is unchanged. */
+/* Changes the map by a JSON text such as { "heal-all": "ctrl-x", "down": ["j", "down"] }. `name` is
+ * for messages. On error the map is unchanged. */
 int keymap_parse_json(struct keymap *map, const char *name, const char *json,
 		      struct error *err);
 

@@ -1,8 +1,10 @@
 /* Input: keys, pasted text, messages and the clock.
  *
- * A key goes to the open dialog, otherwise to the prompt, otherwise to an action (ui_act.c). A
- * prompt collects text until Enter; the text is then a command (ui_command.c) or the filter. Calls
- * go one way: this file, then ui_command.c, ui_act.c, dialog.c and ui_move.c, then ui_send.c. */
+ * A key goes to the open dialog, otherwise to the open prompt, otherwise to its action (ui_act.c).
+ * The prompt collects text until Enter; the text is then a command (ui_command.c) or the filter.
+ * Files call in one direction: ui.c, then ui_command.c, ui_act.c, dialog.c and ui_move.c, then
+ * ui_send.c.
+ */
 #include "tui/input/ui.h"
 
 #include <stdio.h>
@@ -26,8 +28,8 @@ void ui_fini(struct ui *u)
 	other_runs_clear(&u->others);
 }
 
-/* A moving microbatch gets the first free row of the display and keeps this row until it is done,
- * so that rows do not jump. */
+/* Gives each moving microbatch a row of the panel of moving microbatches: the first free one. The
+ * microbatch keeps its row until it is done, so that rows do not jump. */
 static void keep_rows(struct ui_display *display, const struct state *s)
 {
 	uint8_t shown[MSG_MICROBATCHES] = { 0 };
@@ -53,8 +55,9 @@ static void keep_rows(struct ui_display *display, const struct state *s)
 	}
 }
 
-/* Estimates the controller's clock between its messages. The estimate stops when the controller is
- * silent for long or the screen is frozen. */
+/* Estimates the time on the controller's clock between two messages. The estimate stops while the
+ * screen is frozen, and one second after the controller's last status (a quarter of a second if the
+ * connection is down). */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us)
 {
 	int64_t since;
@@ -205,7 +208,7 @@ void ui_key(struct ui *u, const struct state *s, uint32_t key)
 		return;
 	}
 	a = keymap_action(&u->map, key);
-	if (u->display.help_page) { /* a key that closes the help has no other effect */
+	if (u->display.help_page) { /* any key closes the help and does nothing else */
 		u->display.help_page = a == ACTION_HELP ? u->display.help_page + 1 : 0;
 		return;
 	}

@@ -1,8 +1,8 @@
 /* ui.h - the state of the operator's interaction: view, selection, dialogs, typed text.
  *
- * The functions are pure. Keys and clocks are arguments. Commands for the controller and requests
- * to the program are put into the struct, and console.c takes them from there. Tests therefore
- * exercise every dialog by keys and messages. Views only read the struct.
+ * The functions have no side effects outside the struct: keys and clocks are arguments, and
+ * console.c fetches commands and requests from the struct. Therefore tests can exercise every
+ * dialog by keys and messages. Views only read the struct.
  */
 #ifndef TUI_UI_H
 #define TUI_UI_H
@@ -50,7 +50,7 @@ enum dialog_kind {
 	DIALOG_SKIP,
 	DIALOG_WIRE, /* changes the format of activations */
 	DIALOG_SUM_WIRE,
-	DIALOG_FINISH, /* lets the learning rate fall and then ends the run */
+	DIALOG_FINISH, /* lets the learning rate fall, and then ends the run */
 	DIALOG_FAIL,
 	DIALOG_RECOVER,
 	DIALOG_FAULT,
@@ -66,7 +66,7 @@ enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_MOTION_ROWS = 128 };
 enum field_unit {
 	FIELD_NUMBER,
 	FIELD_STAGES,
-	FIELD_FORMAT, /* the field's value is an index of a format (dialog_format) */
+	FIELD_FORMAT, /* the value is the index of a format in the dialog's list (dialog_format) */
 	FIELD_NODE,
 	FIELD_SECONDS,
 	FIELD_TIMES,
@@ -80,8 +80,9 @@ struct dialog_field {
 	enum field_unit unit;
 };
 
-enum { DIALOG_FINISH_MOST = 1 << 24 }; /* largest number of iterations of a decay */
-enum { DIALOG_FORMATS = 4 }; /* that a dialog offers, for activations or for sums */
+/* Largest number of iterations over which the learning rate may fall. */
+enum { DIALOG_FINISH_MOST = 1 << 24 };
+enum { DIALOG_FORMATS = 4 }; /* number of formats that a dialog offers */
 
 struct dialog {
 	enum dialog_kind kind;
@@ -89,103 +90,108 @@ struct dialog {
 	uint16_t node;
 	uint32_t n_fields;
 	struct dialog_field fields[DIALOG_FIELDS];
-	/* Index of the focused element, in this order: fields, confirmation, Cancel, Apply. */
+	/* Index of the focused element; the order is: fields, typed number, Cancel, Apply. */
 	uint32_t focus;
 	uint32_t choice;   /* the selected line of DIALOG_FAULT or DIALOG_HEAL */
-	bool needs_number; /* the operator must type the node's number to confirm */
+	bool needs_number; /* the operator must type the node's number before Apply */
 	char typed[8];
-	bool forbidden; /* Apply has no effect; `why` gives the reason */
+	bool forbidden; /* the action is not possible, for the reason in `why` */
 	char why[128];
-	/* Id of the command that requests the preview; 0: none was requested */
+	/* Id of the command that requested the preview; 0: none was requested. */
 	uint64_t preview_id;
 	bool has_preview;
 	struct msg_see_preview preview;
-	int64_t asked_us; /* time of the request on the local clock */
-	uint64_t undo;    /* id of the command to undo; 0: the last command */
+	int64_t asked_us; /* when the preview was requested, on the local clock */
+	uint64_t undo;    /* id of the command that will be undone; 0: the last command */
 	char undo_text[96];
 };
 
-/* A plan that the Compare view requests from the controller. */
+/* A plan for comparison, which the Compare view requests from the controller. */
 struct ui_candidate {
-	char name[32];    /* name that the answer will have, such as "best 2/6" or "sums q6" */
+	/* Name of the plan in the controller's answer, such as "best 2/6" or "sums q6". */
+	char name[32];
 	char text[32];    /* text of the command that requests the plan */
 	uint32_t skip;    /* number of stages that the plan skips */
 	uint64_t id;      /* id of the command that requests the plan; 0: not requested */
-	int64_t asked_us; /* time of the request on the local clock */
-	uint32_t asked;   /* number of times that the plan was requested */
+	int64_t asked_us; /* when the plan was requested, on the local clock */
+	uint32_t asked;   /* number of requests so far */
 };
 
-/* The Compare view: a plan for every skip ratio, a baseline, then a plan for every other format. */
+/* The Compare view's candidates: a plan for every skip ratio, a published baseline, then a plan for
+ * every format that is not in use. */
 struct ui_compare {
 	struct ui_candidate candidates[STATE_CANDIDATES];
-	/* n: number of plans; n_plans: number of plans before those for other formats */
+	/* n: number of candidates. n_plans: number of candidates before those for other formats. */
 	uint32_t n, n_plans;
-	uint8_t wire, sum_wire; /* formats with which the candidates are compared */
-	uint64_t epoch; /* epoch of the plan in force with which the candidates are compared */
+	uint8_t wire, sum_wire; /* formats in use when the candidates were listed */
+	uint64_t epoch; /* epoch of the plan that was in force when the candidates were listed */
 	uint32_t shown; /* index of the candidate that is drawn beside the plan in force */
 };
 
-/* A what-if beside the iteration that is shown (branch.h). */
+/* The what-if that is drawn beside the iteration on the screen (branch.h). */
 struct ui_branch {
-	bool open;     /* the what-if is shown, or requested */
+	bool open;     /* the what-if is drawn, or the answer is still awaited */
 	bool has_plan; /* the answer has arrived */
-	char name[32]; /* name that the answer will have */
+	char name[32]; /* name of the plan in the controller's answer */
 	uint64_t id;   /* id of the command that requests the plan */
 	uint32_t skip; /* skip ratio (skip_share_pack) */
 	int32_t without;  /* the excluded node; -1: none */
-	int64_t asked_us; /* time of the request on the local clock */
+	int64_t asked_us; /* when the what-if was requested, on the local clock */
 	char refused[96];
 	enum view back;         /* the view to return to */
 	struct state_plan plan; /* ui_fini frees it */
 };
 
-/* The rights of this console, and the operator's lease. ui_send.c owns it. */
+/* The rights of this console, and the operator's lease. Only ui_send.c writes it. */
 struct ui_authority {
-	char name[64];            /* the controller's name for this console; "": not known yet */
-	bool readonly;            /* --readonly: no command leaves this console */
-	bool admitted_to_watch;   /* the controller refuses commands of this console */
+	/* Name of this console at the controller; "": the controller has not sent it yet. */
+	char name[64];
+	bool readonly; /* true: option --readonly; the console sends no command */
+	/* The controller refuses this console's commands, because its key may only watch. */
+	bool admitted_to_watch;
 	bool owner;               /* quitting this console ends the run */
-	uint64_t lease_request;   /* id of the unanswered COMMAND_ARM; 0: none */
-	/* `waiting` is a command that is sent when the lease is granted */
+	uint64_t lease_request;   /* id of the COMMAND_ARM that is not answered yet; 0: none */
+	/* True: `waiting` is sent as soon as the controller grants the lease. */
 	bool has_waiting;
 	struct msg_command waiting;
 };
 
-/* The connection to the controller. ui.c owns it. */
+/* The connection to the controller. Only ui.c writes it. */
 struct ui_connection {
 	enum ui_link state;
-	int64_t since_us; /* when this state began, on the local clock */
-	char reason[160]; /* reason why the state is not UI_LIVE */
+	int64_t since_us; /* when the state began, on the local clock */
+	char reason[160]; /* why the state is not UI_LIVE */
 	/* When the last message from the controller arrived, on the local clock; 0: none has. */
 	int64_t last_message_us;
 };
 
-/* Two clocks: this machine's (`local`) and the controller's. ui_tick owns it, except for the
- * cursor in the past, which console_scrub moves. */
+/* Two clocks: this machine's (`local`) and the controller's. ui_tick writes them. console_scrub
+ * writes the fields about the cursor, the point in time that a frozen screen shows. */
 struct ui_clock {
 	int64_t local_us;
 	int64_t wall_us;
-	/* Estimated time on the controller's clock; while the screen is frozen, the time at the
+	/* Estimated present time on the controller's clock; on a frozen screen, the time at the
 	 * cursor. */
 	int64_t now_us;
-	int64_t status_us;       /* time on the controller's clock in its newest status */
-	int64_t status_local_us; /* local time when that status arrived */
+	int64_t status_us;       /* controller's time in its newest status message */
+	int64_t status_local_us; /* local time at which that status message arrived */
 	bool frozen;
-	int64_t frozen_us; /* time on the controller's clock at the cursor */
-	int64_t behind_us; /* distance from the cursor to now; 0: the cursor is at now */
+	int64_t frozen_us; /* controller's time at the cursor */
+	/* How long before the present the cursor is; 0: the screen shows the present. */
+	int64_t behind_us;
 	int64_t span_us;   /* how far back in time the cursor can go */
 };
 
-/* The objects that the operator has selected. ui_move.c owns it. */
+/* The objects that the operator has selected. Only ui_move.c writes it. */
 struct ui_selection {
 	uint16_t node;
 	bool following; /* the view follows `microbatch` */
 	uint32_t microbatch;
-	uint64_t note;   /* id of the selected journal entry; 0: the newest entry */
+	uint64_t note;   /* id of the selected journal entry; 0: always the newest entry */
 	char filter[48]; /* text of the filter; "": none */
 };
 
-/* The line in which a command or a filter is typed. ui.c owns it. */
+/* The line in which a command or a filter is typed. Only ui.c writes it. */
 struct ui_prompt {
 	enum prompt kind;
 	char text[512];
@@ -196,14 +202,18 @@ struct ui_prompt {
 struct ui_display {
 	enum view view;
 	enum graph graph;
-	int help_page; /* 0: the help is closed; otherwise its page, counting on without end */
-	/* Zoom of the timeline: 0 shows an iteration; each step halves or doubles the width. */
+	/* 0: the help is closed. 1: its first page is shown. After the last page the number rises
+	 * on, and the view shows the first page again. */
+	int help_page;
+	/* Width of the timeline: 0 shows one iteration, and each step up or down halves or doubles
+	 * it. */
 	int zoom;
 	bool mouse;
 	enum colouring colouring;
 	enum loss_axis loss_axis;
-	int loss_zoom; /* zoom of the loss: the newest 1 / 2^loss_zoom of the run is shown */
-	uint64_t loss_cursor; /* place of the cursor on the axis; 0: the newest value */
+	int loss_zoom; /* the loss curve shows the newest 1 / 2^loss_zoom of the run */
+	/* Position on the x axis at which runs are compared; 0: the newest value. */
+	uint64_t loss_cursor;
 	enum link_measure link_measure;
 	enum link_grouping link_grouping;
 	char theme[32];
@@ -211,34 +221,34 @@ struct ui_display {
 	uint32_t rows[UI_MOTION_ROWS];
 };
 
-/* The message line. ui_say owns it. */
+/* The message line. Only ui_say writes it. */
 struct ui_message {
 	char text[224];
 	enum style style;
 	int64_t until_us; /* the message is shown until this time on the local clock */
 };
 
-/* Other runs whose losses are to be read. */
+/* The runs whose losses the operator wants to see beside this run. */
 struct ui_comparison {
 	bool is_requested;
-	char folders[514]; /* folders with a space after each; "": none */
+	char folders[514]; /* folders of the runs, each followed by a space; "": none */
 };
 
-/* Work that the program has to do outside the picture. main.c and side_effects.c take it from
- * here. */
+/* Requests of the operator that go beyond the screen. main.c and side_effects.c carry them out and
+ * reset them. */
 struct ui_requests {
 	bool quit, theme, export, copy, mouse;
 	enum scrub scrub;
 	char theme_name[64];  /* name of the requested theme; "": the next theme */
-	char export_name[16]; /* name of the requested export; "": the text form */
+	char export_name[16]; /* name of the export's format; "": text */
 	struct ui_comparison compare;
 };
 
-/* Commands to the controller. ui_send.c fills it, console.c empties it. */
+/* Commands for the controller. ui_send.c appends them; console.c sends and removes them. */
 struct ui_outbox {
 	struct msg_command commands[UI_OUTBOX];
 	uint32_t n;
-	uint64_t last_id; /* id of the newest command of this console */
+	uint64_t last_id; /* id that was given to a command last */
 };
 
 struct ui {
@@ -256,73 +266,77 @@ struct ui {
 	struct ui_requests requests;
 	struct ui_outbox outbox;
 	struct prices prices;     /* prices of the nodes, from --price */
-	struct other_runs others; /* runs that are drawn beside the losses of this run */
-	struct map places;        /* places of the nodes in the Map view and its panel */
+	struct other_runs others; /* runs whose losses are drawn beside this run's */
+	/* Positions of the nodes for the Map view and the map in other views. */
+	struct map places;
 };
 
-/* Initialises the ui: it shows the overview and is connecting. ui_fini frees it. */
+/* Initialises *u with the overview as view and the state "connecting". ui_fini frees its memory. */
 void ui_init(struct ui *u, enum graph graph);
 void ui_fini(struct ui *u);
-/* Updates the clocks; called before each picture. */
+/* Updates the clocks. Call it before drawing. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us);
-/* Changes the state of the connection. why: the reason if it is not UI_LIVE; copied. */
+/* Sets the state of the connection. why: the reason if the state is not UI_LIVE; copied. */
 void ui_set_connection(struct ui *u, enum ui_link link, const char *why);
-/* Handles a message of the controller: replies, previews and what-ifs. */
+/* Handles a message of the controller: a reply, a preview or an answer to a what-if. */
 void ui_take_message(struct ui *u, const struct state *s, const struct msg *m);
-/* Handles a key: an open dialog gets it, otherwise an open prompt; otherwise it is an action. */
+/* Handles a key: gives it to the open dialog, otherwise to the open prompt, otherwise performs its
+ * action. */
 void ui_key(struct ui *u, const struct state *s, uint32_t key);
-/* Adds pasted text to an open prompt; without one the text is ignored. */
+/* Adds pasted text to the open prompt. Ignores it if no prompt is open. */
 void ui_paste(struct ui *u, const char *text);
 /* ui_act.c: performs an action. */
 void ui_act(struct ui *u, const struct state *s, enum action a);
-/* ui_command.c: performs a typed command ("skip 3", "arm 10m"), or shows a message if it is
- * wrong. */
+/* ui_command.c: performs a typed command, such as "skip 3" or "arm 10m". Shows a message if the
+ * command is wrong. */
 void ui_command(struct ui *u, const struct state *s, const char *text);
 /* Changes the view. */
 void ui_show(struct ui *u, enum view view);
-/* ui_move.c: moves the selection by ACTION_NEXT to ACTION_LAST_ROW or ACTION_FIND_... */
+/* ui_move.c: moves the selection as an action says: ACTION_NEXT to ACTION_LAST_ROW, or one of
+ * ACTION_FIND_... */
 void ui_move(struct ui *u, const struct state *s, enum action a);
-/* Gives the losses as the Loss view shows them, or, in another view, as its panel does. */
+/* Describes the loss curve for the Loss view or, in another view, for the panel with the loss. */
 struct curve_view ui_losses(const struct state *s, const struct ui *u);
 /* Selects the next node at which a microbatch waits. */
 void ui_next_collision(struct ui *u, const struct state *s);
 /* Selects a node. */
 void ui_select(struct ui *u, const struct state *s, uint16_t node);
 
-/* Selects the first listed node if the selected node is not listed. */
+/* If the filter hides the selected node, selects the first node that is listed. */
 void ui_reselect(struct ui *u, const struct state *s);
-/* Requests the next missing plan of the Compare view. */
+/* Requests the next plan that the Compare view lacks. */
 void ui_ask_candidates(struct ui *u, const struct state *s);
 
 /* ui_send.c: shows a message for six seconds. */
 void ui_say(struct ui *u, enum style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Queues a command and returns its id. Returns 0 if the command may not be sent, the queue is
- * full, or the command waits for the operator's lease, which is then requested. */
+/* Queues a command for the controller and returns its id. Returns 0 if this console may not send
+ * the command or the queue is full. Also returns 0 if the command needs the operator's lease: then
+ * the lease is requested, and the command is sent after it. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c);
-/* Shows the controller's answer to a command. If it grants the lease, the waiting command is
- * queued. */
+/* Shows the controller's answer to a command. If the answer grants the lease, queues the command
+ * that waited for it. */
 void ui_take_reply(struct ui *u, const struct msg_see_reply *r);
 /* Returns true if this console has the operator's lease. */
 bool ui_has_lease(const struct ui *u, const struct state *s);
-/* Returns the reason why this console may not send commands; NULL: it may. */
+/* Returns why this console may not send commands; NULL if it may. */
 const char *ui_watch_reason(const struct ui *u);
 
-/* dialog.c: opens a dialog for the selected node, or shows why it cannot be opened. */
+/* dialog.c: opens a dialog for the selected node, or shows a message that says why it cannot. */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
-/* Opens DIALOG_FINISH. iterations: length of the decay; 0: the dialog proposes a number. */
+/* Opens DIALOG_FINISH. iterations: over how many the learning rate falls; 0: the dialog proposes a
+ * number. */
 void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations);
-/* Handles a key for the open dialog. */
+/* Handles a key while a dialog is open. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
-/* Takes a preview that the open dialog has requested. */
+/* Takes a preview if the open dialog has requested it. */
 void dialog_take_preview(struct dialog *d, const struct msg_see_preview *p);
-/* Return the format that a dialog offers at this index, and the format in force. kind: DIALOG_WIRE
- * or DIALOG_SUM_WIRE. */
+/* Returns the format at an index of the dialog's list. kind: DIALOG_WIRE or DIALOG_SUM_WIRE. */
 enum tensor_format dialog_format(enum dialog_kind kind, int64_t index);
-/* Returns the skip ratio in the fields of DIALOG_SKIP (skip_share_pack). */
+/* Returns the skip ratio that the fields of DIALOG_SKIP give (skip_share_pack). */
 int64_t dialog_ratio(const struct dialog *d);
 enum tensor_format dialog_format_now(const struct state *s, enum dialog_kind kind);
-/* Returns true if another live or suspect node has the node's stage. */
+/* Returns true if the stage of the node has another node that is live or suspect. */
 bool dialog_stage_has_others(const struct state *s, uint16_t node);
 
 #endif

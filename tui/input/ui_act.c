@@ -1,6 +1,6 @@
-/* The effect of an action, whether a key, a click or a command started it. Actions on the run
- * open a dialog or send a command. Actions on time move the cursor. The others change this
- * console only. */
+/* Performs actions, which a key, a click or a typed command starts. An action on the run opens a
+ * dialog or sends a command. An action on time moves the cursor in time. All other actions change
+ * this console only. */
 #include "tui/input/ui.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@ enum { CANDIDATE_US = 3000000 };
 
 /* ---- candidates of the Compare view ---- */
 
-enum { SKIPS_MOST = 15 }; /* largest number of skip ratios that are compared */
+enum { SKIPS_MOST = 15 }; /* most skip ratios that the Compare view compares */
 
 static void add_candidate(struct ui *u, uint32_t skip, const char *text, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -75,10 +75,10 @@ static void ask_candidate(struct ui *u, const struct state *s, struct ui_candida
 	one->asked++;
 }
 
-/* Plans are requested one after another, because the controller computes them in the background.
- * Candidates that never had an answer come first. Otherwise, if the plan in force changes often,
- * only the first candidates would be shown. An infeasible candidate gets no answer; each is
- * requested at most twice. */
+/* Requests one plan at a time, because the controller computes plans in the background. Candidates
+ * that never had an answer come first: if the plan in force changes often, the later candidates
+ * would otherwise never get one. An infeasible candidate gets no answer, and is requested twice at
+ * most. */
 void ui_ask_candidates(struct ui *u, const struct state *s)
 {
 	struct ui_candidate *next = NULL;
@@ -104,7 +104,7 @@ void ui_ask_candidates(struct ui *u, const struct state *s)
 		ask_candidate(u, s, next);
 }
 
-/* Opens the dialog that puts the selected candidate into force. */
+/* Opens the dialog that would put the selected candidate into force. */
 static void apply_candidate(struct ui *u, const struct state *s)
 {
 	const struct ui_candidate *one = &u->compare.candidates[u->compare.shown];
@@ -143,8 +143,8 @@ static void toggle_follow(struct ui *u, const struct state *s)
 	}
 }
 
-/* Explains why the followed microbatch waits or, without one, the first microbatch that waits at
- * the selected node. */
+/* Shows why the followed microbatch waits. If no microbatch is followed, follows the first one that
+ * waits at the selected node. */
 static void say_why_waits(struct ui *u, const struct state *s)
 {
 	const struct state_node *n = &s->nodes[u->selection.node];
@@ -180,7 +180,7 @@ static void act_simple(struct ui *u, const struct state *s, enum command_verb ve
 	ui_send(u, s, c);
 }
 
-/* Acknowledges the selected alert in the journal, else all alerts. */
+/* Acknowledges the alert that is selected in the journal, or else all alerts. */
 static void acknowledge_alerts(struct ui *u, const struct state *s)
 {
 	const struct msg_see_note *n =
@@ -218,7 +218,7 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 		snprintf(u->prompt.text, sizeof(u->prompt.text), "%s", u->selection.filter);
 }
 
-/* Actions on the run. An action opens a dialog if the operator should see its effect first. */
+/* Performs an action on the run. Opens a dialog if the operator should see the effect first. */
 static void act_run(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -263,8 +263,9 @@ void ui_show(struct ui *u, enum view view)
 	u->display.view = view;
 }
 
-/* Zooms in: from the overview to a node, from a list to a microbatch, from a candidate of the
- * Compare view to the dialog that applies the candidate. */
+/* Shows more of the selection. In the overview, opens the Nodes view. In the Microbatches view
+ * and on the map, follows the selected microbatch in the overview. In the Compare view, opens the
+ * dialog that applies the candidate. */
 static void look_closer(struct ui *u, const struct state *s)
 {
 	if (u->display.view == VIEW_COMPARE)
@@ -277,7 +278,8 @@ static void look_closer(struct ui *u, const struct state *s)
 	}
 }
 
-/* In a replay only the controller has the record, so the controller is asked to jump. */
+/* Moves in the time of a replay. Only the controller has the record, so the console asks the
+ * controller to jump. */
 static void seek_replay(struct ui *u, const struct state *s, enum action a)
 {
 	struct msg_command c = { .verb = COMMAND_SEEK, .node = -1, .peer = -1 };
@@ -289,7 +291,8 @@ static void seek_replay(struct ui *u, const struct state *s, enum action a)
 	c.value = u->clock.now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
 	if (a == ACTION_LIVE) {
 		c.value = s->run.last_us;
-	} else if (a == ACTION_EVENT_ON) { /* future events are unknown: waits for a commit */
+		/* The console knows no later event, so the replay runs to its next commit. */
+	} else if (a == ACTION_EVENT_ON) {
 		c.verb = COMMAND_STEP;
 	} else if (a == ACTION_EVENT_BACK) {
 		c.value = s->run.first_us;
@@ -324,7 +327,8 @@ static void next_colouring(struct ui *u)
 	ui_say(u, STYLE_TEXT, "%s", words[u->display.colouring]);
 }
 
-/* Changes the grouping of the map of links to the next one that differs, if there is one. */
+/* Changes the grouping of the map of links (nodes, regions or stages) to the next one that gives a
+ * different map. */
 static void next_link_grouping(struct ui *u, const struct state *s)
 {
 	static const char *const words[LINK_GROUPINGS] = { "by node", "by region", "by stage" };
@@ -344,9 +348,9 @@ static void next_link_grouping(struct ui *u, const struct state *s)
 	ui_say(u, STYLE_TEXT, "links are shown %s", words[g.by]);
 }
 
-/* ---- actions on this console only ---- */
+/* ---- actions that change this console only ---- */
 
-/* Zooms in (by 1) or out (by -1). The loss has a zoom of its own. */
+/* Zooms in (by = 1) or out (by = -1). The Loss view has its own zoom. */
 static void zoom(struct ui *u, int by)
 {
 	bool is_loss = u->display.view == VIEW_LOSS;
@@ -381,7 +385,7 @@ static void next_link_measure(struct ui *u)
 							      : "transfer time");
 }
 
-/* Changes how the present view is drawn. */
+/* Changes how the present view is drawn: axis, measure, grouping or colours. */
 static void change_display(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {

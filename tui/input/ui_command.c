@@ -1,5 +1,5 @@
-/* Commands typed after ':'. A command that has a dialog opens it with the typed values filled in. A
- * command without arguments does the same as its key. */
+/* Performs commands typed after ':'. A command that has a dialog opens it with the typed values. A
+ * command without arguments does what its key does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 
 enum { WORDS = 8 };
 
-/* Parses "9" or "n09". Returns false and shows a message if it is not a number. */
+/* Parses "9" or "n09" into a number. If the word is not a number, shows a message and returns
+ * false. */
 static bool parse_number_word(struct ui *u, const char *word, long most, long *out)
 {
 	char *end;
@@ -30,7 +31,7 @@ static bool select_typed_node(struct ui *u, const struct state *s, const char *w
 	long n;
 
 	if (!word)
-		return true; /* without a number the command concerns the selected node */
+		return true; /* without a number, the command is about the selected node */
 	if (!parse_number_word(u, word, (long)s->n_nodes - 1, &n))
 		return false;
 	ui_select(u, s, (uint16_t)n);
@@ -51,7 +52,7 @@ static void set_field(struct dialog *d, uint32_t i, long v)
 	d->fields[i].value = v;
 }
 
-/* Handles `inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]`: opens the dialog with these
+/* Handles `inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]`: opens its dialog with these
  * values. */
 static void type_inject(struct ui *u, const struct state *s, char **word, int n)
 {
@@ -107,7 +108,8 @@ static void type_skip(struct ui *u, const struct state *s, const char *word)
 	set_field(&u->dialog, 1, share > 0 ? (long)share : 100);
 	if (skip_share_pack(share, (uint32_t)v) != state_skip_ratio(s)) {
 		u->dialog.fields[0].value = v > 0 ? v - 1 : 1;
-		dialog_key(u, s, v > 0 ? '+' : '-'); /* requests the preview */
+		/* Steps to the typed value with a key, because the key requests the preview. */
+		dialog_key(u, s, v > 0 ? '+' : '-');
 	} else {
 		set_field(&u->dialog, 0, v);
 	}
@@ -131,11 +133,12 @@ static void type_format(struct ui *u, const struct state *s, enum dialog_kind ki
 	if (!word || u->dialog.kind != kind || u->dialog.fields[0].value == v)
 		return;
 	u->dialog.fields[0].value = v > 0 ? v - 1 : 1;
-	dialog_key(u, s, v > 0 ? '+' : '-'); /* requests the preview */
+	/* Steps to the typed value with a key, because the key requests the preview. */
+	dialog_key(u, s, v > 0 ? '+' : '-');
 }
 
-/* Handles `finish N`: opens the dialog with this number of iterations. `finish 0` withdraws the
- * order. */
+/* Handles `finish N`: opens the dialog with N iterations. `finish 0` withdraws an earlier
+ * `finish`. */
 static void type_finish(struct ui *u, const struct state *s, const char *word)
 {
 	struct msg_command back = { .verb = COMMAND_FINISH, .node = -1, .peer = -1 };
@@ -266,7 +269,7 @@ static void type_speed(struct ui *u, const struct state *s, const char *word)
 		ui_send(u, s, c);
 }
 
-/* Returns the verb of a command that is sent as it is typed; -1: the command needs more. */
+/* Returns the verb of a typed command that needs no dialog; -1 for any other command. */
 static int verb_of(int command)
 {
 	switch (command) {
@@ -283,7 +286,7 @@ static int verb_of(int command)
 	}
 }
 
-/* Sends a command whose only argument is a text. */
+/* Sends a command that has only a text as argument. */
 static void send_verb(struct ui *u, const struct state *s, enum command_verb verb, const char *text)
 {
 	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1 };
@@ -297,8 +300,8 @@ static void send_verb(struct ui *u, const struct state *s, enum command_verb ver
 	ui_send(u, s, c);
 }
 
-/* Performs a command that has arguments. Returns false if it has none; the caller then performs the
- * action of its key. */
+/* Performs a command that was typed with arguments. Returns false without arguments; the caller
+ * then performs the action of the command's key. */
 static bool run_words(struct ui *u, const struct state *s, int command, char **word, int n)
 {
 	const char *one = n > 1 ? word[1] : NULL;

@@ -1,5 +1,4 @@
-/* Moves the selection: over nodes and stages, or over the rows of views whose rows are not
- * nodes. */
+/* Moves the selection: over nodes and stages, or in some views over rows that are not nodes. */
 #include "tui/input/ui.h"
 
 #include "tui/run/notes.h"
@@ -29,7 +28,8 @@ void ui_reselect(struct ui *u, const struct state *s)
 	move_along(&u->selection, s, 0);
 }
 
-/* Moves to the same row of the next or previous stage. */
+/* Moves to the next or previous stage that has nodes, to the node in the same row if there is
+ * one. */
 static void move_across(struct ui_selection *selection, const struct state *s, int by)
 {
 	struct roster r;
@@ -97,8 +97,8 @@ static int rows_of(enum action a)
 										   : 1;
 }
 
-/* A selected entry stays selected while new ones arrive. If the newest entry is selected (id 0),
- * the selection moves to each new entry. */
+/* Moves the selection in the journal. A selected entry stays selected while new entries arrive. The
+ * id 0 means the newest entry, so the selection then moves with each new entry. */
 static void move_note(struct ui_selection *selection, const struct state *s, int by)
 {
 	const struct msg_see_note *list[STATE_NOTES];
@@ -127,8 +127,8 @@ struct curve_view ui_losses(const struct state *s, const struct ui *u)
 				    .end_below_last = is_view };
 }
 
-/* Moves the cursor at which runs are compared by a 64th of the axis. Returns false if no runs are
- * compared. */
+/* Moves the cursor at which runs are compared by a 64th of the x axis. Returns false if the key
+ * does not move this cursor, for example because no runs are compared. */
 static bool move_loss_cursor(struct ui *u, const struct state *s, enum action a)
 {
 	struct curve_view view = ui_losses(s, u);
@@ -139,7 +139,7 @@ static bool move_loss_cursor(struct ui *u, const struct state *s, enum action a)
 	    !curve_ends(s, &view, &from, &last, &cursor))
 		return false;
 	step = (last - from) / 64 + 1;
-	if (a == ACTION_LAST_ROW) /* from now on the cursor follows the newest value */
+	if (a == ACTION_LAST_ROW) /* the cursor then follows the newest value */
 		u->display.loss_cursor = 0;
 	else if (a == ACTION_RIGHT)
 		u->display.loss_cursor = last - cursor > step ? cursor + step : last;
@@ -149,8 +149,8 @@ static bool move_loss_cursor(struct ui *u, const struct state *s, enum action a)
 	return true;
 }
 
-/* Moves in views whose rows are microbatches, candidates or journal entries. Returns false in other
- * views. */
+/* Moves the selection in views whose rows are microbatches, candidates or journal entries. Returns
+ * false in all other views. */
 static bool move_rows(struct ui *u, const struct state *s, enum action a)
 {
 	int64_t at;
@@ -170,14 +170,14 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	    a == ACTION_LEFT || a == ACTION_RIGHT)
 		return false;
 	if (u->display.view == VIEW_MAP && (a == ACTION_NEXT || a == ACTION_PREVIOUS))
-		return false; /* nodes are selectable in the map too */
+		return false; /* in the map the selection moves over nodes too */
 	at = (int64_t)u->selection.microbatch + by;
 	at = at >= s->n_flights ? (int64_t)s->n_flights - 1 : at;
 	u->selection.microbatch = (uint32_t)(at < 0 ? 0 : at);
 	return true;
 }
 
-/* Moves over the view's own rows if it has any, else over the nodes. */
+/* Moves over the rows of the view if they are not nodes, otherwise over the nodes. */
 void ui_move(struct ui *u, const struct state *s, enum action a)
 {
 	if (move_loss_cursor(u, s, a) || move_rows(u, s, a))

@@ -1,6 +1,6 @@
 /* Sends commands to the controller and shows messages. A command that changes the run needs the
- * operator's lease. If this console does not have it, the command waits here while the lease is
- * requested, and is sent when it is granted. */
+ * operator's lease. If this console does not have the lease, it requests the lease, and sends the
+ * command when the controller grants it. */
 #include "tui/input/ui.h"
 
 #include <stdarg.h>
@@ -44,8 +44,9 @@ static uint64_t queue_command(struct ui *u, struct msg_command c)
 	return c.id;
 }
 
-/* The lease is requested even if another console seems to have it: a restarted console may still
- * have it under its name. A refusal names the holder and the remaining time. */
+/* Requests the lease and keeps `then` until it is granted. The request is sent even if another
+ * console seems to have the lease: this console may have it from before a restart, under the same
+ * name. A refusal says who has the lease and for how long. */
 static void ask_lease(struct ui *u, struct msg_command then)
 {
 	struct msg_command arm = {
@@ -59,9 +60,9 @@ static void ask_lease(struct ui *u, struct msg_command then)
 	       verb_name(then.verb));
 }
 
-/* Nothing is sent without a live controller or while the screen shows the past. Previews and plans
- * for comparison are always sent. A console that only watches sends nothing else in a live run.
- * Other commands need the lease. */
+/* Without a connection, or while the screen shows the past, no command is sent, except a what-if of
+ * the past. A console that only watches sends requests for previews and plans, and in a replay
+ * other commands too. All commands that change a live run need the lease. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
 	const char *never = s->run.replay || c.verb == COMMAND_COMPARE ? NULL : ui_watch_reason(u);
@@ -70,7 +71,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
 			       u->connection.state == UI_RECORDED ? "this is a recorded run"
-			       : never ? never /* shown also without a connection */
+			       : never ? never /* given as the reason even without a connection */
 				       : "the controller cannot be reached");
 		return 0;
 	}
@@ -110,7 +111,7 @@ void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 
 	for (uint32_t k = 0; k < u->compare.n; k++)
 		if (u->compare.candidates[k].id == r->command && r->command)
-			return; /* the answer to this command is a plan, so no text is shown */
+			return; /* the answer is a plan for the Compare view, which draws it */
 	if (arming) {
 		u->authority.lease_request = 0;
 		u->authority.has_waiting = false;

@@ -1,5 +1,5 @@
-/* Explains why a microbatch waits, from the console's state alone, so that the operator gets an
- * answer at once and no load falls on the controller. */
+/* Explains why a microbatch waits. The explanation is made from the console's state alone. Thus the
+ * operator gets it at once, and it costs the controller nothing. */
 #include "tui/input/why.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static double planned_s(const struct state_node *n, enum task_kind kind)
 						: n->see.loss_s);
 }
 
-/* Returns the remaining time of the node's running task. */
+/* Returns how long the node's running task will still take, in plan seconds; 0 if no task runs. */
 static double rest_s(const struct state *s, const struct state_node *n, int64_t now_us)
 {
 	const struct state_segment *g = state_newest(n);
@@ -26,8 +26,8 @@ static double rest_s(const struct state *s, const struct state_node *n, int64_t 
 	return left > 0 ? left : 0;
 }
 
-/* Returns the remaining wait of a task that arrived at from_us; *ahead gets the number of tasks
- * before it. */
+/* Returns how long a task that arrived at from_us will still wait, in plan seconds. Sets *ahead to
+ * the number of tasks that will run before it. */
 static double wait_s(const struct state *s, const struct state_node *n, int64_t from_us,
 		     int64_t now_us, uint32_t *ahead)
 {
@@ -41,7 +41,8 @@ static double wait_s(const struct state *s, const struct state_node *n, int64_t 
 	return left;
 }
 
-/* Gives the transfer time of an activation in plan seconds. Returns false if it is unknown. */
+/* Sets *out to the transfer time of an activation, in plan seconds. Returns false if it is
+ * unknown. */
 static bool delay_s(const struct state *s, uint16_t from, uint16_t to, double *out)
 {
 	const struct msg_link *l = state_link(s, from, to);
@@ -54,7 +55,8 @@ static bool delay_s(const struct state *s, uint16_t from, uint16_t to, double *o
 	return true;
 }
 
-/* Gives the transfer times to `node` from the previous hop and from it to the next hop. */
+/* Sets *out to the transfer time from the previous hop to `node`, plus that from `node` to the next
+ * hop. Returns false if either is unknown. */
 static bool detour_s(const struct state *s, const struct state_flight *f, uint16_t node,
 		  double *out)
 {
@@ -127,8 +129,8 @@ void why_make(struct why *w, const struct state *s, const struct state_flight *f
 		find_alternative(w, s, f, now_us);
 }
 
-/* Writes three parts: how long and where it waits, for what, and whether another node would be
- * faster. */
+/* Writes three parts: where the microbatch waits and how long, what it waits for, and whether
+ * another node would be faster. */
 void why_text(const struct why *w, char text[160])
 {
 	char waited[16], left[16];

@@ -1,28 +1,31 @@
-/* why.h - the reason why a microbatch waits, and the node at which it would wait less.
+/* why.h - explains why a microbatch waits, and at which node it would wait less.
  *
- * The reason is an estimate, in which tasks take their planned time and links the time of their
- * last transfer. Only a forward task has a choice. A backward task returns to the node that has its
- * activations, and the loss to its data node. */
+ * The explanation is an estimate: a task takes its planned time, and a link the time of its last
+ * transfer. Only a forward task could run on another node. A backward task must return to the node
+ * that has its activations, and the loss is computed on the data node.
+ */
 #ifndef TUI_WHY_H
 #define TUI_WHY_H
 
 #include "tui/run/state.h"
 
 struct why {
-	bool waits; /* the microbatch waits; if false, all other fields are 0 */
+	bool waits; /* the microbatch waits; if this is false, all other fields are 0 */
 	uint16_t node;
-	bool busy;     /* the node is running the task of microbatch `runs`, of kind `kind` */
-	uint32_t runs; /* number of that microbatch */
+	bool busy;     /* the node runs a task: of kind `kind`, of the microbatch `runs` */
+	uint32_t runs; /* microbatch whose task the node runs */
 	enum task_kind kind;
 	bool full;        /* all memory slots of the node are in use */
-	uint32_t ahead;   /* number of tasks queued before that of the microbatch */
+	uint32_t ahead;   /* number of tasks that will run before that of the microbatch */
 	double waited_s;  /* time waited so far, in plan seconds */
-	double left_s;    /* estimated remaining wait, in plan seconds */
-	bool choice;      /* another node of the stage could run the task */
-	bool alternative; /* another node could run the task now */
-	uint16_t other;   /* the best node that could run the task */
-	double link_s;    /* additional transfer time through this other node */
-	double change_s;  /* change of the task's start time through this other node; < 0: sooner */
+	double left_s;    /* how long it will still wait, estimated, in plan seconds */
+	bool choice;      /* true: the task may run on any node of the stage */
+	bool alternative; /* true: the node `other` could run the task now */
+	uint16_t other;   /* the node at which the task would start first */
+	/* How much longer the transfers by way of `other` take, in plan seconds. */
+	double link_s;
+	/* How much later the task would start at `other`, in plan seconds; < 0: earlier. */
+	double change_s;
 };
 
 /* Explains why a microbatch of the current iteration waits. */

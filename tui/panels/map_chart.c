@@ -1,6 +1,5 @@
-/* The canvas of the map: lines between markers, enclosed regions, and labels at free cells. Lines
- * are drawn in dots with braille and blocks, and with characters that show the direction in
- * ASCII. */
+/* The canvas of the map: lines between markers, enclosed regions, and labels in free cells. Lines
+ * consist of dots (braille or blocks); in ASCII they consist of characters such as / and -. */
 #include "tui/panels/map_chart.h"
 
 #include <math.h>
@@ -36,7 +35,8 @@ static uint32_t slope_glyph(float dx, float dy)
 	return down < across / 2 ? '-' : across < down / 2 ? '|' : dx * dy > 0 ? '\\' : '/';
 }
 
-/* Draws a line in which every `gap`th dot is visible. In ASCII, characters show the direction. */
+/* Draws a straight line, of which every `gap`th dot is visible. In ASCII, characters such as / and
+ * - show its direction. */
 void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line, int gap)
 {
 	float across = (float)(c->canvas.w / c->canvas.at.w);
@@ -62,7 +62,7 @@ void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line,
 	}
 }
 
-/* Writes a text at free cells near a place. If there are none, draws nothing and returns false. */
+/* Writes a text in free cells near `at`. Draws nothing and returns false if there is no room. */
 bool chart_label(struct chart *c, struct spot at, unsigned style, const char *text)
 {
 	static const int8_t moves[][2] = { { 0, 0 },   { 0, -1 }, { 0, 1 },  { -3, 0 }, { 3, 0 },
@@ -118,8 +118,8 @@ static float turn(struct spot a, struct spot b, struct spot c)
 	return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
 
-/* Replaces n points by the corners of their convex hull (Andrew's monotone chain), and returns
- * their number. hull: scratch array of 2 n. */
+/* Replaces n points by the corners of their convex hull (Andrew's monotone chain), and returns the
+ * number of corners. hull: memory for 2 n points. */
 static int find_hull(struct spot *points, int n, struct spot *hull)
 {
 	int k = 0;
@@ -170,7 +170,7 @@ void chart_hull(struct chart *c, uint32_t region)
 		chart_stroke(c, corners[i], corners[(i + 1) % n], LINE_HULL, 2);
 }
 
-/* Writes a region's name above its nodes, below or beside them. */
+/* Writes a region's name above, below or beside the markers of its nodes, where there is room. */
 void chart_name(struct chart *c, uint32_t region)
 {
 	const char *name = map_region_name(c->m, c->s, region);

@@ -1,4 +1,4 @@
-/* map_chart.h - a picture of the map while it is being drawn: markers, lines and labels. */
+/* map_chart.h - the map while it is drawn: markers, lines and labels. */
 #ifndef TUI_MAP_CHART_H
 #define TUI_MAP_CHART_H
 
@@ -30,34 +30,35 @@ struct chart {
 	const struct map *m;
 	struct canvas canvas;
 	struct map_spots spots;
-	struct rect marker[MAP_NODES]; /* markers, by the index of the node or by region */
+	struct rect marker[MAP_NODES]; /* (n) of the nodes, by map_index, or of the regions */
 	uint32_t n;
 	bool by_region;
-	bool full;     /* markers have room for the node's task */
+	bool full;     /* markers are wide enough for the node's task */
 	bool has_path; /* the path of the selected microbatch is drawn */
 	bool numbered; /* travelling microbatches are shown with their numbers */
 	int digits;
 	enum style styles[LINES];
 };
 
-/* A place on the chart in cells. */
+/* A position on the chart, in cells. */
 struct spot {
 	float x, y;
 };
 
 /* Returns the marker of a node or of its region; NULL: the map does not show it. */
 const struct rect *chart_marker(const struct chart *c, uint16_t node);
-/* Returns the place at which lines to this marker end. */
+/* Returns the position of the marker to which lines are drawn. */
 struct spot chart_middle(const struct chart *c, const struct rect *r);
-/* Draws a line in which every `gap`th dot is visible. */
+/* Draws a line of which every `gap`th dot is visible. */
 void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line, int gap);
-/* Writes a text at free cells near a place. If there are none, draws nothing and returns false. */
+/* Writes a text in free cells near `at`. Draws nothing and returns false if there is no room. */
 bool chart_label(struct chart *c, struct spot at, unsigned style, const char *text);
 /* Draws a line between two nodes, and writes a text at its middle. */
 void chart_connect(struct chart *c, uint16_t from, uint16_t to, enum line line, int gap);
 void chart_label_link(struct chart *c, uint16_t from, uint16_t to, enum style style,
 		      const char *text);
-/* Encloses the nodes of a region, and writes its name above, below or beside them. */
+/* Draws a dotted line around the nodes of a region (chart_hull), and writes its name near them
+ * (chart_name). */
 void chart_hull(struct chart *c, uint32_t region);
 void chart_name(struct chart *c, uint32_t region);
 /* Returns the selected microbatch; NULL: the plan has no microbatch with this number. */

@@ -1,5 +1,5 @@
-/* Cells for markers: the points are stretched over the rectangle, and each marker takes the free
- * cells nearest to its point. */
+/* Finds cells for markers. The points are stretched over the rectangle of the map, and each marker
+ * takes the free cells that are nearest to its point. */
 #include "tui/panels/map_spots.h"
 
 #include <float.h>
@@ -23,8 +23,8 @@ void map_spots_fini(struct map_spots *m)
 	m->taken = NULL;
 }
 
-/* Returns true if the cells are free, together with `columns` columns left and right of them and
- * `rows` rows above and below. In this surrounding, cells of the same group may be taken. */
+/* Returns true if the cells of r are inside the map and free. In a border of `columns` columns and
+ * `rows` rows around r, cells must also be free or belong to the same group. */
 static bool is_free(const struct map_spots *m, struct rect r, int columns, int rows, int group)
 {
 	int x = r.x - m->at.x, y = r.y - m->at.y;
@@ -34,7 +34,7 @@ static bool is_free(const struct map_spots *m, struct rect r, int columns, int r
 	if (x < 0 || y < 0 || x + r.w > m->at.w || y + r.h > m->at.h)
 		return false;
 	if (m->taken[y * m->at.w + x] || m->taken[y * m->at.w + x + r.w - 1])
-		return false; /* tested first, because it is usual */
+		return false; /* quick test first, because it fails most often */
 	right = right < m->at.w ? right : m->at.w;
 	bottom = bottom < m->at.h ? bottom : m->at.h;
 	for (int j = top; j < bottom; j++) {
@@ -63,7 +63,8 @@ bool map_spots_take(struct map_spots *m, struct rect r)
 	return true;
 }
 
-/* Moves *r to the nearest free cells. A distance of one row counts as much as two columns. */
+/* Moves *r to the nearest free cells. One row counts as far as two columns, because a cell is about
+ * twice as high as wide. */
 static bool find_near(const struct map_spots *m, struct rect *r, int farthest, int rows, int group)
 {
 	for (int far = 0; far <= farthest; far++) {
@@ -83,7 +84,7 @@ static bool find_near(const struct map_spots *m, struct rect *r, int farthest, i
 	return false;
 }
 
-/* The factor and the shift from points to cells, along one axis. */
+/* Converts points to cells along one axis: cell = scale * point + shift. */
 struct axis {
 	float scale, shift;
 };
@@ -98,8 +99,8 @@ static float span_scale(float least, float most, int cells)
 	return most > least && cells > 0 ? (float)cells / (most - least) : 0;
 }
 
-/* Stretches the points over the rectangle. One direction is stretched at most 1.7 times as far as
- * the other one, so that near nodes stay near each other. */
+/* Chooses the two axes so that the points fill the rectangle. Neither direction is stretched more
+ * than 1.7 times as far as the other, so that near nodes stay near each other. */
 static void fit(const struct map_spots *m, const struct rect *markers, const struct point *points,
 		uint32_t n, struct axis *x, struct axis *y)
 {

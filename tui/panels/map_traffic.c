@@ -1,5 +1,5 @@
-/* Draws what moves on the map. The head of a microbatch is placed by the link's usual transfer
- * time, because agents report only the beginning and the end of a transfer. */
+/* Draws what moves on the map. Agents report only the beginning and the end of a transfer. In
+ * between, the position of a microbatch is estimated from the transfer time of its link. */
 #include "tui/panels/map_traffic.h"
 
 #include <math.h>
@@ -9,12 +9,14 @@
 #include "tui/screen/colouring.h"
 #include "tui/screen/glyphs.h"
 
-/* Free cells of the map that each travelling microbatch needs for its number, and for its tail. */
+/* A number is drawn if the map has LABEL_CELLS cells for each travelling microbatch; a tail needs
+ * TAIL_CELLS. */
 enum { LABEL_CELLS = 60, TAIL_CELLS = 4 };
 
 /* ---- links ---- */
 
-/* Draws slow and cut links; `labels`: draws their texts, which lie above all lines. */
+/* Draws slow and cut links: their lines or, if `labels` is true, their texts. Texts are drawn after
+ * all lines. */
 static void draw_links(struct chart *c, bool labels)
 {
 	char text[40];
@@ -51,7 +53,7 @@ static void draw_links(struct chart *c, bool labels)
 }
 /* ---- microbatches ---- */
 
-/* Returns the usual time of a transfer in plan seconds; 0: unknown. */
+/* Returns the measured or else the planned transfer time of a link, in plan seconds; 0: unknown. */
 static double usual_s(const struct state *s, uint16_t from, uint16_t to)
 {
 	const struct msg_link *l = state_link(s, from, to);
@@ -64,8 +66,8 @@ static double usual_s(const struct state *s, uint16_t from, uint16_t to)
 					 : 0;
 }
 
-/* Returns where a travelling microbatch is, from 0 to 1. The value stays below 1 until a message
- * says that the microbatch has arrived. */
+/* Returns how much of its way a travelling microbatch has covered, from 0.05 to 0.95. It is never
+ * 1, because only a message says that the microbatch has arrived. */
 static float progress_of(const struct chart *c, const struct state_flight *f)
 {
 	double usual = usual_s(c->s, state_chain_node(f, f->position),
@@ -76,7 +78,8 @@ static float progress_of(const struct chart *c, const struct state_flight *f)
 	return part < 0.05 ? 0.05f : part > 0.95 ? 0.95f : (float)part;
 }
 
-/* Draws a travelling microbatch's tail or, for `label`, its number at the head. */
+/* Draws a travelling microbatch: its tail or, if `label` is true, its number at the head of the
+ * tail. */
 static void draw_traveller(struct chart *c, const struct state_flight *f, float length, bool label)
 {
 	const struct rect *a = chart_marker(c, state_chain_node(f, f->position));
@@ -114,8 +117,8 @@ static bool travels(const struct state_flight *f)
 	return f->known && f->phase == FLIGHT_TRAVELLING;
 }
 
-/* Draws the tails of all travelling microbatches: short ones if there are many, and none if they
- * would cover the map. */
+/* Draws the tails of all travelling microbatches. If there are many, tails are short; if tails
+ * would cover the map, none is drawn. */
 static void draw_tails(struct chart *c)
 {
 	uint32_t n = 0, cells = (uint32_t)(c->at.w * c->at.h);
@@ -128,7 +131,7 @@ static void draw_tails(struct chart *c)
 			draw_traveller(c, &c->s->flights[i], c->numbered ? 0.3f : 0.06f, false);
 }
 
-/* Writes the numbers of travelling microbatches as far as there is room, that of the selected one
+/* Writes the numbers of travelling microbatches where there is room. The selected one comes
  * first. */
 static void draw_numbers(struct chart *c)
 {
@@ -151,8 +154,8 @@ static void draw_path(struct chart *c)
 		chart_connect(c, state_chain_node(f, p), state_chain_node(f, p + 1), LINE_PATH, 1);
 }
 
-/* Appends the time of the transfer to chain position p: "1.2s", or "~1.2s" if the transfer has not
- * ended. */
+/* Appends the time of the transfer to chain position p, such as "1.2s"; "~1.2s" is the estimate for
+ * a transfer that has not ended. */
 static void add_transfer(const struct chart *c, const struct state_flight *f, uint32_t p,
 			 char *text, size_t room)
 {
@@ -169,7 +172,7 @@ static void add_transfer(const struct chart *c, const struct state_flight *f, ui
 	snprintf(text + n, room - n, "%s%s%s", n ? " " : "", ended ? "" : "~", age);
 }
 
-/* Writes the times of the transfers on the selected path, there and back, beside its links. */
+/* Writes the transfer times beside the links of the selected path: forward, then back. */
 void traffic_times(struct chart *c)
 {
 	const struct state_flight *f = chart_chosen(c);
@@ -186,8 +189,8 @@ void traffic_times(struct chart *c)
 	}
 }
 
-/* Writes the selected microbatch's number at its present node, unless the node's marker or a
- * travelling head shows the number already. */
+/* Writes the selected microbatch's number beside the node where it is. If the microbatch travels,
+ * or the node's marker names its task, the number is on the map already. */
 static void label_chosen(struct chart *c)
 {
 	const struct state_flight *f = chart_chosen(c);

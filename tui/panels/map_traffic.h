@@ -5,7 +5,7 @@
 
 #include "tui/panels/map_chart.h"
 
-/* Draws the tails of travelling microbatches, the selected path, slow and cut links. */
+/* Draws lines: the tails of travelling microbatches, the selected path, slow and cut links. */
 void traffic_lines(struct chart *c);
 /* Write the numbers of microbatches and links, and the times of the selected path's transfers. */
 void traffic_numbers(struct chart *c);

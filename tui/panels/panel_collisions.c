@@ -1,5 +1,5 @@
-/* Lists the collisions: waiting microbatches with node, cause and duration. Those that still last
- * come first, then those that ended last. */
+/* Lists collisions: microbatches that wait for a busy node, with node, cause and duration. Waits
+ * that still last come first, then those that ended most recently. */
 #include "tui/panels/panels.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The two lines at the top: which run, its state, progress, speed and risks. The two lines at the
- * bottom: the newest message and the keys. */
+/* The two lines at the top of the screen: the run, its state, progress, speed and risks. The two
+ * lines at the bottom: the newest message and the keys. */
 #include "base/tensor_format.h"
 #include "base/timestamp.h"
 #include "tui/panels/panels.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Adds LIVE or another state: in a colour that is visible across a room, and as a word that is
- * readable without colour. */
+/* Adds LIVE or the word for another state of the connection. Its colour is visible across a room;
+ * the word can be read without colour. */
 static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 {
 	char age[16];
@@ -66,7 +66,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	const struct msg_see_status *t = &s->status;
 	struct chips c = { .n = 0 };
 	char clock[TIMESTAMP_SIZE], ratio[SKIP_SHARE_TEXT];
-	bool ours; /* false: the plan is by a published baseline, whose name is always shown */
+	bool ours; /* false: a published baseline makes the plan, and its name is always shown */
 
 	chips_add(&c, 3, STYLE_TITLE, "skippipe");
 	chips_add(&c, 6, STYLE_STRONG, "%s", s->has_run ? s->run.name : "");
@@ -115,7 +115,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 			  (unsigned long long)t->resent, (unsigned long long)t->refused,
 			  (unsigned long long)t->dropped);
 	if (at.w >= 60) {
-		int w = at.w >= 140 ? 20 : 9; /* width of the date and time, or of the time */
+		int w = at.w >= 140 ? 20 : 9; /* width of the clock: with or without the date */
 
 		timestamp_text(u->clock.wall_us, clock);
 		clock[10] = ' ';
@@ -127,7 +127,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	}
 }
 
-/* Adds the progress of the current iteration against its prediction. */
+/* Adds how far the current iteration is, against its predicted time. */
 static void add_progress(struct chips *c, const struct state *s, const struct ui_clock *clock,
 			 int w)
 {
@@ -146,8 +146,8 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 		  "now %.*f of %.*fs", d, at, d, want);
 }
 
-/* Adds the time of the sums and of the whole iteration. Only a run without an emulated network
- * measures both on one clock. */
+/* Adds the time of summing the gradients and that of the whole iteration. With an emulated network
+ * this is omitted, because the two times are on different clocks. */
 static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 {
 	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);
@@ -160,8 +160,8 @@ static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 		  glyphs_decimals((double)it->real_s), (double)it->real_s);
 }
 
-/* Draws figures by rank: first the measured and the predicted time, then loss and speed, then their
- * causes. A narrow screen drops the lowest ranks. */
+/* Draws figures in order of rank: measured and predicted time first, then loss and speed, then the
+ * causes. A narrow screen omits the figures of lowest rank. */
 static void second_line(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {
@@ -230,7 +230,8 @@ void panel_header(struct screen *out, struct rect at, const struct state *s, con
 		second_line(out, at, s, u);
 }
 
-/* Draws the position of the cursor in time, marks of events (S F R), and the keys that move it. */
+/* Draws the cursor's position in time, the marks of events (S F R), and the keys that move the
+ * cursor. */
 static void draw_scrub(struct screen *out, struct rect at, const struct state_history *history,
 		       int64_t last_us, int64_t behind_us, int64_t span_us)
 {
@@ -261,7 +262,7 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state_hi
 	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
 }
 
-/* Shows the most urgent of these: the prompt, the message, the cursor in time, the reason of a lost
+/* Draws the most urgent of these: the prompt, the message, the cursor in time, the reason of a lost
  * connection, the filter, the newest journal entry. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
@@ -276,7 +277,9 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 		const char *text = u->prompt.text;
 
 		for (int more = screen_columns(text) + 2 - at.w; more > 0; more--)
-			utf8_next(&text); /* the end of a long text is typed */
+			/* Drops the beginning of a long text, because the operator types at its
+			 * end. */
+			utf8_next(&text);
 		x = screen_print(out, at.x, at.y, at.w, STYLE_STRONG, "%c%s",
 				 u->prompt.kind == PROMPT_COMMAND ? ':' : '/', text);
 		screen_put(out, at.x + x, at.y, ' ', STYLE_TEXT | STYLE_REVERSE);
@@ -301,13 +304,13 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	}
 }
 
-/* Returns true if the action needs a live run. */
+/* Returns true if the action changes the run, which is possible only in a live run. */
 static bool acts_on_run(enum action a)
 {
 	return (a >= ACTION_SKIP && a <= ACTION_HEAL_ALL) || a == ACTION_UNDO;
 }
 
-/* Returns true if the colour of microbatches is a large part of the view. */
+/* Returns true for views in which the colours of microbatches matter. */
 static bool shows_colours(enum view view)
 {
 	return view == VIEW_TIMELINE || view == VIEW_MICROBATCHES || view == VIEW_MAP;

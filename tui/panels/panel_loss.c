@@ -1,13 +1,13 @@
-/* Training and validation loss over iterations with marks where the run was changed, and the
- * measured and predicted times of the iterations. */
+/* Draws training and validation loss over iterations, with marks where the run was changed. Also
+ * draws the measured and predicted times of the iterations. */
 #include <math.h>
 #include <stdio.h>
 
 #include "tui/screen/curve.h"
 #include "tui/panels/panels.h"
 
-/* Writes ", 1.2M tokens and 4m10 to the end" if an end is set. The time is that of the newest
- * iterations, from commit to commit. */
+/* Writes how much is left, such as ", 1.2M tokens and 4m10 to the end", if the run has an end. The
+ * time assumes the pace of the newest iterations, from commit to commit. */
 static void write_rest(const struct state *s, char *text, size_t room)
 {
 	const struct state_history *h = &s->history;
@@ -65,9 +65,10 @@ void panel_loss(struct screen *out, struct rect at, const struct state *s, const
 	draw_losses(out, at, s, u, NULL);
 }
 
-enum { NUMBERS = 40 }; /* columns for the losses and their differences */
+/* Width of the figures beside a run's name: its losses and their differences, in columns. */
+enum { NUMBERS = 40 };
 
-/* Draws a loss and its difference from the loss of the reference run, if there is one. */
+/* Draws a loss and, if there is a reference run, the difference from that run's loss. */
 static void draw_loss(struct screen *out, int x, int y, double loss, double reference)
 {
 	if (!isfinite(loss)) {
@@ -80,8 +81,8 @@ static void draw_loss(struct screen *out, int x, int y, double loss, double refe
 			     "%+9.3f", loss - reference);
 }
 
-/* Draws a run's letter, its name and its losses at the cursor. reference: NULL in the row of the
- * reference. */
+/* Draws a run's letter and name, and its losses at the cursor. reference: the losses of the
+ * reference run; NULL for that run itself. */
 static void draw_run(struct screen *out, struct rect at, char letter, enum style style,
 		     const char *name, const struct curve_value *v,
 		     const struct curve_value *reference)
@@ -90,7 +91,7 @@ static void draw_run(struct screen *out, struct rect at, char letter, enum style
 
 	screen_print(out, at.x + 1, at.y, at.w - 1, style | STYLE_BOLD, "%c%c", letter,
 		     reference ? ' ' : '*');
-	/* The end of a long name is shown, because the ends of names differ. */
+	/* Drops the beginning of a long name, because names of runs differ at their ends. */
 	for (int more = screen_columns(name) - (at.w - NUMBERS - 4); more > 0; more--)
 		utf8_next(&name);
 	screen_text(out, at.x + 4, at.y, at.w - NUMBERS - 4, STYLE_TEXT, name);
@@ -107,7 +108,7 @@ static void write_name(const struct other_run *run, char name[96])
 			 (unsigned long long)run->n_read);
 }
 
-/* Draws the runs that are compared, at the cursor. */
+/* Draws a row for each run that is compared, with its losses at the cursor. */
 static void panel_runs(struct screen *out, struct rect at, const struct ui *u,
 		       const struct curve_reading *r)
 {

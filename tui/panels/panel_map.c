@@ -1,12 +1,13 @@
-/* The map: markers of nodes, or of regions if there are many nodes, at their places in the network,
- * and microbatches as they travel.
+/* The map of the network. Markers of nodes, or of regions if there are many nodes, stand where
+ * latencies place them; microbatches travel between them.
  *
  *     12#m07x   node 12 runs a backward task of microbatch 7, and another microbatch waits there
  *
- * Faint dots enclose the nodes of a place. A line with a microbatch's number at its head is a
- * transfer: the head is where the usual time of the link puts it. The path of the selected
+ * Faint dots enclose the nodes of a region. A line with a microbatch's number at its end is a
+ * transfer; the transfer time of the link gives the position of this end. The path of the selected
  * microbatch is a full line with the times of its transfers. Links that take twice their planned
- * time, and cut links, are drawn too. A failed node is crossed out. */
+ * time, and cut links, are drawn too. A failed node is crossed out.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,13 +17,14 @@
 #include "tui/panels/panels.h"
 
 enum {
-	/* Number of cells for each node from which its marker has room for its task */
+	/* A node's marker shows its task if the map has this many cells for each node. */
 	FULL_CELLS = 40,
-	/* Number of cells for each node from which its marker has room for its number */
+	/* A node's marker shows its number if the map has this many cells for each node. */
 	NODE_CELLS = 9,
-	FLASH_LEAST_US = 100000, /* shortest time that a node lights up, about one picture */
+	/* Shortest time that a node lights up; the screen is drawn about this often. */
+	FLASH_LEAST_US = 100000,
 	FLASH_MOST_US = 700000,
-	/* Number of cells for each region from which its marker has room for two rows */
+	/* A region's marker has two rows if the map has this many cells for each region. */
 	REGION_CELLS = 80,
 	REGION_W = 14
 };
@@ -34,8 +36,9 @@ static bool is_failed(const struct state_node *n)
 	return n->see.state == NODE_FAILED || n->see.state == NODE_DEAD;
 }
 
-/* Returns true while the node lights up: for a plan second after a microbatch began to wait there,
- * but at least for one picture, because a fast run has many collisions in a real second. */
+/* Returns true while the node lights up: for one plan second after a microbatch began to wait
+ * there. It lights up at least until the screen is drawn once, because a fast run has many
+ * collisions in a real second. */
 static bool collides(const struct chart *c, uint16_t node)
 {
 	double scale = c->s->run.time_scale > 0 ? c->s->run.time_scale : 1;
@@ -70,7 +73,7 @@ static unsigned stage_style(const struct chart *c, const struct state_node *n)
 	return (STYLE_MICROBATCH_0 + n->see.stage % (unsigned)CHART_COLOURS) | STYLE_BOLD;
 }
 
-/* Draws two diagonals across the node, three rows high, and keeps texts away from them. */
+/* Crosses out a node: two diagonals, three rows high. Labels keep away from these cells. */
 static void cross_out(struct chart *c, const struct rect *r)
 {
 	float left = (float)(r->x - c->at.x) - 2, right = left + (float)c->digits + 4;
@@ -83,8 +86,8 @@ static void cross_out(struct chart *c, const struct rect *r)
 	map_spots_take(&c->spots, (struct rect){ r->x - 2, r->y + 1, w, 1 });
 }
 
-/* Draws a marker: the number, the task if the marker has room, and marks for waiting and failed
- * nodes. */
+/* Draws a node's marker: its number, its task if the marker is wide enough, and marks for a waiting
+ * microbatch and for a failure. */
 static void draw_node(struct chart *c, uint32_t i)
 {
 	const struct state_node *n = &c->s->nodes[c->m->ids[i]];
@@ -122,8 +125,8 @@ static void draw_node(struct chart *c, uint32_t i)
 			       STYLE_BLOCKED | STYLE_REVERSE);
 }
 
-/* Draws the name of a region, and how many of its nodes are busy or have failed, and how many
- * microbatches wait there. */
+/* Draws a region's marker: its name, how many of its nodes are busy, how many have failed, and how
+ * many microbatches wait there. */
 static void draw_region(struct chart *c, uint32_t region)
 {
 	const struct rect *r = &c->marker[region];
@@ -164,7 +167,7 @@ static void draw_region(struct chart *c, uint32_t region)
 	chips_draw(&chips, c->out, r->x, r->y + 1, r->w, " ");
 }
 
-/* Writes which microbatch waited last, beside its node. */
+/* Writes the newest collision beside its node. */
 static void label_collision(struct chart *c)
 {
 	const struct state_wait *w = map_last_collision(c->s);
@@ -185,7 +188,7 @@ static void label_collision(struct chart *c)
 
 /* ---- the chart ---- */
 
-/* Chooses what markers show, according to the room for them. */
+/* Decides what markers show, from the number of cells for each of them. */
 static void choose_markers(struct chart *c)
 {
 	int cells = c->at.w * c->at.h, n = (int)c->m->n_nodes;
@@ -216,7 +219,7 @@ static void place_markers(struct chart *c)
 		map_spots_place(&c->spots, c->marker, c->m->nodes, c->m->region, c->n);
 }
 
-/* Finds the cells of all markers. Call map_spots_fini on c->spots. */
+/* Chooses the cells of all markers. The caller frees c->spots with map_spots_fini. */
 static void lay_out(struct chart *c, struct rect at)
 {
 	c->at = (struct rect){ at.x, at.y + 1, at.w, at.h - 1 };

@@ -1,8 +1,9 @@
-/* Moving microbatches. A row is the whole chain of one microbatch:
+/* Draws moving microbatches. A row shows all tasks of one microbatch:
  *
  *     m03 00=15=06[12].LL.12.06.15.00   F n12 0.4s
  *
- * `=` a forward done, `#` a backward done, [..] running now, x waiting there, > on the link.
+ * In front of a node's number, `=` is a finished forward task and `#` a finished backward task,
+ * [..] the task that runs now, x a wait at this node, and > a transfer on the link.
  */
 #include "tui/panels/panels.h"
 
@@ -85,7 +86,7 @@ unsigned panel_phase(const struct state *s, const struct state_flight *f, int64_
 	return phase_style(f);
 }
 
-/* Returns the glyph in front of chain position p. */
+/* Returns the character between chain positions p - 1 and p, and its style. */
 static char joint_glyph(const struct state_flight *f, uint32_t p, enum style *style)
 {
 	bool forward = p <= f->route.n_hops;
@@ -156,7 +157,7 @@ int panel_chain(struct screen *out, int x, int y, int w, const struct state *s,
 	return at + screen_text(out, x + at, y, w - at, phase_style(f), words);
 }
 
-/* Draws two rows: one with moving microbatches, one with waiting ones. */
+/* Draws the panel in two rows: one for moving microbatches, one for waiting ones. */
 static void draw_short(struct screen *out, struct rect at, const struct state *s)
 {
 	struct chips go = { .n = 0 }, wait = { .n = 0 };
@@ -215,10 +216,10 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 	}
 }
 
-/* ---- one microbatch as a ladder ---- */
+/* ---- one microbatch in detail ---- */
 
-/* Adds "F1.6" for a task that has ended or "F0.4.." for a running one, and before it "x0.9" if it
- * waited. */
+/* Adds "F1.6" for a task that has ended after 1.6 s, or "F0.4.." for one that has run for 0.4 s;
+ * before it "x0.9" if the task waited for 0.9 s. */
 static void draw_step(struct chips *c, const struct state *s, const struct state_flight *f,
 		      uint32_t p, int64_t now_us)
 {

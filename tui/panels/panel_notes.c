@@ -1,11 +1,11 @@
-/* Alerts, the journal, and the predictions of the newest iterations with their results. */
+/* Draws alerts, the journal, and the predicted and measured times of the newest iterations. */
 #include "tui/run/notes.h"
 #include "tui/panels/panels.h"
 
 #include <stdio.h>
 
-/* Draws "it40 predicted 35.8s, took 36.6s (+2%) ok". For a run without an emulated network, also
- * draws the time of the sums and of the whole iteration. */
+/* Draws a line such as "it40 predicted 35.8s, took 36.6s (+2%) ok". Without an emulated network,
+ * the line also has the time of the sums and of the whole iteration. */
 static void draw_receipt(struct screen *out, int x, int y, int w, const struct state *s,
 			 const struct msg_see_iteration *it)
 {
@@ -30,7 +30,8 @@ static void draw_receipt(struct screen *out, int x, int y, int w, const struct s
 			     it->rerun ? ", some rerun" : "");
 }
 
-/* Returns the node that waits longest for processors that other programs use; NULL: none does. */
+/* Returns the node that waits most for processors which other programs use; NULL if no node
+ * waits. */
 static const struct msg_see_node *longest_waiting(const struct state *s)
 {
 	const struct msg_see_node *longest = NULL;
@@ -67,8 +68,8 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 			     &s->history.iterations[s->history.n_iterations - 1 - (size_t)i]);
 }
 
-/* Draws active injected failures first, then unacknowledged warnings and alerts, newest first. Long
- * texts use the lines that others do not need. */
+/* Draws the active injected failures, then warnings and alerts that are not acknowledged, newest
+ * first. A long text gets a second line if the panel has lines left. */
 void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	uint32_t open = state_alerts(s);

@@ -1,6 +1,6 @@
-/* The grid of nodes with a column for each stage. If stages have more nodes than the panel has
- * rows, the grid becomes a map with one glyph for each node, in the same order. Before nodes have
- * stages they are listed in rows. */
+/* The grid of nodes, with a column for each stage. If a stage has more nodes than the panel has
+ * rows, each node is drawn as a single character, in the same order; several share a row. Before
+ * nodes have stages, the panel lists them in rows. */
 #include "tui/panels/panels.h"
 
 #include <stdio.h>
@@ -9,7 +9,8 @@
 struct grid {
 	int column; /* width of a stage's column in cells */
 	int rows;   /* number of rows of nodes */
-	/* Number of nodes per row of a stage in the map; 0: one node per row, with its number. */
+	/* Nodes in a row of a stage if each is one character; 0: one node a row, with its
+	 * number. */
 	int across;
 };
 
@@ -75,7 +76,8 @@ static void map_cell(struct screen *out, int x, int y, const struct state *s,
 		   l.style | (node == selection->node ? STYLE_REVERSE : 0));
 }
 
-/* Returns the first row of the map that is shown, on the page of the selected node. */
+/* Returns the first row to draw if nodes are single characters. The selected node is on this
+ * page. */
 static int map_top(const struct grid *g, const struct roster *r,
 		   const struct ui_selection *selection)
 {
@@ -88,7 +90,8 @@ static int map_top(const struct grid *g, const struct roster *r,
 	return 0;
 }
 
-/* Gives the cell of the k-th node while nodes have no stage. Returns false if it has no cell. */
+/* Sets *x and *y to the cell of the k-th node before nodes have stages. Returns false if the panel
+ * has no cell for it. */
 static bool place_unplaced(const struct grid *g, struct rect at, const struct roster *r, int k,
 			   int *x, int *y)
 {

@@ -1,10 +1,11 @@
 /* The tasks of each node over time: a row for each node, from the start of the current iteration.
- * Left of now are past tasks, right of it planned ones. A bar begins with its microbatch's
- * number.
+ * Past tasks are left of the present time, planned tasks right of it. A bar is a task, and begins
+ * with its microbatch's number.
  *
- * A column is a fixed length of time and shows the task that fills most of it. While a microbatch
- * waits for a busy node, the bar alternates with x. A blocked node that runs nothing shows x
- * alone. */
+ * A column stands for a fixed length of time, and shows the task that fills most of it. While a
+ * microbatch waits for a busy node, every second character of the bar is x. A node that runs
+ * nothing although a microbatch waits shows x only.
+ */
 #include "tui/input/branch.h"
 #include "tui/panels/time_window.h"
 #include "tui/screen/colouring.h"
@@ -17,8 +18,8 @@
 
 enum { COLUMNS = 512, KINDS = TASK_EVALUATE + 1, STEADY_US = 500000 };
 
-/* The data of a row: for each column, the time of each kind of task and of waiting, and the
- * microbatch whose task is longest. */
+/* The tasks of a row. For each column: the time of each kind of task, the time of waiting, and the
+ * microbatch with the longest task. */
 struct row {
 	int64_t busy[COLUMNS][KINDS];
 	int64_t waited[COLUMNS];
@@ -27,7 +28,7 @@ struct row {
 	char label[COLUMNS];
 };
 
-/* Adds the time from a to b to the columns that it covers. */
+/* Adds the time between a and b to the columns of `to`, each by its share of the time. */
 static void spread_time(const struct time_window *w, int64_t a, int64_t b, int64_t *to, int stride)
 {
 	int first, last;
@@ -45,7 +46,8 @@ static void spread_time(const struct time_window *w, int64_t a, int64_t b, int64
 	}
 }
 
-/* Assigns the columns from a to b to the microbatch of the task, where no other task is longer. */
+/* Assigns the columns between a and b to the task's microbatch, except where another task is
+ * longer. */
 static void claim_columns(const struct time_window *w, struct row *row, int64_t a, int64_t b,
 			  uint32_t microbatch)
 {
@@ -62,7 +64,7 @@ static void claim_columns(const struct time_window *w, struct row *row, int64_t 
 	}
 }
 
-/* Returns the kind of task that fills column c; -1: none. */
+/* Returns the kind of task that fills most of column c; -1: no task fills half of it. */
 static int filling_kind(const struct time_window *w, const struct row *row, int c)
 {
 	int64_t total = 0;
@@ -79,8 +81,8 @@ static int filling_kind(const struct time_window *w, const struct row *row, int 
 	return kind;
 }
 
-/* Writes the microbatch's number at the start of its bar, if the bar is longer than the number. If
- * colours separate neighbouring bars, a bar as long as the number is enough. */
+/* Writes the microbatch's number at the start of its bar. The bar must be longer than the number,
+ * or just as long if colours separate neighbouring bars. */
 static void label_task(const struct time_window *w, struct row *row, int64_t a, int64_t b,
 		       const struct state_segment *g, enum colouring by)
 {
@@ -155,8 +157,8 @@ static void draw_column(struct screen *out, int x, int y, const struct time_wind
 		screen_put(out, x, y, (uint32_t)glyphs_task_glyph((enum task_kind)kind), style);
 }
 
-/* Draws planned tasks right of column `now`: '-' forward, ':' backward. If colours tell
- * microbatches apart, a task that is long enough begins with its number. */
+/* Draws planned tasks right of column `now`: '-' forward, ':' backward. If microbatches have
+ * colours, a task that is long enough begins with its microbatch's number. */
 static void draw_plan(struct screen *out, int x, int y, const struct time_window *w,
 		      const struct state *s, const struct state_plan *p, uint16_t node, int now,
 		      enum colouring by)
@@ -226,8 +228,8 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 				: "=x waiting  -: planned");
 }
 
-/* Returns the first row that is shown. It is the first of the page with the selected node, so that
- * rows do not move. A stage that fits is shown from its start. */
+/* Returns the first row to draw. It changes only in whole pages, so that rows do not move with the
+ * selection. If the stage of the selected node fits, the page begins with that stage. */
 static uint32_t first_row(const struct roster *r, const struct state *s,
 			  const struct ui_selection *selection, int rows)
 {
@@ -243,7 +245,7 @@ static uint32_t first_row(const struct roster *r, const struct state *s,
 	return start + (uint32_t)rows > r->n ? r->n - (uint32_t)rows : start;
 }
 
-/* Draws a second row below a node's tasks: its plan, or the what-if. */
+/* Draws a second row below a node's tasks: the plan in force, or the plan of the what-if. */
 static void draw_second(struct screen *out, struct rect at, int x, int y,
 			const struct time_window *w, const struct state *s, const struct ui *u,
 			const struct state_plan *p, const struct state_node *n)
@@ -258,7 +260,7 @@ static void draw_second(struct screen *out, struct rect at, int x, int y,
 	draw_plan(out, x, y, w, s, p, n->see.node, -1, u->display.colouring);
 }
 
-/* Draws, before the first task, the current step and the most important keys. */
+/* Draws a text before the first task has run: the current step and the most important keys. */
 static void draw_welcome(struct screen *out, struct rect at, const struct state *s,
 			 const struct keymap *map)
 {
@@ -308,7 +310,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		return;
 	}
 	w = time_window_make(s, u, columns);
-	/* The percentages change twice a second, so that they can be read. */
+	/* The percentages change only twice a second, so that they can be read. */
 	steady = w.now_us - w.from_us < STEADY_US
 			 ? w.now_us
 			 : w.now_us - (w.now_us - w.from_us) % STEADY_US;

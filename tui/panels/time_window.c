@@ -50,7 +50,7 @@ struct time_window time_window_make(const struct state *s, const struct ui *u, i
 	return w;
 }
 
-/* Marks a time on the axis by a sign and, if there is room, a word. */
+/* Marks a time on the axis by a character and, if there is room, a word. */
 static void draw_moment(struct screen *out, int x, int y, const struct time_window *w,
 			int c, char sign, const char *word, enum style style)
 {

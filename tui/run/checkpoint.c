@@ -1,5 +1,5 @@
-/* checkpoint.c - copies states into blocks and back. One function, pass_state, lists the parts of a
- * state for both directions. */
+/* checkpoint.c - copies states into blocks of memory and back. One function, pass_state, lists the
+ * parts of a state; it works in both directions. */
 #include "tui/run/checkpoint.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-/* A walk over the parts of a state, which copies them into a block or back. */
+/* The progress of copying the parts of a state, into a block or out of it. */
 struct walk {
-	struct checkpoint *to;         /* the block to write; NULL: copying back */
-	const struct checkpoint *from; /* the block to read; NULL: copying into a block */
-	size_t at;                     /* when copying back: number of bytes taken from the block */
+	struct checkpoint *to;         /* the block that is written; NULL: a block is read */
+	const struct checkpoint *from; /* the block that is read; NULL: a block is written */
+	size_t at;                     /* number of bytes that were read from the block */
 };
 
 static void pass(struct walk *w, void *part, size_t size)
@@ -29,8 +29,8 @@ static void pass(struct walk *w, void *part, size_t size)
 	}
 }
 
-/* Copies n elements of an array that has room for `room` elements. When copying back, the array is
- * newly allocated. */
+/* Copies n elements of an array. If a block is read, first allocates the array with room for `room`
+ * elements. Returns the array. */
 static void *pass_array(struct walk *w, void *array, size_t n, size_t room, size_t size)
 {
 	if (w->from)
@@ -85,7 +85,7 @@ static void pass_history(struct walk *w, struct state_history *h)
 		*h = to;
 }
 
-/* Copies all parts of a state. When copying into a block, s is not changed. */
+/* Copies all parts of a state. If a block is written, *s is not changed. */
 static void pass_state(struct walk *w, struct state *s)
 {
 	struct state_node *nodes = s->nodes;

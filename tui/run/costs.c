@@ -1,4 +1,4 @@
-/* Computes costs from a file of prices, and the goodput of the run that the console shows. */
+/* Computes the cost of a run from a file of prices, and the goodput of the run. */
 #include "tui/run/costs.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ int prices_parse(struct prices *out, const char *name, const char *json, struct 
 	return rc;
 }
 
-/* Returns the price of a node. A price for the node itself takes precedence over one for its
+/* Returns the price of a node. The price of the node itself takes precedence over the price of its
  * place. */
 static double price_of(const struct prices *p, const struct msg_see_node *m)
 {
@@ -73,8 +73,8 @@ static double price_of(const struct prices *p, const struct msg_see_node *m)
 	return price;
 }
 
-/* Returns the median time of the newest iterations. For an emulated run, this is the time that it
- * would take on the real network. */
+/* Returns the median duration of the newest iterations, in seconds. For an emulated run it is in
+ * plan seconds: the duration that the emulated network would give. */
 static double pace_s(const struct state *s)
 {
 	const struct state_history *h = &s->history;

@@ -1,4 +1,4 @@
-/* costs.h - what the nodes of a run cost, and the share of their time that ends in commits. */
+/* costs.h - what the nodes of a run cost, and how much of their time contributes to commits. */
 #ifndef TUI_COSTS_H
 #define TUI_COSTS_H
 
@@ -7,19 +7,19 @@
 
 enum { PRICES = 256 };
 
-/* Prices in dollars an hour, by node or by place. */
+/* Prices in dollars an hour, for nodes or for places. */
 struct prices {
 	struct price {
-		char name[32]; /* name of a node ("n07") or a place ("Oregon") */
+		char name[32]; /* a node ("n07") or a place ("Oregon") */
 		double dollars;
 	} list[PRICES]; /* array of n prices */
 	uint32_t n;
-	double others; /* price of all other nodes */
+	double others; /* price of nodes that are neither listed themselves nor by their place */
 	bool are_known;
 };
 
-/* Parses {"n07": 2.5, "Oregon": 1.2, "others": 1}. name: name of the file, for messages. -EINVAL:
- * the message has the line and the key; *out is unchanged. */
+/* Parses {"n07": 2.5, "Oregon": 1.2, "others": 1}. `name`: name of the file, for messages. -EINVAL:
+ * the message names line and key; *out is unchanged. */
 int prices_parse(struct prices *out, const char *name, const char *json, struct error *err);
 
 /* The cost of a run. */
@@ -29,10 +29,11 @@ struct cost {
 };
 
 /* Returns the cost of the run at the pace of its newest iterations. without: a node whose machine
- * is stopped; -1: none. slower: ratio of the iteration's time to the present one. */
+ * is assumed to be stopped; -1: none. slower: assumed duration of an iteration, as a multiple of
+ * the present one. */
 struct cost costs_of(const struct prices *p, const struct state *s, int without, double slower);
-/* Returns the share of the nodes' time, from commit to commit, in tasks of the newest committed
- * iterations; 0: no iteration has ended. */
+/* Returns the share of the nodes' time that they spend with tasks whose results are committed. The
+ * time is that between the commits of the newest iterations. 0: no iteration has ended. */
 double costs_goodput(const struct state *s);
 
 #endif

@@ -1,5 +1,5 @@
-/* Points in the plane from distances. The map of the console places nodes by their latencies,
- * because nobody has to know where the machines are. */
+/* Computes points in the plane from distances. The console's map places nodes by their latencies,
+ * so that nobody has to tell it where the machines are. */
 #include "tui/run/embedding.h"
 
 #include <float.h>
@@ -15,8 +15,8 @@ enum { PIVOTS = 100, ROUNDS = 100, STEPS = 50 };
 
 /* ---- shortest paths ---- */
 
-/* Writes the length of the shortest path from point `from` to each point (Dijkstra); FLT_MAX: there
- * is none. done: scratch array of n. */
+/* Computes the length of the shortest path from point `from` to each point (Dijkstra); FLT_MAX if
+ * there is no path. done: scratch memory, (n). */
 static void measure_paths(float *length, uint8_t *done, const float *distances, uint32_t n,
 			  uint32_t from)
 {
@@ -42,9 +42,9 @@ static void measure_paths(float *length, uint8_t *done, const float *distances, 
 	}
 }
 
-/* Fills lengths, an array of (k, n), with the lengths of the paths from k points, each of which is
- * farthest from the earlier ones. A point that cannot be reached counts as 1.5 times as far as the
- * farthest one that can. */
+/* Fills lengths (k, n) with the lengths of the shortest paths from k points to all points. The k
+ * points are far apart: each next one is farthest from those before. A point without a path counts
+ * as 1.5 times as far as the farthest other point. */
 static void measure_pivots(float *lengths, const float *distances, uint32_t n, uint32_t k)
 {
 	uint8_t *done = alloc_array(n, sizeof(*done));
@@ -79,7 +79,8 @@ static void measure_pivots(float *lengths, const float *distances, uint32_t n, u
 
 /* ---- classical scaling ---- */
 
-/* Replaces distances by their squares, centred over rows and columns, times -1/2. */
+/* Double centring: replaces the distances in c (k, n) by their squares, subtracts the means of rows
+ * and columns, and multiplies by -1/2. */
 static void centre(float *c, uint32_t k, uint32_t n)
 {
 	double *row = alloc_array(k, sizeof(*row)), *column = alloc_array(n, sizeof(*column));
@@ -123,7 +124,7 @@ static void normalise(double *v, uint32_t n)
 		v[i] = length > 0 ? v[i] / length : 0;
 }
 
-/* Writes the products of the columns of c, an array of (k, n), with the vector v of k numbers. */
+/* Sets out (n) to the product of the transpose of c (k, n) and the vector v (k). */
 static void project(double *out, const float *c, const double *v, uint32_t k, uint32_t n)
 {
 	memset(out, 0, n * sizeof(*out));
@@ -132,7 +133,7 @@ static void project(double *out, const float *c, const double *v, uint32_t k, ui
 			out[i] += (double)c[(size_t)p * n + i] * v[p];
 }
 
-/* Writes the products of the rows of c, an array of (k, n), with the vector u of n numbers. */
+/* Sets out (k) to the product of c (k, n) and the vector u (n). */
 static void project_back(double *out, const float *c, const double *u, uint32_t k, uint32_t n)
 {
 	for (uint32_t p = 0; p < k; p++) {
@@ -142,7 +143,8 @@ static void project_back(double *out, const float *c, const double *u, uint32_t 
 	}
 }
 
-/* Sets x (axis 0) or y (axis 1) of the points from their products with a direction. */
+/* Sets the x (axis 0) or y (axis 1) of all points from u, the product of the matrix and a
+ * direction. */
 static void set_coordinate(struct point *points, const double *u, uint32_t k, uint32_t n, int axis)
 {
 	double size = sqrt(sqrt(product(u, u, n)) / sqrt((double)n / k));
@@ -151,8 +153,8 @@ static void set_coordinate(struct point *points, const double *u, uint32_t k, ui
 		*(axis ? &points[i].y : &points[i].x) = size > 0 ? (float)(u[i] / size) : 0;
 }
 
-/* Finds the two directions with the largest products, both in the same iteration, because two
- * directions with equal products would otherwise converge slowly. */
+/* Finds the two main directions by power iteration and sets the points. Both directions are found
+ * together: one after another they would converge slowly if they were equally strong. */
 static void scale_classically(struct point *points, const float *c, uint32_t k, uint32_t n)
 {
 	double *v[2], *u = alloc_array(n, sizeof(*u));
@@ -187,7 +189,8 @@ static void scale_classically(struct point *points, const float *c, uint32_t k, 
 
 /* ---- majorisation ---- */
 
-/* Returns the position that the known distances to the other points give to point i. */
+/* Returns the position of point i that its known distances to all other points suggest, as a
+ * weighted mean. */
 static struct point pull(const struct point *points, const float *distances, uint32_t n, uint32_t i)
 {
 	double x = 0, y = 0, weights = 0;
@@ -203,7 +206,9 @@ static struct point pull(const struct point *points, const float *distances, uin
 		if (apart > d * 1e-6f) {
 			x += (double)(w * (points[j].x + d * dx / apart));
 			y += (double)(w * (points[j].y + d * dy / apart));
-		} else { /* the same place: away from each other in a direction of their own */
+			/* Points at the same place are pushed apart, in a direction that depends on
+			 * i and j. */
+		} else {
 			float turn = (float)(i * 7 + j * 13), sign = i < j ? 1 : -1;
 
 			x += (double)(w * (points[j].x + d * sign * cosf(turn)));
@@ -235,8 +240,8 @@ static struct point centre_of(const struct point *points, uint32_t n)
 	return (struct point){ (float)(x / n), (float)(y / n) };
 }
 
-/* Rotates the points so that the widest direction becomes the x axis and point 0 is at the upper
- * left. */
+/* Rotates and mirrors the points so that the widest direction is the x axis and point 0 is at the
+ * upper left. */
 static void turn_upright(struct point *points, uint32_t n)
 {
 	struct point middle = centre_of(points, n);
@@ -256,7 +261,7 @@ static void turn_upright(struct point *points, uint32_t n)
 
 		points[i] = (struct point){ c * x + s * y, c * y - s * x };
 	}
-	for (uint32_t i = n; i-- > 0;) { /* point 0 last: others refer to it */
+	for (uint32_t i = n; i-- > 0;) { /* point 0 comes last, because the loop needs its signs */
 		points[i].x *= points[0].x > 0 ? -1 : 1;
 		points[i].y *= points[0].y > 0 ? -1 : 1;
 	}
@@ -279,7 +284,7 @@ void embedding_align(struct point *points, const struct point *to, uint32_t n)
 
 		same_c += a * x + b * y;
 		same_s += b * x - a * y;
-		other_c += a * x - b * y; /* the same with y mirrored */
+		other_c += a * x - b * y; /* sums for the points with y mirrored */
 		other_s += b * x + a * y;
 	}
 	mirror = hypot(other_c, other_s) > hypot(same_c, same_s);

@@ -1,7 +1,8 @@
-/* Keeps the messages of a session and makes the state of any past time from them.
+/* Keeps the messages of a session, and makes the state of any past time from them.
  *
- * Checkpoints are `spacing` bytes of messages apart. When they exceed their share of memory, every
- * second one is dropped and the spacing doubles. */
+ * Checkpoints of the state are `spacing` bytes of messages apart. When the checkpoints take too
+ * much memory, every second one is dropped and `spacing` is doubled.
+ */
 #include "tui/run/history.h"
 
 #include <errno.h>
@@ -12,14 +13,16 @@
 #include "base/array.h"
 #include "tui/run/checkpoint.h"
 
-enum { CHECKPOINTS = 128 }; /* number of checkpoints in a full history, if they are small */
+/* Limit of checkpoints; a history that is full of messages has this many, unless they are large. */
+enum { CHECKPOINTS = 128 };
 
 struct entry {
 	int64_t at_us;
 	size_t offset, size;
 };
 
-/* The state after the first `applied` messages, which together have `offset` bytes. */
+/* A checkpoint: the state after the first `applied` messages, which have `offset` bytes
+ * together. */
 struct mark {
 	struct checkpoint state;
 	size_t applied, offset;
@@ -32,8 +35,8 @@ struct history {
 	size_t n, room;
 	struct mark marks[CHECKPOINTS + 1]; /* in ascending order of time */
 	unsigned n_marks;
-	size_t spacing; /* least distance of two marks, bytes of messages */
-	size_t due;     /* offset at which the next mark is due */
+	size_t spacing; /* least distance of two checkpoints, in bytes of messages */
+	size_t due;     /* number of bytes of messages after which the next checkpoint is due */
 	size_t mark_bytes;
 };
 
@@ -125,13 +128,13 @@ void history_apply(const struct history *h, size_t i, struct state *s)
 	msg_clear(&m);
 }
 
-/* Returns the number of bytes of the first `applied` messages. */
+/* Returns how many bytes the first `applied` messages have. */
 static size_t offset_of(const struct history *h, size_t applied)
 {
 	return applied < h->n ? h->entries[applied].offset : h->n_bytes;
 }
 
-/* Drops every second mark, except the first, while the marks take too much memory. */
+/* Drops every second checkpoint, except the first, until the others fit into their memory. */
 static void thin_out(struct history *h)
 {
 	while (h->n_marks > 1 && (h->n_marks > CHECKPOINTS || h->mark_bytes > h->most_bytes)) {
@@ -155,7 +158,7 @@ void history_keep(struct history *h, size_t applied, const struct state *s)
 	h->due = offset + h->spacing;
 }
 
-/* Returns the newest mark that is not later than this time; NULL: none. */
+/* Returns the newest checkpoint that is not later than at_us; NULL: none. */
 static const struct mark *mark_before(const struct history *h, int64_t at_us)
 {
 	for (unsigned i = h->n_marks; i > 0; i--) {
@@ -167,7 +170,8 @@ static const struct mark *mark_before(const struct history *h, int64_t at_us)
 	return NULL;
 }
 
-/* Replaces *s by the state from which the state at this time can be made most quickly. */
+/* Chooses the start for making the state at the time at_us: the present *s, or the newest
+ * checkpoint before at_us if it needs fewer messages. A chosen checkpoint replaces *s. */
 static void choose_start(const struct history *h, int64_t at_us, struct state **s, size_t *applied)
 {
 	bool is_later = *applied > h->n ||
@@ -215,7 +219,7 @@ static bool is_event(const struct history *h, size_t i)
 	return event;
 }
 
-/* Returns the index of the first message after the first snapshot. */
+/* Returns the index of the first message after the first snapshot, with which a session begins. */
 static size_t first_live(const struct history *h)
 {
 	for (size_t i = 0; i < h->n; i++)

@@ -1,5 +1,5 @@
-/* Groups nodes for the map of links. The view draws the groups, and the key that changes the
- * grouping finds out which groupings differ. */
+/* Groups nodes for the map of links. Both the view that draws the map and the key that changes the
+ * grouping use this module. */
 #include "tui/run/link_groups.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@ static const char *place_of(const struct state *s, uint16_t node)
 	return s->nodes[node].see.location;
 }
 
-/* Groups nodes by region. Returns false if they have fewer than two regions, or more than
- * LINK_GROUPS. */
+/* Makes a group for each region. Returns false if a region is unknown, if there is only one, or if
+ * there are more than LINK_GROUPS. */
 static bool group_by_region(struct link_groups *g, const struct state *s, const struct roster *r)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -36,7 +36,7 @@ static void group_by_stage(struct link_groups *g, const struct state *s, const s
 	for (uint32_t i = 0; i < r->n && g->n > 0; i++) {
 		uint8_t stage = s->nodes[r->nodes[i]].see.stage;
 
-		/* The stage is below n_stages, as roster_make ensures. */
+		/* roster_make ensures that the stage is below n_stages. */
 		g->of[r->nodes[i]] = stage;
 		g->one[stage] = r->nodes[i];
 	}

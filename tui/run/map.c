@@ -1,7 +1,7 @@
-/* The map's points. When a few links are added, the points move by a few steps from their present
- * places. When many are added, all points are placed again, and the picture is rotated so that each
- * point is as near as possible to its former place. The operator then finds each node where it
- * was. */
+/* Makes the map's points. When a few more links are measured, the points move by a few steps. When
+ * many are measured, all points are placed from the start; then the map is rotated and mirrored so
+ * that each point is as near as possible to its former position. Thus the operator finds each node
+ * where it was. */
 #include "tui/run/map.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ const char *map_region_name(const struct map *m, const struct state *s, uint32_t
 
 static uint64_t hash_nodes(const struct state *s)
 {
-	uint64_t h = 14695981039346656037ull; /* start of a hash of the kind FNV-1a */
+	uint64_t h = 14695981039346656037ull; /* start value of the hash FNV-1a */
 
 	for (uint32_t i = 0; i < s->n_nodes; i++) {
 		if (!s->nodes[i].known)
@@ -40,8 +40,8 @@ static uint64_t hash_nodes(const struct state *s)
 	return h;
 }
 
-/* Returns the region of a location. If there are more locations than regions, the rest share the
- * last region. */
+/* Returns the region of a node's location; a new location becomes a new region. If all MAP_REGIONS
+ * are in use, the other locations share the last region. */
 static uint8_t find_region(struct map *m, const struct state *s, uint16_t node)
 {
 	for (uint32_t r = 0; r < m->n_regions; r++)
@@ -70,7 +70,7 @@ static void list_nodes(struct map *m, const struct state *s)
 
 /* ---- distances ---- */
 
-/* Returns the distance that a link's measurement gives; 0: there is none. */
+/* Returns the distance that a link's measurements give, in seconds; 0: unknown. */
 static float length_of(const struct msg_link *l, bool by_transfers)
 {
 	float d = !by_transfers            ? l->latency_s
@@ -80,12 +80,13 @@ static float length_of(const struct msg_link *l, bool by_transfers)
 	return d > 0 && d < 1e4f ? fmaxf(d, 1e-6f) : 0;
 }
 
-/* Arrays of (n, n): the distances of nodes or regions, and the number of measurements of each. */
+/* Distances between nodes or regions. (n, n) each: the distance, and the number of measurements of
+ * which it was made. */
 struct sums {
 	float *distances;
 	uint32_t *count, n, known;
 	bool by_region;
-	bool least; /* true: the shortest measurement counts; false: the mean counts */
+	bool least; /* true: the shortest measurement is the distance; false: their mean */
 };
 
 static void add_distance(struct sums *t, const struct map *m, uint16_t from, uint16_t to, float d)
@@ -110,8 +111,9 @@ static void add_distance(struct sums *t, const struct map *m, uint16_t from, uin
 	t->distances[mirrored] = t->distances[at];
 }
 
-/* A replay has no measured links, but its microbatches travel as they did. A transfer takes longer
- * than its link needs if it waits for another one. */
+/* Adds distances from the transfers of the current iteration, because a replay has no measured
+ * links. The shortest transfer between two nodes counts: a longer one may have waited for other
+ * transfers. */
 static void add_transfers(struct sums *t, const struct map *m, const struct state *s)
 {
 	t->least = true;
@@ -129,8 +131,8 @@ static void add_transfers(struct sums *t, const struct map *m, const struct stat
 	}
 }
 
-/* Returns true if latencies are unknown: a replay has none, and an emulated network may be
- * described by delays only. */
+/* Returns true if no latency is known, so that distances must be transfer times. A replay has no
+ * latencies, and an emulated network may be described by delays only. */
 static bool has_transfers_only(const struct state *s)
 {
 	for (size_t k = 0; s->run.emulated && k < s->n_links; k++)
@@ -155,7 +157,8 @@ float map_times(const struct msg_link *l)
 	return times < 1e6f ? times : 0;
 }
 
-/* Lists the links that are slowest compared with the plan, and those that are cut. */
+/* Lists the links with the largest ratio of measured to planned transfer time, and the cut
+ * links. */
 static void find_slow(struct map *m, const struct state *s)
 {
 	m->n_slow = m->n_cut = 0;
@@ -176,8 +179,8 @@ static void find_slow(struct map *m, const struct state *s)
 	}
 }
 
-/* Guesses distances when no link is measured: nodes of one place are near each other, and all
- * places are equally far apart. */
+/* Guesses distances if no link is measured: nodes of the same place are near, and all places are
+ * equally far from one another. */
 static void guess(const struct map *m, bool by_region, float *distances, uint32_t n)
 {
 	for (uint32_t a = 0; a < n; a++)
@@ -265,7 +268,7 @@ void map_update(struct map *m, const struct state *s, int64_t local_us)
 	make(m, s, fresh);
 }
 
-/* ---- remarkable things ---- */
+/* ---- slow links and collisions ---- */
 
 bool map_is_slow(const struct msg_link *l)
 {

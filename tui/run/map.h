@@ -1,10 +1,13 @@
-/* map.h - the places of nodes and regions in the plane, from the measured network.
+/* map.h - positions of nodes and regions in the plane, made from the measured network.
  *
- * A region is a place ("Belgium") with all of its nodes. The distance between two nodes is the
- * latency of their link or, in an emulated network that is described by delays only, its planned
- * transfer time. A replay has no links: its map is made from the transfers of an iteration. Below
- * MAP_NODES nodes each node is a point and a region is the centre of its nodes; from there on
- * regions are the points. A map is moved as little as possible when further links are measured.
+ * A region is a place ("Belgium") with all of its nodes. The distance of two nodes is the latency
+ * of their link. In an emulated network that is described by delays only, the distance is the
+ * planned transfer time. A replay has no links; its distances come from the transfers of an
+ * iteration.
+ *
+ * Below MAP_NODES nodes, each node is a point, and a region is at the centre of its nodes. With
+ * more nodes, the regions are the points. When more links are measured, the points move as little
+ * as possible.
  */
 #ifndef TUI_MAP_H
 #define TUI_MAP_H
@@ -17,58 +20,64 @@
 
 enum { MAP_NODES = 200, MAP_REGIONS = 64, MAP_SLOW = 3, MAP_CUT = 16 };
 
-/* A link, given by the ids of its nodes. */
+/* A link from one node to another, by their ids. */
 struct map_link {
 	uint16_t from, to;
-	/* Ratio of measured to planned transfer time; 0: nothing was transferred yet. */
+	/* Ratio of the measured to the planned transfer time; 0: nothing was transferred yet. */
 	float times;
 };
 
 struct map {
-	uint64_t run;          /* the run of this map; each jump of a replay is another run */
-	uint32_t link_reports; /* number of link messages after which the map was made */
-	uint64_t nodes_hash;   /* hash of the nodes and places for which the map was made */
-	int64_t made_us;       /* time on the local clock when the map was made */
-	int64_t checked_us;    /* local time at which nodes and links were last compared */
-	/* True: distances are from links; false: no link is known, and distances are guessed from
-	 * the places. */
-	bool by_transfers; /* distances are transfer times, because latencies are unknown */
+	/* Id of the run for which the map was made; each jump of a replay begins another run. */
+	uint64_t run;
+	/* Number of link messages that the state had when the map was made. */
+	uint32_t link_reports;
+	uint64_t nodes_hash; /* hash of the nodes and their places when the map was made */
+	int64_t made_us;     /* when the map was made, on the local clock */
+	/* When the nodes and links were checked for changes, on the local clock. */
+	int64_t checked_us;
+	/* `measured`: distances come from links; false: no link is known, and distances are guessed
+	 * from places. */
+	bool by_transfers; /* distances are transfer times, because no latency is known */
 	bool measured;
-	/* Number of links that were known when all points were last placed together. */
+	/* Number of distances that were known when all points were last placed from the start. */
 	uint32_t n_placed;
 	uint32_t n_nodes; /* number of all known nodes */
-	/* Places of the nodes by index; only if n_nodes < MAP_NODES. */
+	/* Positions of the nodes by index; unused from MAP_NODES nodes on. */
 	struct point nodes[MAP_NODES];
 	uint16_t ids[MSG_NODES];       /* node id by index */
-	uint16_t index[MSG_NODES];     /* 1 + the index by node id; 0: unknown */
-	uint8_t region[MSG_NODES];     /* region of each node, by index */
+	uint16_t index[MSG_NODES];     /* 1 + index, by node id; 0: the map has no such node */
+	uint8_t region[MSG_NODES];     /* region of each node, by the node's index */
 	uint32_t n_regions;
 	struct point regions[MAP_REGIONS];
 	uint16_t sizes[MAP_REGIONS]; /* number of nodes in each region */
-	uint16_t named[MAP_REGIONS]; /* id of a node whose location has the region's name */
-	/* The links that are slowest compared with the plan, the slowest first. */
+	/* Id of a node of each region; its location is the region's name. */
+	uint16_t named[MAP_REGIONS];
+	/* The links with the largest ratio of measured to planned transfer time; the largest comes
+	 * first. */
 	struct map_link slow[MAP_SLOW];
-	struct map_link cut[MAP_CUT]; /* links over which nothing arrives */
+	struct map_link cut[MAP_CUT]; /* cut links: nothing arrives over them */
 	uint32_t n_slow, n_cut;
 };
 
-/* Returns the ratio of a link's transfer time to its planned time; 0: unknown. */
+/* Returns the ratio of a link's measured to its planned transfer time; 0: unknown. */
 float map_times(const struct msg_link *l);
-/* Makes the map again if nodes have changed, and corrects it if links have been measured, at most
- * every two seconds; with many links more seldom, because all of them are read. local_us: the clock
- * of this machine. */
+/* Makes a new map if nodes have changed. If links have been measured, corrects the map, at most
+ * every two seconds. With many links the corrections are rarer, because each one reads all links.
+ * local_us: the clock of this machine. */
 void map_update(struct map *m, const struct state *s, int64_t local_us);
 /* Returns the name of a region. */
 const char *map_region_name(const struct map *m, const struct state *s, uint32_t region);
-/* Returns the index of a node; -1: the map has no such node. */
+/* Returns the index of a node in the map's arrays; -1: the map has no such node. */
 int map_index(const struct map *m, uint16_t node);
 
-/* Returns true if the link takes at least twice its planned time. */
+/* Returns true if transfers over the link take at least twice their planned time. */
 bool map_is_slow(const struct msg_link *l);
-/* Returns the newest collision at a node that still lasts; NULL: none. Queues are in order of
- * arrival. */
+/* Returns the newest collision that still lasts at a node; NULL: none. (A node's queue is in order
+ * of arrival.) */
 const struct state_wait *map_newest_wait(const struct state_node *n);
-/* Returns the collision that began last, whether it still lasts or has ended; NULL: none. */
+/* Returns the collision that began last in the whole run, whether or not it still lasts; NULL:
+ * none. */
 const struct state_wait *map_last_collision(const struct state *s);
 
 #endif

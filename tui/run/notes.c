@@ -1,4 +1,4 @@
-/* Filters and finds journal entries. The Journal view, the keys and the clipboard share one
+/* Filters and finds journal entries. The Journal view, the keys and the clipboard use the same
  * list. */
 #include "tui/run/notes.h"
 
@@ -15,8 +15,8 @@ const char *notes_kind(const struct msg_see_note *n)
 	return kinds[n->kind <= NOTE_LAST ? n->kind : NOTE_LOG];
 }
 
-/* Returns true if the entry contains the word in its text or kind, or is about the node that the
- * word names ("n07"). */
+/* Returns true if the entry's text or kind contains the word, or if the word is the name ("n07") of
+ * the entry's node. */
 static bool contains_word(const struct msg_see_note *n, const char *word)
 {
 	return strcasestr(n->text, word) || strcasestr(notes_kind(n), word) ||

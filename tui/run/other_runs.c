@@ -1,4 +1,4 @@
-/* Keeps the losses of other runs in bounded memory. */
+/* Keeps the losses of other runs in limited memory. */
 #include "tui/run/other_runs.h"
 
 #include <stdlib.h>

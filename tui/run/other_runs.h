@@ -1,4 +1,4 @@
-/* other_runs.h - losses of other runs, which the Loss view draws beside those of this run. */
+/* other_runs.h - losses of other runs. The Loss view draws them beside the losses of this run. */
 #ifndef TUI_OTHER_RUNS_H
 #define TUI_OTHER_RUNS_H
 
@@ -11,15 +11,16 @@ enum { OTHER_RUNS = 4, OTHER_POINTS = 8192 };
 
 struct other_point {
 	uint64_t iteration;
-	int64_t elapsed_us; /* real time since the run's first iteration began */
+	int64_t elapsed_us; /* real time since the first iteration of its run began */
 	float loss;
 };
 
-/* The losses of a run in order of iterations. For a long run only every second, fourth or eighth
- * loss (and so on) is kept, so that a curve has at most OTHER_POINTS. */
+/* Losses of a run in order of iterations. A long run's curve has only every second, fourth, eighth
+ * loss and so on, so that it has at most OTHER_POINTS points. */
 struct other_curve {
 	LIST(struct other_point) points;
-	uint64_t step; /* every step-th point is kept in the curve; 0: the curve has no points */
+	/* The curve keeps every step-th point that is added; 0: no point was added yet. */
+	uint64_t step;
 	uint64_t n_added;
 };
 
@@ -28,18 +29,20 @@ struct other_run {
 	uint64_t tokens_per_iteration;
 	struct other_curve train, validation;
 	int64_t began_us;            /* wall-clock time at which the first iteration began */
-	uint64_t n_read, n_expected; /* number of iterations read, and in the record */
+	/* Number of iterations that were read so far; number in the record. */
+	uint64_t n_read, n_expected;
 };
 
 struct other_runs {
-	struct other_run list[OTHER_RUNS]; /* array of n runs; the first one is the reference */
+	/* (n) the runs; all others are compared with the first one. */
+	struct other_run list[OTHER_RUNS];
 	uint32_t n;
 };
 
-/* Adds a point. A point whose iteration is not above that of the newest point is ignored. If the
- * clock goes back, the time of the newest point is used. */
+/* Adds a point. Ignores it if its iteration is not above the newest point's iteration. If its time
+ * is earlier than the newest point's time, uses the latter. */
 void other_curve_add(struct other_curve *c, struct other_point p);
-/* Makes p the last point, even if the step would drop it. Call this once, after all other
+/* Adds the last point of a run, which is kept whatever `step` is. Call it once, after all other
  * points. */
 void other_curve_end(struct other_curve *c, struct other_point p);
 /* Frees all runs. */

@@ -1,4 +1,4 @@
-/* Takes plans from messages: the plan in force, and candidates that are only compared with it. */
+/* Takes plans from messages: the plan in force, and candidates, which are plans for comparison. */
 #include "tui/run/state.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ void state_plan_fini(struct state_plan *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* Sorts the predicted tasks by node (counting sort) and joins each WORK_STARTS with its WORK_ENDS.
- * The events of a node are in order and never overlap, so an ENDS belongs to the node's last
+/* Sorts the predicted tasks by node (counting sort). Joins each WORK_STARTS with its WORK_ENDS: the
+ * events of a node are in order and its tasks do not overlap, so an ENDS belongs to the node's last
  * STARTS. */
 static void take_planned(struct state_plan *p, const struct msg_task_event *e, uint32_t n)
 {
@@ -92,8 +92,8 @@ const struct state_plan *state_candidate(const struct state *s, const char *name
 	return NULL;
 }
 
-/* Stores a candidate. It replaces an earlier candidate of the same name. If there are too many, the
- * oldest is dropped. */
+/* Stores a candidate. It replaces a candidate of the same name. If there are too many candidates,
+ * the oldest is dropped. */
 static void apply_candidate(struct state *s, const struct msg_see_plan *p)
 {
 	uint32_t i = 0;

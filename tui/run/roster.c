@@ -1,5 +1,5 @@
-/* Orders and filters the nodes. All views and keys use this order, so that a node is at the same
- * place everywhere. */
+/* Lists the nodes in order and filters them. All views and keys use this order, so that a node is
+ * at the same place in every view. */
 #include "tui/run/roster.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* roster.h - the nodes in the order in which all views show them: by stage, then by id. A node
- * keeps its place as long as it keeps its stage. */
+/* roster.h - the nodes in the order in which all views show them: by stage, then by id. A node's
+ * place in the list changes only with its stage. */
 #ifndef TUI_ROSTER_H
 #define TUI_ROSTER_H
 
@@ -9,21 +9,22 @@ struct roster {
 	uint32_t n; /* number of listed nodes */
 	uint16_t nodes[MSG_NODES];
 	uint32_t
-		/* The nodes of stage s are nodes[first[s]] .. nodes[first[s + 1] - 1]. */
+		/* The nodes of stage s are nodes[first[s]] to nodes[first[s + 1] - 1]. */
 		first[MSG_STAGES + 1];
 	uint32_t n_stages;
-	/* Number of nodes in the largest stage; if unplaced, number of rows of the grid. */
+	/* Number of nodes in the largest stage. If no node has a stage: number of rows that they
+	 * need. */
 	uint32_t largest;
-	bool unplaced;    /* no node has a stage yet, and all are reported in stage 0 */
-	int digits;       /* number of digits of the highest id; at least 2 */
+	bool unplaced; /* no node has a stage yet; messages then report stage 0 for every node */
+	int digits;    /* number of digits of the highest node id, at least 2 */
 };
 
-/* Returns true if the word is the name of the node: "n07", or "n007" as in large runs. */
+/* Returns true if the word is the node's name: "n07", or "n007" as large runs write it. */
 bool roster_names(const char *word, uint16_t node);
-/* Lists the nodes whose id ("n12", "12"), stage ("S3"), location, host, device or state contains
- * the filter, in any case; "": all nodes. */
+/* Lists the nodes that contain the filter, in upper or lower case, in their id ("n12", "12"), stage
+ * ("S3"), location, host, device or state. filter "": all nodes. */
 void roster_make(struct roster *r, const struct state *s, const char *filter);
-/* Returns the node's index in the list; -1: it is not listed. */
+/* Returns the node's index in r->nodes; -1: the node is not listed. */
 int roster_find(const struct roster *r, uint16_t node);
 
 #endif

@@ -1,9 +1,11 @@
-/* The run, made from the controller's messages one after another (state_apply).
+/* The console's knowledge of the run, made by applying the controller's messages one after another
+ * (state_apply).
  *
- * Messages are complete values and not differences. Applying one twice therefore changes nothing,
+ * A message contains complete values, not differences. Therefore a message may be applied twice,
  * and a snapshot consists of the same messages. Notes, iterations and validations are kept in
- * arrays that drop their oldest half when they are full. tasks.c applies task events, plans.c
- * plans. */
+ * arrays; a full array drops its oldest elements. tasks.c applies task events, plans.c applies
+ * plans.
+ */
 #include "tui/run/state.h"
 
 #include <math.h>
@@ -40,7 +42,7 @@ void state_free(struct state *s)
 	free(s);
 }
 
-/* Makes room for one more element. Drops the oldest half when there are `most`. */
+/* Makes room for one more element. If there are `most` elements, drops the older half. */
 static void grow_table(void **array, size_t *n, size_t *room, size_t size, size_t most)
 {
 	if (*n < *room)
@@ -55,12 +57,13 @@ static void grow_table(void **array, size_t *n, size_t *room, size_t size, size_
 	array_reserve(array, room, *n + 1, size);
 }
 
-/* ---- one message each ----
+/* ---- one function for each message ----
  *
- * Times in messages are limited to a range whose sums and differences cannot overflow. */
+ * Times in messages are limited to a range in which sums and differences cannot overflow.
+ */
 
-/* A new run clears the state. If the console reattaches to the same run, the state is kept and the
- * snapshot overwrites it message by message. */
+/* Applies the first message of a snapshot. For another run, clears the state. For the same run,
+ * keeps the state, and the messages of the snapshot overwrite it. */
 static void apply_run(struct state *s, const struct msg_see_run *r)
 {
 	if (s->has_run && s->run.run != r->run) {
@@ -80,7 +83,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 		s->history.n_iterations = s->history.n_validations = s->history.n_notes =
 			s->n_links = 0;
 	}
-	s->n_faults = 0; /* the faults are cleared, because the snapshot contains the active ones */
+	s->n_faults = 0; /* the snapshot contains all active faults */
 	s->has_run = true;
 	s->run = *r;
 	s->run.first_us = state_bound_us(r->first_us);
@@ -100,7 +103,7 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 	node->slots = n->slots;
 	if (n->node >= s->n_nodes)
 		s->n_nodes = n->node + 1u;
-	/* Tasks of a dead node never end. */
+	/* A dead node reports no end of its task, so the console ends the task. */
 	if (n->state == NODE_DEAD || n->state == NODE_ABSENT || n->state == NODE_LEFT) {
 		if (node->running) {
 			struct state_segment *g =
@@ -171,7 +174,7 @@ static void apply_note(struct state_history *history, const struct msg_see_note 
 	}
 	if (history->n_notes == STATE_NOTES) {
 		if (i == 0)
-			return; /* the entry is older than all kept entries */
+			return; /* older than all entries of a full journal */
 		memmove(history->notes, history->notes + 1,
 			(STATE_NOTES - 1) * sizeof(*history->notes));
 		history->n_notes--;
@@ -250,8 +253,9 @@ static void apply_status(struct state *s, const struct msg_see_status *t)
 	s->status.lease_us = state_bound_us(t->lease_us);
 }
 
-/* A gap in the numbers means that messages were lost. A lower number means that a new controller,
- * or a new attachment, counts from the start. */
+/* Checks the number of a message. A gap in the numbers means that messages were lost. A number that
+ * is not above the last one means that a new controller, or a new attachment, counts from the
+ * start. */
 static void count_sequence(struct state_stream *stream, const struct msg *m)
 {
 	bool fresh = stream->sequence == 0 || m->sequence <= stream->sequence;
@@ -300,7 +304,7 @@ void state_apply(struct state *s, const struct msg *m)
 		apply_links(s, &m->u.see_links);
 		break;
 	case MSG_SEE_PREVIEW:
-	case MSG_SEE_REPLY: /* ui.c handles these messages */
+	case MSG_SEE_REPLY: /* handled by ui_take_message */
 		break;
 	default:
 		s->stream.has_snapshot = true;
@@ -357,7 +361,8 @@ bool state_has_step(const struct state *s, enum gather_step step)
 	return s->status.steps >> step & 1;
 }
 
-/* When only agents rejoin after a controller's restart, there are no steps to show. */
+/* Returns true before the first iteration. Returns false after a restart of the controller: agents
+ * only rejoin then, and there are no steps to show. */
 bool state_is_starting(const struct state *s)
 {
 	return s->status.phase == PHASE_GATHERING && state_has_step(s, GATHER_COMPUTE);

@@ -1,10 +1,10 @@
-/* Turns task events into the tasks of each node, the queues there and the positions of
- * microbatches.
+/* Derives from task events the tasks of each node, the queues and the positions of microbatches.
  *
- * Events arrive in batches from many agents: in order for one node, and only nearly in order
- * between nodes. A node's record therefore follows its events. A microbatch only moves forward
- * along its chain: an ENDS that arrives after the next hop's STARTS sets the time of its task and
- * nothing else. */
+ * Events arrive in batches from many agents. They are in order for each node, but only nearly in
+ * order between nodes. Each node's tasks therefore simply follow its events. A microbatch only
+ * moves forward along its chain: if an ENDS arrives after the STARTS at the next node, it only sets
+ * the time of its task.
+ */
 #include "tui/run/state.h"
 
 #include <stdlib.h>
@@ -84,7 +84,8 @@ uint32_t state_waiting(const struct state *s)
 	return n;
 }
 
-/* Replaces the node of a hop. The former node's results for this hop are lost. */
+/* Replaces the node of a hop. The former node's results are lost, so a microbatch that was there
+ * goes back to the hop before. */
 static void replace_node(struct state_flight *f, uint32_t hop, uint16_t node)
 {
 	uint32_t n = f->route.n_hops, at = f->position;
@@ -103,8 +104,8 @@ static void replace_node(struct state_flight *f, uint32_t hop, uint16_t node)
 	f->phase = at > 0 ? FLIGHT_TRAVELLING : FLIGHT_UNBORN;
 }
 
-/* A microbatch may be rerun on a node that is not in its known path. That node then replaces the
- * path's node of the same stage. */
+/* If an event comes from a node that is not in the path, the microbatch runs again on this node.
+ * The node then replaces the path's node of the same stage. */
 static void take_detour(const struct state *s, struct state_flight *f, uint16_t node)
 {
 	if (chain_find(f->route.nodes, f->route.n_hops, node) >= 0)
@@ -114,8 +115,8 @@ static void take_detour(const struct state *s, struct state_flight *f, uint16_t 
 			replace_node(f, h, node);
 }
 
-/* Returns the chain position of the event's task; -1: the node is not in the path. A path visits
- * a node once. */
+/* Returns the chain position of the event's task; -1: the node is not in the path. The node gives
+ * the position, because a path visits a node only once. */
 static int position_of(const struct state_flight *f, const struct msg_task_event *e)
 {
 	int hop = chain_find(f->route.nodes, f->route.n_hops, e->node);
@@ -145,7 +146,8 @@ static void make_flights(struct state *s, uint32_t n)
 	s->n_flights = n;
 }
 
-/* Returns true if the new route only replaces nodes of a microbatch that keeps its progress. */
+/* Returns true if the new route only replaces nodes, so that the microbatch continues where it
+ * is. */
 static bool keeps_progress(const struct state_flight *f, const struct route *r)
 {
 	const struct route *old = &f->route;
@@ -171,7 +173,8 @@ void state_take_routes(struct state *s, const struct route *routes, uint32_t n)
 		if (r->microbatch >= most || r->n_hops > MSG_STAGES)
 			continue;
 		f = &s->flights[r->microbatch];
-		/* A route from a rerun has an attempt number; a route from a plan has none. */
+		/* A route of a rerun has a higher attempt than the microbatch's previous route. A
+		 * route of a plan has the attempt 0. */
 		same = f->known && f->route.attempt >= r->attempt && f->route.n_hops == r->n_hops &&
 		       memcmp(f->route.nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) == 0;
 		if (same)
@@ -199,7 +202,7 @@ void state_take_routes(struct state *s, const struct route *routes, uint32_t n)
 	}
 }
 
-/* Moves a microbatch forward to (position, phase), never back. */
+/* Moves a microbatch forward to (position, phase). Does nothing if it is further already. */
 static void advance_flight(struct state_flight *f, uint32_t position, enum flight_phase phase,
 			   int64_t at_us)
 {
@@ -231,7 +234,8 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	if (e->attempt == f->route.attempt)
 		take_detour(s, f, e->node);
 	p = position_of(f, e);
-	if (newer && p == 0 && e->node == before) { /* the data node starts the microbatch again */
+	/* The data node starts the microbatch again from the beginning. */
+	if (newer && p == 0 && e->node == before) {
 		f->route.since = e->attempt;
 		clear_flight(f);
 	}
@@ -311,7 +315,7 @@ static void start_segment(struct state_iteration *current, struct state_node *n,
 	struct state_segment *open =
 		n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
 
-	if (open) /* the event that ended the open task was lost */
+	if (open) /* the event that ended the previous task was lost */
 		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
 	n->segments[n->n_segments++ % STATE_SEGMENTS] =
 		(struct state_segment){ e->at_us, INT64_MAX, current->iteration, e->microbatch,
@@ -360,7 +364,7 @@ static void move_node(struct state *s, const struct msg_task_event *e)
 	}
 }
 
-/* Ends all tasks and waits of the iteration, even if their last events were lost. */
+/* Ends all tasks and waits of the current iteration; the events of some ends may have been lost. */
 static void end_iteration(struct state *s)
 {
 	int64_t end = s->current.end_us;
@@ -371,7 +375,7 @@ static void end_iteration(struct state *s)
 	for (uint32_t i = 0; i < s->n_flights; i++) {
 		clear_flight(&s->flights[i]);
 		s->flights[i].begun = false;
-		/* Attempts are counted for each iteration. */
+		/* Attempts count from 0 in each iteration. */
 		s->flights[i].route.attempt = s->flights[i].route.since = 0;
 		s->flights[i].reruns = 0;
 	}
@@ -394,7 +398,8 @@ static void begin_iteration(struct state *s, uint64_t iteration)
 	s->current.iteration = iteration;
 }
 
-/* Removes the tasks and waits of the current iteration, whose events will be sent again. */
+/* Forgets the tasks and waits of the current iteration, because the controller sends all of its
+ * events again. */
 static void forget_iteration(struct state *s)
 {
 	const struct state_segment *g;

@@ -1,12 +1,12 @@
-/* Summarises the iterations of each plan, so that the Compare view can show what was predicted
- * and what was measured. */
+/* Summarises the iterations of each plan. The Compare view shows the predicted beside the measured
+ * times. */
 #include "tui/run/used_plans.h"
 
 #include <string.h>
 
-enum { SAMPLE = 256, PLANS_MOST = 64 /* PLANS_MOST: older plans are ignored */ };
+enum { SAMPLE = 256, PLANS_MOST = 64 /* plans older than the newest PLANS_MOST are ignored */ };
 
-/* Summarises the iterations of one plan, from `from` up to but not including `to`. */
+/* Summarises the iterations of one plan: from *from up to, but not including, *to. */
 static void fill_ran(struct used_plan *r, const struct msg_see_iteration *from,
 		     const struct msg_see_iteration *to)
 {
@@ -30,7 +30,7 @@ static void fill_ran(struct used_plan *r, const struct msg_see_iteration *from,
 	r->measured_sync_s = state_median(sync, n);
 }
 
-/* Lists the newest plans, at most `room`. */
+/* Lists the newest plans, `room` at most. */
 static uint32_t list_all(const struct state *s, struct used_plan *list, uint32_t room)
 {
 	const struct msg_see_plan *live = &s->plan.see;
@@ -77,7 +77,7 @@ uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t
 
 		while (out > 0 && !has_newer(all, out))
 			out--;
-		/* If all plans are of different kinds, the oldest is dropped. */
+		/* If no plan is of the same kind as a newer one, the oldest is dropped. */
 		out = out > 0 ? out : n - 1;
 		memmove(&all[out], &all[out + 1], (--n - out) * sizeof(*all));
 	}

@@ -1,6 +1,6 @@
 /* used_plans.h - the plans that a run has used, each with its prediction and the measured times.
  *
- * They are made from the iterations that the console knows.
+ * The list is made from the iterations that the console keeps.
  */
 #ifndef TUI_USED_PLANS_H
 #define TUI_USED_PLANS_H
@@ -13,15 +13,18 @@ struct used_plan {
 	uint64_t epoch;
 	char algorithm[16]; /* name of the algorithm; "": unknown */
 	uint32_t path_length, skip_share;
-	uint64_t first, last; /* first and last iteration under this plan; 0: none yet */
+	/* First and last iteration that followed the plan; 0: none has ended yet. */
+	uint64_t first, last;
 	float predicted_s,
-		predicted_sync_s; /* prediction for the last iteration; corrections change it */
-	float measured_s, measured_sync_s;  /* medians of the newest 256 iterations */
+		/* Predicted times of the last iteration, which contain the corrections since the
+		 * plan was made. */
+		predicted_sync_s;
+	float measured_s, measured_sync_s; /* medians over the plan's newest 256 iterations */
 };
 
-/* Lists the plan in force and the earlier plans that have run, newest first, at most `most`. If
- * there are more, a plan is dropped first if a newer one has the same algorithm and skip ratio.
- * Returns the number of plans. */
+/* Lists the plan in force and the earlier plans that ran, newest first, `most` at most. If there
+ * are more, the list drops plans for which a newer one has the same algorithm and skip ratio,
+ * oldest first. Returns the number of plans. */
 uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most);
 
 #endif

@@ -1,5 +1,5 @@
-/* Chooses one of the twelve colours for a microbatch. If colours tell data nodes apart, a
- * microbatch that is not in the current plan is drawn plain. */
+/* Chooses one of twelve colours for a microbatch. If colours tell data nodes apart, a microbatch
+ * without a route has no colour, because its data node is unknown. */
 #include "tui/screen/colouring.h"
 
 enum { COLOURS = STYLE_MICROBATCH_11 - STYLE_MICROBATCH_0 + 1 };

@@ -1,26 +1,29 @@
-/* colouring.h - the colours of microbatches in every view. The eye follows a microbatch over nodes,
- * links and time by its colour, and tells it from the others of its colour by its number.
+/* colouring.h - the colours of microbatches in every view. An operator's eye follows a microbatch
+ * over nodes, links and time by its colour. Its number tells it from other microbatches of the same
+ * colour.
  *
- * There are twelve colours. Each theme has twelve colours that people with any colour vision
- * deficiency can tell apart, especially those of neighbouring numbers. The operator chooses what
- * they tell apart: kinds of tasks, microbatches, or the data nodes of microbatches. */
+ * Each theme has twelve colours for microbatches. People with any colour vision deficiency can tell
+ * them apart, especially the colours of neighbouring numbers. The operator chooses what the colours
+ * tell apart: kinds of tasks, microbatches, or the data nodes of microbatches.
+ */
 #ifndef TUI_COLOURING_H
 #define TUI_COLOURING_H
 
 #include "tui/run/state.h"
 #include "tui/screen/screen.h"
 
-/* The property that the colours of tasks tell apart. */
+/* The property that colours tell apart. */
 enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
 
-/* Return the style of a microbatch's text and of its bar, which has the colour as background.
- * by_task: the style while colours tell kinds of tasks apart. */
+/* Return the style of a microbatch's text, and that of its bar, whose background has the colour.
+ * by_task: the style to use if colours tell kinds of tasks apart. */
 unsigned colouring_text(enum colouring by, const struct state *s, uint32_t microbatch,
 			unsigned by_task);
 unsigned colouring_bar(enum colouring by, const struct state *s, uint32_t microbatch,
 		       unsigned by_task);
 
-/* Returns what the colours tell apart, for a title: ", colours: microbatch"; "" for tasks. */
+/* Returns a text for a title that says what colours tell apart: ", colours: microbatch"; "" for
+ * kinds of tasks. */
 const char *colouring_title(enum colouring by);
 
 #endif

@@ -1,5 +1,5 @@
-/* Draws curves over iterations. The scale changes in steps only, so that a growing curve does not
- * move with every iteration. */
+/* Draws curves of losses. The scale changes only in steps, so that a growing curve does not move
+ * with every iteration. */
 #include "tui/screen/curve.h"
 
 #include <math.h>
@@ -11,19 +11,19 @@
 
 struct axes {
 	uint64_t from, last, cursor;
-	uint64_t per; /* number of iterations in a column of dots */
-	int wide;     /* number of columns of dots for an iteration, if `per` is 1 */
+	uint64_t per; /* number of units of the x axis in a column of dots */
+	int wide;     /* number of columns of dots for a unit of the x axis, if `per` is 1 */
 	double low, high;
 	int w, h; /* size of the curve in dots */
 	enum loss_axis unit;
 	const struct state_history *history;
-	double began_us; /* this run's first iteration, on the controller's clock */
-	uint64_t tokens; /* tokens of an iteration of this run */
-	struct series others[OTHER_RUNS]; /* array of n_others */
+	double began_us; /* start of this run's first iteration, on the controller's clock */
+	uint64_t tokens; /* number of tokens in an iteration of this run */
+	struct series others[OTHER_RUNS]; /* (n_others) training losses of the other runs */
 	uint32_t n_others;
 };
 
-/* The moving average covers this fraction of the values that are shown (1 / SMOOTH_PARTS). */
+/* A moving average covers 1 / SMOOTH_PARTS of the values that are shown. */
 enum { SMOOTH_PARTS = 32 };
 
 static uint64_t x_of(const struct series *s, size_t i)
@@ -42,7 +42,7 @@ static double y_of(const struct series *s, size_t i)
 	return (double)v;
 }
 
-/* Returns when the newest iteration up to `iteration` ended. */
+/* Returns when `iteration` ended, or else the last iteration before it that is known; 0: none. */
 static int64_t ended_us(const struct state_history *h, uint64_t iteration)
 {
 	size_t low = 0, high = h->n_iterations;
@@ -73,7 +73,7 @@ enum style curve_style(uint32_t other)
 	return styles[other % OTHER_RUNS];
 }
 
-/* Returns the training or validation losses of another run. */
+/* Makes a series of another run's training or validation losses. */
 static struct series series_of(const struct other_run *o, bool validation, enum style style)
 {
 	const struct other_curve *c = validation ? &o->validation : &o->train;
@@ -88,8 +88,8 @@ static struct series series_of(const struct other_run *o, bool validation, enum 
 				.smooth = !validation };
 }
 
-/* Returns the place of another run's point on this run's axis. Tokens are counted in iterations of
- * this run, and time from the beginning of each run. */
+/* Returns the x of another run's point on this run's axis. By tokens, the unit is the tokens of an
+ * iteration of this run. By time, both runs begin at the same x. */
 static uint64_t other_place(const struct axes *a, const struct other_run *o,
 			    const struct other_point *p)
 {
@@ -102,7 +102,7 @@ static uint64_t other_place(const struct axes *a, const struct other_run *o,
 	return place > 0 ? place < 1e17 ? (uint64_t)place : (uint64_t)1e17 : 0;
 }
 
-/* Returns the place of an iteration on the axis: its number, or a time. */
+/* Returns the x of element i of a series: an iteration's number, or a time. */
 static uint64_t place_of(const struct axes *a, const struct series *s, size_t i)
 {
 	if (s->other)
@@ -119,7 +119,7 @@ static int dot_x(const struct axes *a, uint64_t place)
 	return (int)((place - a->from) / a->per) * a->wide;
 }
 
-/* Returns the first element that is shown. */
+/* Returns the index of the first element that is not left of the axis. */
 static size_t first_shown(const struct axes *a, const struct series *s)
 {
 	size_t low = 0, high = s->n;
@@ -144,7 +144,7 @@ static int dot_y(const struct axes *a, double v)
 	return (int)((part > 1 ? 1 : part) * (a->h - 1) + 0.5);
 }
 
-/* Returns a step (1, 2 or 5 times a power of 10) that divides the range into at most six. */
+/* Returns a step (1, 2 or 5 times a power of 10) that fits at most six times into the range. */
 static double step_of(double range)
 {
 	static const double tenths[] = { 1, 2, 5 };
@@ -156,8 +156,8 @@ static double step_of(double range)
 				return tenths[i] * unit;
 }
 
-/* Returns the number of values that the moving average of a series covers; 1: it has none. It
- * covers the same part of the axis in every series. */
+/* Returns how many values the moving average of a series covers; 1: no average is drawn. Every
+ * series is averaged over an equally long part of the x axis. */
 static double average_of(const struct axes *a, const struct series *s)
 {
 	double average = (double)(s->n - first_shown(a, s)) / SMOOTH_PARTS;
@@ -173,7 +173,7 @@ static double average_of(const struct axes *a, const struct series *s)
 	return s->smooth && average >= 2 ? average : 1;
 }
 
-/* Steps through the values of a series that are shown, as a moving average. */
+/* Steps through the moving averages of the values that are shown. */
 struct walk {
 	const struct axes *axes;
 	const struct series *series;
@@ -252,8 +252,8 @@ static void take_ends(struct axes *a, const struct series *s)
 		a->last = place_of(a, s, s->n - 1);
 }
 
-/* Takes the series of other runs and finds the ends of the axis. Returns false if nothing is
- * known. */
+/* Finds the ends of the x axis, from the series of this run and of other runs. Returns false if no
+ * value is known. */
 static bool measure_ends(struct axes *a, const struct curve_view *view)
 {
 	a->n_others = view->others ? view->others->n : 0;
@@ -295,8 +295,8 @@ static bool measure_axes(struct axes *a, const struct curve_view *view, const st
 	return measure_values(a, view);
 }
 
-/* Draws a line through the values, or single points. average: the number of values that a moving
- * average covers; 1: none. */
+/* Draws the values of a series as a line or as single points. average: how many values the moving
+ * average covers; 1: no average. */
 static void draw_series(struct canvas *c, const struct axes *a, const struct series *s, int which,
 			bool line, double average)
 {
@@ -317,9 +317,9 @@ static void draw_series(struct canvas *c, const struct axes *a, const struct ser
 	}
 }
 
-/* Draws the first series, its moving average if it has many values, the second series, and other
- * runs. The second, sparse series has single points instead of lines if lines would hide the first
- * one. */
+/* Draws the series of this run, then those of other runs. The first series gets a moving average if
+ * it has many values. The second series has few values; without braille it is drawn as single
+ * points, because lines would hide the first series. */
 static void draw_all(struct canvas *c, const struct axes *a, const struct series own[2],
 		     enum style styles[3 + OTHER_RUNS])
 {
@@ -342,7 +342,7 @@ static void draw_all(struct canvas *c, const struct axes *a, const struct series
 
 /* ---- the cursor that compares runs ---- */
 
-/* Writes a place on the axis: "it 40", "1.3M tokens" or "2h15". */
+/* Writes an x of the axis: "it 40", "1.3M tokens" or "2h15". */
 static void write_place(const struct axes *a, const struct state *s, uint64_t place, char text[48])
 {
 	char number[16];
@@ -358,7 +358,8 @@ static void write_place(const struct axes *a, const struct state *s, uint64_t pl
 	}
 }
 
-/* Returns the newest value up to the cursor, as drawn; NAN if the series begins later. */
+/* Returns the value that the curve has at the cursor: the newest one that is not right of it. NAN:
+ * the series begins right of the cursor. */
 static double value_at(const struct axes *a, const struct series *s, double average)
 {
 	struct walk w = walk_begin(a, s, average);
@@ -392,13 +393,14 @@ static void read_cursor(const struct axes *a, const struct state *s, const struc
 	}
 }
 
-/* Marks each curve at the cursor by the run's letter. */
+/* Writes, where each curve crosses the cursor, the letter of its run. */
 static void draw_letters(struct screen *out, struct rect plot, const struct axes *a,
 			 const struct curve_reading *r)
 {
 	int across = a->w / plot.w, down = a->h / plot.h;
 
-	for (uint32_t k = a->n_others; k <= a->n_others; k--) /* this run's letter is drawn last */
+	/* This run's letter (k = 0) comes last, so that no other letter covers it. */
+	for (uint32_t k = a->n_others; k <= a->n_others; k--)
 		if (isfinite(r->values[k].loss))
 			screen_put(out, plot.x + dot_x(a, a->cursor) / across,
 				   plot.y + plot.h - 1 - dot_y(a, r->values[k].loss) / down,

@@ -1,6 +1,6 @@
-/* Splits the terminal's bytes into keys, clicks, pasted text and reports. `rules` is the state
- * machine, `keys` lists the sequences that are keys. Everything else that begins with ESC has no
- * effect. */
+/* Splits the terminal's bytes into keys, clicks, pasted text and reports. The table `rules` is a
+ * state machine, and the table `keys` lists the sequences that are keys. All other sequences that
+ * begin with ESC have no effect. */
 #include "tui/screen/decoder.h"
 
 #include <stdlib.h>
@@ -16,11 +16,11 @@ enum { ESC = 0x1b, ANNOUNCE_US = 300000, WAIT_US = 25000, WAIT_SSH_US = 100000 }
  * TAKEN       ESC, taken for the key Escape        an introducer: the rest of a report
  * INTERMEDIATE ESC and 0x20 to 0x2f                a final byte
  * CONTROL     ESC [, parameters                    a final byte
- * RAW         ESC [ M and characters of the mouse  the last of them
+ * RAW         ESC [ M and characters of the mouse  the last such character
  * SHIFTED     ESC O, digits                        a final byte
- * DEVICE, SYSTEM, PROGRAM                          a byte that such a report begins with
+ * DEVICE, SYSTEM, PROGRAM                          a byte that begins the report's text
  *             ESC P, ESC ], ESC _
- * STRING      the text of these three              BEL, ESC or another control character
+ * STRING      the text of such a report            BEL, ESC or another control character
  *
  * Every state is left by ESC, which begins another sequence, and by silence. */
 enum state {
@@ -40,15 +40,16 @@ enum state {
 enum step {
 	IGNORE,    /* the byte has no effect */
 	CHARACTER, /* a key, or part of a character */
-	INTRODUCE, /* a sequence of this kind begins */
+	INTRODUCE, /* a sequence begins; `next` names its kind */
 	COLLECT,   /* the byte is part of a parameter */
 	COUNT,     /* the byte is a character of a mouse report */
 	END_CONTROL,
 	END_SHIFTED,
-	AGAIN /* the sequence has ended, and the byte is handled in the next state */
+	AGAIN /* the sequence has ended; the byte is handled again in the state `next` */
 };
 
-/* The first rule that matches state and byte applies. ESC is not in the table. */
+/* The first rule that matches the state and the byte applies. decoder_byte handles ESC, so no rule
+ * does. */
 static const struct {
 	uint8_t state, first, last, step, next;
 } rules[] = {
@@ -61,14 +62,14 @@ static const struct {
 	{ ESCAPED, 'P', 'P', INTRODUCE, DEVICE },
 	{ ESCAPED, ']', ']', INTRODUCE, SYSTEM },
 	{ ESCAPED, '_', '_', INTRODUCE, PROGRAM },
-	{ ESCAPED, 0x00, 0xff, IGNORE, GROUND }, /* Alt and a key */
+	{ ESCAPED, 0x00, 0xff, IGNORE, GROUND }, /* Alt and a key, which has no effect */
 
 	{ TAKEN, '[', '[', INTRODUCE, CONTROL },
 	{ TAKEN, 'O', 'O', INTRODUCE, SHIFTED },
 	{ TAKEN, 'P', 'P', INTRODUCE, DEVICE },
 	{ TAKEN, ']', ']', INTRODUCE, SYSTEM },
 	{ TAKEN, '_', '_', INTRODUCE, PROGRAM },
-	{ TAKEN, '\\', '\\', IGNORE, GROUND }, /* the byte is the end of a STRING */
+	{ TAKEN, '\\', '\\', IGNORE, GROUND }, /* the second byte of ESC \, which ends a STRING */
 	{ TAKEN, 0x00, 0xff, AGAIN, GROUND },
 
 	{ INTERMEDIATE, 0x20, 0x2f, IGNORE, INTERMEDIATE },
@@ -98,8 +99,8 @@ static const struct {
 	{ STRING, 0x20, 0xff, IGNORE, STRING },
 };
 
-/* The keys that begin with ESC [ (introducer '[') or ESC O. `number`: the first parameter. A row
- * with 1 also matches a sequence without parameters. */
+/* The sequences of keys: ESC [ or ESC O (`introducer`), the first parameter (`number`), and the
+ * last character (`final`). A row with the number 1 also matches a sequence without parameters. */
 static const struct {
 	char introducer, final;
 	uint8_t number;
@@ -120,8 +121,8 @@ static const struct {
 	{ 'O', 'M', 1, PRESS_ENTER },
 };
 
-/* The characters that follow a CSI without parameters: a click, and two reports of a mouse that
- * marks text. */
+/* Mouse reports in which raw characters follow ESC [ and the last character: a click, and two
+ * reports of a mouse that marks text. */
 static const struct {
 	char final;
 	uint8_t characters;
@@ -181,7 +182,8 @@ static void take_glyph(struct decoder *d, uint32_t g, struct terminal_event *out
 	}
 }
 
-/* Bytes that are not UTF-8 have no effect, except those that introduce a sequence in 8-bit form. */
+/* Handles a byte outside a sequence. Bytes that are not UTF-8 are ignored, except 0x80 to 0x9f,
+ * which begin a sequence on 8-bit terminals. */
 static void take_character(struct decoder *d, uint8_t byte, struct terminal_event *out)
 {
 	if (byte < 0x80 || !d->utf8) {
@@ -211,7 +213,7 @@ static void end_paste(struct decoder *d, struct terminal_event *out)
 
 /* ---- sequences ---- */
 
-/* button: the code of xterm's mouse reports, without the offset of 32. x, y from 1. */
+/* Handles a mouse report. button: xterm's code, without its offset of 32. x and y count from 1. */
 static void take_mouse(const struct decoder *d, long button, long x, long y,
 		       struct terminal_event *out)
 {
@@ -226,8 +228,8 @@ static void take_mouse(const struct decoder *d, long button, long x, long y,
 	}
 }
 
-/* Counts the characters of a click. A column beyond 223 may arrive as 0, or as a UTF-8 character
- * of two bytes. */
+/* Counts the characters of a raw mouse report. A column beyond 223 may arrive as the byte 0, or as
+ * a UTF-8 character of two bytes, which counts as one. */
 static void take_raw(struct decoder *d, uint8_t byte, struct terminal_event *out)
 {
 	bool continues = d->n_raw > 0 && byte >= 0x80 && byte < 0xc0 &&
@@ -245,8 +247,9 @@ static void take_raw(struct decoder *d, uint8_t byte, struct terminal_event *out
 		take_mouse(d, d->raw[0] - 32, d->raw[1] - 32, d->raw[2] - 32, out);
 }
 
-/* Parses up to three parameters separated by ';', as in "1;5:3". *event: the number after the first
- * ':' of the second one. Returns false if the text has another form. */
+/* Parses up to three parameters separated by ';'. In "1;5:3" the second parameter is 5; *event is
+ * the 3 after its ':', which tells a pressed from a released key. Returns false if the text has
+ * another form. */
 static bool read_parameters(const struct decoder *d, const char *text, long values[3], long *event)
 {
 	int n = 0;
@@ -271,15 +274,16 @@ static bool read_parameters(const struct decoder *d, const char *text, long valu
 	return !*text;
 }
 
-/* Removes the modifiers of a key. Caps Lock and Num Lock are not modifiers; Shift and Tab together
- * are one key. */
+/* Finds the key of a sequence. A key with a modifier (Alt, Ctrl) is ignored, except Ctrl with a
+ * letter and Shift with Tab. Caps Lock and Num Lock do not count as modifiers. */
 static void find_key(char introducer, char final, const long values[3], struct terminal_event *out)
 {
 	long number = values[0] || final == '~' || final == 'u' ? values[0] : 1,
 	     modifiers = values[1] ? values[1] - 1 : 0;
 
 	modifiers &= ~(64L | 128L);
-	if (final == '~' && number == 27 && values[2]) { /* a key sent by xterm's modifyOtherKeys */
+	/* The form in which xterm sends a key if its option modifyOtherKeys is set. */
+	if (final == '~' && number == 27 && values[2]) {
 		final = 'u';
 		number = values[2];
 	}
@@ -305,8 +309,8 @@ static void end_shifted(struct decoder *d, char final, struct terminal_event *ou
 		find_key('O', final, none, out);
 }
 
-/* Handles the end of a sequence that began with ESC [: a key, a click, the start or end of pasted
- * text, or a report. */
+/* Handles the last character of a sequence that began with ESC [. The sequence is a key, a click,
+ * the start or end of pasted text, or a report. */
 static void end_control(struct decoder *d, char final, struct terminal_event *out)
 {
 	const char *text = d->parameters;
@@ -321,7 +325,7 @@ static void end_control(struct decoder *d, char final, struct terminal_event *ou
 			return;
 		}
 	}
-	/* F1 to F5 of the Linux console have two brackets. */
+	/* The Linux console sends F1 to F5 as ESC [ [ and a letter. */
 	if (final == '[' && d->n_parameters == 0) {
 		d->raw_missing = 1;
 		d->state = RAW;
@@ -330,7 +334,7 @@ static void end_control(struct decoder *d, char final, struct terminal_event *ou
 	if (d->n_parameters < DECODER_PARAMETERS)
 		d->parameters[d->n_parameters] = '\0';
 	if (!read_parameters(d, sgr ? text + 1 : text, values, &event) || event == 3)
-		return; /* the sequence is a report, or the release of a key */
+		return; /* a report, or a key that was released */
 	if (final == '~' && values[0] == 200) {
 		d->is_pasting = true;
 		d->n_paste = 0;
@@ -351,8 +355,7 @@ static void collect(struct decoder *d, uint8_t byte)
 		d->parameters[d->n_parameters++] = (char)byte;
 }
 
-/* Does what the first matching rule says for a byte, and enters its next state. ESC is handled by
- * the caller. */
+/* Applies the first rule that matches the state and the byte. */
 static void apply_rule(struct decoder *d, uint8_t byte, struct terminal_event *out)
 {
 	size_t i = 0;
@@ -403,14 +406,16 @@ void decoder_byte(struct decoder *d, uint8_t byte, int64_t now_us, struct termin
 		d->glyph_missing = 0;
 		return;
 	}
-	/* The operator has pressed [ again, as the console asked. */
+	/* The console has asked the operator to press [ again (INPUT_UNFINISHED), so this one is a
+	 * key. */
 	if (was_announced && d->is_resumed && d->state == CONTROL && byte == '[' &&
 	    d->n_parameters == 0)
 		d->state = GROUND;
 	apply_rule(d, byte, out);
 }
 
-/* Returns true if more bytes must follow, other than after a lone ESC. */
+/* Returns true if a sequence, a character or pasted text is incomplete. A lone ESC does not
+ * count. */
 static bool is_unfinished(const struct decoder *d)
 {
 	return (d->state != GROUND && d->state != TAKEN) || d->is_pasting || d->glyph_missing;
@@ -426,8 +431,8 @@ int64_t decoder_deadline_us(const struct decoder *d)
 						     : INT64_MAX;
 }
 
-/* Reports that the rest of a sequence is missing. If only one character has arrived since Escape,
- * the event contains it, because it can be a key. */
+/* Reports that the rest of a sequence is missing. If only one character has arrived since the key
+ * Escape, this character can be a key, and the event contains it. */
 static void announce(struct decoder *d, struct terminal_event *out)
 {
 	bool one = d->n_parameters == 0 &&

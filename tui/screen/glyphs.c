@@ -1,4 +1,4 @@
-/* The appearance of nodes, tasks, numbers and times, and rows of words that fit a width. */
+/* The appearance of nodes, tasks, numbers and times. Also rows of words that fit a given width. */
 #include "tui/screen/glyphs.h"
 
 #include <math.h>

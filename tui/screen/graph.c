@@ -1,4 +1,4 @@
-/* Curves drawn in dots, several dots in each cell, so that a small panel still shows a curve's
+/* Curves made of dots. A cell has several dots, so that even a small panel shows a curve's
  * shape. */
 #include "tui/screen/graph.h"
 
@@ -46,7 +46,7 @@ void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series)
 			   steps ? y0 + (y1 - y0) * i / steps : y0, series);
 }
 
-/* Hides the dots of the first series in a cell that also has dots of other series. */
+/* In a cell with dots of several series, removes the dots of series 0, the background. */
 static void hide_background(const struct canvas *c, uint8_t *dots, int ax, int ay)
 {
 	for (int y = 0; y < ay; y++)

@@ -1,10 +1,10 @@
-/* Divides the screen among the panels. Sizes depend on the screen and the number of nodes only,
- * so that panels do not move while a run goes on. */
+/* Divides the screen among the panels. Sizes depend only on the screen and the number of nodes, so
+ * that panels do not move during a run. */
 #include "tui/screen/layout.h"
 
 #include <string.h>
 
-/* Least size of the area that the loss and the map share. */
+/* The map is shown only if the area for the loss and the map has at least this size, in cells. */
 enum { MAP_LEAST_W = 90, MAP_LEAST_H = 11 };
 
 static int smaller_of(int a, int b)
@@ -17,7 +17,7 @@ static int larger_of(int a, int b)
 	return a > b ? a : b;
 }
 
-/* Cuts the upper h rows off r, or all rows if there are fewer. */
+/* Cuts the upper h rows off *r, or all rows if it has fewer. Returns the part that was cut off. */
 static struct rect cut_top(struct rect *r, int h)
 {
 	struct rect top = *r;
@@ -28,7 +28,7 @@ static struct rect cut_top(struct rect *r, int h)
 	return top;
 }
 
-/* The most important panels, for a screen with little room. */
+/* Lays out a screen with little room: only the most important panels. */
 static void lay_out_tiny(struct layout *l, struct rect all)
 {
 	l->tiny = true;

@@ -1,7 +1,7 @@
 /* layout.h - the rectangles of the panels.
  *
- * Panels never overlap and never leave the screen, at any size from 1x1. A panel without room has
- * h = 0. The first row of a panel is its title.
+ * At any screen size from 1x1, panels do not overlap and stay inside the screen. A panel for which
+ * there is no room has h = 0. The first row of a panel is its title.
  */
 #ifndef TUI_LAYOUT_H
 #define TUI_LAYOUT_H
@@ -9,19 +9,21 @@
 #include "tui/screen/screen.h"
 
 struct layout {
-	/* The screen is below 80x24: it shows header, alerts and the selected node only. */
+	/* The screen is smaller than 80x24 and shows only the header, alerts and the selected
+	 * node. */
 	bool tiny;
-	bool wide;          /* the screen is wide enough for two columns of panels */
-	struct rect header; /* rectangle of the header, 1 or 2 rows */
+	bool wide;          /* there are two columns of panels */
+	struct rect header; /* one row or two */
 	struct rect pipeline, timeline, motion, collisions, loss, map, receipts, alerts, journal;
-	struct rect body;   /* the area between header and prompt, for the other views */
-	int divider;        /* column of the line between the two columns; -1: none */
-	struct rect prompt; /* the message and command line */
+	struct rect body; /* area between header and prompt, in which other views are drawn */
+	/* Column of the line between the two columns of panels; -1: there is one column. */
+	int divider;
+	struct rect prompt; /* the line for messages and typed commands */
 	struct rect keys;
 };
 
-/* nodes: number of listed nodes; largest: nodes of the largest stage; follow: a microbatch is
- * followed. */
+/* Divides a screen of w x h cells. nodes: number of listed nodes; largest: number of nodes in the
+ * largest stage; follow: true if a microbatch is followed, which has a panel. */
 void layout_make(struct layout *out, int w, int h, uint32_t nodes, uint32_t largest,
 		 bool follow);
 

@@ -1,6 +1,6 @@
-/* A picture as a grid of cells, each a glyph and a style. Views draw into it, terminal.c shows
- * the cells that have changed, and tests and exports read them. Text is clipped to its rectangle
- * and measured in cells, not bytes. */
+/* A picture as a grid of cells; each cell has a glyph and a style. Views draw into it. terminal.c
+ * shows the cells that have changed; tests and exports read all cells. Text is cut at the edges of
+ * its rectangle; its width is counted in cells, not bytes. */
 #include "tui/screen/screen.h"
 
 #include <errno.h>
@@ -81,8 +81,8 @@ int style_parse(const char *name, enum style *out)
 
 /* ---- glyphs ---- */
 
-/* Returns true if the glyph is one column wide on every terminal. Other glyphs would shift the
- * rest of the row. */
+/* Returns true if every terminal shows the glyph one column wide. Other glyphs would shift the rest
+ * of the row. */
 static bool is_narrow(uint32_t g)
 {
 	return (g >= 0x20 && g < 0x7f) || (g >= 0xa1 && g <= 0x2ff && g != 0xad) ||
@@ -92,7 +92,7 @@ static bool is_narrow(uint32_t g)
 	       (g >= 0x2800 && g <= 0x28ff);
 }
 
-/* Returns the ASCII replacement of a glyph that the console draws. */
+/* Returns an ASCII character that replaces a glyph of the console. */
 static uint32_t plain_glyph(uint32_t g)
 {
 	if (g < 0x80)
@@ -130,7 +130,7 @@ uint32_t utf8_next(const char **at)
 		more = 3;
 		g &= 0x07;
 	} else if (g >= 0x80) {
-		g = 0; /* the byte is not the first byte of a character */
+		g = 0; /* not the first byte of a UTF-8 character */
 	}
 	for (int i = 1; i <= more; i++) {
 		if ((p[i] & 0xc0) != 0x80) {
@@ -258,8 +258,8 @@ int screen_text(struct screen *s, int x, int y, int w, unsigned style, const cha
 	return taken;
 }
 
-/* Returns the end of the first line of a text: after the last word that fits into w columns, or in
- * the middle of a word that is too long. */
+/* Returns where the first line of a text ends, if lines have w columns: after the last word that
+ * fits, or inside a word that is too long. */
 static const char *line_end(const char *utf8, int w)
 {
 	const char *at = utf8, *word_end = NULL;
@@ -313,7 +313,7 @@ void screen_restyle(struct screen *s, struct rect r, unsigned and, unsigned or)
 
 /* ---- lines ---- */
 
-/* Draws "[title]" on an existing line. Returns the column after it. */
+/* Draws "[title]" over an existing line. Returns the column after the title. */
 static int rule_title(struct screen *s, int x, int y, int w, const char *title)
 {
 	int n;
@@ -361,7 +361,7 @@ void screen_box(struct screen *s, struct rect r, const char *title)
 	screen_put(s, right, bottom, 0x2518, STYLE_RULE);
 }
 
-/* ---- as text ---- */
+/* ---- screen as text ---- */
 
 char *screen_dump(const struct screen *s)
 {

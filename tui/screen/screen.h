@@ -1,11 +1,11 @@
-/* screen.h - a picture made of cells. Views draw into it and terminal.c shows it.
+/* screen.h - a picture made of cells. Views draw into it, and terminal.c shows it.
  *
- * A cell has one glyph, one column wide, and a style. A style is a meaning (forward, alert, ...)
- * and not a colour; the theme adds the colours when the picture is shown. Views are therefore
- * tested without a terminal.
+ * A cell has one glyph, one column wide, and a style. A style is a meaning (forward, alert, ...),
+ * not a colour. The theme gives colours to styles when the terminal shows the picture, so views can
+ * be tested without a terminal.
  *
- * Everything is clipped: drawing outside the picture has no effect. Text from other machines is
- * safe to draw: control characters and glyphs that are not one column wide become '?'.
+ * Drawing outside the picture has no effect. Text from other machines is safe to draw: control
+ * characters, and glyphs that are not one column wide, become '?'.
  */
 #ifndef TUI_SCREEN_H
 #define TUI_SCREEN_H
@@ -39,7 +39,7 @@ enum style {
 	STYLE_VALIDATION,
 	STYLE_MARK,        /* the marks S F R under a curve */
 	STYLE_LIVE,        /* the word LIVE */
-	STYLE_LOST,        /* the words for other states than LIVE */
+	STYLE_LOST,        /* the words for a connection that is not LIVE */
 	STYLE_BAR_FORWARD, /* timeline bars: a background colour */
 	STYLE_BAR_BACKWARD,
 	STYLE_BAR_LOSS,
@@ -49,14 +49,15 @@ enum style {
 	STYLE_HEAT_1,
 	STYLE_HEAT_2,
 	STYLE_HEAT_3,
-	STYLE_HEAT_4,       /* heat from cold to hot */
-	STYLE_STALE,        /* the whole screen when the controller is silent */
+	STYLE_HEAT_4, /* heat from cold to hot */
+	/* The whole screen, when the controller has been silent for some time. */
+	STYLE_STALE,
 	STYLE_MICROBATCH_0, /* twelve colours that tell microbatches apart (colouring.h) */
 	STYLE_MICROBATCH_11 = STYLE_MICROBATCH_0 + 11,
 	STYLES
 };
 
-/* Flags that are added to a style. */
+/* Flags that are added to a style with |. */
 enum {
 	STYLE_REVERSE = 1 << 8,
 	STYLE_BOLD = 1 << 9,
@@ -80,17 +81,17 @@ struct screen; /* opaque */
 
 enum { SCREEN_MOST = 1024 }; /* largest number of columns and of rows */
 
-/* Makes a screen. Sizes are limited to 1..SCREEN_MOST. ascii: all other glyphs are replaced by
- * ASCII. */
+/* Makes a screen; sizes are limited to 1..SCREEN_MOST. ascii: glyphs that are not ASCII are
+ * replaced. */
 struct screen *screen_new(int w, int h, bool ascii);
 /* Changes the size and clears the screen. */
 void screen_resize(struct screen *s, int w, int h);
-/* s may be NULL. */
+/* Frees the screen; s may be NULL. */
 void screen_free(struct screen *s);
 /* Return the width and the height in cells. */
 int screen_width(const struct screen *s);
 int screen_height(const struct screen *s);
-/* Returns the array of (h, w) cells, borrowed until a resize. */
+/* Returns the cells, (h, w), borrowed until the next resize. */
 const struct cell *screen_cells(const struct screen *s);
 struct rect screen_whole(const struct screen *s);
 
@@ -101,35 +102,36 @@ void screen_put(struct screen *s, int x, int y, uint32_t glyph, unsigned style);
 void screen_fill(struct screen *s, struct rect r, uint32_t glyph, unsigned style);
 /* Draws UTF-8 text from (x, y) on, in at most w columns. Returns the number of columns used. */
 int screen_text(struct screen *s, int x, int y, int w, unsigned style, const char *utf8);
-/* Draws UTF-8 text in lines that end between words, at most at.h of them; the last line is cut.
- * Returns the number of lines drawn, and with at.h = 0 the number of lines that the text needs. */
+/* Draws UTF-8 text in lines that end between words, at.h lines at most; the last line is cut off.
+ * Returns the number of lines drawn. If at.h is 0, draws nothing and returns the number of lines
+ * that the text needs. */
 int screen_paragraph(struct screen *s, struct rect at, unsigned style, const char *utf8);
 /* Draws formatted text like screen_text. */
 int screen_print(struct screen *s, int x, int y, int w, unsigned style, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Changes the styles in r without changing glyphs: style = (style & and) | or. */
+/* Changes the style of each cell in r to (style & and) | or. Glyphs stay. */
 void screen_restyle(struct screen *s, struct rect r, unsigned and, unsigned or);
 
-/* Draws a line across the top of r with a title: -[title]-----. `right`: a second title at the
- * right; it is omitted if there is no room. */
+/* Draws a line with a title across the top of r: -[title]-----. `right` is a second title at the
+ * right end; it is omitted if there is no room. */
 void screen_rule(struct screen *s, struct rect r, const char *title, const char *right);
 /* Draws a vertical line. */
 void screen_vertical(struct screen *s, int x, int y, int h);
-/* Draws a frame with a title and clears its inside. */
+/* Draws a frame with a title around r and clears its inside. */
 void screen_box(struct screen *s, struct rect r, const char *title);
 
-/* Return the glyphs as lines of UTF-8 without trailing blanks, and, for tests, the styles as one
- * letter for each cell. The caller frees them. */
+/* Return the screen as lines of UTF-8 without trailing blanks, and the styles as one letter for
+ * each cell, for tests. The caller frees the text. */
 char *screen_dump(const struct screen *s);
 char *screen_dump_styles(const struct screen *s);
 
 /* Returns the width of a text in columns. */
 int screen_columns(const char *utf8);
 
-/* Decodes one glyph and moves *at behind it. Returns 0 at the end, and '?' for a glyph that
- * cannot be shown. */
+/* Decodes the next glyph and moves *at behind it. Returns 0 at the end of the text, and '?' for a
+ * glyph that cannot be shown. */
 uint32_t utf8_next(const char **at);
-/* Writes up to 4 bytes and returns their number. */
+/* Writes a glyph as UTF-8, 4 bytes at most, and returns the number of bytes. */
 int utf8_put(char *to, uint32_t glyph);
 
 #endif

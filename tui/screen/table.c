@@ -1,4 +1,4 @@
-/* Tables whose columns adapt to the width of the screen. */
+/* Draws tables whose columns adapt to the width of the screen. */
 #include "tui/screen/table.h"
 
 #include <stdarg.h>

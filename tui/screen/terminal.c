@@ -1,8 +1,9 @@
 /* The screen on a real terminal, by ncurses. Only changed cells are written. ncurses reads nothing:
  * decoder.c splits the terminal's bytes into keys.
  *
- * A crash must not leave the terminal unusable. The crash handler therefore uses neither locks
- * nor the heap, only bytes that were prepared when the terminal was opened (`rescue`). */
+ * A crash must not leave the terminal unusable. The handler of crashes uses neither locks nor the
+ * heap, only bytes that terminal_open has prepared (`rescue`).
+ */
 #define NCURSES_WIDECHAR 1
 #include "tui/screen/terminal.h"
 
@@ -25,22 +26,23 @@
 
 struct terminal {
 	SCREEN *curses;
-	const char *type; /* type of the terminal: TERM, or `substitute` */
+	const char *type; /* the terminal's type that ncurses uses: TERM, or `substitute` */
 	struct theme theme;
 	bool colour;
 	int pairs[STYLES];
 	int w, h;
-	struct cell *shown; /* array of (h, w): the cells that the terminal shows */
-	bool fresh;         /* the terminal's contents are unknown */
+	struct cell *shown; /* (h, w) the cells that the terminal shows now */
+	/* True: what the terminal shows is unknown, so all cells must be written. */
+	bool fresh;
 	struct decoder decoder;
-	/* Bytes that were read; those before input_at have been handled */
+	/* Bytes that were read; the first input_at of them are handled already. */
 	unsigned char input[512];
 	size_t input_at, input_n;
 };
 
 static const char substitute[] = "xterm-256color";
 
-/* All that the crash handler needs, because it must not use locks or the heap. */
+/* The data that the handler of crashes needs. */
 static struct {
 	volatile sig_atomic_t armed;
 	struct termios before;
@@ -48,11 +50,11 @@ static struct {
 	size_t n_reset;
 } rescue;
 
-/* The modes that are switched off while the program is stopped (Ctrl-Z), so that the shell gets no
- * clicks. */
+/* Data for Ctrl-Z. While the program is stopped, mouse reports and bracketed paste are off, so that
+ * the shell does not receive clicks as text. */
 static struct {
-	/* Handler of ncurses, which restores the screen, stops the program, and redraws the screen
-	 * afterwards. */
+	/* ncurses' handler of SIGTSTP: restores the screen, stops the program, and redraws the
+	 * screen when the program continues. */
 	struct sigaction curses;
 	volatile sig_atomic_t knows_modes, mouse;
 } stop;
@@ -62,7 +64,8 @@ static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l",
 
 static const int crashes[] = { SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL, SIGQUIT };
 
-/* Returns true if the terminal knows xterm's mouse, pasted text and clipboard. */
+/* Returns true if the terminal understands xterm's sequences for mouse, bracketed paste and
+ * clipboard. */
 static bool is_xterm(const char *type)
 {
 	static const char *const begins[] = { "xterm",	   "tmux",    "screen",	 "rxvt",
@@ -90,7 +93,8 @@ static void restore_at_once(void)
 static void on_crash(int number)
 {
 	restore_at_once();
-	raise(number); /* SA_RESETHAND makes this signal end the process */
+	/* SA_RESETHAND has removed this handler, so the signal now ends the process. */
+	raise(number);
 }
 
 static void write_at_once(const char *sequence)
@@ -106,14 +110,14 @@ static void on_stop(int number)
 		write_at_once(paste_off);
 		write_at_once(mouse_off);
 	}
-	stop.curses.sa_handler(number); /* the handler returns when the program continues */
+	stop.curses.sa_handler(number); /* stops the program; returns when the program continues */
 	if (stop.knows_modes)
 		write_at_once(paste_on);
 	if (stop.mouse)
 		write_at_once(mouse_on);
 }
 
-/* Installs on_stop, which runs before ncurses' own handler. */
+/* Installs on_stop in front of ncurses' handler of SIGTSTP. */
 static void arm_stop(const char *type)
 {
 	struct sigaction act;
@@ -181,16 +185,16 @@ static bool has_capability(const char *name)
 	return text && text != (char *)-1;
 }
 
-/* Returns true if the terminal's colours are values of red, green and blue, not a palette.
- * terminfo's extension RGB may be a flag, a number or a text. */
+/* Returns true if colours are sent to the terminal as red, green and blue, not as numbers of a
+ * palette. terminfo's extension RGB, which says so, may be a flag, a number or a text. */
 static bool has_direct_colours(void)
 {
 	return tigetflag("RGB") > 0 || tigetnum("RGB") > 0 || has_capability("RGB");
 }
 
-/* Returns the number of a colour on this terminal. A terminal without xterm's 256 colours shows the
- * nearest of the first 16 or 8, because the other colours of a palette of 52, 64 or 88 are not
- * those of xterm. */
+/* Converts one of xterm's 256 colours to the number that this terminal needs. A terminal with a
+ * smaller palette (52, 64 or 88 colours) has other colours in it than xterm; it gets the nearest of
+ * the first 16 or 8. */
 static int fit_colour(int colour)
 {
 	int n = COLORS == 16 || COLORS == 88 ? 16 : 8;
@@ -201,8 +205,8 @@ static int fit_colour(int colour)
 	if (is_direct && COLORS == 1 << 24) {
 		int rgb = (int)theme_rgb(colour);
 
-		/* Numbers below 256 belong to a palette on some terminals (xterm-direct256). One
-		 * more step of green avoids them, and is invisible. */
+		/* Some terminals (xterm-direct256) take numbers below 256 for a palette. One more
+		 * step of green avoids such numbers; the eye does not see it. */
 		return rgb < 256 ? rgb | 256 : rgb;
 	}
 	if (colour < 16)
@@ -247,7 +251,7 @@ static attr_t attributes_of(const struct terminal *t, unsigned style)
 
 /* ---- opening ---- */
 
-/* Gives the terminal's type: TERM, or a type that most terminals behave like. */
+/* Finds the terminal's type: TERM, or `substitute` if TERM is unknown on this machine. */
 static int choose_type(const char **out, struct error *err)
 {
 	const char *term = getenv("TERM");
@@ -256,7 +260,7 @@ static int choose_type(const char **out, struct error *err)
 	if (!term || !*term)
 		return error_set(err, -ENOTSUP, "TERM is not set");
 	*out = term;
-	/* `found` is 1 for a known type, and 0 also for one that is only generic */
+	/* setupterm sets `found` to 1 for a type that it knows. 0 means unknown, or too generic. */
 	setupterm(term, STDOUT_FILENO, &found);
 	if (found == 0 || found == -1) {
 		*out = substitute;
@@ -280,7 +284,8 @@ int terminal_check(struct error *err)
 	return choose_type(&type, err);
 }
 
-/* Ctrl-S would stop a screen that then looks live. Ctrl-S and Ctrl-Q are keys instead. */
+/* Disables flow control: a screen stopped by Ctrl-S would look live. Ctrl-S and Ctrl-Q become
+ * keys. */
 static void end_flow_control(void)
 {
 	struct termios now;
@@ -299,7 +304,7 @@ static void begin_curses(struct terminal *t)
 	nonl();
 	end_flow_control();
 	intrflush(stdscr, FALSE);
-	typeahead(-1); /* pending input does not stop the drawing */
+	typeahead(-1); /* otherwise ncurses would stop drawing while input waits */
 	curs_set(0);
 	if (t->colour && has_colors() && tigetnum("colors") >= 8) {
 		start_color();
@@ -320,12 +325,12 @@ static void begin_input(struct terminal *t)
 		     decoder_wait_us(getenv("ESCDELAY"),
 				     (connection && *connection) || (tty && *tty)),
 		     terminal_speaks_utf8());
-	/* Discards keys and reports that were meant for an earlier program. */
+	/* Discards keys and reports that an earlier program did not read. */
 	tcflush(STDIN_FILENO, TCIFLUSH);
 }
 
-/* The terminal's settings are saved before curses changes them, and `rescue` is armed before the
- * first bytes are written, so that the shell gets its terminal back in any case. */
+/* Saves the terminal's settings before ncurses changes them, and arms `rescue` before the first
+ * bytes are written. Thus the shell gets its terminal back in any case. */
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err)
 {
@@ -392,13 +397,14 @@ bool terminal_mouse(struct terminal *t, bool on)
 		fflush(stdout);
 	}
 	if (!on && t->decoder.mouse)
-		tcflush(STDIN_FILENO, TCIFLUSH); /* discards clicks, which a shell would show */
+		/* Discards clicks, which the shell would show as text. */
+		tcflush(STDIN_FILENO, TCIFLUSH);
 	t->decoder.mouse = on;
 	stop.mouse = on;
 	return true;
 }
 
-/* The longest text that xterm accepts for its clipboard. */
+/* Most bytes that can be copied: xterm accepts 74994 characters of base64. */
 enum { COPY_MOST = 74994 / 4 * 3 };
 
 bool terminal_copy(struct terminal *t, const char *text)
@@ -465,8 +471,8 @@ static void put_cell(const struct terminal *t, int x, int y, const struct cell *
 		mvadd_wch(y, x, &out);
 }
 
-/* A blank without a background looks the same in every style. It therefore gets the style of the
- * previous cell, which saves two changes of style. */
+/* A blank without a background looks the same in every style, so it gets the style of the cell
+ * before it. This saves two changes of style on the line to the terminal. */
 static struct cell plain_blank(const struct terminal *t, const struct cell *row, int x)
 {
 	struct cell c = row[x];
@@ -522,8 +528,8 @@ void terminal_show(struct terminal *t, const struct screen *s)
 
 /* ---- input ---- */
 
-/* Reads the bytes that have arrived. Standard input stays blocking, because other programs share
- * it. */
+/* Reads the bytes that have arrived, without blocking. Standard input itself stays in blocking
+ * mode, because other programs share it. */
 static bool read_input(struct terminal *t)
 {
 	struct pollfd fd = { STDIN_FILENO, POLLIN, 0 };

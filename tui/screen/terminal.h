@@ -1,9 +1,9 @@
-/* terminal.h - the real screen, keyboard and mouse: the only file that knows ncurses, which draws
- * only. decoder.h takes the input apart.
+/* terminal.h - the real screen, keyboard and mouse. Only terminal.c uses ncurses, and only for
+ * drawing; decoder.h splits the input.
  *
- * The terminal is restored whatever ends the program: by terminal_close normally, and by a
- * handler on SEGV, FPE, ABRT, BUS, ILL, QUIT and when memory runs out (base/alloc.h). The handler
- * writes a fixed string and resets the line discipline. A process has one terminal.
+ * The terminal is restored whatever ends the program: normally by terminal_close; on SEGV, FPE,
+ * ABRT, BUS, ILL, QUIT and when memory runs out (base/alloc.h), by a handler that writes a fixed
+ * string and resets the line discipline. A process has one terminal.
  */
 #ifndef TUI_TERMINAL_H
 #define TUI_TERMINAL_H
@@ -18,41 +18,43 @@
 
 struct terminal; /* opaque */
 
-/* Return true if locale and TERM can show UTF-8, and braille. Call them after setlocale(LC_ALL,
- * ""). */
+/* Return true if the locale and TERM allow UTF-8, and braille characters. Call setlocale(LC_ALL,
+ * "") first. */
 bool terminal_speaks_utf8(void);
 bool terminal_shows_braille(void);
 
-/* If TERM is unknown on this machine, the terminal is used as xterm-256color. What was typed before
- * is discarded. colour false: attributes only (NO_COLOR). -ENOTTY: standard input or output is not
- * a terminal; -ENOTSUP: TERM is not set or cannot place the cursor (use plain lines); -EINVAL: TERM
- * and xterm-256color are unknown. */
+/* Opens the terminal. If TERM is unknown on this machine, uses xterm-256color. Discards input that
+ * was typed before. colour false: shows attributes but no colours (NO_COLOR). -ENOTTY: standard
+ * input or output is not a terminal. -ENOTSUP: TERM is not set, or the terminal cannot place the
+ * cursor; the caller may print plain lines. -EINVAL: neither TERM nor xterm-256color is known. */
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err);
 void terminal_close(struct terminal *t); /* t may be NULL */
-/* Checks TERM only, as terminal_open does. */
+/* Makes terminal_open's checks of TERM, and nothing else. */
 int terminal_check(struct error *err);
-/* Returns the type that is used in place of TERM; NULL: TERM itself is used. The text is static. */
+/* Returns the type that is used because TERM is unknown; NULL: TERM itself is used. The text is
+ * static. */
 const char *terminal_substitute(const struct terminal *t);
 void terminal_theme(struct terminal *t, const struct theme *theme);
-/* Returns false if this terminal reports no mouse. */
+/* Switches mouse reports on or off. Returns false if the terminal has no mouse reports. */
 bool terminal_mouse(struct terminal *t, bool on);
 
-/* Sends the text to the terminal's clipboard (OSC 52). Returns false if this terminal has no
- * clipboard or the text is too long. The terminal does not report whether it has copied. */
+/* Sends a text to the terminal's clipboard (OSC 52). Returns false if the terminal has no clipboard
+ * or the text is too long. True does not prove that the terminal has copied it; terminals do not
+ * report this. */
 bool terminal_copy(struct terminal *t, const char *text);
 
-/* Gives the terminal's present size, which follows every change of the window. */
+/* Sets *w and *h to the present size of the window. */
 void terminal_size(struct terminal *t, int *w, int *h);
 /* Shows the picture; only changed cells are written. */
 void terminal_show(struct terminal *t, const struct screen *s);
-/* Redraws everything at the next terminal_show, for example after other output. */
+/* Makes the next terminal_show write all cells, for example after other output. */
 void terminal_redraw(struct terminal *t);
 
-/* Gives the next pending input; INPUT_NONE if there is none. Never waits. now_us: a time before
- * the call, on any clock. */
+/* Sets *out to the next input, or to INPUT_NONE if there is none. Does not wait. now_us: the
+ * present time on any clock, read before the call. */
 void terminal_next(struct terminal *t, int64_t now_us, struct terminal_event *out);
-/* Returns when terminal_next must be called although no byte arrives; INT64_MAX: never. */
+/* Returns when terminal_next must be called even if no byte arrives; INT64_MAX: never. */
 int64_t terminal_deadline_us(const struct terminal *t);
 
 #endif

@@ -1,5 +1,5 @@
-/* Themes are JSON files: for each style a foreground, a background and attributes. A colour that
- * is not among a terminal's 256 becomes the nearest of them. */
+/* Themes are JSON files. They give each style a foreground, a background and attributes. A colour
+ * that is not one of xterm's 256 becomes the nearest of these. */
 #include "tui/screen/theme.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ int theme_nearest(uint32_t rgb, int from, int to)
 	return best;
 }
 
-/* Parses a number, a name, or "#rrggbb", which becomes the nearest of the 256 colours. */
+/* Parses a colour: a number, a name, or "#rrggbb", which becomes the nearest of the 256 colours. */
 static int parse_colour(const json_t *v, int16_t *out)
 {
 	const char *text = json_string_value(v);
@@ -133,7 +133,7 @@ static int parse_attributes(const json_t *v, uint8_t *out)
 	return 0;
 }
 
-/* Errors name file, line, style and key, because themes are written by hand. */
+/* Parses a style. Themes are written by hand, so errors name file, line, style and key. */
 static int parse_style(struct theme_style *out, const char *file, const char *json,
 		       const char *style, const json_t *v, struct error *err)
 {

@@ -3,9 +3,9 @@
  *     { "format": "skippipe.theme/1", "name": "light",
  *       "styles": { "forward": { "fg": "green", "bg": "default", "attributes": ["bold"] } } }
  *
- * A colour is "default", one of the sixteen names ("bright-green"), 0..255, or "#rrggbb" (the
- * nearest of the 256). A style that is not named is plain. An unknown key or value is an error
- * that names file and line.
+ * A colour is "default", one of sixteen names ("bright-green"), a number 0..255, or "#rrggbb",
+ * which becomes the nearest of the 256 colours. A style that the file does not name is plain. An
+ * unknown key or value is an error; the message names file and line.
  */
 #ifndef TUI_THEME_H
 #define TUI_THEME_H
@@ -26,7 +26,7 @@ enum theme_attribute {
 
 struct theme_style {
 	int16_t fg, bg;     /* 0..255, or THEME_DEFAULT */
-	uint8_t attributes; /* set of enum theme_attribute */
+	uint8_t attributes; /* flags of enum theme_attribute */
 };
 
 struct theme {
@@ -34,18 +34,18 @@ struct theme {
 	struct theme_style styles[STYLES];
 };
 
-/* Returns a colour of xterm's 256 as 0xrrggbb. The first sixteen are those of a PC's text screen;
- * terminals differ in them. */
+/* Returns one of xterm's 256 colours as 0xrrggbb. For the first sixteen it returns those of a PC's
+ * text screen, because terminals differ in them. */
 uint32_t theme_rgb(int colour);
-/* Returns the colour nearest to 0xrrggbb among the colours from `from` to `to` - 1. */
+/* Returns, of the colours `from` to `to` - 1, the one that is nearest to 0xrrggbb. */
 int theme_nearest(uint32_t rgb, int from, int to);
 
-/* Gives the theme that is used without a file: attributes only. */
+/* Sets *out to the built-in theme, which has attributes but no colours. */
 void theme_plain(struct theme *out);
 /* Parses a JSON text; `name` is for messages. -EINVAL: *out is unchanged. Public for tests. */
 int theme_parse(struct theme *out, const char *name, const char *json, struct error *err);
-/* Loads a theme by its path (with '/' or ".json") or by its name in one of `folders`, which ends
- * with NULL. */
+/* Loads a theme. name: a path, if it contains '/' or ends with ".json"; otherwise the name of a
+ * theme in one of `folders`, which ends with NULL. */
 int theme_find(struct theme *out, const char *name, const char *const *folders,
 	       struct error *err);
 

@@ -1,4 +1,4 @@
-/* Tests the cost of a run with given prices, and its goodput. */
+/* Tests the cost of a run from given prices, and the run's goodput. */
 
 #include <errno.h>
 #include <math.h>
@@ -35,10 +35,10 @@ TEST(prices_are_parsed)
 		if (!strstr(err.text, wrong[i].says))
 			fail_msg("\"%s\" does not say %s", err.text, wrong[i].says);
 	}
-	assert_int_equal(p.n, 2); /* after an error, the prices are unchanged */
+	assert_int_equal(p.n, 2); /* an invalid file leaves the prices unchanged */
 }
 
-/* Returns a run with four nodes: n00 and n03 in Oregon, n01 and n02 elsewhere; n02 is dead. */
+/* Returns a run of four nodes. n00 and n03 are in Oregon; n02 is dead. */
 static struct state *four_nodes(void)
 {
 	static const char *const places[] = { "Oregon", "Oregon", "LA", "LA" };
@@ -75,18 +75,18 @@ TEST(a_run_costs_what_its_nodes_cost)
 
 	assert_int_equal(prices_parse(&p, "p", prices_text, NULL), 0);
 	c = costs_of(&p, s, -1, 1);
-	/* N01 has its own price, and the dead n02 costs nothing */
+	/* 1.25 for n00 and n03 in Oregon, 2.5 for n01 itself, nothing for n02, which is dead. */
 	assert_true(c.per_hour == 1.25 + 2.5 + 1.25);
-	/* Without an iteration, the pace is not known */
+	/* The cost of a token is unknown before an iteration has ended. */
 	assert_true(c.per_mtoken == 0);
 	add_iteration(s, (struct msg_see_iteration){ .real_s = 36, .iteration_s = 18 });
 	c = costs_of(&p, s, -1, 1);
-	/* a hundredth of an hour for half a million tokens */
+	/* 36 s are a hundredth of an hour, in which half a million tokens were processed. */
 	assert_true(fabs(c.per_mtoken - 2 * 5.0 / 100) < 1e-9);
 	c = costs_of(&p, s, 1, 2);
 	assert_true(c.per_hour == 2.5);
 	assert_true(fabs(c.per_mtoken - 2 * 2.5 / 50) < 1e-9);
-	s->run.emulated = 1; /* for an emulated run, plan seconds are used */
+	s->run.emulated = 1; /* the duration is then iteration_s, in plan seconds */
 	c = costs_of(&p, s, -1, 1);
 	assert_true(fabs(c.per_mtoken - 2 * 5.0 / 200) < 1e-9);
 	assert_int_equal(prices_parse(&p, "p", "{\"n001\": 2}", NULL), 0);
@@ -94,8 +94,8 @@ TEST(a_run_costs_what_its_nodes_cost)
 	state_free(s);
 }
 
-/* One iteration takes 8 s of the 10 s between two commits, with nodes that are busy three quarters
- * of the time. In another iteration, half of the work was computed twice. */
+/* Two commits are 10 s apart. Nodes compute in 8 s of them, and are busy in three quarters of this
+ * time: 0.6. In the second iteration, half of the work was computed twice and counts once. */
 TEST(goodput_is_the_share_of_committed_work)
 {
 	struct state *s = four_nodes();
@@ -108,7 +108,7 @@ TEST(goodput_is_the_share_of_committed_work)
 		s, (struct msg_see_iteration){
 			   .real_s = 10, .iteration_s = 8, .rerun = 10, .idle_fraction = 0.25f });
 	assert_true(fabs(costs_goodput(s) - 0.45) < 1e-6);
-	s->run.time_scale = 0.5; /* real seconds of a plan second */
+	s->run.time_scale = 0.5; /* a plan second lasts half a real second */
 	assert_true(fabs(costs_goodput(s) - 0.225) < 1e-6);
 	add_iteration(s, (struct msg_see_iteration){ .real_s = NAN, .iteration_s = INFINITY });
 	assert_true(fabs(costs_goodput(s) - 0.225) < 1e-6);

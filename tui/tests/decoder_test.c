@@ -1,5 +1,5 @@
-/* Tests that every key is found in the terminal's bytes, and that no report acts as a key, in
- * whatever pieces the bytes arrive. */
+/* Tests that the decoder finds every key in the terminal's bytes, and that no report acts as a key,
+ * in whatever pieces the bytes arrive. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { WAIT_US = 25000, MS = 1000 };
 
-/* A decoder and the keys that it has given. */
+/* A decoder, and the keys that it has found. */
 struct line {
 	struct decoder decoder;
 	int64_t now_us;
@@ -117,13 +117,14 @@ TEST(keys_are_found)
 		open_line(&l);
 		type(&l, bytes, strlen(bytes), 0);
 		KEYS(&l, known[i].key);
-		/* Slow, but not slow enough for Escape */
+		/* The bytes arrive slowly, but no pause is long enough for the key Escape. */
 		type(&l, bytes, strlen(bytes), WAIT_US - 1);
 		KEYS(&l, known[i].key);
 		assert_int_equal(decoder_deadline_us(&l.decoder), INT64_MAX);
 		if (bytes[0] != '\033')
 			continue;
-		/* The first key is Escape, and the second one is complete */
+		/* The first pause makes ESC the key Escape; the second copy of the bytes arrives
+		 * complete. */
 		type(&l, bytes, strlen(bytes), 200 * MS);
 		KEYS(&l, PRESS_ESCAPE, known[i].key);
 	}
@@ -142,12 +143,13 @@ TEST(escape_is_a_key)
 	type_text(&l, "F\033\033");
 	silence(&l, WAIT_US);
 	KEYS(&l, 'F', PRESS_ESCAPE, PRESS_ESCAPE);
-	type_text(&l, "\033x\033\033[A"); /* Alt and x; Alt and Up of some terminals */
+	/* Alt with x is ignored; some terminals send Alt with Up as ESC ESC [ A. */
+	type_text(&l, "\033x\033\033[A");
 	KEYS(&l, PRESS_ESCAPE, PRESS_ARROW_UP);
 }
 
-/* A character that can begin a report is no key right after Escape. The next press is a key, and
- * so is the first one after a while. */
+/* After the key Escape, a character that can begin a report is not taken as a key. Typed again, it
+ * is a key. After a long silence it is a key at once. */
 TEST(keys_after_escape)
 {
 	struct line l;
@@ -171,7 +173,8 @@ TEST(keys_after_escape)
 	}
 }
 
-/* A sequence that stays unfinished is announced, and Escape or silence ends it. */
+/* The decoder announces an unfinished sequence (INPUT_UNFINISHED). Escape or silence ends the
+ * sequence. */
 TEST(unfinished_sequences_end)
 {
 	static const char *const cut[] = { "\033[",	"\033[24;8", "\033[M",	  "\033[M !",
@@ -207,7 +210,7 @@ TEST(text_is_pasted)
 	type_text(&l, "\033[200~");
 	for (int i = 0; i < 3 * DECODER_PASTE_MOST; i++)
 		type_text(&l, "P");
-	l.decoder.paste[200] = '\0'; /* more than the test has room for */
+	l.decoder.paste[200] = '\0'; /* the array of the test ends here */
 	assert_int_equal(l.n_keys, 0);
 	assert_true(l.decoder.n_paste < DECODER_PASTE_MOST);
 }
@@ -225,7 +228,7 @@ TEST(mouse_is_reported)
 	for (size_t i = 0; i < 3; i++) {
 		open_line(&l);
 		type_text(&l, clicks[i].bytes);
-		/* The mouse is off, so a click is no event */
+		/* Mouse reports are off, so the click causes no event. */
 		assert_int_equal(l.last.input, INPUT_NONE);
 		l.decoder.mouse = true;
 		type_text(&l, clicks[i].bytes);
@@ -240,8 +243,9 @@ TEST(mouse_is_reported)
 	}
 }
 
-/* Reports that misled consoles: focus, the cursor, F1 in pieces, clicks that are cut or far to the
- * right, the terminal's name. The last is F2 of the Linux console, which is never far apart. */
+/* Real reports that consoles took for keys: focus, the cursor, F1 in pieces, clicks that are cut
+ * off or far to the right, the terminal's name. The last case is F2 of the Linux console, whose
+ * bytes are never far apart. */
 TEST(reported_cases)
 {
 	static const struct {
@@ -266,8 +270,8 @@ TEST(reported_cases)
 	}
 }
 
-/* The console with the operator's lease, whose every event comes from random reports in random
- * pieces: nothing is sent, opened or requested. */
+/* A console with the operator's lease receives random reports in random pieces. It must not send a
+ * command, open a dialog or request anything. */
 TEST(terminal_reports_have_no_effect)
 {
 	struct state *s;
@@ -284,7 +288,8 @@ TEST(terminal_reports_have_no_effect)
 	for (int i = 0; i < 200000; i++) {
 		uint8_t report[REPORT_MOST];
 		size_t n = report_make(&r, report);
-		uint32_t most = (uint32_t)1 << rng_below(&r, 24); /* pauses of up to 8 s */
+		/* Pauses are shorter than `most`, at most 8.4 s. */
+		uint32_t most = (uint32_t)1 << rng_below(&r, 24);
 
 		l.n_keys = 0;
 		l.decoder.mouse = rng_below(&r, 2);
@@ -303,7 +308,7 @@ TEST(terminal_reports_have_no_effect)
 		assert_int_equal(u.display.view, VIEW_OVERVIEW);
 		assert_false(u.requests.quit || u.requests.scrub || u.clock.frozen);
 	}
-	ui_key(&u, s, 'P'); /* the lease really allows commands */
+	ui_key(&u, s, 'P'); /* proof that the lease allows a command */
 	assert_int_equal(u.outbox.n, 1);
 	ui_fini(&u);
 	state_free(s);

@@ -1,4 +1,5 @@
-/* Computes points from distances, and compares them with the arrangements behind the distances. */
+/* Computes points from distances, and compares them with the points from which the distances were
+ * made. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static float apart(struct point a, struct point b)
 	return hypotf(a.x - b.x, a.y - b.y);
 }
 
-/* Scatters n points over a rectangle of 4 x 1. */
+/* Scatters n points over a rectangle of width 4 and height 1. */
 static struct point *scatter(uint32_t n, uint64_t seed)
 {
 	struct point *points = calloc(n, sizeof(*points));
@@ -25,8 +26,8 @@ static struct point *scatter(uint32_t n, uint64_t seed)
 	return points;
 }
 
-/* Returns the distances of the points, of which the share `known` is kept; those below `near`
- * always. */
+/* Returns the distances between the points. A random share `known` of them is given, and all that
+ * are below `near`. The others are 0, which means unknown. */
 static float *measure(const struct point *points, uint32_t n, double known, float near)
 {
 	float *d = calloc((size_t)n * n, sizeof(*d));
@@ -43,7 +44,8 @@ static float *measure(const struct point *points, uint32_t n, double known, floa
 	return d;
 }
 
-/* Returns the mean error of all distances, known or not, as a fraction of their mean. */
+/* Returns the mean error of all distances, also the unknown ones, as a fraction of the mean
+ * distance. */
 static double error_of(const struct point *points, const struct point *truth, uint32_t n)
 {
 	double error = 0, sum = 0;
@@ -69,7 +71,8 @@ TEST(a_plane_is_recovered)
 		embedding_place(points, d, n);
 		assert_true(error_of(points, truth, n) < 0.002);
 		assert_true(points[0].x <= 0 && points[0].y <= 0);
-		embedding_align(points, truth, n); /* they differ by a rotation or a reflection */
+		/* Makes up for rotation and reflection, which distances do not determine. */
+		embedding_align(points, truth, n);
 		for (uint32_t i = 0; i < n; i++)
 			assert_true(apart(points[i], truth[i]) < 0.02f);
 		free(truth);
@@ -105,7 +108,7 @@ TEST(missing_distances_are_bridged)
 	free(d);
 }
 
-/* A thousand points, each of which knows only its neighbours. */
+/* A thousand points, of which each has known distances only to its neighbours. */
 TEST(a_thousand_points_unfold)
 {
 	struct point *truth = scatter(1000, 6), *points = calloc(1000, sizeof(*points));
@@ -128,7 +131,7 @@ static double stress_of(const struct point *points, const float *d, uint32_t n)
 	return stress;
 }
 
-/* Latencies are not distances of a plane: no arrangement fits, and every step still helps. */
+/* Latencies do not fit any arrangement in the plane. Still, no step may increase the stress. */
 TEST(no_step_makes_it_worse)
 {
 	struct point *truth = scatter(30, 7), points[30];
@@ -167,7 +170,7 @@ TEST(nothing_known_is_no_error)
 		for (uint32_t i = 0; i < n; i++)
 			assert_true(isfinite(points[i].x) && isfinite(points[i].y));
 	}
-	/* Five points, equally far from one another, begin at the same place. */
+	/* Five points at the same place, which should have equal distances. */
 	for (int i = 0; i < 25; i++)
 		d[i] = i % 6 ? 1 : 0;
 	memset(points, 0, sizeof(points));

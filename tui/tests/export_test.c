@@ -1,4 +1,5 @@
-/* Tests that other programs can read the exports: valid JSON, complete tables, every task once. */
+/* Tests that other programs can read the exports: JSON is valid, tables are complete, and every
+ * task occurs once. */
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -86,7 +87,7 @@ TEST(tables)
 	state_free(s);
 }
 
-/* The SVG is well formed: tags are closed, special characters are escaped. */
+/* The SVG is well formed: all tags are closed, and special characters are escaped. */
 TEST(picture)
 {
 	struct state *s = finished();
@@ -109,7 +110,7 @@ TEST(picture)
 	state_free(s);
 }
 
-/* The manual has every action, command and injected failure. */
+/* The manual describes every action, command and kind of injected failure. */
 TEST(manual)
 {
 	char *text, *keys;

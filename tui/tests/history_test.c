@@ -1,4 +1,5 @@
-/* Tests the console's history: going back to an earlier moment, events, and its limit. */
+/* Tests the console's history: how the past is shown again, how events are found, and the limit of
+ * memory. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -18,8 +19,7 @@ static void remember(void *context, int64_t at_us, const struct msg *m)
 	free(data);
 }
 
-/* Going back in time shows the picture that was shown then, whatever time was shown in
- * between. */
+/* Whatever time was shown before, going to a certain time shows the same picture. */
 TEST(an_earlier_picture_is_shown_again)
 {
 	struct stream_options o;
@@ -31,10 +31,11 @@ TEST(an_earlier_picture_is_shown_again)
 
 	stream_defaults(&o);
 	o.dead = -1;
-	h = history_new(4 << 20); /* has several checkpoints before the picture */
+	h = history_new(4 << 20); /* small enough for several checkpoints before the picture */
 	assert_true(stream_run(&o, remember, h) > 0);
 	s = state_new();
-	for (int i = 0; i < 3; i++) { /* from an earlier time, from the end, from shortly before */
+	/* Goes there from an earlier time, from the end, and from shortly before. */
+	for (int i = 0; i < 3; i++) {
 		static const int64_t from_us[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
 
 		history_seek(h, from_us[i], &s, &applied, &status_at);
@@ -51,7 +52,7 @@ TEST(an_earlier_picture_is_shown_again)
 		}
 	}
 	assert_int_equal(history_nearest_event(h, INT64_MAX, -1),
-			 -1); /* entries of the snapshot are not events */
+			 -1); /* journal entries of the snapshot are not events */
 	history_free(h);
 	o.dead = 9;
 	h = history_new(64 << 20);
@@ -64,7 +65,7 @@ TEST(an_earlier_picture_is_shown_again)
 	state_free(s);
 }
 
-/* Compares the state with the one that the first n messages make one after another. */
+/* Checks that *s equals the state that the first n messages make, applied one after another. */
 static void check_state(const struct history *h, const struct state *s, size_t n)
 {
 	struct state *want = state_new();
@@ -91,7 +92,8 @@ static void check_state(const struct history *h, const struct state *s, size_t n
 	state_free(want);
 }
 
-/* A step back starts at a checkpoint and gives the same state as all messages from the first. */
+/* A step back starts at a checkpoint, so that it need not apply all messages. The state must be the
+ * same as if all were applied. */
 TEST(a_step_back_costs_a_part_of_the_history)
 {
 	struct stream_options o;

@@ -1,4 +1,4 @@
-/* Tests the map's points, which are made from a run's links and nodes. */
+/* Tests the points of the map, which are made from a run's nodes and links. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static float between(const struct map *m, uint16_t a, uint16_t b)
 	return hypotf(p->x - q->x, p->y - q->y);
 }
 
-/* Sends one link again, with other figures. */
+/* Applies a message with one link, which has new measurements. */
 static void send_link(struct state *s, struct msg_link link)
 {
 	struct msg m = { .type = MSG_SEE_LINKS, .sequence = s->stream.sequence + 1 };
@@ -52,8 +52,8 @@ TEST(near_nodes_are_near)
 	state_free(s);
 }
 
-/* Latencies are the distances. An emulated network that is described by delays only has none: its
- * map is made from planned transfer times. */
+/* Known latencies are the distances. An emulated network that is described only by delays has no
+ * latencies; its map is made from planned transfer times. */
 TEST(latencies_count_if_they_are_known)
 {
 	for (int emulated = 0; emulated < 2; emulated++) {
@@ -66,7 +66,8 @@ TEST(latencies_count_if_they_are_known)
 				s->links[i].from % 2 == s->links[i].to % 2 ? 0.001f : 0.1f;
 		map_update(&by_latency, s, 5000000);
 		assert_false(by_latency.by_transfers);
-		/* n00 and n06 are both even, n03 is odd. */
+		/* n00 and n06 have even numbers and n03 has an odd one, so only n00 and n06 are
+		 * near. */
 		assert_true(between(&by_latency, 0, 6) < between(&by_latency, 0, 3) / 4);
 		for (size_t i = 0; i < s->n_links; i++)
 			s->links[i].latency_s = 0;
@@ -90,7 +91,7 @@ TEST(a_correction_moves_little)
 	link = *state_link(s, 0, 6);
 	link.latency_s *= 3;
 	send_link(s, link);
-	map_update(&m, s, 5600000); /* too early for another map */
+	map_update(&m, s, 5600000); /* less than two seconds after the last change of the map */
 	assert_memory_equal(m.nodes, before.nodes, sizeof(m.nodes));
 	map_update(&m, s, 9000000);
 	assert_memory_not_equal(m.nodes, before.nodes, sizeof(m.nodes));
@@ -101,8 +102,8 @@ TEST(a_correction_moves_little)
 	state_free(s);
 }
 
-/* Links become known one after another. A node stays on its side of the map, even if a new map
- * would be mirrored. */
+/* Links become known one after another. Each node must stay on its side of the map, although a new
+ * map would be mirrored. */
 TEST(a_growing_map_does_not_turn)
 {
 	struct state *s = make_state(20);
@@ -156,7 +157,7 @@ TEST(many_nodes_become_regions)
 	map_update(&m, s, 5000000);
 	assert_int_equal(m.n_nodes, MAP_NODES);
 	assert_int_equal(m.n_regions, 12);
-	for (int k = 0; k < 3; k++) /* Singapore, Taiwan, LA */
+	for (int k = 0; k < 3; k++) /* nodes in Singapore, Taiwan and LA */
 		i[k] = m.region[map_index(&m, (uint16_t[]){ 9, 2, 6 }[k])];
 	oceania = hypotf(m.regions[i[0]].x - m.regions[i[1]].x,
 			 m.regions[i[0]].y - m.regions[i[1]].y);
@@ -166,7 +167,7 @@ TEST(many_nodes_become_regions)
 	state_free(s);
 }
 
-/* A place of its own for every node, more than the map has regions. No link is known. */
+/* Every node has a place of its own, so there are more places than regions. No link is known. */
 TEST(more_places_than_regions)
 {
 	struct state *s = make_state(300);
@@ -185,7 +186,7 @@ TEST(more_places_than_regions)
 	state_free(s);
 }
 
-/* In a replay no link is measured. Each jump begins another run of the same nodes. */
+/* A replay has no measured links. Each jump in its time begins another run of the same nodes. */
 TEST(a_replay_shows_its_transfers)
 {
 	struct map m = { 0 }, first;
@@ -201,13 +202,13 @@ TEST(a_replay_shows_its_transfers)
 		m.nodes[i].x *= -1;
 	first = m;
 	s->run.run++;
-	s->n_flights = 0; /* as if nothing had been sent yet */
+	s->n_flights = 0; /* no transfer is known right after the jump */
 	map_update(&m, s, 5000001);
 	assert_memory_equal(m.nodes, first.nodes, sizeof(m.nodes));
 	state_free(s);
 }
 
-/* Numbers that arrive from outside may have any value. */
+/* Messages may contain any numbers. */
 TEST(absurd_figures_are_ignored)
 {
 	static const float figures[] = { INFINITY, -INFINITY, NAN, 1e30f, -1, 0, 1e-30f };

@@ -1,4 +1,4 @@
-/* The Map view: golden screens, every size, and clicks on nodes. */
+/* Tests the Map view: golden screens, every size, and clicks on nodes. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static struct state *map_of(struct ui *u, uint32_t nodes, uint32_t waves, int64_
 	return s;
 }
 
-/* The map of few and of many nodes, with a dead node, and in the other forms of lines. */
+/* Maps of few and many nodes, one of them dead; with each kind of line characters. */
 TEST(maps)
 {
 	static const struct {
@@ -43,8 +43,10 @@ TEST(maps)
 		golden_check(s, &u, cases[k].name, 80, 24);
 		golden_check(s, &u, cases[k].name, 160, 48);
 		if (k == 0) {
-			s->links[0].latency_s = -1; /* this link is cut */
-			/* 0: the next call reads the links again at once */
+			/* A negative latency means that the link is cut. */
+			s->links[0].latency_s = -1;
+			/* As if the map were that of another run, so that the next call makes
+			 * a new map. */
 			u.places.run = 0;
 			ui_tick(&u, s, u.clock.local_us, u.clock.wall_us);
 			u.display.graph = GRAPH_BLOCK;
@@ -58,7 +60,7 @@ TEST(maps)
 	}
 }
 
-/* A map fits into every rectangle, and leaves the cells around it alone. */
+/* A map of any size stays inside its rectangle. */
 TEST(maps_of_every_size)
 {
 	static const uint32_t counts[] = { 20, 100, 250 };
@@ -90,7 +92,7 @@ TEST(maps_of_every_size)
 	screen_free(screen);
 }
 
-/* Returns the column of a text; -1: it is not on the screen. */
+/* Returns the column in which the text begins on the screen; -1: it is not there. */
 static int column_of(struct screen *screen, const char *text)
 {
 	char *dump = screen_dump(screen), *at = strstr(dump, text), *line = at;
@@ -106,8 +108,8 @@ static int column_of(struct screen *screen, const char *text)
 	return column;
 }
 
-/* Microbatch 7 leaves n10 in Canada for n11 in the Netherlands, which are left of it. Its number
- * moves left as time goes on, and never beyond n11. */
+/* Microbatch 7 travels from n10 in Canada to n11 in the Netherlands, which is left of n10. Its
+ * number moves left as time goes on, but not beyond n11. */
 TEST(a_microbatch_moves_along_its_link)
 {
 	struct screen *screen = screen_new(160, 48, true);
@@ -132,8 +134,8 @@ TEST(a_microbatch_moves_along_its_link)
 	state_free(s);
 }
 
-/* Finds each node where it is drawn, by clicks on all cells from (x0, y0) on. Returns the number of
- * nodes that were found. */
+/* Clicks on all cells from (x0, y0) on. Each node that a click selects must be drawn in that cell.
+ * Returns the number of nodes that were found. */
 static uint32_t click_everywhere(const struct state *s, const struct ui *u, int w, int h, int x0,
 				 int y0)
 {
@@ -158,7 +160,7 @@ static uint32_t click_everywhere(const struct state *s, const struct ui *u, int 
 	return found;
 }
 
-/* A click on a node of the map selects it, also one that has failed. */
+/* A click on a node of the map selects the node, even if it has failed. */
 TEST(nodes_of_the_map_are_hit)
 {
 	struct ui u;

@@ -1,4 +1,4 @@
-/* Tests screen, layout, themes, keys and recordings separately. */
+/* Tests parts of the console one by one: screen, layout, themes, keys and recordings. */
 
 #include <errno.h>
 #include <math.h>
@@ -54,7 +54,7 @@ TEST(paragraphs_end_between_words)
 	screen_free(s);
 }
 
-/* Escape sequences in a journal line must not reach the terminal. */
+/* A journal line may contain escape sequences, which must not reach the terminal. */
 TEST(screen_is_safe)
 {
 	static const char nasty[] = "a\033[2J\a\x7f\x9b"
@@ -125,7 +125,7 @@ TEST(layout_holds)
 	}
 }
 
-/* Converts one of the colours 16 to 231 to linear light. */
+/* Converts one of the colours 16 to 231 to linear red, green and blue. */
 static void linear_colour(int colour, double rgb[3])
 {
 	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
@@ -135,7 +135,8 @@ static void linear_colour(int colour, double rgb[3])
 		rgb[i] = pow(steps[parts[i]] / 255.0, 2.2);
 }
 
-/* Converts linear light to Oklab (Ottosson, 2020), in which equal distances look equal. */
+/* Converts linear red, green and blue to Oklab (Ottosson, 2020). In Oklab, equal distances look
+ * equally large. */
 static void to_oklab(const double rgb[3], double lab[3])
 {
 	static const double cones[3][3] = { { 0.4122, 0.5363, 0.0514 },
@@ -153,8 +154,8 @@ static void to_oklab(const double rgb[3], double lab[3])
 		lab[i] = axes[i][0] * seen[0] + axes[i][1] * seen[1] + axes[i][2] * seen[2];
 }
 
-/* Returns the distance of two colours as people see them: without a deficiency, or with one
- * (Machado, Oliveira and Fernandes, 2009, complete protanopia, deuteranopia, tritanopia). */
+/* Returns the distance between two colours as people see them, without a deficiency or with one:
+ * complete protanopia, deuteranopia or tritanopia (Machado, Oliveira and Fernandes, 2009). */
 static double colour_distance(int a, int b, int deficiency)
 {
 	static const double seen[4][3][3] = {
@@ -180,7 +181,8 @@ static double colour_distance(int a, int b, int deficiency)
 	return sqrt(sum);
 }
 
-/* The colours of microbatches stay apart for everyone. 0.02 is just noticed. */
+/* People with any colour vision can tell the colours of microbatches apart. A distance of 0.02 can
+ * just be noticed. */
 TEST(microbatch_colours_differ)
 {
 	static const char *const names[] = { "default", "light", "colour-blind-safe", "solarized",
@@ -215,7 +217,7 @@ TEST(themes)
 		if (theme_find(&t, names[i], folders, &err) != 0)
 			fail_msg("%s", err.text);
 		assert_string_equal(t.name, names[i]);
-		/* Styles that must be distinguished at a glance differ. */
+		/* These styles must differ at a glance. */
 		assert_memory_not_equal(&t.styles[STYLE_FORWARD], &t.styles[STYLE_BACKWARD],
 					sizeof(t.styles[0]));
 		assert_memory_not_equal(&t.styles[STYLE_LIVE], &t.styles[STYLE_LOST],
@@ -244,7 +246,7 @@ TEST(themes)
 				     &err),
 			 -EINVAL);
 	assert_int_equal(theme_parse(&t, "x.json", "{", &err), -EINVAL);
-	assert_memory_equal(&same, &t, sizeof(t)); /* errors leave it unchanged */
+	assert_memory_equal(&same, &t, sizeof(t)); /* an invalid text leaves the theme unchanged */
 	assert_int_equal(theme_parse(&t, "x.json",
 				     "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
 				     "\"styles\": {\"forward\": {\"fg\": \"#ff0000\", \"bg\": "
@@ -273,7 +275,8 @@ TEST(keys)
 			assert_int_equal(keymap_action(&map, map.keys[a][k]), a);
 		}
 	}
-	/* Actions on lowercase letters are undoable or open a dialog first. */
+	/* A lowercase letter must not change the run at once: it starts actions that can be undone,
+	 * or opens a dialog. */
 	assert_int_equal(keymap_action(&map, 'f'), ACTION_FOLLOW);
 	assert_int_equal(keymap_action(&map, 'x'), ACTION_NONE);
 	assert_int_equal(keymap_action(&map, 'F'), ACTION_FAIL);
@@ -284,7 +287,7 @@ TEST(keys)
 		0);
 	assert_int_equal(keymap_action(&map, 'X' - '@'), ACTION_HEAL_ALL);
 	assert_int_equal(keymap_action(&map, 'X'), ACTION_NONE);
-	/* The key is taken from find-next */
+	/* The key n belonged to the action find-next before. */
 	assert_int_equal(keymap_action(&map, 'n'), ACTION_DOWN);
 	assert_int_equal(keymap_action(&map, 'j'), ACTION_NONE);
 	same = map;
@@ -315,7 +318,7 @@ TEST(configs)
 		config_parse(&c, "c.json", "{\n\"fbs\": 4,\n\"theme\": \"mono\"}", &err),
 		-EINVAL);
 	assert_non_null(strstr(err.text, "c.json:2: fbs"));
-	assert_string_equal(c.theme, "mono"); /* the other settings are used */
+	assert_string_equal(c.theme, "mono"); /* valid settings are used in spite of the errors */
 	assert_int_equal(config_parse(&c, "c.json", "{\"fps\": 0}", &err), -EINVAL);
 	assert_int_equal(config_parse(&c, "c.json", "[]", &err), -EINVAL);
 	assert_int_equal(config_parse(&c, "c.json", "{", &err), -EINVAL);
@@ -343,7 +346,8 @@ TEST(words)
 	assert_int_equal(command_seconds("10m", &s), 0);
 	assert_int_equal(s, 600);
 	assert_int_equal(command_seconds("m", &s), -EINVAL);
-	assert_true(command_match("h-a", found, 8) > 0); /* letters with gaps match */
+	/* The letters need not be neighbours in the name. */
+	assert_true(command_match("h-a", found, 8) > 0);
 	assert_string_equal(command_at(found[0])->name, "heal-all");
 }
 
@@ -360,7 +364,8 @@ TEST(records)
 	assert_int_equal(record_write(f, 7, "", 0), 0);
 	assert_int_equal(record_write(f, INT64_MAX, "xyz", 3), 0);
 	fclose(f);
-	for (size_t cut = 0; cut <= size; cut++) { /* the writer may be killed at any byte */
+	/* A killed console may leave any part of a recording. */
+	for (size_t cut = 0; cut <= size; cut++) {
 		size_t n = 0;
 
 		r = record_open_memory(data, cut);

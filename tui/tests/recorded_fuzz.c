@@ -1,6 +1,6 @@
-/* libFuzzer: a recording with arbitrary bytes, used as the console uses one. The state is made to
- * its end and printed as lines, then made for an earlier time. At both times a view and a dialog
- * are drawn. */
+/* Fuzzes recordings: takes arbitrary bytes as a recording and uses it as the console does. Makes
+ * the state at the end and at an earlier time. At both times draws a view and a dialog. Prints the
+ * messages as lines. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static void draw(const struct state *s, struct ui *u, int w, int h)
 	screen_free(screen);
 }
 
-/* Draws a view, and a dialog or none above it. The input's length chooses both. */
+/* Draws a view, and a dialog or none over it. `which`, the input's length, chooses both. */
 static void draw_some(const struct state *s, struct ui *u, size_t which)
 {
 	ui_show(u, (enum view)(VIEW_OVERVIEW + which % (VIEWS - 1)));
@@ -34,7 +34,7 @@ static void draw_some(const struct state *s, struct ui *u, size_t which)
 	u->dialog.kind = DIALOG_NONE;
 }
 
-/* Reads the recording up to its first unreadable message. */
+/* Applies the messages of the recording, up to the first one that cannot be read. */
 static void take_all(struct record_reader *r, struct history *h, struct state *s, struct ui *u)
 {
 	struct text_mode plain = { .at_us = 0 };

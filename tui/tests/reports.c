@@ -1,5 +1,6 @@
-/* Reports after xterm's ctlseqs, kitty's keyboard protocol and the VT510 manual. Their texts have
- * the letters that act on a run: P, X, F, R, I, the full stop. */
+/* Makes reports as described by xterm's ctlseqs, kitty's keyboard protocol and the VT510 manual.
+ * Their texts use letters that are keys for actions on the run: P, X, F, R, I, and the full
+ * stop. */
 #include "tui/tests/reports.h"
 
 #include <stdarg.h>
@@ -24,7 +25,8 @@ static size_t put(uint8_t out[REPORT_MOST], const char *format, ...)
 	return (size_t)n;
 }
 
-/* A click as six bytes. Beyond column 223 xterm sends 0, and the UTF-8 protocol two bytes. */
+/* Writes a click as six bytes. For a column beyond 223, xterm sends 0, and its UTF-8 protocol sends
+ * two bytes. */
 static size_t put_click(struct rng *r, uint8_t out[REPORT_MOST])
 {
 	size_t n = put(out, "\033[M");

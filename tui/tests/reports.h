@@ -1,5 +1,4 @@
-/* reports.h - random reports of a terminal: what arrives on its line and is no key.
- */
+/* reports.h - random reports of a terminal: bytes that it sends although no key was pressed. */
 #ifndef TUI_TESTS_REPORTS_H
 #define TUI_TESTS_REPORTS_H
 
@@ -10,9 +9,9 @@
 
 enum { REPORT_MOST = 256 };
 
-/* Writes one report and returns its length: focus, cursor, modes, names, colours, sizes, the mouse
- * in every protocol, keys with modifiers, released keys, pasted text. A third of them is cut off
- * somewhere after the first byte. Other bytes follow only after the next ESC. */
+/* Writes a random report and returns its length. Kinds: focus, cursor, modes, names, colours,
+ * sizes, the mouse in every protocol, keys with modifiers, released keys, pasted text. A third of
+ * the reports is cut off after some byte. After such a report, only ESC may follow. */
 size_t report_make(struct rng *r, uint8_t out[REPORT_MOST]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Other runs beside this one in the Loss view: their records are read in parts and kept in bounded
- * memory, and their losses are compared at one place of the axis. */
+/* Tests the Loss view with other runs beside this one. Their records are read in parts and kept in
+ * limited memory, and all losses are compared at one x of the axis. */
 
 #include <errno.h>
 #include <math.h>
@@ -31,7 +31,7 @@ static const struct store_run a_run = {
 
 static int make_folder(void **state)
 {
-	/* /dev/shm is not a disk, where each commit would wait for a sync */
+	/* In /dev/shm a sync takes no time; on a disk, each commit would wait for one. */
 	char *path = strdup("/dev/shm/skippipe-runs-XXXXXX");
 
 	if (!path || !mkdtemp(path)) {
@@ -51,8 +51,8 @@ static int remove_folder(void **state)
 	return 0;
 }
 
-/* Records a run of n iterations of 2 s: iteration i has the loss 1000 / i, and every hundredth a
- * validation loss of 2000 / i. */
+/* Records a run of n iterations, each of 2 s. Iteration i has the loss 1000 / i. Every hundredth
+ * iteration has the validation loss 2000 / i. */
 static void record(const char *folder, uint64_t n)
 {
 	struct store *s;
@@ -113,7 +113,7 @@ TEST_WITH(a_long_run_is_read_in_parts, make_folder, remove_folder)
 	other_runs_clear(&o);
 }
 
-/* Each error names the folder and what is wrong with it. */
+/* Each error names the folder, and says what is wrong with it. */
 TEST_WITH(folders_without_a_run_are_named, make_folder, remove_folder)
 {
 	struct other_run to = { .name = "" };
@@ -137,7 +137,7 @@ TEST_WITH(folders_without_a_run_are_named, make_folder, remove_folder)
 	record(*state, 3);
 	f = fopen(path, "r+");
 	assert_non_null(f);
-	/* Changes the last byte of user_version in the database */
+	/* Changes the version of the schema: byte 63 is the last one of SQLite's user_version. */
 	assert_int_equal(fseek(f, 63, SEEK_SET), 0);
 	assert_int_equal(fputc(3, f), 3);
 	fclose(f);
@@ -145,7 +145,7 @@ TEST_WITH(folders_without_a_run_are_named, make_folder, remove_folder)
 	assert_non_null(strstr(err.text, "schema version 3"));
 }
 
-/* The file of another run may have anything in it. */
+/* The record of another run may contain any times and losses. */
 TEST_WITH(strange_times_do_no_harm, make_folder, remove_folder)
 {
 	static const struct store_commit strange[] = {
@@ -175,8 +175,8 @@ TEST_WITH(strange_times_do_no_harm, make_folder, remove_folder)
 	other_runs_clear(&o);
 }
 
-/* Two runs of 100 iterations of 2 s with losses above and below that of this run. The second one
- * has half of its tokens in an iteration. */
+/* Adds two runs, of 30 and of 80 iterations of 2 s each, with losses above and below those of this
+ * run. The second run has half as many tokens in an iteration. */
 static void add_runs(struct ui *u, const struct state *s)
 {
 	static const struct {
@@ -225,8 +225,8 @@ TEST(losses_are_compared)
 	state_free(s);
 }
 
-/* The cursor is at the newest value of this run until a key moves it, and keeps its place while
- * this run goes on. */
+/* The cursor is at the newest value of this run until a key moves it. Then it keeps its x while
+ * this run continues. */
 TEST(the_cursor_reads_each_run)
 {
 	struct screen *screen = screen_new(160, 48, false);
@@ -244,7 +244,7 @@ TEST(the_cursor_reads_each_run)
 	view = ui_losses(s, &u);
 	assert_true(curve_ends(s, &view, &from, &last, &cursor));
 	assert_int_equal(from, 1);
-	assert_int_equal(last, 80); /* the axis ends with the longest run */
+	assert_int_equal(last, 80); /* the x axis ends where the longest run ends */
 	assert_int_equal(cursor, s->history.iterations[s->history.n_iterations - 1].iteration);
 	u.display.loss_cursor = 30;
 	view = ui_losses(s, &u);
@@ -253,12 +253,13 @@ TEST(the_cursor_reads_each_run)
 	assert_true(isfinite(r.values[0].loss));
 	assert_true(fabs(r.values[1].loss - (2.1 + 2.4 * exp(-30.0 / 18) + 0.2)) < 0.2);
 	assert_true(fabs(r.values[1].validation - (2.1 + 2.4 * exp(-30.0 / 18) + 0.2)) < 1e-5);
-	u.display.loss_cursor = 31; /* the first run has ended */
+	u.display.loss_cursor = 31; /* the first of the other runs ends at 30 */
 	view = ui_losses(s, &u);
 	curve_draw(screen, at, s, &view, &r);
 	assert_true(isnan(r.values[1].loss) && isnan(r.values[1].validation));
 	assert_true(isfinite(r.values[2].loss));
-	u.display.loss_axis = LOSS_BY_TOKENS; /* 80 iterations of 500 are 40 of this run */
+	/* An iteration of the second run has half the tokens, so 80 of them are 40 of this run. */
+	u.display.loss_axis = LOSS_BY_TOKENS;
 	view = ui_losses(s, &u);
 	assert_true(curve_ends(s, &view, &from, &last, &cursor));
 	assert_int_equal(from, 0);
@@ -279,7 +280,7 @@ TEST(the_cursor_keeps_to_the_axis)
 
 	s = golden_default(&u);
 	u.display.view = VIEW_LOSS;
-	ui_key(&u, s, 'h'); /* nothing is compared any more */
+	ui_key(&u, s, 'h'); /* without other runs, the key does not move the cursor */
 	assert_int_equal(u.display.loss_cursor, 0);
 	add_runs(&u, s);
 	ui_key(&u, s, 'h');
@@ -296,7 +297,7 @@ TEST(the_cursor_keeps_to_the_axis)
 	ui_key(&u, s, 'G');
 	assert_int_equal(u.display.loss_cursor, 0);
 	ui_key(&u, s, 'h');
-	ui_key(&u, s, 'T'); /* the place was on another axis */
+	ui_key(&u, s, 'T'); /* the cursor's x has no meaning on another axis */
 	assert_int_equal(u.display.loss_cursor, 0);
 	ui_fini(&u);
 	state_free(s);

@@ -51,7 +51,8 @@ static void apply_nodes(struct state *s, bool placed)
 	}
 }
 
-/* The two nodes meet in round a + b of the tournament. */
+/* Sends the links that were measured in the first `rounds` rounds of the tournament. Nodes a and b
+ * measure their link in round (a + b) % (n - 1). */
 static void apply_links(struct state *s, uint32_t rounds, bool travelled)
 {
 	struct msg_link links[MOST * MOST];

@@ -1,5 +1,4 @@
-/* Tests that the state which the console derives from events is what happened in the invented
- * run. */
+/* Tests that the console derives from events the state that the invented run really had. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ static void apply_events(struct state *s, uint64_t iteration, struct msg_task_ev
 	state_apply(s, &m);
 }
 
-/* Returns a run with two microbatches over nodes 0 and 1, which have stages 0 and 1. */
+/* Returns a run with two microbatches on nodes 0 and 1. Node 0 has stage 0, node 1 has stage 1. */
 static struct state *two(void)
 {
 	struct route routes[2] = {
@@ -91,7 +90,8 @@ TEST(positions)
 	state_free(s);
 }
 
-/* Another node's report arrives first: no microbatch moves back. */
+/* The events of node 1 arrive before the last event of node 0. The microbatch must not move
+ * back. */
 TEST(late_events)
 {
 	struct state *s = two();
@@ -110,7 +110,8 @@ TEST(late_events)
 	state_free(s);
 }
 
-/* A console that reattaches receives the iteration from its start. No task is counted twice. */
+/* A console that reattaches receives the events of the current iteration again, from the start. No
+ * task may be counted twice. */
 TEST(whole_iteration_replaces_its_parts)
 {
 	struct state *s = two();
@@ -164,7 +165,7 @@ TEST(collisions)
 	e[1].blocker = 0;
 	apply_events(s, 1, e, 3);
 	assert_int_equal(state_waiting(s),
-			 1); /* the wait of a first forward task is not a collision */
+			 1); /* the wait at node 0 is for a first task, which is no collision */
 	assert_int_equal(s->nodes[1].queue[0].blocker, 0);
 	assert_int_equal(s->current.collisions, 1);
 	apply_events(s, 1, e + 3, 2);
@@ -172,7 +173,7 @@ TEST(collisions)
 	assert_int_equal(s->current.wait_us, 50);
 	assert_int_equal(state_collision_back(s, 0)->microbatch, 1);
 	assert_null(state_collision_back(s, 1));
-	/* The next iteration starts empty. */
+	/* Events of the next iteration clear queues and collisions. */
 	apply_events(s, 2, e, 1);
 	assert_int_equal(s->current.collisions, 0);
 	assert_int_equal(s->nodes[0].n_queue, 0);
@@ -194,14 +195,15 @@ TEST(reruns)
 	e[3].attempt = 1;
 	apply_events(s, 1, e, 5);
 	assert_int_equal(state_flight(s, 0)->reruns, 1);
-	assert_int_equal(state_flight(s, 0)->route.nodes[1], 2); /* the other node of stage 1 */
+	/* Node 2 has replaced node 1, which has the same stage. */
+	assert_int_equal(state_flight(s, 0)->route.nodes[1], 2);
 	assert_int_equal(state_flight(s, 0)->position, 1);
 	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_RUNNING);
 	state_free(s);
 }
 
-/* A route that arrives during the iteration with a new attempt: the microbatch continues from the
- * replacing node, or starts again. */
+/* A route with a higher attempt arrives during the iteration. The microbatch continues on the new
+ * node, or starts again. */
 TEST(rerouted)
 {
 	struct state *s = two();
@@ -222,7 +224,7 @@ TEST(rerouted)
 	assert_int_equal(f->position, 0);
 	assert_int_equal(f->chain[0].ended_us, 150);
 	assert_int_equal(f->chain[1].started_us, 0);
-	e[2].type = WORK_ENDS; /* an event of the replaced node */
+	e[2].type = WORK_ENDS; /* an event of node 1, which is not in the path any more */
 	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->position, 0);
 	e[2] = event(WORK_STARTS, TASK_FORWARD, 2, 0, 400);
@@ -236,7 +238,7 @@ TEST(rerouted)
 	state_take_routes(s, &r, 1);
 	assert_int_equal(f->reruns, 2);
 	assert_int_equal(f->phase, FLIGHT_UNBORN);
-	e[2].type = WORK_ENDS; /* an event of an earlier attempt */
+	e[2].type = WORK_ENDS; /* an event of attempt 1, but the microbatch is in attempt 2 */
 	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->phase, FLIGHT_UNBORN);
 	e[0] = event(WORK_STARTS, TASK_FORWARD, 3, 0, 500);
@@ -247,7 +249,7 @@ TEST(rerouted)
 	state_free(s);
 }
 
-/* Attempts are counted for each iteration: the first of the next one is 0. */
+/* Attempts are counted from 0 in each iteration. */
 TEST(attempts_start_at_0_in_each_iteration)
 {
 	struct state *s = two();
@@ -264,7 +266,7 @@ TEST(attempts_start_at_0_in_each_iteration)
 	state_free(s);
 }
 
-/* m1 waits at node 1 behind m0; node 2, of the same stage, is free. */
+/* Microbatch 1 waits at node 1 for microbatch 0. Node 2 has the same stage and is free. */
 TEST(why_it_waits)
 {
 	struct state *s = two();
@@ -291,15 +293,16 @@ TEST(why_it_waits)
 	assert_int_equal(w.node, 1);
 	assert_int_equal(w.runs, 0);
 	assert_float_equal(w.waited_s, 0.5, 1e-6);
-	assert_float_equal(w.left_s, 1, 1e-6); /* one of the two seconds has passed */
-	assert_false(w.alternative);           /* the distances of other nodes are unknown */
+	/* The running task takes 2 s, and 1 s of them has passed. */
+	assert_float_equal(w.left_s, 1, 1e-6);
+	assert_false(w.alternative); /* no link to another node is known yet */
 	m.sequence = s->stream.sequence + 1;
 	state_apply(s, &m);
 	why_make(&w, s, f, 3000000);
 	assert_true(w.alternative);
 	assert_int_equal(w.other, 2);
 	assert_float_equal(w.link_s, 0.5, 1e-6);
-	/* The transfer takes 0.5 s longer, and the wait is 1.5 s shorter */
+	/* Via node 2, the transfer takes 0.5 s longer, and the wait is 1.5 s shorter. */
 	assert_float_equal(w.change_s, -1, 1e-6);
 	why_text(&w, text);
 	assert_string_equal(text, "waits 0.5s at n01: the node runs m00 F, ~1.0s more; via "
@@ -323,7 +326,7 @@ TEST(gaps)
 	assert_int_equal(s->stream.gaps, 2);
 	assert_true(s->stream.needs_snapshot);
 	m = (struct msg){ .type = MSG_SEE_SYNCED,
-			  .sequence = 1 }; /* a new controller counts from the start */
+			  .sequence = 1 }; /* a new controller numbers its messages from 1 */
 	state_apply(s, &m);
 	assert_int_equal(s->stream.gaps, 2);
 	assert_false(s->stream.needs_snapshot);
@@ -365,7 +368,8 @@ TEST(histories)
 	assert_int_equal(s->history.n_iterations, 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(s->history.iterations[i].iteration, i + 1);
-	assert_true(s->history.iterations[2].loss == 3); /* the later value replaces the first */
+	/* The second message about iteration 3 replaces the first one. */
+	assert_true(s->history.iterations[2].loss == 3);
 	assert_true(state_prediction_error(s, 100, &n) > 0.0999f);
 	assert_int_equal(n, 5);
 	for (uint64_t id = 1; id < STATE_NOTES + 10; id++) {
@@ -380,7 +384,7 @@ TEST(histories)
 	state_free(s);
 }
 
-/* A candidate does not change the plan in force. */
+/* Candidates do not change the plan in force. */
 TEST(candidates)
 {
 	struct state *s = two();
@@ -395,7 +399,7 @@ TEST(candidates)
 		state_apply(s, &m);
 	}
 	assert_int_equal(s->n_candidates, (STATE_CANDIDATES + 3 + 1) / 2);
-	/* The value of the newest answer */
+	/* Two messages had this name; the newer one counts. */
 	assert_true(state_candidate(s, "c4")->see.iteration_s == 5);
 	assert_null(state_candidate(s, "c5"));
 	assert_int_equal(s->plan.n_routes, 2);
@@ -409,7 +413,7 @@ TEST(candidates)
 	state_free(s);
 }
 
-/* After the whole invented run every microbatch is done, none waits, and no task is open. */
+/* At the end of the invented run, all microbatches are done, no task runs, and none waits. */
 TEST(whole_run)
 {
 	struct stream_options o;
@@ -427,7 +431,7 @@ TEST(whole_run)
 		busy += s->nodes[i].running;
 	assert_int_equal(busy, 0);
 	assert_int_equal(state_waiting(s), 0);
-	/* The controller counted the same collisions. */
+	/* The console counts at most the collisions that the controller has counted. */
 	assert_true(s->current.collisions <=
 		    s->history.iterations[s->history.n_iterations - 1].collisions);
 	assert_int_equal(s->plan.n_tasks, 30 * 9);

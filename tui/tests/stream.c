@@ -12,7 +12,8 @@ static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Ger
 					"Iowa",      "Japan",     "LA",     "NL",
 					"Oregon",    "Singapore", "Taiwan", "London" };
 
-/* Places of the nodes on a plane, in plan seconds. */
+/* Positions of the places on a plane; a distance is a transfer time in plan seconds, less a
+ * constant. */
 static const float plane[12][2] = { { 2.6f, 1.1f },  { 0.0f, 0.1f },  { -1.0f, -0.1f },
 				    { 0.15f, 0.0f }, { -1.4f, 0.2f }, { 2.3f, -0.1f },
 				    { -1.9f, 0.5f }, { 0.0f, -0.1f }, { -1.9f, 0.0f },
@@ -21,11 +22,11 @@ static const float plane[12][2] = { { 2.6f, 1.1f },  { 0.0f, 0.1f },  { -1.0f, -
 struct arrival {
 	int64_t at;
 	uint32_t microbatch, position;
-	uint32_t node; /* position UINT32_MAX: the node ends its task */
+	uint32_t node; /* a node; if position is UINT32_MAX, its task ends at this time */
 };
 
 struct worker {
-	int busy; /* 1 + the microbatch */
+	int busy; /* 0: idle; otherwise 1 + the microbatch whose task runs */
 	uint32_t position;
 	uint32_t held;
 	struct arrival queue[256];
@@ -36,7 +37,8 @@ struct run {
 	struct stream_options o;
 	struct rng rng;
 	uint32_t n_microbatches, n_data;
-	uint32_t *stage_of, *first; /* stage of each node; first node of each stage */
+	/* (nodes) stage of each node; (stages + 1) first node of each stage. */
+	uint32_t *stage_of, *first;
 	struct route *routes;
 	struct msg_task_event *events;
 	uint32_t n_events, most_events;
@@ -69,7 +71,7 @@ static void send(struct run *r, struct msg *m)
 	r->sink(r->context, r->now, m);
 }
 
-/* ---- the plan: data nodes first, the rest spread over the other stages ---- */
+/* ---- the routes: the first nodes are data nodes, the others share the other stages ---- */
 
 static void make_routes(struct run *r)
 {
@@ -101,7 +103,7 @@ static void make_routes(struct run *r)
 	}
 }
 
-/* ---- one iteration under the execution model ---- */
+/* ---- simulation of one iteration ---- */
 
 static void push(struct run *r, struct arrival a)
 {
@@ -181,7 +183,7 @@ static int64_t cost(struct run *r, uint32_t node, uint8_t kind)
 	       1;
 }
 
-/* Returns the planned transfer time between two nodes, which follows from their places. */
+/* Returns the planned transfer time between two nodes, from the positions of their places. */
 static double delay_s(uint32_t a, uint32_t b)
 {
 	const float *p = plane[a * 5 % 12], *q = plane[b * 5 % 12];
@@ -245,7 +247,8 @@ static void finish(struct run *r, struct arrival e)
 	begin(r, e.node, e.at);
 }
 
-/* Fills in events from the time `start` on. Returns the time of the last one. */
+/* Simulates an iteration that begins at the time `start`, and fills in its events. Returns the time
+ * of the last event. */
 static int64_t simulate(struct run *r, int64_t start, double jitter)
 {
 	int64_t end = start;
@@ -269,8 +272,8 @@ static int64_t simulate(struct run *r, int64_t start, double jitter)
 
 /* ---- messages ---- */
 
-/* Figures of GPUs that are busy, throttled for each reason, idle, and that lack some figures or
- * all. */
+/* GPUs for tests: busy, throttled for each reason, idle, and some whose figures are partly or all
+ * missing. */
 static const struct gpu_figures gpus[] = {
 	{ GPU_ALL, 97, 64, 0, 412000, 700000, 62300, 81559 },
 	{ GPU_ALL, 100, 91, GPU_HEAT, 295400, 450000, 23100, 24564 },
@@ -309,7 +312,8 @@ static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 	n->lost_s = i % 7 == 3   ? 0
 		    : i % 7 == 5 ? -1
 				 : 36.2f + 0.7f * (float)(i % 6) *
-						   /* 0 stands for unknown, or without a plan */
+						   /* For i % 7 == 3 lost_s is 0 (unknown), for 5 it
+						    * is -1 (no plan). */
 						   (float)(i % 6);
 	if (i % 8 != 7)
 		n->spent = (struct device_time){ { 650000 + i * 10000, i % 3 * 90000,
@@ -361,7 +365,7 @@ static void send_note(struct run *r, uint64_t id, uint8_t kind, char mark, uint6
 	send(r, &m);
 }
 
-/* No stage was skipped until then. */
+/* Stages are skipped from this iteration on. */
 enum { SKIPS_FROM = 12 };
 
 static void send_iteration(struct run *r, uint64_t i, double took, double predicted,
@@ -433,8 +437,8 @@ static double send_plan(struct run *r)
 	return took;
 }
 
-/* Sends every link of up to 100 nodes; of more nodes those between the first 20. n06>n12 is slow.
- */
+/* Sends the links between all nodes, or between the first 20 if there are more than 100. The link
+ * n06>n12 is slow. */
 static void send_links(struct run *r)
 {
 	uint32_t nodes = r->o.nodes <= 100 ? r->o.nodes : 20, n = 0;
@@ -461,7 +465,7 @@ static void send_links(struct run *r)
 			};
 		}
 	}
-	for (uint32_t i = 0; i < n; i += 8192) { /* in parts, as the controller sends them */
+	for (uint32_t i = 0; i < n; i += 8192) { /* in several messages, as the controller does */
 		m.u.see_links = (struct msg_see_links){ n - i < 8192 ? n - i : 8192, &links[i] };
 		send(r, &m);
 	}
@@ -508,7 +512,7 @@ static double send_snapshot(struct run *r)
 	return predicted;
 }
 
-/* Sends events of 100 ms together, and a status every 200 ms. */
+/* Sends the events of every 100 ms in one message, and a status every 200 ms. */
 static void send_live(struct run *r, uint64_t iteration, int64_t started, uint32_t alive)
 {
 	uint32_t sent = 0, turn = 0;

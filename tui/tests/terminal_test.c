@@ -1,6 +1,6 @@
-/* A terminal's side: the test holds a pseudo-terminal's other end and is the terminal. The console
- * draws with every TERM, no report that it receives acts, and Ctrl-C ends it.
- * INPUT_SECONDS=60 sends reports for a minute. */
+/* Tests the console on a pseudo-terminal; the test plays the terminal. The console draws with every
+ * TERM, no report acts on the run, and Ctrl-C ends the console. INPUT_SECONDS=60 makes the test
+ * send reports for a minute. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,23 +26,23 @@
 
 enum { LIMIT_US = 20000000, FRAME_MS = 20 };
 
-/* Written by the console's side after each picture. */
+/* The console's progress. Its process writes this struct to a pipe after each picture. */
 struct progress {
 	int rc; /* result of terminal_open */
 	bool substituted;
 	int columns;
-	/* acts: number of commands sent, dialogs and prompts opened, and requests */
+	/* frames: number of pictures. acts: number of commands, dialogs, prompts and requests. */
 	uint32_t frames, acts;
 };
 
 struct pty {
 	pid_t pid;
-	int terminal; /* descriptor of the terminal's end */
-	int report;   /* descriptor from which struct progress is read */
+	int terminal; /* the test's end of the pseudo-terminal */
+	int report;   /* descriptor from which the test reads struct progress */
 	struct progress last;
 };
 
-/* ---- the console's side ---- */
+/* ---- in the console's process ---- */
 
 static uint32_t count_acts(struct ui *u)
 {
@@ -86,7 +86,8 @@ static void run_console(int report)
 	strcpy(s->status.lease, "operator");
 	s->status.lease_us = 600000000;
 	p.rc = terminal_open(&t, &theme, true, NULL);
-	signal(SIGINT, SIG_DFL); /* ncurses has a handler; the program receives a signalfd */
+	/* Removes ncurses' handler; the real program receives the signal through a descriptor. */
+	signal(SIGINT, SIG_DFL);
 	if (p.rc == 0) {
 		p.substituted = terminal_substitute(t) != NULL;
 		terminal_mouse(t, true);
@@ -106,7 +107,7 @@ static void run_console(int report)
 	_exit(0);
 }
 
-/* ---- the terminal's side ---- */
+/* ---- in the test's process, which plays the terminal ---- */
 
 static void start(struct pty *y, const char *term)
 {
@@ -129,7 +130,8 @@ static void start(struct pty *y, const char *term)
 	y->report = pipes[0];
 }
 
-/* Reads what the console drew and reports, for at most `ms`. Returns false when it has ended. */
+/* Reads the console's output and progress for up to `ms` milliseconds. Returns false if the console
+ * has ended. */
 static bool watch(struct pty *y, int ms)
 {
 	struct pollfd fds[2] = { { y->terminal, POLLIN, 0 }, { y->report, POLLIN, 0 } };
@@ -152,7 +154,7 @@ static void watch_for(struct pty *y, int64_t us)
 			return;
 }
 
-/* Waits for `more` further pictures. */
+/* Waits until the console has drawn `more` further pictures. */
 static void wait_for_frames(struct pty *y, uint32_t more)
 {
 	int64_t end_us = clock_monotonic_us() + LIMIT_US;
@@ -200,7 +202,7 @@ static void unknown_terminals(void **unused)
 		assert_int_equal(y.last.substituted, cases[i].substituted);
 		press_interrupt(&y);
 	}
-	/* Only some systems have these terminals in their database. */
+	/* Not every system has these terminals in its database. */
 	for (const char *const *term = (const char *const[]){ "xterm-kitty", "xterm-ghostty",
 							       "foot", "alacritty", "tmux-256color",
 							       "rxvt", NULL };
@@ -211,7 +213,7 @@ static void unknown_terminals(void **unused)
 	}
 }
 
-/* On these terminals the console prints plain lines. */
+/* On a terminal that cannot place the cursor, the console prints plain lines. */
 static void incapable_terminals(void **unused)
 {
 	static const char *const terms[] = { "dumb", "", NULL };
@@ -231,8 +233,13 @@ static void incapable_terminals(void **unused)
 
 /* ---- colours ---- */
 
-/* Kinds of terminals by their colours: values of red, green and blue with 8 indexed colours and
- * with a palette of 256 below them, values of four bits each, and palettes of 256, 88 and 52. */
+/* Descriptions of terminals with different colours.
+ *
+ * kind-direct:     red, green and blue, with 8 colours by number
+ * kind-direct256:  red, green and blue, with a palette of 256 colours
+ * kind-direct12:   red, green and blue with 4 bits each
+ * kind-indexed, kind-88, kind-52:  palettes of 256, 88 and 52 colours
+ */
 static const char kinds[] =
 	"kind-common|a test,\n\tam,cols#80,lines#24,pairs#256,clear=\\E[H\\E[J,"
 	"cup=\\E[%i%p1%d;%p2%dH,sgr0=\\E[m,op=\\E[39;49m,\n"
@@ -264,7 +271,7 @@ static void make_terminfo(char folder[64])
 	assert_int_equal(system(command), 0);
 }
 
-/* Draws one cell in the colour. Returns all bytes that the terminal receives. */
+/* Draws one cell in the colour, and copies all bytes that the terminal receives to `drawn`. */
 static void draw_colour(const char *term, int colour, char *drawn, size_t room)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = 80 };
@@ -296,8 +303,8 @@ static void draw_colour(const char *term, int colour, char *drawn, size_t room)
 	waitpid(pid, NULL, 0);
 }
 
-/* 166 is (215, 95, 0), 17 (0, 0, 95), 12 bright blue. A value that is taken for a number of a
- * palette, or a number that is taken for a value, would be another colour. */
+/* Colour 166 is (215, 95, 0), 17 is (0, 0, 95), and 12 is bright blue. If the console took a number
+ * of a palette for red, green and blue, or the reverse, the terminal would show another colour. */
 static void every_kind_of_terminal_shows_the_colours_of_a_theme(void **unused)
 {
 	static const struct {
@@ -384,13 +391,13 @@ static void terminal_reports_have_no_effect(void **unused)
 		wait_for_frames(&y, 1);
 		assert_int_equal(y.last.acts, 0);
 	}
-	send(&y, "\033", 1); /* ends a sequence that is unfinished */
+	send(&y, "\033", 1); /* ends a sequence that may be unfinished */
 	watch_for(&y, 400000);
-	send(&y, "s", 1); /* afterwards keys have an effect again */
+	send(&y, "s", 1); /* a key must have its effect again */
 	for (int frame = 0; y.last.acts == 0 && frame < 200; frame++)
 		wait_for_frames(&y, 1);
 	assert_true(y.last.acts > 0);
-	send(&y, "\033[M", 3); /* the rest of this report never arrives */
+	send(&y, "\033[M", 3); /* an unfinished mouse report: its three characters never arrive */
 	wait_for_frames(&y, 3);
 	press_interrupt(&y);
 }

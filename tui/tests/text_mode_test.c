@@ -1,4 +1,4 @@
-/* Lines of text for the steps of a start, and for an iteration in a real network. */
+/* Tests the lines of text for the steps of a start, and for an iteration on a real network. */
 
 #include <math.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
 
-/* A step's progress is printed every five seconds of the controller's clock. The journal has its
- * beginning, except for the first step. */
+/* The progress of a step is printed every five seconds of the controller's clock. The beginning of
+ * a step is a journal entry, except that of the first step. */
 TEST(a_start)
 {
 	struct state *s = start_state(6, 3, false, GATHER_COMING, 1, 6, 0);
@@ -81,8 +81,8 @@ TEST(a_rehearsal_has_no_loss)
 	state_free(s);
 }
 
-/* Entries of the journal and commits have their own times. Other lines have the time of the newest
- * status on the wall clock, which the newest entry relates to the controller's clock. */
+/* A journal entry and a commit contain their own time. Any other line gets the time of the newest
+ * status, converted to wall time by means of the newest journal entry. */
 TEST(lines_have_the_time_of_their_event)
 {
 	struct msg note = { .type = MSG_SEE_NOTE }, iteration = { .type = MSG_SEE_ITERATION },

@@ -1,5 +1,5 @@
-/* Tests the keys: commands need a confirmation, nothing is sent without the lease, and no event
- * breaks the console. */
+/* Tests keys and commands: commands need a confirmation, none is sent without the lease, and no
+ * event breaks the console. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ static void keys(struct ui *u, const struct state *s, const char *text)
 		ui_key(u, s, (uint32_t)(unsigned char)*text);
 }
 
-/* The first command waits while the lease is requested. Later commands are sent at once. */
+/* The first command waits until the controller grants the lease. Later commands are sent at
+ * once. */
 TEST(lease)
 {
 	struct ui u;
@@ -67,11 +68,12 @@ TEST(lease_refused)
 	assert_int_equal(u.outbox.n, 1);
 	assert_int_equal(u.outbox.commands[0].verb, COMMAND_ARM);
 	reply(&u, s, u.outbox.commands[0].id, -EBUSY, "other holds the lease for another 600 s");
-	assert_int_equal(u.outbox.n, 1); /* the command itself was not sent */
+	assert_int_equal(u.outbox.n, 1); /* the command that waited for the lease is dropped */
 	assert_non_null(strstr(u.message.text, "other holds"));
 	assert_false(u.authority.has_waiting);
 	u.outbox.n = 0;
-	for (int k = 0; k < 2; k++) { /* once with --readonly, once admitted only to watch */
+	/* k = 0: --readonly; k = 1: the console's key may only watch. */
+	for (int k = 0; k < 2; k++) {
 		u.authority.readonly = k == 0;
 		m.u.see_synced.watches = k == 1;
 		ui_take_message(&u, s, &m);
@@ -83,7 +85,7 @@ TEST(lease_refused)
 	m.u.see_synced.watches = 0;
 	ui_take_message(&u, s, &m);
 	u.authority.readonly = true;
-	s->run.replay = 1; /* the cursor is this console's own */
+	s->run.replay = 1; /* in a replay, a console that only watches may pause and step */
 	keys(&u, s, "P.");
 	assert_int_equal(u.outbox.n, 2);
 	u.authority.readonly = false;
@@ -93,13 +95,14 @@ TEST(lease_refused)
 	keys(&u, s, "XP.");
 	assert_int_equal(u.outbox.n, 0);
 	assert_non_null(strstr(u.message.text, "cannot be reached"));
-	u.authority.readonly = true; /* --readonly has no effect here */
+	/* The message gives --readonly as the reason even if the connection is lost. */
+	u.authority.readonly = true;
 	keys(&u, s, "X");
 	assert_non_null(strstr(u.message.text, "watch"));
 	state_free(s);
 }
 
-/* The key for colours steps through all colourings, names each, and returns to the first. */
+/* The key C goes through all colourings, shows the name of each, and returns to the first. */
 TEST(colours_change)
 {
 	static const char *const says[] = { "microbatches apart", "data nodes", "kinds of tasks" };
@@ -115,7 +118,7 @@ TEST(colours_change)
 	state_free(s);
 }
 
-/* On the map j and k select microbatches, and Tab nodes. */
+/* In the Map view, j and k select microbatches, and Tab selects nodes. */
 TEST(the_map_selects)
 {
 	struct ui u;
@@ -136,7 +139,8 @@ TEST(the_map_selects)
 	state_free(s);
 }
 
-/* Each view has its own zoom, and the axis of the loss comes back after three presses. */
+/* The timeline and the Loss view have separate zooms. Three presses of T go once through the axes
+ * of the loss. */
 TEST(loss_is_zoomed)
 {
 	struct ui u;
@@ -152,8 +156,8 @@ TEST(loss_is_zoomed)
 	state_free(s);
 }
 
-/* The keys of the Links view go through the measures and the groupings. A grouping that would draw
- * the same map again is skipped. */
+/* In the Links view, v goes through the measures and V through the groupings. V skips a grouping
+ * that would draw the same map. */
 TEST(links_are_measured_and_grouped)
 {
 	struct ui u;
@@ -176,7 +180,7 @@ TEST(links_are_measured_and_grouped)
 	state_free(s);
 }
 
-/* Enter right after opening any dialog has no effect. */
+/* Enter has no effect right after a dialog was opened, because the focus is on Cancel. */
 TEST(cancel_is_first)
 {
 	struct state *s = golden_default(NULL);
@@ -218,7 +222,7 @@ TEST(skip_ratio)
 	assert_int_equal(u.dialog.fields[0].value, 3);
 	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, 3);
 	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
-	m.u.see_preview.command = first; /* an answer to an earlier request */
+	m.u.see_preview.command = first; /* a late answer to an earlier request is ignored */
 	ui_take_message(&u, s, &m);
 	assert_false(u.dialog.has_preview);
 	m.u.see_preview.command = u.dialog.preview_id;
@@ -234,7 +238,8 @@ TEST(skip_ratio)
 	state_free(s);
 }
 
-/* A format is typed, or stepped to. A preview is requested once for each value. */
+/* The operator types a format, or moves to one with the arrows. Each new value requests one
+ * preview. */
 TEST(formats)
 {
 	struct ui u;
@@ -246,28 +251,28 @@ TEST(formats)
 	assert_int_equal(u.outbox.commands[0].verb, COMMAND_WIRE);
 	assert_int_equal(u.outbox.commands[0].value, FORMAT_Q6);
 	assert_string_equal(u.outbox.commands[0].text, "preview");
-	ui_key(&u, s, PRESS_ARROW_RIGHT); /* moves to the last value */
+	ui_key(&u, s, PRESS_ARROW_RIGHT); /* no effect: q6 is the last format */
 	assert_int_equal(u.outbox.n, 1);
 	ui_key(&u, s, PRESS_ARROW_LEFT);
 	assert_int_equal(u.outbox.commands[1].value, FORMAT_Q8);
-	keys(&u, s, "2"); /* a digit is not a format */
+	keys(&u, s, "2"); /* digits do not change a format */
 	assert_int_equal(u.outbox.n, 2);
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.authority.waiting.verb, COMMAND_WIRE);
 	assert_int_equal(u.authority.waiting.value, FORMAT_Q8);
-	ui_command(&u, s, "sum-wire bf16"); /* bf16 is not a format of sums */
+	ui_command(&u, s, "sum-wire bf16"); /* not a format for sums, so no dialog opens */
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
 	ui_command(&u, s, "sum-wire q4");
 	assert_int_equal(u.dialog.kind, DIALOG_SUM_WIRE);
 	assert_int_equal(u.outbox.commands[u.outbox.n - 1].verb, COMMAND_SUM_WIRE);
 	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, FORMAT_Q4);
-	ui_command(&u, s, "wire fp32"); /* the format in force needs no preview */
+	ui_command(&u, s, "wire fp32"); /* the format in force; nothing would change */
 	assert_int_equal(u.dialog.preview_id, 0);
 	state_free(s);
 }
 
-/* The end on command has a preview for each number of iterations. 0 takes the order back. */
+/* `finish N` requests a preview for each number of iterations. `finish 0` withdraws the order. */
 TEST(finish)
 {
 	struct ui u;
@@ -280,7 +285,7 @@ TEST(finish)
 	assert_int_equal(last->verb, COMMAND_FINISH);
 	assert_int_equal(last->value, 500);
 	assert_string_equal(last->text, "preview");
-	ui_key(&u, s, PRESS_BACK_TAB); /* moves the focus to the field */
+	ui_key(&u, s, PRESS_BACK_TAB); /* from Cancel to the field */
 	keys(&u, s, "1");
 	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, 5001);
 	ui_key(&u, s, PRESS_TAB);
@@ -295,14 +300,14 @@ TEST(finish)
 	ui_command(&u, s, "finish 0");
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
 	assert_int_equal(u.authority.waiting.value, 0);
-	/* Proposes a fifth of all iterations, if the run ends at this point */
+	/* Without a number, the dialog proposes a quarter of the committed iterations. */
 	ui_command(&u, s, "finish");
 	assert_int_equal(u.dialog.kind, DIALOG_FINISH);
 	assert_int_equal(u.dialog.fields[0].value, s->status.committed / 4);
 	state_free(s);
 }
 
-/* The largest value is what the controller accepts: all stages but stage 0. */
+/* The largest skip ratio is what the controller accepts: all stages but stage 0. */
 TEST(all_but_one_may_be_skipped)
 {
 	struct ui u;
@@ -319,7 +324,8 @@ TEST(all_but_one_may_be_skipped)
 	state_free(s);
 }
 
-/* A share of the microbatches is a second field, and one number with the stages in the command. */
+/* The share of microbatches that skip is the dialog's second field. The command sends stages and
+ * share as one number. */
 TEST(skip_share)
 {
 	struct ui u;
@@ -340,7 +346,8 @@ TEST(skip_share)
 	state_free(s);
 }
 
-/* Every key for more or less changes the value. Returning to the current value requests nothing. */
+/* Every key that means more or less changes the value. Returning to the value in force requests no
+ * preview. */
 TEST(skip_arrows)
 {
 	static const uint32_t more[] = { PRESS_ARROW_RIGHT, PRESS_ARROW_UP, '+' };
@@ -361,7 +368,7 @@ TEST(skip_arrows)
 	state_free(s);
 }
 
-/* The skip dialog has a third button for a what-if. */
+/* The third button of the skip dialog draws a what-if. */
 TEST(skip_as_what_if)
 {
 	struct ui u;
@@ -372,7 +379,8 @@ TEST(skip_as_what_if)
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
-	assert_int_equal(u.outbox.n, 2); /* only the preview and the what-if were sent */
+	/* The preview and the what-if; no command changes the run. */
+	assert_int_equal(u.outbox.n, 2);
 	assert_int_equal(u.outbox.commands[1].verb, COMMAND_COMPARE);
 	assert_int_equal(u.outbox.commands[1].value, 3);
 	assert_true(u.branch.open);
@@ -393,8 +401,8 @@ static void answer_branch(struct ui *u, const struct state *s, const char *name,
 	ui_take_message(u, s, &m);
 }
 
-/* The Compare view asks for plans with every format but those in force, after the other plans. A
- * change of a format asks again. */
+/* The Compare view requests a plan for every format that is not in use, after all other plans. When
+ * a format in use changes, it requests the plans again. */
 TEST(formats_are_compared)
 {
 	static const char *const asked[] = { "wire fp32", "wire bf16", "wire q6",
@@ -411,7 +419,9 @@ TEST(formats_are_compared)
 		u.outbox.n = 0;
 		ui_ask_candidates(&u, s);
 		at = u.compare.n_plans + (uint32_t)k / 2 - 6;
-		if (k < 12) /* twice for each of five skip ratios and a plain pipeline */
+		/* Five skip ratios and a baseline come first, twice each, because no answer
+		 * arrives. */
+		if (k < 12)
 			continue;
 		assert_int_equal(u.outbox.n, k < 24);
 		if (k >= 24)
@@ -428,7 +438,7 @@ TEST(formats_are_compared)
 	state_free(s);
 }
 
-/* Enter opens the dialog of the selected candidate, with its value and a preview. */
+/* Enter opens the dialog of the selected candidate, with the candidate's value and a preview. */
 TEST(a_candidate_is_applied)
 {
 	struct ui u;
@@ -436,7 +446,8 @@ TEST(a_candidate_is_applied)
 
 	u.display.view = VIEW_COMPARE;
 	ui_act(&u, s, ACTION_DRILL);
-	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* the view lists no candidate yet */
+	/* No candidate is listed before ui_ask_candidates. */
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
 	ui_ask_candidates(&u, s);
 	u.compare.shown = 3;
 	ui_act(&u, s, ACTION_DRILL);
@@ -456,7 +467,8 @@ TEST(a_candidate_is_applied)
 	state_free(s);
 }
 
-/* The plan in force changes often. Candidates without an answer come before outdated ones. */
+/* The plan in force changes often. Candidates that never had an answer come before those whose
+ * answer is outdated. */
 TEST(candidates_without_an_answer_come_first)
 {
 	struct msg m = { .type = MSG_SEE_PLAN };
@@ -481,7 +493,7 @@ TEST(candidates_without_an_answer_come_first)
 	state_free(s);
 }
 
-/* A what-if needs no lease, is possible in the past and for a console that only watches. */
+/* A what-if needs no lease, works in the past, and is allowed to a console that only watches. */
 TEST(branching)
 {
 	struct ui u;
@@ -531,12 +543,13 @@ TEST(branching)
 		s->nodes[i].known = true;
 	s->n_nodes = 60;
 	ui_command(&u, s, "branch 1");
-	assert_int_equal(u.outbox.n, 3); /* the text does not fit a command */
+	/* The list of absent nodes is too long for a command, so no what-if is sent. */
+	assert_int_equal(u.outbox.n, 3);
 	ui_fini(&u);
 	state_free(s);
 }
 
-/* A selected journal entry stays selected while new ones arrive, and `u` undoes it. */
+/* A selected journal entry stays selected while new entries arrive, and `u` undoes it. */
 TEST(journal)
 {
 	struct ui u;
@@ -561,26 +574,27 @@ TEST(journal)
 	assert_string_equal(u.dialog.undo_text, "note 1002");
 	ui_key(&u, s, PRESS_ESCAPE);
 	keys(&u, s, "ku");
-	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* an event cannot be undone */
+	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* the entry is an event, not a command */
 	keys(&u, s, "1u");
-	/* In other views, `u` undoes the last command */
+	/* Outside the journal, `u` undoes the last command. */
 	assert_int_equal(u.outbox.commands[1].value, 0);
 	ui_key(&u, s, PRESS_ESCAPE);
 	keys(&u, s, "8g");
 	assert_int_equal(u.selection.note, 0);
 	snprintf(u.selection.filter, sizeof(u.selection.filter), "command");
 	keys(&u, s, "j");
-	/* The selection moves only to entries that match */
+	/* The selection moves over entries that match the filter. */
 	assert_int_not_equal(u.selection.note, 1004);
 	state_free(s);
 }
 
-/* The journal's filter takes a node, a level and words, and an entry has to match all of them. */
+/* The journal's filter consists of words: a node, a level or any text. An entry must match all of
+ * them. */
 TEST(journal_is_filtered_by_node_and_level)
 {
 	static const struct {
 		const char *filter;
-		uint64_t id[2]; /* newest first; 0: none */
+		uint64_t id[2]; /* ids of the entries that match, newest first; 0: no further one */
 	} cases[] = {
 		{ "n07", { 3, 1 } },          { "n07 warning", { 1 } },
 		{ "WARNING slow", { 2, 1 } }, { "n07 event slow", { 0 } },
@@ -613,7 +627,8 @@ TEST(journal_is_filtered_by_node_and_level)
 	state_free(s);
 }
 
-/* :find takes all words, as / does, and selects a node that is listed. :heal opens the list. */
+/* `:find` accepts several words, as / does, and selects a listed node. `:heal` opens the list of
+ * faults. */
 TEST(typed_commands_do_what_their_keys_do)
 {
 	struct ui u;
@@ -631,7 +646,7 @@ TEST(typed_commands_do_what_their_keys_do)
 	state_free(s);
 }
 
-/* A kill needs the node's number. A wrong number has no effect. */
+/* Before a kill, the operator must type the node's number. A wrong number has no effect. */
 TEST(kill_needs_typing)
 {
 	struct ui u;
@@ -642,8 +657,9 @@ TEST(kill_needs_typing)
 	ui_key(&u, s, PRESS_ESCAPE);
 	ui_command(&u, s, "inject kill 12");
 	assert_int_equal(u.dialog.kind, DIALOG_INJECT);
-	assert_int_equal(u.dialog.n_fields, 1); /* a kill is permanent, so there is no time field */
-	ui_key(&u, s, PRESS_TAB);               /* moves the focus to Inject */
+	/* A kill is permanent, so the dialog has no field for its duration. */
+	assert_int_equal(u.dialog.n_fields, 1);
+	ui_key(&u, s, PRESS_TAB); /* from the typed number to Inject */
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.outbox.n, 0);
 	keys(&u, s, "13");
@@ -670,7 +686,7 @@ TEST(last_copy)
 	struct state *s = golden_default(&u);
 
 	s->nodes[5].see.state = s->nodes[6].see.state = NODE_DEAD;
-	u.selection.node = 7; /* stage S1 has the nodes 5, 6 and 7 */
+	u.selection.node = 7; /* stage 1 has the nodes 5, 6 and 7 */
 	keys(&u, s, "F");
 	assert_true(u.dialog.forbidden);
 	ui_key(&u, s, PRESS_TAB);
@@ -695,7 +711,7 @@ TEST(typing)
 	keys(&u, s, "4");
 	ui_key(&u, s, PRESS_ENTER);
 	assert_true(u.selection.following && u.selection.microbatch == 4);
-	ui_paste(&u, "q\nX"); /* without an open prompt, the pasted text is ignored */
+	ui_paste(&u, "q\nX"); /* pasted text is ignored if no prompt is open */
 	assert_false(u.requests.quit);
 	keys(&u, s, "/S3");
 	ui_key(&u, s, PRESS_ENTER);
@@ -734,7 +750,8 @@ static uint32_t any_key(struct rng *r)
 	return rng_below(r, 3) ? ' ' + rng_below(r, 95) : special[rng_below(r, 17)];
 }
 
-/* Extreme numbers in any message that the codec accepts must not break the console. */
+/* Applies messages with extreme numbers, as far as the codec accepts them. They must not break the
+ * console. */
 static void any_message(struct rng *r, struct state *s, struct ui *u)
 {
 	static const enum msg_type types[] = {

@@ -70,11 +70,12 @@ TEST(each_says_what_it_said_and_what_was_measured)
 	assert_int_equal(list[0].last, 3);
 	assert_true(list[0].measured_s == 14);
 	assert_true(list[0].measured_sync_s == 14.0f / 10);
-	assert_true(list[0].predicted_s == 11); /* the corrected prediction of the last iteration */
+	/* The prediction was corrected from 10 to 11 before the last iteration. */
+	assert_true(list[0].predicted_s == 11);
 	state_free(s);
 }
 
-/* A plan that never ran is not listed, unless it is in force. */
+/* A plan that no iteration followed is listed only if it is in force. */
 TEST(the_newest_comes_first)
 {
 	struct state *s = begun();
@@ -100,14 +101,16 @@ TEST(the_newest_comes_first)
 	for (uint64_t i = 0; i < 2 * USED_PLANS_MOST; i++)
 		runs(s, 4 + i, 6 + i, 7, 9);
 	assert_int_equal(used_plans_list(s, list, 3), 3);
-	assert_int_equal(list[0].epoch, 5); /* the first one is the plan in force */
+	/* The plan in force comes first, although no iteration has followed it. */
+	assert_int_equal(list[0].epoch, 5);
 	assert_int_equal(list[1].epoch, 5 + 2 * USED_PLANS_MOST);
 	assert_int_equal(list[2].epoch, 4 + 2 * USED_PLANS_MOST);
 	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), USED_PLANS_MOST);
 	state_free(s);
 }
 
-/* If not all plans fit, each skip ratio is listed before an older plan of the same ratio. */
+/* If the list is too short, a second plan of the same skip ratio is dropped before the only plan of
+ * another. */
 TEST(each_skip_ratio_is_there)
 {
 	struct state *s = begun();

@@ -1,4 +1,4 @@
-/* Golden screens: compares every cell of the screen at a fixed time of an invented run. */
+/* Compares every cell of the screen at fixed times of an invented run with golden files. */
 
 #include <errno.h>
 #include <math.h>
@@ -36,7 +36,7 @@ TEST(overview)
 	state_free(s);
 }
 
-/* The smallest screen with two header lines shows that a baseline plans. */
+/* If a published baseline makes the plan, even a screen of 80x24 names it in its header. */
 TEST(a_baseline_is_named_on_top)
 {
 	struct screen *screen;
@@ -58,7 +58,8 @@ TEST(a_baseline_is_named_on_top)
 	state_free(s);
 }
 
-/* Predictions cannot hold where other programs use the processors. The screen says so. */
+/* If other programs use a node's processors, its predictions are too short. The screen explains
+ * this. */
 TEST(a_shared_machine_explains_predictions)
 {
 	struct screen *screen = screen_new(160, 48, false);
@@ -83,7 +84,7 @@ TEST(a_shared_machine_explains_predictions)
 	state_free(s);
 }
 
-/* Even the smallest header says that a run is a rehearsal, and no loss is shown anywhere. */
+/* Even the smallest screen says that a run is a rehearsal. No view shows a loss. */
 TEST(a_rehearsal_is_named_on_top)
 {
 	struct screen *screen;
@@ -111,7 +112,7 @@ TEST(a_rehearsal_is_named_on_top)
 	state_free(s);
 }
 
-/* The steps before the first iteration, and links as they are measured. */
+/* Screens of the steps before the first iteration, while links are measured. */
 TEST(starts)
 {
 	struct state *s;
@@ -148,7 +149,7 @@ TEST(starts)
 	state_free(s);
 }
 
-/* Large runs show the number of a node with three digits. */
+/* In a large run, a node can be found by "n07" and by "n007". */
 TEST(a_node_is_found_by_either_name)
 {
 	static const char *const filters[] = { "n07", "n007", "7" };
@@ -163,10 +164,11 @@ TEST(a_node_is_found_by_either_name)
 	state_free(s);
 }
 
-/* A click finds a node without a stage exactly where it is drawn. */
+/* A click selects a node that has no stage yet in exactly the cell where it is drawn. */
 TEST(unplaced_nodes_are_hit)
 {
-	static const uint32_t counts[] = { 20, 60 }; /* one with numbers, one as a map */
+	/* 20 nodes are drawn with their numbers, 60 as single characters. */
+	static const uint32_t counts[] = { 20, 60 };
 	struct rect at = { 3, 2, 80, 8 };
 
 	for (int k = 0; k < 2; k++) {
@@ -199,7 +201,8 @@ TEST(unplaced_nodes_are_hit)
 	}
 }
 
-/* A run without an emulated network shows the sums and the whole iteration, and no EMULATED. */
+/* Without an emulated network, the screen shows the time of the sums and of the whole iteration.
+ * The word EMULATED is absent. */
 TEST(measured)
 {
 	struct stream_options o;
@@ -216,7 +219,7 @@ TEST(measured)
 	state_free(s);
 }
 
-/* Answers with numbers such as a planner would send. */
+/* Invented answers of a planner, for the Compare view. */
 static const struct planned {
 	const char *name;
 	float iteration_s, wait_s, idle, sync_s;
@@ -230,14 +233,15 @@ static const struct planned {
 	{ "dtfm 0/6", 81.4f, 46.0f, 0.74f, 4.4f, 103, 30 },
 	{ "wire bf16", 27.2f, 1.9f, 0.65f, 4.4f, 17, 18 },
 	{ "wire q8", 22.9f, 1.6f, 0.6f, 4.4f, 14, 18 },
-	{ "wire q6", 0, 0, 0, 0, 0, 18 }, /* a plan that was not answered yet */
+	{ "wire q6", 0, 0, 0, 0, 0, 18 }, /* no answer has arrived */
 	{ "sums q8", 35.8f, 2.1f, 0.7f, 1.2f, 18, 18 },
 	{ "sums q6", 35.8f, 2.1f, 0.7f, 0.9f, 18, 18 },
-	{ "sums q4", 0, 0, 0, 0, 0, 18 }, /* an answer without a plan */
+	{ "sums q4", 0, 0, 0, 0, 0, 18 }, /* the controller has found no plan */
 };
 enum { COMPARED = sizeof(planned) / sizeof(planned[0]), COMPARED_PLANS = 6 };
 
-/* Sends the plan in force, stretched to the answer's duration, under the answer's name. */
+/* Sends the plan in force as the answer: with its times stretched to the answer's duration, and
+ * with the answer's name. */
 static void answer(struct state *s, struct ui *u, const struct planned *a)
 {
 	uint32_t visits[6] = { 30, a->visits, a->visits, a->visits, a->visits, a->visits };
@@ -280,7 +284,7 @@ static void answer(struct state *s, struct ui *u, const struct planned *a)
 	ui_take_message(u, s, &m);
 }
 
-/* Answers the requests of the Compare view. */
+/* Gives an answer to each request of the Compare view. */
 static void compare_with(struct state *s, struct ui *u)
 {
 	u->compare.n = COMPARED;
@@ -299,7 +303,7 @@ static void compare_with(struct state *s, struct ui *u)
 	}
 }
 
-/* Views 2 to 9 at the same time, then with more nodes than rows. */
+/* Draws views 2 to 9 of the same state, and of one with more nodes than rows. */
 TEST(other_views)
 {
 	static const char *const names[] = { NULL,    NULL,       "nodes",
@@ -326,7 +330,7 @@ TEST(other_views)
 	state_free(s);
 }
 
-/* The selected entry shows its whole text, also at the end of a page. */
+/* The selected entry shows its whole text, even if it is the last one of a page. */
 TEST(a_long_entry_of_the_journal)
 {
 	struct ui u;
@@ -344,12 +348,13 @@ TEST(a_long_entry_of_the_journal)
 	u.display.view = VIEW_JOURNAL;
 	u.selection.note = 100 + 29 - 2;
 	golden_check(s, &u, "journal-entry", 80, 24);
-	u.selection.note = 100 + 29 - 18; /* an entry in the last line of the first page */
+	u.selection.note = 100 + 29 - 18; /* the last line of the first page */
 	golden_check(s, &u, "journal-end", 80, 24);
 	state_free(s);
 }
 
-/* Colours by microbatch in Timeline and Microbatches, with few and many nodes, and by data node. */
+/* Timeline and Microbatches with a colour for each microbatch, with few and many nodes. Then with a
+ * colour for each data node. */
 TEST(colours)
 {
 	static const struct {
@@ -381,8 +386,8 @@ TEST(colours)
 	}
 }
 
-/* A long run with an end: the whole of it over iterations, and its last quarter over tokens and
- * over time, with the values of this quarter at the left. */
+/* A long run that has an end. First the whole loss over iterations, then its last quarter over
+ * tokens and over time. The y axis fits the part that is shown. */
 TEST(long_loss)
 {
 	struct stream_options o;
@@ -405,12 +410,12 @@ TEST(long_loss)
 	ui_key(&u, s, 'T');
 	golden_check(s, &u, "loss-time", 160, 48);
 	golden_check(s, &u, "loss-time", 80, 24);
-	ui_key(&u, s, '1'); /* all other views show the whole run */
+	ui_key(&u, s, '1'); /* the zoom of the Loss view changes no other view */
 	assert_int_equal(u.display.zoom, 0);
 	state_free(s);
 }
 
-/* The iteration as it happened, and below it the what-if. */
+/* The current iteration, with the what-if below it. */
 TEST(what_if)
 {
 	struct state *s;
@@ -448,7 +453,7 @@ TEST(many_nodes)
 	}
 }
 
-/* The map of links: every measure and grouping, and a link that was never measured. */
+/* The map of links with every measure and grouping. One link was never measured. */
 TEST(links)
 {
 	static const struct {
@@ -485,7 +490,7 @@ TEST(links)
 	}
 }
 
-/* State and ui persist from one picture to the next. */
+/* Draws each kind of dialog. State and ui are not reset between dialogs. */
 static void dialogs(struct state *s, struct ui *u)
 {
 	static const char *const names[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
@@ -537,7 +542,7 @@ static void dialogs(struct state *s, struct ui *u)
 	}
 }
 
-/* Agents on GPUs beside others on CPUs, and one that died. */
+/* The Nodes view with agents on GPUs and on CPUs, one of which has died. */
 TEST(gpus_are_shown)
 {
 	struct stream_options o;
@@ -554,7 +559,7 @@ TEST(gpus_are_shown)
 	state_free(s);
 }
 
-/* With prices: the header, the selected node and the dialogs have costs. */
+/* With prices, the header, the selected node and the dialogs show costs. */
 TEST(costs_are_shown)
 {
 	static const char prices[] = "{\"n09\": 2.5, \"Oregon\": 1.25, \"others\": 0.75}";
@@ -582,7 +587,7 @@ TEST(costs_are_shown)
 	state_free(s);
 }
 
-/* Windows above a view, and messages about problems. */
+/* Windows over a view, and messages about problems. */
 TEST(overlays)
 {
 	struct stream_options o;
@@ -642,8 +647,8 @@ static void keep(void *context, int64_t at_us, const struct msg *m)
 	free(data);
 }
 
-/* A picture made from a recording is the same. STREAM_KEEP=FILE keeps the
- * stream for `skippipe-console --play FILE`, of STREAM_NODES nodes. */
+/* A picture made from a recording equals the picture of the run itself. STREAM_KEEP=FILE writes a
+ * recording for `skippipe-console --play FILE` instead, of STREAM_NODES nodes. */
 TEST(recorded)
 {
 	const char *path = getenv("STREAM_KEEP"), *nodes = getenv("STREAM_NODES");

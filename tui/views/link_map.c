@@ -1,5 +1,5 @@
-/* The heat map of the Links view. Each cell is a pair of nodes, regions or stages and shows the
- * worst of their links, as a number if there is room, else as a glyph. */
+/* The heat map of the Links view. Each cell stands for two nodes, regions or stages, and shows the
+ * worst of their links: as a number if the cell is wide enough, otherwise as one character. */
 #include "tui/views/link_map.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "tui/screen/table.h"
 
-/* Cells of at least CELL_NUMBERS columns show numbers, and names above them. */
+/* CELL_NUMBERS: least width of a cell with a number; names then stand above the cells. */
 enum { NAME_MOST = 12, CELL_NUMBERS = 4, CELL_NODE = 4, CELL_GROUP = 5 };
 
 enum link_measure link_map_measure(const struct state *s, const struct ui *u)
@@ -40,7 +40,8 @@ float link_map_badness(const struct state *s, const struct msg_link *l, enum lin
 		return rate > 0 ? 1 / rate : 0;
 	if (by == LINK_BY_PLAN)
 		return link_map_ratio(l);
-	/* While links are being measured, a latency alone is not yet a measured link. */
+	/* While links are being measured, a link counts as measured only when its bandwidth is
+	 * known too. */
 	return state_is_measuring(s) && l->planned_delay_s < 0 ? 0 : l->latency_s;
 }
 
@@ -64,7 +65,7 @@ char link_map_heat(enum link_measure by, float badness, enum style *style)
 	return "#Oo:."[i];
 }
 
-/* Writes a link's badness in three columns: as a ratio, in milliseconds or in MB/s. */
+/* Writes a link's badness in three columns: a ratio, milliseconds or MB/s. */
 static void format_cell(enum link_measure by, float badness, char text[16])
 {
 	double v = by == LINK_BY_LATENCY     ? (double)badness * 1e3
@@ -87,7 +88,7 @@ static const char *place_of(const struct link_groups *g, const struct state *s, 
 	return s->nodes[g->one[group]].see.location;
 }
 
-/* Returns true if regions differ in their first `columns` letters. */
+/* Returns true if no two regions have names with the same first `columns` letters. */
 static bool are_distinct(const struct link_groups *g, const struct state *s, int columns)
 {
 	for (uint32_t i = 0; i < g->n; i++)
@@ -97,7 +98,7 @@ static bool are_distinct(const struct link_groups *g, const struct state *s, int
 	return true;
 }
 
-/* Returns the columns of the names above the cells. */
+/* Returns the width of the names above the cells. */
 static int heading_width(const struct link_map *m, const struct link_groups *g,
 			 const struct roster *r)
 {
@@ -106,7 +107,8 @@ static int heading_width(const struct link_map *m, const struct link_groups *g,
 	return m->cell >= CELL_NUMBERS ? m->cell - 1 : 3;
 }
 
-/* Regions that look alike in so few columns are numbered, here and in front of the rows. */
+/* Draws the names above the cells. If shortened names of regions are equal, draws numbers instead,
+ * which also stand before the names of the rows. */
 static void draw_heading(const struct link_map *m, struct screen *out, const struct link_groups *g,
 			 const struct roster *r, const struct state *s)
 {
@@ -168,7 +170,8 @@ void link_map_layout(struct link_map *m, struct rect at, const struct link_group
 	m->cell = by_node ? CELL_NODE : CELL_GROUP;
 	while (m->cell > least && m->lead + (int)g->n * m->cell + 2 + list_least > at.w)
 		m->cell--;
-	/* The list is below a map of groups that leaves no room for it on the right. */
+	/* A map of groups that leaves no room for the list on its right gets wide cells; the list
+	 * is then below it. */
 	if (!by_node && m->lead + (int)g->n * m->cell + 2 + list_least > at.w)
 		m->cell = CELL_GROUP;
 	while (m->cell > 1 && m->lead + (int)g->n * m->cell > at.w)

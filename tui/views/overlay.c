@@ -1,4 +1,4 @@
-/* Windows above a view: the help and the list of commands. */
+/* Windows over a view: the help and the list of commands. */
 #include "tui/views/view.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 /* ---- help ---- */
 
-/* Draws lines [first, first + at.h) of the help. Pages are always full, so groups may be split
- * between pages. Returns the total number of lines. */
+/* Draws at.h lines of the help, from line `first` on. Returns the number of lines of the whole
+ * help. Pages are full, so a page may begin inside a group. */
 static int help_lines(struct screen *out, const struct keymap *map, struct rect at, int first)
 {
 	static const enum keymap_group order[GROUPS] = {
@@ -85,9 +85,9 @@ void overlay_help(struct screen *out, const struct ui *u)
 
 /* ---- palette ---- */
 
-enum { PALETTE = 32, USAGE = 19 /* column in which the usage begins */ };
+enum { PALETTE = 32, USAGE = 19 /* USAGE: column in which the usage of a command begins */ };
 
-/* Writes the arguments of a command and the text that is shown after its key. */
+/* Writes how a command is used: its arguments and its help. */
 static void write_usage(size_t command, char text[256])
 {
 	const struct command_entry *e = command_at(command);
@@ -95,7 +95,7 @@ static void write_usage(size_t command, char text[256])
 	snprintf(text, 256, "%s%s%s", e->arguments, *e->arguments ? ": " : "", e->help);
 }
 
-/* Draws one command. */
+/* Draws a line of the list: a command with its key and its usage. */
 static void draw_command(struct screen *out, struct rect at, const struct ui *u, size_t command,
 			 unsigned mark)
 {
@@ -112,7 +112,7 @@ static void draw_command(struct screen *out, struct rect at, const struct ui *u,
 	screen_text(out, at.x + USAGE, at.y, at.w - USAGE, STYLE_TEXT | mark, usage);
 }
 
-/* The list is as wide as its longest text, and takes at most half of the screen's height. */
+/* The list is as wide as its longest text and covers at most half of the screen's height. */
 void overlay_palette(struct screen *out, const struct ui *u)
 {
 	size_t found[PALETTE], n = command_match(u->prompt.text, found, PALETTE), chosen;

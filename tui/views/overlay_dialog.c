@@ -1,5 +1,5 @@
-/* Draws a dialog; dialog.c handles its keys. The lines are collected first, so that the frame
- * fits them. The focused field, line or button is reversed. */
+/* Draws a dialog; dialog.c handles its keys. All lines are collected before drawing, so that the
+ * frame fits them. The focused field, line or button is reversed. */
 #include "tui/views/view.h"
 
 #include <stdarg.h>
@@ -57,7 +57,8 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add_line(l, STYLE_ALERT, "not possible: %.70s", p->text);
 		return;
 	}
-	if (p->after_iteration_s <= 0) { /* zero if the action needs no new plan */
+	/* The action needs no new plan, so the preview has no time. */
+	if (p->after_iteration_s <= 0) {
 		add_line(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes");
 		return;
 	}
@@ -83,8 +84,8 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add_line(l, STYLE_WARNING, "%.90s", p->text);
 }
 
-/* Adds what the previewed plan changes in the cost of the run. without: a node whose machine is
- * stopped then; -1: none. */
+/* Adds how the previewed plan changes the cost of the run. without: a node whose machine would be
+ * stopped; -1: none. */
 static void add_cost(struct lines *l, const struct state *s, const struct ui *u, int without)
 {
 	const struct msg_see_preview *p = &u->dialog.preview;
@@ -105,7 +106,8 @@ static void add_cost(struct lines *l, const struct state *s, const struct ui *u,
 			 "$%.2f -> $%.2f a million tokens", now.per_mtoken, then.per_mtoken);
 }
 
-/* Adds the number of microbatches that visit the node, and of replicas that remain without it. */
+/* Adds how many microbatches visit the node and, if the node would be gone, how many replicas its
+ * stage keeps. */
 static void add_blast(struct lines *l, const struct state *s, uint16_t node, bool gone)
 {
 	uint32_t through = 0, left = 0, stage = s->nodes[node].see.stage;
@@ -162,7 +164,7 @@ static void show_value(const struct dialog_field *f, enum dialog_kind kind,
 	}
 }
 
-/* Returns the title: the action and its object. */
+/* Writes the title: the name of the action, and what it acts on. */
 static const char *title_of(const struct state *s, const struct ui *u, char text[80])
 {
 	const struct dialog *d = &u->dialog;
@@ -261,7 +263,7 @@ static void fill_format(struct lines *l, const struct state *s, const struct ui 
 		 tensor_format_name(dialog_format_now(s, d->kind)));
 }
 
-/* The parts of the preview's text are separated by semicolons. */
+/* Adds the parts of the preview's text, which semicolons separate, as lines. */
 static void fill_finish(struct lines *l, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
@@ -292,7 +294,7 @@ static void fill_quit(struct lines *l, const struct state *s, const struct ui *u
 			 s->n_faults);
 }
 
-/* Adds the lines of the body: the effect of the action. */
+/* Adds the lines between title and buttons, which describe the effect of the action. */
 static void fill_lines(struct lines *l, const struct state *s, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
@@ -432,7 +434,7 @@ static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
 			     "%c[Draw as what-if]", d->focus == cancel + 2 ? '>' : ' ');
 }
 
-/* Returns the keys of the dialog, for its lower border. */
+/* Returns the text about keys for the lower border of the dialog. */
 static const char *hint_of(const struct dialog *d, bool list)
 {
 	return list ? " Up Down select  Enter takes  Esc closes "

@@ -1,7 +1,7 @@
 /* Draws the whole screen: the view, the header, the line of keys and the windows above them. */
 #include "tui/views/view.h"
 
-/* If the controller is silent for longer, the screen becomes grey. */
+/* The screen turns grey when the controller has been silent for this time. */
 enum { STALE_US = 2000000 };
 
 static void draw_view(struct screen *out, const struct state *s, const struct ui *u,
@@ -37,7 +37,8 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
 	}
 }
 
-/* Before the run is known, the reason for waiting is shown in full, on as many rows as it needs. */
+/* Draws the screen before the run is known. The reason for waiting takes as many rows as it
+ * needs. */
 static void draw_waiting(struct screen *out, struct rect at, const struct ui_connection *connection)
 {
 	const char *text =

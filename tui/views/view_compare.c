@@ -1,9 +1,11 @@
-/* View 7: the plan in force and its alternatives. The table has every number of skipped stages
- * and a published baseline, which the controller plans while the view is open. Below are the
- * times with other formats of activations or of sums, which are planned too. Then follow the
- * plans that the run has used, with predicted and measured times, and then the tasks of the
- * plan in force and of the selected candidate on one time axis. Predicted numbers are marked
- * with `*`. */
+/* View 7: compares the plan in force with its alternatives.
+ *
+ * The table has a column for every number of skipped stages and for a published baseline. Below it
+ * are the times with other formats of activations or sums. The controller computes all of these
+ * plans while the view is open. Then follow the plans that the run has used, with predicted and
+ * measured times. At the bottom are the tasks of the plan in force and of the selected candidate,
+ * on one time axis. `*` marks predicted numbers.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,14 +58,15 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
-/* Returns the state of a candidate's request without an answer. */
+/* Returns how far the request for a candidate is, if the candidate has no answer yet. */
 static const char *request_state(const struct ui_candidate *one)
 {
 	return one->asked >= 2 ? "none" : one->id ? "planning" : "-";
 }
 
-/* Draws a column for each plan: the plan in force, then as many candidates as fit, among them
- * always the selected one. A candidate without an answer shows the state of its request. */
+/* Draws a column for each plan: the plan in force, then candidates as far as there is room. The
+ * selected candidate is always among them. A candidate without an answer shows the state of its
+ * request. */
 static void draw_table(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui_compare *compare)
 {
@@ -78,7 +81,7 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 		bool chosen = k == compare->shown;
 
 		if (k >= compare->n_plans && !chosen)
-			continue; /* draw_formats shows this entry */
+			continue; /* draw_formats draws these candidates */
 		shown[n] = &compare->candidates[k];
 		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "",
 			 compare->candidates[k].name);
@@ -103,13 +106,13 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 
 /* ---- other formats ---- */
 
-/* Returns the predicted time from commit to commit. */
+/* Returns the predicted time from one commit to the next, with the sums. */
 static double whole_s(const struct state_plan *p)
 {
 	return (double)p->see.iteration_s + (double)p->see.sync_s;
 }
 
-/* The cells are as wide as ">fp32 61.0* +70%". */
+/* FORMAT_CELL is the width of a text such as ">fp32 61.0* +70%". */
 enum { FORMAT_LABEL = 12, FORMAT_CELL = 17, FORMAT_ROWS = 3 };
 
 static void draw_format(struct screen *out, int x, int y, const struct state *s,
@@ -138,7 +141,7 @@ static void draw_format(struct screen *out, int x, int y, const struct state *s,
 		     glyphs_decimals(whole_s(&s->plan)), whole_s(p), one ? change : "live");
 }
 
-/* Draws the predicted effect of changing one format, and names the commands for it. */
+/* Draws the predicted times with other formats, and the commands that would change a format. */
 static void draw_formats(struct screen *out, struct rect at, const struct state *s,
 			 const struct ui_compare *compare)
 {
@@ -157,9 +160,9 @@ static void draw_formats(struct screen *out, struct rect at, const struct state 
 	}
 }
 
-/* ---- plans of this run ---- */
+/* ---- plans that the run has used ---- */
 
-/* The columns, in the order of the screen. */
+/* The table's columns, in the order of the screen. */
 enum ran_column {
 	RAN_PLAN,
 	RAN_ALGORITHM,
@@ -198,8 +201,8 @@ static void draw_ran_plan(const struct table *t, struct screen *out, int row, co
 	table_cell(t, out, row, RAN_SUMS_TOOK, STYLE_STRONG, "%.*f", d, (double)r->measured_sync_s);
 }
 
-/* Draws the plans of this run in at most a quarter of the space. Returns the number of lines
- * used. */
+/* Draws the plans that the run has used, on at most a quarter of the rows. Returns the number of
+ * rows used. */
 static int draw_ran(struct screen *out, struct rect at, const struct state *s)
 {
 	static const struct table_column columns[RAN_COLUMNS] = {
@@ -242,7 +245,7 @@ static int64_t end_of(const struct state_plan *p)
 	return end;
 }
 
-/* Returns the column of a time, among w columns; -1: before them; w: after them. */
+/* Returns the column of a time on an axis of w columns; -1: left of the axis; w: right of it. */
 static int column_of(int64_t us, int64_t end_us, int w)
 {
 	double at = (double)us / (double)end_us;
@@ -267,7 +270,7 @@ static void draw_tasks(struct screen *out, int x, int y, int w, const struct sta
 	}
 }
 
-/* Draws both plans with the time scale of the longer one, so that their lengths can be compared. */
+/* Draws the tasks of both plans on one time axis, so that their lengths can be compared. */
 static void draw_gantts(struct screen *out, struct rect at, const struct state *s,
 			const struct roster *r, const struct ui *u,
 			const struct state_plan *other)

@@ -1,12 +1,12 @@
-/* View 8: the journal, newest first. The selected entry shows its whole text, and can be undone or
- * copied. */
+/* View 8: the journal, newest entry first. The selected entry shows its whole text; it can be
+ * undone or copied. */
 #include <stdio.h>
 
 #include "tui/run/notes.h"
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
-enum { TEXT_AT = 34 }; /* column of an entry's text */
+enum { TEXT_AT = 34 }; /* column in which an entry's text begins */
 
 static void draw_note(struct screen *out, struct rect at, const struct msg_see_note *n, bool chosen)
 {
@@ -16,7 +16,8 @@ static void draw_note(struct screen *out, struct rect at, const struct msg_see_n
 	char clock[16];
 	int x = 1;
 
-	glyphs_clock(n->wall_us, INT64_MAX, clock); /* always with the date */
+	/* INT64_MAX is another day, so the date is shown. */
+	glyphs_clock(n->wall_us, INT64_MAX, clock);
 	if (chosen)
 		screen_put(out, at.x, at.y, '>', STYLE_KEY);
 	x += screen_print(out, at.x + x, at.y, at.w - x, STYLE_FAINT, "%s it%-5llu ", clock,
@@ -29,7 +30,7 @@ static void draw_note(struct screen *out, struct rect at, const struct msg_see_n
 		screen_restyle(out, at, ~0u, STYLE_REVERSE);
 }
 
-/* Returns the number of lines that the entry's whole text takes. */
+/* Returns how many lines the entry needs for its whole text. */
 static int count_lines(struct screen *out, int w, const struct msg_see_note *n)
 {
 	return screen_paragraph(out, (struct rect){ .w = w - TEXT_AT }, STYLE_TEXT, n->text);
@@ -52,7 +53,7 @@ void view_journal(struct screen *out, struct rect at, const struct state *s, con
 	first = table_first((int)n, rows, (int)chosen);
 	if (chosen < n)
 		below = (int)chosen - first + count_lines(out, at.w, list[chosen]) - rows;
-	if (below > 0) /* scrolls, because the selected entry would end below the screen */
+	if (below > 0) /* otherwise the selected entry would end below the screen */
 		first = first + below < (int)chosen ? first + below : (int)chosen;
 	for (int y = 0; y < rows && (size_t)first < n; first++) {
 		bool is_chosen = (size_t)first == chosen;

@@ -1,5 +1,5 @@
-/* View 3: the links. A heat map shows which links are slow, and a table how slow: measured
- * against planned transfer times, by latency or by bandwidth. */
+/* View 3: the links. A heat map shows which links are slow, and a table how slow they are: measured
+ * against planned transfer times, latency, or bandwidth. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +15,20 @@ enum { LIST_LEAST = 33 };
 
 enum column { LINK, PLAN, TOOK, TIMES, LATENCY, SPREAD, RATE, LOSS, SNR, BAR, COLUMNS };
 
-/* Below this signal to noise ratio, the format of activations (--wire) is too coarse for this
+/* With a lower signal to noise ratio of activations, their format (--wire) is too coarse for this
  * model. */
 static const float snr_least_db = 25;
 
 struct worst {
 	const struct msg_link *link;
-	/* Badness of the link; the second value decides between links with equal first values */
+	/* How bad the link is. The second number decides between links whose first numbers are
+	 * equal. */
 	float badness[2];
 };
 
-/* Cut links are worst. Then come links that are slowest by the measure of the map or, while links
- * are being measured, those that would transfer an activation slowest. */
+/* Makes the sort key of a link; the worst links come first. Cut links are worst. The others are
+ * compared by the map's measure. While links are being measured, they are compared by the planned
+ * time of an activation or the latency instead. */
 static struct worst weigh_link(const struct state *s, const struct ui *u, const struct msg_link *l)
 {
 	float longest = fmaxf(l->planned_delay_s, l->latency_s);
@@ -57,9 +59,9 @@ static void print_ms(const struct table *t, struct screen *out, int row, int col
 		   s * 1e3);
 }
 
-/* Draws, from left to right, the planned and the measured time, their ratio, the properties of
- * the link, and the ratio as a bar. The figure that the map shows has the colour of its cell. A cut
- * link has none of these. */
+/* Draws a row: planned and measured time, their ratio, the link's properties, and the ratio as a
+ * bar. The figure that the map shows has the same colour as the map's cell. A cut link has no
+ * figures. */
 static void draw_link(const struct table *t, struct screen *out, int row, const struct state *s,
 		      const struct ui *u, const struct msg_link *l)
 {
@@ -104,9 +106,9 @@ static void draw_link(const struct table *t, struct screen *out, int row, const 
 	table_cell(t, out, row, BAR, ratio_style, "%s", bar);
 }
 
-/* Keeps the column of the map's measure on a small screen. Hides the transfer times while links are
- * being measured, because there are none, and the signal to noise of activations unless it was
- * measured. */
+/* Chooses the columns. The column of the map's measure gets a high rank, so that a small screen
+ * keeps it. While links are being measured, there are no transfer times, and their columns are
+ * hidden. The column of the signal to noise ratio is hidden unless the ratio was measured. */
 static void choose_columns(struct table_column columns[COLUMNS], const struct state *s,
 			   const struct ui *u, const struct roster *r)
 {
@@ -153,7 +155,7 @@ static void draw_worst(struct screen *out, struct rect at, const struct state *s
 
 /* ---- the view ---- */
 
-/* Returns the meaning of the map's cells: a short text, or a long one for a wide screen. */
+/* Returns a text that explains the map's cells, in a long form for a wide screen. */
 static const char *choose_legend(const struct state *s, enum link_measure by, bool wide,
 				 bool has_numbers)
 {

@@ -1,5 +1,5 @@
-/* View 9: the map, and below it the selected microbatch's path with all its times, the link that is
- * slowest against the plan, and the newest collision. */
+/* View 9: the map. Below it are the selected microbatch's path with all times, the link with the
+ * largest ratio of measured to planned time, and the newest collision. */
 #include <stdio.h>
 
 #include "tui/views/view.h"

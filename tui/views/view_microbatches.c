@@ -1,13 +1,14 @@
-/* View 5: every microbatch of the iteration, and the selected one as a ladder below. On a wide
- * screen time runs to the right (view_microbatches_wide.c). On a narrow one a row is the
- * microbatch's chain. */
+/* View 5: every microbatch of the iteration, and details of the selected one below. On a wide
+ * screen, time runs to the right (view_microbatches_wide.c). On a narrow one, each row shows a
+ * microbatch's tasks. */
 #include <stdio.h>
 
 #include "tui/screen/colouring.h"
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
-/* The list has two columns if one is too short and the screen is wide enough. */
+/* Draws the list of microbatches, in two columns if they do not fit into one and the screen is wide
+ * enough. */
 static void draw_list(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	int columns, w, rows = at.h - 1, first, digits = s->n_nodes > 100 ? 3 : 2;

@@ -1,11 +1,12 @@
-/* The wide form of view 5: a row for each microbatch, time to the right.
+/* View 5 on a wide screen: a row for each microbatch, with time to the right.
  *
  *     m07 |07===-->15xx==--->19=-->LL ...        B n15 0.4s
  *
- * A bar is a task and begins with its node's number. `x` marks a wait at the node, and a line is
- * the transfer to the next node. The past is left of the present time, and the plan is right of it.
- * The whole plan of the selected microbatch is drawn below it. If there is room, this is done for
- * every microbatch. */
+ * A bar is a task and begins with its node's number. `x` is a wait at the node, and a line is the
+ * transfer to the next node. Right of the present time, planned tasks are drawn. The whole plan of
+ * the selected microbatch is below its row. If there is room, every microbatch has its plan below
+ * it.
+ */
 #include <stdio.h>
 
 #include "tui/panels/time_window.h"
@@ -16,27 +17,27 @@
 
 enum { LEAST_W = 100 };
 
-/* The rows of the view, which begin with microbatch `first`. */
+/* The rows that are drawn; the first one is microbatch `first`. */
 struct rows {
 	struct time_window window;
-	struct rect at; /* rectangle of the columns of time */
+	struct rect at; /* rectangle in which columns stand for time */
 	enum colouring by;
 	int now, last; /* column of the present time, and last column */
 	int first, shown;
-	int selected; /* row of the selected microbatch; -1: it is not shown */
+	int selected; /* index of the selected microbatch among the rows; -1: not shown */
 	int digits;   /* number of digits of a node's number */
-	int phase_w;  /* number of columns for the microbatch's state */
-	bool plans;   /* the plan of every microbatch is drawn below it */
+	int phase_w;  /* width of the text about a microbatch's state */
+	bool plans;   /* every microbatch has its plan below it */
 };
 
-/* Returns the row on the screen of the i-th microbatch that is shown. */
+/* Returns the screen row of the i-th microbatch from `first` on. */
 static int row_of(const struct rows *l, int i)
 {
 	return l->at.y + (l->plans ? 2 * i : i + (l->selected >= 0 && i > l->selected));
 }
 
-/* Fills the columns of the time from a_us to b_us, up to column `last`. Returns the first column
- * after them, and sets *from to the first of them. */
+/* Fills the columns between a_us and b_us, but none right of `last`. Sets *from to the first of
+ * these columns, and returns the column after them. */
 static int fill_time(struct screen *out, const struct rows *l, int y, int64_t a_us, int64_t b_us,
 		     int last, uint32_t glyph, unsigned style, int *from)
 {
@@ -49,7 +50,7 @@ static int fill_time(struct screen *out, const struct rows *l, int y, int64_t a_
 	return b + 1;
 }
 
-/* Draws what preceded the task at chain position p: the transfer to its node, and the wait
+/* Draws the time before the task at chain position p: the transfer to its node, then its wait
  * there. */
 static void draw_arrival(struct screen *out, const struct rows *l, int y,
 			 const struct state_flight *f, uint32_t p)
@@ -75,8 +76,8 @@ static void draw_arrival(struct screen *out, const struct rows *l, int y,
 			  p > 0 ? STYLE_BLOCKED : STYLE_IDLE, &from);
 }
 
-/* Draws the task at chain position p with its node's number. The number is in the bar, or right of
- * it if the bar is too short. */
+/* Draws the task at chain position p, with its node's number in the bar or, if the bar is too
+ * short, right of it. */
 static void draw_task(struct screen *out, const struct rows *l, int y, const struct state *s,
 		      const struct state_flight *f, uint32_t p)
 {
@@ -110,7 +111,8 @@ static void draw_past(struct screen *out, const struct rows *l, int y, const str
 		draw_task(out, l, y, s, f, p);
 }
 
-/* Draws a planned task of a microbatch, right of the present time and on the row of the plan. */
+/* Draws a planned task of a microbatch twice: in the microbatch's row, if it is right of the
+ * present time, and in the row of its plan. */
 static void draw_planned(struct screen *out, const struct rows *l, const struct state *s,
 			 const struct state_segment *g, unsigned node)
 {
@@ -166,7 +168,7 @@ static void draw_names(struct screen *out, const struct rows *l, int x, const st
 	}
 }
 
-/* Chooses the rows: the page that contains the selected microbatch. */
+/* Chooses the page of rows that contains the selected microbatch. */
 static void choose_rows(struct rows *l, const struct state *s, uint32_t selected, int rows)
 {
 	int n = (int)s->n_flights;

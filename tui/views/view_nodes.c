@@ -1,14 +1,15 @@
-/* View 2: a row for every node, and details of the selected one below.
+/* View 2: a row for each node, and details of the selected node below.
  *
- * A column is a function that writes its cell, and a row of the table `columns`, in the order of
- * the screen. */
+ * A column of the table is a function that writes its cell and an element of the array `columns`,
+ * which has the order of the screen.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
-/* The data of a row. */
+/* The data from which the functions of the columns write their cells. */
 struct node_row {
 	const struct state *s;
 	const struct ui *u;
@@ -18,11 +19,13 @@ struct node_row {
 	int digits; /* number of digits of a node's number */
 };
 
-enum { CELL = 160, HINT = 38 /* columns for the hint beside the title */ };
+enum { CELL = 160, HINT = 38 /* HINT: width of the hint beside the title */ };
 
-#define MUCH 0.2f /* share of an iteration from which a cost is shown as a warning */
+/* If an iteration would be longer by this share of its time, the cost is shown as a warning. */
+#define MUCH 0.2f
 
-/* Writes by how much an iteration would be longer without the node. Returns the style. */
+/* Writes how much longer an iteration would take without the node. Returns the style of the
+ * text. */
 static unsigned cost_of_loss_text(const struct state *s, const struct msg_see_node *m, char *out,
 				 size_t room)
 {
@@ -109,8 +112,8 @@ static unsigned write_queue(const struct node_row *r, char text[CELL])
 	return r->n->n_queue ? STYLE_BLOCKED : STYLE_FAINT;
 }
 
-/* A live node sends heartbeats all the time. Therefore the time of the last one is shown only for
- * other nodes. */
+/* Writes the time since the node's last heartbeat. A live node sends heartbeats all the time, so
+ * its cell always says "<0.5s". */
 static unsigned write_heard(const struct node_row *r, char text[CELL])
 {
 	if (r->m->state == NODE_LIVE) {
@@ -131,7 +134,8 @@ static bool is_here(const struct msg_see_node *m)
 	return presence == NODE_TAKES_PART || presence == NODE_COMES;
 }
 
-/* Writes a share of the newest iteration. The longest wait stands out. */
+/* Writes the share of the newest iteration that the device spent in a state. The longest kind of
+ * wait is highlighted. */
 static unsigned write_share(const struct node_row *r, enum device_state state, char text[CELL])
 {
 	unsigned percent[DEVICE_STATES];
@@ -209,7 +213,7 @@ static unsigned write_resent(const struct node_row *r, char text[CELL])
 
 static unsigned write_memory(const struct node_row *r, char text[CELL])
 {
-	if (r->m->rss_bytes == 0) { /* the size is unknown in a replay */
+	if (r->m->rss_bytes == 0) { /* a replay does not know the size */
 		snprintf(text, CELL, "-");
 		return STYLE_FAINT;
 	}
@@ -232,7 +236,7 @@ static unsigned write_device(const struct node_row *r, char text[CELL])
 	return STYLE_FAINT;
 }
 
-/* Returns the node's figures of its GPU. A node that is gone has none. */
+/* Returns the figures of the node's GPU; all are unknown if the node is gone. */
 static struct gpu_figures gpu_of(const struct msg_see_node *m)
 {
 	return is_here(m) ? m->gpu : (struct gpu_figures){ 0 };
@@ -300,9 +304,9 @@ static unsigned write_why(const struct node_row *r, char text[CELL])
 }
 
 static const struct {
-	struct table_column column; /* heading, width, rank, aligned right */
+	struct table_column column; /* heading, width, rank, alignment */
 	unsigned (*write)(const struct node_row *r, char text[CELL]);
-	bool of_gpu; /* hidden unless a node sends figures of a GPU */
+	bool of_gpu; /* the column is hidden unless a node reports figures of a GPU */
 } columns[] = {
 	{ { "node", 5, 9, false }, write_number, false },
 	{ { "S", 3, 9, false }, write_stage, false },
@@ -353,7 +357,8 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 	}
 }
 
-/* Draws what the run costs if the node is stopped and the plan without it takes its place. */
+/* Draws what the run would cost without the node's machine, under the plan that was made for this
+ * case. */
 static void draw_savings(struct screen *out, struct rect at, const struct state *s,
 			 const struct ui *u, const struct msg_see_node *m)
 {
@@ -371,7 +376,7 @@ static void draw_savings(struct screen *out, struct rect at, const struct state 
 			     ", $%.2f -> $%.2f a million tokens", now.per_mtoken, then.per_mtoken);
 }
 
-/* Returns true if an agent sends figures of a GPU. Without them their columns are hidden. */
+/* Returns true if a node reports figures of a GPU. */
 static bool has_gpus(const struct state *s)
 {
 	for (uint32_t i = 0; i < s->n_nodes; i++)
@@ -380,7 +385,7 @@ static bool has_gpus(const struct state *s)
 	return false;
 }
 
-/* Draws the figures of the node's GPU, with "-" for those that it does not send. */
+/* Draws the figures of the node's GPU; "-" stands for a missing one. */
 static void draw_gpu(struct screen *out, struct rect at, const struct msg_see_node *m)
 {
 	struct node_row r = { .m = m };
@@ -396,7 +401,7 @@ static void draw_gpu(struct screen *out, struct rect at, const struct msg_see_no
 		     why);
 }
 
-/* Writes the shares of a device's times: "busy 26%, host 4%, net 30%, others 40%". Returns false if
+/* Writes a device's times as shares: "busy 26%, host 4%, net 30%, others 40%". Returns false if
  * nothing was measured. */
 static bool shares_text(const struct device_time *t, char text[CELL])
 {
@@ -409,7 +414,7 @@ static bool shares_text(const struct device_time *t, char text[CELL])
 	return true;
 }
 
-/* Returns the times of all devices together. */
+/* Returns the sum of the times of all devices. */
 static struct device_time time_of_all(const struct state *s)
 {
 	struct device_time sum = { { 0 } };
@@ -421,8 +426,8 @@ static struct device_time time_of_all(const struct state *s)
 	return sum;
 }
 
-/* Draws how long the node's device was busy and what it waited for. Returns false if nothing was
- * measured. */
+/* Draws the share of the newest iteration in which the node's device was busy, and what it waited
+ * for otherwise. Returns false if nothing was measured. */
 static bool draw_device_time(struct screen *out, struct rect at, const struct state *s,
 			     const struct msg_see_node *m)
 {
@@ -437,7 +442,7 @@ static bool draw_device_time(struct screen *out, struct rect at, const struct st
 	return true;
 }
 
-/* Details of the selected node that do not fit its row. */
+/* Draws details of the selected node that have no room in its row. */
 static void draw_detail(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {

@@ -1,8 +1,8 @@
-/* View 1: the panels of the layout, or, on a tiny screen, the alerts and the selected node. */
+/* View 1: the panels of the layout. On a tiny screen: only the alerts and the selected node. */
 #include "tui/input/branch.h"
 #include "tui/views/view.h"
 
-/* Draws the selected node in words, on a screen below 80x24. */
+/* Describes the selected node in words, on a screen smaller than 80x24. */
 static void draw_selected(struct screen *out, struct rect at, const struct state *s,
 			  const struct ui *u)
 {
@@ -10,7 +10,8 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	struct node_glyph l;
 	char age[16], what_if[128];
 
-	if (u->branch.open && at.h > 0) { /* drawn here, because no timeline shows the what-if */
+	/* This screen has no timeline, which would show the what-if. */
+	if (u->branch.open && at.h > 0) {
 		branch_title(u, s, what_if);
 		screen_text(out, at.x, at.y + at.h - 1, at.w, STYLE_WARNING, what_if);
 		at.h--;
@@ -42,7 +43,7 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 		return;
 	}
 	panel_pipeline(out, l->pipeline, s, u, r);
-	if (state_is_starting(s)) { /* no task runs yet, and no loss is known */
+	if (state_is_starting(s)) { /* no task has run and no loss is known yet */
 		start.h += l->motion.h + (l->wide ? l->loss.h : 0);
 		view_start(out, start, s, u, r);
 	} else {

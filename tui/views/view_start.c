@@ -1,4 +1,4 @@
-/* The steps before the first iteration, their progress, and the links measured so far. */
+/* Draws the steps before the first iteration: their progress, and the links measured so far. */
 #include "tui/views/view.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static const char *const names[] = {
 	[GATHER_BUILD] = "stages built",
 };
 
-/* Draws '[====....]' with `done` of `cells` filled. */
+/* Draws a bar such as [==....]: `done` of its `cells` cells are filled. */
 static int draw_bar(struct screen *out, int x, int y, int cells, int done, enum style style)
 {
 	screen_put(out, x, y, '[', STYLE_FAINT);

@@ -1,5 +1,5 @@
-/* Tests that results of this machine's kind of device are compared bit for bit, and results of
- * other kinds within tolerances. */
+/* Tests that results of nodes with this machine's kind of device are compared bit for bit, and
+ * results of other kinds within tolerances. */
 
 #include <errno.h>
 #include <math.h>
@@ -16,7 +16,8 @@ static void report_here(struct played *r)
 		r->orders[n].device = here.text;
 }
 
-/* Makes two nodes of a stage report GPUs of a kind that this machine does not have. */
+/* Records that two nodes of one stage computed on GPUs of a kind that this machine does not
+ * have. */
 static void report_gpus(struct played *r)
 {
 	report_here(r);
@@ -60,8 +61,8 @@ static void change_lr(struct played *r)
 	r->commit.lr = nextafterf(r->commit.lr, 1.0f);
 }
 
-/* Iterations before `from` report this machine's kind of device. The record of iteration 2 is
- * changed. */
+/* Plays a run in which iterations before `from` report this machine's kind of device, and later
+ * iterations what `report` says. `tamper` changes the record of iteration 2. */
 static struct compare_result reported_from(struct cluster *c, uint64_t from,
 					   void (*report)(struct played *r),
 					   void (*tamper)(struct played *r))
@@ -107,11 +108,11 @@ FIXTURE_TEST(another_kind_is_held_to_tolerances)
 	assert_true(r.devices.list[0].matches && !r.devices.list[1].matches);
 	assert_int_equal(r.devices.list[1].nodes, 2);
 	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
-	/* Small, because in truth this machine computed everything. */
+	/* The difference is tiny, because this machine computed the results of all nodes. */
 	assert_true(r.norms.largest < 1e-6);
 }
 
-/* The best match is, among the devices that this machine has, the one that most nodes had. */
+/* Most nodes had a device that this machine lacks. The device of the remaining nodes recomputes. */
 FIXTURE_TEST(the_device_of_most_nodes_may_be_missing_here)
 {
 	struct compare_result r = reported(*state, report_most_on_gpus, NULL);
@@ -140,8 +141,8 @@ FIXTURE_TEST(bits_count_until_another_kind_computes)
 	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
-/* If microbatches ran again, a dead node with another kind of device may have computed outputs that
- * other nodes used. */
+/* If microbatches ran again, a dead node may have computed outputs that other nodes used. That node
+ * may have had another kind of device, although the record does not name it. */
 FIXTURE_TEST(a_rerun_among_unlike_nodes_ends_the_bits)
 {
 	struct compare_result r = reported_from(*state, 3, report_gpus, report_here_and_rerun);
@@ -184,7 +185,7 @@ FIXTURE_TEST(replicas_that_differ_are_found)
 	assert_int_equal(r.weights.first_differing.node, 9);
 }
 
-/* The operator may choose the device that recomputes. */
+/* The option `device` decides which device recomputes. */
 FIXTURE_TEST(a_device_that_was_asked_for_recomputes)
 {
 	struct compare_options o = { .from = 1, .workers = 2, .device = "cpu:v9" };

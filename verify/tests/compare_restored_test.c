@@ -1,5 +1,5 @@
-/* Tests that restored stages, from a checkpoint or from their neighbours, replay to the same bits,
- * and that a stage restored from other weights than recorded is found. */
+/* Tests that restored stages replay to the same bits, both from a checkpoint and as an average of
+ * other stages. Verify must find a stage that was restored with other weights than recorded. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static void arrays_of(struct stage *s, float *to[3])
 	to[2] = stage_moment2(s);
 }
 
-/* Saves the weights and moments of every node, or puts saved ones back. */
+/* Saves the weights and moments of every node; if `restore` is true, writes the saved arrays
+ * back. */
 static void copy_states(struct cluster *c, struct state *s, bool restore)
 {
 	for (uint32_t n = 0; n < NODES; n++) {
@@ -47,8 +48,8 @@ static void copy_states(struct cluster *c, struct state *s, bool restore)
 	}
 }
 
-/* Plays three iterations. Then restores every stage to its state after the second iteration, so
- * that the third is lost, and plays the third again. */
+/* Plays three iterations, restores every stage to its state after the second, and plays the third
+ * again. If `wrong` is true, a weight of one restored node is changed. */
 static struct compare_result restored(struct cluster *c, bool wrong)
 {
 	struct store_restore rows[STAGES] = { { .iteration = 0 } };
@@ -95,8 +96,8 @@ FIXTURE_TEST(another_checkpoint_is_found)
 	assert_int_equal(r.weights.first_differing.stage, 1);
 }
 
-/* Stage 2 is lost after the second iteration and replaced by three quarters of stage 1, which this
- * test computes itself. */
+/* Plays a run in which stage 2 is lost after the second iteration. Its new weights are 3/4 of those
+ * of stage 1, computed here. The record names the factor `recorded`. */
 static struct compare_result averaged(struct cluster *c, float recorded)
 {
 	struct store_restore row = { .iteration = 2,

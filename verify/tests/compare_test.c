@@ -1,4 +1,4 @@
-/* Tests that the record of a played cluster replays to the same bits, and that verify finds every
+/* Tests that the record of a played run replays to the same bits, and that verify finds every
  * change of the record. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void reruns_replay_bit_for_bit(void **state)
 	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
 }
 
-/* Finds a run without rounding that is recorded as rounded, and the reverse. */
+/* The run rounded its activations and the record says that it did not, or the reverse. */
 static void another_rounding_than_recorded_is_found(void **state)
 {
 	struct cluster *c = *state;
@@ -54,9 +54,9 @@ static void another_rounding_than_recorded_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.iteration, 1);
 }
 
-/* Changes the order of a data node's additions, which changes the bits of its sum. Every L must
- * come before its own B. All L in reverse order and then all B in reverse order is a possible
- * order. */
+/* Changes the order in which a data node counted its gradients, which changes the bits of its sum.
+ * First come all L in reverse order, then all B in reverse order. A node could have counted in this
+ * order, because every L comes before the B of its microbatch. */
 static void reverse_an_order(struct played *r)
 {
 	struct store_order *o = r->orders[3].n_counted > r->orders[0].n_counted ? &r->orders[3]
@@ -83,8 +83,8 @@ static void another_format_of_sums_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.iteration, 1);
 }
 
-/* Plays a run whose formats change after the first iteration. The record names them if `recorded`
- * says so. */
+/* Plays a run whose formats change after the first iteration. If `recorded` is true, the record
+ * names the new formats. */
 static struct compare_result play_change(struct cluster *c, bool recorded)
 {
 	play_iteration(c, 1, false, NULL);
@@ -168,7 +168,7 @@ static void another_loss_is_found(void **state)
 	assert_int_equal(r.losses.first_differing, 2);
 }
 
-/* Each of the following functions breaks one rule of the audit. */
+/* Each of the following functions changes a record so that it breaks one rule of the audit. */
 static void forget_one(struct played *r)
 {
 	struct store_order *o = &r->orders[0];
@@ -270,7 +270,7 @@ static void another_corpus_is_refused(void **state)
 	assert_non_null(strstr(err.text, c->text));
 }
 
-/* Hashes of another function cannot be compared, so the error names both functions. */
+/* Hashes of different functions cannot be compared, so the error names both functions. */
 static void hashes_of_another_function_are_refused(void **state)
 {
 	struct cluster *c = *state;

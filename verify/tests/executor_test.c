@@ -1,4 +1,5 @@
-/* Compares an executor's passes and sums with those of separate stages, one stage for every sum. */
+/* Compares an executor with separate stages that hold one sum each; passes and sums must be
+ * equal. */
 
 #include <errno.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static const struct executor_setup setup = {
 	.batch = BATCH, .sequence = SEQUENCE, .threads = 1, .seed = 3, .device = "cpu"
 };
 
-/* The stage of every sum: one node adds to stage 0, and two nodes add to stage 1. */
+/* The stage to which each sum belongs: one node holds stage 0, and two nodes hold stage 1. */
 static const uint32_t stage_of_sum[SUMS] = { 0, 1, 1 };
 
 struct microbatch {
@@ -40,8 +41,8 @@ static void fill(struct microbatch *m, uint64_t seed)
 	}
 }
 
-/* Runs passes with an executor. Sums 1 and 2 of stage 1 alternate, so each is moved out of the
- * stage's buffer and back. */
+/* Runs passes with an executor. The passes alternate between sums 1 and 2 of stage 1, so the
+ * executor must save and restore both. */
 static void run_executor(struct executor *e, struct microbatch *m, uint32_t turn)
 {
 	assert_int_equal(executor_forward(e, 0, m->tokens, NULL, m->between), 0);
@@ -53,7 +54,7 @@ static void run_executor(struct executor *e, struct microbatch *m, uint32_t turn
 					   m->between_grad, NULL), 0);
 }
 
-/* Runs the same passes with stages alone. The gradient of stages[i] is sum i. */
+/* Runs the same passes without an executor. Sum i is the gradient buffer of stages[i]. */
 static void run_stages(struct stage *stages[SUMS], struct microbatch *m, uint32_t turn)
 {
 	struct stage *second = stages[1 + turn % 2];
@@ -107,7 +108,7 @@ TEST(sums_and_outputs_equal_those_of_stages)
 	executor_free(e);
 }
 
-/* Nothing of an iteration's sums is left in the next iteration. */
+/* executor_begin drops all sums; nothing is added to the sums of the former iteration. */
 TEST(new_sums_begin_at_zero)
 {
 	static struct microbatch m;

@@ -1,6 +1,5 @@
-/* Plays a run in one process, with the real stages and the real store, but with random choices of
- * nodes and random orders of tasks, so that the replay meets orders that a real cluster seldom
- * produces. */
+/* Plays a run in one process, with the real stages and the real store. Nodes and orders of tasks
+ * are chosen at random, so that the replay meets orders that a real cluster seldom produces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,8 +63,8 @@ static void make_run(struct cluster *c, const char *folder, enum tensor_format w
 	free(model);
 }
 
-/* Chooses a route of 1 to 3 stages, sometimes with exchanged stages, over nodes that hold these
- * stages. */
+/* Chooses a route over 1 to 3 stages, sometimes with stages 1 and 2 exchanged, and for each stage a
+ * random node that holds it. */
 static void make_route(struct cluster *c, struct journey *j, uint32_t m)
 {
 	enum { END = 9 };
@@ -103,7 +102,8 @@ static void swap_buffers(struct journey *j)
 	j->y = x;
 }
 
-/* Returns the node of a microbatch's task t: forward passes, the loss, backward passes. */
+/* Returns the node that runs task t of a microbatch. Tasks are numbered: n forward passes, the
+ * loss, n backward passes. */
 static uint16_t node_at(const struct journey *j, uint32_t t)
 {
 	uint32_t n = j->route.n_hops;
@@ -111,7 +111,7 @@ static uint16_t node_at(const struct journey *j, uint32_t t)
 	return j->route.nodes[t < n ? t : t == n ? 0 : 2 * n - t];
 }
 
-/* Runs a microbatch's task t on its node. */
+/* Runs task t of a microbatch on its node. */
 static void run_task(struct cluster *c, struct played *r, struct journey *j, uint32_t slot,
 		     uint32_t t, bool count)
 {
@@ -173,8 +173,9 @@ static void run_tasks(struct cluster *c, struct played *r, uint64_t iteration)
 	}
 }
 
-/* Runs every task twice: first without counting, in the order of the path, and then counting, in a
- * random order. A single attempt cannot produce this order, but several attempts can. */
+/* Runs every task twice: first in the order of the path without counting its gradient, then in a
+ * random order with counting. Such an order arises only if several attempts of an iteration counted
+ * gradients. */
 static void run_tasks_again(struct cluster *c, struct played *r, uint64_t iteration)
 {
 	size_t bytes = stage_activation(c->nodes[0]) * sizeof(float);
@@ -210,7 +211,7 @@ static void run_tasks_again(struct cluster *c, struct played *r, uint64_t iterat
 			free(r->journeys[m].inputs[t]);
 }
 
-/* Sums a stage's gradient by slices, as replicas do, then steps every replica. */
+/* Sums a stage's gradient by slices, as replicas do, and applies the step to every replica. */
 static double reduce_and_step(struct cluster *c, struct store_reduction *red, uint64_t t,
 			      float scale)
 {

@@ -1,7 +1,7 @@
 /* play.h - plays and records a small cluster for the tests of verify.
  *
- * Every node has a stage object. Tasks run in a random order, and sums are added by slices, as
- * agents do it. A test may change the record before it is written, but not the played weights.
+ * Every node has its own stage. Tasks run in a random order, and the nodes' sums are added by
+ * slices, as agents do it. A test may change the record before it is written, but not the weights.
  *
  * Every function fails the running cmocka test on an error.
  */
@@ -31,7 +31,7 @@ struct cluster {
 	struct stage *nodes[NODES];
 	struct rng rng;
 	enum tensor_format wire, sum_wire; /* formats of activations between nodes, and of sums */
-	struct tensor_formats recorded;    /* formats that the record names */
+	struct tensor_formats recorded;    /* formats that the record names, right or wrong */
 };
 
 /* The progress of a microbatch in an iteration. */
@@ -54,20 +54,19 @@ struct played {
 	struct store_commit commit;
 };
 
-/* Set-up and tear-down of cmocka. *state becomes the cluster, whose run has begun. */
+/* Set-up and tear-down of cmocka. *state becomes a cluster whose run has begun. */
 int play_set_up(void **state);
 int play_set_up_bf16(void **state); /* set-up with activations in bf16 */
 int play_set_up_q6(void **state); /* set-up with activations and sums in q6 */
 int play_tear_down(void **state);
 
-/* Plays one iteration. If `again` is true, every microbatch runs twice and its contributions are
- * counted in a random order. `tamper` changes the record before it is committed; NULL: no
- * change. */
+/* Plays one iteration. If `again` is true, every microbatch runs twice and its gradients are
+ * counted in a random order. `tamper` changes the record before it is written; NULL: no change. */
 void play_iteration(struct cluster *c, uint64_t iteration, bool again,
 		    void (*tamper)(struct played *r));
 /* Compares the record of all played iterations with their replay. */
 struct compare_result play_compare(struct cluster *c);
-/* Plays all ITERATIONS, changes the record of the second with `tamper`, and compares. */
+/* Plays ITERATIONS iterations and compares them. `tamper` changes the record of the second one. */
 struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct played *r));
 /* Writes a random text into the corpus file. */
 void play_make_text(struct cluster *c);

@@ -18,9 +18,11 @@ struct heap {
 	int state[PIECES], taken[TASK_POOL_MAX], runs[PIECES];
 	/* Number of finished pieces, and of workers that asked for a piece. */
 	unsigned done, workers;
-	int fails_at;       /* a piece whose run fails; -1: none */
-	int blocked;        /* a piece that is not found before unblock is called; -1: none */
-	/* The first piece does not end before another worker has found no piece. */
+	int fails_at; /* the piece whose run fails; -1: none */
+	/* The piece that `find` does not offer before `unblock` was called; -1: none. */
+	int blocked;
+	/* True: the first piece does not end before another worker has asked for a piece and got
+	 * none. */
 	bool slow;
 	int unblock_result;
 	int n_unblock, n_running;
@@ -119,7 +121,7 @@ TEST(the_first_error_ends_it)
 		}
 }
 
-/* A single worker runs the pieces in order, and runs none after the error. */
+/* A single worker computes the pieces in order, and starts none after the error. */
 TEST(nothing_is_begun_after_an_error)
 {
 	struct heap h = { .fails_at = 5, .blocked = -1 };
@@ -170,8 +172,8 @@ static enum task_pool_answer find_always(void *context, unsigned worker)
 	return TASK_POOL_FOUND;
 }
 
-/* Runs a worker's piece. That of worker 0 fails after the other worker has begun its piece, which
- * ends later. */
+/* Runs a worker's piece. The piece of worker 0 fails while worker 1 still computes its own
+ * piece. */
 static int run_two(void *context, unsigned worker, struct error *err)
 {
 	struct two *t = context;
@@ -196,7 +198,7 @@ static void finish_nothing(void *context, unsigned worker)
 	(void)worker;
 }
 
-/* After the pool has returned, no worker uses the caller's data. */
+/* task_pool_run returns only when no worker uses the caller's data, even after an error. */
 TEST(a_busy_worker_is_waited_for)
 {
 	static const struct task_pool_work two = { find_always, run_two, finish_nothing, unblock };
