@@ -310,6 +310,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->clock.round_trip_us = 0;
 	m->compute.spent = (struct device_time){ { 0 } };
 	m->compute.spent_from_us = 0;
+	m->compute.spent_in = 0;
 	m->assigned.plan_epoch = m->assigned.connect_id = 0;
 	copies_forget(m);
 	m->copy.refused_us = 0;

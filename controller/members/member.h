@@ -170,6 +170,7 @@ struct member_compute {
 	uint32_t times_paced;
 	/* Times of the device in the node's newest committed iteration; zeros: not reported */
 	struct device_time spent;
+	uint64_t spent_in; /* number of that iteration */
 	/* When the period began whose times the node has to report for the newest commit; 0: it has
 	 * reported them */
 	int64_t spent_from_us;
