@@ -23,6 +23,7 @@
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/failed_links.h"
+#include "controller/network/link_record.h"
 #include "controller/network/link_table.h"
 #include "controller/network/measuring.h"
 #include "controller/network/observed_links.h"
@@ -348,13 +349,16 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 	if (backups->run->phase == PHASE_GATHERING && !backups->run->resumed &&
 	    backups->members->gathering < GATHER_BUILD)
 		return; /* the first plan decides the node's stage and sets the time scale */
+	if (!known || moved) {
+		slots_settle_late(backups->members, m);
+		backups->members->has_unrecorded_nodes = true;
+		/* The slots are recorded before the key: a controller that resumes the run settles
+		 * only the slots of a node whose key it does not know. */
+		record_late_nodes(backups->members);
+	}
 	if (!known)
 		resume_save(backups->members);
-	if (!known || moved) {
-		slots_settle(backups->members, m);
-		backups->members->has_unrecorded_nodes = true;
-	}
-	welcome_member(backups->run, m);
+	members_welcome(backups->members);
 	resume_member(backups->members, m);
 	if (backups->run->phase == PHASE_GATHERING && backups->run->resumed)
 		return;
