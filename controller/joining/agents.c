@@ -288,6 +288,18 @@ static void name_member(struct run *run, struct member *m, const char *name)
 	node->location = alloc_string(m->hello.place);
 }
 
+/* Returns how plans treat a node whose new process has this key. In a resumed run, a node whose
+ * gradients are in the last commit stays what it was: in use, or a spare. */
+static enum member_use use_of_joiner(const struct run *run, const struct member *m,
+				     const struct keys_public *key)
+{
+	if (run->phase != PHASE_GATHERING)
+		return USE_UNDECIDED;
+	if (!run->resumed)
+		return USE_ALWAYS;
+	return m->is_awaited && keys_equal(&m->key, key) ? m->move.use : USE_UNDECIDED;
+}
+
 /* Makes the process that sent hello the process of m, and forgets the state of the previous one. */
 static void connect_member(struct backups *backups, struct member *m,
 			   const struct post_peer_info *from, post_peer_id peer,
@@ -298,6 +310,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	if (backups->run->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
 		measuring_forget(backups->members, m);
 	m->peer = peer;
+	m->move.use = use_of_joiner(backups->run, m, &from->key);
 	if (!keys_equal(&m->key, &from->key))
 		m->move.failures = 0; /* The failures are those of the previous key */
 	m->key = from->key;
@@ -319,7 +332,6 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->checkpoint.failed = 0;
 	restore_look_again(backups);
 	member_drain(backups->members, m, DRAIN_NOT);
-	m->move.use = backups->run->phase == PHASE_GATHERING ? USE_ALWAYS : USE_UNDECIDED;
 	member_apply(backups->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;

@@ -87,7 +87,8 @@ enum copy_sum {
 
 /* States of a node in plans (spares.c).
  *
- *     lost, or a process joins during the run -> UNDECIDED -- becomes a replica --> ALWAYS or SPARE
+ *     is lost, joins during the run, or has no stage when the run begins -> UNDECIDED
+ *     UNDECIDED -- becomes a replica --> ALWAYS or SPARE
  *     SPARE -- takes a lost node's place, shortens the iteration, changes its stage --> ALWAYS */
 enum member_use { USE_ALWAYS, USE_UNDECIDED, USE_SPARE };
 
