@@ -1,9 +1,9 @@
 /* saved_state.c - saves and loads the state, other than commits, that a restarted controller needs.
  *
  * A controller may die at any moment. Its successor finds the commits in the store, but also needs
- * some options (run/settings.c), the stage of each node, the nodes marked as failed, the spares,
- * and the agents' keys. They are saved whenever they change, as JSON in the store's setting
- * "controller".
+ * some options (run/settings.c), whether an operator has paused the run, the stage of each node,
+ * the nodes marked as failed, the spares, and the agents' keys. They are saved whenever they
+ * change, as JSON in the store's setting "controller".
  */
 #include "controller/members/saved_state.h"
 
@@ -85,9 +85,9 @@ int resume_save(struct members *members)
 		json_array_append_new(keys,
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
-	o = json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "path_length",
+	o = json_pack("{s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "path_length",
 		      (int)wanted->path_length, "skip_share", (int)wanted->skip_share, "skip_phase",
-		      (int)wanted->phase, "formats",
+		      (int)wanted->phase, "paused", (int)wanted->pause, "formats",
 		      pack_formats(&members->run->cluster->formats), "wanted_formats",
 		      pack_formats(&wanted->formats), "keys", keys, "rates",
 		      rates_save(members->run));
@@ -157,16 +157,16 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 	struct tensor_formats recorded = { 0 }, wished = { 0 };
 	const int n_stages = members->run->cluster->n_stages;
 	json_t *o, *fo, *wa, *ke, *ra = NULL;
-	int path_length, share = 0, phase;
+	int path_length, share = 0, phase, paused = 0;
 
 	if (rc != 0)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o, "{s:i, s?i, s:i, s:o, s:o, s:o, s?o}",
+			     json_unpack(o, "{s:i, s?i, s:i, s?b, s:o, s:o, s:o, s?o}",
 					 "path_length", &path_length, "skip_share", &share,
-					 "skip_phase", &phase, "formats", &fo,
+					 "skip_phase", &phase, "paused", &paused, "formats", &fo,
 					 "wanted_formats", &wa, "keys", &ke, "rates", &ra) == 0
 		     ? 0
 		     : -EINVAL;
@@ -196,6 +196,7 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 		wanted->path_length = (uint32_t)path_length;
 		wanted->skip_share = (uint32_t)share;
 		wanted->phase = (uint32_t)phase;
+		wanted->pause = paused;
 		wanted->formats = wished;
 		*formats = recorded;
 	}

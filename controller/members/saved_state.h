@@ -7,7 +7,7 @@ struct error;
 struct members;
 struct tensor_formats;
 
-/* Loads the state that resume_save wrote: stages, home stages, marks, spares, keys.
+/* Loads the state that resume_save wrote: stages, home stages, marks, spares, keys, a pause.
  * *formats gets the formats of the run's cluster, which the caller applies. -ENOENT: nothing was
  * saved; -EINVAL: the saved state is damaged. */
 int resume_load(struct members *members, struct tensor_formats *formats, struct error *err);

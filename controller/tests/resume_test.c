@@ -8,6 +8,7 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/iteration/iteration_record.h"
 #include "controller/joining/agents.h"
 #include "controller/joining/resume.h"
@@ -355,6 +356,23 @@ FIXTURE_TEST(a_late_node_waits_as_a_spare_if_enough_others_work)
 	c->members.list[2].move.use = USE_UNDECIDED;
 	assert_true(start_if_ready(c, 1));
 	assert_true(spares_wait(&c->members, late));
+}
+
+FIXTURE_TEST(a_paused_run_stays_paused)
+{
+	struct taken_over *t = *state;
+
+	assert_false(t->c->run.wanted.pause); /* a record without this key */
+	t->c->run.wanted.pause = true;
+	assert_int_equal(resume_save(&t->c->members), 0);
+	end(t->c);
+	begin(t);
+	assert_true(t->c->run.wanted.pause);
+	for (int i = 0; i < N; i++)
+		node_returns(t->c, i, true);
+	assert_true(start_if_ready(t->c, 1));
+	iteration_boundary(&t->c->iteration);
+	assert_int_equal(t->c->run.phase, PHASE_PAUSED);
 }
 
 /* Consoles see past iterations with the algorithm of the plan that was in force. */
