@@ -298,7 +298,7 @@ void recut_command(struct run *run, const struct recut_order *o, struct outcome 
 
 /* ---- saving ---- */
 
-/* A pause is not saved, so the controller that begins again would train. */
+/* In a pause the operator may still change the order, or take it back. */
 bool recut_turn(struct backups *backups)
 {
 	struct run *run = backups->run;
