@@ -11,6 +11,7 @@
 #include "base/tests/test.h"
 #include "model/cpu/stage_cpu.h"
 #include "model/stage.h"
+#include "model/trainer.h"
 
 enum { B = 2, T = 70, C = 24, ROWS = B * T * C };
 
@@ -209,6 +210,36 @@ TEST(memory_that_no_machine_has_is_missing)
 	assert_null(s);
 }
 
+/* A trainer may choose the level itself. It then recomputes as little as the memory allows. */
+TEST(a_trainer_fits_the_level_to_the_memory)
+{
+	static const enum recompute falling[] = { RECOMPUTE_NONE, RECOMPUTE_NORMS,
+						  RECOMPUTE_BLOCK };
+	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct stage_options o = { .batch = B, .sequence = T };
+	struct error err = { "" };
+	struct trainer *t;
+
+	for (size_t i = 0; i < 3; i++) {
+		size_t largest = 0;
+
+		o.recompute = falling[i];
+		o.memory_bytes = 0;
+		assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
+		for (uint32_t s = 0; s < config.n_stages; s++)
+			if (stage_memory_bytes(trainer_stages(t)[s]) > largest)
+				largest = stage_memory_bytes(trainer_stages(t)[s]);
+		trainer_free(t);
+		o.recompute = RECOMPUTE_AUTO;
+		o.memory_bytes = largest;
+		assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
+		assert_int_equal(trainer_recompute(t), falling[i]);
+		trainer_free(t);
+	}
+	o.memory_bytes = 1000;
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), -ENOMEM);
+}
+
 /* Returns the bytes of this process that are in physical memory. */
 static size_t resident(void)
 {
@@ -244,5 +275,7 @@ TEST(levels_have_names)
 		assert_int_equal(recompute_parse(recompute_name(levels[i]), &level), 0);
 		assert_int_equal(level, levels[i]);
 	}
+	assert_int_equal(recompute_parse("auto", &level), 0);
+	assert_int_equal(level, RECOMPUTE_AUTO);
 	assert_int_equal(recompute_parse("all", &level), -EINVAL);
 }
