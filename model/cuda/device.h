@@ -131,10 +131,10 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared);
 
-/* Copies on the device, products and kernels queued after device_record are recorded with their
- * arguments and not run. device_recorded ends the recording and returns it; device_replay runs it
- * at the cost of one launch. NULL: the recording failed, and nothing has run. The caller frees the
- * recording before device_close. */
+/* Copies on the device, cleared memory, products and kernels queued after device_record are
+ * recorded with their arguments and not run. device_recorded ends the recording and returns it;
+ * device_replay runs it at the cost of one launch. NULL: the recording failed, and nothing has run.
+ * The caller frees the recording before device_close. */
 struct device_graph;
 void device_record(struct device *d);
 struct device_graph *device_recorded(struct device *d);

@@ -107,15 +107,15 @@ struct swiglu_backward_args {
 	unsigned f;
 };
 
-/* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not 0, the kernel
+/* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not NULL, the kernel
  * writes `gradient`, which may be the same array as logits. */
 struct cross_entropy_args {
 	const float *logits; /* (rows, stride), and so is the gradient */
 	real *gradient;
 	const int32_t *targets;
 	float *losses; /* (rows) loss of each row */
+	const float *scale; /* the factor of the gradient, in device memory */
 	unsigned vocab, stride;
-	float scale;
 };
 
 /* Causal attention with grouped heads, in tiles (FlashAttention, Dao et al., 2022). qkv (B, T,

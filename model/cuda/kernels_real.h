@@ -196,7 +196,7 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 {
 	const float *x = a.logits + (size_t)BLOCK_X * a.stride;
 	REAL *gradient = (REAL *)a.gradient + (size_t)BLOCK_X * a.stride;
-	float own = -INFINITY, most, sum = 0, inverse, eight[8];
+	float own = -INFINITY, most, sum = 0, inverse, scale, eight[8];
 	int32_t target = a.targets[BLOCK_X];
 	bool eights = whole_eights(a.vocab) && in_place(x) && in_place(gradient);
 
@@ -238,8 +238,9 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 		a.losses[BLOCK_X] = target < 0 ? 0 : logf(sum) - (x[target] - most);
 	/* All threads have now read the target's logit, so the gradient may overwrite it. */
 	BARRIER();
-	if (a.scale == 0)
+	if (!a.scale)
 		return;
+	scale = *a.scale;
 	inverse = 1 / sum;
 	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
 		get_eight_float(x + i, eight);
@@ -248,7 +249,7 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 			float p = expf(eight[e] - most) * inverse -
 				  ((int32_t)(i + e) == target ? 1.0f : 0.0f);
 
-			eight[e] = target < 0 ? 0 : p * a.scale;
+			eight[e] = target < 0 ? 0 : p * scale;
 		}
 		PUT_EIGHT(gradient + i, eight);
 	}
@@ -265,7 +266,7 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 				  ((int32_t)i == target ? 1.0f : 0.0f);
 
 			if (i < a.vocab)
-				gradient[i] = PUT(target < 0 ? 0 : p * a.scale);
+				gradient[i] = PUT(target < 0 ? 0 : p * scale);
 		}
 	}
 }

@@ -17,6 +17,7 @@ enum {
 	LOGITS_MOST = 256 << 20, /* limit of floats of logits that are computed at a time */
 	PIECE_MOST = 1 << 20,    /* floats that are copied at a time through pinned memory */
 	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
+	LOSS_PASSES = 3,
 };
 
 /* ---- construction ---- */
@@ -44,7 +45,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.logits = carve_floats(c, last * s->chunk * s->vocab_stride),
 		.losses = carve_floats(c, last * r),
 		.rstd = carve_floats(c, last * r),
-		.targets = carve_array(c, last * r, sizeof(int32_t)),
+		.targets = carve_array(c, last * (r + 1), sizeof(int32_t)),
 	};
 	t->dx_real = s->l->bf16 ? carve_array(c, r * m->dim, w) : t->dx;
 	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * s->vocab_stride, w)
@@ -93,6 +94,7 @@ static void cuda_free(void *self)
 	free_passes(s->forward, s->l->slots + 1);
 	for (int i = 0; i < 2; i++)
 		free_passes(s->backward[i], s->l->slots);
+	free_passes(s->loss, LOSS_PASSES);
 	device_close(s->d);
 	free(s->saved);
 	free(s);
@@ -134,7 +136,7 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
-	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
+	s->host_tokens = carve_array(&c, last * (s->rows + 1), sizeof(int32_t));
 	s->host_order =
 		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
 	return c.used;
@@ -267,7 +269,8 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
 	for (int i = 0; i < 2; i++)
 		s->backward[i] = calloc((size_t)l->slots + 1, sizeof(*s->backward[i]));
-	rc = s->saved && s->forward && s->backward[0] && s->backward[1]
+	s->loss = calloc(LOSS_PASSES, sizeof(*s->loss));
+	rc = s->saved && s->forward && s->backward[0] && s->backward[1] && s->loss
 		     ? device_open(&s->d, l->device.number, !l->only_steps, err)
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
 	if (!rc && !l->only_steps)
@@ -610,13 +613,13 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 
 		put_tokens(s, to, tokens);
 		cuda_rows(s, KERNEL_EMBED, s->rows, &a);
-		if (keep)
-			sort_rows(s, tokens, s->order + slot * s->rows);
 	} else {
 		put_rows(s, x, in);
 	}
 	run_pass(s, &s->forward[at], slot, keep, cuda_layers_forward);
 	get_rows(s, out, s->t.dx);
+	if (tokens && keep) /* while the device computes: only the backward pass reads the order */
+		sort_rows(s, tokens, s->order + slot * s->rows);
 	return finish_stage_pass(s, out);
 }
 
@@ -647,21 +650,11 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 	return finish_stage_pass(s, grad_in);
 }
 
-/* Works in chunks of rows, because the logits of all rows would be the stage's largest array. The
- * losses of all rows are copied to the host once, at the end, and added there. */
-static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss,
-		     float *grad, bool count)
+/* Works in chunks of rows, because the logits of all rows would be the stage's largest array. */
+static void loss_pass(struct cuda_stage *s, uint32_t gradient, bool count)
 {
-	struct cuda_stage *s = self;
-	size_t counted = 0;
-	double sum = 0;
-	int rc;
+	const float *scale = (const float *)(const void *)(s->t.targets + s->rows);
 
-	take_back(s);
-	for (size_t i = 0; i < s->rows; i++)
-		counted += targets[i] >= 0;
-	put_rows(s, s->t.in, in);
-	put_tokens(s, s->t.targets, targets);
 	device_clear(s->d, s->t.dx, s->rows * s->l->config.dim * sizeof(float));
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		struct cross_entropy_args a = {
@@ -669,18 +662,49 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 			.gradient = s->t.dlogits,
 			.targets = s->t.targets + first,
 			.losses = s->t.losses + first,
+			.scale = gradient ? scale : NULL,
 			.vocab = s->l->config.vocab,
 			.stride = (unsigned)s->vocab_stride,
-			.scale = grad ? 1.0f / (float)(counted ? counted : 1) : 0,
 		};
 
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
 		cuda_head(s, first, n);
 		device_launch(s->d, KERNEL_CROSS_ENTROPY, s->l->bf16, n, 1, LOSS_THREADS,
 			      LOSS_THREADS, &a);
-		if (grad)
+		if (gradient)
 			cuda_head_backward(s, first, n, count);
 	}
+}
+
+/* Copies the targets to the device. With them goes the factor of the gradient, which a recorded
+ * pass must read from memory because it depends on the targets. Returns how many targets count. */
+static size_t put_targets(struct cuda_stage *s, const int32_t *targets)
+{
+	size_t counted = 0;
+	float scale;
+
+	for (size_t i = 0; i < s->rows; i++)
+		counted += targets[i] >= 0;
+	scale = 1.0f / (float)(counted ? counted : 1);
+	memcpy(s->host_tokens, targets, s->rows * sizeof(*targets));
+	memcpy(s->host_tokens + s->rows, &scale, sizeof(scale));
+	device_put(s->d, s->t.targets, s->host_tokens, (s->rows + 1) * sizeof(*targets));
+	return counted;
+}
+
+/* The losses of all rows are copied to the host once, at the end, and added there. */
+static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss, float *grad,
+		     bool count)
+{
+	struct cuda_stage *s = self;
+	size_t counted;
+	double sum = 0;
+	int rc;
+
+	take_back(s);
+	put_rows(s, s->t.in, in);
+	counted = put_targets(s, targets);
+	run_pass(s, &s->loss[grad ? 1 + count : 0], grad != NULL, count, loss_pass);
 	if (grad)
 		get_rows(s, grad, s->t.dx);
 	device_get(s->d, s->host_losses, s->t.losses, s->rows * sizeof(float));

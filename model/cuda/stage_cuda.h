@@ -30,7 +30,7 @@ struct cuda_scratch {
 	real *dlogits;
 	float *losses;    /* (R) losses */
 	float *rstd;      /* (R) reciprocal root mean squares of the last norm */
-	int32_t *targets; /* (R) target tokens */
+	int32_t *targets; /* (R + 1) target tokens, then the factor of the gradient, a float */
 };
 
 /* A pass and its recording. NEW: it has not run. RUN: it has run once, and the next call records
@@ -71,6 +71,9 @@ struct cuda_stage {
 	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
 	 * that add to it */
 	struct pass *backward[2];
+	/* (LOSS_PASSES) passes of the loss: without a gradient, with one, and with gradients of the
+	 * weights too */
+	struct pass *loss;
 	/* Bytes of device memory, and bytes of pinned memory that are taken at the start. */
 	size_t bytes, host_bytes;
 
@@ -83,7 +86,7 @@ struct cuda_stage {
 	/* (R) copy of the losses; also used for (SQUARES_BLOCKS) doubles. */
 	float *host_losses;
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of the digests */
-	/* (R) tokens or targets before they are copied to the device, in stage 0 only. */
+	/* (R + 1) tokens, or t.targets, before they are copied to the device, in stage 0 only. */
 	int32_t *host_tokens;
 	/* (R) the order before it is copied to the device, and (vocab + 1) first index of each
 	 * token's rows in it. */

@@ -431,7 +431,7 @@ static size_t shared_most = SHARED_MOST;
 /* Shared memory of all blocks on a multiprocessor. */
 static size_t multiprocessor_shared = SHARED_MOST;
 static uint64_t device_free_bytes = UINT64_MAX;
-static long replays, launches[KERNEL_COUNT];
+static long replays, puts_after_replay, launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
 /* Numbers of calls of device_status, and of copies that block the caller. */
 static long waits, pageable;
@@ -674,6 +674,7 @@ void device_put(struct device *d, void *to, const void *from_host, size_t size)
 		o.from = o.own = memcpy(malloc(size + 1), from_host, size);
 	}
 	append(&d->pending, &o);
+	puts_after_replay++;
 }
 
 void device_get(struct device *d, void *to_host, const void *from, size_t size)
@@ -690,8 +691,7 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 
 void device_clear(struct device *d, void *to, size_t size)
 {
-	assert_null(d->open);
-	append(&d->pending, &(struct op){ .kind = OP_CLEAR, .to = to, .size = size });
+	queue(d, &(struct op){ .kind = OP_CLEAR, .to = to, .size = size });
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)
@@ -761,6 +761,7 @@ void device_replay(struct device *d, struct device_graph *g)
 	for (size_t i = 0; i < g->n; i++)
 		append(&d->pending, &g->ops[i]);
 	replays++;
+	puts_after_replay = 0;
 }
 
 void device_graph_free(struct device_graph *g)

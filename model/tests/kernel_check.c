@@ -234,12 +234,13 @@ static void check_cross_entropy(struct check *c)
 		     losses = array_of(c, rows, false, 0);
 	struct array room = array_of(c, rows, false, 0);
 	int32_t *targets = calloc(rows, sizeof(*targets));
-	struct cross_entropy_args a = {
-		floats(&logits), g.at,        (int32_t *)(void *)room.at,
-		floats(&losses), (unsigned)v, (unsigned)v,
-		0.25f
-	};
+	struct array scale = array_of(c, 1, false, 0);
+	struct cross_entropy_args a = { floats(&logits), g.at,           (int32_t *)(void *)room.at,
+					floats(&losses), floats(&scale), (unsigned)v,
+					(unsigned)v };
 
+	scale.is[0] = 0.25;
+	upload(c, &scale);
 	for (size_t r = 0; r < rows; r++) {
 		double sum = 0;
 
