@@ -50,6 +50,8 @@ void device_fail(struct device *d, const char *what, const char *why);
 const char *device_failure(const struct device *d);
 /* Returns the floats of shared memory that a block may have. */
 size_t device_shared_most(const struct device *d);
+/* Returns the bytes of the cache that all multiprocessors share. */
+size_t device_cache(const struct device *d);
 /* Lowers the limit of shared memory of a block to that of a smaller card, in floats. For checks. */
 void device_limit_shared(struct device *d, size_t floats);
 

@@ -10,7 +10,7 @@
  *     KERNEL(name, arguments)     begins a kernel; arguments: a struct
  *     DEVICE                      begins a function that kernels call
  *     THREAD, THREADS             index of the thread in its block; threads of a block
- *     BLOCK_X, BLOCK_Y            index of the block
+ *     BLOCK_X, BLOCK_Y, BLOCKS_X  index of the block; number of blocks side by side
  *     BARRIER()                   waits for all threads of the block
  *     SHARED                      the block's shared memory, floats
  *     BITS(f), FROM_BITS(u)       a float's bits as uint32_t, and back

@@ -50,6 +50,18 @@ DEVICE unsigned flash_column(void)
 	return THREAD % 4 * 2;
 }
 
+/* Return the number of this block's head among those of all sequences, and of its tile. Heads of a
+ * group are side by side, and blocks start in the order of BLOCK_Y (attention_start). */
+DEVICE unsigned flash_head(const struct attention_args *a)
+{
+	return BLOCK_Y / ((a->length + FLASH_TILE - 1) / FLASH_TILE) * BLOCKS_X + BLOCK_X;
+}
+
+DEVICE unsigned flash_place(const struct attention_args *a)
+{
+	return BLOCK_Y % ((a->length + FLASH_TILE - 1) / FLASH_TILE);
+}
+
 /* Returns the size of a tile in bf16 numbers. */
 DEVICE unsigned flash_room(unsigned wide)
 {
@@ -219,8 +231,9 @@ DEVICE void flash_soften(float s[FLASH_EIGHTS][4], float out[][4], float most[2]
  * because it has the most keys. */
 DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
-	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
+	unsigned d = a->size, head = flash_head(a), turn = 0;
+	unsigned b = head / a->heads, h = head % a->heads;
+	unsigned q0 = ((a->length - 1) / FLASH_TILE - flash_place(a)) * FLASH_TILE;
 	unsigned row = q0 + flash_row(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
 	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
@@ -272,8 +285,9 @@ DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
  * in the forward pass. */
 DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
-	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
+	unsigned d = a->size, head = flash_head(a), turn = 0;
+	unsigned b = head / a->heads, h = head % a->heads;
+	unsigned q0 = ((a->length - 1) / FLASH_TILE - flash_place(a)) * FLASH_TILE;
 	unsigned row = q0 + flash_row(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
 	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
@@ -407,8 +421,8 @@ DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float 
  * each tile of keys; it goes through the queries of all heads in the group. */
 DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, k0 = BLOCK_Y * FLASH_TILE, b = BLOCK_X / a->kv_heads;
-	unsigned kv = BLOCK_X % a->kv_heads, group = a->heads / a->kv_heads, turn = 0;
+	unsigned d = a->size, k0 = flash_place(a) * FLASH_TILE, head = flash_head(a), turn = 0;
+	unsigned b = head / a->kv_heads, kv = head % a->kv_heads, group = a->heads / a->kv_heads;
 	unsigned room = flash_room(wide);
 	unsigned n = group * ((a->length - k0 + FLASH_TILE - 1) / FLASH_TILE);
 	size_t begin = (size_t)b * a->length * a->stride, at = (size_t)(a->heads + kv) * d;

@@ -236,17 +236,34 @@ bool attention_launch_of(struct attention_launch *l, struct device *d, enum devi
 	return true;
 }
 
+size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
+		       size_t tiles, const struct attention_args *a)
+{
+	enum { BLOCKS_Y_MOST = 65535 };
+	size_t side = 2 * (size_t)a->length * a->size * sizeof(uint16_t);
+	size_t share = a->heads / a->kv_heads;
+	size_t bytes = kernel == KERNEL_ATTENTION_DKV ? side * share : side / share;
+
+	for (size_t n = heads; n > 0; n--)
+		if (heads % n == 0 && n * bytes <= device_cache(d) / 4 &&
+		    heads / n * tiles <= BLOCKS_Y_MOST)
+			return n;
+	return heads;
+}
+
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a)
 {
-	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
+	size_t heads = batch * (kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads), tiles;
 	struct attention_args args = *a;
 	struct attention_launch l;
+	size_t group;
 
 	attention_launch_of(&l, d, kernel, bf16, a->size);
 	args.buffers = l.buffers;
-	device_launch(d, l.kernel, bf16, batch * heads, (a->length + l.tile - 1) / l.tile,
-		      l.threads, l.shared, &args);
+	tiles = (a->length + l.tile - 1) / l.tile;
+	group = bf16 ? attention_group(d, kernel, heads, tiles, a) : heads;
+	device_launch(d, l.kernel, bf16, group, heads / group * tiles, l.threads, l.shared, &args);
 }
 
 static void launch_attention(struct cuda_stage *s, enum device_kernel kernel,

@@ -113,6 +113,12 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
+/* Returns the heads, of those of all sequences, whose blocks run before others begin: as many as
+ * share a quarter of the card's cache with the tiles that their blocks load. A quarter, because
+ * blocks of two groups run at a time, and an H200's cache holds some data twice. All heads if not
+ * even one fits. */
+size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
+		       size_t tiles, const struct attention_args *a);
 /* Public for tests, which compare each kernel with plain loops. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);

@@ -77,6 +77,34 @@ static struct attention_launch launch_on(struct device *d, enum device_kernel ke
 	return l;
 }
 
+/* Heads whose keys and values fit the cache run before others begin. */
+TEST(heads_form_groups_by_cache)
+{
+	struct attention_args a = { .length = 4096, .heads = 16, .kv_heads = 16, .size = 128 };
+	struct device *d = NULL;
+
+	assert_int_equal(device_open(&d, 0, true, NULL), 0);
+	cache_bytes = 50 << 20;
+	/* 12.5 MiB, and 2 MiB a head. A group divides the number of heads. */
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 64, 64, &a), 4);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 64, 64, &a), 4);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 21, 64, &a), 3);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 4, 64, &a), 4);
+	/* Four heads share keys and values. A block of keys reads the queries of all four. */
+	a.kv_heads = 4;
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 64, 64, &a), 16);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 16, 64, &a), 1);
+	cache_bytes = 8 << 20; /* not even one head fits */
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 16, 64, &a), 16);
+	/* A grid has at most 65,535 rows of blocks. */
+	a.length = 64;
+	cache_bytes = 4 * 4 * 2 * 64 * 128 * 2;
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 65535, 1, &a), 1);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 65536, 1, &a), 65536);
+	cache_bytes = 80 << 10;
+	device_close(d);
+}
+
 /* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */
 TEST(buffers_are_chosen_by_blocks)
 {

@@ -34,7 +34,7 @@ struct lane_words {
 };
 
 static struct {
-	unsigned thread, threads, block_x, block_y, warps_left;
+	unsigned thread, threads, block_x, block_y, blocks_x, warps_left;
 	unsigned warp, lane; /* the thread whose turn it is, among those not finished */
 	uint32_t order; /* random bits, which choose the direction in which threads run */
 	_Alignas(128) float shared[SHARED_MOST + 64];
@@ -286,6 +286,7 @@ static void put_pair(uint16_t *to, uint32_t pair)
 #define THREADS block.threads
 #define BLOCK_X block.block_x
 #define BLOCK_Y block.block_y
+#define BLOCKS_X block.blocks_x
 #define INLINE_ static
 #define MUL(a, b) ((a) * (b))
 #define ADD(a, b) ((a) + (b))
@@ -430,6 +431,7 @@ static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
 /* Shared memory of all blocks on a multiprocessor. */
 static size_t multiprocessor_shared = SHARED_MOST;
+static size_t cache_bytes = 80 << 10; /* so small that attention's blocks form groups */
 static uint64_t device_free_bytes = UINT64_MAX;
 static long replays, puts_after_replay, launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
@@ -546,6 +548,12 @@ size_t device_shared_most(const struct device *d)
 	return d->shared_most;
 }
 
+size_t device_cache(const struct device *d)
+{
+	(void)d;
+	return cache_bytes;
+}
+
 void device_limit_shared(struct device *d, size_t floats)
 {
 	if (floats < d->shared_most)
@@ -643,6 +651,7 @@ static void do_op(const struct device *d, const struct op *o)
 	launches[o->kernel]++;
 	launched_blocks[o->kernel] += o->blocks_x * o->blocks_y;
 	block.threads = o->threads;
+	block.blocks_x = (unsigned)o->blocks_x;
 	block.shared_size = o->shared;
 	block.entry = kernels[o->kernel].entry[o->bf16];
 	block.args = o->args;
