@@ -219,7 +219,6 @@ static const struct {
 	/* The kernels, in the order of enum device_kernel. */
 	BOTH(norm),
 	BOTH(norm_backward),
-	BOTH(norm_weight),
 	BOTH(rotate),
 	BOTH(swiglu),
 	BOTH(swiglu_backward),

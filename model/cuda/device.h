@@ -98,7 +98,6 @@ enum device_kernel {
 	/* these kernels work on reals: float or bf16 */
 	KERNEL_NORM,
 	KERNEL_NORM_BACKWARD,
-	KERNEL_NORM_WEIGHT,
 	KERNEL_ROTATE,
 	KERNEL_SWIGLU,
 	KERNEL_SWIGLU_BACKWARD,

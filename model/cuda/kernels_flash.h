@@ -161,6 +161,31 @@ DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned s
 	}
 }
 
+/* Rotates a block's sums back by the positions of their rows. The sums are rounded first, as if
+ * they had passed through memory. */
+DEVICE void flash_turn_back(const struct attention_args *a, float sums[][4], unsigned wide,
+			    unsigned first)
+{
+	UNROLL
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned row = first + flash_row() + 8 * i;
+		size_t at = (size_t)(row < a->length ? row : 0) * (wide / 2) + flash_column();
+
+		UNROLL
+		for (unsigned j = 0; j < wide / 16; j++)
+			UNROLL
+		for (unsigned e = 0; e < 2; e++) {
+			float c = a->cosines[at + j * 8 + e];
+			float s = -a->sines[at + j * 8 + e];
+			float low = from_bf16(to_bf16(sums[j][2 * i + e]));
+			float high = from_bf16(to_bf16(sums[j + wide / 16][2 * i + e]));
+
+			sums[j][2 * i + e] = low * c - high * s;
+			sums[j + wide / 16][2 * i + e] = high * c + low * s;
+		}
+	}
+}
+
 /* For a tile on the diagonal, in which queries and keys have the same positions: hides the keys
  * that follow each query. */
 DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
@@ -338,6 +363,8 @@ DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 			flash_load_side(a, others, &side, k0 + FLASH_TILE, wide);
 		}
 	}
+	if (a->cosines)
+		flash_turn_back(a, dq, wide, q0);
 	flash_store((uint16_t *)a->dqkv + (size_t)b * a->length * a->stride + (size_t)h * d, dq,
 		    wide, a->stride, q0, a->length, d);
 }
@@ -456,6 +483,8 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 			flash_load_queries(a, others, smalls, b, next, q1, wide);
 		}
 	}
+	if (a->cosines)
+		flash_turn_back(a, dk, wide, k0);
 	flash_store((uint16_t *)a->dqkv + begin + at, dk, wide, a->stride, k0, a->length, d);
 	flash_store((uint16_t *)a->dqkv + begin + at + (size_t)a->kv_heads * d, dv, wide,
 		    a->stride, k0, a->length, d);

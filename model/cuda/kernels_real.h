@@ -15,21 +15,17 @@ KERNEL(TYPED(norm), norm_args)
 	bool eights = whole_eights(a.n) && in_place(x) && in_place(y) && in_place(a.w);
 	float sum = 0, k, own[8], w[8];
 
-	if (a.again) {
-		k = a.rstd[BLOCK_X];
-	} else {
-		for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
-			get_eight_float(x + i, own);
-			UNROLL
-			for (unsigned e = 0; e < 8; e++)
-				sum += own[e] * own[e];
-		}
-		for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
-			sum += x[i] * x[i];
-		k = 1.0f / sqrtf(block_sum(sum) / (float)a.n + a.eps);
-		if (THREAD == 0)
-			a.rstd[BLOCK_X] = k;
+	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+		get_eight_float(x + i, own);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			sum += own[e] * own[e];
 	}
+	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
+		sum += x[i] * x[i];
+	k = 1.0f / sqrtf(block_sum(sum) / (float)a.n + a.eps);
+	if (THREAD == 0)
+		a.rstd[BLOCK_X] = k;
 	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
 		get_eight_float(x + i, own);
 		get_eight_float(a.w + i, w);
@@ -42,57 +38,95 @@ KERNEL(TYPED(norm), norm_args)
 		y[i] = PUT(x[i] * k * a.w[i]);
 }
 
-KERNEL(TYPED(norm_backward), norm_backward_args)
+/* Returns this thread's part of the sum of dy w x over a row. */
+DEVICE float TYPED(norm_along)(const struct norm_backward_args *a, size_t at, bool eights)
 {
-	size_t at = (size_t)BLOCK_X * a.n;
-	const REAL *dy = (const REAL *)a.dy + at;
-	const float *x = a.x + at;
-	float *dx = a.dx + at, k = a.rstd[BLOCK_X], sum = 0, along, w[8], is[8], up[8], to[8];
-	bool eights = whole_eights(a.n) && in_place(dy) && in_place(x) && in_place(dx) &&
-		      in_place(a.w);
+	const REAL *dy = (const REAL *)a->dy + at;
+	float sum = 0, w[8], is[8], up[8];
 
-	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+	for (unsigned i = 8 * THREAD; eights && i < a->n; i += 8 * THREADS) {
 		GET_EIGHT(dy + i, up);
-		get_eight_float(a.w + i, w);
-		get_eight_float(x + i, is);
+		get_eight_float(a->w + i, w);
+		get_eight_float(a->x + at + i, is);
 		UNROLL
 		for (unsigned e = 0; e < 8; e++)
 			sum += up[e] * w[e] * is[e];
 	}
-	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
-		sum += GET(dy[i]) * a.w[i] * x[i];
-	along = block_sum(sum) * k * k * k / (float)a.n;
-	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
-		GET_EIGHT(dy + i, up);
-		get_eight_float(a.w + i, w);
-		get_eight_float(x + i, is);
-		get_eight_float(dx + i, to);
-		UNROLL
-		for (unsigned e = 0; e < 8; e++)
-			to[e] += k * w[e] * up[e] - along * is[e];
-		put_eight_float(dx + i, to);
-	}
-	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
-		dx[i] += k * a.w[i] * GET(dy[i]) - along * x[i];
+	for (unsigned i = THREAD; !eights && i < a->n; i += THREADS)
+		sum += GET(dy[i]) * a->w[i] * a->x[at + i];
+	return sum;
 }
 
-KERNEL(TYPED(norm_weight), norm_weight_args)
+/* Computes eight numbers of a row. sums: the block's sums of these columns. */
+DEVICE void TYPED(norm_eight)(const struct norm_backward_args *a, size_t at, unsigned i, float k,
+			      float along, float *sums)
 {
-	unsigned column = BLOCK_X * COLUMNS + THREAD % COLUMNS, group = THREAD / COLUMNS;
-	const REAL *dy = (const REAL *)a.dy;
-	float sum = 0;
+	float w[8], is[8], up[8], to[8];
 
-	for (unsigned r = BLOCK_Y * GROUPS + group; r < a.rows && column < a.n;
-	     r += GROUPS * NORM_PARTS)
-		sum += GET(dy[(size_t)r * a.n + column]) * a.x[(size_t)r * a.n + column] *
-		       a.rstd[r];
-	SHARED[THREAD] = sum;
-	BARRIER();
-	if (group == 0 && column < a.n) {
-		for (unsigned g = 1; g < GROUPS; g++)
-			sum += SHARED[g * COLUMNS + THREAD];
-		a.parts[(size_t)BLOCK_Y * a.n + column] = sum;
+	GET_EIGHT((const REAL *)a->dy + at + i, up);
+	get_eight_float(a->w + i, w);
+	get_eight_float(a->x + at + i, is);
+	get_eight_float(a->dx + at + i, to);
+	UNROLL
+	for (unsigned e = 0; e < 8; e++)
+		to[e] += k * w[e] * up[e] - along * is[e];
+	put_eight_float(a->dx + at + i, to);
+	if (a->rounded)
+		PUT_EIGHT((REAL *)a->rounded + at + i, to);
+	if (a->parts) {
+		get_eight_float(sums + i, to);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			to[e] += up[e] * is[e] * k;
+		put_eight_float(sums + i, to);
 	}
+	if (a->y) {
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			is[e] = is[e] * k * w[e];
+		PUT_EIGHT((REAL *)a->y + at + i, is);
+	}
+}
+
+DEVICE void TYPED(norm_one)(const struct norm_backward_args *a, size_t at, unsigned i, float k,
+			    float along, float *sums)
+{
+	float up = GET(((const REAL *)a->dy)[at + i]), is = a->x[at + i];
+	float to = a->dx[at + i] + (k * a->w[i] * up - along * is);
+
+	a->dx[at + i] = to;
+	if (a->rounded)
+		((REAL *)a->rounded)[at + i] = PUT(to);
+	if (a->parts)
+		sums[i] += up * is * k;
+	if (a->y)
+		((REAL *)a->y)[at + i] = PUT(is * k * a->w[i]);
+}
+
+/* A thread has the same columns in every row, so it needs no barrier for its sums. */
+KERNEL(TYPED(norm_backward), norm_backward_args)
+{
+	bool eights = whole_eights(a.n) && in_place(a.dy) && in_place(a.x) && in_place(a.dx) &&
+		      in_place(a.w) && in_place(a.rounded) && in_place(a.y);
+	unsigned step = eights ? 8 : 1;
+	float *sums = SHARED + THREADS, *part = a.parts + (size_t)BLOCK_X * a.n;
+
+	for (unsigned i = step * THREAD; a.parts && i < a.n; i += step * THREADS)
+		for (unsigned e = 0; e < step; e++)
+			sums[i + e] = 0;
+	for (unsigned row = BLOCK_X; row < a.rows; row += NORM_PARTS) {
+		size_t at = (size_t)row * a.n;
+		float k = a.rstd[row];
+		float along = block_sum(TYPED(norm_along)(&a, at, eights)) * k * k * k / (float)a.n;
+
+		for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS)
+			TYPED(norm_eight)(&a, at, i, k, along, sums);
+		for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
+			TYPED(norm_one)(&a, at, i, k, along, sums);
+	}
+	for (unsigned i = step * THREAD; a.parts && i < a.n; i += step * THREADS)
+		for (unsigned e = 0; e < step; e++)
+			part[i + e] = sums[i + e];
 }
 
 KERNEL(TYPED(rotate), rotate_args)

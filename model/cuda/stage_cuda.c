@@ -39,7 +39,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dxn = carve_array(c, r * m->dim, w),
 		.dx = carve_floats(c, r * m->dim),
 		.dot = carve_floats(c, r * m->n_heads),
-		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
+		.parts = carve_floats(c, (r < NORM_PARTS ? r : NORM_PARTS) * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
 		.in = carve_floats(c, last * r * m->dim),
 		.logits = carve_floats(c, last * s->chunk * s->vocab_stride),

@@ -20,7 +20,7 @@ struct cuda_scratch {
 	float *dx;
 	real *dx_real;   /* dx in the type that products read; in float it is dx itself */
 	float *dot;      /* (B, H, T) sums of dout * out in attention */
-	float *parts;    /* (NORM_PARTS, C) parts of a norm's gradient */
+	float *parts;    /* (min(R, NORM_PARTS), C) parts of a norm's gradient */
 	double *squares; /* (SQUARES_BLOCKS) parts of a sum of squares */
 	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) digests of a hash's leaves */
 	/* In stage 0 only: */

@@ -262,8 +262,8 @@ TEST(stages_agree_at_other_levels_of_recomputation)
 	level = RECOMPUTE_NORMS;
 }
 
-/* A backward pass that computes the forward pass again computes the first norm twice, because the
- * second norm replaces it, and everything else once. */
+/* A backward pass that computes the forward pass again has no further kernels for what the backward
+ * kernels give on their way: norms and activations. */
 TEST(a_block_is_computed_again_once)
 {
 	struct pair p;
@@ -273,7 +273,7 @@ TEST(a_block_is_computed_again_once)
 	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
 	memset(launches, 0, sizeof(launches));
 	assert_int_equal(backend_cuda.backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
-	assert_int_equal(launches[KERNEL_NORM], 3 * p.l->n_layers);
+	assert_int_equal(launches[KERNEL_NORM], 2 * p.l->n_layers);
 	assert_int_equal(launches[KERNEL_SWIGLU], 0);
 	assert_int_equal(launches[KERNEL_SWIGLU_BACKWARD], p.l->n_layers);
 	pair_fini(&p);
@@ -450,6 +450,28 @@ TEST(groups_of_heads_have_the_same_bits)
 	}
 	same_bits(r[0], r[1]);
 	cache_bytes = 80 << 10;
+}
+
+/* The kernels of norms also write the rounded gradient and the norms' outputs, and attention's
+ * rotate the gradients: a backward pass reads nothing again for these. */
+TEST(a_backward_pass_has_few_kernels)
+{
+	struct model_config c = bf16_config();
+	struct pair p;
+
+	c.dim = 128;
+	c.n_heads = c.n_kv_heads = 2;
+	tolerance = 3e-2;
+	pair_init(&p, &c, 1, 1, 5);
+	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	memset(launches, 0, sizeof(launches));
+	assert_int_equal(backend_cuda.backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
+	assert_int_equal(launches[KERNEL_NORM], 0);
+	assert_int_equal(launches[KERNEL_CAST], 1); /* the caller's gradient */
+	assert_int_equal(launches[KERNEL_ROTATE], 0);
+	assert_int_equal(launches[KERNEL_NORM_SUM], 2 * p.l->n_layers);
+	pair_fini(&p);
+	tolerance = 1e-5;
 }
 
 /* A vocabulary such as 50,257 tokens keeps tensor cores busy too. */

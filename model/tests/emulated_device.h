@@ -339,7 +339,6 @@ static const struct {
 } kernels[KERNEL_COUNT] = {
 	TWICE(KERNEL_NORM, norm, norm_args),
 	TWICE(KERNEL_NORM_BACKWARD, norm_backward, norm_backward_args),
-	TWICE(KERNEL_NORM_WEIGHT, norm_weight, norm_weight_args),
 	TWICE(KERNEL_ROTATE, rotate, rotate_args),
 	TWICE(KERNEL_SWIGLU, swiglu, swiglu_args),
 	TWICE(KERNEL_SWIGLU_BACKWARD, swiglu_backward, swiglu_backward_args),
