@@ -106,12 +106,13 @@ struct swiglu_backward_args {
 /* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not NULL, the kernel
  * writes `gradient`, which may be the same array as logits. */
 struct cross_entropy_args {
-	const float *logits; /* (rows, stride), and so is the gradient */
+	const void *logits; /* (rows, stride), and so is the gradient */
 	real *gradient;
 	const int32_t *targets;
 	float *losses; /* (rows) loss of each row */
 	const float *scale; /* the factor of the gradient, in device memory */
 	unsigned vocab, stride;
+	bool rounded; /* the logits are reals, not floats */
 };
 
 /* Causal attention with grouped heads, in tiles (FlashAttention, Dao et al., 2022). qkv (B, T,

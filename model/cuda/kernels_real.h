@@ -226,20 +226,38 @@ KERNEL(TYPED(swiglu_backward), swiglu_backward_args)
 	}
 }
 
+/* Return one logit of this block's row, and eight. */
+DEVICE float TYPED(logit)(const struct cross_entropy_args *a, unsigned i)
+{
+	size_t at = (size_t)BLOCK_X * a->stride + i;
+
+	return a->rounded ? GET(((const REAL *)a->logits)[at]) : ((const float *)a->logits)[at];
+}
+
+DEVICE void TYPED(logit_eight)(const struct cross_entropy_args *a, unsigned i, float to[8])
+{
+	size_t at = (size_t)BLOCK_X * a->stride + i;
+
+	if (a->rounded)
+		GET_EIGHT((const REAL *)a->logits + at, to);
+	else
+		get_eight_float((const float *)a->logits + at, to);
+}
+
 KERNEL(TYPED(cross_entropy), cross_entropy_args)
 {
-	const float *x = a.logits + (size_t)BLOCK_X * a.stride;
 	REAL *gradient = (REAL *)a.gradient + (size_t)BLOCK_X * a.stride;
 	float own = -INFINITY, most, sum = 0, inverse, scale, eight[8];
 	int32_t target = a.targets[BLOCK_X];
-	bool eights = whole_eights(a.vocab) && in_place(x) && in_place(gradient);
+	bool eights = whole_eights(a.vocab) && whole_eights(a.stride) && in_place(a.logits) &&
+		      in_place(gradient);
 
 	/* Computes maximum and sum in one pass. For a row that does not begin at a multiple of 16
 	 * bytes, four loads are under way at a time. */
 	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
 		float top = own;
 
-		get_eight_float(x + i, eight);
+		TYPED(logit_eight)(&a, i, eight);
 		UNROLL
 		for (unsigned e = 0; e < 8; e++)
 			top = fmaxf(top, eight[e]);
@@ -255,7 +273,8 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 
 		UNROLL
 		for (unsigned e = 0; e < 4; e++)
-			four[e] = i + e * THREADS < a.vocab ? x[i + e * THREADS] : -INFINITY;
+			four[e] = i + e * THREADS < a.vocab ? TYPED(logit)(&a, i + e * THREADS)
+							    : -INFINITY;
 		UNROLL
 		for (unsigned e = 0; e < 4; e++)
 			top = fmaxf(top, four[e]);
@@ -269,7 +288,8 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	most = block_most(own);
 	sum = block_sum(sum * expf(own - most));
 	if (THREAD == 0)
-		a.losses[BLOCK_X] = target < 0 ? 0 : logf(sum) - (x[target] - most);
+		a.losses[BLOCK_X] =
+			target < 0 ? 0 : logf(sum) - (TYPED(logit)(&a, (unsigned)target) - most);
 	/* All threads have now read the target's logit, so the gradient may overwrite it. */
 	BARRIER();
 	if (!a.scale)
@@ -277,7 +297,7 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	scale = *a.scale;
 	inverse = 1 / sum;
 	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
-		get_eight_float(x + i, eight);
+		TYPED(logit_eight)(&a, i, eight);
 		UNROLL
 		for (unsigned e = 0; e < 8; e++) {
 			float p = expf(eight[e] - most) * inverse -
@@ -292,7 +312,9 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 
 		UNROLL
 		for (unsigned e = 0; e < 4; e++)
-			four[e] = first + e * THREADS < a.vocab ? x[first + e * THREADS] : 0;
+			four[e] = first + e * THREADS < a.vocab
+					  ? TYPED(logit)(&a, first + e * THREADS)
+					  : 0;
 		UNROLL
 		for (unsigned e = 0; e < 4; e++) {
 			unsigned i = first + e * THREADS;

@@ -377,7 +377,7 @@ void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count)
 	}
 }
 
-void cuda_head(struct cuda_stage *s, size_t first, size_t n)
+void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded)
 {
 	size_t c = s->l->config.dim;
 	char *xn = (char *)s->t.xn + first * c * s->width;
@@ -385,7 +385,8 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n)
 
 	norm_forward(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n);
 	p = forward_product(s, xn, s->l->head, n, s->l->config.vocab, c);
-	p.c = s->t.logits;
+	p.c = rounded ? s->t.dlogits : s->t.logits;
+	p.c_bf16 = rounded;
 	p.ldc = s->vocab_stride;
 	device_product(s->d, &p);
 }

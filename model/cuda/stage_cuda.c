@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/process/cgroup.h"
+#include "model/cuda/trial.h"
 
 enum {
 	ALIGN = 256,
@@ -234,7 +236,13 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 {
 	uint64_t host = memory_usable();
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
+	unsigned trials = 0;
 
+	if (!rc)
+		rc = trial_read(&trials, err);
+	if (trials & TRIAL_LOGITS)
+		snprintf(out->text + strlen(out->text), sizeof(out->text) - strlen(out->text),
+			 " logits");
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
 	out->device_bytes = out->free_bytes;
 	/* An agent's stage needs as much host memory as device memory: the parts of a sum and
@@ -252,10 +260,14 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	const struct model_config *c = &l->config;
 	struct cuda_stage *s;
 	int rc = l->only_steps ? 0 : check_heads(l, err);
+	unsigned trials = 0;
 
+	if (!rc)
+		rc = trial_read(&trials, err);
 	if (rc)
 		return rc;
 	s = alloc_new(sizeof(*s));
+	s->trials = trials;
 	s->l = l;
 	s->rows = (size_t)l->batch * l->sequence;
 	s->kv = (size_t)c->n_kv_heads * model_head_size(c);
@@ -654,11 +666,13 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 static void loss_pass(struct cuda_stage *s, uint32_t gradient, bool count)
 {
 	const float *scale = (const float *)(const void *)(s->t.targets + s->rows);
+	bool rounded = s->l->bf16 && (s->trials & TRIAL_LOGITS);
 
 	device_clear(s->d, s->t.dx, s->rows * s->l->config.dim * sizeof(float));
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		struct cross_entropy_args a = {
-			.logits = s->t.logits,
+			.logits = rounded ? s->t.dlogits : s->t.logits,
+			.rounded = rounded,
 			.gradient = s->t.dlogits,
 			.targets = s->t.targets + first,
 			.losses = s->t.losses + first,
@@ -668,7 +682,7 @@ static void loss_pass(struct cuda_stage *s, uint32_t gradient, bool count)
 		};
 
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
-		cuda_head(s, first, n);
+		cuda_head(s, first, n, rounded);
 		device_launch(s->d, KERNEL_CROSS_ENTROPY, s->l->bf16, n, 1, LOSS_THREADS,
 			      LOSS_THREADS, &a);
 		if (gradient)
@@ -735,7 +749,7 @@ static int cuda_logits(void *self, const float *in, float *logits)
 	put_rows(s, s->t.in, in);
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
-		cuda_head(s, first, n);
+		cuda_head(s, first, n, false);
 		get_logits(s, logits + first * v, n);
 	}
 	return device_status(s->d);

@@ -58,6 +58,7 @@ struct cuda_stage {
 	 * at multiples of 16 bytes. Tensor cores need this. */
 	size_t vocab_stride;
 	float scale;  /* factor of attention scores */
+	unsigned trials; /* set of enum trial */
 
 	float *array[ARRAY_COUNT]; /* (P) weights, gradient and moments, each an array */
 	uint16_t *rounded;         /* (P) copy of the weights in bf16; NULL in float */
@@ -97,8 +98,9 @@ struct cuda_stage {
  * pass it has the gradient of the output on entry and that of the input on return. */
 void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep);
 void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count);
-/* Computes the logits of rows [first, first + n) of t.in. */
-void cuda_head(struct cuda_stage *s, size_t first, size_t n);
+/* Computes the logits of rows [first, first + n) of t.in in t.logits, or rounded to bf16 in
+ * t.dlogits. */
+void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded);
 /* Adds the gradient of rows [first, first + n), from t.dlogits, to t.dx. count: also adds to the
  * gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);

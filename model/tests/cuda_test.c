@@ -452,6 +452,38 @@ TEST(groups_of_heads_have_the_same_bits)
 	cache_bytes = 80 << 10;
 }
 
+/* With bf16 logits a loss differs by less than a thousandth, and its bits are the same each time.
+ * The device's text says so, because another replica must choose the same. */
+TEST(logits_may_be_rounded)
+{
+	struct model_config c = bf16_config();
+	struct stage_device device;
+	struct results r[3];
+	struct error err;
+
+	for (int i = 0; i < 3; i++) {
+		if (i > 0)
+			setenv("SKIPPIPE_GPU_TRY", "logits", 1);
+		r[i] = results_of(&c, 0, 7);
+	}
+	assert_true(r[0].loss != r[1].loss);
+	assert_true(fabs((double)(r[0].loss - r[1].loss)) < 1e-3 * (double)r[0].loss);
+	tolerance = 1e-2;
+	same("gradient of the loss", r[1].loss_grad, r[0].loss_grad, r[0].activation);
+	same("gradient", r[1].gradient, r[0].gradient, r[0].parameters);
+	tolerance = 1e-5;
+	free_results(&r[0]);
+	same_bits(r[1], r[2]);
+	assert_int_equal(stage_device(&device, "cuda:bf16", &err), 0);
+	assert_non_null(strstr(device.text, " logits"));
+	setenv("SKIPPIPE_GPU_TRY", "logits,nothing", 1);
+	assert_int_equal(stage_device(&device, "cuda:bf16", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "expected logits, got \"nothing\""));
+	unsetenv("SKIPPIPE_GPU_TRY");
+	assert_int_equal(stage_device(&device, "cuda:bf16", &err), 0);
+	assert_null(strstr(device.text, "logits"));
+}
+
 /* The kernels of norms also write the rounded gradient and the norms' outputs, and attention's
  * rotate the gradients: a backward pass reads nothing again for these. */
 TEST(a_backward_pass_has_few_kernels)

@@ -230,21 +230,24 @@ static void check_swiglu(struct check *c)
 	again(c);
 }
 
-static void check_cross_entropy(struct check *c)
+/* rounded: the logits are in the type of their gradient, which takes their place. */
+static void check_cross_entropy(struct check *c, bool rounded)
 {
 	size_t rows = c->s->rows, v = c->s->width;
-	struct array logits = array_of(c, rows * v, false, 3);
+	struct array logits = array_of(c, rows * v, rounded && c->bf16, 3);
 	struct array g = array_of(c, rows * v, c->bf16, 0),
 		     losses = array_of(c, rows, false, 0);
 	struct array room = array_of(c, rows, false, 0);
 	int32_t *targets = calloc(rows, sizeof(*targets));
 	struct array scale = array_of(c, 1, false, 0);
-	struct cross_entropy_args a = { floats(&logits), g.at,           (int32_t *)(void *)room.at,
+	struct cross_entropy_args a = { logits.at,       g.at,           (int32_t *)(void *)room.at,
 					floats(&losses), floats(&scale), (unsigned)v,
-					(unsigned)v };
+					(unsigned)v,     rounded };
 
 	scale.is[0] = 0.25;
 	upload(c, &scale);
+	if (rounded)
+		a.gradient = g.at = logits.at;
 	for (size_t r = 0; r < rows; r++) {
 		double sum = 0;
 
@@ -569,7 +572,8 @@ static void check_kernels(struct check *c)
 	check_norm(c);
 	check_rotate(c);
 	check_swiglu(c);
-	check_cross_entropy(c);
+	check_cross_entropy(c, false);
+	check_cross_entropy(c, true);
 	check_embed(c);
 	check_adamw(c);
 	check_squares(c);
