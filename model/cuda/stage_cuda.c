@@ -93,10 +93,10 @@ static void cuda_free(void *self)
 {
 	struct cuda_stage *s = self;
 
-	free_passes(s->forward, s->l->slots + 1);
+	free_passes(s->passes.forward, s->l->slots + 1);
 	for (int i = 0; i < 2; i++)
-		free_passes(s->backward[i], s->l->slots);
-	free_passes(s->loss, LOSS_PASSES);
+		free_passes(s->passes.backward[i], s->l->slots);
+	free_passes(s->passes.loss, LOSS_PASSES);
 	device_close(s->d);
 	free(s->saved);
 	free(s);
@@ -278,11 +278,13 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	s->vocab_stride = ((size_t)c->vocab + 7) / 8 * 8;
 	s->pieces.size = l->parameters < PIECE_MOST ? l->parameters : PIECE_MOST;
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
-	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
+	s->passes.forward = calloc((size_t)l->slots + 1, sizeof(*s->passes.forward));
 	for (int i = 0; i < 2; i++)
-		s->backward[i] = calloc((size_t)l->slots + 1, sizeof(*s->backward[i]));
-	s->loss = calloc(LOSS_PASSES, sizeof(*s->loss));
-	rc = s->saved && s->forward && s->backward[0] && s->backward[1] && s->loss
+		s->passes.backward[i] =
+			calloc((size_t)l->slots + 1, sizeof(*s->passes.backward[i]));
+	s->passes.loss = calloc(LOSS_PASSES, sizeof(*s->passes.loss));
+	rc = s->saved && s->passes.forward && s->passes.backward[0] && s->passes.backward[1] &&
+			     s->passes.loss
 		     ? device_open(&s->d, l->device.number, !l->only_steps, err)
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
 	if (!rc && !l->only_steps)
@@ -628,7 +630,7 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 	} else {
 		put_rows(s, x, in);
 	}
-	run_pass(s, &s->forward[at], slot, keep, cuda_layers_forward);
+	run_pass(s, &s->passes.forward[at], slot, keep, cuda_layers_forward);
 	get_rows(s, out, s->t.dx);
 	if (tokens && keep) /* while the device computes: only the backward pass reads the order */
 		sort_rows(s, tokens, s->order + slot * s->rows);
@@ -642,7 +644,7 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 
 	take_back(s);
 	put_rows(s, s->t.dx, grad_out);
-	run_pass(s, &s->backward[count][slot], slot, count, cuda_layers_backward);
+	run_pass(s, &s->passes.backward[count][slot], slot, count, cuda_layers_backward);
 	if (grad_in)
 		get_rows(s, grad_in, s->t.dx);
 	if (s->l->index == 0 && count) {
@@ -718,7 +720,7 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 	take_back(s);
 	put_rows(s, s->t.in, in);
 	counted = put_targets(s, targets);
-	run_pass(s, &s->loss[grad ? 1 + count : 0], grad != NULL, count, loss_pass);
+	run_pass(s, &s->passes.loss[grad ? 1 + count : 0], grad != NULL, count, loss_pass);
 	if (grad)
 		get_rows(s, grad, s->t.dx);
 	device_get(s->d, s->host_losses, s->t.losses, s->rows * sizeof(float));

@@ -41,6 +41,16 @@ struct pass {
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
 };
 
+struct passes {
+	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
+	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
+	 * that add to it */
+	struct pass *backward[2];
+	/* (LOSS_PASSES) passes of the loss: without a gradient, with one, and with gradients of the
+	 * weights too */
+	struct pass *loss;
+};
+
 /* Two buffers of pinned memory, used in turns, through which numbers of arrays pass on their way to
  * or from the caller's memory. */
 struct pieces {
@@ -68,13 +78,7 @@ struct cuda_stage {
 	int32_t *tokens;
 	int32_t *order;            /* (slots, R) rows in order of their tokens, in stage 0 only */
 	struct cuda_scratch t;
-	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
-	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
-	 * that add to it */
-	struct pass *backward[2];
-	/* (LOSS_PASSES) passes of the loss: without a gradient, with one, and with gradients of the
-	 * weights too */
-	struct pass *loss;
+	struct passes passes;
 	/* Bytes of device memory, and bytes of pinned memory that are taken at the start. */
 	size_t bytes, host_bytes;
 
