@@ -78,6 +78,7 @@ static void draw_world(struct world *w, uint64_t seed)
 	if (seed % 4 == 3) {
 		w->stages = STAGES_CHANGE;
 		w->folders = sim_chance(0.5) ? ONE_FOLDER : OWN_FOLDERS;
+		sim.has_machines = w->folders == OWN_FOLDERS;
 		w->iterations += 4;
 	}
 	w->n_mishaps = rng_below(&sim.rng, MISHAPS - MOST_RECUTS + 1);

@@ -71,7 +71,7 @@ struct world {
 	struct outcome *out;
 	bool emulated;
 	bool saves; /* checkpoints are regular */
-	/* Where agents save: nowhere, in the run's folder, or each in a folder of its own */
+	/* Where agents save: nowhere, in the run's folder, or each on a machine of its own */
 	enum { NO_FOLDERS, ONE_FOLDER, OWN_FOLDERS } folders;
 	enum { STAGES_STAY, STAGES_CHANGE } stages;
 	/* The stages that are always visited if a phase starts the others from them */
