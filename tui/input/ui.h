@@ -57,6 +57,7 @@ enum dialog_kind {
 	DIALOG_INJECT,
 	DIALOG_HEAL,
 	DIALOG_UNDO,
+	DIALOG_CUT, /* cuts the model into other stages */
 	DIALOG_BRANCH,
 	DIALOG_QUIT
 };
@@ -103,6 +104,7 @@ struct dialog {
 	int64_t asked_us; /* time of the request on the local clock */
 	uint64_t undo;    /* id of the command to undo; 0: the last command */
 	char undo_text[96];
+	char layers[96]; /* DIALOG_CUT: layers of each stage, as typed; "": as proposed */
 };
 
 /* A plan that the Compare view requests from the controller. */
@@ -312,6 +314,8 @@ const char *ui_watch_reason(const struct ui *u);
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
 /* Opens DIALOG_FINISH. iterations: length of the decay; 0: the dialog proposes a number. */
 void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations);
+/* Opens DIALOG_CUT. layers: shorter than the dialog's field; "": the stages proposed last. */
+void dialog_open_cut(struct ui *u, const struct state *s, const char *layers);
 /* Handles a key for the open dialog. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
 /* Takes a preview that the open dialog has requested. */
