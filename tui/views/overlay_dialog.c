@@ -46,7 +46,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
 	const struct msg_see_preview *p = &d->preview;
-	char change[16], age[16];
+	char change[16], age[16], error[48] = "";
 	int digits = glyphs_decimals((double)p->before_iteration_s);
 
 	if (d->preview_id == 0) {
@@ -72,9 +72,12 @@ static void add_preview(struct lines *l, const struct ui *u)
 		return;
 	}
 	glyphs_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
-	add_line(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s  (+-%.0f%%, n=%u)", digits,
+	if (p->n_predictions > 0)
+		snprintf(error, sizeof(error), "  (+-%.0f%%, n=%u)", (double)p->median_error * 100,
+			 p->n_predictions);
+	add_line(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s%s", digits,
 		 (double)p->before_iteration_s, digits, (double)p->after_iteration_s, change,
-		 (double)p->median_error * 100, p->n_predictions);
+		 error);
 	if (p->verb == COMMAND_CUT) {
 		add_parts(l, p->text);
 		return;
