@@ -277,7 +277,7 @@ static void end_cut(struct run *run)
 	int rc = recut_cutting_take(c, run, &err);
 
 	run->wanted.recut.cutting = NULL;
-	if (rc == -ESTALE) /* the change begins anew with the present commit */
+	if (rc == -ESTALE) /* the next turn saves the present commit */
 		return;
 	if (rc != 0)
 		stay(run, err.text);

@@ -34,8 +34,7 @@ int recut_cutting_take(struct recut_cutting *c, const struct run *run, struct er
 /* Abandons c, which may be NULL or still be cutting. */
 void recut_cutting_free(struct recut_cutting *c);
 /* Reads the files that a thread has cut for this change. Returns false if there are none. */
-bool recut_files_find(const struct run *run, const struct recut_record *r,
-		      struct recut_files *out);
+bool recut_files_find(const struct run *run, const struct recut_record *r, struct recut_files *out);
 /* Forgets these files. */
 int recut_files_forget(const struct run *run, struct error *err);
 /* Moves the files of the newest part to their folder, unless that has been done. Removes all files

@@ -59,10 +59,10 @@ static bool moves(const struct run *run, const struct recut_record *r, const str
 	const struct model_config *now = &run->training.model;
 	int was = member_stage(run, m), to = r->stage_of[m->id];
 
-	return to >= 0 &&
-	       (was < 0 || (was == 0) != (to == 0) ||
-		first_layer(now, was) != first_layer(&r->model, to) ||
-		model_layer_count(now, (uint32_t)was) != model_layer_count(&r->model, (uint32_t)to));
+	return to >= 0 && (was < 0 || (was == 0) != (to == 0) ||
+			   first_layer(now, was) != first_layer(&r->model, to) ||
+			   model_layer_count(now, (uint32_t)was) !=
+				   model_layer_count(&r->model, (uint32_t)to));
 }
 
 /* Sets the bytes that nodes send to the controller, and those that they read from it. */
@@ -79,8 +79,8 @@ static int count_bytes(const struct members *members, const struct recut_record 
 		*sent += state_bytes * (double)tensor_table_parameters(&table, s);
 	for (uint32_t i = 0; i < members->n; i++)
 		if (r->stage_of[i] >= 0)
-			*read += state_bytes * (double)tensor_table_parameters(
-						       &table, (uint32_t)r->stage_of[i]);
+			*read += state_bytes *
+				 (double)tensor_table_parameters(&table, (uint32_t)r->stage_of[i]);
 	tensor_table_free(&table);
 	return 0;
 }

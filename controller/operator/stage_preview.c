@@ -85,8 +85,7 @@ bool cut_order_read(const struct operators *ops, const char *layers, struct recu
 	return true;
 }
 
-void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
-	     struct outcome *o)
+void act_cut(struct operators *ops, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	struct recut_order *order = alloc_new(sizeof(*order));
 

@@ -23,7 +23,8 @@ struct stage_question {
 	/* The run's present stages. `seconds` is INFINITY until a plan for them was made. */
 	struct candidate present;
 	bool has_present; /* false: the run has no stages yet */
-	/* Stages to compare with the present ones, without a choice. `seconds` as above. */
+	/* Stages to compare with the present ones, without a choice. `seconds` is INFINITY until a
+	 * plan for them was made. */
 	struct candidate wanted;
 	bool has_wanted;
 };

@@ -326,8 +326,8 @@ enum p_event {
 	P_SAVED,
 	P_SAVE_FAILS,
 	P_CUT,
-	P_MEET, /* an agent joins the controller that has begun again */
-	P_READ, /* a node reads its new stage */
+	P_MEET,  /* an agent joins the controller that has begun again */
+	P_READ,  /* a node reads its new stage */
 	P_START, /* the iteration that follows the commit begins */
 	P_EVENTS
 };

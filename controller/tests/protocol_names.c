@@ -28,18 +28,17 @@ struct field {
 	}
 
 static const struct field node_fields[] = {
-	NODE(stage, 2, PLAIN),      NODE(at, 2, PLAIN),       NODE(standing, 2, PLAIN),
-	NODE(on, 2, BATCHES),       NODE(owed, 2, BATCHES),   NODE(reported, 2, BATCHES),
-	NODE(reduced, 1, PLAIN),    NODE(in_sum, 1, PLAIN),   NODE(given_up, 1, PLAIN),
-	NODE(keeps, 2, PLAIN),      NODE(copies, 1, PLAIN),   NODE(copy_reduced, 1, PLAIN),
-	NODE(alive, 1, PLAIN),      NODE(began, 2, PLAIN),    NODE(counted, 2, BATCHES),
-	NODE(mine, 2, BATCHES),     NODE(has, 2, BATCHES),    NODE(view, 2, EACH),
-	NODE(dropped, 2, BATCHES),  NODE(sum, 3, PLAIN),      NODE(wrong, 1, PLAIN),
-	NODE(due, 1, PLAIN),        NODE(applied, 1, PLAIN),  NODE(copy_sum, 2, PLAIN),
-	NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN), NODE(copy_applied, 1, PLAIN),
-	NODE(fetching, 1, PLAIN),   NODE(layers, 2, PLAIN),   NODE(move.to, 2, PLAIN),
-	NODE(move.listed, 1, PLAIN),     NODE(move.load, 2, PLAIN),
-	NODE(cut, 2, PLAIN),
+	NODE(stage, 2, PLAIN),       NODE(at, 2, PLAIN),        NODE(standing, 2, PLAIN),
+	NODE(on, 2, BATCHES),        NODE(owed, 2, BATCHES),    NODE(reported, 2, BATCHES),
+	NODE(reduced, 1, PLAIN),     NODE(in_sum, 1, PLAIN),    NODE(given_up, 1, PLAIN),
+	NODE(keeps, 2, PLAIN),       NODE(copies, 1, PLAIN),    NODE(copy_reduced, 1, PLAIN),
+	NODE(alive, 1, PLAIN),       NODE(began, 2, PLAIN),     NODE(counted, 2, BATCHES),
+	NODE(mine, 2, BATCHES),      NODE(has, 2, BATCHES),     NODE(view, 2, EACH),
+	NODE(dropped, 2, BATCHES),   NODE(sum, 3, PLAIN),       NODE(wrong, 1, PLAIN),
+	NODE(due, 1, PLAIN),         NODE(applied, 1, PLAIN),   NODE(copy_sum, 2, PLAIN),
+	NODE(copy_wrong, 1, PLAIN),  NODE(copy_due, 1, PLAIN),  NODE(copy_applied, 1, PLAIN),
+	NODE(fetching, 1, PLAIN),    NODE(layers, 2, PLAIN),    NODE(move.to, 2, PLAIN),
+	NODE(move.listed, 1, PLAIN), NODE(move.load, 2, PLAIN), NODE(cut, 2, PLAIN),
 };
 
 static const struct field state_fields[] = {
@@ -369,8 +368,10 @@ void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
 	static const char *const stacks[] = { "", ", stacking waits", ", stacking is next",
 					      ", stacked" };
 	static const char *const moves[] = { "", ", moves wait", ", listed", ", moved" };
-	static const char *const cuts[] = { "", "", ", the stages stay", ", a cut is ordered",
-					    ", saving", ", cut", ", cut, files in place" };
+	static const char *const cuts[] = {
+		"",         "",      ", the stages stay",    ", a cut is ordered",
+		", saving", ", cut", ", cut, files in place"
+	};
 
 	fprintf(to,
 		"  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left, "

@@ -75,8 +75,7 @@ static bool deal(struct p_run *r)
 	for (int i = 0; i < n; i++) {
 		int stage = i * r->p->stages / n;
 
-		r->s.nodes[here[i]].stage =
-			(uint8_t)(turned ? r->p->stages - 1 - stage : stage);
+		r->s.nodes[here[i]].stage = (uint8_t)(turned ? r->p->stages - 1 - stage : stage);
 	}
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
@@ -143,8 +142,7 @@ void p_recut_start(struct p_run *r)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if (r->s.cut == P_CUT_SETTLED && x->alive && p_is_replica(x) &&
-		    x->cut != P_OF_NEW)
+		if (r->s.cut == P_CUT_SETTLED && x->alive && p_is_replica(x) && x->cut != P_OF_NEW)
 			p_found(r, "a node begins with a stage of the former cut");
 	}
 }

@@ -492,7 +492,8 @@ static bool add_neighbour(struct backups *backups, const struct member *taker, i
 
 		if (other < 0 ||
 		    !average_fits(&backups->run->training.model, m->stage, (uint32_t)other) ||
-		    o == taker || o->state != MEMBER_LIVE || member_stage(backups->run, o) != other ||
+		    o == taker || o->state != MEMBER_LIVE ||
+		    member_stage(backups->run, o) != other ||
 		    o->weights.iterations != backups->run->committed)
 			continue;
 		squares[m->n_from] = backups->stage_squares[other];

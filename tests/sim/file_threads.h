@@ -23,6 +23,6 @@ static int joined(pthread_t thread, void **result)
 }
 
 #define pthread_create work_now
-#define pthread_join   joined
+#define pthread_join joined
 
 #endif

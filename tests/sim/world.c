@@ -131,7 +131,7 @@ static void start_agent(struct world *w, uint32_t i)
 	struct agent_options o = { .join = w->join,
 				   .controller = w->ground->controller_key,
 				   .identity = w->ground->agents[i],
-				   .listen = w->listen[i],
+				   .listen = w->places[i].listen,
 				   .device = "cpu",
 				   .node = (int32_t)i,
 				   .orphan_s = 300,
@@ -142,13 +142,14 @@ static void start_agent(struct world *w, uint32_t i)
 				   .memory_bytes = (size_t)64 << 20,
 				   .run_dir = w->folders == NO_FOLDERS   ? NULL
 					      : w->folders == ONE_FOLDER ? w->ground->run
-									 : w->folder[i],
-				   .log = &w->logs[i] };
+									 : w->places[i].folder,
+				   .log = &w->places[i].log };
 	struct error err = { "" };
 
-	snprintf(w->listen[i], sizeof(w->listen[i]), "tcp://10.0.0.%u:0", i + 1);
-	snprintf(w->folder[i], sizeof(w->folder[i]), "%s.agent%u", w->ground->run, i);
-	w->logs[i] = (struct log){ .to = getenv("SIM_LOG") ? stdout : NULL, .least = LOG_DEBUG };
+	snprintf(w->places[i].listen, sizeof(w->places[i].listen), "tcp://10.0.0.%u:0", i + 1);
+	snprintf(w->places[i].folder, sizeof(w->places[i].folder), "%s.agent%u", w->ground->run, i);
+	w->places[i].log =
+		(struct log){ .to = getenv("SIM_LOG") ? stdout : NULL, .least = LOG_DEBUG };
 	if (agent_new(&w->agents[i], &o, world_own_now(i), &err) != 0)
 		world_go_wrong(w, "agent %u: %s", i, err.text);
 }

@@ -21,8 +21,8 @@ enum mishap_kind {
 	NARROW, /* one direction of a link loses large messages */
 	RESET,
 	SLEEP,
-	FLIP, /* a bit in a tensor */
-	LOSE, /* all nodes that hold a stage die */
+	FLIP,  /* a bit in a tensor */
+	LOSE,  /* all nodes that hold a stage die */
 	DRAIN, /* an agent gets SIGTERM */
 	/* Commands of the operator: */
 	RECUT, /* cut: the model is cut into other stages */
@@ -35,9 +35,9 @@ enum mishap_kind {
 
 enum moment {
 	IN_PHASE,
-	SOME_SUMMED,  /* some replicas have their sum, and others do not */
-	SOME_FETCH,   /* a node fetches its stage or a copy */
-	SOME_MOVE,    /* nodes load the stages to which they move between two phases */
+	SOME_SUMMED, /* some replicas have their sum, and others do not */
+	SOME_FETCH,  /* a node fetches its stage or a copy */
+	SOME_MOVE,   /* nodes load the stages to which they move between two phases */
 	/* The steps of a change of stages (joining/recut.h): */
 	SOME_SAVE,    /* nodes save the last commit of the former stages */
 	STAGES_BEGIN, /* the controller has begun again, and nodes load the new stages */
@@ -66,6 +66,12 @@ struct held {
 	bool matches;   /* the announced hash equals this one */
 };
 
+/* Where an agent listens, saves and logs. */
+struct agent_place {
+	char listen[32], folder[128];
+	struct log log;
+};
+
 struct world {
 	struct ground *ground;
 	struct outcome *out;
@@ -81,8 +87,8 @@ struct world {
 	uint32_t n_agents, iterations;
 	struct controller *controller;
 	struct agent *agents[SIM_AGENTS];
-	struct log logs[SIM_AGENTS];
-	char join[64], listen[SIM_AGENTS][32], folder[SIM_AGENTS][128];
+	struct agent_place places[SIM_AGENTS];
+	char join[64];
 	int64_t start_us[SIM_PROCESSES]; /* world: its next start; INT64_MAX: none */
 	int64_t job_us[SIM_PROCESSES];   /* usual length of a job */
 	/* Usual lengths of the optimizer's step and of storing a fetched copy; 0: as other jobs */

@@ -488,8 +488,8 @@ TEST(links)
 /* State and ui persist from one picture to the next. */
 static void dialogs(struct state *s, struct ui *u)
 {
-	static const char *const names[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
-					     "dialog-quit", "dialog-fault", "dialog-undo",
+	static const char *const names[] = { "dialog-skip", "dialog-fail",   "dialog-kill",
+					     "dialog-quit", "dialog-fault",  "dialog-undo",
 					     "dialog-wire", "dialog-finish", "dialog-cut" };
 	struct msg m = { .type = MSG_SEE_PREVIEW };
 

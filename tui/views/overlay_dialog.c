@@ -353,7 +353,8 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 		break;
 	case DIALOG_CUT:
 		add_preview(l, u);
-		add_line(l, STYLE_FAINT, "it happens after the next commit; training waits meanwhile");
+		add_line(l, STYLE_FAINT,
+			 "it happens after the next commit; training waits meanwhile");
 		add_line(l, STYLE_FAINT, "undo: :cut with the present layers, before that commit");
 		break;
 	case DIALOG_UNDO:
