@@ -433,6 +433,7 @@ static int make(struct recutting *x, struct recut_record *out, const char *optio
 		rc = make_cluster(x, out, err);
 	if (rc != 0)
 		return rc;
+	memcpy(out->stage_of, x->stage_of, sizeof(out->stage_of));
 	make_state(x, out, skip);
 	rc = make_parts(x, out, err);
 	if (rc == 0 && !(out->model_text && out->cluster_text && out->state_text &&
