@@ -25,6 +25,8 @@ enum {
 	REFINED = 4,     /* number of candidates that are then changed move by move */
 	QUICK = 100,     /* evaluations for planning a candidate that a move has changed */
 	GOOD = 1000,     /* evaluations for each candidate in the last round of the halving */
+	PROMISING = 8,   /* number of candidates that are then planned again */
+	AGAIN = 4000,    /* most evaluations for each of them */
 	FINAL = 20000    /* evaluations for each candidate in the answer */
 };
 /* Limit of the work of a choice for 20 nodes or fewer, and addition for each further node (units:
@@ -34,7 +36,8 @@ enum {
 /* Shares of the work at which each part of the choice ends */
 #define HALVED 0.2
 #define FIRST_REFINED 0.5
-#define ALL_REFINED 0.8
+#define ALL_REFINED 0.7
+#define PLANNED_AGAIN 0.15 /* share of the work for the promising candidates */
 #define WITHIN 1.01 /* an iteration with a more exact format may take this many times as long */
 
 double choose_cost(const struct candidate *c, const struct aim *aim)
@@ -44,8 +47,16 @@ double choose_cost(const struct candidate *c, const struct aim *aim)
 	return aim->by_price ? c->seconds * c->price_per_hour : c->seconds;
 }
 
-/* The best candidates so far: the best of all, the best with each number of stages, and the fastest
- * and cheapest */
+/* A candidate whose plan may become better with more evaluations */
+struct promise {
+	struct candidate c;
+	/* Cost, if the iteration takes the geometric mean of its planned time and its lower
+	 * bound */
+	double cost;
+};
+
+/* The best candidates so far: the best of all, the best with each number of stages, the fastest and
+ * cheapest, and the promising ones, the best first */
 struct course {
 	struct effort effort;
 	struct groups groups;
@@ -53,6 +64,8 @@ struct course {
 	struct division *divisions; /* array of n_settings */
 	int n_settings, steps;
 	struct candidate of_size[CLUSTER_MOST_STAGES + 1], fastest, cheapest;
+	struct promise promising[PROMISING];
+	int n_promising;
 };
 
 static const struct candidate_frame *frame_of(const struct course *c)
@@ -114,7 +127,7 @@ static void search_one(void *arg, int i)
 
 /* ---- the pool ---- */
 
-static void keep(struct candidate *to, struct candidate *c, double cost, double best,
+static void keep(struct candidate *to, const struct candidate *c, double cost, double best,
 		 const struct candidate_frame *f)
 {
 	if (!(cost < best))
@@ -124,8 +137,42 @@ static void keep(struct candidate *to, struct candidate *c, double cost, double 
 	to->price_per_hour = c->price_per_hour;
 }
 
+static bool is_promising_already(const struct course *c, const struct candidate *x)
+{
+	for (int i = 0; i < c->n_promising; i++)
+		if (candidate_same_choice(&c->promising[i].c, x, frame_of(c)))
+			return true;
+	return false;
+}
+
+/* Keeps the candidate if it is among the most promising ones. A few evaluations sometimes find a
+ * plan that is 10% and more from the best plan of the same candidate, and the bound shows this. */
+static void note_promise(struct course *c, const struct candidate *x)
+{
+	const struct plan_predicted *p = &x->plan->predicted;
+	double cost = choose_cost(x, &c->effort.q->aim) * sqrt(p->lower_bound_s / p->iteration_s);
+	int k = c->n_promising;
+
+	if (k == PROMISING && cost >= c->promising[k - 1].cost)
+		return;
+	if (is_promising_already(c, x))
+		return;
+	if (k < PROMISING)
+		c->n_promising++;
+	else
+		k--;
+	candidate_copy_choice(&c->promising[k].c, x, frame_of(c));
+	c->promising[k].cost = cost;
+	for (; k > 0 && c->promising[k].cost < c->promising[k - 1].cost; k--) {
+		struct promise better = c->promising[k];
+
+		c->promising[k] = c->promising[k - 1];
+		c->promising[k - 1] = better;
+	}
+}
+
 /* Keeps the candidate if it is the best so far of all, of those with its number of stages, the
- * fastest or the cheapest. */
+ * fastest or the cheapest, or if it is promising. */
 static void note(void *arg, struct candidate *x)
 {
 	struct course *c = arg;
@@ -141,6 +188,7 @@ static void note(void *arg, struct candidate *x)
 	     isinf(c->cheapest.seconds) ? INFINITY
 					: c->cheapest.seconds * c->cheapest.price_per_hour,
 	     frame_of(c));
+	note_promise(c, x);
 }
 
 /* Picks the setting with the least estimated cost that was not taken yet. -1: none is left. */
@@ -252,6 +300,27 @@ static void refine_pool(struct course *c, struct candidate **pool, int n)
 	sort_pool(pool, n, &c->effort.q->aim);
 	c->effort.best = pool[0];
 	refine(&c->effort, pool[0], evaluations, ALL_REFINED, &rng, &notes);
+}
+
+/* Plans the promising candidates with more evaluations, and copies the best one to *best if it is
+ * better. */
+static void plan_again(struct course *c, struct candidate *best)
+{
+	const struct aim *aim = &c->effort.q->aim;
+	struct candidate *list[PROMISING];
+	int64_t evaluations = AGAIN;
+	int n = c->n_promising;
+
+	while (evaluations > QUICK && (double)(effort_of(best, evaluations, frame_of(c)) * n) >
+					      PLANNED_AGAIN * (double)c->effort.work)
+		evaluations /= 2;
+	for (int i = 0; i < n; i++)
+		list[i] = &c->promising[i].c;
+	effort_evaluate(&c->effort, list, n, evaluations);
+	for (int i = 0; i < n; i++) {
+		keep(best, list[i], choose_cost(list[i], aim), choose_cost(best, aim), frame_of(c));
+		note(c, list[i]);
+	}
 }
 
 /* ---- formats ---- */
@@ -408,6 +477,8 @@ static void course_init(struct course *c, const struct choose_request *q)
 		candidate_init(&c->of_size[s], &q->frame);
 	candidate_init(&c->fastest, &q->frame);
 	candidate_init(&c->cheapest, &q->frame);
+	for (int i = 0; i < PROMISING; i++)
+		candidate_init(&c->promising[i].c, &q->frame);
 	c->steps = STEPS;
 	if (fleet_is_large(q->frame.fleet) && c->groups.n > FEW_GROUPS)
 		c->steps = STEPS * c->groups.n / FEW_GROUPS;
@@ -421,6 +492,8 @@ static void course_fini(struct course *c)
 		candidate_fini(&c->of_size[s]);
 	candidate_fini(&c->fastest);
 	candidate_fini(&c->cheapest);
+	for (int i = 0; i < PROMISING; i++)
+		candidate_fini(&c->promising[i].c);
 	groups_fini(&c->groups);
 	free(c->divisions);
 }
@@ -440,6 +513,7 @@ static int run_course(struct course *c, struct choice *out, struct error *err)
 	if (n > 0) {
 		diversify(c, pool, n);
 		refine_pool(c, pool, n);
+		plan_again(c, pool[0]);
 		answer(c, pool[0], out);
 		explain_left_out(c, &out->list[0], out);
 		if (c->effort.q->has_baselines)
