@@ -137,10 +137,30 @@ static void keep(struct candidate *to, const struct candidate *c, double cost, d
 	to->price_per_hour = c->price_per_hour;
 }
 
+/* Returns true if the candidates differ at most in which of several similar nodes holds a stage. */
+static bool are_alike(const struct course *c, const struct candidate *a, const struct candidate *b)
+{
+	int more[GROUPS_MOST][CLUSTER_MOST_STAGES + 1] = { 0 };
+
+	if (a->n_stages != b->n_stages || a->sequences != b->sequences ||
+	    a->wanted_slots != b->wanted_slots ||
+	    memcmp(a->layers, b->layers, (size_t)a->n_stages * sizeof(int)) != 0)
+		return false;
+	for (int i = 0; i < frame_of(c)->fleet->n_nodes; i++) {
+		more[c->groups.of_node[i]][a->stage_of[i] + 1]++;
+		more[c->groups.of_node[i]][b->stage_of[i] + 1]--;
+	}
+	for (int g = 0; g < c->groups.n; g++)
+		for (int s = 0; s <= a->n_stages; s++)
+			if (more[g][s] != 0)
+				return false;
+	return true;
+}
+
 static bool is_promising_already(const struct course *c, const struct candidate *x)
 {
 	for (int i = 0; i < c->n_promising; i++)
-		if (candidate_same_choice(&c->promising[i].c, x, frame_of(c)))
+		if (are_alike(c, &c->promising[i].c, x))
 			return true;
 	return false;
 }
