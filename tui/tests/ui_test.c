@@ -302,7 +302,7 @@ TEST(cut)
 	state_free(s);
 }
 
-/* The end on command has a preview for each number of iterations. 0 takes the order back. */
+/* `finish N` requests a preview for each number of iterations. `finish 0` withdraws the order. */
 TEST(finish)
 {
 	struct ui u;
