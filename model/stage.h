@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/task_kind.h"
 #include "model/adamw.h"
 #include "model/codec/codec.h"
 #include "model/config.h"
@@ -129,6 +130,28 @@ int stage_logits(struct stage *s, const float *in, float *logits);
  * gradient stays unchanged. -EINVAL: slot out of range or empty. */
 int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
 		   bool count);
+
+/* A task of a microbatch: one of the three passes above, with its input and output in the bytes in
+ * which they travel. */
+struct stage_task {
+	enum task_kind kind; /* TASK_FORWARD, TASK_LOSS or TASK_BACKWARD */
+	uint32_t slot;
+	bool keep, count;
+	const int32_t *tokens; /* (B, T) tokens of TASK_FORWARD, or targets of TASK_LOSS */
+	/* (codec_bytes), or NULL as for the pass. In fp32, memory of stage_room is allowed. */
+	const void *in;
+	void *out;
+	struct codec in_codec, out_codec;
+	float loss; /* output of TASK_LOSS */
+};
+
+/* Returns true if the stage decodes and encodes on its device, so that only encoded bytes are
+ * copied to and from the device. Other stages take and give fp32 only. The bits are those of
+ * codec_decode and codec_encode. */
+bool stage_takes_encoded(const struct stage *s);
+/* Runs a task. Errors as the pass's; -EINVAL also if the stage takes fp32 only. The numbers are not
+ * checked: bytes from outside need codec_is_plausible first. */
+int stage_run(struct stage *s, struct stage_task *t);
 
 /* Frees a slot: a backward pass there is refused until the next forward pass. */
 void stage_release(struct stage *s, uint32_t slot);

@@ -239,6 +239,8 @@ static const struct {
 	ONCE(channel_means),
 	ONCE(quantise),
 	ONCE(dequantise),
+	ONCE(bf16_encode),
+	ONCE(bf16_decode),
 #undef ONCE
 #undef BOTH
 #undef EITHER

@@ -49,6 +49,13 @@ struct pieces {
 	size_t size;
 };
 
+/* Memory through which the encoded input and output of a pass cross the bus. Each is as large as
+ * an activation in any format. */
+struct crossing {
+	unsigned char *in, *out;           /* on the device */
+	unsigned char *host_in, *host_out; /* pinned */
+};
+
 struct cuda_stage {
 	const struct stage_layout *l;
 	struct device *d;
@@ -79,7 +86,7 @@ struct cuda_stage {
 	float *host[ARRAY_COUNT];
 	bool lent[ARRAY_COUNT];   /* the host's copy equals the device's array, or is newer */
 	struct pieces pieces;
-	float *host_in, *host_out; /* (R, C) copies of the caller's activations */
+	struct crossing crossing;
 	/* (R) copy of the losses; also used for (SQUARES_BLOCKS) doubles. */
 	float *host_losses;
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of the digests */
@@ -89,6 +96,21 @@ struct cuda_stage {
 	 * token's rows in it. */
 	int32_t *host_order;
 };
+
+/* ---- activations.c ---- */
+
+/* Encodes x (R, C) in device memory, or decodes it, to other device memory (codec_bytes). */
+void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x);
+void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from);
+/* Copies a task's input to `to` (R, C) in device memory. The input is in device memory (of
+ * cuda_room, of this or another stage), or passes through pinned memory, so that a pass waits for
+ * the device only once, at its end. */
+void cuda_put_input(struct cuda_stage *s, float *to, const struct stage_task *t);
+/* Copies `from` (R, C) to the task's output, if it has one. The output is complete after
+ * cuda_finish_pass. */
+void cuda_get_output(struct cuda_stage *s, const struct stage_task *t, float *from);
+/* Waits for a pass. After a failure the output stays as it was. */
+int cuda_finish_pass(struct cuda_stage *s, const struct stage_task *t);
 
 /* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
  * pass it has the gradient of the output on entry and that of the input on return. */

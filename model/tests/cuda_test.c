@@ -112,6 +112,42 @@ static void same_array(struct pair *p, enum stage_array which, const float *cpu)
 		     cpu + p->l->tensors[i].offset, p->l->tensors[i].count);
 }
 
+/* The passes of stage.h on the GPU's stage alone, with activations in fp32. */
+static int gpu_forward(void *gpu, uint32_t slot, const int32_t *tokens, const float *in, float *out,
+		       bool keep)
+{
+	struct stage_task t = { .kind = TASK_FORWARD,
+				.slot = slot,
+				.tokens = tokens,
+				.in = in,
+				.out = out,
+				.keep = keep };
+
+	return backend_cuda.run(gpu, &t);
+}
+
+static int gpu_loss(void *gpu, const float *in, const int32_t *targets, float *loss, float *grad,
+		    bool count)
+{
+	struct stage_task t = {
+		.kind = TASK_LOSS, .tokens = targets, .in = in, .out = grad, .count = count
+	};
+	int rc = backend_cuda.run(gpu, &t);
+
+	if (!rc)
+		*loss = t.loss;
+	return rc;
+}
+
+static int gpu_backward(void *gpu, uint32_t slot, const float *grad_out, float *grad_in, bool count)
+{
+	struct stage_task t = {
+		.kind = TASK_BACKWARD, .slot = slot, .in = grad_out, .out = grad_in, .count = count
+	};
+
+	return backend_cuda.run(gpu, &t);
+}
+
 static void forward_and_backward(struct pair *p, bool count)
 {
 	bool first = p->l->index == 0;
@@ -121,12 +157,11 @@ static void forward_and_backward(struct pair *p, bool count)
 
 	for (int keep = 0; keep < 2; keep++) {
 		assert_int_equal(stage_forward(p->cpu, 1, tokens, in, p->out[0], keep), 0);
-		assert_int_equal(backend_cuda.forward(p->gpu, 1, tokens, in, p->out[1], keep),
-				 0);
+		assert_int_equal(gpu_forward(p->gpu, 1, tokens, in, p->out[1], keep), 0);
 		same("forward", p->out[1], p->out[0], p->activation);
 	}
 	assert_int_equal(stage_backward(p->cpu, 1, p->grad, up[0], count), 0);
-	assert_int_equal(backend_cuda.backward(p->gpu, 1, p->grad, up[1], count), 0);
+	assert_int_equal(gpu_backward(p->gpu, 1, p->grad, up[1], count), 0);
 	if (!first)
 		same("gradient of the input", up[1], up[0], p->activation);
 }
@@ -153,8 +188,8 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 			assert_int_equal(stage_loss(p.cpu, 0, p.in, p.targets, &loss[0],
 						    train ? p.grad_in[0] : NULL, true),
 					 0);
-			assert_int_equal(backend_cuda.loss(p.gpu, p.in, p.targets, &loss[1],
-							   train ? p.grad_in[1] : NULL, true),
+			assert_int_equal(gpu_loss(p.gpu, p.in, p.targets, &loss[1],
+						  train ? p.grad_in[1] : NULL, true),
 					 0);
 			assert_true(fabs((double)(loss[0] - loss[1])) <=
 				    0.2 * tolerance * (double)loss[0]);
@@ -264,9 +299,9 @@ TEST(a_block_is_computed_again_once)
 
 	level = RECOMPUTE_BLOCK;
 	pair_init(&p, &config, 1, 1, 5);
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
 	memset(launches, 0, sizeof(launches));
-	assert_int_equal(backend_cuda.backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
+	assert_int_equal(gpu_backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
 	assert_int_equal(launches[KERNEL_NORM], 3 * p.l->n_layers);
 	assert_int_equal(launches[KERNEL_SWIGLU], 0);
 	assert_int_equal(launches[KERNEL_SWIGLU_BACKWARD], p.l->n_layers);
@@ -323,14 +358,14 @@ TEST(a_refusal_that_lasts_is_a_failure)
 	struct pair p;
 
 	pair_init(&p, &config, 1, 1, 5);
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
 	refused = EVERY_PRODUCT;
 	p.out[1][0] = 7;
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
 	refused = NO_PRODUCT;
 	assert_true(p.out[1][0] == 7);
 	assert_string_equal(backend_cuda.failure(p.gpu), "product: refused");
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
 	pair_fini(&p);
 }
 
@@ -413,12 +448,98 @@ TEST(losses_agree_in_pieces)
 	assert_int_equal(stage_loss(p.cpu, 0, p.in, p.targets, &loss[0], p.grad_in[0], true),
 			 0);
 	memcpy(room[0], p.in, size);
-	assert_int_equal(backend_cuda.loss(p.gpu, room[0], p.targets, &loss[1], room[1], true),
-			 0);
+	assert_int_equal(gpu_loss(p.gpu, room[0], p.targets, &loss[1], room[1], true), 0);
 	assert_true(fabs((double)(loss[0] - loss[1])) <= tolerance * (double)loss[0]);
 	same("gradient of the loss", room[1], p.grad_in[0], p.activation);
 	same_array(&p, ARRAY_GRADIENT, stage_gradient(p.cpu));
 	pair_fini(&p);
+}
+
+/* ---- encoded activations ---- */
+
+/* Runs a task with encoded bytes, and with the floats that they stand for. The bytes of the output
+ * must be equal, and only encoded bytes, and `others` bytes, may cross the bus. */
+static void check_encoded(struct pair *p, struct stage_task t, const float *in, size_t others)
+{
+	size_t n = p->activation, n_in = in ? codec_bytes(&t.in_codec, n) : 0;
+	size_t n_out = codec_bytes(&t.out_codec, n);
+	unsigned char *bytes = malloc(n_in + 1), *want = malloc(n_out), *got = malloc(n_out);
+	float *x = calloc(n, sizeof(*x)), *y = calloc(n, sizeof(*y));
+	struct stage_task plain = t;
+
+	if (in) {
+		codec_encode(&t.in_codec, bytes, in, n);
+		codec_decode(&t.in_codec, x, bytes, n);
+	}
+	plain.in_codec = plain.out_codec = (struct codec){ .format = FORMAT_FP32 };
+	plain.in = in ? x : NULL;
+	plain.out = y;
+	assert_int_equal(backend_cuda.run(p->gpu, &plain), 0);
+	codec_encode(&t.out_codec, want, y, n);
+	t.in = in ? bytes : NULL;
+	t.out = got;
+	bytes_put = bytes_got = 0;
+	assert_int_equal(backend_cuda.run(p->gpu, &t), 0);
+	assert_memory_equal(got, want, n_out);
+	assert_int_equal(bytes_put + bytes_got, n_in + n_out + others);
+	assert_true(t.loss == plain.loss || (isnan(t.loss) && isnan(plain.loss)));
+	free(bytes);
+	free(want);
+	free(got);
+	free(x);
+	free(y);
+}
+
+/* Runs the tasks of a stage in each format, with an input that may have numbers that are not finite
+ * or too large. */
+static void check_formats(struct pair *p)
+{
+	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
+						      FORMAT_Q6 };
+	bool first = p->l->index == 0;
+	size_t numbers = p->rows * sizeof(int32_t);
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		struct codec ahead = codec_of_activation(formats[i], p->l->config.dim);
+		struct codec back = codec_of_gradient(formats[i]);
+		struct stage_task f = { .kind = TASK_FORWARD,
+					.slot = 1,
+					.keep = true,
+					.tokens = first ? p->tokens : NULL,
+					.in_codec = ahead,
+					.out_codec = ahead };
+		struct stage_task l = { .kind = TASK_LOSS,
+					.tokens = p->targets,
+					.in_codec = ahead,
+					.out_codec = back };
+		struct stage_task b = {
+			.kind = TASK_BACKWARD, .slot = 1, .in_codec = back, .out_codec = back
+		};
+
+		check_encoded(p, f, first ? NULL : p->in, first ? 2 * numbers : 0);
+		if (first)
+			check_encoded(p, l, p->in, 2 * numbers);
+		else
+			check_encoded(p, b, p->grad, 0);
+	}
+}
+
+TEST(encoded_activations_give_the_same_bits)
+{
+	static const float strange[] = { INFINITY, NAN, -1e38f, 1e-42f };
+
+	for (uint32_t index = 0; index < 2; index++) {
+		struct pair p;
+
+		pair_init(&p, &config, index, 1, 5);
+		assert_int_not_equal(p.activation % FORMAT_ACTIVATION_GROUP, 0);
+		check_formats(&p);
+		for (size_t i = 0; i < 4; i++) {
+			p.in[3 + 17 * i] = p.grad[2 + 19 * i] = strange[i];
+			check_formats(&p);
+		}
+		pair_fini(&p);
+	}
 }
 
 /* A microbatch's pass waits for the device once. No copy makes it wait earlier, not even a copy
@@ -438,13 +559,12 @@ TEST(a_pass_waits_once)
 		up = index ? p.grad_in[1] : NULL;
 		for (int i = 0; i < 3; i++) {
 			waits = pageable = 0;
-			backend_cuda.forward(p.gpu, 1, tokens, in, p.out[1], true);
+			gpu_forward(p.gpu, 1, tokens, in, p.out[1], true);
 			assert_int_equal(waits, 1);
-			backend_cuda.backward(p.gpu, 1, p.grad, up, true);
+			gpu_backward(p.gpu, 1, p.grad, up, true);
 			assert_int_equal(waits, 2);
 			if (index == 0)
-				backend_cuda.loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1],
-						  true);
+				gpu_loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1], true);
 			assert_int_equal(waits, index ? 2 : 3);
 			assert_int_equal(pageable, 0);
 		}
@@ -773,8 +893,8 @@ TEST(a_failed_device_gives_no_result)
 	pair_init(&p, &config, 0, 1, 5);
 	p.out[1][0] = p.grad_in[1][0] = 7;
 	fail_at_wait = true;
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, p.tokens, NULL, p.out[1], true), -5);
-	assert_int_equal(backend_cuda.loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1], true), -5);
+	assert_int_equal(gpu_forward(p.gpu, 1, p.tokens, NULL, p.out[1], true), -5);
+	assert_int_equal(gpu_loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1], true), -5);
 	fail_at_wait = false;
 	assert_true(p.out[1][0] == 7 && p.grad_in[1][0] == 7 && loss == 7);
 	assert_int_equal(backend_cuda.squares(p.gpu, &sum), -5);

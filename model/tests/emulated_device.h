@@ -6,6 +6,7 @@
  * warp's threads, and is no barrier. All threads must pass the same barriers.
  */
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -360,6 +361,8 @@ static const struct {
 	ONCE(KERNEL_CHANNEL_MEANS, channel_means, channel_means_args),
 	ONCE(KERNEL_QUANTISE, quantise, codec_args),
 	ONCE(KERNEL_DEQUANTISE, dequantise, codec_args),
+	ONCE(KERNEL_BF16_ENCODE, bf16_encode, codec_args),
+	ONCE(KERNEL_BF16_DECODE, bf16_decode, codec_args),
 };
 
 /* ---- the device ---- */
@@ -392,7 +395,7 @@ struct device {
 	struct device_graph pending; /* operations that are queued */
 };
 
-enum { MEMORIES_MOST = 64 };
+enum { MEMORIES_MOST = 128 };
 
 /* Allocations of all devices in one table, because a pointer may belong to any device. */
 static struct memory {
@@ -402,13 +405,9 @@ static struct memory {
 	bool pinned; /* the memory is pinned host memory */
 } memories[MEMORIES_MOST];
 
-static const struct memory *memory_of(const void *p)
+static bool is_within(const struct memory *m, const void *p)
 {
-	for (int i = 0; i < MEMORIES_MOST; i++)
-		if (memories[i].device && (const char *)p >= memories[i].at &&
-		    (const char *)p < memories[i].at + memories[i].size)
-			return &memories[i];
-	return NULL;
+	return m->device && (const char *)p >= m->at && (const char *)p < m->at + m->size;
 }
 
 static bool fail_next, cannot_record;
@@ -431,10 +430,28 @@ static size_t shared_most = SHARED_MOST;
 /* Shared memory of all blocks on a multiprocessor. */
 static size_t multiprocessor_shared = SHARED_MOST;
 static uint64_t device_free_bytes = UINT64_MAX;
-static long replays, launches[KERNEL_COUNT];
+static atomic_long replays;
+static long launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
 /* Numbers of calls of device_status, and of copies that block the caller. */
-static long waits, pageable;
+static atomic_long waits, pageable;
+/* Bytes that were copied between the machine's memory and devices. */
+static atomic_size_t bytes_put, bytes_got;
+
+/* Devices of several threads share the emulated multiprocessor and the table of memory. */
+static pthread_mutex_t emulation = PTHREAD_MUTEX_INITIALIZER;
+
+static bool memory_of(const void *p, struct memory *out)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&emulation);
+	for (int i = 0; i < MEMORIES_MOST && !found; i++)
+		if ((found = is_within(&memories[i], p)))
+			*out = memories[i];
+	pthread_mutex_unlock(&emulation);
+	return found;
+}
 
 uint32_t device_count(void)
 {
@@ -489,11 +506,13 @@ static void do_op(const struct device *d, const struct op *o);
 static void flush(struct device *d)
 {
 	assert_null(d->open);
+	pthread_mutex_lock(&emulation);
 	for (size_t i = 0; i < d->pending.n; i++) {
 		do_op(d, &d->pending.ops[i]);
 		free(d->pending.ops[i].own);
 	}
 	d->pending.n = 0;
+	pthread_mutex_unlock(&emulation);
 }
 
 static void drop(struct device *d)
@@ -509,11 +528,13 @@ void device_close(struct device *d)
 		return;
 	flush(d);
 	free(d->pending.ops);
+	pthread_mutex_lock(&emulation);
 	for (int i = 0; i < MEMORIES_MOST; i++)
 		if (memories[i].device == d) {
 			free(memories[i].at);
 			memories[i] = (struct memory){ .device = NULL };
 		}
+	pthread_mutex_unlock(&emulation);
 	free(d);
 }
 
@@ -565,13 +586,14 @@ static int allocate_either(struct device *d, size_t size, bool pinned, void **ou
 	}
 	if (d->fails)
 		return error_set(err, -12, "0.0 MiB free");
+	*out = aligned_alloc(256, (size + 255) / 256 * 256);
+	/* Fills new memory with garbage, because a GPU does not clear memory either. */
+	memset(*out, 0xff, size);
+	pthread_mutex_lock(&emulation);
 	while (memories[i].device)
 		assert_true(++i < MEMORIES_MOST);
-	memories[i] = (struct memory){ d, aligned_alloc(256, (size + 255) / 256 * 256), size,
-				       pinned };
-	/* Fills new memory with garbage, because a GPU does not clear memory either. */
-	memset(memories[i].at, 0xff, size);
-	*out = memories[i].at;
+	memories[i] = (struct memory){ d, *out, size, pinned };
+	pthread_mutex_unlock(&emulation);
 	return 0;
 }
 
@@ -589,10 +611,10 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
 
 bool device_holds(struct device *d, const void *p)
 {
-	const struct memory *m = memory_of(p);
+	struct memory m;
 
 	(void)d;
-	return m && !m->pinned;
+	return memory_of(p, &m) && !m.pinned;
 }
 
 static float number_at(const void *array, bool bf16, size_t i)
@@ -666,10 +688,12 @@ static void queue(struct device *d, const struct op *o)
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
 	struct op o = { .kind = OP_COPY, .to = to, .from = from_host, .size = size };
+	struct memory m;
 
 	assert_null(d->open);
 	assert_true(size == 0 || device_holds(d, to));
-	if (!memory_of(from_host)) {
+	bytes_put += device_holds(d, from_host) ? 0 : size;
+	if (!memory_of(from_host, &m)) {
 		pageable++;
 		o.from = o.own = memcpy(malloc(size + 1), from_host, size);
 	}
@@ -678,11 +702,14 @@ void device_put(struct device *d, void *to, const void *from_host, size_t size)
 
 void device_get(struct device *d, void *to_host, const void *from, size_t size)
 {
+	struct memory m;
+
 	assert_null(d->open);
 	assert_true(size == 0 || device_holds(d, from));
+	bytes_got += device_holds(d, to_host) ? 0 : size;
 	append(&d->pending,
 	       &(struct op){ .kind = OP_COPY, .to = to_host, .from = from, .size = size });
-	if (memory_of(to_host))
+	if (memory_of(to_host, &m))
 		return;
 	pageable++;
 	flush(d);
