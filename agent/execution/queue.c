@@ -51,7 +51,7 @@ void task_free(struct task *t)
 {
 	if (!t)
 		return;
-	free(t->input);
+	free(t->input.at);
 	free(t);
 }
 

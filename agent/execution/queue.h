@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "agent/shared/route.h"
+#include "model/codec/codec.h"
 
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 
@@ -35,7 +36,7 @@ struct task {
 	/* An F on its data node: no other node sent its input, so its wait is not reported. */
 	bool first;
 	int64_t arrived_us;
-	float *input;       /* owned (malloc); NULL: the task reads the corpus */
+	struct tensor_bytes input; /* owned (malloc); NULL: the task reads the corpus */
 	/* Fields that the queue sets. */
 	uint32_t attempt;   /* the attempt with which the task arrived */
 	enum task_kind kind;

@@ -62,7 +62,7 @@ struct queue *tasks_queue(const struct tasks *x)
 }
 
 void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, bool evaluate,
-		  float *input, int64_t arrived_us)
+		  struct tensor_bytes input, int64_t arrived_us)
 {
 	struct task *t = alloc_new(sizeof(*t));
 	enum queue_verdict verdict;
@@ -175,7 +175,9 @@ bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us)
 			  .slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
 			  .shard = t->route.shard,
 			  .position = data_position(x, t),
-			  .in = t->input },
+			  .in = t->input,
+			  .out.codec = links_output_codec(x->uses.links, &t->route, t->position,
+							  t->evaluate) },
 	};
 	x->began_us = find_begin_us(x, t, now_us);
 	x->could_start_us = could_start_us(x, t);
@@ -211,7 +213,7 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 	if (!t) /* the task was dropped when its run ended */
 		return;
 	x->result = *job;
-	job->out = NULL; /* x->result owns the output now */
+	job->task.out.at = NULL; /* x->result owns the output now */
 	x->computed = true;
 	planned = x->began_us + planned_us(x, t, job->ended_us - x->began_us);
 	x->ends_us = job->ended_us > planned ? job->ended_us : planned;
@@ -241,14 +243,14 @@ static void pass_on(struct tasks *x, const struct task *t, int64_t ended_us)
 {
 	uint32_t next = t->position + 1;
 	struct msg m = { .type = MSG_EVALUATED };
-	float *out = x->result.out;
+	struct tensor_bytes out = x->result.task.out;
 	struct body *body;
 
-	x->result.out = NULL;
+	x->result.task.out.at = NULL;
 	if (t->stale) {
-		free(out);
+		free(out.at);
 	} else if (t->position == route_last(&t->route, t->evaluate)) {
-		free(out);
+		free(out.at);
 		if (!t->evaluate)
 			return;
 		m.u.evaluated.iteration = x->uses.held->committed;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/task_kind.h"
 #include "model/adamw.h"
+#include "model/codec/codec.h"
 
 struct slices; /* agent/sums/slices.h defines it */
 
@@ -49,6 +50,7 @@ struct job_prepare {
 	/* Outputs. PREPARE sets all of them; KEEP sets only those marked with KEEP. */
 	size_t parameters;  /* output of PREPARE and KEEP: number of parameters P */
 	size_t activation;  /* output: floats of an activation, B * T * C */
+	bool takes_encoded; /* output: stage_takes_encoded */
 	size_t stage_bytes; /* output: bytes of the machine's memory that the stage takes */
 	/* Output of PREPARE and KEEP: bytes left on the device afterwards; 0: unknown. */
 	uint64_t device_free_bytes;
@@ -71,8 +73,10 @@ struct job_task {
 	/* Position of the microbatch in the shard's data. If `evaluate` is set: in the validation
 	 * data. */
 	uint64_t position;
-	const float *in;   /* (B, T, C); NULL: the task reads tokens */
-	float loss;        /* output of TASK_LOSS */
+	struct tensor_bytes in; /* NULL: the task reads tokens */
+	/* The caller sets the codec. Output: the bytes, malloc, given; NULL: none. */
+	struct tensor_bytes out;
+	float loss; /* output of TASK_LOSS */
 };
 
 /* Part of the jobs STEP and FOLLOW. */
@@ -130,7 +134,7 @@ struct job {
 	struct error err;
 	bool refused; /* rc is the fault of the input: a file, or a neighbour's state */
 	int64_t began_us, ended_us; /* when the job began and ended, monotonic clock */
-	/* Output of TASK (B, T, C) and of STATE (3, P); malloc, given; NULL: none. */
+	/* Output of STATE (3, P); malloc, given; NULL: none. */
 	float *out;
 	/* (slices_count) output of GRADIENT: the encoded slices, except this node's own. Output of
 	 * SUM: the encoded sum of this node's own slice. Each slice and the array: malloc,

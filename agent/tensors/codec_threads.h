@@ -28,7 +28,10 @@ struct codec_job {
 	uint16_t node;  /* the node at the other end of the link */
 	struct codec codec;
 	size_t n;       /* number of floats */
-	float *floats;  /* (n); borrowed until the job is taken */
+	/* Decoding: the bytes stay encoded. They are checked, and copied to `floats`. */
+	bool stays_encoded;
+	/* (n), or (codec_bytes) if stays_encoded; borrowed until the job is taken */
+	float *floats;
 	void *bytes;    /* (codec_bytes); borrowed until the job is taken */
 	/* Decoding a message in pieces: its bytes from skip_bytes on, instead of `bytes`. The list
 	 * is borrowed until the job is taken. */
@@ -40,7 +43,7 @@ struct codec_job {
 	int64_t computed_us; /* the caller's: when the floats were computed */
 	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
 	/* ---- outputs ---- */
-	bool plausible; /* codec_is_plausible; if false, the floats mean nothing */
+	bool plausible; /* codec_is_plausible; if false, `floats` means nothing */
 	float snr_db;
 };
 

@@ -50,11 +50,16 @@ size_t links_slice_bytes(const struct links *l);
 /* Drops the tensors held for a node, and the connection to it. */
 void links_forget_peer(struct links *l, uint16_t node);
 
-/* Encodes the output of r's position for the next position's node: this function owns output (B, T,
- * C) from now on, and the caller is the body's first user. A thread encodes a large output.
- * NULL: no memory, which was reported to the controller. */
+/* Returns how the stage is to give the output of r's position. It is the encoding in which the
+ * output travels, if the stage encodes it, and if no one on this machine reads its numbers. */
+struct codec links_output_codec(const struct links *l, const struct route *r, uint32_t position,
+				bool evaluate);
+/* Encodes the output of r's position for the next position's node, unless the stage has done so.
+ * This function owns the output from now on, and the caller is the body's first user. A thread
+ * encodes a large output. NULL: no memory, which was reported to the controller, or a format that
+ * the iteration no longer has. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
-			  float *output);
+			  struct tensor_bytes output);
 /* Takes the result of a thread's encoding. */
 void links_encoded(struct links *l, const struct codec_job *job);
 /* Sends the encoded output of r's position to the next position's node, once the body is ready; one
