@@ -344,18 +344,20 @@ static bool task_is_valid(const struct stage *s, const struct stage_task *t)
 	const struct stage_layout *l = &s->layout;
 	bool first = l->index == 0;
 
-	if (l->only_steps || (!stage_takes_encoded(s) && (t->in_codec.format != FORMAT_FP32 ||
-							  t->out_codec.format != FORMAT_FP32)))
+	if (l->only_steps)
+		return false;
+	if (!stage_takes_encoded(s) &&
+	    (t->in_codec.format != FORMAT_FP32 || t->out_codec.format != FORMAT_FP32 || t->leaves))
 		return false;
 	switch (t->kind) {
 	case TASK_FORWARD:
-		return !(t->keep && t->slot >= l->slots) && t->out &&
+		return !(t->keep && t->slot >= l->slots) && (t->out || t->leaves) &&
 		       first == (t->tokens != NULL) && first == (t->in == NULL) &&
 		       (!first || tokens_valid(s, t->tokens, 0));
 	case TASK_LOSS:
 		return first && tokens_valid(s, t->tokens, -1);
 	case TASK_BACKWARD:
-		return t->slot < l->slots && s->kept[t->slot] && first == (t->out == NULL);
+		return t->slot < l->slots && s->kept[t->slot] && first == !(t->out || t->leaves);
 	case TASK_EVALUATE:
 		break;
 	}

@@ -143,7 +143,26 @@ struct stage_task {
 	void *out;
 	struct codec in_codec, out_codec;
 	float loss; /* output of TASK_LOSS */
+	/* ---- copies beside the computation, if stage_takes_encoded ---- */
+	/* Numbers, unique in the process, of this input and of the input that the next task will
+	 * probably have; 0: none. `next` is copied to the device while this task computes. The next
+	 * task may still have another input. */
+	uint64_t in_number, next_number;
+	const void *next;
+	struct codec next_codec;
+	/* The output is given as `output` instead of `out`: it leaves the device while the next
+	 * task computes. */
+	bool leaves;
+	struct stage_output *output; /* given */
 };
+
+/* An output on its way from the device. Any thread may collect or drop it, once, also after
+ * stage_free. The stage has room for two; a third one completes the oldest first. */
+struct stage_output; /* opaque */
+/* Waits for the output, writes its bytes (codec_bytes) to `to`, and frees the output. -EIO: the
+ * device has failed; -ENOMEM: the stage is gone, and had no memory to keep the output. */
+int stage_output_collect(struct stage_output *o, void *to, struct error *err);
+void stage_output_drop(struct stage_output *o); /* NULL is allowed */
 
 /* Returns true if the stage decodes and encodes on its device, so that only encoded bytes are
  * copied to and from the device. Other stages take and give fp32 only. The bits are those of

@@ -3,6 +3,7 @@
  * decodes and encodes them to the bits of model/codec/codec.h. */
 #include "model/cuda/stage_cuda.h"
 
+#include <errno.h>
 #include <string.h>
 
 static size_t activation(const struct cuda_stage *s)
@@ -60,44 +61,100 @@ void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *f
 		cuda_each(s, KERNEL_DEQUANTISE, groups(&a), &a);
 }
 
+/* Copies an input into a buffer, and to the device beside the computation. The buffer is free,
+ * because the caller has waited for the passes that read it. An input that no pass has read may
+ * still be on its way there; it is not needed, and this one overwrites it. */
+static void put_ahead(struct cuda_stage *s, int buffer, const void *from, size_t bytes)
+{
+	struct arrival *in = &s->crossing.in[buffer];
+
+	memcpy(in->pinned, from, bytes);
+	device_put_beside(s->d, in->device, in->pinned, bytes);
+}
+
+/* Returns the buffer that has the input with this number; -1: none. */
+static int find_arrival(const struct cuda_stage *s, uint64_t number)
+{
+	for (int i = 0; i < CROSSINGS && number; i++)
+		if (s->crossing.in[i].number == number)
+			return i;
+	return -1;
+}
+
 void cuda_put_input(struct cuda_stage *s, float *to, const struct stage_task *t)
 {
 	size_t bytes = codec_bytes(&t->in_codec, activation(s));
+	int buffer;
 
 	if (device_holds(s->d, t->in)) {
 		device_put(s->d, to, t->in, bytes);
 		return;
 	}
-	memcpy(s->crossing.host_in, t->in, bytes);
-	if (t->in_codec.format == FORMAT_FP32) {
-		device_put(s->d, to, s->crossing.host_in, bytes);
-		return;
+	buffer = find_arrival(s, t->in_number);
+	if (buffer < 0) {
+		buffer = s->crossing.in[0].number ? 1 : 0;
+		put_ahead(s, buffer, t->in, bytes);
 	}
-	device_put(s->d, s->crossing.in, s->crossing.host_in, bytes);
-	cuda_decode(s, &t->in_codec, to, s->crossing.in);
+	s->crossing.in[buffer].number = 0;
+	s->crossing.last_in = buffer;
+	device_order(s->d, STREAM_PUT, STREAM_COMPUTE);
+	cuda_decode(s, &t->in_codec, to, s->crossing.in[buffer].device);
 }
 
-void cuda_get_output(struct cuda_stage *s, const struct stage_task *t, float *from)
+static void put_next(struct cuda_stage *s, const struct stage_task *t)
+{
+	int buffer = 1 - s->crossing.last_in;
+
+	if (!t->next_number || find_arrival(s, t->next_number) >= 0)
+		return;
+	put_ahead(s, buffer, t->next, codec_bytes(&t->next_codec, activation(s)));
+	s->crossing.in[buffer].number = t->next_number;
+}
+
+/* Encodes into a buffer, once its last output is collected, and copies it to pinned memory. */
+static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
+{
+	outlet_clear(s->crossing.outlet, buffer);
+	cuda_encode(s, c, s->crossing.out[buffer], from);
+	device_order(s->d, STREAM_COMPUTE, STREAM_GET);
+	device_get_beside(s->d, outlet_pinned(s->crossing.outlet, buffer), s->crossing.out[buffer],
+			  codec_bytes(c, activation(s)));
+	device_mark(s->d, STREAM_GET, (unsigned)buffer);
+}
+
+void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from)
 {
 	size_t bytes = codec_bytes(&t->out_codec, activation(s));
-	void *encoded = from;
+	int buffer = s->crossing.next_out;
 
-	if (!t->out)
+	if (!t->out && !t->leaves)
 		return;
-	if (device_holds(s->d, t->out)) {
+	if (!t->leaves && device_holds(s->d, t->out)) {
 		device_get(s->d, t->out, from, bytes);
 		return;
 	}
-	if (t->out_codec.format != FORMAT_FP32)
-		cuda_encode(s, &t->out_codec, encoded = s->crossing.out, from);
-	device_get(s->d, s->crossing.host_out, encoded, bytes);
+	s->crossing.next_out = 1 - buffer;
+	get_beside(s, &t->out_codec, buffer, from);
+	t->output = outlet_give(s->crossing.outlet, buffer, bytes);
 }
 
-int cuda_finish_pass(struct cuda_stage *s, const struct stage_task *t)
+/* An output that does not leave is collected here, so that both kinds use the same buffers. */
+int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t)
 {
-	int rc = device_status(s->d);
+	struct error err = { "" };
+	int rc;
 
-	if (!rc && t->out && !device_holds(s->d, t->out))
-		memcpy(t->out, s->crossing.host_out, codec_bytes(&t->out_codec, activation(s)));
+	put_next(s, t);
+	rc = device_status(s->d);
+	if (!rc && t->output && !t->leaves) {
+		rc = stage_output_collect(t->output, t->out, &err);
+		if (rc == -EIO)
+			device_fail(s->d, "an output", err.text);
+		t->output = NULL;
+	}
+	if (rc) {
+		stage_output_drop(t->output);
+		t->output = NULL;
+	}
 	return rc;
 }

@@ -75,8 +75,10 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 	if (s->l->only_steps)
 		return c.used;
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
-	s->crossing.in = carve_array(&c, encoded_most(s), 1);
-	s->crossing.out = carve_array(&c, encoded_most(s), 1);
+	for (int i = 0; i < CROSSINGS; i++) {
+		s->crossing.in[i].device = carve_array(&c, encoded_most(s), 1);
+		s->crossing.out[i] = carve_array(&c, encoded_most(s), 1);
+	}
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
 	carve_scratch(s, &c);
@@ -102,6 +104,7 @@ static void cuda_free(void *self)
 	free_passes(s->forward, s->l->slots + 1);
 	for (int i = 0; i < 2; i++)
 		free_passes(s->backward[i], s->l->slots);
+	outlet_close(s->crossing.outlet);
 	device_close(s->d);
 	free(s->saved);
 	free(s);
@@ -126,8 +129,8 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 }
 
 /* Walks over the host's arrays. A first call with base NULL measures them, and a second call places
- * them. */
-static size_t carve_host(struct cuda_stage *s, char *base)
+ * them. out: receives the buffers of outputs. */
+static size_t carve_host(struct cuda_stage *s, char *base, unsigned char *out[CROSSINGS])
 {
 	struct carver c = { .base = base, .align = ALIGN };
 	size_t last = s->l->index == 0, small = s->rows;
@@ -140,8 +143,10 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
 	if (s->l->only_steps)
 		return c.used;
-	s->crossing.host_in = carve_array(&c, encoded_most(s), 1);
-	s->crossing.host_out = carve_array(&c, encoded_most(s), 1);
+	for (int i = 0; i < CROSSINGS; i++) {
+		s->crossing.in[i].pinned = carve_array(&c, encoded_most(s), 1);
+		out[i] = carve_array(&c, encoded_most(s), 1);
+	}
 	s->host_losses = carve_floats(&c, small);
 	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
 	s->host_order =
@@ -167,10 +172,11 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 {
 	size_t small, sums = s->l->sums_on_host ? s->l->parameters * sizeof(float) : 0;
 	void *memory = NULL, *host = NULL, *gradient = NULL;
+	unsigned char *out[CROSSINGS];
 	int rc;
 
 	s->bytes = carve_device(s, NULL);
-	small = carve_host(s, NULL);
+	small = carve_host(s, NULL, out);
 	s->host_bytes = small + sums;
 	rc = check_host(s, err);
 	if (!rc)
@@ -185,7 +191,8 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 				    s->l->index, s->l->slots, s->l->batch, s->l->sequence,
 				    recompute_name(s->l->recompute));
 	carve_device(s, memory);
-	carve_host(s, host);
+	carve_host(s, host, out);
+	s->crossing.outlet = s->l->only_steps ? NULL : outlet_new(s->d, out);
 	s->host[ARRAY_GRADIENT] = gradient;
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));
@@ -541,7 +548,7 @@ static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
 	device_put(s->d, to, from, s->rows * sizeof(*from));
 }
 
-static int run_forward(struct cuda_stage *s, const struct stage_task *t)
+static int run_forward(struct cuda_stage *s, struct stage_task *t)
 {
 	uint32_t at = t->keep ? t->slot : s->l->slots; /* the last entry is for evaluation */
 	float *x = s->l->n_layers == 0 ? s->t.dx : s->saved[at * s->l->n_layers].x;
@@ -565,7 +572,7 @@ static int run_forward(struct cuda_stage *s, const struct stage_task *t)
 	return cuda_finish_pass(s, t);
 }
 
-static int run_backward(struct cuda_stage *s, const struct stage_task *t)
+static int run_backward(struct cuda_stage *s, struct stage_task *t)
 {
 	take_back(s);
 	cuda_put_input(s, s->t.dx, t);
@@ -585,6 +592,11 @@ static int run_backward(struct cuda_stage *s, const struct stage_task *t)
 			      &a);
 	}
 	return cuda_finish_pass(s, t);
+}
+
+static bool has_output(const struct stage_task *t)
+{
+	return t->out || t->leaves;
 }
 
 /* Works in chunks of rows, because the logits of all rows would be the stage's largest array. The
@@ -609,14 +621,14 @@ static int run_loss(struct cuda_stage *s, struct stage_task *t)
 			.losses = s->t.losses + first,
 			.vocab = s->l->config.vocab,
 			.stride = (unsigned)s->vocab_stride,
-			.scale = t->out ? 1.0f / (float)(counted ? counted : 1) : 0,
+			.scale = has_output(t) ? 1.0f / (float)(counted ? counted : 1) : 0,
 		};
 
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
 		cuda_head(s, first, n);
 		device_launch(s->d, KERNEL_CROSS_ENTROPY, s->l->bf16, n, 1, LOSS_THREADS,
 			      LOSS_THREADS, &a);
-		if (t->out)
+		if (has_output(t))
 			cuda_head_backward(s, first, n, t->count);
 	}
 	cuda_get_output(s, t, s->t.dx);

@@ -49,11 +49,20 @@ struct pieces {
 	size_t size;
 };
 
-/* Memory through which the encoded input and output of a pass cross the bus. Each is as large as
- * an activation in any format. */
+enum { CROSSINGS = 2 };
+
+/* Memory through which the encoded inputs and outputs of passes cross the bus, beside the
+ * computation. There are two buffers for each direction. Each is as large as an activation in any
+ * format. */
 struct crossing {
-	unsigned char *in, *out;           /* on the device */
-	unsigned char *host_in, *host_out; /* pinned */
+	struct arrival {
+		unsigned char *device, *pinned;
+		uint64_t number; /* the input that was copied ahead of its task; 0: none */
+	} in[CROSSINGS];
+	unsigned char *out[CROSSINGS]; /* on the device */
+	int last_in;                   /* the buffer of the present task's input */
+	int next_out;
+	struct outlet *outlet;
 };
 
 struct cuda_stage {
@@ -106,11 +115,24 @@ void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *f
  * cuda_room, of this or another stage), or passes through pinned memory, so that a pass waits for
  * the device only once, at its end. */
 void cuda_put_input(struct cuda_stage *s, float *to, const struct stage_task *t);
-/* Copies `from` (R, C) to the task's output, if it has one. The output is complete after
- * cuda_finish_pass. */
-void cuda_get_output(struct cuda_stage *s, const struct stage_task *t, float *from);
-/* Waits for a pass. After a failure the output stays as it was. */
-int cuda_finish_pass(struct cuda_stage *s, const struct stage_task *t);
+/* Copies `from` (R, C) to the task's output, if it has one. */
+void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from);
+/* Begins to copy the input of the next task, and waits for the pass. An output in t->out is then
+ * complete. After a failure there is no output, and t->out stays as it was. */
+int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t);
+
+/* ---- outlet.c: outputs that leave the device while it computes ---- */
+
+/* Makes an outlet with pinned memory for each buffer, borrowed until outlet_close. */
+struct outlet *outlet_new(struct device *d, unsigned char *const pinned[CROSSINGS]);
+/* Completes the outputs on their way, so that they do not need the device. NULL is allowed. */
+void outlet_close(struct outlet *o);
+/* Completes the output that the buffer still has, so that the buffer is free. */
+void outlet_clear(struct outlet *o, int buffer);
+unsigned char *outlet_pinned(const struct outlet *o, int buffer);
+/* Gives the output of a buffer, after the copy to its pinned memory was queued, and the device's
+ * mark of the buffer's number behind it. */
+struct stage_output *outlet_give(struct outlet *o, int buffer, size_t bytes);
 
 /* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
  * pass it has the gradient of the output on entry and that of the input on return. */

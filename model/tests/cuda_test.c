@@ -542,6 +542,188 @@ TEST(encoded_activations_give_the_same_bits)
 	}
 }
 
+/* ---- copies beside the computation ---- */
+
+enum { TASKS = 6, GUESSED_WRONG = 2, DROPPED = 3 };
+
+/* The inputs of some forward passes in q6, and the outputs of passes that wait for their copies. */
+struct passes {
+	struct pair p;
+	struct codec codec;
+	size_t bytes;
+	unsigned char *in[TASKS], *want[TASKS], *got[TASKS];
+};
+
+static struct stage_task pass_of(const struct passes *x, size_t i)
+{
+	return (struct stage_task){ .kind = TASK_FORWARD,
+				    .slot = i % 2,
+				    .keep = true,
+				    .in = x->in[i],
+				    .in_codec = x->codec,
+				    .out_codec = x->codec };
+}
+
+static void passes_init(struct passes *x)
+{
+	pair_init(&x->p, &config, 1, 1, 5);
+	x->codec = codec_of_activation(FORMAT_Q6, config.dim);
+	x->bytes = codec_bytes(&x->codec, x->p.activation);
+	for (size_t i = 0; i < TASKS; i++) {
+		struct stage_task t;
+
+		x->in[i] = malloc(x->bytes);
+		x->want[i] = malloc(x->bytes);
+		x->got[i] = calloc(x->bytes, 1);
+		x->p.in[i] += 3;
+		codec_encode(&x->codec, x->in[i], x->p.in, x->p.activation);
+		t = pass_of(x, i);
+		t.out = x->want[i];
+		assert_int_equal(backend_cuda.run(x->p.gpu, &t), 0);
+	}
+}
+
+static void passes_fini(struct passes *x)
+{
+	for (size_t i = 0; i < TASKS; i++) {
+		free(x->in[i]);
+		free(x->want[i]);
+		free(x->got[i]);
+	}
+	pair_fini(&x->p);
+}
+
+/* Runs the passes with copies beside them. Each names the input of the next one, once a wrong one.
+ * An output is collected after the next pass has run; one is dropped. Returns the number of
+ * outputs with wrong bytes. */
+static unsigned run_beside(struct passes *x)
+{
+	struct stage_output *last = NULL;
+	unsigned wrong = 0;
+	struct error err;
+
+	for (size_t i = 0; i <= TASKS; i++) {
+		struct stage_task t = { .output = NULL };
+
+		if (i < TASKS) {
+			size_t next = i == GUESSED_WRONG ? 0 : (i + 1) % TASKS;
+
+			t = pass_of(x, i);
+			t.in_number = 100 + i;
+			t.next = x->in[next];
+			t.next_number = i == GUESSED_WRONG ? 99 : 101 + i;
+			t.next_codec = x->codec;
+			t.leaves = true;
+			assert_int_equal(backend_cuda.run(x->p.gpu, &t), 0);
+		}
+		if (i > 0 && i - 1 == DROPPED) {
+			stage_output_drop(last);
+		} else if (i > 0) {
+			assert_int_equal(stage_output_collect(last, x->got[i - 1], &err), 0);
+			wrong += memcmp(x->got[i - 1], x->want[i - 1], x->bytes) != 0;
+		}
+		last = t.output;
+	}
+	return wrong;
+}
+
+/* The copies have the same bits, however early or late the streams work. Inputs arrive while the
+ * pass before computes, and outputs leave while the next one does. */
+TEST(copies_run_beside_passes)
+{
+	struct passes x;
+
+	passes_init(&x);
+	for (int early = 0; early < 2; early++) {
+		copies_run_early = early;
+		puts_beside = computed_before_get = 0;
+		bytes_put = 0;
+		assert_int_equal(run_beside(&x), 0);
+		assert_true(early ? puts_beside >= TASKS - 2 : computed_before_get > 0);
+		/* The wrong guess, and the input after the last one, were copied in vain. */
+		assert_int_equal(bytes_put, (TASKS + 2) * x.bytes);
+	}
+	copies_run_early = false;
+	passes_fini(&x);
+}
+
+/* Leaves out one order or wait, with early and with late copies, and returns the number of outputs
+ * with wrong bytes. */
+static unsigned run_without(struct passes *x, unsigned *omitted, unsigned which)
+{
+	unsigned wrong = 0;
+
+	for (int early = 0; early < 2; early++) {
+		copies_run_early = early;
+		*omitted = which;
+		wrong += run_beside(x);
+		assert_int_equal(*omitted, 0);
+	}
+	copies_run_early = false;
+	return wrong;
+}
+
+/* Each order of two streams, and each wait of the program, is needed: without it, bytes are
+ * wrong. */
+TEST(each_wait_between_streams_is_needed)
+{
+	struct passes x;
+
+	passes_init(&x);
+	for (unsigned i = 1; i <= 2; i++)
+		assert_int_not_equal(run_without(&x, &orders_to_omit, i), 0);
+	assert_int_not_equal(run_without(&x, &awaits_to_omit, 1), 0);
+	assert_int_equal(run_beside(&x), 0);
+	passes_fini(&x);
+}
+
+/* Outputs that nobody collects in time keep their bytes: when the stage needs their buffer, and
+ * when the stage is gone. */
+TEST(outputs_outlive_their_buffers)
+{
+	struct stage_output *left[TASKS];
+	struct error err = { "" };
+	struct passes x;
+
+	passes_init(&x);
+	for (size_t i = 0; i < TASKS; i++) {
+		struct stage_task t = pass_of(&x, i);
+
+		t.leaves = true;
+		assert_int_equal(backend_cuda.run(x.p.gpu, &t), 0);
+		left[i] = t.output;
+	}
+	backend_cuda.free(x.p.gpu);
+	for (size_t i = 1; i < TASKS; i++) {
+		assert_int_equal(stage_output_collect(left[i], x.got[i], &err), 0);
+		assert_memory_equal(x.got[i], x.want[i], x.bytes);
+	}
+	stage_output_drop(left[0]);
+	assert_int_equal(backend_cuda.make(&x.p.gpu, &x.p.on_gpu, &err), 0);
+	passes_fini(&x);
+}
+
+TEST(an_output_of_a_failed_device_is_refused)
+{
+	struct error err = { "" };
+	struct stage_task t;
+	struct passes x;
+
+	passes_init(&x);
+	t = pass_of(&x, 0);
+	t.leaves = true;
+	assert_int_equal(backend_cuda.run(x.p.gpu, &t), 0);
+	fail_at_await = true;
+	assert_int_equal(stage_output_collect(t.output, x.got[0], &err), -EIO);
+	assert_non_null(strstr(err.text, "injected"));
+	t = pass_of(&x, 0);
+	t.out = x.got[0];
+	assert_int_equal(backend_cuda.run(x.p.gpu, &t), -EIO);
+	assert_non_null(strstr(backend_cuda.failure(x.p.gpu), "injected"));
+	fail_at_await = false;
+	passes_fini(&x);
+}
+
 /* A microbatch's pass waits for the device once. No copy makes it wait earlier, not even a copy
  * from the caller's own memory. */
 TEST(a_pass_waits_once)
