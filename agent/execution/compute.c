@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/sums/slices.h"
+#include "agent/tensors/body.h"
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -368,10 +369,15 @@ static int run_task(struct compute *c, struct job *j)
 				.count = t->count,
 				.in = t->in.at,
 				.in_codec = t->in.codec,
-				.out_codec = t->out.codec };
+				.in_number = t->in_number,
+				.next = t->next.at,
+				.next_codec = t->next.codec,
+				.next_number = t->next_number,
+				.out_codec = t->out.codec,
+				.leaves = t->leaves && !ends };
 	int rc;
 
-	if (!ends) {
+	if (!ends && !s.leaves) {
 		s.out = t->out.at =
 			malloc(codec_bytes(&s.out_codec, stage_activation(c->stage)) + 1);
 		if (!s.out)
@@ -383,6 +389,7 @@ static int run_task(struct compute *c, struct job *j)
 	}
 	rc = stage_run(c->stage, &s);
 	t->loss = s.loss;
+	t->leaving = s.output;
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: a task failed: %s",
 				 stage_index(c->stage), strerror(-rc));
@@ -581,7 +588,11 @@ void job_clear(struct job *j)
 	free(j->bodies);
 	free(j->out);
 	free(j->task.out.at);
+	stage_output_drop(j->task.leaving);
+	body_drop(j->task.next_owner);
 	j->bodies = NULL;
 	j->out = NULL;
 	j->task.out.at = NULL;
+	j->task.leaving = NULL;
+	j->task.next_owner = NULL;
 }

@@ -15,7 +15,9 @@
 #include "model/adamw.h"
 #include "model/codec/codec.h"
 
-struct slices; /* agent/sums/slices.h defines it */
+struct body;         /* agent/tensors/body.h defines it */
+struct slices;       /* agent/sums/slices.h defines it */
+struct stage_output; /* model/stage.h defines it */
 
 enum job_kind {
 	JOB_PREPARE,  /* make prepare.stage the node's stage; with a folder, JOB_RESTORE follows. If
@@ -74,8 +76,15 @@ struct job_task {
 	 * data. */
 	uint64_t position;
 	struct tensor_bytes in; /* NULL: the task reads tokens */
+	/* The input that the next task will probably have, and its owner, of which the job is a
+	 * user; NULL: none. Each input has a number (stage_task). */
+	struct tensor_bytes next;
+	struct body *next_owner;
+	uint64_t in_number, next_number;
 	/* The caller sets the codec. Output: the bytes, malloc, given; NULL: none. */
 	struct tensor_bytes out;
+	bool leaves; /* the output is given as `leaving`, on its way from the device */
+	struct stage_output *leaving; /* output, given; NULL: none */
 	float loss; /* output of TASK_LOSS */
 };
 

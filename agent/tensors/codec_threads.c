@@ -94,6 +94,11 @@ void codec_job_run(void *unused, void *job)
 	const void *bytes;
 
 	(void)unused;
+	if (j->leaving) {
+		j->rc = stage_output_collect(j->leaving, j->bytes, &j->err);
+		j->leaving = NULL;
+		return;
+	}
 	if (j->encodes) {
 		codec_encode(&j->codec, j->bytes, j->floats, j->n);
 		if (j->measures)

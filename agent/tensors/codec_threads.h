@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "model/codec/codec.h"
+#include "model/stage.h"
 #include "wire/pieces.h"
 
 /* The number of threads does not depend on the machine, so that a simulated run repeats anywhere.
@@ -24,6 +25,9 @@ struct codec_threads; /* opaque */
 struct codec_job {
 	/* true: encodes floats to bytes; false: checks the bytes and decodes them. */
 	bool encodes;
+	/* Encoding: the device has encoded the tensor, which is collected to `bytes`; NULL: none.
+	 */
+	struct stage_output *leaving;
 	bool measures;  /* the job also measures the signal to noise of the encoded bytes */
 	uint16_t node;  /* the node at the other end of the link */
 	struct codec codec;
@@ -45,6 +49,8 @@ struct codec_job {
 	/* ---- outputs ---- */
 	bool plausible; /* codec_is_plausible; if false, `floats` means nothing */
 	float snr_db;
+	int rc; /* of stage_output_collect; err describes it */
+	struct error err;
 };
 
 /* Gives *out (codec_threads_free). Errors as worker_new. */
