@@ -114,10 +114,10 @@ static void put_next(struct cuda_stage *s, const struct stage_task *t)
 /* Encodes into a buffer, once its last output is collected, and copies it to pinned memory. */
 static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
 {
-	outlet_clear(s->crossing.outlet, buffer);
+	downloads_clear(s->crossing.downloads, buffer);
 	cuda_encode(s, c, s->crossing.out[buffer], from);
 	device_order(s->d, STREAM_COMPUTE, STREAM_GET);
-	device_get_beside(s->d, outlet_pinned(s->crossing.outlet, buffer), s->crossing.out[buffer],
+	device_get_beside(s->d, downloads_pinned(s->crossing.downloads, buffer), s->crossing.out[buffer],
 			  codec_bytes(c, activation(s)));
 	device_mark(s->d, STREAM_GET, (unsigned)buffer);
 }
@@ -135,7 +135,7 @@ void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from)
 	}
 	s->crossing.next_out = 1 - buffer;
 	get_beside(s, &t->out_codec, buffer, from);
-	t->output = outlet_give(s->crossing.outlet, buffer, bytes);
+	t->output = downloads_give(s->crossing.downloads, buffer, bytes);
 }
 
 /* An output that does not leave is collected here, so that both kinds use the same buffers. */

@@ -108,7 +108,7 @@ static void cuda_free(void *self)
 	for (int i = 0; i < 2; i++)
 		free_passes(s->passes.backward[i], s->l->slots);
 	free_passes(s->passes.loss, LOSS_PASSES);
-	outlet_close(s->crossing.outlet);
+	downloads_close(s->crossing.downloads);
 	device_close(s->d);
 	free(s->saved);
 	free(s);
@@ -196,7 +196,7 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 				    recompute_name(s->l->recompute));
 	carve_device(s, memory);
 	carve_host(s, host, out);
-	s->crossing.outlet = s->l->only_steps ? NULL : outlet_new(s->d, out);
+	s->crossing.downloads = s->l->only_steps ? NULL : downloads_new(s->d, out);
 	s->host[ARRAY_GRADIENT] = gradient;
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));

@@ -72,7 +72,7 @@ struct crossing {
 	unsigned char *out[CROSSINGS]; /* on the device */
 	int last_in;                   /* the buffer of the present task's input */
 	int next_out;
-	struct outlet *outlet;
+	struct downloads *downloads;
 };
 
 struct cuda_stage {
@@ -129,18 +129,18 @@ void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from);
  * complete. After a failure there is no output, and t->out stays as it was. */
 int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t);
 
-/* ---- outlet.c: outputs that leave the device while it computes ---- */
+/* ---- downloads.c: outputs that leave the device while it computes ---- */
 
-/* Makes an outlet with pinned memory for each buffer, borrowed until outlet_close. */
-struct outlet *outlet_new(struct device *d, unsigned char *const pinned[CROSSINGS]);
+/* Makes downloads with pinned memory for each buffer, borrowed until downloads_close. */
+struct downloads *downloads_new(struct device *d, unsigned char *const pinned[CROSSINGS]);
 /* Completes the outputs on their way, so that they do not need the device. NULL is allowed. */
-void outlet_close(struct outlet *o);
+void downloads_close(struct downloads *o);
 /* Completes the output that the buffer still has, so that the buffer is free. */
-void outlet_clear(struct outlet *o, int buffer);
-unsigned char *outlet_pinned(const struct outlet *o, int buffer);
+void downloads_clear(struct downloads *o, int buffer);
+unsigned char *downloads_pinned(const struct downloads *o, int buffer);
 /* Gives the output of a buffer, after the copy to its pinned memory was queued, and the device's
  * mark of the buffer's number behind it. */
-struct stage_output *outlet_give(struct outlet *o, int buffer, size_t bytes);
+struct stage_output *downloads_give(struct downloads *o, int buffer, size_t bytes);
 
 /* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
  * pass it has the gradient of the output on entry and that of the input on return. */

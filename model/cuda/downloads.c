@@ -1,7 +1,7 @@
 /* The outputs that leave a GPU's stage while it computes the next task. The thread that sends an
  * output collects it, because the thread that computes would otherwise wait for the copy.
  *
- * An outlet outlives its stage as long as outputs are on their way: each output is a user. Before
+ * Downloads outlive their stage as long as outputs are on their way: each output is a user. Before
  * the stage goes, or needs the buffer, it completes the output: it moves the bytes to memory of the
  * output's own.
  */
@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 
-struct outlet {
+struct downloads {
 	pthread_mutex_t lock; /* protects all fields, and those of the outputs */
 	pthread_cond_t collected;
 	unsigned users; /* the stage and the outputs */
@@ -25,7 +25,7 @@ struct outlet {
 };
 
 struct stage_output {
-	struct outlet *outlet;
+	struct downloads *downloads;
 	int buffer;
 	size_t bytes;
 	bool is_collecting; /* a thread reads the buffer */
@@ -36,9 +36,9 @@ struct stage_output {
 	struct error err;
 };
 
-struct outlet *outlet_new(struct device *d, unsigned char *const pinned[CROSSINGS])
+struct downloads *downloads_new(struct device *d, unsigned char *const pinned[CROSSINGS])
 {
-	struct outlet *o = alloc_new(sizeof(*o));
+	struct downloads *o = alloc_new(sizeof(*o));
 
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_cond_init(&o->collected, NULL);
@@ -49,7 +49,7 @@ struct outlet *outlet_new(struct device *d, unsigned char *const pinned[CROSSING
 }
 
 /* Removes a user. The caller holds the lock, which is released. */
-static void leave(struct outlet *o)
+static void leave(struct downloads *o)
 {
 	bool last = --o->users == 0;
 
@@ -61,13 +61,13 @@ static void leave(struct outlet *o)
 	free(o);
 }
 
-unsigned char *outlet_pinned(const struct outlet *o, int buffer)
+unsigned char *downloads_pinned(const struct downloads *o, int buffer)
 {
 	return o->pinned[buffer];
 }
 
 /* Moves the bytes of an output from its buffer to memory of its own. */
-static void complete(struct outlet *o, struct stage_output *out)
+static void complete(struct downloads *o, struct stage_output *out)
 {
 	out->is_complete = true;
 	out->own = malloc(out->bytes);
@@ -78,7 +78,7 @@ static void complete(struct outlet *o, struct stage_output *out)
 	o->held[out->buffer] = NULL;
 }
 
-static void clear_buffer(struct outlet *o, int buffer)
+static void clear_buffer(struct downloads *o, int buffer)
 {
 	while (o->held[buffer] && o->held[buffer]->is_collecting)
 		pthread_cond_wait(&o->collected, &o->lock);
@@ -86,14 +86,14 @@ static void clear_buffer(struct outlet *o, int buffer)
 		complete(o, o->held[buffer]);
 }
 
-void outlet_clear(struct outlet *o, int buffer)
+void downloads_clear(struct downloads *o, int buffer)
 {
 	pthread_mutex_lock(&o->lock);
 	clear_buffer(o, buffer);
 	pthread_mutex_unlock(&o->lock);
 }
 
-void outlet_close(struct outlet *o)
+void downloads_close(struct downloads *o)
 {
 	if (!o)
 		return;
@@ -103,11 +103,11 @@ void outlet_close(struct outlet *o)
 	leave(o);
 }
 
-struct stage_output *outlet_give(struct outlet *o, int buffer, size_t bytes)
+struct stage_output *downloads_give(struct downloads *o, int buffer, size_t bytes)
 {
 	struct stage_output *out = alloc_new(sizeof(*out));
 
-	out->outlet = o;
+	out->downloads = o;
 	out->buffer = buffer;
 	out->bytes = bytes;
 	pthread_mutex_lock(&o->lock);
@@ -118,7 +118,7 @@ struct stage_output *outlet_give(struct outlet *o, int buffer, size_t bytes)
 }
 
 /* Reads the output's buffer without the lock, so that the stage can go on meanwhile. */
-static int read_buffer(struct outlet *o, struct stage_output *out, void *to, struct error *err)
+static int read_buffer(struct downloads *o, struct stage_output *out, void *to, struct error *err)
 {
 	int rc;
 
@@ -131,7 +131,7 @@ static int read_buffer(struct outlet *o, struct stage_output *out, void *to, str
 	return rc;
 }
 
-static void free_output(struct outlet *o, struct stage_output *out)
+static void free_output(struct downloads *o, struct stage_output *out)
 {
 	if (!out->is_complete)
 		o->held[out->buffer] = NULL;
@@ -143,7 +143,7 @@ static void free_output(struct outlet *o, struct stage_output *out)
 
 int stage_output_collect(struct stage_output *out, void *to, struct error *err)
 {
-	struct outlet *o = out->outlet;
+	struct downloads *o = out->downloads;
 	int rc;
 
 	pthread_mutex_lock(&o->lock);
@@ -161,6 +161,6 @@ void stage_output_drop(struct stage_output *out)
 {
 	if (!out)
 		return;
-	pthread_mutex_lock(&out->outlet->lock);
-	free_output(out->outlet, out);
+	pthread_mutex_lock(&out->downloads->lock);
+	free_output(out->downloads, out);
 }

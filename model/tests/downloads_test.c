@@ -67,7 +67,7 @@ TEST(threads_collect_while_others_are_made)
 	pthread_t threads[THREADS_COLLECT];
 	unsigned char *pinned[CROSSINGS], host[BYTES];
 	void *on_device[CROSSINGS];
-	struct outlet *outlet;
+	struct downloads *downloads;
 	struct device *d = NULL;
 	struct error err;
 
@@ -79,21 +79,21 @@ TEST(threads_collect_while_others_are_made)
 		assert_int_equal(device_allocate_host(d, BYTES, &memory, &err), 0);
 		pinned[i] = memory;
 	}
-	outlet = outlet_new(d, pinned);
+	downloads = downloads_new(d, pinned);
 	for (int i = 0; i < THREADS_COLLECT; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, collect, NULL), 0);
 	for (unsigned i = 0; i < OUTPUTS; i++) {
 		unsigned buffer = i % CROSSINGS;
 
 		memset(host, (int)i, BYTES);
-		outlet_clear(outlet, (int)buffer);
+		downloads_clear(downloads, (int)buffer);
 		device_put(d, on_device[buffer], host, BYTES);
 		device_order(d, STREAM_COMPUTE, STREAM_GET);
-		device_get_beside(d, outlet_pinned(outlet, (int)buffer), on_device[buffer], BYTES);
+		device_get_beside(d, downloads_pinned(downloads, (int)buffer), on_device[buffer], BYTES);
 		device_mark(d, STREAM_GET, buffer);
-		give(outlet_give(outlet, (int)buffer, BYTES));
+		give(downloads_give(downloads, (int)buffer, BYTES));
 	}
-	outlet_close(outlet);
+	downloads_close(downloads);
 	device_close(d);
 	for (int i = 0; i < THREADS_COLLECT; i++)
 		pthread_join(threads[i], NULL);
