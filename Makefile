@@ -297,10 +297,12 @@ crash-points: tests
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all kept
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all lost
 
-# Trains the 124m preset with 8 agents and verifies the run. Takes minutes and 12 GiB of memory.
+# Trains the 124m preset with 8 agents and verifies the run, and with 5 agents while its stages change. Takes minutes and
+# 12 GiB of memory.
 long: all $(BUILD)/tui/tests/terminal_test
 	@INPUT_SECONDS=60 $(BUILD)/tui/tests/terminal_test
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/long.sh
+	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/recut_124m.sh || [ $$? = 77 ]
 
 # Runs a controller for 100,000 iterations, and prints the size of its record and its memory after each tenth of them.
 history: $(BUILD)/controller/tests/history_test

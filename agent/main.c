@@ -161,7 +161,8 @@ static int take_recompute(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
 
-	return recompute_parse(text, &o->agent.recompute) == 0
+	return recompute_parse(text, &o->agent.recompute) == 0 &&
+			       o->agent.recompute != RECOMPUTE_AUTO
 		       ? 0
 		       : error_set(err, -EINVAL,
 				   "--recompute: expected none, norms or block, got \"%s\"", text);

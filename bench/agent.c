@@ -4,7 +4,7 @@
  * processor times are those of the host's work.
  *
  *     build/bench/agent [FORMAT] [MICROBATCHES] [TOKENS]
- *         FORMAT fp32, bf16, q8, q6 or q4, or all (default); 8 microbatches of 4,096 tokens with
+ *         FORMAT fp32, bf16, q8 or q6, or all (default); 8 microbatches of 4,096 tokens with
  *         2,048 channels: 33.5 MB in fp32
  *     build/bench/agent sum [MILLIONS] [FORMAT]
  *         what one of three replicas computes to sum the gradients of a stage of so many million
@@ -43,6 +43,7 @@ struct usage {
 	/* Longest turn of the loop: in wall time, and in processor time. */
 	double longest_turn_s, longest_busy_s;
 	long faults; /* page faults: pages that the kernel gave during the measurement */
+	long turns;  /* turns of the loop */
 };
 
 static struct keys_identity *ids[N + 1]; /* the last one is the controller's */
@@ -116,7 +117,7 @@ static double busy_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void send_usage(const struct usage *from, const double longest_s[2], int fd)
+static void send_usage(const struct usage *from, const double longest_s[2], long turns, int fd)
 {
 	struct usage u = usage_now();
 
@@ -127,6 +128,7 @@ static void send_usage(const struct usage *from, const double longest_s[2], int 
 	u.faults -= from->faults;
 	u.longest_turn_s = longest_s[0];
 	u.longest_busy_s = longest_s[1];
+	u.turns = turns;
 	if (write(fd, &u, sizeof(u)) != sizeof(u))
 		_exit(1);
 }
@@ -141,6 +143,7 @@ static void be_agent(int i)
 	struct error err = { "" };
 	double longest_s[2] = { 0 }, busy;
 	struct agent *a;
+	long turns = 0;
 	char order;
 
 	if (read(to_agent[i][0], address, sizeof(address)) != sizeof(address))
@@ -167,12 +170,14 @@ static void be_agent(int i)
 			if (read(to_agent[i][0], &order, 1) != 1)
 				_exit(0);
 			if (measures)
-				send_usage(&from, longest_s, from_agent[i][1]);
+				send_usage(&from, longest_s, turns, from_agent[i][1]);
 			measures = !measures;
 			longest_s[0] = longest_s[1] = 0;
+			turns = 0;
 			from = usage_now();
 		}
 		now = clock_monotonic_us();
+		turns++;
 		busy = busy_s();
 		agent_receive(a, clock_monotonic_us());
 		agent_work(a, clock_monotonic_us());
@@ -365,22 +370,23 @@ static void measure(struct controller *c, enum tensor_format format)
 	}
 	commit(c);
 	printf("{\"format\":\"%s\",\"tensor_mb\":%.1f,\"microbatches\":%u,\"iteration_s\":%.3f,"
-	       "\"microbatches_per_s\":%.2f,\"loop_ms\":%.1f,\"longest_turn_ms\":%.1f,"
+	       "\"microbatches_per_s\":%.2f,\"loop_ms\":%.1f,\"loop_turns\":%.0f,"
+	       "\"longest_turn_ms\":%.1f,"
 	       "\"longest_busy_turn_ms\":%.1f,"
 	       "\"compute_ms\":%.1f,\"tensor_threads_ms\":%.1f,\"network_threads_ms\":%.1f,"
 	       "\"page_faults\":%.0f,\"cpu_s_per_gb\":%.2f,\"cpu_s_per_gb_without_device\":%.2f}\n",
-	       tensor_format_name(format), gb * 1e3, c->n_batches, s, n / s,
-	       u[1].loop_s / n * 1e3, u[1].longest_turn_s * 1e3, u[1].longest_busy_s * 1e3,
-	       u[1].compute_s / n * 1e3,
-	       u[1].codec_s / n * 1e3, u[1].others_s / n * 1e3, (double)u[1].faults / n,
-	       all / (gb * TENSORS * n), (all - device) / (gb * TENSORS * n));
+	       tensor_format_name(format), gb * 1e3, c->n_batches, s, n / s, u[1].loop_s / n * 1e3,
+	       (double)u[1].turns / n, u[1].longest_turn_s * 1e3, u[1].longest_busy_s * 1e3,
+	       u[1].compute_s / n * 1e3, u[1].codec_s / n * 1e3, u[1].others_s / n * 1e3,
+	       (double)u[1].faults / n, all / (gb * TENSORS * n),
+	       (all - device) / (gb * TENSORS * n));
 	fflush(stdout);
 }
 
 static void be_controller(struct controller *c, const char *format)
 {
 	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
-						      FORMAT_Q6, FORMAT_Q4 };
+						      FORMAT_Q6 };
 	char address[LINK_ADDRESS_SIZE] = "";
 	struct keys_list *admitted = keys_list_new();
 	struct post_options o = { .identity = ids[N], .admitted = admitted };

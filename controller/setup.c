@@ -22,6 +22,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/joining/first_stages.h"
 #include "controller/joining/recut.h"
+#include "controller/joining/recut_files.h"
 #include "controller/joining/resume.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_record.h"
@@ -648,6 +649,7 @@ void controller_fini(struct controller *c)
 	contingency_stop(&c->planning);
 	phase_targets_stop(&c->planning);
 	stage_choice_free(c->planning.stage_choice);
+	recut_cutting_free(c->run.wanted.recut.cutting);
 	post_close(c->run.post);
 	store_close(c->run.record.store);
 	controller_closed(&c->run);

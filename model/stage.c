@@ -446,7 +446,7 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 static const enum stage_array state_arrays[STATE_COUNT] = { ARRAY_WEIGHTS, ARRAY_MOMENT1,
 							    ARRAY_MOMENT2 };
 
-static const char *const recompute_names[] = { "norms", "none", "block" };
+static const char *const recompute_names[] = { "norms", "none", "block", "auto" };
 
 int recompute_parse(const char *name, enum recompute *out)
 {

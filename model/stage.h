@@ -47,7 +47,10 @@ enum recompute {
 	 * time. */
 	RECOMPUTE_NORMS,
 	RECOMPUTE_NONE,
-	RECOMPUTE_BLOCK /* computes everything except the layer's input again: a third more work */
+	RECOMPUTE_BLOCK, /* computes everything except the layer's input again: a third more work */
+	/* For trainer_new only: the first of none, norms and block for which the memory suffices.
+	 */
+	RECOMPUTE_AUTO
 };
 
 struct stage_options {
@@ -152,9 +155,8 @@ const char *stage_failure(const struct stage *s);
 /* Zeroes the stage's gradient. Call it before the first microbatch of an iteration. */
 int stage_zero_gradient(struct stage *s);
 
-/* Parses "none", "norms" or "block". -EINVAL: something else. */
+/* Parses "none", "norms", "block" or "auto". -EINVAL: something else. */
 int recompute_parse(const char *name, enum recompute *out);
-/* Returns "none", "norms" or "block". */
 const char *recompute_name(enum recompute level);
 
 /* Returns the stage's number in the model, from 0. */

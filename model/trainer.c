@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/backend.h"
 #include "model/codec/codec.h"
 
 struct trainer {
@@ -51,8 +52,9 @@ static int check_memory(const struct model_config *c, const struct stage_options
 			 (double)(need - left) / 0x1p20);
 }
 
-int trainer_new(struct trainer **out, const struct model_config *c, const struct hyperparameters *r,
-		const struct stage_options *o, struct error *err)
+static int new_at_level(struct trainer **out, const struct model_config *c,
+			const struct hyperparameters *r, const struct stage_options *o,
+			struct error *err)
 {
 	struct stage_options one = *o;
 	struct trainer *t;
@@ -81,6 +83,22 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 		trainer_free(t);
 	else
 		*out = t;
+	return rc;
+}
+
+int trainer_new(struct trainer **out, const struct model_config *c, const struct hyperparameters *r,
+		const struct stage_options *o, struct error *err)
+{
+	static const enum recompute levels[] = { RECOMPUTE_NONE, RECOMPUTE_NORMS, RECOMPUTE_BLOCK };
+	struct stage_options one = *o;
+	int rc = -ENOMEM;
+
+	if (o->recompute != RECOMPUTE_AUTO)
+		return new_at_level(out, c, r, o, err);
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]) && rc == -ENOMEM; i++) {
+		one.recompute = levels[i];
+		rc = new_at_level(out, c, r, &one, err);
+	}
 	return rc;
 }
 
@@ -133,6 +151,11 @@ size_t trainer_parameters(const struct trainer *t)
 	for (uint32_t i = 0; i < t->n; i++)
 		sum += stage_parameters(t->stages[i]);
 	return sum;
+}
+
+enum recompute trainer_recompute(const struct trainer *t)
+{
+	return stage_layout(t->stages[0])->recompute;
 }
 
 size_t trainer_memory_bytes(const struct trainer *t)

@@ -38,6 +38,8 @@ int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_
 size_t trainer_parameters(const struct trainer *t);
 /* Returns the bytes of memory of all stages. */
 size_t trainer_memory_bytes(const struct trainer *t);
+/* Returns the level of recomputation in use, which is never RECOMPUTE_AUTO. */
+enum recompute trainer_recompute(const struct trainer *t);
 
 /* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU. */
 const char *trainer_failure(const struct trainer *t);

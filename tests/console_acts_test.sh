@@ -18,6 +18,14 @@ see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ predicted'
 see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in plan seconds, like the other times
 
+# Other stages are described before they are ordered.
+type ':cut 2,4,4,2'
+see 20 'layers 3,3,3,3 -> 2,4,4,2'
+see 2 'iteration +[0-9.]+ -> [0-9.]+ s'
+see 2 '8 of 8 nodes get other layers'
+see 2 'files: [0-9.]+ MB to the controller'
+keys Escape
+
 # A change of the skip ratio shows a preview. Then another plan takes effect, and its prediction is compared with the
 # measured time.
 before=$(number 'plan')

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The controller is killed with -9, twice. The supervisor starts it again, and it resumes the run from the store with
-# the same agents. No committed iteration is lost or computed twice.
+# The controller is killed with -9, twice. It is started again and resumes the run from the store with the same agents.
+# No committed iteration is lost or computed twice. A run that is paused when its controller is killed stays paused.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -27,4 +27,24 @@ field time <"$events" | sort -c || die "the times of the events do not ascend"
 # If a controller died between recording and announcing a commit, this commit is not in the events.
 check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = 30 ] || die "$(field committed <"$dir/verify.json") commits"
+check_gone "$run"
+
+# ---- in a pause
+events=$dir/paused.events run=$dir/paused
+"$bin/skippipe" demo --headless --format jsonl --agents 4 --stages 2,2 --time-scale 0 --run-dir "$run" --at 4:pause \
+	>"$events" 2>"$dir/demo.err" &
+demo=$!
+started+=($demo)
+wait_for "$events" 3 $demo 120
+is_paused() { "$bin/skippipe" status "$run" >"$dir/status"; grep -q 'an operator has paused the run' "$dir/status"; }
+until is_paused; do sleep 0.1; done
+kill -KILL "$(controller_pid)" || die "no controller to kill"
+wait_text "$run/log/controller.log" 'the run is still paused' $demo 60
+wait_text "$run/log/controller.log" '4 agents resume from it3' $demo 60
+sleep 2
+is_paused || { cat "$dir/status"; die "the run is not paused after the restart"; }
+[ "$(grep '"event":"commit"' "$events" | field n | tail -n 1)" = 3 ] || die "the run goes on after the restart"
+kill -TERM $demo
+wait $demo
+started=()
 check_gone "$run"

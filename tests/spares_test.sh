@@ -1,7 +1,8 @@
 #!/bin/bash
-# A run with --agents MIN..MAX begins with MIN agents. Others become nodes when they join. A late node that would not
-# make an iteration shorter waits as a spare, and replaces a killed node in the next iteration. A node that has failed
-# three times is used only if no other is left, also in later runs with the same list of keys.
+# A run with --agents MIN..MAX begins with MIN agents and gives the others a place when they join. A late node that does not
+# shorten an iteration waits as a spare, and takes the place of a killed node in the next iteration. A node that failed
+# three times is used last, and in the next run with the same list of keys, too. A controller that resumes the run keeps
+# the spare in reserve.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -15,6 +16,13 @@ begin() { # begin NAME AGENTS OPTION...: the controller
 	events=$dir/$name.events
 	"$sk" controller --run-dir "$dir/$name" --listen "ipc://$dir/c" --key "$dir/controller.key" --admitted "$dir/admitted" \
 		--agents "$agents" --skip 0 --eval-every 0 --format jsonl "$@" >"$events" 2>"$dir/controller.err" &
+	controller=$!
+	started+=($controller)
+}
+begin_again() { # begin_again NAME OPTION...: a controller that resumes the run
+	events=$dir/$1.again.events
+	"$sk" controller --resume "$dir/$1" --listen "ipc://$dir/c" --key "$dir/controller.key" --admitted "$dir/admitted" \
+		--format jsonl "${@:2}" >"$events" 2>"$dir/controller.err" &
 	controller=$!
 	started+=($controller)
 }
@@ -57,12 +65,12 @@ wait $controller && die "a run began with fewer agents than it needs"
 grep -q '1 agents came in 2 s (--gather-s), and --agents needs 4' "$dir/controller.err" || die "no reason"
 wait "${pids[@]}"
 
-# The two nodes of S0 compute forty times as long as the others. Therefore more nodes in S1 and S2 do not make an
-# iteration shorter.
-square() { # square DIAGONAL OTHER: a matrix for six nodes
+# The node of S0 needs forty times as long as the others, and it is alone, so its microbatches never meet in S1 and S2.
+# Further nodes of S1 and S2 therefore do not shorten an iteration.
+square() { # square DIAGONAL OTHER: a matrix for five nodes
 	local i k
-	for i in 0 1 2 3 4 5; do
-		for k in 0 1 2 3 4 5; do [ $i = $k ] && echo "$1" || echo "$2"; done | paste -sd,
+	for i in 0 1 2 3 4; do
+		for k in 0 1 2 3 4; do [ $i = $k ] && echo "$1" || echo "$2"; done | paste -sd,
 	done | sed 's/.*/[&]/' | paste -sd,
 }
 node_json() { # node_json ID STAGE SECONDS
@@ -70,36 +78,50 @@ node_json() { # node_json ID STAGE SECONDS
 	echo " \"forward_s\": $3, \"backward_s\": $3}"
 }
 cat >"$dir/slow.json" <<END
-{"format": "skippipe.cluster/1", "name": "slow", "stages": [2, 2, 2], "nodes": [
-$(node_json 0 0 0.4),$(node_json 1 0 0.4),
-$(node_json 2 1 0.01),$(node_json 3 2 0.01),$(node_json 4 1 0.01),$(node_json 5 2 0.01)],
+{"format": "skippipe.cluster/1", "name": "slow", "stages": [1, 2, 2], "nodes": [
+$(node_json 0 0 0.4),$(node_json 1 1 0.01),$(node_json 2 2 0.01),$(node_json 3 1 0.01),$(node_json 4 2 0.01)],
  "links": {"latency_s": [$(square 0 0.005)], "bandwidth_bytes_per_s": [$(square 0 1e9)]}, "activation_bytes": 1000,
  "transfer_overhead_s": 0, "weights_bytes_per_stage": 51200, "microbatches_per_data_node": 2}
 END
 pids=()
-begin reserve 4..6 --emulate "$dir/slow.json" --assignment given --time-scale 1 --batch 1 --sequence 16 --gather-s 3 \
+begin reserve 3..5 --emulate "$dir/slow.json" --assignment given --time-scale 1 --batch 1 --sequence 16 --gather-s 3 \
 	--iterations 100000
-for i in 0 1 2 3; do agent $i $i; done
+for i in 0 1 2; do agent $i $i; done
 wait_for "$events" 2 $controller 60
+agent 3 3
 agent 4 4
-agent 5 5
+until_state 3 live
 until_state 4 live
-until_state 5 live
 further 2
-for i in 4 5; do
+for i in 3 4; do
 	grep "\"event\":\"node\",\"node\":$i,.*\"state\":\"live\",\"why\":\"spare: " "$events" >"$dir/spare" ||
 		die "the record does not say that node $i waits as a spare"
 	newest_plan_uses $i && die "the plan uses the spare $i"
 done
+kill -KILL "${pids[1]}"
+until_state 1 dead
+committed=$(grep '"event":"node","node":1,.*"state":"dead"' "$events" | field iteration)
+further 2
+sed '1,/"event":"node","node":1,.*"state":"dead"/d' "$events" | grep '"event":"plan"' | head -n 1 >"$dir/plan"
+grep -q '"path":\[0,3,2\]' "$dir/plan" || die "the next plan does not use node 3"
+[ "$(field iteration <"$dir/plan" | head -n 1)" -le $((committed + 2)) ] ||
+	die "node 3 does not compute in the iteration after it$((committed + 1)), in which node 1 died"
+newest_plan_uses 4 && die "the plan uses the spare of another stage"
+
+# The controller is killed and started again. Agent 4 waits as a spare as before, until agent 2 dies.
+kill -KILL $controller
+wait $controller 2>/dev/null
+committed=$(newest)
+begin_again reserve --iterations 100000
+wait_for "$events" $((committed + 3)) $controller 60
+grep '"event":"node","node":4,.*"state":"live","why":"spare: ' "$events" >"$dir/spare" ||
+	die "agent 4 is no spare after the restart"
+grep '"event":"plan"' "$events" >"$dir/plan" || die "no plan after the restart"
+grep -qE '"path":\[[0-9,]*4' "$dir/plan" && die "a plan after the restart uses the spare"
 kill -KILL "${pids[2]}"
 until_state 2 dead
-committed=$(grep '"event":"node","node":2,.*"state":"dead"' "$events" | field iteration)
 further 2
-sed '1,/"event":"node","node":2,.*"state":"dead"/d' "$events" | grep '"event":"plan"' | head -n 1 >"$dir/plan"
-grep -q '"path":\[[01],4,3\]' "$dir/plan" || die "the next plan does not use node 4"
-[ "$(field iteration <"$dir/plan" | head -n 1)" -le $((committed + 2)) ] ||
-	die "node 4 does not compute in the iteration after it$((committed + 1)), in which node 2 died"
-newest_plan_uses 5 && die "the plan uses the spare of another stage"
+grep '"event":"plan"' "$events" | tail -n 1 | grep -q '"path":\[0,3,4\]' || die "agent 4 does not take the place of agent 2"
 check_verify "$dir/reserve" 5
 stop
 

@@ -58,7 +58,8 @@
 	X(FINISH, "finish") \
 	X(STAGES, "stages") /* the journal says which stages would be chosen now */ \
 	X(HOURS, "hours")   /* the journal says what recipes reach in `value` hours */ \
-	X(CUT, "cut") /* text: the layers of each stage, "0,7,5"; "": the stages proposed last */
+	X(CUT, "cut") /* text: the layers of each stage, "0,7,5"; "": the stages proposed last. \
+		       * "preview" or "preview 0,7,5" only describes the change. */
 
 /* Coarse classes of the states of a node: whether it takes part in the run. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };

@@ -218,6 +218,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 	struct msg shown = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
 	const struct member *joined = NULL;
 
+	record_devices_event(it->members);
 	it->run->committed = it->run->iteration;
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *r = &it->members->list[i];
@@ -469,6 +470,7 @@ static void take_device_times(struct run *run, struct member *m, const struct ms
 	m->compute.spent = r->spent;
 	device_time_limit(&m->compute.spent, (uint64_t)(run->now_us - m->compute.spent_from_us));
 	m->compute.spent_from_us = 0;
+	m->compute.spent_in = run->committed;
 	record_device(run, m);
 }
 

@@ -221,8 +221,6 @@ static void average_neighbours(struct backups *backups, int stage)
 		ask_for_node(backups, stage);
 		return;
 	}
-	if (member_stage(backups->run, taker) != stage)
-		stage_moves_exchange(backups->members, taker, stage);
 	if (!restore_average(backups, stage, taker) && !restore_first(backups) &&
 	    backups->run->now_us - backups->stall.since_us > LOST_PATIENCE_US &&
 	    backups->run->record.jsonl)

@@ -23,6 +23,7 @@
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
 #include "controller/network/failed_links.h"
+#include "controller/network/link_record.h"
 #include "controller/network/link_table.h"
 #include "controller/network/measuring.h"
 #include "controller/network/observed_links.h"
@@ -287,6 +288,18 @@ static void name_member(struct run *run, struct member *m, const char *name)
 	node->location = alloc_string(m->hello.place);
 }
 
+/* Returns how plans treat a node whose new process has this key. In a resumed run, a node whose
+ * gradients are in the last commit stays what it was: in use, or a spare. */
+static enum member_use use_of_joiner(const struct run *run, const struct member *m,
+				     const struct keys_public *key)
+{
+	if (run->phase != PHASE_GATHERING)
+		return USE_UNDECIDED;
+	if (!run->resumed)
+		return USE_ALWAYS;
+	return m->is_awaited && keys_equal(&m->key, key) ? m->move.use : USE_UNDECIDED;
+}
+
 /* Makes the process that sent hello the process of m, and forgets the state of the previous one. */
 static void connect_member(struct backups *backups, struct member *m,
 			   const struct post_peer_info *from, post_peer_id peer,
@@ -297,6 +310,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	if (backups->run->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
 		measuring_forget(backups->members, m);
 	m->peer = peer;
+	m->move.use = use_of_joiner(backups->run, m, &from->key);
 	if (!keys_equal(&m->key, &from->key))
 		m->move.failures = 0; /* The failures are those of the previous key */
 	m->key = from->key;
@@ -310,6 +324,7 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->clock.round_trip_us = 0;
 	m->compute.spent = (struct device_time){ { 0 } };
 	m->compute.spent_from_us = 0;
+	m->compute.spent_in = 0;
 	m->assigned.plan_epoch = m->assigned.connect_id = 0;
 	copies_forget(m);
 	m->copy.refused_us = 0;
@@ -317,7 +332,6 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->checkpoint.failed = 0;
 	restore_look_again(backups);
 	member_drain(backups->members, m, DRAIN_NOT);
-	m->move.use = backups->run->phase == PHASE_GATHERING ? USE_ALWAYS : USE_UNDECIDED;
 	member_apply(backups->run, m, EVENT_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;
@@ -347,13 +361,16 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 	if (backups->run->phase == PHASE_GATHERING && !backups->run->resumed &&
 	    backups->members->gathering < GATHER_BUILD)
 		return; /* the first plan decides the node's stage and sets the time scale */
+	if (!known || moved) {
+		slots_settle_late(backups->members, m);
+		backups->members->has_unrecorded_nodes = true;
+		/* The slots are recorded before the key: a controller that resumes the run settles
+		 * only the slots of a node whose key it does not know. */
+		record_late_nodes(backups->members);
+	}
 	if (!known)
 		resume_save(backups->members);
-	if (!known || moved) {
-		slots_settle(backups->members, m);
-		backups->members->has_unrecorded_nodes = true;
-	}
-	welcome_member(backups->run, m);
+	members_welcome(backups->members);
 	resume_member(backups->members, m);
 	if (backups->run->phase == PHASE_GATHERING && backups->run->resumed)
 		return;

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -13,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "controller/joining/recut_files.h"
 #include "controller/joining/recut_order.h"
 #include "controller/joining/recut_record.h"
 #include "controller/run/journal.h"
@@ -24,53 +24,6 @@
 #include "model/files/run_parts.h"
 
 enum { PATH = 4096 };
-
-/* ---- files ----
- * The new stages' files are written to RUN/recut/PART/checkpoints/N, where PART is the number of
- * the run's part, and replace the folder RUN/checkpoints/N after the transaction. */
-
-static void name_aside(char path[PATH], const struct run *run, size_t part)
-{
-	snprintf(path, PATH, "%s/recut/%zu", run->options.run_dir, part);
-}
-
-static void name_folder(char path[PATH], const char *run, uint64_t iteration)
-{
-	snprintf(path, PATH, "%.3900s/checkpoints/%08" PRIu64, run, iteration);
-}
-
-/* Moves the files of the newest part to their folder, unless that has been done, and removes all
- * other files of changes. */
-static int settle_files(const struct run *run, struct error *err)
-{
-	struct run_parts parts = { NULL, 0 };
-	struct error ignored;
-	char aside[PATH], from[PATH], to[PATH], former[PATH], *text;
-	int rc = 0;
-
-	if (store_get(run->record.store, RUN_PARTS_KEY, &text, &ignored) == 0) {
-		rc = run_parts_parse(&parts, text, err);
-		free(text);
-	}
-	if (rc != 0)
-		return rc;
-	if (parts.n > 0) {
-		name_aside(aside, run, parts.n - 1);
-		name_folder(from, aside, parts.list[parts.n - 1].after);
-		name_folder(to, run->options.run_dir, parts.list[parts.n - 1].after);
-		snprintf(former, sizeof(former), "%.4000s/former", aside);
-		if (access(from, F_OK) == 0) {
-			if (rename(to, former) == 0)
-				file_sync_folder(to);
-			rc = file_move(from, to, err);
-		}
-	}
-	run_parts_free(&parts);
-	snprintf(aside, sizeof(aside), "%s/recut", run->options.run_dir);
-	if (rc == 0 && access(aside, F_OK) == 0)
-		file_remove_folder(aside);
-	return rc;
-}
 
 /* ---- the saved commit ---- */
 
@@ -100,29 +53,15 @@ static bool is_saved(const struct run *run, const struct recut_record *r)
 	char folder[PATH];
 	uint64_t all = UINT64_MAX >> (64 - r->n_stages_before);
 
-	name_folder(folder, run->options.run_dir, r->after);
+	recut_files_folder(folder, sizeof(folder), run->options.run_dir, r->after);
 	return r->after > 0 && file_exists(folder, "manifest.json") &&
 	       store_each_shard(run->record.store, see_file, &x, &ignored) == 0 && x.stages == all;
 }
 
 /* ---- cutting ---- */
 
-static int save_manifest(const char *aside, const char *folder, const struct recut_record *r,
-			 const uint64_t *hashes, struct error *err)
-{
-	struct checkpoint k;
-	int rc = checkpoint_read(folder, &k, err);
-
-	if (rc != 0)
-		return rc;
-	k.before = k.iteration - r->after;
-	k.iteration = r->after;
-	k.config = r->model;
-	return checkpoint_save_manifest(aside, &k, hashes, err);
-}
-
-static int record(const struct run *run, const struct recut_record *r, const uint64_t *hashes,
-		  const uint64_t *bytes, struct error *err)
+static int record(const struct run *run, const struct recut_record *r,
+		  const struct recut_files *cut, struct error *err)
 {
 	struct store_shard files[MSG_STAGES];
 	char host[256] = "unknown";
@@ -147,30 +86,32 @@ static int record(const struct run *run, const struct recut_record *r, const uin
 		files[s] = (struct store_shard){ .iteration = r->after,
 						 .stage = (uint8_t)s,
 						 .host = host,
-						 .hash = hashes[s],
-						 .bytes = bytes[s],
+						 .hash = cut->hashes[s],
+						 .bytes = cut->bytes[s],
 						 .wall_us = clock_wall_us() };
 	return store_recut(run->record.store, &change, err);
 }
 
+/* Cuts the model, unless a thread has done so, and records the new stages. */
 static int cut(struct run *run, const struct recut_record *r, struct error *err)
 {
-	uint64_t hashes[ROUTE_HOPS], bytes[ROUTE_HOPS];
-	char aside[PATH], folder[PATH];
-	const struct origin_cut_to to = { aside, r->after, hashes, bytes };
-	int rc;
+	struct recut_files files;
+	int rc = 0;
 
-	name_aside(aside, run, r->n_parts - 1);
-	name_folder(folder, run->options.run_dir, r->after);
-	log_line(&run->log, LOG_INFO, "cutting %s into %u stages", folder, r->model.n_stages);
-	rc = origin_cut_folder(folder, &r->model, &to, err);
+	if (!recut_files_find(run, r, &files)) {
+		if (!is_saved(run, r))
+			return 0;
+		log_line(&run->log, LOG_INFO, "cutting it%" PRIu64 " into %u stages", r->after,
+			 r->model.n_stages);
+		rc = recut_files_cut(run, r, &files, err);
+	}
 	if (rc == 0)
-		rc = save_manifest(aside, folder, r, hashes, err);
+		rc = record(run, r, &files, err);
 	if (rc == 0)
-		rc = record(run, r, hashes, bytes, err);
+		rc = recut_files_forget(run, err);
 	if (rc == 0)
 		run->wanted.recut.is_done = true;
-	return rc ? rc : settle_files(run, err);
+	return rc ? rc : recut_files_settle(run, err);
 }
 
 /* ---- orders ---- */
@@ -182,6 +123,8 @@ static int set_order(struct run *run, const struct recut_order *o, struct error 
 			    : store_set(run->record.store, RECUT_ORDER_KEY, text, err);
 
 	free(text);
+	if (rc == 0)
+		rc = recut_files_forget(run, err);
 	if (rc == 0)
 		run->wanted.recut.is_ordered = o != NULL;
 	return rc;
@@ -228,7 +171,7 @@ static int carry_out(struct run *run, const struct recut_order *o, struct error 
 	int rc = recut_record_make(&r, run->record.store, o, "--cut", err);
 
 	run->wanted.recut.is_ordered = true;
-	if (rc == 0 && is_saved(run, &r))
+	if (rc == 0 && r.after > 0)
 		rc = cut(run, &r, err);
 	if (rc == 1 || run->wanted.recut.is_done)
 		run->wanted.recut.is_ordered = false;
@@ -240,7 +183,7 @@ int recut_begin(struct run *run, struct error *err)
 {
 	struct recut_order *o = alloc_new(sizeof(*o));
 	bool is_given = recut_order_of_options(o, &run->options);
-	int rc = settle_files(run, err);
+	int rc = recut_files_settle(run, err);
 
 	if (rc == 0 && is_given)
 		rc = take_options(run, o, err);
@@ -296,9 +239,53 @@ void recut_command(struct run *run, const struct recut_order *o, struct outcome 
 			    run->wanted.pause ? "when the run continues" : "after the next commit");
 }
 
-/* ---- saving ---- */
+/* ---- saving and cutting ---- */
 
-/* A pause is not saved, so the controller that begins again would train. */
+/* Reports that an order is dropped. */
+static void stay(struct run *run, const char *why)
+{
+	drop_order(run, why);
+	note(run, NOTE_ALERT, -1, 0, "the stages stay: %.150s", run->wanted.recut.failure);
+	run->wanted.recut.failure[0] = '\0';
+}
+
+static void begin_cut(struct run *run)
+{
+	struct recut_order *o = alloc_new(sizeof(*o));
+	struct recut_record r = { .after = 0 };
+	struct error err = { "" };
+	int rc = read_order(run, o, &err);
+
+	if (rc == 0)
+		rc = recut_record_make(&r, run->record.store, o, "--cut", &err);
+	if (rc == 0)
+		rc = recut_cutting_start(run, &r, &run->wanted.recut.cutting, &err);
+	if (rc == 0)
+		note(run, NOTE_EVENT, -1, 0, "it%llu is saved: the model is cut into other stages",
+		     (unsigned long long)run->committed);
+	else
+		stay(run, rc == 1 ? "the run has these stages already" : err.text);
+	recut_record_free(&r);
+	free(o);
+}
+
+/* Takes the files of the thread, and lets the controller begin again with them. */
+static void end_cut(struct run *run)
+{
+	struct recut_cutting *c = run->wanted.recut.cutting;
+	struct error err = { "" };
+	int rc = recut_cutting_take(c, run, &err);
+
+	run->wanted.recut.cutting = NULL;
+	if (rc == -ESTALE) /* the next turn saves the present commit */
+		return;
+	if (rc != 0)
+		stay(run, err.text);
+	else
+		run->ending.restarts = true;
+}
+
+/* In a pause the operator may still change the order, or take it back. */
 bool recut_turn(struct backups *backups)
 {
 	struct run *run = backups->run;
@@ -306,27 +293,28 @@ bool recut_turn(struct backups *backups)
 	if (!run->wanted.recut.is_ordered || run->wanted.pause || run->committed == 0 ||
 	    run->ending.stopping || run_is_done(run))
 		return false;
+	if (run->wanted.recut.cutting) {
+		if (recut_cutting_is_done(run->wanted.recut.cutting))
+			end_cut(run);
+		return run->wanted.recut.is_ordered;
+	}
 	switch (checkpoint_now(backups)) {
 	case CHECKPOINT_WAITS:
 		return true;
 	case CHECKPOINT_FAILED:
-		drop_order(run, "the checkpoint before the change is incomplete");
+		stay(run, "the checkpoint before the change is incomplete");
+		return false;
+	default:
 		break;
-	case CHECKPOINT_WHOLE:
-		switch (offsite_bring(backups)) {
-		case OFFSITE_COMING:
-			return true;
-		case OFFSITE_MISSING:
-			drop_order(run, "the checkpoint before the change could not be collected");
-			break;
-		case OFFSITE_HERE:
-			note(run, NOTE_EVENT, -1, 0, "it%llu is saved: the controller begins again "
-			     "with other stages", (unsigned long long)run->committed);
-			run->ending.restarts = true;
-			return true;
-		}
 	}
-	note(run, NOTE_ALERT, -1, 0, "the stages stay: %.150s", run->wanted.recut.failure);
-	run->wanted.recut.failure[0] = '\0';
-	return false;
+	switch (offsite_bring(backups)) {
+	case OFFSITE_COMING:
+		return true;
+	case OFFSITE_MISSING:
+		stay(run, "the checkpoint before the change could not be collected");
+		return false;
+	default:
+		begin_cut(run);
+		return run->wanted.recut.is_ordered;
+	}
 }

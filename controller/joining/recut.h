@@ -3,14 +3,17 @@
  *     state of the run                                               next
  *     ordered: the entry "recut" is in the record                    saved, once an iteration is
  *                                                                    committed
- *     saved: a whole checkpoint of the last commit is on this        cut, when a controller begins
+ *     saved: a whole checkpoint of the last commit is on this        being cut
  *            machine
+ *     being cut: a thread writes the new stages' files               cut, when a controller begins
+ *                (recut_files.h)
  *     cut: one transaction has given the record the other stages     restored, as after a loss of
  *          and their files                                           all stages (restore.h)
  *
- * A controller that has saved ends and begins again in the same process, so a change goes the same
- * way as a resume after a crash. Each step can be repeated: a kill at any moment loses nothing. The
- * run gets another identity with the cut, and agents drop what they hold of the former stages. */
+ * A controller whose thread has cut ends and begins again in the same process, so a change goes the
+ * same way as a resume after a crash. A controller that resumes a saved commit cuts before it
+ * listens. Each step can be repeated: a kill at any moment loses nothing. The run gets another
+ * identity with the cut, and agents drop what they hold of the former stages. */
 #ifndef CONTROLLER_JOINING_RECUT_H
 #define CONTROLLER_JOINING_RECUT_H
 
@@ -32,8 +35,8 @@ void recut_note(struct run *run);
 /* Orders other stages for a run that is under way, or says why it cannot have them. An order for
  * the present stages takes an earlier order back. */
 void recut_command(struct run *run, const struct recut_order *o, struct outcome *outcome);
-/* Saves the last commit between two iterations, unless the operator pauses the run. Returns true
- * while the next iteration has to wait: at the end run->ending.restarts is set. */
+/* Saves and cuts the last commit between two iterations, unless the operator pauses the run.
+ * Returns true while the next iteration has to wait: at the end run->ending.restarts is set. */
 bool recut_turn(struct backups *backups);
 
 #endif

@@ -347,6 +347,7 @@ static void make_state(struct recutting *x, struct recut_record *out, int skip)
 	json_object_set_new(x->state, "stages", stages);
 	json_object_set_new(x->state, "shards", shards);
 	json_object_set_new(x->state, "homes", homes);
+	json_object_del(x->state, "spares"); /* the new stages have places for all nodes */
 	json_object_set_new(x->state, "path_length",
 			    json_integer((json_int_t)out->model.n_stages - skip));
 	json_object_set_new(x->options, "skip", json_integer(skip));
@@ -432,6 +433,7 @@ static int make(struct recutting *x, struct recut_record *out, const char *optio
 		rc = make_cluster(x, out, err);
 	if (rc != 0)
 		return rc;
+	memcpy(out->stage_of, x->stage_of, sizeof(out->stage_of));
 	make_state(x, out, skip);
 	rc = make_parts(x, out, err);
 	if (rc == 0 && !(out->model_text && out->cluster_text && out->state_text &&

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/config.h"
+#include "wire/msg.h"
 
 struct cluster;
 struct recut_order;
@@ -19,6 +20,7 @@ struct recut_record {
 	uint32_t n_stages_before;
 	struct model_config model; /* with the new cut */
 	uint32_t n_shards, per_shard, n_parts;
+	int stage_of[MSG_NODES]; /* of each node; RECUT_AWAY or RECUT_LEFT_OUT: none */
 	char *model_text, *cluster_text, *state_text, *options_text, *parts_text;
 };
 

@@ -207,6 +207,9 @@ int resume_begin(struct backups *backups, struct error *err)
 	run->faults.first = run->first_attempt;
 	note(run, NOTE_EVENT, -1, 0, "the run was resumed after it%llu (controller %llu)",
 	     (unsigned long long)run->committed, (unsigned long long)generation + 1);
+	if (run->wanted.pause)
+		note(run, NOTE_EVENT, -1, 0,
+		     "the run is still paused: :resume in a console continues it");
 	if (!changes_options(&run->options))
 		return 0;
 	if (run->options.changed[CHANGE_ITERATIONS])

@@ -1,13 +1,16 @@
 /* slots.c - sets how many microbatches a node holds at once, according to its memory.
  *
  * Plans and the agent itself need the number before the agent has built its stage. A node keeps the
- * number when its stage changes, so the largest stage counts. */
+ * number when its stage changes, so the largest stage counts. If several agents join one machine at
+ * about the same time, each sees the memory that the others are about to take. Therefore each of
+ * them gets an equal share, and a share that is already given to a joiner is reduced. */
 #include "controller/joining/slots.h"
 
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/network/measuring.h"
+#include "controller/weights/copies.h"
 
 enum { SLOTS_MOST = 8 }; /* more microbatches at once shorten no plan */
 /* Share of a machine's free memory that activations may take */
@@ -33,6 +36,38 @@ void slots_settle(struct members *members, const struct member *m)
 	slots = capacity_slots(&run->training.model, &run->training.hyper, most_parameters(run),
 			       memory_share * members_memory(members, m), SLOTS_MOST);
 	run->cluster->nodes[m->id].memory = run->cluster_as_given->nodes[m->id].memory = slots;
+}
+
+/* Returns true if m joins and has not built its stage, so that its agent can begin again with
+ * another number. */
+static bool may_begin_again(const struct members *members, const struct member *m)
+{
+	return (m->state == MEMBER_JOINING || m->state == MEMBER_SYNCING) &&
+	       m->assigned.is_welcomed && !copy_needed(members, m);
+}
+
+void slots_settle_late(struct members *members, struct member *m)
+{
+	const struct run *run = members->run;
+
+	slots_settle(members, m);
+	if (run->phase == PHASE_GATHERING && !run->resumed)
+		return; /* the first plan relies on the numbers of the other nodes */
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *o = &members->list[i];
+		int was = run->cluster->nodes[i].memory;
+
+		if (o == m || !members_share_machine(m, o) || !may_begin_again(members, o))
+			continue;
+		slots_settle(members, o);
+		if (run->cluster->nodes[i].memory == was)
+			continue;
+		copies_forget(o);
+		o->assigned.is_welcomed = false;
+		o->assigned.number = 0;
+		member_apply(members->run, o, EVENT_WAIT,
+			     "another agent of its machine joins, and they share its memory");
+	}
 }
 
 void slots_settle_all(struct members *members)

@@ -504,6 +504,8 @@ static void gather_built(struct iteration *it)
 
 		if (member_is_ready(m) && !m->is_marked)
 			member_apply(it->run, m, EVENT_ADMIT, "");
+		else
+			m->move.use = USE_UNDECIDED; /* a node that gets its stage later is late */
 	}
 	if (!replicas_everywhere(it->members)) {
 		controller_finish(it->members, 1,
@@ -612,15 +614,34 @@ static bool ready_everywhere(const struct members *members)
 	return n == members->run->cluster->n_stages;
 }
 
-static void admit_ready(struct members *members)
+/* Makes replicas of the nodes that hold the last commit. `late` are the nodes that were not in the
+ * last commit. */
+static void admit_these(struct members *members, bool late)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (member_alive(m) && m->is_marked)
-			member_apply(members->run, m, EVENT_BAR, "marked failed");
-		else if (member_is_ready(m))
-			member_apply(members->run, m, EVENT_ADMIT, "");
+		if (!member_is_ready(m) || (m->move.use == USE_UNDECIDED) != late)
+			continue;
+		spares_admit(members, m);
+		member_apply(members->run, m, EVENT_ADMIT, "");
+	}
+}
+
+/* Admits the nodes that hold the last commit. Late nodes come last, because they wait as spares if
+ * enough others are in use. A spare replaces each node that did not come back. */
+static void admit_ready(struct members *members)
+{
+	for (uint32_t i = 0; i < members->n; i++)
+		if (member_alive(&members->list[i]) && members->list[i].is_marked)
+			member_apply(members->run, &members->list[i], EVENT_BAR, "marked failed");
+	admit_these(members, false);
+	admit_these(members, true);
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
+
+		if (m->is_awaited && m->state == MEMBER_DEAD && member_has_key(m))
+			spares_replace(members, m);
 	}
 }
 

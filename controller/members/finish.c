@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "controller/members/member.h"
+#include "controller/members/member_record.h"
 #include "controller/members/members.h"
 #include "controller/run/drill.h"
 #include "controller/run/journal.h"
@@ -20,6 +21,7 @@ void controller_finish(struct members *members, int status, const char *why)
 
 	if (members->run->phase == PHASE_FINISHED)
 		return;
+	record_devices_event(members);
 	set_phase(members->run, PHASE_FINISHED);
 	drill_save(members->run);
 	members->run->ending.exit_status = status;

@@ -87,7 +87,8 @@ enum copy_sum {
 
 /* States of a node in plans (spares.c).
  *
- *     lost, or a process joins during the run -> UNDECIDED -- becomes a replica --> ALWAYS or SPARE
+ *     is lost, joins during the run, or has no stage when the run begins -> UNDECIDED
+ *     UNDECIDED -- becomes a replica --> ALWAYS or SPARE
  *     SPARE -- takes a lost node's place, shortens the iteration, changes its stage --> ALWAYS */
 enum member_use { USE_ALWAYS, USE_UNDECIDED, USE_SPARE };
 
@@ -170,6 +171,7 @@ struct member_compute {
 	uint32_t times_paced;
 	/* Times of the device in the node's newest committed iteration; zeros: not reported */
 	struct device_time spent;
+	uint64_t spent_in; /* number of that iteration */
 	/* When the period began whose times the node has to report for the newest commit; 0: it has
 	 * reported them */
 	int64_t spent_from_us;

@@ -45,29 +45,58 @@ void record_node(struct run *run, const struct member *m)
 				    (int)member_layers(run, m)));
 }
 
-/* Writes figures of a node as a moment and as an event, both of this kind. The figures are
- * given. */
 static void record_figures(struct run *run, const struct member *m, const char *kind,
-			   uint64_t iteration, json_t *figures)
+			   uint64_t iteration, const json_t *figures)
 {
 	char *text = json_dumps(figures, JSON_COMPACT);
-	json_t *event = json_pack("{s:s, s:i, s:I}", "event", kind, "node", (int)m->id,
-				  "iteration", (json_int_t)iteration);
 
 	record_moment(run, &(struct store_moment){ .kind = kind,
 						   .node = m->id,
 						   .stage = -1,
 						   .value = (int64_t)iteration,
 						   .text = text });
-	json_object_update(event, figures);
-	record_event(run, event);
-	json_decref(figures);
 	free(text);
 }
 
 void record_device(struct run *run, const struct member *m)
 {
-	record_figures(run, m, "device", run->committed, device_record_pack(&m->compute.spent));
+	json_t *times = device_record_pack(&m->compute.spent);
+
+	record_figures(run, m, "device", run->committed, times);
+	json_decref(times);
+}
+
+void record_devices_event(const struct members *members)
+{
+	struct run *run = members->run;
+	json_t *nodes = json_array();
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member_compute *c = &members->list[i].compute;
+		json_t *node;
+
+		if (c->spent_in == 0 || c->spent_in != run->committed)
+			continue;
+		node = device_record_pack(&c->spent);
+		json_object_set_new(node, "node", json_integer((json_int_t)i));
+		json_array_append_new(nodes, node);
+	}
+	if (json_array_size(nodes) > 0)
+		record_event(run, json_pack("{s:s, s:I, s:O}", "event", "device", "iteration",
+					    (json_int_t)run->committed, "nodes", nodes));
+	json_decref(nodes);
+}
+
+static void record_gpu(struct run *run, const struct member *m)
+{
+	json_t *figures = gpu_record_pack(&m->beat.gpu);
+	json_t *event = json_pack("{s:s, s:i, s:I}", "event", "gpu", "node", (int)m->id,
+				  "iteration", (json_int_t)run->iteration);
+
+	record_figures(run, m, "gpu", run->iteration, figures);
+	json_object_update(event, figures);
+	record_event(run, event);
+	json_decref(figures);
 }
 
 void record_gpus(struct members *members)
@@ -77,11 +106,7 @@ void record_gpus(struct members *members)
 	if (run->now_us - run->record.gpus_us < GPUS_EVERY_US)
 		return;
 	run->record.gpus_us = run->now_us;
-	for (uint32_t i = 0; i < members->n; i++) {
-		const struct member *m = &members->list[i];
-
-		if (m->beat.gpu.known && member_alive(m))
-			record_figures(run, m, "gpu", run->iteration,
-				       gpu_record_pack(&m->beat.gpu));
-	}
+	for (uint32_t i = 0; i < members->n; i++)
+		if (members->list[i].beat.gpu.known && member_alive(&members->list[i]))
+			record_gpu(run, &members->list[i]);
 }

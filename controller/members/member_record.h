@@ -11,7 +11,11 @@ struct run;
 void record_node(struct run *run, const struct member *m);
 /* Records the figures of all GPUs, if they were last recorded some time ago. */
 void record_gpus(struct members *members);
-/* Records the times of the node's device in the newest committed iteration. */
+/* Records the times of the node's device in the newest committed iteration, for replays. */
 void record_device(struct run *run, const struct member *m);
+/* Writes the event `device`: the times of all devices that were reported for the newest committed
+ * iteration. Called before the next commit and at the end of the run, so that the reports have
+ * had time to arrive. */
+void record_devices_event(const struct members *members);
 
 #endif

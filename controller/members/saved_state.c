@@ -1,8 +1,9 @@
 /* saved_state.c - saves and loads the state, other than commits, that a restarted controller needs.
  *
  * A controller may die at any moment. Its successor finds the commits in the store, but also needs
- * some options (run/settings.c), the stage of each node, the nodes marked as failed, and the
- * agents' keys. They are saved whenever they change, as JSON in the store's setting "controller".
+ * some options (run/settings.c), whether an operator has paused the run, the stage of each node,
+ * the nodes marked as failed, the spares, and the agents' keys. They are saved whenever they
+ * change, as JSON in the store's setting "controller".
  */
 #include "controller/members/saved_state.h"
 
@@ -34,40 +35,64 @@ static int load_formats(struct tensor_formats *to, const json_t *from)
 		       : -EINVAL;
 }
 
+/* The numbers of each node in the saved state. A state without LEFT_OUT or SPARE has zeros. */
+enum { STAGE, SHARD, HOME, MARKED, LEFT_OUT, SPARE, NUMBERS };
+static const char *const names[NUMBERS] = { "stages", "shards",   "homes",
+					    "marked", "left_out", "spares" };
+
+static int number_of(const struct members *members, uint32_t node, int which)
+{
+	const struct member *m = &members->list[node];
+
+	switch (which) {
+	case STAGE:
+		return members->run->cluster->nodes[node].stage;
+	case SHARD:
+		return members->run->training.shard_of[node];
+	case HOME:
+		return m->move.home;
+	case MARKED:
+		return m->is_marked && m->move.drain != DRAIN_EXCLUDED;
+	case LEFT_OUT:
+		return m->assigned.is_left_out;
+	default:
+		return m->move.use == USE_SPARE;
+	}
+}
+
+static void pack_numbers(json_t *o, const struct members *members)
+{
+	for (int k = 0; k < NUMBERS; k++) {
+		json_t *numbers = json_array();
+
+		for (uint32_t i = 0; i < members->n; i++)
+			json_array_append_new(numbers, json_integer(number_of(members, i, k)));
+		json_object_set_new(o, names[k], numbers);
+	}
+}
+
 /* The saved state has the options, and an array for each property of the nodes. */
 int resume_save(struct members *members)
 {
-	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
-	json_t *marked = json_array(), *left_out = json_array(), *keys = json_array();
+	const struct wanted *wanted = &members->run->wanted;
+	json_t *o, *keys = json_array();
 	struct error err = { "" };
 	char *text, key[KEYS_TEXT_SIZE];
 	int rc = -ENOMEM;
 
 	for (uint32_t i = 0; i < members->n; i++) {
-		json_array_append_new(stages, json_integer(members->run->cluster->nodes[i].stage));
-		json_array_append_new(shards, json_integer(members->run->training.shard_of[i]));
-		json_array_append_new(homes, json_integer(members->list[i].move.home));
-		json_array_append_new(marked, json_integer(members->list[i].is_marked &&
-							   members->list[i].move.drain !=
-								   DRAIN_EXCLUDED));
-		json_array_append_new(left_out,
-				      json_integer(members->list[i].assigned.is_left_out));
 		keys_text(&members->list[i].key, key);
 		json_array_append_new(keys,
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
-	text = settings_print(&members->run->options, RECORD_CONTROLLER,
-			      json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
-					" s:o, s:o}",
-					"path_length", (int)members->run->wanted.path_length,
-					"skip_share", (int)members->run->wanted.skip_share,
-					"skip_phase", (int)members->run->wanted.phase, "formats",
-					pack_formats(&members->run->cluster->formats),
-					"wanted_formats",
-					pack_formats(&members->run->wanted.formats), "stages",
-					stages, "shards", shards, "homes", homes, "marked", marked,
-					"left_out", left_out, "keys", keys, "rates",
-					rates_save(members->run)));
+	o = json_pack("{s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "path_length",
+		      (int)wanted->path_length, "skip_share", (int)wanted->skip_share, "skip_phase",
+		      (int)wanted->phase, "paused", (int)wanted->pause, "formats",
+		      pack_formats(&members->run->cluster->formats), "wanted_formats",
+		      pack_formats(&wanted->formats), "keys", keys, "rates",
+		      rates_save(members->run));
+	pack_numbers(o, members);
+	text = settings_print(&members->run->options, RECORD_CONTROLLER, o);
 	if (text)
 		rc = store_set(members->run->record.store, "controller", text, &err);
 	if (rc != 0)
@@ -76,13 +101,35 @@ int resume_save(struct members *members)
 	return rc;
 }
 
-static int load_numbers(int *to, uint32_t n, const json_t *from)
+static int load_numbers(int to[NUMBERS][MSG_NODES], uint32_t n, const json_t *o)
 {
-	if (json_array_size(from) != n)
-		return -EINVAL;
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = (int)json_integer_value(json_array_get(from, i));
+	for (int k = 0; k < NUMBERS; k++) {
+		const json_t *from = json_object_get(o, names[k]);
+
+		if (!from && k >= LEFT_OUT)
+			continue;
+		if (json_array_size(from) != n)
+			return -EINVAL;
+		for (uint32_t i = 0; i < n; i++)
+			to[k][i] = (int)json_integer_value(json_array_get(from, i));
+	}
 	return 0;
+}
+
+static void take_numbers(struct members *members, int from[NUMBERS][MSG_NODES])
+{
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
+		bool is_marked = from[MARKED][i] != 0, is_left_out = from[LEFT_OUT][i] != 0;
+
+		members->run->cluster->nodes[i].stage = from[STAGE][i];
+		members->run->training.shard_of[i] = from[SHARD][i];
+		m->move.home = from[HOME][i];
+		m->is_marked = is_marked;
+		m->assigned.is_left_out = is_marked && is_left_out;
+		m->peers.is_excluded = is_marked && !is_left_out;
+		m->move.use = from[SPARE][i] ? USE_SPARE : USE_ALWAYS;
+	}
 }
 
 /* Loads the key of each node, so that a returning agent gets its own node number again. */
@@ -103,70 +150,54 @@ static int load_keys(struct members *members, const json_t *from)
 
 int resume_load(struct members *members, struct tensor_formats *formats, struct error *err)
 {
+	struct wanted *wanted = &members->run->wanted;
 	char *text = NULL;
-	int stages[MSG_NODES], homes[MSG_NODES], marked[MSG_NODES], left_out[MSG_NODES] = { 0 },
-		rc = store_get(members->run->record.store, "controller", &text, err);
-	struct tensor_formats recorded = { 0 }, wanted = { 0 };
-	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *lo = NULL, *ke, *ra = NULL;
-	int path_length, share = 0, phase;
+	int numbers[NUMBERS][MSG_NODES] = { { 0 } };
+	int rc = store_get(members->run->record.store, "controller", &text, err);
+	struct tensor_formats recorded = { 0 }, wished = { 0 };
+	const int n_stages = members->run->cluster->n_stages;
+	json_t *o, *fo, *wa, *ke, *ra = NULL;
+	int path_length, share = 0, phase, paused = 0;
 
 	if (rc != 0)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o,
-					 "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s?o,"
-					 " s:o, s?o}",
+			     json_unpack(o, "{s:i, s?i, s:i, s?b, s:o, s:o, s:o, s?o}",
 					 "path_length", &path_length, "skip_share", &share,
-					 "skip_phase", &phase, "formats", &fo, "wanted_formats",
-					 &wa, "stages", &st, "shards", &sh, "homes", &ho, "marked",
-					 &ma, "left_out", &lo, "keys", &ke, "rates", &ra) == 0
+					 "skip_phase", &phase, "paused", &paused, "formats", &fo,
+					 "wanted_formats", &wa, "keys", &ke, "rates", &ra) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
 		rc = load_formats(&recorded, fo);
 	if (rc == 0)
-		rc = load_formats(&wanted, wa);
+		rc = load_formats(&wished, wa);
 	if (rc == 0)
-		rc = load_numbers(stages, members->n, st);
-	if (rc == 0)
-		rc = load_numbers(members->run->training.shard_of, members->n, sh);
-	if (rc == 0)
-		rc = load_numbers(homes, members->n, ho);
-	if (rc == 0)
-		rc = load_numbers(marked, members->n, ma);
-	if (rc == 0 && lo)
-		rc = load_numbers(left_out, members->n, lo);
+		rc = load_numbers(numbers, members->n, o);
 	if (rc == 0)
 		rc = load_keys(members, ke);
 	if (rc == 0)
 		rc = rates_load(members->run, ra);
 	if (rc == 0 && (phase < 0 || phase >= SKIP_SCHEDULE_MOST))
 		rc = -EINVAL;
-	if (rc == 0 && (path_length < 1 || path_length > members->run->cluster->n_stages ||
-			share < 0 || share > 99))
+	if (rc == 0 && (path_length < 1 || path_length > n_stages || share < 0 || share > 99))
 		rc = -EINVAL;
 	for (uint32_t i = 0; rc == 0 && i < members->n; i++)
-		if (stages[i] >= members->run->cluster->n_stages ||
-		    homes[i] >= members->run->cluster->n_stages)
+		if (numbers[STAGE][i] >= n_stages || numbers[HOME][i] >= n_stages)
 			rc = -EINVAL;
 	if (rc == 0) {
-		for (uint32_t i = 0; i < members->n; i++) {
-			members->run->cluster->nodes[i].stage = stages[i];
-			members->list[i].move.home = homes[i];
-			members->list[i].is_marked = marked[i] != 0;
-			members->list[i].assigned.is_left_out = marked[i] && left_out[i];
-			members->list[i].peers.is_excluded = marked[i] && !left_out[i];
-		}
+		take_numbers(members, numbers);
 		settings_take(&members->run->options, o, RECORD_CONTROLLER);
 		members->run->unit_s = members->run->options.cluster.time_scale > 0
 					       ? members->run->options.cluster.time_scale
 					       : 1;
-		members->run->wanted.path_length = (uint32_t)path_length;
-		members->run->wanted.skip_share = (uint32_t)share;
-		members->run->wanted.phase = (uint32_t)phase;
-		members->run->wanted.formats = wanted;
+		wanted->path_length = (uint32_t)path_length;
+		wanted->skip_share = (uint32_t)share;
+		wanted->phase = (uint32_t)phase;
+		wanted->pause = paused;
+		wanted->formats = wished;
 		*formats = recorded;
 	}
 	json_decref(o);

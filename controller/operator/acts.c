@@ -215,6 +215,7 @@ void act_pause(struct operators *ops, const char *who, const struct msg_command 
 	undo_remember(ops, who, verb, -1, 0, ops->run->wanted.pause);
 	ops->run->wanted.pause = verb != COMMAND_RESUME;
 	ops->run->wanted.step = verb == COMMAND_STEP;
+	resume_save(ops->members);
 	note(ops->run, NOTE_COMMAND, -1, 0, "%s (%s)",
 	     verb == COMMAND_PAUSE  ? "pause at the iteration's end"
 	     : verb == COMMAND_STEP ? "one iteration, then pause"

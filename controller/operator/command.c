@@ -115,6 +115,10 @@ void command_receive(struct operators *ops, struct console *from, const struct m
 	struct msg reply = { .type = MSG_SEE_REPLY };
 	struct outcome o = { -EPERM, "" };
 
+	if (m->verb == COMMAND_CUT && strncmp(m->text, "preview", strlen("preview")) == 0) {
+		cut_preview_ask(ops, from, m);
+		return;
+	}
 	if (strcmp(m->text, "preview") == 0) {
 		previews_ask(ops, from, m);
 		return;
@@ -212,6 +216,7 @@ void command_turn(struct operators *ops)
 	}
 	faults_turn(ops);
 	stage_preview_turn(ops);
+	cut_preview_turn(ops);
 	hours_preview_turn(ops);
 }
 
@@ -221,5 +226,6 @@ void command_fini(struct operators *ops)
 	free(ops->run->faults.list);
 	previews_fini(ops);
 	stage_preview_fini(ops);
+	cut_preview_fini(ops);
 	hours_preview_fini(ops);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/operator/cut_preview.h"
 #include "controller/operator/stage_preview.h"
 
 struct console;
@@ -34,6 +35,7 @@ struct operators {
 	uint32_t n_askers;
 	size_t room_askers;
 	struct stage_preview stages;
+	struct cut_preview cut;
 	struct hours_comparison *hours; /* under way; NULL: none */
 	uint64_t commands; /* number of the last recorded command */
 };

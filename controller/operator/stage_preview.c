@@ -65,21 +65,31 @@ static void list_here(const struct members *members, struct recut_order *order)
 		order->here[i] = member_alive(&members->list[i]) && !members->list[i].is_marked;
 }
 
-void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
-	     struct outcome *o)
+bool cut_order_read(const struct operators *ops, const char *layers, struct recut_order *order,
+		    struct outcome *o)
 {
-	struct recut_order *order = alloc_new(sizeof(*order));
 	struct error err = { "" };
 
-	if (m->text[0] && stage_layers_parse(&order->layers, "cut", m->text, &err) != 0) {
+	if (layers[0] && stage_layers_parse(&order->layers, "cut", layers, &err) != 0) {
 		outcome_set(o, -EINVAL, "%.150s", err.text);
-	} else if (!m->text[0] && !ops->stages.proposal) {
+		return false;
+	}
+	if (!layers[0] && !ops->stages.proposal) {
 		outcome_set(o, -EINVAL, "no stages are proposed: ask for some with stages, or "
 					"give the layers, as 0,7,5");
-	} else {
-		if (!m->text[0])
-			*order = *ops->stages.proposal;
-		list_here(ops->members, order);
+		return false;
+	}
+	if (!layers[0])
+		*order = *ops->stages.proposal;
+	list_here(ops->members, order);
+	return true;
+}
+
+void act_cut(struct operators *ops, const char *who, const struct msg_command *m, struct outcome *o)
+{
+	struct recut_order *order = alloc_new(sizeof(*order));
+
+	if (cut_order_read(ops, m->text, order, o)) {
 		recut_command(ops->run, order, o);
 		if (o->status == 0)
 			note(ops->run, NOTE_COMMAND, -1, 0, "cut %.100s (%s): %.80s",

@@ -28,6 +28,10 @@ struct stage_preview {
 /* The command `stages`: starts a choice of stages for the connected nodes. */
 void act_stages(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
+/* Makes the order of the command `cut` for these layers; "": the stages proposed last. Returns
+ * false with the reason in *o if there is none. */
+bool cut_order_read(const struct operators *ops, const char *layers, struct recut_order *order,
+		    struct outcome *o);
 /* The command `cut`: the run takes the stages of these layers, or those proposed last, after its
  * next commit (joining/recut.h). */
 void act_cut(struct operators *ops, const char *who, const struct msg_command *m,

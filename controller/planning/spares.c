@@ -14,6 +14,7 @@
 #include "controller/members/failures.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
+#include "controller/members/saved_state.h"
 #include "controller/planning/request.h"
 #include "controller/run/journal.h"
 
@@ -65,7 +66,7 @@ void spares_exclude(const struct members *members, enum spares_kind used, bool *
 	}
 }
 
-void spares_admit(const struct members *members, struct member *m)
+void spares_admit(struct members *members, struct member *m)
 {
 	const struct run *run = members->run;
 	uint32_t in_use = 0;
@@ -75,8 +76,10 @@ void spares_admit(const struct members *members, struct member *m)
 	for (uint32_t i = 0; i < members->n; i++)
 		in_use += member_computes(&members->list[i]) && !members->list[i].is_marked &&
 			  !spares_wait(members, &members->list[i]);
-	if (in_use >= run->options.cluster.least_agents && has_better(members, m))
-		m->move.use = USE_SPARE;
+	if (in_use < run->options.cluster.least_agents || !has_better(members, m))
+		return;
+	m->move.use = USE_SPARE;
+	resume_save(members);
 }
 
 /* Lets plans use m from now on. */
@@ -88,6 +91,7 @@ static void begin_use(struct members *members, struct member *m, const char *why
 	m->move.use = USE_ALWAYS;
 	m->shown.is_stale = true;
 	m->why[0] = 0;
+	resume_save(members);
 	if (is_late)
 		note(members->run, NOTE_EVENT, m->id, 0, "n%02u, a spare of S%d, is used: %s",
 		     m->id, member_stage(members->run, m), why);
@@ -117,7 +121,9 @@ const struct member *spares_for(const struct members *members, const struct memb
 void spares_replace(struct members *members, struct member *gone)
 {
 	const struct run *run = members->run;
-	bool lacks = planned_uses(run->plan, gone->id) && gone->move.replaced_in != run->epoch;
+	bool is_used = run->plan ? planned_uses(run->plan, gone->id)
+				 : run->resumed && !is_last_choice(gone);
+	bool lacks = is_used && gone->move.replaced_in != run->epoch;
 	const struct member *m = lacks ? spares_for(members, gone) : NULL;
 	char why[48];
 

@@ -22,13 +22,15 @@ bool spares_wait(const struct members *members, const struct member *m);
 bool spares_any(const struct members *members, enum spares_kind kind);
 /* Marks the waiting spares that the plan must not use in excluded (n). */
 void spares_exclude(const struct members *members, enum spares_kind used, bool *excluded);
-/* Decides whether m, which is about to become a replica, waits as a spare. */
-void spares_admit(const struct members *members, struct member *m);
+/* Decides whether m, which is about to become a replica, waits as a spare. The decision is saved,
+ * so that a resumed run does not use the spare at once. */
+void spares_admit(struct members *members, struct member *m);
 /* Returns the spare that takes gone's place when gone is lost, provided that the plan in force uses
  * gone (spares_replace). NULL: gone's stage has no spare. */
 const struct member *spares_for(const struct members *members, const struct member *gone);
 /* Lets plans use a spare instead of gone, a node that the next plan cannot use. Changes nothing if
- * the plan in force does not use gone, or a spare has taken gone's place since this plan began. */
+ * the plan in force does not use gone, or a spare has taken gone's place since this plan began. A
+ * resumed run has no plan at first: gone was in use unless gone was a spare. */
 void spares_replace(struct members *members, struct member *gone);
 /* Notes that plans use the spares in this plan from now on, until these fail again. */
 void spares_use(struct members *members, const struct planned *p);

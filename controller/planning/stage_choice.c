@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { PRESENT = 5000 }; /* number of plans to evaluate for the present stages */
+enum { PRESENT = 5000 }; /* number of plans to evaluate for the present and the wanted stages */
 /* Limit of the work of a choice for 20 nodes or fewer, and addition for each further node (units:
  * schedule/fleet/evaluate.h) */
 #define WORK 20000000
@@ -71,17 +71,26 @@ static void list_usable(struct stage_choice *c)
 	}
 }
 
+static void evaluate(struct stage_choice *c, struct candidate *x)
+{
+	const struct candidate_frame *f = &c->question->frame;
+
+	if (!atomic_load(&c->cancel) && candidate_is_possible(x, f))
+		candidate_evaluate(x, PRESENT, f);
+}
+
 static void *run_choice(void *arg)
 {
 	struct stage_choice *c = arg;
 	struct stage_question *q = c->question;
 
-	c->result = choose(&c->request, &c->choice, &c->err);
+	c->result = q->has_wanted ? -ENOENT : choose(&c->request, &c->choice, &c->err);
 	if (c->result == 0)
 		list_usable(c);
-	if (q->has_present && !atomic_load(&c->cancel) &&
-	    candidate_is_possible(&q->present, &q->frame))
-		candidate_evaluate(&q->present, PRESENT, &q->frame);
+	if (q->has_present)
+		evaluate(c, &q->present);
+	if (q->has_wanted)
+		evaluate(c, &q->wanted);
 	c->took_us = clock_monotonic_us() - c->began_us;
 	atomic_store(&c->is_done, true);
 	return NULL;
@@ -158,6 +167,11 @@ const struct candidate *stage_choice_candidate(const struct stage_choice *c, int
 double stage_choice_present_s(const struct stage_choice *c)
 {
 	return c->question->has_present ? c->question->present.seconds : INFINITY;
+}
+
+double stage_choice_wanted_s(const struct stage_choice *c)
+{
+	return c->question->has_wanted ? c->question->wanted.seconds : INFINITY;
 }
 
 double stage_choice_elapsed_s(const struct stage_choice *c)

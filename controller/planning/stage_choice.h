@@ -16,8 +16,9 @@ struct stage_choice; /* opaque */
 
 enum { STAGE_CHOICE_TEXT = 256 };
 
-/* Starts the choice, which takes about budget_s seconds on at most `threads` processors. Takes
- * ownership of q. -EAGAIN: no thread could be started, and q was freed. */
+/* Starts the choice, which takes about budget_s seconds on at most `threads` processors. If q
+ * compares stages, nothing is chosen, and stage_choice_result is -ENOENT. Takes ownership of q.
+ * -EAGAIN: no thread could be started, and q was freed. */
 int stage_choice_start(struct stage_question *q, double budget_s, int threads,
 		       struct stage_choice **out, struct error *err);
 /* Cancels a choice that is being made, and frees it. c may be NULL. */
@@ -35,6 +36,9 @@ const struct candidate *stage_choice_candidate(const struct stage_choice *c, int
 /* Returns the seconds of an iteration with the present stages, by the same simulation as for the
  * candidates. INFINITY: there are no present stages, or no plan for them. */
 double stage_choice_present_s(const struct stage_choice *c);
+/* Returns the seconds of an iteration with the stages of stage_question_compare, otherwise like
+ * stage_choice_present_s. */
+double stage_choice_wanted_s(const struct stage_choice *c);
 double stage_choice_elapsed_s(const struct stage_choice *c);
 
 /* Writes a text such as "3 stages of 4,4,4 layers, 0.512 s an iteration: S0 n00 n01, S1 n02,

@@ -216,10 +216,24 @@ int stage_question_new(const struct members *members, int n_microbatches,
 	return 0;
 }
 
+void stage_question_compare(struct stage_question *q, const struct model_config *model,
+			    const int *stage_of)
+{
+	candidate_init(&q->wanted, &q->frame);
+	q->has_wanted = true;
+	q->wanted.n_stages = (int)model->n_stages;
+	q->wanted.sequences = q->shape.batch;
+	for (uint32_t s = 0; s < model->n_stages; s++)
+		q->wanted.layers[s] = (int)model_layer_count(model, s);
+	for (int i = 0; i < q->fleet->n_nodes; i++)
+		q->wanted.stage_of[i] = stage_of[q->node_of[i]] < 0 ? -1 : stage_of[q->node_of[i]];
+}
+
 void stage_question_free(struct stage_question *q)
 {
 	if (!q)
 		return;
+	candidate_fini(&q->wanted);
 	candidate_fini(&q->present);
 	fleet_free(q->fleet);
 	free(q->node_of);

@@ -7,6 +7,7 @@
 #define CONTROLLER_PLANNING_STAGE_QUESTION_H
 
 #include "base/error.h"
+#include "model/config.h"
 #include "schedule/fleet/candidate.h"
 #include "schedule/fleet/fleet.h"
 
@@ -22,6 +23,10 @@ struct stage_question {
 	/* The run's present stages. `seconds` is INFINITY until a plan for them was made. */
 	struct candidate present;
 	bool has_present; /* false: the run has no stages yet */
+	/* Stages to compare with the present ones, without a choice. `seconds` is INFINITY until a
+	 * plan for them was made. */
+	struct candidate wanted;
+	bool has_wanted;
 };
 
 /* Makes the question for all connected members except those that the operator, or the controller
@@ -29,6 +34,10 @@ struct stage_question {
  * -EINVAL: no member's speed is known. The caller frees *out. */
 int stage_question_new(const struct members *members, int n_microbatches,
 		       struct stage_question **out, struct error *err);
+/* Changes the question: how long does an iteration take with the present stages, and with these?
+ * stage_of: for each node of the run, its stage; < 0: it is not used. */
+void stage_question_compare(struct stage_question *q, const struct model_config *model,
+			    const int *stage_of);
 void stage_question_free(struct stage_question *q); /* q may be NULL */
 
 #endif

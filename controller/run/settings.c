@@ -51,6 +51,7 @@ static const struct setting {
 	{ "budget_s", REAL, AT(planning.budget_s), GIVEN(BUDGET), NUMBER(0, 3600) },
 	{ "ahead_s", REAL, AT(planning.ahead_s), GIVEN(AHEAD), NUMBER(0, 3600) },
 	{ "given_assignment", FLAG, AT(cluster.assignment_given) },
+	{ "least_agents", WHOLE, AT(cluster.least_agents), NUMBER(0, MSG_NODES) },
 #undef AT
 #undef GIVEN
 #undef NUMBER

@@ -2,11 +2,13 @@
  * reports. */
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
+#include "controller/members/member_record.h"
 #include "controller/planning/spares.h"
 #include "controller/tests/under_way.h"
 #include "controller/trust/exclude.h"
@@ -156,4 +158,39 @@ FIXTURE_TEST(device_times_are_taken_once_and_at_most_as_long_as_the_period)
 	r.spent = (struct device_time){ { SECOND } };
 	iteration_committed(&c->members, m, &r);
 	assert_int_equal(m->compute.spent.us[0], 3 * SECOND);
+}
+
+/* One event has the times of all nodes that reported the commit. */
+FIXTURE_TEST(an_iteration_has_one_event_with_the_times_of_all_devices)
+{
+	struct controller *c = *state;
+	static const char nodes[] =
+		"\"iteration\":1,\"nodes\":["
+		"{\"busy_s\":1.0,\"host_s\":0.0,\"network_s\":0.0,\"others_s\":0.0,\"node\":3},"
+		"{\"busy_s\":1.0,\"host_s\":0.0,\"network_s\":0.0,\"others_s\":0.0,\"node\":4}]";
+	struct msg_committed r = { .iteration = 1,
+				   .stage = 1,
+				   .hash = 7,
+				   .spent = { { SECOND } } };
+	char *text;
+	size_t size;
+	FILE *was = c->run.record.jsonl, *events = open_memstream(&text, &size);
+
+	c->run.record.jsonl = events;
+	c->run.committed_us = c->run.now_us;
+	under_way_all_is_done(c);
+	under_way_all_tell_their_sums(c);
+	c->run.now_us += 4 * SECOND;
+	fflush(events);
+	assert_null(strstr(text, "\"device\""));
+	for (int i = 3; i <= 4; i++)
+		iteration_committed(&c->members, &c->members.list[i], &r);
+	record_devices_event(&c->members);
+	c->run.committed++; /* a later iteration, which no node has reported */
+	record_devices_event(&c->members);
+	c->run.record.jsonl = was;
+	fclose(events);
+	assert_non_null(strstr(text, nodes));
+	assert_null(strstr(strstr(text, "\"device\"") + 1, "\"device\""));
+	free(text);
 }

@@ -161,10 +161,11 @@ static bool under_way(const struct p_state *s)
 	       s->phase == P_PLANNING;
 }
 
-/* Returns true after the commit, until the next iteration begins, if nodes may move. */
+/* Returns true after the commit, until the next iteration begins, if nodes may move or stages may
+ * change. */
 static bool is_between(const struct p_state *s)
 {
-	return s->moves && s->phase == P_COMMITTED && !s->started;
+	return (s->moves || s->cut) && s->phase == P_COMMITTED && !s->started;
 }
 
 static bool has_weights(const struct p_run *r, int stage, const struct p_node *but)
@@ -278,6 +279,12 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 		return x->alive && between && x->move.load == P_LOAD_ORDERED;
 	case P_READY:
 		return x->alive && between && x->move.load == P_LOADED;
+	case P_SAVED:
+		return between && p_recut_may_save(s, x);
+	case P_MEET:
+		return between && p_recut_may_meet(s, x);
+	case P_READ:
+		return between && p_recut_may_read(s, x);
 	default:
 		return false;
 	}
@@ -304,7 +311,16 @@ static bool may_at_all(const struct p_run *r, enum p_event e)
 	case P_EXCHANGE_LATE:
 		return is_between(s) && s->moves == P_LISTED && !p_moves_complete(r);
 	case P_START:
-		return is_between(s) && s->moves != P_LISTED && p_moves_can_start(r);
+		return is_between(s) && s->moves != P_LISTED && !p_recut_waits(s) &&
+		       p_moves_can_start(r);
+	case P_ORDER_CUT:
+		return s->cut == P_CUT_WANTED && (under_way(s) || is_between(s));
+	case P_SAVE:
+		return is_between(s) && s->cut == P_CUT_ORDERED;
+	case P_SAVE_FAILS:
+		return is_between(s) && p_recut_cannot_save(r);
+	case P_CUT:
+		return is_between(s) && p_recut_may_cut(r);
 	default:
 		return false;
 	}
@@ -399,6 +415,15 @@ static void happen_to_node(struct p_run *r, struct p_node *x, const struct p_ste
 	case P_READY:
 		p_moves_ready(r, x);
 		break;
+	case P_SAVED:
+		r->s.saved |= (uint8_t)(1 << x->stage);
+		break;
+	case P_MEET:
+		p_recut_meet(r, x);
+		break;
+	case P_READ:
+		p_recut_read(x);
+		break;
 	case P_ADMIT:
 		x->standing = P_LIVE;
 		x->keeps = x->copies = x->copy_sum = 0;
@@ -438,7 +463,20 @@ static void happen(struct p_run *r, const struct p_step *step)
 		p_moves_drop(&r->s);
 		break;
 	case P_START:
+		p_recut_start(r);
 		p_moves_start(r);
+		break;
+	case P_ORDER_CUT:
+		r->s.cut = P_CUT_ORDERED;
+		break;
+	case P_SAVE:
+		r->s.cut = P_CUT_SAVING;
+		break;
+	case P_SAVE_FAILS:
+		r->s.cut = P_CUT_DROPPED;
+		break;
+	case P_CUT:
+		p_recut_cut(r);
 		break;
 	case P_CHANGE:
 		r->s.wanted ^= 1;
@@ -510,7 +548,7 @@ static bool happens_of_itself(enum p_event e)
 {
 	return e != P_REDUCED_WRONG && e != P_COPY_REDUCED_WRONG && e != P_KILL && e != P_SILENCE &&
 	       e != P_NEW_PROCESS && e != P_CRASH && e != P_KEEP && e != P_CHANGE && e != P_LOSE &&
-	       e != P_EXCHANGE_LATE;
+	       e != P_EXCHANGE_LATE && e != P_ORDER_CUT;
 }
 
 /* Tries the step with every possible series of choices. */
@@ -561,7 +599,7 @@ bool protocol_ended(const struct protocol *p, const struct p_state *s)
 		if (s->nodes[i].due || s->nodes[i].copy_due)
 			return false;
 	return s->phase == P_COMMITTED && p_stages_started(p, s, false) &&
-	       (!s->moves || s->started);
+	       ((!s->moves && !s->cut) || s->started);
 }
 
 bool protocol_can_end(const struct protocol *p, const struct p_state *s)
@@ -570,7 +608,7 @@ bool protocol_can_end(const struct protocol *p, const struct p_state *s)
 
 	for (int i = 0; i < p->nodes; i++)
 		held |= (uint8_t)(s->nodes[i].alive << s->nodes[i].stage);
-	if (s->moves && s->committed && !s->started)
+	if ((s->moves || s->cut) && !p_is_recut(s) && s->committed && !s->started)
 		held = p_moves_held(p, s);
 	return held == (1 << p->stages) - 1 && p_stages_started(p, s, true);
 }

@@ -27,6 +27,11 @@
  * the nodes whose copies are complete. Between the iterations all of them get their new stages at
  * once, and load their copies.
  *
+ * The model may be cut into other stages after the commit. The model of the protocol then ends with
+ * the next START, too. The order is recorded at any time. After the commit the nodes save it, and
+ * the controller ends, begins again, and records the new stages and their files. Agents drop what
+ * they hold of the former stages, and read the new ones.
+ *
  * Nodes of a stage are alike, and so are microbatches. States that differ only in names are one
  * state. No node's record names another node, so sorting the nodes is enough. */
 #ifndef CONTROLLER_TESTS_PROTOCOL_H
@@ -108,6 +113,20 @@ enum p_moves {
 	P_MOVED   /* the record has the new stages */
 };
 
+/* A change of stages. */
+enum p_cut {
+	P_NO_CUT,
+	P_CUT_WANTED, /* the operator may order it */
+	P_CUT_DROPPED,
+	P_CUT_ORDERED, /* the order is in the record */
+	P_CUT_SAVING,
+	P_CUT_RECORDED, /* the record has the new stages */
+	P_CUT_SETTLED   /* their files are where agents read them */
+};
+
+/* The cut to which a node's weights belong, once the record has the new stages. */
+enum p_cut_held { P_OF_FORMER, P_OF_NONE, P_OF_NEW };
+
 /* The weights of a node with regard to its stage. */
 enum p_load {
 	/* the node has not moved, or the controller knows that it holds its new stage */
@@ -154,6 +173,7 @@ struct p_node {
 	uint8_t sum, wrong, due, applied;
 	uint8_t copy_sum, copy_wrong, copy_due, copy_applied;
 	uint8_t layers; /* a value of enum p_layers */
+	uint8_t cut;    /* a value of enum p_cut_held */
 	struct p_move move;
 };
 
@@ -180,6 +200,9 @@ struct p_state {
 	uint8_t sent;
 	uint8_t stack;   /* a value of enum p_stack */
 	uint8_t moves;   /* a value of enum p_moves */
+	uint8_t cut;     /* a value of enum p_cut */
+	uint8_t saved;   /* stages, as bits, of which a file of the commit exists */
+	uint8_t has_files; /* the files of the new stages exist */
 	uint8_t started; /* the next iteration has begun */
 	/* how often each gradient is in the stage's sum; it must be once */
 	uint8_t content[P_STAGES][P_BATCHES];
@@ -224,7 +247,15 @@ enum p_rule {
 	P_AWAIT_LISTED = 262144,
 	/* A restarted controller lets nodes load the copies that they report */
 	P_LOAD_REPORTED = 524288,
-	P_ALL_RULES = 1048575
+	/* The model is cut only if the last commit is saved */
+	P_SAVE_LAST = 1048576,
+	/* The new stages' files are written before the record has these stages */
+	P_FILES_FIRST = 2097152,
+	/* A restarted controller moves these files to their folder */
+	P_SETTLE_FILES = 4194304,
+	/* The new stages have another identity, so that agents drop what they hold */
+	P_NEW_IDENTITY = 8388608,
+	P_ALL_RULES = 16777215
 };
 
 /* The cluster to explore, and the variant of the code. */
@@ -252,6 +283,7 @@ struct protocol {
 	/* 1 + the stage that each node has in the next phase; 0: the stage does not change. Nodes
 	 * in have_copies have a copy in the beginning. */
 	uint8_t to[P_NODES];
+	bool cuts; /* the operator may order other stages */
 	int rules; /* set of values of enum p_rule */
 };
 
@@ -289,6 +321,13 @@ enum p_event {
 	P_ORDER_LOAD,
 	P_LOAD,
 	P_READY,
+	P_ORDER_CUT,
+	P_SAVE, /* the nodes are asked to save the commit */
+	P_SAVED,
+	P_SAVE_FAILS,
+	P_CUT,
+	P_MEET,  /* an agent joins the controller that has begun again */
+	P_READ,  /* a node reads its new stage */
 	P_START, /* the iteration that follows the commit begins */
 	P_EVENTS
 };

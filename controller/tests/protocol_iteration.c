@@ -169,6 +169,7 @@ void p_crash(struct p_run *r)
 
 	r->crashed = true;
 	p_moves_crash(r);
+	p_recut_crash(s);
 	s->takeovers--;
 	s->phase = P_GATHERING;
 	/* A restarted controller cannot know whether the iteration began, so it keeps the stored

@@ -285,7 +285,7 @@ void p_moves_crash(struct p_run *r)
 /* A node that reports weights of another stage or iteration does not become a replica. */
 void p_moves_gather(struct p_run *r, struct p_node *x)
 {
-	if (!r->s.moves || !r->s.committed)
+	if ((!r->s.moves && !r->s.cut) || !r->s.committed)
 		return;
 	x->due = x->due && !x->move.load;
 	if (x->move.load == P_LOADED)

@@ -28,17 +28,17 @@ struct field {
 	}
 
 static const struct field node_fields[] = {
-	NODE(stage, 2, PLAIN),      NODE(at, 2, PLAIN),       NODE(standing, 2, PLAIN),
-	NODE(on, 2, BATCHES),       NODE(owed, 2, BATCHES),   NODE(reported, 2, BATCHES),
-	NODE(reduced, 1, PLAIN),    NODE(in_sum, 1, PLAIN),   NODE(given_up, 1, PLAIN),
-	NODE(keeps, 2, PLAIN),      NODE(copies, 1, PLAIN),   NODE(copy_reduced, 1, PLAIN),
-	NODE(alive, 1, PLAIN),      NODE(began, 2, PLAIN),    NODE(counted, 2, BATCHES),
-	NODE(mine, 2, BATCHES),     NODE(has, 2, BATCHES),    NODE(view, 2, EACH),
-	NODE(dropped, 2, BATCHES),  NODE(sum, 3, PLAIN),      NODE(wrong, 1, PLAIN),
-	NODE(due, 1, PLAIN),        NODE(applied, 1, PLAIN),  NODE(copy_sum, 2, PLAIN),
-	NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN), NODE(copy_applied, 1, PLAIN),
-	NODE(fetching, 1, PLAIN),   NODE(layers, 2, PLAIN),   NODE(move.to, 2, PLAIN),
-	NODE(move.listed, 1, PLAIN),     NODE(move.load, 2, PLAIN),
+	NODE(stage, 2, PLAIN),       NODE(at, 2, PLAIN),        NODE(standing, 2, PLAIN),
+	NODE(on, 2, BATCHES),        NODE(owed, 2, BATCHES),    NODE(reported, 2, BATCHES),
+	NODE(reduced, 1, PLAIN),     NODE(in_sum, 1, PLAIN),    NODE(given_up, 1, PLAIN),
+	NODE(keeps, 2, PLAIN),       NODE(copies, 1, PLAIN),    NODE(copy_reduced, 1, PLAIN),
+	NODE(alive, 1, PLAIN),       NODE(began, 2, PLAIN),     NODE(counted, 2, BATCHES),
+	NODE(mine, 2, BATCHES),      NODE(has, 2, BATCHES),     NODE(view, 2, EACH),
+	NODE(dropped, 2, BATCHES),   NODE(sum, 3, PLAIN),       NODE(wrong, 1, PLAIN),
+	NODE(due, 1, PLAIN),         NODE(applied, 1, PLAIN),   NODE(copy_sum, 2, PLAIN),
+	NODE(copy_wrong, 1, PLAIN),  NODE(copy_due, 1, PLAIN),  NODE(copy_applied, 1, PLAIN),
+	NODE(fetching, 1, PLAIN),    NODE(layers, 2, PLAIN),    NODE(move.to, 2, PLAIN),
+	NODE(move.listed, 1, PLAIN), NODE(move.load, 2, PLAIN), NODE(cut, 2, PLAIN),
 };
 
 static const struct field state_fields[] = {
@@ -60,6 +60,9 @@ static const struct field state_fields[] = {
 	STATE(stack, 2, PLAIN),
 	STATE(moves, 2, PLAIN),
 	STATE(started, 1, PLAIN),
+	STATE(cut, 3, PLAIN),
+	STATE(saved, 3, PLAIN),
+	STATE(has_files, 1, PLAIN),
 	STATE(content[0], 2, EACH),
 	STATE(content[1], 2, EACH),
 	STATE(content[2], 2, EACH),
@@ -247,6 +250,7 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 	s->wrongs = (uint8_t)p->wrongs;
 	s->takeovers = (uint8_t)p->takeovers;
 	s->changes = (uint8_t)p->changes;
+	s->cut = p->cuts ? P_CUT_WANTED : P_NO_CUT;
 	s->tried = s->sent = !p->fresh;
 	for (int i = 0; i < p->nodes; i++) {
 		s->nodes[i].stage = s->nodes[i].at = p->stage_of[i];
@@ -315,6 +319,13 @@ const char *protocol_event_name(enum p_event e)
 		"is ordered to load its copy",
 		"loads its copy",
 		"reports that it has loaded its copy",
+		"the operator orders other stages",
+		"the nodes are asked to save the commit",
+		"saves its stage",
+		"a stage cannot be saved, so the stages stay",
+		"the controller begins again and cuts the model",
+		"joins the controller that has begun again",
+		"reads its new stage",
 		"the next iteration begins",
 	};
 
@@ -328,19 +339,21 @@ static void print_node(const struct p_node *x, int i, FILE *to)
 	static const char *const origins[] = { "", ", neighbour's old layers",
 					       ", neighbour's layers" };
 	static const char *const loads[] = { "", ", loads", ", awaits a load", ", has loaded" };
+	static const char *const cuts[] = { "", ", holds nothing", ", holds its new stage" };
 
 	fprintf(to,
 		"    n%d S%d %-7s %s on %d owed %d reported %d%s%s%s keeps %d%s | began %d counted "
 		"%d "
 		"mine %d has %d "
-		"view %d%d sum %s%s%s%s copy %s%s%s%s%s%s\n",
+		"view %d%d sum %s%s%s%s copy %s%s%s%s%s%s%s\n",
 		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed,
 		x->reported, x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "",
 		x->given_up ? " given up" : "", x->keeps, x->copies ? " copies" : "", x->began,
 		x->counted, x->mine, x->has, x->view[0], x->view[1], sums[x->sum],
 		x->wrong ? " WRONG" : "", x->due ? " due" : "", x->applied ? " applied" : "",
 		sums[x->copy_sum], x->copy_due ? " due" : "", x->copy_applied ? " applied" : "",
-		x->fetching ? " fetching" : "", origins[x->layers], loads[x->move.load]);
+		x->fetching ? " fetching" : "", origins[x->layers], loads[x->move.load],
+		cuts[x->cut]);
 	if (x->move.to)
 		fprintf(to, "      to S%d%s\n", x->move.to - 1, x->move.listed ? ", listed" : "");
 }
@@ -355,13 +368,18 @@ void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
 	static const char *const stacks[] = { "", ", stacking waits", ", stacking is next",
 					      ", stacked" };
 	static const char *const moves[] = { "", ", moves wait", ", listed", ", moved" };
+	static const char *const cuts[] = {
+		"",         "",      ", the stages stay",    ", a cut is ordered",
+		", saving", ", cut", ", cut, files in place"
+	};
 
 	fprintf(to,
 		"  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left, "
-		"format %d wanted %d%s%s%s\n",
+		"format %d wanted %d%s%s%s%s\n",
 		phases[s->phase], s->home, s->changed, s->summing,
 		s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers, s->format,
-		s->wanted, stacks[s->stack], moves[s->moves], s->started ? ", started" : "");
+		s->wanted, stacks[s->stack], moves[s->moves], cuts[s->cut],
+		s->started ? ", started" : "");
 	for (int i = 0; i < p->nodes; i++)
 		print_node(&s->nodes[i], i, to);
 }

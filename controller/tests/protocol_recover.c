@@ -181,6 +181,7 @@ void p_gather(struct p_run *r)
 {
 	bool committed = r->s.committed;
 
+	p_recut_settle(r);
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 		bool late = x->alive && !committed && r->s.deaths > 0 && p_choose(r, 2);
@@ -199,6 +200,7 @@ void p_gather(struct p_run *r)
 		x->due = committed && x->alive && x->sum == P_SUMMED && !x->applied &&
 			 p_can_take_layers(r, x);
 		p_moves_gather(r, x);
+		p_recut_gather(r, x);
 	}
 	if (committed)
 		r->s.phase = P_COMMITTED;

@@ -78,6 +78,22 @@ void p_moves_gather(struct p_run *r, struct p_node *x);
 bool p_moves_may_order(const struct p_run *r, const struct p_node *x);
 uint8_t p_moves_held(const struct protocol *p, const struct p_state *s);
 
+/* protocol_recut.c */
+bool p_is_recut(const struct p_state *s);
+bool p_recut_waits(const struct p_state *s);
+bool p_recut_may_save(const struct p_state *s, const struct p_node *x);
+bool p_recut_cannot_save(const struct p_run *r);
+bool p_recut_may_cut(const struct p_run *r);
+void p_recut_cut(struct p_run *r);
+bool p_recut_may_meet(const struct p_state *s, const struct p_node *x);
+void p_recut_meet(struct p_run *r, struct p_node *x);
+bool p_recut_may_read(const struct p_state *s, const struct p_node *x);
+void p_recut_read(struct p_node *x);
+void p_recut_start(struct p_run *r);
+void p_recut_crash(struct p_state *s);
+void p_recut_settle(struct p_run *r);
+void p_recut_gather(const struct p_run *r, struct p_node *x);
+
 /* protocol_recover.c */
 void p_restart(struct p_state *s);
 void p_begin(struct p_run *r);

@@ -193,6 +193,30 @@ TEST(nodes_with_copies_do_not_wait_for_the_others)
 	explore_without_faults(&p);
 }
 
+/* The operator may order other stages, at any time. */
+static struct protocol with_cut(uint8_t absent, int deaths, int takeovers)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	p.cuts = true;
+	p.absent = absent;
+	p.deaths = deaths;
+	p.wrongs = 0;
+	p.takeovers = takeovers;
+	return p;
+}
+
+TEST(stages_change)
+{
+	struct protocol p = with_cut(0, 2 - SLOW, 1);
+
+	explore_without_faults(&p);
+	p = with_cut(0, 1 - SLOW, 2);
+	explore_without_faults(&p);
+	p = with_cut(1 << 3, 1, 1);
+	explore_without_faults(&p);
+}
+
 /* ---- without a rule, a violation is found ---- */
 
 static void is_found(const struct protocol *p, const char *wrong)
@@ -387,4 +411,29 @@ TEST(copies_that_no_controller_uses_are_found)
 {
 	is_found_moving(with_moves(TWO_SWAP, 1 << 1 | 1 << 3), P_LOAD_REPORTED,
 			"it cannot end");
+}
+
+static void is_found_recutting(uint8_t absent, int takeovers, int rule, const char *wrong)
+{
+	struct protocol p = with_cut(absent, 0, takeovers);
+
+	explore_without_faults(&p);
+	p.rules &= ~rule;
+	is_found(&p, wrong);
+}
+
+TEST(stages_of_another_commit_are_found)
+{
+	is_found_recutting(0, 0, P_SAVE_LAST, "the new stages have weights of another commit");
+}
+
+TEST(files_that_a_change_lacks_are_found)
+{
+	is_found_recutting(0, 1, P_FILES_FIRST, "it cannot end");
+	is_found_recutting(0, 1, P_SETTLE_FILES, "it cannot end");
+}
+
+TEST(weights_of_the_former_stages_are_found)
+{
+	is_found_recutting(0, 0, P_NEW_IDENTITY, "a node begins with a stage of the former cut");
 }

@@ -8,6 +8,7 @@
 
 #include "base/tests/test.h"
 #include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/iteration/iteration_record.h"
 #include "controller/joining/agents.h"
 #include "controller/joining/resume.h"
@@ -16,6 +17,7 @@
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
 #include "controller/operator/consoles.h"
+#include "controller/planning/spares.h"
 #include "controller/run/settings.h"
 #include "controller/setup.h"
 #include "controller/tests/recorded.h"
@@ -197,7 +199,7 @@ static const char kept[] =
 	"\"no_swaps\":true,\"stack\":true,\"phase_moves\":true,\"by_visits\":true,"
 	"\"keep_tasks\":7,\"silence_us\":900000,\"overdue_us\":3000000,\"gather_us\":4000000,"
 	"\"budget_s\":0.75,\"ahead_s\":0.0,"
-	"\"given_assignment\":true,"
+	"\"given_assignment\":true,\"least_agents\":3,"
 	"\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
 
@@ -234,6 +236,7 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 		    o->training.by_visits && o->planning.phase_moves && o->planning.no_swaps &&
 		    o->cluster.assignment_given);
 	assert_int_equal(o->keep_tasks, 7);
+	assert_int_equal(o->cluster.least_agents, 3);
 	assert_int_equal(o->limits.silence_us, 900000);
 	assert_int_equal(o->limits.overdue_us, 3000000);
 	assert_int_equal(o->limits.gather_us, 4000000);
@@ -259,6 +262,7 @@ FIXTURE_TEST(damaged_settings_are_refused)
 		{ "\"checkpoint_every\"", "\"checkpoint\"" },
 		{ "\"skip_bad_steps\":5", "\"skip_bad_steps\":-1" },
 		{ "\"silence_us\":900000", "\"silence_us\":-1" },
+		{ "\"least_agents\":3", "\"least_agents\":1000000" },
 		{ "\"ahead_s\":0.0", "\"ahead\":0.0" },
 		{ "\"best\"", "\"worst\"" },
 		{ "\"2@0,0@40\"", "2" },
@@ -299,6 +303,76 @@ FIXTURE_TEST(the_run_continues_once_the_needed_nodes_are_back)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 2);
 	/* This node was absent before the restart */
 	assert_int_equal(c->members.list[2].state, MEMBER_ABSENT);
+}
+
+/* Resumes the run. Before, n03 was a spare of the stage of n01 and n02. */
+static void resume_with_spare(struct taken_over *t)
+{
+	memset(t->c->members.list[1].key.bytes, 7, sizeof(t->c->members.list[1].key.bytes));
+	t->c->members.list[3].move.use = USE_SPARE;
+	assert_int_equal(resume_save(&t->c->members), 0);
+	end(t->c);
+	begin(t);
+	node_returns(t->c, 0, true);
+	node_returns(t->c, 3, true);
+}
+
+FIXTURE_TEST(a_spare_stays_a_spare)
+{
+	struct taken_over *t = *state;
+	bool excluded[N] = { false };
+
+	resume_with_spare(t);
+	node_returns(t->c, 1, true);
+	assert_true(start_if_ready(t->c, 1));
+	assert_true(spares_wait(&t->c->members, &t->c->members.list[3]));
+	spares_exclude(&t->c->members, t->c->planning.spares, excluded);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(excluded[i], i == 3);
+}
+
+FIXTURE_TEST(a_spare_replaces_a_node_that_does_not_return)
+{
+	struct taken_over *t = *state;
+	const struct member *list;
+
+	resume_with_spare(t);
+	list = t->c->members.list;
+	assert_true(start_if_ready(t->c, 10000000));
+	assert_int_equal(list[1].state, MEMBER_DEAD);
+	assert_true(member_is_replica(&list[3]));
+	assert_int_equal(list[3].move.use, USE_ALWAYS);
+}
+
+/* The node had just loaded its weights when the controller ended, and was not in the last sums. */
+FIXTURE_TEST(a_late_node_waits_as_a_spare_if_enough_others_work)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+	const struct member *late = &c->members.list[2];
+
+	c->run.options.cluster.least_agents = 3;
+	for (int i = 0; i < N; i++)
+		node_returns(c, i, true);
+	c->members.list[2].move.use = USE_UNDECIDED;
+	assert_true(start_if_ready(c, 1));
+	assert_true(spares_wait(&c->members, late));
+}
+
+FIXTURE_TEST(a_paused_run_stays_paused)
+{
+	struct taken_over *t = *state;
+
+	assert_false(t->c->run.wanted.pause); /* a record without this key */
+	t->c->run.wanted.pause = true;
+	assert_int_equal(resume_save(&t->c->members), 0);
+	end(t->c);
+	begin(t);
+	assert_true(t->c->run.wanted.pause);
+	for (int i = 0; i < N; i++)
+		node_returns(t->c, i, true);
+	assert_true(start_if_ready(t->c, 1));
+	iteration_boundary(&t->c->iteration);
+	assert_int_equal(t->c->run.phase, PHASE_PAUSED);
 }
 
 /* Consoles see past iterations with the algorithm of the plan that was in force. */

@@ -51,6 +51,55 @@ FIXTURE_TEST(slots_follow_the_memory_of_the_node)
 	assert_int_equal(nodes[NODE - 1].memory, 4); /* it did not report its memory */
 }
 
+/* Lets m join the machine "one", which has this much free memory. */
+static void join(struct member *m, uint64_t bytes)
+{
+	m->state = MEMBER_JOINING;
+	m->assigned.is_welcomed = true;
+	m->assigned.number = 7;
+	snprintf(m->hello.machine, sizeof(m->hello.machine), "one");
+	snprintf(m->hello.device, sizeof(m->hello.device), "cpu");
+	m->hello.memory_bytes = m->hello.machine_bytes = bytes;
+}
+
+/* The second agent is welcomed after its slots are settled; the first one is welcomed again. */
+FIXTURE_TEST(two_late_agents_share_the_memory_of_their_machine)
+{
+	struct controller *c = *state;
+	struct member *first = &c->members.list[NODE], *second = &c->members.list[NODE + 1];
+	const struct cluster_node *nodes = c->run.cluster->nodes;
+	double stage = capacity_stage_bytes(500000), slot;
+	uint64_t bytes;
+
+	measure(c);
+	slot = capacity_slot_bytes(&c->run.training.model, &c->run.training.hyper);
+	bytes = (uint64_t)((2 * stage + 4.5 * slot) / 0.7);
+	join(first, bytes);
+	slots_settle_late(&c->members, first);
+	assert_in_range(nodes[NODE].memory, 4, MOST);
+	join(second, bytes);
+	slots_settle_late(&c->members, second);
+	assert_int_equal(nodes[NODE + 1].memory, 2);
+	assert_int_equal(nodes[NODE].memory, 2);
+	assert_false(first->assigned.is_welcomed);
+	assert_int_equal(first->assigned.number, 0); /* an answer to the old order does not count */
+	assert_true(second->assigned.is_welcomed);
+
+	/* An agent that works already has taken its memory, and keeps its number. */
+	first->state = MEMBER_LIVE;
+	c->run.cluster->nodes[NODE].memory = 5;
+	slots_settle_late(&c->members, second);
+	assert_int_equal(nodes[NODE].memory, 5);
+
+	/* The first plan relies on the numbers. */
+	first->state = MEMBER_SYNCING;
+	first->assigned.is_welcomed = true;
+	c->run.phase = PHASE_GATHERING;
+	slots_settle_late(&c->members, second);
+	assert_int_equal(nodes[NODE].memory, 5);
+	assert_true(first->assigned.is_welcomed);
+}
+
 FIXTURE_TEST(numbers_that_are_given_stay)
 {
 	struct controller *c = *state;

@@ -1,5 +1,6 @@
 /* Tests how members are described for the choice of stages, and the choice itself: there are six
  * emulated nodes, of which the last two take three times as long. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "controller/members/member.h"
 #include "controller/planning/stage_choice.h"
 #include "controller/tests/bare.h"
+#include "model/cut.h"
 #include "schedule/format/request.h"
 
 enum { NODES = 6, FAST = 4, SLOW = 5, MICROBATCHES = 12 };
@@ -61,16 +63,21 @@ static struct stage_question *ask(struct controller *w)
 	return q;
 }
 
-static struct stage_choice *choose_for(struct controller *w)
+static struct stage_choice *wait_for(struct stage_question *q)
 {
 	struct stage_choice *c;
 	struct error err = { "" };
 
-	if (stage_choice_start(ask(w), 60, 2, &c, &err) != 0)
+	if (stage_choice_start(q, 60, 2, &c, &err) != 0)
 		fail_msg("%s", err.text);
 	while (!stage_choice_is_done(c))
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	return c;
+}
+
+static struct stage_choice *choose_for(struct controller *w)
+{
+	return wait_for(ask(w));
 }
 
 FIXTURE_TEST(speeds_and_links_are_those_of_the_cluster)
@@ -130,6 +137,31 @@ FIXTURE_TEST(the_choice_is_no_slower_than_equal_stages)
 	stage_choice_describe(c, 0, text);
 	assert_non_null(strstr(text, "s an iteration: S0 n0"));
 	candidate_fini(&equal);
+	stage_choice_free(c);
+}
+
+/* All slow nodes in one small stage are better than equal stages. */
+FIXTURE_TEST(stages_are_compared_without_a_choice)
+{
+	static const int stage_of[NODES] = { 0, 0, 1, 1, 2, 2 };
+	struct controller *w = *state;
+	struct stage_question *q = ask(w), *same = ask(w);
+	struct model_config other = w->run.training.model;
+	struct stage_layers layers = { 3, { 5, 5, 2 } };
+	struct stage_choice *c;
+	struct error err = { "" };
+	double equal_s;
+
+	stage_question_compare(same, &w->run.training.model, stage_of);
+	c = wait_for(same);
+	equal_s = stage_choice_wanted_s(c);
+	assert_true(equal_s > 0 && isfinite(equal_s));
+	stage_choice_free(c);
+	assert_int_equal(model_cut(&other, &layers, "cut", &err), 0);
+	stage_question_compare(q, &other, stage_of);
+	c = wait_for(q);
+	assert_int_equal(stage_choice_result(c, &err), -ENOENT);
+	assert_true(stage_choice_wanted_s(c) < equal_s);
 	stage_choice_free(c);
 }
 

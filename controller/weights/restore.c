@@ -177,10 +177,10 @@ static bool last_holder(const struct members *members, const struct member *m)
 	       !is_held(members, m->weights.stage, m);
 }
 
-/* Returns the node that should read the stage's file. A node of the stage on the file's machine is
- * best. The next best is a node on that machine from another stage that has more replicas. Then
- * comes any node of the stage, because the folder may be shared or the controller can send the
- * file. Nodes that did not answer earlier come last. */
+/* Returns the node that should read the stage's file. A node of the stage is best if the file is on
+ * its machine, or on the controller's, which sends it. The next best is such a node from another
+ * stage that has more replicas. Then comes any node of the stage, because the folder may be shared.
+ * Nodes that did not answer earlier come last. */
 static struct member *choose_reader(struct backups *backups, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &backups->restore;
@@ -199,7 +199,7 @@ static struct member *choose_reader(struct backups *backups, int stage, uint64_t
 		    (!m->hello.saves && !here) || member_is_restoring(m) || has_tried(r, m) ||
 		    (!any && last_holder(backups->members, m)))
 			continue;
-		has = on_host(r, m, stage, hash);
+		has = on_host(r, m, stage, hash) || here;
 		mine = own && has                                                             ? 3
 		       : has && alive_in(backups->members, member_stage(backups->run, m)) > 1 ? 2
 											      : own;
@@ -483,16 +483,17 @@ static bool go_back(struct backups *backups)
 
 /* ---- averaging the neighbours ---- */
 
-static bool add_neighbour(struct backups *backups, int stage, int other, struct msg_restore *m,
-			  double *squares, uint16_t *nodes, uint8_t *stages)
+/* Adds a node of the stage `other`, unless only the taker has it. */
+static bool add_neighbour(struct backups *backups, const struct member *taker, int other,
+			  struct msg_restore *m, double *squares, uint16_t *nodes, uint8_t *stages)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
 		const struct member *o = &backups->members->list[i];
 
 		if (other < 0 ||
-		    !average_fits(&backups->run->training.model, (uint32_t)stage,
-				  (uint32_t)other) ||
-		    o->state != MEMBER_LIVE || member_stage(backups->run, o) != other ||
+		    !average_fits(&backups->run->training.model, m->stage, (uint32_t)other) ||
+		    o == taker || o->state != MEMBER_LIVE ||
+		    member_stage(backups->run, o) != other ||
 		    o->weights.iterations != backups->run->committed)
 			continue;
 		squares[m->n_from] = backups->stage_squares[other];
@@ -516,8 +517,8 @@ bool restore_average(struct backups *backups, int stage, struct member *taker)
 	o->stage = (uint8_t)stage;
 	o->kind = RESTORE_AVERAGE;
 	o->iteration = backups->run->committed;
-	add_neighbour(backups, stage, stage - 1, o, squares, r->from_nodes, r->from);
-	add_neighbour(backups, stage, stage + 1, o, squares, r->from_nodes, r->from);
+	add_neighbour(backups, taker, stage - 1, o, squares, r->from_nodes, r->from);
+	add_neighbour(backups, taker, stage + 1, o, squares, r->from_nodes, r->from);
 	if (o->n_from == 0)
 		return false;
 	for (uint32_t i = 0; i < o->n_from; i++)
@@ -531,6 +532,8 @@ bool restore_average(struct backups *backups, int stage, struct member *taker)
 	o->stages = r->from;
 	o->weights = r->weights;
 	o->hashes = hashes;
+	if (member_stage(backups->run, taker) != stage)
+		stage_moves_exchange(backups->members, taker, stage);
 	apply(r, RESTORING_COMBINE);
 	r->iteration = backups->run->committed;
 	r->stage = stage;

@@ -62,8 +62,8 @@ bool restore_checkpoint(struct backups *backups);
 /* Restarts the run from its first weights. Does nothing and returns false if there is a checkpoint,
  * even one that cannot be read now. */
 bool restore_first(struct backups *backups);
-/* Lets `taker` restore the stage by averaging its neighbours. Returns false if no neighbour can be
- * used. */
+/* Lets `taker` restore the stage by averaging its neighbours, and gives it the stage. Returns
+ * false, and changes nothing, if no neighbour can be used. */
 bool restore_average(struct backups *backups, int stage, struct member *taker);
 /* Called when a process has joined: it may have files that could not be read before */
 void restore_look_again(struct backups *backups);

@@ -95,11 +95,10 @@ static void forward_ffn(void *arg, uint32_t part, uint32_t parts)
 	product_nt(s->products[part], n, c, c, k->att + from * c, c, j->w + j->at->o, c, 1, mid,
 		   c);
 	s->v->norm(xn, k->rstd2 + from, mid, j->w + j->at->norm2, n, c, s->l->config.norm_eps);
-	product_nt(s->products[part], n, 2 * f, c, xn, c, j->w + j->at->gate_up, c, 0, gu,
-		   2 * f);
-	s->v->swiglu(h, gu, n, f);
+	product_nt(s->products[part], n, 2 * f, c, xn, c, j->w + j->at->gate_up, c, 0, gu, 2 * f);
 	if (!j->out)
 		return;
+	s->v->swiglu(h, gu, n, f);
 	memcpy(j->out + from * c, mid, n * c * sizeof(*mid));
 	product_nt(s->products[part], n, c, f, h, f, j->w + j->at->down, f, 1,
 		   j->out + from * c, c);
@@ -118,14 +117,15 @@ void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *save
 	pool_run(s->pool, forward_ffn, &j);
 }
 
-/* dx -> dh, dgate, dup -> gradient of norm2's output. Also computes h and norm2's output again. */
+/* dx -> dh, dgate, dup -> gradient of norm2's output. If the pass counts, also computes h and
+ * norm2's output again. With RECOMPUTE_BLOCK the repeated forward pass left the latter in xn2. */
 static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 {
 	const struct layer_pass *j = arg;
 	struct cpu_stage *s = j->s;
 	const struct scratch *t = &s->scratch;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, from, n;
-	bool again = s->l->recompute != RECOMPUTE_NONE;
+	bool again = j->g && s->l->recompute != RECOMPUTE_NONE;
 
 	slice_rows(s, part, parts, &from, &n);
 	if (n == 0)
@@ -136,7 +136,7 @@ static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 			      t->dh + from * f, j->k->gu + from * 2 * f, n, f);
 	product_nn(s->products[part], n, c, 2 * f, t->dgu + from * 2 * f, 2 * f,
 		   j->w + j->at->gate_up, c, 0, t->dxn + from * c, c);
-	if (again)
+	if (again && s->l->recompute != RECOMPUTE_BLOCK)
 		s->v->norm_again(j->k->xn2 + from * c, j->k->rstd2 + from, j->k->mid + from * c,
 				 j->w + j->at->norm2, n, c);
 }
@@ -211,7 +211,7 @@ static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
 	rotate_rows(s, t->dqkv, from, n, -1);
 	product_nn(s->products[part], n, c, s->packed, t->dqkv + from * s->packed, s->packed,
 		   j->w + j->at->qkv, c, 0, t->dxn + from * c, c);
-	if (s->l->recompute != RECOMPUTE_NONE)
+	if (j->g && s->l->recompute != RECOMPUTE_NONE)
 		s->v->norm_again(j->k->xn1 + from * c, j->k->rstd1 + from, j->k->x + from * c,
 				 j->w + j->at->norm1, n, c);
 	s->v->norm_backward(j->dx + from * c, j->g ? t->norm_sums + part * c : NULL,

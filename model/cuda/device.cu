@@ -36,6 +36,7 @@ extern "C" {
 #define THREADS blockDim.x
 #define BLOCK_X blockIdx.x
 #define BLOCK_Y blockIdx.y
+#define BLOCKS_X gridDim.x
 #define INLINE_ DEVICE
 #define MUL(a, b) __fmul_rn(a, b)
 #define ADD(a, b) __fadd_rn(a, b)
@@ -145,6 +146,7 @@ struct device {
 	void *host[OWN_MEMORY_MOST];
 	int n_host;
 	size_t shared_most; /* floats of shared memory that a block may have */
+	size_t cache;       /* bytes of the card's cache */
 	bool deaf; /* recording could not begin, so work that is queued until its end is dropped */
 	struct failure failure;
 };
@@ -217,7 +219,6 @@ static const struct {
 	/* The kernels, in the order of enum device_kernel. */
 	BOTH(norm),
 	BOTH(norm_backward),
-	BOTH(norm_weight),
 	BOTH(rotate),
 	BOTH(swiglu),
 	BOTH(swiglu_backward),
@@ -314,7 +315,7 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 static void prepare(struct device *d, bool products)
 {
 	struct cudaFuncAttributes code;
-	int shared = 0;
+	int shared = 0, cache = 0;
 
 	use(d);
 	choose_waiting(d->number);
@@ -323,7 +324,9 @@ static void prepare(struct device *d, bool products)
 	     cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
 				    d->number),
 	     "its shared memory");
+	note(d, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, d->number), "its cache");
 	d->shared_most = (size_t)shared / sizeof(float);
+	d->cache = (size_t)cache;
 	d->times = times_new();
 	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
 	if (!products)
@@ -465,6 +468,11 @@ size_t device_shared_most(const struct device *d)
 	return d->shared_most;
 }
 
+size_t device_cache(const struct device *d)
+{
+	return d->cache;
+}
+
 void device_limit_shared(struct device *d, size_t floats)
 {
 	if (floats < d->shared_most)
@@ -560,6 +568,8 @@ void device_copy(struct device *d, void *to, const void *from, size_t size)
 
 void device_clear(struct device *d, void *to, size_t size)
 {
+	if (d->deaf)
+		return;
 	use(d);
 	times_begin(d->times, d->stream, "clearing memory", 0);
 	note(d, cudaMemsetAsync(to, 0, size, d->stream), "clearing memory");

@@ -50,6 +50,8 @@ void device_fail(struct device *d, const char *what, const char *why);
 const char *device_failure(const struct device *d);
 /* Returns the floats of shared memory that a block may have. */
 size_t device_shared_most(const struct device *d);
+/* Returns the bytes of the cache that all multiprocessors share. */
+size_t device_cache(const struct device *d);
 /* Lowers the limit of shared memory of a block to that of a smaller card, in floats. For checks. */
 void device_limit_shared(struct device *d, size_t floats);
 
@@ -96,7 +98,6 @@ enum device_kernel {
 	/* these kernels work on reals: float or bf16 */
 	KERNEL_NORM,
 	KERNEL_NORM_BACKWARD,
-	KERNEL_NORM_WEIGHT,
 	KERNEL_ROTATE,
 	KERNEL_SWIGLU,
 	KERNEL_SWIGLU_BACKWARD,
@@ -131,10 +132,10 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared);
 
-/* Copies on the device, products and kernels queued after device_record are recorded with their
- * arguments and not run. device_recorded ends the recording and returns it; device_replay runs it
- * at the cost of one launch. NULL: the recording failed, and nothing has run. The caller frees the
- * recording before device_close. */
+/* Copies on the device, cleared memory, products and kernels queued after device_record are
+ * recorded with their arguments and not run. device_recorded ends the recording and returns it;
+ * device_replay runs it at the cost of one launch. NULL: the recording failed, and nothing has run.
+ * The caller frees the recording before device_close. */
 struct device_graph;
 void device_record(struct device *d);
 struct device_graph *device_recorded(struct device *d);

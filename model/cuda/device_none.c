@@ -73,6 +73,12 @@ size_t device_shared_most(const struct device *d)
 	return 0;
 }
 
+size_t device_cache(const struct device *d)
+{
+	(void)d;
+	return 0;
+}
+
 void device_limit_shared(struct device *d, size_t floats)
 {
 	(void)d;

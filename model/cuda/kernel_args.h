@@ -23,10 +23,10 @@ enum {
 	TILE_THREADS = 128, /* four threads for each row of a tile */
 	TILE_SHARE = TILE_THREADS / TILE,
 	HEAD_MOST = 128, /* limit of the head size */
-	COLUMNS = 32,                         /* norm_weight: columns that a block works on */
-	GROUPS = 32,                          /* norm_weight: rows that a block reads at a time */
-	/* norm_weight: number of blocks among which rows are divided. */
-	NORM_PARTS = 32,
+	/* norm_backward: limit of the number of blocks, among which rows are divided. */
+	NORM_PARTS = 1024,
+	COLUMNS = 32, /* norm_sum: columns that a block works on */
+	GROUPS = 32,  /* norm_sum: groups of parts that a block adds side by side */
 	/* Number of queries or keys in a tile on tensor cores. */
 	FLASH_TILE = 64,
 	FLASH_THREADS = FLASH_TILE / 16 * 32, /* one warp for 16 of them */
@@ -52,38 +52,34 @@ struct embed_backward_args {
 	unsigned rows, c;
 };
 
-/* One block for each row. again: rstd is an input, not an output. */
+/* One block for each row. */
 struct norm_args {
 	const float *x, *w;
 	real *y;
 	float *rstd;
 	unsigned n;
 	float eps;
-	bool again;
 };
 
-/* One block for each row: dx += the gradient of x. */
+/* dx += the gradient of x, with one block for each row up to NORM_PARTS. Block b has the rows b,
+ * b + NORM_PARTS and so on. A block sums dy x rstd over its rows for norm_sum. Its shared memory is
+ * THREADS + n floats. */
 struct norm_backward_args {
 	const real *dy;
 	const float *x, *w, *rstd;
 	float *dx;
-	unsigned n;
-};
-
-/* Each block has COLUMNS columns and every NORM_PARTS-th group of GROUPS rows. A block sums dy x
- * rstd over its rows; the kernel norm_sum adds these sums to dw. */
-struct norm_weight_args {
-	const real *dy;
-	const float *x, *rstd;
-	float *parts; /* (NORM_PARTS, n) sums of the blocks */
+	/* Outputs, or NULL: dx as products read it, and the output of the forward pass again. */
+	real *rounded, *y;
+	float *parts; /* (blocks, n) output: the sums of the blocks; NULL: not wanted */
 	unsigned rows, n;
 };
 
-/* Each block has THREADS columns: dw (n) += the sum of parts, in order. */
+/* dw (n) += the sum of parts (count, n). Each block has COLUMNS columns and GROUPS groups of
+ * consecutive parts. */
 struct norm_sum_args {
 	const float *parts;
 	float *dw;
-	unsigned n;
+	unsigned count, n;
 };
 
 /* One block for each row: rotates the heads of q and k by the row's position. */
@@ -107,15 +103,16 @@ struct swiglu_backward_args {
 	unsigned f;
 };
 
-/* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not 0, the kernel
+/* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not NULL, the kernel
  * writes `gradient`, which may be the same array as logits. */
 struct cross_entropy_args {
-	const float *logits; /* (rows, stride), and so is the gradient */
+	const void *logits; /* (rows, stride), and so is the gradient */
 	real *gradient;
 	const int32_t *targets;
 	float *losses; /* (rows) loss of each row */
+	const float *scale; /* the factor of the gradient, in device memory */
 	unsigned vocab, stride;
-	float scale;
+	bool rounded; /* the logits are reals, not floats */
 };
 
 /* Causal attention with grouped heads, in tiles (FlashAttention, Dao et al., 2022). qkv (B, T,
@@ -131,6 +128,9 @@ struct attention_args {
 	unsigned length, heads, kv_heads, size, stride;
 	float scale;
 	unsigned buffers; /* number of buffers for tiles, 1 or 2; only in bf16 */
+	/* backward, in bf16 only: (length, size / 2) factors by which the gradients of queries and
+	 * keys are rotated back; NULL: they are not rotated. The head size must be 64 or 128. */
+	const float *cosines, *sines;
 };
 
 /* One block for each row (b, t), with DOT_SHARE threads for each head. */

@@ -10,7 +10,7 @@
  *     KERNEL(name, arguments)     begins a kernel; arguments: a struct
  *     DEVICE                      begins a function that kernels call
  *     THREAD, THREADS             index of the thread in its block; threads of a block
- *     BLOCK_X, BLOCK_Y            index of the block
+ *     BLOCK_X, BLOCK_Y, BLOCKS_X  index of the block; number of blocks side by side
  *     BARRIER()                   waits for all threads of the block
  *     SHARED                      the block's shared memory, floats
  *     BITS(f), FROM_BITS(u)       a float's bits as uint32_t, and back
@@ -167,14 +167,21 @@ DEVICE void put_eight_bf16(uint16_t *to, const float from[8])
 
 KERNEL(norm_sum, norm_sum_args)
 {
-	unsigned i = BLOCK_X * THREADS + THREAD;
+	enum { EACH = NORM_PARTS / GROUPS };
+	unsigned column = BLOCK_X * COLUMNS + THREAD % COLUMNS, first = THREAD / COLUMNS * EACH;
 	float sum = 0;
 
-	if (i >= a.n)
+	UNROLL
+	for (unsigned i = first; i < first + EACH; i++)
+		if (column < a.n && i < a.count)
+			sum += a.parts[(size_t)i * a.n + column];
+	SHARED[THREAD] = sum;
+	BARRIER();
+	if (THREAD >= COLUMNS || column >= a.n)
 		return;
-	for (unsigned part = 0; part < NORM_PARTS; part++)
-		sum += a.parts[(size_t)part * a.n + i];
-	a.dw[i] += sum;
+	for (unsigned g = 1; g < GROUPS; g++)
+		sum += SHARED[g * COLUMNS + THREAD];
+	a.dw[column] += sum;
 }
 
 KERNEL(embed, embed_args)

@@ -50,6 +50,18 @@ DEVICE unsigned flash_column(void)
 	return THREAD % 4 * 2;
 }
 
+/* Return the number of this block's head among those of all sequences, and of its tile. Heads of a
+ * group are side by side, and blocks start in the order of BLOCK_Y (attention_start). */
+DEVICE unsigned flash_head(const struct attention_args *a)
+{
+	return BLOCK_Y / ((a->length + FLASH_TILE - 1) / FLASH_TILE) * BLOCKS_X + BLOCK_X;
+}
+
+DEVICE unsigned flash_place(const struct attention_args *a)
+{
+	return BLOCK_Y % ((a->length + FLASH_TILE - 1) / FLASH_TILE);
+}
+
 /* Returns the size of a tile in bf16 numbers. */
 DEVICE unsigned flash_room(unsigned wide)
 {
@@ -149,6 +161,31 @@ DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned s
 	}
 }
 
+/* Rotates a block's sums back by the positions of their rows. The sums are rounded first, as if
+ * they had passed through memory. */
+DEVICE void flash_turn_back(const struct attention_args *a, float sums[][4], unsigned wide,
+			    unsigned first)
+{
+	UNROLL
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned row = first + flash_row() + 8 * i;
+		size_t at = (size_t)(row < a->length ? row : 0) * (wide / 2) + flash_column();
+
+		UNROLL
+		for (unsigned j = 0; j < wide / 16; j++)
+			UNROLL
+		for (unsigned e = 0; e < 2; e++) {
+			float c = a->cosines[at + j * 8 + e];
+			float s = -a->sines[at + j * 8 + e];
+			float low = from_bf16(to_bf16(sums[j][2 * i + e]));
+			float high = from_bf16(to_bf16(sums[j + wide / 16][2 * i + e]));
+
+			sums[j][2 * i + e] = low * c - high * s;
+			sums[j + wide / 16][2 * i + e] = high * c + low * s;
+		}
+	}
+}
+
 /* For a tile on the diagonal, in which queries and keys have the same positions: hides the keys
  * that follow each query. */
 DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
@@ -219,8 +256,9 @@ DEVICE void flash_soften(float s[FLASH_EIGHTS][4], float out[][4], float most[2]
  * because it has the most keys. */
 DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
-	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
+	unsigned d = a->size, head = flash_head(a), turn = 0;
+	unsigned b = head / a->heads, h = head % a->heads;
+	unsigned q0 = ((a->length - 1) / FLASH_TILE - flash_place(a)) * FLASH_TILE;
 	unsigned row = q0 + flash_row(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
 	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
@@ -272,8 +310,9 @@ DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
  * in the forward pass. */
 DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
-	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
+	unsigned d = a->size, head = flash_head(a), turn = 0;
+	unsigned b = head / a->heads, h = head % a->heads;
+	unsigned q0 = ((a->length - 1) / FLASH_TILE - flash_place(a)) * FLASH_TILE;
 	unsigned row = q0 + flash_row(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
 	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
@@ -324,6 +363,8 @@ DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 			flash_load_side(a, others, &side, k0 + FLASH_TILE, wide);
 		}
 	}
+	if (a->cosines)
+		flash_turn_back(a, dq, wide, q0);
 	flash_store((uint16_t *)a->dqkv + (size_t)b * a->length * a->stride + (size_t)h * d, dq,
 		    wide, a->stride, q0, a->length, d);
 }
@@ -407,8 +448,8 @@ DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float 
  * each tile of keys; it goes through the queries of all heads in the group. */
 DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, k0 = BLOCK_Y * FLASH_TILE, b = BLOCK_X / a->kv_heads;
-	unsigned kv = BLOCK_X % a->kv_heads, group = a->heads / a->kv_heads, turn = 0;
+	unsigned d = a->size, k0 = flash_place(a) * FLASH_TILE, head = flash_head(a), turn = 0;
+	unsigned b = head / a->kv_heads, kv = head % a->kv_heads, group = a->heads / a->kv_heads;
 	unsigned room = flash_room(wide);
 	unsigned n = group * ((a->length - k0 + FLASH_TILE - 1) / FLASH_TILE);
 	size_t begin = (size_t)b * a->length * a->stride, at = (size_t)(a->heads + kv) * d;
@@ -442,6 +483,8 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 			flash_load_queries(a, others, smalls, b, next, q1, wide);
 		}
 	}
+	if (a->cosines)
+		flash_turn_back(a, dk, wide, k0);
 	flash_store((uint16_t *)a->dqkv + begin + at, dk, wide, a->stride, k0, a->length, d);
 	flash_store((uint16_t *)a->dqkv + begin + at + (size_t)a->kv_heads * d, dv, wide,
 		    a->stride, k0, a->length, d);

@@ -15,21 +15,17 @@ KERNEL(TYPED(norm), norm_args)
 	bool eights = whole_eights(a.n) && in_place(x) && in_place(y) && in_place(a.w);
 	float sum = 0, k, own[8], w[8];
 
-	if (a.again) {
-		k = a.rstd[BLOCK_X];
-	} else {
-		for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
-			get_eight_float(x + i, own);
-			UNROLL
-			for (unsigned e = 0; e < 8; e++)
-				sum += own[e] * own[e];
-		}
-		for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
-			sum += x[i] * x[i];
-		k = 1.0f / sqrtf(block_sum(sum) / (float)a.n + a.eps);
-		if (THREAD == 0)
-			a.rstd[BLOCK_X] = k;
+	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+		get_eight_float(x + i, own);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			sum += own[e] * own[e];
 	}
+	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
+		sum += x[i] * x[i];
+	k = 1.0f / sqrtf(block_sum(sum) / (float)a.n + a.eps);
+	if (THREAD == 0)
+		a.rstd[BLOCK_X] = k;
 	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
 		get_eight_float(x + i, own);
 		get_eight_float(a.w + i, w);
@@ -42,57 +38,95 @@ KERNEL(TYPED(norm), norm_args)
 		y[i] = PUT(x[i] * k * a.w[i]);
 }
 
-KERNEL(TYPED(norm_backward), norm_backward_args)
+/* Returns this thread's part of the sum of dy w x over a row. */
+DEVICE float TYPED(norm_along)(const struct norm_backward_args *a, size_t at, bool eights)
 {
-	size_t at = (size_t)BLOCK_X * a.n;
-	const REAL *dy = (const REAL *)a.dy + at;
-	const float *x = a.x + at;
-	float *dx = a.dx + at, k = a.rstd[BLOCK_X], sum = 0, along, w[8], is[8], up[8], to[8];
-	bool eights = whole_eights(a.n) && in_place(dy) && in_place(x) && in_place(dx) &&
-		      in_place(a.w);
+	const REAL *dy = (const REAL *)a->dy + at;
+	float sum = 0, w[8], is[8], up[8];
 
-	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+	for (unsigned i = 8 * THREAD; eights && i < a->n; i += 8 * THREADS) {
 		GET_EIGHT(dy + i, up);
-		get_eight_float(a.w + i, w);
-		get_eight_float(x + i, is);
+		get_eight_float(a->w + i, w);
+		get_eight_float(a->x + at + i, is);
 		UNROLL
 		for (unsigned e = 0; e < 8; e++)
 			sum += up[e] * w[e] * is[e];
 	}
-	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
-		sum += GET(dy[i]) * a.w[i] * x[i];
-	along = block_sum(sum) * k * k * k / (float)a.n;
-	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
-		GET_EIGHT(dy + i, up);
-		get_eight_float(a.w + i, w);
-		get_eight_float(x + i, is);
-		get_eight_float(dx + i, to);
-		UNROLL
-		for (unsigned e = 0; e < 8; e++)
-			to[e] += k * w[e] * up[e] - along * is[e];
-		put_eight_float(dx + i, to);
-	}
-	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
-		dx[i] += k * a.w[i] * GET(dy[i]) - along * x[i];
+	for (unsigned i = THREAD; !eights && i < a->n; i += THREADS)
+		sum += GET(dy[i]) * a->w[i] * a->x[at + i];
+	return sum;
 }
 
-KERNEL(TYPED(norm_weight), norm_weight_args)
+/* Computes eight numbers of a row. sums: the block's sums of these columns. */
+DEVICE void TYPED(norm_eight)(const struct norm_backward_args *a, size_t at, unsigned i, float k,
+			      float along, float *sums)
 {
-	unsigned column = BLOCK_X * COLUMNS + THREAD % COLUMNS, group = THREAD / COLUMNS;
-	const REAL *dy = (const REAL *)a.dy;
-	float sum = 0;
+	float w[8], is[8], up[8], to[8];
 
-	for (unsigned r = BLOCK_Y * GROUPS + group; r < a.rows && column < a.n;
-	     r += GROUPS * NORM_PARTS)
-		sum += GET(dy[(size_t)r * a.n + column]) * a.x[(size_t)r * a.n + column] *
-		       a.rstd[r];
-	SHARED[THREAD] = sum;
-	BARRIER();
-	if (group == 0 && column < a.n) {
-		for (unsigned g = 1; g < GROUPS; g++)
-			sum += SHARED[g * COLUMNS + THREAD];
-		a.parts[(size_t)BLOCK_Y * a.n + column] = sum;
+	GET_EIGHT((const REAL *)a->dy + at + i, up);
+	get_eight_float(a->w + i, w);
+	get_eight_float(a->x + at + i, is);
+	get_eight_float(a->dx + at + i, to);
+	UNROLL
+	for (unsigned e = 0; e < 8; e++)
+		to[e] += k * w[e] * up[e] - along * is[e];
+	put_eight_float(a->dx + at + i, to);
+	if (a->rounded)
+		PUT_EIGHT((REAL *)a->rounded + at + i, to);
+	if (a->parts) {
+		get_eight_float(sums + i, to);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			to[e] += up[e] * is[e] * k;
+		put_eight_float(sums + i, to);
 	}
+	if (a->y) {
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			is[e] = is[e] * k * w[e];
+		PUT_EIGHT((REAL *)a->y + at + i, is);
+	}
+}
+
+DEVICE void TYPED(norm_one)(const struct norm_backward_args *a, size_t at, unsigned i, float k,
+			    float along, float *sums)
+{
+	float up = GET(((const REAL *)a->dy)[at + i]), is = a->x[at + i];
+	float to = a->dx[at + i] + (k * a->w[i] * up - along * is);
+
+	a->dx[at + i] = to;
+	if (a->rounded)
+		((REAL *)a->rounded)[at + i] = PUT(to);
+	if (a->parts)
+		sums[i] += up * is * k;
+	if (a->y)
+		((REAL *)a->y)[at + i] = PUT(is * k * a->w[i]);
+}
+
+/* A thread has the same columns in every row, so it needs no barrier for its sums. */
+KERNEL(TYPED(norm_backward), norm_backward_args)
+{
+	bool eights = whole_eights(a.n) && in_place(a.dy) && in_place(a.x) && in_place(a.dx) &&
+		      in_place(a.w) && in_place(a.rounded) && in_place(a.y);
+	unsigned step = eights ? 8 : 1;
+	float *sums = SHARED + THREADS, *part = a.parts + (size_t)BLOCK_X * a.n;
+
+	for (unsigned i = step * THREAD; a.parts && i < a.n; i += step * THREADS)
+		for (unsigned e = 0; e < step; e++)
+			sums[i + e] = 0;
+	for (unsigned row = BLOCK_X; row < a.rows; row += NORM_PARTS) {
+		size_t at = (size_t)row * a.n;
+		float k = a.rstd[row];
+		float along = block_sum(TYPED(norm_along)(&a, at, eights)) * k * k * k / (float)a.n;
+
+		for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS)
+			TYPED(norm_eight)(&a, at, i, k, along, sums);
+		for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
+			TYPED(norm_one)(&a, at, i, k, along, sums);
+	}
+	for (unsigned i = step * THREAD; a.parts && i < a.n; i += step * THREADS)
+		for (unsigned e = 0; e < step; e++)
+			part[i + e] = sums[i + e];
 }
 
 KERNEL(TYPED(rotate), rotate_args)
@@ -192,20 +226,38 @@ KERNEL(TYPED(swiglu_backward), swiglu_backward_args)
 	}
 }
 
+/* Return one logit of this block's row, and eight. */
+DEVICE float TYPED(logit)(const struct cross_entropy_args *a, unsigned i)
+{
+	size_t at = (size_t)BLOCK_X * a->stride + i;
+
+	return a->rounded ? GET(((const REAL *)a->logits)[at]) : ((const float *)a->logits)[at];
+}
+
+DEVICE void TYPED(logit_eight)(const struct cross_entropy_args *a, unsigned i, float to[8])
+{
+	size_t at = (size_t)BLOCK_X * a->stride + i;
+
+	if (a->rounded)
+		GET_EIGHT((const REAL *)a->logits + at, to);
+	else
+		get_eight_float((const float *)a->logits + at, to);
+}
+
 KERNEL(TYPED(cross_entropy), cross_entropy_args)
 {
-	const float *x = a.logits + (size_t)BLOCK_X * a.stride;
 	REAL *gradient = (REAL *)a.gradient + (size_t)BLOCK_X * a.stride;
-	float own = -INFINITY, most, sum = 0, inverse, eight[8];
+	float own = -INFINITY, most, sum = 0, inverse, scale, eight[8];
 	int32_t target = a.targets[BLOCK_X];
-	bool eights = whole_eights(a.vocab) && in_place(x) && in_place(gradient);
+	bool eights = whole_eights(a.vocab) && whole_eights(a.stride) && in_place(a.logits) &&
+		      in_place(gradient);
 
 	/* Computes maximum and sum in one pass. For a row that does not begin at a multiple of 16
 	 * bytes, four loads are under way at a time. */
 	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
 		float top = own;
 
-		get_eight_float(x + i, eight);
+		TYPED(logit_eight)(&a, i, eight);
 		UNROLL
 		for (unsigned e = 0; e < 8; e++)
 			top = fmaxf(top, eight[e]);
@@ -221,7 +273,8 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 
 		UNROLL
 		for (unsigned e = 0; e < 4; e++)
-			four[e] = i + e * THREADS < a.vocab ? x[i + e * THREADS] : -INFINITY;
+			four[e] = i + e * THREADS < a.vocab ? TYPED(logit)(&a, i + e * THREADS)
+							    : -INFINITY;
 		UNROLL
 		for (unsigned e = 0; e < 4; e++)
 			top = fmaxf(top, four[e]);
@@ -235,20 +288,22 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	most = block_most(own);
 	sum = block_sum(sum * expf(own - most));
 	if (THREAD == 0)
-		a.losses[BLOCK_X] = target < 0 ? 0 : logf(sum) - (x[target] - most);
+		a.losses[BLOCK_X] =
+			target < 0 ? 0 : logf(sum) - (TYPED(logit)(&a, (unsigned)target) - most);
 	/* All threads have now read the target's logit, so the gradient may overwrite it. */
 	BARRIER();
-	if (a.scale == 0)
+	if (!a.scale)
 		return;
+	scale = *a.scale;
 	inverse = 1 / sum;
 	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
-		get_eight_float(x + i, eight);
+		TYPED(logit_eight)(&a, i, eight);
 		UNROLL
 		for (unsigned e = 0; e < 8; e++) {
 			float p = expf(eight[e] - most) * inverse -
 				  ((int32_t)(i + e) == target ? 1.0f : 0.0f);
 
-			eight[e] = target < 0 ? 0 : p * a.scale;
+			eight[e] = target < 0 ? 0 : p * scale;
 		}
 		PUT_EIGHT(gradient + i, eight);
 	}
@@ -257,7 +312,9 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 
 		UNROLL
 		for (unsigned e = 0; e < 4; e++)
-			four[e] = first + e * THREADS < a.vocab ? x[first + e * THREADS] : 0;
+			four[e] = first + e * THREADS < a.vocab
+					  ? TYPED(logit)(&a, first + e * THREADS)
+					  : 0;
 		UNROLL
 		for (unsigned e = 0; e < 4; e++) {
 			unsigned i = first + e * THREADS;
@@ -265,7 +322,7 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 				  ((int32_t)i == target ? 1.0f : 0.0f);
 
 			if (i < a.vocab)
-				gradient[i] = PUT(target < 0 ? 0 : p * a.scale);
+				gradient[i] = PUT(target < 0 ? 0 : p * scale);
 		}
 	}
 }

@@ -23,48 +23,39 @@ static const real *factor_at(const struct cuda_stage *s, size_t offset)
 			  : s->array[ARRAY_WEIGHTS] + offset;
 }
 
-static void norm_forward(struct cuda_stage *s, real *y, float *rstd, const float *x,
-			 size_t weight, size_t rows, bool again)
+static void norm_forward(struct cuda_stage *s, real *y, float *rstd, const float *x, size_t weight,
+			 size_t rows)
 {
 	struct norm_args a = { .x = x,
 			       .w = s->array[ARRAY_WEIGHTS] + weight,
 			       .y = y,
 			       .rstd = rstd,
 			       .n = s->l->config.dim,
-			       .eps = s->l->config.norm_eps,
-			       .again = again };
+			       .eps = s->l->config.norm_eps };
 
 	cuda_rows(s, KERNEL_NORM, rows, &a);
 }
 
-/* dx += the gradient of x. count: also adds the weight's gradient to the stage's. dy is in
- * t.dxn. */
-static void norm_backward(struct cuda_stage *s, float *dx, const real *dy, const float *x,
-			  size_t weight, const float *rstd, size_t rows, bool count)
+/* dx += the gradient of x. The caller sets dy, x, rstd, dx and the outputs that it wants. count:
+ * also adds the weight's gradient to the stage's. */
+static void norm_backward(struct cuda_stage *s, struct norm_backward_args a, size_t weight,
+			  size_t rows, bool count)
 {
-	unsigned n = s->l->config.dim;
-	struct norm_backward_args a = { .dy = dy,
-					.x = x,
-					.w = s->array[ARRAY_WEIGHTS] + weight,
-					.rstd = rstd,
-					.dx = dx,
-					.n = n };
-	struct norm_weight_args b = { .dy = dy,
-				      .x = x,
-				      .rstd = rstd,
-				      .parts = s->t.parts,
-				      .rows = (unsigned)rows,
-				      .n = n };
+	size_t blocks = rows < NORM_PARTS ? rows : NORM_PARTS, n = s->l->config.dim;
 	struct norm_sum_args sum = { .parts = s->t.parts,
 				     .dw = s->array[ARRAY_GRADIENT] + weight,
-				     .n = n };
+				     .count = (unsigned)blocks,
+				     .n = (unsigned)n };
 
-	cuda_rows(s, KERNEL_NORM_BACKWARD, rows, &a);
-	if (!count)
-		return;
-	device_launch(s->d, KERNEL_NORM_WEIGHT, s->l->bf16, (n + COLUMNS - 1) / COLUMNS,
-		      NORM_PARTS, COLUMNS * GROUPS, COLUMNS * GROUPS, &b);
-	cuda_each(s, KERNEL_NORM_SUM, n, &sum);
+	a.w = s->array[ARRAY_WEIGHTS] + weight;
+	a.parts = count ? s->t.parts : NULL;
+	a.rows = (unsigned)rows;
+	a.n = (unsigned)n;
+	device_launch(s->d, KERNEL_NORM_BACKWARD, s->l->bf16, blocks, 1, ROW_THREADS,
+		      ROW_THREADS + n, &a);
+	if (count)
+		device_launch(s->d, KERNEL_NORM_SUM, s->l->bf16, (n + COLUMNS - 1) / COLUMNS, 1,
+			      COLUMNS * GROUPS, COLUMNS * GROUPS, &sum);
 }
 
 /* Returns the product x (rows, k) w (n, k)^T, for which the caller sets the output (rows, n). */
@@ -160,17 +151,6 @@ static void rotate_heads(struct cuda_stage *s, real *qkv, float sign)
 	cuda_rows(s, KERNEL_ROTATE, s->rows, &a);
 }
 
-/* Returns t.dx in the type that products read. */
-static const real *dx_factor(struct cuda_stage *s)
-{
-	size_t n = s->rows * s->l->config.dim;
-	struct cast_args a = { .x = s->t.dx, .y = s->t.dx_real, .n = n };
-
-	if (s->l->bf16)
-		cuda_each(s, KERNEL_CAST, (n + 7) / 8, &a);
-	return s->t.dx_real;
-}
-
 /* ---- attention ----
  * Each launch needs shared memory for tiles of queries, keys and values, for scores and for sums.
  * Sizes of shared memory are in floats. */
@@ -236,17 +216,34 @@ bool attention_launch_of(struct attention_launch *l, struct device *d, enum devi
 	return true;
 }
 
+size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
+		       size_t tiles, const struct attention_args *a)
+{
+	enum { BLOCKS_Y_MOST = 65535 };
+	size_t side = 2 * (size_t)a->length * a->size * sizeof(uint16_t);
+	size_t share = a->heads / a->kv_heads;
+	size_t bytes = kernel == KERNEL_ATTENTION_DKV ? side * share : side / share;
+
+	for (size_t n = heads; n > 0; n--)
+		if (heads % n == 0 && n * bytes <= device_cache(d) / 4 &&
+		    heads / n * tiles <= BLOCKS_Y_MOST)
+			return n;
+	return heads;
+}
+
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a)
 {
-	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
+	size_t heads = batch * (kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads), tiles;
 	struct attention_args args = *a;
 	struct attention_launch l;
+	size_t group;
 
 	attention_launch_of(&l, d, kernel, bf16, a->size);
 	args.buffers = l.buffers;
-	device_launch(d, l.kernel, bf16, batch * heads, (a->length + l.tile - 1) / l.tile,
-		      l.threads, l.shared, &args);
+	tiles = (a->length + l.tile - 1) / l.tile;
+	group = bf16 ? attention_group(d, kernel, heads, tiles, a) : heads;
+	device_launch(d, l.kernel, bf16, group, heads / group * tiles, l.threads, l.shared, &args);
 }
 
 static void launch_attention(struct cuda_stage *s, enum device_kernel kernel,
@@ -265,9 +262,15 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 					  .heads = a.heads,
 					  .size = a.size };
 
+	bool turned = s->l->bf16 && (a.size == HEAD_MOST / 2 || a.size == HEAD_MOST);
+
+	a.cosines = turned ? s->cosines : NULL;
+	a.sines = s->sines;
 	cuda_rows(s, KERNEL_ATTENTION_DOT, s->rows, &dot);
 	launch_attention(s, KERNEL_ATTENTION_DQ, &a);
 	launch_attention(s, KERNEL_ATTENTION_DKV, &a);
+	if (!turned)
+		rotate_heads(s, s->t.dqkv, -1);
 }
 
 /* ---- passes ----
@@ -281,12 +284,12 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	struct swiglu_args swiglu = { .gu = k->gu, .h = k->h, .f = (unsigned)f };
 	struct attention_args attention = attention_of(s, k);
 
-	norm_forward(s, k->xn1, k->rstd1, k->x, at->norm1, r, false);
+	norm_forward(s, k->xn1, k->rstd1, k->x, at->norm1, r);
 	apply_weight(s, k->qkv, k->xn1, at->qkv, r, s->packed, c);
 	rotate_heads(s, k->qkv, 1);
 	launch_attention(s, KERNEL_ATTENTION, &attention);
 	apply_float(s, k->mid, k->att, at->o, r, c, c, k->x);
-	norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, false);
+	norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r);
 	apply_weight(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);
 	if (!out)
 		return;
@@ -294,43 +297,52 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	apply_float(s, out, k->h, at->down, r, c, f, k->mid);
 }
 
-/* t.dx: on entry the gradient of the layer's output, on return that of its input. */
+/* t.dx: on entry the gradient of the layer's output, on return that of its input, and t.dx_real is
+ * the same in the type that products read. */
 static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			   bool count)
 {
 	const struct layer_offsets *at = &s->l->layers[layer];
 	const struct cuda_scratch *t = &s->t;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, r = s->rows;
-	bool again = s->l->recompute != RECOMPUTE_NONE;
+	bool again = count && s->l->recompute != RECOMPUTE_NONE;
+	/* With RECOMPUTE_BLOCK, xn2 has the output of the second norm. */
+	bool second = again && s->l->recompute != RECOMPUTE_BLOCK;
+	real *rounded = s->l->bf16 ? t->dx_real : NULL;
 	struct swiglu_backward_args swiglu = { .gu = k->gu,
 					       .dh = t->dh,
 					       .dgu = t->dgu,
 					       .h = again ? k->h : NULL,
 					       .f = (unsigned)f };
-	const real *dx = dx_factor(s);
+	struct norm_backward_args norm2 = { .dy = t->dxn,
+					    .x = k->mid,
+					    .rstd = k->rstd2,
+					    .dx = t->dx,
+					    .rounded = rounded,
+					    .y = second ? k->xn2 : NULL };
+	struct norm_backward_args norm1 = { .dy = t->dxn,
+					    .x = k->x,
+					    .rstd = k->rstd1,
+					    .dx = t->dx,
+					    .rounded = layer > 0 ? rounded : NULL,
+					    .y = again ? k->xn1 : NULL };
 
-	apply_back(s, t->dh, dx, c, at->down, r, c, f);
+	apply_back(s, t->dh, t->dx_real, c, at->down, r, c, f);
 	cuda_rows(s, KERNEL_SWIGLU_BACKWARD, r, &swiglu);
 	apply_back(s, t->dxn, t->dgu, 2 * f, at->gate_up, r, 2 * f, c);
-	if (count && s->l->recompute == RECOMPUTE_NORMS) /* in xn2 with RECOMPUTE_BLOCK */
-		norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, true);
-	if (count) {
-		weight_gradient(s, at->down, dx, c, k->h, r, c, f);
-		weight_gradient(s, at->gate_up, t->dgu, 2 * f, k->xn2, r, 2 * f, c);
-	}
-	norm_backward(s, t->dx, t->dxn, k->mid, at->norm2, k->rstd2, r, count);
-	dx = dx_factor(s);
-	apply_back(s, t->datt, dx, c, at->o, r, c, c);
 	if (count)
-		weight_gradient(s, at->o, dx, c, k->att, r, c, c);
+		weight_gradient(s, at->down, t->dx_real, c, k->h, r, c, f);
+	norm_backward(s, norm2, at->norm2, r, count);
+	if (count)
+		weight_gradient(s, at->gate_up, t->dgu, 2 * f, k->xn2, r, 2 * f, c);
+	apply_back(s, t->datt, t->dx_real, c, at->o, r, c, c);
+	if (count)
+		weight_gradient(s, at->o, t->dx_real, c, k->att, r, c, c);
 	attention_backward(s, k);
-	rotate_heads(s, t->dqkv, -1);
 	apply_back(s, t->dxn, t->dqkv, s->packed, at->qkv, r, s->packed, c);
-	if (count && again)
-		norm_forward(s, k->xn1, k->rstd1, k->x, at->norm1, r, true);
+	norm_backward(s, norm1, at->norm1, r, count);
 	if (count)
 		weight_gradient(s, at->qkv, t->dqkv, s->packed, k->xn1, r, s->packed, c);
-	norm_backward(s, t->dx, t->dxn, k->x, at->norm1, k->rstd1, r, count);
 }
 
 void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep)
@@ -351,8 +363,11 @@ void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep)
 
 void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count)
 {
-	size_t layers = s->l->n_layers;
+	size_t layers = s->l->n_layers, n = s->rows * s->l->config.dim;
+	struct cast_args cast = { .x = s->t.dx, .y = s->t.dx_real, .n = n };
 
+	if (s->l->bf16)
+		cuda_each(s, KERNEL_CAST, (n + 7) / 8, &cast);
 	for (uint32_t i = (uint32_t)layers; i-- > 0;) {
 		const struct saved_layer *k = &s->saved[slot * layers + i];
 
@@ -362,15 +377,16 @@ void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count)
 	}
 }
 
-void cuda_head(struct cuda_stage *s, size_t first, size_t n)
+void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded)
 {
 	size_t c = s->l->config.dim;
 	char *xn = (char *)s->t.xn + first * c * s->width;
 	struct device_product p;
 
-	norm_forward(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n, false);
+	norm_forward(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n);
 	p = forward_product(s, xn, s->l->head, n, s->l->config.vocab, c);
-	p.c = s->t.logits;
+	p.c = rounded ? s->t.dlogits : s->t.logits;
+	p.c_bf16 = rounded;
 	p.ldc = s->vocab_stride;
 	device_product(s->d, &p);
 }
@@ -379,10 +395,13 @@ void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count
 {
 	size_t c = s->l->config.dim, v = s->l->config.vocab, at = first * c * s->width;
 	char *dxn = (char *)s->t.dxn + at, *xn = (char *)s->t.xn + at;
+	struct norm_backward_args norm = { .dy = dxn,
+					   .x = s->t.in + first * c,
+					   .rstd = s->t.rstd + first,
+					   .dx = s->t.dx + first * c };
 
 	apply_back(s, dxn, s->t.dlogits, s->vocab_stride, s->l->head, n, v, c);
 	if (count)
 		weight_gradient(s, s->l->head, s->t.dlogits, s->vocab_stride, xn, n, v, c);
-	norm_backward(s, s->t.dx + first * c, dxn, s->t.in + first * c, s->l->last_norm,
-		      s->t.rstd + first, n, count);
+	norm_backward(s, norm, s->l->last_norm, n, count);
 }

@@ -5,18 +5,21 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/process/cgroup.h"
+#include "model/cuda/trial.h"
 
 enum {
 	ALIGN = 256,
 	LOGITS_MOST = 256 << 20, /* limit of floats of logits that are computed at a time */
 	PIECE_MOST = 1 << 20,    /* floats that are copied at a time through pinned memory */
 	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
+	LOSS_PASSES = 3,
 };
 
 /* ---- construction ---- */
@@ -38,13 +41,13 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dxn = carve_array(c, r * m->dim, w),
 		.dx = carve_floats(c, r * m->dim),
 		.dot = carve_floats(c, r * m->n_heads),
-		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
+		.parts = carve_floats(c, (r < NORM_PARTS ? r : NORM_PARTS) * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
 		.in = carve_floats(c, last * r * m->dim),
 		.logits = carve_floats(c, last * s->chunk * s->vocab_stride),
 		.losses = carve_floats(c, last * r),
 		.rstd = carve_floats(c, last * r),
-		.targets = carve_array(c, last * r, sizeof(int32_t)),
+		.targets = carve_array(c, last * (r + 1), sizeof(int32_t)),
 	};
 	t->dx_real = s->l->bf16 ? carve_array(c, r * m->dim, w) : t->dx;
 	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * s->vocab_stride, w)
@@ -90,9 +93,10 @@ static void cuda_free(void *self)
 {
 	struct cuda_stage *s = self;
 
-	free_passes(s->forward, s->l->slots + 1);
+	free_passes(s->passes.forward, s->l->slots + 1);
 	for (int i = 0; i < 2; i++)
-		free_passes(s->backward[i], s->l->slots);
+		free_passes(s->passes.backward[i], s->l->slots);
+	free_passes(s->passes.loss, LOSS_PASSES);
 	device_close(s->d);
 	free(s->saved);
 	free(s);
@@ -134,7 +138,7 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
-	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
+	s->host_tokens = carve_array(&c, last * (s->rows + 1), sizeof(int32_t));
 	s->host_order =
 		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
 	return c.used;
@@ -232,7 +236,13 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 {
 	uint64_t host = memory_usable();
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
+	unsigned trials = 0;
 
+	if (!rc)
+		rc = trial_read(&trials, err);
+	if (trials & TRIAL_LOGITS)
+		snprintf(out->text + strlen(out->text), sizeof(out->text) - strlen(out->text),
+			 " logits");
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
 	out->device_bytes = out->free_bytes;
 	/* An agent's stage needs as much host memory as device memory: the parts of a sum and
@@ -250,10 +260,14 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	const struct model_config *c = &l->config;
 	struct cuda_stage *s;
 	int rc = l->only_steps ? 0 : check_heads(l, err);
+	unsigned trials = 0;
 
+	if (!rc)
+		rc = trial_read(&trials, err);
 	if (rc)
 		return rc;
 	s = alloc_new(sizeof(*s));
+	s->trials = trials;
 	s->l = l;
 	s->rows = (size_t)l->batch * l->sequence;
 	s->kv = (size_t)c->n_kv_heads * model_head_size(c);
@@ -264,10 +278,13 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	s->vocab_stride = ((size_t)c->vocab + 7) / 8 * 8;
 	s->pieces.size = l->parameters < PIECE_MOST ? l->parameters : PIECE_MOST;
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
-	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
+	s->passes.forward = calloc((size_t)l->slots + 1, sizeof(*s->passes.forward));
 	for (int i = 0; i < 2; i++)
-		s->backward[i] = calloc((size_t)l->slots + 1, sizeof(*s->backward[i]));
-	rc = s->saved && s->forward && s->backward[0] && s->backward[1]
+		s->passes.backward[i] =
+			calloc((size_t)l->slots + 1, sizeof(*s->passes.backward[i]));
+	s->passes.loss = calloc(LOSS_PASSES, sizeof(*s->passes.loss));
+	rc = s->saved && s->passes.forward && s->passes.backward[0] && s->passes.backward[1] &&
+			     s->passes.loss
 		     ? device_open(&s->d, l->device.number, !l->only_steps, err)
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
 	if (!rc && !l->only_steps)
@@ -610,13 +627,13 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 
 		put_tokens(s, to, tokens);
 		cuda_rows(s, KERNEL_EMBED, s->rows, &a);
-		if (keep)
-			sort_rows(s, tokens, s->order + slot * s->rows);
 	} else {
 		put_rows(s, x, in);
 	}
-	run_pass(s, &s->forward[at], slot, keep, cuda_layers_forward);
+	run_pass(s, &s->passes.forward[at], slot, keep, cuda_layers_forward);
 	get_rows(s, out, s->t.dx);
+	if (tokens && keep) /* while the device computes: only the backward pass reads the order */
+		sort_rows(s, tokens, s->order + slot * s->rows);
 	return finish_stage_pass(s, out);
 }
 
@@ -627,7 +644,7 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 
 	take_back(s);
 	put_rows(s, s->t.dx, grad_out);
-	run_pass(s, &s->backward[count][slot], slot, count, cuda_layers_backward);
+	run_pass(s, &s->passes.backward[count][slot], slot, count, cuda_layers_backward);
 	if (grad_in)
 		get_rows(s, grad_in, s->t.dx);
 	if (s->l->index == 0 && count) {
@@ -647,40 +664,63 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 	return finish_stage_pass(s, grad_in);
 }
 
-/* Works in chunks of rows, because the logits of all rows would be the stage's largest array. The
- * losses of all rows are copied to the host once, at the end, and added there. */
-static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss,
-		     float *grad, bool count)
+/* Works in chunks of rows, because the logits of all rows would be the stage's largest array. */
+static void loss_pass(struct cuda_stage *s, uint32_t gradient, bool count)
+{
+	const float *scale = (const float *)(const void *)(s->t.targets + s->rows);
+	bool rounded = s->l->bf16 && (s->trials & TRIAL_LOGITS);
+
+	device_clear(s->d, s->t.dx, s->rows * s->l->config.dim * sizeof(float));
+	for (size_t first = 0, n; first < s->rows; first += n) {
+		struct cross_entropy_args a = {
+			.logits = rounded ? s->t.dlogits : s->t.logits,
+			.rounded = rounded,
+			.gradient = s->t.dlogits,
+			.targets = s->t.targets + first,
+			.losses = s->t.losses + first,
+			.scale = gradient ? scale : NULL,
+			.vocab = s->l->config.vocab,
+			.stride = (unsigned)s->vocab_stride,
+		};
+
+		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
+		cuda_head(s, first, n, rounded);
+		device_launch(s->d, KERNEL_CROSS_ENTROPY, s->l->bf16, n, 1, LOSS_THREADS,
+			      LOSS_THREADS, &a);
+		if (gradient)
+			cuda_head_backward(s, first, n, count);
+	}
+}
+
+/* Copies the targets to the device. With them goes the factor of the gradient, which a recorded
+ * pass must read from memory because it depends on the targets. Returns how many targets count. */
+static size_t put_targets(struct cuda_stage *s, const int32_t *targets)
+{
+	size_t counted = 0;
+	float scale;
+
+	for (size_t i = 0; i < s->rows; i++)
+		counted += targets[i] >= 0;
+	scale = 1.0f / (float)(counted ? counted : 1);
+	memcpy(s->host_tokens, targets, s->rows * sizeof(*targets));
+	memcpy(s->host_tokens + s->rows, &scale, sizeof(scale));
+	device_put(s->d, s->t.targets, s->host_tokens, (s->rows + 1) * sizeof(*targets));
+	return counted;
+}
+
+/* The losses of all rows are copied to the host once, at the end, and added there. */
+static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss, float *grad,
+		     bool count)
 {
 	struct cuda_stage *s = self;
-	size_t counted = 0;
+	size_t counted;
 	double sum = 0;
 	int rc;
 
 	take_back(s);
-	for (size_t i = 0; i < s->rows; i++)
-		counted += targets[i] >= 0;
 	put_rows(s, s->t.in, in);
-	put_tokens(s, s->t.targets, targets);
-	device_clear(s->d, s->t.dx, s->rows * s->l->config.dim * sizeof(float));
-	for (size_t first = 0, n; first < s->rows; first += n) {
-		struct cross_entropy_args a = {
-			.logits = s->t.logits,
-			.gradient = s->t.dlogits,
-			.targets = s->t.targets + first,
-			.losses = s->t.losses + first,
-			.vocab = s->l->config.vocab,
-			.stride = (unsigned)s->vocab_stride,
-			.scale = grad ? 1.0f / (float)(counted ? counted : 1) : 0,
-		};
-
-		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
-		cuda_head(s, first, n);
-		device_launch(s->d, KERNEL_CROSS_ENTROPY, s->l->bf16, n, 1, LOSS_THREADS,
-			      LOSS_THREADS, &a);
-		if (grad)
-			cuda_head_backward(s, first, n, count);
-	}
+	counted = put_targets(s, targets);
+	run_pass(s, &s->passes.loss[grad ? 1 + count : 0], grad != NULL, count, loss_pass);
 	if (grad)
 		get_rows(s, grad, s->t.dx);
 	device_get(s->d, s->host_losses, s->t.losses, s->rows * sizeof(float));
@@ -711,7 +751,7 @@ static int cuda_logits(void *self, const float *in, float *logits)
 	put_rows(s, s->t.in, in);
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
-		cuda_head(s, first, n);
+		cuda_head(s, first, n, false);
 		get_logits(s, logits + first * v, n);
 	}
 	return device_status(s->d);

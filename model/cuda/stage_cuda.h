@@ -20,7 +20,7 @@ struct cuda_scratch {
 	float *dx;
 	real *dx_real;   /* dx in the type that products read; in float it is dx itself */
 	float *dot;      /* (B, H, T) sums of dout * out in attention */
-	float *parts;    /* (NORM_PARTS, C) parts of a norm's gradient */
+	float *parts;    /* (min(R, NORM_PARTS), C) parts of a norm's gradient */
 	double *squares; /* (SQUARES_BLOCKS) parts of a sum of squares */
 	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) digests of a hash's leaves */
 	/* In stage 0 only: */
@@ -30,7 +30,7 @@ struct cuda_scratch {
 	real *dlogits;
 	float *losses;    /* (R) losses */
 	float *rstd;      /* (R) reciprocal root mean squares of the last norm */
-	int32_t *targets; /* (R) target tokens */
+	int32_t *targets; /* (R + 1) target tokens, then the factor of the gradient, a float */
 };
 
 /* A pass and its recording. NEW: it has not run. RUN: it has run once, and the next call records
@@ -39,6 +39,16 @@ struct cuda_scratch {
 struct pass {
 	struct device_graph *graph;
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
+};
+
+struct passes {
+	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
+	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
+	 * that add to it */
+	struct pass *backward[2];
+	/* (LOSS_PASSES) passes of the loss: without a gradient, with one, and with gradients of the
+	 * weights too */
+	struct pass *loss;
 };
 
 /* Two buffers of pinned memory, used in turns, through which numbers of arrays pass on their way to
@@ -58,6 +68,7 @@ struct cuda_stage {
 	 * at multiples of 16 bytes. Tensor cores need this. */
 	size_t vocab_stride;
 	float scale;  /* factor of attention scores */
+	unsigned trials; /* set of enum trial */
 
 	float *array[ARRAY_COUNT]; /* (P) weights, gradient and moments, each an array */
 	uint16_t *rounded;         /* (P) copy of the weights in bf16; NULL in float */
@@ -67,10 +78,7 @@ struct cuda_stage {
 	int32_t *tokens;
 	int32_t *order;            /* (slots, R) rows in order of their tokens, in stage 0 only */
 	struct cuda_scratch t;
-	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
-	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
-	 * that add to it */
-	struct pass *backward[2];
+	struct passes passes;
 	/* Bytes of device memory, and bytes of pinned memory that are taken at the start. */
 	size_t bytes, host_bytes;
 
@@ -83,7 +91,7 @@ struct cuda_stage {
 	/* (R) copy of the losses; also used for (SQUARES_BLOCKS) doubles. */
 	float *host_losses;
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of the digests */
-	/* (R) tokens or targets before they are copied to the device, in stage 0 only. */
+	/* (R + 1) tokens, or t.targets, before they are copied to the device, in stage 0 only. */
 	int32_t *host_tokens;
 	/* (R) the order before it is copied to the device, and (vocab + 1) first index of each
 	 * token's rows in it. */
@@ -94,8 +102,9 @@ struct cuda_stage {
  * pass it has the gradient of the output on entry and that of the input on return. */
 void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep);
 void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count);
-/* Computes the logits of rows [first, first + n) of t.in. */
-void cuda_head(struct cuda_stage *s, size_t first, size_t n);
+/* Computes the logits of rows [first, first + n) of t.in in t.logits, or rounded to bf16 in
+ * t.dlogits. */
+void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded);
 /* Adds the gradient of rows [first, first + n), from t.dlogits, to t.dx. count: also adds to the
  * gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
@@ -110,6 +119,12 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
+/* Returns the heads, of those of all sequences, whose blocks run before others begin: as many as
+ * share a quarter of the card's cache with the tiles that their blocks load. A quarter, because
+ * blocks of two groups run at a time, and an H200's cache holds some data twice. All heads if not
+ * even one fits. */
+size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
+		       size_t tiles, const struct attention_args *a);
 /* Public for tests, which compare each kernel with plain loops. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);

@@ -111,7 +111,8 @@ static int take_recompute(void *options, const char *text, struct error *err)
 	return recompute_parse(text, &((struct options *)options)->recompute) == 0
 		       ? 0
 		       : error_set(err, -EINVAL,
-				   "--recompute: expected none, norms or block, got \"%s\"", text);
+				   "--recompute: expected none, norms, block or auto, got \"%s\"",
+				   text);
 }
 
 static int take_corpus(void *options, const char *path, struct error *err)
@@ -220,8 +221,9 @@ static const struct options_row rows[] = {
 	  .help = "round activations as a run over nodes does with this format [fp32]" },
 	{ "sum-wire", OPTIONS_PARSED, "fp32|q8|q6|q4", .parse = take_sum_wire, OF(TRAIN),
 	  .help = "round sums of gradients in the same way [fp32]" },
-	{ "recompute", OPTIONS_PARSED, "none|norms|block", .parse = take_recompute, OF(TRAIN),
-	  .help = "values that a backward pass recomputes to save memory [norms]" },
+	{ "recompute", OPTIONS_PARSED, "none|norms|block|auto", .parse = take_recompute, OF(TRAIN),
+	  .help = "values that a backward pass recomputes to save memory; auto: as few as the "
+		  "memory allows [norms]" },
 	{ NULL, .help = "The stages that microbatches visit", OF(TRAIN) },
 	{ "skip", OPTIONS_PARSED, "K[/STAGES]", .parse = take_skip, OF(TRAIN),
 	  .help = "stages that each microbatch skips, evenly [0]" },

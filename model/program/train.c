@@ -539,12 +539,12 @@ static void print_summary(const struct training *s)
 
 	if (s->o.jsonl || s->iteration == s->started_at)
 		return;
-	printf("%zu parameters, %.1f MiB for the stages, %" PRIu64
+	printf("%zu parameters, %.1f MiB for the stages (recompute %s), %" PRIu64
 	       " tokens in %.1f s: %.0f tokens/s, %.1f model GFLOP/s\n"
 	       "(6 FLOP a weight visited and 12 * layers * dim * T for attention, each "
 	       "token)\n",
-	       trainer_parameters(s->trainer),
-	       (double)trainer_memory_bytes(s->trainer) / 0x1p20, s->tokens_trained, seconds,
+	       trainer_parameters(s->trainer), (double)trainer_memory_bytes(s->trainer) / 0x1p20,
+	       recompute_name(trainer_recompute(s->trainer)), s->tokens_trained, seconds,
 	       (double)s->tokens_trained / seconds, s->flops / seconds / 1e9);
 	if (s->o.out)
 		printf("checkpoint of iteration %" PRIu64 " in %s\n", s->iteration, s->o.out);

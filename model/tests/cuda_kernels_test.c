@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "base/tests/test.h"
 #include "model/config.h"
 #include "model/cuda/stage_cuda.h"
@@ -21,9 +22,12 @@ TEST(kernels_agree)
 	/* Sizes with full tiles, partial tiles and tiles of one row, and with more rows, columns
 	 * and heads than threads. */
 	static const struct kernel_sizes sizes[] = {
-		{ 5, 40, 1, 70, 2, 1, 32, 0 }, { 37, 129, 2, 65, 3, 3, 16, 0 },
-		{ 2, 257, 1, 1, 4, 2, 48, 0 }, { 3, 31, 1, 128, 1, 1, 80, 0 },
+		{ 5, 40, 1, 70, 2, 1, 32, 0 },
+		{ 37, 129, 2, 65, 3, 3, 16, 0 },
+		{ 2, 257, 1, 1, 4, 2, 48, 0 },
+		{ 3, 31, 1, 128, 1, 1, 80, 0 },
 		{ 4, 33, 3, 2, 6, 2, 6, 0 },
+		{ 1027, 9, 1, 1, 1, 1, 16, 0 },
 		/* Shared memory for one buffer of tiles only. */
 		{ 4, 33, 1, 137, 2, 1, 64, 41 << 10 >> 2 },
 		{ 4, 33, 1, 137, 2, 1, 112, 69 << 10 >> 2 },
@@ -75,6 +79,99 @@ static struct attention_launch launch_on(struct device *d, enum device_kernel ke
 	assert_true(attention_launch_of(&l, d, kernel, true, head));
 	multiprocessor_shared = SHARED_MOST;
 	return l;
+}
+
+enum { TURNED_ROWS = 70 };
+
+/* Computes dqkv (TURNED_ROWS, 4 size) of two heads that share keys, rotated back by a kernel of its
+ * own or where the gradients are stored. */
+static uint16_t *gradients(struct device *d, unsigned size, bool turned)
+{
+	enum { ROWS = TURNED_ROWS };
+	unsigned half = size / 2, stride = 4 * size;
+	uint16_t *reals = NULL, *qkv, *dout, *dqkv;
+	float *floats = NULL, *lse, *dot, *cosines;
+	struct attention_args a;
+	struct rotate_args rotate;
+	struct rng r;
+
+	assert_int_equal(
+		device_allocate(d, ROWS * 10 * size * sizeof(*reals), 0, (void **)&reals, NULL), 0);
+	assert_int_equal(device_allocate(d, ROWS * (4 + 2 * half) * sizeof(*floats), 0,
+					 (void **)&floats, NULL),
+			 0);
+	qkv = reals;
+	dout = qkv + ROWS * stride;
+	dqkv = dout + ROWS * 2 * size;
+	lse = floats;
+	dot = lse + 2 * ROWS;
+	cosines = dot + 2 * ROWS;
+	rng_init(&r, 3);
+	for (unsigned i = 0; i < ROWS * 6 * size; i++)
+		reals[i] = to_bf16((float)rng_normal(&r));
+	for (unsigned i = 0; i < ROWS * (4 + 2 * half); i++)
+		floats[i] = i < 2 * ROWS ? 5 : (float)rng_normal(&r);
+	a = (struct attention_args){ .qkv = qkv,
+				     .lse = lse,
+				     .dout = dout,
+				     .dot = dot,
+				     .dqkv = dqkv,
+				     .length = ROWS,
+				     .heads = 2,
+				     .kv_heads = 1,
+				     .size = size,
+				     .stride = stride,
+				     .scale = 0.1f,
+				     .cosines = turned ? cosines : NULL,
+				     .sines = cosines + ROWS * half };
+	rotate = (struct rotate_args){ dqkv, cosines, cosines + ROWS * half, stride, 3, half,
+				       ROWS, -1 };
+	attention_start(d, KERNEL_ATTENTION_DQ, true, 1, &a);
+	attention_start(d, KERNEL_ATTENTION_DKV, true, 1, &a);
+	if (!turned)
+		device_launch(d, KERNEL_ROTATE, true, ROWS, 1, ROW_THREADS, ROW_THREADS, &rotate);
+	assert_int_equal(device_status(d), 0);
+	return dqkv;
+}
+
+TEST(gradients_are_rotated_where_they_are_stored)
+{
+	for (unsigned size = 64; size <= 128; size += 64) {
+		struct device *d = NULL;
+
+		assert_int_equal(device_open(&d, 0, true, NULL), 0);
+		assert_memory_equal(gradients(d, size, true), gradients(d, size, false),
+				    TURNED_ROWS * 4 * size * sizeof(uint16_t));
+		device_close(d);
+	}
+}
+
+/* Heads whose keys and values fit the cache run before others begin. */
+TEST(heads_form_groups_by_cache)
+{
+	struct attention_args a = { .length = 4096, .heads = 16, .kv_heads = 16, .size = 128 };
+	struct device *d = NULL;
+
+	assert_int_equal(device_open(&d, 0, true, NULL), 0);
+	cache_bytes = 50 << 20;
+	/* 12.5 MiB, and 2 MiB a head. A group divides the number of heads. */
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 64, 64, &a), 4);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 64, 64, &a), 4);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 21, 64, &a), 3);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 4, 64, &a), 4);
+	/* Four heads share keys and values. A block of keys reads the queries of all four. */
+	a.kv_heads = 4;
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 64, 64, &a), 16);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 16, 64, &a), 1);
+	cache_bytes = 8 << 20; /* not even one head fits */
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 16, 64, &a), 16);
+	/* A grid has at most 65,535 rows of blocks. */
+	a.length = 64;
+	cache_bytes = 4 * 4 * 2 * 64 * 128 * 2;
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 65535, 1, &a), 1);
+	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 65536, 1, &a), 65536);
+	cache_bytes = 80 << 10;
+	device_close(d);
 }
 
 /* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */

@@ -34,7 +34,7 @@ struct lane_words {
 };
 
 static struct {
-	unsigned thread, threads, block_x, block_y, warps_left;
+	unsigned thread, threads, block_x, block_y, blocks_x, warps_left;
 	unsigned warp, lane; /* the thread whose turn it is, among those not finished */
 	uint32_t order; /* random bits, which choose the direction in which threads run */
 	_Alignas(128) float shared[SHARED_MOST + 64];
@@ -286,6 +286,7 @@ static void put_pair(uint16_t *to, uint32_t pair)
 #define THREADS block.threads
 #define BLOCK_X block.block_x
 #define BLOCK_Y block.block_y
+#define BLOCKS_X block.blocks_x
 #define INLINE_ static
 #define MUL(a, b) ((a) * (b))
 #define ADD(a, b) ((a) + (b))
@@ -338,7 +339,6 @@ static const struct {
 } kernels[KERNEL_COUNT] = {
 	TWICE(KERNEL_NORM, norm, norm_args),
 	TWICE(KERNEL_NORM_BACKWARD, norm_backward, norm_backward_args),
-	TWICE(KERNEL_NORM_WEIGHT, norm_weight, norm_weight_args),
 	TWICE(KERNEL_ROTATE, rotate, rotate_args),
 	TWICE(KERNEL_SWIGLU, swiglu, swiglu_args),
 	TWICE(KERNEL_SWIGLU_BACKWARD, swiglu_backward, swiglu_backward_args),
@@ -430,8 +430,9 @@ static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
 /* Shared memory of all blocks on a multiprocessor. */
 static size_t multiprocessor_shared = SHARED_MOST;
+static size_t cache_bytes = 80 << 10; /* so small that attention's blocks form groups */
 static uint64_t device_free_bytes = UINT64_MAX;
-static long replays, launches[KERNEL_COUNT];
+static long replays, puts_after_replay, launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
 /* Numbers of calls of device_status, and of copies that block the caller. */
 static long waits, pageable;
@@ -546,6 +547,12 @@ size_t device_shared_most(const struct device *d)
 	return d->shared_most;
 }
 
+size_t device_cache(const struct device *d)
+{
+	(void)d;
+	return cache_bytes;
+}
+
 void device_limit_shared(struct device *d, size_t floats)
 {
 	if (floats < d->shared_most)
@@ -643,6 +650,7 @@ static void do_op(const struct device *d, const struct op *o)
 	launches[o->kernel]++;
 	launched_blocks[o->kernel] += o->blocks_x * o->blocks_y;
 	block.threads = o->threads;
+	block.blocks_x = (unsigned)o->blocks_x;
 	block.shared_size = o->shared;
 	block.entry = kernels[o->kernel].entry[o->bf16];
 	block.args = o->args;
@@ -674,6 +682,7 @@ void device_put(struct device *d, void *to, const void *from_host, size_t size)
 		o.from = o.own = memcpy(malloc(size + 1), from_host, size);
 	}
 	append(&d->pending, &o);
+	puts_after_replay++;
 }
 
 void device_get(struct device *d, void *to_host, const void *from, size_t size)
@@ -690,8 +699,7 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 
 void device_clear(struct device *d, void *to, size_t size)
 {
-	assert_null(d->open);
-	append(&d->pending, &(struct op){ .kind = OP_CLEAR, .to = to, .size = size });
+	queue(d, &(struct op){ .kind = OP_CLEAR, .to = to, .size = size });
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)
@@ -761,6 +769,7 @@ void device_replay(struct device *d, struct device_graph *g)
 	for (size_t i = 0; i < g->n; i++)
 		append(&d->pending, &g->ops[i]);
 	replays++;
+	puts_after_replay = 0;
 }
 
 void device_graph_free(struct device_graph *g)

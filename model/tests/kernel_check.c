@@ -133,20 +133,21 @@ static void check_norm(struct check *c)
 	struct array y = array_of(c, rows * n, c->bf16, 0), rstd = array_of(c, rows, false, 0);
 	struct array dy = array_of(c, rows * n, c->bf16, 1);
 	struct array dx = array_of(c, rows * n, false, 1), dw = array_of(c, n, false, 1);
-	struct norm_args a = { floats(&x),  floats(&w), y.at, floats(&rstd),
-			       (unsigned)n, 1e-5f,      false };
-	struct norm_backward_args b = { dy.at,         floats(&x),  floats(&w),
-					floats(&rstd), floats(&dx), (unsigned)n };
-	struct array parts = array_of(c, NORM_PARTS * n, false, 1);
-	struct norm_weight_args g = { dy.at,          floats(&x),     floats(&rstd),
-				      floats(&parts), (unsigned)rows, (unsigned)n };
-	struct norm_sum_args sum = { floats(&parts), floats(&dw), (unsigned)n };
+	struct array rounded = array_of(c, rows * n, c->bf16, 0);
+	struct array again_y = array_of(c, rows * n, c->bf16, 0);
+	size_t blocks = rows < NORM_PARTS ? rows : NORM_PARTS;
+	struct array parts = array_of(c, blocks * n, false, 1);
+	struct norm_args a = { floats(&x), floats(&w), y.at, floats(&rstd), (unsigned)n, 1e-5f };
+	struct norm_backward_args b = { dy.at,          floats(&x), floats(&w), floats(&rstd),
+					floats(&dx),    rounded.at, again_y.at, floats(&parts),
+					(unsigned)rows, (unsigned)n };
+	struct norm_sum_args sum = { floats(&parts), floats(&dw), (unsigned)blocks, (unsigned)n };
 
 	launch_rows(c, KERNEL_NORM, &a);
-	launch_rows(c, KERNEL_NORM_BACKWARD, &b);
-	device_launch(c->d, KERNEL_NORM_WEIGHT, c->bf16, (n + COLUMNS - 1) / COLUMNS,
-		      NORM_PARTS, COLUMNS * GROUPS, COLUMNS * GROUPS, &g);
-	launch_each(c, KERNEL_NORM_SUM, n, &sum);
+	device_launch(c->d, KERNEL_NORM_BACKWARD, c->bf16, blocks, 1, ROW_THREADS, ROW_THREADS + n,
+		      &b);
+	device_launch(c->d, KERNEL_NORM_SUM, c->bf16, (n + COLUMNS - 1) / COLUMNS, 1,
+		      COLUMNS * GROUPS, COLUMNS * GROUPS, &sum);
 	for (size_t r = 0; r < rows; r++) {
 		double squares = 0, along = 0, k;
 
@@ -156,16 +157,19 @@ static void check_norm(struct check *c)
 		}
 		k = rstd.is[r] = 1 / sqrt(squares / (double)n + 1e-5);
 		for (size_t i = r * n; i < (r + 1) * n; i++) {
-			y.is[i] = x.is[i] * k * w.is[i - r * n];
+			y.is[i] = again_y.is[i] = x.is[i] * k * w.is[i - r * n];
 			dx.is[i] += k * w.is[i - r * n] * dy.is[i] -
 				    along * k * k * k / (double)n * x.is[i];
+			rounded.is[i] = dx.is[i];
 			dw.is[i - r * n] += dy.is[i] * x.is[i] * k;
 		}
 	}
 	compare(c, "norm", &y);
 	compare(c, "norm, 1 / deviation", &rstd);
 	compare(c, "norm_backward", &dx);
-	compare(c, "norm_weight", &dw);
+	compare(c, "norm_backward, rounded", &rounded);
+	compare(c, "norm_backward, y again", &again_y);
+	compare(c, "norm_sum", &dw);
 	again(c);
 }
 
@@ -226,20 +230,24 @@ static void check_swiglu(struct check *c)
 	again(c);
 }
 
-static void check_cross_entropy(struct check *c)
+/* rounded: the logits are in the type of their gradient, which takes their place. */
+static void check_cross_entropy(struct check *c, bool rounded)
 {
 	size_t rows = c->s->rows, v = c->s->width;
-	struct array logits = array_of(c, rows * v, false, 3);
+	struct array logits = array_of(c, rows * v, rounded && c->bf16, 3);
 	struct array g = array_of(c, rows * v, c->bf16, 0),
 		     losses = array_of(c, rows, false, 0);
 	struct array room = array_of(c, rows, false, 0);
 	int32_t *targets = calloc(rows, sizeof(*targets));
-	struct cross_entropy_args a = {
-		floats(&logits), g.at,        (int32_t *)(void *)room.at,
-		floats(&losses), (unsigned)v, (unsigned)v,
-		0.25f
-	};
+	struct array scale = array_of(c, 1, false, 0);
+	struct cross_entropy_args a = { logits.at,       g.at,           (int32_t *)(void *)room.at,
+					floats(&losses), floats(&scale), (unsigned)v,
+					(unsigned)v,     rounded };
 
+	scale.is[0] = 0.25;
+	upload(c, &scale);
+	if (rounded)
+		a.gradient = g.at = logits.at;
 	for (size_t r = 0; r < rows; r++) {
 		double sum = 0;
 
@@ -498,10 +506,11 @@ static void check_attention(struct check *c)
 	struct array dots = array_of(c, small, false, 0);
 	struct array dqkv = array_of(c, rows * stride, c->bf16, 0);
 	struct heads h = { s, stride, qkv.is, 1 / sqrt((double)d) };
-	struct attention_args a = { qkv.at,       out.at,           floats(&lse),
-				    dout.at,      floats(&dots),    dqkv.at,
-				    s->length,    s->heads,         s->kv_heads,
-				    s->head_size, (unsigned)stride, (float)h.scale, 1 };
+	struct attention_args a = {
+		qkv.at,    out.at,   floats(&lse), dout.at,      floats(&dots),    dqkv.at,
+		s->length, s->heads, s->kv_heads,  s->head_size, (unsigned)stride, (float)h.scale,
+		1,         NULL,     NULL
+	};
 	struct attention_dot_args ad = { out.at,    dout.at,  floats(&dots),
 					 s->length, s->heads, s->head_size };
 	double *p = calloc(s->length, sizeof(*p));
@@ -563,7 +572,8 @@ static void check_kernels(struct check *c)
 	check_norm(c);
 	check_rotate(c);
 	check_swiglu(c);
-	check_cross_entropy(c);
+	check_cross_entropy(c, false);
+	check_cross_entropy(c, true);
 	check_embed(c);
 	check_adamw(c);
 	check_squares(c);

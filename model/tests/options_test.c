@@ -117,7 +117,7 @@ TEST(wrong_lines_are_refused_with_the_option)
 		{ "train --break all", "--break: expected order or exposure" },
 		{ "train --grad-norm all", "--grad-norm: expected microbatches or visits" },
 		{ "train --wire q4", "--wire: expected fp32, bf16, q8 or q6" },
-		{ "train --recompute all", "--recompute: expected none, norms or block" },
+		{ "train --recompute all", "--recompute: expected none, norms, block or auto" },
 		{ "train --plan a --plan b", "--plan b: expected one plan" },
 		{ "train --cut 6,6 --set n_stages=3",
 		  "--cut has 2 stages, --set n_stages or --skip 3" },

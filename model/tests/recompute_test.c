@@ -9,7 +9,9 @@
 
 #include "base/process/cgroup.h"
 #include "base/tests/test.h"
+#include "model/cpu/stage_cpu.h"
 #include "model/stage.h"
+#include "model/trainer.h"
 
 enum { B = 2, T = 70, C = 24, ROWS = B * T * C };
 
@@ -123,6 +125,58 @@ TEST(every_level_gives_the_same_bits_in_bf16)
 	check(1, "cpu:bf16");
 }
 
+static const struct vector_ops *ops;
+static int norms_again, activations;
+
+static void count_norm(float *y, const float *rstd, const float *x, const float *w, size_t rows,
+		       size_t n)
+{
+	norms_again++;
+	ops->norm_again(y, rstd, x, w, rows, n);
+}
+
+static void count_activation(float *h, const float *gu, size_t rows, size_t f)
+{
+	activations++;
+	ops->swiglu(h, gu, rows, f);
+}
+
+static void count_again(const struct stage *s, bool count, int norms)
+{
+	static float grad[ROWS], up[ROWS];
+	const struct stage_layout *l = stage_layout(s);
+	struct vector_ops counting;
+	struct error err;
+	void *self;
+
+	assert_int_equal(backend_cpu.make(&self, l, &err), 0);
+	ops = ((struct cpu_stage *)self)->v;
+	counting = *ops;
+	counting.norm_again = count_norm;
+	counting.swiglu = count_activation;
+	((struct cpu_stage *)self)->v = &counting;
+	norms_again = activations = 0;
+	assert_int_equal(backend_cpu.backward(self, 0, grad, up, count), 0);
+	assert_int_equal(norms_again, norms * (int)l->n_layers);
+	assert_int_equal(activations, 0); /* the backward kernel computes h with its gradient */
+	backend_cpu.free(self);
+}
+
+/* A backward pass computes again only what gradients of weights need. With RECOMPUTE_BLOCK the
+ * first norm is computed twice, because the second one takes its place. */
+TEST(nothing_else_is_computed_again)
+{
+	static const int norms[] = { [RECOMPUTE_NORMS] = 2, [RECOMPUTE_BLOCK] = 1 };
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		struct stage *s = stage_at(levels[i], 1, "cpu");
+
+		count_again(s, true, norms[levels[i]]);
+		count_again(s, false, 0);
+		stage_free(s);
+	}
+}
+
 TEST(memory_that_is_missing_is_missed_at_the_start)
 {
 	struct stage_options o = { .slots = 2, .batch = B, .sequence = T };
@@ -154,6 +208,36 @@ TEST(memory_that_no_machine_has_is_missing)
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), -ENOMEM);
 	assert_non_null(strstr(err.text, "are missing"));
 	assert_null(s);
+}
+
+/* A trainer may choose the level itself. It then recomputes as little as the memory allows. */
+TEST(a_trainer_fits_the_level_to_the_memory)
+{
+	static const enum recompute falling[] = { RECOMPUTE_NONE, RECOMPUTE_NORMS,
+						  RECOMPUTE_BLOCK };
+	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct stage_options o = { .batch = B, .sequence = T };
+	struct error err = { "" };
+	struct trainer *t;
+
+	for (size_t i = 0; i < 3; i++) {
+		size_t largest = 0;
+
+		o.recompute = falling[i];
+		o.memory_bytes = 0;
+		assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
+		for (uint32_t s = 0; s < config.n_stages; s++)
+			if (stage_memory_bytes(trainer_stages(t)[s]) > largest)
+				largest = stage_memory_bytes(trainer_stages(t)[s]);
+		trainer_free(t);
+		o.recompute = RECOMPUTE_AUTO;
+		o.memory_bytes = largest;
+		assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
+		assert_int_equal(trainer_recompute(t), falling[i]);
+		trainer_free(t);
+	}
+	o.memory_bytes = 1000;
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), -ENOMEM);
 }
 
 /* Returns the bytes of this process that are in physical memory. */
@@ -191,5 +275,7 @@ TEST(levels_have_names)
 		assert_int_equal(recompute_parse(recompute_name(levels[i]), &level), 0);
 		assert_int_equal(level, levels[i]);
 	}
+	assert_int_equal(recompute_parse("auto", &level), 0);
+	assert_int_equal(level, RECOMPUTE_AUTO);
 	assert_int_equal(recompute_parse("all", &level), -EINVAL);
 }

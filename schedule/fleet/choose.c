@@ -29,9 +29,11 @@ enum {
 	OF_ONE_SIZE = 6, /* largest number of settings in the pool with the same number of stages */
 	/* Number of candidates that are left after the halving, to be refined by single changes. */
 	REFINED = 4,
-	QUICK = 100,  /* evaluations for planning a candidate after a change */
-	GOOD = 1000,  /* evaluations for each candidate in the last round of the halving */
-	FINAL = 20000 /* evaluations for each candidate in the answer */
+	QUICK = 100,     /* evaluations for planning a candidate after a change */
+	GOOD = 1000,     /* evaluations for each candidate in the last round of the halving */
+	PROMISING = 8,   /* number of candidates that are then planned again */
+	AGAIN = 4000,    /* most evaluations for each of them */
+	FINAL = 20000    /* evaluations for each candidate in the answer */
 };
 /* Default limit of the work of a choice: for 20 nodes or fewer, and for each further node. The unit
  * is a simulated task (evaluate.h). */
@@ -41,7 +43,8 @@ enum {
  * candidate in the pool, and the refinement of the best candidate. */
 #define HALVED 0.2
 #define FIRST_REFINED 0.5
-#define ALL_REFINED 0.8
+#define ALL_REFINED 0.7
+#define PLANNED_AGAIN 0.15 /* share of the work for the promising candidates */
 /* A format that is more exact is used if the iteration takes at most this many times as long. */
 #define WITHIN 1.01
 
@@ -52,8 +55,16 @@ double choose_cost(const struct candidate *c, const struct aim *aim)
 	return aim->by_price ? c->seconds * c->price_per_hour : c->seconds;
 }
 
+/* A candidate whose plan may become better with more evaluations */
+struct promise {
+	struct candidate c;
+	/* Cost, if the iteration takes the geometric mean of its planned time and its lower
+	 * bound */
+	double cost;
+};
+
 /* The state of a choice. It has the best candidates so far: the best with each number of stages,
- * the fastest and the cheapest. */
+ * the fastest, the cheapest, and the promising ones in ascending order of cost. */
 struct course {
 	struct effort effort;
 	struct groups groups;
@@ -61,6 +72,8 @@ struct course {
 	struct division *divisions; /* array of n_settings */
 	int n_settings, steps;
 	struct candidate of_size[CLUSTER_MOST_STAGES + 1], fastest, cheapest;
+	struct promise promising[PROMISING];
+	int n_promising;
 };
 
 static const struct candidate_frame *frame_of(const struct course *c)
@@ -122,7 +135,7 @@ static void search_one(void *arg, int i)
 
 /* ---- the pool ---- */
 
-static void keep(struct candidate *to, struct candidate *c, double cost, double best,
+static void keep(struct candidate *to, const struct candidate *c, double cost, double best,
 		 const struct candidate_frame *f)
 {
 	if (!(cost < best))
@@ -132,8 +145,62 @@ static void keep(struct candidate *to, struct candidate *c, double cost, double 
 	to->price_per_hour = c->price_per_hour;
 }
 
-/* Keeps a copy of the candidate if it is the best so far with its number of stages, the fastest, or
- * the cheapest. */
+/* Returns true if the candidates differ at most in which of several similar nodes holds a stage. */
+static bool are_alike(const struct course *c, const struct candidate *a, const struct candidate *b)
+{
+	int more[GROUPS_MOST][CLUSTER_MOST_STAGES + 1] = { 0 };
+
+	if (a->n_stages != b->n_stages || a->sequences != b->sequences ||
+	    a->wanted_slots != b->wanted_slots ||
+	    memcmp(a->layers, b->layers, (size_t)a->n_stages * sizeof(int)) != 0)
+		return false;
+	for (int i = 0; i < frame_of(c)->fleet->n_nodes; i++) {
+		more[c->groups.of_node[i]][a->stage_of[i] + 1]++;
+		more[c->groups.of_node[i]][b->stage_of[i] + 1]--;
+	}
+	for (int g = 0; g < c->groups.n; g++)
+		for (int s = 0; s <= a->n_stages; s++)
+			if (more[g][s] != 0)
+				return false;
+	return true;
+}
+
+static bool is_promising_already(const struct course *c, const struct candidate *x)
+{
+	for (int i = 0; i < c->n_promising; i++)
+		if (are_alike(c, &c->promising[i].c, x))
+			return true;
+	return false;
+}
+
+/* Keeps the candidate if it is among the most promising ones. A few evaluations sometimes find a
+ * plan that is 10% and more from the best plan of the same candidate, and the bound shows this. */
+static void note_promise(struct course *c, const struct candidate *x)
+{
+	const struct plan_predicted *p = &x->plan->predicted;
+	double cost = choose_cost(x, &c->effort.q->aim) * sqrt(p->lower_bound_s / p->iteration_s);
+	int k = c->n_promising;
+
+	if (k == PROMISING && cost >= c->promising[k - 1].cost)
+		return;
+	if (is_promising_already(c, x))
+		return;
+	if (k < PROMISING)
+		c->n_promising++;
+	else
+		k--;
+	candidate_copy_choice(&c->promising[k].c, x, frame_of(c));
+	c->promising[k].cost = cost;
+	for (; k > 0 && c->promising[k].cost < c->promising[k - 1].cost; k--) {
+		struct promise better = c->promising[k];
+
+		c->promising[k] = c->promising[k - 1];
+		c->promising[k - 1] = better;
+	}
+}
+
+/* Keeps a copy of the candidate if it is promising, or if it is the best so far with its number of
+ * stages, the fastest, or the cheapest. */
 static void note(void *arg, struct candidate *x)
 {
 	struct course *c = arg;
@@ -149,6 +216,7 @@ static void note(void *arg, struct candidate *x)
 	     isinf(c->cheapest.seconds) ? INFINITY
 					: c->cheapest.seconds * c->cheapest.price_per_hour,
 	     frame_of(c));
+	note_promise(c, x);
 }
 
 /* Picks the setting with the least estimated cost that was not taken yet. -1: none is left. */
@@ -260,6 +328,27 @@ static void refine_pool(struct course *c, struct candidate **pool, int n)
 	sort_pool(pool, n, &c->effort.q->aim);
 	c->effort.best = pool[0];
 	refine(&c->effort, pool[0], evaluations, ALL_REFINED, &rng, &notes);
+}
+
+/* Plans the promising candidates with more evaluations, and copies the best one to *best if it is
+ * better. */
+static void plan_again(struct course *c, struct candidate *best)
+{
+	const struct aim *aim = &c->effort.q->aim;
+	struct candidate *list[PROMISING];
+	int64_t evaluations = AGAIN;
+	int n = c->n_promising;
+
+	while (evaluations > QUICK && (double)(effort_of(best, evaluations, frame_of(c)) * n) >
+					      PLANNED_AGAIN * (double)c->effort.work)
+		evaluations /= 2;
+	for (int i = 0; i < n; i++)
+		list[i] = &c->promising[i].c;
+	effort_evaluate(&c->effort, list, n, evaluations);
+	for (int i = 0; i < n; i++) {
+		keep(best, list[i], choose_cost(list[i], aim), choose_cost(best, aim), frame_of(c));
+		note(c, list[i]);
+	}
 }
 
 /* ---- formats ---- */
@@ -418,6 +507,8 @@ static void course_init(struct course *c, const struct choose_request *q)
 		candidate_init(&c->of_size[s], &q->frame);
 	candidate_init(&c->fastest, &q->frame);
 	candidate_init(&c->cheapest, &q->frame);
+	for (int i = 0; i < PROMISING; i++)
+		candidate_init(&c->promising[i].c, &q->frame);
 	c->steps = STEPS;
 	if (fleet_is_large(q->frame.fleet) && c->groups.n > FEW_GROUPS)
 		c->steps = STEPS * c->groups.n / FEW_GROUPS;
@@ -431,6 +522,8 @@ static void course_fini(struct course *c)
 		candidate_fini(&c->of_size[s]);
 	candidate_fini(&c->fastest);
 	candidate_fini(&c->cheapest);
+	for (int i = 0; i < PROMISING; i++)
+		candidate_fini(&c->promising[i].c);
 	groups_fini(&c->groups);
 	free(c->divisions);
 }
@@ -450,6 +543,7 @@ static int run_course(struct course *c, struct choice *out, struct error *err)
 	if (n > 0) {
 		diversify(c, pool, n);
 		refine_pool(c, pool, n);
+		plan_again(c, pool[0]);
 		answer(c, pool[0], out);
 		explain_left_out(c, &out->list[0], out);
 		if (c->effort.q->has_baselines)

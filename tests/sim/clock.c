@@ -45,6 +45,12 @@ ssize_t getrandom(void *to, size_t size, unsigned flags)
 	return (ssize_t)size;
 }
 
+int gethostname(char *name, size_t size)
+{
+	snprintf(name, size, "%s", sim.has_machines ? sim_name(sim.self) : "machine");
+	return 0;
+}
+
 /* Returns another id for each life of a process. */
 pid_t getpid(void)
 {

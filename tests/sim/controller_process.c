@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "controller/operator/acts.h"
+#include "controller/operator/stage_preview.h"
 #include "controller/run/outcome.h"
 #include "controller/setup.h"
 #include "tests/sim/controller_process.h"
@@ -69,6 +70,17 @@ bool controller_process_obeys(struct controller *c, enum command_verb verb, int 
 	default:
 		act_pause(&c->operators, "script", &m, &o);
 	}
+	return o.status == 0;
+}
+
+bool controller_process_cuts(struct controller *c, const char *layers)
+{
+	struct msg_command m = { .verb = COMMAND_CUT };
+	struct outcome o = { .status = 0 };
+
+	c->run.now_us = clock_monotonic_us();
+	snprintf(m.text, sizeof(m.text), "%s", layers);
+	act_cut(&c->operators, "script", &m, &o);
 	return o.status == 0;
 }
 

@@ -19,6 +19,8 @@ void controller_process_turn(struct controller *c);
  * false if the controller refuses it. */
 bool controller_process_obeys(struct controller *c, enum command_verb verb, int node,
 			      int64_t value);
+/* Gives the operator's command CUT with these layers. Returns false if the controller refuses. */
+bool controller_process_cuts(struct controller *c, const char *layers);
 /* Returns when it next has something to do, by its own clock. */
 int64_t controller_process_deadline_us(const struct controller *c);
 /* Returns true if the controller has ended, and sets *status. */

@@ -41,7 +41,7 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
 	return remove(path);
 }
 
-void ground_remove(const char *path)
+static void remove_folder(const char *path)
 {
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -138,10 +138,15 @@ struct ground *ground_new(void)
 	return NULL;
 }
 
-void ground_forget_failures(const struct ground *g)
+void ground_clear(const struct ground *g)
 {
 	char path[128];
 
+	remove_folder(g->run);
+	for (int i = 0; i < SIM_AGENTS; i++) {
+		snprintf(path, sizeof(path), "%s.agent%d", g->run, i);
+		remove_folder(path);
+	}
 	snprintf(path, sizeof(path), "%s.failures", g->admitted);
 	unlink(path);
 }
@@ -153,6 +158,6 @@ void ground_free(struct ground *g)
 	for (int i = 0; i < SIM_AGENTS; i++)
 		keys_free(g->agents[i]);
 	keys_free(g->controller);
-	ground_remove(g->folder);
+	remove_folder(g->folder);
 	free(g);
 }

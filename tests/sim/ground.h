@@ -21,9 +21,8 @@ struct ground {
 struct ground *ground_new(void);
 /* Deletes the folder, too. NULL is allowed. */
 void ground_free(struct ground *g);
-/* Deletes the counts of failures that earlier runs left beside the list of admitted keys. */
-void ground_forget_failures(const struct ground *g);
-/* Deletes a folder with its content, if it exists. */
-void ground_remove(const char *folder);
+/* Deletes what an earlier run left: its folder, the agents' folders (RUN.agentN), and the counts of
+ * failures beside the list of admitted keys. */
+void ground_clear(const struct ground *g);
 
 #endif

@@ -37,6 +37,8 @@ void mishap_draw(struct world *w, struct mishap *m)
 		m->moment = IN_PHASE;
 	if (w->at_phases == NODES_MOVE && sim_chance(0.4))
 		m->moment = SOME_MOVE;
+	if (w->stages == STAGES_CHANGE && sim_chance(0.6))
+		m->moment = sim_chance(0.5) ? SOME_SAVE : STAGES_BEGIN;
 	m->iteration = 1 + rng_below(&sim.rng, w->iterations);
 	m->phase = phases[rng_below(&sim.rng, 7)];
 	m->after_us = sim_draw(0, m->moment == IN_PHASE && m->phase == PHASE_COMPUTING ? until_us :
@@ -55,7 +57,19 @@ void mishap_draw(struct world *w, struct mishap *m)
 		m->lasts_us = 4000000;
 	if (m->kind == NARROW && sim_chance(0.5)) /* mostly until the run ends */
 		m->lasts_us = 30000000;
+	if (m->moment == STAGES_BEGIN && sim_chance(0.5)) /* the nodes load for seconds */
+		m->after_us = sim_draw(0, 3000000);
 	m->silently = sim_chance(0.3);
+}
+
+void mishap_draw_recut(const struct world *w, struct mishap *m)
+{
+	*m = (struct mishap){ .kind = RECUT,
+			      .moment = sim_chance(0.2) ? SOME_FETCH : IN_PHASE,
+			      .phase = sim_chance(0.5) ? PHASE_COMPUTING : PHASE_REDUCING,
+			      .iteration = 1 + rng_below(&sim.rng, w->iterations - 1),
+			      .after_us = sim_draw(0, 40000),
+			      .at_us = INT64_MAX };
 }
 
 /* Returns true if a node holds a stage. A node that was restarted holds nothing, even if the
@@ -76,13 +90,15 @@ static bool holds_stage(const struct world *w, uint32_t i, int stage)
 }
 
 /* Returns true if the cluster can lose a node. A run without a checkpoint need not survive the loss
- * of all nodes of a stage. */
+ * of all nodes of a stage. After a change of stages the controller has a checkpoint. */
 static bool may_die(const struct world *w, uint32_t i)
 {
 	uint32_t dead = 0, holders;
 
-	if (!w->controller || !w->agents[i] || w->controller->run.phase == PHASE_GATHERING)
+	if (!w->controller || !w->agents[i])
 		return false;
+	if (w->controller->run.phase == PHASE_GATHERING)
+		return w->controller->run.wanted.recut.is_done;
 	for (uint32_t k = 0; k < w->n_agents; k++)
 		dead += !w->agents[k];
 	for (int s = 0; s < w->controller->run.cluster->n_stages; s++) {
@@ -126,8 +142,38 @@ static int64_t draw_value(enum mishap_kind kind)
 	}
 }
 
-/* Gives a command of the operator, and later the command that undoes it. Waits while there is no
- * controller. */
+/* Returns true if the controller takes commands. Otherwise they are given later. */
+static bool listens(const struct world *w, struct mishap *m)
+{
+	m->at_us = sim.now_us + 100000;
+	if (!w->controller || w->controller->run.phase == PHASE_GATHERING ||
+	    sim.processes[CONTROLLER].asleep_us > sim.now_us)
+		return false;
+	m->done = w->controller->run.phase == PHASE_FINISHED;
+	return !m->done;
+}
+
+/* Orders other stages, the first of a drawn sequence that the controller does not refuse. */
+static void order_stages(struct world *w, struct mishap *m)
+{
+	static const char *const cuts[] = { "1,2", "0,1,2", "2,1", "0,1,1,1", "3", "1,1,1", "0,3" };
+	const uint32_t n = sizeof(cuts) / sizeof(cuts[0]), first = rng_below(&sim.rng, n);
+	bool obeys = false;
+
+	if (!listens(w, m))
+		return;
+	m->done = true;
+	world_become(CONTROLLER);
+	for (uint32_t i = 0; i < n && !obeys; i++) {
+		obeys = controller_process_cuts(w->controller, cuts[(first + i) % n]);
+		sim_note("the operator: cut %s%s", cuts[(first + i) % n], obeys ? "" : ", refused");
+	}
+	sim.processes[CONTROLLER].wake_us = sim.now_us;
+	w->out->acts++;
+	w->calm_us = sim.now_us;
+}
+
+/* Gives a command of the operator, and later the command that undoes it. */
 static void give_command(struct world *w, struct mishap *m)
 {
 	static const enum command_verb verbs[][2] = { { COMMAND_FAIL, COMMAND_RECOVER },
@@ -139,14 +185,8 @@ static void give_command(struct world *w, struct mishap *m)
 	int64_t value = draw_value(m->kind);
 	bool obeys;
 
-	m->at_us = sim.now_us + 100000;
-	if (!w->controller || w->controller->run.phase == PHASE_GATHERING ||
-	    sim.processes[CONTROLLER].asleep_us > sim.now_us)
+	if (!listens(w, m))
 		return;
-	if (w->controller->run.phase == PHASE_FINISHED) {
-		m->done = true;
-		return;
-	}
 	world_become(CONTROLLER);
 	obeys = controller_process_obeys(w->controller, verb, (int)m->a, value);
 	sim_note("the operator: %s %u %d%s", verb_name(verb), m->a, (int)value,
@@ -166,10 +206,13 @@ static void give_command(struct world *w, struct mishap *m)
  * checkpoint all nodes of the first stage may die, because the run then restarts. */
 static void lose_stage(struct world *w, struct mishap *m)
 {
-	int stage = (int)(m->a % 3);
+	int stage;
 
 	m->done = true;
-	if (!w->controller || (w->controller->backups.saving.last == 0 && stage != 0) ||
+	if (!w->controller)
+		return;
+	stage = (int)m->a % w->controller->run.cluster->n_stages;
+	if ((w->controller->backups.saving.last == 0 && stage != 0) ||
 	    w->controller->run.phase == PHASE_GATHERING ||
 	    w->controller->run.phase == PHASE_FINISHED)
 		return;
@@ -207,6 +250,10 @@ void mishap_apply(struct world *w, struct mishap *m)
 	}
 	if (m->kind == LOSE) {
 		lose_stage(w, m);
+		return;
+	}
+	if (m->kind == RECUT) {
+		order_stages(w, m);
 		return;
 	}
 	if (m->kind >= MARK) {
@@ -291,6 +338,19 @@ static bool some_move(const struct controller *c)
 	return false;
 }
 
+/* Returns true if the last commit is being saved for a change of stages. */
+static bool some_save(const struct controller *c)
+{
+	return c->run.wanted.recut.is_ordered && c->run.phase == PHASE_PLANNING &&
+	       c->backups.saving.iteration == c->run.committed;
+}
+
+/* Returns true if the moment depends on more than the iteration, and may come in a later one. */
+static bool is_awaited(enum moment moment)
+{
+	return moment == SOME_MOVE || moment == SOME_SAVE || moment == STAGES_BEGIN;
+}
+
 /* Returns true if the moment of a mishap has come. */
 static bool has_come(const struct world *w, const struct mishap *m)
 {
@@ -305,6 +365,11 @@ static bool has_come(const struct world *w, const struct mishap *m)
 		return c->run.iteration == m->iteration && some_fetch(c);
 	case SOME_MOVE:
 		return c->run.iteration >= m->iteration && some_move(c);
+	case SOME_SAVE:
+		return c->run.iteration >= m->iteration && some_save(c);
+	case STAGES_BEGIN:
+		return c->run.iteration >= m->iteration && c->run.wanted.recut.is_done &&
+		       c->run.phase == PHASE_GATHERING;
 	default:
 		return c->run.iteration == m->iteration && c->run.phase == m->phase;
 	}
@@ -314,12 +379,13 @@ void mishap_arm(struct world *w, struct mishap *m)
 {
 	const struct controller *c = w->controller;
 
-	if (m->done || m->at_us != INT64_MAX || !c || c->run.phase == PHASE_GATHERING)
+	if (m->done || m->at_us != INT64_MAX || !c ||
+	    (c->run.phase == PHASE_GATHERING && m->moment != STAGES_BEGIN))
 		return;
 	if (m->since_us == 0 && c->run.iteration >= m->iteration)
 		m->since_us = sim.now_us;
 	if (has_come(w, m) ||
-	    c->run.iteration > (m->moment == SOME_MOVE ? w->iterations - 1 : m->iteration) ||
+	    c->run.iteration > (is_awaited(m->moment) ? w->iterations - 1 : m->iteration) ||
 	    (m->since_us && sim.now_us - m->since_us > ARM_US))
 		m->at_us = sim.now_us + m->after_us;
 }

@@ -273,8 +273,15 @@ static bool next_event(struct post *p, struct post_message *out)
 	return false;
 }
 
-/* Adds a delivered message to the trace. Messages in which a machine describes itself differ from
- * test to test, so their content is not in the hash. */
+/* Returns true if the messages differ from test to test: they describe a machine, or have the path
+ * of a file or the time of its last change. */
+static bool is_of_machine(enum msg_type type)
+{
+	return type == MSG_HELLO || type == MSG_HEARTBEAT || type == MSG_WELCOME ||
+	       type == MSG_LOG || type == MSG_FILE_PART;
+}
+
+/* Adds a delivered message to the trace. */
 static void note_parcel(const struct post *p, const struct peer *from, const struct parcel *x)
 {
 	/* The type is at this place in the envelope of wire/msg.c. */
@@ -284,7 +291,7 @@ static void note_parcel(const struct post *p, const struct peer *from, const str
 	sim_note("%s < %s: %s, %zu bytes, class %d%s", sim_name(p->process),
 		 sim_name(from->process), msg_name(type), x->size, x->class,
 		 x->lossy ? ", lossy" : "");
-	if (type != MSG_HELLO && type != MSG_HEARTBEAT && type != MSG_WELCOME /* it has a path */)
+	if (!is_of_machine(type))
 		sim_mix(x->data, x->size);
 }
 

@@ -49,6 +49,7 @@ struct sim {
 	uint64_t hash;      /* hash of the trace */
 	uint64_t delivered; /* messages */
 	bool prints;        /* the trace */
+	bool has_machines;  /* each process has a machine of its own; false: all share one */
 	struct sim_process processes[SIM_PROCESSES];
 };
 

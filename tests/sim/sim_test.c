@@ -1,7 +1,7 @@
 /* Runs thousands of simulated clusters, each from a seed (sim.h). SIM_SEEDS is their number (100)
  * and SIM_FROM the first seed (1). The test ends after SIM_FAILURES failed runs (10). SIM_SEED=N
  * prints the trace of a single run, and SIM_LOG=1 adds the logs of its programs. Exit status 1: a
- * check failed. */
+ * check failed, or SEEDS runs or more had too few changes of stages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +48,13 @@ static int run_one(struct ground *g, uint64_t seed)
 	return o.wrong[0] != 0;
 }
 
+/* Returns true if a batch of seeds hardly reaches what only some of them are drawn for. */
+static bool is_too_narrow(const struct outcome *sum, uint64_t seeds)
+{
+	return seeds >= SEEDS && (sum->recuts < seeds / 5 || sum->exchanged < seeds / 10 ||
+				  sum->stacked < seeds / 10);
+}
+
 static int run_many(struct ground *g, uint64_t from, uint64_t n)
 {
 	struct outcome sum = { .hash = 0 }, o, again;
@@ -78,7 +85,9 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 	       sum.stacked, sum.exchanged, sum.delivered, sum.lasted_s);
 	if (failed)
 		printf("SIM_SEED=N BUILD/tests/sim/sim_test prints the trace of a seed\n");
-	return failed != 0;
+	if (is_too_narrow(&sum, seed - from))
+		printf("too few changes of stages, exchanges of stages, or stackings\n");
+	return failed != 0 || is_too_narrow(&sum, seed - from);
 }
 
 int main(void)

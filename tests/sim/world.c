@@ -65,6 +65,7 @@ static void draw_world(struct world *w, uint64_t seed)
 	w->n_agents = 5 + rng_below(&sim.rng, SIM_AGENTS - 4);
 	w->emulated = sim_chance(0.5);
 	w->saves = sim_chance(0.4);
+	w->folders = w->saves ? ONE_FOLDER : NO_FOLDERS;
 	w->iterations = 3 + rng_below(&sim.rng, 4);
 	if (seed % 3 == 0) {
 		w->stacking = seed % 2 ? STACK_ON_FIRST : STACK_ON_FIRST_AND_LAST;
@@ -74,9 +75,18 @@ static void draw_world(struct world *w, uint64_t seed)
 		w->at_phases = NODES_MOVE;
 		w->iterations += 6;
 	}
-	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
+	if (seed % 4 == 3) {
+		w->stages = STAGES_CHANGE;
+		w->folders = sim_chance(0.5) ? ONE_FOLDER : OWN_FOLDERS;
+		sim.has_machines = w->folders == OWN_FOLDERS;
+		w->iterations += 4;
+	}
+	w->n_mishaps = rng_below(&sim.rng, MISHAPS - MOST_RECUTS + 1);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		mishap_draw(w, &w->mishaps[i]);
+	for (uint32_t n = w->stages == STAGES_CHANGE ? (uint32_t)sim_draw(2, MOST_RECUTS) : 0;
+	     n > 0; n--)
+		mishap_draw_recut(w, &w->mishaps[w->n_mishaps++]);
 	for (uint32_t i = 0; seed % 10 == 4 && i < w->n_mishaps; i++) {
 		w->mishaps[i].kind = DRAIN; /* checks_turn then judges repeated tasks */
 		w->mishaps[i].a %= w->n_agents; /* the controller may have been drawn to sleep */
@@ -95,11 +105,12 @@ static void draw_world(struct world *w, uint64_t seed)
 		w->store_us = 3000000;
 	if (seed % 10 == 2) /* no mishaps: checks_turn then judges late steps */
 		w->n_mishaps = 0;
-	sim_note("%u agents, %u iterations, %s%s%s%s, %u mishaps, delays of %" PRId64
+	sim_note("%u agents, %u iterations, %s%s%s%s%s, %u mishaps, delays of %" PRId64
 		 " us, loss %g",
 		 w->n_agents, w->iterations, w->emulated ? "emulated" : "measured",
 		 w->saves ? ", saved" : "", w->stacking ? ", stacked" : "",
-		 w->at_phases == NODES_MOVE ? ", moving" : "", w->n_mishaps, delay_us, loss);
+		 w->at_phases == NODES_MOVE ? ", moving" : "",
+		 w->stages == STAGES_CHANGE ? ", cut again" : "", w->n_mishaps, delay_us, loss);
 }
 
 /* ---- processes start and end ---- */
@@ -120,7 +131,7 @@ static void start_agent(struct world *w, uint32_t i)
 	struct agent_options o = { .join = w->join,
 				   .controller = w->ground->controller_key,
 				   .identity = w->ground->agents[i],
-				   .listen = w->listen[i],
+				   .listen = w->places[i].listen,
 				   .device = "cpu",
 				   .node = (int32_t)i,
 				   .orphan_s = 300,
@@ -129,12 +140,16 @@ static void start_agent(struct world *w, uint32_t i)
 				   .piece_bytes = 256,
 				   .threads_from_bytes = 1,
 				   .memory_bytes = (size_t)64 << 20,
-				   .run_dir = w->saves ? w->ground->run : NULL,
-				   .log = &w->logs[i] };
+				   .run_dir = w->folders == NO_FOLDERS   ? NULL
+					      : w->folders == ONE_FOLDER ? w->ground->run
+									 : w->places[i].folder,
+				   .log = &w->places[i].log };
 	struct error err = { "" };
 
-	snprintf(w->listen[i], sizeof(w->listen[i]), "tcp://10.0.0.%u:0", i + 1);
-	w->logs[i] = (struct log){ .to = getenv("SIM_LOG") ? stdout : NULL, .least = LOG_DEBUG };
+	snprintf(w->places[i].listen, sizeof(w->places[i].listen), "tcp://10.0.0.%u:0", i + 1);
+	snprintf(w->places[i].folder, sizeof(w->places[i].folder), "%s.agent%u", w->ground->run, i);
+	w->places[i].log =
+		(struct log){ .to = getenv("SIM_LOG") ? stdout : NULL, .least = LOG_DEBUG };
 	if (agent_new(&w->agents[i], &o, world_own_now(i), &err) != 0)
 		world_go_wrong(w, "agent %u: %s", i, err.text);
 }
@@ -146,6 +161,8 @@ static void start_controller(struct world *w)
 	arguments_make(w, w->begun);
 	if (controller_process_start(&w->controller, w->argc, w->argv, &err) != 0)
 		world_go_wrong(w, "the controller: %s", err.text);
+	else
+		w->out->recuts += w->controller->run.wanted.recut.is_done;
 	w->begun = true;
 }
 
@@ -171,6 +188,7 @@ void world_end_process(struct world *w, uint32_t i, bool silently)
 	if (i == CONTROLLER) {
 		controller_process_end(w->controller);
 		w->controller = NULL;
+		w->exchange_is_prepared = false;
 	} else {
 		agent_free(w->agents[i]);
 		w->agents[i] = NULL;
@@ -202,13 +220,14 @@ static void turn_agent(struct world *w, uint32_t i)
 /* Counts the exchanges of stages that took place. */
 static void count_exchange(struct world *w)
 {
-	const struct exchange *x = &w->controller->planning.targets.exchange;
+	const struct phase_targets *t = &w->controller->planning.targets;
 	const struct cluster *c = w->controller->run.cluster;
-	bool done = w->exchange != 0 && x->number == 0;
+	bool is_prepared = t->state == PHASE_MOVES_PREPARED;
+	bool done = w->exchange_is_prepared && !is_prepared;
 
 	for (int i = 0; done && i < c->n_nodes; i++)
-		done = c->nodes[i].stage == x->to[i];
-	w->exchange = x->number;
+		done = c->nodes[i].stage == t->exchange.to[i];
+	w->exchange_is_prepared = is_prepared;
 	w->out->exchanged += done;
 }
 
@@ -223,9 +242,11 @@ static void turn_controller(struct world *w)
 		return;
 	if (w->controller->run.ending.restarts) { /* with other stages */
 		w->out->rewinds += w->controller->run.record.n_rewinds;
-		w->out->recuts++;
 		world_end_process(w, CONTROLLER, false);
-		start_process(w, CONTROLLER);
+		if (sim_chance(0.2)) /* the controller dies before it has cut the model */
+			w->start_us[CONTROLLER] = sim.now_us + sim_draw(10000, 4000000);
+		else
+			start_process(w, CONTROLLER);
 		return;
 	}
 	w->out->rewinds += w->controller->run.record.n_rewinds;
@@ -329,8 +350,7 @@ void world_run(struct ground *g, uint64_t seed, bool prints, struct outcome *out
 	checks_begin(w);
 	w->ground = g;
 	w->out = out;
-	ground_remove(g->run);
-	ground_forget_failures(g);
+	ground_clear(g);
 	draw_world(w, seed);
 	sim.prints = prints;
 	arguments_write_cluster(w);

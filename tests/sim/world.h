@@ -15,7 +15,7 @@ struct outcome {
 	/* failures and commands */
 	uint32_t kills, drains, takeovers, cuts, narrows, resets, sleeps, flips, acts;
 	uint32_t rewinds;  /* restores of a checkpoint */
-	uint32_t recuts;   /* how often the controller began again with other stages */
+	uint32_t recuts;   /* how often the model was cut into other stages */
 	uint32_t stacked;  /* commits with which stages started from trained stages */
 	uint32_t exchanged; /* exchanges of stages at a phase of the skip schedule */
 	double lasted_s;

@@ -12,7 +12,7 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-enum { CONTROLLER = SIM_AGENTS, MISHAPS = 12, ARGUMENTS = 64 };
+enum { CONTROLLER = SIM_AGENTS, MISHAPS = 12, MOST_RECUTS = 4, ARGUMENTS = 64 };
 
 enum mishap_kind {
 	KILL,
@@ -21,10 +21,11 @@ enum mishap_kind {
 	NARROW, /* one direction of a link loses large messages */
 	RESET,
 	SLEEP,
-	FLIP, /* a bit in a tensor */
-	LOSE, /* all nodes that hold a stage die */
+	FLIP,  /* a bit in a tensor */
+	LOSE,  /* all nodes that hold a stage die */
 	DRAIN, /* an agent gets SIGTERM */
 	/* Commands of the operator: */
+	RECUT, /* cut: the model is cut into other stages */
 	MARK,
 	SKIP,
 	PAUSE,
@@ -34,9 +35,12 @@ enum mishap_kind {
 
 enum moment {
 	IN_PHASE,
-	SOME_SUMMED,  /* some replicas have their sum, and others do not */
-	SOME_FETCH,   /* a node fetches its stage or a copy */
-	SOME_MOVE,    /* nodes load the stages to which they move between two phases */
+	SOME_SUMMED, /* some replicas have their sum, and others do not */
+	SOME_FETCH,  /* a node fetches its stage or a copy */
+	SOME_MOVE,   /* nodes load the stages to which they move between two phases */
+	/* The steps of a change of stages (joining/recut.h): */
+	SOME_SAVE,    /* nodes save the last commit of the former stages */
+	STAGES_BEGIN, /* the controller has begun again, and nodes load the new stages */
 	SOON_AFTER    /* soon after the previous mishap */
 };
 
@@ -62,19 +66,29 @@ struct held {
 	bool matches;   /* the announced hash equals this one */
 };
 
+/* Where an agent listens, saves and logs. */
+struct agent_place {
+	char listen[32], folder[128];
+	struct log log;
+};
+
 struct world {
 	struct ground *ground;
 	struct outcome *out;
-	bool emulated, saves;
+	bool emulated;
+	bool saves; /* checkpoints are regular */
+	/* Where agents save: nowhere, in the run's folder, or each on a machine of its own */
+	enum { NO_FOLDERS, ONE_FOLDER, OWN_FOLDERS } folders;
+	enum { STAGES_STAY, STAGES_CHANGE } stages;
 	/* The stages that are always visited if a phase starts the others from them */
 	enum { NO_STACKING, STACK_ON_FIRST, STACK_ON_FIRST_AND_LAST } stacking;
 	enum { NODES_STAY, NODES_MOVE } at_phases;
-	uint32_t exchange;  /* number of the exchange of stages that is prepared; 0: none */
+	bool exchange_is_prepared; /* an exchange of stages, at the last look */
 	uint32_t n_agents, iterations;
 	struct controller *controller;
 	struct agent *agents[SIM_AGENTS];
-	struct log logs[SIM_AGENTS];
-	char join[64], listen[SIM_AGENTS][32];
+	struct agent_place places[SIM_AGENTS];
+	char join[64];
 	int64_t start_us[SIM_PROCESSES]; /* world: its next start; INT64_MAX: none */
 	int64_t job_us[SIM_PROCESSES];   /* usual length of a job */
 	/* Usual lengths of the optimizer's step and of storing a fetched copy; 0: as other jobs */
@@ -107,6 +121,7 @@ void arguments_make(struct world *w, bool resume);
 
 /* ---- mishaps.c ---- */
 void mishap_draw(struct world *w, struct mishap *m);
+void mishap_draw_recut(const struct world *w, struct mishap *m);
 /* Schedules a mishap whose moment has come or has been waited for too long. */
 void mishap_arm(struct world *w, struct mishap *m);
 /* Lets a mishap happen whose time has come, or schedules it again. */

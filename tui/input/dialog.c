@@ -111,6 +111,10 @@ static struct msg_command command_of(const struct ui *u)
 				c.ttl_ms = (uint32_t)f->value * 1000;
 		}
 		break;
+	case DIALOG_CUT:
+		c.verb = COMMAND_CUT;
+		snprintf(c.text, sizeof(c.text), "%s", d->layers);
+		break;
 	default:
 		c.verb = COMMAND_UNDO;
 		c.value = (int64_t)d->undo;
@@ -122,7 +126,8 @@ static void ask_preview(struct ui *u, const struct state *s)
 {
 	struct msg_command c = command_of(u);
 
-	snprintf(c.text, sizeof(c.text), "preview");
+	snprintf(c.text, sizeof(c.text), "preview%s%s", *u->dialog.layers ? " " : "",
+		 u->dialog.layers);
 	u->dialog.has_preview = false;
 	u->dialog.asked_us = u->clock.local_us;
 	u->dialog.preview_id = ui_send(u, s, c);
@@ -312,6 +317,15 @@ void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations)
 	    u->dialog.fields[0].value == iterations)
 		return;
 	u->dialog.fields[0].value = iterations;
+	ask_preview(u, s);
+}
+
+void dialog_open_cut(struct ui *u, const struct state *s, const char *layers)
+{
+	dialog_open(u, s, DIALOG_CUT);
+	if (u->dialog.kind != DIALOG_CUT)
+		return;
+	snprintf(u->dialog.layers, sizeof(u->dialog.layers), "%s", layers);
 	ask_preview(u, s);
 }
 

@@ -57,6 +57,7 @@ enum dialog_kind {
 	DIALOG_INJECT,
 	DIALOG_HEAL,
 	DIALOG_UNDO,
+	DIALOG_CUT, /* cuts the model into other stages */
 	DIALOG_BRANCH,
 	DIALOG_QUIT
 };
@@ -104,6 +105,7 @@ struct dialog {
 	int64_t asked_us; /* when the preview was requested, on the local clock */
 	uint64_t undo;    /* id of the command that will be undone; 0: the last command */
 	char undo_text[96];
+	char layers[96]; /* DIALOG_CUT: layers of each stage, as typed; "": as proposed */
 };
 
 /* A plan for comparison, which the Compare view requests from the controller. */
@@ -327,6 +329,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
 /* Opens DIALOG_FINISH. iterations: over how many the learning rate falls; 0: the dialog proposes a
  * number. */
 void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations);
+/* Opens DIALOG_CUT. layers: shorter than the dialog's field; "": the stages proposed last. */
+void dialog_open_cut(struct ui *u, const struct state *s, const char *layers);
 /* Handles a key while a dialog is open. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
 /* Takes a preview if the open dialog has requested it. */

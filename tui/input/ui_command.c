@@ -279,25 +279,19 @@ static int verb_of(int command)
 		return COMMAND_RESUME;
 	case TYPED_STAGES:
 		return COMMAND_STAGES;
-	case TYPED_CUT:
-		return COMMAND_CUT;
 	default:
 		return -1;
 	}
 }
 
-/* Sends a command that has only a text as argument. */
-static void send_verb(struct ui *u, const struct state *s, enum command_verb verb, const char *text)
+/* Opens the dialog of a change of stages. Without layers, the stages proposed last are meant. */
+static void type_cut(struct ui *u, const struct state *s, const char *layers)
 {
-	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1 };
-
-	if (strlen(text) >= sizeof(c.text)) {
-		ui_say(u, STYLE_ALERT, "%s: expected at most %zu characters", verb_name(c.verb),
-		       sizeof(c.text) - 1);
-		return;
-	}
-	snprintf(c.text, sizeof(c.text), "%s", text);
-	ui_send(u, s, c);
+	if (strlen(layers) >= sizeof(u->dialog.layers))
+		ui_say(u, STYLE_ALERT, "cut: expected at most %zu characters",
+		       sizeof(u->dialog.layers) - 1);
+	else
+		dialog_open_cut(u, s, layers);
 }
 
 /* Performs a command that was typed with arguments. Returns false without arguments; the caller
@@ -308,7 +302,8 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 	int verb = verb_of(command);
 
 	if (verb >= 0) {
-		send_verb(u, s, (enum command_verb)verb, command == TYPED_CUT && one ? one : "");
+		ui_send(u, s,
+			(struct msg_command){ .verb = (uint8_t)verb, .node = -1, .peer = -1 });
 		return true;
 	}
 	switch (command) {
@@ -318,6 +313,9 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 	case TYPED_WIRE:
 	case TYPED_SUM_WIRE:
 		type_format(u, s, command == TYPED_WIRE ? DIALOG_WIRE : DIALOG_SUM_WIRE, one);
+		break;
+	case TYPED_CUT:
+		type_cut(u, s, one ? one : "");
 		break;
 	case TYPED_FINISH:
 		type_finish(u, s, one);

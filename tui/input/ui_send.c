@@ -81,7 +81,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 			       "not sent: the screen shows the past; L returns to now");
 		return 0;
 	}
-	if (strcmp(c.text, "preview") == 0)
+	if (strncmp(c.text, "preview", strlen("preview")) == 0)
 		return queue_command(u, c);
 	if (never) {
 		ui_say(u, STYLE_WARNING, "not sent: %s", never);

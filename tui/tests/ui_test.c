@@ -272,6 +272,36 @@ TEST(formats)
 	state_free(s);
 }
 
+/* Other stages are described before they are ordered. */
+TEST(cut)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+	char long_text[128] = "cut ";
+
+	ui_command(&u, s, "cut 0,7,5");
+	assert_int_equal(u.dialog.kind, DIALOG_CUT);
+	assert_int_equal(u.outbox.commands[u.outbox.n - 1].verb, COMMAND_CUT);
+	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview 0,7,5");
+	ui_key(&u, s, PRESS_ENTER); /* Cancel has the focus */
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	assert_false(u.authority.has_waiting);
+	ui_command(&u, s, "cut 0,7,5");
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.authority.waiting.verb, COMMAND_CUT);
+	assert_string_equal(u.authority.waiting.text, "0,7,5");
+
+	ui_command(&u, s, "cut"); /* the stages that were proposed */
+	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
+	ui_key(&u, s, PRESS_ESCAPE);
+	for (size_t i = 4; i < sizeof(long_text) - 1; i++)
+		long_text[i] = '1';
+	ui_command(&u, s, long_text);
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	state_free(s);
+}
+
 /* `finish N` requests a preview for each number of iterations. `finish 0` withdraws the order. */
 TEST(finish)
 {

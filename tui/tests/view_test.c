@@ -493,12 +493,12 @@ TEST(links)
 /* Draws each kind of dialog. State and ui are not reset between dialogs. */
 static void dialogs(struct state *s, struct ui *u)
 {
-	static const char *const names[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
-					     "dialog-quit", "dialog-fault", "dialog-undo",
-					     "dialog-wire", "dialog-finish" };
+	static const char *const names[] = { "dialog-skip", "dialog-fail",   "dialog-kill",
+					     "dialog-quit", "dialog-fault",  "dialog-undo",
+					     "dialog-wire", "dialog-finish", "dialog-cut" };
 	struct msg m = { .type = MSG_SEE_PREVIEW };
 
-	for (int k = 0; k < 8; k++) {
+	for (int k = 0; k < 9; k++) {
 		golden_ui(u, s, 1700000);
 		u->selection.node = 9;
 		if (k == 0)
@@ -511,6 +511,8 @@ static void dialogs(struct state *s, struct ui *u)
 			ui_command(u, s, "sum-wire q6");
 		else if (k == 7)
 			ui_command(u, s, "finish 500");
+		else if (k == 8)
+			ui_command(u, s, "cut 0,7,5");
 		else
 			ui_key(u, s, (uint32_t) "   qIu"[k]);
 		if (k == 0)
@@ -537,6 +539,13 @@ static void dialogs(struct state *s, struct ui *u)
 			snprintf(m.u.see_preview.text, sizeof(m.u.see_preview.text),
 				 "the rate falls from it43 to it542; the run ends in 4.6 h; "
 				 "training loss 1.24 to 1.33 expected");
+		if (k == 8) {
+			m.u.see_preview.verb = COMMAND_CUT;
+			m.u.see_preview.n_predictions = 0; /* those are of plans */
+			snprintf(m.u.see_preview.text, sizeof(m.u.see_preview.text),
+				 "layers 4,4,4 -> 0,7,5; 2 of 6 nodes get other layers: n02 n04; "
+				 "files: 1.9 MB to the controller, 3.8 MB from it");
+		}
 		ui_take_message(u, s, &m);
 		golden_check(s, u, names[k], 80, 24);
 	}

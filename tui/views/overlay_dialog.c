@@ -32,11 +32,21 @@ static void add_line(struct lines *l, unsigned style, const char *format, ...)
 
 /* ---- the preview ---- */
 
+/* Adds the parts of a text, which "; " separates, each as a line. */
+static void add_parts(struct lines *l, const char *text)
+{
+	const char *end;
+
+	for (; (end = strstr(text, "; ")) != NULL; text = end + 2)
+		add_line(l, STYLE_TEXT, "%.*s", (int)(end - text), text);
+	add_line(l, STYLE_TEXT, "%s", text);
+}
+
 static void add_preview(struct lines *l, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
 	const struct msg_see_preview *p = &d->preview;
-	char change[16], age[16];
+	char change[16], age[16], error[48] = "";
 	int digits = glyphs_decimals((double)p->before_iteration_s);
 
 	if (d->preview_id == 0) {
@@ -59,13 +69,20 @@ static void add_preview(struct lines *l, const struct ui *u)
 	}
 	/* The action needs no new plan, so the preview has no time. */
 	if (p->after_iteration_s <= 0) {
-		add_line(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes");
+		add_parts(l, *p->text ? p->text : "no path changes");
 		return;
 	}
 	glyphs_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
-	add_line(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s  (+-%.0f%%, n=%u)", digits,
+	if (p->n_predictions > 0)
+		snprintf(error, sizeof(error), "  (+-%.0f%%, n=%u)", (double)p->median_error * 100,
+			 p->n_predictions);
+	add_line(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s%s", digits,
 		 (double)p->before_iteration_s, digits, (double)p->after_iteration_s, change,
-		 (double)p->median_error * 100, p->n_predictions);
+		 error);
+	if (p->verb == COMMAND_CUT) {
+		add_parts(l, p->text);
+		return;
+	}
 	if (p->before_sync_s != p->after_sync_s)
 		add_line(l, STYLE_TEXT, "sums      %6.*f -> %.*f s", digits,
 			 (double)p->before_sync_s, digits, (double)p->after_sync_s);
@@ -205,6 +222,9 @@ static const char *title_of(const struct state *s, const struct ui *u, char text
 		return "Heal";
 	case DIALOG_UNDO:
 		return "Undo";
+	case DIALOG_CUT:
+		snprintf(text, 80, "Cut the model: %.60s", *d->layers ? d->layers : "as proposed");
+		break;
 	case DIALOG_BRANCH:
 		snprintf(text, 80, "What if, in iteration %llu",
 			 (unsigned long long)s->current.iteration);
@@ -332,6 +352,12 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 		add_blast(l, s, (uint16_t)d->fields[0].value,
 			  fault_describe(d->fault)->moves_work);
 		add_line(l, STYLE_FAINT, "%s", ending_of(s, d->fault));
+		break;
+	case DIALOG_CUT:
+		add_preview(l, u);
+		add_line(l, STYLE_FAINT,
+			 "it happens after the next commit; training waits meanwhile");
+		add_line(l, STYLE_FAINT, "undo: :cut with the present layers, before that commit");
 		break;
 	case DIALOG_UNDO:
 		add_line(l, STYLE_STRONG, "%s", d->undo_text);

@@ -5,7 +5,7 @@
  *     build/gpu bench [OPTIONS] [SECONDS [PRESET...]]
  *     build/gpu times [OPTIONS] [PRESET...]
  *
- * OPTIONS: --sequence N, --recompute norms|none|block
+ * OPTIONS: --sequence N, --recompute norms|none|block|auto
  *
  * check: compares every kernel with plain loops, every gradient of a model with the CPU's, the bits
  * of two equal runs, the bits of the optimizer's step with the CPU's, and the bits of TIMES equal
@@ -342,8 +342,9 @@ static void report_rate(const char *name, const struct trainer *t, const struct 
 
 	stage_device(&d, o->device, NULL);
 	peak = peak_of(d.text);
-	printf("%-5s %11zu weights, %u x %u tokens: %9.0f tokens/s", name, trainer_parameters(t),
-	       o->batch, o->sequence, rate);
+	printf("%-5s %11zu weights, %u x %u tokens, recompute %s: %9.0f tokens/s", name,
+	       trainer_parameters(t), o->batch, o->sequence, recompute_name(trainer_recompute(t)),
+	       rate);
 	if (peak > 0)
 		printf(", MFU %.1f%% of %.0f TFLOP/s\n",
 		       100 * rate * flops_a_token(c, trainer_parameters(t), o->sequence) / peak,
@@ -477,6 +478,6 @@ int main(int argc, char **argv)
 		return run_times(argc, argv, &choice);
 	fprintf(stderr, "usage: gpu check [TIMES] | gpu bench [OPTIONS] [SECONDS [PRESET...]] | "
 			"gpu times [OPTIONS] [PRESET...]\n"
-			"options: --sequence N, --recompute norms|none|block\n");
+			"options: --sequence N, --recompute norms|none|block|auto\n");
 	return 2;
 }

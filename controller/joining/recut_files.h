@@ -1,0 +1,46 @@
+/* recut_files.h - the files of a run's stages after a change of stages (recut.h).
+ *
+ * Cutting reads and writes the whole model, which takes minutes for a large one. Agents end if they
+ * hear nothing of their controller for a minute (--orphan-s). Therefore a thread cuts the model
+ * while the controller still answers, and the controller that begins again takes its files. */
+#ifndef CONTROLLER_JOINING_RECUT_FILES_H
+#define CONTROLLER_JOINING_RECUT_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/route.h"
+
+struct recut_cutting; /* opaque: a thread that cuts */
+struct recut_record;
+struct run;
+
+struct recut_files {
+	uint64_t hashes[ROUTE_HOPS], bytes[ROUTE_HOPS]; /* (n_stages) of the new stages' files */
+};
+
+/* Cuts the saved commit into the files of the new stages, in a folder beside the checkpoints. */
+int recut_files_cut(const struct run *run, const struct recut_record *r, struct recut_files *out,
+		    struct error *err);
+/* Starts the same in a thread. Takes what *r owns. */
+int recut_cutting_start(const struct run *run, struct recut_record *r, struct recut_cutting **out,
+			struct error *err);
+bool recut_cutting_is_done(const struct recut_cutting *c);
+/* Frees c, which is done. If the cut has succeeded, the record names its files afterwards. -ESTALE:
+ * the run has lost the commit that was cut, or has made another one. */
+int recut_cutting_take(struct recut_cutting *c, const struct run *run, struct error *err);
+/* Abandons c, which may be NULL or still be cutting. */
+void recut_cutting_free(struct recut_cutting *c);
+/* Reads the files that a thread has cut for this change. Returns false if there are none. */
+bool recut_files_find(const struct run *run, const struct recut_record *r, struct recut_files *out);
+/* Forgets these files. */
+int recut_files_forget(const struct run *run, struct error *err);
+/* Moves the files of the newest part to their folder, unless that has been done. Removes all files
+ * of other changes, except those that a thread has cut. */
+int recut_files_settle(const struct run *run, struct error *err);
+/* Writes the path of the folder of a commit's checkpoint. */
+void recut_files_folder(char *path, size_t room, const char *run_dir, uint64_t iteration);
+
+#endif

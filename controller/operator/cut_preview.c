@@ -1,0 +1,188 @@
+/* cut_preview.c - compares the present stages with those that a command `cut` would give
+ * (cut_preview.h). */
+#include "controller/operator/cut_preview.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "controller/joining/recut_order.h"
+#include "controller/joining/recut_record.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "controller/operator/command.h"
+#include "controller/operator/stage_preview.h"
+#include "controller/planning/stage_choice.h"
+#include "controller/run/outcome.h"
+#include "controller/run/stream.h"
+#include "model/cut.h"
+#include "model/tensor.h"
+
+enum { NODES_TEXT = 28 };
+static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
+static const double mega = 1e6;
+
+static void send_answer(struct run *run, struct console *to, uint64_t command, bool feasible,
+			const char *text, const double seconds[2])
+{
+	struct msg m = { .type = MSG_SEE_PREVIEW };
+
+	m.u.see_preview = (struct msg_see_preview){ .command = command,
+						    .verb = COMMAND_CUT,
+						    .feasible = feasible,
+						    .iteration = run->committed + 2 };
+	if (seconds && isfinite(seconds[0]) && isfinite(seconds[1])) {
+		m.u.see_preview.before_iteration_s = (float)seconds[0];
+		m.u.see_preview.after_iteration_s = (float)seconds[1];
+	}
+	snprintf(m.u.see_preview.text, sizeof(m.u.see_preview.text), "%s", text);
+	console_send(run, to, &m);
+}
+
+/* ---- what changes ---- */
+
+static uint32_t first_layer(const struct model_config *model, int stage)
+{
+	uint32_t first = 0;
+
+	for (int s = 0; s < stage; s++)
+		first += model_layer_count(model, (uint32_t)s);
+	return first;
+}
+
+/* Returns true if the node gets other layers, or the embedding, or loses it. */
+static bool moves(const struct run *run, const struct recut_record *r, const struct member *m)
+{
+	const struct model_config *now = &run->training.model;
+	int was = member_stage(run, m), to = r->stage_of[m->id];
+
+	return to >= 0 && (was < 0 || (was == 0) != (to == 0) ||
+			   first_layer(now, was) != first_layer(&r->model, to) ||
+			   model_layer_count(now, (uint32_t)was) !=
+				   model_layer_count(&r->model, (uint32_t)to));
+}
+
+/* Sets the bytes that nodes send to the controller, and those that they read from it. */
+static int count_bytes(const struct members *members, const struct recut_record *r, double *sent,
+		       double *read, struct error *err)
+{
+	struct tensor_table table;
+	int rc = tensor_table_new(&table, &r->model, err);
+
+	*sent = *read = 0;
+	if (rc != 0)
+		return rc;
+	for (uint32_t s = 0; s < r->model.n_stages; s++)
+		*sent += state_bytes * (double)tensor_table_parameters(&table, s);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (r->stage_of[i] >= 0)
+			*read += state_bytes *
+				 (double)tensor_table_parameters(&table, (uint32_t)r->stage_of[i]);
+	tensor_table_free(&table);
+	return 0;
+}
+
+static int describe(const struct members *members, const struct recut_record *r,
+		    char text[CUT_PREVIEW_TEXT], struct error *err)
+{
+	char before[STAGE_LAYERS_TEXT], after[STAGE_LAYERS_TEXT], nodes[NODES_TEXT] = "";
+	size_t used = 0;
+	int n_moved = 0, n_used = 0, rc;
+	double sent, read;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		n_used += r->stage_of[i] >= 0;
+		if (!moves(members->run, r, &members->list[i]))
+			continue;
+		n_moved++;
+		if (used + sizeof(" n999 ...") < sizeof(nodes))
+			used += (size_t)snprintf(nodes + used, sizeof(nodes) - used, " n%02u", i);
+		else if (nodes[used - 1] != '.')
+			used += (size_t)snprintf(nodes + used, sizeof(nodes) - used, "...");
+	}
+	rc = count_bytes(members, r, &sent, &read, err);
+	model_cut_format(&members->run->training.model, before);
+	model_cut_format(&r->model, after);
+	snprintf(text, CUT_PREVIEW_TEXT,
+		 "layers %.24s -> %.24s; %d of %d nodes get other layers%s%s; "
+		 "files: %.3g MB to the controller, %.3g MB from it",
+		 before, after, n_moved, n_used, n_moved ? ":" : "", nodes, sent / mega,
+		 read / mega);
+	return rc;
+}
+
+/* ---- the simulation ---- */
+
+static int compare(struct operators *ops, const struct recut_record *r, struct error *err)
+{
+	const struct training *t = &ops->run->training;
+	struct stage_question *q;
+	int rc = stage_question_new(ops->members, (int)(t->n_shards * t->per_shard), &q, err);
+
+	if (rc != 0)
+		return rc;
+	stage_question_compare(q, &r->model, r->stage_of);
+	return stage_choice_start(q, 0, 1, &ops->cut.comparison, err);
+}
+
+static int begin(struct operators *ops, const struct recut_record *r, struct error *err)
+{
+	int rc = describe(ops->members, r, ops->cut.text, err);
+
+	return rc ? rc : compare(ops, r, err);
+}
+
+void cut_preview_ask(struct operators *ops, struct console *to, const struct msg_command *m)
+{
+	struct recut_order *order = alloc_new(sizeof(*order));
+	struct recut_record r = { .after = 0 };
+	struct outcome o = { 0, "" };
+	struct error err = { "" };
+	const char *layers = m->text + strlen("preview");
+	int rc;
+
+	if (ops->cut.comparison)
+		outcome_set(&o, -EAGAIN, "another preview is being computed: try again");
+	else if (!ops->run->plan || ops->run->committed == 0)
+		outcome_set(&o, -EAGAIN, "the run has no commit yet");
+	else if (cut_order_read(ops, layers + (*layers == ' '), order, &o)) {
+		rc = recut_record_make(&r, ops->run->record.store, order, "cut", &err);
+		if (rc == 1)
+			outcome_set(&o, 0, "the run has these stages already");
+		else if (rc != 0 || begin(ops, &r, &err) != 0)
+			outcome_set(&o, -EINVAL, "%.150s", err.text);
+	}
+	if (o.status == 0 && ops->cut.comparison) {
+		ops->cut.console = to->peer;
+		ops->cut.command = m->id;
+	} else {
+		send_answer(ops->run, to, m->id, o.status == 0, o.text, NULL);
+	}
+	recut_record_free(&r);
+	free(order);
+}
+
+void cut_preview_turn(struct operators *ops)
+{
+	struct cut_preview *p = &ops->cut;
+	const struct stage_choice *c = p->comparison;
+	struct console *to;
+
+	if (!c || !stage_choice_is_done(c))
+		return;
+	to = console_of_peer(ops->run, p->console);
+	if (to)
+		send_answer(ops->run, to, p->command, true, p->text,
+			    (double[2]){ stage_choice_present_s(c), stage_choice_wanted_s(c) });
+	stage_choice_free(p->comparison);
+	p->comparison = NULL;
+}
+
+void cut_preview_fini(struct operators *ops)
+{
+	stage_choice_free(ops->cut.comparison);
+	ops->cut.comparison = NULL;
+}

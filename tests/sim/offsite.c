@@ -1,0 +1,4 @@
+/* The controller's thread that compares the files of a checkpoint with the record. */
+#include "tests/sim/file_threads.h"
+
+#include "controller/weights/offsite.c"
