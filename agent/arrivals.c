@@ -91,24 +91,27 @@ static void drop_decoding(struct codec_job *job)
 	decoding_end(job->owner, false);
 }
 
-/* Makes the job that decodes an input. Its floats are NULL if there is no memory. */
+/* Makes the job that checks an input, and decodes it unless the stage does. Its floats are NULL if
+ * there is no memory. */
 static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
 				    const struct pieces *pieces)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	struct codec_job job = { .node = t->from,
-				 .codec = links_codec(&a->modules.links,
-						      (enum tensor_kind)t->kind, t->evaluate),
+				 .codec = links_codec(&a->modules.links, (enum tensor_kind)t->kind,
+						      t->evaluate),
 				 .n = a->held.activation,
-				 .floats = malloc(a->held.activation * sizeof(float)),
+				 .stays_encoded = a->held.takes_encoded,
 				 .bytes = (void *)(uintptr_t)m->body,
 				 .pieces = *pieces,
 				 .drop = drop_decoding };
 
+	job.floats =
+		malloc(job.stays_encoded ? codec_bytes(&job.codec, job.n) : job.n * sizeof(float));
 	if (pieces->n == 0)
 		return job;
 	job.skip_bytes = (size_t)((const uint8_t *)m->body - pieces->list[0].data);
-	if (job.codec.format == FORMAT_FP32 || !job.floats)
+	if (job.codec.format == FORMAT_FP32 || job.stays_encoded || !job.floats)
 		return job;
 	job.room = malloc(m->body_size);
 	if (!job.room) {
@@ -118,9 +121,20 @@ static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
 	return job;
 }
 
-/* Gives the decoded input (B, T, C) to the caller. FATE_EARLY: a thread must decode them first. */
+/* Returns the input that the job has made. */
+static struct tensor_bytes input_of(const struct codec_job *job)
+{
+	struct tensor_bytes input = { .at = job->floats };
+
+	if (job->stays_encoded)
+		input.codec = job->codec;
+	return input;
+}
+
+/* Gives the checked input, as the stage takes it, to the caller. FATE_EARLY: a thread must decode
+ * it first. */
 static enum fate find_input(struct agent *a, const struct msg *m, struct early_tensor *e,
-			    float **input, int64_t now_us)
+			    struct tensor_bytes *input, int64_t now_us)
 {
 	struct codec_job job;
 
@@ -133,7 +147,7 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 		if (!e->decoding->is_plausible)
 			return report_implausible(a, &m->u.tensor, now_us);
 		*input = e->decoding->input;
-		e->decoding->input = NULL;
+		e->decoding->input.at = NULL;
 		device_clock_add(a->modules.device_clock, DEVICE_HOST, e->due_us, now_us);
 		link_times_add(&a->modules.link_times.decode, now_us - e->due_us);
 		return FATE_TAKEN;
@@ -141,7 +155,7 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 	if (links_use_threads(&a->modules.links) && !e->looked_at)
 		return FATE_EARLY;
 	job = decoding_of(a, m, &e->message.pieces);
-	*input = job.floats;
+	*input = input_of(&job);
 	if (!job.floats) {
 		tell_trouble(&a->tell, true, "no memory for an activation");
 		return FATE_TAKEN;
@@ -166,7 +180,7 @@ static void begin_decoding(struct agent *a, const struct msg *m, struct early_te
 		return;
 	}
 	e->decoding = alloc_new(sizeof(*e->decoding));
-	e->decoding->input = job.floats;
+	e->decoding->input = input_of(&job);
 	job.owner = e->decoding;
 	codec_threads_add(a->modules.links.codec_threads, &job);
 }
@@ -231,7 +245,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	uint64_t current = t->evaluate ? a->held.committed : a->held.committed + 1;
 	enum fate fate;
 	struct route r;
-	float *input;
+	struct tensor_bytes input;
 
 	if (t->iteration < current)
 		return drop_tensor(a);
@@ -251,7 +265,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	if (!t->evaluate && !is_of_attempt(a, t, &r, &fate))
 		return fate;
 	fate = find_input(a, m, e, &input, now_us);
-	if (fate != FATE_TAKEN || !input)
+	if (fate != FATE_TAKEN || !input.at)
 		return fate;
 	if (t->evaluate)
 		iteration_takes_input(&a->iteration, &r, t->index);

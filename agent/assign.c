@@ -102,6 +102,7 @@ static void take_prepared(struct agent *a, const struct job *job)
 	a->held.parameters = job->prepare.parameters;
 	a->held.activation = job->prepare.activation;
 	a->held.stage_bytes = job->prepare.stage_bytes;
+	a->held.takes_encoded = job->prepare.takes_encoded;
 	if (!same) {
 		a->held.committed = 0;
 		a->held.whole = false;

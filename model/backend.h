@@ -67,6 +67,9 @@ struct backend {
 		       float *out, bool keep);
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,
 		    float *grad, bool count);
+	/* Runs a task of any codecs. The pointer is NULL if the device is the host: forward, loss
+	 * and backward run the task then. */
+	int (*run)(void *self, struct stage_task *t);
 	int (*logits)(void *self, const float *in, float *logits);
 	/* If grad_in is NULL, the gradient of the input is not computed. */
 	int (*backward)(void *self, uint32_t slot, const float *grad_out, float *grad_in,

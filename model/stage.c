@@ -339,33 +339,99 @@ static bool tokens_valid(const struct stage *s, const int32_t *tokens, int32_t l
 	return true;
 }
 
-int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const float *in,
-		  float *out, bool keep)
+static bool task_is_valid(const struct stage *s, const struct stage_task *t)
 {
-	bool first = s->layout.index == 0;
+	const struct stage_layout *l = &s->layout;
+	bool first = l->index == 0;
+
+	if (l->only_steps)
+		return false;
+	if (!stage_takes_encoded(s) &&
+	    (t->in_codec.format != FORMAT_FP32 || t->out_codec.format != FORMAT_FP32 || t->leaves))
+		return false;
+	switch (t->kind) {
+	case TASK_FORWARD:
+		return !(t->keep && t->slot >= l->slots) && (t->out || t->leaves) &&
+		       first == (t->tokens != NULL) && first == (t->in == NULL) &&
+		       (!first || tokens_valid(s, t->tokens, 0));
+	case TASK_LOSS:
+		return first && tokens_valid(s, t->tokens, -1);
+	case TASK_BACKWARD:
+		return t->slot < l->slots && s->kept[t->slot] && first == !(t->out || t->leaves);
+	case TASK_EVALUATE:
+		break;
+	}
+	return false;
+}
+
+static int run_on_floats(struct stage *s, struct stage_task *t)
+{
+	const struct backend *b = s->backend;
+
+	if (t->kind == TASK_FORWARD)
+		return b->forward(s->self, t->slot, t->tokens, t->in, t->out, t->keep);
+	if (t->kind == TASK_LOSS)
+		return b->loss(s->self, t->in, t->tokens, &t->loss, t->out, t->count);
+	return b->backward(s->self, t->slot, t->in, t->out, t->count);
+}
+
+bool stage_takes_encoded(const struct stage *s)
+{
+	return s->backend->run != NULL;
+}
+
+int stage_run(struct stage *s, struct stage_task *t)
+{
+	bool keeps = t->kind == TASK_FORWARD && t->keep;
 	int rc;
 
-	if (s->layout.only_steps || (keep && slot >= s->layout.slots) || !out ||
-	    first != (tokens != NULL) ||
-	    first == (in != NULL))
+	if (!task_is_valid(s, t))
 		return -EINVAL;
-	if (first && !tokens_valid(s, tokens, 0))
-		return -EINVAL;
-	if (keep)
-		s->kept[slot] = false;
-	rc = s->backend->forward(s->self, slot, tokens, in, out, keep);
-	if (!rc && keep)
-		s->kept[slot] = true;
+	if (keeps)
+		s->kept[t->slot] = false;
+	rc = s->backend->run ? s->backend->run(s->self, t) : run_on_floats(s, t);
+	if (!rc && keeps)
+		s->kept[t->slot] = true;
 	return rc;
 }
 
-int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
-	       float *loss, float *grad, bool count)
+int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const float *in,
+		  float *out, bool keep)
 {
-	(void)slot; /* the loss saves nothing in the slot */
-	if (s->layout.only_steps || s->layout.index != 0 || !tokens_valid(s, targets, -1))
-		return -EINVAL;
-	return s->backend->loss(s->self, in, targets, loss, grad, count);
+	struct stage_task t = { .kind = TASK_FORWARD,
+				.slot = slot,
+				.tokens = tokens,
+				.in = in,
+				.out = out,
+				.keep = keep };
+
+	return stage_run(s, &t);
+}
+
+int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets, float *loss,
+	       float *grad, bool count)
+{
+	struct stage_task t = { .kind = TASK_LOSS,
+				.slot = slot,
+				.tokens = targets,
+				.in = in,
+				.out = grad,
+				.count = count };
+	int rc = stage_run(s, &t);
+
+	if (!rc)
+		*loss = t.loss;
+	return rc;
+}
+
+int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
+		   bool count)
+{
+	struct stage_task t = {
+		.kind = TASK_BACKWARD, .slot = slot, .in = grad_out, .out = grad_in, .count = count
+	};
+
+	return stage_run(s, &t);
 }
 
 int stage_logits(struct stage *s, const float *in, float *logits)
@@ -373,15 +439,6 @@ int stage_logits(struct stage *s, const float *in, float *logits)
 	if (s->layout.only_steps || s->layout.index != 0)
 		return -EINVAL;
 	return s->backend->logits(s->self, in, logits);
-}
-
-int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
-		   bool count)
-{
-	if (slot >= s->layout.slots || !s->kept[slot] ||
-	    (s->layout.index == 0) != (grad_in == NULL))
-		return -EINVAL;
-	return s->backend->backward(s->self, slot, grad_out, grad_in, count);
 }
 
 void stage_release(struct stage *s, uint32_t slot)

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/task_kind.h"
 #include "model/adamw.h"
 #include "model/codec/codec.h"
 #include "model/config.h"
@@ -132,6 +133,47 @@ int stage_logits(struct stage *s, const float *in, float *logits);
  * gradient stays unchanged. -EINVAL: slot out of range or empty. */
 int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
 		   bool count);
+
+/* A task of a microbatch: one of the three passes above, with its input and output in the bytes in
+ * which they travel. */
+struct stage_task {
+	enum task_kind kind; /* TASK_FORWARD, TASK_LOSS or TASK_BACKWARD */
+	uint32_t slot;
+	bool keep, count;
+	const int32_t *tokens; /* (B, T) tokens of TASK_FORWARD, or targets of TASK_LOSS */
+	/* (codec_bytes), or NULL as for the pass. In fp32, memory of stage_room is allowed. */
+	const void *in;
+	void *out;
+	struct codec in_codec, out_codec;
+	float loss; /* output of TASK_LOSS */
+	/* ---- copies beside the computation, if stage_takes_encoded ---- */
+	/* Numbers, unique in the process, of this input and of the input that the next task will
+	 * probably have; 0: none. `next` is copied to the device while this task computes. The next
+	 * task may still have another input. */
+	uint64_t in_number, next_number;
+	const void *next;
+	struct codec next_codec;
+	/* The output is given as `output` instead of `out`: it leaves the device while the next
+	 * task computes. */
+	bool leaves;
+	struct stage_output *output; /* given */
+};
+
+/* An output on its way from the device. Any thread may collect or drop it, once, also after
+ * stage_free. The stage has room for two; a third one completes the oldest first. */
+struct stage_output; /* opaque */
+/* Waits for the output, writes its bytes (codec_bytes) to `to`, and frees the output. -EIO: the
+ * device has failed; -ENOMEM: the stage is gone, and had no memory to keep the output. */
+int stage_output_collect(struct stage_output *o, void *to, struct error *err);
+void stage_output_drop(struct stage_output *o); /* NULL is allowed */
+
+/* Returns true if the stage decodes and encodes on its device, so that only encoded bytes are
+ * copied to and from the device. Other stages take and give fp32 only. The bits are those of
+ * codec_decode and codec_encode. */
+bool stage_takes_encoded(const struct stage *s);
+/* Runs a task. Errors as the pass's; -EINVAL also if the stage takes fp32 only. The numbers are not
+ * checked: bytes from outside need codec_is_plausible first. */
+int stage_run(struct stage *s, struct stage_task *t);
 
 /* Frees a slot: a backward pass there is refused until the next forward pass. */
 void stage_release(struct stage *s, uint32_t slot);

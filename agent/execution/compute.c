@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/sums/slices.h"
+#include "agent/tensors/body.h"
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -163,6 +164,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 	j->prepare.parameters = stage_parameters(c->stage);
 	j->prepare.activation = stage_activation(c->stage);
 	j->prepare.stage_bytes = stage_host_bytes(c->stage);
+	j->prepare.takes_encoded = stage_takes_encoded(c->stage);
 	return 0;
 }
 
@@ -360,25 +362,34 @@ static int run_task(struct compute *c, struct job *j)
 {
 	struct job_task *t = &j->task;
 	bool first = stage_index(c->stage) == 0;
-	bool out = t->kind != TASK_BACKWARD || !first;
-	int rc = -EINVAL;
+	bool ends = t->kind == TASK_LOSS ? t->evaluate : t->kind == TASK_BACKWARD && first;
+	struct stage_task s = { .kind = t->kind,
+				.slot = t->slot,
+				.keep = !t->evaluate,
+				.count = t->count,
+				.in = t->in.at,
+				.in_codec = t->in.codec,
+				.in_number = t->in_number,
+				.next = t->next.at,
+				.next_codec = t->next.codec,
+				.next_number = t->next_number,
+				.out_codec = t->out.codec,
+				.leaves = t->leaves && !ends };
+	int rc;
 
-	if (t->kind == TASK_LOSS && t->evaluate)
-		out = false;
-	if (out) {
-		j->out = malloc(stage_activation(c->stage) * sizeof(float));
-		if (!j->out)
+	if (!ends && !s.leaves) {
+		s.out = t->out.at =
+			malloc(codec_bytes(&s.out_codec, stage_activation(c->stage)) + 1);
+		if (!s.out)
 			return error_set(&j->err, -ENOMEM, "no memory for an activation");
 	}
-	if (first && (t->kind == TASK_FORWARD || t->kind == TASK_LOSS))
+	if (first && t->kind != TASK_BACKWARD) {
 		read_data(c, t);
-	if (t->kind == TASK_FORWARD)
-		rc = stage_forward(c->stage, t->slot, first ? c->tokens : NULL, t->in, j->out,
-				   !t->evaluate);
-	else if (t->kind == TASK_LOSS)
-		rc = stage_loss(c->stage, t->slot, t->in, c->targets, &t->loss, j->out, t->count);
-	else
-		rc = stage_backward(c->stage, t->slot, t->in, j->out, t->count);
+		s.tokens = t->kind == TASK_FORWARD ? c->tokens : c->targets;
+	}
+	rc = stage_run(c->stage, &s);
+	t->loss = s.loss;
+	t->leaving = s.output;
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: a task failed: %s",
 				 stage_index(c->stage), strerror(-rc));
@@ -576,6 +587,12 @@ void job_clear(struct job *j)
 			free(j->bodies[i]);
 	free(j->bodies);
 	free(j->out);
+	free(j->task.out.at);
+	stage_output_drop(j->task.leaving);
+	body_drop(j->task.next_owner);
 	j->bodies = NULL;
 	j->out = NULL;
+	j->task.out.at = NULL;
+	j->task.leaving = NULL;
+	j->task.next_owner = NULL;
 }

@@ -41,7 +41,7 @@ static void begin_microbatch(struct iteration *x, const struct route *r, int64_t
 			     "microbatch %u has wave %u, but a shard gives only %u", r->microbatch,
 			     r->wave, x->uses.progress->per_shard);
 	else
-		tasks_arrive(x->uses.tasks, r, 0, false, NULL, now_us);
+		tasks_arrive(x->uses.tasks, r, 0, false, (struct tensor_bytes){ 0 }, now_us);
 }
 
 static uint32_t count_visits(const struct iteration *x)
@@ -431,7 +431,7 @@ void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64
 		}
 		e->n++;
 		if (r->nodes[0] == x->uses.run->welcome.node)
-			tasks_arrive(x->uses.tasks, r, 0, true, NULL, now_us);
+			tasks_arrive(x->uses.tasks, r, 0, true, (struct tensor_bytes){ 0 }, now_us);
 	}
 }
 

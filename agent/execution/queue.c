@@ -51,7 +51,7 @@ void task_free(struct task *t)
 {
 	if (!t)
 		return;
-	free(t->input);
+	body_drop(t->owner);
 	free(t);
 }
 
@@ -319,6 +319,13 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 	}
 	t->slot = e->slot;
 	return t;
+}
+
+const struct task *queue_next(const struct queue *q)
+{
+	size_t i = find_best(q);
+
+	return i == SIZE_MAX ? NULL : q->waiting[i];
 }
 
 struct task *queue_end(struct queue *q)

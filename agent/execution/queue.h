@@ -25,6 +25,8 @@
 #include <stdint.h>
 
 #include "agent/shared/route.h"
+#include "agent/tensors/body.h"
+#include "model/codec/codec.h"
 
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 
@@ -35,7 +37,9 @@ struct task {
 	/* An F on its data node: no other node sent its input, so its wait is not reported. */
 	bool first;
 	int64_t arrived_us;
-	float *input;       /* owned (malloc); NULL: the task reads the corpus */
+	struct tensor_bytes input; /* in the memory of `owner`; NULL: the task reads the corpus */
+	struct body *owner;        /* the task is a user; the worker may be another */
+	uint64_t number;           /* the input's number, unique in the process; 0: no input */
 	/* Fields that the queue sets. */
 	uint32_t attempt;   /* the attempt with which the task arrived */
 	enum task_kind kind;
@@ -82,6 +86,9 @@ bool queue_continue(struct queue *q, const struct route *r);
 /* Starts the best task that may start. NULL: none, or a task is running. The task is borrowed and
  * runs until queue_end. */
 struct task *queue_start(struct queue *q, int64_t now_us);
+/* Returns the task that will start when the running task has ended, if no other task arrives;
+ * borrowed. NULL: none. */
+const struct task *queue_next(const struct queue *q);
 /* Ends the running task and gives it to the caller (task_free). A B frees the slot. */
 struct task *queue_end(struct queue *q);
 /* Returns the running task, borrowed; NULL: none. */

@@ -12,6 +12,7 @@
 
 #include "agent/execution/compute.h"
 #include "base/alloc.h"
+#include "model/stage.h"
 
 enum { LATE_MOST_US = 20000 };
 
@@ -25,7 +26,7 @@ struct tasks {
 	/* Until then no task could start, or another job or task ran. */
 	int64_t nothing_until_us;
 	int64_t busy_until_us; /* until then the dispatch overhead delays the next task */
-	uint64_t n_done;
+	uint64_t n_done, n_inputs;
 	struct queue *queue; /* the node's queue; NULL: there is no run */
 	struct tasks_uses uses;
 };
@@ -62,7 +63,7 @@ struct queue *tasks_queue(const struct tasks *x)
 }
 
 void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, bool evaluate,
-		  float *input, int64_t arrived_us)
+		  struct tensor_bytes input, int64_t arrived_us)
 {
 	struct task *t = alloc_new(sizeof(*t));
 	enum queue_verdict verdict;
@@ -73,6 +74,8 @@ void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, boo
 	t->first = position == 0;
 	t->arrived_us = arrived_us;
 	t->input = input;
+	t->owner = input.at ? body_new(input.at, 0, true) : NULL;
+	t->number = input.at ? ++x->n_inputs : 0;
 	verdict = queue_arrive(x->queue, t);
 	if (verdict == QUEUE_TAKEN)
 		return;
@@ -154,6 +157,19 @@ static void note_event(struct tasks *x, enum work_event type, const struct task 
 	report_event(x->uses.report, &e);
 }
 
+/* Names the input that the device can receive while the job's task computes. The job becomes a user
+ * of the input, because its task may be dropped meanwhile. */
+static void name_next(struct tasks *x, struct job_task *job)
+{
+	const struct task *next = x->uses.held->takes_encoded ? queue_next(x->queue) : NULL;
+
+	if (!next || !next->owner)
+		return;
+	job->next = next->input;
+	job->next_number = next->number;
+	job->next_owner = body_hold(next->owner);
+}
+
 bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us)
 {
 	const struct task *t = NULL;
@@ -175,8 +191,12 @@ bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us)
 			  .slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
 			  .shard = t->route.shard,
 			  .position = data_position(x, t),
-			  .in = t->input },
+			  .in = t->input,
+			  .in_number = t->number },
 	};
+	job->task.leaves = links_output_leaves(x->uses.links, &t->route, t->position, t->evaluate,
+					       &job->task.out.codec);
+	name_next(x, &job->task);
 	x->began_us = find_begin_us(x, t, now_us);
 	x->could_start_us = could_start_us(x, t);
 	if (!t->evaluate)
@@ -211,7 +231,9 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 	if (!t) /* the task was dropped when its run ended */
 		return;
 	x->result = *job;
-	job->out = NULL; /* x->result owns the output now */
+	x->result.task.next_owner = NULL;
+	job->task.out.at = NULL; /* x->result owns the output now */
+	job->task.leaving = NULL;
 	x->computed = true;
 	planned = x->began_us + planned_us(x, t, job->ended_us - x->began_us);
 	x->ends_us = job->ended_us > planned ? job->ended_us : planned;
@@ -241,14 +263,17 @@ static void pass_on(struct tasks *x, const struct task *t, int64_t ended_us)
 {
 	uint32_t next = t->position + 1;
 	struct msg m = { .type = MSG_EVALUATED };
-	float *out = x->result.out;
+	struct tensor_bytes out = x->result.task.out;
+	struct stage_output *leaving = x->result.task.leaving;
 	struct body *body;
 
-	x->result.out = NULL;
+	x->result.task.out.at = NULL;
+	x->result.task.leaving = NULL;
 	if (t->stale) {
-		free(out);
+		free(out.at);
+		stage_output_drop(leaving);
 	} else if (t->position == route_last(&t->route, t->evaluate)) {
-		free(out);
+		free(out.at);
 		if (!t->evaluate)
 			return;
 		m.u.evaluated.iteration = x->uses.held->committed;
@@ -258,7 +283,8 @@ static void pass_on(struct tasks *x, const struct task *t, int64_t ended_us)
 	} else if (route_node(&t->route, next) == x->uses.run->welcome.node) {
 		tasks_arrive(x, &t->route, next, t->evaluate, out, ended_us);
 	} else {
-		body = links_encode(x->uses.links, &t->route, t->position, t->evaluate, out);
+		body = links_encode(x->uses.links, &t->route, t->position, t->evaluate, out,
+				    leaving);
 		if (!body)
 			return;
 		if (!t->evaluate)

@@ -46,9 +46,9 @@ void tasks_end_run(struct tasks *x);
 /* Returns the queue; NULL: no run. */
 struct queue *tasks_queue(const struct tasks *x);
 
-/* Queues position t of the route; input (B, T, C) is given, NULL for tokens. */
+/* Queues position t of the route; the input's bytes are given, NULL for tokens. */
 void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, bool evaluate,
-		  float *input, int64_t arrived_us);
+		  struct tensor_bytes input, int64_t arrived_us);
 /* Starts the queue's next task. Returns true if there is one; *job is then its job. */
 bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us);
 /* Takes the output of a computed job. The task lasts until its planned end. */

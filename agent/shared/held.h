@@ -30,6 +30,7 @@ struct held {
 	uint8_t stage;                 /* the stage's number; MSG_NO_STAGE: none */
 	size_t parameters, activation; /* sizes in floats: parameters P, and activation B * T * C */
 	size_t stage_bytes;            /* bytes of the machine's memory that the stage takes */
+	bool takes_encoded;            /* the stage takes and gives encoded activations */
 	bool whole;                    /* the stage is complete, with `committed` iterations */
 	/* Number of committed iterations, and hash of the weights. */
 	uint64_t committed, hash;

@@ -13,8 +13,11 @@
 #include "base/error.h"
 #include "base/task_kind.h"
 #include "model/adamw.h"
+#include "model/codec/codec.h"
 
-struct slices; /* agent/sums/slices.h defines it */
+struct body;         /* agent/tensors/body.h defines it */
+struct slices;       /* agent/sums/slices.h defines it */
+struct stage_output; /* model/stage.h defines it */
 
 enum job_kind {
 	JOB_PREPARE,  /* make prepare.stage the node's stage; with a folder, JOB_RESTORE follows. If
@@ -49,6 +52,7 @@ struct job_prepare {
 	/* Outputs. PREPARE sets all of them; KEEP sets only those marked with KEEP. */
 	size_t parameters;  /* output of PREPARE and KEEP: number of parameters P */
 	size_t activation;  /* output: floats of an activation, B * T * C */
+	bool takes_encoded; /* output: stage_takes_encoded */
 	size_t stage_bytes; /* output: bytes of the machine's memory that the stage takes */
 	/* Output of PREPARE and KEEP: bytes left on the device afterwards; 0: unknown. */
 	uint64_t device_free_bytes;
@@ -71,8 +75,17 @@ struct job_task {
 	/* Position of the microbatch in the shard's data. If `evaluate` is set: in the validation
 	 * data. */
 	uint64_t position;
-	const float *in;   /* (B, T, C); NULL: the task reads tokens */
-	float loss;        /* output of TASK_LOSS */
+	struct tensor_bytes in; /* NULL: the task reads tokens */
+	/* The input that the next task will probably have, and its owner, of which the job is a
+	 * user; NULL: none. Each input has a number (stage_task). */
+	struct tensor_bytes next;
+	struct body *next_owner;
+	uint64_t in_number, next_number;
+	/* The caller sets the codec. Output: the bytes, malloc, given; NULL: none. */
+	struct tensor_bytes out;
+	bool leaves; /* the output is given as `leaving`, on its way from the device */
+	struct stage_output *leaving; /* output, given; NULL: none */
+	float loss; /* output of TASK_LOSS */
 };
 
 /* Part of the jobs STEP and FOLLOW. */
@@ -130,7 +143,7 @@ struct job {
 	struct error err;
 	bool refused; /* rc is the fault of the input: a file, or a neighbour's state */
 	int64_t began_us, ended_us; /* when the job began and ended, monotonic clock */
-	/* Output of TASK (B, T, C) and of STATE (3, P); malloc, given; NULL: none. */
+	/* Output of STATE (3, P); malloc, given; NULL: none. */
 	float *out;
 	/* (slices_count) output of GRADIENT: the encoded slices, except this node's own. Output of
 	 * SUM: the encoded sum of this node's own slice. Each slice and the array: malloc,

@@ -3,6 +3,7 @@
 #include "agent/tensors/codec_threads.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/shared/worker.h"
 #include "base/alloc.h"
@@ -78,12 +79,26 @@ static void join_floats(struct codec_job *j)
 	}
 }
 
+static void copy_encoded(struct codec_job *j)
+{
+	if (j->pieces.n > 0)
+		pieces_join(&j->pieces, j->skip_bytes, j->floats);
+	else
+		memcpy(j->floats, j->bytes, codec_bytes(&j->codec, j->n));
+	j->plausible = codec_is_plausible(&j->codec, j->floats, j->n);
+}
+
 void codec_job_run(void *unused, void *job)
 {
 	struct codec_job *j = job;
 	const void *bytes;
 
 	(void)unused;
+	if (j->leaving) {
+		j->rc = stage_output_collect(j->leaving, j->bytes, &j->err);
+		j->leaving = NULL;
+		return;
+	}
 	if (j->encodes) {
 		codec_encode(&j->codec, j->bytes, j->floats, j->n);
 		if (j->measures)
@@ -92,6 +107,10 @@ void codec_job_run(void *unused, void *job)
 	}
 	if (j->pieces.n > 0 && j->codec.format == FORMAT_FP32) {
 		join_floats(j);
+		return;
+	}
+	if (j->stays_encoded) {
+		copy_encoded(j);
 		return;
 	}
 	if (j->pieces.n > 0)

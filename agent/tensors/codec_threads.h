@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "model/codec/codec.h"
+#include "model/stage.h"
 #include "wire/pieces.h"
 
 /* The number of threads does not depend on the machine, so that a simulated run repeats anywhere.
@@ -24,11 +25,17 @@ struct codec_threads; /* opaque */
 struct codec_job {
 	/* true: encodes floats to bytes; false: checks the bytes and decodes them. */
 	bool encodes;
+	/* Encoding: the device has encoded the tensor, which is collected to `bytes`; NULL: none.
+	 */
+	struct stage_output *leaving;
 	bool measures;  /* the job also measures the signal to noise of the encoded bytes */
 	uint16_t node;  /* the node at the other end of the link */
 	struct codec codec;
 	size_t n;       /* number of floats */
-	float *floats;  /* (n); borrowed until the job is taken */
+	/* Decoding: the bytes stay encoded. They are checked, and copied to `floats`. */
+	bool stays_encoded;
+	/* (n), or (codec_bytes) if stays_encoded; borrowed until the job is taken */
+	float *floats;
 	void *bytes;    /* (codec_bytes); borrowed until the job is taken */
 	/* Decoding a message in pieces: its bytes from skip_bytes on, instead of `bytes`. The list
 	 * is borrowed until the job is taken. */
@@ -40,8 +47,10 @@ struct codec_job {
 	int64_t computed_us; /* the caller's: when the floats were computed */
 	void (*drop)(struct codec_job *job); /* frees what the job owns, if it is never taken */
 	/* ---- outputs ---- */
-	bool plausible; /* codec_is_plausible; if false, the floats mean nothing */
+	bool plausible; /* codec_is_plausible; if false, `floats` means nothing */
 	float snr_db;
+	int rc; /* of stage_output_collect; err describes it */
+	struct error err;
 };
 
 /* Gives *out (codec_threads_free). Errors as worker_new. */

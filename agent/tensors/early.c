@@ -26,7 +26,7 @@ struct early {
 
 static void decoding_free(struct decoding *d)
 {
-	free(d->input);
+	free(d->input.at);
 	free(d);
 }
 

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/codec/codec.h"
 #include "wire/post.h"
 
 enum { EARLY_PLACE_BYTES = 4096 };
@@ -27,7 +28,7 @@ struct early; /* opaque */
  * message until the thread has ended. */
 struct decoding {
 	struct post_message message; /* kept (post_keep); set only if is_orphan */
-	float *input;                /* malloc; the decoded input */
+	struct tensor_bytes input;   /* malloc; the input as the stage takes it */
 	bool has_ended, is_plausible, is_orphan;
 };
 

@@ -132,6 +132,7 @@ static enum tensor_kind kind_of(const struct route *r, uint32_t position)
 static void drop_encoding(struct codec_job *job)
 {
 	free(job->floats);
+	stage_output_drop(job->leaving);
 	body_drop(job->owner);
 }
 
@@ -139,6 +140,11 @@ void links_encoded(struct links *l, const struct codec_job *job)
 {
 	struct body *body = job->owner;
 
+	if (job->rc < 0) {
+		tell_trouble(l->tell, true, "an output: %s", job->err.text);
+		body_drop(body);
+		return;
+	}
 	body->ready = true;
 	body->ready_us = l->tell->now_us;
 	link_times_add(&l->link_times->encode, body->ready_us - job->computed_us);
@@ -149,43 +155,86 @@ void links_encoded(struct links *l, const struct codec_job *job)
 	body_drop(body);
 }
 
-/* One in SNR_EVERY jobs also measures the signal-to-noise ratio of the encoded tensor. Values are
- * rounded only here: a tensor that stays on the node is not rounded. */
-struct body *links_encode(struct links *l, const struct route *r, uint32_t position,
-			  bool evaluate, float *output)
+/* Returns true if the next output of this kind to the node has its signal-to-noise ratio
+ * measured. */
+static bool measures_next(const struct links *l, uint16_t to, enum tensor_kind kind)
+{
+	return l->peers->list[to].n_outputs[kind == TENSOR_GRADIENT] % SNR_EVERY == 0;
+}
+
+bool links_output_leaves(const struct links *l, const struct route *r, uint32_t position,
+			 bool evaluate, struct codec *codec)
 {
 	enum tensor_kind kind = kind_of(r, position);
-	uint16_t to = route_node(r, position + 1);
-	struct codec_job job = { .encodes = true, .node = to, .floats = output,
-				 .of_gradient = kind == TENSOR_GRADIENT,
-				 .computed_us = l->tell->now_us,
-				 .codec = links_codec(l, kind, evaluate),
-				 .n = l->held->activation, .drop = drop_encoding };
-	size_t bytes = codec_bytes(&job.codec, job.n);
+	uint16_t to;
+
+	*codec = (struct codec){ .format = FORMAT_FP32 };
+	if (!l->held->takes_encoded || position == route_last(r, evaluate))
+		return false;
+	to = route_node(r, position + 1);
+	if (to == l->run->welcome.node || measures_next(l, to, kind) || fault_corrupt(l->faults))
+		return false;
+	*codec = links_codec(l, kind, evaluate);
+	return true;
+}
+
+/* Lets a thread encode the output, or encodes a small one here. An output that leaves a device is
+ * collected by a thread, because the event loop never waits for a device. One in SNR_EVERY jobs
+ * also measures the signal-to-noise ratio of the encoded tensor. Values are rounded only here: a
+ * tensor that stays on the node is not rounded. */
+static struct body *begin_encoding(struct links *l, struct codec_job *job)
+{
+	size_t bytes = codec_bytes(&job->codec, job->n);
 	struct body *body;
 
-	if (fault_corrupt(l->faults))
-		/* Spoils one number: odd nodes send a huge value, even nodes a NaN. The receiver
-		 * must detect either. */
-		output[job.n / 2] = l->run->welcome.node % 2 ? 1e30f : NAN;
-	if (job.codec.format == FORMAT_FP32)
-		return body_new(output, bytes, true);
-	job.measures = l->peers->list[to].n_outputs[job.of_gradient]++ % SNR_EVERY == 0;
-	job.bytes = malloc(bytes);
-	if (!job.bytes) {
-		free(output);
+	job->bytes = malloc(bytes);
+	if (!job->bytes) {
+		free(job->floats);
+		stage_output_drop(job->leaving);
 		tell_trouble(l->tell, true, "no memory for a tensor to send");
 		return NULL;
 	}
-	body = body_new(job.bytes, bytes, false);
-	job.owner = body_hold(body);
-	if (links_use_threads(l)) {
-		codec_threads_add(l->codec_threads, &job);
+	body = body_new(job->bytes, bytes, false);
+	job->owner = body_hold(body);
+	if (links_use_threads(l) || (job->leaving && l->codec_threads)) {
+		codec_threads_add(l->codec_threads, job);
 	} else {
-		codec_job_run(NULL, &job);
-		links_encoded(l, &job);
+		codec_job_run(NULL, job);
+		links_encoded(l, job);
 	}
 	return body;
+}
+
+struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
+			  struct tensor_bytes output, struct stage_output *leaving)
+{
+	enum tensor_kind kind = kind_of(r, position);
+	uint16_t to = route_node(r, position + 1);
+	struct codec_job job = { .encodes = true,
+				 .node = to,
+				 .floats = output.at,
+				 .of_gradient = kind == TENSOR_GRADIENT,
+				 .computed_us = l->tell->now_us,
+				 .leaving = leaving,
+				 .measures = !leaving && measures_next(l, to, kind),
+				 .codec = links_codec(l, kind, evaluate),
+				 .n = l->held->activation,
+				 .drop = drop_encoding };
+
+	if (fault_corrupt(l->faults) && output.at)
+		/* Spoils one number: odd nodes send a huge value, even nodes a NaN. The receiver
+		 * must detect either. */
+		((float *)output.at)[job.n / 2] = l->run->welcome.node % 2 ? 1e30f : NAN;
+	if (job.codec.format != FORMAT_FP32)
+		l->peers->list[to].n_outputs[job.of_gradient]++;
+	if (leaving && output.codec.format != job.codec.format) {
+		stage_output_drop(leaving);
+		l->tell->tally.dropped++;
+		return NULL;
+	}
+	if (!leaving && job.codec.format == FORMAT_FP32)
+		return body_new(output.at, codec_bytes(&job.codec, job.n), true);
+	return begin_encoding(l, &job);
 }
 
 void links_send_output(struct links *l, const struct route *r, uint32_t position,

@@ -16,6 +16,7 @@
 #include "agent/tensors/codec_threads.h"
 #include "agent/tensors/delay_queue.h"
 #include "model/codec/codec.h"
+#include "model/stage.h"
 #include "wire/msg.h"
 
 /* Limit of a tensor message's header; a header with a route of 64 hops is shorter. */
@@ -50,11 +51,17 @@ size_t links_slice_bytes(const struct links *l);
 /* Drops the tensors held for a node, and the connection to it. */
 void links_forget_peer(struct links *l, uint16_t node);
 
-/* Encodes the output of r's position for the next position's node: this function owns output (B, T,
- * C) from now on, and the caller is the body's first user. A thread encodes a large output.
- * NULL: no memory, which was reported to the controller. */
+/* Decides how the stage gives the output of r's position. Returns true if the stage encodes it as
+ * it travels, and no one on this machine reads its numbers: the output then leaves the device
+ * beside the next task. Otherwise the stage gives fp32. *codec: the encoding. */
+bool links_output_leaves(const struct links *l, const struct route *r, uint32_t position,
+			 bool evaluate, struct codec *codec);
+/* Encodes the output of r's position for the next position's node. leaving: the stage has encoded
+ * it with output.codec, and a thread collects it; NULL: the output has floats. This function owns
+ * both from now on, and the caller is the body's first user. A thread encodes a large output. NULL:
+ * no memory, which was reported to the controller, or a format that the iteration no longer has. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
-			  float *output);
+			  struct tensor_bytes output, struct stage_output *leaving);
 /* Takes the result of a thread's encoding. */
 void links_encoded(struct links *l, const struct codec_job *job);
 /* Sends the encoded output of r's position to the next position's node, once the body is ready; one

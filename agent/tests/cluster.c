@@ -49,8 +49,12 @@ static void write_corpus(struct cluster *c)
 
 static void make_twins(struct cluster *c)
 {
-	const struct stage_options o = { .slots = M, .batch = CLUSTER_BATCH,
-					 .sequence = CLUSTER_SEQUENCE, .threads = 1, .seed = 42 };
+	const struct stage_options o = { .slots = M,
+					 .batch = CLUSTER_BATCH,
+					 .sequence = CLUSTER_SEQUENCE,
+					 .threads = 1,
+					 .seed = 42,
+					 .device = c->options.twin_device };
 	struct error err = { "" };
 
 	for (uint32_t i = 0; i < c->n_nodes; i++)
@@ -309,7 +313,8 @@ void cluster_turns(struct cluster *c, int n)
 
 void cluster_until(struct cluster *c, bool (*done)(struct cluster *c), const char *what)
 {
-	int64_t by = clock_monotonic_us() + PATIENCE_US;
+	int64_t by = clock_monotonic_us() +
+		     (c->options.patience_us ? c->options.patience_us : PATIENCE_US);
 
 	for (int i = 0; !done(c); i++) {
 		cluster_turn(c);

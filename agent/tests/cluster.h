@@ -61,6 +61,8 @@ struct cluster_options {
 	uint32_t dim; /* 0 means 16 */
 	uint64_t run; /* number of the run in WELCOME; 0 means 77 */
 	const char *device; /* device of all agents; NULL: cpu */
+	const char *twin_device; /* device of the twins; NULL: cpu */
+	int64_t patience_us;     /* after which a wait fails; 0 means 20 s */
 	double time_scale, task_s, overhead_s, serialise;
 	enum tensor_format wire; /* format of activations and their gradients */
 	enum tensor_format sum_wire; /* format of sums */
@@ -119,7 +121,7 @@ struct cluster {
 void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages);
 void cluster_fini(struct cluster *c);
 void cluster_turn(struct cluster *c);  /* runs one turn of the controller and of every agent */
-/* Runs turns until done returns true; fails after 20 s. */
+/* Runs turns until done returns true; fails after the options' patience. */
 void cluster_until(struct cluster *c, bool (*done)(struct cluster *c), const char *what);
 void cluster_turns(struct cluster *c, int n);
 

@@ -79,7 +79,7 @@ TEST(test_pass_names_the_failed_call)
 	struct job j = { .kind = JOB_TASK, .task = { .kind = TASK_FORWARD } };
 	float in[8 * 1024] = { 0 };
 
-	j.task.in = in;
+	j.task.in.at = in;
 	run_and_fail(&j);
 	assert_non_null(strstr(j.err.text, "a task failed"));
 	job_clear(&j);

@@ -34,7 +34,8 @@ static int end(void **state)
 /* Encodes and sends the output of the route's first node. */
 static void send_output(struct agent *a, const struct route *r, bool evaluate, float *output)
 {
-	struct body *body = links_encode(&a->modules.links, r, 0, evaluate, output);
+	struct body *body = links_encode(&a->modules.links, r, 0, evaluate,
+					 (struct tensor_bytes){ .at = output }, NULL);
 
 	assert_non_null(body);
 	links_send_output(&a->modules.links, r, 0, evaluate, body, SECOND);

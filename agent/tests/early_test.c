@@ -141,7 +141,7 @@ TEST(a_dropped_tensor_stays_until_its_decoding_ends)
 					  .decoding = d };
 
 		assert_non_null(d);
-		d->input = malloc(8);
+		d->input.at = malloc(8);
 		assert_true(early_fits(e, GREEDY, MIB));
 		early_keep(e, &t);
 		if (ended)

@@ -196,11 +196,11 @@ TEST(a_late_start_is_time_of_the_host)
 	a->run.welcome.forward_s = 0.5;
 	assert_int_equal(tasks_begin_run(tasks, 1), 0);
 	device_clock_begin(clock, SECOND);
-	tasks_arrive(tasks, &r, 0, false, NULL, SECOND);
+	tasks_arrive(tasks, &r, 0, false, (struct tensor_bytes){ 0 }, SECOND);
 	assert_true(tasks_next_job(tasks, &job, SECOND + LATE_US));
 	job.began_us = SECOND + LATE_US;
 	job.ended_us = job.began_us + 1;
-	job.out = malloc(sizeof(float));
+	job.task.out.at = malloc(sizeof(float));
 	tasks_job_done(tasks, &job, job.ended_us);
 	assert_false(tasks_next_job(tasks, &job, job.ended_us + 1));
 	tasks_end_due(tasks, 9 * SECOND);

@@ -300,7 +300,8 @@ FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 static void do_task(struct agent *a, uint32_t microbatch, uint32_t position)
 {
 	bool reads_corpus = position == 0;
-	float *input = reads_corpus ? NULL : calloc(ACTIVATION, sizeof(float));
+	struct tensor_bytes input = { .at = reads_corpus ? NULL
+							 : calloc(ACTIVATION, sizeof(float)) };
 	struct task *t;
 
 	if (!reads_corpus)
@@ -367,7 +368,7 @@ FIXTURE_TEST(a_sum_waits_for_the_end_of_the_last_task)
 			do_task(a, i, position);
 	do_task(a, 2, 1);
 	tasks_arrive(a->modules.tasks, &a->iteration.routes[2], 3, false,
-		     calloc(ACTIVATION, sizeof(float)), 0);
+		     (struct tensor_bytes){ .at = calloc(ACTIVATION, sizeof(float)) }, 0);
 	assert_non_null(queue_start(tasks_queue(a->modules.tasks), 0));
 	assert_false(wants_gradient(a));
 	task_free(queue_end(tasks_queue(a->modules.tasks)));

@@ -18,7 +18,7 @@ static inline struct task *new_task(const struct route *r, uint32_t position, in
 	t->position = position;
 	t->first = position == 0;
 	t->arrived_us = now;
-	t->input = malloc(sizeof(float)); /* makes a leak visible */
+	t->owner = body_new(malloc(sizeof(float)), sizeof(float), true); /* makes a leak visible */
 	return t;
 }
 

@@ -144,6 +144,7 @@ struct p_move {
 	uint8_t to;
 	uint8_t listed; /* the node moves to its next stage before the next iteration */
 	uint8_t load;   /* a value of enum p_load */
+	uint8_t cut;    /* a value of enum p_cut_held */
 };
 
 /* One node. Each set of microbatches is a number with a bit for each. */
@@ -173,7 +174,6 @@ struct p_node {
 	uint8_t sum, wrong, due, applied;
 	uint8_t copy_sum, copy_wrong, copy_due, copy_applied;
 	uint8_t layers; /* a value of enum p_layers */
-	uint8_t cut;    /* a value of enum p_cut_held */
 	struct p_move move;
 };
 

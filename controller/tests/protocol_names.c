@@ -38,7 +38,7 @@ static const struct field node_fields[] = {
 	NODE(due, 1, PLAIN),         NODE(applied, 1, PLAIN),   NODE(copy_sum, 2, PLAIN),
 	NODE(copy_wrong, 1, PLAIN),  NODE(copy_due, 1, PLAIN),  NODE(copy_applied, 1, PLAIN),
 	NODE(fetching, 1, PLAIN),    NODE(layers, 2, PLAIN),    NODE(move.to, 2, PLAIN),
-	NODE(move.listed, 1, PLAIN), NODE(move.load, 2, PLAIN), NODE(cut, 2, PLAIN),
+	NODE(move.listed, 1, PLAIN), NODE(move.load, 2, PLAIN), NODE(move.cut, 2, PLAIN),
 };
 
 static const struct field state_fields[] = {
@@ -353,7 +353,7 @@ static void print_node(const struct p_node *x, int i, FILE *to)
 		x->wrong ? " WRONG" : "", x->due ? " due" : "", x->applied ? " applied" : "",
 		sums[x->copy_sum], x->copy_due ? " due" : "", x->copy_applied ? " applied" : "",
 		x->fetching ? " fetching" : "", origins[x->layers], loads[x->move.load],
-		cuts[x->cut]);
+		cuts[x->move.cut]);
 	if (x->move.to)
 		fprintf(to, "      to S%d%s\n", x->move.to - 1, x->move.listed ? ", listed" : "");
 }

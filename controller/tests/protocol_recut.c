@@ -109,7 +109,7 @@ void p_recut_cut(struct p_run *r)
 
 bool p_recut_may_meet(const struct p_state *s, const struct p_node *x)
 {
-	return x->alive && x->standing == P_GONE && x->cut == P_OF_FORMER &&
+	return x->alive && x->standing == P_GONE && x->move.cut == P_OF_FORMER &&
 	       s->cut == P_CUT_SETTLED;
 }
 
@@ -121,18 +121,18 @@ void p_recut_meet(struct p_run *r, struct p_node *x)
 		x->standing = P_LIVE;
 		return;
 	}
-	x->cut = P_OF_NONE;
+	x->move.cut = P_OF_NONE;
 	x->sum = x->wrong = x->applied = 0;
 }
 
 bool p_recut_may_read(const struct p_state *s, const struct p_node *x)
 {
-	return x->alive && x->cut == P_OF_NONE && s->cut == P_CUT_SETTLED;
+	return x->alive && x->move.cut == P_OF_NONE && s->cut == P_CUT_SETTLED;
 }
 
 void p_recut_read(struct p_node *x)
 {
-	x->cut = P_OF_NEW;
+	x->move.cut = P_OF_NEW;
 	x->applied = 1;
 	x->standing = P_LIVE;
 }
@@ -142,7 +142,8 @@ void p_recut_start(struct p_run *r)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if (r->s.cut == P_CUT_SETTLED && x->alive && p_is_replica(x) && x->cut != P_OF_NEW)
+		if (r->s.cut == P_CUT_SETTLED && x->alive && p_is_replica(x) &&
+		    x->move.cut != P_OF_NEW)
 			p_found(r, "a node begins with a stage of the former cut");
 	}
 }
@@ -168,5 +169,5 @@ void p_recut_gather(const struct p_run *r, struct p_node *x)
 	if (!p_is_recut(&r->s))
 		return;
 	x->due = x->copy_due = 0;
-	x->standing = x->alive && x->cut == P_OF_NEW ? P_LIVE : P_GONE;
+	x->standing = x->alive && x->move.cut == P_OF_NEW ? P_LIVE : P_GONE;
 }

@@ -148,5 +148,5 @@ void p_end_process(struct p_node *x)
 	p_begin_process(x);
 	x->alive = x->copy_sum = x->copy_wrong = x->copy_due = x->copy_applied = 0;
 	x->layers = P_OWN_LAYERS;
-	x->cut = P_OF_FORMER;
+	x->move.cut = P_OF_FORMER;
 }

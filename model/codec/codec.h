@@ -54,6 +54,13 @@ struct codec {
 	uint32_t channels;
 };
 
+/* An activation, or its gradient, in the bytes of its codec (codec_bytes). In fp32 these bytes are
+ * the floats. */
+struct tensor_bytes {
+	void *at;
+	struct codec codec;
+};
+
 struct codec codec_of_activation(enum tensor_format format, uint32_t channels);
 struct codec codec_of_gradient(enum tensor_format format);
 

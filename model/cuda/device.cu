@@ -1,4 +1,4 @@
-/* Implements device.h on a GPU, with CUDA's runtime and one stream, and compiles the kernels of
+/* Implements device.h on a GPU, with CUDA's runtime and its streams, and compiles the kernels of
  * kernels.h. A call that fails records the error, and device_status reports it, so that callers can
  * queue work without checking each call.
  */
@@ -139,7 +139,10 @@ DEVICE float power_of_two(float x)
 
 struct device {
 	int number;
-	cudaStream_t stream;
+	cudaStream_t stream;               /* STREAM_COMPUTE */
+	cudaStream_t beside[STREAM_COUNT]; /* the streams of copies; [STREAM_COMPUTE]: unused */
+	cudaEvent_t behind[STREAM_COUNT];  /* for device_order: end of the work queued on each */
+	cudaEvent_t marks[DEVICE_MARKS];
 	struct products *products;
 	struct times *times; /* seconds by kind of work; NULL: not measured */
 	struct own_memory own;
@@ -240,6 +243,8 @@ static const struct {
 	ONCE(channel_means),
 	ONCE(quantise),
 	ONCE(dequantise),
+	ONCE(bf16_encode),
+	ONCE(bf16_decode),
 #undef ONCE
 #undef BOTH
 #undef EITHER
@@ -311,6 +316,43 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 	return products_look(number, err);
 }
 
+/* Makes the streams of copies, and the events. A thread that waits for a copy sleeps, because the
+ * thread that computes needs the core more. */
+static void prepare_copies(struct device *d)
+{
+	for (int i = STREAM_PUT; i < STREAM_COUNT; i++)
+		note(d, cudaStreamCreateWithFlags(&d->beside[i], cudaStreamNonBlocking),
+		     "a stream of copies");
+	for (int i = 0; i < STREAM_COUNT; i++)
+		note(d, cudaEventCreateWithFlags(&d->behind[i], cudaEventDisableTiming),
+		     "an event");
+	for (int i = 0; i < DEVICE_MARKS; i++)
+		note(d,
+		     cudaEventCreateWithFlags(&d->marks[i],
+					      cudaEventDisableTiming | cudaEventBlockingSync),
+		     "an event");
+}
+
+static void free_copies(struct device *d)
+{
+	for (int i = STREAM_PUT; i < STREAM_COUNT; i++)
+		if (d->beside[i]) {
+			cudaStreamSynchronize(d->beside[i]);
+			cudaStreamDestroy(d->beside[i]);
+		}
+	for (int i = 0; i < STREAM_COUNT; i++)
+		if (d->behind[i])
+			cudaEventDestroy(d->behind[i]);
+	for (int i = 0; i < DEVICE_MARKS; i++)
+		if (d->marks[i])
+			cudaEventDestroy(d->marks[i]);
+}
+
+static cudaStream_t stream_of(const struct device *d, enum device_stream stream)
+{
+	return stream == STREAM_COMPUTE ? d->stream : d->beside[stream];
+}
+
 /* Prepares the device for use. On a failure d->failure has the cause. */
 static void prepare(struct device *d, bool products)
 {
@@ -329,6 +371,7 @@ static void prepare(struct device *d, bool products)
 	d->cache = (size_t)cache;
 	d->times = times_new();
 	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
+	prepare_copies(d);
 	if (!products)
 		return;
 	if (!d->failure.failed)
@@ -435,6 +478,7 @@ void device_close(struct device *d)
 	if (!d)
 		return;
 	use(d);
+	free_copies(d);
 	for (int i = 0; i < d->own.n; i++)
 		cudaFree(d->own.at[i]);
 	for (int i = 0; i < d->n_host; i++)
@@ -529,6 +573,47 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 	use(d);
 	note(d, cudaMemcpyAsync(to_host, from, size, cudaMemcpyDefault, d->stream),
 	     "a copy from the device");
+}
+
+void device_put_beside(struct device *d, void *to, const void *from_host, size_t size)
+{
+	use(d);
+	note(d, cudaMemcpyAsync(to, from_host, size, cudaMemcpyHostToDevice, d->beside[STREAM_PUT]),
+	     "a copy to the device");
+}
+
+void device_get_beside(struct device *d, void *to_host, const void *from, size_t size)
+{
+	use(d);
+	note(d, cudaMemcpyAsync(to_host, from, size, cudaMemcpyDeviceToHost, d->beside[STREAM_GET]),
+	     "a copy from the device");
+}
+
+/* A waiting stream takes the event as it was recorded last, so the event can be recorded again. */
+void device_order(struct device *d, enum device_stream earlier, enum device_stream later)
+{
+	use(d);
+	note(d, cudaEventRecord(d->behind[earlier], stream_of(d, earlier)), "an event");
+	note(d, cudaStreamWaitEvent(stream_of(d, later), d->behind[earlier], 0),
+	     "the order of two streams");
+}
+
+void device_mark(struct device *d, enum device_stream stream, unsigned mark)
+{
+	use(d);
+	note(d, cudaEventRecord(d->marks[mark], stream_of(d, stream)), "an event");
+}
+
+/* Does not note a failure, because another thread may do so at the same time. */
+int device_await(struct device *d, unsigned mark, struct error *err)
+{
+	cudaError_t e = cudaSetDevice(d->number);
+
+	if (e == cudaSuccess)
+		e = cudaEventSynchronize(d->marks[mark]);
+	return e == cudaSuccess ? 0
+				: error_set(err, -EIO, "a copy beside the computation: %s",
+					    cudaGetErrorString(e));
 }
 
 /* Asks the driver about a pointer. Runtimes before CUDA 11 report a pointer to host memory as an

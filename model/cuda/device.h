@@ -1,8 +1,8 @@
 /* device.h - the operations of a GPU that a stage uses: memory, copies, matrix products, kernels.
  *
- * Everything is queued in order on one stream. Calls without a result record the first failure, and
- * device_status reports it. Any thread may call, but only one at a time. device.cu is for GPUs;
- * tests have an emulated device on the CPU.
+ * Work is queued in order on one stream, except for copies that run beside it. Calls without a
+ * result record the first failure, and device_status reports it. Any thread may call, but only one
+ * at a time. device.cu is for GPUs; tests have an emulated device on the CPU.
  */
 #ifndef MODEL_CUDA_DEVICE_H
 #define MODEL_CUDA_DEVICE_H
@@ -68,6 +68,24 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
  * the next device_status. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
+/* ---- copies beside the computation ----
+ * There is a stream for each direction. Streams run at the same time, unless device_order says
+ * otherwise. */
+enum device_stream { STREAM_COMPUTE, STREAM_PUT, STREAM_GET, STREAM_COUNT };
+enum { DEVICE_MARKS = 2 };
+
+/* Copy as device_put and device_get, on STREAM_PUT and STREAM_GET. Host memory is pinned. */
+void device_put_beside(struct device *d, void *to, const void *from_host, size_t size);
+void device_get_beside(struct device *d, void *to_host, const void *from, size_t size);
+/* Lets all work that is queued on `later` from now on wait for the work that is queued on `earlier`
+ * now. */
+void device_order(struct device *d, enum device_stream earlier, enum device_stream later);
+/* Sets mark number `mark`, below DEVICE_MARKS, behind the work that is queued on the stream now. */
+void device_mark(struct device *d, enum device_stream stream, unsigned mark);
+/* Waits for the work before the mark; a mark that was never set has none. Other threads may use the
+ * device meanwhile. -EIO: the device has failed; *err has the cause. */
+int device_await(struct device *d, unsigned mark, struct error *err);
+
 /* Returns true if p is memory of a GPU, which the host must not read or write. If the device has
  * failed, the driver may not answer; the function then returns true. */
 bool device_holds(struct device *d, const void *p);
@@ -122,6 +140,8 @@ enum device_kernel {
 	KERNEL_CHANNEL_MEANS,
 	KERNEL_QUANTISE,
 	KERNEL_DEQUANTISE,
+	KERNEL_BF16_ENCODE,
+	KERNEL_BF16_DECODE,
 	KERNEL_COUNT
 };
 

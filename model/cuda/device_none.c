@@ -112,6 +112,37 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 	device_put(d, to_host, from, size);
 }
 
+void device_put_beside(struct device *d, void *to, const void *from_host, size_t size)
+{
+	device_put(d, to, from_host, size);
+}
+
+void device_get_beside(struct device *d, void *to_host, const void *from, size_t size)
+{
+	device_put(d, to_host, from, size);
+}
+
+void device_order(struct device *d, enum device_stream earlier, enum device_stream later)
+{
+	(void)d;
+	(void)earlier;
+	(void)later;
+}
+
+void device_mark(struct device *d, enum device_stream stream, unsigned mark)
+{
+	(void)d;
+	(void)stream;
+	(void)mark;
+}
+
+int device_await(struct device *d, unsigned mark, struct error *err)
+{
+	(void)d;
+	(void)mark;
+	return error_set(err, -EIO, "no device");
+}
+
 bool device_holds(struct device *d, const void *p)
 {
 	(void)d;

@@ -60,6 +60,13 @@ static size_t array_size(const struct cuda_stage *s, int which)
 	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
 }
 
+/* Returns the bytes that suffice for an encoded activation. A small one with the means of its
+ * channels may be larger than its floats. */
+static size_t encoded_most(const struct cuda_stage *s)
+{
+	return s->rows * s->l->config.dim * sizeof(float) + ALIGN;
+}
+
 static size_t carve_device(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };
@@ -71,6 +78,10 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 	if (s->l->only_steps)
 		return c.used;
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
+	for (int i = 0; i < CROSSINGS; i++) {
+		s->crossing.in[i].device = carve_array(&c, encoded_most(s), 1);
+		s->crossing.out[i] = carve_array(&c, encoded_most(s), 1);
+	}
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
 	carve_scratch(s, &c);
@@ -97,6 +108,7 @@ static void cuda_free(void *self)
 	for (int i = 0; i < 2; i++)
 		free_passes(s->passes.backward[i], s->l->slots);
 	free_passes(s->passes.loss, LOSS_PASSES);
+	outlet_close(s->crossing.outlet);
 	device_close(s->d);
 	free(s->saved);
 	free(s);
@@ -121,8 +133,8 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 }
 
 /* Walks over the host's arrays. A first call with base NULL measures them, and a second call places
- * them. */
-static size_t carve_host(struct cuda_stage *s, char *base)
+ * them. out: receives the buffers of outputs. */
+static size_t carve_host(struct cuda_stage *s, char *base, unsigned char *out[CROSSINGS])
 {
 	struct carver c = { .base = base, .align = ALIGN };
 	size_t last = s->l->index == 0, small = s->rows;
@@ -135,8 +147,10 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
 	if (s->l->only_steps)
 		return c.used;
-	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
-	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
+	for (int i = 0; i < CROSSINGS; i++) {
+		s->crossing.in[i].pinned = carve_array(&c, encoded_most(s), 1);
+		out[i] = carve_array(&c, encoded_most(s), 1);
+	}
 	s->host_losses = carve_floats(&c, small);
 	s->host_tokens = carve_array(&c, last * (s->rows + 1), sizeof(int32_t));
 	s->host_order =
@@ -162,10 +176,11 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 {
 	size_t small, sums = s->l->sums_on_host ? s->l->parameters * sizeof(float) : 0;
 	void *memory = NULL, *host = NULL, *gradient = NULL;
+	unsigned char *out[CROSSINGS];
 	int rc;
 
 	s->bytes = carve_device(s, NULL);
-	small = carve_host(s, NULL);
+	small = carve_host(s, NULL, out);
 	s->host_bytes = small + sums;
 	rc = check_host(s, err);
 	if (!rc)
@@ -180,7 +195,8 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 				    s->l->index, s->l->slots, s->l->batch, s->l->sequence,
 				    recompute_name(s->l->recompute));
 	carve_device(s, memory);
-	carve_host(s, host);
+	carve_host(s, host, out);
+	s->crossing.outlet = s->l->only_steps ? NULL : outlet_new(s->d, out);
 	s->host[ARRAY_GRADIENT] = gradient;
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));
@@ -506,37 +522,6 @@ static void run_pass(struct cuda_stage *s, struct pass *p, uint32_t slot, bool w
 		p->state = PASS_RUN;
 }
 
-/* Copies an activation of the caller to the device. The activation is in device memory (cuda_room
- * of this or another stage) or in host memory. From host memory it is copied through pinned memory,
- * so that a pass waits for the device only once, at its end. */
-static void put_rows(struct cuda_stage *s, float *to, const float *from)
-{
-	size_t size = s->rows * s->l->config.dim * sizeof(*from);
-
-	if (!device_holds(s->d, from))
-		from = memcpy(s->host_in, from, size);
-	device_put(s->d, to, from, size);
-}
-
-static void get_rows(struct cuda_stage *s, float *to, const float *from)
-{
-	bool held = device_holds(s->d, to);
-
-	device_get(s->d, held ? to : s->host_out, from,
-		   s->rows * s->l->config.dim * sizeof(*from));
-}
-
-/* Waits for a pass, and copies what get_rows fetched to the caller. to NULL: the caller wants no
- * copy. After a failure the caller's memory stays as it was. */
-static int finish_stage_pass(struct cuda_stage *s, float *to)
-{
-	int rc = device_status(s->d);
-
-	if (!rc && to && !device_holds(s->d, to))
-		memcpy(to, s->host_out, s->rows * s->l->config.dim * sizeof(*to));
-	return rc;
-}
-
 static void put_tokens(struct cuda_stage *s, int32_t *to, const int32_t *tokens)
 {
 	memcpy(s->host_tokens, tokens, s->rows * sizeof(*tokens));
@@ -553,44 +538,13 @@ static float *cuda_room(void *self, struct error *err)
 	return room;
 }
 
-/* Rounds an activation on the host, for formats that the device does not round. */
-static int round_on_host(struct cuda_stage *s, float *room, const struct codec *codec, size_t n)
-{
-	int rc;
-
-	device_get(s->d, s->host_out, room, n * sizeof(*room));
-	rc = device_status(s->d);
-	if (!rc)
-		rc = codec_round(codec, s->host_out, n);
-	if (rc)
-		return rc;
-	device_put(s->d, room, s->host_out, n * sizeof(*room));
-	return device_status(s->d);
-}
-
 /* The encoded activation lies in t.dx, which is in use only within a pass. */
 static int cuda_round(void *self, float *room, const struct codec *codec)
 {
 	struct cuda_stage *s = self;
-	size_t n = s->rows * s->l->config.dim, means = codec->channels * FORMAT_SCALE_BYTES;
-	size_t groups = (n + codec->group - 1) / codec->group;
-	unsigned char *encoded = (unsigned char *)s->t.dx;
-	struct channel_means_args m = { room, (uint16_t *)(void *)encoded, s->rows,
-					codec->channels };
-	struct codec_args a = { room,
-				encoded + means,
-				codec->channels ? m.means : NULL,
-				n,
-				codec->channels,
-				tensor_format_bits(codec->format),
-				codec->group };
 
-	if (codec->format == FORMAT_BF16)
-		return round_on_host(s, room, codec, n);
-	if (codec->channels)
-		cuda_each(s, KERNEL_CHANNEL_MEANS, codec->channels, &m);
-	cuda_each(s, KERNEL_QUANTISE, groups, &a);
-	cuda_each(s, KERNEL_DEQUANTISE, groups, &a);
+	cuda_encode(s, codec, s->t.dx, room);
+	cuda_decode(s, codec, room, s->t.dx);
 	return device_status(s->d);
 }
 
@@ -611,49 +565,44 @@ static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
 	device_put(s->d, to, from, s->rows * sizeof(*from));
 }
 
-static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const float *in,
-			float *out, bool keep)
+static int run_forward(struct cuda_stage *s, struct stage_task *t)
 {
-	struct cuda_stage *s = self;
-	uint32_t at = keep ? slot : s->l->slots; /* the entry after the slots is for evaluation */
+	uint32_t at = t->keep ? t->slot : s->l->slots; /* the last entry is for evaluation */
 	float *x = s->l->n_layers == 0 ? s->t.dx : s->saved[at * s->l->n_layers].x;
 
-	if (tokens) {
+	if (t->tokens) {
 		int32_t *to = s->tokens + at * s->rows;
 		struct embed_args a = { .tokens = to,
 					.table = s->array[ARRAY_WEIGHTS] + s->l->embed,
 					.out = x,
 					.c = s->l->config.dim };
 
-		put_tokens(s, to, tokens);
+		put_tokens(s, to, t->tokens);
 		cuda_rows(s, KERNEL_EMBED, s->rows, &a);
 	} else {
-		put_rows(s, x, in);
+		cuda_put_input(s, x, t);
 	}
-	run_pass(s, &s->passes.forward[at], slot, keep, cuda_layers_forward);
-	get_rows(s, out, s->t.dx);
-	if (tokens && keep) /* while the device computes: only the backward pass reads the order */
-		sort_rows(s, tokens, s->order + slot * s->rows);
-	return finish_stage_pass(s, out);
+	run_pass(s, &s->passes.forward[at], t->slot, t->keep, cuda_layers_forward);
+	cuda_get_output(s, t, s->t.dx);
+	/* The host sorts while the device computes: only the backward pass reads the order. */
+	if (t->tokens && t->keep)
+		sort_rows(s, t->tokens, s->order + t->slot * s->rows);
+	return cuda_finish_pass(s, t);
 }
 
-static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float *grad_in,
-			 bool count)
+static int run_backward(struct cuda_stage *s, struct stage_task *t)
 {
-	struct cuda_stage *s = self;
-
 	take_back(s);
-	put_rows(s, s->t.dx, grad_out);
-	run_pass(s, &s->passes.backward[count][slot], slot, count, cuda_layers_backward);
-	if (grad_in)
-		get_rows(s, grad_in, s->t.dx);
-	if (s->l->index == 0 && count) {
+	cuda_put_input(s, s->t.dx, t);
+	run_pass(s, &s->passes.backward[t->count][t->slot], t->slot, t->count,
+		 cuda_layers_backward);
+	cuda_get_output(s, t, s->t.dx);
+	if (s->l->index == 0 && t->count) {
 		unsigned c = s->l->config.dim;
-		struct embed_backward_args a = { .tokens = s->tokens + slot * s->rows,
-						 .order = s->order + slot * s->rows,
+		struct embed_backward_args a = { .tokens = s->tokens + t->slot * s->rows,
+						 .order = s->order + t->slot * s->rows,
 						 .dx = s->t.dx,
-						 .gradient =
-							 s->array[ARRAY_GRADIENT] + s->l->embed,
+						 .gradient = s->array[ARRAY_GRADIENT] + s->l->embed,
 						 .rows = (unsigned)s->rows,
 						 .c = c };
 
@@ -661,7 +610,12 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 			      (c + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, ROW_THREADS,
 			      &a);
 	}
-	return finish_stage_pass(s, grad_in);
+	return cuda_finish_pass(s, t);
+}
+
+static bool has_output(const struct stage_task *t)
+{
+	return t->out || t->leaves;
 }
 
 /* Works in chunks of rows, because the logits of all rows would be the stage's largest array. */
@@ -709,27 +663,32 @@ static size_t put_targets(struct cuda_stage *s, const int32_t *targets)
 }
 
 /* The losses of all rows are copied to the host once, at the end, and added there. */
-static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss, float *grad,
-		     bool count)
+static int run_loss(struct cuda_stage *s, struct stage_task *t)
 {
-	struct cuda_stage *s = self;
+	bool gradient = has_output(t);
 	size_t counted;
 	double sum = 0;
 	int rc;
 
 	take_back(s);
-	put_rows(s, s->t.in, in);
-	counted = put_targets(s, targets);
-	run_pass(s, &s->passes.loss[grad ? 1 + count : 0], grad != NULL, count, loss_pass);
-	if (grad)
-		get_rows(s, grad, s->t.dx);
+	cuda_put_input(s, s->t.in, t);
+	counted = put_targets(s, t->tokens);
+	run_pass(s, &s->passes.loss[gradient ? 1 + t->count : 0], gradient, t->count, loss_pass);
+	cuda_get_output(s, t, s->t.dx);
 	device_get(s->d, s->host_losses, s->t.losses, s->rows * sizeof(float));
-	rc = finish_stage_pass(s, grad);
+	rc = cuda_finish_pass(s, t);
 	for (size_t i = 0; i < s->rows && !rc; i++)
 		sum += (double)s->host_losses[i];
 	if (!rc)
-		*loss = counted ? (float)(sum / (double)counted) : 0;
+		t->loss = counted ? (float)(sum / (double)counted) : 0;
 	return rc;
+}
+
+static int cuda_run(void *self, struct stage_task *t)
+{
+	if (t->kind == TASK_FORWARD)
+		return run_forward(self, t);
+	return t->kind == TASK_LOSS ? run_loss(self, t) : run_backward(self, t);
 }
 
 /* Copies the first n rows of the chunk. */
@@ -746,9 +705,10 @@ static void get_logits(struct cuda_stage *s, float *to, size_t n)
 static int cuda_logits(void *self, const float *in, float *logits)
 {
 	struct cuda_stage *s = self;
+	struct stage_task t = { .in = in };
 	size_t v = s->l->config.vocab;
 
-	put_rows(s, s->t.in, in);
+	cuda_put_input(s, s->t.in, &t);
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
 		cuda_head(s, first, n, false);
@@ -828,10 +788,8 @@ const struct backend backend_cuda = {
 	.failure = cuda_failure,
 	.room = cuda_room,
 	.round = cuda_round,
-	.forward = cuda_forward,
-	.loss = cuda_loss,
+	.run = cuda_run,
 	.logits = cuda_logits,
-	.backward = cuda_backward,
 	.zero_gradient = cuda_zero_gradient,
 	.memory = cuda_memory,
 	.host_memory = cuda_host_memory,

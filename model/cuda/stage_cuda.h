@@ -59,6 +59,22 @@ struct pieces {
 	size_t size;
 };
 
+enum { CROSSINGS = 2 };
+
+/* Memory through which the encoded inputs and outputs of passes cross the bus, beside the
+ * computation. There are two buffers for each direction. Each is as large as an activation in any
+ * format. */
+struct crossing {
+	struct arrival {
+		unsigned char *device, *pinned;
+		uint64_t number; /* the input that was copied ahead of its task; 0: none */
+	} in[CROSSINGS];
+	unsigned char *out[CROSSINGS]; /* on the device */
+	int last_in;                   /* the buffer of the present task's input */
+	int next_out;
+	struct outlet *outlet;
+};
+
 struct cuda_stage {
 	const struct stage_layout *l;
 	struct device *d;
@@ -87,7 +103,7 @@ struct cuda_stage {
 	float *host[ARRAY_COUNT];
 	bool lent[ARRAY_COUNT];   /* the host's copy equals the device's array, or is newer */
 	struct pieces pieces;
-	float *host_in, *host_out; /* (R, C) copies of the caller's activations */
+	struct crossing crossing;
 	/* (R) copy of the losses; also used for (SQUARES_BLOCKS) doubles. */
 	float *host_losses;
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of the digests */
@@ -97,6 +113,34 @@ struct cuda_stage {
 	 * token's rows in it. */
 	int32_t *host_order;
 };
+
+/* ---- activations.c ---- */
+
+/* Encodes x (R, C) in device memory, or decodes it, to other device memory (codec_bytes). */
+void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x);
+void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from);
+/* Copies a task's input to `to` (R, C) in device memory. The input is in device memory (of
+ * cuda_room, of this or another stage), or passes through pinned memory, so that a pass waits for
+ * the device only once, at its end. */
+void cuda_put_input(struct cuda_stage *s, float *to, const struct stage_task *t);
+/* Copies `from` (R, C) to the task's output, if it has one. */
+void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from);
+/* Begins to copy the input of the next task, and waits for the pass. An output in t->out is then
+ * complete. After a failure there is no output, and t->out stays as it was. */
+int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t);
+
+/* ---- outlet.c: outputs that leave the device while it computes ---- */
+
+/* Makes an outlet with pinned memory for each buffer, borrowed until outlet_close. */
+struct outlet *outlet_new(struct device *d, unsigned char *const pinned[CROSSINGS]);
+/* Completes the outputs on their way, so that they do not need the device. NULL is allowed. */
+void outlet_close(struct outlet *o);
+/* Completes the output that the buffer still has, so that the buffer is free. */
+void outlet_clear(struct outlet *o, int buffer);
+unsigned char *outlet_pinned(const struct outlet *o, int buffer);
+/* Gives the output of a buffer, after the copy to its pinned memory was queued, and the device's
+ * mark of the buffer's number behind it. */
+struct stage_output *outlet_give(struct outlet *o, int buffer, size_t bytes);
 
 /* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
  * pass it has the gradient of the output on entry and that of the input on return. */

@@ -112,6 +112,42 @@ static void same_array(struct pair *p, enum stage_array which, const float *cpu)
 		     cpu + p->l->tensors[i].offset, p->l->tensors[i].count);
 }
 
+/* The passes of stage.h on the GPU's stage alone, with activations in fp32. */
+static int gpu_forward(void *gpu, uint32_t slot, const int32_t *tokens, const float *in, float *out,
+		       bool keep)
+{
+	struct stage_task t = { .kind = TASK_FORWARD,
+				.slot = slot,
+				.tokens = tokens,
+				.in = in,
+				.out = out,
+				.keep = keep };
+
+	return backend_cuda.run(gpu, &t);
+}
+
+static int gpu_loss(void *gpu, const float *in, const int32_t *targets, float *loss, float *grad,
+		    bool count)
+{
+	struct stage_task t = {
+		.kind = TASK_LOSS, .tokens = targets, .in = in, .out = grad, .count = count
+	};
+	int rc = backend_cuda.run(gpu, &t);
+
+	if (!rc)
+		*loss = t.loss;
+	return rc;
+}
+
+static int gpu_backward(void *gpu, uint32_t slot, const float *grad_out, float *grad_in, bool count)
+{
+	struct stage_task t = {
+		.kind = TASK_BACKWARD, .slot = slot, .in = grad_out, .out = grad_in, .count = count
+	};
+
+	return backend_cuda.run(gpu, &t);
+}
+
 static void forward_and_backward(struct pair *p, bool count)
 {
 	bool first = p->l->index == 0;
@@ -121,12 +157,11 @@ static void forward_and_backward(struct pair *p, bool count)
 
 	for (int keep = 0; keep < 2; keep++) {
 		assert_int_equal(stage_forward(p->cpu, 1, tokens, in, p->out[0], keep), 0);
-		assert_int_equal(backend_cuda.forward(p->gpu, 1, tokens, in, p->out[1], keep),
-				 0);
+		assert_int_equal(gpu_forward(p->gpu, 1, tokens, in, p->out[1], keep), 0);
 		same("forward", p->out[1], p->out[0], p->activation);
 	}
 	assert_int_equal(stage_backward(p->cpu, 1, p->grad, up[0], count), 0);
-	assert_int_equal(backend_cuda.backward(p->gpu, 1, p->grad, up[1], count), 0);
+	assert_int_equal(gpu_backward(p->gpu, 1, p->grad, up[1], count), 0);
 	if (!first)
 		same("gradient of the input", up[1], up[0], p->activation);
 }
@@ -158,8 +193,8 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 			assert_int_equal(stage_loss(p.cpu, 0, p.in, p.targets, &loss[0],
 						    train ? p.grad_in[0] : NULL, true),
 					 0);
-			assert_int_equal(backend_cuda.loss(p.gpu, p.in, p.targets, &loss[1],
-							   train ? p.grad_in[1] : NULL, true),
+			assert_int_equal(gpu_loss(p.gpu, p.in, p.targets, &loss[1],
+						  train ? p.grad_in[1] : NULL, true),
 					 0);
 			assert_true(fabs((double)(loss[0] - loss[1])) <=
 				    0.2 * tolerance * (double)loss[0]);
@@ -270,9 +305,9 @@ TEST(a_block_is_computed_again_once)
 
 	level = RECOMPUTE_BLOCK;
 	pair_init(&p, &config, 1, 1, 5);
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
 	memset(launches, 0, sizeof(launches));
-	assert_int_equal(backend_cuda.backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
+	assert_int_equal(gpu_backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
 	assert_int_equal(launches[KERNEL_NORM], 2 * p.l->n_layers);
 	assert_int_equal(launches[KERNEL_SWIGLU], 0);
 	assert_int_equal(launches[KERNEL_SWIGLU_BACKWARD], p.l->n_layers);
@@ -329,14 +364,14 @@ TEST(a_refusal_that_lasts_is_a_failure)
 	struct pair p;
 
 	pair_init(&p, &config, 1, 1, 5);
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
 	refused = EVERY_PRODUCT;
 	p.out[1][0] = 7;
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
 	refused = NO_PRODUCT;
 	assert_true(p.out[1][0] == 7);
 	assert_string_equal(backend_cuda.failure(p.gpu), "product: refused");
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
 	pair_fini(&p);
 }
 
@@ -394,7 +429,7 @@ static struct results results_of(const struct model_config *c, uint32_t index, u
 	forward_and_backward(&p, true);
 	if (index == 0)
 		assert_int_equal(
-			backend_cuda.loss(p.gpu, p.in, p.targets, &r.loss, p.grad_in[0], true), 0);
+			gpu_loss(p.gpu, p.in, p.targets, &r.loss, p.grad_in[0], true), 0);
 	r.gradient = malloc(r.parameters * sizeof(float));
 	memcpy(r.gradient, backend_cuda.array(p.gpu, ARRAY_GRADIENT), r.parameters * sizeof(float));
 	r.out = p.out[1];
@@ -495,9 +530,9 @@ TEST(a_backward_pass_has_few_kernels)
 	c.n_heads = c.n_kv_heads = 2;
 	tolerance = 3e-2;
 	pair_init(&p, &c, 1, 1, 5);
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	assert_int_equal(gpu_forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
 	memset(launches, 0, sizeof(launches));
-	assert_int_equal(backend_cuda.backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
+	assert_int_equal(gpu_backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
 	assert_int_equal(launches[KERNEL_NORM], 0);
 	assert_int_equal(launches[KERNEL_CAST], 1); /* the caller's gradient */
 	assert_int_equal(launches[KERNEL_ROTATE], 0);
@@ -548,8 +583,7 @@ TEST(losses_agree_in_pieces)
 	assert_int_equal(stage_loss(p.cpu, 0, p.in, p.targets, &loss[0], p.grad_in[0], true),
 			 0);
 	memcpy(room[0], p.in, size);
-	assert_int_equal(backend_cuda.loss(p.gpu, room[0], p.targets, &loss[1], room[1], true),
-			 0);
+	assert_int_equal(gpu_loss(p.gpu, room[0], p.targets, &loss[1], room[1], true), 0);
 	assert_true(fabs((double)(loss[0] - loss[1])) <= tolerance * (double)loss[0]);
 	same("gradient of the loss", room[1], p.grad_in[0], p.activation);
 	same_array(&p, ARRAY_GRADIENT, stage_gradient(p.cpu));
@@ -563,9 +597,279 @@ TEST(rows_are_sorted_beside_the_pass)
 
 	pair_init(&p, &config, 0, 1, 5);
 	for (int i = 0; i < 3; i++)
-		backend_cuda.forward(p.gpu, 1, p.tokens, NULL, p.out[1], true);
+		gpu_forward(p.gpu, 1, p.tokens, NULL, p.out[1], true);
 	assert_int_equal(puts_after_replay, 1);
 	pair_fini(&p);
+}
+
+/* ---- encoded activations ---- */
+
+/* Runs a task with encoded bytes, and with the floats that they stand for. The bytes of the output
+ * must be equal, and only encoded bytes, and `others` bytes, may cross the bus. */
+static void check_encoded(struct pair *p, struct stage_task t, const float *in, size_t others)
+{
+	size_t n = p->activation, n_in = in ? codec_bytes(&t.in_codec, n) : 0;
+	size_t n_out = codec_bytes(&t.out_codec, n);
+	unsigned char *bytes = malloc(n_in + 1), *want = malloc(n_out), *got = malloc(n_out);
+	float *x = calloc(n, sizeof(*x)), *y = calloc(n, sizeof(*y));
+	struct stage_task plain = t;
+
+	if (in) {
+		codec_encode(&t.in_codec, bytes, in, n);
+		codec_decode(&t.in_codec, x, bytes, n);
+	}
+	plain.in_codec = plain.out_codec = (struct codec){ .format = FORMAT_FP32 };
+	plain.in = in ? x : NULL;
+	plain.out = y;
+	assert_int_equal(backend_cuda.run(p->gpu, &plain), 0);
+	codec_encode(&t.out_codec, want, y, n);
+	t.in = in ? bytes : NULL;
+	t.out = got;
+	bytes_put = bytes_got = 0;
+	assert_int_equal(backend_cuda.run(p->gpu, &t), 0);
+	assert_memory_equal(got, want, n_out);
+	assert_int_equal(bytes_put + bytes_got, n_in + n_out + others);
+	assert_true(t.loss == plain.loss || (isnan(t.loss) && isnan(plain.loss)));
+	free(bytes);
+	free(want);
+	free(got);
+	free(x);
+	free(y);
+}
+
+/* Runs the tasks of a stage in each format, with an input that may have numbers that are not finite
+ * or too large. */
+static void check_formats(struct pair *p)
+{
+	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
+						      FORMAT_Q6 };
+	bool first = p->l->index == 0;
+	size_t numbers = p->rows * sizeof(int32_t);
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		struct codec ahead = codec_of_activation(formats[i], p->l->config.dim);
+		struct codec back = codec_of_gradient(formats[i]);
+		struct stage_task f = { .kind = TASK_FORWARD,
+					.slot = 1,
+					.keep = true,
+					.tokens = first ? p->tokens : NULL,
+					.in_codec = ahead,
+					.out_codec = ahead };
+		struct stage_task l = { .kind = TASK_LOSS,
+					.tokens = p->targets,
+					.in_codec = ahead,
+					.out_codec = back };
+		struct stage_task b = {
+			.kind = TASK_BACKWARD, .slot = 1, .in_codec = back, .out_codec = back
+		};
+
+		check_encoded(p, f, first ? NULL : p->in, first ? 2 * numbers : 0);
+		if (first)
+			/* Targets and losses, and the factor of the gradient. */
+			check_encoded(p, l, p->in, 2 * numbers + sizeof(float));
+		else
+			check_encoded(p, b, p->grad, 0);
+	}
+}
+
+TEST(encoded_activations_give_the_same_bits)
+{
+	static const float strange[] = { INFINITY, NAN, -1e38f, 1e-42f };
+
+	for (uint32_t index = 0; index < 2; index++) {
+		struct pair p;
+
+		pair_init(&p, &config, index, 1, 5);
+		assert_int_not_equal(p.activation % FORMAT_ACTIVATION_GROUP, 0);
+		check_formats(&p);
+		for (size_t i = 0; i < 4; i++) {
+			p.in[3 + 17 * i] = p.grad[2 + 19 * i] = strange[i];
+			check_formats(&p);
+		}
+		pair_fini(&p);
+	}
+}
+
+/* ---- copies beside the computation ---- */
+
+enum { TASKS = 6, GUESSED_WRONG = 2, DROPPED = 3 };
+
+/* The inputs of some forward passes in q6, and the outputs of passes that wait for their copies. */
+struct queued_passes {
+	struct pair p;
+	struct codec codec;
+	size_t bytes;
+	unsigned char *in[TASKS], *want[TASKS], *got[TASKS];
+};
+
+static struct stage_task pass_of(const struct queued_passes *x, size_t i)
+{
+	return (struct stage_task){ .kind = TASK_FORWARD,
+				    .slot = i % 2,
+				    .keep = true,
+				    .in = x->in[i],
+				    .in_codec = x->codec,
+				    .out_codec = x->codec };
+}
+
+static void passes_init(struct queued_passes *x)
+{
+	pair_init(&x->p, &config, 1, 1, 5);
+	x->codec = codec_of_activation(FORMAT_Q6, config.dim);
+	x->bytes = codec_bytes(&x->codec, x->p.activation);
+	for (size_t i = 0; i < TASKS; i++) {
+		struct stage_task t;
+
+		x->in[i] = malloc(x->bytes);
+		x->want[i] = malloc(x->bytes);
+		x->got[i] = calloc(x->bytes, 1);
+		x->p.in[i] += 3;
+		codec_encode(&x->codec, x->in[i], x->p.in, x->p.activation);
+		t = pass_of(x, i);
+		t.out = x->want[i];
+		assert_int_equal(backend_cuda.run(x->p.gpu, &t), 0);
+	}
+}
+
+static void passes_fini(struct queued_passes *x)
+{
+	for (size_t i = 0; i < TASKS; i++) {
+		free(x->in[i]);
+		free(x->want[i]);
+		free(x->got[i]);
+	}
+	pair_fini(&x->p);
+}
+
+/* Runs the passes with copies beside them. Each names the input of the next one, once a wrong one.
+ * An output is collected after the next pass has run; one is dropped. Returns the number of
+ * outputs with wrong bytes. */
+static unsigned run_beside(struct queued_passes *x)
+{
+	struct stage_output *last = NULL;
+	unsigned wrong = 0;
+	struct error err;
+
+	for (size_t i = 0; i <= TASKS; i++) {
+		struct stage_task t = { .output = NULL };
+
+		if (i < TASKS) {
+			size_t next = i == GUESSED_WRONG ? 0 : (i + 1) % TASKS;
+
+			t = pass_of(x, i);
+			t.in_number = 100 + i;
+			t.next = x->in[next];
+			t.next_number = i == GUESSED_WRONG ? 99 : 101 + i;
+			t.next_codec = x->codec;
+			t.leaves = true;
+			assert_int_equal(backend_cuda.run(x->p.gpu, &t), 0);
+		}
+		if (i > 0 && i - 1 == DROPPED) {
+			stage_output_drop(last);
+		} else if (i > 0) {
+			assert_int_equal(stage_output_collect(last, x->got[i - 1], &err), 0);
+			wrong += memcmp(x->got[i - 1], x->want[i - 1], x->bytes) != 0;
+		}
+		last = t.output;
+	}
+	return wrong;
+}
+
+/* The copies have the same bits, however early or late the streams work. Inputs arrive while the
+ * pass before computes, and outputs leave while the next one does. */
+TEST(copies_run_beside_passes)
+{
+	struct queued_passes x;
+
+	passes_init(&x);
+	for (int early = 0; early < 2; early++) {
+		copies_run_early = early;
+		puts_beside = computed_before_get = 0;
+		bytes_put = 0;
+		assert_int_equal(run_beside(&x), 0);
+		assert_true(early ? puts_beside >= TASKS - 2 : computed_before_get > 0);
+		/* The wrong guess, and the input after the last one, were copied in vain. */
+		assert_int_equal(bytes_put, (TASKS + 2) * x.bytes);
+	}
+	copies_run_early = false;
+	passes_fini(&x);
+}
+
+/* Leaves out one order or wait, with early and with late copies, and returns the number of outputs
+ * with wrong bytes. */
+static unsigned run_without(struct queued_passes *x, unsigned *omitted, unsigned which)
+{
+	unsigned wrong = 0;
+
+	for (int early = 0; early < 2; early++) {
+		copies_run_early = early;
+		*omitted = which;
+		wrong += run_beside(x);
+		assert_int_equal(*omitted, 0);
+	}
+	copies_run_early = false;
+	return wrong;
+}
+
+/* Each order of two streams, and each wait of the program, is needed: without it, bytes are
+ * wrong. */
+TEST(each_wait_between_streams_is_needed)
+{
+	struct queued_passes x;
+
+	passes_init(&x);
+	for (unsigned i = 1; i <= 2; i++)
+		assert_int_not_equal(run_without(&x, &orders_to_omit, i), 0);
+	assert_int_not_equal(run_without(&x, &awaits_to_omit, 1), 0);
+	assert_int_equal(run_beside(&x), 0);
+	passes_fini(&x);
+}
+
+/* Outputs that nobody collects in time keep their bytes: when the stage needs their buffer, and
+ * when the stage is gone. */
+TEST(outputs_outlive_their_buffers)
+{
+	struct stage_output *left[TASKS];
+	struct error err = { "" };
+	struct queued_passes x;
+
+	passes_init(&x);
+	for (size_t i = 0; i < TASKS; i++) {
+		struct stage_task t = pass_of(&x, i);
+
+		t.leaves = true;
+		assert_int_equal(backend_cuda.run(x.p.gpu, &t), 0);
+		left[i] = t.output;
+	}
+	backend_cuda.free(x.p.gpu);
+	for (size_t i = 1; i < TASKS; i++) {
+		assert_int_equal(stage_output_collect(left[i], x.got[i], &err), 0);
+		assert_memory_equal(x.got[i], x.want[i], x.bytes);
+	}
+	stage_output_drop(left[0]);
+	assert_int_equal(backend_cuda.make(&x.p.gpu, &x.p.on_gpu, &err), 0);
+	passes_fini(&x);
+}
+
+TEST(an_output_of_a_failed_device_is_refused)
+{
+	struct error err = { "" };
+	struct stage_task t;
+	struct queued_passes x;
+
+	passes_init(&x);
+	t = pass_of(&x, 0);
+	t.leaves = true;
+	assert_int_equal(backend_cuda.run(x.p.gpu, &t), 0);
+	fail_at_await = true;
+	assert_int_equal(stage_output_collect(t.output, x.got[0], &err), -EIO);
+	assert_non_null(strstr(err.text, "injected"));
+	t = pass_of(&x, 0);
+	t.out = x.got[0];
+	assert_int_equal(backend_cuda.run(x.p.gpu, &t), -EIO);
+	assert_non_null(strstr(backend_cuda.failure(x.p.gpu), "injected"));
+	fail_at_await = false;
+	passes_fini(&x);
 }
 
 /* A microbatch's pass waits for the device once. No copy makes it wait earlier, not even a copy
@@ -585,13 +889,12 @@ TEST(a_pass_waits_once)
 		up = index ? p.grad_in[1] : NULL;
 		for (int i = 0; i < 3; i++) {
 			waits = pageable = 0;
-			backend_cuda.forward(p.gpu, 1, tokens, in, p.out[1], true);
+			gpu_forward(p.gpu, 1, tokens, in, p.out[1], true);
 			assert_int_equal(waits, 1);
-			backend_cuda.backward(p.gpu, 1, p.grad, up, true);
+			gpu_backward(p.gpu, 1, p.grad, up, true);
 			assert_int_equal(waits, 2);
 			if (index == 0)
-				backend_cuda.loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1],
-						  true);
+				gpu_loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1], true);
 			assert_int_equal(waits, index ? 2 : 3);
 			assert_int_equal(pageable, 0);
 		}
@@ -920,8 +1223,8 @@ TEST(a_failed_device_gives_no_result)
 	pair_init(&p, &config, 0, 1, 5);
 	p.out[1][0] = p.grad_in[1][0] = 7;
 	fail_at_wait = true;
-	assert_int_equal(backend_cuda.forward(p.gpu, 1, p.tokens, NULL, p.out[1], true), -5);
-	assert_int_equal(backend_cuda.loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1], true), -5);
+	assert_int_equal(gpu_forward(p.gpu, 1, p.tokens, NULL, p.out[1], true), -5);
+	assert_int_equal(gpu_loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1], true), -5);
 	fail_at_wait = false;
 	assert_true(p.out[1][0] == 7 && p.grad_in[1][0] == 7 && loss == 7);
 	assert_int_equal(backend_cuda.squares(p.gpu, &sum), -5);

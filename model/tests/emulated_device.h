@@ -4,8 +4,13 @@
  * warps and their threads run in ascending or descending order, chosen at random: if a barrier is
  * missing, one of the two orders reads wrong data. An operation of a whole warp waits only for the
  * warp's threads, and is no barrier. All threads must pass the same barriers.
+ *
+ * Streams do their work as late as they may, or those of copies as early as they may
+ * (copies_run_early): if an order of two streams or a wait is missing, one of these two reads wrong
+ * data.
  */
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -360,12 +365,16 @@ static const struct {
 	ONCE(KERNEL_CHANNEL_MEANS, channel_means, channel_means_args),
 	ONCE(KERNEL_QUANTISE, quantise, codec_args),
 	ONCE(KERNEL_DEQUANTISE, dequantise, codec_args),
+	ONCE(KERNEL_BF16_ENCODE, bf16_encode, codec_args),
+	ONCE(KERNEL_BF16_DECODE, bf16_decode, codec_args),
 };
 
 /* ---- the device ---- */
 
 struct op {
-	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH } kind;
+	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH, OP_ORDER } kind;
+	/* OP_ORDER: the stream's first `size` operations must be done. */
+	enum device_stream earlier;
 	void *to;
 	const void *from;
 	void *own; /* the bytes at `from`, if they were copied when the op was queued */
@@ -389,10 +398,18 @@ struct device {
 	struct failure failure;
 	size_t shared_most;
 	struct device_graph *open;   /* the graph that is being recorded; NULL: none */
-	struct device_graph pending; /* operations that are queued */
+	struct stream {
+		struct device_graph g; /* operations that are queued, the first of them not done */
+		size_t done;           /* number of operations that are done in all */
+	} streams[STREAM_COUNT];
+	/* The operations of a stream that are before each mark. */
+	struct {
+		enum device_stream stream;
+		size_t n;
+	} marks[DEVICE_MARKS];
 };
 
-enum { MEMORIES_MOST = 64 };
+enum { MEMORIES_MOST = 128 };
 
 /* Allocations of all devices in one table, because a pointer may belong to any device. */
 static struct memory {
@@ -402,13 +419,9 @@ static struct memory {
 	bool pinned; /* the memory is pinned host memory */
 } memories[MEMORIES_MOST];
 
-static const struct memory *memory_of(const void *p)
+static bool is_within(const struct memory *m, const void *p)
 {
-	for (int i = 0; i < MEMORIES_MOST; i++)
-		if (memories[i].device && (const char *)p >= memories[i].at &&
-		    (const char *)p < memories[i].at + memories[i].size)
-			return &memories[i];
-	return NULL;
+	return m->device && (const char *)p >= m->at && (const char *)p < m->at + m->size;
 }
 
 static bool fail_next, cannot_record;
@@ -432,10 +445,38 @@ static size_t shared_most = SHARED_MOST;
 static size_t multiprocessor_shared = SHARED_MOST;
 static size_t cache_bytes = 80 << 10; /* so small that attention's blocks form groups */
 static uint64_t device_free_bytes = UINT64_MAX;
-static long replays, puts_after_replay, launches[KERNEL_COUNT];
+static atomic_long replays;
+static long puts_after_replay, launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
 /* Numbers of calls of device_status, and of copies that block the caller. */
-static long waits, pageable;
+static atomic_long waits, pageable;
+static atomic_bool fail_at_await; /* imitates a card that dies, as a wait for a mark shows */
+/* Copies beside the computation run as soon as they may; otherwise only when they are waited
+ * for. */
+static bool copies_run_early;
+/* The order, or wait for a mark, that is left out, counted from now on, as if the program lacked
+ * it; 0: none. */
+static unsigned orders_to_omit, awaits_to_omit;
+/* Inputs that were copied while computations waited, and operations that ran while an output
+ * waited to be copied. */
+static long puts_beside, computed_before_get;
+/* Bytes that were copied between the machine's memory and devices. */
+static atomic_size_t bytes_put, bytes_got;
+
+/* Devices of several threads share the emulated multiprocessor and the table of memory. */
+static pthread_mutex_t emulation = PTHREAD_MUTEX_INITIALIZER;
+
+static bool memory_of(const void *p, struct memory *out)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&emulation);
+	for (int i = 0; i < MEMORIES_MOST && !found; i++)
+		if ((found = is_within(&memories[i], p)))
+			*out = memories[i];
+	pthread_mutex_unlock(&emulation);
+	return found;
+}
 
 uint32_t device_count(void)
 {
@@ -487,21 +528,59 @@ int device_open(struct device **out, uint32_t number, bool products, struct erro
 
 static void do_op(const struct device *d, const struct op *o);
 
+/* Returns the number of operations that were ever queued on the stream. */
+static size_t queued(const struct device *d, enum device_stream stream)
+{
+	return d->streams[stream].done + d->streams[stream].g.n;
+}
+
+/* Does the stream's first n operations, and all that they must wait for. Does no other work of
+ * other streams: if an order is missing, the work reads data from before. early: stops at an
+ * operation that waits for work that is not done. */
+static void advance(struct device *d, enum device_stream stream, size_t n, bool early)
+{
+	struct stream *q = &d->streams[stream];
+	size_t i = 0;
+
+	for (; q->done < n; i++, q->done++) {
+		struct op *o = &q->g.ops[i];
+
+		if (o->kind == OP_ORDER && early && d->streams[o->earlier].done < o->size)
+			break;
+		if (o->kind == OP_ORDER)
+			advance(d, o->earlier, o->size, early);
+		else
+			do_op(d, o);
+		free(o->own);
+		if (stream == STREAM_PUT && o->kind == OP_COPY && d->streams[STREAM_COMPUTE].g.n)
+			puts_beside++;
+		if (stream == STREAM_COMPUTE && o->kind != OP_ORDER && d->streams[STREAM_GET].g.n)
+			computed_before_get++;
+	}
+	q->g.n -= i;
+	memmove(q->g.ops, q->g.ops + i, q->g.n * sizeof(*q->g.ops));
+}
+
 static void flush(struct device *d)
 {
 	assert_null(d->open);
-	for (size_t i = 0; i < d->pending.n; i++) {
-		do_op(d, &d->pending.ops[i]);
-		free(d->pending.ops[i].own);
-	}
-	d->pending.n = 0;
+	pthread_mutex_lock(&emulation);
+	advance(d, STREAM_COMPUTE, queued(d, STREAM_COMPUTE), false);
+	pthread_mutex_unlock(&emulation);
 }
 
 static void drop(struct device *d)
 {
-	for (size_t i = 0; i < d->pending.n; i++)
-		free(d->pending.ops[i].own);
-	d->pending.n = 0;
+	pthread_mutex_lock(&emulation);
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		struct stream *q = &d->streams[i];
+
+		for (size_t k = 0; k < q->g.n; k++)
+			free(q->g.ops[k].own);
+		q->done += q->g.n;
+		q->g.n = 0;
+	}
+	pthread_mutex_unlock(&emulation);
 }
 
 void device_close(struct device *d)
@@ -509,12 +588,17 @@ void device_close(struct device *d)
 	if (!d)
 		return;
 	flush(d);
-	free(d->pending.ops);
+	pthread_mutex_lock(&emulation);
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		advance(d, (enum device_stream)i, queued(d, (enum device_stream)i), false);
+		free(d->streams[i].g.ops);
+	}
 	for (int i = 0; i < MEMORIES_MOST; i++)
 		if (memories[i].device == d) {
 			free(memories[i].at);
 			memories[i] = (struct memory){ .device = NULL };
 		}
+	pthread_mutex_unlock(&emulation);
 	free(d);
 }
 
@@ -572,13 +656,14 @@ static int allocate_either(struct device *d, size_t size, bool pinned, void **ou
 	}
 	if (d->fails)
 		return error_set(err, -12, "0.0 MiB free");
+	*out = aligned_alloc(256, (size + 255) / 256 * 256);
+	/* Fills new memory with garbage, because a GPU does not clear memory either. */
+	memset(*out, 0xff, size);
+	pthread_mutex_lock(&emulation);
 	while (memories[i].device)
 		assert_true(++i < MEMORIES_MOST);
-	memories[i] = (struct memory){ d, aligned_alloc(256, (size + 255) / 256 * 256), size,
-				       pinned };
-	/* Fills new memory with garbage, because a GPU does not clear memory either. */
-	memset(memories[i].at, 0xff, size);
-	*out = memories[i].at;
+	memories[i] = (struct memory){ d, *out, size, pinned };
+	pthread_mutex_unlock(&emulation);
 	return 0;
 }
 
@@ -596,10 +681,10 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
 
 bool device_holds(struct device *d, const void *p)
 {
-	const struct memory *m = memory_of(p);
+	struct memory m;
 
 	(void)d;
-	return m && !m->pinned;
+	return memory_of(p, &m) && !m.pinned;
 }
 
 static float number_at(const void *array, bool bf16, size_t i)
@@ -665,33 +750,116 @@ static void append(struct device_graph *g, const struct op *o)
 	g->ops[g->n++] = *o;
 }
 
+/* Queues work on a stream. Copies beside the computation run as early as they may, or only when
+ * another stream or the program waits for them. */
+static void queue_on(struct device *d, enum device_stream stream, const struct op *o)
+{
+	pthread_mutex_lock(&emulation);
+	append(&d->streams[stream].g, o);
+	if (copies_run_early && stream != STREAM_COMPUTE)
+		advance(d, stream, queued(d, stream), true);
+	pthread_mutex_unlock(&emulation);
+}
+
 static void queue(struct device *d, const struct op *o)
 {
-	append(d->open ? d->open : &d->pending, o);
+	if (d->open)
+		append(d->open, o);
+	else
+		queue_on(d, STREAM_COMPUTE, o);
+}
+
+static bool is_pinned(const void *p)
+{
+	struct memory m;
+
+	return memory_of(p, &m) && m.pinned;
+}
+
+void device_put_beside(struct device *d, void *to, const void *from_host, size_t size)
+{
+	struct op o = { .kind = OP_COPY, .to = to, .from = from_host, .size = size };
+
+	assert_null(d->open);
+	assert_true(device_holds(d, to) && is_pinned(from_host));
+	bytes_put += size;
+	queue_on(d, STREAM_PUT, &o);
+}
+
+void device_get_beside(struct device *d, void *to_host, const void *from, size_t size)
+{
+	struct op o = { .kind = OP_COPY, .to = to_host, .from = from, .size = size };
+
+	assert_null(d->open);
+	assert_true(device_holds(d, from) && is_pinned(to_host));
+	bytes_got += size;
+	queue_on(d, STREAM_GET, &o);
+}
+
+void device_order(struct device *d, enum device_stream earlier, enum device_stream later)
+{
+	struct op o = { .kind = OP_ORDER, .earlier = earlier };
+
+	assert_null(d->open);
+	if (orders_to_omit > 0 && --orders_to_omit == 0)
+		return;
+	pthread_mutex_lock(&emulation);
+	o.size = queued(d, earlier);
+	pthread_mutex_unlock(&emulation);
+	queue_on(d, later, &o);
+}
+
+void device_mark(struct device *d, enum device_stream stream, unsigned mark)
+{
+	assert_true(mark < DEVICE_MARKS);
+	pthread_mutex_lock(&emulation);
+	d->marks[mark].stream = stream;
+	d->marks[mark].n = queued(d, stream);
+	pthread_mutex_unlock(&emulation);
+}
+
+int device_await(struct device *d, unsigned mark, struct error *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&emulation);
+	if (awaits_to_omit > 0 && --awaits_to_omit == 0)
+		rc = 0;
+	else if (fail_at_await)
+		rc = error_set(err, -5, "injected");
+	else
+		advance(d, d->marks[mark].stream, d->marks[mark].n, false);
+	pthread_mutex_unlock(&emulation);
+	return rc;
 }
 
 /* Must not be called during a recording, because a replay would not copy the host's memory. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
 	struct op o = { .kind = OP_COPY, .to = to, .from = from_host, .size = size };
+	struct memory m;
 
 	assert_null(d->open);
 	assert_true(size == 0 || device_holds(d, to));
-	if (!memory_of(from_host)) {
+	bytes_put += device_holds(d, from_host) ? 0 : size;
+	if (!memory_of(from_host, &m)) {
 		pageable++;
 		o.from = o.own = memcpy(malloc(size + 1), from_host, size);
 	}
-	append(&d->pending, &o);
+	queue_on(d, STREAM_COMPUTE, &o);
 	puts_after_replay++;
 }
 
 void device_get(struct device *d, void *to_host, const void *from, size_t size)
 {
+	struct memory m;
+
 	assert_null(d->open);
 	assert_true(size == 0 || device_holds(d, from));
-	append(&d->pending,
-	       &(struct op){ .kind = OP_COPY, .to = to_host, .from = from, .size = size });
-	if (memory_of(to_host))
+	bytes_got += device_holds(d, to_host) ? 0 : size;
+	queue_on(d, STREAM_COMPUTE,
+		 &(struct op){ .kind = OP_COPY, .to = to_host, .from = from, .size = size });
+	if (memory_of(to_host, &m))
 		return;
 	pageable++;
 	flush(d);
@@ -767,7 +935,7 @@ void device_replay(struct device *d, struct device_graph *g)
 {
 	assert_null(d->open);
 	for (size_t i = 0; i < g->n; i++)
-		append(&d->pending, &g->ops[i]);
+		queue_on(d, STREAM_COMPUTE, &g->ops[i]);
 	replays++;
 	puts_after_replay = 0;
 }

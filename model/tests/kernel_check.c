@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "model/codec/codec.h"
 #include "model/cuda/stage_cuda.h"
 #include "model/vector/vector.h"
 
@@ -418,8 +419,43 @@ static void check_codec_form(struct check *c, unsigned bits, unsigned group, boo
 	again(c);
 }
 
+/* Compares with the CPU's codec in bf16, for numbers of all kinds. */
+static void check_bf16_codec(struct check *c)
+{
+	static const uint32_t bits[] = { 0x7f800000, 0xff800000, 0x7fc00000, 0xffa00001,
+					 0x7f7fffff, 0xff7fffff, 0x00000001, 0x807fffff,
+					 0x80000000, 0x3f808000, 0x3f818000, 0x3f808001 };
+	size_t n = c->s->rows * c->s->width + 3, differing = 0;
+	struct array x = array_of(c, n, false, 1), to = array_of(c, n, true, 0);
+	struct codec codec = { .format = FORMAT_BF16 };
+	struct codec_args a = { .x = floats(&x), .bytes = (uint8_t *)(void *)to.at, .n = n };
+	uint16_t *got = calloc(n, sizeof(*got)), *want = calloc(n, sizeof(*want));
+	float *y = calloc(n, sizeof(*y)), *z = calloc(n, sizeof(*z));
+
+	for (size_t i = 0; i < n; i++)
+		y[i] = (float)x.is[i];
+	memcpy(y, bits, sizeof(bits));
+	device_put(c->d, x.at, y, n * sizeof(*y));
+	codec_encode(&codec, want, y, n);
+	codec_decode(&codec, y, want, n);
+	launch_each(c, KERNEL_BF16_ENCODE, n, &a);
+	launch_each(c, KERNEL_BF16_DECODE, n, &a);
+	device_get(c->d, got, to.at, n * sizeof(*got));
+	device_get(c->d, z, x.at, n * sizeof(*z));
+	device_status(c->d);
+	for (size_t i = 0; i < n; i++)
+		differing += got[i] != want[i] || memcmp(&y[i], &z[i], sizeof(*y)) != 0;
+	c->report("codec in bf16, differing numbers", c->bf16, (double)differing, 0);
+	free(got);
+	free(want);
+	free(y);
+	free(z);
+	again(c);
+}
+
 static void check_codec(struct check *c)
 {
+	check_bf16_codec(c);
 	check_codec_form(c, 8, 32, true);
 	check_codec_form(c, 6, 32, true);
 	check_codec_form(c, 6, 32, false);

@@ -46,9 +46,10 @@ void mishap_draw(struct world *w, struct mishap *m)
 	m->a = rng_below(&sim.rng, w->n_agents);
 	m->b = sim_chance(0.3) ? CONTROLLER :
 				 (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
-	if (m->kind == FLIP && w->flips) /* two flips in an iteration could form the majority */
-		m->kind = KILL;
-	w->flips = w->flips || m->kind == FLIP;
+	/* two flips in an iteration could form the majority */
+	for (const struct mishap *x = w->mishaps; x < m && m->kind == FLIP; x++)
+		if (x->kind == FLIP)
+			m->kind = KILL;
 	if (m->kind == SLEEP && sim_chance(0.3))
 		m->a = CONTROLLER;
 	m->lasts_us = sim_chance(0.1) ? sim_draw(5500000, 9000000) :

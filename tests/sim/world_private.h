@@ -98,7 +98,7 @@ struct world {
 	int64_t calm_us;                 /* the time from which on there was no mishap */
 	uint64_t durable;                /* the newest commit in the store */
 	struct held held[SIM_AGENTS];
-	bool begun, over, flips;
+	bool begun, over;
 	char *argv[ARGUMENTS];
 	int argc;
 	char texts[ARGUMENTS][128];

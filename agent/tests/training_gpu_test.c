@@ -1,0 +1,53 @@
+/* Compares complete agents on an emulated GPU, which encodes and decodes activations itself, with
+ * the same training by the model's code alone, whose activations are rounded by the CPU's codec.
+ * The weights must have the same bits. */
+#include "agent/tests/cluster.h"
+#include "base/tests/test.h"
+#include "model/tests/emulated_device.h"
+
+/* Two nodes, because the emulated GPU is slow. */
+static struct cluster *cluster_of_gpus(enum tensor_format wire)
+{
+	static const uint8_t stages[] = { 0, 1 };
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	assert_non_null(c);
+	c->options.device = c->options.twin_device = "cuda";
+	c->options.wire = wire;
+	c->options.patience_us = (int64_t)600 * 1000000;
+	cluster_init(c, 2, stages);
+	cluster_gather(c);
+	for (uint32_t m = 0; m < 2; m++)
+		cluster_route(c, m, 2, (uint16_t[]){ 0, 1 });
+	return c;
+}
+
+TEST(test_training_in_all_formats)
+{
+	static const enum tensor_format formats[] = { FORMAT_BF16, FORMAT_Q8, FORMAT_Q6 };
+	struct cluster *c = cluster_of_gpus(FORMAT_Q6);
+	long encoded = launches[KERNEL_QUANTISE];
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		c->options.wire = formats[i];
+		cluster_iterate(c);
+	}
+	assert_true(launches[KERNEL_QUANTISE] > encoded);
+	cluster_evaluate(c, 1);
+	assert_true(c->now.evaluated[0] == cluster_twin_evaluation(c, 0));
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+/* A node whose outputs are damaged is reported, whatever its device. */
+TEST(test_a_damaged_output_is_refused)
+{
+	struct cluster *c = cluster_of_gpus(FORMAT_Q8);
+
+	c->options.may_give_up = true;
+	cluster_fault(c, 1, 1, FAULT_CORRUPT, -1, 1);
+	cluster_turns(c, 50);
+	cluster_start(c);
+	cluster_until(c, cluster_any_trouble, "a report of the damage");
+	cluster_unmake(c);
+}

@@ -1,0 +1,166 @@
+/* The outputs that leave a GPU's stage while it computes the next task. The thread that sends an
+ * output collects it, because the thread that computes would otherwise wait for the copy.
+ *
+ * An outlet outlives its stage as long as outputs are on their way: each output is a user. Before
+ * the stage goes, or needs the buffer, it completes the output: it moves the bytes to memory of the
+ * output's own.
+ */
+#include "model/cuda/stage_cuda.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+struct outlet {
+	pthread_mutex_t lock; /* protects all fields, and those of the outputs */
+	pthread_cond_t collected;
+	unsigned users; /* the stage and the outputs */
+	struct device *d;
+	unsigned char *pinned[CROSSINGS];
+	struct stage_output
+		*held[CROSSINGS]; /* the output whose bytes the buffer has; NULL: none */
+};
+
+struct stage_output {
+	struct outlet *outlet;
+	int buffer;
+	size_t bytes;
+	bool is_collecting; /* a thread reads the buffer */
+	/* The output is complete: it has its own bytes (malloc), or failed. */
+	bool is_complete;
+	void *own;
+	int rc;
+	struct error err;
+};
+
+struct outlet *outlet_new(struct device *d, unsigned char *const pinned[CROSSINGS])
+{
+	struct outlet *o = alloc_new(sizeof(*o));
+
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->collected, NULL);
+	o->users = 1;
+	o->d = d;
+	memcpy(o->pinned, pinned, sizeof(o->pinned));
+	return o;
+}
+
+/* Removes a user. The caller holds the lock, which is released. */
+static void leave(struct outlet *o)
+{
+	bool last = --o->users == 0;
+
+	pthread_mutex_unlock(&o->lock);
+	if (!last)
+		return;
+	pthread_cond_destroy(&o->collected);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+}
+
+unsigned char *outlet_pinned(const struct outlet *o, int buffer)
+{
+	return o->pinned[buffer];
+}
+
+/* Moves the bytes of an output from its buffer to memory of its own. */
+static void complete(struct outlet *o, struct stage_output *out)
+{
+	out->is_complete = true;
+	out->own = malloc(out->bytes);
+	out->rc = out->own ? device_await(o->d, (unsigned)out->buffer, &out->err)
+			   : error_set(&out->err, -ENOMEM, "no memory for an output");
+	if (!out->rc)
+		memcpy(out->own, o->pinned[out->buffer], out->bytes);
+	o->held[out->buffer] = NULL;
+}
+
+static void clear_buffer(struct outlet *o, int buffer)
+{
+	while (o->held[buffer] && o->held[buffer]->is_collecting)
+		pthread_cond_wait(&o->collected, &o->lock);
+	if (o->held[buffer])
+		complete(o, o->held[buffer]);
+}
+
+void outlet_clear(struct outlet *o, int buffer)
+{
+	pthread_mutex_lock(&o->lock);
+	clear_buffer(o, buffer);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void outlet_close(struct outlet *o)
+{
+	if (!o)
+		return;
+	pthread_mutex_lock(&o->lock);
+	for (int i = 0; i < CROSSINGS; i++)
+		clear_buffer(o, i);
+	leave(o);
+}
+
+struct stage_output *outlet_give(struct outlet *o, int buffer, size_t bytes)
+{
+	struct stage_output *out = alloc_new(sizeof(*out));
+
+	out->outlet = o;
+	out->buffer = buffer;
+	out->bytes = bytes;
+	pthread_mutex_lock(&o->lock);
+	o->users++;
+	o->held[buffer] = out;
+	pthread_mutex_unlock(&o->lock);
+	return out;
+}
+
+/* Reads the output's buffer without the lock, so that the stage can go on meanwhile. */
+static int read_buffer(struct outlet *o, struct stage_output *out, void *to, struct error *err)
+{
+	int rc;
+
+	out->is_collecting = true;
+	pthread_mutex_unlock(&o->lock);
+	rc = device_await(o->d, (unsigned)out->buffer, err);
+	if (!rc)
+		memcpy(to, o->pinned[out->buffer], out->bytes);
+	pthread_mutex_lock(&o->lock);
+	return rc;
+}
+
+static void free_output(struct outlet *o, struct stage_output *out)
+{
+	if (!out->is_complete)
+		o->held[out->buffer] = NULL;
+	pthread_cond_broadcast(&o->collected);
+	free(out->own);
+	free(out);
+	leave(o);
+}
+
+int stage_output_collect(struct stage_output *out, void *to, struct error *err)
+{
+	struct outlet *o = out->outlet;
+	int rc;
+
+	pthread_mutex_lock(&o->lock);
+	if (!out->is_complete)
+		rc = read_buffer(o, out, to, err);
+	else if ((rc = out->rc) == 0)
+		memcpy(to, out->own, out->bytes);
+	else
+		*err = out->err;
+	free_output(o, out);
+	return rc;
+}
+
+void stage_output_drop(struct stage_output *out)
+{
+	if (!out)
+		return;
+	pthread_mutex_lock(&out->outlet->lock);
+	free_output(out->outlet, out);
+}
