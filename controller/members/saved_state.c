@@ -1,9 +1,9 @@
 /* saved_state.c - saves and loads the state, other than commits, that a restarted controller needs.
  *
- * A controller may die at any moment. Its successor finds the commits in the store, but also needs
- * some options (run/settings.c), the stage of each node, the nodes marked as failed, and the
- * agents' keys. They are saved whenever they change, as JSON in the store's setting "controller".
- */
+ * A controller may die at any moment. The next controller finds the commits in the store, but also
+ * needs some options (run/settings.c), the stage of each node, the nodes marked as failed, and the
+ * agents' keys. This controller saves them whenever they change, as JSON in the store's setting
+ * "controller". */
 #include "controller/members/saved_state.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static int load_formats(struct tensor_formats *to, const json_t *from)
 		       : -EINVAL;
 }
 
-/* The saved state has the options, and an array for each property of the nodes. */
+/* The saved state contains the options, and one array for each property of the nodes. */
 int resume_save(struct members *members)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();

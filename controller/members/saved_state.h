@@ -7,9 +7,9 @@ struct error;
 struct members;
 struct tensor_formats;
 
-/* Loads the state that resume_save wrote: stages, home stages, marks, keys. *formats gets the
- * formats of the run's cluster, which the caller applies. -ENOENT: nothing was saved; -EINVAL: the
- * saved state is damaged. */
+/* Loads the state that resume_save wrote: stages, home stages, marks, keys. Sets *formats to the
+ * formats of the run's cluster, which the caller has to apply. -ENOENT: nothing was saved; -EINVAL:
+ * the saved state is damaged. */
 int resume_load(struct members *members, struct tensor_formats *formats, struct error *err);
 /* Saves the state for a restarted controller. A failure is also logged. */
 int resume_save(struct members *members);
