@@ -1,4 +1,4 @@
-/* recut.c - the steps from an order to a run with other stages (recut.h). */
+/* recut.c - the steps from the operator's order to a run with other stages (recut.h). */
 #include "controller/joining/recut.h"
 
 #include <errno.h>
@@ -25,9 +25,9 @@
 
 enum { PATH = 4096 };
 
-/* ---- files ----
- * The new stages' files are written to RUN/recut/PART/checkpoints/N, where PART is the number of
- * the run's part, and replace the folder RUN/checkpoints/N after the transaction. */
+/* ---- files ---- The new stages' files are first written to RUN/recut/PART/checkpoints/N, where
+ * PART is the number of the run's part. After the transaction they replace the folder
+ * RUN/checkpoints/N. */
 
 static void name_aside(char path[PATH], const struct run *run, size_t part)
 {
@@ -39,8 +39,8 @@ static void name_folder(char path[PATH], const char *run, uint64_t iteration)
 	snprintf(path, PATH, "%.3900s/checkpoints/%08" PRIu64, run, iteration);
 }
 
-/* Moves the files of the newest part to their folder, unless that has been done, and removes all
- * other files of changes. */
+/* Moves the files of the newest part to their final folder if they are not there yet. Removes the
+ * files of all other changes. */
 static int settle_files(const struct run *run, struct error *err)
 {
 	struct run_parts parts = { NULL, 0 };
@@ -77,7 +77,8 @@ static int settle_files(const struct run *run, struct error *err)
 struct saved {
 	const struct run *run;
 	uint64_t iteration;
-	uint64_t stages; /* bits of the stages whose files are here and whole */
+	/* one bit for each stage whose checkpoint file is on this machine and complete */
+	uint64_t stages;
 };
 
 static int see_file(void *context, const struct store_shard *k)
@@ -92,7 +93,8 @@ static int see_file(void *context, const struct store_shard *k)
 	return 0;
 }
 
-/* Returns true if this machine has a whole checkpoint of the last commit, in the former stages. */
+/* Returns true if this machine has a complete checkpoint of the last commit, with the former
+ * stages. */
 static bool is_saved(const struct run *run, const struct recut_record *r)
 {
 	struct saved x = { run, r->after, 0 };
@@ -201,7 +203,7 @@ static int read_order(const struct run *run, struct recut_order *out, struct err
 	return rc;
 }
 
-/* Takes the order of the command line. Returns 1 if the run has these stages already. */
+/* Takes the order from the command line. Returns 1 if the run has the ordered stages already. */
 static int take_options(struct run *run, const struct recut_order *o, struct error *err)
 {
 	struct recut_record r;
@@ -212,7 +214,7 @@ static int take_options(struct run *run, const struct recut_order *o, struct err
 	return rc == 0 ? set_order(run, o, err) : rc;
 }
 
-/* Drops an order that cannot be carried out: the run goes on with its stages. */
+/* Drops an order that cannot be carried out. The run continues with its present stages. */
 static void drop_order(struct run *run, const char *why)
 {
 	struct error err = { "" };
@@ -244,7 +246,7 @@ int recut_begin(struct run *run, struct error *err)
 
 	if (rc == 0 && is_given)
 		rc = take_options(run, o, err);
-	/* These options are those of the change from here on: the record has the stages. */
+	/* These two options only gave the order. From here on the record has the stages. */
 	run->options.training.cut.n = 0;
 	run->options.cluster.n_stages = 0;
 	if (rc == 0 && !is_given)
@@ -298,7 +300,8 @@ void recut_command(struct run *run, const struct recut_order *o, struct outcome 
 
 /* ---- saving ---- */
 
-/* A pause is not saved, so the controller that begins again would train. */
+/* Does nothing while the run is paused. The controller that begins again would not know of the
+ * pause, and would train. */
 bool recut_turn(struct backups *backups)
 {
 	struct run *run = backups->run;

@@ -1,7 +1,7 @@
 /* slots.c - sets how many microbatches a node holds at once, according to its memory.
  *
- * Plans and the agent itself need the number before the agent has built its stage. A node keeps the
- * number when its stage changes, so the largest stage counts. */
+ * Plans and the agent itself need this number before the agent has built its stage. A node keeps
+ * the number when its stage changes, so the number is computed for the largest stage. */
 #include "controller/joining/slots.h"
 
 #include "controller/members/capacity.h"
@@ -9,7 +9,7 @@
 #include "controller/members/members.h"
 #include "controller/network/measuring.h"
 
-enum { SLOTS_MOST = 8 }; /* more microbatches at once shorten no plan */
+enum { SLOTS_MOST = 8 }; /* more microbatches at once make no plan faster */
 /* Share of a machine's free memory that activations may take */
 static const double memory_share = 0.7;
 

@@ -5,11 +5,11 @@
 struct member;
 struct members;
 
-/* Sets the number for m, which has joined, according to its share of the machine's free memory.
- * Changes nothing if a cluster file or an emulated network gives the number, or if m did not report
- * its memory. */
+/* Sets how many microbatches m holds at once, according to its share of the machine's free memory.
+ * Called when m has joined. Changes nothing if a cluster file or an emulated network gives the
+ * number, or if m did not report its memory. */
 void slots_settle(struct members *members, const struct member *m);
-/* Does so for all nodes that have joined. */
+/* Calls slots_settle for all nodes that have joined. */
 void slots_settle_all(struct members *members);
 
 #endif
