@@ -374,9 +374,9 @@ static void take_signal(struct iteration *it, int fd)
 		controller_stop(it, "stopped by a signal");
 }
 
-/* Returns true if this controller should exit. Either another controller continues the run in this
- * process, or the run has ended and every peer has received the last messages or has had enough
- * time. */
+/* Returns true if this controller should exit. This is so if another controller continues the run
+ * in this process. It is also so if the run has ended, and every peer has received the last
+ * messages or has had enough time for this. */
 static bool is_over(const struct members *members)
 {
 	if (members->run->ending.restarts)

@@ -617,7 +617,7 @@ int controller_init(struct controller *c, struct error *err)
 		rc = first_stages_record(&c->run, err);
 	if (rc == 0)
 		recut_note(&c->run);
-	/* Commands get higher numbers than those of all earlier controllers. */
+	/* Numbers of commands continue above the numbers of all earlier controllers. */
 	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = record_emulated_links(&c->members, err);

@@ -28,9 +28,9 @@ static const char refined_words[] = ", refined";
 /* A refined plan is adopted if its iteration takes less than this share of the current plan's
  * time */
 static const double worth = 0.985;
-/* A plan that may use all spares, also nodes that failed often, is adopted only if its iteration
- * takes less than this share of the current plan's time. To replace a pending plan, the share
- * `worth` is enough. */
+/* A plan that may use all spares, also nodes that failed often, needs a larger gain. It is adopted
+ * only if its iteration takes less than this share of the current plan's time. To replace a pending
+ * plan, the share `worth` is enough. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)

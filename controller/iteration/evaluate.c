@@ -83,8 +83,8 @@ bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b)
 }
 
 /* Sends each validation microbatch through one replica of every stage. The replicas of a stage take
- * turns, and cut links are avoided. The attempt number separates the answers of this validation
- * from those of an earlier one. */
+ * turns, and cut links are avoided. The attempt number distinguishes the answers of this validation
+ * from answers of an earlier validation. */
 void evaluation_begin(struct iteration *it)
 {
 	struct evaluation *e = &it->evaluation;

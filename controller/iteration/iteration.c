@@ -651,12 +651,15 @@ static bool has_reported_counts(const struct iteration *it, const struct member 
 
 /* Recovers from the death of m, depending on the phase.
  *
- * COMPUTING: m's part runs again on other nodes. REDUCING: m's part runs again unless it is
- * safely in the sum. The part is safe if all replicas of m's stage have reported the sum, at least
- * two reports can be compared, and all of m's counts are known. Between iterations: m's death costs
- * no work.
+ * COMPUTING: m's part runs again on other nodes.
  *
- * If every stage still has a replica, a plan without the node is requested. */
+ * REDUCING: m's part runs again unless it is safely in the sum. It is safe if all replicas of m's
+ * stage have reported the sum, at least two reports can be compared, and all of m's counts are
+ * known.
+ *
+ * Between iterations: m's death costs no work.
+ *
+ * If every stage still has a replica, a plan without m is requested. */
 void iteration_lost(struct iteration *it, struct member *m)
 {
 	if (it->run->phase != PHASE_GATHERING)

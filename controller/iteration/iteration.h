@@ -36,7 +36,7 @@ struct progress {
 	/* Number of tasks that ended in this attempt, and number of ended tasks whose results
 	 * restarts discarded */
 	uint32_t ended, voided;
-	bool rerouted; /* the routes differ from those of the plan */
+	bool rerouted; /* the routes have changed since the plan */
 };
 
 struct iteration {

@@ -39,9 +39,9 @@ void plan_message_fini(struct plan_message *s);
 
 /* Fills in the algorithm that made the iteration's plan. */
 void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
-/* Fills in the algorithm, the share of skipping microbatches and the predicted time of the sums for
- * each iteration of the list that ran by this plan. The list has n iterations in ascending order.
- * The store has these figures in the plan's row, not in the iteration's. */
+/* Fills in figures of the iterations in the list that ran by this plan: the algorithm, the share of
+ * skipping microbatches and the predicted time of the sums. The list has n iterations in ascending
+ * order. The store has these figures in the plan's row, not in the iteration's. */
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
 /* Sends a plan to the console `only`, or to all consoles if `only` is NULL. candidate: the name of

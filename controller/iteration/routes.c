@@ -63,7 +63,7 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 }
 
 /* Assigns shards to microbatches. Each data node first gets microbatches of its own shard. The
- * remaining shards are dealt in order to the microbatches that have none. */
+ * remaining shards are divided among the microbatches that have none, in order. */
 static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards,
 			uint32_t per_shard, uint32_t *next_wave)
 {

@@ -73,22 +73,22 @@ struct routes {
 void routes_init(struct routes *r, uint32_t n, uint32_t n_nodes);
 void routes_fini(struct routes *r);
 
-/* Takes the routes of a plan. A data node gets the microbatches of its own shard first, and the
- * rest are dealt in turn. shard_of has n_nodes entries; -1: not a data node. attempt: the first
- * attempt number of every microbatch. -EINVAL: the plan does not have n_shards * per_shard
- * microbatches. */
+/* Takes the routes of a plan. Each data node first gets microbatches of its own shard. The
+ * remaining shards are divided among the microbatches that have none, in order. shard_of has
+ * n_nodes entries; -1: not a data node. attempt: the first attempt number of every microbatch.
+ * -EINVAL: the plan does not have n_shards * per_shard microbatches. */
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
 		     uint32_t per_shard, uint32_t attempt, struct error *err);
 
 /* Replaces a dead node, whose counted gradients are lost. Every microbatch that visits the node
- * gets a substitute of the same stage and a new attempt number, and its field `replaced` is set to
- * the hop of the substitute. The substitute is the node with the least predicted delay, which is
- * the time of its unfinished work plus the links to its neighbours. Work of other nodes stays
- * valid. If slots could then wait in a circle, the microbatch starts over.
+ * gets a substitute of the same stage and a new attempt number. The microbatch's field `replaced`
+ * is set to the hop of the substitute. The substitute is the node with the least predicted delay,
+ * which is the time of its unfinished work plus the links to its neighbours. Work of other nodes
+ * stays valid. If slots could then wait in a circle, the microbatch starts over.
  *
  * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes). Writes the ids
- * of these microbatches to changed (room n) and returns how many. -ENOENT: the stage has no usable
- * node; no route was changed. */
+ * of the changed microbatches to changed (room n) and returns how many. -ENOENT: the stage has no
+ * usable node; no route was changed. */
 int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
 		   const struct cluster *c, uint32_t *changed);
 

@@ -39,7 +39,8 @@
 
 enum {
 	PING_EVERY_US = 500000,
-	/* A host that reports more than this time for an activation does not tell the truth. */
+	/* Longest plausible time of a host for an activation. If a host reports more, the report is
+	 * wrong. */
 	HOST_MOST_S = 60,
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
@@ -237,7 +238,7 @@ static bool pretends(const struct msg_hello *hello)
 
 /* Returns true if the texts are addresses to which other agents may connect: TCP, or sockets of
  * this machine if the controller has such a socket itself. Only `inside` may hold several
- * addresses. The texts are checked because those of one agent reach the logs of other agents. */
+ * addresses. The check matters because an agent's texts reach the logs of other agents. */
 static bool has_addresses(const struct run *run, const struct msg_hello *h)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
@@ -303,7 +304,7 @@ static void connect_member(struct backups *backups, struct member *m,
 		m->move.failures = 0; /* the failures belong to the node's previous key */
 	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
-		/* the differing weights were those of the previous process */
+		/* the previous process had the differing weights */
 		m->weights.differ = false;
 	m->hello = *hello;
 	failures_recall(backups->members, m);

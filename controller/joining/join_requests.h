@@ -10,8 +10,8 @@
 struct members;
 struct msg;
 
-/* Returns true if the peer has proven that it knows the secret of an invitation. Such a peer has no
- * other right. */
+/* Returns true if the peer has proven that it knows the secret of an invitation, and has no rights
+ * beyond the invitation. */
 bool join_requests_is_invited(const struct members *members, post_peer_id peer);
 /* Handles a message of an invited peer. Admits the key in a JOIN, or refuses the key with the
  * reason. Any other message is a violation of the protocol. */

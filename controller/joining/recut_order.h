@@ -16,7 +16,8 @@ struct stage_question;
 
 #define RECUT_ORDER_KEY "recut"
 
-/* Values in place of a node's stage: the node is away, or the choice of stages does not use it. */
+/* Values instead of a node's stage. RECUT_AWAY: the node is absent. RECUT_LEFT_OUT: the choice of
+ * stages does not use it. */
 enum { RECUT_AWAY = -1, RECUT_LEFT_OUT = -2 };
 
 struct recut_order {

@@ -227,7 +227,7 @@ int resume_begin(struct backups *backups, struct error *err)
 
 /* ---- returning agents ---- */
 
-/* Returns true if the weights are those of the last commit or of the commit before. Weights of a
+/* Returns true if the weights are from the last commit or from the commit before it. Weights of a
  * later iteration are useless, because the run went back to a checkpoint and computes that
  * iteration again. */
 static bool is_last_or_before(const struct run *run, uint64_t iteration)

@@ -22,10 +22,10 @@ enum { REPORT_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 }
 enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
-/* Charges the sender for the message, as if it had sent more frames (post.h, charge_per_s). HELLO
- * sets up a node, JOIN may write the list of admitted keys, ATTACH sends all curves to a console,
- * TROUBLE and LOG write to the journal, and COMMAND may start the planner. The charge for a list
- * grows with its length. */
+/* Charges the sender for an expensive message, as if it had sent more frames (post.h,
+ * charge_per_s). HELLO sets up a node, and JOIN may write the list of admitted keys. ATTACH sends
+ * all curves to a console. TROUBLE and LOG write to the journal. COMMAND may start the planner. The
+ * charge for a list grows with its length. */
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;

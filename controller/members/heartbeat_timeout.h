@@ -56,9 +56,10 @@ int64_t timeout_learn(int64_t longest_us, int64_t late_us, int64_t limit_us);
  * judged together. */
 int64_t timeout_usual(int64_t *late_us, size_t n);
 
-/* Returns the silence allowed to an agent: a lateness and three round trips. The lateness is twice
- * the agent's longest recent one, or twice the usual one of its machine, whichever is more. It is
- * at least the limit and at most TIMEOUT_PATIENCE times the limit. */
+/* Returns the silence allowed to an agent: an allowance for lateness, and three round trips. The
+ * allowance is twice the agent's longest recent lateness, or twice the usual lateness of its
+ * machine, whichever is more. It is at least the limit and at most TIMEOUT_PATIENCE times the
+ * limit. */
 int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 

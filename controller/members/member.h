@@ -37,8 +37,7 @@ struct received_bytes {
 	int64_t last_burst_us;
 };
 
-/* Addresses and keys: what this node has received of other nodes, and what they may know of it
- * (peers.c). */
+/* The exchange of addresses and keys between this node and the other nodes (peers.c). */
 struct member_peers {
 	/* this node's newest HELLO was the arrival-th HELLO, counted over all nodes */
 	uint64_t arrival;
@@ -139,8 +138,8 @@ struct member_weights {
 	uint8_t stage;
 	uint64_t hash;
 	bool hash_agrees;
-	/* The node's weights differed from those of its stage, and the node has not fetched the
-	 * right weights yet. */
+	/* The node's weights differed from the weights of its stage, and the node has not fetched
+	 * the right weights yet. */
 	bool differ;
 	/* The last iteration after which the weights differed from those of the stage; 0: none */
 	uint64_t differed_in;

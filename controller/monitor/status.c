@@ -89,7 +89,7 @@ static void begin_view(struct recalled *r)
 	r->iterations.n = 0;
 }
 
-/* Takes the state of a node, in place of an earlier state of the same node. */
+/* Stores the state of a node, and overwrites an earlier state of this node. */
 static void take_node(struct view *v, const struct msg_see_node *m)
 {
 	struct msg_see_node *n;
@@ -300,7 +300,7 @@ static int read_token(char *text, json_t **out, struct error *err)
 
 /* ---- the verb `status` ---- */
 
-/* The kinds of places that can describe a run. The first kind that fits the argument is used. */
+/* The kinds of arguments that can name a run. The first kind that fits the argument is used. */
 static const struct source {
 	bool (*suits)(const char *text);
 	int (*read)(char *text, json_t **out, struct error *err);

@@ -81,8 +81,8 @@ void link_table_apply(const struct link_table *t, struct cluster *c, uint32_t fr
 /* Writes all links into the cluster, with the delays that follow from the table. */
 void link_table_apply_all(const struct link_table *t, struct cluster *c);
 
-/* Returns the cluster as JSON, which the caller frees, with `links`, `activation_bytes` and
- * `weights_bytes_per_stage` in place of delays. NULL: out of memory. */
+/* Returns the cluster as JSON, which the caller frees. It has `links`, `activation_bytes` and
+ * `weights_bytes_per_stage` instead of delays. NULL: out of memory. */
 char *link_table_json(const struct link_table *t, const struct cluster *c);
 /* Parses the JSON of a cluster. NULL: the cluster has no links. A link is unknown if its latency
  * and bandwidth are both null or negative. A link is unreachable if only its latency is. */

@@ -33,8 +33,9 @@ enum {
 	ROUNDS_MANY_US = 52000000, /* time for all rounds together in a larger cluster */
 	SMALL = 32,
 	ROUND_LEAST_MS = 200,
-	/* Round trips in which the rate of bulk data rises enough to be measured, including those
-	 * of the first train of packets. If agents answer trains, three round trips are enough. */
+	/* Number of round trips in which the rate of bulk data rises enough to be measured,
+	 * including the first train of packets. If agents answer trains, three round trips are
+	 * enough. */
 	ROUND_TRIPS = 9,
 	/* Time to wait for an answer after the round's own time. It includes connecting. */
 	GRACE_US = 5000000,
@@ -53,7 +54,8 @@ struct meeting {
 struct measuring {
 	enum { LATENCIES, ROUNDS, OVER } step;
 	uint32_t n;                /* number of nodes that take part */
-	struct meeting *pairs;     /* pairs of all rounds; those of round r begin at starts[r] */
+	/* pairs of all rounds; the pairs of round r begin at index starts[r] */
+	struct meeting *pairs;
 	uint32_t *starts;          /* array of n_rounds + 1 */
 	uint32_t n_rounds;
 	/* Number of rounds for which there is time; index of the current round */

@@ -281,8 +281,8 @@ static void take_answers(struct planning *planning)
 }
 
 /* Returns true if case k must be planned again. This is so if it has no plan for current
- * conditions. It is also so if the plan in force has changed since, and either the case's plan is
- * old or its node has become much faster or slower. */
+ * conditions. It is also so if the plan in force has changed since, and either of these is true:
+ * the case's plan is old, or its node has become much faster or slower. */
 static bool is_due(const struct planning *planning, uint32_t k, const struct foreseen *today)
 {
 	const struct foreseen *f = &planning->contingency->cases[k];

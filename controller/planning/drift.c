@@ -317,9 +317,9 @@ static void correct_delay(struct planning *planning, uint16_t from, uint16_t to,
 	planning->drift.links_corrected = true;
 }
 
-/* Returns the reported transfer time of a link. If an end is on a shared machine, deducts the time
- * in which the transfer waited for processors or other work on the message took longer, because
- * that is not the link's fault. */
+/* Returns the reported transfer time of a link. If an end is on a shared machine, deducts two times
+ * that are not the link's fault: the wait for processors, and the additional time of the hosts'
+ * work on the message. */
 static double link_time_s(const struct members *members, const struct msg_link *l, double believed)
 {
 	double took_s = (double)l->measured_delay_s,
@@ -679,8 +679,8 @@ static uint32_t count_judged(const struct members *members)
 
 /* Adds the measured and the planned time of an ended task to the node's totals. The measured time
  * includes the time for which the node's host delayed the task. Begin and end of the task are times
- * of the node's own clock, because the estimated offset to the controller's clock can change while
- * the task runs. */
+ * of the node's own clock. The estimated offset to the controller's clock may change while the task
+ * runs. */
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us)
 {

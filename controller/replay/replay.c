@@ -187,8 +187,8 @@ static void fold_event(struct replay *r, const struct msg_task_event *e)
 /* ---- moving the cursor ---- */
 
 /* Applies the task events up to a time, and emits them if emit is not NULL. Once the iteration is
- * committed, applies all its events, because agents' clocks are known only roughly and an event may
- * seem to be later than the commit. */
+ * committed, applies all its events. Agents' clocks are known only roughly, so an event may seem to
+ * be later than the commit. */
 static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, void *context,
 		       struct error *err)
 {

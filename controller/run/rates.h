@@ -30,7 +30,7 @@ struct finish_order {
 enum { RATES_TEXT = 150 }; /* bytes for the text that describes an order */
 
 /* Applies the values of --set to the hyperparameters of a new run, and lets the learning rate's
- * schedule end together with the run. trained: the hyperparameters are those of the checkpoint in
+ * schedule end together with the run. trained: the hyperparameters come from the checkpoint in
  * --from. -EINVAL: a value is not valid. */
 int rates_begin(struct run *run, bool trained, struct error *err);
 /* Returns the learning rate of an iteration. */

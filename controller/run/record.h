@@ -75,8 +75,8 @@ void record_keep_validation(struct run *run, const struct msg_see_validation *v)
 void record_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration, uint64_t hash);
 /* Returns true if a node reported this hash of the stage's weights after that commit. */
 bool record_has_hash(const struct run *run, uint8_t stage, uint64_t iteration, uint64_t hash);
-/* Deletes the hash that the node reported, because these were not the run's weights. May only be
- * called before any node has used those weights. */
+/* Deletes the hash that the node reported, because the node did not have the run's weights. May
+ * only be called before any node has used the weights with this hash. */
 void record_forget_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration,
 			uint64_t hash);
 

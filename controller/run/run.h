@@ -85,7 +85,7 @@ struct run_record {
 	struct json_t *drill; /* the operator's acts so far, for drill.c; NULL: none */
 };
 
-/* The operator's order to change the number of stages (joining/recut.h). */
+/* The operator's order to divide the model into other stages (joining/recut.h). */
 struct recut {
 	bool is_ordered;   /* the record has an order that was not carried out yet */
 	bool is_done;      /* this controller cut the model into other stages when it began */

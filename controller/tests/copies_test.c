@@ -173,8 +173,8 @@ FIXTURE_TEST(the_slower_of_two_copies_is_dropped_at_once)
 	assert_int_not_equal(c->members.list[1].copy.state, COPY_DROPPED);
 }
 
-/* If a stage has two replicas, its copy is not needed. The node keeps it until the next commit,
- * because one of them may have died unnoticed. If so, the copy is used again. */
+/* If a stage has two replicas, its copy is not needed. It is kept until the next commit, because
+ * one replica may have died without being noticed. In that case the copy is used again. */
 FIXTURE_TEST(an_unneeded_copy_lasts_until_the_next_commit)
 {
 	struct controller *c = down_to_one(state);

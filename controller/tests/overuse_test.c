@@ -47,8 +47,8 @@ TEST(a_number_is_added_once)
 	number_set_fini(&o);
 }
 
-/* The journal limits the number of lines about one node, whoever writes them, and counts the
- * omitted lines. Lines about other nodes stay complete. */
+/* The journal limits the number of lines about one node, and counts the omitted lines. It does not
+ * matter which part of the controller writes them. Lines about other nodes stay complete. */
 TEST(a_node_cannot_fill_the_journal)
 {
 	struct controller *c = controller_new();

@@ -279,7 +279,8 @@ static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, u
 	return 1000 * m->iteration + slice + other;
 }
 
-/* Returns the node of the player's stage that delays the sum; PLAYERS: the player knows of none. */
+/* Returns the node that delays the sum of the player's stage; PLAYERS: no node does, as far as the
+ * player knows. */
 static uint16_t holder(const struct player *p, const struct msg_reduce *m)
 {
 	for (uint32_t i = 0; m->iteration >= FAULTS_FROM && i < m->n_nodes; i++)

@@ -87,7 +87,7 @@ static void overdue(struct p_run *r, struct p_node *x)
 
 /* Compares the hashes of a stage. If no other node contradicts a wrong sum, it becomes the sum of
  * the stage. If there are two hashes, the nodes with one of them are dropped. The majority or
- * chance decides which hash is dropped. A copy that differs is fetched again. */
+ * chance decides which hash this is. If a copy differs, its node fetches it again. */
 static void agree(struct p_run *r, int stage)
 {
 	bool is[2] = { false, false }, out;

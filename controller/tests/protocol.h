@@ -134,8 +134,8 @@ struct p_node {
 	uint8_t stage;
 	/* The following fields are the controller's beliefs. */
 	uint8_t standing;
-	/* Sets of microbatches. on: those on the node's routes. owed: those that the node owes as a
-	 * substitute. reported: those that the node has reported as counted */
+	/* Sets of microbatches. on: the node is on their routes. owed: the node owes their work as
+	 * a substitute. reported: the node has reported that it counted them */
 	uint8_t on, owed, reported;
 	uint8_t at; /* the node's stage on these routes */
 	uint8_t reduced, in_sum;
@@ -205,7 +205,7 @@ enum p_rule {
 	P_REPEAT_ROUTES = 16,
 	/* when an iteration starts, an agent drops its counts of earlier attempts */
 	P_START_AT_ZERO = 32,
-	/* A node whose weights differ from those of its stage after a commit is dropped */
+	/* After a commit, a node is dropped if its weights differ from the weights of its stage */
 	P_COMPARE_HASHES = 64,
 	P_KEEP_FORMAT = 128,  /* an iteration that restarts keeps its format */
 	P_STORE_FORMAT = 256, /* the format is stored before the start is announced */

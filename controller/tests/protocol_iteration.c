@@ -124,8 +124,8 @@ void p_order_ahead(const struct protocol *p, struct p_state *s)
 	}
 }
 
-/* Makes nodes send their parts of the sum if they have counted everything on the routes that they
- * know. */
+/* Makes each node send its part of the sum if it has counted all microbatches on the routes that it
+ * knows. */
 void p_give_parts(struct p_run *r)
 {
 	for (int i = 0; i < r->p->nodes; i++) {

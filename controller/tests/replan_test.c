@@ -81,9 +81,9 @@ FIXTURE_TEST(a_baseline_is_asked_once)
 	assert_int_equal(c->run.journal.n_notes, 0);
 }
 
-/* Sets the delay of all links between the second stage and data nodes, except those of one node of
- * the second stage and those of the first data node. < 0: these links do not exist, and straight
- * pipelines are impossible. */
+/* Sets the delay of the links between the second stage and the data nodes. Two kinds of links stay:
+ * those of one node of the second stage, and those of the first data node. < 0: the other links do
+ * not exist, and straight pipelines are impossible. */
 static void cut(struct controller *c, double delay_s)
 {
 	for (int i = DATA + 1; i < NODES; i++)

@@ -38,7 +38,8 @@ void replayed_begin(struct replayed *g, const struct recorded_options *o);
 void replayed_end(struct replayed *g);
 /* Takes a message that the console would get. context: struct seen. */
 void replayed_see(void *context, struct msg *m);
-/* Returns the state at a time, whatever position the cursor had before. The caller frees it. */
+/* Returns the state at a time, which does not depend on the cursor's earlier position. The caller
+ * frees it. */
 struct seen *replayed_at(struct replay *r, int64_t ms);
 void replayed_assert_same(const struct seen *a, const struct seen *b);
 bool replayed_same_event(const struct msg_task_event *a, const struct msg_task_event *b);

@@ -159,7 +159,8 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 	}
 }
 
-/* n04 also had the weights, but was ordered to overwrite them with those in the file. */
+/* n04 also had the weights of the second stage, but was ordered to overwrite them with the weights
+ * in the file. */
 FIXTURE_TEST(the_remaining_node_is_the_last_of_its_stage)
 {
 	struct controller *c = *state;
@@ -200,7 +201,7 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 	assert_true(requests_any(&c->run.requests)); /* the iteration restarts */
 }
 
-/* Before an older checkpoint is used, every node that may have the file is asked. */
+/* Before the controller uses an older checkpoint, it asks every node that may have the file. */
 FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 {
 	struct controller *c = *state;

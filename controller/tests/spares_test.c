@@ -16,7 +16,7 @@
 
 enum { NODE = 4, MANY = 3, DAY_S = 86400 };
 
-/* A list of admitted keys in its own folder, which the run uses in place of the fixture's list. */
+/* A list of admitted keys in its own folder. The run uses it instead of the fixture's list. */
 struct list {
 	char folder[32], path[64], failures[80];
 	struct keys_list *was;

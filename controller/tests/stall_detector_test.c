@@ -88,7 +88,7 @@ TEST(slow_tasks_have_time)
 {
 	struct controller *c = made();
 
-	/* The node's tasks take a real second, whatever the plan predicts */
+	/* The node's tasks take one real second each, although the plan predicts less */
 	c->members.list[2].compute.forward_s = 1;
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));

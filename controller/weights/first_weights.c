@@ -19,7 +19,8 @@
 
 enum { PATH = 4096 };
 
-/* A model made by another tool has no hyperparameters, so those of the caller are kept. */
+/* Hyperparameters stay as the caller set them if the model was made by another tool, which stores
+ * none. */
 int first_weights_model(struct run *run, struct model_config *c, struct hyperparameters *r,
 			struct error *err)
 {

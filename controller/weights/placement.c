@@ -45,8 +45,8 @@ static double farthest_s(const struct members *members, const struct member *m, 
 	return most;
 }
 
-/* Returns the plan seconds of the slowest exchange within a stage. Each stage counts with the nodes
- * that the first plan gave it, whatever stages these nodes have now. */
+/* Returns the plan seconds of the slowest exchange within a stage. The nodes of a stage are here
+ * those of the first plan, even if they have other stages now. */
 static double slowest_home_s(const struct members *members)
 {
 	double most = 0;

@@ -577,8 +577,8 @@ static void finish_average(struct backups *backups)
 
 /* ---- in progress ---- */
 
-/* Handles a node that could not load the weights with which the run begins. The node is asked again
- * later, unless the run has not begun yet. */
+/* Handles a node that could not load the weights with which the run begins. The controller asks the
+ * node again later, unless the run has not begun yet. */
 static void first_weights_failed(struct backups *backups, struct member *m,
 				 const struct msg_unready *u)
 {

@@ -1,4 +1,4 @@
-/* restore_state.h - the kinds of restores: a table of states and events. */
+/* restore_state.h - the state of a restore, by what is restored: a table of states and events. */
 #ifndef CONTROLLER_WEIGHTS_RESTORE_STATE_H
 #define CONTROLLER_WEIGHTS_RESTORE_STATE_H
 

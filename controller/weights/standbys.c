@@ -249,8 +249,8 @@ static bool has_second(const struct members *members, const struct member *m)
 	return false;
 }
 
-/* Releases copies that are not needed, except those of joiners. A copy of the last commit stays
- * until the next commit. Until then both replicas of its stage may have died without being
+/* Releases copies that are not needed, except the copies of joiners. A copy of the last commit
+ * stays until the next commit, because both replicas of its stage may have died without being
  * noticed. */
 static void release_idle(struct members *members)
 {
