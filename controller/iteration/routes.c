@@ -226,8 +226,8 @@ static bool swapped(const struct microbatch *m)
 	return false;
 }
 
-/* Returns true if the microbatch occupies a slot at a node while a substitute needs a slot of an
- * earlier stage for it. */
+/* Returns true if the microbatch keeps a slot of one stage while it waits for a slot of an earlier
+ * stage at a substitute. */
 static bool holds_while_waiting(const struct microbatch *m)
 {
 	uint32_t n = m->route.n_hops;

@@ -118,7 +118,7 @@ static bool at_rest(const struct members *members, const struct member *m)
 					    LOOK_US + timeout_round_trip(&m->heard.rounds) / 2)
 		return false; /* the node's last heartbeat may be outdated */
 	if (member_is_replica(m) && link_failures_doubted(members, m))
-		return false; /* a cut link may be the reason why the node does nothing */
+		return false; /* the node may be waiting for a link that is cut */
 	/* The commit may still be on its way to the node, or the node may still be applying it. */
 	if (member_is_replica(m) && b->committed != members->run->committed)
 		return !b->running && post_idle(members->run->post, m->peer);

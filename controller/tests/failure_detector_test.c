@@ -282,8 +282,8 @@ TEST(an_hour_of_losses_kills_nobody)
 	world_free(w);
 }
 
-/* If a newer heartbeat has overtaken a heartbeat, the late one still proves that the node lives.
- * The controller ignores its outdated contents. */
+/* A heartbeat arrives after a newer one. It still proves that the node lives, but the controller
+ * ignores its outdated contents. */
 TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 {
 	struct world *w = world_new();

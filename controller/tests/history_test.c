@@ -214,8 +214,7 @@ static struct controller *begin(void)
 	return c;
 }
 
-/* Returns the bytes of a file of the database. tail: the end of its name after "run.db"; the log,
- * which has another tail, holds what is not merged yet. */
+/* Returns the bytes of the file whose name is "run.db" followed by this tail. */
 static double size_of(const struct controller *c, const char *tail)
 {
 	struct stat st;

@@ -77,7 +77,8 @@ TEST(places_of_the_first_plan_are_near)
 	assert_true(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 16;
 	assert_false(placement_near(&c->members, m, 1));
-	/* In the first plan, nodes 0 and 1 of one stage are as far from each other */
+	/* The predicted time of sums does not matter, but the distances within the first plan's
+	 * stages do: nodes 0 and 1 will be 16 s apart, too */
 	c->run.plan->plan->predicted.sync_s = 1000;
 	assert_false(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[0 * NODES + 1] = 16;

@@ -152,8 +152,9 @@ TEST(a_stage_waits_for_copies_of_its_source)
 
 enum { SECOND_MOVES = 1, TWO_SWAP, ALL_SWAP };
 
-/* Nodes move to the other stage after the iteration. moves: 1: the second node; 2: also the fourth;
- * otherwise all. have_copies: the nodes that have their copies in the beginning. */
+/* Nodes move to the other stage after the iteration. SECOND_MOVES: the second node; TWO_SWAP: also
+ * the fourth node; ALL_SWAP: all nodes. have_copies: the nodes that have their copies in the
+ * beginning. */
 static struct protocol with_moves(int moves, uint8_t have_copies)
 {
 	struct protocol p = protocol_of(2, 2);

@@ -334,7 +334,8 @@ static void drop_exchange(struct backups *backups)
 	replan(backups->planning, "an exchange of stages that became impossible");
 }
 
-/* Shows the operator why a working node will move. why "": the node will not move. */
+/* Shows the operator the reason why a working node will move. why: the reason; "": the node will
+ * not move. */
 static void show_move(struct member *m, const char *why)
 {
 	if (m->state != MEMBER_LIVE || strcmp(m->why, why) == 0)
